@@ -1,0 +1,234 @@
+// The interface of a layer type, and how one is registered. docs/adding_a_layer.md walks through an example.
+//
+// The compiler drives a layer in this order, each step once:
+//   Setup    check the parameters against the shapes of the bottoms; say the shapes of tops and learnable parameters
+//   Plan     choose kernels for the device; ask for workspace and for tensors kept from forward to backward
+//   Forward, Backward   any number of times; must not allocate
+// A layer instance belongs to one net and is used by one thread at a time.
+#ifndef CREMA_LAYER_H_
+#define CREMA_LAYER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "crema/context.h"
+#include "crema/error.h"
+#include "crema/net.pb.h"
+#include "crema/tensor.h"
+
+namespace crema {
+
+// Where a field of the layer under construction stands: "convolution_param.kernel_size" or "bottom".
+// An empty path, or a field that was not set, gives the layer's own place.
+using FieldLocator = std::function<Location(std::string_view field)>;
+
+// One learnable parameter ("blob" in Caffe's files), asked for in Setup.
+struct ParamRequest {
+  Shape shape;
+  FillerParameter filler;
+  // False for running statistics: saved and loaded with the weights, never touched by the solver.
+  bool learnable = true;
+};
+
+// What Setup sees and fills in.
+class LayerSetup {
+ public:
+  LayerSetup(const LayerParameter& param, Phase phase, std::vector<TensorSpec> bottoms, FieldLocator locate);
+
+  const LayerParameter& param() const { return *param_; }
+  Phase phase() const { return phase_; }
+  int bottoms() const { return static_cast<int>(bottoms_.size()); }
+  int tops() const { return param_->top_size(); }
+  const TensorSpec& bottom(int i) const { return bottoms_[i]; }
+  const Shape& bottom_shape(int i) const { return bottoms_[i].shape; }
+
+  // Stops Setup with a diagnostic at `field` (see FieldLocator) of this layer.
+  [[noreturn]] void Fail(std::string_view field, const std::string& message) const;
+  void Warn(std::string_view field, const std::string& message);
+
+  // Number of bottoms/tops this type takes; max < 0: no upper bound.
+  void ExpectBottoms(int min, int max) const;
+  void ExpectTops(int min, int max) const;
+  void ExpectBottoms(int n) const { ExpectBottoms(n, n); }
+  void ExpectTops(int n) const { ExpectTops(n, n); }
+  // Turns a possibly negative axis into [0, axes of bottom `i`), or fails at `field`.
+  int CanonicalAxis(std::string_view field, int axis, int bottom = 0) const;
+
+  void SetTop(int i, Shape shape, DType dtype = DType::kF32);
+  // Returns the index that Forward and Backward find it under.
+  int AddParam(ParamRequest request);
+
+  // Tops are the bottom's own memory under another shape (Flatten, Reshape, Split): the compiler emits no step, Forward
+  // and Backward are never called, and gradients pass through.
+  void MakeView() { view_ = true; }
+  // Top 0 may be written over bottom 0, and the gradient of bottom 0 over that of top 0 (elementwise layers). The
+  // compiler does so only where nothing reads the overwritten values later.
+  void AllowInPlace() { in_place_ = true; }
+  // Bottom i is never differentiated (labels, indices).
+  void NoGradient(int i) { no_gradient_.push_back(i); }
+  // Top 0 is a loss: its loss_weight is 1 where the file sets none.
+  void MakeLoss() { loss_ = true; }
+  // The layer has no backward pass at all (Accuracy, ArgMax).
+  void MakeNonDifferentiable() { differentiable_ = false; }
+  // The layer produces data: tops hold until its next Forward.
+  void MakeSource() { source_ = true; }
+
+  // Multiply-adds of one forward pass counted as two operations; for reports only.
+  void SetFlops(double forward) { flops_ = forward; }
+
+  // For layers whose shape depends on data that may not be there (Data): the shape the user gave with --shape for top i.
+  const Shape* shape_override(int top) const;
+  void set_shape_overrides(std::vector<std::pair<std::string, Shape>> overrides) { overrides_ = std::move(overrides); }
+
+  // Results, read by the compiler.
+  const std::vector<TensorSpec>& top_specs() const { return top_specs_; }
+  const std::vector<bool>& top_set() const { return top_set_; }
+  const std::vector<ParamRequest>& params() const { return params_; }
+  const std::vector<Diagnostic>& warnings() const { return warnings_; }
+  bool is_view() const { return view_; }
+  bool in_place() const { return in_place_; }
+  bool is_loss() const { return loss_; }
+  bool is_differentiable() const { return differentiable_; }
+  bool is_source() const { return source_; }
+  bool has_gradient(int bottom) const;
+  double flops() const { return flops_; }
+
+ private:
+  const LayerParameter* param_;
+  Phase phase_;
+  std::vector<TensorSpec> bottoms_;
+  FieldLocator locate_;
+  std::vector<TensorSpec> top_specs_;
+  std::vector<bool> top_set_;
+  std::vector<ParamRequest> params_;
+  std::vector<Diagnostic> warnings_;
+  std::vector<int> no_gradient_;
+  std::vector<std::pair<std::string, Shape>> overrides_;
+  bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
+  double flops_ = 0;
+};
+
+// What Plan sees and fills in: the gradients that will be asked for are known here.
+class LayerPlan {
+ public:
+  LayerPlan(const Context& context, std::vector<TensorSpec> bottoms, std::vector<TensorSpec> tops,
+            std::vector<bool> bottom_grads, std::vector<bool> param_grads);
+
+  const Context& context() const { return context_; }
+  const TensorSpec& bottom(int i) const { return bottoms_[i]; }
+  const TensorSpec& top(int i) const { return tops_[i]; }
+  // Whether Backward will be called at all, and what it must write.
+  bool backward() const;
+  bool bottom_grad(int i) const { return bottom_grads_[i]; }
+  bool param_grad(int i) const { return param_grads_[i]; }
+
+  // Backward reads this bottom/top: keep it until then. Everything else may be overwritten once forward is past it.
+  void BackwardReadsBottom(int i) { reads_bottom_.push_back(i); }
+  void BackwardReadsTop(int i) { reads_top_.push_back(i); }
+  // A tensor written by Forward and read by Backward (a mask, an argmax); index for saved().
+  int Save(TensorSpec spec);
+  // Scratch memory for the duration of one Forward or Backward.
+  void Workspace(size_t forward_bytes, size_t backward_bytes);
+
+  // The chosen kernel and why others were passed over, for --dump=plan and --explain.
+  void Chose(std::string kernel, std::vector<std::string> skipped = {});
+
+  // Results, read by the compiler.
+  const std::vector<int>& reads_bottom() const { return reads_bottom_; }
+  const std::vector<int>& reads_top() const { return reads_top_; }
+  const std::vector<TensorSpec>& saved() const { return saved_; }
+  size_t forward_workspace() const { return forward_workspace_; }
+  size_t backward_workspace() const { return backward_workspace_; }
+  const std::string& kernel() const { return kernel_; }
+  const std::vector<std::string>& skipped() const { return skipped_; }
+
+ private:
+  Context context_;
+  std::vector<TensorSpec> bottoms_, tops_;
+  std::vector<bool> bottom_grads_, param_grads_;
+  std::vector<int> reads_bottom_, reads_top_;
+  std::vector<TensorSpec> saved_;
+  size_t forward_workspace_ = 0, backward_workspace_ = 0;
+  std::string kernel_;
+  std::vector<std::string> skipped_;
+};
+
+// The tensors and circumstances of one Forward or Backward call.
+struct LayerRun {
+  const Context* context = nullptr;
+  // Counts forward passes of this net: (iteration * iter_size + part) of a train net. Random numbers depend on it.
+  uint64_t pass = 0;
+  // Sources deliver the batch of the previous call again (used to look for the cause of a NaN).
+  bool replay = false;
+  // Index of the layer in its net; with context->seed, pass and an element's index it names a random number.
+  int layer_index = 0;
+
+  std::span<const Tensor> bottoms, tops, params, saved;
+  // Scratch as asked for in Plan; null where none was.
+  std::byte* workspace = nullptr;
+
+  // Backward only. Every defined tensor of bottom_grads and param_grads must be overwritten in full (never added to);
+  // the compiler sums where several readers or shared parameters meet. Undefined ones are not wanted.
+  std::span<const Tensor> top_grads, bottom_grads, param_grads;
+};
+
+class Layer {
+ public:
+  virtual ~Layer() = default;
+
+  virtual void Setup(LayerSetup& setup) = 0;
+  virtual void Plan(LayerPlan& plan) {}
+  virtual void Forward(const LayerRun& run) {}
+  virtual void Backward(const LayerRun& run) {}
+
+  // Sources only: how many records were delivered, saved in snapshots so that a resumed run reads on from there.
+  virtual uint64_t position() const { return 0; }
+  virtual void set_position(uint64_t records) {}
+  // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of x_lmdb").
+  virtual std::string DescribeItem(int64_t index) const { return {}; }
+};
+
+// Thrown by Forward when a value of the data is unusable (a label outside the class range). The runtime turns it into a
+// UserError that names the record.
+class BadItem : public std::runtime_error {
+ public:
+  BadItem(int bottom, int64_t item, std::string message)
+      : std::runtime_error(std::move(message)), bottom(bottom), item(item) {}
+  int bottom;    // which bottom of the throwing layer held it
+  int64_t item;  // index along the batch axis
+};
+
+// --- Registration -----------------------------------------------------------------------------------------------
+
+struct LayerType {
+  std::string name;
+  std::unique_ptr<Layer> (*create)();
+  // The *_param messages this type reads; a file that sets another one gets a warning.
+  std::vector<std::string> reads;
+};
+
+// All registered types, sorted by name.
+const std::vector<const LayerType*>& LayerTypes();
+// Null where there is none of that name.
+const LayerType* FindLayerType(std::string_view name);
+
+namespace internal {
+struct LayerRegistrar {
+  LayerRegistrar(std::string name, std::unique_ptr<Layer> (*create)(), std::vector<std::string> reads);
+};
+}  // namespace internal
+
+// REGISTER_LAYER(Pooling, PoolingLayer, "pooling_param"); at namespace scope in the layer's source file.
+#define REGISTER_LAYER(Type, Class, ...)                                                    \
+  static const ::crema::internal::LayerRegistrar register_##Type(                           \
+      #Type, []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, \
+      {__VA_ARGS__})
+
+}  // namespace crema
+
+#endif  // CREMA_LAYER_H_

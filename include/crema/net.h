@@ -1,0 +1,139 @@
+// A compiled network that can be run: the entry point for programs that embed crema.
+//
+//   NetFile file = ReadNetFile("deploy.prototxt");
+//   Net net(file, {.phase = TEST});
+//   net.LoadWeights(ReadWeights("lenet.caffemodel"));
+//   net.Forward();
+//   Tensor prob = net.blob("prob");
+#ifndef CREMA_NET_H_
+#define CREMA_NET_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema/context.h"
+#include "crema/files.h"
+#include "crema/tensor.h"
+
+namespace crema {
+
+struct NetOptions {
+  Phase phase = TRAIN;
+  int level = 0;
+  std::vector<std::string> stages;
+  // Shapes of data tops whose source does not exist here (--shape=data=64,1,28,28).
+  std::vector<std::pair<std::string, Shape>> shapes;
+  // Device (null: the CPU) and random seed.
+  Context context;
+  // Keep every tensor readable after a pass, at the cost of memory: no two share storage.
+  bool keep_all = false;
+  // Compile a backward pass; false for nets that are only tested.
+  bool backward = true;
+  // Add to the parameters' gradients instead of overwriting them from the second Backward after ClearGradients on
+  // (iter_size > 1).
+  bool accumulate = false;
+  // Differentiate inputs too, as force_backward: true in the file does.
+  bool force_backward = false;
+  // Layers of the same name use this net's parameters, whose memory must outlive this net.
+  const class Net* share_with = nullptr;
+};
+
+// One learnable parameter or running statistic ("blob" in Caffe's files), in the order of Caffe's learnable_params.
+// Several layers may use it (param { name: ... }); the first is the owner.
+struct Parameter {
+  std::string layer;  // owner
+  int index = 0;      // which of the owner's blobs
+  Tensor data;
+  Tensor grad;  // undefined where the solver never changes it
+  float lr_mult = 1;
+  float decay_mult = 1;
+
+  std::string name() const { return layer + "[" + std::to_string(index) + "]"; }
+};
+
+// One net output: a top that no layer reads.
+struct NetOutput {
+  std::string name;
+  Tensor value;
+  float loss_weight = 0;
+};
+
+// What LoadWeights did.
+struct WeightsReport {
+  std::vector<std::string> copied, ignored, fresh;  // layer names: copied, only in the file, only in the net
+};
+
+// Time of one layer in one direction, seconds.
+struct LayerTiming {
+  std::string layer, type, kernel;
+  std::vector<double> forward, backward;
+};
+
+class Net {
+ public:
+  // Compiles and allocates; parameters are filled as their fillers say. Throws UserError with every mistake found.
+  Net(const NetFile& file, const NetOptions& options);
+  ~Net();
+  Net(const Net&) = delete;
+  Net& operator=(const Net&) = delete;
+
+  const std::string& name() const;
+  Phase phase() const;
+
+  // Runs one forward pass and returns the sum of the weighted losses. Throws UserError for unusable data.
+  float Forward();
+  // Gradients of the last Forward into parameters()' grad.
+  void Backward();
+  // Makes the next Backward overwrite the gradients.
+  void ClearGradients();
+
+  // Number of forward passes so far; random numbers (dropout) depend on it.
+  uint64_t pass() const;
+  void set_pass(uint64_t pass);
+
+  // Tensor of the last value written under a blob's name; undefined if there is none. Without keep_all only inputs and
+  // outputs are sure to hold their values after a pass.
+  Tensor blob(const std::string& name) const;
+  Tensor blob_grad(const std::string& name) const;
+  std::vector<std::string> blob_names() const;
+  std::vector<NetOutput> outputs() const;
+
+  std::span<Parameter> parameters();
+  std::span<const Parameter> parameters() const;
+  // All parameter values (gradients) as one contiguous block in parameters()' order, padding between them zero. Only for
+  // nets that own all their parameters.
+  std::span<float> parameter_block();
+  std::span<float> gradient_block();
+
+  // Copies by layer name. Throws UserError naming layer and both shapes where they differ.
+  WeightsReport LoadWeights(const std::vector<LayerWeights>& weights);
+  // Every layer with blobs, shared ones in each, in Caffe's binary form.
+  NetParameter ToProto(bool write_gradients = false) const;
+
+  // Positions of the data layers: (layer name, records delivered).
+  std::vector<std::pair<std::string, uint64_t>> data_positions() const;
+  void set_data_position(const std::string& layer, uint64_t records);
+
+  // Repeats the last forward pass on the same batch and names the first parameter or layer that holds a NaN or an
+  // infinity: `parameter conv1[0]` or `layer "loss" (SoftmaxWithLoss), top "loss"`. Empty if there is none.
+  std::string FindNonFinite();
+
+  // Runs `repeats` forward (and backward) passes timing every layer.
+  std::vector<LayerTiming> Time(int repeats, bool backward);
+
+  // The compiled form, for dumps and tests (src/graph/program.h).
+  const struct CompiledNet& compiled() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_NET_H_

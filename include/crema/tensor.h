@@ -1,0 +1,90 @@
+// Shapes, element types and tensors.
+#ifndef CREMA_TENSOR_H_
+#define CREMA_TENSOR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+enum class DType : uint8_t { kF32, kI32, kU8 };
+
+// Bytes of one element.
+size_t SizeOf(DType dtype);
+const char* Name(DType dtype);
+
+// The extents of a tensor, outermost axis first (N, C, H, W for images). No axes means a scalar: count() is 1.
+// Extents are >= 0; at most kMaxAxes axes, Caffe's limit.
+class Shape {
+ public:
+  static constexpr int kMaxAxes = 32;
+
+  Shape() = default;
+  Shape(std::initializer_list<int64_t> dims) : dims_(dims) {}
+  explicit Shape(std::vector<int64_t> dims) : dims_(std::move(dims)) {}
+
+  int axes() const { return static_cast<int>(dims_.size()); }
+  // Negative axes count from the end. The axis must exist.
+  int64_t operator[](int axis) const { return dims_[axis < 0 ? axis + axes() : axis]; }
+  void set(int axis, int64_t extent) { dims_[axis < 0 ? axis + axes() : axis] = extent; }
+  const std::vector<int64_t>& dims() const { return dims_; }
+
+  // Product of the extents of axes [begin, end).
+  int64_t count(int begin, int end) const;
+  int64_t count(int begin) const { return count(begin, axes()); }
+  int64_t count() const { return count(0, axes()); }
+
+  // True and *canonical in [0, axes) when axis (possibly negative) exists.
+  bool HasAxis(int axis) const { return axis >= -axes() && axis < axes(); }
+  int CanonicalAxis(int axis) const { return axis < 0 ? axis + axes() : axis; }
+
+  // "64x1x28x28"; "scalar" without axes.
+  std::string ToString() const;
+
+  friend bool operator==(const Shape&, const Shape&) = default;
+
+ private:
+  std::vector<int64_t> dims_;
+};
+
+struct TensorSpec {
+  Shape shape;
+  DType dtype = DType::kF32;
+
+  size_t bytes() const { return shape.count() * SizeOf(dtype); }
+  friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
+};
+
+// A dense, C-ordered view of memory that something else owns (the program's arena, a Buffer). Cheap to copy; copies
+// see the same elements. A gradient is another Tensor. Never reads or writes by itself, so threading is the caller's.
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(void* data, TensorSpec spec) : data_(data), spec_(std::move(spec)) {}
+
+  bool defined() const { return data_ != nullptr; }
+  const Shape& shape() const { return spec_.shape; }
+  DType dtype() const { return spec_.dtype; }
+  const TensorSpec& spec() const { return spec_; }
+  int64_t count() const { return spec_.shape.count(); }
+  size_t bytes() const { return spec_.bytes(); }
+
+  void* raw() const { return data_; }
+  float* f32() const { return static_cast<float*>(data_); }
+  int32_t* i32() const { return static_cast<int32_t*>(data_); }
+  uint8_t* u8() const { return static_cast<uint8_t*>(data_); }
+
+  // The same elements under another shape of equal count.
+  Tensor Reshaped(Shape shape) const { return Tensor(data_, {std::move(shape), spec_.dtype}); }
+
+ private:
+  void* data_ = nullptr;
+  TensorSpec spec_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_TENSOR_H_

@@ -1,0 +1,80 @@
+#include "base/atomic_file.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+[[noreturn]] void FailWith(const std::string& what, const std::string& path) {
+  const int error = errno;
+  std::string remedy;
+  if (error == ENOSPC || error == EDQUOT) remedy = "; free some space and try again";
+  if (error == EACCES || error == EROFS) remedy = "; choose a folder you may write to";
+  if (error == ENOENT) remedy = "; does its folder exist?";
+  throw EnvironmentError(what + " " + path + ": " + std::strerror(error) + remedy);
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(std::string path)
+    : path_(std::move(path)), temporary_(path_ + ".tmp." + std::to_string(getpid())) {
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (fd_ < 0) FailWith("cannot create", temporary_);
+}
+
+AtomicFile::~AtomicFile() {
+  if (fd_ >= 0) {
+    close(fd_);
+    unlink(temporary_.c_str());
+  }
+}
+
+void AtomicFile::Write(const void* data, size_t bytes) {
+  const char* at = static_cast<const char*>(data);
+  crc32_ = ::crc32_z(crc32_, reinterpret_cast<const unsigned char*>(at), bytes);
+  bytes_ += bytes;
+  while (bytes > 0) {
+    const ssize_t written = write(fd_, at, bytes);
+    if (written < 0) {
+      if (errno == EINTR) continue;
+      FailWith("cannot write", temporary_);
+    }
+    at += written;
+    bytes -= static_cast<size_t>(written);
+  }
+}
+
+void AtomicFile::Commit() {
+  if (fsync(fd_) != 0) FailWith("cannot flush", temporary_);
+  const int fd = fd_;
+  fd_ = -1;
+  if (close(fd) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+    unlink(temporary_.c_str());
+    FailWith("cannot finish", path_);
+  }
+  SyncDirectory(DirectoryOf(path_));
+}
+
+void SyncDirectory(const std::string& directory) {
+  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) return;
+  fsync(fd);
+  close(fd);
+}
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+}  // namespace crema

@@ -1,0 +1,43 @@
+// Files that are either whole or absent under their final name.
+#ifndef CREMA_BASE_ATOMIC_FILE_H_
+#define CREMA_BASE_ATOMIC_FILE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace crema {
+
+// Writes beside the target, flushes to the disk and renames. Without Commit the target is untouched and the temporary
+// file is removed. Throws EnvironmentError (naming the file and the cause) when the disk is full or not writable.
+class AtomicFile {
+ public:
+  explicit AtomicFile(std::string path);
+  ~AtomicFile();
+  AtomicFile(const AtomicFile&) = delete;
+  AtomicFile& operator=(const AtomicFile&) = delete;
+
+  void Write(const void* data, size_t bytes);
+  void Write(std::string_view text) { Write(text.data(), text.size()); }
+  void Commit();
+
+  uint64_t bytes() const { return bytes_; }
+  uint32_t crc32() const { return crc32_; }  // of everything written, as zlib computes it
+
+ private:
+  std::string path_, temporary_;
+  int fd_ = -1;
+  uint64_t bytes_ = 0;
+  uint32_t crc32_ = 0;
+};
+
+// Makes a rename inside `directory` durable.
+void SyncDirectory(const std::string& directory);
+
+// The part before the last '/', "." without one.
+std::string DirectoryOf(const std::string& path);
+
+}  // namespace crema
+
+#endif  // CREMA_BASE_ATOMIC_FILE_H_

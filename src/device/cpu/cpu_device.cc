@@ -1,0 +1,63 @@
+#include <omp.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+
+#include "crema/error.h"
+#include "device/device.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kAlignment = 64;  // a cache line and an AVX-512 register
+
+class Cpu final : public Device {
+ public:
+  DeviceType type() const override { return DeviceType::kCpu; }
+  std::string name() const override { return "CPU"; }
+
+  void* Allocate(size_t bytes) override {
+    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
+    void* data = std::aligned_alloc(kAlignment, rounded);
+    if (!data) {
+      throw EnvironmentError("not enough memory for " + std::to_string(bytes >> 20) +
+                             " MiB; lower batch_size (and raise iter_size to keep the effective batch)");
+    }
+    return data;
+  }
+  void Free(void* data) override { std::free(data); }
+};
+
+}  // namespace
+
+Device& CpuDevice() {
+  static Cpu cpu;
+  return cpu;
+}
+
+DeviceFacts DescribeCpu() {
+  DeviceFacts facts{"CPU", {}};
+  std::ifstream cpuinfo("/proc/cpuinfo");
+  std::string line, model, flags;
+  while (std::getline(cpuinfo, line)) {
+    const size_t colon = line.find(": ");
+    if (colon == std::string::npos) continue;
+    if (model.empty() && line.starts_with("model name")) model = line.substr(colon + 2);
+    if (flags.empty() && line.starts_with("flags")) flags = " " + line.substr(colon + 2) + " ";
+  }
+  if (!model.empty()) facts.facts.emplace_back("Model", model);
+  facts.facts.emplace_back("Logical cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
+  facts.facts.emplace_back("Compute threads", std::to_string(omp_get_max_threads()) + " (OMP_NUM_THREADS)");
+  facts.facts.emplace_back(
+      "Memory", std::to_string((static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)) >> 20) + " MiB");
+  std::string vector_units;
+  for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"}) {
+    if (flags.find(" " + std::string(flag) + " ") != std::string::npos) vector_units += std::string(flag) + " ";
+  }
+  if (!vector_units.empty()) facts.facts.emplace_back("Vector units", vector_units);
+  return facts;
+}
+
+}  // namespace crema

@@ -1,0 +1,64 @@
+// Where memory lives and kernels run.
+#ifndef CREMA_DEVICE_DEVICE_H_
+#define CREMA_DEVICE_DEVICE_H_
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+enum class DeviceType { kCpu, kCuda };
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual DeviceType type() const = 0;
+  virtual std::string name() const = 0;
+  // Memory aligned for every kernel of the device. Throws EnvironmentError when there is not enough.
+  virtual void* Allocate(size_t bytes) = 0;
+  virtual void Free(void* data) = 0;
+};
+
+// The machine's CPU; one object for the whole process, thread-safe.
+Device& CpuDevice();
+
+// Owns memory of a device. Contents are undefined until written.
+class Buffer {
+ public:
+  Buffer() = default;
+  Buffer(Device& device, size_t bytes)
+      : device_(&device), data_(bytes ? device.Allocate(bytes) : nullptr), bytes_(bytes) {}
+  Buffer(Buffer&& other) noexcept { *this = std::move(other); }
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(device_, other.device_);
+    std::swap(data_, other.data_);
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  ~Buffer() {
+    if (data_) device_->Free(data_);
+  }
+
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+  size_t bytes() const { return bytes_; }
+
+ private:
+  Device* device_ = nullptr;
+  void* data_ = nullptr;
+  size_t bytes_ = 0;
+};
+
+// Facts about the hardware for `crema device_query`.
+struct DeviceFacts {
+  std::string title;
+  std::vector<std::pair<std::string, std::string>> facts;  // what, value
+};
+DeviceFacts DescribeCpu();
+// One entry a GPU. Without CUDA in the build, or without a driver, none; *why then says which.
+std::vector<DeviceFacts> DescribeGpus(std::string* why);
+
+}  // namespace crema
+
+#endif  // CREMA_DEVICE_DEVICE_H_

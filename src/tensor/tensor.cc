@@ -1,0 +1,47 @@
+#include "crema/tensor.h"
+
+#include "base/check.h"
+
+namespace crema {
+
+size_t SizeOf(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+    case DType::kI32:
+      return 4;
+    case DType::kU8:
+      return 1;
+  }
+  CREMA_CHECK(false) << "unknown element type";
+  return 0;
+}
+
+const char* Name(DType dtype) {
+  switch (dtype) {
+    case DType::kF32:
+      return "f32";
+    case DType::kI32:
+      return "i32";
+    case DType::kU8:
+      return "u8";
+  }
+  return "?";
+}
+
+int64_t Shape::count(int begin, int end) const {
+  int64_t n = 1;
+  for (int i = begin; i < end; ++i) n *= dims_[i];
+  return n;
+}
+
+std::string Shape::ToString() const {
+  if (dims_.empty()) return "scalar";
+  std::string text;
+  for (int64_t d : dims_) {
+    if (!text.empty()) text += 'x';
+    text += std::to_string(d);
+  }
+  return text;
+}
+
+}  // namespace crema

@@ -1,0 +1,108 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <set>
+
+#include "base/atomic_file.h"
+#include "base/random.h"
+#include "base/suggest.h"
+#include "crema/error.h"
+
+namespace crema {
+namespace {
+
+TEST(Suggest, NamesTheClosestCandidateOnly) {
+  EXPECT_EQ(DidYouMean("kernal_size", {"pad", "kernel_size", "stride"}), "; did you mean \"kernel_size\"?");
+  EXPECT_EQ(DidYouMean("RELU", {"ReLU", "PReLU"}), "; did you mean \"ReLU\"?");
+  EXPECT_EQ(DidYouMean("zebra", {"pad", "kernel_size"}), "");
+  EXPECT_EQ(EditDistance("ab", "ba"), 1);
+}
+
+TEST(Random, PhiloxMatchesItsPublishedVectors) {
+  // Known answers of philox4x32-10 (Random123's kat_vectors).
+  const auto zero = RandomStream(0, 0).Bits(0);
+  EXPECT_EQ(zero, (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
+  const auto ones = RandomStream(~0ull, ~0ull).Bits(~0ull);
+  EXPECT_EQ(ones, (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+}
+
+TEST(Random, PermuteIsAPermutationForEverySize) {
+  for (uint64_t n : {1, 2, 3, 16, 17, 100, 1000}) {
+    std::set<uint64_t> seen;
+    for (uint64_t i = 0; i < n; ++i) seen.insert(Permute(7, 3, i, n));
+    EXPECT_EQ(seen.size(), n);
+    EXPECT_LT(*seen.rbegin(), n);
+  }
+  int fixed = 0;
+  for (uint64_t i = 0; i < 1000; ++i) fixed += Permute(7, 3, i, 1000) == i;
+  EXPECT_LT(fixed, 20);
+}
+
+TEST(Random, GaussianHasTheRightMoments) {
+  const RandomStream random(1, 2);
+  double sum = 0, squares = 0;
+  const int n = 100000;
+  for (int i = 0; i < n; ++i) {
+    const double x = random.Gaussian(i);
+    sum += x;
+    squares += x * x;
+  }
+  EXPECT_NEAR(sum / n, 0, 0.02);
+  EXPECT_NEAR(squares / n, 1, 0.02);
+}
+
+class AtomicFileTest : public ::testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(folder_); }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::string folder_ = ::testing::TempDir() + "/atomic_file_test";
+};
+
+TEST_F(AtomicFileTest, ReplacesOnlyOnCommit) {
+  const std::string path = folder_ + "/x";
+  std::ofstream(path) << "old";
+  {
+    AtomicFile file(path);
+    file.Write("new");
+  }
+  std::string text;
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "old");
+  {
+    AtomicFile file(path);
+    file.Write("new");
+    EXPECT_EQ(file.crc32(), 0x6be34445u);
+    file.Commit();
+  }
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "new");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+}
+
+TEST_F(AtomicFileTest, NamesTheFileAndTheCause) {
+  try {
+    AtomicFile file(folder_ + "/absent/x");
+    FAIL();
+  } catch (const EnvironmentError& error) {
+    EXPECT_NE(std::string(error.what()).find("/absent/x"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("folder exist"), std::string::npos);
+  }
+}
+
+TEST(Error, DiagnosticsReadLikeACompilers) {
+  Diagnostics diagnostics;
+  diagnostics.Warning({"a.prototxt", 3, 1}, "w");
+  EXPECT_NO_THROW(diagnostics.ThrowIfErrors());
+  diagnostics.Error({"a.prototxt", 4, 2}, "e");
+  try {
+    diagnostics.ThrowIfErrors();
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_STREQ(error.what(), "a.prototxt:3:1: warning: w\na.prototxt:4:2: error: e");
+  }
+}
+
+}  // namespace
+}  // namespace crema
