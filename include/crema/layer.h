@@ -50,6 +50,11 @@ class LayerSetup {
   // Stops Setup with a diagnostic at `field` (see FieldLocator) of this layer.
   [[noreturn]] void Fail(std::string_view field, const std::string& message) const;
   void Warn(std::string_view field, const std::string& message);
+  Location where(std::string_view field = {}) const { return locate_(field); }
+  // A path written in the file: as it is where it exists in the working directory, else in the first of the search
+  // folders (the solver's, the net's) that has it, else as it is.
+  std::string ResolvePath(const std::string& path) const;
+  void set_search_folders(std::vector<std::string> folders) { folders_ = std::move(folders); }
 
   // Number of bottoms/tops this type takes; max < 0: no upper bound.
   void ExpectBottoms(int min, int max) const;
@@ -109,6 +114,7 @@ class LayerSetup {
   std::vector<Diagnostic> warnings_;
   std::vector<int> no_gradient_;
   std::vector<std::pair<std::string, Shape>> overrides_;
+  std::vector<std::string> folders_;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
   double flops_ = 0;
 };

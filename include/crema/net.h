@@ -28,6 +28,9 @@ struct NetOptions {
   std::vector<std::string> stages;
   // Shapes of data tops whose source does not exist here (--shape=data=64,1,28,28).
   std::vector<std::pair<std::string, Shape>> shapes;
+  // Where relative paths in the file are looked for after the working directory (the solver's folder); the net file's
+  // own folder is always the last.
+  std::vector<std::string> search_folders;
   // Device (null: the CPU) and random seed.
   Context context;
   // Keep every tensor readable after a pass, at the cost of memory: no two share storage.

@@ -1,0 +1,119 @@
+#include "crema/layer.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace crema {
+
+LayerSetup::LayerSetup(const LayerParameter& param, Phase phase, std::vector<TensorSpec> bottoms, FieldLocator locate)
+    : param_(&param),
+      phase_(phase),
+      bottoms_(std::move(bottoms)),
+      locate_(std::move(locate)),
+      top_specs_(param.top_size()),
+      top_set_(param.top_size(), false) {}
+
+void LayerSetup::Fail(std::string_view field, const std::string& message) const {
+  throw UserError(locate_(field), "layer \"" + param_->name() + "\" (" + param_->type() + "): " + message);
+}
+
+void LayerSetup::Warn(std::string_view field, const std::string& message) {
+  warnings_.push_back({Diagnostic::Severity::kWarning, locate_(field),
+                       "layer \"" + param_->name() + "\" (" + param_->type() + "): " + message});
+}
+
+namespace {
+
+std::string Wanted(int min, int max) {
+  if (max < 0) return "at least " + std::to_string(min);
+  if (min == max) return min == 0 ? "none" : std::to_string(min);
+  return std::to_string(min) + " to " + std::to_string(max);
+}
+
+}  // namespace
+
+void LayerSetup::ExpectBottoms(int min, int max) const {
+  if (bottoms() < min || (max >= 0 && bottoms() > max)) {
+    Fail("bottom", "takes " + Wanted(min, max) + " bottom(s), but " + std::to_string(bottoms()) + " are given");
+  }
+}
+
+void LayerSetup::ExpectTops(int min, int max) const {
+  if (tops() < min || (max >= 0 && tops() > max)) {
+    Fail("top", "makes " + Wanted(min, max) + " top(s), but " + std::to_string(tops()) + " are named");
+  }
+}
+
+int LayerSetup::CanonicalAxis(std::string_view field, int axis, int bottom) const {
+  const Shape& shape = bottom_shape(bottom);
+  if (!shape.HasAxis(axis)) {
+    Fail(field, "axis " + std::to_string(axis) + " is outside \"" + param_->bottom(bottom) + "\", which is " +
+                    shape.ToString() + " (axes " + std::to_string(-shape.axes()) + " to " +
+                    std::to_string(shape.axes() - 1) + ")");
+  }
+  return shape.CanonicalAxis(axis);
+}
+
+std::string LayerSetup::ResolvePath(const std::string& path) const {
+  if (path.empty() || path[0] == '/' || access(path.c_str(), F_OK) == 0) return path;
+  for (const std::string& folder : folders_) {
+    std::string candidate = folder + "/" + path;
+    if (access(candidate.c_str(), F_OK) == 0) return candidate;
+  }
+  return path;
+}
+
+void LayerSetup::SetTop(int i, Shape shape, DType dtype) {
+  CREMA_CHECK(i >= 0 && i < tops()) << param_->type() << " sets top " << i << " of " << tops();
+  top_specs_[i] = {std::move(shape), dtype};
+  top_set_[i] = true;
+}
+
+int LayerSetup::AddParam(ParamRequest request) {
+  params_.push_back(std::move(request));
+  return static_cast<int>(params_.size()) - 1;
+}
+
+const Shape* LayerSetup::shape_override(int top) const {
+  for (const auto& [name, shape] : overrides_) {
+    if (name == param_->top(top)) return &shape;
+  }
+  return nullptr;
+}
+
+bool LayerSetup::has_gradient(int bottom) const {
+  return std::find(no_gradient_.begin(), no_gradient_.end(), bottom) == no_gradient_.end();
+}
+
+LayerPlan::LayerPlan(const Context& context, std::vector<TensorSpec> bottoms, std::vector<TensorSpec> tops,
+                     std::vector<bool> bottom_grads, std::vector<bool> param_grads)
+    : context_(context),
+      bottoms_(std::move(bottoms)),
+      tops_(std::move(tops)),
+      bottom_grads_(std::move(bottom_grads)),
+      param_grads_(std::move(param_grads)) {}
+
+bool LayerPlan::backward() const {
+  const auto any = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
+  return any(bottom_grads_) || any(param_grads_);
+}
+
+int LayerPlan::Save(TensorSpec spec) {
+  saved_.push_back(std::move(spec));
+  return static_cast<int>(saved_.size()) - 1;
+}
+
+void LayerPlan::Workspace(size_t forward_bytes, size_t backward_bytes) {
+  forward_workspace_ = std::max(forward_workspace_, forward_bytes);
+  backward_workspace_ = std::max(backward_workspace_, backward_bytes);
+}
+
+void LayerPlan::Chose(std::string kernel, std::vector<std::string> skipped) {
+  kernel_ = std::move(kernel);
+  skipped_ = std::move(skipped);
+}
+
+}  // namespace crema
