@@ -1,0 +1,36 @@
+# cmake --install: programs, libcrema, headers, schema, find_package(crema), model_zoo/ and configs/.
+include(CMakePackageConfigHelpers)
+set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/crema")
+
+set(programs)
+foreach(folder tools data_tools)
+  get_property(targets DIRECTORY "${PROJECT_SOURCE_DIR}/${folder}" PROPERTY BUILDSYSTEM_TARGETS)
+  foreach(target IN LISTS targets)
+    get_target_property(type ${target} TYPE)
+    if(type STREQUAL "EXECUTABLE")
+      list(APPEND programs ${target})
+    endif()
+  endforeach()
+endforeach()
+if(programs)
+  install(TARGETS ${programs} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
+install(TARGETS crema EXPORT crema-targets
+        LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+        INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+install(EXPORT crema-targets NAMESPACE crema:: FILE cremaTargets.cmake DESTINATION "${config_dir}")
+
+install(DIRECTORY include/crema DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")
+install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/crema" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}"
+        FILES_MATCHING PATTERN "*.pb.h")
+install(DIRECTORY proto/crema DESTINATION "${CMAKE_INSTALL_DATADIR}/crema/proto" FILES_MATCHING PATTERN "*.proto")
+install(DIRECTORY model_zoo configs DESTINATION "${CMAKE_INSTALL_DATADIR}/crema")
+install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+
+configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/cremaConfig.cmake.in"
+  "${PROJECT_BINARY_DIR}/cremaConfig.cmake" INSTALL_DESTINATION "${config_dir}")
+# 0.x: every minor version may change the interface.
+write_basic_package_version_file("${PROJECT_BINARY_DIR}/cremaConfigVersion.cmake" COMPATIBILITY SameMinorVersion)
+install(FILES "${PROJECT_BINARY_DIR}/cremaConfig.cmake" "${PROJECT_BINARY_DIR}/cremaConfigVersion.cmake"
+        DESTINATION "${config_dir}")

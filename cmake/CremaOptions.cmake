@@ -12,12 +12,18 @@ if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)
 endif()
 
+# -Wrestrict and -Wmaybe-uninitialized find mistakes in std::string that are not there, others in every version of GCC.
 add_library(crema_options INTERFACE)
 target_compile_options(crema_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-restrict -fno-math-errno>
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${CREMA_WERROR}>>:-Werror>)
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-restrict -fno-math-errno -fno-trapping-math>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${CREMA_WERROR}>>:-Werror -Wno-error=maybe-uninitialized>
+  $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${CREMA_WERROR}>>:-Werror=all-warnings>)
 if(CREMA_SANITIZE)
   target_compile_options(crema_options INTERFACE
     $<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${CREMA_SANITIZE} -fno-omit-frame-pointer>)
+  if(CREMA_SANITIZE MATCHES "undefined")
+    target_compile_options(crema_options INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=undefined>)
+  endif()
   target_link_options(crema_options INTERFACE -fsanitize=${CREMA_SANITIZE})
 endif()

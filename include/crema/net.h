@@ -66,6 +66,12 @@ struct NetOutput {
   float loss_weight = 0;
 };
 
+// One top of an Input layer, to be written before Forward.
+struct NetInput {
+  std::string name;
+  Tensor value;
+};
+
 // What LoadWeights did.
 struct WeightsReport {
   std::vector<std::string> copied, ignored, fresh;  // layer names: copied, only in the file, only in the net
@@ -87,6 +93,8 @@ class Net {
 
   const std::string& name() const;
   Phase phase() const;
+  // What the files were told about: old syntax, settings without effect, assumptions.
+  const std::vector<Diagnostic>& warnings() const;
 
   // Runs one forward pass and returns the sum of the weighted losses. Throws UserError for unusable data.
   float Forward();
@@ -105,6 +113,8 @@ class Net {
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;
   std::vector<NetOutput> outputs() const;
+  // The tops of all Input layers in the net's order. Unlike blob(), the first value under each name.
+  std::vector<NetInput> inputs() const;
 
   std::span<Parameter> parameters();
   std::span<const Parameter> parameters() const;

@@ -16,6 +16,9 @@ class RandomStream {
   // key: the run's seed; stream: who draws, e.g. StreamId(layer, pass).
   RandomStream(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
+  uint64_t seed() const { return seed_; }
+  uint64_t stream() const { return stream_; }
+
   // 128 random bits of counter value `index`.
   std::array<uint32_t, 4> Bits(uint64_t index) const {
     uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);

@@ -1,0 +1,100 @@
+// Trains a net as a solver file says, with Caffe's semantics.
+//
+//   SolverFile file = ReadSolverFile("lenet_solver.prototxt");
+//   Solver solver(file, {.path = "lenet_solver.prototxt", .observers = {&log}});
+//   TrainingResult result = solver.Train();
+#ifndef CREMA_SOLVER_H_
+#define CREMA_SOLVER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema/context.h"
+#include "crema/files.h"
+#include "crema/net.h"
+#include "crema/observer.h"
+
+namespace crema {
+
+// What someone outside (a signal, a user interface) asks of a running solver.
+enum class SolverAction { kNone, kStop, kSnapshot };
+
+struct SolverOptions {
+  // Of the solver file: names it in messages, gives relative paths their second folder and snapshot_prefix its default.
+  std::string path = {};
+  // .caffemodel files copied in this order, instead of the solver's `weights`. Entries may be comma lists.
+  std::vector<std::string> weights = {};
+  // .solverstate to go on from; "auto": the newest whole one of this run's snapshot_prefix, or a fresh start. Excludes
+  // `weights`; the solver's own `weights` are then not read.
+  std::string snapshot = {};
+  // Added to the train net's state only, as Caffe's --level and --stage are.
+  std::optional<int> level = {};
+  std::vector<std::string> stages = {};
+  // Shapes of data tops whose source does not exist here.
+  std::vector<std::pair<std::string, Shape>> shapes = {};
+  // Looked in for relative paths after the working directory and the solver's folder.
+  std::vector<std::string> search_folders = {};
+  // Replaces random_seed of the file.
+  std::optional<uint64_t> seed = {};
+  // Where to compute; null: the CPU.
+  Device* device = nullptr;
+  // Not owned; called in this order. Must outlive the solver.
+  std::vector<Observer*> observers = {};
+  // Asked after every iteration and test batch; takes the request, so that the next call gives kNone.
+  std::function<SolverAction()> requested_action = {};
+};
+
+struct TrainingResult {
+  int iteration = 0;           // updates done since iteration 0
+  bool stopped_early = false;  // by SolverAction::kStop
+  int failed_snapshots = 0;    // programs exit with 1 when above 0
+  std::string last_snapshot;   // path of the last .solverstate written by this run, or empty
+};
+
+// A learning-rate schedule, one update rule and the nets they work on. Used by one thread at a time.
+class Solver {
+ public:
+  // Checks the solver file, builds the nets, loads weights or the snapshot, and checks that snapshots can be written.
+  // Throws UserError with every mistake found, EnvironmentError for what cannot be read or written.
+  Solver(const SolverFile& file, SolverOptions options);
+  ~Solver();
+  Solver(const Solver&) = delete;
+  Solver& operator=(const Solver&) = delete;
+
+  // Trains to max_iter with tests, displays and snapshots on the way, then snapshots and tests a last time. Throws
+  // EnvironmentError when the loss is not finite.
+  TrainingResult Train();
+  // `iterations` updates with everything that falls due among them; nothing at the end. True unless asked to stop.
+  bool Step(int iterations);
+  // Tests every test net now. False when asked to stop.
+  bool Test();
+  // Writes <prefix>_iter_N.caffemodel and .solverstate now; throws EnvironmentError where that fails.
+  void Snapshot();
+
+  int iteration() const;
+  // Of the next update.
+  float learning_rate() const;
+  float smoothed_loss() const;
+  uint64_t seed() const;
+  const std::string& snapshot_prefix() const;
+  Net& net();
+  int test_nets() const;
+  Net& test_net(int index);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+// Everything wrong with a solver file that can be seen without its nets; warnings for fields that are not read. Used by
+// Solver, and by programs that only check files.
+std::vector<Diagnostic> CheckSolver(const SolverFile& file);
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_H_

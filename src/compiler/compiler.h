@@ -1,0 +1,47 @@
+// From a net file to a program: named passes over one graph, each in a file of its own, run in the order of Passes().
+#ifndef CREMA_COMPILER_COMPILER_H_
+#define CREMA_COMPILER_COMPILER_H_
+
+#include <memory>
+#include <vector>
+
+#include "crema/net.h"
+#include "graph/program.h"
+
+namespace crema {
+
+// What the passes work on.
+struct Compilation {
+  const NetOptions& options;
+  CompiledNet& net;
+  Diagnostics diagnostics;
+
+  Location Where(const Node& node, std::string_view field = {}) const {
+    return net.file.source ? net.file.source->Layer(node.index_in_file, field) : Location{};
+  }
+};
+
+struct Pass {
+  const char* name;
+  const char* purpose;
+  void (*run)(Compilation&);
+};
+
+// In execution order.
+const std::vector<Pass>& Passes();
+
+void SelectLayers(Compilation& c);     // keep the layers whose include/exclude rules fit phase, level and stages
+void ResolveBlobs(Compilation& c);     // turn names, also those rewritten in place, into values with one producer each
+void InferShapes(Compilation& c);      // create the layers, check their parameters, learn shapes
+void ShareParameters(Compilation& c);  // give each blob of a layer its parameter; param { name } joins several
+void FindGradients(Compilation& c);    // decide which gradients are of use
+void ChooseKernels(Compilation& c);    // let each layer plan its kernels, workspace and saved tensors
+void Schedule(Compilation& c);         // lay out the steps and the tensors they touch
+void PlanMemory(Compilation& c);       // give every storage its offset in one arena, by liveness
+
+// Throws UserError with every mistake found. The result owns everything it points to.
+std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options);
+
+}  // namespace crema
+
+#endif  // CREMA_COMPILER_COMPILER_H_

@@ -1,0 +1,84 @@
+#include <algorithm>
+
+#include "base/atomic_file.h"
+#include "base/check.h"
+#include "compiler/compiler.h"
+
+namespace crema {
+
+namespace {
+
+// An earlier layer failed: what this one reads has no shape to check against.
+bool InputsKnown(const Graph& graph, const Node& node) {
+  return std::all_of(node.bottoms.begin(), node.bottoms.end(),
+                     [&](int v) { return graph.values[v].shape_known; });
+}
+
+void SetLossWeights(Compilation& c, Node& node) {
+  node.loss_weights.assign(node.tops.size(), 0);
+  if (node.setup->is_loss() && !node.tops.empty()) node.loss_weights[0] = 1;
+  const auto& given = node.param->loss_weight();
+  if (!given.empty()) std::copy(given.begin(), given.end(), node.loss_weights.begin());
+  for (float weight : node.loss_weights) {
+    if (weight != 0 && !node.setup->is_differentiable() && node.param->loss_weight_size() > 0) {
+      c.diagnostics.Error(c.Where(node, "loss_weight"), "layer \"" + node.name() + "\" (" + node.type->name +
+                                                            ") has no gradient and cannot be a loss; remove loss_weight");
+      return;
+    }
+  }
+}
+
+void CheckOverridesAreUsed(Compilation& c) {
+  const Graph& graph = c.net.graph;
+  for (const auto& [name, shape] : c.options.shapes) {
+    bool used = false;
+    for (const Value& value : graph.values) {
+      used |= value.name == name && value.producer >= 0 && graph.nodes[value.producer].setup &&
+              graph.nodes[value.producer].setup->is_source();
+    }
+    if (used) {
+      c.net.assumed_shapes.emplace_back(name, shape);
+    } else {
+      c.diagnostics.Error({}, "--shape=" + name + "=...: no data layer of this phase makes a blob \"" + name + "\"");
+    }
+  }
+}
+
+}  // namespace
+
+void InferShapes(Compilation& c) {
+  Graph& graph = c.net.graph;
+  std::vector<std::string> folders = c.options.search_folders;
+  if (c.net.file.source) {
+    const std::string file = c.net.file.source->Field({}).file;
+    if (!file.empty()) folders.push_back(DirectoryOf(file));
+  }
+  for (Node& node : graph.nodes) {
+    if (!InputsKnown(graph, node)) continue;
+    std::vector<TensorSpec> bottoms;
+    for (int v : node.bottoms) bottoms.push_back(graph.values[v].spec);
+    node.layer = node.type->create();
+    node.setup = std::make_unique<LayerSetup>(*node.param, node.phase, std::move(bottoms),
+                                              [&c, &node](std::string_view field) { return c.Where(node, field); });
+    node.setup->set_shape_overrides(c.options.shapes);
+    node.setup->set_search_folders(folders);
+    try {
+      node.layer->Setup(*node.setup);
+    } catch (const UserError& error) {
+      for (const Diagnostic& d : error.diagnostics()) c.diagnostics.Error(d.where, d.message);
+      node.setup.reset();
+      continue;
+    }
+    for (const Diagnostic& warning : node.setup->warnings()) c.diagnostics.Warning(warning.where, warning.message);
+    SetLossWeights(c, node);
+    for (size_t i = 0; i < node.tops.size(); ++i) {
+      CREMA_CHECK(node.setup->top_set()[i]) << node.type->name << " did not set the shape of top " << i;
+      Value& value = graph.values[node.tops[i]];
+      value.spec = node.setup->top_specs()[i];
+      value.shape_known = true;
+    }
+  }
+  if (!c.diagnostics.has_errors()) CheckOverridesAreUsed(c);
+}
+
+}  // namespace crema

@@ -1,0 +1,183 @@
+#include <algorithm>
+#include <numeric>
+
+#include "base/check.h"
+#include "compiler/compiler.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
+
+// Tensors that share memory form a group; the group's root stands for its storage.
+class MemoryPlanner {
+ public:
+  explicit MemoryPlanner(Compilation& c)
+      : graph_(c.net.graph),
+        program_(c.net.program),
+        keep_all_(c.options.keep_all),
+        count_(program_.tensors.size()),
+        first_(count_, -1),
+        last_(count_, -1),
+        parent_(count_) {
+    std::iota(parent_.begin(), parent_.end(), 0);
+  }
+
+  void Run() {
+    FindLifetimes();
+    JoinViews();
+    if (!keep_all_) JoinInPlace();
+    MakeStorages();
+    Place();
+  }
+
+ private:
+  int Root(int t) {
+    while (parent_[t] != t) t = parent_[t] = parent_[parent_[t]];
+    return t;
+  }
+
+  void Join(int a, int b) {
+    a = Root(a);
+    b = Root(b);
+    if (a == b) return;
+    parent_[b] = a;
+    if (first_[a] < 0 || (first_[b] >= 0 && first_[b] < first_[a])) first_[a] = first_[b];
+    last_[a] = std::max(last_[a], last_[b]);
+  }
+
+  void Touch(int t, int step) {
+    if (t < 0) return;
+    if (first_[t] < 0) first_[t] = step;
+    last_[t] = std::max(last_[t], step);
+  }
+
+  void TouchAll(const std::vector<int>& tensors, int step) {
+    for (int t : tensors) Touch(t, step);
+  }
+
+  void FindLifetimes() {
+    int now = 0;
+    for (const auto* steps : {&program_.forward, &program_.backward}) {
+      for (const Step& step : *steps) {
+        for (const auto* list :
+             {&step.bottoms, &step.tops, &step.saved, &step.top_grads, &step.bottom_grads, &step.param_grads}) {
+          TouchAll(*list, now);
+        }
+        Touch(step.workspace, now);
+        ++now;
+      }
+    }
+    end_ = now;
+    const auto whole_pass = [&](int t) {
+      first_[t] = 0;
+      last_[t] = end_;
+    };
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      const int t = program_.value_tensor[v];
+      const int producer = graph_.values[v].producer;
+      if (graph_.nodes[producer].setup->is_source()) whole_pass(t);
+    }
+    for (int v : graph_.outputs) last_[program_.value_tensor[v]] = end_;
+    if (keep_all_) {
+      for (int t = 0; t < static_cast<int>(count_); ++t) whole_pass(t);
+    }
+  }
+
+  void JoinViews() {
+    for (const Node& node : graph_.nodes) {
+      if (!node.setup->is_view()) continue;
+      for (int top : node.tops) Join(program_.value_tensor[node.bottoms[0]], program_.value_tensor[top]);
+    }
+  }
+
+  // `over` is overwritten by `written` in step `now` if nothing that lives there is read later, or by another input of
+  // the same step.
+  void TryInPlace(int over, int written, const std::vector<int>& inputs, int now) {
+    if (over < 0 || written < 0 || program_.tensors[over].spec != program_.tensors[written].spec) return;
+    const int root = Root(over);
+    if (last_[root] > now || Root(written) == root) return;
+    if (std::count_if(inputs.begin(), inputs.end(), [&](int t) { return t >= 0 && Root(t) == root; }) > 1) return;
+    Join(over, written);
+  }
+
+  void JoinInPlace() {
+    int now = 0;
+    for (const Step& step : program_.forward) {
+      if (graph_.nodes[step.node].setup->in_place() && !step.bottoms.empty()) {
+        TryInPlace(step.bottoms[0], step.tops[0], step.bottoms, now);
+      }
+      ++now;
+    }
+    for (const Step& step : program_.backward) {
+      if (step.kind == StepKind::kBackward && graph_.nodes[step.node].setup->in_place() && !step.bottom_grads.empty()) {
+        TryInPlace(step.top_grads[0], step.bottom_grads[0], step.top_grads, now);
+      }
+      ++now;
+    }
+  }
+
+  void MakeStorages() {
+    std::vector<int> storage_of(count_, -1);
+    std::vector<bool> is_view(count_, false);
+    for (const Node& node : graph_.nodes) {
+      if (!node.setup->is_view()) continue;
+      for (int top : node.tops) is_view[program_.value_tensor[top]] = true;
+    }
+    for (int t = 0; t < static_cast<int>(count_); ++t) {
+      PlannedTensor& tensor = program_.tensors[t];
+      const int root = Root(t);
+      if (first_[root] < 0) continue;  // never touched (a blob of a skipped part)
+      if (storage_of[root] < 0) {
+        storage_of[root] = static_cast<int>(program_.storages.size());
+        program_.storages.push_back({0, first_[root], last_[root], 0});
+      }
+      tensor.storage = storage_of[root];
+      Storage& storage = program_.storages[tensor.storage];
+      storage.bytes = std::max(storage.bytes, Aligned(std::max<size_t>(tensor.spec.bytes(), 1)));
+      if (!is_view[t]) program_.unshared_bytes += Aligned(tensor.spec.bytes());
+    }
+  }
+
+  // Largest first, each at the lowest offset where no storage alive at the same time stands (greedy by size; Pisarchyk
+  // and Lee, "Efficient memory management for deep neural net inference", 2020).
+  void Place() {
+    std::vector<Storage>& storages = program_.storages;
+    std::vector<int> order(storages.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return storages[a].bytes > storages[b].bytes; });
+    std::vector<int> placed;  // by offset
+    for (int s : order) {
+      Storage& storage = storages[s];
+      size_t offset = 0;
+      for (int other : placed) {
+        const Storage& o = storages[other];
+        if (o.first > storage.last || o.last < storage.first) continue;
+        if (offset + storage.bytes <= o.offset) break;
+        offset = std::max(offset, o.offset + o.bytes);
+      }
+      storage.offset = offset;
+      program_.arena_bytes = std::max(program_.arena_bytes, offset + storage.bytes);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
+                                     [&](int a, int b) { return storages[a].offset < storages[b].offset; }),
+                    s);
+    }
+  }
+
+  const Graph& graph_;
+  Program& program_;
+  const bool keep_all_;
+  const size_t count_;
+  std::vector<int> first_, last_;  // of a root: over its group
+  std::vector<int> parent_;
+  int end_ = 0;
+};
+
+}  // namespace
+
+void PlanMemory(Compilation& c) { MemoryPlanner(c).Run(); }
+
+}  // namespace crema

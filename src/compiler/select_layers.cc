@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "base/suggest.h"
+#include "compiler/compiler.h"
+
+namespace crema {
+
+namespace {
+
+// A rule is met when every field it sets holds.
+bool Meets(const NetState& state, const NetStateRule& rule) {
+  const auto has_stage = [&](const std::string& stage) {
+    return std::find(state.stage().begin(), state.stage().end(), stage) != state.stage().end();
+  };
+  if (rule.has_phase() && rule.phase() != state.phase()) return false;
+  if (rule.has_min_level() && state.level() < rule.min_level()) return false;
+  if (rule.has_max_level() && state.level() > rule.max_level()) return false;
+  return std::all_of(rule.stage().begin(), rule.stage().end(), has_stage) &&
+         std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has_stage);
+}
+
+bool Selected(const NetState& state, const LayerParameter& layer) {
+  const auto meets = [&](const NetStateRule& rule) { return Meets(state, rule); };
+  if (layer.include_size() > 0) return std::any_of(layer.include().begin(), layer.include().end(), meets);
+  return std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);
+}
+
+std::string UnknownType(const std::string& type) {
+  std::vector<std::string> names;
+  for (const LayerType* known : LayerTypes()) names.push_back(known->name);
+  const std::string hint = DidYouMean(type, names);
+  return "there is no layer type \"" + type + "\"" +
+         (hint.empty() ? "; `crema compile --list_layers` names those there are" : hint);
+}
+
+// Warns about *_param messages that the layer's type does not read.
+void WarnUnreadMessages(Compilation& c, const Node& node) {
+  const auto* reflection = node.param->GetReflection();
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  reflection->ListFields(*node.param, &fields);
+  for (const auto* field : fields) {
+    const std::string& name = field->name();
+    if (field->is_repeated() || !name.ends_with("_param")) continue;
+    const auto& reads = node.type->reads;
+    if (std::find(reads.begin(), reads.end(), name) != reads.end()) continue;
+    c.diagnostics.Warning(c.Where(node, name), "layer \"" + node.name() + "\" (" + node.type->name + ") does not read " +
+                                                   name + "; it has no effect here");
+  }
+}
+
+}  // namespace
+
+void SelectLayers(Compilation& c) {
+  const NetParameter& file = c.net.file.net;
+  NetState state = file.state();
+  state.set_phase(c.options.phase);
+  if (c.options.level != 0) state.set_level(c.options.level);
+  for (const std::string& stage : c.options.stages) state.add_stage(stage);
+
+  Graph& graph = c.net.graph;
+  graph.name = file.name();
+  graph.phase = c.options.phase;
+  for (int i = 0; i < file.layer_size(); ++i) {
+    const LayerParameter& layer = file.layer(i);
+    Node node;
+    node.index_in_file = i;
+    node.param = &layer;
+    node.phase = layer.has_phase() ? layer.phase() : c.options.phase;
+    if (layer.include_size() > 0 && layer.exclude_size() > 0) {
+      c.diagnostics.Error(c.Where(node, "exclude"), "layer \"" + layer.name() +
+                                                        "\" has both include and exclude rules; keep one kind");
+      continue;
+    }
+    if (!Selected(state, layer)) continue;
+    node.type = FindLayerType(layer.type());
+    if (!node.type) {
+      c.diagnostics.Error(c.Where(node, "type"), layer.has_type() && !layer.type().empty()
+                                                     ? UnknownType(layer.type())
+                                                     : "layer \"" + layer.name() + "\" has no type");
+      continue;
+    }
+    WarnUnreadMessages(c, node);
+    graph.nodes.push_back(std::move(node));
+  }
+  if (graph.nodes.empty() && !c.diagnostics.has_errors()) {
+    c.diagnostics.Error(c.net.file.source ? c.net.file.source->Field("name") : Location{},
+                        std::string("no layer is left for phase ") + Phase_Name(c.options.phase) +
+                            "; check the include and exclude rules, --level and --stage");
+  }
+}
+
+}  // namespace crema

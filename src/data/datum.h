@@ -1,0 +1,38 @@
+// Reading Caffe's Datum records without copying them: an own reader of the protobuf wire format
+// (https://protobuf.dev/programming-guides/encoding/).
+#ifndef CREMA_DATA_DATUM_H_
+#define CREMA_DATA_DATUM_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "data/image_size.h"
+
+namespace crema {
+
+// A view of one encoded Datum; valid as long as the record's bytes.
+struct DatumView {
+  ImageSize size;
+  int32_t label = 0;
+  bool encoded = false;
+  std::span<const uint8_t> data;  // size.count() values, or a compressed image where `encoded`
+  size_t float_count = 0;         // elements of float_data
+  std::span<const std::byte> record;
+
+  // Whether the values are in `data`; Caffe prefers it to float_data where both are set.
+  bool bytes() const { return !data.empty(); }
+  // Copies all float_count elements of float_data.
+  void CopyFloats(float* to) const;
+};
+
+// Accepts and reads exactly what protobuf does. Returns what is wrong with the bytes, null when nothing is.
+const char* ParseDatum(std::span<const std::byte> record, DatumView* datum);
+
+// Returns what is wrong with a parsed Datum as an image of raw values, with the remedy; empty when nothing is.
+std::string CheckDatum(const DatumView& datum);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_DATUM_H_

@@ -1,0 +1,30 @@
+// What a Prefetcher fills its batches with.
+#ifndef CREMA_DATA_ITEM_LOADER_H_
+#define CREMA_DATA_ITEM_LOADER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "crema/tensor.h"
+
+namespace crema {
+
+// An endless stream of items (images with labels), each a pure function of its position in the stream, so that batches
+// can be made by any thread in any order. Const methods are called by several threads at once.
+class ItemLoader {
+ public:
+  virtual ~ItemLoader() = default;
+
+  // Shape of one item.
+  virtual const Shape& item_shape() const = 0;
+  // Writes item_shape().count() values to `data` and the label to `label`. `scratch` is the calling thread's own, kept
+  // from item to item. Throws UserError, naming the record, where the item is unusable.
+  virtual void Load(uint64_t position, float* data, float* label, std::vector<float>& scratch) const = 0;
+  // `record "00000042" of train_lmdb`, for messages.
+  virtual std::string Describe(uint64_t position) const = 0;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_ITEM_LOADER_H_

@@ -1,0 +1,226 @@
+#include "data/lmdb_source.h"
+
+#include <fcntl.h>
+#include <glog/logging.h>
+#include <lmdb.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <map>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+[[noreturn]] void Damaged(const std::string& folder, const std::string& what) {
+  throw UserError("database \"" + folder + "\" is damaged: " + what + "; copy it again or make it anew");
+}
+
+std::span<const std::byte> Bytes(const MDB_val& value) {
+  return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
+}
+
+class Cursor {
+ public:
+  Cursor(MDB_txn* transaction, MDB_dbi database, const std::string& folder) {
+    const int status = mdb_cursor_open(transaction, database, &cursor_);
+    if (status != 0) Damaged(folder, mdb_strerror(status));
+  }
+  ~Cursor() { mdb_cursor_close(cursor_); }
+  Cursor(const Cursor&) = delete;
+  Cursor& operator=(const Cursor&) = delete;
+
+  int Next(MDB_val* key, MDB_val* value) { return mdb_cursor_get(cursor_, key, value, MDB_NEXT); }
+
+ private:
+  MDB_cursor* cursor_ = nullptr;
+};
+
+// One open database. The read transaction lives as long, so that pointers into the map stay valid.
+class Environment {
+ public:
+  explicit Environment(const std::string& folder);
+  ~Environment() { Close(); }
+  Environment(const Environment&) = delete;
+  Environment& operator=(const Environment&) = delete;
+
+  uint64_t count() const { return count_; }
+  std::span<const std::byte> first() const { return first_; }
+  const std::vector<std::span<const std::byte>>& index() const;
+  std::string Key(uint64_t i) const;
+
+ private:
+  int Open(unsigned extra_flags);
+  void Close();
+  void CheckLength() const;
+
+  std::string folder_;
+  MDB_env* environment_ = nullptr;
+  MDB_txn* transaction_ = nullptr;
+  MDB_dbi database_ = 0;
+  uint64_t count_ = 0;
+  std::span<const std::byte> first_;
+  mutable std::mutex transaction_mutex_;  // LMDB allows one thread at a time in a transaction
+  mutable std::once_flag indexed_;
+  mutable std::vector<std::span<const std::byte>> index_;
+};
+
+int Environment::Open(unsigned extra_flags) {
+  int status = mdb_env_create(&environment_);
+  if (status == 0) status = mdb_env_open(environment_, folder_.c_str(), MDB_RDONLY | MDB_NOTLS | extra_flags, 0);
+  if (status == 0) {
+    CheckLength();
+    status = mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &transaction_);
+  }
+  return status;
+}
+
+void Environment::Close() {
+  if (transaction_) mdb_txn_abort(transaction_);
+  if (environment_) mdb_env_close(environment_);
+  transaction_ = nullptr;
+  environment_ = nullptr;
+}
+
+// Reading the map past the end of the file would kill the process with SIGBUS.
+void Environment::CheckLength() const {
+  MDB_envinfo info;
+  MDB_stat statistics;
+  int fd = -1;
+  struct stat status;
+  if (mdb_env_info(environment_, &info) != 0 || mdb_env_stat(environment_, &statistics) != 0 ||
+      mdb_env_get_fd(environment_, &fd) != 0 || fstat(fd, &status) != 0) {
+    throw EnvironmentError("cannot look at " + folder_ + "/data.mdb: " + std::strerror(errno));
+  }
+  const uint64_t wanted = (uint64_t{info.me_last_pgno} + 1) * statistics.ms_psize;
+  if (static_cast<uint64_t>(status.st_size) < wanted) {
+    throw UserError("database \"" + folder_ + "\" is cut short: data.mdb has " + std::to_string(status.st_size) +
+                    " bytes, expected " + std::to_string(wanted) +
+                    "; copy it again (if it is whole, mdb_copy -c repairs " + "the count)");
+  }
+}
+
+Environment::Environment(const std::string& folder) : folder_(folder) {
+  try {
+    int status = Open(0);
+    // Positive: an errno, not one of LMDB's own codes.
+    if (status > 0 || status == MDB_READERS_FULL) {
+      const int cause = status;
+      Close();
+      status = Open(MDB_NOLOCK);
+      if (status == 0) {
+        LOG(WARNING) << "reading " << folder_ << " without LMDB's locks (" << mdb_strerror(cause)
+                     << "); do not write to it meanwhile";
+      }
+    }
+    if (status > 0) {
+      throw EnvironmentError("cannot read database \"" + folder_ + "\": " + mdb_strerror(status));
+    }
+    if (status == MDB_INVALID || status == MDB_VERSION_MISMATCH || status == MDB_CORRUPTED) {
+      throw UserError("\"" + folder_ + "/data.mdb\" is not an LMDB file that can be read: " + mdb_strerror(status) +
+                      "; make the database anew with convert_mnist_data or convert_imageset");
+    }
+    if (status == 0) status = mdb_dbi_open(transaction_, nullptr, 0, &database_);
+    MDB_stat statistics;
+    if (status == 0) status = mdb_stat(transaction_, database_, &statistics);
+    if (status != 0) Damaged(folder_, mdb_strerror(status));
+    count_ = statistics.ms_entries;
+    if (count_ == 0) {
+      throw UserError("database \"" + folder_ + "\" is empty; was its conversion interrupted? Make it anew");
+    }
+    MDB_val key, value;
+    status = Cursor(transaction_, database_, folder_).Next(&key, &value);
+    if (status != 0) Damaged(folder_, mdb_strerror(status));
+    first_ = Bytes(value);
+  } catch (...) {
+    Close();
+    throw;
+  }
+}
+
+const std::vector<std::span<const std::byte>>& Environment::index() const {
+  std::call_once(indexed_, [this] {
+    const std::lock_guard lock(transaction_mutex_);
+    Cursor cursor(transaction_, database_, folder_);
+    std::vector<std::span<const std::byte>> index;
+    index.reserve(count_);
+    MDB_val key, value;
+    int status;
+    while ((status = cursor.Next(&key, &value)) == 0) index.push_back(Bytes(value));
+    if (status != MDB_NOTFOUND) Damaged(folder_, mdb_strerror(status));
+    if (index.size() != count_) {
+      Damaged(folder_, std::to_string(index.size()) + " records found, " + std::to_string(count_) + " promised");
+    }
+    index_ = std::move(index);
+  });
+  return index_;
+}
+
+std::string Environment::Key(uint64_t i) const {
+  const std::lock_guard lock(transaction_mutex_);
+  Cursor cursor(transaction_, database_, folder_);
+  MDB_val key{}, value;
+  for (uint64_t at = 0; at <= i; ++at) {
+    if (cursor.Next(&key, &value) != 0) return "number " + std::to_string(i);
+  }
+  return PrintableKey(key.mv_data, key.mv_size);
+}
+
+std::shared_ptr<const Environment> SharedEnvironment(const std::string& folder) {
+  struct stat status;
+  if (stat((folder + "/data.mdb").c_str(), &status) != 0) {
+    throw EnvironmentError("cannot look at " + folder + "/data.mdb: " + std::strerror(errno));
+  }
+  static std::mutex mutex;
+  static std::map<std::pair<dev_t, ino_t>, std::weak_ptr<const Environment>> open;
+  const std::lock_guard lock(mutex);
+  std::erase_if(open, [](const auto& entry) { return entry.second.expired(); });
+  std::weak_ptr<const Environment>& slot = open[{status.st_dev, status.st_ino}];
+  std::shared_ptr<const Environment> environment = slot.lock();
+  if (!environment) slot = environment = std::make_shared<const Environment>(folder);
+  return environment;
+}
+
+class LmdbSource : public RecordSource {
+ public:
+  explicit LmdbSource(const std::string& folder) : path_(folder), environment_(SharedEnvironment(folder)) {}
+
+  uint64_t count() const override { return environment_->count(); }
+  std::span<const std::byte> Read(uint64_t i) const override {
+    return i == 0 ? environment_->first() : environment_->index()[i];
+  }
+  std::string Key(uint64_t i) const override { return environment_->Key(i); }
+  const std::string& path() const override { return path_; }
+
+ private:
+  std::string path_;
+  std::shared_ptr<const Environment> environment_;
+};
+
+}  // namespace
+
+std::shared_ptr<const RecordSource> OpenLmdb(const std::string& folder) { return std::make_shared<LmdbSource>(folder); }
+
+std::string PrintableKey(const void* data, size_t bytes) {
+  std::string text;
+  for (const char c : std::string_view(static_cast<const char*>(data), bytes)) {
+    if (c >= ' ' && c <= '~') {
+      text += c;
+    } else {
+      constexpr char kDigits[] = "0123456789abcdef";
+      text += "\\x";
+      text += kDigits[static_cast<unsigned char>(c) >> 4];
+      text += kDigits[static_cast<unsigned char>(c) & 15];
+    }
+  }
+  return text;
+}
+
+}  // namespace crema

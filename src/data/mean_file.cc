@@ -1,0 +1,70 @@
+#include "data/mean_file.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+
+#include "crema/blob.pb.h"
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+[[noreturn]] void NoMean(const std::string& path, const std::string& why) {
+  throw UserError("mean file \"" + path + "\" " + why +
+                  "; expected a binaryproto of channels x height x width values as compute_image_mean writes it");
+}
+
+Shape MeanShape(const std::string& path, const BlobProto& blob) {
+  std::vector<int64_t> dims;
+  if (blob.has_shape()) {
+    dims.assign(blob.shape().dim().begin(), blob.shape().dim().end());
+  } else {
+    dims = {blob.num(), blob.channels(), blob.height(), blob.width()};
+  }
+  const Shape whole(dims);
+  if (dims.size() == 4 && dims[0] == 1) dims.erase(dims.begin());
+  if (dims.size() != 3) NoMean(path, "holds " + whole.ToString() + " values");
+  int64_t count = 1;
+  for (const int64_t extent : dims) {
+    if (extent <= 0 || extent > INT32_MAX || (count *= extent) > INT32_MAX) {
+      NoMean(path, "is damaged: it says it holds " + whole.ToString() + " values");
+    }
+  }
+  return Shape(std::move(dims));
+}
+
+}  // namespace
+
+MeanImage ReadMean(const std::string& path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
+    throw UserError("mean file \"" + path +
+                    "\" does not exist; make it with compute_image_mean, or give one mean_value " +
+                    "per channel instead");
+  }
+  std::ifstream in(path, std::ios::binary);
+  if (!in) throw EnvironmentError("cannot open mean file \"" + path + "\": " + std::strerror(errno));
+  BlobProto blob;
+  if (!blob.ParseFromIstream(&in)) {
+    if (in.bad()) throw EnvironmentError("cannot read mean file \"" + path + "\"");
+    NoMean(path, "is not a binary BlobProto");
+  }
+  MeanImage mean;
+  mean.shape = MeanShape(path, blob);
+  if (blob.data_size() > 0) {
+    mean.values.assign(blob.data().begin(), blob.data().end());
+  } else {
+    mean.values.assign(blob.double_data().begin(), blob.double_data().end());
+  }
+  if (static_cast<int64_t>(mean.values.size()) != mean.shape.count()) {
+    NoMean(path, "is damaged: it says it is " + mean.shape.ToString() + ", but it holds " +
+                     std::to_string(mean.values.size()) + " values");
+  }
+  return mean;
+}
+
+}  // namespace crema

@@ -1,0 +1,22 @@
+// Caffe's mean images: a binary BlobProto, as compute_image_mean writes it.
+#ifndef CREMA_DATA_MEAN_FILE_H_
+#define CREMA_DATA_MEAN_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "crema/tensor.h"
+
+namespace crema {
+
+struct MeanImage {
+  Shape shape;  // channels x height x width
+  std::vector<float> values;
+};
+
+// Throws UserError where the file is absent, is no mean image or is damaged, EnvironmentError where it cannot be read.
+MeanImage ReadMean(const std::string& path);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_MEAN_FILE_H_

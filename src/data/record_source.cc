@@ -1,0 +1,69 @@
+#include "data/record_source.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "crema/error.h"
+#include "data/lmdb_source.h"
+
+namespace crema {
+
+namespace {
+
+bool LooksLikeLevelDb(const std::string& folder) {
+  DIR* directory = opendir(folder.c_str());
+  if (!directory) return false;
+  bool found = false;
+  while (const dirent* entry = readdir(directory)) {
+    found |= std::strcmp(entry->d_name, "CURRENT") == 0 || std::strncmp(entry->d_name, "MANIFEST-", 9) == 0;
+  }
+  closedir(directory);
+  return found;
+}
+
+}  // namespace
+
+std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path) {
+  struct stat status;
+  if (path.empty()) throw UserError("the path of the database is empty; expected the folder of an LMDB");
+  if (stat(path.c_str(), &status) != 0) {
+    if (errno == ENOENT || errno == ENOTDIR) {
+      throw UserError("database \"" + path +
+                      "\" does not exist; set source to the folder of an LMDB, or make it first " +
+                      "with convert_mnist_data (MNIST's files) or convert_imageset (a list of images)");
+    }
+    throw EnvironmentError("cannot look at database \"" + path + "\": " + std::strerror(errno));
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    const size_t slash = path.rfind('/');
+    const bool data_file = path.substr(slash == std::string::npos ? 0 : slash + 1) == "data.mdb";
+    throw UserError("\"" + path + "\" is a file; expected the folder of an LMDB" +
+                    (data_file ? ": name the folder that holds data.mdb" : ""));
+  }
+  if (stat((path + "/data.mdb").c_str(), &status) != 0) {
+    if (errno != ENOENT) {
+      throw EnvironmentError("cannot look into database \"" + path + "\": " + std::strerror(errno));
+    }
+    if (LooksLikeLevelDb(path)) {
+      throw UserError("\"" + path +
+                      "\" is a LevelDB, which crema does not read; convert it to LMDB, or make it anew from " +
+                      "the images with convert_imageset or convert_mnist_data, whose backend is LMDB");
+    }
+    throw UserError("\"" + path + "\" is not an LMDB: the folder holds no data.mdb");
+  }
+  return OpenLmdb(path);
+}
+
+bool RecordSourceExists(const std::string& path) {
+  struct stat status;
+  return !path.empty() && (stat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR));
+}
+
+std::string DescribeRecord(const RecordSource& source, uint64_t i) {
+  return "record \"" + source.Key(i) + "\" of " + source.path();
+}
+
+}  // namespace crema

@@ -1,0 +1,40 @@
+// A database of records that can be read in any order.
+#ifndef CREMA_DATA_RECORD_SOURCE_H_
+#define CREMA_DATA_RECORD_SOURCE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+namespace crema {
+
+// Records are numbered from 0 in the order of their keys. Const methods may be called by several threads at once.
+class RecordSource {
+ public:
+  virtual ~RecordSource() = default;
+
+  // Number of records, at least 1.
+  virtual uint64_t count() const = 0;
+  // The bytes of record i < count(); valid as long as the source.
+  virtual std::span<const std::byte> Read(uint64_t i) const = 0;
+  // The key of record i with unprintable bytes escaped. For messages: may take time linear in i.
+  virtual std::string Key(uint64_t i) const = 0;
+  // What the user called it.
+  virtual const std::string& path() const = 0;
+};
+
+// Opens the database in the folder `path`. Throws UserError that names the remedy where it is absent, empty, cut short
+// or of another format, EnvironmentError where it may not be read.
+std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path);
+
+// Whether something exists at `path`, readable or not.
+bool RecordSourceExists(const std::string& path);
+
+// `record "00000042" of train_lmdb`.
+std::string DescribeRecord(const RecordSource& source, uint64_t i);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_RECORD_SOURCE_H_

@@ -1,0 +1,17 @@
+#include <cublas_v2.h>
+
+#include "device/cuda/library_versions.h"
+
+namespace crema::cuda {
+
+std::string CublasVersion() {
+  std::string version;
+  for (libraryPropertyType part : {MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL}) {
+    int value = 0;
+    if (cublasGetProperty(part, &value) != CUBLAS_STATUS_SUCCESS) return "unknown";
+    version += (version.empty() ? "" : ".") + std::to_string(value);
+  }
+  return version;
+}
+
+}  // namespace crema::cuda

@@ -1,0 +1,71 @@
+#include <cuda_runtime_api.h>
+
+#include "device/cuda/library_versions.h"
+#include "device/device.h"
+
+namespace crema {
+
+namespace {
+
+// CUDA packs a version into one number: 13000 is 13.0.
+std::string Version(int packed) { return std::to_string(packed / 1000) + "." + std::to_string(packed % 1000 / 10); }
+
+std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+std::string WhyNone(cudaError_t status, int driver, int runtime) {
+  if (driver == 0) {
+    return "no NVIDIA driver is loaded (this crema was built with CUDA " + Version(runtime) +
+           "); install the driver, or in a container pass the GPU through";
+  }
+  if (status == cudaErrorInsufficientDriver) {
+    return "the NVIDIA driver supports CUDA up to " + Version(driver) + ", and this crema was built with " +
+           Version(runtime) + "; update the driver, or build with an older CUDA toolkit";
+  }
+  if (status == cudaSuccess || status == cudaErrorNoDevice) {
+    return "the NVIDIA driver is loaded, but shows no GPU; check nvidia-smi and CUDA_VISIBLE_DEVICES";
+  }
+  return std::string("CUDA failed to start: ") + cudaGetErrorString(status) + " (" + cudaGetErrorName(status) + ")";
+}
+
+}  // namespace
+
+std::vector<DeviceFacts> DescribeGpus(std::string* why) {
+  why->clear();
+  int driver = 0, runtime = 0, count = 0;
+  cudaRuntimeGetVersion(&runtime);
+  // Leaves 0 behind where no driver is installed.
+  cudaDriverGetVersion(&driver);
+  const cudaError_t counted = cudaGetDeviceCount(&count);
+  if (counted != cudaSuccess || count == 0) {
+    cudaGetLastError();  // an error left behind would surface in the next unrelated call
+    *why = WhyNone(counted, driver, runtime);
+    return {};
+  }
+
+  std::vector<DeviceFacts> gpus;
+  for (int id = 0; id < count; ++id) {
+    cudaDeviceProp properties;
+    const cudaError_t status = cudaGetDeviceProperties(&properties, id);
+    DeviceFacts gpu{"GPU " + std::to_string(id), {}};
+    if (status != cudaSuccess) {
+      cudaGetLastError();
+      gpu.facts.emplace_back("Unusable", cudaGetErrorString(status));
+      gpus.push_back(std::move(gpu));
+      continue;
+    }
+    gpu.facts = {
+        {"Name", properties.name},
+        {"Memory", MiB(properties.totalGlobalMem)},
+        {"Compute capability", std::to_string(properties.major) + "." + std::to_string(properties.minor)},
+        {"Multiprocessors", std::to_string(properties.multiProcessorCount)},
+        {"Driver", "CUDA " + Version(driver)},
+        {"Runtime", "CUDA " + Version(runtime)},
+        {"cuBLAS", cuda::CublasVersion()},
+        {"cuDNN", cuda::CudnnVersion()},
+    };
+    gpus.push_back(std::move(gpu));
+  }
+  return gpus;
+}
+
+}  // namespace crema

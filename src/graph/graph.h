@@ -1,0 +1,83 @@
+// The compiler's picture of a net: layers as nodes, every write of a blob as a value, learnable parameters. Plain data;
+// each pass fills in a little more of it.
+#ifndef CREMA_GRAPH_GRAPH_H_
+#define CREMA_GRAPH_GRAPH_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/layer.h"
+
+namespace crema {
+
+// A blob's contents between two writes of its name: in-place layers read one value and make the next one.
+struct Value {
+  struct Use {
+    int node;
+    int bottom;
+  };
+
+  std::string name;  // the blob's name in the file
+  int version = 0;   // how often the name was written before
+  int producer = -1;
+  int producer_top = 0;
+  std::vector<Use> uses;
+  TensorSpec spec;
+  bool shape_known = false;
+  // Some parameter, or an input under force_backward, lies below: a gradient of it is of use.
+  bool needs_grad = false;
+  // Some loss lies above.
+  bool reaches_loss = false;
+
+  // "ip1", or "ip1'2" for the second rewrite in place.
+  std::string label() const { return version == 0 ? name : name + "'" + std::to_string(version); }
+};
+
+struct GraphParam {
+  int owner = -1;       // node
+  int owner_index = 0;  // which of the owner's blobs
+  std::string shared_name;
+  TensorSpec spec;
+  FillerParameter filler;
+  float lr_mult = 1, decay_mult = 1;
+  bool has_lr_mult = false, has_decay_mult = false;
+  bool learnable = true;
+  std::vector<int> users;  // nodes, the owner first
+
+  bool wants_grad() const { return learnable && lr_mult != 0; }
+};
+
+struct Node {
+  int index_in_file = 0;  // layer(i) of the net file
+  const LayerParameter* param = nullptr;
+  const LayerType* type = nullptr;
+  Phase phase = TRAIN;
+  std::vector<int> bottoms, tops;  // values
+  std::vector<int> params;
+  std::vector<float> loss_weights;  // one a top
+
+  std::unique_ptr<Layer> layer;
+  std::unique_ptr<LayerSetup> setup;  // after infer_shapes
+  std::unique_ptr<LayerPlan> plan;    // after choose_kernels
+  bool runs_backward = false;
+  std::vector<bool> bottom_grads, param_grads;
+
+  const std::string& name() const { return param->name(); }
+};
+
+struct Graph {
+  std::string name;
+  Phase phase = TRAIN;
+  std::vector<Node> nodes;  // in execution order
+  std::vector<Value> values;
+  std::vector<GraphParam> params;
+  std::vector<int> outputs;  // values no layer reads, sorted by name as Caffe does
+
+  // Aborts unless producers, uses and indices agree: run after every pass.
+  void Verify() const;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_GRAPH_GRAPH_H_

@@ -1,0 +1,74 @@
+// A compiled net, ready to run: a list of steps over tensors that all have their place in one arena.
+#ifndef CREMA_GRAPH_PROGRAM_H_
+#define CREMA_GRAPH_PROGRAM_H_
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema/files.h"
+#include "graph/graph.h"
+
+namespace crema {
+
+// Memory of the arena that one tensor, or several with the same or successive contents, occupy.
+struct Storage {
+  size_t bytes = 0;
+  // First step that writes it and last that reads it; steps are numbered through forward and backward.
+  int first = 0, last = 0;
+  size_t offset = 0;
+};
+
+struct PlannedTensor {
+  std::string name;  // "ip1", "grad ip1", "pool1 saved 0", "conv1 workspace"
+  TensorSpec spec;
+  int storage = -1;
+};
+
+enum class StepKind {
+  kForward,
+  kBackward,
+  kFillGradient,    // tops[0] = value: the seed of a loss, or zero for a top no loss depends on
+  kSumGradients,    // tops[0] += bottoms...
+  kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since ClearGradients
+};
+
+struct Step {
+  StepKind kind = StepKind::kForward;
+  int node = -1;
+  // Tensor ids; kAbsent where not wanted.
+  std::vector<int> bottoms, tops, saved, top_grads, bottom_grads;
+  // Tensor id of scratch, kAbsent, or kDirect: straight into the parameter's gradient.
+  std::vector<int> param_grads;
+  int workspace = -1;
+  float value = 0;
+  int param = -1;
+  bool first_of_pass = false;  // kAddToParameter: no earlier step of this pass wrote the parameter
+
+  static constexpr int kAbsent = -1, kDirect = -2;
+};
+
+struct Program {
+  std::vector<PlannedTensor> tensors;
+  std::vector<Storage> storages;
+  std::vector<Step> forward, backward;
+  // Tensor ids by value: contents, and final gradient (kAbsent without one).
+  std::vector<int> value_tensor, value_grad;
+
+  size_t arena_bytes = 0;       // what is allocated
+  size_t unshared_bytes = 0;    // what it would be if no two tensors shared memory
+  int steps() const { return static_cast<int>(forward.size() + backward.size()); }
+};
+
+struct CompiledNet {
+  NetFile file;  // what `graph` points into
+  Graph graph;
+  Program program;
+  std::vector<std::pair<std::string, Shape>> assumed_shapes;  // those of --shape that were used
+  std::vector<Diagnostic> warnings;
+  std::vector<std::pair<std::string, double>> pass_seconds;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_GRAPH_PROGRAM_H_

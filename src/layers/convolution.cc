@@ -1,0 +1,127 @@
+// Convolution with learned filters: blobs [num_output, channels / group, kernel...] and, with bias_term, [num_output].
+// convolution_param.engine and force_nd_im2col chose between Caffe's own kernels and have no effect here.
+#include "ops/convolution.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "crema/layer.h"
+#include "layers/convolution_window.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+
+namespace {
+
+std::string Extents(const std::vector<int64_t>& extents) { return Shape(extents).ToString(); }
+
+class ConvolutionLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    ExpectEqualBottoms(setup);
+    const ConvolutionParameter& param = setup.param().convolution_param();
+    const ConvolutionWindow window = ReadConvolutionWindow(setup);
+    const Shape& shape = setup.bottom_shape(0);
+    problem_ = {};
+    problem_.batch = shape.count(0, window.axis);
+    problem_.channels = shape[window.axis];
+    problem_.outputs = ReadOutputs(setup, problem_.channels);
+    problem_.groups = param.group();
+    problem_.input = window.input;
+    problem_.kernel = window.kernel;
+    problem_.stride = window.stride;
+    problem_.pad = window.pad;
+    problem_.dilation = window.dilation;
+    problem_.bias = param.bias_term();
+    CheckReach(setup, window);
+
+    std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + window.axis);
+    top.push_back(problem_.outputs);
+    for (int i = 0; i < problem_.axes(); ++i) top.push_back(problem_.output(i));
+    for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
+    setup.AddParam({problem_.weights_shape(), param.weight_filler()});
+    if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
+    setup.SetFlops(problem_.flops() * setup.bottoms());
+    bottoms_ = setup.bottoms();
+    if (problem_.axes() == 0) {  // a product of matrices; the kernels want a pixel
+      problem_.input = problem_.kernel = problem_.stride = problem_.dilation = {1};
+      problem_.pad = {0};
+    }
+  }
+
+  void Plan(LayerPlan& plan) override {
+    kernels_.clear();
+    size_t forward = 0;
+    gradient_scratch_ = 0;
+    problem_.weights_gradient = plan.param_grad(0);
+    problem_.bias_gradient = problem_.bias && plan.param_grad(1);
+    for (int i = 0; i < bottoms_; ++i) {
+      problem_.source_gradient = plan.bottom_grad(i);
+      KernelChoice choice;
+      kernels_.push_back(MakeConvolution(problem_, *plan.context().device, &choice));
+      CREMA_CHECK(kernels_.back() != nullptr) << "no convolution kernel for " << problem_.source_shape().ToString();
+      plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+      if (problem_.weights_gradient) plan.BackwardReadsBottom(i);
+      forward = std::max(forward, kernels_.back()->forward_workspace());
+      gradient_scratch_ = std::max(gradient_scratch_, (kernels_.back()->backward_workspace() + 63) / 64 * 64);
+    }
+    // Gradients of one bottom, to be added to those of the bottoms before.
+    const int64_t floats = problem_.weights_shape().count() + problem_.outputs;
+    plan.Workspace(forward, gradient_scratch_ + (bottoms_ > 1 ? static_cast<size_t>(floats) * sizeof(float) : 0));
+  }
+
+  void Forward(const LayerRun& run) override {
+    for (int i = 0; i < bottoms_; ++i) {
+      kernels_[i]->Forward(run.bottoms[i].f32(), run.params[0].f32(), problem_.bias ? run.params[1].f32() : nullptr,
+                           run.tops[i].f32(), run.workspace);
+    }
+  }
+
+  void Backward(const LayerRun& run) override {
+    float* weights_total = problem_.weights_gradient ? run.param_grads[0].f32() : nullptr;
+    float* bias_total = problem_.bias_gradient ? run.param_grads[1].f32() : nullptr;
+    const int64_t weights = problem_.weights_shape().count();
+    for (int i = 0; i < bottoms_; ++i) {
+      float *weights_part = weights_total, *bias_part = bias_total;
+      if (i > 0) {
+        weights_part = reinterpret_cast<float*>(run.workspace + gradient_scratch_);
+        bias_part = weights_part + weights;
+      }
+      kernels_[i]->Backward(run.bottoms[i].f32(), run.params[0].f32(), run.top_grads[i].f32(),
+                            run.bottom_grads[i].f32(), weights_part, bias_part, run.workspace);
+      if (i == 0) continue;
+      if (weights_total) Axpy(weights, 1, weights_part, weights_total);
+      if (bias_total) Axpy(problem_.outputs, 1, bias_part, bias_total);
+    }
+  }
+
+ private:
+  void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window) const {
+    bool fits = true, dilated = false;
+    std::vector<int64_t> padded;
+    for (int i = 0; i < problem_.axes(); ++i) {
+      padded.push_back(window.input[i] + 2 * window.pad[i]);
+      fits &= window.reach(i) <= padded.back();
+      dilated |= window.dilation[i] > 1;
+    }
+    if (fits) return;
+    const ConvolutionParameter& param = setup.param().convolution_param();
+    std::string kernel = "kernel_size " + (param.kernel_size_size() == 1 ? std::to_string(param.kernel_size(0))
+                                                                         : Extents(window.kernel));
+    if (dilated) kernel += " with dilation " + Extents(window.dilation);
+    setup.Fail(param.kernel_size_size() > 0 ? "convolution_param.kernel_size" : "convolution_param.kernel_h",
+               kernel + " exceeds the padded input " + Extents(padded) + " from \"" + setup.param().bottom(0) +
+                   "\"; lower " + (dilated ? "dilation or " : "") + "kernel_size or add pad");
+  }
+
+  ConvolutionProblem problem_;
+  int bottoms_ = 0;
+  std::vector<std::unique_ptr<ConvolutionKernel>> kernels_;  // one for each bottom
+  size_t gradient_scratch_ = 0;                              // where the scratch for gradients begins in the workspace
+};
+
+}  // namespace
+
+REGISTER_LAYER(Convolution, ConvolutionLayer, "convolution_param");
+
+}  // namespace crema

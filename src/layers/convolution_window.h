@@ -1,0 +1,34 @@
+// What Convolution and its relatives read from convolution_param.
+#ifndef CREMA_LAYERS_CONVOLUTION_WINDOW_H_
+#define CREMA_LAYERS_CONVOLUTION_WINDOW_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "crema/layer.h"
+
+namespace crema {
+
+// One entry for each spatial axis, outermost first.
+struct ConvolutionWindow {
+  int axis = 1;  // of the channels; those behind it are spatial, those before it batch
+  std::vector<int64_t> input, kernel, stride, pad, dilation;
+
+  // A kernel's reach: dilation * (kernel - 1) + 1.
+  int64_t reach(int i) const { return dilation[i] * (kernel[i] - 1) + 1; }
+};
+
+// Reads and checks axis, kernel_size, stride, pad, dilation (each given once for all axes, or once for each) and their
+// _h/_w forms against the shape of bottom 0. Fails with a diagnostic at the field.
+ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup);
+
+// Fails unless every bottom has the shape of bottom 0 and there are as many tops as bottoms.
+void ExpectEqualBottoms(const LayerSetup& setup);
+
+// num_output, after checking it, and that it and `channels` divide by group.
+int64_t ReadOutputs(const LayerSetup& setup, int64_t channels);
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_CONVOLUTION_WINDOW_H_

@@ -1,0 +1,121 @@
+// Eltwise: the product, weighted sum or maximum of its bottoms, element by element.
+#include "crema/layer.h"
+#include "ops/elementwise.h"
+#include "ops/maximum.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+
+namespace {
+
+class EltwiseLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(2, -1);
+    setup.ExpectTops(1);
+    const EltwiseParameter& param = setup.param().eltwise_param();
+    operation_ = param.operation();
+    stable_ = param.stable_prod_grad();
+    coefficients_.assign(param.coeff().begin(), param.coeff().end());
+    CheckCoefficients(setup);
+    coefficients_.resize(setup.bottoms(), 1.0f);
+    const Shape& shape = setup.bottom_shape(0);
+    for (int i = 1; i < setup.bottoms(); ++i) {
+      if (setup.bottom_shape(i) == shape) continue;
+      setup.Fail("bottom", "all bottoms must have one shape, but \"" + setup.param().bottom(0) + "\" is " +
+                               shape.ToString() + " and \"" + setup.param().bottom(i) + "\" is " +
+                               setup.bottom_shape(i).ToString());
+    }
+    if (operation_ == EltwiseParameter::MAX && setup.bottoms() > 256) {
+      setup.Fail("bottom", "operation MAX takes at most 256 bottoms, but " + std::to_string(setup.bottoms()) +
+                               " are given; take the maximum in two steps");
+    }
+    setup.SetTop(0, shape);
+    setup.AllowInPlace();
+    setup.SetFlops(static_cast<double>(shape.count()) * (setup.bottoms() - 1));
+  }
+
+  void Plan(LayerPlan& plan) override {
+    if (operation_ == EltwiseParameter::MAX) plan.Save({plan.top(0).shape, DType::kU8});
+    if (operation_ != EltwiseParameter::PROD || !plan.backward()) return;
+    const int bottoms = static_cast<int>(coefficients_.size());
+    for (int read = 0; read < bottoms; ++read) {
+      bool wanted = false;
+      for (int i = 0; i < bottoms; ++i) wanted |= plan.bottom_grad(i) && (i == read) != stable_;
+      if (wanted) plan.BackwardReadsBottom(read);
+    }
+    if (!stable_) plan.BackwardReadsTop(0);
+  }
+
+  void Forward(const LayerRun& run) override {
+    const Tensor &top = run.tops[0], &first = run.bottoms[0], &second = run.bottoms[1];
+    const int64_t n = top.count();
+    if (operation_ == EltwiseParameter::PROD) {
+      Map(formula::Product{}, top, first, second);
+    } else if (operation_ == EltwiseParameter::SUM) {
+      Map(formula::WeightedSum{coefficients_[0], coefficients_[1]}, top, first, second);
+    } else {
+      MaximumOfTwo(n, first.f32(), second.f32(), top.f32(), run.saved[0].u8());
+    }
+    for (size_t i = 2; i < run.bottoms.size(); ++i) {
+      if (operation_ == EltwiseParameter::PROD) {
+        Map(formula::Product{}, top, top, run.bottoms[i]);
+      } else if (operation_ == EltwiseParameter::SUM) {
+        Axpy(n, coefficients_[i], run.bottoms[i].f32(), top.f32());
+      } else {
+        MaximumWith(n, run.bottoms[i].f32(), static_cast<uint8_t>(i), top.f32(), run.saved[0].u8());
+      }
+    }
+  }
+
+  void Backward(const LayerRun& run) override {
+    const Tensor& dy = run.top_grads[0];
+    // Backwards, since the gradient of bottom 0 may lie over that of the top.
+    for (int i = static_cast<int>(run.bottom_grads.size()) - 1; i >= 0; --i) {
+      const Tensor& dx = run.bottom_grads[i];
+      if (!dx.defined()) continue;
+      if (operation_ == EltwiseParameter::SUM) {
+        Scale(dx.count(), coefficients_[i], dy.f32(), dx.f32());
+      } else if (operation_ == EltwiseParameter::MAX) {
+        MaximumBackward(dx.count(), dy.f32(), run.saved[0].u8(), static_cast<uint8_t>(i), dx.f32());
+      } else if (stable_) {
+        MultiplyOthers(run, i);
+      } else {
+        Map(formula::QuotientGradient{}, dx, dy, run.tops[0], run.bottoms[i]);
+      }
+    }
+  }
+
+ private:
+  void CheckCoefficients(const LayerSetup& setup) const {
+    if (coefficients_.empty()) return;
+    const std::string count = std::to_string(coefficients_.size());
+    if (static_cast<int>(coefficients_.size()) != setup.bottoms()) {
+      setup.Fail("eltwise_param.coeff", "has " + count + " coeff for " + std::to_string(setup.bottoms()) +
+                                            " bottoms; give one for each, or none");
+    }
+    if (operation_ == EltwiseParameter::PROD) {
+      setup.Fail("eltwise_param.coeff", "operation PROD takes no coeff; use SUM, or scale the bottoms before");
+    }
+  }
+
+  // dx = dy times every bottom but `own`.
+  static void MultiplyOthers(const LayerRun& run, int own) {
+    const Tensor* factor = &run.top_grads[0];
+    for (int i = 0; i < static_cast<int>(run.bottoms.size()); ++i) {
+      if (i == own) continue;
+      Map(formula::Product{}, run.bottom_grads[own], *factor, run.bottoms[i]);
+      factor = &run.bottom_grads[own];
+    }
+  }
+
+  EltwiseParameter::EltwiseOp operation_ = EltwiseParameter::SUM;
+  bool stable_ = true;
+  std::vector<float> coefficients_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(Eltwise, EltwiseLayer, "eltwise_param");
+
+}  // namespace crema

@@ -1,0 +1,76 @@
+// InnerProduct: a fully connected layer over everything from `axis` on; blobs [num_output, inputs] (transposed with
+// `transpose`) and, with bias_term, [num_output].
+#include "ops/inner_product.h"
+
+#include "base/check.h"
+#include "crema/layer.h"
+
+namespace crema {
+
+namespace {
+
+class InnerProductLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    const InnerProductParameter& param = setup.param().inner_product_param();
+    const Shape& shape = setup.bottom_shape(0);
+    if (param.num_output() < 1) {
+      setup.Fail(param.has_num_output() ? "inner_product_param.num_output" : "inner_product_param",
+                 "num_output must be at least 1; it is the number of outputs");
+    }
+    const int axis = setup.CanonicalAxis("inner_product_param.axis", param.axis());
+    problem_ = {};
+    problem_.rows = shape.count(0, axis);
+    problem_.inputs = shape.count(axis);
+    problem_.outputs = param.num_output();
+    problem_.transpose = param.transpose();
+    problem_.bias = param.bias_term();
+    if (problem_.inputs < 1) {
+      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() + ") holds no values from axis " +
+                               std::to_string(axis) + " on");
+    }
+    std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + axis);
+    top.push_back(problem_.outputs);
+    setup.SetTop(0, Shape(std::move(top)));
+    setup.AddParam(
+        {problem_.transpose ? Shape{problem_.inputs, problem_.outputs} : Shape{problem_.outputs, problem_.inputs},
+         param.weight_filler()});
+    if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
+    setup.SetFlops(2.0 * static_cast<double>(problem_.rows) * static_cast<double>(problem_.inputs) *
+                   static_cast<double>(problem_.outputs));
+  }
+
+  void Plan(LayerPlan& plan) override {
+    problem_.source_gradient = plan.bottom_grad(0);
+    problem_.weights_gradient = plan.param_grad(0);
+    problem_.bias_gradient = problem_.bias && plan.param_grad(1);
+    KernelChoice choice;
+    kernel_ = MakeInnerProduct(problem_, *plan.context().device, &choice);
+    CREMA_CHECK(kernel_ != nullptr) << "no inner product kernel";
+    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    if (problem_.weights_gradient) plan.BackwardReadsBottom(0);
+    plan.Workspace(kernel_->forward_workspace(), kernel_->backward_workspace());
+  }
+
+  void Forward(const LayerRun& run) override {
+    kernel_->Forward(run.bottoms[0].f32(), run.params[0].f32(), problem_.bias ? run.params[1].f32() : nullptr,
+                     run.tops[0].f32(), run.workspace);
+  }
+
+  void Backward(const LayerRun& run) override {
+    kernel_->Backward(run.bottoms[0].f32(), run.params[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(),
+                      run.param_grads[0].f32(), problem_.bias ? run.param_grads[1].f32() : nullptr, run.workspace);
+  }
+
+ private:
+  InnerProductProblem problem_;
+  std::unique_ptr<InnerProductKernel> kernel_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(InnerProduct, InnerProductLayer, "inner_product_param");
+
+}  // namespace crema

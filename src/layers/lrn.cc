@@ -1,0 +1,72 @@
+// LRN: local response normalisation across neighbouring channels or within a window of each channel.
+// lrn_param.engine chose between Caffe's own kernels and has no effect here.
+#include "ops/lrn.h"
+
+#include "base/check.h"
+#include "crema/layer.h"
+
+namespace crema {
+
+namespace {
+
+class LrnLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    const LRNParameter& param = setup.param().lrn_param();
+    const Shape& shape = setup.bottom_shape(0);
+    if (shape.axes() != 4) {
+      setup.Fail("bottom", "takes num x channels x height x width, but \"" + setup.param().bottom(0) + "\" is " +
+                               shape.ToString());
+    }
+    if (param.local_size() % 2 != 1) {
+      setup.Fail("lrn_param.local_size",
+                 "local_size must be odd, so that the window has a centre, got " + std::to_string(param.local_size()));
+    }
+    const bool across = param.norm_region() == LRNParameter::ACROSS_CHANNELS;
+    if (!across && param.has_k())
+      setup.Warn("lrn_param.k", "k has no effect with norm_region: WITHIN_CHANNEL (it is 1)");
+    problem_ = {};
+    problem_.region = across ? LrnProblem::Region::kAcrossChannels : LrnProblem::Region::kWithinChannel;
+    problem_.batch = shape[0];
+    problem_.channels = shape[1];
+    problem_.height = shape[2];
+    problem_.width = shape[3];
+    problem_.size = param.local_size();
+    problem_.alpha = param.alpha();
+    problem_.beta = param.beta();
+    problem_.k = param.k();
+    setup.SetTop(0, shape);
+    const double window = static_cast<double>(across ? problem_.size : problem_.size * problem_.size);
+    setup.SetFlops(static_cast<double>(shape.count()) * (2 * window + 3));
+  }
+
+  void Plan(LayerPlan& plan) override {
+    problem_.backward = plan.backward();
+    KernelChoice choice;
+    kernel_ = MakeLrn(problem_, *plan.context().device, &choice);
+    CREMA_CHECK(kernel_ != nullptr) << "no LRN kernel";
+    plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    if (problem_.backward) plan.BackwardReadsBottom(0);
+    plan.Workspace(kernel_->forward_workspace(), kernel_->backward_workspace());
+  }
+
+  void Forward(const LayerRun& run) override {
+    kernel_->Forward(run.bottoms[0].f32(), run.tops[0].f32(), run.workspace);
+  }
+
+  void Backward(const LayerRun& run) override {
+    kernel_->Backward(run.bottoms[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(), run.workspace);
+  }
+
+ private:
+  LrnProblem problem_;
+  std::unique_ptr<LrnKernel> kernel_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(LRN, LrnLayer, "lrn_param");
+
+}  // namespace crema

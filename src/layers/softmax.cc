@@ -1,0 +1,40 @@
+// Softmax: y = exp(x) / sum(exp(x)) along an axis.
+#include "ops/softmax.h"
+
+#include "crema/layer.h"
+
+namespace crema {
+
+namespace {
+
+class SoftmaxLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    const Shape& shape = setup.bottom_shape(0);
+    axis_ = ClassAxis(shape, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
+    setup.SetTop(0, shape);
+    setup.AllowInPlace();
+    setup.SetFlops(20.0 * static_cast<double>(shape.count()));
+  }
+
+  void Plan(LayerPlan& plan) override {
+    if (plan.backward()) plan.BackwardReadsTop(0);
+  }
+
+  void Forward(const LayerRun& run) override { SoftmaxForward(axis_, run.bottoms[0].f32(), run.tops[0].f32()); }
+
+  void Backward(const LayerRun& run) override {
+    SoftmaxBackward(axis_, run.tops[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32());
+  }
+
+ private:
+  ClassAxis axis_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(Softmax, SoftmaxLayer, "softmax_param");
+
+}  // namespace crema

@@ -1,0 +1,68 @@
+// Convolution of any number of spatial axes, f32, dense N C spatial... tensors, weights outputs x channels/groups x
+// kernel... as in Caffe's files (a cross-correlation: the kernel is not mirrored).
+#ifndef CREMA_OPS_CONVOLUTION_H_
+#define CREMA_OPS_CONVOLUTION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "crema/tensor.h"
+#include "ops/kernel_choice.h"
+
+namespace crema {
+
+// The sizes of one convolution and what will be asked of it. Vectors hold one entry for each spatial axis, outermost
+// first.
+struct ConvolutionProblem {
+  int64_t batch = 1;
+  int64_t channels = 1;  // of the input; a multiple of groups
+  int64_t outputs = 1;   // channels of the output; a multiple of groups
+  int64_t groups = 1;
+  std::vector<int64_t> input = {}, kernel = {}, stride = {}, dilation = {};
+  std::vector<int64_t> pad = {};  // zeros added on both sides
+  bool bias = true;
+  // Which gradients Backward writes.
+  bool source_gradient = false, weights_gradient = false, bias_gradient = false;
+
+  int axes() const { return static_cast<int>(input.size()); }
+  // Extent of the output along spatial axis i; below 1 when the kernel exceeds the padded input.
+  int64_t output(int i) const { return (input[i] + 2 * pad[i] - (dilation[i] * (kernel[i] - 1) + 1)) / stride[i] + 1; }
+  Shape source_shape() const;
+  Shape weights_shape() const;
+  Shape destination_shape() const;
+  // Multiply-adds of one forward pass, counted as two operations.
+  double flops() const;
+};
+
+// One convolution, ready to run any number of times without allocating. Used by one thread at a time; runs on the
+// threads of OpenMP. `workspace` holds at least forward_workspace() (backward_workspace()) bytes, aligned to 64 bytes,
+// and keeps nothing between calls.
+class ConvolutionKernel {
+ public:
+  virtual ~ConvolutionKernel() = default;
+  virtual size_t forward_workspace() const { return 0; }
+  virtual size_t backward_workspace() const { return 0; }
+
+  // Overwrites all of destination. bias may be null when the problem has none.
+  virtual void Forward(const float* source, const float* weights, const float* bias, float* destination,
+                       std::byte* workspace) = 0;
+  // Overwrites all of the gradients that the problem asks for; pointers to others are ignored. source is read for the
+  // gradient of weights, weights for that of source.
+  virtual void Backward(const float* source, const float* weights, const float* destination_gradient,
+                        float* source_gradient, float* weights_gradient, float* bias_gradient,
+                        std::byte* workspace) = 0;
+};
+
+// Chooses from {"oneDNN", "im2col", "reference"}; `only` forces one of them (null if it does not take the problem).
+std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, const Device& device,
+                                                   KernelChoice* choice, std::string_view only = {});
+
+// gradient[c] = sum over batch and pixels of destination_gradient[batch][channels][pixels].
+void SumPixels(const float* destination_gradient, int64_t batch, int64_t channels, int64_t pixels, float* gradient);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_CONVOLUTION_H_

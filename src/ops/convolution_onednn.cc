@@ -1,0 +1,210 @@
+#include <array>
+#include <optional>
+#include <string>
+
+#include "ops/convolution_kernels.h"
+#include "ops/onednn.h"
+
+namespace crema {
+
+namespace {
+
+using onednn::Desc;
+using onednn::Dims;
+using onednn::Sequence;
+using onednn::Tag;
+
+// How the tensors lie inside one direction; reorders lead to and from the plain layout around it.
+enum class Layout { kPlain, kBlocked, kChannelsLast };
+using Preference = std::array<Layout, 3>;
+
+// Measured with oneDNN 2.6 on AVX-512, reorders included (bench/convolution): plain tensors leave oneDNN only its
+// im2col path, 2 to 7 times slower than the direct kernels, except where there is nothing to gather (1x1). The blocked
+// kernels compute on groups of 16 channels and waste the rest of the last group; the channels-last ones do not.
+Preference PreferredLayouts(const ConvolutionProblem& p) {
+  const int64_t channels = p.channels / p.groups, outputs = p.outputs / p.groups;
+  bool pointwise = true;
+  for (int i = 0; i < p.axes(); ++i) pointwise &= p.kernel[i] == 1 && p.stride[i] == 1 && p.pad[i] == 0;
+  const bool depthwise = channels == 1 && outputs == 1;
+  const bool whole_blocks = (channels % 16 == 0 || (channels <= 3 && p.groups == 1)) && outputs % 16 == 0;
+  if (pointwise && p.groups == 1) return {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked};
+  // One input channel: the blocked kernel reads a plain source.
+  if (depthwise || whole_blocks || channels == 1) return {Layout::kBlocked, Layout::kChannelsLast, Layout::kPlain};
+  return {Layout::kChannelsLast, Layout::kBlocked, Layout::kPlain};
+}
+
+// The gradient of an image of few channels: the direct kernels would fill vectors of channels with zeros.
+Preference PreferredForSourceGradient(const ConvolutionProblem& p) {
+  if (p.channels / p.groups <= 4 && p.channels != p.groups) {
+    return {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked};
+  }
+  if (p.channels == 1) return {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked};
+  return PreferredLayouts(p);
+}
+
+class Builder {
+ public:
+  explicit Builder(const ConvolutionProblem& problem) : problem_(problem) {
+    source_ = problem.source_shape().dims();
+    destination_ = problem.destination_shape().dims();
+    weights_ = problem.weights_shape().dims();
+    if (problem.groups > 1) {
+      weights_[0] /= problem.groups;
+      weights_.insert(weights_.begin(), problem.groups);
+    }
+    for (int i = 0; i < problem.axes(); ++i) dilation_.push_back(problem.dilation[i] - 1);
+  }
+
+  Desc source() const { return onednn::PlainDesc(source_); }
+  Desc weights() const { return onednn::PlainDesc(weights_); }
+  Desc destination() const { return onednn::PlainDesc(destination_); }
+  Desc bias() const { return onednn::PlainDesc({problem_.outputs}); }
+
+  onednn::ConvolutionDescs Descs(Layout layout, bool bias) const {
+    return {Laid(source_, layout),
+            onednn::AnyDesc(weights_),
+            Laid(destination_, layout),
+            bias ? this->bias() : Desc(),
+            problem_.stride,
+            dilation_,
+            problem_.pad};
+  }
+
+  // make(layout) for the first layout that has a fast implementation, else the first that has any.
+  template <typename Make>
+  auto First(const Preference& preference, const Make& make) const {
+    using Made = decltype(make(Layout::kPlain));
+    std::optional<Made> slow;
+    for (const Layout layout : preference) {
+      try {
+        Made made = make(layout);
+        if (std::string(made.impl_info_str()).find("ref") == std::string::npos) return made;
+        if (!slow) slow = made;
+      } catch (const dnnl::error& error) {
+        if (error.status != dnnl_unimplemented) throw;
+      }
+    }
+    if (!slow) throw dnnl::error(dnnl_unimplemented, "no implementation takes these sizes");
+    return *slow;
+  }
+
+ private:
+  Desc Laid(const Dims& dims, Layout layout) const {
+    constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc};
+    if (layout == Layout::kPlain) return onednn::PlainDesc(dims);
+    if (layout == Layout::kBlocked) return onednn::AnyDesc(dims);
+    return Desc(dims, dnnl::memory::data_type::f32, kChannelsLast[problem_.axes() - 1]);
+  }
+
+  const ConvolutionProblem& problem_;
+  Dims source_, weights_, destination_, dilation_;
+};
+
+class OneDnnConvolution final : public ConvolutionKernel {
+ public:
+  explicit OneDnnConvolution(const ConvolutionProblem& problem) : problem_(problem) {
+    const Builder builder(problem);
+    BuildForward(builder);
+    BuildBackward(builder);
+  }
+
+  size_t forward_workspace() const override { return forward_.workspace_bytes(); }
+  size_t backward_workspace() const override { return backward_.workspace_bytes(); }
+
+  void Forward(const float* source, const float* weights, const float* bias, float* destination,
+               std::byte* workspace) override {
+    const void* externals[] = {source, weights, destination, bias};
+    forward_.Run(externals, workspace);
+  }
+
+  void Backward(const float* source, const float* weights, const float* destination_gradient, float* source_gradient,
+                float* weights_gradient, float* bias_gradient, std::byte* workspace) override {
+    if (problem_.source_gradient || problem_.weights_gradient) {
+      const void* externals[] = {source,          weights,          destination_gradient,
+                                 source_gradient, weights_gradient, bias_gradient};
+      backward_.Run(externals, workspace);
+    }
+    if (problem_.bias_gradient && !problem_.weights_gradient) {
+      const Shape shape = problem_.destination_shape();
+      SumPixels(destination_gradient, problem_.batch, problem_.outputs, shape.count(2), bias_gradient);
+    }
+  }
+
+ private:
+  void BuildForward(const Builder& builder) {
+    const auto desc = builder.First(PreferredLayouts(problem_), [&](Layout layout) {
+      return onednn::MakeConvolutionForward(builder.Descs(layout, problem_.bias));
+    });
+    const auto source = forward_.External(builder.source()), weights = forward_.External(builder.weights()),
+               destination = forward_.External(builder.destination());
+    const auto bias = problem_.bias ? forward_.External(builder.bias()) : Sequence::kNone;
+    const auto receiver = forward_.Receiver(destination, desc.dst_desc());
+    forward_.Add(desc, dnnl::convolution_forward(desc),
+                 {{DNNL_ARG_SRC, forward_.Reordered(source, desc.src_desc())},
+                  {DNNL_ARG_WEIGHTS, forward_.Reordered(weights, desc.weights_desc())},
+                  {DNNL_ARG_BIAS, bias},
+                  {DNNL_ARG_DST, receiver}});
+    forward_.Deliver(receiver, destination);
+    forward_.Finish();
+  }
+
+  void BuildBackward(const Builder& builder) {
+    const auto source = backward_.External(builder.source()), weights = backward_.External(builder.weights()),
+               destination_gradient = backward_.External(builder.destination()),
+               source_gradient = backward_.External(builder.source()),
+               weights_gradient = backward_.External(builder.weights()),
+               bias_gradient = backward_.External(builder.bias());
+    if (problem_.weights_gradient) {
+      const auto desc = builder.First(PreferredLayouts(problem_), [&](Layout layout) {
+        const auto descs = builder.Descs(layout, problem_.bias_gradient);
+        return onednn::MakeConvolutionBackwardWeights(descs, onednn::MakeConvolutionForward(descs));
+      });
+      const auto receiver = backward_.Receiver(weights_gradient, desc.diff_weights_desc());
+      backward_.Add(desc, dnnl::convolution_backward_weights(desc),
+                    {{DNNL_ARG_SRC, backward_.Reordered(source, desc.src_desc())},
+                     {DNNL_ARG_DIFF_DST, backward_.Reordered(destination_gradient, desc.diff_dst_desc())},
+                     {DNNL_ARG_DIFF_WEIGHTS, receiver},
+                     {DNNL_ARG_DIFF_BIAS, problem_.bias_gradient ? bias_gradient : Sequence::kNone}});
+      backward_.Deliver(receiver, weights_gradient);
+    }
+    if (problem_.source_gradient) {
+      const auto desc = builder.First(PreferredForSourceGradient(problem_), [&](Layout layout) {
+        const auto descs = builder.Descs(layout, false);
+        return onednn::MakeConvolutionBackwardData(descs, onednn::MakeConvolutionForward(descs));
+      });
+      const auto receiver = backward_.Receiver(source_gradient, desc.diff_src_desc());
+      backward_.Add(desc, dnnl::convolution_backward_data(desc),
+                    {{DNNL_ARG_DIFF_DST, backward_.Reordered(destination_gradient, desc.diff_dst_desc())},
+                     {DNNL_ARG_WEIGHTS, backward_.Reordered(weights, desc.weights_desc())},
+                     {DNNL_ARG_DIFF_SRC, receiver}});
+      backward_.Deliver(receiver, source_gradient);
+    }
+    backward_.Finish();
+  }
+
+  ConvolutionProblem problem_;
+  Sequence forward_, backward_;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionKernel> MakeConvolutionOneDnn(const ConvolutionProblem& problem, const Device& device,
+                                                         std::string* why_not) {
+  if (device.type() != DeviceType::kCpu) {
+    *why_not = "runs on the CPU only";
+  } else if (problem.axes() < 1 || problem.axes() > 3) {
+    *why_not = std::to_string(problem.axes()) + " spatial axes, it takes 1 to 3";
+  } else if (problem.source_shape().count() == 0) {
+    *why_not = "nothing to compute";
+  } else {
+    try {
+      return std::make_unique<OneDnnConvolution>(problem);
+    } catch (const dnnl::error& error) {
+      if (error.status != dnnl_unimplemented) throw;
+      *why_not = error.message;
+    }
+  }
+  return nullptr;
+}
+
+}  // namespace crema

@@ -1,0 +1,107 @@
+// The plain loops that define what every other convolution kernel must compute.
+#include <algorithm>
+#include <array>
+
+#include "ops/convolution_kernels.h"
+
+namespace crema {
+
+namespace {
+
+using Index = std::array<int64_t, Shape::kMaxAxes>;
+
+class ReferenceConvolution final : public ConvolutionKernel {
+ public:
+  explicit ReferenceConvolution(const ConvolutionProblem& problem) : problem_(problem) {
+    for (int i = 0; i < problem.axes(); ++i) {
+      output_.push_back(problem.output(i));
+      source_pixels_ *= problem.input[i];
+      pixels_ *= output_[i];
+      taps_ *= problem.kernel[i];
+    }
+  }
+
+  void Forward(const float* source, const float* weights, const float* bias, float* destination, std::byte*) override {
+    for (int64_t plane = 0; plane < problem_.batch * problem_.outputs; ++plane) {
+      std::fill_n(destination + plane * pixels_, pixels_, problem_.bias ? bias[plane % problem_.outputs] : 0.0f);
+    }
+    ForEachProduct([&](int64_t s, int64_t w, int64_t d) { destination[d] += source[s] * weights[w]; });
+  }
+
+  void Backward(const float* source, const float* weights, const float* destination_gradient, float* source_gradient,
+                float* weights_gradient, float* bias_gradient, std::byte*) override {
+    if (problem_.source_gradient) {
+      std::fill_n(source_gradient, problem_.source_shape().count(), 0.0f);
+      ForEachProduct(
+          [&](int64_t s, int64_t w, int64_t d) { source_gradient[s] += destination_gradient[d] * weights[w]; });
+    }
+    if (problem_.weights_gradient) {
+      std::fill_n(weights_gradient, problem_.weights_shape().count(), 0.0f);
+      ForEachProduct(
+          [&](int64_t s, int64_t w, int64_t d) { weights_gradient[w] += destination_gradient[d] * source[s]; });
+    }
+    if (problem_.bias_gradient) {
+      std::fill_n(bias_gradient, problem_.outputs, 0.0f);
+      for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
+        bias_gradient[i / pixels_ % problem_.outputs] += destination_gradient[i];
+      }
+    }
+  }
+
+ private:
+  // Calls body(source index, weight index, destination index) for every product that the convolution sums.
+  template <typename Body>
+  void ForEachProduct(const Body& body) const {
+    const int64_t inputs = problem_.channels / problem_.groups, outputs = problem_.outputs / problem_.groups;
+    for (int64_t n = 0; n < problem_.batch; ++n) {
+      for (int64_t o = 0; o < problem_.outputs; ++o) {
+        Index position{};
+        for (int64_t pixel = 0; pixel < pixels_; ++pixel, Advance(output_, &position)) {
+          for (int64_t c = 0; c < inputs; ++c) {
+            const int64_t plane = (n * problem_.channels + o / outputs * inputs + c) * source_pixels_;
+            Index tap{};
+            for (int64_t t = 0; t < taps_; ++t, Advance(problem_.kernel, &tap)) {
+              const int64_t at = SourcePixel(position, tap);
+              if (at >= 0) body(plane + at, (o * inputs + c) * taps_ + t, (n * problem_.outputs + o) * pixels_ + pixel);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  static void Advance(const std::vector<int64_t>& extents, Index* index) {
+    for (int i = static_cast<int>(extents.size()) - 1; i >= 0; --i) {
+      if (++(*index)[i] < extents[i]) return;
+      (*index)[i] = 0;
+    }
+  }
+
+  // Index within the source plane, or -1 in the padding.
+  int64_t SourcePixel(const Index& position, const Index& tap) const {
+    int64_t at = 0;
+    for (int i = 0; i < problem_.axes(); ++i) {
+      const int64_t x = position[i] * problem_.stride[i] - problem_.pad[i] + tap[i] * problem_.dilation[i];
+      if (x < 0 || x >= problem_.input[i]) return -1;
+      at = at * problem_.input[i] + x;
+    }
+    return at;
+  }
+
+  ConvolutionProblem problem_;
+  std::vector<int64_t> output_;
+  int64_t source_pixels_ = 1, pixels_ = 1, taps_ = 1;
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionKernel> MakeConvolutionReference(const ConvolutionProblem& problem, const Device& device,
+                                                            std::string* why_not) {
+  if (device.type() != DeviceType::kCpu) {
+    *why_not = "runs on the CPU only";
+    return nullptr;
+  }
+  return std::make_unique<ReferenceConvolution>(problem);
+}
+
+}  // namespace crema

@@ -1,0 +1,56 @@
+#include "ops/gemm.h"
+
+#include <cblas.h>
+
+#include <algorithm>
+
+namespace crema {
+
+namespace {
+
+CBLAS_TRANSPOSE Operation(bool transpose) { return transpose ? CblasTrans : CblasNoTrans; }
+
+// Rows of nothing are legal here, but BLAS wants every leading dimension to be at least 1.
+blasint Leading(int64_t extent) { return static_cast<blasint>(std::max<int64_t>(extent, 1)); }
+
+}  // namespace
+
+void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                 int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
+  if (m == 0 || n == 0) return;
+  cblas_sgemm(CblasRowMajor, Operation(transpose_a), Operation(transpose_b), static_cast<blasint>(m),
+              static_cast<blasint>(n), static_cast<blasint>(k), alpha, a, Leading(lda), b, Leading(ldb), beta, c,
+              Leading(ldc));
+}
+
+void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+          const float* b, float beta, float* c) {
+  GemmStrided(transpose_a, transpose_b, m, n, k, alpha, a, transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
+}
+
+void MatrixVector(bool transpose, int64_t rows, int64_t columns, float alpha, const float* a, const float* x,
+                  float beta, float* y) {
+  if (rows == 0 || columns == 0) {
+    const int64_t results = transpose ? columns : rows;
+    for (int64_t i = 0; i < results; ++i) y[i] = beta == 0 ? 0 : beta * y[i];
+    return;
+  }
+  cblas_sgemv(CblasRowMajor, Operation(transpose), static_cast<blasint>(rows), static_cast<blasint>(columns), alpha, a,
+              Leading(columns), x, 1, beta, y, 1);
+}
+
+void GemmReference(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                   const float* b, float beta, float* c) {
+  for (int64_t i = 0; i < m; ++i) {
+    for (int64_t j = 0; j < n; ++j) {
+      double sum = 0;
+      for (int64_t l = 0; l < k; ++l) {
+        sum += static_cast<double>(a[transpose_a ? l * m + i : i * k + l]) * b[transpose_b ? j * k + l : l * n + j];
+      }
+      float& out = c[i * n + j];
+      out = static_cast<float>(alpha * sum + (beta == 0 ? 0.0 : static_cast<double>(beta) * out));
+    }
+  }
+}
+
+}  // namespace crema

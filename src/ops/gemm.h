@@ -1,0 +1,28 @@
+// Matrix product of dense row-major f32 matrices.
+#ifndef CREMA_OPS_GEMM_H_
+#define CREMA_OPS_GEMM_H_
+
+#include <cstdint>
+
+namespace crema {
+
+// C[m][n] = alpha * op(A)[m][k] * op(B)[k][n] + beta * C, op transposing where asked: A is then stored k x m, B n x k.
+// With beta == 0 C is never read. Runs on the threads of OpenMP, on the calling thread alone inside a parallel region.
+void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+          const float* b, float beta, float* c);
+
+// The same with the distance between rows as stored (lda >= columns of A as stored, and so on).
+void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                 int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
+
+// Plain loops for tests.
+void GemmReference(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+                   const float* b, float beta, float* c);
+
+// y[m] = alpha * op(A) x + beta * y, A stored rows x columns.
+void MatrixVector(bool transpose, int64_t rows, int64_t columns, float alpha, const float* a, const float* x,
+                  float beta, float* y);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_GEMM_H_

@@ -1,0 +1,74 @@
+#include "ops/lrn_rows.h"
+
+#include <cmath>
+
+#include "base/multiversion.h"
+
+namespace crema {
+
+namespace {
+
+// Nearly every net has this beta (AlexNet's), and two square roots beat a general power by far.
+CREMA_MULTIVERSION void ThreeQuarters(const float* scale, int64_t n, float* power) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float root = __builtin_sqrtf(scale[i]);
+    power[i] = 1.0f / (root * __builtin_sqrtf(root));
+  }
+}
+
+CREMA_MULTIVERSION void Half(const float* scale, int64_t n, float* power) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) power[i] = 1.0f / __builtin_sqrtf(scale[i]);
+}
+
+CREMA_MULTIVERSION void One(const float* scale, int64_t n, float* power) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) power[i] = 1.0f / scale[i];
+}
+
+}  // namespace
+
+void NegativePower(const float* scale, float beta, int64_t n, float* power) {
+  if (beta == 0.75f) return ThreeQuarters(scale, n, power);
+  if (beta == 0.5f) return Half(scale, n, power);
+  if (beta == 1.0f) return One(scale, n, power);
+  for (int64_t i = 0; i < n; ++i) power[i] = std::pow(scale[i], -beta);
+}
+
+CREMA_MULTIVERSION void AddSquares(const float* x, int64_t n, float* sum) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += x[i] * x[i];
+}
+
+CREMA_MULTIVERSION void AddRow(const float* row, int64_t n, float* sum) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] += row[i];
+}
+
+CREMA_MULTIVERSION void ScaleFromSquares(float k, float weight, int64_t n, float* sum) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sum[i] = k + weight * sum[i];
+}
+
+CREMA_MULTIVERSION void MultiplyRows(const float* a, const float* b, int64_t n, float* product) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) product[i] = a[i] * b[i];
+}
+
+CREMA_MULTIVERSION void GradientTerms(const float* dy, const float* power, const float* scale, const float* x,
+                                      int64_t n, float* direct, float* ratio) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) {
+    const float d = dy[i] * power[i];
+    direct[i] = d;
+    ratio[i] = d * x[i] / scale[i];
+  }
+}
+
+CREMA_MULTIVERSION void SubtractProducts(float weight, const float* x, const float* sum, int64_t n, float* gradient) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) gradient[i] -= weight * x[i] * sum[i];
+}
+
+}  // namespace crema

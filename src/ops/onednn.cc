@@ -1,0 +1,161 @@
+#include "ops/onednn.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace crema::onednn {
+
+namespace {
+
+constexpr size_t kAlignment = 64;
+
+}  // namespace
+
+const dnnl::engine& Engine() {
+  static const dnnl::engine engine(dnnl::engine::kind::cpu, 0);
+  return engine;
+}
+
+const dnnl::stream& Stream() {
+  static const dnnl::stream stream(Engine());
+  return stream;
+}
+
+dnnl::primitive_attr UserScratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+Desc PlainDesc(const Dims& dims) {
+  Dims strides(dims.size(), 1);
+  for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
+  return Desc(dims, dnnl::memory::data_type::f32, strides);
+}
+
+Desc AnyDesc(const Dims& dims) { return Desc(dims, dnnl::memory::data_type::f32, Tag::any); }
+
+#if DNNL_VERSION_MAJOR >= 3
+
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d) {
+  return ConvolutionForward(Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
+                            d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad, UserScratchpad());
+}
+
+ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
+  return ConvolutionBackwardData(Engine(), dnnl::algorithm::convolution_direct, d.source, d.weights, d.destination,
+                                 d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad());
+}
+
+ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& d, const ConvolutionForward& hint) {
+  return ConvolutionBackwardWeights(Engine(), dnnl::algorithm::convolution_direct, d.source, d.weights, d.bias,
+                                    d.destination, d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad());
+}
+
+#else
+
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d) {
+  return ConvolutionForward({dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
+                             d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad},
+                            UserScratchpad(), Engine());
+}
+
+ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
+  return ConvolutionBackwardData(
+      {dnnl::algorithm::convolution_direct, d.source, d.weights, d.destination, d.stride, d.dilation, d.pad, d.pad},
+      UserScratchpad(), Engine(), hint);
+}
+
+ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& d, const ConvolutionForward& hint) {
+  return ConvolutionBackwardWeights({dnnl::algorithm::convolution_direct, d.source, d.weights, d.bias, d.destination,
+                                     d.stride, d.dilation, d.pad, d.pad},
+                                    UserScratchpad(), Engine(), hint);
+}
+
+#endif
+
+Sequence::Slot Sequence::AddTensor(const Desc& desc, int external) {
+  Tensor tensor;
+  // No storage yet (oneDNN would allocate it without the explicit null): Run sets the address.
+  tensor.memory = dnnl::memory(desc, Engine(), nullptr);
+  tensor.external = external;
+  tensors_.push_back(std::move(tensor));
+  descs_.push_back(desc);
+  return static_cast<Slot>(tensors_.size()) - 1;
+}
+
+Sequence::Slot Sequence::External(const Desc& desc) { return AddTensor(desc, externals_++); }
+
+Sequence::Slot Sequence::Temporary(const Desc& desc) { return AddTensor(desc, -1); }
+
+void Sequence::AddReorder(Slot from, Slot to) {
+  const dnnl::reorder::primitive_desc desc(Engine(), descs_[from], Engine(), descs_[to], UserScratchpad());
+  Add(desc, dnnl::reorder(desc), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}});
+}
+
+Sequence::Slot Sequence::Reordered(Slot slot, const Desc& wanted) {
+  if (descs_[slot] == wanted) return slot;
+  for (const Copy& copy : reordered_) {
+    if (copy.from == slot && descs_[copy.to] == wanted) return copy.to;
+  }
+  const Slot reordered = Temporary(wanted);
+  AddReorder(slot, reordered);
+  reordered_.push_back({slot, reordered});
+  return reordered;
+}
+
+Sequence::Slot Sequence::Receiver(Slot slot, const Desc& produced) {
+  return descs_[slot] == produced ? slot : Temporary(produced);
+}
+
+void Sequence::Deliver(Slot receiver, Slot slot) {
+  if (receiver != slot) AddReorder(receiver, slot);
+}
+
+void Sequence::AddStep(const dnnl::primitive& primitive, const Desc& scratchpad,
+                       std::initializer_list<std::pair<int, Slot>> arguments) {
+  Step step{primitive, {}};
+  for (const auto& [argument, slot] : arguments) {
+    if (slot != kNone) step.arguments.push_back({argument, tensors_[slot].memory.get()});
+  }
+  if (scratchpad.get_size() > 0) {
+    const Slot slot = Temporary(scratchpad);
+    scratchpads_.push_back(slot);
+    step.arguments.push_back({DNNL_ARG_SCRATCHPAD, tensors_[slot].memory.get()});
+  }
+  steps_.push_back(std::move(step));
+}
+
+void Sequence::Finish() {
+  size_t end = 0, scratchpad = 0;
+  const auto round_up = [](size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; };
+  for (Slot i = 0; i < static_cast<Slot>(tensors_.size()); ++i) {
+    if (tensors_[i].external >= 0) continue;
+    if (std::find(scratchpads_.begin(), scratchpads_.end(), i) != scratchpads_.end()) {
+      scratchpad = std::max(scratchpad, descs_[i].get_size());
+    } else {
+      tensors_[i].offset = end;
+      end += round_up(descs_[i].get_size());
+    }
+  }
+  for (const Slot i : scratchpads_) tensors_[i].offset = end;
+  workspace_bytes_ = end + round_up(scratchpad);
+}
+
+void Sequence::Run(std::span<const void* const> externals, std::byte* workspace) {
+  // All addresses before the first step: setting one may make oneDNN write zeros into a layout's padding.
+  for (Tensor& tensor : tensors_) {
+    void* address = tensor.external >= 0 ? const_cast<void*>(externals[tensor.external]) : workspace + tensor.offset;
+    if (address == tensor.address) continue;
+    tensor.memory.set_data_handle(address);
+    tensor.address = address;
+  }
+  for (const Step& step : steps_) {
+    const dnnl_status_t status = dnnl_primitive_execute(step.primitive.get(), Stream().get(),
+                                                        static_cast<int>(step.arguments.size()), step.arguments.data());
+    CREMA_CHECK(status == dnnl_success) << "oneDNN status " << status;
+  }
+}
+
+}  // namespace crema::onednn

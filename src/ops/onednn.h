@@ -1,0 +1,108 @@
+// oneDNN 2.x and 3.x behind one face: the differences of their interfaces are bridged here and nowhere else.
+#ifndef CREMA_OPS_ONEDNN_H_
+#define CREMA_OPS_ONEDNN_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <oneapi/dnnl/dnnl.hpp>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace crema::onednn {
+
+using Desc = dnnl::memory::desc;
+using Tag = dnnl::memory::format_tag;
+using Dims = dnnl::memory::dims;
+
+// The CPU engine and its stream: one each for the process, usable from any thread.
+const dnnl::engine& Engine();
+const dnnl::stream& Stream();
+
+// Attributes every primitive is created with: scratch memory comes from the caller.
+dnnl::primitive_attr UserScratchpad();
+
+// An f32 tensor of plain layout (the last axis densest), and one whose layout oneDNN may choose.
+Desc PlainDesc(const Dims& dims);
+Desc AnyDesc(const Dims& dims);
+
+// The arguments of a convolution. dilation as oneDNN counts it: 0 for a dense kernel.
+struct ConvolutionDescs {
+  Desc source, weights, destination;
+  Desc bias;  // zero for none
+  Dims stride, dilation, pad;
+};
+using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
+using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;
+using ConvolutionBackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
+// Throw dnnl::error (dnnl_unimplemented) when no implementation takes the case.
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs);
+ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& descs, const ConvolutionForward& hint);
+ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& descs,
+                                                          const ConvolutionForward& hint);
+
+// A short list of primitives over tensors that the caller passes at every run and temporaries in a workspace. Built
+// once, run any number of times without allocating on crema's side. Used by one thread at a time.
+class Sequence {
+ public:
+  using Slot = int;
+  // An argument that a primitive goes without.
+  static constexpr Slot kNone = -1;
+
+  // A tensor whose address is given to Run, in the order of these calls.
+  Slot External(const Desc& desc);
+  // A tensor in the workspace.
+  Slot Temporary(const Desc& desc);
+  // `slot` itself when it already has layout `wanted`, else a temporary that a reorder fills at this point, or filled
+  // before: an external must not be written to once it was reordered.
+  Slot Reordered(Slot slot, const Desc& wanted);
+  // Where a primitive should write a tensor of layout `produced` that `slot` is to receive: `slot` or a temporary,
+  // which Deliver then reorders into `slot`.
+  Slot Receiver(Slot slot, const Desc& produced);
+  void Deliver(Slot receiver, Slot slot);
+
+  template <typename PrimitiveDesc>
+  void Add(const PrimitiveDesc& desc, const dnnl::primitive& primitive,
+           std::initializer_list<std::pair<int, Slot>> arguments) {
+    AddStep(primitive, desc.scratchpad_desc(), arguments);
+  }
+
+  // Fixes the layout of the workspace; after the last Add.
+  void Finish();
+  size_t workspace_bytes() const { return workspace_bytes_; }
+  // One address for each External. The workspace is aligned to 64 bytes.
+  void Run(std::span<const void* const> externals, std::byte* workspace);
+
+ private:
+  struct Tensor {
+    dnnl::memory memory;
+    int external = -1;  // index of the external, -1: at `offset` in the workspace
+    size_t offset = 0;
+    void* address = nullptr;
+  };
+  struct Step {
+    dnnl::primitive primitive;
+    std::vector<dnnl_exec_arg_t> arguments;
+  };
+
+  Slot AddTensor(const Desc& desc, int external);
+  void AddReorder(Slot from, Slot to);
+  void AddStep(const dnnl::primitive& primitive, const Desc& scratchpad,
+               std::initializer_list<std::pair<int, Slot>> arguments);
+
+  std::vector<Tensor> tensors_;
+  std::vector<Desc> descs_;
+  struct Copy {
+    Slot from, to;
+  };
+  std::vector<Copy> reordered_;
+  std::vector<Slot> scratchpads_;  // share one place: each lives for one step
+  std::vector<Step> steps_;
+  int externals_ = 0;
+  size_t workspace_bytes_ = 0;
+};
+
+}  // namespace crema::onednn
+
+#endif  // CREMA_OPS_ONEDNN_H_

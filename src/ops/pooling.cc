@@ -1,0 +1,56 @@
+#include "ops/pooling.h"
+
+#include <algorithm>
+
+#include "ops/pooling_kernels.h"
+
+namespace crema {
+
+namespace {
+
+constexpr KernelCandidate<PoolingKernel, PoolingProblem> kTable[] = {
+    {"vectorised", MakePoolingVectorised},
+    {"reference", MakePoolingReference},
+};
+
+}  // namespace
+
+WindowRanges::WindowRanges(int64_t extent, const PoolingWindow& window, int64_t outputs)
+    : first_whole(outputs), end_whole(0) {
+  for (int64_t i = 0; i < outputs; ++i) {
+    const int64_t start = i * window.stride - window.pad, stop = start + window.kernel;
+    begin.push_back(std::clamp<int64_t>(start, 0, extent));
+    end.push_back(std::clamp<int64_t>(stop, begin.back(), std::max(extent, begin.back())));
+    padded.push_back(std::min(stop, extent + window.pad) - start);
+    if (start >= 0 && stop <= extent) {
+      first_whole = std::min(first_whole, i);
+      end_whole = i + 1;
+    }
+  }
+  first_whole = std::min(first_whole, end_whole);
+}
+
+int64_t WindowRanges::filled() const {
+  int64_t filled = 0;
+  while (filled < static_cast<int64_t>(begin.size()) && begin[filled] < end[filled]) ++filled;
+  return filled;
+}
+
+int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil) {
+  const int64_t room = extent + 2 * window.pad - window.kernel;
+  if (room < 0) {
+    // Caffe's ceil still makes one window of an input smaller than the kernel, as long as it is less than a stride
+    // smaller.
+    return ceil && -room < window.stride ? 1 : 0;
+  }
+  int64_t outputs = (room + (ceil ? window.stride - 1 : 0)) / window.stride + 1;
+  if (window.pad > 0 && (outputs - 1) * window.stride >= extent + window.pad) --outputs;
+  return outputs;
+}
+
+std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, const Device& device, KernelChoice* choice,
+                                           std::string_view only) {
+  return ChooseKernel(kTable, problem, device, only, choice);
+}
+
+}  // namespace crema

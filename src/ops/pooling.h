@@ -1,0 +1,74 @@
+// Pooling over windows of the last two axes, f32, with Caffe's rules for borders and ties.
+#ifndef CREMA_OPS_POOLING_H_
+#define CREMA_OPS_POOLING_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <vector>
+
+#include "base/random.h"
+#include "crema/tensor.h"
+#include "ops/kernel_choice.h"
+
+namespace crema {
+
+enum class PoolingMethod {
+  kMax,      // the first maximum in row-major order wins a tie, and alone gets the gradient
+  kAverage,  // divides by the window's size clipped to the padded input
+  // Zeiler and Fergus, "Stochastic pooling for regularization of deep convolutional neural networks" (ICLR 2013), for
+  // non-negative inputs: draws an element with probability proportional to its value, or, when not training, weighs by
+  // it.
+  kStochastic,
+};
+
+struct PoolingWindow {
+  int64_t kernel = 1, stride = 1, pad = 0;
+};
+
+struct PoolingProblem {
+  PoolingMethod method = PoolingMethod::kMax;
+  int64_t planes = 1;  // batch * channels
+  int64_t input_height = 1, input_width = 1;
+  PoolingWindow vertical, horizontal;
+  int64_t output_height = 1, output_width = 1;
+  bool training = false;  // kStochastic draws
+  bool backward = false;  // Backward will be called
+};
+
+// Where each window along one axis begins and ends in the input, and its extent clipped to the padded input.
+struct WindowRanges {
+  WindowRanges(int64_t extent, const PoolingWindow& window, int64_t outputs);
+  std::vector<int64_t> begin, end, padded;
+  int64_t first_whole, end_whole;  // windows [first_whole, end_whole) lie inside the input
+  // Number of windows that hold an input element; only the last ones do not.
+  int64_t filled() const;
+};
+
+// Number of windows along one axis. ceil: Caffe's default, the last window may reach past the padded input; where there
+// is padding it must start inside input + pad.
+int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil);
+
+// Allocates nothing when run; one thread at a time. A window without any input element gives 0 and gets no gradient.
+class PoolingKernel {
+ public:
+  virtual ~PoolingKernel() = default;
+  // What Forward keeps for Backward: nothing (count 0) when the method needs nothing or problem.backward is false.
+  virtual TensorSpec saved() const { return {Shape{0}, DType::kF32}; }
+  // indices (kMax only, may be null) gets each window's winner as its index in the input plane, in f32. `random` is
+  // read by kStochastic while training: element i of destination uses index i.
+  virtual void Forward(const float* source, float* destination, void* saved, float* indices,
+                       const RandomStream* random) = 0;
+  // Overwrites all of source_gradient. source is read by kStochastic alone, and only when not training.
+  virtual void Backward(const float* source, const float* destination_gradient, const void* saved,
+                        float* source_gradient) = 0;
+};
+
+// Chooses from {"vectorised", "reference"}; `only` forces one of them.
+std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, const Device& device, KernelChoice* choice,
+                                           std::string_view only = {});
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_POOLING_H_

@@ -1,0 +1,150 @@
+// The plain loops that define what every other pooling kernel must compute.
+#include <algorithm>
+
+#include "ops/pooling_kernels.h"
+
+namespace crema {
+
+namespace {
+
+class ReferencePooling final : public PoolingKernel {
+ public:
+  explicit ReferencePooling(const PoolingProblem& problem)
+      : problem_(problem),
+        rows_(problem.input_height, problem.vertical, problem.output_height),
+        columns_(problem.input_width, problem.horizontal, problem.output_width) {}
+
+  TensorSpec saved() const override {
+    if (!problem_.backward || !Draws()) return {Shape{0}, DType::kF32};
+    return {Shape{problem_.planes, problem_.output_height, problem_.output_width}, DType::kI32};
+  }
+
+  void Forward(const float* source, float* destination, void* saved, float* indices,
+               const RandomStream* random) override {
+    ForEachWindow([&](int64_t at, int64_t plane, const Window& window) {
+      const float* input = source + plane;
+      int32_t chosen = -1;
+      float value = 0;
+      if (!window.empty()) {
+        switch (problem_.method) {
+          case PoolingMethod::kMax:
+            chosen = Largest(input, window);
+            value = input[chosen];
+            break;
+          case PoolingMethod::kAverage:
+            value = Sum(input, window, [](float x) { return x; }) / window.padded;
+            break;
+          case PoolingMethod::kStochastic:
+            if (problem_.training) {
+              chosen = Draw(input, window, random->Uniform(at));
+              value = input[chosen];
+            } else {
+              const float sum = Sum(input, window, [](float x) { return x; });
+              value = sum == 0 ? 0 : Sum(input, window, [](float x) { return x * x; }) / sum;
+            }
+        }
+      }
+      destination[at] = value;
+      if (saved) static_cast<int32_t*>(saved)[at] = chosen;
+      if (indices) indices[at] = static_cast<float>(chosen);
+    });
+  }
+
+  void Backward(const float* source, const float* destination_gradient, const void* saved,
+                float* source_gradient) override {
+    std::fill_n(source_gradient, problem_.planes * problem_.input_height * problem_.input_width, 0.0f);
+    ForEachWindow([&](int64_t at, int64_t plane, const Window& window) {
+      if (window.empty()) return;
+      const float gradient = destination_gradient[at];
+      if (problem_.method == PoolingMethod::kAverage) {
+        Visit(window, [&](int64_t i) { source_gradient[plane + i] += gradient / window.padded; });
+      } else if (Draws()) {
+        source_gradient[plane + static_cast<const int32_t*>(saved)[at]] += gradient;
+      } else {
+        // d/dx (sum of x^2 / sum of x) = (2 x - value) / sum of x
+        const float sum = Sum(source + plane, window, [](float x) { return x; });
+        if (sum == 0) return;
+        const float value = Sum(source + plane, window, [](float x) { return x * x; }) / sum;
+        Visit(window,
+              [&](int64_t i) { source_gradient[plane + i] += gradient * (2 * source[plane + i] - value) / sum; });
+      }
+    });
+  }
+
+ private:
+  // Whether the output of a window is one of its elements.
+  bool Draws() const {
+    return problem_.method == PoolingMethod::kMax ||
+           (problem_.method == PoolingMethod::kStochastic && problem_.training);
+  }
+
+  struct Window {
+    int64_t top, bottom, left, right;
+    float padded;  // elements, padding included
+    bool empty() const { return top >= bottom || left >= right; }
+  };
+
+  // body(index in the output, start of the input plane, window)
+  template <typename Body>
+  void ForEachWindow(const Body& body) const {
+    int64_t at = 0;
+    for (int64_t plane = 0; plane < problem_.planes; ++plane) {
+      for (int64_t row = 0; row < problem_.output_height; ++row) {
+        for (int64_t column = 0; column < problem_.output_width; ++column, ++at) {
+          body(at, plane * problem_.input_height * problem_.input_width,
+               Window{rows_.begin[row], rows_.end[row], columns_.begin[column], columns_.end[column],
+                      static_cast<float>(rows_.padded[row] * columns_.padded[column])});
+        }
+      }
+    }
+  }
+
+  template <typename Body>
+  void Visit(const Window& window, const Body& body) const {
+    for (int64_t h = window.top; h < window.bottom; ++h) {
+      for (int64_t w = window.left; w < window.right; ++w) body(h * problem_.input_width + w);
+    }
+  }
+
+  template <typename Term>
+  float Sum(const float* input, const Window& window, const Term& term) const {
+    float sum = 0;
+    Visit(window, [&](int64_t i) { sum += term(input[i]); });
+    return sum;
+  }
+
+  int32_t Largest(const float* input, const Window& window) const {
+    int64_t best = window.top * problem_.input_width + window.left;
+    Visit(window, [&](int64_t i) { best = input[i] > input[best] ? i : best; });
+    return static_cast<int32_t>(best);
+  }
+
+  // The first element at which the running sum reaches `uniform` of the whole.
+  int32_t Draw(const float* input, const Window& window, float uniform) const {
+    const float threshold = uniform * Sum(input, window, [](float x) { return x; });
+    int64_t drawn = -1, last = 0;
+    float sum = 0;
+    Visit(window, [&](int64_t i) {
+      sum += input[i];
+      if (drawn < 0 && sum >= threshold) drawn = i;
+      last = i;
+    });
+    return static_cast<int32_t>(drawn < 0 ? last : drawn);
+  }
+
+  PoolingProblem problem_;
+  WindowRanges rows_, columns_;
+};
+
+}  // namespace
+
+std::unique_ptr<PoolingKernel> MakePoolingReference(const PoolingProblem& problem, const Device& device,
+                                                    std::string* why_not) {
+  if (device.type() != DeviceType::kCpu) {
+    *why_not = "runs on the CPU only";
+    return nullptr;
+  }
+  return std::make_unique<ReferencePooling>(problem);
+}
+
+}  // namespace crema

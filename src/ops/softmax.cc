@@ -1,0 +1,189 @@
+#include "ops/softmax.h"
+
+#include <algorithm>
+#include <cfloat>
+#include <cmath>
+
+#include "base/multiversion.h"
+#include "base/parallel.h"
+#include "ops/functors.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
+constexpr int64_t kTile = 128;    // positions of one outer row that are worked on side by side
+
+// Classes lie next to each other.
+CREMA_MULTIVERSION void ForwardRows(int64_t rows, int64_t classes, const float* x, float* y) {
+  for (int64_t row = 0; row < rows; ++row, x += classes, y += classes) {
+    float largest = x[0];
+#pragma omp simd reduction(max : largest)
+    for (int64_t c = 0; c < classes; ++c) largest = x[c] > largest ? x[c] : largest;
+    float sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < classes; ++c) {
+      y[c] = formula::Exp(x[c] - largest);
+      sum += y[c];
+    }
+    const float scale = 1.0f / sum;
+#pragma omp simd
+    for (int64_t c = 0; c < classes; ++c) y[c] *= scale;
+  }
+}
+
+// Classes lie `stride` apart; `width` <= kTile neighbouring positions.
+CREMA_MULTIVERSION void ForwardTile(int64_t width, int64_t classes, int64_t stride, const float* x, float* y) {
+  float largest[kTile], sum[kTile];
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) {
+    largest[i] = x[i];
+    sum[i] = 0;
+  }
+  for (int64_t c = 1; c < classes; ++c) {
+    const float* row = x + c * stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) largest[i] = row[i] > largest[i] ? row[i] : largest[i];
+  }
+  for (int64_t c = 0; c < classes; ++c) {
+    const float* from = x + c * stride;
+    float* to = y + c * stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) {
+      to[i] = formula::Exp(from[i] - largest[i]);
+      sum[i] += to[i];
+    }
+  }
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) sum[i] = 1.0f / sum[i];
+  for (int64_t c = 0; c < classes; ++c) {
+    float* to = y + c * stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) to[i] *= sum[i];
+  }
+}
+
+CREMA_MULTIVERSION void BackwardRows(int64_t rows, int64_t classes, const float* y, const float* dy, float* dx) {
+  for (int64_t row = 0; row < rows; ++row, y += classes, dy += classes, dx += classes) {
+    float dot = 0;
+#pragma omp simd reduction(+ : dot)
+    for (int64_t c = 0; c < classes; ++c) dot += y[c] * dy[c];
+#pragma omp simd
+    for (int64_t c = 0; c < classes; ++c) dx[c] = y[c] * (dy[c] - dot);
+  }
+}
+
+CREMA_MULTIVERSION void BackwardTile(int64_t width, int64_t classes, int64_t stride, const float* y, const float* dy,
+                                     float* dx) {
+  float dot[kTile];
+#pragma omp simd
+  for (int64_t i = 0; i < width; ++i) dot[i] = 0;
+  for (int64_t c = 0; c < classes; ++c) {
+    const float *a = y + c * stride, *b = dy + c * stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) dot[i] += a[i] * b[i];
+  }
+  for (int64_t c = 0; c < classes; ++c) {
+    const float *a = y + c * stride, *b = dy + c * stride;
+    float* to = dx + c * stride;
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) to[i] = a[i] * (b[i] - dot[i]);
+  }
+}
+
+// Calls body(offset, width) for every tile of positions; element (outer, class 0, inner) of the tile is at `offset`.
+template <typename Body>
+void ForEachTile(const ClassAxis& axis, const Body& body) {
+  const int64_t tiles = (axis.inner + kTile - 1) / kTile;
+  ParallelFor(axis.outer * tiles, std::max<int64_t>(1, kGrain / (axis.classes * std::min(axis.inner, kTile))),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t t = begin; t < end; ++t) {
+                  const int64_t inner = t % tiles * kTile;
+                  body(t / tiles * axis.classes * axis.inner + inner, std::min(kTile, axis.inner - inner));
+                }
+              });
+}
+
+int64_t RowGrain(const ClassAxis& axis) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, axis.classes * axis.inner));
+}
+
+bool Ignored(const LabelRule& rule, float label) { return rule.has_ignore && label == static_cast<float>(rule.ignore); }
+
+// Where the probability of a position's label is.
+int64_t LabelOffset(const ClassAxis& axis, int64_t position, float label) {
+  return (position / axis.inner * axis.classes + static_cast<int64_t>(label)) * axis.inner + position % axis.inner;
+}
+
+}  // namespace
+
+void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) {
+  if (axis.positions() * axis.classes == 0) return;
+  if (axis.inner == 1) {
+    ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
+      ForwardRows(end - begin, axis.classes, x + begin * axis.classes, y + begin * axis.classes);
+    });
+  } else {
+    ForEachTile(axis, [&](int64_t offset, int64_t width) {
+      ForwardTile(width, axis.classes, axis.inner, x + offset, y + offset);
+    });
+  }
+}
+
+void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) {
+  if (axis.positions() * axis.classes == 0) return;
+  if (axis.inner == 1) {
+    ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
+      const int64_t offset = begin * axis.classes;
+      BackwardRows(end - begin, axis.classes, y + offset, dy + offset, dx + offset);
+    });
+  } else {
+    ForEachTile(axis, [&](int64_t offset, int64_t width) {
+      BackwardTile(width, axis.classes, axis.inner, y + offset, dy + offset, dx + offset);
+    });
+  }
+}
+
+int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) {
+  for (int64_t i = 0; i < labels; ++i) {
+    const bool good = label[i] >= 0 && label[i] < static_cast<float>(classes) && label[i] == std::floor(label[i]);
+    if (!good && !Ignored(rule, label[i])) return i;
+  }
+  return -1;
+}
+
+CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* probability,
+                                 const float* label) {
+  CrossEntropy result;
+  for (int64_t i = 0; i < axis.positions(); ++i) {
+    if (Ignored(rule, label[i])) continue;
+    const float p = probability[LabelOffset(axis, i, label[i])];
+    result.loss -= std::log(p < FLT_MIN ? FLT_MIN : p);  // a NaN stays one
+    ++result.counted;
+  }
+  return result;
+}
+
+void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, float scale, const float* probability,
+                          const float* label, float* dx) {
+  Scale(axis.positions() * axis.classes, scale, probability, dx);
+  ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * axis.inner; i < end * axis.inner; ++i) {
+      if (!Ignored(rule, label[i])) {
+        dx[LabelOffset(axis, i, label[i])] -= scale;
+        continue;
+      }
+      float* first = dx + LabelOffset(axis, i, 0);
+      for (int64_t c = 0; c < axis.classes; ++c) first[c * axis.inner] = 0;
+    }
+  });
+}
+
+int64_t CountLabels(const LabelRule& rule, int64_t labels, const float* label) {
+  if (!rule.has_ignore) return labels;
+  return std::count_if(label, label + labels, [&](float value) { return !Ignored(rule, value); });
+}
+
+}  // namespace crema

@@ -1,0 +1,54 @@
+// Softmax along one axis, and the loss that follows it. Tensors are seen as outer x classes x inner, f32, in CPU
+// memory.
+#ifndef CREMA_OPS_SOFTMAX_H_
+#define CREMA_OPS_SOFTMAX_H_
+
+#include <cstdint>
+
+#include "crema/tensor.h"
+
+namespace crema {
+
+// A tensor around its class axis.
+struct ClassAxis {
+  int64_t outer = 1, classes = 1, inner = 1;
+
+  ClassAxis() = default;
+  // axis in [0, shape.axes()).
+  ClassAxis(const Shape& shape, int axis)
+      : outer(shape.count(0, axis)), classes(shape[axis]), inner(shape.count(axis + 1)) {}
+
+  // Number of distributions, one label each.
+  int64_t positions() const { return outer * inner; }
+};
+
+// y = exp(x - max) / sum(exp(x - max)). y may be x.
+void SoftmaxForward(const ClassAxis& axis, const float* x, float* y);
+// dx = y * (dy - sum(dy * y)). dx may be dy.
+void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx);
+
+// Labels are class numbers held as floats, one for each position, in outer x inner order.
+struct LabelRule {
+  bool has_ignore = false;
+  int ignore = 0;  // positions with this label do not count
+};
+
+// Index of the first label that is neither a whole number in [0, classes) nor ignored; -1 when all are fine.
+int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label);
+
+struct CrossEntropy {
+  double loss = 0;      // sum over the positions that count
+  int64_t counted = 0;  // how many those are
+};
+// Sum of -log(max(probability of the label, FLT_MIN)). All labels must be good (see FindBadLabel).
+CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* probability,
+                                 const float* label);
+// dx = scale * (probability - one_hot(label)), zero at ignored positions. dx may be probability.
+void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, float scale, const float* probability,
+                          const float* label, float* dx);
+// How many positions are not ignored.
+int64_t CountLabels(const LabelRule& rule, int64_t labels, const float* label);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_SOFTMAX_H_

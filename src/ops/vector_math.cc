@@ -1,0 +1,153 @@
+#include "ops/vector_math.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+
+#include "base/multiversion.h"
+#include "base/parallel.h"
+
+namespace crema {
+
+namespace {
+
+// Elements a thread should get at least: below this, waking it costs more than it saves.
+constexpr int64_t kGrain = 32768;
+
+CREMA_MULTIVERSION void FillRange(int64_t n, float value, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = value;
+}
+
+CREMA_MULTIVERSION void AxpyRange(int64_t n, float a, const float* x, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] += a * x[i];
+}
+
+CREMA_MULTIVERSION void AxpbyRange(int64_t n, float a, const float* x, float b, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i] + b * y[i];
+}
+
+CREMA_MULTIVERSION void ScaleRange(int64_t n, float a, const float* x, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a * x[i];
+}
+
+CREMA_MULTIVERSION void AddRange(int64_t n, const float* a, const float* b, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
+}
+
+// Sixteen running sums, added up pairwise: the same order whatever the width of the machine's vectors.
+constexpr int kLanes = 16;
+
+struct Identity {
+  CREMA_INLINE static double Term(const float* x, const float*, int64_t i) { return x[i]; }
+};
+struct Magnitude {
+  CREMA_INLINE static double Term(const float* x, const float*, int64_t i) { return __builtin_fabsf(x[i]); }
+};
+struct Product {
+  CREMA_INLINE static double Term(const float* x, const float* y, int64_t i) {
+    return static_cast<double>(x[i]) * static_cast<double>(y[i]);
+  }
+};
+
+template <typename Term>
+CREMA_INLINE double SumLanes(int64_t n, const float* x, const float* y) {
+  double lanes[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+#pragma omp simd
+    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += Term::Term(x, y, i + lane);
+  }
+  for (; i < n; ++i) lanes[i % kLanes] += Term::Term(x, y, i);
+  for (int width = kLanes / 2; width > 0; width /= 2) {
+    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
+  }
+  return lanes[0];
+}
+
+CREMA_MULTIVERSION double SumRange(int64_t n, const float* x, const float* y) { return SumLanes<Identity>(n, x, y); }
+CREMA_MULTIVERSION double AbsRange(int64_t n, const float* x, const float* y) { return SumLanes<Magnitude>(n, x, y); }
+CREMA_MULTIVERSION double DotRange(int64_t n, const float* x, const float* y) { return SumLanes<Product>(n, x, y); }
+
+// Splits [0, n) into at most kMaxBlocks blocks by n alone and adds the blocks' sums in order.
+template <typename Range>
+double SumBlocks(int64_t n, const float* x, const float* y, Range range) {
+  constexpr int64_t kMaxBlocks = 64, kMinBlock = 4096;
+  const int64_t size = std::max(kMinBlock, ((n + kMaxBlocks - 1) / kMaxBlocks + kLanes - 1) / kLanes * kLanes);
+  const int64_t blocks = (n + size - 1) / size;
+  double partial[kMaxBlocks];
+  ParallelFor(blocks, std::max<int64_t>(1, kGrain / size), [&](int64_t begin, int64_t end) {
+    for (int64_t b = begin; b < end; ++b) partial[b] = range(std::min(size, n - b * size), x + b * size, y + b * size);
+  });
+  double sum = 0;
+  for (int64_t b = 0; b < blocks; ++b) sum += partial[b];
+  return sum;
+}
+
+CREMA_MULTIVERSION uint32_t NonFiniteRange(int64_t n, const float* x) {
+  uint32_t found = 0;
+#pragma omp simd reduction(| : found)
+  for (int64_t i = 0; i < n; ++i) {
+    uint32_t bits;
+    std::memcpy(&bits, x + i, sizeof bits);
+    found |= static_cast<uint32_t>((bits & 0x7f800000u) == 0x7f800000u);
+  }
+  return found;
+}
+
+}  // namespace
+
+void Fill(int64_t n, float value, float* y) {
+  ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { FillRange(end - begin, value, y + begin); });
+}
+
+void Copy(int64_t n, const float* x, float* y) {
+  if (x == y) return;
+  ParallelFor(n, kGrain,
+              [=](int64_t begin, int64_t end) { std::memcpy(y + begin, x + begin, (end - begin) * sizeof(float)); });
+}
+
+void CopyRows(int64_t rows, int64_t width, const float* x, int64_t x_stride, float* y, int64_t y_stride) {
+  ParallelFor(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) std::memcpy(y + r * y_stride, x + r * x_stride, width * sizeof(float));
+  });
+}
+
+void Axpy(int64_t n, float a, const float* x, float* y) {
+  ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { AxpyRange(end - begin, a, x + begin, y + begin); });
+}
+
+void Axpby(int64_t n, float a, const float* x, float b, float* y) {
+  ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { AxpbyRange(end - begin, a, x + begin, b, y + begin); });
+}
+
+void Scale(int64_t n, float a, float* y) { Scale(n, a, y, y); }
+
+void Scale(int64_t n, float a, const float* x, float* y) {
+  ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { ScaleRange(end - begin, a, x + begin, y + begin); });
+}
+
+void Add(int64_t n, const float* a, const float* b, float* y) {
+  ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { AddRange(end - begin, a + begin, b + begin, y + begin); });
+}
+
+double Sum(int64_t n, const float* x) { return SumBlocks(n, x, x, SumRange); }
+double AbsSum(int64_t n, const float* x) { return SumBlocks(n, x, x, AbsRange); }
+double SumOfSquares(int64_t n, const float* x) { return SumBlocks(n, x, x, DotRange); }
+double Dot(int64_t n, const float* x, const float* y) { return SumBlocks(n, x, y, DotRange); }
+
+bool HasNonFinite(int64_t n, const float* x) {
+  std::atomic<bool> found = false;
+  ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end && !found.load(std::memory_order_relaxed); i += kGrain) {
+      if (NonFiniteRange(std::min(kGrain, end - i), x + i)) found.store(true, std::memory_order_relaxed);
+    }
+  });
+  return found;
+}
+
+}  // namespace crema

@@ -1,0 +1,58 @@
+#include "report/assumed_inputs.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "crema/layer.h"
+
+namespace crema {
+
+namespace {
+
+constexpr std::array<std::string_view, 6> kReaders = {"Data",       "HDF5Data",   "ImageData",
+                                                      "MemoryData", "WindowData", "Python"};
+
+const Shape* Find(const BlobShapes& shapes, const std::string& name) {
+  const auto at = std::find_if(shapes.begin(), shapes.end(), [&](const auto& entry) { return entry.first == name; });
+  return at == shapes.end() ? nullptr : &at->second;
+}
+
+bool HasAllShapes(const LayerParameter& layer, const BlobShapes& shapes) {
+  return layer.top_size() > 0 && std::all_of(layer.top().begin(), layer.top().end(),
+                                             [&](const std::string& top) { return Find(shapes, top) != nullptr; });
+}
+
+// Keeps what the net needs to know of the layer: its name, tops and when it takes part.
+LayerParameter InputOf(const LayerParameter& layer, const BlobShapes& shapes) {
+  LayerParameter input;
+  input.set_name(layer.name());
+  input.set_type("Input");
+  *input.mutable_include() = layer.include();
+  *input.mutable_exclude() = layer.exclude();
+  if (layer.has_phase()) input.set_phase(layer.phase());
+  for (const std::string& top : layer.top()) {
+    input.add_top(top);
+    BlobShape* shape = input.mutable_input_param()->add_shape();
+    for (int64_t extent : Find(shapes, top)->dims()) shape->add_dim(extent);
+  }
+  return input;
+}
+
+}  // namespace
+
+bool ReadsData(const LayerParameter& layer) {
+  return layer.bottom_size() == 0 && std::find(kReaders.begin(), kReaders.end(), layer.type()) != kReaders.end();
+}
+
+NetFile AssumeInputs(NetFile file, const BlobShapes& shapes, bool only_unknown) {
+  for (LayerParameter& layer : *file.net.mutable_layer()) {
+    const bool unknown = layer.bottom_size() == 0 && FindLayerType(layer.type()) == nullptr;
+    if ((unknown || (!only_unknown && ReadsData(layer))) && HasAllShapes(layer, shapes)) {
+      layer = InputOf(layer, shapes);
+    }
+  }
+  return file;
+}
+
+}  // namespace crema

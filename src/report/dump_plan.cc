@@ -1,0 +1,127 @@
+#include <cstdio>
+
+#include "report/dump.h"
+#include "report/text_table.h"
+
+namespace crema {
+
+namespace {
+
+class PlanText {
+ public:
+  explicit PlanText(const CompiledNet& net) : net_(net), program_(net.program) {}
+
+  std::string Steps() const {
+    TextTable table({">step", "what", "layer", "kernel", "reads", "writes"});
+    int number = 0;
+    for (const Step& step : program_.forward) AddStep(table, number++, step);
+    if (!program_.backward.empty()) table.AddRule();
+    for (const Step& step : program_.backward) AddStep(table, number++, step);
+    return table.ToString();
+  }
+
+  std::string Tensors() const {
+    TextTable table({"tensor", "shape", ">bytes", ">offset", ">end", "steps"});
+    for (const PlannedTensor& tensor : program_.tensors) {
+      std::vector<std::string> row = {tensor.name, tensor.spec.shape.ToString(), std::to_string(tensor.spec.bytes())};
+      if (tensor.storage < 0) {
+        row.insert(row.end(), {"-", "-", "never used"});
+      } else {
+        const Storage& storage = program_.storages[tensor.storage];
+        row.insert(row.end(), {std::to_string(storage.offset), std::to_string(storage.offset + storage.bytes),
+                               std::to_string(storage.first) + "-" + std::to_string(storage.last)});
+      }
+      table.AddRow(std::move(row));
+    }
+    return table.ToString();
+  }
+
+  std::string Skipped() const {
+    std::string text;
+    for (const Node& node : net_.graph.nodes) {
+      if (node.plan->kernel().empty() && node.plan->skipped().empty()) continue;
+      text += "  " + node.name() + " (" + node.type->name + "): " + node.plan->kernel() + "\n";
+      for (const std::string& reason : node.plan->skipped()) text += "    skipped " + reason + "\n";
+    }
+    return text;
+  }
+
+ private:
+  void List(const std::vector<int>& tensors, std::string& text) const {
+    for (int t : tensors) {
+      if (t >= 0) text += (text.empty() ? "" : ", ") + program_.tensors[t].name;
+    }
+  }
+
+  std::string Param(const Node& node, size_t i) const {
+    return "param grad " + node.name() + "[" + std::to_string(i) + "]";
+  }
+
+  void AddStep(TextTable& table, int number, const Step& step) const {
+    const Node* node = step.node >= 0 ? &net_.graph.nodes[step.node] : nullptr;
+    const std::string name = node ? node->name() : "", kernel = node ? node->plan->kernel() : "";
+    std::string what, reads, writes;
+    switch (step.kind) {
+      case StepKind::kForward:
+        what = "forward";
+        List(step.bottoms, reads);
+        List(step.tops, writes);
+        List(step.saved, writes);
+        break;
+      case StepKind::kBackward:
+        what = "backward";
+        List(step.top_grads, reads);
+        List(step.bottoms, reads);
+        List(step.tops, reads);
+        List(step.saved, reads);
+        List(step.bottom_grads, writes);
+        for (size_t i = 0; i < step.param_grads.size(); ++i) {
+          if (step.param_grads[i] == Step::kDirect) writes += (writes.empty() ? "" : ", ") + Param(*node, i);
+        }
+        List(step.param_grads, writes);
+        break;
+      case StepKind::kFillGradient: {
+        char value[32];
+        std::snprintf(value, sizeof value, "%g", step.value);
+        what = std::string("fill with ") + value;
+        List(step.tops, writes);
+        break;
+      }
+      case StepKind::kSumGradients:
+        what = "sum";
+        List(step.bottoms, reads);
+        List(step.tops, writes);
+        break;
+      case StepKind::kAddToParameter: {
+        const GraphParam& param = net_.graph.params[step.param];
+        what = step.first_of_pass ? "set or add" : "add";
+        List(step.bottoms, reads);
+        writes = Param(net_.graph.nodes[param.owner], param.owner_index);
+        break;
+      }
+    }
+    table.AddRow({std::to_string(number), what, name, kernel, reads, writes});
+  }
+
+  const CompiledNet& net_;
+  const Program& program_;
+};
+
+}  // namespace
+
+std::string DumpPlan(const CompiledNet& net, bool explain) {
+  const PlanText plan(net);
+  std::string text = NetTitle(net) + "\n\n" + plan.Steps() + "\n" + plan.Tensors();
+  text += "\narena " + std::to_string(net.program.arena_bytes) + " bytes; " +
+          std::to_string(net.program.unshared_bytes) + " if no two tensors shared memory\n";
+  if (!explain) return text;
+  text += "\nkernels:\n" + plan.Skipped() + "\ncompiler passes:\n";
+  for (const auto& [name, seconds] : net.pass_seconds) {
+    std::string padded = name;
+    padded.resize(std::max<size_t>(padded.size(), 18), ' ');
+    text += "  " + padded + FormatSeconds(seconds) + "\n";
+  }
+  return text;
+}
+
+}  // namespace crema

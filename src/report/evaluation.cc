@@ -1,0 +1,60 @@
+#include "report/evaluation.h"
+
+#include <sstream>
+
+#include "report/log_observer.h"
+
+namespace crema {
+
+namespace {
+
+std::string Number(double value) {
+  std::ostringstream out;
+  out << static_cast<float>(value);
+  return out.str();
+}
+
+double Element(const Tensor& tensor, int64_t i) {
+  switch (tensor.dtype()) {
+    case DType::kF32:
+      return tensor.f32()[i];
+    case DType::kI32:
+      return tensor.i32()[i];
+    case DType::kU8:
+      return tensor.u8()[i];
+  }
+  return 0;
+}
+
+}  // namespace
+
+Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::string& line)>& log) {
+  Evaluation result;
+  result.batches = batches;
+  std::vector<double> sums;
+  for (int batch = 0; batch < batches; ++batch) {
+    result.loss += net.Forward();
+    size_t at = 0;
+    for (const NetOutput& output : net.outputs()) {
+      for (int64_t i = 0; i < output.value.count(); ++i, ++at) {
+        const double value = Element(output.value, i);
+        if (batch == 0) {
+          sums.push_back(0);
+          result.outputs.push_back({output.name, 0, output.loss_weight});
+        }
+        sums[at] += value;
+        log("Batch " + std::to_string(batch) + ", " + output.name + " = " + Number(value));
+      }
+    }
+  }
+  result.loss /= batches;
+  log("Loss: " + Number(result.loss));
+  for (size_t i = 0; i < sums.size(); ++i) {
+    OutputValue& output = result.outputs[i];
+    output.value = static_cast<float>(sums[i] / batches);
+    log(output.name + " = " + Number(output.value) + LossNote(output));
+  }
+  return result;
+}
+
+}  // namespace crema

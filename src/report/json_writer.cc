@@ -1,0 +1,127 @@
+#include "report/json_writer.h"
+
+#include <cmath>
+#include <cstdio>
+
+namespace crema {
+
+namespace {
+
+// Bytes of the UTF-8 sequence at the start of `text`, 0 if it is none (RFC 3629).
+size_t SequenceLength(std::string_view text) {
+  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const unsigned char first = byte(0);
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xC2 ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
+  if (length == 0 || length > text.size()) return 0;
+  for (size_t i = 1; i < length; ++i) {
+    if ((byte(i) & 0xC0) != 0x80) return 0;
+  }
+  // Overlong forms, surrogates and what lies beyond U+10FFFF.
+  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
+  if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
+  return length;
+}
+
+}  // namespace
+
+void JsonWriter::Break() {
+  if (indent_ >= 0) text_ += "\n" + std::string(indent_, ' ');
+  indent_ = -1;
+}
+
+void JsonWriter::Separate() {
+  if (after_key_) {
+    after_key_ = false;
+    return;
+  }
+  if (!empty_.empty()) {
+    if (!empty_.back()) text_ += indent_ >= 0 ? "," : ", ";
+    empty_.back() = false;
+  }
+  Break();
+}
+
+void JsonWriter::BeginObject() {
+  Separate();
+  text_ += '{';
+  empty_.push_back(true);
+}
+
+void JsonWriter::EndObject() {
+  empty_.pop_back();
+  Break();
+  text_ += '}';
+}
+
+void JsonWriter::BeginArray() {
+  Separate();
+  text_ += '[';
+  empty_.push_back(true);
+}
+
+void JsonWriter::EndArray() {
+  empty_.pop_back();
+  Break();
+  text_ += ']';
+}
+
+void JsonWriter::Key(std::string_view key) {
+  String(key);
+  text_ += ": ";
+  after_key_ = true;
+}
+
+void JsonWriter::String(std::string_view text) {
+  Separate();
+  text_ += '"';
+  while (!text.empty()) {
+    const size_t length = SequenceLength(text);
+    const char c = text[0];
+    if (length == 0) {
+      text_ += "\\ufffd";
+    } else if (c == '"' || c == '\\') {
+      text_ += '\\';
+      text_ += c;
+    } else if (static_cast<unsigned char>(c) < 0x20 || c == 0x7F) {
+      char escape[8];
+      std::snprintf(escape, sizeof escape, "\\u%04x", static_cast<unsigned>(c));
+      text_ += escape;
+    } else {
+      text_ += text.substr(0, length);
+    }
+    text.remove_prefix(length == 0 ? 1 : length);
+  }
+  text_ += '"';
+}
+
+void JsonWriter::Number(double value) {
+  Separate();
+  char text[32];
+  if (std::isfinite(value)) {
+    std::snprintf(text, sizeof text, "%.9g", value);
+  } else {
+    std::snprintf(text, sizeof text, "null");
+  }
+  text_ += text;
+}
+
+void JsonWriter::Integer(int64_t value) {
+  Separate();
+  text_ += std::to_string(value);
+}
+
+void JsonWriter::Extents(const Shape& shape) {
+  Separate();
+  text_ += '[';
+  for (int i = 0; i < shape.axes(); ++i) text_ += (i ? "," : "") + std::to_string(shape[i]);
+  text_ += ']';
+}
+
+void JsonWriter::NewLine(int indent) { indent_ = indent; }
+
+}  // namespace crema

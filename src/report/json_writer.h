@@ -1,0 +1,45 @@
+// Writes JSON (RFC 8259) into a string.
+#ifndef CREMA_REPORT_JSON_WRITER_H_
+#define CREMA_REPORT_JSON_WRITER_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "crema/tensor.h"
+
+namespace crema {
+
+// Puts commas by itself; the caller calls Begin and End in pairs, and Key before every value of an object.
+class JsonWriter {
+ public:
+  void BeginObject();
+  void EndObject();
+  void BeginArray();
+  void EndArray();
+  void Key(std::string_view key);
+  // Bytes that are no UTF-8 become U+FFFD.
+  void String(std::string_view text);
+  // Nine significant digits, which tell any two floats apart; null for what JSON has no number for.
+  void Number(double value);
+  void Integer(int64_t value);
+  void Extents(const Shape& shape);
+  // A line end and `indent` spaces before the next value, key or closing bracket.
+  void NewLine(int indent);
+
+  const std::string& text() const { return text_; }
+
+ private:
+  void Separate();
+  void Break();
+
+  std::string text_;
+  std::vector<bool> empty_;  // a bracket: nothing in it yet
+  bool after_key_ = false;
+  int indent_ = -1;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_REPORT_JSON_WRITER_H_

@@ -1,0 +1,121 @@
+#include "report/log_observer.h"
+
+#include <glog/logging.h>
+
+#include <iostream>
+#include <sstream>
+#include <utility>
+
+namespace crema {
+
+namespace {
+
+// Six significant digits, as Caffe's streams print numbers.
+template <typename... Parts>
+std::string Text(const Parts&... parts) {
+  std::ostringstream out;
+  (out << ... << parts);
+  return out.str();
+}
+
+bool IsHdf5(const std::string& path) { return path.ends_with(".h5"); }
+
+void WriteToGlog(bool error, const std::string& line) {
+  if (error) {
+    LOG(ERROR) << line;
+  } else {
+    LOG(INFO) << line;
+  }
+}
+
+void WriteToStderr(bool, const std::string& line) { std::cerr << line << "\n"; }
+
+}  // namespace
+
+std::string LossNote(const OutputValue& output) {
+  if (output.loss_weight == 0) return "";
+  return Text(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
+}
+
+LogObserver::LogObserver() : LogObserver(WriteToGlog, WriteToStderr) {}
+
+LogObserver::LogObserver(Write log, Write notice) : log_(std::move(log)), notice_(std::move(notice)) {}
+
+void LogObserver::OnNotice(const Diagnostic& notice) {
+  if (notices_.insert(notice.ToString()).second) {
+    notice_(notice.severity == Diagnostic::Severity::kError, notice.ToString());
+  }
+}
+
+void LogObserver::OnStart(const TrainingStart& start) {
+  Log("Starting Optimization");
+  Log("Solving " + start.net);
+  Log("Learning Rate Policy: " + start.lr_policy);
+  Log(Text("Random seed: ", start.seed,
+           start.seed_drawn ? " (drawn for this run; random_seed in the solver file repeats it)" : ""));
+}
+
+void LogObserver::OnWeights(const WeightsLoaded& loaded) {
+  Log("Finetuning from " + loaded.path);
+  for (const std::string& layer : loaded.report.ignored) Log("Ignoring source layer " + layer);
+  for (const std::string& layer : loaded.report.fresh) Log("Layer " + layer + " is not in it and starts afresh");
+}
+
+void LogObserver::OnRestored(const SnapshotRestored& restored) {
+  Log("Resuming from " + restored.state_path);
+  Log(Text("Restored iteration ", restored.iteration, ", weights from ", restored.model_path));
+  if (!restored.exact) Log("The snapshot is Caffe's own: data is read from its beginning and random numbers are new");
+}
+
+void LogObserver::OnDisplay(const Display& display) {
+  if (display.final) {
+    Log(Text("Iteration ", display.iteration, ", loss = ", display.smoothed_loss));
+    return;
+  }
+  const double rate = display.seconds > 0 ? display.iterations / display.seconds : 0;
+  Log(Text("Iteration ", display.iteration, " (", static_cast<float>(rate), " iter/s, ",
+           static_cast<float>(display.seconds), "s/", display.iterations, " iters), loss = ", display.smoothed_loss));
+  int index = 0;
+  for (const OutputValue& output : display.outputs) {
+    Log(Text("    Train net output #", index++, ": ", output.name, " = ", output.value, LossNote(output)));
+  }
+  Log(Text("Iteration ", display.iteration, ", lr = ", display.learning_rate));
+}
+
+void LogObserver::OnClipped(const GradientsClipped& clipped) {
+  Log(Text("Gradient clipping: scaling down gradients (L2 norm ", clipped.norm, " > ", clipped.limit,
+           ") by scale factor ", clipped.limit / clipped.norm));
+}
+
+void LogObserver::OnStep(const LearningRateStepped& stepped) {
+  Log(Text("MultiStep Status: Iteration ", stepped.iteration, ", step = ", stepped.step));
+}
+
+void LogObserver::OnTestStart(const TestStart& test) {
+  Log(Text("Iteration ", test.iteration, ", Testing net (#", test.net, ")"));
+}
+
+void LogObserver::OnTest(const TestResult& result) {
+  if (result.loss) Log(Text("Test loss: ", *result.loss));
+  int index = 0;
+  for (const OutputValue& output : result.outputs) {
+    Log(Text("    Test net output #", index++, ": ", output.name, " = ", output.value, LossNote(output)));
+  }
+}
+
+void LogObserver::OnSnapshot(const SnapshotWritten& snapshot) {
+  Log(Text("Snapshotting to ", IsHdf5(snapshot.model_path) ? "HDF5 file " : "binary proto file ", snapshot.model_path));
+  Log(Text("Snapshotting solver state to ", IsHdf5(snapshot.state_path) ? "HDF5 file " : "binary proto file ",
+           snapshot.state_path));
+}
+
+void LogObserver::OnSnapshotFailed(const SnapshotFailed& failed) {
+  log_(true, Text("Snapshot at iteration ", failed.iteration, " failed: ", failed.message));
+}
+
+void LogObserver::OnEnd(const TrainingEnd& end) {
+  if (end.failed_snapshots > 0) log_(true, Text(end.failed_snapshots, " snapshot(s) could not be written"));
+  Log(end.stopped_early ? "Optimization stopped early." : "Optimization Done.");
+}
+
+}  // namespace crema

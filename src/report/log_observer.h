@@ -1,0 +1,49 @@
+// Writes what happens in training as Caffe's log lines, word for word, so that tools made for Caffe's logs
+// (parse_log.py, extract_seconds.py, parse_log.sh) read them.
+#ifndef CREMA_REPORT_LOG_OBSERVER_H_
+#define CREMA_REPORT_LOG_OBSERVER_H_
+
+#include <functional>
+#include <set>
+#include <string>
+
+#include "crema/observer.h"
+
+namespace crema {
+
+class LogObserver : public Observer {
+ public:
+  // Gets one line without its end, and whether it tells of an error.
+  using Write = std::function<void(bool error, const std::string& line)>;
+
+  // Log lines go to glog, which puts Caffe's prefix before them; notices to stderr as a compiler would print them.
+  LogObserver();
+  LogObserver(Write log, Write notice);
+
+  // Prints the notice unless the same was printed before.
+  void OnNotice(const Diagnostic& notice) override;
+  void OnStart(const TrainingStart& start) override;
+  void OnWeights(const WeightsLoaded& loaded) override;
+  void OnRestored(const SnapshotRestored& restored) override;
+  void OnDisplay(const Display& display) override;
+  void OnClipped(const GradientsClipped& clipped) override;
+  void OnStep(const LearningRateStepped& stepped) override;
+  void OnTestStart(const TestStart& test) override;
+  void OnTest(const TestResult& result) override;
+  void OnSnapshot(const SnapshotWritten& snapshot) override;
+  void OnSnapshotFailed(const SnapshotFailed& failed) override;
+  void OnEnd(const TrainingEnd& end) override;
+
+ private:
+  void Log(const std::string& line) { log_(false, line); }
+
+  Write log_, notice_;
+  std::set<std::string> notices_;
+};
+
+// " (* 1 = 0.31 loss)" for a loss, "" otherwise.
+std::string LossNote(const OutputValue& output);
+
+}  // namespace crema
+
+#endif  // CREMA_REPORT_LOG_OBSERVER_H_

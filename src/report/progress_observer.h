@@ -1,0 +1,61 @@
+// A progress line below the log of a training run, on terminals.
+#ifndef CREMA_REPORT_PROGRESS_OBSERVER_H_
+#define CREMA_REPORT_PROGRESS_OBSERVER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "crema/observer.h"
+
+namespace crema {
+
+// What a progress line needs of a terminal.
+struct Terminal {
+  std::function<void(const std::string& text)> write;
+  std::function<int()> columns;
+  std::function<double()> seconds;  // a clock
+};
+
+// Redraws at most ten times a second and erases its line at every event that others may print lines for, so it must be
+// called before them.
+class ProgressObserver : public Observer {
+ public:
+  explicit ProgressObserver(Terminal terminal) : terminal_(std::move(terminal)) {}
+  // Erases the line, also where training ends by an exception.
+  ~ProgressObserver() override { Erase(); }
+
+  // On stderr, or null where that is no terminal that can move its cursor.
+  static std::unique_ptr<ProgressObserver> OnStderr();
+
+  void OnStart(const TrainingStart& start) override;
+  void OnIteration(const IterationEnd& end) override;
+  void OnNotice(const Diagnostic&) override { Erase(); }
+  void OnWeights(const WeightsLoaded&) override { Erase(); }
+  void OnRestored(const SnapshotRestored&) override { Erase(); }
+  void OnDisplay(const Display&) override { Erase(); }
+  void OnClipped(const GradientsClipped&) override { Erase(); }
+  void OnStep(const LearningRateStepped&) override { Erase(); }
+  void OnTestStart(const TestStart&) override { Erase(); }
+  void OnTest(const TestResult&) override { Erase(); }
+  void OnSnapshot(const SnapshotWritten&) override { Erase(); }
+  void OnSnapshotFailed(const SnapshotFailed&) override { Erase(); }
+  void OnEnd(const TrainingEnd&) override { Erase(); }
+
+ private:
+  void Erase();
+  std::string Line(int columns) const;
+
+  Terminal terminal_;
+  int iteration_ = 0, max_iter_ = 0;
+  double seconds_each_ = 0, loss_ = 0;  // smoothed
+  bool measured_ = false, drawn_ = false, ever_drawn_ = false;
+  double last_drawn_ = 0;
+};
+
+// "42s", "3m05s", "2h07m", "3d04h".
+std::string FormatDuration(double seconds);
+
+}  // namespace crema
+
+#endif  // CREMA_REPORT_PROGRESS_OBSERVER_H_

@@ -1,0 +1,134 @@
+#include "runtime/executor.h"
+
+#include "base/check.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+
+Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context)
+    : net_(net), context_(context), arena_(*context.device, net.program.arena_bytes) {
+  const Program& program = net.program;
+  for (const PlannedTensor& planned : program.tensors) {
+    std::byte* at = planned.storage < 0 ? nullptr : arena_.data() + program.storages[planned.storage].offset;
+    tensors_.emplace_back(at, planned.spec);
+  }
+  for (const Step& step : program.forward) forward_.push_back(Bind(step, parameters));
+  for (const Step& step : program.backward) backward_.push_back(Bind(step, parameters));
+  for (const Node& node : net.graph.nodes) {
+    for (size_t i = 0; i < node.tops.size(); ++i) {
+      if (node.loss_weights[i] != 0) {
+        losses_.push_back({tensors_[program.value_tensor[node.tops[i]]], node.loss_weights[i]});
+      }
+    }
+  }
+}
+
+Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> parameters) const {
+  const auto bind = [&](const std::vector<int>& ids) {
+    std::vector<Tensor> list;
+    for (int id : ids) list.push_back(tensor(id));
+    return list;
+  };
+  Bound bound;
+  bound.step = &step;
+  bound.bottoms = bind(step.bottoms);
+  bound.tops = bind(step.tops);
+  bound.saved = bind(step.saved);
+  bound.top_grads = bind(step.top_grads);
+  bound.bottom_grads = bind(step.bottom_grads);
+  bound.workspace = static_cast<std::byte*>(tensor(step.workspace).raw());
+  if (step.kind == StepKind::kAddToParameter) bound.param_grads = {parameters[step.param].grad};
+  if (step.node < 0) return bound;
+
+  const Node& node = net_.graph.nodes[step.node];
+  for (size_t i = 0; i < node.params.size(); ++i) {
+    // Shared permissively, a parameter may have another shape here than where it is owned.
+    const Shape& shape = node.setup->params()[i].shape;
+    bound.params.push_back(parameters[node.params[i]].data.Reshaped(shape));
+    if (i >= step.param_grads.size()) continue;
+    const int id = step.param_grads[i];
+    bound.param_grads.push_back(id == Step::kDirect ? parameters[node.params[i]].grad.Reshaped(shape) : tensor(id));
+  }
+  // Shapes stay known where the contents are gone.
+  for (size_t i = 0; i < bound.bottoms.size(); ++i) {
+    if (!bound.bottoms[i].defined()) bound.bottoms[i] = Tensor(nullptr, net_.graph.values[node.bottoms[i]].spec);
+  }
+  for (size_t i = 0; i < bound.tops.size(); ++i) {
+    if (!bound.tops[i].defined()) bound.tops[i] = Tensor(nullptr, net_.graph.values[node.tops[i]].spec);
+  }
+  return bound;
+}
+
+LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const {
+  LayerRun run;
+  run.context = &context_;
+  run.pass = pass;
+  run.replay = replay;
+  run.layer_index = bound.step->node;
+  run.bottoms = bound.bottoms;
+  run.tops = bound.tops;
+  run.params = bound.params;
+  run.saved = bound.saved;
+  run.workspace = bound.workspace;
+  run.top_grads = bound.top_grads;
+  run.bottom_grads = bound.bottom_grads;
+  run.param_grads = bound.param_grads;
+  return run;
+}
+
+float Executor::Forward(uint64_t pass, bool replay, const Watch& watch) {
+  for (const Bound& bound : forward_) {
+    const Node& node = net_.graph.nodes[bound.step->node];
+    try {
+      node.layer->Forward(MakeRun(bound, pass, replay));
+    } catch (const BadItem& bad) {
+      Report(node, bad);
+    }
+    if (watch) watch(*bound.step);
+  }
+  double loss = 0;
+  for (const Loss& part : losses_) loss += part.weight * Sum(part.top.count(), part.top.f32());
+  return static_cast<float>(loss);
+}
+
+void Executor::Backward(uint64_t pass, bool first, const Watch& watch) {
+  for (const Bound& bound : backward_) {
+    const Step& step = *bound.step;
+    switch (step.kind) {
+      case StepKind::kBackward:
+        net_.graph.nodes[step.node].layer->Backward(MakeRun(bound, pass, false));
+        break;
+      case StepKind::kFillGradient:
+        Fill(bound.tops[0].count(), step.value, bound.tops[0].f32());
+        break;
+      case StepKind::kSumGradients:
+        for (const Tensor& part : bound.bottoms) Axpy(part.count(), 1, part.f32(), bound.tops[0].f32());
+        break;
+      case StepKind::kAddToParameter: {
+        const Tensor& part = bound.bottoms[0];
+        if (first && step.first_of_pass) {
+          Copy(part.count(), part.f32(), bound.param_grads[0].f32());
+        } else {
+          Axpy(part.count(), 1, part.f32(), bound.param_grads[0].f32());
+        }
+        break;
+      }
+      case StepKind::kForward:
+        CREMA_CHECK(false) << "a forward step in the backward list";
+    }
+    if (watch) watch(step);
+  }
+}
+
+void Executor::Report(const Node& node, const BadItem& bad) const {
+  std::string message = "layer \"" + node.name() + "\" (" + node.type->name + "): " + bad.what();
+  // The record is known to the source the bottom came from, perhaps through views of it.
+  const Node* from = &net_.graph.nodes[net_.graph.values[node.bottoms[bad.bottom]].producer];
+  while (from->setup->is_view()) from = &net_.graph.nodes[net_.graph.values[from->bottoms[0]].producer];
+  const std::string item = from->setup->is_source() ? from->layer->DescribeItem(bad.item) : "";
+  message += item.empty() ? " (item " + std::to_string(bad.item) + " of the batch)" : " (" + item + ")";
+  const Location where = net_.file.source ? net_.file.source->Layer(node.index_in_file) : Location{};
+  throw UserError(where, message);
+}
+
+}  // namespace crema

@@ -1,0 +1,58 @@
+// Walks the steps of a program. All tensors are bound to memory once; a pass allocates nothing.
+#ifndef CREMA_RUNTIME_EXECUTOR_H_
+#define CREMA_RUNTIME_EXECUTOR_H_
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "crema/net.h"
+#include "device/device.h"
+#include "graph/program.h"
+
+namespace crema {
+
+class Executor {
+ public:
+  // `net`, `parameters` and `context` must outlive the executor.
+  Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context);
+
+  // Called after each step with its index, for timing and for looking at intermediate values. May be empty.
+  using Watch = std::function<void(const Step& step)>;
+
+  // Returns the weighted sum of the losses.
+  float Forward(uint64_t pass, bool replay, const Watch& watch = {});
+  // `first`: parameter gradients are overwritten rather than added to.
+  void Backward(uint64_t pass, bool first, const Watch& watch = {});
+
+  Tensor tensor(int id) const { return id < 0 ? Tensor() : tensors_[id]; }
+
+ private:
+  struct Bound {
+    const Step* step;
+    std::vector<Tensor> bottoms, tops, params, saved, top_grads, bottom_grads, param_grads;
+    std::byte* workspace = nullptr;
+  };
+
+  Bound Bind(const Step& step, std::span<const Parameter> parameters) const;
+  LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
+  void RunForward(const Bound& bound, uint64_t pass, bool replay);
+  void RunBackward(const Bound& bound, uint64_t pass, bool first);
+  [[noreturn]] void Report(const Node& node, const BadItem& bad) const;
+
+  struct Loss {
+    Tensor top;
+    float weight;
+  };
+
+  CompiledNet& net_;
+  const Context& context_;
+  Buffer arena_;
+  std::vector<Tensor> tensors_;
+  std::vector<Bound> forward_, backward_;
+  std::vector<Loss> losses_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,186 @@
+#include "crema/net.h"
+
+#include <chrono>
+#include <cstring>
+
+#include "compiler/compiler.h"
+#include "crema/error.h"
+#include "device/device.h"
+#include "ops/vector_math.h"
+#include "runtime/executor.h"
+#include "runtime/net_impl.h"
+#include "runtime/parameters.h"
+
+namespace crema {
+
+namespace {
+
+NetOptions WithDevice(NetOptions options) {
+  if (!options.context.device) options.context.device = &CpuDevice();
+  return options;
+}
+
+}  // namespace
+
+Net::Impl::Impl(const NetFile& file, const NetOptions& given)
+    : options(WithDevice(given)),
+      compiled(Compile(file, options)),
+      parameters(compiled->graph, *options.context.device, options.context.seed, options.backward,
+                 [&](const std::string& layer, int index) -> const Parameter* {
+                   return options.share_with ? options.share_with->impl_->Find(layer, index) : nullptr;
+                 }),
+      executor(*compiled, parameters.list(), options.context) {}
+
+const Parameter* Net::Impl::Find(const std::string& layer, int index) const {
+  for (const Node& node : compiled->graph.nodes) {
+    if (node.name() == layer && index < static_cast<int>(node.params.size())) {
+      return &parameters.list()[node.params[index]];
+    }
+  }
+  return nullptr;
+}
+
+int Net::Impl::LastValue(const std::string& blob) const {
+  int last = -1;
+  const auto& values = compiled->graph.values;
+  for (int v = 0; v < static_cast<int>(values.size()); ++v) {
+    if (values[v].name == blob) last = v;
+  }
+  return last;
+}
+
+Net::Net(const NetFile& file, const NetOptions& options) : impl_(std::make_unique<Impl>(file, options)) {}
+
+Net::~Net() = default;
+
+const std::string& Net::name() const { return impl_->compiled->graph.name; }
+Phase Net::phase() const { return impl_->compiled->graph.phase; }
+const std::vector<Diagnostic>& Net::warnings() const { return impl_->compiled->warnings; }
+const CompiledNet& Net::compiled() const { return *impl_->compiled; }
+uint64_t Net::pass() const { return impl_->pass; }
+void Net::set_pass(uint64_t pass) { impl_->pass = pass; }
+
+float Net::Forward() {
+  const float loss = impl_->executor.Forward(impl_->pass, false);
+  ++impl_->pass;
+  return loss;
+}
+
+void Net::Backward() {
+  impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate);
+  impl_->gradients_cleared = false;
+}
+
+void Net::ClearGradients() { impl_->gradients_cleared = true; }
+
+Tensor Net::blob(const std::string& name) const {
+  const int value = impl_->LastValue(name);
+  return value < 0 ? Tensor() : impl_->executor.tensor(impl_->compiled->program.value_tensor[value]);
+}
+
+Tensor Net::blob_grad(const std::string& name) const {
+  const int value = impl_->LastValue(name);
+  return value < 0 ? Tensor() : impl_->executor.tensor(impl_->compiled->program.value_grad[value]);
+}
+
+std::vector<std::string> Net::blob_names() const {
+  std::vector<std::string> names;
+  for (const Value& value : impl_->compiled->graph.values) {
+    if (value.version == 0) names.push_back(value.name);
+  }
+  return names;
+}
+
+std::vector<NetOutput> Net::outputs() const {
+  std::vector<NetOutput> list;
+  const Graph& graph = impl_->compiled->graph;
+  for (int v : graph.outputs) {
+    const Value& value = graph.values[v];
+    list.push_back({value.name, impl_->executor.tensor(impl_->compiled->program.value_tensor[v]),
+                    graph.nodes[value.producer].loss_weights[value.producer_top]});
+  }
+  return list;
+}
+
+std::vector<NetInput> Net::inputs() const {
+  std::vector<NetInput> list;
+  const CompiledNet& net = *impl_->compiled;
+  for (const Node& node : net.graph.nodes) {
+    if (node.param->type() != "Input") continue;
+    for (int v : node.tops) {
+      list.push_back({net.graph.values[v].name, impl_->executor.tensor(net.program.value_tensor[v])});
+    }
+  }
+  return list;
+}
+
+std::span<Parameter> Net::parameters() { return impl_->parameters.list(); }
+std::span<const Parameter> Net::parameters() const { return std::as_const(impl_->parameters).list(); }
+std::span<float> Net::parameter_block() { return impl_->parameters.values(); }
+std::span<float> Net::gradient_block() { return impl_->parameters.gradients(); }
+
+std::vector<std::pair<std::string, uint64_t>> Net::data_positions() const {
+  std::vector<std::pair<std::string, uint64_t>> positions;
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) positions.emplace_back(node.name(), node.layer->position());
+  }
+  return positions;
+}
+
+void Net::set_data_position(const std::string& layer, uint64_t records) {
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source() && node.name() == layer) node.layer->set_position(records);
+  }
+}
+
+std::string Net::FindNonFinite() {
+  for (const Parameter& p : parameters()) {
+    if (HasNonFinite(p.data.count(), p.data.f32())) return "parameter " + p.name();
+  }
+  std::string found;
+  const CompiledNet& net = *impl_->compiled;
+  impl_->executor.Forward(impl_->pass - 1, true, [&](const Step& step) {
+    const Node& node = net.graph.nodes[step.node];
+    for (size_t i = 0; found.empty() && i < step.tops.size(); ++i) {
+      const Tensor top = impl_->executor.tensor(step.tops[i]);
+      if (top.dtype() == DType::kF32 && HasNonFinite(top.count(), top.f32())) {
+        found = "layer \"" + node.name() + "\" (" + node.type->name + "), top \"" +
+                net.graph.values[node.tops[i]].name + "\"";
+      }
+    }
+  });
+  return found;
+}
+
+std::vector<LayerTiming> Net::Time(int repeats, bool backward) {
+  const CompiledNet& net = *impl_->compiled;
+  std::vector<LayerTiming> timings;
+  for (const Node& node : net.graph.nodes) timings.push_back({node.name(), node.type->name, node.plan->kernel(), {}, {}});
+
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last;
+  std::vector<double> spent(timings.size());
+  const auto watch = [&](const Step& step) {
+    const Clock::time_point now = Clock::now();
+    // Sums and seeds belong to no layer; they count for the one whose backward comes next, which follows immediately.
+    if (step.node >= 0) {
+      spent[step.node] += std::chrono::duration<double>(now - last).count();
+      last = now;
+    }
+  };
+  for (int i = 0; i < repeats; ++i) {
+    std::fill(spent.begin(), spent.end(), 0);
+    last = Clock::now();
+    impl_->executor.Forward(impl_->pass, false, watch);
+    ++impl_->pass;
+    for (size_t n = 0; n < timings.size(); ++n) timings[n].forward.push_back(spent[n]);
+    if (!backward) continue;
+    std::fill(spent.begin(), spent.end(), 0);
+    last = Clock::now();
+    impl_->executor.Backward(impl_->pass - 1, true, watch);
+    for (size_t n = 0; n < timings.size(); ++n) timings[n].backward.push_back(spent[n]);
+  }
+  return timings;
+}
+
+}  // namespace crema

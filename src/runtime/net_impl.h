@@ -1,0 +1,33 @@
+// What is inside a Net; shared by the files that implement it.
+#ifndef CREMA_RUNTIME_NET_IMPL_H_
+#define CREMA_RUNTIME_NET_IMPL_H_
+
+#include <memory>
+#include <string>
+
+#include "crema/net.h"
+#include "graph/program.h"
+#include "runtime/executor.h"
+#include "runtime/parameters.h"
+
+namespace crema {
+
+struct Net::Impl {
+  Impl(const NetFile& file, const NetOptions& given);
+
+  // The parameter that is blob `index` of the layer, whoever owns it; null without one.
+  const Parameter* Find(const std::string& layer, int index) const;
+  // The value a blob's name stands for at the end of the net; -1 without one.
+  int LastValue(const std::string& blob) const;
+
+  NetOptions options;
+  std::unique_ptr<CompiledNet> compiled;
+  ParameterStore parameters;
+  Executor executor;
+  uint64_t pass = 0;
+  bool gradients_cleared = true;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_RUNTIME_NET_IMPL_H_

@@ -1,0 +1,73 @@
+#include "runtime/parameters.h"
+
+#include <cstring>
+
+#include "crema/error.h"
+#include "graph/filler.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kPadding = 16;  // floats in a cache line
+
+int64_t Padded(int64_t count) { return (count + kPadding - 1) / kPadding * kPadding; }
+
+// Adding or removing a layer must not change how the others start.
+uint64_t FillStream(const std::string& layer, int index) {
+  uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
+  for (unsigned char c : layer) hash = (hash ^ c) * 0x100000001b3;
+  return hash + static_cast<uint64_t>(index);
+}
+
+void CheckShared(const Parameter& own, const Parameter& shared) {
+  if (own.data.shape() == shared.data.shape()) return;
+  throw UserError("parameter " + own.name() + " is " + own.data.shape().ToString() + " in the test net but " +
+                  shared.data.shape().ToString() + " in the train net; a test net uses the train net's parameters " +
+                  "for layers of the same name, so make the two layers alike or rename one");
+}
+
+}  // namespace
+
+ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
+                               const std::function<const Parameter*(const std::string&, int)>& shared) {
+  std::vector<int64_t> offsets;
+  int64_t total = 0;
+  bool any_gradient = false;
+  for (const GraphParam& param : graph.params) {
+    Parameter p;
+    p.layer = graph.nodes[param.owner].name();
+    p.index = param.owner_index;
+    p.lr_mult = param.lr_mult;
+    p.decay_mult = param.decay_mult;
+    p.data = Tensor(nullptr, param.spec);
+    const Parameter* other = shared ? shared(p.layer, p.index) : nullptr;
+    if (other) {
+      CheckShared(p, *other);
+      p.data = other->data;
+      owns_all_ = false;
+    } else {
+      any_gradient |= param.wants_grad();
+    }
+    offsets.push_back(total);
+    total += other ? 0 : Padded(param.spec.shape.count());
+    list_.push_back(std::move(p));
+  }
+  const size_t bytes = total * sizeof(float);
+  values_ = Buffer(device, bytes);
+  if (bytes > 0) std::memset(values_.data(), 0, bytes);
+  if (gradients && any_gradient) {
+    gradients_ = Buffer(device, bytes);
+    std::memset(gradients_.data(), 0, bytes);
+  }
+  for (size_t i = 0; i < list_.size(); ++i) {
+    Parameter& p = list_[i];
+    const GraphParam& param = graph.params[i];
+    if (p.data.defined()) continue;
+    p.data = Tensor(values().data() + offsets[i], param.spec);
+    if (gradients && param.wants_grad()) p.grad = Tensor(this->gradients().data() + offsets[i], param.spec);
+    Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,91 @@
+#include <algorithm>
+#include <cstring>
+
+#include "crema/error.h"
+#include "runtime/net_impl.h"
+
+namespace crema {
+
+namespace {
+
+// Blobs written before shapes had any number of axes are num x channels x height x width, padded with ones in front.
+bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted) {
+  if (!blob.legacy_shape) return blob.shape == wanted;
+  if (wanted.axes() > 4) return false;
+  std::vector<int64_t> padded(4 - wanted.axes(), 1);
+  padded.insert(padded.end(), wanted.dims().begin(), wanted.dims().end());
+  return blob.shape.dims() == padded;
+}
+
+void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> parameters, Location where,
+               Diagnostics& diagnostics) {
+  const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
+  const std::string remedy = "; rename the layer to train it afresh instead";
+  if (from.blobs.size() != to.params.size()) {
+    diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) + " blob(s), but the weights file has " +
+                                 std::to_string(from.blobs.size()) + " for it" + remedy);
+    return;
+  }
+  for (size_t i = 0; i < from.blobs.size(); ++i) {
+    const Shape& wanted = to.setup->params()[i].shape;
+    if (!SameShape(from.blobs[i], wanted)) {
+      diagnostics.Error(where, layer + ": blob " + std::to_string(i) + " is " + wanted.ToString() + " here but " +
+                                   from.blobs[i].shape.ToString() + " in the weights file" + remedy);
+    }
+  }
+  if (diagnostics.has_errors()) return;
+  for (size_t i = 0; i < from.blobs.size(); ++i) {
+    const Tensor& data = parameters[to.params[i]].data;
+    std::memcpy(data.raw(), from.blobs[i].data.data(), data.bytes());
+  }
+}
+
+}  // namespace
+
+WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
+  const CompiledNet& net = *impl_->compiled;
+  WeightsReport report;
+  Diagnostics diagnostics;
+  for (const LayerWeights& layer : weights) {
+    const auto node = std::find_if(net.graph.nodes.begin(), net.graph.nodes.end(),
+                                   [&](const Node& n) { return n.name() == layer.name; });
+    if (node == net.graph.nodes.end()) {
+      report.ignored.push_back(layer.name);
+      continue;
+    }
+    const Location where = net.file.source ? net.file.source->Layer(node->index_in_file) : Location{};
+    CopyLayer(layer, *node, parameters(), where, diagnostics);
+    report.copied.push_back(layer.name);
+  }
+  diagnostics.ThrowIfErrors();
+  for (const Node& node : net.graph.nodes) {
+    const bool copied = std::find(report.copied.begin(), report.copied.end(), node.name()) != report.copied.end();
+    if (!node.params.empty() && !copied) report.fresh.push_back(node.name());
+  }
+  return report;
+}
+
+NetParameter Net::ToProto(bool write_gradients) const {
+  const CompiledNet& net = *impl_->compiled;
+  NetParameter proto;
+  proto.set_name(net.graph.name);
+  for (const Node& node : net.graph.nodes) {
+    LayerParameter* layer = proto.add_layer();
+    *layer = *node.param;
+    layer->clear_blobs();
+    for (size_t i = 0; i < node.params.size(); ++i) {
+      const Parameter& p = parameters()[node.params[i]];
+      BlobProto* blob = layer->add_blobs();
+      for (int64_t d : node.setup->params()[i].shape.dims()) blob->mutable_shape()->add_dim(d);
+      blob->mutable_data()->Resize(static_cast<int>(p.data.count()), 0);
+      std::memcpy(blob->mutable_data()->mutable_data(), p.data.raw(), p.data.bytes());
+      if (write_gradients && p.grad.defined()) {
+        blob->mutable_diff()->Resize(static_cast<int>(p.grad.count()), 0);
+        std::memcpy(blob->mutable_diff()->mutable_data(), p.grad.raw(), p.grad.bytes());
+      }
+    }
+  }
+  return proto;
+}
+
+}  // namespace crema

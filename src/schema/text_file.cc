@@ -1,0 +1,58 @@
+#include "schema/text_file.h"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include "crema/error.h"
+#include "schema/file_error.h"
+
+namespace crema {
+
+std::string ReadTextFile(const std::string& path) {
+  CheckReadableFile(path, "prototxt");
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw EnvironmentError(path + ": cannot be opened: " + std::strerror(errno));
+  std::ostringstream text;
+  text << file.rdbuf();
+  if (file.bad()) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
+  return std::move(text).str();
+}
+
+std::string CleanText(const std::string& text, const std::string& name, const std::string& what) {
+  if (text.compare(0, 2, "\xFF\xFE") == 0 || text.compare(0, 2, "\xFE\xFF") == 0) {
+    throw UserError({name}, "is UTF-16 text; save it as UTF-8");
+  }
+  if (text.compare(0, 8, "\x89HDF\r\n\x1a\n") == 0) {
+    throw UserError({name}, "is an HDF5 file, not the prototxt of a " + what + "; weights are given with --weights");
+  }
+  const size_t nul = text.find('\0');
+  if (nul != std::string::npos) {
+    throw UserError({name}, "is a binary file (byte " + std::to_string(nul) + " is zero), not the prototxt of a " +
+                                what +
+                                "; weights (.caffemodel) are given with --weights, a .solverstate with --snapshot");
+  }
+  std::string clean = text.compare(0, 3, "\xEF\xBB\xBF") == 0 ? text.substr(3) : text;
+  bool in_comment = false, empty = true;
+  for (char c : clean) {
+    if (c == '#') in_comment = true;
+    if (c == '\n') in_comment = false;
+    if (!in_comment && !std::strchr(" \t\r\n\v\f", c)) {
+      empty = false;
+      break;
+    }
+  }
+  if (empty) {
+    throw UserError({name}, "is empty; the prototxt of a " + what +
+                                (what == "net" ? " needs at least one layer { ... }"
+                                               : " needs at least net: \"...\", base_lr, lr_policy and max_iter"));
+  }
+  return clean;
+}
+
+}  // namespace crema

@@ -1,0 +1,18 @@
+// Reads the whole of a text file, or says what is wrong with it.
+#ifndef CREMA_SCHEMA_TEXT_FILE_H_
+#define CREMA_SCHEMA_TEXT_FILE_H_
+
+#include <string>
+
+namespace crema {
+
+// Throws UserError for an absent file or a directory, EnvironmentError for one that cannot be read.
+std::string ReadTextFile(const std::string& path);
+
+// Throws UserError where `text` is empty or binary. Returns it without a UTF-8 byte order mark.
+// what: "net" or "solver", for the message.
+std::string CleanText(const std::string& text, const std::string& name, const std::string& what);
+
+}  // namespace crema
+
+#endif  // CREMA_SCHEMA_TEXT_FILE_H_

@@ -1,0 +1,220 @@
+#include "schema/text_value.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+#include <limits>
+#include <vector>
+
+#include "base/suggest.h"
+
+namespace crema {
+
+namespace {
+
+using google::protobuf::EnumDescriptor;
+using google::protobuf::FieldDescriptor;
+
+std::vector<std::string> ValueNames(const EnumDescriptor* type) {
+  std::vector<std::string> names;
+  for (int i = 0; i < type->value_count(); ++i) names.push_back(type->value(i)->name());
+  return names;
+}
+
+std::string Joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower;
+}
+
+std::string Unquoted(const Token& token) {
+  const size_t closed = token.text.size() > 1 && token.text.back() == token.text.front() ? 1 : 0;
+  return std::string(token.text.substr(1, token.text.size() - 1 - closed));
+}
+
+std::string Quoted(const FieldDescriptor* field) { return "\"" + std::string(field->name()) + "\""; }
+
+std::string WrongKind(const FieldDescriptor* field, const Token& token, bool minus, const std::string& hint = {}) {
+  return Quoted(field) + " takes " + Expected(field) + ", not " + Shown(token, minus) + hint;
+}
+
+// False when the digits do not fit.
+bool ParseDigits(std::string_view text, uint64_t* value) {
+  uint64_t base = 10;
+  if (text.size() > 1 && text[0] == '0') base = text[1] == 'x' || text[1] == 'X' ? 16 : 8;
+  if (base == 16) text.remove_prefix(2);
+  *value = 0;
+  for (char c : text) {
+    const uint64_t digit = c <= '9' ? c - '0' : (c | 0x20) - 'a' + 10;
+    if (*value > (std::numeric_limits<uint64_t>::max() - digit) / base) return false;
+    *value = *value * base + digit;
+  }
+  return true;
+}
+
+bool LooksLikeNumber(const std::string& text) {
+  if (text.empty()) return false;
+  char* end = nullptr;
+  std::strtod(text.c_str(), &end);
+  return *end == '\0' && !std::isspace(static_cast<unsigned char>(text[0]));
+}
+
+std::string CheckString(const FieldDescriptor* field, const Token& token, bool minus) {
+  if (!minus && token.kind == TokenKind::kString) return {};
+  std::string hint;
+  if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat) {
+    hint = "; write \"" + std::string(minus ? "-" : "") + std::string(token.text) + "\"";
+    if (field->full_name() == "crema.LayerParameter.type" && Lower(token.text) != std::string(token.text) &&
+        token.text.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos) {
+      hint =
+          "; names in capitals belong to the old \"layers\" blocks, a \"layer\" has type: \"Convolution\" and the like";
+    }
+  }
+  return WrongKind(field, token, minus, hint);
+}
+
+std::string CheckBool(const FieldDescriptor* field, const Token& token, bool minus) {
+  if (!minus && token.kind == TokenKind::kIdentifier) {
+    for (const char* word : {"true", "True", "t", "false", "False", "f"}) {
+      if (token.text == word) return {};
+    }
+  }
+  uint64_t value = 0;
+  if (!minus && token.kind == TokenKind::kInteger && ParseDigits(token.text, &value) && value <= 1) return {};
+  return WrongKind(field, token, minus);
+}
+
+std::string CheckEnum(const FieldDescriptor* field, const Token& token, bool minus) {
+  const EnumDescriptor* type = field->enum_type();
+  const std::vector<std::string> names = ValueNames(type);
+  if (token.kind == TokenKind::kIdentifier && !minus) {
+    if (type->FindValueByName(std::string(token.text))) return {};
+    return Quoted(field) + " has no value " + std::string(token.text) + DidYouMean(token.text, names) +
+           (DidYouMean(token.text, names).empty() ? "; " : " ") + "allowed are " + Joined(names);
+  }
+  if (token.kind == TokenKind::kInteger) {
+    uint64_t value = 0;
+    if (ParseDigits(token.text, &value) && value <= uint64_t{std::numeric_limits<int32_t>::max()} &&
+        type->FindValueByNumber(static_cast<int>(minus ? -static_cast<int64_t>(value) : value))) {
+      return {};
+    }
+    return Quoted(field) + " has no value " + Shown(token, minus) + "; allowed are " + Joined(names);
+  }
+  std::string hint;
+  if (token.kind == TokenKind::kString) {
+    if (type->full_name() == "crema.V1LayerParameter.LayerType") {
+      return Quoted(field) + " of an old \"layers\" block is a name without quotes, such as CONVOLUTION, not " +
+             Shown(token) + "; write \"layer\" instead of \"layers\" to use today's quoted types";
+    }
+    if (std::find(names.begin(), names.end(), Unquoted(token)) != names.end()) hint = "; remove the quotes";
+  }
+  return WrongKind(field, token, minus, hint);
+}
+
+std::string CheckWhole(const FieldDescriptor* field, const Token& token, bool minus, uint64_t largest, bool is_signed) {
+  if (token.kind != TokenKind::kInteger) {
+    const bool quoted = token.kind == TokenKind::kString && LooksLikeNumber(Unquoted(token));
+    return WrongKind(field, token, minus, quoted ? "; remove the quotes" : "");
+  }
+  if (minus && !is_signed) return WrongKind(field, token, minus);
+  uint64_t value = 0;
+  if (!ParseDigits(token.text, &value) || value > largest + (minus ? 1 : 0)) {
+    return Quoted(field) + " cannot be " + Shown(token, minus) + "; the " + (minus ? "smallest" : "largest") +
+           " value is " + (minus ? "-" + std::to_string(largest + 1) : std::to_string(largest));
+  }
+  return {};
+}
+
+std::string CheckReal(const FieldDescriptor* field, const Token& token, bool minus) {
+  if (token.kind == TokenKind::kIdentifier) {
+    const std::string word = Lower(token.text);
+    if (word == "inf" || word == "infinity" || word == "nan") return {};
+  }
+  if (token.kind != TokenKind::kInteger && token.kind != TokenKind::kFloat) {
+    const bool quoted = token.kind == TokenKind::kString && LooksLikeNumber(Unquoted(token));
+    return WrongKind(field, token, minus, quoted ? "; remove the quotes" : "");
+  }
+  if (token.kind == TokenKind::kInteger && token.text.size() > 1 && token.text[0] == '0') {
+    return Quoted(field) + " takes a decimal number, not " + Shown(token, minus) + "; write it without the leading 0";
+  }
+  if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT &&
+      std::strtod(std::string(token.text).c_str(), nullptr) > std::numeric_limits<float>::max()) {
+    return Quoted(field) + " cannot be " + Shown(token, minus) + "; the largest value is about 3.4e38";
+  }
+  return {};
+}
+
+}  // namespace
+
+std::string Expected(const FieldDescriptor* field) {
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+    case FieldDescriptor::CPPTYPE_INT64:
+      return "a whole number";
+    case FieldDescriptor::CPPTYPE_UINT32:
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return "a whole number of 0 or more";
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return "a number";
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return "true or false";
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return "one of " + Joined(ValueNames(field->enum_type()));
+    case FieldDescriptor::CPPTYPE_STRING:
+      return "a text in quotes";
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      return "a block { ... }";
+  }
+  return "a value";
+}
+
+std::string Shown(const Token& token, bool minus) {
+  const std::string sign = minus ? "-" : "";
+  switch (token.kind) {
+    case TokenKind::kEnd:
+      return "the end of the file";
+    case TokenKind::kString:
+      return sign + "the text \"" + Unquoted(token) + "\"";
+    case TokenKind::kSymbol:
+      return "\"" + sign + std::string(token.text) + "\"";
+    default:
+      return sign + std::string(token.text);
+  }
+}
+
+std::string CheckScalar(const FieldDescriptor* field, const Token& token, bool minus) {
+  if (token.bad) return {};
+  switch (field->cpp_type()) {
+    case FieldDescriptor::CPPTYPE_INT32:
+      return CheckWhole(field, token, minus, std::numeric_limits<int32_t>::max(), true);
+    case FieldDescriptor::CPPTYPE_INT64:
+      return CheckWhole(field, token, minus, std::numeric_limits<int64_t>::max(), true);
+    case FieldDescriptor::CPPTYPE_UINT32:
+      return CheckWhole(field, token, minus, std::numeric_limits<uint32_t>::max(), false);
+    case FieldDescriptor::CPPTYPE_UINT64:
+      return CheckWhole(field, token, minus, std::numeric_limits<uint64_t>::max(), false);
+    case FieldDescriptor::CPPTYPE_DOUBLE:
+    case FieldDescriptor::CPPTYPE_FLOAT:
+      return CheckReal(field, token, minus);
+    case FieldDescriptor::CPPTYPE_BOOL:
+      return CheckBool(field, token, minus);
+    case FieldDescriptor::CPPTYPE_ENUM:
+      return CheckEnum(field, token, minus);
+    case FieldDescriptor::CPPTYPE_STRING:
+      return CheckString(field, token, minus);
+    case FieldDescriptor::CPPTYPE_MESSAGE:
+      break;
+  }
+  return {};
+}
+
+}  // namespace crema

@@ -1,0 +1,58 @@
+#include "schema/upgrade.h"
+
+namespace crema {
+
+namespace {
+
+// Early nets froze BatchNorm's statistics by hand, with one `param` per blob; the solver must never touch them.
+void FreezeBatchNorm(NetParameter* net) {
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "BatchNorm" || layer.param_size() != 3) continue;
+    for (ParamSpec& param : *layer.mutable_param()) {
+      param.set_lr_mult(0);
+      param.set_decay_mult(0);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<LayerOrigin> UpgradeNet(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics) {
+  std::vector<LayerOrigin> origins;
+  if (net->layer_size() > 0 && net->layers_size() > 0) {
+    const Location first = place("layer"), old = place("layers");
+    const bool layers_later = old.line > first.line;
+    diagnostics->Error(layers_later ? old : first,
+                       "\"layer\" and the old \"layers\" cannot be mixed in one file; write every block as \"layer\"");
+    return origins;
+  }
+  WarnAboutOldTransform(*net, place, diagnostics);
+  for (int i = 0; i < net->layer_size(); ++i) origins.push_back({LayerOrigin::Syntax::kCurrent, i});
+  if (net->layers_size() > 0) {
+    UpgradeV0(net, place, diagnostics, &origins);
+    if (diagnostics->has_errors()) return origins;
+    UpgradeV1(net, place, diagnostics);
+  }
+  UpgradeInput(net, place, diagnostics, &origins);
+  FreezeBatchNorm(net);
+  return origins;
+}
+
+void UpgradeSolver(SolverParameter* solver, const PlaceOf& place, Diagnostics* diagnostics) {
+  if (!solver->has_solver_type()) return;
+  static const char* const kNames[] = {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"};
+  const std::string name = kNames[solver->solver_type()];
+  const std::string old = SolverParameter::SolverType_Name(solver->solver_type());
+  if (solver->has_type() && solver->type() != name) {
+    diagnostics->Error(place("solver_type"), "solver_type: " + old + " contradicts type: \"" + solver->type() +
+                                                 "\" at line " + std::to_string(place("type").line) +
+                                                 "; remove solver_type, the old name of type");
+    return;
+  }
+  diagnostics->Warning(place("solver_type"),
+                       "solver_type: " + old + " is the old syntax; read as type: \"" + name + "\"");
+  solver->set_type(name);
+  solver->clear_solver_type();
+}
+
+}  // namespace crema

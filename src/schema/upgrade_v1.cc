@@ -1,0 +1,108 @@
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
+#include <map>
+
+#include "schema/upgrade.h"
+
+namespace crema {
+
+namespace {
+
+using google::protobuf::FieldDescriptor;
+using google::protobuf::Message;
+using google::protobuf::Reflection;
+
+// Today's names that are not the enum's words in CamelCase.
+const std::map<std::string, std::string>& Exceptions() {
+  static const std::map<std::string, std::string> names = {
+      {"ABSVAL", "AbsVal"},
+      {"ARGMAX", "ArgMax"},
+      {"BNLL", "BNLL"},
+      {"HDF5_DATA", "HDF5Data"},
+      {"HDF5_OUTPUT", "HDF5Output"},
+      {"LRN", "LRN"},
+      {"MVN", "MVN"},
+      {"RELU", "ReLU"},
+      {"SOFTMAX_LOSS", "SoftmaxWithLoss"},
+      {"TANH", "TanH"},
+  };
+  return names;
+}
+
+ParamSpec* ParamAt(LayerParameter* layer, int index) {
+  while (layer->param_size() <= index) layer->add_param();
+  return layer->mutable_param(index);
+}
+
+// bottom, top, name, include, exclude, blobs, loss_weight and every *_param have the same name and type in both.
+void CopyFieldsOfSameName(const V1LayerParameter& old, LayerParameter* layer) {
+  const Reflection* reflection = old.GetReflection();
+  std::vector<const FieldDescriptor*> fields;
+  reflection->ListFields(old, &fields);
+  for (const FieldDescriptor* field : fields) {
+    const FieldDescriptor* target = layer->GetDescriptor()->FindFieldByName(std::string(field->name()));
+    if (!target || target->type() != field->type() || target->is_repeated() != field->is_repeated()) continue;
+    const bool message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;
+    if (message && target->message_type() != field->message_type()) continue;
+    if (!message && field->cpp_type() != FieldDescriptor::CPPTYPE_STRING &&
+        field->cpp_type() != FieldDescriptor::CPPTYPE_FLOAT) {
+      continue;
+    }
+    const Reflection* to = layer->GetReflection();
+    const int count = field->is_repeated() ? reflection->FieldSize(old, field) : 1;
+    for (int i = 0; i < count; ++i) {
+      if (message) {
+        const Message& value =
+            field->is_repeated() ? reflection->GetRepeatedMessage(old, field, i) : reflection->GetMessage(old, field);
+        (field->is_repeated() ? to->AddMessage(layer, target) : to->MutableMessage(layer, target))->CopyFrom(value);
+      } else if (field->cpp_type() == FieldDescriptor::CPPTYPE_STRING) {
+        if (field->is_repeated()) {
+          to->AddString(layer, target, reflection->GetRepeatedString(old, field, i));
+        } else {
+          to->SetString(layer, target, reflection->GetString(old, field));
+        }
+      } else {
+        to->AddFloat(layer, target, reflection->GetRepeatedFloat(old, field, i));
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string TypeName(V1LayerParameter::LayerType type) {
+  const std::string old = V1LayerParameter::LayerType_Name(type);
+  if (old.empty() || type == V1LayerParameter::NONE) return {};
+  if (const auto exception = Exceptions().find(old); exception != Exceptions().end()) return exception->second;
+  std::string name;
+  bool capital = true;
+  for (char c : old) {
+    if (c == '_') {
+      capital = true;
+      continue;
+    }
+    name += capital || c < 'A' || c > 'Z' ? c : static_cast<char>(c - 'A' + 'a');
+    capital = false;
+  }
+  return name;
+}
+
+void UpgradeV1(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics) {
+  for (const V1LayerParameter& old : net->layers()) {
+    LayerParameter* layer = net->add_layer();
+    CopyFieldsOfSameName(old, layer);
+    layer->clear_param();
+    if (old.has_type()) layer->set_type(TypeName(old.type()));
+    for (int i = 0; i < old.param_size(); ++i) ParamAt(layer, i)->set_name(old.param(i));
+    for (int i = 0; i < old.blob_share_mode_size(); ++i) {
+      ParamAt(layer, i)->set_share_mode(static_cast<ParamSpec::DimCheckMode>(old.blob_share_mode(i)));
+    }
+    for (int i = 0; i < old.blobs_lr_size(); ++i) ParamAt(layer, i)->set_lr_mult(old.blobs_lr(i));
+    for (int i = 0; i < old.weight_decay_size(); ++i) ParamAt(layer, i)->set_decay_mult(old.weight_decay(i));
+    UpgradeDataTransform(layer);
+  }
+  net->clear_layers();
+}
+
+}  // namespace crema

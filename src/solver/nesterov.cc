@@ -1,0 +1,40 @@
+// Nesterov's accelerated gradient (Nesterov, "A method of solving a convex programming problem with convergence rate
+// O(1/k^2)", 1983), in the form of Sutskever et al., ICML 2013, with the look-ahead folded into the stored parameters:
+//   h' = momentum * h + rate * g
+//   w <- w - ((1 + momentum) * h' - momentum * h)
+//   h <- h'
+#include "solver/update_loop.h"
+
+namespace crema {
+
+namespace {
+
+struct NesterovFormula {
+  float momentum;
+  CREMA_INLINE float operator()(float g, float rate, float& h) const {
+    const float before = h;
+    h = momentum * before + rate * g;
+    return (1 + momentum) * h - momentum * before;
+  }
+};
+
+CREMA_MULTIVERSION void UpdateNesterov(const UpdateChunk& chunk, NesterovFormula formula) {
+  UpdateWith<1>(chunk, formula);
+}
+
+class Nesterov : public UpdateRule {
+ public:
+  explicit Nesterov(float momentum) : formula_{momentum} {}
+  void Update(const UpdateChunk& chunk) const override { UpdateNesterov(chunk, formula_); }
+
+ private:
+  NesterovFormula formula_;
+};
+
+}  // namespace
+
+std::unique_ptr<UpdateRule> MakeNesterov(const SolverParameter& solver) {
+  return std::make_unique<Nesterov>(solver.momentum());
+}
+
+}  // namespace crema

@@ -1,0 +1,115 @@
+#include "solver/nets.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "base/atomic_file.h"
+
+namespace crema {
+
+namespace {
+
+class Planner {
+ public:
+  Planner(const SolverFile& file, const SolverOptions& options, const Context& context)
+      : file_(file), options_(options), context_(context), folders_(SearchFolders(options)) {}
+
+  NetPlans Run();
+
+ private:
+  NetFile Read(const std::string& path, std::string_view field);
+  NetFile Make(const NetParameter& net, std::string_view field) { return Keep(MakeNetFile(net, At(field))); }
+  NetFile Keep(NetFile file) {
+    plans_.warnings.insert(plans_.warnings.end(), file.warnings.begin(), file.warnings.end());
+    return file;
+  }
+  NetPlan Plan(NetFile file, Phase phase, const NetState* state) const;
+  Location At(std::string_view field) const { return file_.source ? file_.source->Field(field) : Location{}; }
+
+  const SolverFile& file_;
+  const SolverOptions& options_;
+  const Context& context_;
+  std::vector<std::string> folders_;
+  NetPlans plans_;
+};
+
+NetFile Planner::Read(const std::string& path, std::string_view field) {
+  const std::string found = FindFile(path, folders_);
+  if (access(found.c_str(), F_OK) != 0) {
+    std::string tried = "the working directory";
+    for (const std::string& folder : folders_) tried += ", " + folder;
+    throw UserError(At(field), std::string(field) + " \"" + path + "\" does not exist; looked in " + tried);
+  }
+  return Keep(ReadNetFile(found));
+}
+
+NetPlan Planner::Plan(NetFile file, Phase phase, const NetState* state) const {
+  NetState merged;
+  merged.set_phase(phase);
+  merged.MergeFrom(file.net.state());
+  if (state != nullptr) merged.MergeFrom(*state);
+  file.net.clear_state();
+
+  NetPlan plan;
+  plan.file = std::move(file);
+  plan.options.phase = merged.phase();
+  plan.options.level = merged.level();
+  plan.options.stages.assign(merged.stage().begin(), merged.stage().end());
+  plan.options.shapes = options_.shapes;
+  plan.options.search_folders = folders_;
+  plan.options.context = context_;
+  return plan;
+}
+
+NetPlans Planner::Run() {
+  const SolverParameter& solver = file_.solver;
+  NetFile generic;
+  if (solver.has_net()) generic = Read(solver.net(), "net");
+  if (solver.has_net_param()) generic = Make(solver.net_param(), "net_param");
+  NetFile train = generic;
+  if (solver.has_train_net()) train = Read(solver.train_net(), "train_net");
+  if (solver.has_train_net_param()) train = Make(solver.train_net_param(), "train_net_param");
+
+  NetState train_state = solver.train_state();
+  if (options_.level) train_state.set_level(*options_.level);
+  for (const std::string& stage : options_.stages) train_state.add_stage(stage);
+  plans_.train = Plan(std::move(train), TRAIN, &train_state);
+  plans_.train.options.accumulate = solver.iter_size() > 1;
+
+  std::vector<NetFile> tests;
+  for (const NetParameter& net : solver.test_net_param()) tests.push_back(Make(net, "test_net_param"));
+  for (const std::string& path : solver.test_net()) tests.push_back(Read(path, "test_net"));
+  while (static_cast<int>(tests.size()) < solver.test_iter_size()) tests.push_back(generic);
+  for (size_t i = 0; i < tests.size(); ++i) {
+    const int index = static_cast<int>(i);
+    plans_.tests.push_back(
+        Plan(std::move(tests[i]), TEST, index < solver.test_state_size() ? &solver.test_state(index) : nullptr));
+    plans_.tests.back().options.backward = false;
+  }
+  return std::move(plans_);
+}
+
+}  // namespace
+
+std::string FindFile(const std::string& path, const std::vector<std::string>& folders) {
+  if (path.empty() || path[0] == '/' || access(path.c_str(), F_OK) == 0) return path;
+  for (const std::string& folder : folders) {
+    const std::string candidate = folder + "/" + path;
+    if (access(candidate.c_str(), F_OK) == 0) return candidate;
+  }
+  return path;
+}
+
+std::vector<std::string> SearchFolders(const SolverOptions& options) {
+  std::vector<std::string> folders;
+  if (!options.path.empty()) folders.push_back(DirectoryOf(options.path));
+  folders.insert(folders.end(), options.search_folders.begin(), options.search_folders.end());
+  return folders;
+}
+
+NetPlans PlanNets(const SolverFile& file, const SolverOptions& options, const Context& context) {
+  return Planner(file, options, context).Run();
+}
+
+}  // namespace crema

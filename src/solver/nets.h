@@ -1,0 +1,38 @@
+// The nets a solver file names: which, in which state, found where.
+#ifndef CREMA_SOLVER_NETS_H_
+#define CREMA_SOLVER_NETS_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/files.h"
+#include "crema/net.h"
+#include "crema/solver.h"
+
+namespace crema {
+
+// A path as the user wrote it: as it is where it exists in the working directory, else in the first of `folders` that
+// has it, else as it is.
+std::string FindFile(const std::string& path, const std::vector<std::string>& folders);
+// The folders relative paths of a solver are looked for in after the working directory.
+std::vector<std::string> SearchFolders(const SolverOptions& options);
+
+struct NetPlan {
+  NetFile file;  // without `state`, which is merged into the options
+  NetOptions options;
+};
+
+struct NetPlans {
+  NetPlan train;
+  std::vector<NetPlan> tests;  // Caffe's order: test_net_param, test_net, then copies of net; one per test_iter
+  std::vector<Diagnostic> warnings;
+};
+
+// Reads the nets of a solver that passed CheckSolver. States: the phase, then the net file's, then train_state or
+// test_state. Throws UserError.
+NetPlans PlanNets(const SolverFile& file, const SolverOptions& options, const Context& context);
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_NETS_H_

@@ -1,0 +1,103 @@
+// From a running solver to a snapshot and back.
+#include <algorithm>
+
+#include "solver/rates.h"
+#include "solver/solver_impl.h"
+
+namespace crema {
+
+namespace {
+
+constexpr char kTrainNet[] = "train";
+
+std::string TestNet(size_t index) { return "test" + std::to_string(index); }
+
+void AddPositions(const std::string& net, const std::vector<std::pair<std::string, uint64_t>>& positions,
+                  SolverState* state) {
+  for (const auto& [layer, records] : positions) {
+    DataPosition* position = state->add_data_position();
+    position->set_net(net);
+    position->set_layer(layer);
+    position->set_records(records);
+  }
+}
+
+std::vector<Tensor> Histories(const Updater& updater) {
+  std::vector<Tensor> histories;
+  for (int i = 0; i < updater.histories(); ++i) histories.push_back(updater.history(i));
+  return histories;
+}
+
+}  // namespace
+
+void Solver::Impl::Snapshot() {
+  if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
+  Stopwatch watch;
+  SolverState state;
+  state.set_iter(iteration);
+  state.set_current_step(RateStepAt(param, std::max(0, iteration - 1)));
+  state.set_solver_type(UpdateRuleName(param));
+  state.set_random_seed(seed);
+  for (const float loss : losses.losses()) state.add_recent_loss(loss);
+  AddPositions(kTrainNet, net->data_positions(), &state);
+  for (size_t i = 0; i < test_nets.size(); ++i) {
+    AddPositions(TestNet(i), testing ? positions_before_test[i] : test_nets[i]->data_positions(), &state);
+  }
+
+  SnapshotWritten written;
+  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), Histories(*updater));
+  written.iteration = iteration;
+  written.model_path = ModelPath(prefix, iteration);
+  written.state_path = StatePath(prefix, iteration);
+  written.seconds = watch.Seconds();
+  saved_iteration = iteration;
+  last_snapshot = written.state_path;
+  Tell(&Observer::OnSnapshot, written);
+}
+
+void Solver::Impl::TrySnapshot() {
+  try {
+    Snapshot();
+  } catch (const EnvironmentError& error) {
+    ++failed_snapshots;
+    Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
+  }
+}
+
+void Solver::Impl::Restore(const LoadedState& loaded) {
+  const SolverState& state = loaded.state;
+  const WeightsReport report = net->LoadWeights(ReadWeights(loaded.model_path));
+  if (!report.fresh.empty()) {
+    throw UserError(Location{loaded.model_path, 0, 0},
+                    "holds no weights for layer \"" + report.fresh.front() +
+                        "\" of this net: the snapshot is of another net; to start a new training from its weights use "
+                        "--weights instead");
+  }
+  RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater));
+  iteration = saved_iteration = state.iter();
+  for (const float loss : state.recent_loss()) losses.Add(loss);
+
+  const auto restore_positions = [&](const std::string& name, Net& target) {
+    for (const auto& [layer, now] : target.data_positions()) {
+      bool found = false;
+      for (const DataPosition& position : state.data_position()) {
+        if (position.net() != name || position.layer() != layer) continue;
+        target.set_data_position(layer, position.records());
+        found = true;
+      }
+      if (!found && loaded.exact) {
+        Warn({}, "the snapshot knows no position of data layer \"" + layer + "\" of the " + name +
+                     " net: it starts at the first record");
+      }
+    }
+  };
+  restore_positions(kTrainNet, *net);
+  for (size_t i = 0; i < test_nets.size(); ++i) restore_positions(TestNet(i), *test_nets[i]);
+  if (!loaded.exact) {
+    Warn(Location{loaded.state_path, 0, 0},
+         "written by Caffe, which saves neither data positions nor the seed: data starts at the first record");
+  }
+  Tell(&Observer::OnRestored, SnapshotRestored{loaded.state_path, loaded.model_path, iteration, loaded.exact});
+}
+
+}  // namespace crema

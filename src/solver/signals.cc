@@ -1,0 +1,63 @@
+#include "solver/signals.h"
+
+#include <atomic>
+
+#include "base/check.h"
+#include "base/suggest.h"
+
+namespace crema {
+
+namespace {
+
+// The only thing a handler touches; lock-free atomics are safe there.
+std::atomic<bool> interrupted{false}, hung_up{false}, in_use{false};
+static_assert(std::atomic<bool>::is_always_lock_free);
+
+void HandleSignal(int signal) { (signal == SIGHUP ? hung_up : interrupted).store(true); }
+
+void Install(int signal, struct sigaction* before) {
+  struct sigaction action = {};
+  action.sa_handler = HandleSignal;
+  sigemptyset(&action.sa_mask);
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, before);
+}
+
+}  // namespace
+
+SolverAction SignalEffect(const std::string& flag, const std::string& value) {
+  if (value == "stop") return SolverAction::kStop;
+  if (value == "snapshot") return SolverAction::kSnapshot;
+  if (value == "none") return SolverAction::kNone;
+  throw UserError("unknown " + flag + " \"" + value + "\"" + DidYouMean(value, {"stop", "snapshot", "none"}) +
+                  "; it may be stop, snapshot or none");
+}
+
+SignalActions::SignalActions(SolverAction on_interrupt, SolverAction on_hangup)
+    : on_interrupt_(on_interrupt), on_hangup_(on_hangup) {
+  CREMA_CHECK(!in_use.exchange(true)) << "two SignalActions in one process";
+  interrupted.store(false);
+  hung_up.store(false);
+  Install(SIGINT, &before_interrupt_);
+  Install(SIGTERM, &before_terminate_);
+  Install(SIGHUP, &before_hangup_);
+}
+
+SignalActions::~SignalActions() {
+  sigaction(SIGINT, &before_interrupt_, nullptr);
+  sigaction(SIGTERM, &before_terminate_, nullptr);
+  sigaction(SIGHUP, &before_hangup_, nullptr);
+  in_use.store(false);
+}
+
+SolverAction SignalActions::Take() {
+  const auto take = [&](SolverAction wanted) {
+    if (on_hangup_ == wanted && hung_up.exchange(false)) return true;
+    return on_interrupt_ == wanted && interrupted.exchange(false);
+  };
+  if (take(SolverAction::kSnapshot)) return SolverAction::kSnapshot;
+  if (take(SolverAction::kStop)) return SolverAction::kStop;
+  return SolverAction::kNone;
+}
+
+}  // namespace crema

@@ -1,0 +1,35 @@
+// Turns SIGINT, SIGTERM and SIGHUP into requests to a running solver.
+#ifndef CREMA_SOLVER_SIGNALS_H_
+#define CREMA_SOLVER_SIGNALS_H_
+
+#include <csignal>
+#include <string>
+
+#include "crema/solver.h"
+
+namespace crema {
+
+// "stop", "snapshot" or "none"; anything else is a UserError that names `flag`.
+SolverAction SignalEffect(const std::string& flag, const std::string& value);
+
+// While it lives, the signals set a flag and do nothing else; kNone ignores the signal. SIGTERM acts as SIGINT. At most
+// one object at a time in a process: signal handlers are the process's.
+class SignalActions {
+ public:
+  SignalActions(SolverAction on_interrupt, SolverAction on_hangup);
+  // Puts the handlers back that were there before.
+  ~SignalActions();
+  SignalActions(const SignalActions&) = delete;
+  SignalActions& operator=(const SignalActions&) = delete;
+
+  // The action of a signal that came since the last call, or kNone; a snapshot asked for comes before a stop.
+  SolverAction Take();
+
+ private:
+  SolverAction on_interrupt_, on_hangup_;
+  struct sigaction before_interrupt_, before_terminate_, before_hangup_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_SIGNALS_H_

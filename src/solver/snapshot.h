@@ -1,0 +1,47 @@
+// Snapshots on disk: <prefix>_iter_N.caffemodel (NetParameter) and <prefix>_iter_N.solverstate (SolverState), both
+// Caffe's binary formats. crema adds fields from 10000 on to the state, which Caffe skips.
+#ifndef CREMA_SOLVER_SNAPSHOT_H_
+#define CREMA_SOLVER_SNAPSHOT_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "crema/net.pb.h"
+#include "crema/observer.h"
+#include "crema/solver.pb.h"
+#include "crema/tensor.h"
+
+namespace crema {
+
+std::string ModelPath(const std::string& prefix, int iteration);
+std::string StatePath(const std::string& prefix, int iteration);
+
+// Writes the model, then the state that points to it; each replaces an older file only when whole. `state` has no
+// history yet (it comes from `history`, so that no second copy is made) and no learned_net, model_bytes, model_crc32.
+// Returns the bytes of both files. Throws EnvironmentError.
+uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                       const std::vector<Tensor>& history);
+
+struct LoadedState {
+  std::string state_path, model_path;
+  SolverState state;
+  bool exact = false;  // crema's own: has data positions, seed and the model's checksum
+};
+
+// Reads and checks a .solverstate and finds its model: learned_net as written, else beside the state. Throws UserError
+// that says what is wrong with the pair, or what the file is instead.
+LoadedState LoadState(const std::string& path);
+
+// The whole pair of the highest iteration with this prefix. Damaged ones are told to `notice` and passed over. False
+// where there is none.
+bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
+                     LoadedState* newest);
+
+// Copies the state's history into `history`; throws UserError where number, shapes or solver type differ.
+void RestoreHistory(const LoadedState& loaded, const std::string& solver_type, const std::vector<Tensor>& history);
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_SNAPSHOT_H_

@@ -1,0 +1,186 @@
+#include <dirent.h>
+#include <fcntl.h>
+#include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <map>
+
+#include "base/atomic_file.h"
+#include "solver/snapshot.h"
+
+namespace crema {
+
+namespace {
+
+[[noreturn]] void Fail(const std::string& path, const std::string& message) {
+  throw UserError(Location{path, 0, 0}, message);
+}
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool EndsWith(const std::string& text, std::string_view end) {
+  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
+}
+
+bool Parse(const std::string& path, google::protobuf::MessageLite* message) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (fd < 0) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
+  google::protobuf::io::FileInputStream stream(fd, 1 << 20);
+  stream.SetCloseOnDelete(true);
+  const bool parsed = message->ParseFromZeroCopyStream(&stream);
+  if (stream.GetErrno() != 0) {
+    throw EnvironmentError("cannot read " + path + ": " + std::strerror(stream.GetErrno()));
+  }
+  return parsed;
+}
+
+std::string StateBeside(const std::string& model) {
+  if (!EndsWith(model, ".caffemodel")) return {};
+  const std::string state = model.substr(0, model.size() - std::strlen(".caffemodel")) + ".solverstate";
+  return Exists(state) ? state : std::string();
+}
+
+// Says what a file is that was given as a .solverstate.
+[[noreturn]] void FailAsOther(const std::string& path) {
+  char magic[8] = {};
+  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
+  if (std::memcmp(magic, "\x89HDF\r\n\x1a\n", sizeof magic) == 0) {
+    Fail(path, "this is an HDF5 snapshot; only binary .solverstate files are read (snapshot_format: BINARYPROTO)");
+  }
+  NetParameter net;
+  if (EndsWith(path, ".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
+    const std::string state = StateBeside(path);
+    Fail(path, "these are the weights of a net, not a snapshot of training; " +
+                   (state.empty() ? "start a new training from them with --weights, or give the .solverstate"
+                                  : "resume from " + state + ", or start a new training from them with --weights"));
+  }
+  Fail(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
+}
+
+void CheckModel(const LoadedState& loaded) {
+  std::ifstream file(loaded.model_path, std::ios::binary);
+  std::vector<char> buffer(1 << 20);
+  uint64_t bytes = 0;
+  uint32_t crc = 0;
+  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
+    crc = static_cast<uint32_t>(
+        crc32_z(crc, reinterpret_cast<const unsigned char*>(buffer.data()), static_cast<size_t>(file.gcount())));
+    bytes += static_cast<uint64_t>(file.gcount());
+  }
+  if (bytes != loaded.state.model_bytes() || crc != loaded.state.model_crc32()) {
+    Fail(loaded.model_path,
+         "damaged, or not the model that " + loaded.state_path + " was written with: it has " + std::to_string(bytes) +
+             " bytes and expected are " + std::to_string(loaded.state.model_bytes()) +
+             (bytes == loaded.state.model_bytes() ? " with another checksum" : "") + "; resume from another snapshot");
+  }
+}
+
+std::string ShapeText(const BlobProto& blob) {
+  Shape shape;
+  if (blob.has_shape()) return Shape({blob.shape().dim().begin(), blob.shape().dim().end()}).ToString();
+  return Shape({blob.num(), blob.channels(), blob.height(), blob.width()}).ToString();
+}
+
+}  // namespace
+
+LoadedState LoadState(const std::string& path) {
+  LoadedState loaded;
+  loaded.state_path = path;
+  SolverState& state = loaded.state;
+  if (!Parse(path, &state) || !state.has_iter()) FailAsOther(path);
+  if (state.iter() < 0) Fail(path, "damaged: its iteration is " + std::to_string(state.iter()));
+  loaded.exact = state.has_solver_type();
+  if (loaded.exact && !state.has_model_crc32()) Fail(path, "damaged: its end is missing; resume from another snapshot");
+
+  const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
+  if (state.learned_net().empty()) Fail(path, "names no model (learned_net is empty); it cannot be resumed from");
+  loaded.model_path = Exists(state.learned_net()) ? state.learned_net() : beside;
+  if (!Exists(loaded.model_path)) {
+    Fail(path, "its model is neither at " + state.learned_net() + " nor at " + beside + "; copy it beside the state");
+  }
+  if (loaded.exact) {
+    // A state that was moved together with its model may find an unrelated file under the old name.
+    if (loaded.model_path != beside && Exists(beside)) {
+      try {
+        CheckModel(loaded);
+      } catch (const UserError&) {
+        loaded.model_path = beside;
+      }
+    }
+    CheckModel(loaded);
+  }
+  return loaded;
+}
+
+bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
+                     LoadedState* newest) {
+  const std::string directory = DirectoryOf(prefix), start = FileName(prefix) + "_iter_", end = ".solverstate";
+  std::map<int, std::string, std::greater<int>> found;
+  if (DIR* listing = opendir(directory.c_str())) {
+    while (const dirent* entry = readdir(listing)) {
+      const std::string name = entry->d_name;
+      if (name.rfind(start, 0) != 0 || !EndsWith(name, end)) continue;
+      const char *first = name.data() + start.size(), *last = name.data() + name.size() - end.size();
+      int iteration = 0;
+      const auto [stop, error] = std::from_chars(first, last, iteration);
+      if (first < last && error == std::errc() && stop == last) found[iteration] = StatePath(prefix, iteration);
+    }
+    closedir(listing);
+  }
+  for (const auto& [iteration, path] : found) {
+    try {
+      *newest = LoadState(path);
+      return true;
+    } catch (const std::runtime_error& error) {
+      Diagnostic passed_over;
+      passed_over.severity = Diagnostic::Severity::kWarning;
+      passed_over.message = std::string("passing over a snapshot: ") + error.what();
+      notice(passed_over);
+    }
+  }
+  return false;
+}
+
+void RestoreHistory(const LoadedState& loaded, const std::string& solver_type, const std::vector<Tensor>& history) {
+  const SolverState& state = loaded.state;
+  if (state.has_solver_type() && state.solver_type() != solver_type) {
+    Fail(loaded.state_path, "written by solver type \"" + state.solver_type() + "\" but the solver file says \"" +
+                                solver_type + "\"; set type: \"" + state.solver_type() +
+                                "\", or start a new training from its model with --weights=" + loaded.model_path);
+  }
+  if (state.history_size() != static_cast<int>(history.size())) {
+    Fail(loaded.state_path, "holds " + std::to_string(state.history_size()) +
+                                " history blobs but this net and solver type \"" + solver_type + "\" have " +
+                                std::to_string(history.size()) +
+                                "; it belongs to another net or another solver type, or is damaged");
+  }
+  for (int i = 0; i < state.history_size(); ++i) {
+    const BlobProto& blob = state.history(i);
+    const Shape& shape = history[i].shape();
+    const bool doubles = blob.data_size() == 0 && blob.double_data_size() > 0;
+    const int64_t count = doubles ? blob.double_data_size() : blob.data_size();
+    // States older than BlobProto.shape pad shapes to four axes: only the count can be compared.
+    const bool same_shape = !blob.has_shape() || std::equal(blob.shape().dim().begin(), blob.shape().dim().end(),
+                                                            shape.dims().begin(), shape.dims().end());
+    if (!same_shape || count != shape.count()) {
+      Fail(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeText(blob) + " and " +
+                                  std::to_string(count) + " values but the net's parameter has shape " +
+                                  shape.ToString() + "; it belongs to another net, or is damaged");
+    }
+    if (doubles) {
+      std::copy(blob.double_data().begin(), blob.double_data().end(), history[i].f32());
+    } else {
+      std::copy(blob.data().begin(), blob.data().end(), history[i].f32());
+    }
+  }
+}
+
+}  // namespace crema

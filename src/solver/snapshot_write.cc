@@ -1,0 +1,114 @@
+#include <google/protobuf/io/zero_copy_stream.h>
+
+#include <exception>
+#include <limits>
+#include <memory>
+
+#include "base/atomic_file.h"
+#include "solver/snapshot.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kBufferBytes = 1 << 20;
+constexpr uint64_t kProtobufLimit = std::numeric_limits<int32_t>::max();
+
+// Lets protobuf serialise straight into a file. A failed write is kept and thrown by Finish, so that no exception
+// crosses protobuf's code.
+class AtomicFileStream : public google::protobuf::io::ZeroCopyOutputStream {
+ public:
+  explicit AtomicFileStream(AtomicFile* file) : file_(file), buffer_(new char[kBufferBytes]) {}
+
+  bool Next(void** data, int* size) override {
+    if (!Flush()) return false;
+    *data = buffer_.get();
+    *size = static_cast<int>(kBufferBytes);
+    used_ = kBufferBytes;
+    return true;
+  }
+  void BackUp(int count) override { used_ -= static_cast<size_t>(count); }
+  int64_t ByteCount() const override { return static_cast<int64_t>(file_->bytes() + used_); }
+
+  void Finish() {
+    Flush();
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  bool Flush() {
+    if (failure_) return false;
+    try {
+      file_->Write(buffer_.get(), used_);
+    } catch (...) {
+      failure_ = std::current_exception();
+    }
+    used_ = 0;
+    return !failure_;
+  }
+
+  AtomicFile* file_;
+  std::unique_ptr<char[]> buffer_;
+  size_t used_ = 0;
+  std::exception_ptr failure_;
+};
+
+void Append(const google::protobuf::MessageLite& message, AtomicFile* file) {
+  AtomicFileStream stream(file);
+  message.SerializeToZeroCopyStream(&stream);
+  stream.Finish();
+}
+
+void CheckSize(uint64_t bytes, const std::string& path) {
+  if (bytes <= kProtobufLimit) return;
+  throw EnvironmentError(
+      "cannot write " + path + ": it would have " + std::to_string(bytes >> 20) +
+      " MiB, and protobuf files end at 2048 MiB; use a smaller net or a solver type with less history");
+}
+
+SolverState WithHistory(const Tensor& history) {
+  SolverState piece;
+  BlobProto* blob = piece.add_history();
+  for (const int64_t extent : history.shape().dims()) blob->mutable_shape()->add_dim(extent);
+  blob->mutable_shape();
+  blob->mutable_data()->Add(history.f32(), history.f32() + history.count());
+  return piece;
+}
+
+}  // namespace
+
+std::string ModelPath(const std::string& prefix, int iteration) {
+  return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel";
+}
+
+std::string StatePath(const std::string& prefix, int iteration) {
+  return prefix + "_iter_" + std::to_string(iteration) + ".solverstate";
+}
+
+uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                       const std::vector<Tensor>& history) {
+  const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());
+  CheckSize(model.ByteSizeLong(), model_path);
+  uint64_t history_bytes = state.ByteSizeLong();
+  for (const Tensor& tensor : history) history_bytes += tensor.bytes() + 64;
+  CheckSize(history_bytes, state_path);
+
+  AtomicFile model_file(model_path);
+  Append(model, &model_file);
+  model_file.Commit();
+
+  // One message may be written in pieces: readers merge them. The first piece says that the file is crema's and the
+  // last one, the checksum, that it is whole.
+  SolverState last;
+  last.set_model_bytes(model_file.bytes());
+  last.set_model_crc32(model_file.crc32());
+  state.set_learned_net(model_path);
+  AtomicFile state_file(state_path);
+  Append(state, &state_file);
+  for (const Tensor& tensor : history) Append(WithHistory(tensor), &state_file);
+  Append(last, &state_file);
+  state_file.Commit();
+  return model_file.bytes() + state_file.bytes();
+}
+
+}  // namespace crema

@@ -1,0 +1,195 @@
+// Construction of a solver, and its public face.
+#include "crema/solver.h"
+
+#include <sys/stat.h>
+
+#include <random>
+#include <set>
+#include <sstream>
+
+#include "base/atomic_file.h"
+#include "device/device.h"
+#include "solver/nets.h"
+#include "solver/rates.h"
+#include "solver/solver_impl.h"
+
+namespace crema {
+
+namespace {
+
+bool IsDirectory(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// "models/lenet_solver.prototxt" -> "models/lenet_solver"
+std::string WithoutExtension(const std::string& path) {
+  const size_t dot = path.rfind('.'), slash = path.rfind('/');
+  const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
+  return has_extension ? path.substr(0, dot) : path;
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+// Empty where neither snapshot_prefix nor the solver's path is known.
+std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& options) {
+  const std::string stem = WithoutExtension(options.path);
+  if (!param.has_snapshot_prefix() || param.snapshot_prefix().empty()) return stem;
+  std::string prefix = param.snapshot_prefix();
+  if (prefix[0] != '/' && !IsDirectory(DirectoryOf(prefix))) {
+    for (const std::string& folder : SearchFolders(options)) {
+      if (IsDirectory(DirectoryOf(folder + "/" + prefix))) {
+        prefix = folder + "/" + prefix;
+        break;
+      }
+    }
+  }
+  if (!IsDirectory(prefix)) return prefix;
+  return prefix + (prefix.back() == '/' ? "" : "/") + FileName(stem);
+}
+
+std::vector<std::string> SplitAtCommas(const std::string& text) {
+  std::vector<std::string> parts;
+  std::istringstream stream(text);
+  for (std::string part; std::getline(stream, part, ',');) {
+    const size_t first = part.find_first_not_of(" \t"), last = part.find_last_not_of(" \t");
+    if (first != std::string::npos) parts.push_back(part.substr(first, last - first + 1));
+  }
+  return parts;
+}
+
+}  // namespace
+
+Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
+    : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
+  prefix = SnapshotPrefix(param, options);
+  Check(file);
+
+  LoadedState loaded;
+  bool resume = false;
+  if (options.snapshot == "auto") {
+    resume = LoadNewestState(
+        prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
+    if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0) + " and higher: a fresh start");
+  } else if (!options.snapshot.empty()) {
+    loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
+    resume = true;
+  }
+
+  ChooseSeed(resume ? &loaded : nullptr);
+  BuildNets(file);
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters());
+  if (resume) {
+    Restore(loaded);
+  } else {
+    LoadWeights();
+  }
+}
+
+void Solver::Impl::Check(const SolverFile& file) {
+  Diagnostics found;
+  const auto add = [&found](const std::vector<Diagnostic>& list) {
+    for (const Diagnostic& d : list) {
+      d.severity == Diagnostic::Severity::kError ? found.Error(d.where, d.message) : found.Warning(d.where, d.message);
+    }
+  };
+  const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
+  add(file.warnings);
+  add(CheckSolver(file));
+  const bool on_cpu = options.device == nullptr || options.device->type() == DeviceType::kCpu;
+  if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
+    found.Warning(at("solver_mode"), "solver_mode is GPU but this run computes on the CPU");
+  }
+  if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
+    found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
+  }
+  if (param.snapshot() > 0 || param.snapshot_after_train()) {
+    if (prefix.empty()) {
+      found.Error(at("snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
+    }
+    if (!found.has_errors()) {
+      try {
+        AtomicFile probe(prefix + "_iter_probe");
+      } catch (const EnvironmentError& error) {
+        throw EnvironmentError("snapshots cannot be written to snapshot_prefix \"" + prefix + "\": " + error.what());
+      }
+    }
+  }
+  found.ThrowIfErrors();
+  for (const Diagnostic& warning : found.list()) Tell(&Observer::OnNotice, warning);
+}
+
+void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
+  const bool saved = loaded != nullptr && loaded->state.has_random_seed();
+  if (options.seed || param.random_seed() >= 0) {
+    seed = options.seed ? *options.seed : static_cast<uint64_t>(param.random_seed());
+    if (saved && seed != loaded->state.random_seed()) {
+      Warn({}, "the random seed is now " + std::to_string(seed) + " but the snapshot was written with " +
+                   std::to_string(loaded->state.random_seed()) + ": the run will not be the same as without a break");
+    }
+  } else if (saved) {
+    seed = loaded->state.random_seed();
+  } else {
+    seed = std::random_device{}();
+    seed_drawn = true;
+  }
+}
+
+void Solver::Impl::BuildNets(const SolverFile& file) {
+  NetPlans plans = PlanNets(file, options, Context{options.device, seed});
+  net = std::make_unique<Net>(plans.train.file, plans.train.options);
+  for (NetPlan& plan : plans.tests) {
+    plan.options.share_with = net.get();
+    test_nets.push_back(std::make_unique<Net>(plan.file, plan.options));
+  }
+  // Train and test nets mostly come from one file, whose warnings are worth telling once.
+  std::set<std::string> told;
+  const auto tell = [&](const std::vector<Diagnostic>& warnings) {
+    for (const Diagnostic& warning : warnings) {
+      if (told.insert(warning.ToString()).second) Tell(&Observer::OnNotice, warning);
+    }
+  };
+  tell(plans.warnings);
+  tell(net->warnings());
+  for (const auto& test_net : test_nets) tell(test_net->warnings());
+}
+
+void Solver::Impl::LoadWeights() {
+  std::vector<std::string> lists = options.weights;
+  if (lists.empty()) lists.assign(param.weights().begin(), param.weights().end());
+  for (const std::string& list : lists) {
+    for (const std::string& name : SplitAtCommas(list)) {
+      WeightsLoaded loaded;
+      loaded.path = FindFile(name, SearchFolders(options));
+      loaded.report = net->LoadWeights(ReadWeights(loaded.path));
+      Tell(&Observer::OnWeights, loaded);
+    }
+  }
+}
+
+void Solver::Impl::Warn(Location where, std::string message) const {
+  Tell(&Observer::OnNotice, Diagnostic{Diagnostic::Severity::kWarning, std::move(where), std::move(message)});
+}
+
+SolverAction Solver::Impl::RequestedAction() const {
+  return options.requested_action ? options.requested_action() : SolverAction::kNone;
+}
+
+Solver::Solver(const SolverFile& file, SolverOptions options)
+    : impl_(std::make_unique<Impl>(file, std::move(options))) {}
+Solver::~Solver() = default;
+
+TrainingResult Solver::Train() { return impl_->Train(); }
+bool Solver::Step(int iterations) { return impl_->Step(iterations); }
+bool Solver::Test() { return impl_->Test(); }
+void Solver::Snapshot() { impl_->Snapshot(); }
+int Solver::iteration() const { return impl_->iteration; }
+float Solver::learning_rate() const { return LearningRateAt(impl_->param, impl_->iteration); }
+float Solver::smoothed_loss() const { return impl_->losses.mean(); }
+uint64_t Solver::seed() const { return impl_->seed; }
+const std::string& Solver::snapshot_prefix() const { return impl_->prefix; }
+Net& Solver::net() { return *impl_->net; }
+int Solver::test_nets() const { return static_cast<int>(impl_->test_nets.size()); }
+Net& Solver::test_net(int index) { return *impl_->test_nets.at(static_cast<size_t>(index)); }
+
+}  // namespace crema

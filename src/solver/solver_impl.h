@@ -1,0 +1,91 @@
+// The parts of a running solver, shared by the files that implement it.
+#ifndef CREMA_SOLVER_SOLVER_IMPL_H_
+#define CREMA_SOLVER_SOLVER_IMPL_H_
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/solver.h"
+#include "solver/loss_window.h"
+#include "solver/snapshot.h"
+#include "solver/updater.h"
+
+namespace crema {
+
+class Stopwatch {
+ public:
+  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
+  void Restart() { start_ = std::chrono::steady_clock::now(); }
+
+ private:
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+struct Solver::Impl {
+  Impl(const SolverFile& file, SolverOptions options);
+
+  // training.cc
+  TrainingResult Train();
+  bool Step(int iterations);
+
+  // testing.cc
+  bool Test();
+
+  // resume.cc
+  void Snapshot();
+  // As Snapshot, but a failure is told to the observers and training goes on.
+  void TrySnapshot();
+  void Restore(const LoadedState& loaded);
+
+  template <typename Event>
+  void Tell(void (Observer::*method)(const Event&), const Event& event) const {
+    for (Observer* observer : options.observers) (observer->*method)(event);
+  }
+  void Warn(Location where, std::string message) const;
+  SolverAction RequestedAction() const;
+  bool DueEvery(int interval) const { return interval > 0 && iteration % interval == 0; }
+
+  SolverParameter param;
+  SolverOptions options;
+  std::string prefix;
+  uint64_t seed = 0;
+  bool seed_drawn = false;
+  std::unique_ptr<Net> net;
+  std::vector<std::unique_ptr<Net>> test_nets;
+  std::unique_ptr<Updater> updater;
+  LossWindow losses;
+
+  int iteration = 0;
+  int saved_iteration = -1;  // of the last snapshot written or restored
+  int failed_snapshots = 0;
+  std::string last_snapshot;
+  // While testing: the test nets' data positions before it, which a snapshot must hold, since a resumed run tests
+  // again.
+  bool testing = false;
+  std::vector<std::vector<std::pair<std::string, uint64_t>>> positions_before_test;
+
+ private:
+  void Check(const SolverFile& file);
+  void ChooseSeed(const LoadedState* loaded);
+  void BuildNets(const SolverFile& file);
+  void LoadWeights();
+  void Start();
+  float ForwardBackward();
+  void Update();
+  void TellDisplay(float rate);
+  void TestOne(int index, bool* stopped);
+  [[noreturn]] void FailNonFinite(const std::string& what);
+
+  bool started_ = false;
+  Stopwatch since_display_;
+  int iteration_of_display_ = 0;
+};
+
+// Every element of every output as a number.
+std::vector<OutputValue> OutputValues(const Net& net);
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_SOLVER_IMPL_H_

@@ -1,0 +1,167 @@
+// The training loop.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "solver/rates.h"
+#include "solver/solver_impl.h"
+
+namespace crema {
+
+namespace {
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+}  // namespace
+
+std::vector<OutputValue> OutputValues(const Net& net) {
+  std::vector<OutputValue> values;
+  for (const NetOutput& output : net.outputs()) {
+    for (int64_t i = 0; i < output.value.count(); ++i) {
+      float value = 0;
+      switch (output.value.dtype()) {
+        case DType::kF32:
+          value = output.value.f32()[i];
+          break;
+        case DType::kI32:
+          value = static_cast<float>(output.value.i32()[i]);
+          break;
+        case DType::kU8:
+          value = output.value.u8()[i];
+          break;
+      }
+      values.push_back({output.name, value, output.loss_weight});
+    }
+  }
+  return values;
+}
+
+void Solver::Impl::Start() {
+  if (started_) return;
+  started_ = true;
+  TrainingStart start;
+  start.solver = options.path;
+  start.net = net->name();
+  start.solver_type = UpdateRuleName(param);
+  start.lr_policy = param.lr_policy();
+  start.iteration = iteration;
+  start.max_iter = param.max_iter();
+  start.test_nets = static_cast<int>(test_nets.size());
+  start.seed = seed;
+  start.seed_drawn = seed_drawn;
+  Tell(&Observer::OnStart, start);
+  since_display_.Restart();
+  iteration_of_display_ = iteration;
+}
+
+TrainingResult Solver::Impl::Train() {
+  Start();
+  if (iteration > 0 && iteration == saved_iteration && iteration >= param.max_iter()) {
+    Warn({}, "the snapshot is of iteration " + std::to_string(iteration) + " and max_iter is " +
+                 std::to_string(param.max_iter()) + ": nothing is left to train; raise max_iter to go on");
+  }
+  bool finished = Step(param.max_iter() - iteration);
+  if ((param.snapshot_after_train() || !finished) && saved_iteration != iteration) TrySnapshot();
+  if (finished && DueEvery(param.display())) {
+    net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
+    losses.Add(net->Forward());
+    Display display;
+    display.iteration = iteration;
+    display.smoothed_loss = losses.mean();
+    display.final = true;
+    Tell(&Observer::OnDisplay, display);
+  }
+  if (finished && DueEvery(param.test_interval())) finished = Test();
+
+  TrainingEnd end;
+  end.iteration = iteration;
+  end.stopped_early = !finished;
+  end.failed_snapshots = failed_snapshots;
+  Tell(&Observer::OnEnd, end);
+  return {iteration, !finished, failed_snapshots, last_snapshot};
+}
+
+bool Solver::Impl::Step(int iterations) {
+  Start();
+  const int end = iteration + std::max(0, iterations);
+  while (iteration < end) {
+    if (DueEvery(param.test_interval()) && (iteration > 0 || param.test_initialization()) && !Test()) return false;
+    Stopwatch watch;
+    IterationEnd event;
+    event.iteration = iteration;
+    event.loss = ForwardBackward();
+    losses.Add(event.loss);
+    Update();
+    event.seconds = watch.Seconds();
+    Tell(&Observer::OnIteration, event);
+
+    const SolverAction action = RequestedAction();
+    if (DueEvery(param.snapshot()) || action == SolverAction::kSnapshot) TrySnapshot();
+    if (action == SolverAction::kStop) return false;
+  }
+  return true;
+}
+
+float Solver::Impl::ForwardBackward() {
+  net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
+  net->ClearGradients();
+  double sum = 0;
+  for (int part = 0; part < param.iter_size(); ++part) {
+    const float loss = net->Forward();
+    if (!std::isfinite(loss)) FailNonFinite("the loss is " + Number(loss));
+    sum += loss;
+    net->Backward();
+  }
+  return static_cast<float>(sum / param.iter_size());
+}
+
+void Solver::Impl::Update() {
+  const float rate = LearningRateAt(param, iteration);
+  if (DueEvery(param.display())) TellDisplay(rate);
+  if (param.lr_policy() == "multistep" && iteration > 0) {
+    const int step = RateStepAt(param, iteration);
+    if (step != RateStepAt(param, iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{iteration, step});
+  }
+  float clip = 1;
+  if (param.clip_gradients() > 0) {
+    const double norm = updater->GradientNorm();
+    if (!std::isfinite(norm)) FailNonFinite("the norm of the gradients is " + Number(norm));
+    clip = updater->ClipScale(norm);
+    if (clip < 1) {
+      Tell(&Observer::OnClipped, GradientsClipped{iteration, static_cast<float>(norm), param.clip_gradients()});
+    }
+  }
+  updater->Apply(iteration, rate, clip);
+  ++iteration;
+}
+
+void Solver::Impl::TellDisplay(float rate) {
+  Display display;
+  display.iteration = iteration;
+  display.smoothed_loss = losses.mean();
+  display.learning_rate = rate;
+  display.seconds = since_display_.Seconds();
+  display.iterations = iteration - iteration_of_display_;
+  display.outputs = OutputValues(*net);
+  Tell(&Observer::OnDisplay, display);
+  since_display_.Restart();
+  iteration_of_display_ = iteration;
+}
+
+void Solver::Impl::FailNonFinite(const std::string& what) {
+  const std::string cause = net->FindNonFinite();
+  throw EnvironmentError("iteration " + std::to_string(iteration) + ": " + what +
+                         "; training stops before this update. " +
+                         (cause.empty() ? "No parameter or layer output of this batch holds a NaN or an infinity."
+                                        : "The first values that are not finite: " + cause + ".") +
+                         " Lower base_lr (now " + Number(param.base_lr()) + "), set clip_gradients" +
+                         (param.clip_gradients() > 0 ? " lower" : "") +
+                         ", or check the scale of the input (scale and mean in transform_param)." +
+                         (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+}
+
+}  // namespace crema

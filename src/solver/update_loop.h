@@ -1,0 +1,45 @@
+// The loop all update rules share: scaled gradient, weight decay, rule, subtraction, in one pass over the elements.
+#ifndef CREMA_SOLVER_UPDATE_LOOP_H_
+#define CREMA_SOLVER_UPDATE_LOOP_H_
+
+#include "base/multiversion.h"
+#include "solver/update_rule.h"
+
+namespace crema {
+
+template <WeightDecay kDecay, int kHistories, typename Formula>
+CREMA_INLINE void UpdateElements(const UpdateChunk& chunk, const Formula& formula) {
+  float* __restrict data = chunk.data;
+  const float* __restrict gradient = chunk.gradient;
+  float* __restrict first = chunk.history[0];
+  float* __restrict second = kHistories > 1 ? chunk.history[1] : nullptr;
+  const float scale = chunk.gradient_scale, decay = chunk.decay, rate = chunk.rate;
+  const int64_t count = chunk.count;
+  for (int64_t i = 0; i < count; ++i) {
+    float g = scale * gradient[i];
+    if constexpr (kDecay == WeightDecay::kL2) g += decay * data[i];
+    if constexpr (kDecay == WeightDecay::kL1) g += data[i] > 0 ? decay : data[i] < 0 ? -decay : 0.0f;
+    if constexpr (kHistories > 1) {
+      data[i] -= formula(g, rate, first[i], second[i]);
+    } else {
+      data[i] -= formula(g, rate, first[i]);
+    }
+  }
+}
+
+// formula(gradient, rate, history&...) returns what is subtracted from the element and updates its history.
+template <int kHistories, typename Formula>
+CREMA_INLINE void UpdateWith(const UpdateChunk& chunk, const Formula& formula) {
+  switch (chunk.decay_type) {
+    case WeightDecay::kNone:
+      return UpdateElements<WeightDecay::kNone, kHistories>(chunk, formula);
+    case WeightDecay::kL1:
+      return UpdateElements<WeightDecay::kL1, kHistories>(chunk, formula);
+    case WeightDecay::kL2:
+      return UpdateElements<WeightDecay::kL2, kHistories>(chunk, formula);
+  }
+}
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_UPDATE_LOOP_H_

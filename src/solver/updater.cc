@@ -1,0 +1,95 @@
+#include "solver/updater.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "base/parallel.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kSegment = 16 * 1024;
+constexpr int64_t kSegmentsPerThread = 4;
+
+double SumOfSquaresInOrder(const float* x, int64_t n) {
+  double lanes[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8) {
+    for (int lane = 0; lane < 8; ++lane) lanes[lane] += double{x[i + lane]} * x[i + lane];
+  }
+  for (; i < n; ++i) lanes[0] += double{x[i]} * x[i];
+  double sum = 0;
+  for (const double lane : lanes) sum += lane;
+  return sum;
+}
+
+}  // namespace
+
+Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters)
+    : clip_gradients_(solver.clip_gradients()), iter_size_(static_cast<float>(solver.iter_size())) {
+  const UpdateRuleType* type = FindUpdateRule(UpdateRuleName(solver));
+  CREMA_CHECK(type != nullptr) << "unchecked solver type " << UpdateRuleName(solver);
+  rule_ = type->make(solver);
+
+  int64_t total = 0;
+  for (const Parameter& parameter : parameters) total += parameter.data.count();
+  memory_.assign(total * rule_->histories(), 0.0f);
+  float* at = memory_.data();
+  for (int moment = 0; moment < rule_->histories(); ++moment) {
+    for (const Parameter& parameter : parameters) {
+      histories_.emplace_back(at, parameter.data.spec());
+      at += parameter.data.count();
+    }
+  }
+
+  const WeightDecay decay_type = solver.regularization_type() == "L1" ? WeightDecay::kL1 : WeightDecay::kL2;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    const Parameter& parameter = parameters[p];
+    if (!parameter.grad.defined() || parameter.lr_mult == 0) continue;
+    const float decay = solver.weight_decay() * parameter.decay_mult;
+    for (int64_t begin = 0; begin < parameter.data.count(); begin += kSegment) {
+      UpdateChunk chunk;
+      chunk.data = parameter.data.f32() + begin;
+      chunk.gradient = parameter.grad.f32() + begin;
+      for (int moment = 0; moment < rule_->histories(); ++moment) {
+        chunk.history[moment] = histories_[moment * parameters.size() + p].f32() + begin;
+      }
+      chunk.count = std::min(kSegment, parameter.data.count() - begin);
+      chunk.decay_type = decay == 0 ? WeightDecay::kNone : decay_type;
+      chunk.decay = decay;
+      segments_.push_back({chunk, parameter.lr_mult});
+    }
+  }
+}
+
+double Updater::GradientNorm() const {
+  std::vector<double> sums(segments_.size());
+  ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      sums[s] = SumOfSquaresInOrder(segments_[s].chunk.gradient, segments_[s].chunk.count);
+    }
+  });
+  double sum = 0;
+  for (const double part : sums) sum += part;
+  return std::sqrt(sum);
+}
+
+float Updater::ClipScale(double norm) const {
+  return clip_gradients_ >= 0 && norm > clip_gradients_ ? static_cast<float>(clip_gradients_ / norm) : 1.0f;
+}
+
+void Updater::Apply(int iteration, float rate, float clip_scale) {
+  const float scaled_rate = rate * rule_->RateFactor(iteration);
+  ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) {
+      UpdateChunk chunk = segments_[s].chunk;
+      chunk.gradient_scale = clip_scale / iter_size_;
+      chunk.rate = scaled_rate * segments_[s].lr_mult;
+      rule_->Update(chunk);
+    }
+  });
+}
+
+}  // namespace crema

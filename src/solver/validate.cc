@@ -1,0 +1,235 @@
+// CheckSolver: what a solver file can get wrong by itself, all of it at once.
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <limits>
+
+#include "base/suggest.h"
+#include "crema/solver.h"
+#include "solver/rates.h"
+#include "solver/update_rule.h"
+
+namespace crema {
+
+namespace {
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", value);
+  return text;
+}
+
+class Checker {
+ public:
+  explicit Checker(const SolverFile& file) : solver_(file.solver), source_(file.source.get()) {}
+
+  std::vector<Diagnostic> Run() {
+    CheckNets();
+    CheckTests();
+    CheckSchedule();
+    CheckRule();
+    CheckLoop();
+    CheckSnapshots();
+    return diagnostics_.list();
+  }
+
+ private:
+  Location At(std::string_view field) const { return source_ ? source_->Field(field) : Location{}; }
+  void Error(std::string_view field, std::string message) { diagnostics_.Error(At(field), std::move(message)); }
+  void Warn(std::string_view field, std::string message) { diagnostics_.Warning(At(field), std::move(message)); }
+
+  bool Has(const std::string& field) const {
+    const auto* descriptor = SolverParameter::descriptor()->FindFieldByName(field);
+    const auto* reflection = solver_.GetReflection();
+    return descriptor->is_repeated() ? reflection->FieldSize(solver_, descriptor) > 0
+                                     : reflection->HasField(solver_, descriptor);
+  }
+
+  // Fields with a number that must be finite and in [low, high).
+  void Range(const std::string& field, double value, double low, double high, const std::string& hint = {}) {
+    if (value >= low && value < high) return;
+    std::string expected = "be at least " + Number(low);
+    if (std::isfinite(high)) expected += " and below " + Number(high);
+    Error(field, field + " is " + Number(value) + " but must " + expected + hint);
+  }
+  void NotNegative(const std::string& field, double value, const std::string& hint = {}) {
+    Range(field, value, 0, std::numeric_limits<double>::infinity(), hint);
+  }
+
+  void CheckNets();
+  void CheckTests();
+  void CheckSchedule();
+  void CheckRule();
+  void CheckLoop();
+  void CheckSnapshots();
+
+  const SolverParameter& solver_;
+  const SourceMap* source_;
+  Diagnostics diagnostics_;
+};
+
+void Checker::CheckNets() {
+  std::vector<std::string> given;
+  for (const char* field : {"net", "net_param", "train_net", "train_net_param"}) {
+    if (Has(field)) given.push_back(field);
+  }
+  if (given.empty()) {
+    Error("net", "no train net: add net: \"path/of/net.prototxt\"");
+  } else if (given.size() > 1) {
+    Error(given[1], "the train net is given twice, by " + given[0] + " and by " + given[1] +
+                        "; keep one of net, net_param, train_net and train_net_param");
+  }
+}
+
+void Checker::CheckTests() {
+  const int counts = solver_.test_iter_size();
+  const int named = solver_.test_net_size() + solver_.test_net_param_size();
+  const bool generic = solver_.has_net() || solver_.has_net_param();
+  if (generic ? named > counts : named != counts) {
+    Error(counts > 0 ? "test_iter" : (solver_.test_net_size() > 0 ? "test_net" : "test_net_param"),
+          std::to_string(named) + " test nets but " + std::to_string(counts) +
+              " test_iter; give one test_iter for each test_net and test_net_param" +
+              (named == 0 ? ", and a test_net to test on (or one `net` for training and testing)" : ""));
+  }
+  if (solver_.test_state_size() > 0 && solver_.test_state_size() != std::max(counts, named)) {
+    Error("test_state", std::to_string(solver_.test_state_size()) + " test_state for " +
+                            std::to_string(std::max(counts, named)) + " test nets; give none, or one for each");
+  }
+  for (const int iterations : solver_.test_iter()) {
+    if (iterations < 1) {
+      Error("test_iter", "test_iter is " + std::to_string(iterations) +
+                             " but must be at least 1: the number of batches a test averages over");
+      break;
+    }
+  }
+  NotNegative("test_interval", solver_.test_interval());
+  if (counts > 0 && solver_.test_interval() == 0) {
+    Error(Has("test_interval") ? "test_interval" : "test_iter",
+          "test_interval is missing or 0 although there is a test net; set it to the number of iterations between "
+          "tests, or remove test_iter");
+  }
+  if (counts == 0 && named == 0 && solver_.test_interval() > 0) {
+    Warn("test_interval", "nothing is tested: test_interval is set but there is no test_iter");
+  }
+}
+
+void Checker::CheckSchedule() {
+  const float infinity = std::numeric_limits<float>::infinity();
+  if (!solver_.has_base_lr()) {
+    Error("base_lr", "base_lr is missing: the learning rate at the start, such as base_lr: 0.01");
+  } else {
+    NotNegative("base_lr", solver_.base_lr());
+  }
+  if (!solver_.has_max_iter()) {
+    Error("max_iter", "max_iter is missing: the number of iterations to train for");
+  } else {
+    NotNegative("max_iter", solver_.max_iter());
+  }
+  std::vector<std::string> names;
+  for (const RatePolicy& policy : RatePolicies()) names.push_back(policy.name);
+  const RatePolicy* policy = FindRatePolicy(solver_.lr_policy());
+  if (policy == nullptr) {
+    std::string known;
+    for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+    Error("lr_policy",
+          (solver_.has_lr_policy() ? "unknown lr_policy \"" + solver_.lr_policy() + "\"" : "lr_policy is missing") +
+              (solver_.has_lr_policy() ? DidYouMean(solver_.lr_policy(), names) : "") + "; it may be " + known);
+    return;
+  }
+  const auto reads = [&](const std::string& field) {
+    return std::find(policy->fields.begin(), policy->fields.end(), field) != policy->fields.end();
+  };
+  for (const std::string& field : policy->fields) {
+    if (!Has(field)) Error("lr_policy", "lr_policy \"" + policy->name + "\" needs " + field + ", which is missing");
+  }
+  for (const char* field : {"gamma", "power", "stepsize", "stepvalue"}) {
+    if (Has(field) && !reads(field)) {
+      Warn(field, std::string(field) + " is not read by lr_policy \"" + policy->name + "\"");
+    }
+  }
+  if (reads("gamma") && Has("gamma")) {
+    Range("gamma", solver_.gamma(), policy->name == "sigmoid" ? -std::numeric_limits<float>::max() : 0, infinity);
+  }
+  if (reads("power") && Has("power")) NotNegative("power", solver_.power());
+  if (reads("stepsize") && Has("stepsize")) Range("stepsize", solver_.stepsize(), policy->name == "step", infinity);
+  if (reads("stepvalue")) {
+    const auto& values = solver_.stepvalue();
+    for (int i = 0; i < values.size(); ++i) {
+      if (values[i] < 0 || (i > 0 && values[i] <= values[i - 1])) {
+        Error("stepvalue",
+              "stepvalue " + std::to_string(values[i]) +
+                  (values[i] < 0 ? " is negative"
+                                 : " does not exceed the one before it, " + std::to_string(values[i - 1])) +
+                  "; list the iterations at which the rate drops in increasing order");
+        break;
+      }
+    }
+  }
+}
+
+void Checker::CheckRule() {
+  if (solver_.has_type() && solver_.has_solver_type()) {
+    Error("solver_type", "type and solver_type are both set; keep type, solver_type is its old form");
+  }
+  const std::string name = UpdateRuleName(solver_);
+  const UpdateRuleType* rule = FindUpdateRule(name);
+  if (rule == nullptr) {
+    std::vector<std::string> names;
+    std::string known;
+    for (const UpdateRuleType& type : UpdateRuleTypes()) {
+      names.push_back(type.name);
+      known += (known.empty() ? "" : ", ") + type.name;
+    }
+    Error("type", "unknown solver type \"" + name + "\"" + DidYouMean(name, names) + "; it may be " + known);
+  } else {
+    const auto reads = [&](const char* field) {
+      return std::find(rule->fields.begin(), rule->fields.end(), field) != rule->fields.end();
+    };
+    for (const char* field : {"momentum2", "rms_decay", "delta"}) {
+      if (Has(field) && !reads(field)) Warn(field, std::string(field) + " is not read by solver type \"" + name + "\"");
+    }
+    if (!reads("momentum") && solver_.momentum() != 0) {
+      Error("momentum", "momentum is " + Number(solver_.momentum()) + " but solver type \"" + name +
+                            "\" does not use it; remove it or set it to 0");
+    } else {
+      Range("momentum", solver_.momentum(), 0, 1);
+    }
+    if (reads("momentum2")) Range("momentum2", solver_.momentum2(), 0, 1);
+    if (reads("rms_decay")) Range("rms_decay", solver_.rms_decay(), 0, 1);
+    if (reads("delta") && !(solver_.delta() > 0 && std::isfinite(solver_.delta()))) {
+      Error("delta", "delta is " + Number(solver_.delta()) + " but must be above 0: it keeps a division finite");
+    }
+  }
+  NotNegative("weight_decay", solver_.weight_decay());
+  if (solver_.regularization_type() != "L1" && solver_.regularization_type() != "L2") {
+    Error("regularization_type",
+          "unknown regularization_type \"" + solver_.regularization_type() + "\"; it may be L1 or L2");
+  }
+  // Caffe takes every negative value as "off".
+  if (std::isnan(solver_.clip_gradients()) || solver_.clip_gradients() == 0) {
+    Error("clip_gradients", "clip_gradients is " + Number(solver_.clip_gradients()) +
+                                ", which would stop all learning; give the largest norm of a gradient, or remove it");
+  }
+}
+
+void Checker::CheckLoop() {
+  Range("iter_size", solver_.iter_size(), 1, std::numeric_limits<double>::infinity());
+  Range("average_loss", solver_.average_loss(), 1, std::numeric_limits<double>::infinity());
+  NotNegative("display", solver_.display(), "; 0 shows nothing");
+  if (solver_.debug_info()) {
+    Warn("debug_info", "debug_info is not supported and ignored; the cause of a NaN is named without it");
+  }
+}
+
+void Checker::CheckSnapshots() {
+  NotNegative("snapshot", solver_.snapshot(), "; 0 writes none until the end");
+  if (solver_.snapshot_format() == SolverParameter::HDF5) {
+    Error("snapshot_format", "snapshots in HDF5 are not supported; remove snapshot_format or set it to BINARYPROTO");
+  }
+}
+
+}  // namespace
+
+std::vector<Diagnostic> CheckSolver(const SolverFile& file) { return Checker(file).Run(); }
+
+}  // namespace crema

@@ -1,0 +1,241 @@
+#include "compiler/compiler.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "device/device.h"
+
+namespace crema {
+namespace {
+
+NetOptions Options(Phase phase = TRAIN) {
+  NetOptions options;
+  options.phase = phase;
+  options.context.device = &CpuDevice();
+  return options;
+}
+
+// Text of one layer, with `more` inside.
+std::string L(const std::string& type, const std::string& name, std::vector<std::string> bottoms,
+              std::vector<std::string> tops, const std::string& more = "") {
+  std::string text = "layer { type: \"" + type + "\" name: \"" + name + "\"";
+  for (const auto& b : bottoms) text += " bottom: \"" + b + "\"";
+  for (const auto& t : tops) text += " top: \"" + t + "\"";
+  return text + " " + more + " }\n";
+}
+
+const std::string kInput = L("Input", "in", {}, {"data", "label"},
+                             "input_param { shape { dim: 4 dim: 6 } shape { dim: 4 } }");
+std::string Ip(const std::string& name, const std::string& bottom, const std::string& top, int outputs = 3,
+               const std::string& more = "") {
+  return L("InnerProduct", name, {bottom}, {top},
+           "inner_product_param { num_output: " + std::to_string(outputs) + " } " + more);
+}
+std::string Loss(const std::string& bottom) { return L("SoftmaxWithLoss", "loss", {bottom, "label"}, {"loss"}); }
+
+std::unique_ptr<CompiledNet> Build(const std::string& text, NetOptions options = Options()) {
+  return Compile(ParseNet(text, "net.prototxt"), options);
+}
+
+std::string ErrorOf(const std::string& text, NetOptions options = Options()) {
+  try {
+    Build(text, options);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const Node& NodeOf(const CompiledNet& net, const std::string& name) {
+  const auto at = std::find_if(net.graph.nodes.begin(), net.graph.nodes.end(),
+                               [&](const Node& node) { return node.name() == name; });
+  EXPECT_NE(at, net.graph.nodes.end()) << name;
+  return *at;
+}
+
+int StorageOf(const CompiledNet& net, const std::string& tensor) {
+  for (const PlannedTensor& t : net.program.tensors) {
+    if (t.name == tensor) return t.storage;
+  }
+  ADD_FAILURE() << "no tensor " << tensor;
+  return -1;
+}
+
+// Two storages alive in one step never overlap: the property the whole memory plan rests on.
+void ExpectSoundPlan(const Program& program) {
+  const auto& s = program.storages;
+  for (size_t a = 0; a < s.size(); ++a) {
+    ASSERT_LE(s[a].offset + s[a].bytes, program.arena_bytes);
+    for (size_t b = a + 1; b < s.size(); ++b) {
+      const bool together = s[a].first <= s[b].last && s[b].first <= s[a].last;
+      const bool overlap = s[a].offset < s[b].offset + s[b].bytes && s[b].offset < s[a].offset + s[a].bytes;
+      ASSERT_FALSE(together && overlap) << a << " " << b;
+    }
+  }
+}
+
+TEST(SelectLayers, FollowsPhaseLevelAndStages) {
+  const std::string text = kInput + Ip("a", "data", "a", 2, "include { phase: TRAIN }") +
+                           Ip("b", "data", "b", 2, "include { min_level: 1 max_level: 2 }") +
+                           Ip("c", "data", "c", 2, "include { stage: 's' not_stage: 't' }") +
+                           Ip("d", "data", "d", 2, "exclude { phase: TEST }") +
+                           Ip("e", "data", "e", 2, "include { phase: TEST } include { stage: 's' }");
+  const auto kept = [&](NetOptions options) {
+    std::string names;
+    const auto net = Build(text, options);
+    for (const Node& node : net->graph.nodes) names += node.name();
+    return names;
+  };
+  EXPECT_EQ(kept(Options(TRAIN)), "inad");
+  EXPECT_EQ(kept(Options(TEST)), "ine");
+  NetOptions options = Options(TEST);
+  options.level = 2;
+  options.stages = {"s"};
+  EXPECT_EQ(kept(options), "inbce");
+  options.stages = {"s", "t"};
+  EXPECT_EQ(kept(options), "inbe");
+}
+
+TEST(SelectLayers, NamesTypesItDoesNotKnow) {
+  EXPECT_NE(ErrorOf(kInput + "\n" + L("InerProduct", "ip", {"data"}, {"ip"})).find("did you mean \"InnerProduct\"?"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(L("ReLU", "r", {"x"}, {"x"}, "include { phase: TEST }")).find("no layer is left for phase TRAIN"),
+            std::string::npos);
+}
+
+TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {
+  const auto net = Build(kInput + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r'\n  pooling_param { kernel_size: 2 } }");
+  ASSERT_EQ(net->warnings.size(), 1u);
+  EXPECT_EQ(net->warnings[0].where.line, 3);
+  EXPECT_NE(net->warnings[0].message.find("does not read pooling_param"), std::string::npos);
+}
+
+TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
+  const std::string error =
+      ErrorOf(kInput +                              // line 1
+              Ip("a", "dta", "a") +                 // line 2
+              Ip("b", "data", "b") +                // line 3
+              Ip("c", "data", "b") +                // line 4
+              L("ReLU", "d", {"data"}, {"d"}, "loss_weight: 1 loss_weight: 2"));
+  EXPECT_NE(error.find("net.prototxt:2"), std::string::npos) << error;
+  EXPECT_NE(error.find("did you mean \"data\"?"), std::string::npos) << error;
+  EXPECT_NE(error.find("net.prototxt:4"), std::string::npos) << error;
+  EXPECT_NE(error.find("which layer \"b\" makes already"), std::string::npos) << error;
+  EXPECT_NE(error.find("2 loss_weight(s) for 1 top(s)"), std::string::npos) << error;
+}
+
+TEST(ResolveBlobs, KeepsValuesOfOneNameApart) {
+  const auto net = Build(kInput + Ip("ip", "data", "x") + L("ReLU", "r", {"x"}, {"x"}) + L("Sigmoid", "s", {"x"}, {"x"}) +
+                         Loss("x"));
+  std::vector<std::string> labels;
+  for (const Value& value : net->graph.values) labels.push_back(value.label());
+  EXPECT_EQ(labels, (std::vector<std::string>{"data", "label", "x", "x'1", "x'2", "loss"}));
+  ASSERT_EQ(net->graph.outputs.size(), 1u);
+  EXPECT_EQ(net->graph.values[net->graph.outputs[0]].name, "loss");
+}
+
+TEST(InferShapes, GoesOnAfterAFailureWithoutEchoes) {
+  const std::string error = ErrorOf(kInput + L("InnerProduct", "a", {"data"}, {"a"}) + Ip("b", "a", "b") +
+                                    L("InnerProduct", "c", {"data"}, {"c"}));
+  EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << error;
+  EXPECT_NE(error.find("\"a\""), std::string::npos);
+  EXPECT_NE(error.find("\"c\""), std::string::npos);
+}
+
+TEST(InferShapes, RefusesShapesNobodyAskedFor) {
+  NetOptions options = Options();
+  options.shapes = {{"dta", Shape{1}}};
+  EXPECT_NE(ErrorOf(kInput, options).find("--shape=dta"), std::string::npos);
+}
+
+TEST(ShareParameters, JoinsByNameAndChecksShapes) {
+  const std::string shared = "param { name: 'w' } param { name: 'b' }";
+  const auto net = Build(kInput + Ip("a", "data", "a", 3, shared) + Ip("b", "data", "b", 3, shared));
+  EXPECT_EQ(net->graph.params.size(), 2u);
+  EXPECT_EQ(net->graph.params[0].users.size(), 2u);
+  const std::string error = ErrorOf(kInput + Ip("a", "data", "a", 3, shared) + Ip("b", "data", "b", 4, shared));
+  EXPECT_NE(error.find("needs 4x6 where that is 3x6"), std::string::npos) << error;
+  EXPECT_NE(ErrorOf(kInput + Ip("a", "data", "a", 3, "param { name: 'w' lr_mult: 1 }") +
+                    Ip("b", "data", "b", 3, "param { name: 'w' lr_mult: 2 }"))
+                .find("another lr_mult"),
+            std::string::npos);
+  EXPECT_NE(ErrorOf(kInput + Ip("a", "data", "a", 3, "param {} param {} param {}")).find("3 param blocks are given"),
+            std::string::npos);
+}
+
+TEST(FindGradients, StopsWhereNothingIsLearned) {
+  const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
+  const auto net = Build(kInput + Ip("a", "data", "a", 5, frozen) + Ip("b", "a", "b", 5) + Ip("c", "b", "c", 3) +
+                         L("Accuracy", "accuracy", {"c", "label"}, {"accuracy"}) + Loss("c"));
+  EXPECT_FALSE(NodeOf(*net, "a").runs_backward);
+  EXPECT_TRUE(NodeOf(*net, "b").runs_backward);
+  EXPECT_FALSE(NodeOf(*net, "b").bottom_grads[0]);
+  EXPECT_TRUE(NodeOf(*net, "c").bottom_grads[0]);
+  EXPECT_FALSE(NodeOf(*net, "accuracy").runs_backward);
+
+  NetOptions forced = Options();
+  forced.force_backward = true;
+  const auto all = Build(kInput + Ip("a", "data", "a", 5, frozen) + Loss("a"), forced);
+  EXPECT_TRUE(NodeOf(*all, "a").bottom_grads[0]);
+  EXPECT_FALSE(NodeOf(*all, "loss").bottom_grads[1]);
+}
+
+TEST(FindGradients, HonoursPropagateDown) {
+  const auto net = Build(kInput + Ip("a", "data", "a", 5) + Ip("b", "a", "b", 3, "propagate_down: false") + Loss("b"));
+  EXPECT_FALSE(NodeOf(*net, "a").runs_backward);
+  EXPECT_FALSE(NodeOf(*net, "b").bottom_grads[0]);
+  EXPECT_TRUE(NodeOf(*net, "b").param_grads[0]);
+}
+
+TEST(PlanMemory, SharesInPlaceOnlyWhereNothingIsReadLater) {
+  const auto net = Build(kInput + Ip("a", "data", "a", 5) + L("ReLU", "r", {"a"}, {"r"}) + Ip("b", "r", "b", 3) + Loss("b"));
+  EXPECT_EQ(StorageOf(*net, "a"), StorageOf(*net, "r"));
+  EXPECT_EQ(StorageOf(*net, "grad a"), StorageOf(*net, "grad r"));
+  // Another reader of `a` after the ReLU: in place in the file, yet kept apart.
+  const auto two = Build(kInput + Ip("a", "data", "a", 5) + L("ReLU", "r", {"a"}, {"r"}) + Ip("b", "r", "b", 3) +
+                         Ip("c", "a", "c", 3) + L("Eltwise", "e", {"b", "c"}, {"e"}) + Loss("e"));
+  EXPECT_NE(StorageOf(*two, "a"), StorageOf(*two, "r"));
+  ExpectSoundPlan(two->program);
+}
+
+TEST(PlanMemory, NeverOverwritesInputsAndOutputs) {
+  const auto net = Build(kInput + L("ReLU", "r", {"data"}, {"r"}) + Ip("a", "r", "a", 3) + Loss("a"));
+  EXPECT_NE(StorageOf(*net, "data"), StorageOf(*net, "r"));
+  const Storage& data = net->program.storages[StorageOf(*net, "data")];
+  EXPECT_EQ(data.first, 0);
+  EXPECT_EQ(data.last, net->program.steps());
+  EXPECT_EQ(net->program.storages[StorageOf(*net, "loss")].last, net->program.steps());
+}
+
+TEST(PlanMemory, ReusesTheMemoryOfWhatIsDead) {
+  std::string text = kInput;
+  std::string bottom = "data";
+  for (int i = 0; i < 20; ++i) {
+    const std::string top = "x" + std::to_string(i);
+    text += Ip("ip" + std::to_string(i), bottom, top, 100);
+    bottom = top;
+  }
+  const auto test = Build(text, [] {
+    NetOptions options = Options(TEST);
+    options.backward = false;
+    return options;
+  }());
+  ExpectSoundPlan(test->program);
+  EXPECT_LT(test->program.arena_bytes, test->program.unshared_bytes / 4);
+  NetOptions keep = Options();
+  keep.keep_all = true;
+  const auto kept = Build(text, keep);
+  EXPECT_GE(kept->program.arena_bytes, kept->program.unshared_bytes);
+}
+
+TEST(PlanMemory, ViewsCostNothing) {
+  const auto net = Build(kInput + Ip("a", "data", "a", 6) + L("Reshape", "v", {"a"}, {"v"}, "reshape_param { shape { dim: 2 dim: -1 } }") +
+                         L("Flatten", "f", {"a"}, {"f"}) + Ip("b", "f", "b", 3) + Loss("b"));
+  EXPECT_EQ(StorageOf(*net, "a"), StorageOf(*net, "v"));
+  EXPECT_EQ(StorageOf(*net, "a"), StorageOf(*net, "f"));
+  for (const Step& step : net->program.forward) EXPECT_NE(net->graph.nodes[step.node].name(), "v");
+}
+
+}  // namespace
+}  // namespace crema

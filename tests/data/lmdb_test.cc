@@ -1,0 +1,309 @@
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <atomic>
+#include <csignal>
+#include <cstring>
+#include <thread>
+
+#include "data/data_testing.h"
+#include "data/lmdb_writer.h"
+#include "data/record_source.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectThrows;
+using testing::KeyOf;
+using testing::TempFolder;
+
+std::string Text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Of different lengths, some beyond a page.
+std::string ValueOf(int i) {
+  return std::string(static_cast<size_t>(i * 37 % 9000) + 1, static_cast<char>('a' + i % 26));
+}
+
+TEST(Lmdb, GivesBackWhatWasWritten) {
+  TempFolder folder;
+  constexpr int kRecords = 25000;  // more than two transactions
+  {
+    LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+    for (int i = 0; i < kRecords; ++i) writer.Put(KeyOf(i), ValueOf(i));
+    EXPECT_FALSE(RecordSourceExists(folder / "db"));
+    writer.Commit();
+  }
+  EXPECT_EQ(testing::Listing(folder.path()), "db");
+  EXPECT_EQ(testing::Listing(folder / "db"), "data.mdb");
+  const auto source = OpenRecordSource(folder / "db");
+  ASSERT_EQ(source->count(), static_cast<uint64_t>(kRecords));
+  for (int i = 0; i < kRecords; ++i) ASSERT_EQ(Text(source->Read(i)), ValueOf(i)) << i;
+  for (const int i : {0, 1, 24999}) EXPECT_EQ(source->Key(i), KeyOf(i));
+  EXPECT_EQ(DescribeRecord(*source, 42), "record \"00000042\" of " + folder / "db");
+}
+
+TEST(Lmdb, KeysInAnyOrderAreSorted) {
+  TempFolder folder;
+  LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+  for (const char* key : {"m", "z", "a", "zz", "b"}) writer.Put(key, std::string("value of ") + key);
+  ExpectThrows<UserError>([&] { writer.Put("b", "again"); }, {"\"b\"", "twice"});
+  ExpectThrows<UserError>([&] { writer.Put("", "x"); }, {"1 to 511"});
+  ExpectThrows<UserError>([&] { writer.Put(std::string(512, 'k'), "x"); }, {"1 to 511"});
+  writer.Commit();
+  const auto source = OpenRecordSource(folder / "db");
+  std::string keys;
+  for (uint64_t i = 0; i < source->count(); ++i) {
+    keys += source->Key(i) + " ";
+    EXPECT_EQ(Text(source->Read(i)), "value of " + source->Key(i));
+  }
+  EXPECT_EQ(keys, "a b m z zz ");
+}
+
+TEST(Lmdb, TheMapGrowsBeyondItsFirstSize) {
+  TempFolder folder;
+  const std::string value(size_t{20} << 20, 'v');  // each larger than a transaction
+  {
+    LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+    for (int i = 0; i < 9; ++i) writer.Put(KeyOf(i), value);
+    writer.Commit();
+  }
+  const auto source = OpenRecordSource(folder / "db");
+  EXPECT_EQ(source->count(), 9u);
+  EXPECT_EQ(source->Read(8).size(), value.size());
+  EXPECT_EQ(source->Read(8)[value.size() - 1], std::byte{'v'});
+}
+
+TEST(Lmdb, ManyThreadsRead) {
+  TempFolder folder;
+  testing::WriteImages(folder / "db", 500, 1, 8, 8);
+  const auto source = OpenRecordSource(folder / "db");
+  std::vector<std::thread> threads;
+  std::atomic<int> wrong = 0;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&, t] {
+      for (int i = 0; i < 500; ++i) {
+        const int record = (i * 7 + t * 100) % 500;
+        if (Text(source->Read(record)) != testing::ImageDatum(1, 8, 8, record).SerializeAsString()) ++wrong;
+        if (i % 100 == 0 && source->Key(record) != KeyOf(record)) ++wrong;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(wrong, 0);
+}
+
+TEST(Lmdb, OpenedTwiceInOneProcess) {
+  TempFolder folder;
+  testing::WriteImages(folder / "db", 10, 1, 2, 2);
+  const auto first = OpenRecordSource(folder / "db");
+  auto second = OpenRecordSource(folder.path() + "/./db");
+  EXPECT_EQ(first->Read(3).data(), second->Read(3).data());  // one map
+  second.reset();
+  EXPECT_EQ(Text(first->Read(9)), testing::ImageDatum(1, 2, 2, 9).SerializeAsString());
+}
+
+TEST(Lmdb, WhatIsNoDatabaseIsAUserError) {
+  TempFolder folder;
+  const auto open = [&](const std::string& name) { return [path = folder / name] { OpenRecordSource(path); }; };
+  ExpectThrows<UserError>(open("absent"), {"absent", "does not exist", "convert_mnist_data"});
+  EXPECT_FALSE(RecordSourceExists(folder / "absent"));
+  ExpectThrows<UserError>([] { OpenRecordSource(""); }, {"empty"});
+
+  testing::WriteFile(folder / "file", "x");
+  ExpectThrows<UserError>(open("file"), {"is a file"});
+  std::filesystem::create_directory(folder / "bare");
+  ExpectThrows<UserError>(open("bare"), {"holds no data.mdb"});
+  EXPECT_EQ(testing::Listing(folder / "bare"), "");  // and nothing is made
+
+  std::filesystem::create_directory(folder / "level");
+  testing::WriteFile(folder / "level/CURRENT", "MANIFEST-000001\n");
+  ExpectThrows<UserError>(open("level"), {"LevelDB", "convert"});
+  std::filesystem::remove(folder / "level/CURRENT");
+  testing::WriteFile(folder / "level/MANIFEST-000001", "");
+  ExpectThrows<UserError>(open("level"), {"LevelDB"});
+
+  std::filesystem::create_directory(folder / "garbage");
+  testing::WriteFile(folder / "garbage/data.mdb", std::string(20000, 'x'));
+  ExpectThrows<UserError>(open("garbage"), {"not an LMDB"});
+  // LMDB takes a file without a byte for a new database.
+  testing::WriteFile(folder / "garbage/data.mdb", "");
+  EXPECT_THROW(OpenRecordSource(folder / "garbage"), std::runtime_error);
+
+  testing::WriteRecords(folder / "db", {"value"});
+  ExpectThrows<UserError>(open("db/data.mdb"), {"is a file", "name the folder"});
+}
+
+TEST(Lmdb, AnEmptyDatabaseIsAUserError) {
+  TempFolder folder;
+  LmdbWriter(folder / "db", LmdbWriter::Existing::kRefuse).Commit();
+  ExpectThrows<UserError>([&] { OpenRecordSource(folder / "db"); }, {"is empty"});
+}
+
+TEST(Lmdb, AFileCutShortIsAUserErrorAtEveryLength) {
+  TempFolder folder;
+  testing::WriteImages(folder / "db", 300, 1, 28, 28);
+  const std::string whole = testing::ReadFile(folder / "db/data.mdb");
+  std::filesystem::create_directory(folder / "cut");
+  for (size_t bytes = 0; bytes < whole.size(); bytes += bytes < 10000 ? 500 : 20000) {
+    testing::WriteFile(folder / "cut/data.mdb", whole.substr(0, bytes));
+    EXPECT_THROW(OpenRecordSource(folder / "cut"), std::runtime_error) << bytes;
+  }
+  testing::WriteFile(folder / "cut/data.mdb", whole.substr(0, whole.size() - 1));
+  ExpectThrows<UserError>([&] { OpenRecordSource(folder / "cut"); }, {"cut short"});
+}
+
+TEST(Lmdb, ReadsWithoutLocksWhereTheLockFileCannotBeUsed) {
+  TempFolder folder;
+  testing::WriteImages(folder / "db", 10, 1, 4, 4);
+  std::filesystem::create_directory(folder / "db/lock.mdb");  // nobody, root included, can open it as a file
+  ::testing::internal::CaptureStderr();
+  const auto source = OpenRecordSource(folder / "db");
+  const std::string log = ::testing::internal::GetCapturedStderr();
+  EXPECT_NE(log.find("without LMDB's locks"), std::string::npos) << log;
+  EXPECT_EQ(Text(source->Read(9)), testing::ImageDatum(1, 4, 4, 9).SerializeAsString());
+}
+
+TEST(Lmdb, ReadsAFolderThatMayNotBeWritten) {
+  TempFolder folder;
+  testing::WriteImages(folder / "db", 10, 1, 4, 4);
+  chmod((folder / "db/data.mdb").c_str(), 0444);
+  chmod((folder / "db").c_str(), 0555);
+  const int status = testing::InUnprivilegedChild([&] {
+    if (access((folder / "db").c_str(), W_OK) == 0) return 1;
+    return OpenRecordSource(folder / "db")->Read(9).size() == testing::ImageDatum(1, 4, 4, 9).ByteSizeLong() ? 0 : 2;
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(testing::Listing(folder / "db"), "data.mdb");
+  chmod((folder / "db").c_str(), 0755);
+}
+
+TEST(Lmdb, WhatMayNotBeReadIsAnEnvironmentError) {
+  TempFolder folder;
+  testing::WriteImages(folder / "db", 10, 1, 4, 4);
+  const auto refused = [&] {
+    try {
+      OpenRecordSource(folder / "db");
+      return 1;
+    } catch (const EnvironmentError& error) {
+      return std::strstr(error.what(), "Permission denied") ? 0 : 2;
+    } catch (const UserError&) {
+      return 3;
+    }
+  };
+  chmod((folder / "db/data.mdb").c_str(), 0);
+  EXPECT_EQ(testing::InUnprivilegedChild(refused), 0);
+  chmod((folder / "db/data.mdb").c_str(), 0644);
+  chmod((folder / "db").c_str(), 0);
+  EXPECT_EQ(testing::InUnprivilegedChild(refused), 0);
+  chmod((folder / "db").c_str(), 0755);
+}
+
+TEST(LmdbWriter, RefusesWhatExistsUnlessToldToReplaceIt) {
+  TempFolder folder;
+  testing::WriteRecords(folder / "db", {"old", "older"});
+  ExpectThrows<UserError>([&] { testing::WriteRecords(folder / "db", {"new"}); }, {"exists already", "--force"});
+  EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 2u);
+  {
+    LmdbWriter writer(folder / "db/", LmdbWriter::Existing::kReplace);
+    writer.Put("k", "new");
+    EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 2u);  // until it is complete
+    writer.Commit();
+  }
+  EXPECT_EQ(Text(OpenRecordSource(folder / "db")->Read(0)), "new");
+  EXPECT_EQ(testing::Listing(folder.path()), "db");
+}
+
+TEST(LmdbWriter, NeverRemovesWhatIsNoDatabase) {
+  TempFolder folder;
+  testing::WriteRecords(folder / "db", {"old"});
+  testing::WriteFile(folder / "db/notes.txt", "precious");
+  const auto replace = [&](const std::string& name) {
+    return [path = folder / name] { LmdbWriter writer(path, LmdbWriter::Existing::kReplace); };
+  };
+  ExpectThrows<UserError>(replace("db"), {"not just an LMDB"});
+  testing::WriteFile(folder / "file", "precious");
+  ExpectThrows<UserError>(replace("file"), {"not just an LMDB"});
+  EXPECT_EQ(testing::Listing(folder.path()), "db file");
+  EXPECT_EQ(testing::Listing(folder / "db"), "data.mdb notes.txt");
+}
+
+TEST(LmdbWriter, WithoutCommitNothingRemains) {
+  TempFolder folder;
+  {
+    LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+    writer.Put("k", "v");
+  }
+  EXPECT_EQ(testing::Listing(folder.path()), "");
+}
+
+TEST(LmdbWriter, AKilledConversionLeavesNothingUnderTheName) {
+  TempFolder folder;
+  int ready[2];
+  ASSERT_EQ(pipe(ready), 0);
+  const pid_t child = fork();
+  if (child == 0) {
+    LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+    for (int i = 0;; ++i) {
+      writer.Put(KeyOf(i), ValueOf(i));
+      if (i == 15000 && write(ready[1], "x", 1) != 1) _exit(1);
+    }
+  }
+  char byte;
+  ASSERT_EQ(read(ready[0], &byte, 1), 1);
+  kill(child, SIGKILL);
+  int status;
+  waitpid(child, &status, 0);
+  ASSERT_TRUE(WIFSIGNALED(status));
+  close(ready[0]);
+  close(ready[1]);
+  EXPECT_FALSE(RecordSourceExists(folder / "db"));
+  EXPECT_EQ(testing::Listing(folder.path()), "db.tmp." + std::to_string(child));
+  ::testing::internal::CaptureStderr();
+  testing::WriteRecords(folder / "db", {"v"});  // works beside the leftover, and mentions it
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find("db.tmp." + std::to_string(child)), std::string::npos);
+  EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 1u);
+}
+
+TEST(LmdbWriter, AWriteThatFailsIsAnEnvironmentErrorAndLeavesNothing) {
+  TempFolder folder;
+  chmod(folder.path().c_str(), 0777);
+  const int status = testing::InUnprivilegedChild([&] {
+    // Stands for a full disk: no file may pass 8 MiB.
+    signal(SIGXFSZ, SIG_IGN);
+    const rlimit limit{8 << 20, 8 << 20};
+    if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 10;
+    try {
+      LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+      for (int i = 0; i < 30000; ++i) writer.Put(KeyOf(i), ValueOf(i));
+      writer.Commit();
+      return 1;
+    } catch (const EnvironmentError&) {
+      return 0;
+    }
+  });
+  EXPECT_EQ(status, 0);
+  EXPECT_EQ(testing::Listing(folder.path()), "");
+}
+
+TEST(LmdbWriter, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
+  TempFolder folder;
+  chmod(folder.path().c_str(), 0555);
+  const int status = testing::InUnprivilegedChild([&] {
+    try {
+      LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
+      return 1;
+    } catch (const EnvironmentError& error) {
+      return std::strstr(error.what(), "may write to") ? 0 : 2;
+    }
+  });
+  EXPECT_EQ(status, 0);
+  chmod(folder.path().c_str(), 0755);
+  ExpectThrows<EnvironmentError>([&] { LmdbWriter(folder / "no/such/db", LmdbWriter::Existing::kRefuse); },
+                                 {"does its folder exist"});
+}
+
+}  // namespace
+}  // namespace crema

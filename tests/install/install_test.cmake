@@ -1,0 +1,65 @@
+# Run by ctest; see CMakeLists.txt for the variables.
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status EQUAL 0)
+    string(REPLACE ";" " " command "${ARGN}")
+    message(FATAL_ERROR "failed (${status}): ${command}\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+function(expect_installed)
+  foreach(path IN LISTS ARGN)
+    if(NOT EXISTS "${prefix}/${path}")
+      message(FATAL_ERROR "not installed: ${path}")
+    endif()
+  endforeach()
+endfunction()
+
+file(REMOVE_RECURSE "${WORK_DIR}")
+run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/first")
+
+# An installed tree must not depend on where it was installed.
+file(RENAME "${WORK_DIR}/first" "${WORK_DIR}/moved")
+set(prefix "${WORK_DIR}/moved")
+
+expect_installed(include/crema/net.h include/crema/layer.h include/crema/net.pb.h include/crema/layers/vision.pb.h
+  ${DATADIR}/crema/proto/crema/net.proto ${DATADIR}/crema/model_zoo/lenet/deploy.prototxt
+  ${DATADIR}/crema/configs/fashion_mnist/solver.prototxt)
+
+file(GLOB_RECURSE package_files "${prefix}/*.cmake")
+list(LENGTH package_files count)
+if(count LESS 4)
+  message(FATAL_ERROR "the CMake package is incomplete: ${package_files}")
+endif()
+foreach(file IN LISTS package_files)
+  file(READ "${file}" text)
+  foreach(path "${BUILD_DIR}" "${SOURCE_DIR}" "${WORK_DIR}")
+    string(FIND "${text}" "${path}" at)
+    if(NOT at EQUAL -1)
+      message(FATAL_ERROR "${file} names ${path}, which other machines do not have")
+    endif()
+  endforeach()
+endforeach()
+
+# Every program finds its libraries: --help gets past the loader.
+file(GLOB programs "${prefix}/${BINDIR}/*")
+foreach(program IN LISTS programs)
+  execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH "${program}" --help
+                  RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT status MATCHES "^[012]$" OR output MATCHES "error while loading shared libraries")
+    message(FATAL_ERROR "${program} does not start (${status}): ${output}")
+  endif()
+endforeach()
+
+set(flags)
+if(SANITIZE)
+  set(flags "-DCMAKE_CXX_FLAGS=-fsanitize=${SANITIZE}")
+endif()
+run(${CMAKE_COMMAND} -S "${SOURCE_DIR}/tests/install/outside" -B "${WORK_DIR}/outside" -G "${GENERATOR}"
+    "-DCMAKE_PREFIX_PATH=${prefix}" "-DCMAKE_CXX_COMPILER=${CXX_COMPILER}" "-DCMAKE_BUILD_TYPE=${BUILD_TYPE}" ${flags})
+run(${CMAKE_COMMAND} --build "${WORK_DIR}/outside")
+run(${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH "${WORK_DIR}/outside/outside"
+    "${prefix}/${DATADIR}/crema/model_zoo/lenet/deploy.prototxt")
+message(STATUS "${output}")
+file(REMOVE_RECURSE "${WORK_DIR}")

@@ -1,0 +1,98 @@
+// Drives one layer as a net would, on memory that shows what the layer wrote and read.
+#ifndef CREMA_TESTS_LAYERS_LAYER_HARNESS_H_
+#define CREMA_TESTS_LAYERS_LAYER_HARNESS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/layer.h"
+#include "layers/layer_case.pb.h"
+
+namespace crema::testing {
+
+// Memory of one tensor between two guard zones, filled with a pattern that is NaN as f32.
+class GuardedTensor {
+ public:
+  GuardedTensor() = default;
+  explicit GuardedTensor(const TensorSpec& spec);
+  GuardedTensor(GuardedTensor&&) noexcept = default;
+  GuardedTensor& operator=(GuardedTensor&&) noexcept = default;
+
+  const Tensor& tensor() const { return tensor_; }
+  void Poison();
+  bool GuardsIntact() const;
+  // Elements that still hold the pattern.
+  int64_t Poisoned() const;
+
+ private:
+  std::vector<uint32_t> memory_;
+  Tensor tensor_;
+};
+
+// The generic value `h` of element i of fill p, in [-1, 1): a 64-bit mix (SplitMix64's) of both.
+double GenericValue(uint64_t i, uint64_t p);
+
+// Values of a CaseTensor of this shape.
+std::vector<float> Values(const CaseTensor& tensor, const Shape& shape, uint32_t default_fill);
+Shape ShapeOf(const CaseTensor& tensor);
+
+// What to differentiate.
+struct Wanted {
+  std::vector<bool> bottoms, params;
+};
+
+// The case's layer after Setup and Plan, with its tensors.
+class LayerInstance {
+ public:
+  // Throws UserError as Setup does. Without `wanted` no gradient is planned. `in_place`: top 0 over bottom 0 and its
+  // gradient over that of top 0.
+  LayerInstance(const LayerCase& test, const Wanted* wanted, bool in_place);
+
+  const LayerSetup& setup() const { return *setup_; }
+  const LayerPlan& plan() const { return *plan_; }
+  bool CanBackwardInPlace() const;
+
+  // Fills bottoms and parameters with the case's values.
+  void FillInputs();
+  void Forward();
+  // Poisons what the layer did not ask to keep, then runs Backward.
+  void Backward(const std::vector<std::vector<float>>& top_gradients);
+
+  std::vector<float> Top(int i) const { return Read(tops_[i]); }
+  std::vector<float> BottomGradient(int i) const { return Read(bottom_grads_[i]); }
+  std::vector<float> ParamGradient(int i) const { return Read(param_grads_[i]); }
+  Tensor Bottom(int i) const { return bottoms_[i].tensor(); }
+  Tensor Param(int i) const { return params_[i].tensor(); }
+  int64_t TopCount(int i) const { return setup_->top_specs()[i].shape.count(); }
+
+  // What was written that should not have been, or not written that should have been; empty when all is well.
+  std::string MemoryProblem() const { return problem_; }
+
+ private:
+  static std::vector<float> Read(const GuardedTensor& tensor);
+  void Note(const std::string& problem);
+  void CheckGuards();
+  LayerRun MakeRun();
+
+  const LayerCase& test_;
+  LayerParameter param_;
+  bool in_place_;
+  std::unique_ptr<Layer> layer_;
+  std::unique_ptr<LayerSetup> setup_;
+  std::unique_ptr<LayerPlan> plan_;
+  Context context_;
+  std::vector<GuardedTensor> bottoms_, tops_, params_, saved_, top_grads_, bottom_grads_, param_grads_;
+  GuardedTensor workspace_;
+  std::vector<std::vector<Tensor>> views_;  // what the spans of a LayerRun point to
+  std::string problem_;
+};
+
+// The case's layer with the names it leaves out.
+LayerParameter NamedLayer(const LayerCase& test);
+
+}  // namespace crema::testing
+
+#endif  // CREMA_TESTS_LAYERS_LAYER_HARNESS_H_

@@ -1,0 +1,55 @@
+// Helpers to compare a kernel with its plain-loop reference.
+#ifndef CREMA_TESTS_OPS_COMPARISON_H_
+#define CREMA_TESTS_OPS_COMPARISON_H_
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "base/random.h"
+#include "device/device.h"
+
+namespace crema {
+
+inline std::vector<float> RandomValues(int64_t n, uint64_t stream) {
+  const RandomStream random(1, stream);
+  std::vector<float> values(n);
+  for (int64_t i = 0; i < n; ++i) values[i] = random.Uniform(i) * 2 - 1;
+  return values;
+}
+
+// What outputs hold before a kernel runs: whatever it leaves unwritten shows.
+inline std::vector<float> Poison(int64_t n) { return std::vector<float>(n, std::numeric_limits<float>::quiet_NaN()); }
+
+// A workspace full of NaN.
+class PoisonedWorkspace {
+ public:
+  explicit PoisonedWorkspace(size_t bytes) : buffer_(CpuDevice(), (bytes + 3) / 4 * 4) {
+    float* floats = reinterpret_cast<float*>(buffer_.data());
+    for (size_t i = 0; i < buffer_.bytes() / 4; ++i) floats[i] = std::numeric_limits<float>::quiet_NaN();
+  }
+  std::byte* data() const { return buffer_.data(); }
+
+ private:
+  Buffer buffer_;
+};
+
+// Equal to within `tolerance` of the largest magnitude expected.
+inline void ExpectClose(const std::vector<float>& expected, const std::vector<float>& actual, float tolerance,
+                        const std::string& what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  float largest = 1e-6f;
+  for (const float x : expected) largest = std::max(largest, std::fabs(x));
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_TRUE(std::fabs(expected[i] - actual[i]) <= tolerance * largest)
+        << what << " element " << i << ": expected " << expected[i] << ", got " << actual[i];
+  }
+}
+
+}  // namespace crema
+
+#endif  // CREMA_TESTS_OPS_COMPARISON_H_

@@ -1,0 +1,206 @@
+#include "ops/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include <numeric>
+#include <thread>
+
+#include "comparison.h"
+
+namespace crema {
+namespace {
+
+struct Case {
+  const char* name;
+  int64_t batch, channels, outputs, groups;
+  std::vector<int64_t> input, kernel, stride, pad, dilation;
+};
+
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
+const Case kCases[] = {
+    {"lenet1", 2, 1, 20, 1, {28, 28}, {5, 5}, {1, 1}, {0, 0}, {1, 1}},
+    {"lenet2", 3, 20, 50, 1, {12, 12}, {5, 5}, {1, 1}, {0, 0}, {1, 1}},
+    {"cifar1", 2, 3, 32, 1, {32, 32}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},
+    {"cifar3", 2, 32, 64, 1, {8, 8}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},
+    {"3x3", 2, 16, 32, 1, {9, 7}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"1x1", 2, 32, 16, 1, {7, 7}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    {"1x1 stride 2", 2, 16, 32, 1, {8, 8}, {1, 1}, {2, 2}, {0, 0}, {1, 1}},
+    {"1x1 groups", 2, 8, 12, 4, {5, 5}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    {"alexnet1", 1, 3, 96, 1, {35, 35}, {11, 11}, {4, 4}, {0, 0}, {1, 1}},
+    {"alexnet2", 1, 32, 64, 2, {9, 9}, {5, 5}, {1, 1}, {2, 2}, {1, 1}},
+    {"odd everything", 3, 5, 7, 1, {11, 6}, {4, 3}, {3, 2}, {2, 1}, {1, 1}},
+    {"odd groups", 2, 6, 9, 3, {7, 8}, {3, 2}, {2, 1}, {1, 0}, {1, 1}},
+    {"depthwise", 2, 16, 16, 16, {9, 9}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"depthwise odd", 2, 5, 5, 5, {9, 9}, {3, 3}, {2, 2}, {1, 1}, {1, 1}},
+    {"depthwise multiplier", 2, 4, 8, 4, {6, 6}, {3, 3}, {1, 1}, {1, 1}, {1, 1}},
+    {"dilated", 2, 4, 6, 1, {13, 12}, {3, 3}, {1, 1}, {2, 2}, {2, 3}},
+    {"dilated stride groups", 1, 4, 6, 2, {15, 15}, {3, 3}, {2, 2}, {3, 1}, {3, 2}},
+    {"kernel equals input", 2, 3, 4, 1, {6, 5}, {6, 5}, {1, 1}, {0, 0}, {1, 1}},
+    {"pad beyond kernel", 1, 2, 3, 1, {4, 4}, {2, 2}, {1, 1}, {3, 3}, {1, 1}},
+    {"last columns unused", 2, 3, 4, 1, {10, 10}, {3, 3}, {4, 4}, {0, 0}, {1, 1}},
+    {"one of everything", 1, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
+    {"1-d", 3, 4, 6, 1, {17}, {5}, {2}, {2}, {1}},
+    {"1-d dilated", 3, 16, 16, 1, {17}, {3}, {1}, {2}, {2}},
+    {"3-d", 2, 3, 4, 1, {6, 7, 5}, {3, 2, 3}, {1, 2, 1}, {1, 0, 1}, {1, 1, 1}},
+    {"3-d groups", 1, 4, 4, 2, {5, 5, 5}, {3, 3, 3}, {2, 2, 2}, {1, 1, 1}, {1, 1, 1}},
+};
+
+ConvolutionProblem Problem(const Case& test, bool bias) {
+  return {.batch = test.batch,
+          .channels = test.channels,
+          .outputs = test.outputs,
+          .groups = test.groups,
+          .input = test.input,
+          .kernel = test.kernel,
+          .stride = test.stride,
+          .dilation = test.dilation,
+          .pad = test.pad,
+          .bias = bias};
+}
+
+struct Results {
+  std::vector<float> destination, source_gradient, weights_gradient, bias_gradient;
+};
+
+// Runs every direction that the problem asks for, twice at other addresses, as a kernel keeps addresses it has seen.
+Results RunKernel(const ConvolutionProblem& problem, const char* name) {
+  KernelChoice choice;
+  const auto kernel = MakeConvolution(problem, CpuDevice(), &choice, name);
+  EXPECT_NE(kernel, nullptr) << (choice.skipped.empty() ? "" : choice.skipped[0]);
+  if (!kernel) return {};
+  EXPECT_EQ(choice.kernel, name);
+  const auto source = RandomValues(problem.source_shape().count(), 1);
+  const auto weights = RandomValues(problem.weights_shape().count(), 2);
+  const auto bias = RandomValues(problem.outputs, 3);
+  const auto gradient = RandomValues(problem.destination_shape().count(), 4);
+  Results results;
+  for (int pass = 0; pass < 2; ++pass) {
+    Results fresh{Poison(gradient.size()), Poison(source.size()), Poison(weights.size()), Poison(bias.size())};
+    const PoisonedWorkspace forward(kernel->forward_workspace()), backward(kernel->backward_workspace());
+    kernel->Forward(source.data(), weights.data(), problem.bias ? bias.data() : nullptr, fresh.destination.data(),
+                    forward.data());
+    kernel->Backward(source.data(), weights.data(), gradient.data(),
+                     problem.source_gradient ? fresh.source_gradient.data() : nullptr,
+                     problem.weights_gradient ? fresh.weights_gradient.data() : nullptr,
+                     problem.bias_gradient ? fresh.bias_gradient.data() : nullptr, backward.data());
+    std::swap(results, fresh);
+  }
+  return results;
+}
+
+class Convolution : public testing::TestWithParam<Case> {};
+
+TEST_P(Convolution, EqualsReference) {
+  for (const bool bias : {true, false}) {
+    ConvolutionProblem problem = Problem(GetParam(), bias);
+    problem.source_gradient = problem.weights_gradient = true;
+    problem.bias_gradient = bias;
+    const Results expected = RunKernel(problem, "reference"), actual = RunKernel(problem, "oneDNN");
+    ExpectClose(expected.destination, actual.destination, 1e-5f, "destination");
+    ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
+    ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-5f, "weights gradient");
+    if (bias) ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-5f, "bias gradient");
+  }
+}
+
+TEST_P(Convolution, WritesOnlyTheGradientsAskedFor) {
+  ConvolutionProblem problem = Problem(GetParam(), true);
+  problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
+  const Results all = RunKernel(problem, "reference");
+  for (int wanted = 0; wanted < 8; ++wanted) {
+    problem.source_gradient = wanted & 1;
+    problem.weights_gradient = wanted & 2;
+    problem.bias_gradient = wanted & 4;
+    const Results some = RunKernel(problem, "oneDNN");
+    const auto check = [&](bool asked, const std::vector<float>& expected, const std::vector<float>& actual) {
+      if (asked) {
+        ExpectClose(expected, actual, 1e-5f, "gradients " + std::to_string(wanted));
+      } else {
+        for (const float x : actual) ASSERT_TRUE(std::isnan(x));
+      }
+    };
+    check(problem.source_gradient, all.source_gradient, some.source_gradient);
+    check(problem.weights_gradient, all.weights_gradient, some.weights_gradient);
+    check(problem.bias_gradient, all.bias_gradient, some.bias_gradient);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Shapes, Convolution, testing::ValuesIn(kCases), [](const auto& info) {
+  std::string name;
+  for (const char* c = info.param.name; *c; ++c) name += std::isalnum(static_cast<unsigned char>(*c)) ? *c : '_';
+  return name;
+});
+
+// The reference itself against numbers worked out by hand: 3x3 input 1..9, kernel {1 2; 3 4}, bias 10.
+TEST(ConvolutionReference, MatchesHandComputedValues) {
+  ConvolutionProblem problem{.input = {3, 3}, .kernel = {2, 2}, .stride = {1, 1}, .dilation = {1, 1}, .pad = {0, 0}};
+  problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
+  const auto kernel = MakeConvolution(problem, CpuDevice(), nullptr, "reference");
+  std::vector<float> source(9);
+  std::iota(source.begin(), source.end(), 1.0f);
+  const std::vector<float> weights{1, 2, 3, 4}, bias{10};
+  auto destination = Poison(4), source_gradient = Poison(9), weights_gradient = Poison(4), bias_gradient = Poison(1);
+  kernel->Forward(source.data(), weights.data(), bias.data(), destination.data(), nullptr);
+  EXPECT_EQ(destination, (std::vector<float>{47, 57, 77, 87}));
+  const std::vector<float> ones(4, 1.0f);
+  kernel->Backward(source.data(), weights.data(), ones.data(), source_gradient.data(), weights_gradient.data(),
+                   bias_gradient.data(), nullptr);
+  EXPECT_EQ(source_gradient, (std::vector<float>{1, 3, 2, 4, 10, 6, 3, 7, 4}));
+  EXPECT_EQ(weights_gradient, (std::vector<float>{12, 16, 24, 28}));
+  EXPECT_EQ(bias_gradient, (std::vector<float>{4}));
+}
+
+TEST(ConvolutionChoice, FourSpatialAxesFallBackToTheReferenceWithAReason) {
+  ConvolutionProblem problem{.batch = 2, .channels = 2, .outputs = 3};
+  problem.input = {3, 4, 3, 5};
+  problem.kernel = {2, 2, 1, 3};
+  problem.stride = problem.dilation = {1, 1, 1, 1};
+  problem.pad = {0, 1, 0, 0};
+  KernelChoice choice;
+  const auto kernel = MakeConvolution(problem, CpuDevice(), &choice);
+  ASSERT_NE(kernel, nullptr);
+  EXPECT_EQ(choice.kernel, "reference");
+  ASSERT_EQ(choice.skipped.size(), 1u);
+  EXPECT_EQ(choice.skipped[0], "oneDNN: 4 spatial axes, it takes 1 to 3");
+}
+
+TEST(ConvolutionChoice, UnknownNameMakesNoKernel) {
+  const ConvolutionProblem problem = Problem(kCases[0], true);
+  EXPECT_EQ(MakeConvolution(problem, CpuDevice(), nullptr, "no such kernel"), nullptr);
+}
+
+// Several nets may run at once, each in its own thread.
+TEST(ConvolutionThreads, KernelsRunSideBySide) {
+  ConvolutionProblem problem = Problem(kCases[1], true);
+  problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
+  const Results expected = RunKernel(problem, "oneDNN");
+  std::vector<Results> results(4);
+  std::vector<std::thread> threads;
+  for (Results& result : results) {
+    threads.emplace_back([&result, &problem] {
+      for (int i = 0; i < 5; ++i) result = RunKernel(problem, "oneDNN");
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const Results& result : results) {
+    ExpectClose(expected.destination, result.destination, 1e-6f, "destination");
+    ExpectClose(expected.weights_gradient, result.weights_gradient, 1e-5f, "weights gradient");
+  }
+}
+
+TEST(ConvolutionFlops, CountMultiplyAndAdd) {
+  // 20 filters of 25 taps on 24x24 pixels of 64 images
+  const ConvolutionProblem problem{.batch = 64,
+                                   .channels = 1,
+                                   .outputs = 20,
+                                   .input = {28, 28},
+                                   .kernel = {5, 5},
+                                   .stride = {1, 1},
+                                   .dilation = {1, 1},
+                                   .pad = {0, 0}};
+  EXPECT_EQ(problem.flops(), 2.0 * 64 * 20 * 24 * 24 * 25);
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,173 @@
+#include "ops/pooling.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "comparison.h"
+
+namespace crema {
+namespace {
+
+struct Case {
+  int64_t planes, height, width;
+  PoolingWindow vertical, horizontal;
+  bool ceil;
+};
+
+const Case kCases[] = {
+    {3, 24, 24, {2, 2, 0}, {2, 2, 0}, true},   {3, 8, 8, {2, 2, 0}, {2, 2, 0}, true},
+    {5, 7, 9, {2, 2, 0}, {2, 2, 0}, true},     {5, 7, 9, {2, 2, 0}, {2, 2, 0}, false},
+    {4, 32, 32, {3, 2, 0}, {3, 2, 0}, true},   {4, 13, 14, {3, 2, 1}, {3, 2, 1}, true},
+    {4, 14, 13, {3, 1, 1}, {3, 1, 1}, true},   {2, 9, 9, {3, 3, 0}, {3, 3, 0}, true},
+    {2, 9, 9, {2, 1, 0}, {2, 1, 0}, true},     {2, 10, 11, {5, 3, 2}, {4, 2, 1}, true},
+    {2, 7, 7, {7, 1, 0}, {7, 1, 0}, true},     {2, 20, 21, {20, 1, 0}, {21, 1, 0}, true},
+    {1, 40, 700, {3, 2, 1}, {3, 2, 1}, true},  {2, 8, 8, {1, 3, 0}, {1, 3, 0}, true},
+    {2, 5, 6, {3, 2, 2}, {3, 2, 2}, true},     {2, 1, 1, {1, 1, 0}, {1, 1, 0}, true},
+    {2, 4, 4, {2, 3, 1}, {2, 3, 1}, true},     {1, 3, 4, {4, 2, 0}, {5, 3, 0}, true},
+    {1, 2, 9000, {2, 2, 0}, {40, 7, 3}, true}, {1, 17, 18, {17, 2, 0}, {16, 2, 0}, true},
+    {2, 12, 5, {3, 2, 0}, {1, 1, 0}, false},   {1, 8, 9, {3, 5, 0}, {2, 6, 0}, true},
+};
+
+PoolingProblem Problem(const Case& test, PoolingMethod method) {
+  return {.method = method,
+          .planes = test.planes,
+          .input_height = test.height,
+          .input_width = test.width,
+          .vertical = test.vertical,
+          .horizontal = test.horizontal,
+          .output_height = PooledExtent(test.height, test.vertical, test.ceil),
+          .output_width = PooledExtent(test.width, test.horizontal, test.ceil),
+          .training = true,
+          .backward = true};
+}
+
+struct Results {
+  std::vector<float> destination, indices, source_gradient;
+};
+
+Results RunKernel(const PoolingProblem& problem, const char* name, const std::vector<float>& source) {
+  KernelChoice choice;
+  const auto kernel = MakePooling(problem, CpuDevice(), &choice, name);
+  EXPECT_NE(kernel, nullptr);
+  EXPECT_EQ(choice.kernel, name);
+  const int64_t outputs = problem.planes * problem.output_height * problem.output_width;
+  const auto gradient = RandomValues(outputs, 2);
+  Results results{Poison(outputs), Poison(outputs), Poison(source.size())};
+  const PoisonedWorkspace saved(kernel->saved().bytes());
+  const RandomStream random(7, 8);
+  kernel->Forward(source.data(), results.destination.data(), saved.data(),
+                  problem.method == PoolingMethod::kMax ? results.indices.data() : nullptr, &random);
+  kernel->Backward(source.data(), gradient.data(), saved.data(), results.source_gradient.data());
+  return results;
+}
+
+TEST(Pooling, EqualsReference) {
+  for (const Case& test : kCases) {
+    for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+      const PoolingProblem problem = Problem(test, method);
+      const auto source = RandomValues(problem.planes * problem.input_height * problem.input_width, 1);
+      const Results expected = RunKernel(problem, "reference", source),
+                    actual = RunKernel(problem, "vectorised", source);
+      const std::string what = "case " + std::to_string(&test - kCases);
+      ExpectClose(expected.destination, actual.destination, 1e-6f, what + " destination");
+      ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, what + " source gradient");
+      if (method == PoolingMethod::kMax) {
+        EXPECT_EQ(expected.indices, actual.indices) << what;
+      }
+    }
+  }
+}
+
+TEST(Pooling, TiesGoToTheFirstElementInRowMajorOrder) {
+  for (const Case& test : kCases) {
+    const PoolingProblem problem = Problem(test, PoolingMethod::kMax);
+    auto source = RandomValues(problem.planes * problem.input_height * problem.input_width, 1);
+    for (float& x : source) x = x > 0 ? 1.0f : -0.0f;  // as behind a ReLU
+    const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "vectorised", source);
+    EXPECT_EQ(expected.indices, actual.indices) << "case " << &test - kCases;
+    ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
+  }
+  const PoolingProblem problem = Problem({1, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kMax);
+  EXPECT_EQ(RunKernel(problem, "reference", {3, 3, 3, 3}).indices[0], 0.0f);
+  EXPECT_EQ(RunKernel(problem, "reference", {2, 3, 3, 3}).indices[0], 1.0f);
+}
+
+TEST(Pooling, ForwardAloneKeepsNothing) {
+  PoolingProblem problem = Problem(kCases[4], PoolingMethod::kMax);
+  problem.backward = false;
+  const auto kernel = MakePooling(problem, CpuDevice(), nullptr);
+  EXPECT_EQ(kernel->saved().shape.count(), 0);
+  const auto source = RandomValues(problem.planes * problem.input_height * problem.input_width, 1);
+  auto destination = Poison(problem.planes * problem.output_height * problem.output_width);
+  kernel->Forward(source.data(), destination.data(), nullptr, nullptr, nullptr);
+  problem.backward = true;
+  EXPECT_EQ(destination, RunKernel(problem, "reference", source).destination);
+}
+
+TEST(PooledExtent, FollowsCaffe) {
+  EXPECT_EQ(PooledExtent(24, {2, 2, 0}, true), 12);
+  EXPECT_EQ(PooledExtent(32, {3, 2, 0}, true), 16);  // ceil: the last window reaches past the input
+  EXPECT_EQ(PooledExtent(32, {3, 2, 0}, false), 15);
+  EXPECT_EQ(PooledExtent(112, {3, 2, 1}, true), 57);  // starts at 111, inside the input
+  EXPECT_EQ(PooledExtent(4, {2, 3, 1}, true), 2);     // a third window would start at 5 = input + pad: dropped
+  EXPECT_EQ(PooledExtent(8, {9, 1, 0}, true), 0);
+  EXPECT_EQ(PooledExtent(8, {9, 2, 0}, true), 1);
+  EXPECT_EQ(PooledExtent(8, {9, 2, 0}, false), 0);
+}
+
+// Padding counts in the divisor, what lies behind the padding does not.
+TEST(PoolingReference, AverageDividesByTheWindowClippedToThePaddedInput) {
+  // 1x4 row padded to 0 1 2 3 4 0; windows of 3, stride 3: {0 1 2} and {3 4 0}
+  PoolingProblem problem = Problem({1, 1, 4, {1, 1, 0}, {3, 3, 1}, true}, PoolingMethod::kAverage);
+  EXPECT_EQ(problem.output_width, 2);
+  auto results = RunKernel(problem, "reference", {1, 2, 3, 4});
+  EXPECT_FLOAT_EQ(results.destination[0], 1.0f);
+  EXPECT_FLOAT_EQ(results.destination[1], 7.0f / 3);
+  // 1x4 without padding, windows of 3, stride 2, ceil: {1 2 3} and {3 4}
+  problem = Problem({1, 1, 4, {1, 1, 0}, {3, 2, 0}, true}, PoolingMethod::kAverage);
+  results = RunKernel(problem, "reference", {1, 2, 3, 4});
+  EXPECT_FLOAT_EQ(results.destination[0], 2.0f);
+  EXPECT_FLOAT_EQ(results.destination[1], 3.5f);
+}
+
+TEST(StochasticPooling, DrawsInProportionToTheValues) {
+  PoolingProblem problem = Problem({20000, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kStochastic);
+  std::vector<float> source;
+  for (int64_t i = 0; i < problem.planes; ++i) source.insert(source.end(), {1, 2, 0, 5});
+  const Results results = RunKernel(problem, "reference", source);
+  const auto share = [&](float value) {
+    return std::count(results.destination.begin(), results.destination.end(), value) / 20000.0;
+  };
+  EXPECT_NEAR(share(1), 1 / 8.0, 0.01);
+  EXPECT_NEAR(share(2), 2 / 8.0, 0.01);
+  EXPECT_NEAR(share(5), 5 / 8.0, 0.01);
+  EXPECT_EQ(share(0), 0);
+  // The gradient goes where the value came from.
+  const auto gradient = RandomValues(problem.planes, 2);
+  for (int64_t i = 0; i < problem.planes; ++i) {
+    for (int j = 0; j < 4; ++j) {
+      EXPECT_EQ(results.source_gradient[4 * i + j], source[4 * i + j] == results.destination[i] ? gradient[i] : 0.0f);
+    }
+  }
+}
+
+TEST(StochasticPooling, WeighsByTheValuesWhenNotTraining) {
+  PoolingProblem problem = Problem({1, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kStochastic);
+  problem.training = false;
+  const Results results = RunKernel(problem, "reference", {1, 2, 0, 5});
+  EXPECT_FLOAT_EQ(results.destination[0], 30.0f / 8);
+  const float gradient = RandomValues(1, 2)[0];
+  EXPECT_NEAR(results.source_gradient[3], gradient * (10 - 30.0f / 8) / 8, 1e-6f);
+  EXPECT_FLOAT_EQ(RunKernel(problem, "reference", {0, 0, 0, 0}).destination[0], 0.0f);
+}
+
+TEST(PoolingChoice, StochasticLeavesAReason) {
+  KernelChoice choice;
+  ASSERT_NE(MakePooling(Problem(kCases[0], PoolingMethod::kStochastic), CpuDevice(), &choice), nullptr);
+  EXPECT_EQ(choice.kernel, "reference");
+  EXPECT_EQ(choice.skipped, std::vector<std::string>{"vectorised: does max and average pooling only"});
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,245 @@
+#include "crema/net.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "graph/program.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+namespace {
+
+const char* const kSmallNet = R"(
+name: "small"
+layer { name: "in" type: "Input" top: "data" top: "label"
+  input_param { shape { dim: 4 dim: 2 dim: 8 dim: 8 } shape { dim: 4 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { kernel_size: 2 stride: 2 } }
+layer { name: "drop" type: "Dropout" bottom: "pool" top: "pool" }
+layer { name: "ip" type: "InnerProduct" bottom: "pool" top: "ip"
+  inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+NetFile File(const std::string& text) { return ParseNet(text, "net.prototxt"); }
+
+void FillInputs(Net& net) {
+  const Tensor data = net.blob("data"), label = net.blob("label");
+  for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(0.37f * static_cast<float>(i));
+  for (int64_t i = 0; i < label.count(); ++i) label.f32()[i] = static_cast<float>(i % 5);
+}
+
+std::vector<float> Gradients(Net& net) {
+  std::vector<float> all;
+  for (const Parameter& p : net.parameters()) all.insert(all.end(), p.grad.f32(), p.grad.f32() + p.grad.count());
+  return all;
+}
+
+TEST(Net, SharedMemoryGivesTheSameBitsAsSeparateMemory) {
+  Net shared(File(kSmallNet), {});
+  NetOptions options;
+  options.keep_all = true;
+  Net separate(File(kSmallNet), options);
+  EXPECT_LT(shared.compiled().program.arena_bytes, separate.compiled().program.arena_bytes);
+  for (int pass = 0; pass < 3; ++pass) {
+    FillInputs(shared);
+    FillInputs(separate);
+    EXPECT_EQ(shared.Forward(), separate.Forward());
+    shared.Backward();
+    separate.Backward();
+    EXPECT_EQ(Gradients(shared), Gradients(separate));
+  }
+}
+
+TEST(Net, PassesDifferInDropoutAndCanBeRepeated) {
+  Net net(File(kSmallNet), {});
+  FillInputs(net);
+  const float first = net.Forward(), second = net.Forward();
+  EXPECT_NE(first, second);
+  net.set_pass(0);
+  EXPECT_EQ(net.Forward(), first);
+  EXPECT_EQ(net.pass(), 1u);
+}
+
+TEST(Net, TheSeedDecidesTheFillersLayerByLayer) {
+  NetOptions one, two;
+  two.context.seed = 1;
+  Net a(File(kSmallNet), one), b(File(kSmallNet), one), c(File(kSmallNet), two);
+  const auto first = [](Net& net, int p) { return net.parameters()[p].data.f32()[0]; };
+  EXPECT_EQ(first(a, 0), first(b, 0));
+  EXPECT_NE(first(a, 0), first(c, 0));
+  // A layer added in front leaves the others' start alone.
+  std::string more = kSmallNet;
+  more += "layer { name: 'ip2' type: 'InnerProduct' bottom: 'ip' top: 'ip2' inner_product_param { num_output: 2 } }";
+  Net d(File(more), one);
+  EXPECT_EQ(first(a, 2), first(d, 2));
+}
+
+TEST(Net, AccumulatesOverSeveralPasses) {
+  NetOptions options;
+  options.accumulate = true;
+  Net sum(File(kSmallNet), options);
+  Net once(File(kSmallNet), {});
+  FillInputs(sum);
+  FillInputs(once);
+  sum.ClearGradients();
+  std::vector<float> expected;
+  for (int pass = 0; pass < 2; ++pass) {
+    sum.Forward();
+    sum.Backward();
+    once.Forward();
+    once.Backward();
+    const auto part = Gradients(once);
+    if (expected.empty()) expected.resize(part.size());
+    for (size_t i = 0; i < part.size(); ++i) expected[i] += part[i];
+  }
+  EXPECT_EQ(Gradients(sum), expected);
+  sum.ClearGradients();
+  sum.set_pass(1);
+  sum.Forward();
+  sum.Backward();
+  EXPECT_EQ(Gradients(sum), Gradients(once));
+}
+
+TEST(Net, SumsTheGradientsOfSeveralReaders) {
+  // loss(ip(x) + ip'(x)) with one weight matrix shared equals loss(2 ip(x)).
+  const char* const head = "layer { name: 'in' type: 'Input' top: 'data' top: 'label' "
+                           "input_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }"
+                           "layer { name: 'pre' type: 'InnerProduct' bottom: 'data' top: 'x' inner_product_param { "
+                           "num_output: 3 weight_filler { type: 'xavier' } } }";
+  const auto ip = [](const std::string& name, const std::string& top) {
+    return "layer { name: '" + name + "' type: 'InnerProduct' bottom: 'x' top: '" + top +
+           "' param { name: 'w' } inner_product_param { num_output: 5 bias_term: false weight_filler { type: "
+           "'gaussian' } } }";
+  };
+  const char* const tail = "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'e' bottom: 'label' top: 'loss' }";
+  Net two(File(head + ip("a", "a") + ip("b", "b") +
+               "layer { name: 'e' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'e' }" + tail),
+          {});
+  Net one(File(head + ip("a", "a") +
+               "layer { name: 'e' type: 'Eltwise' bottom: 'a' top: 'e' bottom: 'a' eltwise_param { coeff: 1 coeff: 1 } }" +
+               tail),
+          {});
+  for (Net* net : {&two, &one}) {
+    for (int64_t i = 0; i < 12; ++i) net->blob("data").f32()[i] = std::cos(static_cast<float>(i));
+    for (int64_t i = 0; i < 4; ++i) net->blob("label").f32()[i] = static_cast<float>(i);
+  }
+  EXPECT_FLOAT_EQ(two.Forward(), one.Forward());
+  two.Backward();
+  one.Backward();
+  const auto a = Gradients(two), b = Gradients(one);
+  ASSERT_EQ(a.size(), b.size());
+  for (size_t i = 0; i < a.size(); ++i) EXPECT_NEAR(a[i], b[i], 1e-6);
+}
+
+TEST(Net, TestNetUsesTheTrainNetsParameters) {
+  Net train(File(kSmallNet), {});
+  NetOptions options;
+  options.phase = TEST;
+  options.backward = false;
+  options.share_with = &train;
+  Net test(File(kSmallNet), options);
+  EXPECT_EQ(test.parameters()[0].data.raw(), train.parameters()[0].data.raw());
+  FillInputs(test);
+  const float before = test.Forward();
+  Scale(train.parameters()[2].data.count(), 3, train.parameters()[2].data.f32());
+  EXPECT_NE(test.Forward(), before);
+
+  std::string other = kSmallNet;
+  other.replace(other.find("num_output: 5"), 13, "num_output: 7");
+  try {
+    Net mismatched(File(other), options);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("ip[0] is 7x54 in the test net but 5x54"), std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(Net, WeightsComeBackThroughTheFileFormat) {
+  Net from(File(kSmallNet), {});
+  NetOptions options;
+  options.context.seed = 99;
+  Net to(File(kSmallNet), options);
+  std::vector<LayerWeights> weights;
+  const NetParameter proto = from.ToProto();
+  for (const LayerParameter& layer : proto.layer()) {
+    if (layer.blobs_size() == 0) continue;
+    LayerWeights w{layer.name(), layer.type(), {}};
+    for (const BlobProto& blob : layer.blobs()) {
+      std::vector<int64_t> dims(blob.shape().dim().begin(), blob.shape().dim().end());
+      w.blobs.push_back({Shape(dims), {blob.data().begin(), blob.data().end()}});
+    }
+    weights.push_back(w);
+  }
+  weights.push_back({"other", "InnerProduct", {}});
+  const WeightsReport report = to.LoadWeights(weights);
+  EXPECT_EQ(report.copied, (std::vector<std::string>{"conv", "ip"}));
+  EXPECT_EQ(report.ignored, (std::vector<std::string>{"other"}));
+  EXPECT_TRUE(report.fresh.empty());
+  FillInputs(from);
+  FillInputs(to);
+  to.set_pass(0);
+  NetOptions test;
+  EXPECT_EQ(to.parameters()[0].data.f32()[3], from.parameters()[0].data.f32()[3]);
+
+  weights[0].blobs[0].shape = Shape{2, 6, 3, 3};
+  try {
+    to.LoadWeights(weights);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("blob 0 is 6x2x3x3 here but 2x6x3x3 in the weights file"),
+              std::string::npos)
+        << error.what();
+    EXPECT_NE(std::string(error.what()).find("net.prototxt:5"), std::string::npos) << error.what();
+  }
+}
+
+TEST(Net, NamesTheFirstNonFiniteValue) {
+  Net net(File(kSmallNet), {});
+  FillInputs(net);
+  net.Forward();
+  EXPECT_EQ(net.FindNonFinite(), "");
+  net.blob("data").f32()[5] = std::numeric_limits<float>::infinity();
+  net.Forward();
+  EXPECT_EQ(net.FindNonFinite(), "layer \"in\" (Input), top \"data\"");
+  FillInputs(net);
+  Fill(net.parameters()[2].data.count(), 3e38f, net.parameters()[2].data.f32());
+  net.Forward();
+  EXPECT_EQ(net.FindNonFinite(), "layer \"ip\" (InnerProduct), top \"ip\"");
+  net.parameters()[2].data.f32()[1] = std::nanf("");
+  EXPECT_EQ(net.FindNonFinite(), "parameter ip[0]");
+}
+
+TEST(Net, LabelsOutsideTheClassesAreTheUsersMistake) {
+  Net net(File(kSmallNet), {});
+  FillInputs(net);
+  net.blob("label").f32()[2] = 5;
+  try {
+    net.Forward();
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("item 2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("\"loss\""), std::string::npos) << error.what();
+  }
+}
+
+TEST(Net, TimesEveryLayer) {
+  Net net(File(kSmallNet), {});
+  FillInputs(net);
+  const auto timings = net.Time(3, true);
+  ASSERT_EQ(timings.size(), 7u);
+  for (const LayerTiming& t : timings) {
+    EXPECT_EQ(t.forward.size(), 3u);
+    EXPECT_EQ(t.backward.size(), 3u);
+  }
+  EXPECT_GT(timings[1].forward[0], 0);
+  EXPECT_GT(timings[1].backward[0], 0);
+}
+
+}  // namespace
+}  // namespace crema

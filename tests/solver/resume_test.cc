@@ -1,0 +1,143 @@
+// A run that was broken off and resumed equals one that never stopped, bit for bit.
+#include <gtest/gtest.h>
+
+#include "crema/files.h"
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Resume : public SmallTraining {
+ protected:
+  // Everything a finished run leaves: the model, the histories and the losses on the way.
+  void ExpectSame(const std::string& more) {
+    Train(more, 20);
+    const Recorder straight = recorder_;
+    const std::string model = ReadBytes(folder_ / "snap_iter_20.caffemodel");
+    const std::string state = ReadBytes(folder_ / "snap_iter_20.solverstate");
+    for (const char* end : {"caffemodel", "solverstate"}) fs::remove(folder_ / ("snap_iter_20." + std::string(end)));
+
+    // Stopped rather than max_iter: 10, since policies may depend on that.
+    int asked = 0;
+    SolverOptions stop;
+    stop.requested_action = [&asked, this] {
+      asked = static_cast<int>(recorder_.iterations.size());
+      return asked == 10 && recorder_.order.back() == '.' ? SolverAction::kStop : SolverAction::kNone;
+    };
+    EXPECT_TRUE(Train(more, 20, std::move(stop)).stopped_early);
+    ASSERT_EQ(recorder_.iterations.size(), 10u);
+    Train(more, 20, {.snapshot = folder_ / "snap_iter_10.solverstate"});
+
+    ASSERT_EQ(recorder_.iterations.size(), 10u);
+    for (size_t i = 0; i < 10; ++i) {
+      EXPECT_EQ(recorder_.iterations[i].iteration, static_cast<int>(i) + 10);
+      EXPECT_EQ(recorder_.iterations[i].loss, straight.iterations[i + 10].loss);
+    }
+    ASSERT_GE(straight.displays.size(), recorder_.displays.size());
+    for (size_t i = 0; i < recorder_.displays.size(); ++i) {
+      const Display& before = straight.displays[straight.displays.size() - recorder_.displays.size() + i];
+      EXPECT_EQ(recorder_.displays[i].smoothed_loss, before.smoothed_loss);
+      EXPECT_EQ(recorder_.displays[i].learning_rate, before.learning_rate);
+    }
+    ASSERT_EQ(recorder_.tests.size(), straight.tests.size() / 2);
+    for (size_t i = 0; i < recorder_.tests.size(); ++i) {
+      const TestResult& before = straight.tests[straight.tests.size() - recorder_.tests.size() + i];
+      EXPECT_EQ(recorder_.tests[i].iteration, before.iteration);
+      EXPECT_EQ(recorder_.tests[i].outputs[1].value, before.outputs[1].value);
+    }
+    EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_20.caffemodel") == model) << "models differ";
+    EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_20.solverstate") == state) << "states differ";
+  }
+};
+
+TEST_F(Resume, IsExactWithEverythingOn) {
+  ExpectSame(
+      "momentum: 0.9 weight_decay: 0.01 iter_size: 2 average_loss: 7 display: 3 clip_gradients: 0.5\n"
+      "test_iter: 3 test_interval: 7 test_initialization: false\n");
+}
+
+TEST_F(Resume, IsExactForEveryRule) {
+  for (const char* type : {"Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}) {
+    SCOPED_TRACE(type);
+    const bool momentum = std::string(type) != "AdaGrad" && std::string(type) != "RMSProp";
+    ExpectSame("type: \"" + std::string(type) + "\" delta: 1e-6 " + (momentum ? "momentum: 0.9" : ""));
+  }
+}
+
+TEST_F(Resume, IsExactWithADrawnSeed) {
+  Train("", 1);
+  std::string text = SolverText("snapshot: 5", 10);
+  text.replace(text.find("random_seed: 5"), 14, "");
+  Make(text)->Train();
+  const std::string model = ReadBytes(folder_ / "snap_iter_10.caffemodel");
+  Make(text, {.snapshot = folder_ / "snap_iter_5.solverstate"})->Train();
+  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_10.caffemodel") == model);
+}
+
+TEST_F(Resume, AutoStartsFreshAndThenGoesOn) {
+  Train("", 5, {.snapshot = "auto"});
+  EXPECT_NE(recorder_.notices.find("a fresh start"), std::string::npos) << recorder_.notices;
+  EXPECT_TRUE(recorder_.restored.empty());
+  Train("", 10, {.snapshot = "auto"});
+  ASSERT_EQ(recorder_.restored.size(), 1u);
+  EXPECT_EQ(recorder_.restored[0].iteration, 5);
+  EXPECT_EQ(recorder_.iterations.size(), 5u);
+  Train("", 10, {.snapshot = "auto"});
+  EXPECT_EQ(recorder_.iterations.size(), 0u);
+  EXPECT_NE(recorder_.notices.find("nothing is left to train"), std::string::npos) << recorder_.notices;
+}
+
+TEST_F(Resume, RefusesWhatDoesNotFit) {
+  Train("momentum: 0.9", 3);
+  const std::string state = folder_ / "snap_iter_3.solverstate", model = folder_ / "snap_iter_3.caffemodel";
+  const auto failure = [&](const std::string& more, SolverOptions options) {
+    return ThrownBy<UserError>([&] { Make(SolverText(more, 5), std::move(options)); });
+  };
+  EXPECT_NE(failure("type: \"Adam\" momentum: 0.9", {.snapshot = state}).find("written by solver type \"SGD\""),
+            std::string::npos);
+  EXPECT_NE(failure("", {.snapshot = model}).find("resume from " + state), std::string::npos);
+  EXPECT_NE(failure("", {.weights = {state}}), "");
+  EXPECT_NE(failure("", {.weights = {model}, .snapshot = state}).find("give one of the two"), std::string::npos);
+  std::string net = kSmallNet;
+  net.replace(net.find("num_output: 16"), 14, "num_output: 17");
+  folder_.Write("net.prototxt", net);
+  EXPECT_NE(failure("", {.snapshot = state}), "");
+}
+
+TEST_F(Resume, ADifferentSeedIsTold) {
+  Train("", 3);
+  Train("", 5, {.snapshot = folder_ / "snap_iter_3.solverstate", .seed = 6});
+  EXPECT_NE(recorder_.notices.find("seed is now 6 but the snapshot was written with 5"), std::string::npos)
+      << recorder_.notices;
+}
+
+TEST_F(Resume, WeightsAreCopiedInOrder) {
+  Train("", 2);
+  const std::string model = folder_ / "snap_iter_2.caffemodel";
+  fs::copy(model, folder_ / "second.caffemodel");
+  const auto solver =
+      Make(SolverText("weights: \"absent.caffemodel\"", 2), {.weights = {model + ", second.caffemodel"}});
+  ASSERT_EQ(recorder_.weights.size(), 2u);
+  EXPECT_EQ(recorder_.weights[0].path, model);
+  EXPECT_EQ(recorder_.weights[1].path, folder_ / "second.caffemodel");
+  EXPECT_EQ(recorder_.weights[0].report.copied, (std::vector<std::string>{"ip1", "ip2"}));
+  EXPECT_EQ(solver->iteration(), 0);
+  const LayerWeights saved = ReadWeights(model)[0];
+  EXPECT_EQ(solver->net().parameters()[0].data.f32()[3], saved.blobs[0].data[3]);
+}
+
+TEST_F(Resume, SnapshotDiffWritesGradients) {
+  Train("snapshot_diff: true", 2);
+  NetParameter model;
+  ASSERT_TRUE(model.ParseFromString(ReadBytes(folder_ / "snap_iter_2.caffemodel")));
+  int with_diff = 0;
+  for (const LayerParameter& layer : model.layer()) {
+    for (const BlobProto& blob : layer.blobs()) with_diff += blob.diff_size() == blob.data_size();
+  }
+  EXPECT_EQ(with_diff, 4);
+}
+
+}  // namespace
+}  // namespace crema

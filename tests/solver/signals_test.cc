@@ -1,0 +1,60 @@
+#include "solver/signals.h"
+
+#include <gtest/gtest.h>
+
+namespace crema {
+namespace {
+
+TEST(Signals, BecomeActionsOnce) {
+  SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+  EXPECT_EQ(actions.Take(), SolverAction::kNone);
+  raise(SIGINT);
+  EXPECT_EQ(actions.Take(), SolverAction::kStop);
+  EXPECT_EQ(actions.Take(), SolverAction::kNone);
+  raise(SIGTERM);
+  EXPECT_EQ(actions.Take(), SolverAction::kStop);
+  raise(SIGHUP);
+  EXPECT_EQ(actions.Take(), SolverAction::kSnapshot);
+  EXPECT_EQ(actions.Take(), SolverAction::kNone);
+}
+
+TEST(Signals, SnapshotComesBeforeStop) {
+  SignalActions actions(SolverAction::kSnapshot, SolverAction::kStop);
+  raise(SIGHUP);
+  raise(SIGINT);
+  EXPECT_EQ(actions.Take(), SolverAction::kSnapshot);
+  EXPECT_EQ(actions.Take(), SolverAction::kStop);
+}
+
+TEST(Signals, NoneIgnoresThem) {
+  SignalActions actions(SolverAction::kNone, SolverAction::kNone);
+  raise(SIGINT);
+  raise(SIGHUP);
+  EXPECT_EQ(actions.Take(), SolverAction::kNone);
+}
+
+TEST(Signals, RestoresThePreviousHandlers) {
+  static volatile sig_atomic_t seen;
+  seen = 0;
+  auto before = std::signal(SIGHUP, [](int) { seen = 1; });
+  { SignalActions actions(SolverAction::kStop, SolverAction::kStop); }
+  raise(SIGHUP);
+  EXPECT_EQ(seen, 1);
+  std::signal(SIGHUP, before);
+}
+
+TEST(Signals, FlagsHaveThreeValues) {
+  EXPECT_EQ(SignalEffect("--sigint_effect", "stop"), SolverAction::kStop);
+  EXPECT_EQ(SignalEffect("--sigint_effect", "snapshot"), SolverAction::kSnapshot);
+  EXPECT_EQ(SignalEffect("--sigint_effect", "none"), SolverAction::kNone);
+  try {
+    SignalEffect("--sigint_effect", "snapshit");
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("--sigint_effect"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("did you mean \"snapshot\"?"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,67 @@
+// A small net and solver that tests vary.
+#ifndef CREMA_SOLVER_TRAINING_TEST_H_
+#define CREMA_SOLVER_TRAINING_TEST_H_
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "crema/solver.h"
+#include "solver/recorder.h"
+#include "solver/small_data.h"
+#include "solver/temporary_folder.h"
+
+namespace crema {
+
+constexpr char kSmallNet[] = R"(
+name: "small"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+        transform_param { scale: 0.00390625 } data_param { source: "train_lmdb" batch_size: 7 backend: LMDB } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+        transform_param { scale: 0.00390625 } data_param { source: "test_lmdb" batch_size: 4 backend: LMDB } }
+layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" param { lr_mult: 1 } param { lr_mult: 2 decay_mult: 0 }
+        inner_product_param { num_output: 16 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "drop1" type: "Dropout" bottom: "ip1" top: "ip1" dropout_param { dropout_ratio: 0.4 } }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)";
+
+class SmallTraining : public testing::Test {
+ protected:
+  SmallTraining() {
+    // Sizes that no batch divides, so that positions wrap in the middle of one.
+    WriteClasses(folder_ / "train_lmdb", 60);
+    WriteClasses(folder_ / "test_lmdb", 18);
+    folder_.Write("net.prototxt", kSmallNet);
+  }
+
+  // An ordinary solver; later fields of `more` win over earlier ones only where they are repeated nowhere.
+  std::string SolverText(const std::string& more, int max_iter) const {
+    return "net: \"net.prototxt\"\nlr_policy: \"fixed\"\nrandom_seed: 5\nmax_iter: " + std::to_string(max_iter) + "\n" +
+           (more.find("base_lr") == std::string::npos ? "base_lr: 0.05\n" : "") +
+           (more.find("snapshot_prefix") == std::string::npos ? "snapshot_prefix: \"" + (folder_ / "snap") + "\"\n"
+                                                              : "") +
+           more;
+  }
+
+  std::unique_ptr<Solver> Make(const std::string& text, SolverOptions options = {}) {
+    recorder_ = Recorder();
+    options.path = folder_ / "solver.prototxt";
+    options.observers = {&recorder_};
+    return std::make_unique<Solver>(ParseSolver(text, "solver.prototxt"), std::move(options));
+  }
+
+  TrainingResult Train(const std::string& more, int max_iter, SolverOptions options = {}) {
+    return Make(SolverText(more, max_iter), std::move(options))->Train();
+  }
+
+  TemporaryFolder folder_;
+  Recorder recorder_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_TRAINING_TEST_H_

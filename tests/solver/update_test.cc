@@ -1,0 +1,220 @@
+// Update rules against scalar formulas in double, over several steps.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <cmath>
+#include <functional>
+#include <map>
+
+#include "base/random.h"
+#include "solver/updater.h"
+
+namespace crema {
+namespace {
+
+constexpr int kSteps = 6;
+
+// Three parameters: an ordinary one longer than a segment, a bias with its own multipliers, and a frozen one.
+struct Model {
+  explicit Model(uint64_t seed) : random(seed, 1) {
+    const std::vector<Shape> shapes = {{70, 500}, {33}, {5}};
+    const float lr_mults[] = {1, 2, 0}, decay_mults[] = {1, 0.5f, 1};
+    values.resize(shapes.size());
+    gradients.resize(shapes.size());
+    for (size_t p = 0; p < shapes.size(); ++p) {
+      values[p].resize(shapes[p].count());
+      gradients[p].resize(shapes[p].count());
+      for (size_t i = 0; i < values[p].size(); ++i) values[p][i] = random.Gaussian(draw++);
+      values[p][0] = 0;  // L1 decay has a corner here
+      Parameter parameter;
+      parameter.layer = "layer" + std::to_string(p);
+      parameter.data = Tensor(values[p].data(), {shapes[p]});
+      if (lr_mults[p] != 0) parameter.grad = Tensor(gradients[p].data(), {shapes[p]});
+      parameter.lr_mult = lr_mults[p];
+      parameter.decay_mult = decay_mults[p];
+      parameters.push_back(parameter);
+    }
+  }
+
+  void DrawGradients() {
+    for (auto& gradient : gradients) {
+      for (float& g : gradient) g = 0.3f * random.Gaussian(draw++);
+    }
+  }
+
+  RandomStream random;
+  uint64_t draw = 0;
+  std::vector<std::vector<float>> values, gradients;
+  std::vector<Parameter> parameters;
+};
+
+SolverParameter BaseSolver(const std::string& type) {
+  SolverParameter solver;
+  solver.set_type(type);
+  solver.set_base_lr(0.1f);
+  if (type != "AdaGrad" && type != "RMSProp") solver.set_momentum(0.9f);
+  solver.set_delta(1e-3f);
+  solver.set_rms_decay(0.95f);
+  solver.set_momentum2(0.99f);
+  return solver;
+}
+
+// What the papers and Caffe's documentation say, one element at a time.
+double Reference(const SolverParameter& s, int step, double g, double rate, double& a, double& b) {
+  const double mu = s.momentum(), delta = s.delta();
+  if (s.type() == "SGD") return a = mu * a + rate * g;
+  if (s.type() == "Nesterov") {
+    const double before = a;
+    a = mu * a + rate * g;
+    return (1 + mu) * a - mu * before;
+  }
+  if (s.type() == "AdaGrad") {
+    a += g * g;
+    return rate * g / (std::sqrt(a) + delta);
+  }
+  if (s.type() == "RMSProp") {
+    a = s.rms_decay() * a + (1 - s.rms_decay()) * g * g;
+    return rate * g / (std::sqrt(a) + delta);
+  }
+  if (s.type() == "AdaDelta") {
+    a = mu * a + (1 - mu) * g * g;
+    const double d = g * std::sqrt((b + delta) / (a + delta));
+    b = mu * b + (1 - mu) * d * d;
+    return rate * d;
+  }
+  const double t = step + 1, mu2 = s.momentum2();
+  a = mu * a + (1 - mu) * g;
+  b = mu2 * b + (1 - mu2) * g * g;
+  return rate * std::sqrt(1 - std::pow(mu2, t)) / (1 - std::pow(mu, t)) * a / (std::sqrt(b) + delta);
+}
+
+void ExpectMatchesReference(const SolverParameter& solver) {
+  Model model(3);
+  Updater updater(solver, model.parameters);
+  std::vector<std::vector<double>> w, a, b;
+  for (const auto& values : model.values) {
+    w.emplace_back(values.begin(), values.end());
+    a.emplace_back(values.size(), 0.0);
+    b.emplace_back(values.size(), 0.0);
+  }
+  const std::vector<float> frozen = model.values[2];
+  for (int step = 0; step < kSteps; ++step) {
+    model.DrawGradients();
+    const double rate = 0.1 / (1 + step);
+    double norm = 0;
+    for (int p = 0; p < 2; ++p) {
+      for (const float g : model.gradients[p]) norm += double{g} * g;
+    }
+    norm = std::sqrt(norm);
+    double scale = 1.0 / solver.iter_size();
+    if (solver.clip_gradients() > 0 && norm > solver.clip_gradients()) scale *= solver.clip_gradients() / norm;
+    EXPECT_NEAR(updater.GradientNorm(), norm, 1e-9 * norm);
+
+    updater.Apply(step, static_cast<float>(rate), updater.ClipScale(updater.GradientNorm()));
+    for (int p = 0; p < 2; ++p) {
+      const double decay = solver.weight_decay() * model.parameters[p].decay_mult;
+      double worst = 0;
+      for (size_t i = 0; i < w[p].size(); ++i) {
+        double g = scale * model.gradients[p][i];
+        if (solver.regularization_type() == "L1") {
+          g += decay * ((w[p][i] > 0) - (w[p][i] < 0));
+        } else {
+          g += decay * w[p][i];
+        }
+        w[p][i] -= Reference(solver, step, g, rate * model.parameters[p].lr_mult, a[p][i], b[p][i]);
+        worst = std::max(worst, std::abs(w[p][i] - model.values[p][i]) / (1 + std::abs(w[p][i])));
+      }
+      EXPECT_LT(worst, 2e-6) << solver.ShortDebugString() << " step " << step << " parameter " << p;
+    }
+  }
+  EXPECT_EQ(model.values[2], frozen);
+}
+
+class UpdateRules : public testing::TestWithParam<const char*> {};
+
+TEST_P(UpdateRules, FollowTheirFormulas) { ExpectMatchesReference(BaseSolver(GetParam())); }
+
+TEST_P(UpdateRules, DecayWeightsByL2) {
+  SolverParameter solver = BaseSolver(GetParam());
+  solver.set_weight_decay(0.05f);
+  ExpectMatchesReference(solver);
+}
+
+TEST_P(UpdateRules, DecayWeightsByL1) {
+  SolverParameter solver = BaseSolver(GetParam());
+  solver.set_weight_decay(0.05f);
+  solver.set_regularization_type("L1");
+  // Weights that L1 pulls across zero depend on the last bit; a small rate keeps their number and effect small.
+  ExpectMatchesReference(solver);
+}
+
+TEST_P(UpdateRules, ClipTheAccumulatedGradientThenDivideByIterSize) {
+  SolverParameter solver = BaseSolver(GetParam());
+  solver.set_iter_size(4);
+  solver.set_clip_gradients(2.5f);
+  solver.set_weight_decay(0.05f);
+  ExpectMatchesReference(solver);
+}
+
+TEST_P(UpdateRules, DoNotDependOnTheNumberOfThreads) {
+  SolverParameter solver = BaseSolver(GetParam());
+  solver.set_clip_gradients(1);
+  std::vector<std::vector<float>> results;
+  const int before = omp_get_max_threads();
+  for (const int threads : {1, 3}) {
+    omp_set_num_threads(threads);
+    Model model(5);
+    Updater updater(solver, model.parameters);
+    for (int step = 0; step < 3; ++step) {
+      model.DrawGradients();
+      updater.Apply(step, 0.1f, updater.ClipScale(updater.GradientNorm()));
+    }
+    results.push_back(model.values[0]);
+  }
+  omp_set_num_threads(before);
+  EXPECT_EQ(results[0], results[1]);
+}
+
+TEST_P(UpdateRules, KeepHistoriesInTheOrderOfCaffesSnapshots) {
+  const SolverParameter solver = BaseSolver(GetParam());
+  Model model(3);
+  const Updater updater(solver, model.parameters);
+  const bool two = solver.type() == "Adam" || solver.type() == "AdaDelta";
+  ASSERT_EQ(updater.histories(), two ? 6 : 3);
+  for (int i = 0; i < updater.histories(); ++i) {
+    EXPECT_EQ(updater.history(i).shape(), model.parameters[i % 3].data.shape());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(All, UpdateRules, testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
+                         [](const auto& info) { return std::string(info.param); });
+
+TEST(UpdateRules, EveryRuleOfTheTableIsTested) { EXPECT_EQ(UpdateRuleTypes().size(), 6u); }
+
+TEST(UpdateRules, HistoryHoldsTheRate) {
+  // One step at rate 1, then a zero gradient at rate 0: momentum still moves the weight by 0.5.
+  float w = 0, g = 1;
+  Parameter parameter;
+  parameter.data = Tensor(&w, {Shape{1}});
+  parameter.grad = Tensor(&g, {Shape{1}});
+  SolverParameter solver;
+  solver.set_momentum(0.5f);
+  Updater updater(solver, {&parameter, 1});
+  updater.Apply(0, 1, 1);
+  EXPECT_EQ(w, -1.0f);
+  g = 0;
+  updater.Apply(1, 0, 1);
+  EXPECT_EQ(w, -1.5f);
+}
+
+TEST(UpdateRules, OldSolverTypesHaveNames) {
+  SolverParameter solver;
+  EXPECT_EQ(UpdateRuleName(solver), "SGD");
+  solver.set_solver_type(SolverParameter::ADADELTA);
+  EXPECT_EQ(UpdateRuleName(solver), "AdaDelta");
+  for (const UpdateRuleType& type : UpdateRuleTypes()) EXPECT_EQ(FindUpdateRule(type.name), &type);
+  EXPECT_EQ(FindUpdateRule("ADAM"), nullptr);
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,159 @@
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "crema/solver.h"
+
+namespace crema {
+namespace {
+
+constexpr char kGood[] = R"(net: "net.prototxt"
+base_lr: 0.01
+lr_policy: "fixed"
+max_iter: 10
+momentum: 0.9
+)";
+
+std::vector<Diagnostic> Check(const std::string& text) { return CheckSolver(ParseSolver(text, "solver.prototxt")); }
+
+// All diagnostics, one a line.
+std::string Messages(const std::string& text) {
+  std::string all;
+  for (const Diagnostic& d : Check(text)) all += d.ToString() + "\n";
+  return all;
+}
+
+std::string With(const std::string& more) { return kGood + more; }
+
+TEST(CheckSolver, AcceptsAnOrdinarySolver) {
+  EXPECT_EQ(Messages(kGood), "");
+  EXPECT_EQ(Messages(With("test_iter: 100\ntest_interval: 500\nclip_gradients: -1\nweight_decay: 0.0005\n"
+                          "iter_size: 2\naverage_loss: 20\nsnapshot: 100\ndisplay: 10\nsolver_mode: GPU\n")),
+            "");
+}
+
+TEST(CheckSolver, ReportsAllMistakesAtOnceWithPlaces) {
+  const std::string all = Messages(
+      "net: \"a.prototxt\"\n"
+      "train_net: \"b.prototxt\"\n"
+      "base_lr: -1\n"
+      "lr_policy: \"multistep\"\n"
+      "gamma: 0.1\n"
+      "stepvalue: 20\n"
+      "stepvalue: 10\n"
+      "momentum: 1.5\n"
+      "iter_size: 0\n"
+      "weight_decay: -2\n"
+      "regularization_type: \"L3\"\n");
+  for (const char* part : {"given twice", "base_lr is -1", "max_iter is missing", "stepvalue 10 does not exceed",
+                           "momentum is 1.5", "iter_size is 0", "weight_decay is -2", "regularization_type \"L3\""}) {
+    EXPECT_NE(all.find(part), std::string::npos) << part << " is not in\n" << all;
+  }
+  EXPECT_NE(all.find("solver.prototxt:3:"), std::string::npos) << all;
+  EXPECT_NE(all.find("solver.prototxt:8:"), std::string::npos) << all;
+}
+
+struct Case {
+  const char* name;
+  std::string text;
+  const char* expected;
+};
+
+class BadSolver : public testing::TestWithParam<Case> {};
+
+TEST_P(BadSolver, IsRefusedWithTheReason) {
+  const std::vector<Diagnostic> found = Check(GetParam().text);
+  int errors = 0;
+  std::string all;
+  for (const Diagnostic& d : found) {
+    errors += d.severity == Diagnostic::Severity::kError;
+    all += d.ToString() + "\n";
+  }
+  EXPECT_EQ(errors, 1) << all;
+  EXPECT_NE(all.find(GetParam().expected), std::string::npos) << all;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, BadSolver,
+    testing::Values(
+        Case{"NoNet", "base_lr: 1 lr_policy: \"fixed\" max_iter: 1", "no train net"},
+        Case{"NoRate", "net: \"n\" lr_policy: \"fixed\" max_iter: 1", "base_lr is missing"},
+        Case{"NoPolicy", "net: \"n\" base_lr: 1 max_iter: 1", "lr_policy is missing; it may be fixed, step"},
+        Case{"Misspelt", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"multistp\"", "did you mean \"multistep\"?"},
+        Case{"NoMaxIter", "net: \"n\" base_lr: 1 lr_policy: \"fixed\"", "max_iter is missing"},
+        Case{"StepWithoutGamma", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"step\" stepsize: 3", "needs gamma"},
+        Case{"StepOfZero", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"step\" gamma: 1 stepsize: 0",
+             "stepsize is 0"},
+        Case{"PolyWithoutPower", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"poly\"", "needs power"},
+        Case{"InvWithoutPower", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"inv\" gamma: 1", "needs power"},
+        Case{"NoStepvalue", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"multistep\" gamma: 1", "needs stepvalue"},
+        Case{"EqualStepvalues", "net: \"n\" base_lr: 1 max_iter: 1 lr_policy: \"multistep\" gamma: 1 stepvalue: [4, 4]",
+             "stepvalue 4 does not exceed"},
+        Case{"NanRate", "net: \"n\" base_lr: nan lr_policy: \"fixed\" max_iter: 1", "base_lr is nan"},
+        Case{"InfiniteRate", "net: \"n\" base_lr: inf lr_policy: \"fixed\" max_iter: 1", "base_lr is inf"},
+        Case{"NegativeMomentum", With("").replace(With("").find("0.9"), 3, "-0.1"), "momentum is -0.1"},
+        Case{"UnknownType", With("type: \"Adm\""), "did you mean \"Adam\"?"},
+        Case{"MomentumOfAdaGrad", With("type: \"AdaGrad\""), "does not use it"},
+        Case{"RmsDecay", "net: \"n\" base_lr: 1 lr_policy: \"fixed\" max_iter: 1 type: \"RMSProp\" rms_decay: 1",
+             "rms_decay is 1 but must be at least 0 and below 1"},
+        Case{"Momentum2", With("type: \"Adam\" momentum2: 1"), "momentum2 is 1"},
+        Case{"DeltaOfZero", With("type: \"Adam\" delta: 0"), "delta is 0"},
+        Case{"TestIterWithoutInterval", With("test_iter: 5"), "test_interval is missing"},
+        Case{"TestIterOfZero", With("test_iter: 0 test_interval: 5"), "test_iter is 0"},
+        Case{"TestIterWithoutTestNet",
+             "train_net: \"n\" base_lr: 1 lr_policy: \"fixed\" max_iter: 1 test_iter: 1 test_interval: 1",
+             "0 test nets but 1 test_iter"},
+        Case{"MoreTestNets", With("test_net: \"a\" test_net: \"b\" test_iter: 1 test_interval: 1"),
+             "2 test nets but 1 test_iter"},
+        Case{"TestStates", With("test_iter: 1 test_interval: 1 test_state {} test_state {}"), "2 test_state for 1"},
+        Case{"NegativeDisplay", With("display: -1"), "display is -1"},
+        Case{"NegativeSnapshot", With("snapshot: -1"), "snapshot is -1"},
+        Case{"NegativeTestInterval", With("test_interval: -1"), "test_interval is -1"},
+        Case{"ClipAtZero", With("clip_gradients: 0"), "clip_gradients is 0"},
+        Case{"AverageLoss", With("average_loss: 0"), "average_loss is 0"},
+        Case{"Hdf5", With("snapshot_format: HDF5"), "HDF5 are not supported"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(CheckSolver, WarnsOfFieldsThatAreNotRead) {
+  for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
+           {With("gamma: 0.1"), "gamma is not read by lr_policy \"fixed\""},
+           {With("momentum2: 0.9"), "momentum2 is not read by solver type \"SGD\""},
+           {With("debug_info: true"), "debug_info is not supported"},
+           {With("test_interval: 5"), "nothing is tested"}}) {
+    const std::vector<Diagnostic> found = Check(text);
+    ASSERT_EQ(found.size(), 1u) << text;
+    EXPECT_EQ(found[0].severity, Diagnostic::Severity::kWarning);
+    EXPECT_NE(found[0].message.find(expected), std::string::npos) << found[0].message;
+  }
+}
+
+// Caffe's own examples pass; known exceptions are counted, so that a stricter rule shows.
+TEST(CheckSolver, AcceptsRealSolvers) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(CREMA_CORPUS_DIR) / "solvers";
+  if (!fs::exists(folder)) GTEST_SKIP() << "no corpus at " << folder;
+  int checked = 0;
+  std::string refused;
+  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
+    if (!entry.is_regular_file() || entry.path().extension() != ".prototxt") continue;
+    SolverFile file;
+    try {
+      file = ReadSolverFile(entry.path().string());
+    } catch (const UserError&) {
+      continue;  // fields of forks; the schema's own tests count these
+    }
+    ++checked;
+    for (const Diagnostic& d : CheckSolver(file)) {
+      if (d.severity != Diagnostic::Severity::kError) continue;
+      // Fast R-CNN passes max_iter from a script.
+      if (d.message.find("max_iter is missing") != std::string::npos) continue;
+      if (d.message.find("HDF5 are not supported") != std::string::npos) continue;
+      refused += d.ToString() + "\n";
+    }
+  }
+  EXPECT_GT(checked, 100);
+  EXPECT_EQ(refused, "");
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,247 @@
+#include "tools/command_line.h"
+
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <algorithm>
+#include <iostream>
+#include <new>
+
+#include "base/suggest.h"
+#include "crema/error.h"
+
+namespace crema::tools {
+
+namespace {
+
+struct Word {
+  std::string name;
+  std::string value;
+  bool has_value = false;
+};
+
+bool LooksLikeFlag(const std::string& word) {
+  return word.size() > 1 && word[0] == '-' && !isdigit(word[1]) && word[1] != '.';
+}
+
+Word Split(const std::string& argument) {
+  const size_t start = argument.find_first_not_of('-');
+  Word word;
+  word.name = start == std::string::npos ? "" : argument.substr(start);
+  const size_t equals = word.name.find('=');
+  if (equals != std::string::npos) {
+    word.value = word.name.substr(equals + 1);
+    word.name.resize(equals);
+    word.has_value = true;
+  }
+  std::replace(word.name.begin(), word.name.end(), '-', '_');  // --sigint-effect, as gflags takes it
+  return word;
+}
+
+std::string Listed(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+class Parser {
+ public:
+  Parser(const Command& command, const std::string& program) : command_(command) { line_.program = program; }
+
+  CommandLine Parse(const std::vector<std::string>& arguments) {
+    for (size_t i = 0; i < arguments.size(); ++i) {
+      if (!LooksLikeFlag(arguments[i])) {
+        Error("unexpected \"" + arguments[i] + "\"; values are given as --flag=value" + MeantFlag(arguments[i]));
+        continue;
+      }
+      const Word word = Split(arguments[i]);
+      bool negated = false;
+      const Flag* flag = Find(word, &negated);
+      if (!flag) {
+        Error("there is no flag --" + word.name + Meant(word.name));
+      } else if (flag->value.empty()) {
+        Set(*flag, word.has_value ? word.value : negated ? "false" : "true");
+      } else if (word.has_value) {
+        Set(*flag, word.value);
+      } else if (i + 1 < arguments.size() && !LooksLikeFlag(arguments[i + 1])) {
+        Set(*flag, arguments[++i]);
+      } else {
+        Error("--" + flag->name + " needs a value: --" + flag->name + "=" + flag->value);
+        line_.given.emplace_back(flag->name, "");
+      }
+    }
+    for (const Flag& flag : command_.flags) {
+      if (flag.required && !line_.has(flag.name)) {
+        Error("--" + flag.name + "=" + flag.value + " is missing");
+      }
+    }
+    diagnostics_.ThrowIfErrors();
+    return line_;
+  }
+
+ private:
+  void Error(std::string message) { diagnostics_.Error({line_.program, 0, 0}, std::move(message)); }
+
+  const Flag* Find(const Word& word, bool* negated) const {
+    for (const Flag& flag : command_.flags) {
+      if (flag.name == word.name) return &flag;
+      if (flag.value.empty() && !word.has_value && "no" + flag.name == word.name) {
+        *negated = true;
+        return &flag;
+      }
+    }
+    return nullptr;
+  }
+
+  std::string Meant(const std::string& name) const {
+    std::vector<std::string> names;
+    for (const Flag& flag : command_.flags) names.push_back("--" + flag.name);
+    const std::string hint = DidYouMean("--" + name, names);
+    return hint.empty() ? "; it takes " + Listed(names) : hint;
+  }
+
+  std::string MeantFlag(const std::string& word) const {
+    const std::string name = word.substr(0, word.find('='));
+    for (const Flag& flag : command_.flags) {
+      if (flag.name == name) return "; did you mean --" + word + "?";
+    }
+    return "";
+  }
+
+  void Set(const Flag& flag, const std::string& value) {
+    line_.given.emplace_back(flag.name, value);
+    gflags::CommandLineFlagInfo info;
+    if (!gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info)) {
+      throw std::logic_error("flag --" + flag.name + " is not defined");
+    }
+    const std::string given = "--" + flag.name + "=" + value;
+    if (flag.required && value.empty()) {
+      Error("--" + flag.name + " needs a value: --" + flag.name + "=" + flag.value);
+      return;
+    }
+    const bool accepted = !gflags::SetCommandLineOption(flag.name.c_str(), value.c_str()).empty();
+    if (info.type == "bool" && !accepted) {
+      Error(given + ": expected true or false");
+    } else if (info.type == "int32" || info.type == "int64") {
+      CheckNumber(flag, value, given, accepted);
+    } else if (!accepted) {
+      Error(given + ": not a value of type " + info.type);
+    }
+  }
+
+  void CheckNumber(const Flag& flag, const std::string& value, const std::string& given, bool accepted) {
+    if (!accepted) {
+      Error(given + ": expected a whole number" +
+            (value.find_first_not_of("-0123456789") == std::string::npos ? " that fits 32 bits" : ""));
+      return;
+    }
+    const int64_t number = std::stoll(value, nullptr, 0);
+    if (number < flag.min) Error(given + ": must be at least " + std::to_string(flag.min));
+    if (number > flag.max) Error(given + ": must be at most " + std::to_string(flag.max));
+  }
+
+  const Command& command_;
+  CommandLine line_;
+  Diagnostics diagnostics_;
+};
+
+// Breaks at spaces so that lines fit 80 columns after `indent` of them.
+std::string Wrapped(const std::string& text, size_t indent) {
+  std::string out, line;
+  size_t begin = 0;
+  while (begin < text.size()) {
+    size_t end = text.find(' ', begin);
+    if (end == std::string::npos) end = text.size();
+    const std::string word = text.substr(begin, end - begin);
+    if (!line.empty() && indent + line.size() + 1 + word.size() > 80) {
+      out += line + "\n" + std::string(indent, ' ');
+      line.clear();
+    }
+    line += (line.empty() ? "" : " ") + word;
+    begin = end + 1;
+  }
+  return out + line;
+}
+
+bool WantsHelp(const std::string& argument) { return argument == "--help" || argument == "-help" || argument == "-h"; }
+
+}  // namespace
+
+bool CommandLine::has(const std::string& flag) const {
+  return std::any_of(given.begin(), given.end(), [&](const auto& g) { return g.first == flag; });
+}
+
+std::vector<std::string> CommandLine::values(const std::string& flag) const {
+  std::vector<std::string> list;
+  for (const auto& [name, value] : given) {
+    if (name == flag) list.push_back(value);
+  }
+  return list;
+}
+
+CommandLine ParseFlags(const Command& command, const std::string& program, const std::vector<std::string>& arguments) {
+  return Parser(command, program).Parse(arguments);
+}
+
+std::string HelpOf(const Command& command, const std::string& program) {
+  std::string text = program + ": " + command.summary + "\n\nusage: " + program +
+                     (command.usage.empty() ? "" : " " + command.usage) + "\n";
+  if (!command.flags.empty()) text += "\nflags:\n";
+  for (const Flag& flag : command.flags) {
+    std::string left = "  --" + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
+    left.resize(std::max<size_t>(left.size() + 2, 28), ' ');
+    std::string help = flag.help;
+    if (flag.required) help += " (required)";
+    if (flag.repeatable) help += " (may be repeated)";
+    gflags::CommandLineFlagInfo info;
+    if (gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info) && !flag.required && !info.default_value.empty() &&
+        info.type != "bool") {
+      help += " [" + info.default_value + "]";
+    }
+    text += left.size() > 28 ? left + "\n" + std::string(28, ' ') : left;
+    text += Wrapped(help, 28) + "\n";
+  }
+  return text + (command.examples.empty() ? "" : "\n" + command.examples);
+}
+
+std::string VersionText() { return "crema " CREMA_VERSION "\n"; }
+
+int Guarded(const std::string& program, const std::string& help_hint, const std::function<int()>& body) {
+  try {
+    return body();
+  } catch (const UserError& error) {
+    bool of_command_line = false;
+    for (const Diagnostic& d : error.diagnostics()) {
+      std::cerr << d.ToString() << "\n";
+      of_command_line |= d.where.file == program;
+    }
+    if (of_command_line && !help_hint.empty()) std::cerr << "See " << help_hint << ".\n";
+    return kExitUser;
+  } catch (const EnvironmentError& error) {
+    std::cerr << program << ": error: " << error.what() << "\n";
+    return kExitEnvironment;
+  } catch (const std::bad_alloc&) {
+    std::cerr << program << ": error: there is not enough memory; lower batch_size (and raise iter_size to keep the "
+              << "effective batch)\n";
+    return kExitEnvironment;
+  } catch (const std::exception& error) {
+    std::cerr << program << ": internal error: " << error.what() << "; this is a bug in crema, please report it\n";
+    return kExitBug;
+  }
+}
+
+int RunCommand(const Command& command, const std::string& program, const std::vector<std::string>& arguments) {
+  if (std::any_of(arguments.begin(), arguments.end(), WantsHelp)) {
+    std::cout << HelpOf(command, program);
+    return kExitSuccess;
+  }
+  if (arguments.size() == 1 && (arguments[0] == "--version" || arguments[0] == "-version")) {
+    std::cout << VersionText();
+    return kExitSuccess;
+  }
+  FLAGS_logtostderr = true;
+  google::InitGoogleLogging(program.c_str());
+  return Guarded(program, program + " --help", [&] { return command.run(ParseFlags(command, program, arguments)); });
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,18 @@
+// The commands of the program crema, one file each.
+#ifndef CREMA_TOOLS_COMMANDS_H_
+#define CREMA_TOOLS_COMMANDS_H_
+
+#include "tools/command_line.h"
+
+namespace crema::tools {
+
+const Command& TrainCommand();
+const Command& TestCommand();
+const Command& TimeCommand();
+const Command& CompileCommand();
+const Command& ProbeCommand();
+const Command& DeviceQueryCommand();
+
+}  // namespace crema::tools
+
+#endif  // CREMA_TOOLS_COMMANDS_H_

@@ -1,0 +1,77 @@
+// crema: one program, one command each time.
+#include <algorithm>
+#include <iostream>
+
+#include "base/suggest.h"
+#include "crema/error.h"
+#include "tools/commands.h"
+
+namespace crema::tools {
+
+namespace {
+
+const std::vector<const Command*>& Commands() {
+  static const std::vector<const Command*> commands = {&TrainCommand(),   &TestCommand(),  &TimeCommand(),
+                                                       &CompileCommand(), &ProbeCommand(), &DeviceQueryCommand()};
+  return commands;
+}
+
+std::string Overview() {
+  std::string text = "crema trains neural networks from Caffe's files.\n\nusage: crema COMMAND [flags]\n\ncommands:\n";
+  for (const Command* command : Commands()) {
+    std::string name = "  " + command->name;
+    name.resize(17, ' ');
+    text += name + command->summary + "\n";
+  }
+  return text +
+         "\ncrema COMMAND --help tells more of each. `train` is short for `crema train`.\n\n"
+         "example, from the repository's root:\n"
+         "  crema compile --model=model_zoo/lenet/lenet.prototxt --phase=TEST\n"
+         "  crema train --solver=configs/fashion_mnist/lenet_solver.prototxt\n";
+}
+
+const Command& Find(const std::string& name) {
+  std::vector<std::string> names;
+  for (const Command* command : Commands()) {
+    if (command->name == name) return *command;
+    names.push_back(command->name);
+  }
+  const std::string hint = DidYouMean(name, names);
+  throw UserError(Location{"crema", 0, 0},
+                  "there is no command \"" + name + "\"" +
+                      (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query" : hint));
+}
+
+int Main(std::vector<std::string> arguments) {
+  if (arguments.empty()) {
+    std::cerr << Overview();
+    return kExitUser;
+  }
+  std::string name = arguments[0];
+  arguments.erase(arguments.begin());
+  if (name == "--version" || name == "-version" || name == "version") {
+    std::cout << VersionText();
+    return kExitSuccess;
+  }
+  if (name == "--help" || name == "-help" || name == "-h" || name == "help") {
+    if (arguments.empty()) {
+      std::cout << Overview();
+      return kExitSuccess;
+    }
+    name = arguments[0];
+    arguments = {"--help"};
+  }
+  if (name.starts_with("-")) {
+    throw UserError(Location{"crema", 0, 0}, "the command comes first: crema COMMAND " + name + " ...");
+  }
+  const Command& command = Find(name);
+  return RunCommand(command, "crema " + command.name, arguments);
+}
+
+}  // namespace
+
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::Guarded("crema", "crema --help", [&] { return crema::tools::Main({argv + 1, argv + argc}); });
+}

@@ -1,0 +1,179 @@
+#include "tools/flags.h"
+
+#include <omp.h>
+
+#include <charconv>
+#include <iostream>
+
+#include "base/suggest.h"
+#include "crema/error.h"
+
+DEFINE_string(model, "", "net file");
+DEFINE_string(weights, "", "weights files");
+DEFINE_string(phase, "", "TRAIN or TEST");
+DEFINE_int32(level, 0, "level of the net's state");
+DEFINE_string(stage, "", "stages of the net's state");
+DEFINE_string(shape, "", "shape of a data layer's top");
+DEFINE_string(gpu, "", "GPUs");
+DEFINE_int32(iterations, 50, "batches");
+DEFINE_int32(threads, 0, "threads that compute");
+
+namespace crema::tools {
+
+namespace {
+
+[[noreturn]] void Fail(const CommandLine& line, const std::string& message) {
+  throw UserError(Location{line.program, 0, 0}, message);
+}
+
+std::pair<std::string, Shape> ParseShape(const CommandLine& line, const std::string& text) {
+  const auto fail = [&](const std::string& what) {
+    Fail(line,
+         "--shape=" + text + ": " + what + "; expected a blob's name and its extents, as in --shape=data=64,1,28,28");
+  };
+  const size_t equals = text.rfind('=');
+  if (equals == std::string::npos || equals == 0) fail("there is no name");
+  std::vector<int64_t> dims;
+  const char* at = text.data() + equals + 1;
+  const char* const end = text.data() + text.size();
+  if (at == end) fail("there are no extents");
+  while (true) {
+    int64_t extent = 0;
+    const auto [next, status] = std::from_chars(at, end, extent);
+    if (status != std::errc() || (next != end && *next != ',' && *next != 'x')) {
+      fail("\"" + std::string(at, end) + "\" is not a list of whole numbers");
+    }
+    if (extent < 1 || extent > INT32_MAX) fail("extent " + std::to_string(extent) + " is out of range");
+    dims.push_back(extent);
+    if (next == end) break;
+    at = next + 1;
+  }
+  if (dims.size() > Shape::kMaxAxes) fail("at most " + std::to_string(Shape::kMaxAxes) + " axes are possible");
+  double count = 1;
+  for (int64_t extent : dims) count *= static_cast<double>(extent);
+  if (count > INT32_MAX) fail("a blob holds at most 2147483647 values");
+  return {text.substr(0, equals), Shape(std::move(dims))};
+}
+
+}  // namespace
+
+Flag ModelFlag() { return {.name = "model", .value = "FILE", .help = "net file (prototxt)", .required = true}; }
+
+Flag WeightsFlag(bool required) {
+  return {.name = "weights",
+          .value = "FILE[,FILE]",
+          .help = "weights (.caffemodel), copied by layer name in this order",
+          .required = required};
+}
+
+Flag PhaseFlag(const std::string& help) { return {.name = "phase", .value = "TRAIN|TEST", .help = help}; }
+Flag LevelFlag() { return {.name = "level", .value = "N", .help = "level that include and exclude rules see"}; }
+Flag StageFlag() { return {.name = "stage", .value = "A[,B]", .help = "stages that include and exclude rules see"}; }
+
+Flag ShapeFlag() {
+  return {.name = "shape",
+          .value = "BLOB=N,C,H,W",
+          .help = "shape of a data layer's top whose source does not exist here",
+          .repeatable = true};
+}
+
+Flag GpuFlag() { return {.name = "gpu", .value = "ID", .help = "refused: this version computes on the CPU only"}; }
+
+Flag IterationsFlag(const std::string& help) {
+  return {.name = "iterations", .value = "N", .help = help, .min = 1, .max = 1000000000};
+}
+
+Flag ThreadsFlag() {
+  return {.name = "threads",
+          .value = "N",
+          .help = "threads that compute; 0: one a core, or OMP_NUM_THREADS",
+          .min = 0,
+          .max = 4096};
+}
+
+Phase PhaseOf(const CommandLine& line, const std::string& value) {
+  if (value == "TRAIN") return TRAIN;
+  if (value == "TEST") return TEST;
+  Fail(line, "--phase=" + value + ": expected TRAIN or TEST" + DidYouMean(value, {"TRAIN", "TEST"}));
+}
+
+std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value) {
+  std::vector<std::string> parts;
+  if (value.empty()) return parts;
+  size_t begin = 0;
+  while (true) {
+    const size_t comma = value.find(',', begin);
+    parts.push_back(value.substr(begin, comma == std::string::npos ? comma : comma - begin));
+    if (parts.back().empty()) Fail(line, "--" + flag + "=" + value + ": there is nothing beside a comma");
+    if (comma == std::string::npos) return parts;
+    begin = comma + 1;
+  }
+}
+
+std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line) {
+  std::vector<std::pair<std::string, Shape>> shapes;
+  for (const std::string& text : line.values("shape")) {
+    shapes.push_back(ParseShape(line, text));
+    for (size_t i = 0; i + 1 < shapes.size(); ++i) {
+      if (shapes[i].first == shapes.back().first) Fail(line, "--shape is given twice for \"" + shapes[i].first + "\"");
+    }
+  }
+  return shapes;
+}
+
+void RefuseGpu(const CommandLine& line) {
+  if (line.has("gpu")) {
+    Fail(line, "--gpu=" + FLAGS_gpu + ": this version computes on the CPU only; leave --gpu out to do so");
+  }
+}
+
+void ApplyThreads() {
+  if (FLAGS_threads > 0) omp_set_num_threads(FLAGS_threads);
+}
+
+NetOptions NetOptionsOf(const CommandLine& line) {
+  NetOptions options;
+  options.phase = FLAGS_phase.empty() ? TRAIN : PhaseOf(line, FLAGS_phase);
+  options.level = FLAGS_level;
+  options.stages = CommaList(line, "stage", FLAGS_stage);
+  options.shapes = ShapesOf(line);
+  return options;
+}
+
+NetFile ReadModel(const CommandLine& line) {
+  try {
+    return ReadNetFile(FLAGS_model);
+  } catch (const UserError&) {
+    bool is_solver = false;
+    std::string net;
+    try {
+      const SolverParameter solver = ReadSolverFile(FLAGS_model).solver;
+      is_solver = solver.has_base_lr() || solver.has_net() || solver.has_train_net() || solver.has_max_iter();
+      net = solver.has_net() ? solver.net() : solver.train_net();
+    } catch (const std::exception&) {
+      // Neither: the complaints about it as a net stand.
+    }
+    if (!is_solver) throw;
+    Fail(line, "--model=" + FLAGS_model + " is a solver file, expected a net" +
+                   (net.empty() ? "" : "; its net is --model=" + net));
+  }
+}
+
+void LoadWeightsFlag(const CommandLine& line, Net& net) {
+  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
+    const WeightsReport report = net.LoadWeights(ReadWeights(path));
+    if (report.copied.empty()) {
+      Fail(line,
+           "--weights=" + path + ": no layer of " + FLAGS_model + " has the name of one in it; is it of another net?");
+    }
+    for (const std::string& layer : report.fresh) {
+      std::cerr << path << ": warning: has nothing for layer \"" << layer << "\", which keeps its values\n";
+    }
+  }
+}
+
+void PrintWarnings(const std::vector<Diagnostic>& warnings) {
+  for (const Diagnostic& warning : warnings) std::cerr << warning.ToString() << "\n";
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,61 @@
+// Flags that several commands take, and how their values are read.
+#ifndef CREMA_TOOLS_FLAGS_H_
+#define CREMA_TOOLS_FLAGS_H_
+
+#include <gflags/gflags.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema/files.h"
+#include "crema/net.h"
+#include "crema/tensor.h"
+#include "tools/command_line.h"
+
+DECLARE_string(model);
+DECLARE_string(weights);
+DECLARE_string(phase);
+DECLARE_int32(level);
+DECLARE_string(stage);
+DECLARE_string(shape);
+DECLARE_string(gpu);
+DECLARE_int32(iterations);
+DECLARE_int32(threads);
+
+namespace crema::tools {
+
+// The table entries of the flags above.
+Flag ModelFlag();
+Flag WeightsFlag(bool required);
+Flag PhaseFlag(const std::string& help);
+Flag LevelFlag();
+Flag StageFlag();
+Flag ShapeFlag();
+Flag GpuFlag();
+Flag IterationsFlag(const std::string& help);
+Flag ThreadsFlag();
+
+// All throw UserError that names the flag.
+Phase PhaseOf(const CommandLine& line, const std::string& value);
+// "a,b" as its parts; empty parts are an error.
+std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value);
+// Of --shape=name=64,1,28,28, as often as it was given.
+std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line);
+// Refuses --gpu: no command computes on GPUs.
+void RefuseGpu(const CommandLine& line);
+// Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
+void ApplyThreads();
+
+// --model of --phase with --level, --stage and --shape, without --weights.
+NetOptions NetOptionsOf(const CommandLine& line);
+// Reads --model; a solver file is told apart.
+NetFile ReadModel(const CommandLine& line);
+// Copies the files of --weights into the net, in their order, and says on stderr what was left out.
+void LoadWeightsFlag(const CommandLine& line, Net& net);
+// One line each on stderr.
+void PrintWarnings(const std::vector<Diagnostic>& warnings);
+
+}  // namespace crema::tools
+
+#endif  // CREMA_TOOLS_FLAGS_H_

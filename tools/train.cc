@@ -1,0 +1,133 @@
+// crema train: trains a net as a solver file says.
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <memory>
+
+#include "crema/solver.h"
+#include "report/log_observer.h"
+#include "report/progress_observer.h"
+#include "solver/signals.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+
+DEFINE_string(solver, "", "solver file");
+DEFINE_string(snapshot, "", "snapshot to go on from");
+DEFINE_string(sigint_effect, "stop", "what SIGINT and SIGTERM do");
+DEFINE_string(sighup_effect, "snapshot", "what SIGHUP does");
+DECLARE_string(log_dir);
+
+namespace crema::tools {
+
+namespace {
+
+SolverFile ReadSolver(const CommandLine& line) {
+  try {
+    return ReadSolverFile(FLAGS_solver);
+  } catch (const UserError&) {
+    bool is_net = false;
+    try {
+      is_net = ReadNetFile(FLAGS_solver).net.layer_size() > 0;
+    } catch (const std::exception&) {
+      // Neither: the complaints about it as a solver stand.
+    }
+    if (!is_net) throw;
+    throw UserError(
+        Location{line.program, 0, 0},
+        "--solver=" + FLAGS_solver + " is a net, expected a solver file (one that says base_lr and names the net)");
+  }
+}
+
+void CheckFileKinds(const CommandLine& line) {
+  const auto fail = [&](const std::string& message) { throw UserError(Location{line.program, 0, 0}, message); };
+  if (!FLAGS_snapshot.empty() && !FLAGS_weights.empty()) {
+    fail("--snapshot and --weights exclude each other: a snapshot has its own weights");
+  }
+  if (FLAGS_snapshot.ends_with(".caffemodel") || FLAGS_snapshot.ends_with(".caffemodel.h5")) {
+    fail("--snapshot=" + FLAGS_snapshot +
+         " holds weights only, expected a .solverstate; to start from these weights use --weights=" + FLAGS_snapshot);
+  }
+  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
+    if (path.ends_with(".solverstate") || path.ends_with(".solverstate.h5")) {
+      fail("--weights=" + path +
+           " is the state of a training run, expected a .caffemodel; to go on with that run use --snapshot=" + path);
+    }
+  }
+}
+
+int Run(const CommandLine& line) {
+  RefuseGpu(line);
+  CheckFileKinds(line);
+  ApplyThreads();
+  if (!FLAGS_log_dir.empty()) {
+    FLAGS_logtostderr = false;
+    FLAGS_alsologtostderr = true;
+  }
+
+  LogObserver log;
+  const std::unique_ptr<ProgressObserver> progress = ProgressObserver::OnStderr();
+  SignalActions signals(SignalEffect("--sigint_effect", FLAGS_sigint_effect),
+                        SignalEffect("--sighup_effect", FLAGS_sighup_effect));
+  SolverOptions options;
+  options.path = FLAGS_solver;
+  options.weights = CommaList(line, "weights", FLAGS_weights);
+  options.snapshot = FLAGS_snapshot;
+  if (line.has("level")) options.level = FLAGS_level;
+  options.stages = CommaList(line, "stage", FLAGS_stage);
+  options.requested_action = [&signals] { return signals.Take(); };
+  // The progress line goes away before the log prints.
+  if (progress) options.observers.push_back(progress.get());
+  options.observers.push_back(&log);
+
+  Solver solver(ReadSolver(line), options);
+  for (const Diagnostic& warning : solver.net().warnings()) log.OnNotice(warning);
+  for (int i = 0; i < solver.test_nets(); ++i) {
+    for (const Diagnostic& warning : solver.test_net(i).warnings()) log.OnNotice(warning);
+  }
+  return solver.Train().failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+}
+
+}  // namespace
+
+const Command& TrainCommand() {
+  static const Command command = {
+      .name = "train",
+      .summary = "train a net as a solver file says",
+      .usage = "--solver=FILE [--weights=FILE | --snapshot=FILE|auto] [flags]",
+      .flags =
+          {
+              {.name = "solver", .value = "FILE", .help = "solver file (prototxt)", .required = true},
+              WeightsFlag(false),
+              {.name = "snapshot",
+               .value = "FILE|auto",
+               .help = "go on from this .solverstate as if training had never stopped; auto: from the newest whole one "
+                       "that this solver file wrote, or from the start where there is none"},
+              {.name = "level", .value = "N", .help = "level of the train net's state"},
+              {.name = "stage", .value = "A[,B]", .help = "stages of the train net's state"},
+              ThreadsFlag(),
+              {.name = "sigint_effect",
+               .value = "ACTION",
+               .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},
+              {.name = "sighup_effect", .value = "ACTION", .help = "what SIGHUP does: snapshot, stop or none"},
+              {.name = "log_dir", .value = "FOLDER", .help = "also write the log to files in this folder"},
+              GpuFlag(),
+          },
+      .examples =
+          "examples, from the repository's root:\n"
+          "  Train LeNet on Fashion-MNIST:\n"
+          "    train --solver=configs/fashion_mnist/lenet_solver.prototxt\n"
+          "  The same, started again and again until it is done, whatever stops it:\n"
+          "    train --solver=configs/fashion_mnist/lenet_solver.prototxt --snapshot=auto\n"
+          "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
+          "    train --solver=my_solver.prototxt --weights=lenet_iter_10000.caffemodel\n\n"
+          "Relative paths in the files are looked for in the working directory, then in the\n"
+          "folder of the solver file, then in that of the net file.\n"
+          "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
+          "Exit codes: 0 done or stopped as asked, 1 training or writing failed, 2 a mistake in\n"
+          "the flags or files.\n",
+      .run = Run,
+  };
+  return command;
+}
+
+}  // namespace crema::tools
