@@ -206,16 +206,11 @@ std::string HelpOf(const Command& command, const std::string& program) {
 
 std::string VersionText() { return "crema " CREMA_VERSION "\n"; }
 
-int Guarded(const std::string& program, const std::string& help_hint, const std::function<int()>& body) {
+int Guarded(const std::string& program, const std::function<int()>& body) {
   try {
     return body();
   } catch (const UserError& error) {
-    bool of_command_line = false;
-    for (const Diagnostic& d : error.diagnostics()) {
-      std::cerr << d.ToString() << "\n";
-      of_command_line |= d.where.file == program;
-    }
-    if (of_command_line && !help_hint.empty()) std::cerr << "See " << help_hint << ".\n";
+    for (const Diagnostic& d : error.diagnostics()) std::cerr << d.ToString() << "\n";
     return kExitUser;
   } catch (const EnvironmentError& error) {
     std::cerr << program << ": error: " << error.what() << "\n";
@@ -240,8 +235,21 @@ int RunCommand(const Command& command, const std::string& program, const std::ve
     return kExitSuccess;
   }
   FLAGS_logtostderr = true;
-  google::InitGoogleLogging(program.c_str());
-  return Guarded(program, program + " --help", [&] { return command.run(ParseFlags(command, program, arguments)); });
+  // glog keeps the pointer and names its files with it.
+  static std::string log_name;
+  log_name = program;
+  std::replace(log_name.begin(), log_name.end(), ' ', '_');
+  google::InitGoogleLogging(log_name.c_str());
+  return Guarded(program, [&] {
+    CommandLine line;
+    try {
+      line = ParseFlags(command, program, arguments);
+    } catch (const UserError& error) {
+      std::cerr << error.what() << "\nSee " << program << " --help.\n";
+      return kExitUser;
+    }
+    return command.run(line);
+  });
 }
 
 }  // namespace crema::tools

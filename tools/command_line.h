@@ -55,7 +55,7 @@ std::string HelpOf(const Command& command, const std::string& program);
 int RunCommand(const Command& command, const std::string& program, const std::vector<std::string>& arguments);
 
 // Calls `body` and turns what it throws into messages on stderr and an exit code.
-int Guarded(const std::string& program, const std::string& help_hint, const std::function<int()>& body);
+int Guarded(const std::string& program, const std::function<int()>& body);
 
 // Name and version for --version.
 std::string VersionText();

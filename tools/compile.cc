@@ -96,13 +96,13 @@ const Command& CompileCommand() {
       .examples =
           "examples, from the repository's root:\n"
           "  Shapes, parameters and memory of LeNet while it trains, without its data:\n"
-          "    crema compile --model=model_zoo/lenet/lenet_train_test.prototxt \\\n"
+          "    crema compile --model=model_zoo/lenet/train_val.prototxt \\\n"
           "      --shape=data=64,1,28,28\n"
           "  A drawing of the deployed net:\n"
-          "    crema compile --model=model_zoo/lenet/lenet.prototxt --phase=TEST --dump=dot \\\n"
+          "    crema compile --model=model_zoo/lenet/deploy.prototxt --phase=TEST --dump=dot \\\n"
           "      | dot -Tsvg > lenet.svg\n"
           "  Which kernels were chosen, and why:\n"
-          "    crema compile --model=model_zoo/lenet/lenet.prototxt --phase=TEST --explain\n\n"
+          "    crema compile --model=model_zoo/lenet/deploy.prototxt --phase=TEST --explain\n\n"
           "No memory is allocated for the net, so nets larger than this machine can be looked at.\n",
       .run = Run,
   };

@@ -26,8 +26,8 @@ std::string Overview() {
   return text +
          "\ncrema COMMAND --help tells more of each. `train` is short for `crema train`.\n\n"
          "example, from the repository's root:\n"
-         "  crema compile --model=model_zoo/lenet/lenet.prototxt --phase=TEST\n"
-         "  crema train --solver=configs/fashion_mnist/lenet_solver.prototxt\n";
+         "  crema compile --model=model_zoo/lenet/deploy.prototxt --phase=TEST\n"
+         "  crema train --solver=configs/fashion_mnist/solver.prototxt\n";
 }
 
 const Command& Find(const std::string& name) {
@@ -73,5 +73,5 @@ int Main(std::vector<std::string> arguments) {
 }  // namespace crema::tools
 
 int main(int argc, char** argv) {
-  return crema::tools::Guarded("crema", "crema --help", [&] { return crema::tools::Main({argv + 1, argv + argc}); });
+  return crema::tools::Guarded("crema", [&] { return crema::tools::Main({argv + 1, argv + argc}); });
 }

@@ -54,11 +54,11 @@ const Command& ProbeCommand() {
       .examples =
           "examples, from the repository's root:\n"
           "  Every blob and gradient of LeNet, to compare with another program or machine:\n"
-          "    crema probe --model=model_zoo/lenet/lenet_train_test.prototxt --backward \\\n"
+          "    crema probe --model=model_zoo/lenet/train_val.prototxt --backward \\\n"
           "      --shape=data=64,1,28,28 --shape=label=64\n"
           "  What a trained net makes of the same input:\n"
-          "    crema probe --model=model_zoo/lenet/lenet.prototxt --phase=TEST \\\n"
-          "      --weights=lenet_iter_10000.caffemodel\n\n"
+          "    crema probe --model=model_zoo/lenet/deploy.prototxt --phase=TEST \\\n"
+          "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
           "No data is read: inputs and, without --weights, parameters are filled with values that\n"
           "depend on the element's index only (docs/commands.md has the formula). JSON to stdout.\n",
       .run = Run,

@@ -36,8 +36,8 @@ const Command& TestCommand() {
       .examples =
           "examples, from the repository's root:\n"
           "  Score a trained LeNet on all 10000 test images (100 batches of 100):\n"
-          "    crema test --model=model_zoo/lenet/lenet_train_test.prototxt \\\n"
-          "      --weights=lenet_iter_10000.caffemodel --iterations=100\n\n"
+          "    crema test --model=model_zoo/lenet/train_val.prototxt \\\n"
+          "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --iterations=100\n\n"
           "Prints every batch's outputs, then their means, to stderr in Caffe's words.\n",
       .run = Run,
   };

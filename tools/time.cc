@@ -2,6 +2,8 @@
 #include <iostream>
 
 #include "graph/program.h"
+#include "report/assumed_inputs.h"
+#include "report/probe.h"
 #include "report/timing_table.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -28,8 +30,9 @@ int Run(const CommandLine& line) {
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.backward = options.phase == TRAIN;
-  Net net(ReadModel(line), options);
+  Net net(AssumeInputs(ReadModel(line), options.shapes, false), options);
   PrintWarnings(net.warnings());
+  FillInputs(net);
   if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);
   net.Time(kWarmUp, options.backward);
   const std::vector<LayerTiming> timings = net.Time(FLAGS_iterations, options.backward);
@@ -52,12 +55,13 @@ const Command& TimeCommand() {
       .examples =
           "examples, from the repository's root:\n"
           "  What a training iteration of LeNet is made of:\n"
-          "    crema time --model=model_zoo/lenet/lenet_train_test.prototxt\n"
+          "    crema time --model=model_zoo/lenet/train_val.prototxt\n"
           "  Classifying one image on one thread:\n"
-          "    crema time --model=model_zoo/lenet/lenet.prototxt --phase=TEST \\\n"
+          "    crema time --model=model_zoo/lenet/deploy.prototxt --phase=TEST \\\n"
           "      --shape=data=1,1,28,28 --threads=1\n\n"
           "Prints a table to stdout: the median time of each layer, its share of the whole, and\n"
-          "the kernel that was chosen for it. Data layers read their data, so it must exist.\n",
+          "the kernel that was chosen for it. Data layers read their data and are timed too, unless\n"
+          "--shape is given for each of their tops, which leaves them out.\n",
       .run = Run,
   };
   return command;

@@ -40,7 +40,7 @@ SolverFile ReadSolver(const CommandLine& line) {
 
 void CheckFileKinds(const CommandLine& line) {
   const auto fail = [&](const std::string& message) { throw UserError(Location{line.program, 0, 0}, message); };
-  if (!FLAGS_snapshot.empty() && !FLAGS_weights.empty()) {
+  if (!FLAGS_snapshot.empty() && FLAGS_snapshot != "auto" && !FLAGS_weights.empty()) {
     fail("--snapshot and --weights exclude each other: a snapshot has its own weights");
   }
   if (FLAGS_snapshot.ends_with(".caffemodel") || FLAGS_snapshot.ends_with(".caffemodel.h5")) {
@@ -114,12 +114,13 @@ const Command& TrainCommand() {
           },
       .examples =
           "examples, from the repository's root:\n"
-          "  Train LeNet on Fashion-MNIST:\n"
-          "    train --solver=configs/fashion_mnist/lenet_solver.prototxt\n"
+          "  Train on Fashion-MNIST (tools/quickstart makes its database):\n"
+          "    train --solver=configs/fashion_mnist/solver.prototxt\n"
           "  The same, started again and again until it is done, whatever stops it:\n"
-          "    train --solver=configs/fashion_mnist/lenet_solver.prototxt --snapshot=auto\n"
+          "    train --solver=configs/fashion_mnist/solver.prototxt --snapshot=auto\n"
           "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
-          "    train --solver=my_solver.prototxt --weights=lenet_iter_10000.caffemodel\n\n"
+          "    train --solver=my_solver.prototxt \\\n"
+          "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
           "Relative paths in the files are looked for in the working directory, then in the\n"
           "folder of the solver file, then in that of the net file.\n"
           "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"

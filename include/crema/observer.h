@@ -20,7 +20,7 @@ struct OutputValue {
   float loss_weight = 0;  // 0: not a loss
 };
 
-// The first event of a run, after nets are built and weights or a snapshot are loaded.
+// Training begins. What came of weights and snapshots is told before.
 struct TrainingStart {
   std::string solver;       // path of the solver file
   std::string net;          // name of the train net

@@ -27,7 +27,7 @@ class IdxReader {
   int64_t item_size() const { return item_size_; }
   // Reads the next item. Throws UserError where the file ends early.
   void Read(std::span<uint8_t> item);
-  // Throws UserError where the file goes on behind the last item.
+  // Closes the file. Throws UserError where it goes on behind the last item or a compressed file lacks its checksum.
   void ExpectEnd();
 
  private:

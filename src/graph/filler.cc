@@ -82,7 +82,7 @@ void NormalizeSlices(int64_t slices, int64_t n, float* values) {
 
 void FillBilinear(int64_t width, int64_t n, float* values) {
   const double factor = std::ceil(width / 2.0);
-  const double center = (2 * factor - 1 - std::fmod(factor, 2.0)) / (2 * factor);
+  const double center = (width - 1) / (2 * factor);
   for (int64_t i = 0; i < n; ++i) {
     const double x = static_cast<double>(i % width), y = static_cast<double>(i / width % width);
     values[i] = static_cast<float>((1 - std::fabs(x / factor - center)) * (1 - std::fabs(y / factor - center)));

@@ -7,9 +7,10 @@ namespace crema {
 
 namespace {
 
-// Function-local: registrars of other translation units may run before this one's globals exist.
+// Function-local: registrars of other translation units may run before this one's globals exist. Never destroyed, so that
+// the types stay reachable for leak checkers.
 std::vector<const LayerType*>& Registry() {
-  static std::vector<const LayerType*> types;
+  static auto& types = *new std::vector<const LayerType*>;
   return types;
 }
 

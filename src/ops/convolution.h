@@ -56,7 +56,7 @@ class ConvolutionKernel {
                         std::byte* workspace) = 0;
 };
 
-// Chooses from {"oneDNN", "im2col", "reference"}; `only` forces one of them (null if it does not take the problem).
+// Chooses from {"oneDNN", "reference"}; `only` forces one of them (null if it does not take the problem).
 std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, const Device& device,
                                                    KernelChoice* choice, std::string_view only = {});
 

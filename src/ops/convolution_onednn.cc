@@ -18,7 +18,7 @@ using onednn::Tag;
 enum class Layout { kPlain, kBlocked, kChannelsLast };
 using Preference = std::array<Layout, 3>;
 
-// Measured with oneDNN 2.6 on AVX-512, reorders included (bench/convolution): plain tensors leave oneDNN only its
+// Measured with oneDNN 2.6 on AVX-512, reorders included: plain tensors leave oneDNN only its
 // im2col path, 2 to 7 times slower than the direct kernels, except where there is nothing to gather (1x1). The blocked
 // kernels compute on groups of 16 channels and waste the rest of the last group; the channels-last ones do not.
 Preference PreferredLayouts(const ConvolutionProblem& p) {

@@ -71,7 +71,7 @@ std::unique_ptr<InnerProductKernel> Make(const InnerProductProblem& problem, con
 }
 
 constexpr KernelCandidate<InnerProductKernel, InnerProductProblem> kTable[] = {
-    {"OpenBLAS", Make<Gemm>},
+    {"gemm", Make<Gemm>},
     {"reference", Make<GemmReference>},
 };
 

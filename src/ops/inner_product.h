@@ -32,7 +32,7 @@ class InnerProductKernel {
                         std::byte* workspace) = 0;
 };
 
-// Chooses from {"OpenBLAS", "reference"}; `only` forces one of them.
+// Chooses from {"gemm", "reference"}; `only` forces one of them.
 std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, const Device& device,
                                                      KernelChoice* choice, std::string_view only = {});
 

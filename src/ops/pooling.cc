@@ -9,7 +9,8 @@ namespace crema {
 namespace {
 
 constexpr KernelCandidate<PoolingKernel, PoolingProblem> kTable[] = {
-    {"vectorised", MakePoolingVectorised},
+    {"vectorised maximum", MakeMaxPooling},
+    {"vectorised average", MakeAveragePooling},
     {"reference", MakePoolingReference},
 };
 
@@ -46,6 +47,13 @@ int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil) {
   int64_t outputs = (room + (ceil ? window.stride - 1 : 0)) / window.stride + 1;
   if (window.pad > 0 && (outputs - 1) * window.stride >= extent + window.pad) --outputs;
   return outputs;
+}
+
+int64_t PoolingStrip(const PoolingWindow& horizontal) {
+  constexpr int64_t kMost = 128;
+  const int64_t fitting = (kPoolingSpan - horizontal.kernel) / horizontal.stride + 1;
+  if (horizontal.kernel > kPoolingSpan) return 0;
+  return std::min(kMost, fitting / kPoolingLanes * kPoolingLanes);
 }
 
 std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, const Device& device, KernelChoice* choice,

@@ -15,7 +15,9 @@
 namespace crema {
 
 enum class PoolingMethod {
-  kMax,      // the first maximum in row-major order wins a tie, and alone gets the gradient
+  // The first maximum in row-major order wins a tie, and alone gets the gradient. Of a window that holds a NaN any
+  // element may be taken.
+  kMax,
   kAverage,  // divides by the window's size clipped to the padded input
   // Zeiler and Fergus, "Stochastic pooling for regularization of deep convolutional neural networks" (ICLR 2013), for
   // non-negative inputs: draws an element with probability proportional to its value, or, when not training, weighs by
@@ -65,7 +67,7 @@ class PoolingKernel {
                         float* source_gradient) = 0;
 };
 
-// Chooses from {"vectorised", "reference"}; `only` forces one of them.
+// Chooses from the table in pooling.cc; `only` ("reference") forces one of its candidates.
 std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, const Device& device, KernelChoice* choice,
                                            std::string_view only = {});
 

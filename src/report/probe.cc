@@ -29,11 +29,13 @@ double Element(const Tensor& tensor, int64_t i) {
 }
 
 TensorSummary Summarise(std::string name, const Shape& shape, const Tensor& tensor, int head) {
-  TensorSummary summary{std::move(name), shape, 0, 0, {}};
+  TensorSummary summary{std::move(name), shape, 0, 0, 0, {}};
   for (int64_t i = 0; i < shape.count(); ++i) {
     const double value = tensor.defined() ? Element(tensor, i) : 0;
     summary.sum += value;
     summary.abssum += std::abs(value);
+    // Not max(): a NaN must show.
+    if (!(std::abs(value) <= summary.largest)) summary.largest = std::abs(value);
     if (i < head) summary.head.push_back(static_cast<float>(value));
   }
   return summary;

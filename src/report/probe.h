@@ -32,6 +32,7 @@ struct TensorSummary {
   std::string name;
   Shape shape;
   double sum = 0, abssum = 0;
+  double largest = 0;  // absolute value
   std::vector<float> head;
 };
 

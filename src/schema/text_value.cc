@@ -19,7 +19,7 @@ using google::protobuf::FieldDescriptor;
 
 std::vector<std::string> ValueNames(const EnumDescriptor* type) {
   std::vector<std::string> names;
-  for (int i = 0; i < type->value_count(); ++i) names.push_back(type->value(i)->name());
+  for (int i = 0; i < type->value_count(); ++i) names.push_back(std::string(type->value(i)->name()));
   return names;
 }
 

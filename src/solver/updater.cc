@@ -62,17 +62,17 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
       segments_.push_back({chunk, parameter.lr_mult});
     }
   }
+  squares_.resize(segments_.size());
 }
 
-double Updater::GradientNorm() const {
-  std::vector<double> sums(segments_.size());
+double Updater::GradientNorm() {
   ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) {
-      sums[s] = SumOfSquaresInOrder(segments_[s].chunk.gradient, segments_[s].chunk.count);
+      squares_[s] = SumOfSquaresInOrder(segments_[s].chunk.gradient, segments_[s].chunk.count);
     }
   });
   double sum = 0;
-  for (const double part : sums) sum += part;
+  for (const double part : squares_) sum += part;
   return std::sqrt(sum);
 }
 

@@ -18,7 +18,7 @@ class Updater {
   Updater(const SolverParameter& solver, std::span<const Parameter> parameters);
 
   // Euclidean norm of all gradients as accumulated over iter_size passes. Does not depend on the number of threads.
-  double GradientNorm() const;
+  double GradientNorm();
   // 1, or clip_gradients / norm where clipping is on and the norm exceeds it.
   float ClipScale(double norm) const;
   // Ends iteration `iteration` with learning rate `rate`; parameters without a gradient are left alone.
@@ -39,6 +39,7 @@ class Updater {
   std::vector<float> memory_;
   std::vector<Tensor> histories_;
   std::vector<Segment> segments_;
+  std::vector<double> squares_;  // of each segment's gradient
 };
 
 }  // namespace crema

@@ -23,7 +23,7 @@ class Driver {
   explicit Driver(const std::string& text, Phase phase = TEST,
                   std::vector<std::pair<std::string, Shape>> overrides = {})
       : param_(Parse(text)),
-        setup_(param_, phase, {},
+        setup_(param_, phase, std::vector<TensorSpec>(param_.bottom_size()),
                [](std::string_view field) {
                  return Location{"net.prototxt:" + std::string(field), 0, 0};
                }),
@@ -174,6 +174,7 @@ TEST(DataLayer, MistakesInTheFileAreNamedWithTheirField) {
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
   const std::string db = "\"" + folder / "db" + "\"";
   const auto expect = [](const std::string& text, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(text);
     ExpectThrows<UserError>([&] { Driver driver(text); }, parts);
   };
   expect("top: \"d\" data_param { batch_size: 4 }", {"net.prototxt:data_param", "source"});

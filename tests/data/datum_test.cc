@@ -72,15 +72,14 @@ TEST(Datum, ReadsFloatsPackedAndNot) {
 TEST(Datum, SkipsFieldsItDoesNotKnow) {
   const std::string datum = testing::ImageDatum(1, 2, 2, 1).SerializeAsString();
   // Field 100 as varint, 8 bytes, string, group (holding a varint) and 4 bytes.
-  const std::string unknown(
+  const std::string unknown =
       "\xa0\x06\x05"
       "\xa1\x06"
       "12345678"
       "\xa2\x06\x02hi"
       "\xa3\x06\x08\x01\xa4\x06"
       "\xa5\x06"
-      "1234",
-      32);
+      "1234";
   EXPECT_TRUE(ExpectSameAsProtobuf(unknown + datum));
   EXPECT_TRUE(ExpectSameAsProtobuf(datum + unknown));
   EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\xa3\x06"));            // group without an end
@@ -97,9 +96,9 @@ TEST(Datum, DamagedRecordsAreReadAsProtobufDoes) {
   floats.set_label(-5);
   seeds.push_back(floats.SerializeAsString());
   seeds.push_back(
-      std::string("\x08\x03\xa3\x06\x08\x01\xa3\x06\xa4\x06\xa4\x06\x32\x08"
-                  "abcdefgh\x38\x01",
-                  24));
+      "\x08\x03\xa3\x06\x08\x01\xa3\x06\xa4\x06\xa4\x06\x32\x08"
+      "abcdefgh"
+      "\x38\x01");
   const RandomStream random(20, 0);
   uint64_t draw = 0;
   int readable = 0, damaged = 0;

@@ -188,7 +188,7 @@ TEST(MeanFile, UnusableFilesAreUserErrors) {
   testing::ExpectThrows<UserError>([&] { ReadMean(folder / "text"); }, {"text"});
   WriteMean(folder / "mean", true);
   const std::string whole = testing::ReadFile(folder / "mean");
-  for (size_t bytes = 0; bytes < whole.size(); ++bytes) {
+  for (size_t bytes = 0; bytes < whole.size(); bytes += 5) {
     testing::WriteFile(folder / "cut", whole.substr(0, bytes));
     EXPECT_THROW(ReadMean(folder / "cut"), UserError) << bytes;
   }

@@ -43,7 +43,7 @@ class MadeUpTree : public testing::Test {
 
 TEST(Layering, TheTreeKeepsItsEdges) {
   const Findings findings = CheckTree(CREMA_SOURCE_DIR);
-  for (const std::string& warning : findings.warnings) std::cout << "warning: " << warning << "\n";
+  for (const std::string& warning : findings.warnings) std::cout << "layering: warning: " << warning << "\n";
   for (const std::string& error : findings.errors) ADD_FAILURE() << error;
   EXPECT_GT(findings.files, 20);
   EXPECT_GT(findings.includes, 100);

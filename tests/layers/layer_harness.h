@@ -13,7 +13,7 @@
 
 namespace crema::testing {
 
-// Memory of one tensor between two guard zones, filled with a pattern that is NaN as f32.
+// Memory of one tensor, poisoned with a pattern that is NaN as f32, between two guard zones.
 class GuardedTensor {
  public:
   GuardedTensor() = default;
@@ -28,7 +28,10 @@ class GuardedTensor {
   int64_t Poisoned() const;
 
  private:
+  uint32_t GuardWord(size_t index) const;  // what the guard zones hold
+
   std::vector<uint32_t> memory_;
+  uint32_t serial_ = 0;
   Tensor tensor_;
 };
 

@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
+#include <regex>
 #include <set>
 #include <sstream>
 
@@ -113,6 +115,28 @@ TEST(SchemaFields, BlobsAreWrittenAsCaffeReadsThem) {
   NetParameter net;
   net.add_layer()->set_name("a");
   EXPECT_EQ(net.SerializeAsString(), std::string("\xa2\x06\x03\x0a\x01\x61", 6));
+}
+
+// The manual is in the protos: a comment stands right above every message and every field.
+TEST(SchemaFields, AreDocumented) {
+  const std::regex documented(R"(\s*(optional|repeated|required) .* = \d+.*;|message \w+ \{)");
+  const std::regex comment(R"(\s*// .*)");
+  int found = 0;
+  const std::string root = std::string(CREMA_SOURCE_DIR) + "/proto/crema";
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
+    if (entry.path().extension() != ".proto") continue;
+    std::ifstream file(entry.path());
+    std::string line, above;
+    for (int number = 1; std::getline(file, line); ++number, above = line) {
+      if (number == 1) {
+        EXPECT_TRUE(std::regex_match(line, comment)) << entry.path() << " does not say what it is about";
+      }
+      if (!std::regex_match(line, documented)) continue;
+      EXPECT_TRUE(std::regex_match(above, comment)) << entry.path() << ":" << number << ": " << line;
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 450);
 }
 
 }  // namespace

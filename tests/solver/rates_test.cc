@@ -11,7 +11,7 @@ SolverParameter Policy(const std::string& name) {
   SolverParameter solver;
   solver.set_lr_policy(name);
   solver.set_base_lr(0.02f);
-  solver.set_gamma(0.3f);
+  solver.set_gamma(0.25f);
   solver.set_power(0.75f);
   solver.set_stepsize(7);
   solver.set_max_iter(50);
@@ -29,12 +29,12 @@ void ExpectRates(const std::string& name, double (*expected)(int)) {
 
 TEST(Rates, FollowTheirClosedForms) {
   ExpectRates("fixed", [](int) { return 0.02; });
-  ExpectRates("step", [](int i) { return 0.02 * std::pow(0.3, i / 7); });
-  ExpectRates("exp", [](int i) { return 0.02 * std::pow(0.3, i); });
-  ExpectRates("inv", [](int i) { return 0.02 * std::pow(1 + 0.3 * i, -0.75); });
-  ExpectRates("multistep", [](int i) { return 0.02 * std::pow(0.3, i < 5 ? 0 : i < 6 ? 1 : i < 30 ? 2 : 3); });
+  ExpectRates("step", [](int i) { return 0.02 * std::pow(0.25, i / 7); });
+  ExpectRates("exp", [](int i) { return 0.02 * std::pow(0.25, i); });
+  ExpectRates("inv", [](int i) { return 0.02 * std::pow(1 + 0.25 * i, -0.75); });
+  ExpectRates("multistep", [](int i) { return 0.02 * std::pow(0.25, i < 5 ? 0 : i < 6 ? 1 : i < 30 ? 2 : 3); });
   ExpectRates("poly", [](int i) { return 0.02 * std::pow(1 - i / 50.0, 0.75); });
-  ExpectRates("sigmoid", [](int i) { return 0.02 / (1 + std::exp(-0.3 * (i - 7))); });
+  ExpectRates("sigmoid", [](int i) { return 0.02 / (1 + std::exp(-0.25 * (i - 7))); });
 }
 
 TEST(Rates, CoversEveryPolicyOfTheTable) {

@@ -25,6 +25,20 @@ fs::path ImagesFolder() {
   return folder != nullptr ? folder : "/usr/share/datasets/fashion-mnist";
 }
 
+constexpr int kFirstSteps = 7;
+
+// Largest relative difference of losses in the first 20 iterations and after. Rules that divide a gradient by its own
+// size turn the sign of a tiny one into a full step: a run of RMSProp differs from itself by 1e-2 after ten iterations
+// when its weights are disturbed by 3e-7 in each, and one of AdaGrad by 3e-3. Only their first steps compare sharply.
+struct Bounds {
+  double first_steps, early, late;
+};
+
+Bounds BoundsOf(const std::string& folder) {
+  const bool divides = folder.starts_with("adagrad") || folder.starts_with("rmsprop") || folder.starts_with("adam");
+  return divides ? Bounds{1e-4, 1e-2, 3e-2} : Bounds{1e-4, 1e-3, 1e-2};
+}
+
 struct Row {
   int iteration;
   double loss, rate;
@@ -69,21 +83,26 @@ class Trajectory : public testing::TestWithParam<const char*> {
 
   void Compare(const std::string& losses, int first_iteration) {
     const std::vector<Row> rows = ReadLosses(kFolder / losses);
+    const Bounds bounds = BoundsOf(losses);
     ASSERT_EQ(recorder_.displays.size(), rows.size());
-    double worst_early = 0, worst = 0;
+    double worst_early = 0, worst_late = 0;
     for (size_t i = 0; i < rows.size(); ++i) {
       const Display& display = recorder_.displays[i];
-      ASSERT_EQ(display.iteration, rows[i].iteration);
-      if (!display.final && rows[i].rate > 0) EXPECT_NEAR(display.learning_rate, rows[i].rate, 1e-5 * rows[i].rate);
-      const double error = std::abs(display.smoothed_loss - rows[i].loss) / rows[i].loss;
-      const bool early = rows[i].iteration < first_iteration + 20;
-      EXPECT_LT(error, early ? 1e-3 : 1e-2)
-          << "iteration " << rows[i].iteration << ": " << display.smoothed_loss << ", Caffe " << rows[i].loss;
-      (early ? worst_early : worst) = std::max(early ? worst_early : worst, error);
+      const Row& row = rows[i];
+      ASSERT_EQ(display.iteration, row.iteration);
+      if (!display.final && row.rate > 0) {
+        EXPECT_NEAR(display.learning_rate, row.rate, 1e-5 * row.rate);
+      }
+      const double error = std::abs(display.smoothed_loss - row.loss) / row.loss;
+      const int done = row.iteration - first_iteration;
+      EXPECT_LT(error, done < kFirstSteps ? bounds.first_steps
+                       : done < 20        ? bounds.early
+                                          : bounds.late)
+          << "iteration " << row.iteration << ": " << display.smoothed_loss << ", Caffe " << row.loss;
+      double& worst = done < 20 ? worst_early : worst_late;
+      worst = std::max(worst, error);
     }
-    RecordProperty("worst_early", std::to_string(worst_early));
-    RecordProperty("worst", std::to_string(worst));
-    std::printf("largest relative difference: %.2g in the first 20 iterations, %.2g after\n", worst_early, worst);
+    std::printf("largest relative difference: %.2g in the first 20 iterations, %.2g after\n", worst_early, worst_late);
   }
 
   TemporaryFolder data_;

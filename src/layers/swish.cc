@@ -1,0 +1,50 @@
+// Swish: y = x * sigmoid(beta * x) (Ramachandran, Zoph and Le, 2017).
+#include "crema/layer.h"
+#include "ops/elementwise.h"
+
+namespace crema {
+
+namespace {
+
+struct Swish {
+  float beta;
+  CREMA_FORMULA float operator()(float x) const { return x * formula::Sigmoid()(beta * x); }
+};
+
+struct SwishGradient {
+  float beta;
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float sigmoid = formula::Sigmoid()(beta * x);
+    return dy * (sigmoid + beta * x * sigmoid * (1.0f - sigmoid));
+  }
+};
+
+class SwishLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    beta_ = setup.param().swish_param().beta();
+    setup.SetTop(0, setup.bottom_shape(0));
+    setup.AllowInPlace();
+  }
+
+  void Plan(LayerPlan& plan) override {
+    if (plan.backward()) plan.BackwardReadsBottom(0);
+  }
+
+  void Forward(const LayerRun& run) override { Map(Swish{beta_}, run.tops[0], run.bottoms[0]); }
+
+  void Backward(const LayerRun& run) override {
+    Map(SwishGradient{beta_}, run.bottom_grads[0], run.top_grads[0], run.bottoms[0]);
+  }
+
+ private:
+  float beta_ = 1;
+};
+
+}  // namespace
+
+REGISTER_LAYER(Swish, SwishLayer, "swish_param");
+
+}  // namespace crema

@@ -1,0 +1,177 @@
+#include <vector>
+
+#include "base/multiversion.h"
+#include "ops/pooling_kernels.h"
+
+namespace crema {
+
+namespace {
+
+struct Geometry {
+  explicit Geometry(const PoolingProblem& p)
+      : problem(p),
+        rows(p.input_height, p.vertical, p.output_height),
+        columns(p.input_width, p.horizontal, p.output_width),
+        filled_rows(rows.filled()),
+        filled_columns(columns.filled()),
+        strip(PoolingStrip(p.horizontal)) {
+    // Windows without an input element, and lanes behind the last window, sum to 0: any divisor will do.
+    padded.assign(p.output_width + kPoolingLanes, 1.0f);
+    for (int64_t i = 0; i < filled_columns; ++i) padded[i] = static_cast<float>(columns.padded[i]);
+  }
+
+  PoolingProblem problem;
+  WindowRanges rows, columns;
+  int64_t filled_rows, filled_columns;  // windows that hold an input element; the others come last
+  int64_t strip;
+  std::vector<float> padded;  // width of each window
+};
+
+// The input columns that a strip of windows reaches over.
+struct Span {
+  CREMA_INLINE Span(const Geometry& g, int64_t first, int64_t n)
+      : windows((n + kPoolingLanes - 1) / kPoolingLanes * kPoolingLanes),
+        start(first * g.problem.horizontal.stride - g.problem.horizontal.pad),
+        length((windows - 1) * g.problem.horizontal.stride + g.problem.horizontal.kernel),
+        begin(start < 0 ? 0 : start),
+        end(start + length < g.problem.input_width ? start + length : g.problem.input_width) {}
+  int64_t windows;        // rounded up to whole lanes
+  int64_t start, length;  // padding included
+  int64_t begin, end;     // inside the input
+};
+
+// Outputs [first, first + n) of every row of one plane. kWidth, kStride: 0, or those of the window.
+template <int kWidth, int kStride>
+CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int64_t first, int64_t n,
+                                     float* destination) {
+  const PoolingProblem& p = g.problem;
+  const int64_t width = kWidth > 0 ? kWidth : p.horizontal.kernel, stride = kStride > 0 ? kStride : p.horizontal.stride;
+  const Span span(g, first, n);
+  float sums[kPoolingSpan], value[128];
+  for (int64_t i = 0; i < span.length; ++i) sums[i] = 0;
+  for (int64_t row = 0; row < p.output_height; ++row) {
+    float* to = destination + row * p.output_width + first;
+    if (row >= g.filled_rows) {
+      for (int64_t i = 0; i < n; ++i) to[i] = 0;
+      continue;
+    }
+    float* column_sums = sums + span.begin - span.start;
+    const float* from = source + g.rows.begin[row] * p.input_width + span.begin;
+#pragma omp simd
+    for (int64_t i = 0; i < span.end - span.begin; ++i) column_sums[i] = from[i];
+    for (int64_t h = g.rows.begin[row] + 1; h < g.rows.end[row]; ++h) {
+      from += p.input_width;
+#pragma omp simd
+      for (int64_t i = 0; i < span.end - span.begin; ++i) column_sums[i] += from[i];
+    }
+    const float height = static_cast<float>(g.rows.padded[row]);
+    for (int64_t block = 0; block < span.windows; block += kPoolingLanes) {
+      float sum[kPoolingLanes] = {};
+      for (int64_t c = 0; c < width; ++c) {
+#pragma omp simd
+        for (int64_t lane = 0; lane < kPoolingLanes; ++lane) sum[lane] += sums[(block + lane) * stride + c];
+      }
+      const float* padded = g.padded.data() + first + block;
+#pragma omp simd
+      for (int64_t lane = 0; lane < kPoolingLanes; ++lane) value[block + lane] = sum[lane] / (height * padded[lane]);
+    }
+    for (int64_t i = 0; i < n; ++i) to[i] = value[i];
+  }
+}
+
+// Adds what outputs [first, first + n) of every row give to the plane.
+template <int kWidth>
+CREMA_MULTIVERSION void BackwardStrip(const Geometry& g, const float* destination_gradient, int64_t first, int64_t n,
+                                      float* source_gradient) {
+  const PoolingProblem& p = g.problem;
+  const int64_t width = kWidth > 0 ? kWidth : p.horizontal.kernel, stride = p.horizontal.stride;
+  const Span span(g, first, n);
+  // Each window's share stands at the last column of the window, among zeros: the gradient of a column is then the sum
+  // of the `width` entries from its own on.
+  float shares[2 * kPoolingSpan], gradient[kPoolingSpan];
+  for (int64_t i = 0; i < span.length + width; ++i) shares[i] = 0;
+  const int64_t inside = span.end - span.begin;
+  const int64_t filled = std::min(n, std::max<int64_t>(g.filled_columns - first, 0));
+  for (int64_t row = 0; row < g.filled_rows; ++row) {
+    const float* from = destination_gradient + row * p.output_width + first;
+    const float height = static_cast<float>(g.rows.padded[row]);
+    for (int64_t i = 0; i < filled; ++i) shares[i * stride + width - 1] = from[i] / (height * g.padded[first + i]);
+    const float* own = shares + span.begin - span.start;
+#pragma omp simd
+    for (int64_t i = 0; i < inside; ++i) gradient[i] = own[i];
+    for (int64_t c = 1; c < width; ++c) {
+#pragma omp simd
+      for (int64_t i = 0; i < inside; ++i) gradient[i] += own[i + c];
+    }
+    for (int64_t h = g.rows.begin[row]; h < g.rows.end[row]; ++h) {
+      float* to = source_gradient + h * p.input_width + span.begin;
+#pragma omp simd
+      for (int64_t i = 0; i < inside; ++i) to[i] += gradient[i];
+    }
+  }
+}
+
+using ForwardFunction = void (*)(const Geometry&, const float*, int64_t, int64_t, float*);
+
+ForwardFunction FindForward(const PoolingWindow& horizontal) {
+  if (horizontal.kernel == 2 && horizontal.stride == 2) return ForwardStrip<2, 2>;
+  if (horizontal.kernel == 3 && horizontal.stride == 2) return ForwardStrip<3, 2>;
+  if (horizontal.kernel == 3 && horizontal.stride == 1) return ForwardStrip<3, 1>;
+  return ForwardStrip<0, 0>;
+}
+
+ForwardFunction FindBackward(const PoolingWindow& horizontal) {
+  if (horizontal.kernel == 2) return BackwardStrip<2>;
+  if (horizontal.kernel == 3) return BackwardStrip<3>;
+  return BackwardStrip<0>;
+}
+
+class AveragePooling final : public PoolingKernel {
+ public:
+  explicit AveragePooling(const PoolingProblem& problem)
+      : g_(problem), forward_(FindForward(problem.horizontal)), backward_(FindBackward(problem.horizontal)) {}
+
+  void Forward(const float* source, float* destination, void*, float*, const RandomStream*) override {
+    const PoolingProblem& p = g_.problem;
+    ForEachPlane(p, [&](int64_t plane) {
+      for (int64_t first = 0; first < p.output_width; first += g_.strip) {
+        forward_(g_, source + plane * p.input_height * p.input_width, first, std::min(g_.strip, p.output_width - first),
+                 destination + plane * p.output_height * p.output_width);
+      }
+    });
+  }
+
+  void Backward(const float*, const float* destination_gradient, const void*, float* source_gradient) override {
+    const PoolingProblem& p = g_.problem;
+    ForEachPlane(p, [&](int64_t plane) {
+      float* gradient = source_gradient + plane * p.input_height * p.input_width;
+      std::fill_n(gradient, p.input_height * p.input_width, 0.0f);
+      for (int64_t first = 0; first < p.output_width; first += g_.strip) {
+        backward_(g_, destination_gradient + plane * p.output_height * p.output_width, first,
+                  std::min(g_.strip, p.output_width - first), gradient);
+      }
+    });
+  }
+
+ private:
+  Geometry g_;
+  ForwardFunction forward_, backward_;
+};
+
+}  // namespace
+
+std::unique_ptr<PoolingKernel> MakeAveragePooling(const PoolingProblem& problem, const Device& device,
+                                                  std::string* why_not) {
+  if (device.type() != DeviceType::kCpu) {
+    *why_not = "runs on the CPU only";
+  } else if (problem.method != PoolingMethod::kAverage) {
+    *why_not = "takes the average only";
+  } else if (PoolingStrip(problem.horizontal) == 0) {
+    *why_not = "kernel or stride is too large";
+  } else {
+    return std::make_unique<AveragePooling>(problem);
+  }
+  return nullptr;
+}
+
+}  // namespace crema

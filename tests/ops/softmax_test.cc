@@ -1,0 +1,85 @@
+#include "ops/softmax.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <vector>
+
+#include "base/random.h"
+
+namespace crema {
+namespace {
+
+std::vector<float> Generic(int64_t n, float scale) {
+  const RandomStream random(1, 2);
+  std::vector<float> values(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) values[i] = (2 * random.Uniform(i) - 1) * scale;
+  return values;
+}
+
+TEST(Softmax, EqualsPlainLoops) {
+  struct Case {
+    int64_t outer, classes, inner;
+  };
+  for (const Case c : {Case{3, 10, 1}, Case{200, 1000, 1}, Case{2, 21, 300}, Case{5, 4, 2}, Case{4, 1, 7},
+                       Case{1, 2, 128}, Case{1, 3, 129}}) {
+    ClassAxis axis(Shape{c.outer, c.classes, c.inner}, 1);
+    const int64_t n = c.outer * c.classes * c.inner;
+    const std::vector<float> x = Generic(n, 30), dy = Generic(n, 1);
+    std::vector<float> y(n), dx(n);
+    SoftmaxForward(axis, x.data(), y.data());
+    SoftmaxBackward(axis, y.data(), dy.data(), dx.data());
+    for (int64_t p = 0; p < axis.positions(); ++p) {
+      const auto at = [&](int64_t k) { return (p / c.inner * c.classes + k) * c.inner + p % c.inner; };
+      double sum = 0, dot = 0;
+      for (int64_t k = 0; k < c.classes; ++k) sum += std::exp(static_cast<double>(x[at(k)]));
+      for (int64_t k = 0; k < c.classes; ++k) dot += std::exp(static_cast<double>(x[at(k)])) / sum * dy[at(k)];
+      for (int64_t k = 0; k < c.classes; ++k) {
+        const double expected = std::exp(static_cast<double>(x[at(k)])) / sum;
+        ASSERT_NEAR(y[at(k)], expected, 1e-6 + 1e-5 * expected);
+        ASSERT_NEAR(dx[at(k)], expected * (dy[at(k)] - dot), 2e-6);
+      }
+    }
+  }
+}
+
+TEST(Softmax, CrossEntropyEqualsPlainLoops) {
+  ClassAxis axis(Shape{7, 5, 6}, 1);
+  const LabelRule rule{true, 3};
+  std::vector<float> probability = Generic(7 * 5 * 6, 1), label(7 * 6), dx(7 * 5 * 6);
+  for (float& p : probability) p = std::fabs(p);
+  for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<float>(i * 7 % 5);
+  double loss = 0;
+  int64_t counted = 0;
+  std::vector<double> expected(7 * 5 * 6);
+  for (int64_t o = 0; o < 7; ++o) {
+    for (int64_t i = 0; i < 6; ++i) {
+      const int own = static_cast<int>(label[o * 6 + i]);
+      if (own == 3) continue;
+      loss -= std::log(static_cast<double>(probability[(o * 5 + own) * 6 + i]));
+      ++counted;
+      for (int64_t k = 0; k < 5; ++k) {
+        expected[(o * 5 + k) * 6 + i] = 0.5 * (probability[(o * 5 + k) * 6 + i] - (k == own ? 1 : 0));
+      }
+    }
+  }
+  const CrossEntropy actual = CrossEntropyForward(axis, rule, probability.data(), label.data());
+  EXPECT_NEAR(actual.loss, loss, 1e-5 * loss);
+  EXPECT_EQ(actual.counted, counted);
+  EXPECT_EQ(CountLabels(rule, 42, label.data()), counted);
+  CrossEntropyBackward(axis, rule, 0.5f, probability.data(), label.data(), dx.data());
+  for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], 1e-6);
+}
+
+TEST(Softmax, BadLabelsAreFound) {
+  const LabelRule none, ignore{true, -1};
+  const std::vector<float> good = {0, 1, 2}, negative = {0, -1, 2}, large = {0, 1, 3}, fraction = {0.5f, 1, 2};
+  EXPECT_EQ(FindBadLabel(none, 3, 3, good.data()), -1);
+  EXPECT_EQ(FindBadLabel(none, 3, 3, negative.data()), 1);
+  EXPECT_EQ(FindBadLabel(ignore, 3, 3, negative.data()), -1);
+  EXPECT_EQ(FindBadLabel(none, 3, 3, large.data()), 2);
+  EXPECT_EQ(FindBadLabel(ignore, 3, 3, fraction.data()), 0);
+}
+
+}  // namespace
+}  // namespace crema

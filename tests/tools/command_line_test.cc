@@ -1,0 +1,255 @@
+// Mistakes on the command line and in files, and the help texts, with the real programs.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tools/program.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kNet[] = R"(name: "Small"
+layer {
+  name: "data"
+  type: "Input"
+  top: "data"
+  input_param { shape { dim: 2 dim: 1 dim: 8 dim: 8 } }
+}
+layer {
+  name: "pool1"
+  type: "Pooling"
+  bottom: "data"
+  top: "pool1"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 }
+}
+layer {
+  name: "ip1"
+  type: "InnerProduct"
+  bottom: "pool1"
+  top: "ip1"
+  inner_product_param { num_output: 3 weight_filler { type: "xavier" } }
+}
+)";
+
+constexpr char kSolver[] =
+    "net: \"net.prototxt\"\nbase_lr: 0.1\nlr_policy: \"fixed\"\nmax_iter: 1\n"
+    "snapshot_prefix: \"small\"\nsolver_mode: CPU\n";
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (size_t begin = 0, end; (end = text.find('\n', begin)) != std::string::npos; begin = end + 1) {
+    lines.push_back(text.substr(begin, end - begin));
+  }
+  return lines;
+}
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+class Mistakes : public testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("net.prototxt", kNet);
+    folder_.Write("solver.prototxt", kSolver);
+  }
+  // Runs and expects exit code 2 with `count` errors on stderr, nothing on stdout, and no log.
+  std::string Err(const std::vector<std::string>& arguments, int count = 1) {
+    const Finished run = Run(arguments, {.folder = folder_.path()});
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_EQ(Count(run.err, "error: "), count) << run.err;
+    EXPECT_EQ(run.out, "");
+    EXPECT_EQ(run.err.find("Solving"), std::string::npos) << run.err;
+    return run.err;
+  }
+  void ExpectSays(const std::string& err, const std::string& text) {
+    EXPECT_NE(err.find(text), std::string::npos) << text << "\n" << err;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(Mistakes, UnknownFlagsGetASuggestion) {
+  const std::string err = Err({"train", "--solvr=solver.prototxt", "--solver=solver.prototxt"});
+  EXPECT_EQ(Lines(err)[0], "train: error: there is no flag --solvr; did you mean \"--solver\"?");
+  EXPECT_EQ(Lines(err)[1], "See train --help.");
+}
+
+TEST_F(Mistakes, EveryOneIsReported) {
+  const std::string err = Err({"crema", "test", "--solver=a", "--iterations=ten", "stray", "--weights"}, 5);
+  ExpectSays(err, "crema test: error: there is no flag --solver; it takes --model, --weights");
+  ExpectSays(err, "crema test: error: --iterations=ten: expected a whole number");
+  ExpectSays(err, "crema test: error: unexpected \"stray\"");
+  ExpectSays(err, "crema test: error: --weights needs a value: --weights=FILE");
+  ExpectSays(err, "crema test: error: --model=FILE is missing");
+}
+
+TEST_F(Mistakes, FlagsOfOtherCommandsAndLibrariesAreUnknown) {
+  Err({"train", "--solver=solver.prototxt", "--iterations=3"});
+  Err({"train", "--solver=solver.prototxt", "--v=3"});
+  Err({"crema", "device_query", "--flagfile=x"});
+}
+
+TEST_F(Mistakes, NumbersHaveRanges) {
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations=0"}), "must be at least 1");
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations", "-3"}), "must be at least 1");
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations=5x"}), "expected a whole number");
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations=99999999999"}), "fits 32 bits");
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations="}), "expected a whole number");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--explain=maybe"}), "expected true or false");
+}
+
+TEST_F(Mistakes, MissingValuesAndRequiredFlags) {
+  ExpectSays(Err({"train"}), "train: error: --solver=FILE is missing");
+  ExpectSays(Err({"train", "--solver="}), "--solver needs a value");
+  ExpectSays(Err({"train", "--solver", "--weights=x"}), "--solver needs a value");
+  ExpectSays(Err({"train", "solver=solver.prototxt", "--solver=solver.prototxt"}),
+             "did you mean --solver=solver.prototxt?");
+}
+
+TEST_F(Mistakes, CommandsAreSuggestedToo) {
+  ExpectSays(Err({"crema", "trian"}), "crema: error: there is no command \"trian\"; did you mean \"train\"?");
+  ExpectSays(Err({"crema", "xyzzy"}), "it is one of train, test, time");
+  ExpectSays(Err({"crema", "--solver=x", "train"}), "the command comes first");
+  EXPECT_EQ(Run({"crema"}).exit_code, 2);
+}
+
+TEST_F(Mistakes, GpusAreRefused) {
+  for (const auto& arguments :
+       std::vector<std::vector<std::string>>{{"train", "--solver=solver.prototxt", "--gpu=0"},
+                                             {"crema", "test", "--model=net.prototxt", "--weights=x", "--gpu=all"},
+                                             {"crema", "time", "--model=net.prototxt", "-gpu", "0"}}) {
+    ExpectSays(Err(arguments), "computes on the CPU only");
+  }
+}
+
+TEST_F(Mistakes, FilesOfTheWrongKindAreNamed) {
+  ExpectSays(Err({"train", "--solver=net.prototxt"}), "--solver=net.prototxt is a net, expected a solver file");
+  ExpectSays(Err({"crema", "compile", "--model=solver.prototxt"}),
+             "is a solver file, expected a net; its net is --model=net.prototxt");
+  ExpectSays(Err({"train", "--solver=solver.prototxt", "--snapshot=x.caffemodel"}), "expected a .solverstate");
+  ExpectSays(Err({"train", "--solver=solver.prototxt", "--weights=x.solverstate"}), "expected a .caffemodel");
+  ExpectSays(Err({"train", "--solver=solver.prototxt", "--weights=a", "--snapshot=b"}), "exclude each other");
+  Err({"crema", "probe", "--model=net.prototxt", "--weights=net.prototxt"});
+}
+
+TEST_F(Mistakes, AbsentFilesAreNamed) {
+  const Finished run = Run({"train", "--solver=nothing.prototxt"}, {.folder = folder_.path()});
+  EXPECT_TRUE(run.exit_code == 1 || run.exit_code == 2) << run.exit_code;
+  EXPECT_TRUE(run.Says("nothing.prototxt")) << run.err;
+  EXPECT_TRUE(run.Says("error: ")) << run.err;
+}
+
+TEST_F(Mistakes, TyposInAFileSayLineAndColumn) {
+  folder_.Write("typo.prototxt", std::regex_replace(std::string(kNet), std::regex("kernel_size"), "kernel_sise"));
+  const std::string err = Err({"crema", "compile", "--model=typo.prototxt"});
+  ExpectSays(err, "typo.prototxt:13:");
+  ExpectSays(err, "kernel_size");
+  folder_.Write("solver.prototxt", std::string(kSolver) + "max_itre: 5\n");
+  const std::string solver_err = Err({"train", "--solver=solver.prototxt"});
+  ExpectSays(solver_err, "solver.prototxt:7:");
+  ExpectSays(solver_err, "max_iter");
+}
+
+TEST_F(Mistakes, ALayerThatDoesNotFitSaysWhere) {
+  folder_.Write("wide.prototxt", std::regex_replace(std::string(kNet), std::regex("kernel_size: 2"), "kernel_size: 9"));
+  const std::string err = Err({"crema", "compile", "--model=wide.prototxt"});
+  EXPECT_TRUE(std::regex_search(err, std::regex(R"(wide\.prototxt:\d+:\d+: error: layer "pool1" \(Pooling\))"))) << err;
+}
+
+TEST_F(Mistakes, ShapesAreChecked) {
+  for (const char* shape : {"data", "=1,2", "data=", "data=1,x", "data=1,,2", "data=0,1", "data=1,-2",
+                            "data=99999999999", "data=65536,65536"}) {
+    ExpectSays(Err({"crema", "compile", "--model=net.prototxt", std::string("--shape=") + shape}), "--shape=");
+  }
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--shape=dota=1,2"}), "dota");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--shape=data=1,2", "--shape=data=1,3"}), "twice");
+}
+
+TEST_F(Mistakes, ChoicesAreChecked) {
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--dump=grapf"}), "did you mean \"graph\"?");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--dump=json", "--explain"}),
+             "--explain belongs to --dump=plan");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--phase=test"}), "expected TRAIN or TEST");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--stage=a,,b"}), "--stage=a,,b");
+  ExpectSays(Err({"train", "--solver=solver.prototxt", "--sigint_effect=halt"}), "sigint_effect");
+  ExpectSays(Err({"crema", "compile"}), "--model=FILE is missing");
+}
+
+TEST(Help, IsThereForEveryCommandInEveryForm) {
+  for (const char* command : {"train", "test", "time", "compile", "probe", "device_query"}) {
+    const Finished run = Run({"crema", command, "--help"});
+    EXPECT_EQ(run.exit_code, 0);
+    EXPECT_TRUE(run.out.starts_with(std::string("crema ") + command + ": ")) << run.out;
+    EXPECT_NE(run.out.find("usage: crema " + std::string(command)), std::string::npos) << run.out;
+    EXPECT_EQ(Run({"crema", "help", command}).out, run.out);
+    EXPECT_EQ(Run({"crema", command, "-help"}).out, run.out);
+    for (const std::string& line : Lines(run.out)) EXPECT_LE(line.size(), 100u) << line;
+    EXPECT_NE(Run({"crema", "--help"}).out.find(std::string("\n  ") + command + " "), std::string::npos);
+  }
+  EXPECT_TRUE(Run({"train", "--help"}).out.starts_with("train: "));
+  EXPECT_EQ(Run({"crema", "--help"}).exit_code, 0);
+}
+
+TEST(Help, ShowsVersions) {
+  EXPECT_TRUE(std::regex_match(Run({"crema", "--version"}).out, std::regex(R"(crema \d+\.\d+\.\d+\n)")));
+  EXPECT_EQ(Run({"train", "--version"}).out, Run({"crema", "--version"}).out);
+}
+
+// Every command line of a help text that the repository's own files are enough for must work.
+TEST(Help, ExamplesWork) {
+  const Setting root{.folder = CREMA_SOURCE_DIR};
+  if (!fs::exists(root.folder / "model_zoo/lenet/deploy.prototxt")) GTEST_SKIP() << "there is no model_zoo/lenet here";
+  int tried = 0;
+  for (const char* command : {"time", "compile", "probe"}) {
+    const std::string help = std::regex_replace(Run({"crema", command, "--help"}).out, std::regex(R"( \\\n *)"), " ");
+    for (const std::string& line : Lines(help)) {
+      if (!line.starts_with("    crema ") || line.find("--weights") != std::string::npos) continue;
+      std::string plain = line.substr(0, line.find(" | "));
+      if (std::string(command) == "time" && plain.find("--shape") == std::string::npos) continue;  // reads the database
+      std::vector<std::string> words;
+      static const std::regex word(R"(\S+)");
+      for (std::sregex_iterator at(plain.begin(), plain.end(), word), end; at != end; ++at) {
+        words.push_back(at->str());
+      }
+      const Finished run = Run(words, root);
+      EXPECT_EQ(run.exit_code, 0) << plain << "\n" << run.err;
+      EXPECT_FALSE(run.out.empty());
+      ++tried;
+    }
+  }
+  EXPECT_GE(tried, 4);
+}
+
+TEST(Commands, AnswerWithoutAFile) {
+  const Finished query = Run({"crema", "device_query"});
+  EXPECT_EQ(query.exit_code, 0);
+  EXPECT_NE(query.out.find("Logical cores"), std::string::npos) << query.out;
+  EXPECT_NE(query.out.find("GPU"), std::string::npos) << query.out;
+  const Finished layers = Run({"crema", "compile", "--list_layers"});
+  EXPECT_EQ(layers.exit_code, 0);
+  EXPECT_TRUE(std::regex_search(layers.out, std::regex(R"((^|\n)Pooling +pooling_param\n)"))) << layers.out;
+}
+
+TEST_F(Mistakes, NoneWhereFlagsAreWrittenInAnyForm) {
+  for (const auto& arguments : std::vector<std::vector<std::string>>{
+           {"crema", "compile", "-model", "net.prototxt", "-phase=TEST", "-noexplain"},
+           {"crema", "compile", "--model", "net.prototxt", "--explain"},
+           {"crema", "compile", "--model=net.prototxt", "--explain=true", "--dump=plan"},
+           {"crema", "compile", "--model=net.prototxt", "--shape=data=5,1,8,8", "--dump=json"}}) {
+    const Finished run = Run(arguments, {.folder = folder_.path()});
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_NE(run.out.find("Small"), std::string::npos) << run.out;
+    if (arguments.back() == "--dump=json") EXPECT_NE(run.out.find("[5,3]"), std::string::npos) << run.out;
+  }
+}
+
+}  // namespace
+}  // namespace crema::testing_tools

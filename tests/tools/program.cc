@@ -1,0 +1,157 @@
+#include "tools/program.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+namespace crema::testing_tools {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// In the child, after fork: only calls that are safe there.
+[[noreturn]] void BecomeProgram(const std::vector<char*>& arguments, const Setting& setting, int out, int err) {
+  if (!setting.folder.empty() && chdir(setting.folder.c_str()) != 0) _exit(126);
+  if (setting.file_size_limit > 0) {
+    const rlimit limit{setting.file_size_limit, setting.file_size_limit};
+    setrlimit(RLIMIT_FSIZE, &limit);
+    std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
+  }
+  const int null = open("/dev/null", O_RDONLY);
+  dup2(null, 0);
+  dup2(out, 1);
+  dup2(err, 2);
+  setenv("TERM", setting.on_terminal ? "xterm" : "dumb", 1);
+  // Every thread count gives the same results; two keep tests that run side by side from waiting on each other.
+  setenv("OMP_NUM_THREADS", "2", 0);
+  setenv("OMP_WAIT_POLICY", "passive", 0);
+  execv(arguments[0], arguments.data());
+  _exit(127);
+}
+
+fs::path NewFile(const char* what) {
+  static std::atomic<int> counter = 0;
+  return fs::temp_directory_path() /
+         ("crema_tools_" + std::to_string(getpid()) + "_" + std::to_string(counter++) + "_" + what);
+}
+
+}  // namespace
+
+ScratchFolder::ScratchFolder() : path_(NewFile("folder")) { fs::create_directories(path_); }
+
+ScratchFolder::~ScratchFolder() {
+  std::error_code ignored;
+  fs::remove_all(path_, ignored);
+}
+
+void ScratchFolder::Write(const std::string& name, const std::string& text) const {
+  fs::create_directories((path_ / name).parent_path());
+  std::ofstream(path_ / name) << text;
+}
+
+std::string ReadText(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+Running::Running(const std::vector<std::string>& arguments, const Setting& setting)
+    : out_(NewFile("out")), err_(NewFile("err")) {
+  std::vector<std::string> words = arguments;
+  if (words[0].find('/') == std::string::npos) words[0] = std::string(CREMA_BIN_DIR) + "/" + words[0];
+  std::vector<char*> argv;
+  for (std::string& word : words) argv.push_back(word.data());
+  argv.push_back(nullptr);
+  const int out = open(out_.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+  int err = open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
+  if (setting.on_terminal) {
+    close(err);
+    terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+    grantpt(terminal_);
+    unlockpt(terminal_);
+    err = open(ptsname(terminal_), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    winsize size{};
+    size.ws_col = 100;
+    size.ws_row = 40;
+    ioctl(err, TIOCSWINSZ, &size);
+  }
+  pid_ = fork();
+  if (pid_ == 0) BecomeProgram(argv, setting, out, err);
+  close(out);
+  close(err);
+}
+
+Running::~Running() {
+  if (!ended()) {
+    kill(pid_, SIGKILL);
+    waitpid(pid_, &status_, 0);
+  }
+  if (terminal_ >= 0) close(terminal_);
+  std::error_code ignored;
+  fs::remove(out_, ignored);
+  fs::remove(err_, ignored);
+}
+
+void Running::Signal(int number) const { kill(pid_, number); }
+
+void Running::Drain() {
+  if (terminal_ < 0) return;
+  pollfd wait{terminal_, POLLIN, 0};
+  char bytes[4096];
+  while (poll(&wait, 1, 0) > 0 && (wait.revents & POLLIN)) {
+    const ssize_t got = read(terminal_, bytes, sizeof bytes);
+    if (got <= 0) break;
+    terminal_text_.append(bytes, static_cast<size_t>(got));
+  }
+}
+
+std::string Running::Err() {
+  Drain();
+  return terminal_ >= 0 ? terminal_text_ : ReadText(err_);
+}
+
+bool Running::ended() {
+  Drain();
+  if (!reaped_) reaped_ = waitpid(pid_, &status_, WNOHANG) == pid_;
+  return reaped_;
+}
+
+bool Running::WaitFor(const std::string& text, int count) {
+  while (true) {
+    const bool last = ended();
+    const std::string err = Err();
+    int found = 0;
+    for (size_t at = err.find(text); at != std::string::npos; at = err.find(text, at + 1)) ++found;
+    if (found >= count) return true;
+    if (last) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+}
+
+Finished Running::Wait() {
+  while (!ended()) std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  Finished finished;
+  finished.out = ReadText(out_);
+  finished.err = Err();
+  if (WIFEXITED(status_)) finished.exit_code = WEXITSTATUS(status_);
+  if (WIFSIGNALED(status_)) finished.signal = WTERMSIG(status_);
+  return finished;
+}
+
+Finished Run(const std::vector<std::string>& arguments, const Setting& setting) {
+  return Running(arguments, setting).Wait();
+}
+
+}  // namespace crema::testing_tools

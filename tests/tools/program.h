@@ -1,0 +1,79 @@
+// Running the real programs in folders of their own.
+#ifndef CREMA_TESTS_TOOLS_PROGRAM_H_
+#define CREMA_TESTS_TOOLS_PROGRAM_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace crema::testing_tools {
+
+// A folder that is removed with everything in it.
+class ScratchFolder {
+ public:
+  ScratchFolder();
+  ~ScratchFolder();
+  ScratchFolder(const ScratchFolder&) = delete;
+  ScratchFolder& operator=(const ScratchFolder&) = delete;
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
+  void Write(const std::string& name, const std::string& text) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+std::string ReadText(const std::filesystem::path& path);
+
+struct Finished {
+  int exit_code = -1;  // -1: ended by `signal`
+  int signal = 0;
+  std::string out, err;
+
+  bool Says(const std::string& text) const { return err.find(text) != std::string::npos; }
+};
+
+struct Setting {
+  std::filesystem::path folder;  // working directory
+  uint64_t file_size_limit = 0;  // writing a file beyond it fails as on a full disk; 0: no limit
+  bool on_terminal = false;      // stderr is a terminal of 100 columns
+};
+
+// A program that runs beside the test; killed by the destructor if it still does.
+class Running {
+ public:
+  // `arguments[0]` is a program of the build, or a path.
+  Running(const std::vector<std::string>& arguments, const Setting& setting);
+  ~Running();
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+  void Signal(int number) const;
+  // What it has written to stderr so far.
+  std::string Err();
+  // Waits until stderr holds `text` `count` times; false when the program ended without.
+  bool WaitFor(const std::string& text, int count = 1);
+  bool ended();
+  Finished Wait();
+
+ private:
+  void Drain();
+
+  pid_t pid_ = -1;
+  int terminal_ = -1;
+  std::filesystem::path out_, err_;
+  std::string terminal_text_;
+  int status_ = 0;
+  bool reaped_ = false;
+};
+
+Finished Run(const std::vector<std::string>& arguments, const Setting& setting = {});
+
+}  // namespace crema::testing_tools
+
+#endif  // CREMA_TESTS_TOOLS_PROGRAM_H_

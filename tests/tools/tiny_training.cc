@@ -1,0 +1,95 @@
+#include "tools/tiny_training.h"
+
+#include <cstdio>
+
+#include "base/random.h"
+#include "crema/data.pb.h"
+#include "data/lmdb_writer.h"
+
+namespace crema::testing_tools {
+
+namespace {
+
+constexpr int kRecords = 230, kSide = 12;
+
+// A bright quarter, by class, in noise.
+Datum Picture(int record, int label) {
+  const RandomStream random(20, 1000 + static_cast<uint64_t>(record));
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(kSide);
+  datum.set_width(kSide);
+  datum.set_label(label);
+  std::string pixels(kSide * kSide, '\0');
+  for (int i = 0; i < kSide * kSide; ++i) {
+    const bool bright = 2 * (i / kSide >= kSide / 2) + (i % kSide >= kSide / 2) == label % 4;
+    pixels[i] = static_cast<char>(random.Bits(i)[0] % 150 + (bright ? 60 : 0));
+  }
+  datum.set_data(pixels);
+  return datum;
+}
+
+}  // namespace
+
+void WriteTinyTraining(const ScratchFolder& folder, const TinyTraining& options) {
+  LmdbWriter database(folder / "db", LmdbWriter::Existing::kRefuse);
+  for (int i = 0; i < kRecords; ++i) {
+    char key[16];
+    std::snprintf(key, sizeof key, "%08d", i);
+    const int label = static_cast<int>(RandomStream(21, 0).Below(i, 4));
+    database.Put(key, Picture(i, i == options.bad_record ? 7 : label).SerializeAsString());
+  }
+  database.Commit();
+
+  const auto data = [&](const char* phase, int batch, bool shuffle) {
+    return std::string("layer {\n  name: \"data\"\n  type: \"Data\"\n  top: \"data\"\n  top: \"label\"\n") +
+           "  include { phase: " + phase +
+           " }\n  transform_param { scale: 0.00390625 crop_size: 10 mirror: " + (shuffle ? "true" : "false") +
+           " }\n  data_param { source: \"db\" batch_size: " + std::to_string(batch) +
+           " backend: LMDB threads: " + std::to_string(options.data_threads) + (shuffle ? " shuffle: true" : "") +
+           " }\n}\n";
+  };
+  folder.Write("net.prototxt", "name: \"Tiny\"\n" + data("TRAIN", 16, true) + data("TEST", 23, false) + R"(layer {
+  name: "conv1"
+  type: "Convolution"
+  bottom: "data"
+  top: "conv1"
+  convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } }
+}
+layer {
+  name: "pool1"
+  type: "Pooling"
+  bottom: "conv1"
+  top: "pool1"
+  pooling_param { pool: MAX kernel_size: 2 stride: 2 }
+}
+layer {
+  name: "ip1"
+  type: "InnerProduct"
+  bottom: "pool1"
+  top: "ip1"
+  inner_product_param { num_output: )" +
+                                   std::to_string(options.hidden) +
+                                   R"( weight_filler { type: "xavier" } }
+}
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "drop1" type: "Dropout" bottom: "ip1" top: "ip1" }
+layer {
+  name: "ip2"
+  type: "InnerProduct"
+  bottom: "ip1"
+  top: "ip2"
+  inner_product_param { num_output: 4 weight_filler { type: "xavier" } }
+}
+layer { name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
+)");
+  folder.Write("solver.prototxt",
+               "net: \"net.prototxt\"\nbase_lr: " + options.base_lr +
+                   "\nmomentum: 0.9\nweight_decay: 0.0005\nlr_policy: \"inv\"\ngamma: 0.0001\n" +
+                   "power: 0.75\ntest_iter: 10\ntest_interval: 50\ndisplay: 10\nrandom_seed: 5\n" +
+                   "snapshot_prefix: \"tiny\"\nsolver_mode: CPU\nmax_iter: " + std::to_string(options.max_iter) +
+                   "\nsnapshot: " + std::to_string(options.snapshot) + "\n" + options.more);
+}
+
+}  // namespace crema::testing_tools

@@ -1,0 +1,27 @@
+// A training run of a second or two: pictures of four classes that a small net tells apart.
+#ifndef CREMA_TESTS_TOOLS_TINY_TRAINING_H_
+#define CREMA_TESTS_TOOLS_TINY_TRAINING_H_
+
+#include <filesystem>
+#include <string>
+
+#include "tools/program.h"
+
+namespace crema::testing_tools {
+
+struct TinyTraining {
+  int max_iter = 300;
+  int snapshot = 20;
+  int data_threads = 1;
+  int hidden = 64;  // outputs of the larger layer: sets the size of snapshots
+  std::string base_lr = "0.02";
+  int bad_record = -1;  // its label is 7, where 0 to 3 are classes
+  std::string more;     // further lines of the solver file
+};
+
+// Writes solver.prototxt, net.prototxt and the database db into the folder.
+void WriteTinyTraining(const ScratchFolder& folder, const TinyTraining& options);
+
+}  // namespace crema::testing_tools
+
+#endif  // CREMA_TESTS_TOOLS_TINY_TRAINING_H_

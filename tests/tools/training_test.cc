@@ -1,0 +1,296 @@
+// The real `train` on a small task: what it leaves behind, and that nothing that stops it changes the result.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <regex>
+#include <string>
+#include <thread>
+
+#include "tools/program.h"
+#include "tools/tiny_training.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+const std::vector<std::string> kTrain = {"train", "--solver=solver.prototxt"};
+
+Setting In(const ScratchFolder& folder) { return {.folder = folder.path()}; }
+
+std::string Model(const ScratchFolder& folder, int iteration) {
+  return ReadText(folder / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
+}
+
+float LastAccuracy(const std::string& log) {
+  static const std::regex pattern(R"(Test net output #0: accuracy = ([\.\deE+-]+))");
+  float accuracy = -1;
+  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) accuracy = std::stof((*at)[1]);
+  return accuracy;
+}
+
+// Snapshot states in the folder, newest last.
+int NewestState(const ScratchFolder& folder) {
+  int newest = -1;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    std::smatch match;
+    const std::string name = entry.path().filename().string();
+    if (std::regex_match(name, match, std::regex(R"(tiny_iter_(\d+)\.solverstate)"))) {
+      newest = std::max(newest, std::stoi(match[1]));
+    }
+  }
+  return newest;
+}
+
+TEST(Training, LearnsAndLogsInCaffesWords) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {});
+  const Finished run = Run(kTrain, In(folder));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
+  for (const char* pattern :
+       {R"(\nI\d{4,8} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] Solving Tiny\n)", R"(\] Learning Rate Policy: inv\n)",
+        R"(\] Iteration 100 \(\S+ iter/s, \S+s/10 iters\), loss = [\d.e-]+\n)",
+        R"(\] Iteration 0, Testing net \(#0\)\n)", R"(\]     Test net output #1: loss = \S+ \(\* 1 = \S+ loss\)\n)",
+        R"(\] Iteration 100, lr = 0\.0[\d]+\n)", R"(\] Snapshotting to binary proto file tiny_iter_300\.caffemodel\n)",
+        R"(\] Optimization Done\.\n)"}) {
+    EXPECT_TRUE(std::regex_search(run.err, std::regex(pattern))) << pattern << "\n" << run.err;
+  }
+  EXPECT_EQ(run.out, "");
+  EXPECT_EQ(run.err.find('\x1b'), std::string::npos) << "a progress line in a log file";
+  EXPECT_EQ(run.err.find('\r'), std::string::npos);
+}
+
+TEST(Training, CremaTrainIsTrain) {
+  const ScratchFolder one, other;
+  WriteTinyTraining(one, {.max_iter = 40});
+  WriteTinyTraining(other, {.max_iter = 40});
+  ASSERT_EQ(Run(kTrain, In(one)).exit_code, 0);
+  ASSERT_EQ(Run({"crema", "train", "-solver", "solver.prototxt", "--threads=1"}, In(other)).exit_code, 0);
+  EXPECT_FALSE(Model(one, 40).empty());
+  EXPECT_EQ(Model(one, 40), Model(other, 40)) << "one thread or two";
+}
+
+TEST(Training, TrainWorksThroughALink) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  fs::create_symlink(fs::path(CREMA_BIN_DIR) / "train", folder / "linked");
+  const Finished run = Run({"./linked", "--solver=solver.prototxt"}, In(folder));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+}
+
+TEST(Training, DataThreadsDoNotChangeTheResult) {
+  const ScratchFolder one, two;
+  WriteTinyTraining(one, {.max_iter = 60});
+  WriteTinyTraining(two, {.max_iter = 60, .data_threads = 2});
+  ASSERT_EQ(Run(kTrain, In(one)).exit_code, 0);
+  ASSERT_EQ(Run(kTrain, In(two)).exit_code, 0);
+  // The models repeat the layer's settings; the weights are compared by what they score and by a third run.
+  std::string a =
+      Run({"crema", "probe", "--model=net.prototxt", "--phase=TEST", "--weights=tiny_iter_60.caffemodel"}, In(one)).out;
+  std::string b =
+      Run({"crema", "probe", "--model=net.prototxt", "--phase=TEST", "--weights=tiny_iter_60.caffemodel"}, In(two)).out;
+  EXPECT_NE(a.find("\"loss\""), std::string::npos) << a;
+  EXPECT_EQ(a, b);
+}
+
+TEST(Training, KilledAtRandomMomentsItEndsWithTheSameModel) {
+  const ScratchFolder whole, killed;
+  WriteTinyTraining(whole, {});
+  WriteTinyTraining(killed, {});
+  const auto start = std::chrono::steady_clock::now();
+  const Finished run = Run(kTrain, In(whole));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
+
+  std::vector<std::string> again = kTrain;
+  again.push_back("--snapshot=auto");
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<double> part(0.0, 0.5);
+  int kills = 0, resumed = 0;
+  for (int i = 0; i < 8; ++i) {
+    Running running(again, In(killed));
+    std::this_thread::sleep_for(seconds * part(random));
+    if (running.ended()) break;
+    running.Signal(SIGKILL);
+    const Finished finished = running.Wait();
+    EXPECT_EQ(finished.signal, SIGKILL) << finished.err;
+    ++kills;
+    resumed += finished.Says("Resuming from");
+  }
+  // One more where the moment is known: in the middle, after a snapshot.
+  if (NewestState(killed) < 280) {
+    Running running(again, In(killed));
+    running.WaitFor("Snapshotting solver state");
+    running.Signal(SIGKILL);
+    running.Wait();
+  }
+  const Finished last = Run(again, In(killed));
+  ASSERT_EQ(last.exit_code, 0) << "seed " << seed << "\n" << last.err;
+  EXPECT_TRUE(last.Says("Resuming from")) << last.err;
+  EXPECT_TRUE(last.Says("Optimization Done."));
+  EXPECT_EQ(Model(killed, 300), Model(whole, 300))
+      << "seed " << seed << ", " << kills << " kills, " << resumed << " resumed";
+  ASSERT_FALSE(Model(whole, 300).empty());
+  std::cout << kills << " kills at random moments, " << resumed << " of them in a resumed run\n";
+}
+
+TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
+  const ScratchFolder whole, stopped;
+  const TinyTraining options{.max_iter = 400, .snapshot = 0};
+  WriteTinyTraining(whole, options);
+  WriteTinyTraining(stopped, options);
+  ASSERT_EQ(Run(kTrain, In(whole)).exit_code, 0);
+
+  Running running(kTrain, In(stopped));
+  ASSERT_TRUE(running.WaitFor("Iteration 40, lr")) << running.Err();
+  running.Signal(SIGINT);
+  running.Signal(SIGINT);  // someone impatient
+  const Finished first = running.Wait();
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_TRUE(first.Says("Optimization stopped early.")) << first.err;
+  EXPECT_FALSE(first.Says("Optimization Done.")) << first.err;
+  const int at = NewestState(stopped);
+  ASSERT_GT(at, 0) << first.err;
+  ASSERT_LT(at, 400);
+
+  std::vector<std::string> resume = kTrain;
+  resume.push_back("--snapshot=tiny_iter_" + std::to_string(at) + ".solverstate");
+  const Finished second = Run(resume, In(stopped));
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(Model(stopped, 400), Model(whole, 400)) << "stopped at " << at;
+}
+
+TEST(Training, SignalsDoWhatTheFlagsSay) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 2000, .snapshot = 0});
+  Running running({"train", "--solver=solver.prototxt", "--sigint_effect=none", "--sighup_effect=snapshot"},
+                  In(folder));
+  ASSERT_TRUE(running.WaitFor("Iteration 20, lr")) << running.Err();
+  running.Signal(SIGINT);
+  running.Signal(SIGHUP);
+  ASSERT_TRUE(running.WaitFor("Snapshotting solver state")) << running.Err();
+  EXPECT_FALSE(running.ended());
+  running.Signal(SIGKILL);
+  running.Wait();
+  const int at = NewestState(folder);
+  EXPECT_GT(at, 0);
+  EXPECT_LT(at, 2000);
+}
+
+TEST(Training, TerminationStopsLikeCtrlC) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 4000, .snapshot = 0});
+  Running running(kTrain, In(folder));
+  ASSERT_TRUE(running.WaitFor("Iteration 20, lr")) << running.Err();
+  running.Signal(SIGTERM);
+  const Finished run = running.Wait();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("Optimization stopped early.")) << run.err;
+  EXPECT_GT(NewestState(folder), 0);
+}
+
+TEST(Training, AFullDiskLosesNothingAndIsReported) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 40, .hidden = 512});
+  Setting setting = In(folder);
+  setting.file_size_limit = 64 << 10;  // below one model
+  const Finished run = Run(kTrain, setting);
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("Snapshot at iteration 20 failed: ")) << run.err;
+  EXPECT_TRUE(run.Says("Snapshot at iteration 40 failed: ")) << run.err;
+  EXPECT_TRUE(run.Says("Iteration 30, lr")) << "training goes on: " << run.err;
+  for (const auto& entry : fs::directory_iterator(folder.path())) {
+    EXPECT_FALSE(entry.path().filename().string().starts_with("tiny_iter")) << entry.path();
+  }
+}
+
+TEST(Training, AnUnusableSnapshotFolderIsFoundAtTheStart) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.more = "snapshot_prefix: \"no_such_folder/tiny\"\n"});
+  const Finished run = Run(kTrain, In(folder));
+  EXPECT_NE(run.exit_code, 0) << run.err;
+  EXPECT_FALSE(run.Says("Iteration 0")) << run.err;
+}
+
+TEST(Training, ALossThatIsNoNumberNamesItsCause) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.base_lr = "1e20"});
+  const Finished run = Run(kTrain, In(folder));
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(train: error: iteration \d+: the loss is )"))) << run.err;
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"((parameter|layer "?)(conv1|ip1|ip2|loss))"))) << run.err;
+  EXPECT_TRUE(run.Says("base_lr")) << run.err;
+}
+
+TEST(Training, ALabelOutOfRangeNamesItsRecord) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.bad_record = 123});
+  const Finished run = Run(kTrain, In(folder));
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(run.Says("00000123")) << run.err;
+  EXPECT_TRUE(run.Says("net.prototxt:")) << run.err;
+  EXPECT_TRUE(run.Says("7")) << run.err;
+}
+
+TEST(Training, OnATerminalThereIsAProgressLine) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 100});
+  Setting setting = In(folder);
+  setting.on_terminal = true;
+  const Finished run = Run(kTrain, setting);
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\r\x1b\[K\[=* *\] \d+/100 \d+%  [\d.]+ it/s  loss )")))
+      << run.err;
+  // Log lines start where the progress line was erased.
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\x1b\[KI\d+ .*Iteration)"))) << run.err;
+  EXPECT_TRUE(run.err.ends_with("Optimization Done.\r\n")) << run.err;
+}
+
+TEST(Training, TestScoresWhatTrainingWrote) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {});
+  const Finished trained = Run(kTrain, In(folder));
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const Finished run = Run(
+      {"crema", "test", "--model=net.prototxt", "--weights=tiny_iter_300.caffemodel", "--iterations=10"}, In(folder));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("] Batch 9, accuracy = ")) << run.err;
+  EXPECT_TRUE(run.Says("] Loss: ")) << run.err;
+  std::smatch match;
+  ASSERT_TRUE(std::regex_search(run.err, match, std::regex(R"(\] accuracy = (\S+)\n)"))) << run.err;
+  EXPECT_FLOAT_EQ(std::stof(match[1]), LastAccuracy(trained.err));
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\] loss = \S+ \(\* 1 = \S+ loss\)\n)"))) << run.err;
+}
+
+TEST(Training, FineTuningNamesWhatIsNew) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  ASSERT_EQ(Run(kTrain, In(folder)).exit_code, 0);
+  std::string net = ReadText(folder / "net.prototxt");
+  net = std::regex_replace(net, std::regex("name: \"ip2\""), "name: \"ip3\"");
+  folder.Write("net.prototxt", net);
+  std::vector<std::string> tune = kTrain;
+  tune.push_back("--weights=tiny_iter_1.caffemodel");
+  const Finished run = Run(tune, In(folder));
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("] Finetuning from tiny_iter_1.caffemodel")) << run.err;
+  EXPECT_TRUE(run.Says("] Ignoring source layer ip2")) << run.err;
+}
+
+TEST(Training, TimeShowsEveryLayer) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {});
+  const Finished run = Run({"crema", "time", "--model=net.prototxt", "--iterations=3"}, In(folder));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  for (const char* text : {"conv1", "Convolution", "SoftmaxWithLoss", "backward", "share", "a second"}) {
+    EXPECT_NE(run.out.find(text), std::string::npos) << text << "\n" << run.out;
+  }
+}
+
+}  // namespace
+}  // namespace crema::testing_tools
