@@ -235,6 +235,8 @@ int RunCommand(const Command& command, const std::string& program, const std::ve
     return kExitSuccess;
   }
   FLAGS_logtostderr = true;
+  // Caffe's log parsers know prefixes without a year; glog has the flag since 0.5.
+  gflags::SetCommandLineOption("log_year_in_prefix", "false");
   // glog keeps the pointer and names its files with it.
   static std::string log_name;
   log_name = program;

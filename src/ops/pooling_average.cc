@@ -40,6 +40,20 @@ struct Span {
   int64_t begin, end;     // inside the input
 };
 
+struct SumOfColumns {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const float* source, int64_t row_stride, int64_t rows, float* sums, int64_t first) {
+    const float* from = source + first;
+    float sum[kLanes] = {};
+    for (int64_t r = 0; r < rows; ++r, from += row_stride) {
+#pragma omp simd
+      for (int i = 0; i < kLanes; ++i) sum[i] += from[i];
+    }
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) sums[first + i] = sum[i];
+  }
+};
+
 // Outputs [first, first + n) of every row of one plane. kWidth, kStride: 0, or those of the window.
 template <int kWidth, int kStride>
 CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int64_t first, int64_t n,
@@ -47,7 +61,7 @@ CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int
   const PoolingProblem& p = g.problem;
   const int64_t width = kWidth > 0 ? kWidth : p.horizontal.kernel, stride = kStride > 0 ? kStride : p.horizontal.stride;
   const Span span(g, first, n);
-  float sums[kPoolingSpan], value[128];
+  float sums[kPoolingSpan];
   for (int64_t i = 0; i < span.length; ++i) sums[i] = 0;
   for (int64_t row = 0; row < p.output_height; ++row) {
     float* to = destination + row * p.output_width + first;
@@ -55,15 +69,9 @@ CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int
       for (int64_t i = 0; i < n; ++i) to[i] = 0;
       continue;
     }
-    float* column_sums = sums + span.begin - span.start;
     const float* from = source + g.rows.begin[row] * p.input_width + span.begin;
-#pragma omp simd
-    for (int64_t i = 0; i < span.end - span.begin; ++i) column_sums[i] = from[i];
-    for (int64_t h = g.rows.begin[row] + 1; h < g.rows.end[row]; ++h) {
-      from += p.input_width;
-#pragma omp simd
-      for (int64_t i = 0; i < span.end - span.begin; ++i) column_sums[i] += from[i];
-    }
+    CoverWithVectors<SumOfColumns>(span.end - span.begin, from, p.input_width, g.rows.end[row] - g.rows.begin[row],
+                                   sums + span.begin - span.start);
     const float height = static_cast<float>(g.rows.padded[row]);
     for (int64_t block = 0; block < span.windows; block += kPoolingLanes) {
       float sum[kPoolingLanes] = {};
@@ -73,11 +81,24 @@ CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int
       }
       const float* padded = g.padded.data() + first + block;
 #pragma omp simd
-      for (int64_t lane = 0; lane < kPoolingLanes; ++lane) value[block + lane] = sum[lane] / (height * padded[lane]);
+      for (int64_t lane = 0; lane < kPoolingLanes; ++lane) sum[lane] /= height * padded[lane];
+      CopyLanes(sum, n - block < kPoolingLanes ? n - block : kPoolingLanes, to + block);
     }
-    for (int64_t i = 0; i < n; ++i) to[i] = value[i];
   }
 }
+
+struct SumOfTaps {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const float* source, int64_t taps, float* sums, int64_t first) {
+    float sum[kLanes] = {};
+    for (int64_t c = 0; c < taps; ++c) {
+#pragma omp simd
+      for (int i = 0; i < kLanes; ++i) sum[i] += source[first + c + i];
+    }
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) sums[first + i] = sum[i];
+  }
+};
 
 // Adds what outputs [first, first + n) of every row give to the plane.
 template <int kWidth>
@@ -96,13 +117,7 @@ CREMA_MULTIVERSION void BackwardStrip(const Geometry& g, const float* destinatio
     const float* from = destination_gradient + row * p.output_width + first;
     const float height = static_cast<float>(g.rows.padded[row]);
     for (int64_t i = 0; i < filled; ++i) shares[i * stride + width - 1] = from[i] / (height * g.padded[first + i]);
-    const float* own = shares + span.begin - span.start;
-#pragma omp simd
-    for (int64_t i = 0; i < inside; ++i) gradient[i] = own[i];
-    for (int64_t c = 1; c < width; ++c) {
-#pragma omp simd
-      for (int64_t i = 0; i < inside; ++i) gradient[i] += own[i + c];
-    }
+    CoverWithVectors<SumOfTaps>(inside, shares + span.begin - span.start, width, gradient);
     for (int64_t h = g.rows.begin[row]; h < g.rows.end[row]; ++h) {
       float* to = source_gradient + h * p.input_width + span.begin;
 #pragma omp simd

@@ -18,7 +18,12 @@ struct Geometry {
         columns(p.input_width, p.horizontal, p.output_width),
         filled_rows(rows.filled()),
         filled_columns(columns.filled()),
-        strip(PoolingStrip(p.horizontal)) {}
+        strip(PoolingStrip(p.horizontal)),
+        last_column(p.output_width + kPoolingLanes, 0) {
+    for (int64_t i = 0; i < filled_columns; ++i) {
+      last_column[i] = static_cast<int32_t>(columns.end[i] - 1 - (i * p.horizontal.stride - p.horizontal.pad));
+    }
+  }
 
   // Of the first element of window (row, column), which may be padding, in the input plane.
   int64_t Corner(int64_t row, int64_t column) const {
@@ -30,77 +35,73 @@ struct Geometry {
   WindowRanges rows, columns;
   int64_t filled_rows, filled_columns;  // windows that hold an input element; the others come last
   int64_t strip;
+  std::vector<int32_t> last_column;  // of each window that is not padding, from the window's left edge
 };
 
 // largest[i], where[i] = largest of the `rows` elements of column i and its row, the first of equals. kRows: 0, or
 // rows.
 template <int kRows>
-CREMA_INLINE void LargestOfColumns(const float* source, int64_t row_stride, int32_t first_row, int64_t rows, int64_t n,
-                                   float* largest, int32_t* where) {
-  if (kRows > 0 && rows == kRows) {
+struct LargestOfColumns {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const float* source, int64_t row_stride, int32_t first_row, int64_t rows, int32_t width,
+                               float* largest, int32_t* where, int64_t first) {
+    const int64_t count = kRows > 0 ? kRows : rows;
+    const float* from = source + first;
+    float best[kLanes];
+    int32_t row[kLanes];
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      float best = source[i];
-      int32_t row = 0;
-      for (int r = 1; r < kRows; ++r) {
-        const float x = source[r * row_stride + i];
-        row = x > best ? r : row;
-        best = x > best ? x : best;
-      }
-      largest[i] = best;
-      where[i] = first_row + row;
+    for (int i = 0; i < kLanes; ++i) {
+      best[i] = from[i];
+      row[i] = first_row * width;
     }
-    return;
-  }
+    for (int64_t r = 1; r < count; ++r) {
+      from += row_stride;
+      const int32_t here = (first_row + static_cast<int32_t>(r)) * width;
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    largest[i] = source[i];
-    where[i] = first_row;
-  }
-  for (int64_t r = 1; r < rows; ++r) {
-    const float* from = source + r * row_stride;
-    const int32_t row = first_row + static_cast<int32_t>(r);
+      for (int i = 0; i < kLanes; ++i) {
+        row[i] = from[i] > best[i] ? here : row[i];
+        best[i] = from[i] > best[i] ? from[i] : best[i];
+      }
+    }
 #pragma omp simd
-    for (int64_t i = 0; i < n; ++i) {
-      where[i] = from[i] > largest[i] ? row : where[i];
-      largest[i] = from[i] > largest[i] ? from[i] : largest[i];
+    for (int i = 0; i < kLanes; ++i) {
+      largest[first + i] = best[i];
+      where[first + i] = row[i];
+    }
+  }
+};
+
+// Of kPoolingLanes windows over the results for columns, `where` counting kernel widths: the largest element and its
+// position row * width + column, the first of equals in row-major order. kWidth, kStride: 0, or width and stride.
+template <int kWidth, int kStride>
+CREMA_INLINE void LargestOfWindows(const float* largest, const int32_t* where, int64_t width, int64_t stride,
+                                   float* value, int32_t* position) {
+  if (kWidth > 0) width = kWidth;
+  if (kStride > 0) stride = kStride;
+#pragma omp simd
+  for (int64_t lane = 0; lane < kPoolingLanes; ++lane) {
+    value[lane] = largest[lane * stride];
+    position[lane] = where[lane * stride];
+  }
+  for (int64_t c = 1; c < width; ++c) {
+    const int32_t column = static_cast<int32_t>(c);
+#pragma omp simd
+    for (int64_t lane = 0; lane < kPoolingLanes; ++lane) {
+      const float x = largest[lane * stride + c];
+      const int32_t here = where[lane * stride + c] + column;
+      const bool better = (x > value[lane]) | ((x == value[lane]) & (here < position[lane]));
+      value[lane] = better ? x : value[lane];
+      position[lane] = better ? here : position[lane];
     }
   }
 }
 
-// Of `n` windows (a multiple of the lanes) over the results for columns: the largest element and its position
-// row * width + column, the first of equals in row-major order. kWidth, kStride: 0, or width and stride.
-template <int kWidth, int kStride>
-CREMA_INLINE void LargestOfWindows(const float* largest, const int32_t* where, int64_t width, int64_t stride, int64_t n,
-                                   float* value, int32_t* position) {
-  if (kWidth > 0) width = kWidth;
-  if (kStride > 0) stride = kStride;
-  for (int64_t first = 0; first < n; first += kPoolingLanes) {
-    float best[kPoolingLanes];
-    int32_t row[kPoolingLanes], column[kPoolingLanes];
-#pragma omp simd
-    for (int64_t lane = 0; lane < kPoolingLanes; ++lane) {
-      best[lane] = largest[(first + lane) * stride];
-      row[lane] = where[(first + lane) * stride];
-      column[lane] = 0;
-    }
-    for (int64_t c = 1; c < width; ++c) {
-#pragma omp simd
-      for (int64_t lane = 0; lane < kPoolingLanes; ++lane) {
-        const float x = largest[(first + lane) * stride + c];
-        const int32_t r = where[(first + lane) * stride + c];
-        const bool better = (x > best[lane]) | ((x == best[lane]) & (r < row[lane]));
-        best[lane] = better ? x : best[lane];
-        row[lane] = better ? r : row[lane];
-        column[lane] = better ? static_cast<int32_t>(c) : column[lane];
-      }
-    }
-#pragma omp simd
-    for (int64_t lane = 0; lane < kPoolingLanes; ++lane) {
-      value[first + lane] = best[lane];
-      position[first + lane] = row[lane] * static_cast<int32_t>(width) + column[lane];
-    }
-  }
+// Output `at` is of a window without any input element.
+template <typename Position>
+CREMA_INLINE void SetEmpty(int64_t at, float* destination, Position* saved, float* indices) {
+  destination[at] = 0;
+  if (saved) saved[at] = 0;
+  if (indices) indices[at] = -1;
 }
 
 // Outputs [first, first + n) of every row of one plane; saved holds Positions, or is null.
@@ -108,45 +109,58 @@ template <typename Position, int kRows, int kWidth, int kStride>
 CREMA_MULTIVERSION void PoolStrip(const Geometry& g, const float* source, int64_t first, int64_t n, float* destination,
                                   Position* saved, float* indices) {
   const PoolingProblem& p = g.problem;
-  const int64_t width = p.horizontal.kernel, stride = p.horizontal.stride;
+  const int64_t width = kWidth > 0 ? kWidth : p.horizontal.kernel, stride = kStride > 0 ? kStride : p.horizontal.stride;
   const int64_t whole = (n + kPoolingLanes - 1) / kPoolingLanes * kPoolingLanes;
   const int64_t start = first * stride - p.horizontal.pad, span = (whole - 1) * stride + width;
   const int64_t begin = start < 0 ? 0 : start, end = start + span < p.input_width ? start + span : p.input_width;
-  float largest[kPoolingSpan], value[128];
-  int32_t where[kPoolingSpan], position[128];
+  float largest[kPoolingSpan];
+  int32_t where[kPoolingSpan];
   for (int64_t i = 0; i < span; ++i) {
     largest[i] = -std::numeric_limits<float>::infinity();
-    where[i] = kPaddingRow;
+    where[i] = kPaddingRow * static_cast<int32_t>(width);
   }
   for (int64_t row = 0; row < p.output_height; ++row) {
-    const int64_t top = g.rows.begin[row], at = row * p.output_width + first;
-    const int64_t clipped = top - (row * p.vertical.stride - p.vertical.pad);
-    const int64_t filled = row < g.filled_rows ? std::min(n, std::max<int64_t>(g.filled_columns - first, 0)) : 0;
-    if (filled > 0) {
-      LargestOfColumns<kRows>(source + top * p.input_width + begin, p.input_width, static_cast<int32_t>(clipped),
-                              g.rows.end[row] - top, end - begin, largest + begin - start, where + begin - start);
-      LargestOfWindows<kWidth, kStride>(largest, where, width, stride, whole, value, position);
+    const int64_t top = g.rows.begin[row], rows = g.rows.end[row] - top, at = row * p.output_width + first;
+    const int32_t clipped = static_cast<int32_t>(top - (row * p.vertical.stride - p.vertical.pad));
+    if (row >= g.filled_rows) {
+      for (int64_t i = 0; i < n; ++i) SetEmpty(at + i, destination, saved, indices);
+      continue;
     }
-    for (int64_t i = 0; i < filled; ++i) {
-      destination[at + i] = value[i];
+    const float* from = source + top * p.input_width + begin;
+    if (rows == kRows) {
+      CoverWithVectors<LargestOfColumns<kRows>>(end - begin, from, p.input_width, clipped, rows,
+                                                static_cast<int32_t>(width), largest + begin - start,
+                                                where + begin - start);
+    } else {
+      CoverWithVectors<LargestOfColumns<0>>(end - begin, from, p.input_width, clipped, rows,
+                                            static_cast<int32_t>(width), largest + begin - start,
+                                            where + begin - start);
+    }
+    const int32_t last_row = (clipped + static_cast<int32_t>(rows) - 1) * static_cast<int32_t>(width);
+    for (int64_t block = 0; block < whole; block += kPoolingLanes) {
+      float value[kPoolingLanes];
+      int32_t position[kPoolingLanes];
+      Position narrow[kPoolingLanes];
+      LargestOfWindows<kWidth, kStride>(largest + block * stride, where + block * stride, width, stride, value,
+                                        position);
       // Only a window of NaN alone can have left the padding as its largest: a real element, for Backward's sake.
-      const int64_t column = first + i;
-      const int64_t real = clipped * width + g.columns.begin[column] - (column * stride - p.horizontal.pad);
-      position[i] = position[i] >= kPaddingRow * static_cast<int32_t>(width) ? static_cast<int32_t>(real) : position[i];
-    }
-    for (int64_t i = filled; i < n; ++i) {
-      destination[at + i] = 0;
-      position[i] = 0;
-    }
-    if (saved) {
+      const int32_t* last_column = g.last_column.data() + first + block;
 #pragma omp simd
-      for (int64_t i = 0; i < n; ++i) saved[at + i] = static_cast<Position>(position[i]);
-    }
-    if (indices) {
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t pixel = g.Corner(row, first + i) + position[i] / width * p.input_width + position[i] % width;
-        indices[at + i] = i < filled ? static_cast<float>(pixel) : -1.0f;
+      for (int64_t lane = 0; lane < kPoolingLanes; ++lane) {
+        const int32_t last = last_row + last_column[lane];
+        position[lane] = position[lane] < last ? position[lane] : last;
+        narrow[lane] = static_cast<Position>(position[lane]);
       }
+      const int64_t copied = n - block < kPoolingLanes ? n - block : kPoolingLanes;
+      CopyLanes(value, copied, destination + at + block);
+      if (saved) CopyLanes(narrow, copied, saved + at + block);
+      for (int64_t i = 0; indices && i < copied; ++i) {
+        const int64_t pixel = position[i] / width * p.input_width + position[i] % width;
+        indices[at + block + i] = static_cast<float>(g.Corner(row, first + block + i) + pixel);
+      }
+    }
+    for (int64_t i = std::max(g.filled_columns, first); i < first + n; ++i) {
+      SetEmpty(row * p.output_width + i, destination, saved, indices);
     }
   }
 }

@@ -9,6 +9,9 @@ namespace crema {
 namespace {
 
 TEST(Evaluate, AveragesEveryElementAndPrintsCaffesLines) {
+  NetOptions options;
+  options.phase = TEST;
+  options.backward = false;
   Net net(ParseNet(R"(
     layer { name: "in" type: "Input" top: "x" top: "scores" top: "label"
       input_param { shape { dim: 2 } shape { dim: 2 dim: 3 } shape { dim: 2 } } }
@@ -16,7 +19,7 @@ TEST(Evaluate, AveragesEveryElementAndPrintsCaffesLines) {
     layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" loss_weight: 2 }
   )",
                    "evaluate.prototxt"),
-          {.phase = TEST, .backward = false});
+          options);
   for (const NetInput& input : net.inputs()) {
     for (int64_t i = 0; i < input.value.count(); ++i) input.value.f32()[i] = input.name == "x" ? 0.25f * (i + 1) : 0;
   }

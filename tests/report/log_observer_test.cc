@@ -150,12 +150,20 @@ TEST_F(LogLines, EndSaysWhetherAllWasDone) {
   EXPECT_NE(errors_[0].find("2 snapshot(s)"), std::string::npos);
 }
 
+Diagnostic Unused(int line) {
+  Diagnostic diagnostic;
+  diagnostic.severity = Diagnostic::Severity::kWarning;
+  diagnostic.where.file = "a.prototxt";
+  diagnostic.where.line = line;
+  diagnostic.message = "unused";
+  return diagnostic;
+}
+
 TEST_F(LogLines, NoticesAreOnceEach) {
-  const Diagnostic notice{Diagnostic::Severity::kWarning, {"a.prototxt", 3, 5}, "unused"};
-  log_.OnNotice(notice);
-  log_.OnNotice(notice);
-  log_.OnNotice({Diagnostic::Severity::kWarning, {"a.prototxt", 4, 5}, "unused"});
-  EXPECT_EQ(notices_, (std::vector<std::string>{"a.prototxt:3:5: warning: unused", "a.prototxt:4:5: warning: unused"}));
+  log_.OnNotice(Unused(3));
+  log_.OnNotice(Unused(3));
+  log_.OnNotice(Unused(4));
+  EXPECT_EQ(notices_, (std::vector<std::string>{"a.prototxt:3: warning: unused", "a.prototxt:4: warning: unused"}));
   EXPECT_TRUE(lines_.empty());
 }
 

@@ -62,7 +62,7 @@ class Mistakes : public testing::Test {
   }
   // Runs and expects exit code 2 with `count` errors on stderr, nothing on stdout, and no log.
   std::string Err(const std::vector<std::string>& arguments, int count = 1) {
-    const Finished run = Run(arguments, {.folder = folder_.path()});
+    const Finished run = RunProgram(arguments, {.folder = folder_.path()});
     EXPECT_EQ(run.exit_code, 2) << run.err;
     EXPECT_EQ(Count(run.err, "error: "), count) << run.err;
     EXPECT_EQ(run.out, "");
@@ -118,7 +118,7 @@ TEST_F(Mistakes, CommandsAreSuggestedToo) {
   ExpectSays(Err({"crema", "trian"}), "crema: error: there is no command \"trian\"; did you mean \"train\"?");
   ExpectSays(Err({"crema", "xyzzy"}), "it is one of train, test, time");
   ExpectSays(Err({"crema", "--solver=x", "train"}), "the command comes first");
-  EXPECT_EQ(Run({"crema"}).exit_code, 2);
+  EXPECT_EQ(RunProgram({"crema"}).exit_code, 2);
 }
 
 TEST_F(Mistakes, GpusAreRefused) {
@@ -141,7 +141,7 @@ TEST_F(Mistakes, FilesOfTheWrongKindAreNamed) {
 }
 
 TEST_F(Mistakes, AbsentFilesAreNamed) {
-  const Finished run = Run({"train", "--solver=nothing.prototxt"}, {.folder = folder_.path()});
+  const Finished run = RunProgram({"train", "--solver=nothing.prototxt"}, {.folder = folder_.path()});
   EXPECT_TRUE(run.exit_code == 1 || run.exit_code == 2) << run.exit_code;
   EXPECT_TRUE(run.Says("nothing.prototxt")) << run.err;
   EXPECT_TRUE(run.Says("error: ")) << run.err;
@@ -159,7 +159,7 @@ TEST_F(Mistakes, TyposInAFileSayLineAndColumn) {
 }
 
 TEST_F(Mistakes, ALayerThatDoesNotFitSaysWhere) {
-  folder_.Write("wide.prototxt", std::regex_replace(std::string(kNet), std::regex("kernel_size: 2"), "kernel_size: 9"));
+  folder_.Write("wide.prototxt", std::regex_replace(std::string(kNet), std::regex("kernel_size: 2"), "kernel_size: 12"));
   const std::string err = Err({"crema", "compile", "--model=wide.prototxt"});
   EXPECT_TRUE(std::regex_search(err, std::regex(R"(wide\.prototxt:\d+:\d+: error: layer "pool1" \(Pooling\))"))) << err;
 }
@@ -185,22 +185,22 @@ TEST_F(Mistakes, ChoicesAreChecked) {
 
 TEST(Help, IsThereForEveryCommandInEveryForm) {
   for (const char* command : {"train", "test", "time", "compile", "probe", "device_query"}) {
-    const Finished run = Run({"crema", command, "--help"});
+    const Finished run = RunProgram({"crema", command, "--help"});
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_TRUE(run.out.starts_with(std::string("crema ") + command + ": ")) << run.out;
     EXPECT_NE(run.out.find("usage: crema " + std::string(command)), std::string::npos) << run.out;
-    EXPECT_EQ(Run({"crema", "help", command}).out, run.out);
-    EXPECT_EQ(Run({"crema", command, "-help"}).out, run.out);
+    EXPECT_EQ(RunProgram({"crema", "help", command}).out, run.out);
+    EXPECT_EQ(RunProgram({"crema", command, "-help"}).out, run.out);
     for (const std::string& line : Lines(run.out)) EXPECT_LE(line.size(), 100u) << line;
-    EXPECT_NE(Run({"crema", "--help"}).out.find(std::string("\n  ") + command + " "), std::string::npos);
+    EXPECT_NE(RunProgram({"crema", "--help"}).out.find(std::string("\n  ") + command + " "), std::string::npos);
   }
-  EXPECT_TRUE(Run({"train", "--help"}).out.starts_with("train: "));
-  EXPECT_EQ(Run({"crema", "--help"}).exit_code, 0);
+  EXPECT_TRUE(RunProgram({"train", "--help"}).out.starts_with("train: "));
+  EXPECT_EQ(RunProgram({"crema", "--help"}).exit_code, 0);
 }
 
 TEST(Help, ShowsVersions) {
-  EXPECT_TRUE(std::regex_match(Run({"crema", "--version"}).out, std::regex(R"(crema \d+\.\d+\.\d+\n)")));
-  EXPECT_EQ(Run({"train", "--version"}).out, Run({"crema", "--version"}).out);
+  EXPECT_TRUE(std::regex_match(RunProgram({"crema", "--version"}).out, std::regex(R"(crema \d+\.\d+\.\d+\n)")));
+  EXPECT_EQ(RunProgram({"train", "--version"}).out, RunProgram({"crema", "--version"}).out);
 }
 
 // Every command line of a help text that the repository's own files are enough for must work.
@@ -209,7 +209,8 @@ TEST(Help, ExamplesWork) {
   if (!fs::exists(root.folder / "model_zoo/lenet/deploy.prototxt")) GTEST_SKIP() << "there is no model_zoo/lenet here";
   int tried = 0;
   for (const char* command : {"time", "compile", "probe"}) {
-    const std::string help = std::regex_replace(Run({"crema", command, "--help"}).out, std::regex(R"( \\\n *)"), " ");
+    const std::string help =
+        std::regex_replace(RunProgram({"crema", command, "--help"}).out, std::regex(R"( \\\n *)"), " ");
     for (const std::string& line : Lines(help)) {
       if (!line.starts_with("    crema ") || line.find("--weights") != std::string::npos) continue;
       std::string plain = line.substr(0, line.find(" | "));
@@ -219,7 +220,7 @@ TEST(Help, ExamplesWork) {
       for (std::sregex_iterator at(plain.begin(), plain.end(), word), end; at != end; ++at) {
         words.push_back(at->str());
       }
-      const Finished run = Run(words, root);
+      const Finished run = RunProgram(words, root);
       EXPECT_EQ(run.exit_code, 0) << plain << "\n" << run.err;
       EXPECT_FALSE(run.out.empty());
       ++tried;
@@ -229,11 +230,11 @@ TEST(Help, ExamplesWork) {
 }
 
 TEST(Commands, AnswerWithoutAFile) {
-  const Finished query = Run({"crema", "device_query"});
+  const Finished query = RunProgram({"crema", "device_query"});
   EXPECT_EQ(query.exit_code, 0);
   EXPECT_NE(query.out.find("Logical cores"), std::string::npos) << query.out;
   EXPECT_NE(query.out.find("GPU"), std::string::npos) << query.out;
-  const Finished layers = Run({"crema", "compile", "--list_layers"});
+  const Finished layers = RunProgram({"crema", "compile", "--list_layers"});
   EXPECT_EQ(layers.exit_code, 0);
   EXPECT_TRUE(std::regex_search(layers.out, std::regex(R"((^|\n)Pooling +pooling_param\n)"))) << layers.out;
 }
@@ -244,10 +245,12 @@ TEST_F(Mistakes, NoneWhereFlagsAreWrittenInAnyForm) {
            {"crema", "compile", "--model", "net.prototxt", "--explain"},
            {"crema", "compile", "--model=net.prototxt", "--explain=true", "--dump=plan"},
            {"crema", "compile", "--model=net.prototxt", "--shape=data=5,1,8,8", "--dump=json"}}) {
-    const Finished run = Run(arguments, {.folder = folder_.path()});
+    const Finished run = RunProgram(arguments, {.folder = folder_.path()});
     EXPECT_EQ(run.exit_code, 0) << run.err;
     EXPECT_NE(run.out.find("Small"), std::string::npos) << run.out;
-    if (arguments.back() == "--dump=json") EXPECT_NE(run.out.find("[5,3]"), std::string::npos) << run.out;
+    if (arguments.back() == "--dump=json") {
+      EXPECT_NE(run.out.find("[5,3]"), std::string::npos) << run.out;
+    }
   }
 }
 

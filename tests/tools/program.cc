@@ -150,7 +150,7 @@ Finished Running::Wait() {
   return finished;
 }
 
-Finished Run(const std::vector<std::string>& arguments, const Setting& setting) {
+Finished RunProgram(const std::vector<std::string>& arguments, const Setting& setting) {
   return Running(arguments, setting).Wait();
 }
 

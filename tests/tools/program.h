@@ -39,9 +39,9 @@ struct Finished {
 };
 
 struct Setting {
-  std::filesystem::path folder;  // working directory
-  uint64_t file_size_limit = 0;  // writing a file beyond it fails as on a full disk; 0: no limit
-  bool on_terminal = false;      // stderr is a terminal of 100 columns
+  std::filesystem::path folder = {};  // working directory
+  uint64_t file_size_limit = 0;       // writing a file beyond it fails as on a full disk; 0: no limit
+  bool on_terminal = false;           // stderr is a terminal of 100 columns
 };
 
 // A program that runs beside the test; killed by the destructor if it still does.
@@ -72,7 +72,7 @@ class Running {
   bool reaped_ = false;
 };
 
-Finished Run(const std::vector<std::string>& arguments, const Setting& setting = {});
+Finished RunProgram(const std::vector<std::string>& arguments, const Setting& setting = {});
 
 }  // namespace crema::testing_tools
 

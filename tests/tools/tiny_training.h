@@ -15,8 +15,8 @@ struct TinyTraining {
   int data_threads = 1;
   int hidden = 64;  // outputs of the larger layer: sets the size of snapshots
   std::string base_lr = "0.02";
-  int bad_record = -1;  // its label is 7, where 0 to 3 are classes
-  std::string more;     // further lines of the solver file
+  int bad_record = -1;    // its label is 7, where 0 to 3 are classes
+  std::string more = {};  // further lines of the solver file
 };
 
 // Writes solver.prototxt, net.prototxt and the database db into the folder.

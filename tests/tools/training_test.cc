@@ -25,6 +25,12 @@ std::string Model(const ScratchFolder& folder, int iteration) {
   return ReadText(folder / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
 }
 
+// Whether both folders hold the same bytes; not EXPECT_EQ, which would print them.
+bool SameModel(const ScratchFolder& a, const ScratchFolder& b, int iteration) {
+  const std::string model = Model(a, iteration);
+  return !model.empty() && model == Model(b, iteration);
+}
+
 float LastAccuracy(const std::string& log) {
   static const std::regex pattern(R"(Test net output #0: accuracy = ([\.\deE+-]+))");
   float accuracy = -1;
@@ -48,11 +54,11 @@ int NewestState(const ScratchFolder& folder) {
 TEST(Training, LearnsAndLogsInCaffesWords) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {});
-  const Finished run = Run(kTrain, In(folder));
+  const Finished run = RunProgram(kTrain, In(folder));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
   for (const char* pattern :
-       {R"(\nI\d{4,8} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] Solving Tiny\n)", R"(\] Learning Rate Policy: inv\n)",
+       {R"(\nI\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ \S+:\d+\] Solving Tiny\n)", R"(\] Learning Rate Policy: inv\n)",
         R"(\] Iteration 100 \(\S+ iter/s, \S+s/10 iters\), loss = [\d.e-]+\n)",
         R"(\] Iteration 0, Testing net \(#0\)\n)", R"(\]     Test net output #1: loss = \S+ \(\* 1 = \S+ loss\)\n)",
         R"(\] Iteration 100, lr = 0\.0[\d]+\n)", R"(\] Snapshotting to binary proto file tiny_iter_300\.caffemodel\n)",
@@ -68,17 +74,16 @@ TEST(Training, CremaTrainIsTrain) {
   const ScratchFolder one, other;
   WriteTinyTraining(one, {.max_iter = 40});
   WriteTinyTraining(other, {.max_iter = 40});
-  ASSERT_EQ(Run(kTrain, In(one)).exit_code, 0);
-  ASSERT_EQ(Run({"crema", "train", "-solver", "solver.prototxt", "--threads=1"}, In(other)).exit_code, 0);
-  EXPECT_FALSE(Model(one, 40).empty());
-  EXPECT_EQ(Model(one, 40), Model(other, 40)) << "one thread or two";
+  ASSERT_EQ(RunProgram(kTrain, In(one)).exit_code, 0);
+  ASSERT_EQ(RunProgram({"crema", "train", "-solver", "solver.prototxt", "--threads=2"}, In(other)).exit_code, 0);
+  EXPECT_TRUE(SameModel(one, other, 40));
 }
 
 TEST(Training, TrainWorksThroughALink) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 1});
   fs::create_symlink(fs::path(CREMA_BIN_DIR) / "train", folder / "linked");
-  const Finished run = Run({"./linked", "--solver=solver.prototxt"}, In(folder));
+  const Finished run = RunProgram({"./linked", "--solver=solver.prototxt"}, In(folder));
   EXPECT_EQ(run.exit_code, 0) << run.err;
 }
 
@@ -86,13 +91,17 @@ TEST(Training, DataThreadsDoNotChangeTheResult) {
   const ScratchFolder one, two;
   WriteTinyTraining(one, {.max_iter = 60});
   WriteTinyTraining(two, {.max_iter = 60, .data_threads = 2});
-  ASSERT_EQ(Run(kTrain, In(one)).exit_code, 0);
-  ASSERT_EQ(Run(kTrain, In(two)).exit_code, 0);
+  ASSERT_EQ(RunProgram(kTrain, In(one)).exit_code, 0);
+  ASSERT_EQ(RunProgram(kTrain, In(two)).exit_code, 0);
   // The models repeat the layer's settings; the weights are compared by what they score and by a third run.
   std::string a =
-      Run({"crema", "probe", "--model=net.prototxt", "--phase=TEST", "--weights=tiny_iter_60.caffemodel"}, In(one)).out;
+      RunProgram({"crema", "probe", "--model=net.prototxt", "--phase=TEST", "--weights=tiny_iter_60.caffemodel"},
+                 In(one))
+          .out;
   std::string b =
-      Run({"crema", "probe", "--model=net.prototxt", "--phase=TEST", "--weights=tiny_iter_60.caffemodel"}, In(two)).out;
+      RunProgram({"crema", "probe", "--model=net.prototxt", "--phase=TEST", "--weights=tiny_iter_60.caffemodel"},
+                 In(two))
+          .out;
   EXPECT_NE(a.find("\"loss\""), std::string::npos) << a;
   EXPECT_EQ(a, b);
 }
@@ -102,7 +111,7 @@ TEST(Training, KilledAtRandomMomentsItEndsWithTheSameModel) {
   WriteTinyTraining(whole, {});
   WriteTinyTraining(killed, {});
   const auto start = std::chrono::steady_clock::now();
-  const Finished run = Run(kTrain, In(whole));
+  const Finished run = RunProgram(kTrain, In(whole));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
 
@@ -129,13 +138,12 @@ TEST(Training, KilledAtRandomMomentsItEndsWithTheSameModel) {
     running.Signal(SIGKILL);
     running.Wait();
   }
-  const Finished last = Run(again, In(killed));
+  const Finished last = RunProgram(again, In(killed));
   ASSERT_EQ(last.exit_code, 0) << "seed " << seed << "\n" << last.err;
   EXPECT_TRUE(last.Says("Resuming from")) << last.err;
   EXPECT_TRUE(last.Says("Optimization Done."));
-  EXPECT_EQ(Model(killed, 300), Model(whole, 300))
+  EXPECT_TRUE(SameModel(killed, whole, 300))
       << "seed " << seed << ", " << kills << " kills, " << resumed << " resumed";
-  ASSERT_FALSE(Model(whole, 300).empty());
   std::cout << kills << " kills at random moments, " << resumed << " of them in a resumed run\n";
 }
 
@@ -144,7 +152,7 @@ TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
   const TinyTraining options{.max_iter = 400, .snapshot = 0};
   WriteTinyTraining(whole, options);
   WriteTinyTraining(stopped, options);
-  ASSERT_EQ(Run(kTrain, In(whole)).exit_code, 0);
+  ASSERT_EQ(RunProgram(kTrain, In(whole)).exit_code, 0);
 
   Running running(kTrain, In(stopped));
   ASSERT_TRUE(running.WaitFor("Iteration 40, lr")) << running.Err();
@@ -160,9 +168,9 @@ TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
 
   std::vector<std::string> resume = kTrain;
   resume.push_back("--snapshot=tiny_iter_" + std::to_string(at) + ".solverstate");
-  const Finished second = Run(resume, In(stopped));
+  const Finished second = RunProgram(resume, In(stopped));
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_EQ(Model(stopped, 400), Model(whole, 400)) << "stopped at " << at;
+  EXPECT_TRUE(SameModel(stopped, whole, 400)) << "stopped at " << at;
 }
 
 TEST(Training, SignalsDoWhatTheFlagsSay) {
@@ -199,7 +207,7 @@ TEST(Training, AFullDiskLosesNothingAndIsReported) {
   WriteTinyTraining(folder, {.max_iter = 40, .hidden = 512});
   Setting setting = In(folder);
   setting.file_size_limit = 64 << 10;  // below one model
-  const Finished run = Run(kTrain, setting);
+  const Finished run = RunProgram(kTrain, setting);
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_TRUE(run.Says("Snapshot at iteration 20 failed: ")) << run.err;
   EXPECT_TRUE(run.Says("Snapshot at iteration 40 failed: ")) << run.err;
@@ -212,7 +220,7 @@ TEST(Training, AFullDiskLosesNothingAndIsReported) {
 TEST(Training, AnUnusableSnapshotFolderIsFoundAtTheStart) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.more = "snapshot_prefix: \"no_such_folder/tiny\"\n"});
-  const Finished run = Run(kTrain, In(folder));
+  const Finished run = RunProgram(kTrain, In(folder));
   EXPECT_NE(run.exit_code, 0) << run.err;
   EXPECT_FALSE(run.Says("Iteration 0")) << run.err;
 }
@@ -220,7 +228,7 @@ TEST(Training, AnUnusableSnapshotFolderIsFoundAtTheStart) {
 TEST(Training, ALossThatIsNoNumberNamesItsCause) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.base_lr = "1e20"});
-  const Finished run = Run(kTrain, In(folder));
+  const Finished run = RunProgram(kTrain, In(folder));
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(train: error: iteration \d+: the loss is )"))) << run.err;
   EXPECT_TRUE(std::regex_search(run.err, std::regex(R"((parameter|layer "?)(conv1|ip1|ip2|loss))"))) << run.err;
@@ -230,7 +238,7 @@ TEST(Training, ALossThatIsNoNumberNamesItsCause) {
 TEST(Training, ALabelOutOfRangeNamesItsRecord) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.bad_record = 123});
-  const Finished run = Run(kTrain, In(folder));
+  const Finished run = RunProgram(kTrain, In(folder));
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_TRUE(run.Says("00000123")) << run.err;
   EXPECT_TRUE(run.Says("net.prototxt:")) << run.err;
@@ -242,7 +250,7 @@ TEST(Training, OnATerminalThereIsAProgressLine) {
   WriteTinyTraining(folder, {.max_iter = 100});
   Setting setting = In(folder);
   setting.on_terminal = true;
-  const Finished run = Run(kTrain, setting);
+  const Finished run = RunProgram(kTrain, setting);
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\r\x1b\[K\[=* *\] \d+/100 \d+%  [\d.]+ it/s  loss )")))
       << run.err;
@@ -254,9 +262,9 @@ TEST(Training, OnATerminalThereIsAProgressLine) {
 TEST(Training, TestScoresWhatTrainingWrote) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {});
-  const Finished trained = Run(kTrain, In(folder));
+  const Finished trained = RunProgram(kTrain, In(folder));
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
-  const Finished run = Run(
+  const Finished run = RunProgram(
       {"crema", "test", "--model=net.prototxt", "--weights=tiny_iter_300.caffemodel", "--iterations=10"}, In(folder));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("] Batch 9, accuracy = ")) << run.err;
@@ -270,13 +278,13 @@ TEST(Training, TestScoresWhatTrainingWrote) {
 TEST(Training, FineTuningNamesWhatIsNew) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 1});
-  ASSERT_EQ(Run(kTrain, In(folder)).exit_code, 0);
+  ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
   std::string net = ReadText(folder / "net.prototxt");
   net = std::regex_replace(net, std::regex("name: \"ip2\""), "name: \"ip3\"");
   folder.Write("net.prototxt", net);
   std::vector<std::string> tune = kTrain;
   tune.push_back("--weights=tiny_iter_1.caffemodel");
-  const Finished run = Run(tune, In(folder));
+  const Finished run = RunProgram(tune, In(folder));
   EXPECT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("] Finetuning from tiny_iter_1.caffemodel")) << run.err;
   EXPECT_TRUE(run.Says("] Ignoring source layer ip2")) << run.err;
@@ -285,7 +293,7 @@ TEST(Training, FineTuningNamesWhatIsNew) {
 TEST(Training, TimeShowsEveryLayer) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {});
-  const Finished run = Run({"crema", "time", "--model=net.prototxt", "--iterations=3"}, In(folder));
+  const Finished run = RunProgram({"crema", "time", "--model=net.prototxt", "--iterations=3"}, In(folder));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   for (const char* text : {"conv1", "Convolution", "SoftmaxWithLoss", "backward", "share", "a second"}) {
     EXPECT_NE(run.out.find(text), std::string::npos) << text << "\n" << run.out;
