@@ -10,6 +10,9 @@
 
 namespace crema {
 
+// Names the top of a loss layer that names none.
+inline constexpr char kAutomaticTop[] = "(automatic)";
+
 // What the passes work on.
 struct Compilation {
   const NetOptions& options;

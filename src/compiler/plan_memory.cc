@@ -82,6 +82,12 @@ class MemoryPlanner {
       if (graph_.nodes[producer].setup->is_source()) whole_pass(t);
     }
     for (int v : graph_.outputs) last_[program_.value_tensor[v]] = end_;
+    // The losses are summed after the last step, also those that other layers read.
+    for (const Node& node : graph_.nodes) {
+      for (size_t i = 0; i < node.tops.size(); ++i) {
+        if (node.loss_weights[i] != 0) last_[program_.value_tensor[node.tops[i]]] = end_;
+      }
+    }
     if (keep_all_) {
       for (int t = 0; t < static_cast<int>(count_); ++t) whole_pass(t);
     }

@@ -29,9 +29,10 @@ void ResolveBlobs(Compilation& c) {
       if (found == current.end()) {
         std::vector<std::string> names;
         for (const auto& entry : current) names.push_back(entry.first);
-        c.diagnostics.Error(c.Where(node, Field("bottom", i)),
-                            "layer \"" + layer.name() + "\" (" + layer.type() + "): no layer before it makes a blob \"" +
-                                layer.bottom(i) + "\"" + DidYouMean(layer.bottom(i), names));
+        c.diagnostics.Error(c.Where(node, Field("bottom", i)), "layer \"" + layer.name() + "\" (" + layer.type() +
+                                                                   "): no layer before it makes a blob \"" +
+                                                                   layer.bottom(i) + "\"" +
+                                                                   DidYouMean(layer.bottom(i), names));
         // Goes on with a stand-in of unknown shape, so that only this mistake is reported.
         Value missing;
         missing.name = layer.bottom(i);
@@ -55,14 +56,13 @@ void ResolveBlobs(Compilation& c) {
         if (!in_place && old_producer >= 0) {
           c.diagnostics.Error(c.Where(node, Field("top", i)),
                               "layer \"" + layer.name() + "\" makes blob \"" + name + "\", which layer \"" +
-                                  graph.nodes[old_producer].name() +
-                                  "\" makes already; rename one of the two tops");
+                                  graph.nodes[old_producer].name() + "\" makes already; rename one of the two tops");
         }
         value.version = graph.values[found->second].version + 1;
       }
       graph.values.push_back(value);
-      current[name] = static_cast<int>(graph.values.size()) - 1;
-      node.tops.push_back(current[name]);
+      node.tops.push_back(static_cast<int>(graph.values.size()) - 1);
+      if (name != kAutomaticTop) current[name] = node.tops.back();
     }
     if (layer.loss_weight_size() > 0 && layer.loss_weight_size() != layer.top_size()) {
       c.diagnostics.Error(c.Where(node, "loss_weight"),

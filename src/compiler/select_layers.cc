@@ -43,8 +43,8 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
     if (field->is_repeated() || !name.ends_with("_param")) continue;
     const auto& reads = node.type->reads;
     if (std::find(reads.begin(), reads.end(), name) != reads.end()) continue;
-    c.diagnostics.Warning(c.Where(node, name), "layer \"" + node.name() + "\" (" + node.type->name + ") does not read " +
-                                                   name + "; it has no effect here");
+    c.diagnostics.Warning(c.Where(node, name), "layer \"" + node.name() + "\" (" + node.type->name +
+                                                   ") does not read " + name + "; it has no effect here");
   }
 }
 
@@ -67,8 +67,8 @@ void SelectLayers(Compilation& c) {
     node.param = &layer;
     node.phase = layer.has_phase() ? layer.phase() : c.options.phase;
     if (layer.include_size() > 0 && layer.exclude_size() > 0) {
-      c.diagnostics.Error(c.Where(node, "exclude"), "layer \"" + layer.name() +
-                                                        "\" has both include and exclude rules; keep one kind");
+      c.diagnostics.Error(c.Where(node, "exclude"),
+                          "layer \"" + layer.name() + "\" has both include and exclude rules; keep one kind");
       continue;
     }
     if (!Selected(state, layer)) continue;
@@ -80,6 +80,10 @@ void SelectLayers(Compilation& c) {
       continue;
     }
     WarnUnreadMessages(c, node);
+    // As old files do; Caffe gives such a loss a top of this name, which is no output.
+    if (layer.top_size() == 0 && node.type->name.ends_with("Loss")) {
+      c.net.file.net.mutable_layer(i)->add_top(kAutomaticTop);
+    }
     graph.nodes.push_back(std::move(node));
   }
   if (graph.nodes.empty() && !c.diagnostics.has_errors()) {

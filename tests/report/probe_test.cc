@@ -96,6 +96,35 @@ TEST(Probe, WritesTheCorpusForm) {
   EXPECT_EQ(json["param_gradients"]["ip1[1]"]["head"].items.size(), 3u);
 }
 
+// Nothing may overwrite a loss before it is summed, whoever else reads it.
+TEST(Probe, LossesThatAreNoOutputsCount) {
+  const char* net = R"(
+    layer { name: "in" type: "Input" top: "x" top: "label" input_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+    layer { name: "early" type: "SoftmaxWithLoss" bottom: "x" bottom: "label" top: "early" }
+    layer { name: "hush" type: "Silence" bottom: "early" }
+    layer { name: "ip1" type: "InnerProduct" bottom: "x" top: "ip1"
+      inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2"
+      inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+    layer { name: "late" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" }
+  )";
+  float losses[2];
+  for (const bool keep_all : {false, true}) {
+    NetOptions options;
+    options.keep_all = keep_all;
+    Net compiled(ParseNet(net, "losses.prototxt"), options);
+    FillInputs(compiled);
+    FillParameters(compiled);
+    losses[keep_all] = compiled.Forward();
+    EXPECT_TRUE(compiled.outputs().empty());
+    if (keep_all) {
+      EXPECT_FLOAT_EQ(losses[1], *compiled.blob("early").f32() + *compiled.blob("(automatic)").f32());
+    }
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+  EXPECT_GT(losses[0], 1);
+}
+
 TEST(Probe, AsksForShapesThatNothingGives) {
   ProbeOptions options = TinyOptions();
   options.shapes.clear();

@@ -159,7 +159,8 @@ TEST_F(Mistakes, TyposInAFileSayLineAndColumn) {
 }
 
 TEST_F(Mistakes, ALayerThatDoesNotFitSaysWhere) {
-  folder_.Write("wide.prototxt", std::regex_replace(std::string(kNet), std::regex("kernel_size: 2"), "kernel_size: 12"));
+  folder_.Write("wide.prototxt",
+                std::regex_replace(std::string(kNet), std::regex("kernel_size: 2"), "kernel_size: 12"));
   const std::string err = Err({"crema", "compile", "--model=wide.prototxt"});
   EXPECT_TRUE(std::regex_search(err, std::regex(R"(wide\.prototxt:\d+:\d+: error: layer "pool1" \(Pooling\))"))) << err;
 }
