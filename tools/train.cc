@@ -1,7 +1,10 @@
 // crema train: trains a net as a solver file says.
 #include <gflags/gflags.h>
 #include <glog/logging.h>
+#include <unistd.h>
 
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "crema/solver.h"
@@ -60,6 +63,9 @@ int Run(const CommandLine& line) {
   CheckFileKinds(line);
   ApplyThreads();
   if (!FLAGS_log_dir.empty()) {
+    if (access(FLAGS_log_dir.c_str(), W_OK | X_OK) != 0) {
+      throw EnvironmentError("--log_dir=" + FLAGS_log_dir + ": " + std::strerror(errno));
+    }
     FLAGS_logtostderr = false;
     FLAGS_alsologtostderr = true;
   }

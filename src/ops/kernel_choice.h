@@ -30,8 +30,9 @@ struct KernelCandidate {
 // Walks the table in order. `only` names the one candidate to try (tests compare candidates); empty tries all. Null
 // when none takes the problem; *choice (may be null) then still holds the reasons.
 template <typename Kernel, typename Problem, size_t kCandidates>
-std::unique_ptr<Kernel> ChooseKernel(const KernelCandidate<Kernel, Problem> (&table)[kCandidates], const Problem& problem,
-                                     const Device& device, std::string_view only, KernelChoice* choice) {
+std::unique_ptr<Kernel> ChooseKernel(const KernelCandidate<Kernel, Problem> (&table)[kCandidates],
+                                     const Problem& problem, const Device& device, std::string_view only,
+                                     KernelChoice* choice) {
   KernelChoice ignored;
   if (!choice) choice = &ignored;
   *choice = {};

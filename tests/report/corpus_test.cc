@@ -27,7 +27,7 @@ using testing_json::Json;
 
 constexpr int kShapeShards = 2, kNumberShards = 12;
 // Operations of one probe; the heaviest nets only have their shapes checked, to keep the whole run in minutes.
-constexpr double kCostLimit = 60e9;
+constexpr double kCostLimit = 300e9;
 
 Json ReadJson(const fs::path& path) {
   std::ifstream file(path);
@@ -115,24 +115,32 @@ void CompareLayers(const CompiledNet& net, const Json& json) {
   EXPECT_EQ(outputs, wanted_outputs);
 }
 
-// Values within `tolerance` of the blob's largest, or `floor` where rounding is all there is (the gradient of a bias
-// before batch normalisation).
-void CompareTensor(const TensorSummary& got, const Json& wanted, double tolerance, double floor) {
+struct Tolerance {
+  double sums;    // of the sum of absolute values
+  double values;  // of the largest absolute value
+};
+constexpr Tolerance kBlobs = {1e-4, 1e-4};
+// In deep nets rounding decides a few ReLUs and maxima, which moves single gradients: computing one of these nets with
+// SSE4.1 instead of AVX-512 moves them by up to 2.2e-3.
+constexpr Tolerance kGradients = {1e-3, 3e-3};
+
+// Below `floor` rounding is all there is (the gradient of a bias before batch normalisation).
+void CompareTensor(const TensorSummary& got, const Json& wanted, Tolerance tolerance, double floor) {
   SCOPED_TRACE(got.name + " " + got.shape.ToString());
   EXPECT_EQ(got.shape, ToShape(wanted["shape"]));
   const double count = static_cast<double>(got.shape.count());
   const double sum = wanted["sum"].number, abssum = wanted["abssum"].number;
-  EXPECT_LE(std::abs(got.abssum - abssum), tolerance * abssum + floor * count) << got.abssum << " vs " << abssum;
-  EXPECT_LE(std::abs(got.sum - sum), tolerance * abssum + floor * count) << got.sum << " vs " << sum;
+  EXPECT_LE(std::abs(got.abssum - abssum), tolerance.sums * abssum + floor * count) << got.abssum << " vs " << abssum;
+  EXPECT_LE(std::abs(got.sum - sum), tolerance.sums * abssum + floor * count) << got.sum << " vs " << sum;
   const std::vector<Json>& head = wanted["head"].items;
   ASSERT_EQ(got.head.size(), head.size());
   for (size_t i = 0; i < head.size(); ++i) {
-    EXPECT_LE(std::abs(got.head[i] - head[i].number), tolerance * got.largest + floor)
+    EXPECT_LE(std::abs(got.head[i] - head[i].number), tolerance.values * got.largest + floor)
         << "[" << i << "] " << got.head[i] << " vs " << head[i].number << ", largest " << got.largest;
   }
 }
 
-void CompareTensors(const std::vector<TensorSummary>& got, const Json& wanted, double tolerance,
+void CompareTensors(const std::vector<TensorSummary>& got, const Json& wanted, Tolerance tolerance,
                     double relative_floor) {
   double largest = 0;
   for (const TensorSummary& tensor : got) largest = std::max(largest, tensor.largest);
@@ -203,6 +211,7 @@ TEST_P(CorpusNumbers, AreCaffes) {
       // In both phases: Caffe differentiates test nets as well.
       const bool backward = json.Find("param_gradients") != nullptr;
       if (Cost(*Compile(AssumeInputs(file, options.shapes, false), options), backward) > kCostLimit) {
+        std::cout << "above the cost limit: " << cases[i].json.filename().string() << "\n";
         ++heavy;
         continue;
       }
@@ -212,8 +221,8 @@ TEST_P(CorpusNumbers, AreCaffes) {
       probe.backward = backward;
       const ProbeResult result = Probe(file, probe);
       EXPECT_NEAR(result.loss, json["loss"].number, 1e-4 * std::abs(json["loss"].number));
-      CompareTensors(result.blobs, json["blobs"], 1e-4, 0);
-      if (backward) CompareTensors(result.param_gradients, json["param_gradients"], 1e-3, 1e-6);
+      CompareTensors(result.blobs, json["blobs"], kBlobs, 0);
+      if (backward) CompareTensors(result.param_gradients, json["param_gradients"], kGradients, 1e-6);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
@@ -261,7 +270,7 @@ TEST(CorpusModels, TrainedWeightsGiveCaffesOutputs) {
     options.weights = ReadWeights(folder / "weights.caffemodel");
     options.head = 16;
     try {
-      CompareTensors(Probe(file, options).blobs, json["blobs"], 1e-4, 0);
+      CompareTensors(Probe(file, options).blobs, json["blobs"], kBlobs, 0);
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
