@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -57,7 +58,8 @@ class AtomicFileTest : public ::testing::Test {
  protected:
   void SetUp() override { std::filesystem::create_directories(folder_); }
   void TearDown() override { std::filesystem::remove_all(folder_); }
-  std::string folder_ = ::testing::TempDir() + "/atomic_file_test";
+  // Cases run as processes of their own, at the same time.
+  std::string folder_ = ::testing::TempDir() + "/atomic_file_test." + std::to_string(getpid());
 };
 
 TEST_F(AtomicFileTest, ReplacesOnlyOnCommit) {
