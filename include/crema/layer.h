@@ -86,7 +86,8 @@ class LayerSetup {
   // Multiply-adds of one forward pass counted as two operations; for reports only.
   void SetFlops(double forward) { flops_ = forward; }
 
-  // For layers whose shape depends on data that may not be there (Data): the shape the user gave with --shape for top i.
+  // For layers whose shape depends on data that may not be there (Data): the shape the user gave with --shape for top
+  // i.
   const Shape* shape_override(int top) const;
   void set_shape_overrides(std::vector<std::pair<std::string, Shape>> overrides) { overrides_ = std::move(overrides); }
 
@@ -195,7 +196,8 @@ class Layer {
   // Sources only: how many records were delivered, saved in snapshots so that a resumed run reads on from there.
   virtual uint64_t position() const { return 0; }
   virtual void set_position(uint64_t records) {}
-  // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of x_lmdb").
+  // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of
+  // x_lmdb").
   virtual std::string DescribeItem(int64_t index) const { return {}; }
 };
 
@@ -230,10 +232,9 @@ struct LayerRegistrar {
 }  // namespace internal
 
 // REGISTER_LAYER(Pooling, PoolingLayer, "pooling_param"); at namespace scope in the layer's source file.
-#define REGISTER_LAYER(Type, Class, ...)                                                    \
-  static const ::crema::internal::LayerRegistrar register_##Type(                           \
-      #Type, []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, \
-      {__VA_ARGS__})
+#define REGISTER_LAYER(Type, Class, ...)                          \
+  static const ::crema::internal::LayerRegistrar register_##Type( \
+      #Type, []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, {__VA_ARGS__})
 
 }  // namespace crema
 

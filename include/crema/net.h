@@ -118,8 +118,8 @@ class Net {
 
   std::span<Parameter> parameters();
   std::span<const Parameter> parameters() const;
-  // All parameter values (gradients) as one contiguous block in parameters()' order, padding between them zero. Only for
-  // nets that own all their parameters.
+  // All parameter values (gradients) as one contiguous block in parameters()' order, padding between them zero. Only
+  // for nets that own all their parameters.
   std::span<float> parameter_block();
   std::span<float> gradient_block();
 

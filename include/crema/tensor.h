@@ -77,6 +77,9 @@ class Tensor {
   int32_t* i32() const { return static_cast<int32_t*>(data_); }
   uint8_t* u8() const { return static_cast<uint8_t*>(data_); }
 
+  // Element i in C order, whatever the type: for reports, not for loops that must be fast.
+  double value(int64_t i) const;
+
   // The same elements under another shape of equal count.
   Tensor Reshaped(Shape shape) const { return Tensor(data_, {std::move(shape), spec_.dtype}); }
 

@@ -18,7 +18,7 @@ void ParallelFor(int64_t n, int64_t grain, const Body& body) {
     if (n > 0) body(int64_t{0}, n);
     return;
   }
-#pragma omp parallel num_threads(static_cast<int>(wanted))
+#pragma omp parallel num_threads(static_cast <int>(wanted))
   {
     const int64_t threads = omp_get_num_threads(), id = omp_get_thread_num();
     const int64_t begin = n * id / threads, end = n * (id + 1) / threads;

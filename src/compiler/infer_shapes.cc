@@ -10,8 +10,7 @@ namespace {
 
 // An earlier layer failed: what this one reads has no shape to check against.
 bool InputsKnown(const Graph& graph, const Node& node) {
-  return std::all_of(node.bottoms.begin(), node.bottoms.end(),
-                     [&](int v) { return graph.values[v].shape_known; });
+  return std::all_of(node.bottoms.begin(), node.bottoms.end(), [&](int v) { return graph.values[v].shape_known; });
 }
 
 void SetLossWeights(Compilation& c, Node& node) {
@@ -21,8 +20,9 @@ void SetLossWeights(Compilation& c, Node& node) {
   if (!given.empty()) std::copy(given.begin(), given.end(), node.loss_weights.begin());
   for (float weight : node.loss_weights) {
     if (weight != 0 && !node.setup->is_differentiable() && node.param->loss_weight_size() > 0) {
-      c.diagnostics.Error(c.Where(node, "loss_weight"), "layer \"" + node.name() + "\" (" + node.type->name +
-                                                            ") has no gradient and cannot be a loss; remove loss_weight");
+      c.diagnostics.Error(c.Where(node, "loss_weight"),
+                          "layer \"" + node.name() + "\" (" + node.type->name +
+                              ") has no gradient and cannot be a loss; remove loss_weight");
       return;
     }
   }

@@ -86,7 +86,8 @@ class Scheduler {
     const Node& node = graph_.nodes[n];
     if (!node.runs_backward) return;
     std::vector<int> top_grads;
-    for (size_t i = 0; i < node.tops.size(); ++i) top_grads.push_back(WholeGradient(node.tops[i], node.loss_weights[i]));
+    for (size_t i = 0; i < node.tops.size(); ++i)
+      top_grads.push_back(WholeGradient(node.tops[i], node.loss_weights[i]));
     if (node.setup->is_view()) {
       for (int grad : top_grads) {
         if (grad != Step::kAbsent) contributions_[node.bottoms[0]].push_back(grad);

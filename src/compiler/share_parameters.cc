@@ -13,8 +13,8 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
   Node& node = c.net.graph.nodes[n];
   const Node& owner = c.net.graph.nodes[shared.owner];
   const bool permissive = spec.share_mode() == ParamSpec::PERMISSIVE;
-  const std::string both = "layer \"" + node.name() + "\" shares parameter \"" + shared.shared_name + "\" of layer \"" +
-                           owner.name() + "\"";
+  const std::string both =
+      "layer \"" + node.name() + "\" shares parameter \"" + shared.shared_name + "\" of layer \"" + owner.name() + "\"";
   if (permissive ? request.shape.count() != shared.spec.shape.count() : request.shape != shared.spec.shape) {
     c.diagnostics.Error(c.Where(node, Field(blob)),
                         both + ", but needs " + request.shape.ToString() + " where that is " +

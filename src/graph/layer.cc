@@ -97,7 +97,9 @@ LayerPlan::LayerPlan(const Context& context, std::vector<TensorSpec> bottoms, st
       param_grads_(std::move(param_grads)) {}
 
 bool LayerPlan::backward() const {
-  const auto any = [](const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); };
+  const auto any = [](const std::vector<bool>& flags) {
+    return std::find(flags.begin(), flags.end(), true) != flags.end();
+  };
   return any(bottom_grads_) || any(param_grads_);
 }
 

@@ -30,7 +30,8 @@ enum class StepKind {
   kBackward,
   kFillGradient,    // tops[0] = value: the seed of a loss, or zero for a top no loss depends on
   kSumGradients,    // tops[0] += bottoms...
-  kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since ClearGradients
+  kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since
+                    // ClearGradients
 };
 
 struct Step {
@@ -55,8 +56,8 @@ struct Program {
   // Tensor ids by value: contents, and final gradient (kAbsent without one).
   std::vector<int> value_tensor, value_grad;
 
-  size_t arena_bytes = 0;       // what is allocated
-  size_t unshared_bytes = 0;    // what it would be if no two tensors shared memory
+  size_t arena_bytes = 0;     // what is allocated
+  size_t unshared_bytes = 0;  // what it would be if no two tensors shared memory
   int steps() const { return static_cast<int>(forward.size() + backward.size()); }
 };
 

@@ -7,8 +7,8 @@ namespace crema {
 
 namespace {
 
-// Function-local: registrars of other translation units may run before this one's globals exist. Never destroyed, so that
-// the types stay reachable for leak checkers.
+// Function-local: registrars of other translation units may run before this one's globals exist. Never destroyed, so
+// that the types stay reachable for leak checkers.
 std::vector<const LayerType*>& Registry() {
   static auto& types = *new std::vector<const LayerType*>;
   return types;

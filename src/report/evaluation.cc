@@ -14,18 +14,6 @@ std::string Number(double value) {
   return out.str();
 }
 
-double Element(const Tensor& tensor, int64_t i) {
-  switch (tensor.dtype()) {
-    case DType::kF32:
-      return tensor.f32()[i];
-    case DType::kI32:
-      return tensor.i32()[i];
-    case DType::kU8:
-      return tensor.u8()[i];
-  }
-  return 0;
-}
-
 }  // namespace
 
 Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::string& line)>& log) {
@@ -37,7 +25,7 @@ Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::s
     size_t at = 0;
     for (const NetOutput& output : net.outputs()) {
       for (int64_t i = 0; i < output.value.count(); ++i, ++at) {
-        const double value = Element(output.value, i);
+        const double value = output.value.value(i);
         if (batch == 0) {
           sums.push_back(0);
           result.outputs.push_back({output.name, 0, output.loss_weight});

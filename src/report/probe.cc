@@ -16,22 +16,10 @@ namespace {
 
 constexpr uint64_t kFirstInput = 1000;  // p of the first input; parameters count from 0
 
-double Element(const Tensor& tensor, int64_t i) {
-  switch (tensor.dtype()) {
-    case DType::kF32:
-      return tensor.f32()[i];
-    case DType::kI32:
-      return tensor.i32()[i];
-    case DType::kU8:
-      return tensor.u8()[i];
-  }
-  return 0;
-}
-
 TensorSummary Summarise(std::string name, const Shape& shape, const Tensor& tensor, int head) {
   TensorSummary summary{std::move(name), shape, 0, 0, 0, {}};
   for (int64_t i = 0; i < shape.count(); ++i) {
-    const double value = tensor.defined() ? Element(tensor, i) : 0;
+    const double value = tensor.defined() ? tensor.value(i) : 0;
     summary.sum += value;
     summary.abssum += std::abs(value);
     // Not max(): a NaN must show.

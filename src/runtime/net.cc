@@ -155,7 +155,8 @@ std::string Net::FindNonFinite() {
 std::vector<LayerTiming> Net::Time(int repeats, bool backward) {
   const CompiledNet& net = *impl_->compiled;
   std::vector<LayerTiming> timings;
-  for (const Node& node : net.graph.nodes) timings.push_back({node.name(), node.type->name, node.plan->kernel(), {}, {}});
+  for (const Node& node : net.graph.nodes)
+    timings.push_back({node.name(), node.type->name, node.plan->kernel(), {}, {}});
 
   using Clock = std::chrono::steady_clock;
   Clock::time_point last;

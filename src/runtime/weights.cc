@@ -22,8 +22,9 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
   const std::string remedy = "; rename the layer to train it afresh instead";
   if (from.blobs.size() != to.params.size()) {
-    diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) + " blob(s), but the weights file has " +
-                                 std::to_string(from.blobs.size()) + " for it" + remedy);
+    diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) +
+                                 " blob(s), but the weights file has " + std::to_string(from.blobs.size()) + " for it" +
+                                 remedy);
     return;
   }
   for (size_t i = 0; i < from.blobs.size(); ++i) {

@@ -22,19 +22,7 @@ std::vector<OutputValue> OutputValues(const Net& net) {
   std::vector<OutputValue> values;
   for (const NetOutput& output : net.outputs()) {
     for (int64_t i = 0; i < output.value.count(); ++i) {
-      float value = 0;
-      switch (output.value.dtype()) {
-        case DType::kF32:
-          value = output.value.f32()[i];
-          break;
-        case DType::kI32:
-          value = static_cast<float>(output.value.i32()[i]);
-          break;
-        case DType::kU8:
-          value = output.value.u8()[i];
-          break;
-      }
-      values.push_back({output.name, value, output.loss_weight});
+      values.push_back({output.name, static_cast<float>(output.value.value(i)), output.loss_weight});
     }
   }
   return values;

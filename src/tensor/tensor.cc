@@ -28,6 +28,18 @@ const char* Name(DType dtype) {
   return "?";
 }
 
+double Tensor::value(int64_t i) const {
+  switch (dtype()) {
+    case DType::kF32:
+      return f32()[i];
+    case DType::kI32:
+      return i32()[i];
+    case DType::kU8:
+      return u8()[i];
+  }
+  return 0;
+}
+
 int64_t Shape::count(int begin, int end) const {
   int64_t n = 1;
   for (int i = begin; i < end; ++i) n *= dims_[i];

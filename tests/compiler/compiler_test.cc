@@ -25,8 +25,8 @@ std::string L(const std::string& type, const std::string& name, std::vector<std:
   return text + " " + more + " }\n";
 }
 
-const std::string kInput = L("Input", "in", {}, {"data", "label"},
-                             "input_param { shape { dim: 4 dim: 6 } shape { dim: 4 } }");
+const std::string kInput =
+    L("Input", "in", {}, {"data", "label"}, "input_param { shape { dim: 4 dim: 6 } shape { dim: 4 } }");
 std::string Ip(const std::string& name, const std::string& bottom, const std::string& top, int outputs = 3,
                const std::string& more = "") {
   return L("InnerProduct", name, {bottom}, {top},
@@ -105,19 +105,19 @@ TEST(SelectLayers, NamesTypesItDoesNotKnow) {
 }
 
 TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {
-  const auto net = Build(kInput + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r'\n  pooling_param { kernel_size: 2 } }");
+  const auto net =
+      Build(kInput + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r'\n  pooling_param { kernel_size: 2 } }");
   ASSERT_EQ(net->warnings.size(), 1u);
   EXPECT_EQ(net->warnings[0].where.line, 3);
   EXPECT_NE(net->warnings[0].message.find("does not read pooling_param"), std::string::npos);
 }
 
 TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
-  const std::string error =
-      ErrorOf(kInput +                              // line 1
-              Ip("a", "dta", "a") +                 // line 2
-              Ip("b", "data", "b") +                // line 3
-              Ip("c", "data", "b") +                // line 4
-              L("ReLU", "d", {"data"}, {"d"}, "loss_weight: 1 loss_weight: 2"));
+  const std::string error = ErrorOf(kInput +                // line 1
+                                    Ip("a", "dta", "a") +   // line 2
+                                    Ip("b", "data", "b") +  // line 3
+                                    Ip("c", "data", "b") +  // line 4
+                                    L("ReLU", "d", {"data"}, {"d"}, "loss_weight: 1 loss_weight: 2"));
   EXPECT_NE(error.find("net.prototxt:2"), std::string::npos) << error;
   EXPECT_NE(error.find("did you mean \"data\"?"), std::string::npos) << error;
   EXPECT_NE(error.find("net.prototxt:4"), std::string::npos) << error;
@@ -126,8 +126,8 @@ TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
 }
 
 TEST(ResolveBlobs, KeepsValuesOfOneNameApart) {
-  const auto net = Build(kInput + Ip("ip", "data", "x") + L("ReLU", "r", {"x"}, {"x"}) + L("Sigmoid", "s", {"x"}, {"x"}) +
-                         Loss("x"));
+  const auto net = Build(kInput + Ip("ip", "data", "x") + L("ReLU", "r", {"x"}, {"x"}) +
+                         L("Sigmoid", "s", {"x"}, {"x"}) + Loss("x"));
   std::vector<std::string> labels;
   for (const Value& value : net->graph.values) labels.push_back(value.label());
   EXPECT_EQ(labels, (std::vector<std::string>{"data", "label", "x", "x'1", "x'2", "loss"}));
@@ -189,7 +189,8 @@ TEST(FindGradients, HonoursPropagateDown) {
 }
 
 TEST(PlanMemory, SharesInPlaceOnlyWhereNothingIsReadLater) {
-  const auto net = Build(kInput + Ip("a", "data", "a", 5) + L("ReLU", "r", {"a"}, {"r"}) + Ip("b", "r", "b", 3) + Loss("b"));
+  const auto net =
+      Build(kInput + Ip("a", "data", "a", 5) + L("ReLU", "r", {"a"}, {"r"}) + Ip("b", "r", "b", 3) + Loss("b"));
   EXPECT_EQ(StorageOf(*net, "a"), StorageOf(*net, "r"));
   EXPECT_EQ(StorageOf(*net, "grad a"), StorageOf(*net, "grad r"));
   // Another reader of `a` after the ReLU: in place in the file, yet kept apart.
@@ -230,7 +231,8 @@ TEST(PlanMemory, ReusesTheMemoryOfWhatIsDead) {
 }
 
 TEST(PlanMemory, ViewsCostNothing) {
-  const auto net = Build(kInput + Ip("a", "data", "a", 6) + L("Reshape", "v", {"a"}, {"v"}, "reshape_param { shape { dim: 2 dim: -1 } }") +
+  const auto net = Build(kInput + Ip("a", "data", "a", 6) +
+                         L("Reshape", "v", {"a"}, {"v"}, "reshape_param { shape { dim: 2 dim: -1 } }") +
                          L("Flatten", "f", {"a"}, {"f"}) + Ip("b", "f", "b", 3) + Loss("b"));
   EXPECT_EQ(StorageOf(*net, "a"), StorageOf(*net, "v"));
   EXPECT_EQ(StorageOf(*net, "a"), StorageOf(*net, "f"));

@@ -109,14 +109,17 @@ TEST_F(Allocation, NoneInSolverUpdates) {
   for (const char* type : {"SGD", "Adam"}) {
     SolverOptions options;
     options.path = "solver.prototxt";
-    Solver solver(ParseSolver(std::string("type: '") + type +
-                                  "' base_lr: 0.01 lr_policy: 'step' gamma: 0.9 stepsize: 3 momentum: 0.9 weight_decay: "
-                                  "0.001 clip_gradients: 1 iter_size: 2 average_loss: 5 max_iter: 100 random_seed: 1 "
-                                  "snapshot_prefix: '" + ::testing::TempDir() + "/allocation' snapshot_after_train: false "
-                                  "net_param { " + kHead +
-                                  "layer { name: 'relu0' type: 'ReLU' bottom: 'data' top: 'x' }" + kTail + "}",
-                              "solver.prototxt"),
-                  options);
+    Solver solver(
+        ParseSolver(std::string("type: '") + type +
+                        "' base_lr: 0.01 lr_policy: 'step' gamma: 0.9 stepsize: 3 momentum: 0.9 weight_decay: "
+                        "0.001 clip_gradients: 1 iter_size: 2 average_loss: 5 max_iter: 100 random_seed: 1 "
+                        "snapshot_prefix: '" +
+                        ::testing::TempDir() +
+                        "/allocation' snapshot_after_train: false "
+                        "net_param { " +
+                        kHead + "layer { name: 'relu0' type: 'ReLU' bottom: 'data' top: 'x' }" + kTail + "}",
+                    "solver.prototxt"),
+        options);
     solver.Step(3);
     allocations = 0;
     counting = true;

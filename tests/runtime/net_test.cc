@@ -107,10 +107,11 @@ TEST(Net, AccumulatesOverSeveralPasses) {
 
 TEST(Net, SumsTheGradientsOfSeveralReaders) {
   // loss(ip(x) + ip'(x)) with one weight matrix shared equals loss(2 ip(x)).
-  const char* const head = "layer { name: 'in' type: 'Input' top: 'data' top: 'label' "
-                           "input_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }"
-                           "layer { name: 'pre' type: 'InnerProduct' bottom: 'data' top: 'x' inner_product_param { "
-                           "num_output: 3 weight_filler { type: 'xavier' } } }";
+  const char* const head =
+      "layer { name: 'in' type: 'Input' top: 'data' top: 'label' "
+      "input_param { shape { dim: 4 dim: 3 } shape { dim: 4 } } }"
+      "layer { name: 'pre' type: 'InnerProduct' bottom: 'data' top: 'x' inner_product_param { "
+      "num_output: 3 weight_filler { type: 'xavier' } } }";
   const auto ip = [](const std::string& name, const std::string& top) {
     return "layer { name: '" + name + "' type: 'InnerProduct' bottom: 'x' top: '" + top +
            "' param { name: 'w' } inner_product_param { num_output: 5 bias_term: false weight_filler { type: "
@@ -120,10 +121,11 @@ TEST(Net, SumsTheGradientsOfSeveralReaders) {
   Net two(File(head + ip("a", "a") + ip("b", "b") +
                "layer { name: 'e' type: 'Eltwise' bottom: 'a' bottom: 'b' top: 'e' }" + tail),
           {});
-  Net one(File(head + ip("a", "a") +
-               "layer { name: 'e' type: 'Eltwise' bottom: 'a' top: 'e' bottom: 'a' eltwise_param { coeff: 1 coeff: 1 } }" +
-               tail),
-          {});
+  Net one(
+      File(head + ip("a", "a") +
+           "layer { name: 'e' type: 'Eltwise' bottom: 'a' top: 'e' bottom: 'a' eltwise_param { coeff: 1 coeff: 1 } }" +
+           tail),
+      {});
   for (Net* net : {&two, &one}) {
     for (int64_t i = 0; i < 12; ++i) net->blob("data").f32()[i] = std::cos(static_cast<float>(i));
     for (int64_t i = 0; i < 4; ++i) net->blob("label").f32()[i] = static_cast<float>(i);

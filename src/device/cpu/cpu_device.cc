@@ -51,7 +51,8 @@ DeviceFacts DescribeCpu() {
   facts.facts.emplace_back("Logical cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
   facts.facts.emplace_back("Compute threads", std::to_string(omp_get_max_threads()) + " (OMP_NUM_THREADS)");
   facts.facts.emplace_back(
-      "Memory", std::to_string((static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)) >> 20) + " MiB");
+      "Memory",
+      std::to_string((static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)) >> 20) + " MiB");
   std::string vector_units;
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"}) {
     if (flags.find(" " + std::string(flag) + " ") != std::string::npos) vector_units += std::string(flag) + " ";
