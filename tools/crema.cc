@@ -5,6 +5,7 @@
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "tools/commands.h"
+#include "tools/thread_waiting.h"
 
 namespace crema::tools {
 
@@ -73,5 +74,6 @@ int Main(std::vector<std::string> arguments) {
 }  // namespace crema::tools
 
 int main(int argc, char** argv) {
+  crema::tools::SpinBriefly(argv);
   return crema::tools::Guarded("crema", [&] { return crema::tools::Main({argv + 1, argv + argc}); });
 }
