@@ -1,4 +1,4 @@
-# The CUDA toolkit: sets CREMA_HAS_CUDA and CREMA_CUDA_LIBRARIES; defines crema_cudnn where cuDNN is found.
+# The CUDA toolkit: sets CREMA_HAS_CUDA and CREMA_CUDA_LIBRARIES.
 set(CREMA_HAS_CUDA OFF)
 set(CREMA_CUDA_LIBRARIES)
 if(NOT CREMA_CUDA STREQUAL "OFF")
@@ -26,15 +26,7 @@ if(CREMA_HAS_CUDA)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
-  set(CREMA_CUDA_LIBRARIES CUDA::cudart CUDA::cublas)
-
-  find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-  find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR})
-  if(CUDNN_INCLUDE_DIR AND CUDNN_LIBRARY)
-    add_library(crema_cudnn INTERFACE)
-    target_include_directories(crema_cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
-    target_link_libraries(crema_cudnn INTERFACE ${CUDNN_LIBRARY})
-    list(APPEND CREMA_CUDA_LIBRARIES crema_cudnn)
-  endif()
-  message(STATUS "crema: CUDA ${CMAKE_CUDA_COMPILER_VERSION} for sm_${CMAKE_CUDA_ARCHITECTURES}, cuDNN ${CUDNN_LIBRARY}")
+  # Nothing computes on a GPU yet; cuBLAS and cuDNN are only asked for their versions, when that is wanted.
+  set(CREMA_CUDA_LIBRARIES CUDA::cudart ${CMAKE_DL_LIBS})
+  message(STATUS "crema: CUDA ${CMAKE_CUDA_COMPILER_VERSION} for sm_${CMAKE_CUDA_ARCHITECTURES}")
 endif()

@@ -1,6 +1,6 @@
 #include <cuda_runtime_api.h>
 
-#include "device/cuda/library_versions.h"
+#include "device/cuda/library_version.h"
 #include "device/device.h"
 
 namespace crema {
@@ -42,6 +42,7 @@ std::vector<DeviceFacts> DescribeGpus(std::string* why) {
     return {};
   }
 
+  const std::string cublas = "libcublas.so." + std::to_string(runtime / 1000);
   std::vector<DeviceFacts> gpus;
   for (int id = 0; id < count; ++id) {
     cudaDeviceProp properties;
@@ -60,8 +61,8 @@ std::vector<DeviceFacts> DescribeGpus(std::string* why) {
         {"Multiprocessors", std::to_string(properties.multiProcessorCount)},
         {"Driver", "CUDA " + Version(driver)},
         {"Runtime", "CUDA " + Version(runtime)},
-        {"cuBLAS", cuda::CublasVersion()},
-        {"cuDNN", cuda::CudnnVersion()},
+        {"cuBLAS", cuda::LibraryVersion(cublas.c_str(), "cublasGetProperty")},
+        {"cuDNN", cuda::LibraryVersion("libcudnn.so.9", "cudnnGetProperty")},
     };
     gpus.push_back(std::move(gpu));
   }
