@@ -48,6 +48,14 @@ fs::path NewFile(const char* what) {
          ("crema_tools_" + std::to_string(getpid()) + "_" + std::to_string(counter++) + "_" + what);
 }
 
+// A new pseudo-terminal: its master side in *master, the program's side returned; -1 where there are none.
+int OpenTerminal(int* master) {
+  *master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
+  if (*master < 0 || grantpt(*master) != 0 || unlockpt(*master) != 0) return -1;
+  const char* name = ptsname(*master);
+  return name ? open(name, O_RDWR | O_NOCTTY | O_CLOEXEC) : -1;
+}
+
 }  // namespace
 
 ScratchFolder::ScratchFolder() : path_(NewFile("folder")) { fs::create_directories(path_); }
@@ -67,6 +75,14 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+bool TerminalsExist() {
+  int master = -1;
+  const int terminal = OpenTerminal(&master);
+  close(terminal);
+  close(master);
+  return terminal >= 0;
+}
+
 Running::Running(const std::vector<std::string>& arguments, const Setting& setting)
     : out_(NewFile("out")), err_(NewFile("err")) {
   std::vector<std::string> words = arguments;
@@ -78,10 +94,7 @@ Running::Running(const std::vector<std::string>& arguments, const Setting& setti
   int err = open(err_.c_str(), O_CREAT | O_WRONLY | O_TRUNC | O_CLOEXEC, 0600);
   if (setting.on_terminal) {
     close(err);
-    terminal_ = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
-    grantpt(terminal_);
-    unlockpt(terminal_);
-    err = open(ptsname(terminal_), O_RDWR | O_NOCTTY | O_CLOEXEC);
+    err = OpenTerminal(&terminal_);
     winsize size{};
     size.ws_col = 100;
     size.ws_row = 40;

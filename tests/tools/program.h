@@ -38,6 +38,9 @@ struct Finished {
   bool Says(const std::string& text) const { return err.find(text) != std::string::npos; }
 };
 
+// Whether this system has pseudo-terminals; a bare chroot has none.
+bool TerminalsExist();
+
 struct Setting {
   std::filesystem::path folder = {};  // working directory
   uint64_t file_size_limit = 0;       // writing a file beyond it fails as on a full disk; 0: no limit

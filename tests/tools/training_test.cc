@@ -246,6 +246,7 @@ TEST(Training, ALabelOutOfRangeNamesItsRecord) {
 }
 
 TEST(Training, OnATerminalThereIsAProgressLine) {
+  if (!TerminalsExist()) GTEST_SKIP() << "no pseudo-terminals here (/dev/pts is not mounted)";
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 100});
   Setting setting = In(folder);
