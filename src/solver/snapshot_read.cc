@@ -1,6 +1,7 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -9,6 +10,7 @@
 #include <charconv>
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <map>
 
 #include "base/atomic_file.h"
@@ -65,21 +67,48 @@ std::string StateBeside(const std::string& model) {
   Fail(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
 }
 
-void CheckModel(const LoadedState& loaded) {
-  std::ifstream file(loaded.model_path, std::ios::binary);
-  std::vector<char> buffer(1 << 20);
+struct Checksum {
   uint64_t bytes = 0;
-  uint32_t crc = 0;
-  while (file.read(buffer.data(), static_cast<std::streamsize>(buffer.size())), file.gcount() > 0) {
-    crc = static_cast<uint32_t>(
-        crc32_z(crc, reinterpret_cast<const unsigned char*>(buffer.data()), static_cast<size_t>(file.gcount())));
-    bytes += static_cast<uint64_t>(file.gcount());
+  uint32_t crc32 = 0;
+};
+
+// Of the first `limit` bytes of a file, or of all there are.
+Checksum ChecksumOf(const std::string& path, uint64_t limit) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> buffer(1 << 20);
+  Checksum sum;
+  while (sum.bytes < limit) {
+    file.read(buffer.data(), static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), limit - sum.bytes)));
+    const size_t got = static_cast<size_t>(file.gcount());
+    if (got == 0) break;
+    sum.crc32 = static_cast<uint32_t>(crc32_z(sum.crc32, reinterpret_cast<const unsigned char*>(buffer.data()), got));
+    sum.bytes += got;
   }
-  if (bytes != loaded.state.model_bytes() || crc != loaded.state.model_crc32()) {
-    Fail(loaded.model_path,
-         "damaged, or not the model that " + loaded.state_path + " was written with: it has " + std::to_string(bytes) +
-             " bytes and expected are " + std::to_string(loaded.state.model_bytes()) +
-             (bytes == loaded.state.model_bytes() ? " with another checksum" : "") + "; resume from another snapshot");
+  return sum;
+}
+
+void CheckModel(const LoadedState& loaded) {
+  const Checksum sum = ChecksumOf(loaded.model_path, std::numeric_limits<uint64_t>::max());
+  if (sum.bytes != loaded.state.model_bytes() || sum.crc32 != loaded.state.model_crc32()) {
+    Fail(loaded.model_path, "damaged, or not the model that " + loaded.state_path + " was written with: it has " +
+                                std::to_string(sum.bytes) + " bytes and expected are " +
+                                std::to_string(loaded.state.model_bytes()) +
+                                (sum.bytes == loaded.state.model_bytes() ? " with another checksum" : "") +
+                                "; resume from another snapshot");
+  }
+}
+
+// The checksum is the last field of the file and covers all before it.
+void CheckState(const LoadedState& loaded) {
+  const std::string& path = loaded.state_path;
+  if (!loaded.state.has_state_crc32()) Fail(path, "damaged: its end is missing; resume from another snapshot");
+  SolverState last;
+  last.set_state_crc32(loaded.state.state_crc32());
+  struct stat file {};
+  if (stat(path.c_str(), &file) != 0) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
+  const Checksum sum = ChecksumOf(path, static_cast<uint64_t>(file.st_size) - last.ByteSizeLong());
+  if (sum.crc32 != loaded.state.state_crc32()) {
+    Fail(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
   }
 }
 
@@ -97,8 +126,9 @@ LoadedState LoadState(const std::string& path) {
   SolverState& state = loaded.state;
   if (!Parse(path, &state) || !state.has_iter()) FailAsOther(path);
   if (state.iter() < 0) Fail(path, "damaged: its iteration is " + std::to_string(state.iter()));
-  loaded.exact = state.has_solver_type();
-  if (loaded.exact && !state.has_model_crc32()) Fail(path, "damaged: its end is missing; resume from another snapshot");
+  // Any of ours: damage may hide one of them.
+  loaded.exact = state.has_solver_type() || state.has_model_crc32() || state.has_state_crc32();
+  if (loaded.exact) CheckState(loaded);
 
   const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
   if (state.learned_net().empty()) Fail(path, "names no model (learned_net is empty); it cannot be resumed from");

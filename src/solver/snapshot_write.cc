@@ -99,16 +99,18 @@ uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, Sol
 
   // One message may be written in pieces: readers merge them. The first piece says that the file is crema's and the
   // last one, the checksum, that it is whole.
-  SolverState first, last;
+  SolverState first, model_check, last;
   first.set_solver_type(state.solver_type());
   state.clear_solver_type();
   state.set_learned_net(model_path);
-  last.set_model_bytes(model_file.bytes());
-  last.set_model_crc32(model_file.crc32());
+  model_check.set_model_bytes(model_file.bytes());
+  model_check.set_model_crc32(model_file.crc32());
   AtomicFile state_file(state_path);
   Append(first, &state_file);
   Append(state, &state_file);
   for (const Tensor& tensor : history) Append(WithHistory(tensor), &state_file);
+  Append(model_check, &state_file);
+  last.set_state_crc32(state_file.crc32());
   Append(last, &state_file);
   state_file.Commit();
   return model_file.bytes() + state_file.bytes();

@@ -107,6 +107,17 @@ TEST_F(Snapshots, EveryTruncationIsNoticed) {
   }
 }
 
+TEST_F(Snapshots, EveryFlippedBitIsNoticed) {
+  Write(40);
+  const std::string state = ReadBytes(StatePath(Prefix(), 40));
+  for (size_t at = 0; at < state.size(); ++at) {
+    std::string damaged = state;
+    damaged[at] = static_cast<char>(damaged[at] ^ (1 << (at % 8)));
+    folder_.Write("flipped.solverstate", damaged);
+    EXPECT_NE(FailureOf(folder_ / "flipped.solverstate"), "") << "byte " << at << " of " << state.size();
+  }
+}
+
 TEST_F(Snapshots, FilesOfOtherKindsAreNamed) {
   Write(40);
   const std::string swapped = FailureOf(ModelPath(Prefix(), 40));
