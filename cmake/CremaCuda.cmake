@@ -25,7 +25,6 @@ if(CREMA_HAS_CUDA)
   find_package(CUDAToolkit REQUIRED)
   set(CMAKE_CUDA_STANDARD 20)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
-  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
   # Nothing computes on a GPU yet; cuBLAS and cuDNN are only asked for their versions, when that is wanted.
   set(CREMA_CUDA_LIBRARIES CUDA::cudart ${CMAKE_DL_LIBS})
   message(STATUS "crema: CUDA ${CMAKE_CUDA_COMPILER_VERSION} for sm_${CMAKE_CUDA_ARCHITECTURES}")

@@ -4,7 +4,15 @@ find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(Protobuf 3.12 REQUIRED)
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
-pkg_check_modules(OPENBLAS REQUIRED IMPORTED_TARGET openblas)
+
+# The build of OpenBLAS that computes on OpenMP's threads, as oneDNN and crema do. Where several are installed, Debian's
+# default (and openblas.pc) is one that brings threads of its own, which then compete with them for the cores.
+find_path(OPENBLAS_INCLUDE_DIR cblas.h PATH_SUFFIXES openblas-openmp openblas REQUIRED)
+find_library(OPENBLAS_LIBRARY openblas PATH_SUFFIXES openblas-openmp REQUIRED)
+add_library(crema_openblas INTERFACE)
+target_include_directories(crema_openblas SYSTEM INTERFACE ${OPENBLAS_INCLUDE_DIR})
+target_link_libraries(crema_openblas INTERFACE ${OPENBLAS_LIBRARY})
+
 pkg_check_modules(GFLAGS REQUIRED IMPORTED_TARGET gflags)
 pkg_check_modules(GLOG REQUIRED IMPORTED_TARGET libglog)
 
