@@ -74,6 +74,11 @@ class LayerSetup {
   // Top 0 may be written over bottom 0, and the gradient of bottom 0 over that of top 0 (elementwise layers). The
   // compiler does so only where nothing reads the overwritten values later.
   void AllowInPlace() { in_place_ = true; }
+  // Forward and Backward also take images (bottoms and tops of three to five axes) with channels last: all of them then
+  // have that layout, which LayerPlan::bottom(0).layout tells. Without this every tensor is plain.
+  void AllowChannelsLast() { channels_last_ = ChannelsLast::kAllowed; }
+  // The same, and the layer is much faster so: the compiler brings its images into that layout.
+  void PreferChannelsLast() { channels_last_ = ChannelsLast::kPreferred; }
   // Bottom i is never differentiated (labels, indices).
   void NoGradient(int i) { no_gradient_.push_back(i); }
   // Top 0 is a loss: its loss_weight is 1 where the file sets none.
@@ -96,6 +101,8 @@ class LayerSetup {
   const std::vector<bool>& top_set() const { return top_set_; }
   const std::vector<ParamRequest>& params() const { return params_; }
   const std::vector<Diagnostic>& warnings() const { return warnings_; }
+  enum class ChannelsLast { kNever, kAllowed, kPreferred };
+  ChannelsLast channels_last() const { return channels_last_; }
   bool is_view() const { return view_; }
   bool in_place() const { return in_place_; }
   bool is_loss() const { return loss_; }
@@ -116,6 +123,7 @@ class LayerSetup {
   std::vector<int> no_gradient_;
   std::vector<std::pair<std::string, Shape>> overrides_;
   std::vector<std::string> folders_;
+  ChannelsLast channels_last_ = ChannelsLast::kNever;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
   double flops_ = 0;
 };

@@ -50,15 +50,22 @@ class Shape {
   std::vector<int64_t> dims_;
 };
 
+// The order of a tensor's elements in memory. Shapes always name the axes as files do, channels second.
+enum class Layout : uint8_t {
+  kPlain,         // C order: the last axis densest (NCHW)
+  kChannelsLast,  // the axis after the first densest, the others in C order (NHWC); at least three axes
+};
+
 struct TensorSpec {
   Shape shape;
   DType dtype = DType::kF32;
+  Layout layout = Layout::kPlain;
 
   size_t bytes() const { return shape.count() * SizeOf(dtype); }
   friend bool operator==(const TensorSpec&, const TensorSpec&) = default;
 };
 
-// A dense, C-ordered view of memory that something else owns (the program's arena, a Buffer). Cheap to copy; copies
+// A dense view of memory that something else owns (the program's arena, a Buffer). Cheap to copy; copies
 // see the same elements. A gradient is another Tensor. Never reads or writes by itself, so threading is the caller's.
 class Tensor {
  public:
@@ -68,6 +75,7 @@ class Tensor {
   bool defined() const { return data_ != nullptr; }
   const Shape& shape() const { return spec_.shape; }
   DType dtype() const { return spec_.dtype; }
+  Layout layout() const { return spec_.layout; }
   const TensorSpec& spec() const { return spec_; }
   int64_t count() const { return spec_.shape.count(); }
   size_t bytes() const { return spec_.bytes(); }
@@ -77,10 +85,10 @@ class Tensor {
   int32_t* i32() const { return static_cast<int32_t*>(data_); }
   uint8_t* u8() const { return static_cast<uint8_t*>(data_); }
 
-  // Element i in C order, whatever the type: for reports, not for loops that must be fast.
+  // Element i in C order of the axes, whatever type and layout: for reports, not for loops that must be fast.
   double value(int64_t i) const;
 
-  // The same elements under another shape of equal count.
+  // The same memory under another shape of equal count, in plain layout.
   Tensor Reshaped(Shape shape) const { return Tensor(data_, {std::move(shape), spec_.dtype}); }
 
  private:

@@ -29,6 +29,11 @@ const char* Name(DType dtype) {
 }
 
 double Tensor::value(int64_t i) const {
+  if (layout() == Layout::kChannelsLast) {
+    const int64_t channels = shape()[1], pixels = shape().count(2);
+    const int64_t pixel = i % pixels, channel = i / pixels % channels, item = i / pixels / channels;
+    i = (item * pixels + pixel) * channels + channel;
+  }
   switch (dtype()) {
     case DType::kF32:
       return f32()[i];
