@@ -41,6 +41,9 @@ class LayerSetup {
   LayerSetup(const LayerParameter& param, Phase phase, std::vector<TensorSpec> bottoms, FieldLocator locate);
 
   const LayerParameter& param() const { return *param_; }
+  // Of a layer that was fused from several (REGISTER_FUSION): their parameters, param() first. Otherwise param() alone.
+  std::span<const LayerParameter* const> members() const { return members_; }
+  void set_members(std::vector<const LayerParameter*> members) { members_ = std::move(members); }
   Phase phase() const { return phase_; }
   int bottoms() const { return static_cast<int>(bottoms_.size()); }
   int tops() const { return param_->top_size(); }
@@ -113,6 +116,7 @@ class LayerSetup {
 
  private:
   const LayerParameter* param_;
+  std::vector<const LayerParameter*> members_;
   Phase phase_;
   std::vector<TensorSpec> bottoms_;
   FieldLocator locate_;
@@ -145,6 +149,11 @@ class LayerPlan {
   // Backward reads this bottom/top: keep it until then. Everything else may be overwritten once forward is past it.
   void BackwardReadsBottom(int i) { reads_bottom_.push_back(i); }
   void BackwardReadsTop(int i) { reads_top_.push_back(i); }
+  // The gradient of bottom i is that of top 0, unchanged: Backward is not asked for it, nor called if nothing else is
+  // left to write.
+  void PassGradient(int i) { passes_gradient_[i] = true; }
+  // Backward writes over the gradient of top 0, which is then given for this layer's use alone.
+  void OverwriteTopGradient() { overwrites_ = true; }
   // A tensor written by Forward and read by Backward (a mask, an argmax); index for saved().
   int Save(TensorSpec spec);
   // Scratch memory for the duration of one Forward or Backward.
@@ -156,6 +165,8 @@ class LayerPlan {
   // Results, read by the compiler.
   const std::vector<int>& reads_bottom() const { return reads_bottom_; }
   const std::vector<int>& reads_top() const { return reads_top_; }
+  bool passes_gradient(int bottom) const { return passes_gradient_[bottom]; }
+  bool overwrites_top_gradient() const { return overwrites_; }
   const std::vector<TensorSpec>& saved() const { return saved_; }
   size_t forward_workspace() const { return forward_workspace_; }
   size_t backward_workspace() const { return backward_workspace_; }
@@ -165,7 +176,8 @@ class LayerPlan {
  private:
   Context context_;
   std::vector<TensorSpec> bottoms_, tops_;
-  std::vector<bool> bottom_grads_, param_grads_;
+  std::vector<bool> bottom_grads_, param_grads_, passes_gradient_;
+  bool overwrites_ = false;
   std::vector<int> reads_bottom_, reads_top_;
   std::vector<TensorSpec> saved_;
   size_t forward_workspace_ = 0, backward_workspace_ = 0;
@@ -243,6 +255,37 @@ struct LayerRegistrar {
 #define REGISTER_LAYER(Type, Class, ...)                          \
   static const ::crema::internal::LayerRegistrar register_##Type( \
       #Type, []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, {__VA_ARGS__})
+
+// --- Fusion -------------------------------------------------------------------------------------------------------
+
+// A chain of layers, each reading what the one before makes and nobody else reads, that one Layer can do in fewer
+// passes over memory. Its bottoms are those of the chain that come from outside, in the order of the members; its tops
+// the last member's; its parameters those of the members, in their order, which Setup asks for again.
+struct Fusion {
+  std::vector<std::string> types;  // "Convolution", "ReLU"
+  // Only where there is no backward pass.
+  bool inference_only = false;
+  // Whether the members' settings allow it, with the reason in *why_not where they do not.
+  bool (*accepts)(std::span<const LayerSetup* const> members, std::string* why_not) = nullptr;
+  std::unique_ptr<Layer> (*create)() = nullptr;
+};
+
+// All registered fusions, the longest first.
+const std::vector<const Fusion*>& Fusions();
+
+namespace internal {
+struct FusionRegistrar {
+  explicit FusionRegistrar(Fusion fusion);
+};
+}  // namespace internal
+
+// REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, AcceptsRelu, false, "Convolution", "ReLU"); at namespace scope.
+#define REGISTER_FUSION(Name, Class, accepts, inference_only, ...)        \
+  static const ::crema::internal::FusionRegistrar register_fusion_##Name( \
+      {{__VA_ARGS__},                                                     \
+       inference_only,                                                    \
+       accepts,                                                           \
+       []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
 
 }  // namespace crema
 

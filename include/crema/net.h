@@ -33,7 +33,7 @@ struct NetOptions {
   std::vector<std::string> search_folders;
   // Device (null: the CPU) and random seed.
   Context context;
-  // Keep every tensor readable after a pass, at the cost of memory: no two share storage.
+  // Keep every tensor readable after a pass, at the cost of memory and time: no two share storage, no layers are fused.
   bool keep_all = false;
   // Compile a backward pass; false for nets that are only tested.
   bool backward = true;
@@ -42,6 +42,9 @@ struct NetOptions {
   bool accumulate = false;
   // Differentiate inputs too, as force_backward: true in the file does.
   bool force_backward = false;
+  // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts"; crema
+  // compile --explain lists all). For comparing and for finding mistakes.
+  std::vector<std::string> skip_passes;
   // Layers of the same name use this net's parameters, whose memory must outlive this net.
   const class Net* share_with = nullptr;
 };

@@ -4,14 +4,15 @@ namespace crema {
 
 void ChooseKernels(Compilation& c) {
   Graph& graph = c.net.graph;
-  const auto specs = [&](const std::vector<int>& values) {
+  const auto specs = [&](const Node& node, const std::vector<int>& values) {
     std::vector<TensorSpec> list;
-    for (int v : values) list.push_back(graph.values[v].spec);
+    for (int v : values) list.push_back(node.Laid(graph.values[v].spec));
     return list;
   };
-  for (Node& node : graph.nodes) {
-    node.plan = std::make_unique<LayerPlan>(c.options.context, specs(node.bottoms), specs(node.tops), node.bottom_grads,
-                                            node.param_grads);
+  for (int u : graph.order) {
+    Node& node = graph.unit(u);
+    node.plan = std::make_unique<LayerPlan>(c.options.context, specs(node, node.bottoms), specs(node, node.tops),
+                                            node.bottom_grads, node.param_grads);
     if (node.setup->is_view()) {
       node.plan->Chose("view");
     } else {

@@ -1,5 +1,6 @@
 #include "compiler/compiler.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace crema {
@@ -11,6 +12,8 @@ const std::vector<Pass>& Passes() {
       {"infer_shapes", "check every layer and learn its shapes", InferShapes},
       {"share_parameters", "join parameters of one name", ShareParameters},
       {"find_gradients", "decide which gradients are of use", FindGradients},
+      {"fuse_layers", "let chains of layers run as one", FuseLayers, true},
+      {"choose_layouts", "decide which images lie channels last", ChooseLayouts, true},
       {"choose_kernels", "choose kernels, workspace and saved tensors", ChooseKernels},
       {"schedule", "lay out the steps", Schedule},
       {"plan_memory", "place every tensor in one arena", PlanMemory},
@@ -18,14 +21,36 @@ const std::vector<Pass>& Passes() {
   return passes;
 }
 
+namespace {
+
+bool Skipped(const Pass& pass, const NetOptions& options) {
+  return std::find(options.skip_passes.begin(), options.skip_passes.end(), pass.name) != options.skip_passes.end();
+}
+
+void CheckSkipped(const NetOptions& options) {
+  for (const std::string& name : options.skip_passes) {
+    std::string optional;
+    bool found = false;
+    for (const Pass& pass : Passes()) {
+      if (!pass.optional) continue;
+      found |= name == pass.name;
+      optional += (optional.empty() ? "" : ", ") + std::string(pass.name);
+    }
+    if (!found) throw UserError("there is no pass \"" + name + "\" that can be skipped; these can: " + optional);
+  }
+}
+
+}  // namespace
+
 std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options) {
+  CheckSkipped(options);
   auto net = std::make_unique<CompiledNet>();
   net->file = file;
   net->warnings = file.warnings;
   Compilation c{options, *net, {}};
   for (const Pass& pass : Passes()) {
     const auto start = std::chrono::steady_clock::now();
-    pass.run(c);
+    if (!pass.optional || !Skipped(pass, options)) pass.run(c);
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     net->pass_seconds.emplace_back(pass.name, seconds.count());
     c.diagnostics.ThrowIfErrors();

@@ -28,6 +28,8 @@ struct Pass {
   const char* name;
   const char* purpose;
   void (*run)(Compilation&);
+  // Only makes the net faster or smaller: NetOptions::skip_passes may name it.
+  bool optional = false;
 };
 
 // In execution order.
@@ -38,6 +40,8 @@ void ResolveBlobs(Compilation& c);     // turn names, also those rewritten in pl
 void InferShapes(Compilation& c);      // create the layers, check their parameters, learn shapes
 void ShareParameters(Compilation& c);  // give each blob of a layer its parameter; param { name } joins several
 void FindGradients(Compilation& c);    // decide which gradients are of use
+void FuseLayers(Compilation& c);       // let chains of layers run as one, and settle the order of what is run
+void ChooseLayouts(Compilation& c);    // decide which images lie channels last, so that few bytes are reordered
 void ChooseKernels(Compilation& c);    // let each layer plan its kernels, workspace and saved tensors
 void Schedule(Compilation& c);         // lay out the steps and the tensors they touch
 void PlanMemory(Compilation& c);       // give every storage its offset in one arena, by liveness

@@ -94,10 +94,7 @@ class MemoryPlanner {
   }
 
   void JoinViews() {
-    for (const Node& node : graph_.nodes) {
-      if (!node.setup->is_view()) continue;
-      for (int top : node.tops) Join(program_.value_tensor[node.bottoms[0]], program_.value_tensor[top]);
-    }
+    for (const auto& [tensor, view] : program_.aliases) Join(tensor, view);
   }
 
   // `over` is overwritten by `written` in step `now` if nothing that lives there is read later, or by another input of
@@ -113,14 +110,17 @@ class MemoryPlanner {
   void JoinInPlace() {
     int now = 0;
     for (const Step& step : program_.forward) {
-      if (graph_.nodes[step.node].setup->in_place() && !step.bottoms.empty()) {
+      if (step.kind == StepKind::kForward && graph_.unit(step.node).setup->in_place() && !step.bottoms.empty()) {
         TryInPlace(step.bottoms[0], step.tops[0], step.bottoms, now);
       }
       ++now;
     }
     for (const Step& step : program_.backward) {
-      if (step.kind == StepKind::kBackward && graph_.nodes[step.node].setup->in_place() && !step.bottom_grads.empty()) {
+      if (step.kind == StepKind::kBackward && graph_.unit(step.node).setup->in_place() && !step.bottom_grads.empty()) {
         TryInPlace(step.top_grads[0], step.bottom_grads[0], step.top_grads, now);
+      }
+      if (step.kind == StepKind::kSumGradients) {
+        for (int i : {0, 1}) TryInPlace(step.bottoms[i], step.tops[0], step.bottoms, now);
       }
       ++now;
     }
@@ -129,10 +129,7 @@ class MemoryPlanner {
   void MakeStorages() {
     std::vector<int> storage_of(count_, -1);
     std::vector<bool> is_view(count_, false);
-    for (const Node& node : graph_.nodes) {
-      if (!node.setup->is_view()) continue;
-      for (int top : node.tops) is_view[program_.value_tensor[top]] = true;
-    }
+    for (const auto& [tensor, view] : program_.aliases) is_view[view] = true;
     for (int t = 0; t < static_cast<int>(count_); ++t) {
       PlannedTensor& tensor = program_.tensors[t];
       const int root = Root(t);

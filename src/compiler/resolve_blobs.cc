@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -76,6 +77,8 @@ void ResolveBlobs(Compilation& c) {
                               " bottom(s); give one each or none");
     }
   }
+  graph.order.resize(graph.nodes.size());
+  std::iota(graph.order.begin(), graph.order.end(), 0);
   for (const auto& [name, value] : current) {
     if (graph.values[value].uses.empty()) graph.outputs.push_back(value);
   }

@@ -10,16 +10,19 @@ namespace {
 class Scheduler {
  public:
   explicit Scheduler(Compilation& c)
-      : c_(c), graph_(c.net.graph), program_(c.net.program), saved_(graph_.nodes.size()) {}
+      : c_(c), graph_(c.net.graph), program_(c.net.program), saved_(graph_.nodes.size() + graph_.fused.size()) {}
 
   void Run() {
-    contributions_.resize(graph_.values.size());
-    program_.value_grad.assign(graph_.values.size(), Step::kAbsent);
-    for (const Value& value : graph_.values) program_.value_tensor.push_back(NewTensor(value.label(), value.spec));
-    for (int n = 0; n < static_cast<int>(graph_.nodes.size()); ++n) Forward(n);
+    const size_t values = graph_.values.size();
+    contributions_.resize(values);
+    reordered_.assign(values, Step::kAbsent);
+    program_.value_grad.assign(values, Step::kAbsent);
+    for (const Value& value : graph_.values) own_.push_back(NewTensor(value.label(), value.spec));
+    program_.value_tensor = own_;
+    for (int u : graph_.order) Forward(u);
     if (!c_.options.backward) return;
     written_.assign(graph_.params.size(), false);
-    for (int n = static_cast<int>(graph_.nodes.size()) - 1; n >= 0; --n) Backward(n);
+    for (auto u = graph_.order.rbegin(); u != graph_.order.rend(); ++u) Backward(*u);
   }
 
  private:
@@ -33,26 +36,68 @@ class Scheduler {
     return NewTensor(node.name() + " workspace", {Shape{static_cast<int64_t>(bytes)}, DType::kU8});
   }
 
-  std::vector<int> Tensors(const std::vector<int>& values) const {
-    std::vector<int> ids;
-    for (int v : values) ids.push_back(program_.value_tensor[v]);
-    return ids;
+  // `tensor` in another layout: written by a step, or the same memory where the layouts do not differ.
+  int Reorder(int tensor, Layout layout, std::vector<Step>& steps) {
+    TensorSpec spec = program_.tensors[tensor].spec;
+    spec.layout = layout;
+    const int reordered =
+        NewTensor(program_.tensors[tensor].name + (layout == Layout::kPlain ? " (plain)" : " (channels last)"), spec);
+    if (spec.shape[1] == 1 || spec.shape.count(2) == 1) {
+      program_.aliases.emplace_back(tensor, reordered);
+      return reordered;
+    }
+    Step step;
+    step.kind = StepKind::kReorder;
+    step.bottoms = {tensor};
+    step.tops = {reordered};
+    steps.push_back(std::move(step));
+    return reordered;
   }
 
-  void Forward(int n) {
-    const Node& node = graph_.nodes[n];
+  // The tensor of a value in the layout its reader wants.
+  int TensorIn(int v, Layout layout) {
+    if (program_.tensors[own_[v]].spec.layout == layout) return own_[v];
+    if (reordered_[v] == Step::kAbsent) reordered_[v] = Reorder(own_[v], layout, program_.forward);
+    return reordered_[v];
+  }
+
+  int TensorFor(const Node& node, int v) { return TensorIn(v, node.Laid(graph_.values[v].spec).layout); }
+
+  // What `node` leaves for the gradient of its bottom.
+  void Contribute(int v, int grad) {
+    const Layout own = graph_.values[v].spec.layout;
+    if (program_.tensors[grad].spec.layout != own) grad = Reorder(grad, own, program_.backward);
+    Pend(v, grad);
+  }
+
+  void Pend(int v, int grad) {
+    contributions_[v].push_back(grad);
+    pending_.resize(program_.tensors.size());
+    ++pending_[grad];
+  }
+
+  void Forward(int u) {
+    const Node& node = graph_.unit(u);
     for (size_t i = 0; i < node.plan->saved().size(); ++i) {
-      saved_[n].push_back(NewTensor(node.name() + " saved " + std::to_string(i), node.plan->saved()[i]));
+      saved_[u].push_back(NewTensor(node.name() + " saved " + std::to_string(i), node.plan->saved()[i]));
     }
-    if (node.setup->is_view()) return;
-    Step step;
-    step.kind = StepKind::kForward;
-    step.node = n;
-    step.bottoms = Tensors(node.bottoms);
-    step.tops = Tensors(node.tops);
-    step.saved = saved_[n];
-    step.workspace = Workspace(node, node.plan->forward_workspace());
-    program_.forward.push_back(std::move(step));
+    if (node.setup->is_view()) {
+      const int from = TensorFor(node, node.bottoms[0]);
+      for (int v : node.tops) program_.aliases.emplace_back(from, own_[v]);
+    } else {
+      Step step;
+      step.kind = StepKind::kForward;
+      step.node = u;
+      for (int v : node.bottoms) step.bottoms.push_back(TensorFor(node, v));
+      for (int v : node.tops) step.tops.push_back(own_[v]);
+      step.saved = saved_[u];
+      step.workspace = Workspace(node, node.plan->forward_workspace());
+      program_.forward.push_back(std::move(step));
+    }
+    for (int v : node.tops) {
+      const bool shown = c_.options.keep_all || graph_.values[v].uses.empty();
+      if (shown) program_.value_tensor[v] = TensorIn(v, Layout::kPlain);
+    }
   }
 
   int FillGradient(const Value& value, float number) {
@@ -69,28 +114,43 @@ class Scheduler {
   int WholeGradient(int v, float loss_weight) {
     const Value& value = graph_.values[v];
     std::vector<int>& parts = contributions_[v];
-    if (loss_weight != 0) parts.push_back(FillGradient(value, loss_weight));
+    if (loss_weight != 0) Pend(v, FillGradient(value, loss_weight));
     if (parts.empty()) return Step::kAbsent;
+    for (int part : parts) --pending_[part];
+    int whole = parts[0];
     if (parts.size() > 1) {
       Step sum;
       sum.kind = StepKind::kSumGradients;
-      sum.tops = {parts[0]};
-      sum.bottoms.assign(parts.begin() + 1, parts.end());
+      sum.tops = {whole = NewTensor("grad " + value.label(), value.spec)};
+      sum.bottoms = parts;
       program_.backward.push_back(std::move(sum));
     }
-    program_.value_grad[v] = parts[0];
-    return parts[0];
+    program_.value_grad[v] = c_.options.keep_all && value.spec.layout != Layout::kPlain
+                                 ? Reorder(whole, Layout::kPlain, program_.backward)
+                                 : whole;
+    return whole;
   }
 
-  void Backward(int n) {
-    const Node& node = graph_.nodes[n];
+  // `grad` itself, unless the gradient of another value, which is yet to be read, is the same tensor.
+  int OwnCopy(int grad) {
+    if (static_cast<size_t>(grad) >= pending_.size() || pending_[grad] == 0) return grad;
+    Step copy;
+    copy.kind = StepKind::kReorder;
+    copy.bottoms = {grad};
+    copy.tops = {NewTensor(program_.tensors[grad].name + " (copy)", program_.tensors[grad].spec)};
+    program_.backward.push_back(copy);
+    return copy.tops[0];
+  }
+
+  void Backward(int u) {
+    const Node& node = graph_.unit(u);
     if (!node.runs_backward) return;
     std::vector<int> top_grads;
     for (size_t i = 0; i < node.tops.size(); ++i)
       top_grads.push_back(WholeGradient(node.tops[i], node.loss_weights[i]));
     if (node.setup->is_view()) {
       for (int grad : top_grads) {
-        if (grad != Step::kAbsent) contributions_[node.bottoms[0]].push_back(grad);
+        if (grad != Step::kAbsent) Contribute(node.bottoms[0], grad);
       }
       return;
     }
@@ -100,26 +160,34 @@ class Scheduler {
         if (top_grads[i] == Step::kAbsent) top_grads[i] = FillGradient(graph_.values[node.tops[i]], 0);
       }
     }
+    if (node.plan->overwrites_top_gradient()) top_grads[0] = OwnCopy(top_grads[0]);
     Step step;
     step.kind = StepKind::kBackward;
-    step.node = n;
+    step.node = u;
     step.bottoms.assign(node.bottoms.size(), Step::kAbsent);
     step.tops.assign(node.tops.size(), Step::kAbsent);
-    for (int i : node.plan->reads_bottom()) step.bottoms[i] = program_.value_tensor[node.bottoms[i]];
-    for (int i : node.plan->reads_top()) step.tops[i] = program_.value_tensor[node.tops[i]];
-    step.saved = saved_[n];
+    for (int i : node.plan->reads_bottom()) step.bottoms[i] = TensorFor(node, node.bottoms[i]);
+    for (int i : node.plan->reads_top()) step.tops[i] = own_[node.tops[i]];
+    step.saved = saved_[u];
     step.top_grads = std::move(top_grads);
+    step.bottom_grads.assign(node.bottoms.size(), Step::kAbsent);
+    bool writes = !node.params.empty();
     for (size_t i = 0; i < node.bottoms.size(); ++i) {
+      if (!node.bottom_grads[i] || node.plan->passes_gradient(i)) continue;
       const Value& bottom = graph_.values[node.bottoms[i]];
-      step.bottom_grads.push_back(node.bottom_grads[i] ? NewTensor("grad " + bottom.label(), bottom.spec)
-                                                       : Step::kAbsent);
-      if (node.bottom_grads[i]) contributions_[node.bottoms[i]].push_back(step.bottom_grads.back());
+      step.bottom_grads[i] = NewTensor("grad " + bottom.label(), node.Laid(bottom.spec));
+      writes = true;
     }
     std::vector<Step> additions;
     for (size_t i = 0; i < node.params.size(); ++i) step.param_grads.push_back(ParamGradient(node, i, additions));
     step.workspace = Workspace(node, node.plan->backward_workspace());
-    program_.backward.push_back(std::move(step));
+    const std::vector<int> bottom_grads = step.bottom_grads;
+    const int passed = step.top_grads[0];
+    if (writes) program_.backward.push_back(std::move(step));
     for (Step& addition : additions) program_.backward.push_back(std::move(addition));
+    for (size_t i = 0; i < node.bottoms.size(); ++i) {
+      if (node.bottom_grads[i]) Contribute(node.bottoms[i], bottom_grads[i] < 0 ? passed : bottom_grads[i]);
+    }
   }
 
   int ParamGradient(const Node& node, size_t i, std::vector<Step>& additions) {
@@ -140,8 +208,10 @@ class Scheduler {
   Compilation& c_;
   Graph& graph_;
   Program& program_;
-  std::vector<std::vector<int>> saved_;          // by node
+  std::vector<int> own_, reordered_;             // by value: as its producer writes it, and in the other layout
+  std::vector<std::vector<int>> saved_;          // by unit
   std::vector<std::vector<int>> contributions_;  // by value: gradients its readers left
+  std::vector<int> pending_;                     // by tensor: values whose gradient it is and is yet to be read
   std::vector<bool> written_;                    // by parameter, within this pass
 };
 

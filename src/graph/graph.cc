@@ -4,6 +4,15 @@
 
 namespace crema {
 
+bool IsImage(const TensorSpec& spec) {
+  return spec.dtype == DType::kF32 && spec.shape.axes() >= 3 && spec.shape.axes() <= 5;
+}
+
+TensorSpec Node::Laid(TensorSpec spec) const {
+  spec.layout = IsImage(spec) ? layout : Layout::kPlain;
+  return spec;
+}
+
 void Graph::Verify() const {
   const int value_count = static_cast<int>(values.size());
   for (int n = 0; n < static_cast<int>(nodes.size()); ++n) {

@@ -34,6 +34,9 @@ struct Value {
   std::string label() const { return version == 0 ? name : name + "'" + std::to_string(version); }
 };
 
+// Whether a tensor may be laid out channels last: f32, three to five axes.
+bool IsImage(const TensorSpec& spec);
+
 struct GraphParam {
   int owner = -1;       // node
   int owner_index = 0;  // which of the owner's blobs
@@ -48,6 +51,7 @@ struct GraphParam {
   bool wants_grad() const { return learnable && lr_mult != 0; }
 };
 
+// A layer of the file; or, in Graph::fused, several of them that run as one.
 struct Node {
   int index_in_file = 0;  // layer(i) of the net file
   const LayerParameter* param = nullptr;
@@ -57,22 +61,39 @@ struct Node {
   std::vector<int> params;
   std::vector<float> loss_weights;  // one a top
 
+  // Of the images it reads and makes; other tensors are plain.
+  Layout layout = Layout::kPlain;
   std::unique_ptr<Layer> layer;
   std::unique_ptr<LayerSetup> setup;  // after infer_shapes
   std::unique_ptr<LayerPlan> plan;    // after choose_kernels
   bool runs_backward = false;
   std::vector<bool> bottom_grads, param_grads;
 
-  const std::string& name() const { return param->name(); }
+  std::vector<int> members;  // of a fused node: the layers it stands for, in their order
+  std::string fused_name;    // "conv1+relu1"
+  std::string fused_type;    // "Convolution+ReLU"
+
+  const std::string& name() const { return members.empty() ? param->name() : fused_name; }
+  const std::string& type_name() const { return members.empty() ? type->name : fused_type; }
+  // `spec` as this node sees it.
+  TensorSpec Laid(TensorSpec spec) const;
 };
 
 struct Graph {
   std::string name;
   Phase phase = TRAIN;
-  std::vector<Node> nodes;  // in execution order
+  std::vector<Node> nodes;  // the layers of the file that are in this net, in their order
+  std::vector<Node> fused;  // groups of them that run as one; their values, parameters and flags are the members'
+  // What is run, in this order: units, that is nodes which are in no group, and groups (see unit()).
+  std::vector<int> order;
   std::vector<Value> values;
   std::vector<GraphParam> params;
   std::vector<int> outputs;  // values no layer reads, sorted by name as Caffe does
+
+  // Unit u is nodes[u], or fused[u - nodes.size()].
+  Node& unit(int u) { return u < size() ? nodes[u] : fused[u - size()]; }
+  const Node& unit(int u) const { return u < size() ? nodes[u] : fused[u - size()]; }
+  int size() const { return static_cast<int>(nodes.size()); }
 
   // Aborts unless producers, uses and indices agree: run after every pass.
   void Verify() const;

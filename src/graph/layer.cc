@@ -10,6 +10,7 @@ namespace crema {
 
 LayerSetup::LayerSetup(const LayerParameter& param, Phase phase, std::vector<TensorSpec> bottoms, FieldLocator locate)
     : param_(&param),
+      members_{&param},
       phase_(phase),
       bottoms_(std::move(bottoms)),
       locate_(std::move(locate)),
@@ -94,7 +95,8 @@ LayerPlan::LayerPlan(const Context& context, std::vector<TensorSpec> bottoms, st
       bottoms_(std::move(bottoms)),
       tops_(std::move(tops)),
       bottom_grads_(std::move(bottom_grads)),
-      param_grads_(std::move(param_grads)) {}
+      param_grads_(std::move(param_grads)),
+      passes_gradient_(bottom_grads_.size(), false) {}
 
 bool LayerPlan::backward() const {
   const auto any = [](const std::vector<bool>& flags) {

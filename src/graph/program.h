@@ -29,14 +29,15 @@ enum class StepKind {
   kForward,
   kBackward,
   kFillGradient,    // tops[0] = value: the seed of a loss, or zero for a top no loss depends on
-  kSumGradients,    // tops[0] += bottoms...
+  kSumGradients,    // tops[0] = the sum of bottoms, in their order; it may lie over either of the first two
+  kReorder,         // tops[0] = bottoms[0] in another layout
   kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since
                     // ClearGradients
 };
 
 struct Step {
   StepKind kind = StepKind::kForward;
-  int node = -1;
+  int node = -1;  // unit of the graph
   // Tensor ids; kAbsent where not wanted.
   std::vector<int> bottoms, tops, saved, top_grads, bottom_grads;
   // Tensor id of scratch, kAbsent, or kDirect: straight into the parameter's gradient.
@@ -53,8 +54,11 @@ struct Program {
   std::vector<PlannedTensor> tensors;
   std::vector<Storage> storages;
   std::vector<Step> forward, backward;
-  // Tensor ids by value: contents, and final gradient (kAbsent without one).
+  // Tensor ids by value: contents, and final gradient (kAbsent without one). Of outputs, and of every value under
+  // NetOptions::keep_all, these are plain.
   std::vector<int> value_tensor, value_grad;
+  // Pairs of tensors that are the same memory: views, and reorders that change nothing (one channel, one pixel).
+  std::vector<std::pair<int, int>> aliases;
 
   size_t arena_bytes = 0;     // what is allocated
   size_t unshared_bytes = 0;  // what it would be if no two tensors shared memory

@@ -16,6 +16,11 @@ std::vector<const LayerType*>& Registry() {
 
 const auto kByName = [](const LayerType* type, std::string_view name) { return type->name < name; };
 
+std::vector<const Fusion*>& FusionRegistry() {
+  static auto& fusions = *new std::vector<const Fusion*>;
+  return fusions;
+}
+
 }  // namespace
 
 const std::vector<const LayerType*>& LayerTypes() { return Registry(); }
@@ -31,6 +36,18 @@ internal::LayerRegistrar::LayerRegistrar(std::string name, std::unique_ptr<Layer
   const auto at = std::lower_bound(types.begin(), types.end(), name, kByName);
   CREMA_CHECK(at == types.end() || (*at)->name != name) << "layer type " << name << " is registered twice";
   types.insert(at, new LayerType{std::move(name), create, std::move(reads)});
+}
+
+const std::vector<const Fusion*>& Fusions() { return FusionRegistry(); }
+
+internal::FusionRegistrar::FusionRegistrar(Fusion fusion) {
+  auto& fusions = FusionRegistry();
+  // Among equally long ones by name, so that the order of linking does not matter.
+  const auto before = [](const Fusion* a, const Fusion* b) {
+    return a->types.size() != b->types.size() ? a->types.size() > b->types.size() : a->types < b->types;
+  };
+  const auto* registered = new Fusion(std::move(fusion));
+  fusions.insert(std::upper_bound(fusions.begin(), fusions.end(), registered, before), registered);
 }
 
 }  // namespace crema

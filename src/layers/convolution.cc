@@ -1,6 +1,7 @@
 // Convolution with learned filters: blobs [num_output, channels / group, kernel...] and, with bias_term, [num_output].
 // convolution_param.engine and force_nd_im2col chose between Caffe's own kernels and have no effect here.
 #include "ops/convolution.h"
+#include "ops/elementwise.h"
 
 #include <algorithm>
 
@@ -17,6 +18,8 @@ std::string Extents(const std::vector<int64_t>& extents) { return Shape(extents)
 
 class ConvolutionLayer : public Layer {
  public:
+  explicit ConvolutionLayer(bool depthwise = false) : depthwise_(depthwise) {}
+
   void Setup(LayerSetup& setup) override {
     ExpectEqualBottoms(setup);
     const ConvolutionParameter& param = setup.param().convolution_param();
@@ -25,14 +28,16 @@ class ConvolutionLayer : public Layer {
     problem_ = {};
     problem_.batch = shape.count(0, window.axis);
     problem_.channels = shape[window.axis];
-    problem_.outputs = ReadOutputs(setup, problem_.channels);
-    problem_.groups = param.group();
+    const auto [outputs, groups] = ReadChannels(setup, problem_.channels, depthwise_);
+    problem_.outputs = outputs;
+    problem_.groups = groups;
     problem_.input = window.input;
     problem_.kernel = window.kernel;
     problem_.stride = window.stride;
     problem_.pad = window.pad;
     problem_.dilation = window.dilation;
     problem_.bias = param.bias_term();
+    problem_.relu = setup.members().back()->type() == "ReLU";
     CheckReach(setup, window);
 
     std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + window.axis);
@@ -43,6 +48,7 @@ class ConvolutionLayer : public Layer {
     if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
     setup.SetFlops(problem_.flops() * setup.bottoms());
     bottoms_ = setup.bottoms();
+    if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) setup.PreferChannelsLast();
     if (problem_.axes() == 0) {  // a product of matrices; the kernels want a pixel
       problem_.input = problem_.kernel = problem_.stride = problem_.dilation = {1};
       problem_.pad = {0};
@@ -53,6 +59,7 @@ class ConvolutionLayer : public Layer {
     kernels_.clear();
     size_t forward = 0;
     gradient_scratch_ = 0;
+    problem_.layout = plan.bottom(0).layout;
     problem_.weights_gradient = plan.param_grad(0);
     problem_.bias_gradient = problem_.bias && plan.param_grad(1);
     for (int i = 0; i < bottoms_; ++i) {
@@ -67,6 +74,10 @@ class ConvolutionLayer : public Layer {
     }
     // Gradients of one bottom, to be added to those of the bottoms before.
     const int64_t floats = problem_.weights_shape().count() + problem_.outputs;
+    if (problem_.relu && plan.backward()) {
+      plan.BackwardReadsTop(0);
+      plan.OverwriteTopGradient();
+    }
     plan.Workspace(forward, gradient_scratch_ + (bottoms_ > 1 ? static_cast<size_t>(floats) * sizeof(float) : 0));
   }
 
@@ -81,6 +92,7 @@ class ConvolutionLayer : public Layer {
     float* weights_total = problem_.weights_gradient ? run.param_grads[0].f32() : nullptr;
     float* bias_total = problem_.bias_gradient ? run.param_grads[1].f32() : nullptr;
     const int64_t weights = problem_.weights_shape().count();
+    if (problem_.relu) Map(formula::ReluGradient{}, run.top_grads[0], run.top_grads[0], run.tops[0]);
     for (int i = 0; i < bottoms_; ++i) {
       float *weights_part = weights_total, *bias_part = bias_total;
       if (i > 0) {
@@ -114,14 +126,30 @@ class ConvolutionLayer : public Layer {
                    "\"; lower " + (dilated ? "dilation or " : "") + "kernel_size or add pad");
   }
 
+  const bool depthwise_;  // group and num_output are the number of channels where the file does not say
   ConvolutionProblem problem_;
   int bottoms_ = 0;
   std::vector<std::unique_ptr<ConvolutionKernel>> kernels_;  // one for each bottom
   size_t gradient_scratch_ = 0;                              // where the scratch for gradients begins in the workspace
 };
 
+bool AcceptsRelu(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (members[0]->bottoms() != 1) *why_not = "several bottoms";
+  if (members[1]->param().relu_param().negative_slope() != 0) *why_not = "ReLU has a negative slope";
+  return why_not->empty();
+}
+
+class DepthwiseConvolutionLayer : public ConvolutionLayer {
+ public:
+  DepthwiseConvolutionLayer() : ConvolutionLayer(true) {}
+};
+
 }  // namespace
 
 REGISTER_LAYER(Convolution, ConvolutionLayer, "convolution_param");
+// Two names that forks of Caffe have for it.
+REGISTER_LAYER(DepthwiseConvolution, DepthwiseConvolutionLayer, "convolution_param");
+REGISTER_LAYER(ConvolutionDepthwise, DepthwiseConvolutionLayer, "convolution_param");
+REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, AcceptsRelu, false, "Convolution", "ReLU");
 
 }  // namespace crema

@@ -31,11 +31,15 @@ class EltwiseLayer : public Layer {
                                " are given; take the maximum in two steps");
     }
     setup.SetTop(0, shape);
+    setup.AllowChannelsLast();
     setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(shape.count()) * (setup.bottoms() - 1));
   }
 
   void Plan(LayerPlan& plan) override {
+    for (int i = 0; i < static_cast<int>(coefficients_.size()); ++i) {
+      if (operation_ == EltwiseParameter::SUM && coefficients_[i] == 1) plan.PassGradient(i);
+    }
     if (operation_ == EltwiseParameter::MAX) plan.Save({plan.top(0).shape, DType::kU8});
     if (operation_ != EltwiseParameter::PROD || !plan.backward()) return;
     const int bottoms = static_cast<int>(coefficients_.size());

@@ -2,6 +2,7 @@
 
 #include "base/parallel.h"
 #include "ops/convolution_kernels.h"
+#include "ops/vector_math.h"
 
 namespace crema {
 
@@ -39,7 +40,9 @@ std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& pro
   return ChooseKernel(kTable, problem, device, only, choice);
 }
 
-void SumPixels(const float* destination_gradient, int64_t batch, int64_t channels, int64_t pixels, float* gradient) {
+void SumPixels(const float* destination_gradient, int64_t batch, int64_t channels, int64_t pixels, Layout layout,
+               float* gradient) {
+  if (layout == Layout::kChannelsLast) return SumRows(batch * pixels, channels, destination_gradient, gradient);
   ParallelFor(channels, std::max<int64_t>(1, 32768 / std::max<int64_t>(1, batch * pixels)),
               [&](int64_t begin, int64_t end) {
                 for (int64_t c = begin; c < end; ++c) {

@@ -1,4 +1,4 @@
-// Convolution of any number of spatial axes, f32, dense N C spatial... tensors, weights outputs x channels/groups x
+// Convolution of any number of spatial axes, f32, dense tensors, plain or with channels last, weights outputs x channels/groups x
 // kernel... as in Caffe's files (a cross-correlation: the kernel is not mirrored).
 #ifndef CREMA_OPS_CONVOLUTION_H_
 #define CREMA_OPS_CONVOLUTION_H_
@@ -23,7 +23,9 @@ struct ConvolutionProblem {
   int64_t groups = 1;
   std::vector<int64_t> input = {}, kernel = {}, stride = {}, dilation = {};
   std::vector<int64_t> pad = {};  // zeros added on both sides
+  Layout layout = Layout::kPlain;  // of source and destination
   bool bias = true;
+  bool relu = false;                 // Forward ends with max(0, .); Backward takes the gradient of what is below that
   // Which gradients Backward writes.
   bool source_gradient = false, weights_gradient = false, bias_gradient = false;
 
@@ -61,7 +63,8 @@ std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& pro
                                                    KernelChoice* choice, std::string_view only = {});
 
 // gradient[c] = sum over batch and pixels of destination_gradient[batch][channels][pixels].
-void SumPixels(const float* destination_gradient, int64_t batch, int64_t channels, int64_t pixels, float* gradient);
+void SumPixels(const float* destination_gradient, int64_t batch, int64_t channels, int64_t pixels, Layout layout,
+               float* gradient);
 
 }  // namespace crema
 

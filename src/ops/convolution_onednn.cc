@@ -14,32 +14,34 @@ using onednn::Dims;
 using onednn::Sequence;
 using onednn::Tag;
 
-// How the tensors lie inside one direction; reorders lead to and from the plain layout around it.
-enum class Layout { kPlain, kBlocked, kChannelsLast };
-using Preference = std::array<Layout, 3>;
+// How the tensors lie inside one direction; where that is not the problem's layout, reorders lead to and from it.
+enum class Order { kPlain, kBlocked, kChannelsLast };
+using Preference = std::array<Order, 3>;
 
 // Measured with oneDNN 2.6 on AVX-512, reorders included: plain tensors leave oneDNN only its
 // im2col path, 2 to 7 times slower than the direct kernels, except where there is nothing to gather (1x1). The blocked
 // kernels compute on groups of 16 channels and waste the rest of the last group; the channels-last ones do not.
-Preference PreferredLayouts(const ConvolutionProblem& p) {
+Preference PreferredOrders(const ConvolutionProblem& p) {
+  if (p.layout == Layout::kChannelsLast) return {Order::kChannelsLast, Order::kBlocked, Order::kPlain};
   const int64_t channels = p.channels / p.groups, outputs = p.outputs / p.groups;
   bool pointwise = true;
   for (int i = 0; i < p.axes(); ++i) pointwise &= p.kernel[i] == 1 && p.stride[i] == 1 && p.pad[i] == 0;
   const bool depthwise = channels == 1 && outputs == 1;
   const bool whole_blocks = (channels % 16 == 0 || (channels <= 3 && p.groups == 1)) && outputs % 16 == 0;
-  if (pointwise && p.groups == 1) return {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked};
+  if (pointwise && p.groups == 1) return {Order::kPlain, Order::kChannelsLast, Order::kBlocked};
   // One input channel: the blocked kernel reads a plain source.
-  if (depthwise || whole_blocks || channels == 1) return {Layout::kBlocked, Layout::kChannelsLast, Layout::kPlain};
-  return {Layout::kChannelsLast, Layout::kBlocked, Layout::kPlain};
+  if (depthwise || whole_blocks || channels == 1) return {Order::kBlocked, Order::kChannelsLast, Order::kPlain};
+  return {Order::kChannelsLast, Order::kBlocked, Order::kPlain};
 }
 
 // The gradient of an image of few channels: the direct kernels would fill vectors of channels with zeros.
 Preference PreferredForSourceGradient(const ConvolutionProblem& p) {
+  if (p.layout == Layout::kChannelsLast) return PreferredOrders(p);
   if (p.channels / p.groups <= 4 && p.channels != p.groups) {
-    return {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked};
+    return {Order::kPlain, Order::kChannelsLast, Order::kBlocked};
   }
-  if (p.channels == 1) return {Layout::kPlain, Layout::kChannelsLast, Layout::kBlocked};
-  return PreferredLayouts(p);
+  if (p.channels == 1) return {Order::kPlain, Order::kChannelsLast, Order::kBlocked};
+  return PreferredOrders(p);
 }
 
 class Builder {
@@ -55,29 +57,29 @@ class Builder {
     for (int i = 0; i < problem.axes(); ++i) dilation_.push_back(problem.dilation[i] - 1);
   }
 
-  Desc source() const { return onednn::PlainDesc(source_); }
+  Desc source() const { return Given(source_); }
   Desc weights() const { return onednn::PlainDesc(weights_); }
-  Desc destination() const { return onednn::PlainDesc(destination_); }
+  Desc destination() const { return Given(destination_); }
   Desc bias() const { return onednn::PlainDesc({problem_.outputs}); }
 
-  onednn::ConvolutionDescs Descs(Layout layout, bool bias) const {
-    return {Laid(source_, layout),
+  onednn::ConvolutionDescs Descs(Order order, bool bias) const {
+    return {Laid(source_, order),
             onednn::AnyDesc(weights_),
-            Laid(destination_, layout),
+            Laid(destination_, order),
             bias ? this->bias() : Desc(),
             problem_.stride,
             dilation_,
             problem_.pad};
   }
 
-  // make(layout) for the first layout that has a fast implementation, else the first that has any.
+  // make(order) for the first layout that has a fast implementation, else the first that has any.
   template <typename Make>
   auto First(const Preference& preference, const Make& make) const {
-    using Made = decltype(make(Layout::kPlain));
+    using Made = decltype(make(Order::kPlain));
     std::optional<Made> slow;
-    for (const Layout layout : preference) {
+    for (const Order order : preference) {
       try {
-        Made made = make(layout);
+        Made made = make(order);
         if (std::string(made.impl_info_str()).find("ref") == std::string::npos) return made;
         if (!slow) slow = made;
       } catch (const dnnl::error& error) {
@@ -89,10 +91,14 @@ class Builder {
   }
 
  private:
-  Desc Laid(const Dims& dims, Layout layout) const {
+  Desc Given(const Dims& dims) const {
+    return Laid(dims, problem_.layout == Layout::kPlain ? Order::kPlain : Order::kChannelsLast);
+  }
+
+  Desc Laid(const Dims& dims, Order order) const {
     constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc};
-    if (layout == Layout::kPlain) return onednn::PlainDesc(dims);
-    if (layout == Layout::kBlocked) return onednn::AnyDesc(dims);
+    if (order == Order::kPlain) return onednn::PlainDesc(dims);
+    if (order == Order::kBlocked) return onednn::AnyDesc(dims);
     return Desc(dims, dnnl::memory::data_type::f32, kChannelsLast[problem_.axes() - 1]);
   }
 
@@ -126,14 +132,14 @@ class OneDnnConvolution final : public ConvolutionKernel {
     }
     if (problem_.bias_gradient && !problem_.weights_gradient) {
       const Shape shape = problem_.destination_shape();
-      SumPixels(destination_gradient, problem_.batch, problem_.outputs, shape.count(2), bias_gradient);
+      SumPixels(destination_gradient, problem_.batch, problem_.outputs, shape.count(2), problem_.layout, bias_gradient);
     }
   }
 
  private:
   void BuildForward(const Builder& builder) {
-    const auto desc = builder.First(PreferredLayouts(problem_), [&](Layout layout) {
-      return onednn::MakeConvolutionForward(builder.Descs(layout, problem_.bias));
+    const auto desc = builder.First(PreferredOrders(problem_), [&](Order order) {
+      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.relu);
     });
     const auto source = forward_.External(builder.source()), weights = forward_.External(builder.weights()),
                destination = forward_.External(builder.destination());
@@ -155,8 +161,8 @@ class OneDnnConvolution final : public ConvolutionKernel {
                weights_gradient = backward_.External(builder.weights()),
                bias_gradient = backward_.External(builder.bias());
     if (problem_.weights_gradient) {
-      const auto desc = builder.First(PreferredLayouts(problem_), [&](Layout layout) {
-        const auto descs = builder.Descs(layout, problem_.bias_gradient);
+      const auto desc = builder.First(PreferredOrders(problem_), [&](Order order) {
+        const auto descs = builder.Descs(order, problem_.bias_gradient);
         return onednn::MakeConvolutionBackwardWeights(descs, onednn::MakeConvolutionForward(descs));
       });
       const auto receiver = backward_.Receiver(weights_gradient, desc.diff_weights_desc());
@@ -168,8 +174,8 @@ class OneDnnConvolution final : public ConvolutionKernel {
       backward_.Deliver(receiver, weights_gradient);
     }
     if (problem_.source_gradient) {
-      const auto desc = builder.First(PreferredForSourceGradient(problem_), [&](Layout layout) {
-        const auto descs = builder.Descs(layout, false);
+      const auto desc = builder.First(PreferredForSourceGradient(problem_), [&](Order order) {
+        const auto descs = builder.Descs(order, false);
         return onednn::MakeConvolutionBackwardData(descs, onednn::MakeConvolutionForward(descs));
       });
       const auto receiver = backward_.Receiver(source_gradient, desc.diff_src_desc());

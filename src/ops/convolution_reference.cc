@@ -22,10 +22,14 @@ class ReferenceConvolution final : public ConvolutionKernel {
   }
 
   void Forward(const float* source, const float* weights, const float* bias, float* destination, std::byte*) override {
-    for (int64_t plane = 0; plane < problem_.batch * problem_.outputs; ++plane) {
-      std::fill_n(destination + plane * pixels_, pixels_, problem_.bias ? bias[plane % problem_.outputs] : 0.0f);
+    for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
+      destination[i] = problem_.bias ? bias[OutputOf(i)] : 0.0f;
     }
     ForEachProduct([&](int64_t s, int64_t w, int64_t d) { destination[d] += source[s] * weights[w]; });
+    if (!problem_.relu) return;
+    for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
+      destination[i] = std::max(destination[i], 0.0f);
+    }
   }
 
   void Backward(const float* source, const float* weights, const float* destination_gradient, float* source_gradient,
@@ -43,7 +47,7 @@ class ReferenceConvolution final : public ConvolutionKernel {
     if (problem_.bias_gradient) {
       std::fill_n(bias_gradient, problem_.outputs, 0.0f);
       for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
-        bias_gradient[i / pixels_ % problem_.outputs] += destination_gradient[i];
+        bias_gradient[OutputOf(i)] += destination_gradient[i];
       }
     }
   }
@@ -58,16 +62,27 @@ class ReferenceConvolution final : public ConvolutionKernel {
         Index position{};
         for (int64_t pixel = 0; pixel < pixels_; ++pixel, Advance(output_, &position)) {
           for (int64_t c = 0; c < inputs; ++c) {
-            const int64_t plane = (n * problem_.channels + o / outputs * inputs + c) * source_pixels_;
+            const int64_t channel = o / outputs * inputs + c;
             Index tap{};
             for (int64_t t = 0; t < taps_; ++t, Advance(problem_.kernel, &tap)) {
               const int64_t at = SourcePixel(position, tap);
-              if (at >= 0) body(plane + at, (o * inputs + c) * taps_ + t, (n * problem_.outputs + o) * pixels_ + pixel);
+              if (at < 0) continue;
+              body(Offset(n, channel, at, problem_.channels, source_pixels_), (o * inputs + c) * taps_ + t,
+                   Offset(n, o, pixel, problem_.outputs, pixels_));
             }
           }
         }
       }
     }
+  }
+
+  bool channels_last() const { return problem_.layout == Layout::kChannelsLast; }
+
+  // The channel of element i of the destination.
+  int64_t OutputOf(int64_t i) const { return (channels_last() ? i : i / pixels_) % problem_.outputs; }
+
+  int64_t Offset(int64_t item, int64_t channel, int64_t pixel, int64_t channels, int64_t pixels) const {
+    return channels_last() ? (item * pixels + pixel) * channels + channel : (item * channels + channel) * pixels + pixel;
   }
 
   static void Advance(const std::vector<int64_t>& extents, Index* index) {

@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "ops/gemm.h"
+#include "ops/vector_math.h"
 
 namespace crema {
 
@@ -41,21 +42,10 @@ class GemmInnerProduct final : public InnerProductKernel {
     if (problem_.weights_gradient && problem_.transpose) {
       product_(true, false, inputs, outputs, rows, 1, source, destination_gradient, 0, weights_gradient);
     }
-    if (problem_.bias_gradient) SumRows(destination_gradient, bias_gradient);
+    if (problem_.bias_gradient) SumRows(rows, outputs, destination_gradient, bias_gradient);
   }
 
  private:
-  void SumRows(const float* matrix, float* sums) const {
-    const int64_t outputs = problem_.outputs;
-    ParallelFor(outputs, std::max<int64_t>(16, 65536 / problem_.rows), [&](int64_t begin, int64_t end) {
-      std::fill(sums + begin, sums + end, 0.0f);
-      for (int64_t row = 0; row < problem_.rows; ++row) {
-        const float* from = matrix + row * outputs;
-        for (int64_t i = begin; i < end; ++i) sums[i] += from[i];
-      }
-    });
-  }
-
   InnerProductProblem problem_;
   Product product_;
 };

@@ -36,11 +36,28 @@ Desc PlainDesc(const Dims& dims) {
 
 Desc AnyDesc(const Dims& dims) { return Desc(dims, dnnl::memory::data_type::f32, Tag::any); }
 
+namespace {
+
+dnnl::primitive_attr WithRelu(bool relu) {
+  dnnl::primitive_attr attributes = UserScratchpad();
+  if (!relu) return attributes;
+  dnnl::post_ops ops;
+#if DNNL_VERSION_MAJOR >= 3
+  ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+#else
+  ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+#endif
+  attributes.set_post_ops(ops);
+  return attributes;
+}
+
+}  // namespace
+
 #if DNNL_VERSION_MAJOR >= 3
 
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d) {
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, bool relu) {
   return ConvolutionForward(Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
-                            d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad, UserScratchpad());
+                            d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad, WithRelu(relu));
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
@@ -55,10 +72,10 @@ ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs
 
 #else
 
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d) {
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, bool relu) {
   return ConvolutionForward({dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
                              d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad},
-                            UserScratchpad(), Engine());
+                            WithRelu(relu), Engine());
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {

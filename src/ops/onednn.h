@@ -37,7 +37,8 @@ using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
 using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;
 using ConvolutionBackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
 // Throw dnnl::error (dnnl_unimplemented) when no implementation takes the case.
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs);
+// relu: the result passes through max(0, .).
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs, bool relu = false);
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& descs, const ConvolutionForward& hint);
 ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& descs,
                                                           const ConvolutionForward& hint);

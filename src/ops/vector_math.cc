@@ -150,4 +150,20 @@ bool HasNonFinite(int64_t n, const float* x) {
   return found;
 }
 
+namespace {
+
+CREMA_MULTIVERSION void AddRowTo(int64_t n, const float* row, float* sums) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) sums[i] += row[i];
+}
+
+}  // namespace
+
+void SumRows(int64_t rows, int64_t columns, const float* matrix, float* sums) {
+  ParallelFor(columns, std::max<int64_t>(16, 65536 / std::max<int64_t>(rows, 1)), [&](int64_t begin, int64_t end) {
+    std::fill(sums + begin, sums + end, 0.0f);
+    for (int64_t row = 0; row < rows; ++row) AddRowTo(end - begin, matrix + row * columns + begin, sums + begin);
+  });
+}
+
 }  // namespace crema

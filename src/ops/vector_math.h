@@ -24,6 +24,9 @@ void Scale(int64_t n, float a, const float* x, float* y);
 // y = a + b
 void Add(int64_t n, const float* a, const float* b, float* y);
 
+// sums[c] = the sum over r of matrix[r][c], row-major.
+void SumRows(int64_t rows, int64_t columns, const float* matrix, float* sums);
+
 // Sums are accumulated in double, in an order that depends on n only.
 double Sum(int64_t n, const float* x);
 double AbsSum(int64_t n, const float* x);

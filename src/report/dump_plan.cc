@@ -38,9 +38,10 @@ class PlanText {
 
   std::string Skipped() const {
     std::string text;
-    for (const Node& node : net_.graph.nodes) {
+    for (int u : net_.graph.order) {
+      const Node& node = net_.graph.unit(u);
       if (node.plan->kernel().empty() && node.plan->skipped().empty()) continue;
-      text += "  " + node.name() + " (" + node.type->name + "): " + node.plan->kernel() + "\n";
+      text += "  " + node.name() + " (" + node.type_name() + "): " + node.plan->kernel() + "\n";
       for (const std::string& reason : node.plan->skipped()) text += "    skipped " + reason + "\n";
     }
     return text;
@@ -58,7 +59,7 @@ class PlanText {
   }
 
   void AddStep(TextTable& table, int number, const Step& step) const {
-    const Node* node = step.node >= 0 ? &net_.graph.nodes[step.node] : nullptr;
+    const Node* node = step.node >= 0 ? &net_.graph.unit(step.node) : nullptr;
     const std::string name = node ? node->name() : "", kernel = node ? node->plan->kernel() : "";
     std::string what, reads, writes;
     switch (step.kind) {
@@ -89,6 +90,11 @@ class PlanText {
       }
       case StepKind::kSumGradients:
         what = "sum";
+        List(step.bottoms, reads);
+        List(step.tops, writes);
+        break;
+      case StepKind::kReorder:
+        what = "reorder " + std::to_string(program_.tensors[step.tops[0]].spec.bytes()) + " bytes";
         List(step.bottoms, reads);
         List(step.tops, writes);
         break;

@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include "base/check.h"
+#include "ops/reorder.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -40,7 +41,7 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
   if (step.kind == StepKind::kAddToParameter) bound.param_grads = {parameters[step.param].grad};
   if (step.node < 0) return bound;
 
-  const Node& node = net_.graph.nodes[step.node];
+  const Node& node = net_.graph.unit(step.node);
   for (size_t i = 0; i < node.params.size(); ++i) {
     // Shared permissively, a parameter may have another shape here than where it is owned.
     const Shape& shape = node.setup->params()[i].shape;
@@ -51,7 +52,8 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
   }
   // Shapes stay known where the contents are gone.
   for (size_t i = 0; i < bound.bottoms.size(); ++i) {
-    if (!bound.bottoms[i].defined()) bound.bottoms[i] = Tensor(nullptr, net_.graph.values[node.bottoms[i]].spec);
+    if (bound.bottoms[i].defined()) continue;
+    bound.bottoms[i] = Tensor(nullptr, node.Laid(net_.graph.values[node.bottoms[i]].spec));
   }
   for (size_t i = 0; i < bound.tops.size(); ++i) {
     if (!bound.tops[i].defined()) bound.tops[i] = Tensor(nullptr, net_.graph.values[node.tops[i]].spec);
@@ -78,11 +80,15 @@ LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const
 
 float Executor::Forward(uint64_t pass, bool replay, const Watch& watch) {
   for (const Bound& bound : forward_) {
-    const Node& node = net_.graph.nodes[bound.step->node];
-    try {
-      node.layer->Forward(MakeRun(bound, pass, replay));
-    } catch (const BadItem& bad) {
-      Report(node, bad);
+    if (bound.step->kind == StepKind::kReorder) {
+      ReorderImage(bound.bottoms[0], bound.tops[0]);
+    } else {
+      const Node& node = net_.graph.unit(bound.step->node);
+      try {
+        node.layer->Forward(MakeRun(bound, pass, replay));
+      } catch (const BadItem& bad) {
+        Report(node, bad);
+      }
     }
     if (watch) watch(*bound.step);
   }
@@ -96,13 +102,19 @@ void Executor::Backward(uint64_t pass, bool first, const Watch& watch) {
     const Step& step = *bound.step;
     switch (step.kind) {
       case StepKind::kBackward:
-        net_.graph.nodes[step.node].layer->Backward(MakeRun(bound, pass, false));
+        net_.graph.unit(step.node).layer->Backward(MakeRun(bound, pass, false));
         break;
       case StepKind::kFillGradient:
         Fill(bound.tops[0].count(), step.value, bound.tops[0].f32());
         break;
       case StepKind::kSumGradients:
-        for (const Tensor& part : bound.bottoms) Axpy(part.count(), 1, part.f32(), bound.tops[0].f32());
+        Add(bound.tops[0].count(), bound.bottoms[0].f32(), bound.bottoms[1].f32(), bound.tops[0].f32());
+        for (size_t i = 2; i < bound.bottoms.size(); ++i) {
+          Axpy(bound.tops[0].count(), 1, bound.bottoms[i].f32(), bound.tops[0].f32());
+        }
+        break;
+      case StepKind::kReorder:
+        ReorderImage(bound.bottoms[0], bound.tops[0]);
         break;
       case StepKind::kAddToParameter: {
         const Tensor& part = bound.bottoms[0];
@@ -121,7 +133,7 @@ void Executor::Backward(uint64_t pass, bool first, const Watch& watch) {
 }
 
 void Executor::Report(const Node& node, const BadItem& bad) const {
-  std::string message = "layer \"" + node.name() + "\" (" + node.type->name + "): " + bad.what();
+  std::string message = "layer \"" + node.name() + "\" (" + node.type_name() + "): " + bad.what();
   // The record is known to the source the bottom came from, perhaps through views of it.
   const Node* from = &net_.graph.nodes[net_.graph.values[node.bottoms[bad.bottom]].producer];
   while (from->setup->is_view()) from = &net_.graph.nodes[net_.graph.values[from->bottoms[0]].producer];

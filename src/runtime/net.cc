@@ -140,11 +140,12 @@ std::string Net::FindNonFinite() {
   std::string found;
   const CompiledNet& net = *impl_->compiled;
   impl_->executor.Forward(impl_->pass - 1, true, [&](const Step& step) {
-    const Node& node = net.graph.nodes[step.node];
+    if (step.node < 0) return;
+    const Node& node = net.graph.unit(step.node);
     for (size_t i = 0; found.empty() && i < step.tops.size(); ++i) {
       const Tensor top = impl_->executor.tensor(step.tops[i]);
       if (top.dtype() == DType::kF32 && HasNonFinite(top.count(), top.f32())) {
-        found = "layer \"" + node.name() + "\" (" + node.type->name + "), top \"" +
+        found = "layer \"" + node.name() + "\" (" + node.type_name() + "), top \"" +
                 net.graph.values[node.tops[i]].name + "\"";
       }
     }
@@ -155,8 +156,12 @@ std::string Net::FindNonFinite() {
 std::vector<LayerTiming> Net::Time(int repeats, bool backward) {
   const CompiledNet& net = *impl_->compiled;
   std::vector<LayerTiming> timings;
-  for (const Node& node : net.graph.nodes)
-    timings.push_back({node.name(), node.type->name, node.plan->kernel(), {}, {}});
+  std::vector<size_t> row_of(net.graph.nodes.size() + net.graph.fused.size());
+  for (int u : net.graph.order) {
+    const Node& node = net.graph.unit(u);
+    row_of[u] = timings.size();
+    timings.push_back({node.name(), node.type_name(), node.plan->kernel(), {}, {}});
+  }
 
   using Clock = std::chrono::steady_clock;
   Clock::time_point last;
@@ -165,7 +170,7 @@ std::vector<LayerTiming> Net::Time(int repeats, bool backward) {
     const Clock::time_point now = Clock::now();
     // Sums and seeds belong to no layer; they count for the one whose backward comes next, which follows immediately.
     if (step.node >= 0) {
-      spent[step.node] += std::chrono::duration<double>(now - last).count();
+      spent[row_of[step.node]] += std::chrono::duration<double>(now - last).count();
       last = now;
     }
   };

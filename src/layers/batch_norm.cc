@@ -1,0 +1,209 @@
+// BatchNorm: y = (x - mean) / sqrt(variance + eps) by channel (Ioffe and Szegedy, "Batch normalization", 2015), with the
+// batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
+// variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by.
+// Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
+#include <cmath>
+
+#include "crema/layer.h"
+#include "graph/filler.h"
+#include "layers/channel_shape.h"
+
+namespace crema {
+
+namespace {
+
+enum Running { kMeanSum, kVarianceSum, kWeightSum };
+
+// Per channel, one behind the other in one tensor kept for backward and one of scratch.
+struct Saved {
+  explicit Saved(float* base, int64_t channels) : mean(base), inverse_deviation(base + channels) {}
+  float *mean, *inverse_deviation;
+};
+
+class BatchNormLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    const BatchNormParameter& param = setup.param().batch_norm_param();
+    const int members = static_cast<int>(setup.members().size());
+    for (const LayerParameter* member : setup.members()) {
+      has_scale_ |= member->type() == "Scale";
+      has_bias_ |= member->type() == "Scale" && member->scale_param().bias_term();
+      has_addend_ |= member->type() == "Eltwise";
+      relu_ |= member->type() == "ReLU";
+    }
+    setup.ExpectBottoms(has_addend_ ? 2 : 1);
+    if (members == 1) setup.ExpectTops(1);
+    use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
+    fraction_ = param.moving_average_fraction();
+    eps_ = param.eps();
+    const Shape& shape = setup.bottom_shape(0);
+    grid_ = GridOf(setup.bottom(0));
+    if (grid_.per_channel() < 1) setup.Fail("bottom", "there is nothing to normalise in " + shape.ToString());
+    FillerParameter zero;
+    const Shape channels{grid_.channels};
+    setup.AddParam({channels, zero, false});
+    setup.AddParam({channels, zero, false});
+    setup.AddParam({Shape{1}, zero, false});
+    if (has_scale_) AddScale(setup, channels);
+    setup.SetTop(0, shape);
+    setup.AllowInPlace();
+    setup.AllowChannelsLast();
+    setup.SetFlops(4.0 * static_cast<double>(shape.count()));
+  }
+
+  void Plan(LayerPlan& plan) override {
+    grid_ = GridOf(plan.bottom(0));
+    addend_grad_ = has_addend_ && plan.bottom_grad(1);
+    // Under a ReLU the gradient is masked once, into that of the addend, and read from there.
+    if (addend_grad_ && !relu_) plan.PassGradient(1);
+    const bool product = !use_running_ || (has_scale_ && plan.param_grad(3));
+    if (plan.backward() && (product || plan.bottom_grad(0))) {
+      plan.Save({Shape{2 * grid_.channels}, DType::kF32});
+      if (product) plan.BackwardReadsBottom(0);
+    }
+    if (plan.backward() && relu_) plan.BackwardReadsTop(0);
+    // Two sums and three coefficients, each by channel, are the most.
+    coefficient_bytes_ = (static_cast<size_t>(5 * grid_.channels) * sizeof(float) + 63) / 64 * 64;
+    const size_t bytes = coefficient_bytes_ + ChannelWorkspace(grid_);
+    plan.Workspace(bytes, bytes);
+    plan.Chose(use_running_ ? "affine" : "moments, affine");
+  }
+
+  void Forward(const LayerRun& run) override {
+    const int64_t channels = grid_.channels;
+    float* scale = reinterpret_cast<float*>(run.workspace);
+    std::byte* scratch = run.workspace + coefficient_bytes_;
+    // Without a backward pass nothing is saved; the coefficients' place serves.
+    const Saved saved(run.saved.empty() ? scale + channels : run.saved[0].f32(), channels);
+    if (use_running_) {
+      const float weight = run.params[kWeightSum].f32()[0];
+      const float factor = weight == 0 ? 0 : 1 / weight;
+      for (int64_t c = 0; c < channels; ++c) {
+        saved.mean[c] = run.params[kMeanSum].f32()[c] * factor;
+        saved.inverse_deviation[c] = 1 / std::sqrt(run.params[kVarianceSum].f32()[c] * factor + eps_);
+      }
+    } else {
+      float* variance = saved.inverse_deviation;
+      ChannelMoments(grid_, run.bottoms[0].f32(), saved.mean, variance, scratch);
+      if (!run.replay) UpdateRunning(run, saved.mean, variance);
+      for (int64_t c = 0; c < channels; ++c) variance[c] = 1 / std::sqrt(variance[c] + eps_);
+    }
+    for (int64_t c = 0; c < channels; ++c) {
+      scale[c] = saved.inverse_deviation[c] * Gain(run, c);
+    }
+    RunChannelAffine(grid_,
+                     {.x = run.bottoms[0].f32(),
+                      .mean = saved.mean,
+                      .scale = scale,
+                      .shift = has_bias_ ? run.params[4].f32() : nullptr,
+                      .addend = has_addend_ ? run.bottoms[1].f32() : nullptr,
+                      .relu = relu_,
+                      .y = run.tops[0].f32()},
+                     scratch);
+  }
+
+  void Backward(const LayerRun& run) override {
+    const int64_t channels = grid_.channels;
+    float* coefficients = reinterpret_cast<float*>(run.workspace);
+    float *sum = coefficients, *product = sum + channels, *a = product + channels, *b = a + channels, *c = b + channels;
+    std::byte* scratch = run.workspace + coefficient_bytes_;
+    ChannelGradient g{run.top_grads[0].f32(), relu_ ? run.tops[0].f32() : nullptr};
+    float* masked = addend_grad_ && relu_ ? run.bottom_grads[1].f32() : nullptr;
+    float* dx = run.bottom_grads[0].f32();
+    const bool gain_grad = has_scale_ && run.param_grads[3].defined();
+    const bool shift_grad = has_bias_ && run.param_grads[4].defined();
+    if (run.saved.empty()) {
+      if (shift_grad) ChannelGradientSums(grid_, g, nullptr, nullptr, run.param_grads[4].f32(), nullptr, scratch);
+      if (masked) RunChannelGradientMap(grid_, {.g = g, .masked = masked}, scratch);
+      return;
+    }
+    const Saved saved(run.saved[0].f32(), channels);
+    const float* x = run.bottoms[0].f32();
+    const bool wants_product = gain_grad || !use_running_;
+    if (wants_product || shift_grad) {
+      ChannelGradientSums(grid_, g, x, saved.mean, sum, wants_product ? product : nullptr, scratch);
+    }
+    for (int64_t i = 0; i < channels; ++i) {
+      const float inverse = saved.inverse_deviation[i];
+      if (gain_grad) run.param_grads[3].f32()[i] = product[i] * inverse;
+      if (shift_grad) run.param_grads[4].f32()[i] = sum[i];
+      a[i] = inverse * Gain(run, i);
+      if (use_running_) continue;
+      const float count = static_cast<float>(grid_.per_channel());
+      b[i] = -a[i] * inverse * inverse * product[i] / count;
+      c[i] = -a[i] * sum[i] / count;
+    }
+    if (!dx && !masked) return;
+    RunChannelGradientMap(grid_,
+                          {.g = g,
+                           .x = x,
+                           .mean = saved.mean,
+                           .a = a,
+                           .b = use_running_ ? nullptr : b,
+                           .c = c,
+                           .dx = dx,
+                           .masked = masked},
+                          scratch);
+  }
+
+ private:
+  static void AddScale(LayerSetup& setup, const Shape& channels) {
+    for (const LayerParameter* member : setup.members()) {
+      if (member->type() != "Scale") continue;
+      setup.AddParam({channels, member->scale_param().filler()});
+      if (member->scale_param().bias_term()) setup.AddParam({channels, member->scale_param().bias_filler()});
+    }
+  }
+
+  float Gain(const LayerRun& run, int64_t channel) const { return has_scale_ ? run.params[3].f32()[channel] : 1; }
+
+  void UpdateRunning(const LayerRun& run, const float* mean, const float* variance) const {
+    const float count = static_cast<float>(grid_.per_channel());
+    const float unbiased = count > 1 ? count / (count - 1) : 1;
+    float *means = run.params[kMeanSum].f32(), *variances = run.params[kVarianceSum].f32();
+    for (int64_t c = 0; c < grid_.channels; ++c) {
+      means[c] = means[c] * fraction_ + mean[c];
+      variances[c] = variances[c] * fraction_ + unbiased * variance[c];
+    }
+    float& weight = run.params[kWeightSum].f32()[0];
+    weight = weight * fraction_ + 1;
+  }
+
+  ChannelGrid grid_;
+  bool use_running_ = false;
+  float fraction_ = 0, eps_ = 0;
+  bool has_scale_ = false, has_bias_ = false, has_addend_ = false, relu_ = false, addend_grad_ = false;
+  size_t coefficient_bytes_ = 0;
+};
+
+bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+  for (const LayerSetup* setup : members.subspan(1)) {
+    const LayerParameter& param = setup->param();
+    if (param.type() == "Scale") {
+      const ScaleParameter& scale = param.scale_param();
+      if (setup->bottoms() != 1 || setup->CanonicalAxis("scale_param.axis", scale.axis()) != 1 ||
+          scale.num_axes() != 1) {
+        *why_not = "Scale is not one number a channel";
+      }
+    } else if (param.type() == "Eltwise") {
+      const EltwiseParameter& sum = param.eltwise_param();
+      bool plain = setup->bottoms() == 2 && sum.operation() == EltwiseParameter::SUM;
+      for (float coefficient : sum.coeff()) plain &= coefficient == 1;
+      if (!plain) *why_not = "Eltwise is not a plain sum of two";
+    } else if (param.relu_param().negative_slope() != 0) {
+      *why_not = "ReLU has a negative slope";
+    }
+  }
+  return why_not->empty();
+}
+
+}  // namespace
+
+REGISTER_LAYER(BatchNorm, BatchNormLayer, "batch_norm_param");
+REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, Accepts, false, "BatchNorm", "Scale", "Eltwise", "ReLU");
+REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, Accepts, false, "BatchNorm", "Scale", "Eltwise");
+REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, Accepts, false, "BatchNorm", "Scale", "ReLU");
+REGISTER_FUSION(BatchNormScale, BatchNormLayer, Accepts, false, "BatchNorm", "Scale");
+REGISTER_FUSION(BatchNormRelu, BatchNormLayer, Accepts, false, "BatchNorm", "ReLU");
+
+}  // namespace crema

@@ -1,0 +1,19 @@
+// The channel view of a layer's first bottom.
+#ifndef CREMA_LAYERS_CHANNEL_SHAPE_H_
+#define CREMA_LAYERS_CHANNEL_SHAPE_H_
+
+#include "crema/tensor.h"
+#include "ops/channels.h"
+
+namespace crema {
+
+// Channels are axis 1; a tensor of one axis has a single channel, as Caffe counts.
+inline ChannelGrid GridOf(const TensorSpec& spec) {
+  const Shape& shape = spec.shape;
+  if (shape.axes() < 2) return {shape.count(), 1, 1, Layout::kPlain};
+  return {shape[0], shape[1], shape.count(2), spec.layout};
+}
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_CHANNEL_SHAPE_H_

@@ -1,0 +1,182 @@
+// The plain layout: each channel of an item is one run of pixels with the same coefficients.
+#include "ops/channels.h"
+
+#include <algorithm>
+
+#include "base/multiversion.h"
+#include "base/parallel.h"
+#include "ops/channels_last.h"
+
+namespace crema {
+
+namespace {
+
+// Without pixels to run along, both layouts are rows of channels.
+bool InRows(const ChannelGrid& grid) { return grid.layout == Layout::kChannelsLast || grid.pixels == 1; }
+
+CREMA_MULTIVERSION float RunSum(const float* x, int64_t n) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
+CREMA_MULTIVERSION float RunSquaredDeviations(const float* x, int64_t n, float mean) {
+  float sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (int64_t i = 0; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
+  return sum;
+}
+
+template <bool kAddend, bool kRelu>
+struct AffineRun {
+  CREMA_MULTIVERSION static void Run(const float* x, const float* addend, float mean, float scale, float shift,
+                                     float* y, int64_t n) {
+#pragma omp simd
+    for (int64_t i = 0; i < n; ++i) {
+      float value = (x[i] - mean) * scale + shift;
+      if (kAddend) value += addend[i];
+      y[i] = kRelu && !(value > 0) ? 0 : value;
+    }
+  }
+};
+
+CREMA_MULTIVERSION void GradientRun(const float* dy, const float* y, const float* x, float mean, int64_t n, float* sum,
+                                    float* product) {
+  float s = 0, p = 0;
+  if (x && y) {
+#pragma omp simd reduction(+ : s, p)
+    for (int64_t i = 0; i < n; ++i) {
+      const float g = y[i] > 0 ? dy[i] : 0;
+      s += g;
+      p += g * (x[i] - mean);
+    }
+  } else if (x) {
+#pragma omp simd reduction(+ : s, p)
+    for (int64_t i = 0; i < n; ++i) {
+      s += dy[i];
+      p += dy[i] * (x[i] - mean);
+    }
+  } else if (y) {
+#pragma omp simd reduction(+ : s)
+    for (int64_t i = 0; i < n; ++i) s += y[i] > 0 ? dy[i] : 0;
+  } else {
+    s = RunSum(dy, n);
+  }
+  *sum += s;
+  *product += p;
+}
+
+struct RunCoefficients {
+  float a, b, c, mean;
+};
+
+template <bool kMasked, bool kCentered>
+struct MapRun {
+  CREMA_MULTIVERSION static void Run(const ChannelGradientMap& map, int64_t first, int64_t n,
+                                     const RunCoefficients& given) {
+    const float *dy = map.g.dy + first, *y = kMasked ? map.g.y + first : nullptr;
+    const float* x = kCentered ? map.x + first : nullptr;
+    float *dx = map.dx ? map.dx + first : nullptr, *masked = map.masked ? map.masked + first : nullptr;
+    const RunCoefficients k = given;
+    const auto gradient = [&](int64_t i) { return kMasked && !(y[i] > 0) ? 0 : dy[i]; };
+    if (!dx) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) masked[i] = gradient(i);
+      return;
+    }
+    const auto value = [&](float g, int64_t i) {
+      return kCentered ? k.a * g + k.b * (x[i] - k.mean) + k.c : k.a * g;
+    };
+    if (masked) {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) {
+        const float g = gradient(i);
+        dx[i] = value(g, i);
+        masked[i] = g;
+      }
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < n; ++i) dx[i] = value(gradient(i), i);
+    }
+  }
+};
+
+// Calls body(channel, first float) for every run, shared out by items and channels.
+template <typename Body>
+void ForRuns(const ChannelGrid& grid, const Body& body) {
+  ParallelFor(grid.batch * grid.channels, std::clamp<int64_t>(32768 / std::max<int64_t>(grid.pixels, 1), 1, 63),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t run = begin; run < end; ++run) body(run % grid.channels, run * grid.pixels);
+              });
+}
+
+// The same by channels alone: body(channel).
+template <typename Body>
+void ForChannels(const ChannelGrid& grid, const Body& body) {
+  ParallelFor(grid.channels, std::clamp<int64_t>(32768 / std::max<int64_t>(grid.per_channel(), 1), 1, 63),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t c = begin; c < end; ++c) body(c);
+              });
+}
+
+}  // namespace
+
+size_t ChannelWorkspace(const ChannelGrid& grid) { return InRows(grid) ? channels_last::Workspace(grid) : 0; }
+
+void ChannelMoments(const ChannelGrid& grid, const float* x, float* mean, float* variance, std::byte* workspace) {
+  if (InRows(grid)) return channels_last::Moments(grid, x, mean, variance, workspace);
+  const float pixels = static_cast<float>(grid.pixels);
+  ForChannels(grid, [&](int64_t c) {
+    float total_mean = 0, total_squares = 0, seen = 0;
+    for (int64_t n = 0; n < grid.batch; ++n) {
+      const float* run = x + (n * grid.channels + c) * grid.pixels;
+      const float run_mean = RunSum(run, grid.pixels) / pixels;
+      const float delta = run_mean - total_mean, share = pixels / (seen + pixels);
+      total_mean += delta * share;
+      total_squares += RunSquaredDeviations(run, grid.pixels, run_mean) + delta * delta * seen * share;
+      seen += pixels;
+    }
+    mean[c] = total_mean;
+    variance[c] = total_squares / seen;
+  });
+}
+
+void RunChannelAffine(const ChannelGrid& grid, const ChannelAffine& map, std::byte* workspace) {
+  if (InRows(grid)) return channels_last::Affine(grid, map, workspace);
+  const auto run = map.addend ? (map.relu ? AffineRun<true, true>::Run : AffineRun<true, false>::Run)
+                              : (map.relu ? AffineRun<false, true>::Run : AffineRun<false, false>::Run);
+  ForRuns(grid, [&](int64_t c, int64_t first) {
+    run(map.x + first, map.addend ? map.addend + first : nullptr, map.mean ? map.mean[c] : 0, map.scale[c],
+        map.shift ? map.shift[c] : 0, map.y + first, grid.pixels);
+  });
+}
+
+void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const float* x, const float* mean,
+                         float* sum, float* product, std::byte* workspace) {
+  if (InRows(grid)) return channels_last::GradientSums(grid, g, x, mean, sum, product, workspace);
+  ForChannels(grid, [&](int64_t c) {
+    float s = 0, p = 0;
+    for (int64_t n = 0; n < grid.batch; ++n) {
+      const int64_t first = (n * grid.channels + c) * grid.pixels;
+      GradientRun(g.dy + first, g.y ? g.y + first : nullptr, product ? x + first : nullptr, mean ? mean[c] : 0,
+                  grid.pixels, &s, &p);
+    }
+    sum[c] = s;
+    if (product) product[c] = p;
+  });
+}
+
+void RunChannelGradientMap(const ChannelGrid& grid, const ChannelGradientMap& map, std::byte* workspace) {
+  if (InRows(grid)) return channels_last::GradientMap(grid, map, workspace);
+  const auto run = map.g.y ? (map.b ? MapRun<true, true>::Run : MapRun<true, false>::Run)
+                           : (map.b ? MapRun<false, true>::Run : MapRun<false, false>::Run);
+  ForRuns(grid, [&](int64_t c, int64_t first) {
+    RunCoefficients k{};
+    if (map.dx) k.a = map.a[c];
+    if (map.dx && map.b) k = {map.a[c], map.b[c], map.c[c], map.mean ? map.mean[c] : 0};
+    run(map, first, grid.pixels, k);
+  });
+}
+
+}  // namespace crema
