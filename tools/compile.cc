@@ -83,6 +83,8 @@ const Command& CompileCommand() {
                 PhaseFlag("the phase to compile for [TRAIN]"),
                 LevelFlag(),
                 StageFlag(),
+                PrecisionFlag(),
+                SkipPassesFlag(),
                 ShapeFlag(),
                 {.name = "dump",
                  .value = "WHAT",

@@ -17,6 +17,8 @@ DEFINE_string(shape, "", "shape of a data layer's top");
 DEFINE_string(gpu, "", "GPUs");
 DEFINE_int32(iterations, 50, "batches");
 DEFINE_int32(threads, 0, "threads that compute");
+DEFINE_string(precision, "f32", "what images between layers are held and convolved in");
+DEFINE_string(skip_passes, "", "passes of the compiler to leave out");
 
 namespace crema::tools {
 
@@ -83,6 +85,18 @@ Flag IterationsFlag(const std::string& help) {
   return {.name = "iterations", .value = "N", .help = help, .min = 1, .max = 1000000000};
 }
 
+Flag PrecisionFlag() {
+  return {.name = "precision",
+          .value = "NAME",
+          .help = "f32, or bf16: images between layers are held and convolved in it [f32]"};
+}
+
+Flag SkipPassesFlag() {
+  return {.name = "skip_passes",
+          .value = "NAMES",
+          .help = "passes of the compiler to leave out: fuse_layers, choose_layouts"};
+}
+
 Flag ThreadsFlag() {
   return {.name = "threads",
           .value = "N",
@@ -137,6 +151,12 @@ NetOptions NetOptionsOf(const CommandLine& line) {
   options.level = FLAGS_level;
   options.stages = CommaList(line, "stage", FLAGS_stage);
   options.shapes = ShapesOf(line);
+  if (FLAGS_precision == "bf16") {
+    options.precision = Precision::kBF16;
+  } else if (FLAGS_precision != "f32") {
+    Fail(line, "--precision=" + FLAGS_precision + ": f32 or bf16 was expected");
+  }
+  options.skip_passes = CommaList(line, "skip_passes", FLAGS_skip_passes);
   return options;
 }
 

@@ -22,6 +22,8 @@ DECLARE_string(shape);
 DECLARE_string(gpu);
 DECLARE_int32(iterations);
 DECLARE_int32(threads);
+DECLARE_string(precision);
+DECLARE_string(skip_passes);
 
 namespace crema::tools {
 
@@ -35,6 +37,8 @@ Flag ShapeFlag();
 Flag GpuFlag();
 Flag IterationsFlag(const std::string& help);
 Flag ThreadsFlag();
+Flag PrecisionFlag();
+Flag SkipPassesFlag();
 
 // All throw UserError that names the flag.
 Phase PhaseOf(const CommandLine& line, const std::string& value);
@@ -47,7 +51,7 @@ void RefuseGpu(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();
 
-// --model of --phase with --level, --stage and --shape, without --weights.
+// --model of --phase with --level, --stage, --shape, --precision and --skip_passes, without --weights.
 NetOptions NetOptionsOf(const CommandLine& line);
 // Reads --model; a solver file is told apart.
 NetFile ReadModel(const CommandLine& line);

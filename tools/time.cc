@@ -51,7 +51,7 @@ const Command& TimeCommand() {
       .usage = "--model=FILE [flags]",
       .flags = {ModelFlag(), WeightsFlag(false), IterationsFlag("passes to measure, after two that are not"),
                 PhaseFlag("TRAIN times backward passes too [TRAIN]"), LevelFlag(), StageFlag(), ShapeFlag(),
-                ThreadsFlag(), GpuFlag()},
+                PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), GpuFlag()},
       .examples =
           "examples, from the repository's root:\n"
           "  What a training iteration of LeNet is made of:\n"

@@ -82,6 +82,9 @@ class LayerSetup {
   void AllowChannelsLast() { channels_last_ = ChannelsLast::kAllowed; }
   // The same, and the layer is much faster so: the compiler brings its images into that layout.
   void PreferChannelsLast() { channels_last_ = ChannelsLast::kPreferred; }
+  // Images that lie channels last may also be DType::kBF16, all of them alike: so are then those of their gradients.
+  // Parameters and their gradients stay f32.
+  void AllowBFloat16() { bfloat16_ = true; }
   // Bottom i is never differentiated (labels, indices).
   void NoGradient(int i) { no_gradient_.push_back(i); }
   // Top 0 is a loss: its loss_weight is 1 where the file sets none.
@@ -106,6 +109,7 @@ class LayerSetup {
   const std::vector<Diagnostic>& warnings() const { return warnings_; }
   enum class ChannelsLast { kNever, kAllowed, kPreferred };
   ChannelsLast channels_last() const { return channels_last_; }
+  bool bfloat16() const { return bfloat16_; }
   bool is_view() const { return view_; }
   bool in_place() const { return in_place_; }
   bool is_loss() const { return loss_; }
@@ -128,6 +132,7 @@ class LayerSetup {
   std::vector<std::pair<std::string, Shape>> overrides_;
   std::vector<std::string> folders_;
   ChannelsLast channels_last_ = ChannelsLast::kNever;
+  bool bfloat16_ = false;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
   double flops_ = 0;
 };
@@ -141,6 +146,9 @@ class LayerPlan {
   const Context& context() const { return context_; }
   const TensorSpec& bottom(int i) const { return bottoms_[i]; }
   const TensorSpec& top(int i) const { return tops_[i]; }
+  // Whether the net has a backward pass, and so a training that changes parameters all the time.
+  bool trains() const { return trains_; }
+  void set_trains(bool trains) { trains_ = trains; }
   // Whether Backward will be called at all, and what it must write.
   bool backward() const;
   bool bottom_grad(int i) const { return bottom_grads_[i]; }
@@ -177,7 +185,7 @@ class LayerPlan {
   Context context_;
   std::vector<TensorSpec> bottoms_, tops_;
   std::vector<bool> bottom_grads_, param_grads_, passes_gradient_;
-  bool overwrites_ = false;
+  bool overwrites_ = false, trains_ = true;
   std::vector<int> reads_bottom_, reads_top_;
   std::vector<TensorSpec> saved_;
   size_t forward_workspace_ = 0, backward_workspace_ = 0;
@@ -192,6 +200,8 @@ struct LayerRun {
   uint64_t pass = 0;
   // Sources deliver the batch of the previous call again (used to look for the cause of a NaN).
   bool replay = false;
+  // Grows whenever parameters may have changed: what was derived from them at another version is stale.
+  uint64_t parameters_version = 0;
   // Index of the layer in its net; with context->seed, pass and an element's index it names a random number.
   int layer_index = 0;
 
@@ -280,12 +290,11 @@ struct FusionRegistrar {
 }  // namespace internal
 
 // REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, AcceptsRelu, false, "Convolution", "ReLU"); at namespace scope.
-#define REGISTER_FUSION(Name, Class, accepts, inference_only, ...)        \
-  static const ::crema::internal::FusionRegistrar register_fusion_##Name( \
-      {{__VA_ARGS__},                                                     \
-       inference_only,                                                    \
-       accepts,                                                           \
-       []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
+#define REGISTER_FUSION(Name, Class, accepts, inference_only, ...)                       \
+  static const ::crema::internal::FusionRegistrar register_fusion_##Name(                \
+      {{__VA_ARGS__}, inference_only, accepts, []() -> std::unique_ptr<::crema::Layer> { \
+         return std::make_unique<Class>();                                               \
+       }})
 
 }  // namespace crema
 

@@ -22,6 +22,8 @@
 
 namespace crema {
 
+enum class Precision { kF32, kBF16 };
+
 struct NetOptions {
   Phase phase = TRAIN;
   int level = 0;
@@ -33,6 +35,10 @@ struct NetOptions {
   std::vector<std::string> search_folders;
   // Device (null: the CPU) and random seed.
   Context context;
+  // kBF16: images between layers that can are bf16, and convolutions multiply in bf16 and add in f32; parameters, their
+  // gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on CPUs without
+  // AVX-512 BF16.
+  Precision precision = Precision::kF32;
   // Keep every tensor readable after a pass, at the cost of memory and time: no two share storage, no layers are fused.
   bool keep_all = false;
   // Compile a backward pass; false for nets that are only tested.
@@ -119,12 +125,15 @@ class Net {
   // The tops of all Input layers in the net's order. Unlike blob(), the first value under each name.
   std::vector<NetInput> inputs() const;
 
+  // Who writes through these, or through parameter_block(), later than the call says so with ParametersChanged(): nets
+  // that are not trained keep converted copies.
   std::span<Parameter> parameters();
   std::span<const Parameter> parameters() const;
   // All parameter values (gradients) as one contiguous block in parameters()' order, padding between them zero. Only
   // for nets that own all their parameters.
   std::span<float> parameter_block();
   std::span<float> gradient_block();
+  void ParametersChanged();
 
   // Copies by layer name. Throws UserError naming layer and both shapes where they differ.
   WeightsReport LoadWeights(const std::vector<LayerWeights>& weights);

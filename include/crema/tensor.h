@@ -10,7 +10,10 @@
 
 namespace crema {
 
-enum class DType : uint8_t { kF32, kI32, kU8 };
+struct BFloat16;
+
+// kBF16 holds images between layers where a net computes in it; everything a user sees is kF32.
+enum class DType : uint8_t { kF32, kI32, kU8, kBF16 };
 
 // Bytes of one element.
 size_t SizeOf(DType dtype);
@@ -82,6 +85,8 @@ class Tensor {
 
   void* raw() const { return data_; }
   float* f32() const { return static_cast<float*>(data_); }
+  // The upper halves of floats (base/bfloat16.h).
+  BFloat16* bf16() const { return static_cast<BFloat16*>(data_); }
   int32_t* i32() const { return static_cast<int32_t*>(data_); }
   uint8_t* u8() const { return static_cast<uint8_t*>(data_); }
 

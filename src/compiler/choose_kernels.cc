@@ -13,6 +13,7 @@ void ChooseKernels(Compilation& c) {
     Node& node = graph.unit(u);
     node.plan = std::make_unique<LayerPlan>(c.options.context, specs(node, node.bottoms), specs(node, node.tops),
                                             node.bottom_grads, node.param_grads);
+    node.plan->set_trains(c.options.backward);
     if (node.setup->is_view()) {
       node.plan->Chose("view");
     } else {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "compiler/compiler.h"
+#include "device/device.h"
 
 namespace crema {
 
@@ -18,7 +19,7 @@ class LayoutChooser {
     }
   }
 
-  void Run() {
+  void Run(Precision precision) {
     bool any = false;
     for (int u : graph_.order) {
       Node& node = graph_.unit(u);
@@ -34,6 +35,12 @@ class LayoutChooser {
       moved = false;
       for (int u : graph_.order) moved |= Move(graph_.unit(u));
       for (auto u = graph_.order.rbegin(); u != graph_.order.rend(); ++u) moved |= Move(graph_.unit(*u));
+    }
+    if (precision == Precision::kBF16) {
+      for (int u : graph_.order) {
+        Node& node = graph_.unit(u);
+        if (node.layout == Layout::kChannelsLast && node.setup->bfloat16()) node.image_type = DType::kBF16;
+      }
     }
     for (Value& value : graph_.values) {
       if (value.producer >= 0) value.spec = Unit(value.producer).Laid(value.spec);
@@ -76,6 +83,13 @@ class LayoutChooser {
 
 }  // namespace
 
-void ChooseLayouts(Compilation& c) { LayoutChooser(c.net.graph).Run(); }
+void ChooseLayouts(Compilation& c) {
+  Precision precision = c.options.precision;
+  if (precision == Precision::kBF16 && !c.options.context.device->ComputesBFloat16()) {
+    c.diagnostics.Warning({}, "this device does not compute in bf16 (CPUs need AVX-512 BF16); going on in f32");
+    precision = Precision::kF32;
+  }
+  LayoutChooser(c.net.graph).Run(precision);
+}
 
 }  // namespace crema

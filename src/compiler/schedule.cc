@@ -15,7 +15,7 @@ class Scheduler {
   void Run() {
     const size_t values = graph_.values.size();
     contributions_.resize(values);
-    reordered_.assign(values, Step::kAbsent);
+    reordered_.resize(values);
     program_.value_grad.assign(values, Step::kAbsent);
     for (const Value& value : graph_.values) own_.push_back(NewTensor(value.label(), value.spec));
     program_.value_tensor = own_;
@@ -36,13 +36,16 @@ class Scheduler {
     return NewTensor(node.name() + " workspace", {Shape{static_cast<int64_t>(bytes)}, DType::kU8});
   }
 
-  // `tensor` in another layout: written by a step, or the same memory where the layouts do not differ.
-  int Reorder(int tensor, Layout layout, std::vector<Step>& steps) {
-    TensorSpec spec = program_.tensors[tensor].spec;
-    spec.layout = layout;
-    const int reordered =
-        NewTensor(program_.tensors[tensor].name + (layout == Layout::kPlain ? " (plain)" : " (channels last)"), spec);
-    if (spec.shape[1] == 1 || spec.shape.count(2) == 1) {
+  // `tensor` as `wanted`, which differs in layout or type: written by a step, or the same memory where only the layout
+  // differs, and that in name only.
+  int Reorder(int tensor, const TensorSpec& wanted, std::vector<Step>& steps) {
+    const TensorSpec& spec = program_.tensors[tensor].spec;
+    const char* suffix = wanted.dtype != spec.dtype        ? (wanted.dtype == DType::kBF16 ? " (bf16)" : " (f32)")
+                         : wanted.layout == Layout::kPlain ? " (plain)"
+                                                           : " (channels last)";
+    const bool same_memory = wanted.dtype == spec.dtype && (spec.shape[1] == 1 || spec.shape.count(2) == 1);
+    const int reordered = NewTensor(program_.tensors[tensor].name + suffix, wanted);
+    if (same_memory) {
       program_.aliases.emplace_back(tensor, reordered);
       return reordered;
     }
@@ -54,19 +57,28 @@ class Scheduler {
     return reordered;
   }
 
-  // The tensor of a value in the layout its reader wants.
-  int TensorIn(int v, Layout layout) {
-    if (program_.tensors[own_[v]].spec.layout == layout) return own_[v];
-    if (reordered_[v] == Step::kAbsent) reordered_[v] = Reorder(own_[v], layout, program_.forward);
-    return reordered_[v];
+  // The tensor of a value as its reader wants it.
+  int TensorAs(int v, const TensorSpec& wanted) {
+    if (program_.tensors[own_[v]].spec == wanted) return own_[v];
+    for (int other : reordered_[v]) {
+      if (program_.tensors[other].spec == wanted) return other;
+    }
+    reordered_[v].push_back(Reorder(own_[v], wanted, program_.forward));
+    return reordered_[v].back();
   }
 
-  int TensorFor(const Node& node, int v) { return TensorIn(v, node.Laid(graph_.values[v].spec).layout); }
+  int TensorFor(const Node& node, int v) { return TensorAs(v, node.Laid(graph_.values[v].spec)); }
+
+  // As users see it.
+  static TensorSpec Shown(TensorSpec spec) {
+    if (IsImage(spec)) spec = {spec.shape, DType::kF32, Layout::kPlain};
+    return spec;
+  }
 
   // What `node` leaves for the gradient of its bottom.
   void Contribute(int v, int grad) {
-    const Layout own = graph_.values[v].spec.layout;
-    if (program_.tensors[grad].spec.layout != own) grad = Reorder(grad, own, program_.backward);
+    const TensorSpec& own = graph_.values[v].spec;
+    if (program_.tensors[grad].spec != own) grad = Reorder(grad, own, program_.backward);
     Pend(v, grad);
   }
 
@@ -96,7 +108,7 @@ class Scheduler {
     }
     for (int v : node.tops) {
       const bool shown = c_.options.keep_all || graph_.values[v].uses.empty();
-      if (shown) program_.value_tensor[v] = TensorIn(v, Layout::kPlain);
+      if (shown) program_.value_tensor[v] = TensorAs(v, Shown(graph_.values[v].spec));
     }
   }
 
@@ -125,8 +137,8 @@ class Scheduler {
       sum.bottoms = parts;
       program_.backward.push_back(std::move(sum));
     }
-    program_.value_grad[v] = c_.options.keep_all && value.spec.layout != Layout::kPlain
-                                 ? Reorder(whole, Layout::kPlain, program_.backward)
+    program_.value_grad[v] = c_.options.keep_all && value.spec != Shown(value.spec)
+                                 ? Reorder(whole, Shown(value.spec), program_.backward)
                                  : whole;
     return whole;
   }
@@ -208,7 +220,8 @@ class Scheduler {
   Compilation& c_;
   Graph& graph_;
   Program& program_;
-  std::vector<int> own_, reordered_;             // by value: as its producer writes it, and in the other layout
+  std::vector<int> own_;                         // by value: as its producer writes it
+  std::vector<std::vector<int>> reordered_;      // by value: in other layouts and types
   std::vector<std::vector<int>> saved_;          // by unit
   std::vector<std::vector<int>> contributions_;  // by value: gradients its readers left
   std::vector<int> pending_;                     // by tensor: values whose gradient it is and is yet to be read

@@ -5,11 +5,13 @@
 namespace crema {
 
 bool IsImage(const TensorSpec& spec) {
-  return spec.dtype == DType::kF32 && spec.shape.axes() >= 3 && spec.shape.axes() <= 5;
+  return (spec.dtype == DType::kF32 || spec.dtype == DType::kBF16) && spec.shape.axes() >= 3 && spec.shape.axes() <= 5;
 }
 
 TensorSpec Node::Laid(TensorSpec spec) const {
-  spec.layout = IsImage(spec) ? layout : Layout::kPlain;
+  if (!IsImage(spec)) return spec;
+  spec.layout = layout;
+  spec.dtype = image_type;
   return spec;
 }
 

@@ -34,7 +34,7 @@ struct Value {
   std::string label() const { return version == 0 ? name : name + "'" + std::to_string(version); }
 };
 
-// Whether a tensor may be laid out channels last: f32, three to five axes.
+// Whether a tensor may be laid out channels last: numbers, three to five axes.
 bool IsImage(const TensorSpec& spec);
 
 struct GraphParam {
@@ -61,8 +61,9 @@ struct Node {
   std::vector<int> params;
   std::vector<float> loss_weights;  // one a top
 
-  // Of the images it reads and makes; other tensors are plain.
+  // Of the images it reads and makes; other tensors are as their specs say.
   Layout layout = Layout::kPlain;
+  DType image_type = DType::kF32;
   std::unique_ptr<Layer> layer;
   std::unique_ptr<LayerSetup> setup;  // after infer_shapes
   std::unique_ptr<LayerPlan> plan;    // after choose_kernels

@@ -30,7 +30,7 @@ enum class StepKind {
   kBackward,
   kFillGradient,    // tops[0] = value: the seed of a loss, or zero for a top no loss depends on
   kSumGradients,    // tops[0] = the sum of bottoms, in their order; it may lie over either of the first two
-  kReorder,         // tops[0] = bottoms[0] in another layout
+  kReorder,         // tops[0] = bottoms[0] in another layout or type
   kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since
                     // ClearGradients
 };

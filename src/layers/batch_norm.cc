@@ -1,18 +1,17 @@
-// BatchNorm: y = (x - mean) / sqrt(variance + eps) by channel (Ioffe and Szegedy, "Batch normalization", 2015), with the
-// batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
+// BatchNorm: y = (x - mean) / sqrt(variance + eps) by channel (Ioffe and Szegedy, "Batch normalization", 2015), with
+// the batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
 // variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
 #include <cmath>
 
 #include "crema/layer.h"
-#include "graph/filler.h"
+#include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
+#include "layers/fusable.h"
 
 namespace crema {
 
 namespace {
-
-enum Running { kMeanSum, kVarianceSum, kWeightSum };
 
 // Per channel, one behind the other in one tensor kept for backward and one of scratch.
 struct Saved {
@@ -39,15 +38,14 @@ class BatchNormLayer : public Layer {
     const Shape& shape = setup.bottom_shape(0);
     grid_ = GridOf(setup.bottom(0));
     if (grid_.per_channel() < 1) setup.Fail("bottom", "there is nothing to normalise in " + shape.ToString());
-    FillerParameter zero;
-    const Shape channels{grid_.channels};
-    setup.AddParam({channels, zero, false});
-    setup.AddParam({channels, zero, false});
-    setup.AddParam({Shape{1}, zero, false});
-    if (has_scale_) AddScale(setup, channels);
+    AddBatchNormBlobs(setup, grid_.channels);
+    for (const LayerParameter* member : setup.members()) {
+      if (member->type() == "Scale") AddScaleBlobs(setup, *member, grid_.channels);
+    }
     setup.SetTop(0, shape);
     setup.AllowInPlace();
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     setup.SetFlops(4.0 * static_cast<double>(shape.count()));
   }
 
@@ -76,15 +74,14 @@ class BatchNormLayer : public Layer {
     // Without a backward pass nothing is saved; the coefficients' place serves.
     const Saved saved(run.saved.empty() ? scale + channels : run.saved[0].f32(), channels);
     if (use_running_) {
-      const float weight = run.params[kWeightSum].f32()[0];
-      const float factor = weight == 0 ? 0 : 1 / weight;
+      const RunningStatistics running(run.params);
       for (int64_t c = 0; c < channels; ++c) {
-        saved.mean[c] = run.params[kMeanSum].f32()[c] * factor;
-        saved.inverse_deviation[c] = 1 / std::sqrt(run.params[kVarianceSum].f32()[c] * factor + eps_);
+        saved.mean[c] = running.mean(c);
+        saved.inverse_deviation[c] = 1 / std::sqrt(running.variance(c) + eps_);
       }
     } else {
       float* variance = saved.inverse_deviation;
-      ChannelMoments(grid_, run.bottoms[0].f32(), saved.mean, variance, scratch);
+      ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, variance, scratch);
       if (!run.replay) UpdateRunning(run, saved.mean, variance);
       for (int64_t c = 0; c < channels; ++c) variance[c] = 1 / std::sqrt(variance[c] + eps_);
     }
@@ -92,13 +89,13 @@ class BatchNormLayer : public Layer {
       scale[c] = saved.inverse_deviation[c] * Gain(run, c);
     }
     RunChannelAffine(grid_,
-                     {.x = run.bottoms[0].f32(),
+                     {.x = run.bottoms[0].raw(),
                       .mean = saved.mean,
                       .scale = scale,
                       .shift = has_bias_ ? run.params[4].f32() : nullptr,
-                      .addend = has_addend_ ? run.bottoms[1].f32() : nullptr,
+                      .addend = has_addend_ ? run.bottoms[1].raw() : nullptr,
                       .relu = relu_,
-                      .y = run.tops[0].f32()},
+                      .y = run.tops[0].raw()},
                      scratch);
   }
 
@@ -107,9 +104,9 @@ class BatchNormLayer : public Layer {
     float* coefficients = reinterpret_cast<float*>(run.workspace);
     float *sum = coefficients, *product = sum + channels, *a = product + channels, *b = a + channels, *c = b + channels;
     std::byte* scratch = run.workspace + coefficient_bytes_;
-    ChannelGradient g{run.top_grads[0].f32(), relu_ ? run.tops[0].f32() : nullptr};
-    float* masked = addend_grad_ && relu_ ? run.bottom_grads[1].f32() : nullptr;
-    float* dx = run.bottom_grads[0].f32();
+    ChannelGradient g{run.top_grads[0].raw(), relu_ ? run.tops[0].raw() : nullptr};
+    void* masked = addend_grad_ && relu_ ? run.bottom_grads[1].raw() : nullptr;
+    void* dx = run.bottom_grads[0].raw();
     const bool gain_grad = has_scale_ && run.param_grads[3].defined();
     const bool shift_grad = has_bias_ && run.param_grads[4].defined();
     if (run.saved.empty()) {
@@ -118,7 +115,7 @@ class BatchNormLayer : public Layer {
       return;
     }
     const Saved saved(run.saved[0].f32(), channels);
-    const float* x = run.bottoms[0].f32();
+    const void* x = run.bottoms[0].raw();
     const bool wants_product = gain_grad || !use_running_;
     if (wants_product || shift_grad) {
       ChannelGradientSums(grid_, g, x, saved.mean, sum, wants_product ? product : nullptr, scratch);
@@ -147,14 +144,6 @@ class BatchNormLayer : public Layer {
   }
 
  private:
-  static void AddScale(LayerSetup& setup, const Shape& channels) {
-    for (const LayerParameter* member : setup.members()) {
-      if (member->type() != "Scale") continue;
-      setup.AddParam({channels, member->scale_param().filler()});
-      if (member->scale_param().bias_term()) setup.AddParam({channels, member->scale_param().bias_filler()});
-    }
-  }
-
   float Gain(const LayerRun& run, int64_t channel) const { return has_scale_ ? run.params[3].f32()[channel] : 1; }
 
   void UpdateRunning(const LayerRun& run, const float* mean, const float* variance) const {
@@ -176,34 +165,14 @@ class BatchNormLayer : public Layer {
   size_t coefficient_bytes_ = 0;
 };
 
-bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
-  for (const LayerSetup* setup : members.subspan(1)) {
-    const LayerParameter& param = setup->param();
-    if (param.type() == "Scale") {
-      const ScaleParameter& scale = param.scale_param();
-      if (setup->bottoms() != 1 || setup->CanonicalAxis("scale_param.axis", scale.axis()) != 1 ||
-          scale.num_axes() != 1) {
-        *why_not = "Scale is not one number a channel";
-      }
-    } else if (param.type() == "Eltwise") {
-      const EltwiseParameter& sum = param.eltwise_param();
-      bool plain = setup->bottoms() == 2 && sum.operation() == EltwiseParameter::SUM;
-      for (float coefficient : sum.coeff()) plain &= coefficient == 1;
-      if (!plain) *why_not = "Eltwise is not a plain sum of two";
-    } else if (param.relu_param().negative_slope() != 0) {
-      *why_not = "ReLU has a negative slope";
-    }
-  }
-  return why_not->empty();
-}
-
 }  // namespace
 
 REGISTER_LAYER(BatchNorm, BatchNormLayer, "batch_norm_param");
-REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, Accepts, false, "BatchNorm", "Scale", "Eltwise", "ReLU");
-REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, Accepts, false, "BatchNorm", "Scale", "Eltwise");
-REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, Accepts, false, "BatchNorm", "Scale", "ReLU");
-REGISTER_FUSION(BatchNormScale, BatchNormLayer, Accepts, false, "BatchNorm", "Scale");
-REGISTER_FUSION(BatchNormRelu, BatchNormLayer, Accepts, false, "BatchNorm", "ReLU");
+REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise",
+                "ReLU");
+REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise");
+REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "ReLU");
+REGISTER_FUSION(BatchNormScale, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale");
+REGISTER_FUSION(BatchNormRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "ReLU");
 
 }  // namespace crema

@@ -10,8 +10,8 @@ namespace crema {
 // Channels are axis 1; a tensor of one axis has a single channel, as Caffe counts.
 inline ChannelGrid GridOf(const TensorSpec& spec) {
   const Shape& shape = spec.shape;
-  if (shape.axes() < 2) return {shape.count(), 1, 1, Layout::kPlain};
-  return {shape[0], shape[1], shape.count(2), spec.layout};
+  if (shape.axes() < 2) return {shape.count(), 1, 1, Layout::kPlain, DType::kF32};
+  return {shape[0], shape[1], shape.count(2), spec.layout, spec.dtype};
 }
 
 }  // namespace crema

@@ -1,5 +1,6 @@
 // Concat: joins its bottoms along an axis.
 #include "crema/layer.h"
+#include "layers/memory_axes.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -29,11 +30,17 @@ class ConcatLayer : public Layer {
       }
       top.set(axis, top[axis] + setup.bottom_shape(i)[axis]);
     }
-    rows_ = top.count(0, axis);
-    for (int i = 0; i < setup.bottoms(); ++i) widths_.push_back(setup.bottom_shape(i).count(axis));
-    top_width_ = top.count(axis);
+    axis_ = axis;
+    bottoms_ = setup.bottoms();
     setup.SetTop(0, std::move(top));
-    if (setup.bottoms() == 1) setup.MakeView();
+    setup.AllowChannelsLast();
+    if (bottoms_ == 1) setup.MakeView();
+  }
+
+  void Plan(LayerPlan& plan) override {
+    top_width_ = Width(plan.top(0));
+    rows_ = top_width_ == 0 ? 0 : plan.top(0).shape.count() / top_width_;
+    for (int i = 0; i < bottoms_; ++i) widths_.push_back(Width(plan.bottom(i)));
   }
 
   void Forward(const LayerRun& run) override {
@@ -54,8 +61,12 @@ class ConcatLayer : public Layer {
   }
 
  private:
-  // The extents before the axis make rows, the others their width.
-  int64_t rows_ = 1, top_width_ = 0;
+  // Elements from one index before the axis, in the order of memory, to the next.
+  int64_t Width(const TensorSpec& spec) const { return InMemoryOrder(spec).count(AxisInMemory(spec, axis_)); }
+
+  int axis_ = 1, bottoms_ = 1;
+  // The extents before the axis, in the order of memory, make rows, the others their width.
+  int64_t rows_ = 0, top_width_ = 0;
   std::vector<int64_t> widths_;
 };
 

@@ -1,13 +1,15 @@
 // Convolution with learned filters: blobs [num_output, channels / group, kernel...] and, with bias_term, [num_output].
 // convolution_param.engine and force_nd_im2col chose between Caffe's own kernels and have no effect here.
 #include "ops/convolution.h"
-#include "ops/elementwise.h"
 
 #include <algorithm>
 
 #include "base/check.h"
 #include "crema/layer.h"
 #include "layers/convolution_window.h"
+#include "layers/folded_normalization.h"
+#include "layers/fusable.h"
+#include "ops/elementwise.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -46,9 +48,13 @@ class ConvolutionLayer : public Layer {
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
     setup.AddParam({problem_.weights_shape(), param.weight_filler()});
     if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
+    normalization_.Setup(setup, problem_.outputs, problem_.bias ? 2 : 1);
     setup.SetFlops(problem_.flops() * setup.bottoms());
     bottoms_ = setup.bottoms();
-    if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) setup.PreferChannelsLast();
+    if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) {
+      setup.PreferChannelsLast();
+      setup.AllowBFloat16();
+    }
     if (problem_.axes() == 0) {  // a product of matrices; the kernels want a pixel
       problem_.input = problem_.kernel = problem_.stride = problem_.dilation = {1};
       problem_.pad = {0};
@@ -60,8 +66,12 @@ class ConvolutionLayer : public Layer {
     size_t forward = 0;
     gradient_scratch_ = 0;
     problem_.layout = plan.bottom(0).layout;
+    problem_.dtype = plan.bottom(0).dtype;
+    problem_.prepared = !plan.trains();
+    has_bias_ = problem_.bias;
+    problem_.bias |= normalization_.present();
     problem_.weights_gradient = plan.param_grad(0);
-    problem_.bias_gradient = problem_.bias && plan.param_grad(1);
+    problem_.bias_gradient = has_bias_ && plan.param_grad(1);
     for (int i = 0; i < bottoms_; ++i) {
       problem_.source_gradient = plan.bottom_grad(i);
       KernelChoice choice;
@@ -83,9 +93,11 @@ class ConvolutionLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     for (int i = 0; i < bottoms_; ++i) {
-      kernels_[i]->Forward(run.bottoms[i].f32(), run.params[0].f32(), problem_.bias ? run.params[1].f32() : nullptr,
-                           run.tops[i].f32(), run.workspace);
+      if (problem_.prepared && prepared_version_ != run.parameters_version) Prepare(run, *kernels_[i]);
+      kernels_[i]->Forward(run.bottoms[i].raw(), run.params[0].f32(), has_bias_ ? run.params[1].f32() : nullptr,
+                           run.tops[i].raw(), run.workspace);
     }
+    prepared_version_ = run.parameters_version;
   }
 
   void Backward(const LayerRun& run) override {
@@ -99,8 +111,8 @@ class ConvolutionLayer : public Layer {
         weights_part = reinterpret_cast<float*>(run.workspace + gradient_scratch_);
         bias_part = weights_part + weights;
       }
-      kernels_[i]->Backward(run.bottoms[i].f32(), run.params[0].f32(), run.top_grads[i].f32(),
-                            run.bottom_grads[i].f32(), weights_part, bias_part, run.workspace);
+      kernels_[i]->Backward(run.bottoms[i].raw(), run.params[0].f32(), run.top_grads[i].raw(),
+                            run.bottom_grads[i].raw(), weights_part, bias_part, run.workspace);
       if (i == 0) continue;
       if (weights_total) Axpy(weights, 1, weights_part, weights_total);
       if (bias_total) Axpy(problem_.outputs, 1, bias_part, bias_total);
@@ -108,6 +120,13 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
+  void Prepare(const LayerRun& run, ConvolutionKernel& kernel) {
+    const float *weights = run.params[0].f32(), *bias = has_bias_ ? run.params[1].f32() : nullptr;
+    if (!normalization_.present()) return kernel.Prepare(weights, bias);
+    normalization_.Fold(run.params, weights, problem_.weights_shape().count(), bias);
+    kernel.Prepare(normalization_.weights(), normalization_.bias());
+  }
+
   void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window) const {
     bool fits = true, dilated = false;
     std::vector<int64_t> padded;
@@ -128,15 +147,22 @@ class ConvolutionLayer : public Layer {
 
   const bool depthwise_;  // group and num_output are the number of channels where the file does not say
   ConvolutionProblem problem_;
+  FoldedNormalization normalization_;
+  bool has_bias_ = false;          // a blob of the layer's own
+  uint64_t prepared_version_ = 0;  // of the parameters that the kernels hold
   int bottoms_ = 0;
   std::vector<std::unique_ptr<ConvolutionKernel>> kernels_;  // one for each bottom
   size_t gradient_scratch_ = 0;                              // where the scratch for gradients begins in the workspace
 };
 
-bool AcceptsRelu(std::span<const LayerSetup* const> members, std::string* why_not) {
+bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
   if (members[0]->bottoms() != 1) *why_not = "several bottoms";
-  if (members[1]->param().relu_param().negative_slope() != 0) *why_not = "ReLU has a negative slope";
-  return why_not->empty();
+  for (const LayerSetup* setup : members) {
+    const BatchNormParameter& norm = setup->param().batch_norm_param();
+    const bool uses_batch = norm.has_use_global_stats() ? !norm.use_global_stats() : setup->phase() == TRAIN;
+    if (setup->param().type() == "BatchNorm" && uses_batch) *why_not = "the batch's own statistics are wanted";
+  }
+  return FollowersAreFusable(members, why_not);
 }
 
 class DepthwiseConvolutionLayer : public ConvolutionLayer {
@@ -150,6 +176,10 @@ REGISTER_LAYER(Convolution, ConvolutionLayer, "convolution_param");
 // Two names that forks of Caffe have for it.
 REGISTER_LAYER(DepthwiseConvolution, DepthwiseConvolutionLayer, "convolution_param");
 REGISTER_LAYER(ConvolutionDepthwise, DepthwiseConvolutionLayer, "convolution_param");
-REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, AcceptsRelu, false, "Convolution", "ReLU");
+REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, Accepts, false, "Convolution", "ReLU");
+REGISTER_FUSION(FoldedScaleRelu, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm", "Scale", "ReLU");
+REGISTER_FUSION(FoldedScale, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm", "Scale");
+REGISTER_FUSION(FoldedRelu, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm", "ReLU");
+REGISTER_FUSION(Folded, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm");
 
 }  // namespace crema

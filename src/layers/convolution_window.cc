@@ -95,25 +95,27 @@ void ExpectEqualBottoms(const LayerSetup& setup) {
   }
 }
 
-int64_t ReadOutputs(const LayerSetup& setup, int64_t channels) {
+ConvolutionChannels ReadChannels(const LayerSetup& setup, int64_t channels, bool depthwise) {
   const ConvolutionParameter& param = setup.param().convolution_param();
-  const int64_t outputs = param.num_output(), groups = param.group();
+  const int64_t outputs = depthwise && !param.has_num_output() ? channels : param.num_output();
+  const int64_t groups = depthwise && !param.has_group() ? channels : param.group();
+  if (channels < 1) setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" has no channels");
   if (outputs < 1) {
     setup.Fail(param.has_num_output() ? "convolution_param.num_output" : "convolution_param",
                "num_output must be at least 1; it is the number of filters");
   }
   if (groups < 1) setup.Fail("convolution_param.group", "group must be at least 1, got 0");
-  if (channels < 1) setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" has no channels");
   if (channels % groups != 0) {
     setup.Fail("convolution_param.group", "group " + std::to_string(groups) + " does not divide the " +
                                               std::to_string(channels) + " channels of \"" + setup.param().bottom(0) +
                                               "\"");
   }
   if (outputs % groups != 0) {
-    setup.Fail("convolution_param.group",
-               "group " + std::to_string(groups) + " does not divide num_output " + std::to_string(outputs));
+    setup.Fail(param.has_group() ? "convolution_param.group" : "convolution_param.num_output",
+               "group " + std::to_string(groups) + (param.has_group() ? "" : " (the number of channels)") +
+                   " does not divide num_output " + std::to_string(outputs));
   }
-  return outputs;
+  return {outputs, groups};
 }
 
 }  // namespace crema

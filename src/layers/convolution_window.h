@@ -26,8 +26,13 @@ ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup);
 // Fails unless every bottom has the shape of bottom 0 and there are as many tops as bottoms.
 void ExpectEqualBottoms(const LayerSetup& setup);
 
-// num_output, after checking it, and that it and `channels` divide by group.
-int64_t ReadOutputs(const LayerSetup& setup, int64_t channels);
+struct ConvolutionChannels {
+  int64_t outputs, groups;
+};
+
+// num_output and group, after checking them, and that num_output and `channels` divide by group. Where a depthwise
+// layer leaves them out, both are `channels`.
+ConvolutionChannels ReadChannels(const LayerSetup& setup, int64_t channels, bool depthwise = false);
 
 }  // namespace crema
 

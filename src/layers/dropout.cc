@@ -19,6 +19,7 @@ class DropoutLayer : public Layer {
                                                     "; give the share of elements to drop, at least 0 and below 1");
     }
     setup.SetTop(0, setup.bottom_shape(0));
+    setup.AllowChannelsLast();
     if (setup.phase() == TEST || ratio_ == 0) {
       setup.MakeView();
     } else {

@@ -38,12 +38,14 @@ class LrnLayer : public Layer {
     problem_.beta = param.beta();
     problem_.k = param.k();
     setup.SetTop(0, shape);
+    if (across) setup.AllowChannelsLast();
     const double window = static_cast<double>(across ? problem_.size : problem_.size * problem_.size);
     setup.SetFlops(static_cast<double>(shape.count()) * (2 * window + 3));
   }
 
   void Plan(LayerPlan& plan) override {
     problem_.backward = plan.backward();
+    problem_.layout = plan.bottom(0).layout;
     KernelChoice choice;
     kernel_ = MakeLrn(problem_, *plan.context().device, &choice);
     CREMA_CHECK(kernel_ != nullptr) << "no LRN kernel";

@@ -31,7 +31,8 @@ class PoolingLayer : public Layer {
                       : param.pool() == PoolingParameter::AVE ? PoolingMethod::kAverage
                                                               : PoolingMethod::kStochastic;
     problem_.training = setup.phase() == TRAIN;
-    problem_.planes = shape.count(0, 2);
+    problem_.batch = shape[0];
+    problem_.channels = shape[1];
     problem_.input_height = shape[2];
     problem_.input_width = shape[3];
     ReadWindows(setup);
@@ -41,12 +42,15 @@ class PoolingLayer : public Layer {
     CheckExtents(setup);
     const Shape top{shape[0], shape[1], problem_.output_height, problem_.output_width};
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, top);
+    // Numbers are drawn for elements as they lie in memory.
+    if (problem_.method != PoolingMethod::kStochastic) setup.AllowChannelsLast();
     setup.SetFlops(static_cast<double>(top.count()) *
                    static_cast<double>(problem_.vertical.kernel * problem_.horizontal.kernel));
   }
 
   void Plan(LayerPlan& plan) override {
     problem_.backward = plan.backward();
+    problem_.layout = plan.bottom(0).layout;
     KernelChoice choice;
     kernel_ = MakePooling(problem_, *plan.context().device, &choice);
     CREMA_CHECK(kernel_ != nullptr) << "no pooling kernel";

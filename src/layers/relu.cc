@@ -13,6 +13,7 @@ class ReLULayer : public Layer {
     setup.ExpectTops(1);
     slope_ = setup.param().relu_param().negative_slope();
     setup.SetTop(0, setup.bottom_shape(0));
+    setup.AllowChannelsLast();
     // A negative slope maps both signs to positive outputs: only the input tells them apart.
     if (slope_ >= 0) setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()));

@@ -1,5 +1,5 @@
-// Scale: multiplies by a vector that is stretched over the other axes: learnt, a blob of shape [extents of its axes], or
-// bottom 1; then adds a learnt vector of the same shape with bias_term.
+// Scale: multiplies by a vector that is stretched over the other axes: learnt, a blob of shape [extents of its axes],
+// or bottom 1; then adds a learnt vector of the same shape with bias_term.
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "ops/channels.h"
@@ -21,7 +21,7 @@ class ScaleLayer : public Layer {
     const int axis = number ? 0 : setup.CanonicalAxis("scale_param.axis", param.axis());
     const Shape scale = learnt_ ? LearntShape(setup, axis) : setup.bottom_shape(1);
     if (!learnt_) CheckSecondBottom(setup, axis);
-    grid_ = {shape.count(0, axis), scale.count(), shape.count(axis + scale.axes()), Layout::kPlain};
+    grid_ = {shape.count(0, axis), scale.count(), shape.count(axis + scale.axes()), Layout::kPlain, DType::kF32};
     if (learnt_) AddBlob(setup, scale, "scale_param.filler", WithDefault(param.filler(), param.has_filler(), 1));
     if (has_bias_) AddBlob(setup, scale, "scale_param.bias_filler", param.bias_filler());
     setup.SetTop(0, shape);
@@ -30,10 +30,12 @@ class ScaleLayer : public Layer {
     // Channels last, one number a channel is a row, and a single number is one anyway.
     of_channels_ = axis == 1 && scale.axes() == 1;
     if (of_channels_ || scale.axes() == 0) setup.AllowChannelsLast();
+    if (of_channels_ && learnt_) setup.AllowBFloat16();
   }
 
   void Plan(LayerPlan& plan) override {
     if (of_channels_) grid_.layout = plan.bottom(0).layout;
+    grid_.dtype = plan.bottom(0).dtype;
     scale_grad_ = learnt_ ? plan.param_grad(0) : plan.bottom_grad(1);
     if (scale_grad_) plan.BackwardReadsBottom(0);
     if (!learnt_ && plan.bottom_grad(0)) plan.BackwardReadsBottom(1);
@@ -43,26 +45,26 @@ class ScaleLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     RunChannelAffine(grid_,
-                     {.x = run.bottoms[0].f32(),
+                     {.x = run.bottoms[0].raw(),
                       .scale = ScaleOf(run),
                       .shift = has_bias_ ? run.params[bias_index()].f32() : nullptr,
-                      .y = run.tops[0].f32()},
+                      .y = run.tops[0].raw()},
                      run.workspace);
   }
 
   void Backward(const LayerRun& run) override {
-    const float* dy = run.top_grads[0].f32();
+    const void* dy = run.top_grads[0].raw();
     std::byte* scratch = run.workspace + sum_bytes_;
     const Tensor bias_grad = has_bias_ ? run.param_grads[bias_index()] : Tensor();
     float* sum = bias_grad.defined() ? bias_grad.f32() : reinterpret_cast<float*>(run.workspace);
     if (scale_grad_) {
       float* product = (learnt_ ? run.param_grads[0] : run.bottom_grads[1]).f32();
-      ChannelGradientSums(grid_, {.dy = dy}, run.bottoms[0].f32(), nullptr, sum, product, scratch);
+      ChannelGradientSums(grid_, {.dy = dy}, run.bottoms[0].raw(), nullptr, sum, product, scratch);
     } else if (bias_grad.defined()) {
       ChannelGradientSums(grid_, {.dy = dy}, nullptr, nullptr, sum, nullptr, scratch);
     }
     if (!run.bottom_grads[0].defined()) return;
-    RunChannelGradientMap(grid_, {.g = {.dy = dy}, .a = ScaleOf(run), .dx = run.bottom_grads[0].f32()}, scratch);
+    RunChannelGradientMap(grid_, {.g = {.dy = dy}, .a = ScaleOf(run), .dx = run.bottom_grads[0].raw()}, scratch);
   }
 
  private:

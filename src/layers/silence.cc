@@ -10,6 +10,7 @@ class SilenceLayer : public Layer {
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(1, -1);
     setup.ExpectTops(0);
+    setup.AllowChannelsLast();
     setup.MakeNonDifferentiable();
   }
 };

@@ -26,6 +26,7 @@ class SwishLayer : public Layer {
     setup.ExpectTops(1);
     beta_ = setup.param().swish_param().beta();
     setup.SetTop(0, setup.bottom_shape(0));
+    setup.AllowChannelsLast();
     setup.AllowInPlace();
   }
 

@@ -12,6 +12,7 @@ class TanHLayer : public Layer {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1);
     setup.SetTop(0, setup.bottom_shape(0));
+    setup.AllowChannelsLast();
     setup.AllowInPlace();
     setup.SetFlops(20.0 * static_cast<double>(setup.bottom_shape(0).count()));
   }

@@ -75,9 +75,11 @@ template <bool kMasked, bool kCentered>
 struct MapRun {
   CREMA_MULTIVERSION static void Run(const ChannelGradientMap& map, int64_t first, int64_t n,
                                      const RunCoefficients& given) {
-    const float *dy = map.g.dy + first, *y = kMasked ? map.g.y + first : nullptr;
-    const float* x = kCentered ? map.x + first : nullptr;
-    float *dx = map.dx ? map.dx + first : nullptr, *masked = map.masked ? map.masked + first : nullptr;
+    const float* dy = static_cast<const float*>(map.g.dy) + first;
+    const float* y = kMasked ? static_cast<const float*>(map.g.y) + first : nullptr;
+    const float* x = kCentered ? static_cast<const float*>(map.x) + first : nullptr;
+    float* dx = map.dx ? static_cast<float*>(map.dx) + first : nullptr;
+    float* masked = map.masked ? static_cast<float*>(map.masked) + first : nullptr;
     const RunCoefficients k = given;
     const auto gradient = [&](int64_t i) { return kMasked && !(y[i] > 0) ? 0 : dy[i]; };
     if (!dx) {
@@ -85,9 +87,7 @@ struct MapRun {
       for (int64_t i = 0; i < n; ++i) masked[i] = gradient(i);
       return;
     }
-    const auto value = [&](float g, int64_t i) {
-      return kCentered ? k.a * g + k.b * (x[i] - k.mean) + k.c : k.a * g;
-    };
+    const auto value = [&](float g, int64_t i) { return kCentered ? k.a * g + k.b * (x[i] - k.mean) + k.c : k.a * g; };
     if (masked) {
 #pragma omp simd
       for (int64_t i = 0; i < n; ++i) {
@@ -124,8 +124,9 @@ void ForChannels(const ChannelGrid& grid, const Body& body) {
 
 size_t ChannelWorkspace(const ChannelGrid& grid) { return InRows(grid) ? channels_last::Workspace(grid) : 0; }
 
-void ChannelMoments(const ChannelGrid& grid, const float* x, float* mean, float* variance, std::byte* workspace) {
-  if (InRows(grid)) return channels_last::Moments(grid, x, mean, variance, workspace);
+void ChannelMoments(const ChannelGrid& grid, const void* given, float* mean, float* variance, std::byte* workspace) {
+  if (InRows(grid)) return channels_last::Moments(grid, given, mean, variance, workspace);
+  const float* x = static_cast<const float*>(given);
   const float pixels = static_cast<float>(grid.pixels);
   ForChannels(grid, [&](int64_t c) {
     float total_mean = 0, total_squares = 0, seen = 0;
@@ -146,21 +147,25 @@ void RunChannelAffine(const ChannelGrid& grid, const ChannelAffine& map, std::by
   if (InRows(grid)) return channels_last::Affine(grid, map, workspace);
   const auto run = map.addend ? (map.relu ? AffineRun<true, true>::Run : AffineRun<true, false>::Run)
                               : (map.relu ? AffineRun<false, true>::Run : AffineRun<false, false>::Run);
+  const float *x = static_cast<const float*>(map.x), *addend = static_cast<const float*>(map.addend);
+  float* y = static_cast<float*>(map.y);
   ForRuns(grid, [&](int64_t c, int64_t first) {
-    run(map.x + first, map.addend ? map.addend + first : nullptr, map.mean ? map.mean[c] : 0, map.scale[c],
-        map.shift ? map.shift[c] : 0, map.y + first, grid.pixels);
+    run(x + first, addend ? addend + first : nullptr, map.mean ? map.mean[c] : 0, map.scale[c],
+        map.shift ? map.shift[c] : 0, y + first, grid.pixels);
   });
 }
 
-void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const float* x, const float* mean,
+void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* given, const float* mean,
                          float* sum, float* product, std::byte* workspace) {
-  if (InRows(grid)) return channels_last::GradientSums(grid, g, x, mean, sum, product, workspace);
+  if (InRows(grid)) return channels_last::GradientSums(grid, g, given, mean, sum, product, workspace);
+  const float *dy = static_cast<const float*>(g.dy), *y = static_cast<const float*>(g.y),
+              *x = static_cast<const float*>(given);
   ForChannels(grid, [&](int64_t c) {
     float s = 0, p = 0;
     for (int64_t n = 0; n < grid.batch; ++n) {
       const int64_t first = (n * grid.channels + c) * grid.pixels;
-      GradientRun(g.dy + first, g.y ? g.y + first : nullptr, product ? x + first : nullptr, mean ? mean[c] : 0,
-                  grid.pixels, &s, &p);
+      GradientRun(dy + first, y ? y + first : nullptr, product ? x + first : nullptr, mean ? mean[c] : 0, grid.pixels,
+                  &s, &p);
     }
     sum[c] = s;
     if (product) product[c] = p;

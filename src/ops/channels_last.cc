@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bfloat16.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
 
@@ -18,6 +19,15 @@ constexpr int64_t kLeastRows = 32;         // of a chunk, so that its sums are s
 
 CREMA_INLINE const Lanes& At(const float* x) { return *reinterpret_cast<const Lanes*>(x); }
 CREMA_INLINE Lanes& At(float* x) { return *reinterpret_cast<Lanes*>(x); }
+
+// Vectors leave functions through pointers: to return them by value, functions of different instruction sets would have
+// to agree on how.
+CREMA_INLINE void Load(const float* x, Lanes* lanes) { *lanes = At(x); }
+CREMA_INLINE void Load(const BFloat16* x, Lanes* lanes) {
+  typedef uint16_t Halves __attribute__((vector_size(32), aligned(2), may_alias));
+  typedef uint32_t Words __attribute__((vector_size(64), may_alias));
+  *lanes = (Lanes)(__builtin_convertvector(*reinterpret_cast<const Halves*>(x), Words) << 16);
+}
 
 // The tensor as rows of `period` floats, a multiple of the channels, and a shorter rest.
 struct Flat {
@@ -52,14 +62,17 @@ CREMA_INLINE void ForColumns(int64_t columns, const Block& block, const Single& 
   for (; c < columns; ++c) single(c);
 }
 
-CREMA_MULTIVERSION void SumColumns(const float* x, int64_t rows, int64_t columns, float* sums) {
+template <typename Number>
+CREMA_MULTIVERSION void SumColumns(const Number* x, int64_t rows, int64_t columns, float* sums) {
   ForColumns(
       columns,
       [&](int64_t c) {
         Lanes a{}, b{}, d{}, e{};
         for (int64_t r = 0; r < rows; ++r) {
-          const float* row = x + r * columns + c;
-          a += At(row), b += At(row + kLane), d += At(row + 2 * kLane), e += At(row + 3 * kLane);
+          const Number* row = x + r * columns + c;
+          Lanes v[4];
+          for (int i = 0; i < 4; ++i) Load(row + i * kLane, &v[i]);
+          a += v[0], b += v[1], d += v[2], e += v[3];
         }
         At(sums + c) = a, At(sums + c + kLane) = b, At(sums + c + 2 * kLane) = d, At(sums + c + 3 * kLane) = e;
       },
@@ -70,7 +83,8 @@ CREMA_MULTIVERSION void SumColumns(const float* x, int64_t rows, int64_t columns
       });
 }
 
-CREMA_MULTIVERSION void SumSquaredDeviations(const float* x, int64_t rows, int64_t columns, const float* mean,
+template <typename Number>
+CREMA_MULTIVERSION void SumSquaredDeviations(const Number* x, int64_t rows, int64_t columns, const float* mean,
                                              float* sums) {
   ForColumns(
       columns,
@@ -78,9 +92,11 @@ CREMA_MULTIVERSION void SumSquaredDeviations(const float* x, int64_t rows, int64
         Lanes s[4] = {};
         const Lanes m[4] = {At(mean + c), At(mean + c + kLane), At(mean + c + 2 * kLane), At(mean + c + 3 * kLane)};
         for (int64_t r = 0; r < rows; ++r) {
-          const float* row = x + r * columns + c;
+          const Number* row = x + r * columns + c;
           for (int i = 0; i < 4; ++i) {
-            const Lanes d = At(row + i * kLane) - m[i];
+            Lanes d;
+            Load(row + i * kLane, &d);
+            d -= m[i];
             s[i] += d * d;
           }
         }
@@ -103,9 +119,10 @@ void Fold(const float* columns, int64_t count, int64_t channels, float* sums) {
 }
 
 // Mean and summed squared deviations of a chunk, by channel.
-void ChunkMoments(const Flat& flat, int64_t chunk, const float* x, float* columns, float* mean, float* squares) {
+template <typename Number>
+void ChunkMoments(const Flat& flat, int64_t chunk, const Number* x, float* columns, float* mean, float* squares) {
   const int64_t rows = flat.end(chunk) - flat.begin(chunk), rest = chunk == flat.chunks - 1 ? flat.rest : 0;
-  const float *from = x + flat.begin(chunk) * flat.period, *tail = from + rows * flat.period;
+  const Number *from = x + flat.begin(chunk) * flat.period, *tail = from + rows * flat.period;
   const int64_t per_channel = (rows * flat.period + rest) / flat.channels;
   if (per_channel == 0) return;
   SumColumns(from, rows, flat.period, columns);
@@ -119,35 +136,56 @@ void ChunkMoments(const Flat& flat, int64_t chunk, const float* x, float* column
   Fold(columns, flat.period, flat.channels, squares);
 }
 
-template <bool kAddend, bool kRelu>
+// Calls body(first element, rows, columns) on all of the tensor: rows of a period, and the rest as one short row.
+template <typename Body>
+void ForRows(const Flat& flat, const Body& body) {
+  ParallelFor(flat.rows, std::max<int64_t>(1, 32768 / flat.period),
+              [&](int64_t begin, int64_t end) { body(begin * flat.period, end - begin, flat.period); });
+  if (flat.rest > 0) body(flat.rows * flat.period, int64_t{1}, flat.rest);
+}
+
+template <typename Number, bool kAddend, bool kRelu>
 struct AffineRows {
-  CREMA_MULTIVERSION static void Run(const ChannelAffine& given, int64_t rows, int64_t columns) {
+  CREMA_MULTIVERSION static void Run(const ChannelAffine& given, int64_t first, int64_t rows, int64_t columns) {
     const ChannelAffine map = given;
+    const Number* x = static_cast<const Number*>(map.x) + first;
+    const Number* addend = kAddend ? static_cast<const Number*>(map.addend) + first : nullptr;
+    Number* y = static_cast<Number*>(map.y) + first;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = r * columns;
 #pragma omp simd
       for (int64_t c = 0; c < columns; ++c) {
-        float value = (map.x[at + c] - map.mean[c]) * map.scale[c] + map.shift[c];
-        if (kAddend) value += map.addend[at + c];
-        map.y[at + c] = kRelu && !(value > 0) ? 0 : value;
+        float value = (static_cast<float>(x[at + c]) - map.mean[c]) * map.scale[c] + map.shift[c];
+        if (kAddend) value += static_cast<float>(addend[at + c]);
+        y[at + c] = kRelu && !(value > 0) ? 0 : value;
       }
     }
   }
 };
 
-using AffineFunction = void (*)(const ChannelAffine&, int64_t, int64_t);
-
-// Through a pointer: to return vectors by value, functions of one instruction set would have to agree on how.
-template <bool kMasked>
-CREMA_INLINE void LoadGradient(const float* dy, const float* y, Lanes* g) {
-  *g = At(dy);
-  if (kMasked) *g = (Lanes)((Mask)*g & (Mask)(At(y) > Lanes{}));
+template <typename Number>
+void RunAffine(const Flat& flat, const ChannelAffine& map) {
+  using Function = void (*)(const ChannelAffine&, int64_t, int64_t, int64_t);
+  static constexpr Function kTable[2][2] = {
+      {AffineRows<Number, false, false>::Run, AffineRows<Number, false, true>::Run},
+      {AffineRows<Number, true, false>::Run, AffineRows<Number, true, true>::Run}};
+  const Function run = kTable[map.addend != nullptr][map.relu];
+  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) { run(map, first, rows, columns); });
 }
 
-template <bool kMasked, bool kProduct>
+template <bool kMasked, typename Number>
+CREMA_INLINE void LoadGradient(const Number* dy, const Number* y, Lanes* g) {
+  Load(dy, g);
+  if (!kMasked) return;
+  Lanes above;
+  Load(y, &above);
+  *g = (Lanes)((Mask)*g & (Mask)(above > Lanes{}));
+}
+
+template <typename Number, bool kMasked, bool kProduct>
 struct GradientRows {
-  CREMA_MULTIVERSION static void Run(const float* dy, const float* y, const float* x, const float* mean, int64_t rows,
-                                     int64_t columns, float* sum, float* product) {
+  CREMA_MULTIVERSION static void Run(const Number* dy, const Number* y, const Number* x, const float* mean,
+                                     int64_t rows, int64_t columns, float* sum, float* product) {
     ForColumns(
         columns,
         [&](int64_t c) {
@@ -161,7 +199,10 @@ struct GradientRows {
               Lanes g;
               LoadGradient<kMasked>(dy + at + i * kLane, y + at + i * kLane, &g);
               s[i] += g;
-              if (kProduct) p[i] += g * (At(x + at + i * kLane) - m[i]);
+              if (!kProduct) continue;
+              Lanes value;
+              Load(x + at + i * kLane, &value);
+              p[i] += g * (value - m[i]);
             }
           }
           for (int i = 0; i < 4; ++i) {
@@ -173,7 +214,7 @@ struct GradientRows {
           float s = 0, p = 0;
           for (int64_t r = 0; r < rows; ++r) {
             const int64_t at = r * columns + c;
-            const float g = kMasked && !(y[at] > 0) ? 0 : dy[at];
+            const float g = kMasked && !(y[at] > 0) ? 0 : static_cast<float>(dy[at]);
             s += g;
             if (kProduct) p += g * (x[at] - mean[c]);
           }
@@ -183,64 +224,91 @@ struct GradientRows {
   }
 };
 
-using SumsFunction = void (*)(const float*, const float*, const float*, const float*, int64_t, int64_t, float*, float*);
+template <typename Number>
+void RunGradientSums(const Flat& flat, const ChannelGradient& g, const void* given, const float* mean, float* sum,
+                     float* product, float* means) {
+  using Function =
+      void (*)(const Number*, const Number*, const Number*, const float*, int64_t, int64_t, float*, float*);
+  static constexpr Function kTable[2][2] = {
+      {GradientRows<Number, false, false>::Run, GradientRows<Number, false, true>::Run},
+      {GradientRows<Number, true, false>::Run, GradientRows<Number, true, true>::Run}};
+  const Function run = kTable[g.y != nullptr][product != nullptr];
+  const int64_t period = flat.period, channels = flat.channels;
+  const Number *dy = static_cast<const Number*>(g.dy), *y = static_cast<const Number*>(g.y),
+               *x = static_cast<const Number*>(given);
+  for (int64_t i = 0; i < period; ++i) means[i] = mean ? mean[i % channels] : 0;
+  float* parts = means + period;
+  // Pointers to what is not read stay null.
+  const auto from = [](const Number* base, int64_t offset) { return base ? base + offset : nullptr; };
+  ParallelFor(flat.chunks, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = flat.begin(i) * period;
+      float* part = parts + i * 2 * period;
+      run(dy + first, from(y, first), from(x, first), means, flat.end(i) - flat.begin(i), period, part, part + period);
+    }
+  });
+  std::fill_n(sum, channels, 0.0f);
+  if (product) std::fill_n(product, channels, 0.0f);
+  for (int64_t i = 0; i < flat.chunks; ++i) {
+    const float* part = parts + i * 2 * period;
+    for (int64_t j = 0; j < period; j += channels) {
+      for (int64_t c = 0; c < channels; ++c) sum[c] += part[j + c];
+      if (!product) continue;
+      for (int64_t c = 0; c < channels; ++c) product[c] += part[period + j + c];
+    }
+  }
+  const int64_t tail = flat.rows * period;
+  for (int64_t i = 0; i < flat.rest; ++i) {
+    const float value = y && !(y[tail + i] > 0) ? 0 : static_cast<float>(dy[tail + i]);
+    sum[i % channels] += value;
+    if (product) product[i % channels] += value * (x[tail + i] - means[i]);
+  }
+}
 
-template <bool kMasked, bool kCentered, bool kDx, bool kOut>
+template <typename Number, bool kMasked, bool kCentered, bool kDx, bool kOut>
 struct MapRows {
-  CREMA_MULTIVERSION static void Run(const ChannelGradientMap& given, int64_t rows, int64_t columns) {
+  CREMA_MULTIVERSION static void Run(const ChannelGradientMap& given, int64_t first, int64_t rows, int64_t columns) {
     const ChannelGradientMap map = given;
+    const Number* arriving = static_cast<const Number*>(map.g.dy) + first;
+    const Number* y = kMasked ? static_cast<const Number*>(map.g.y) + first : nullptr;
+    const Number* x = kCentered ? static_cast<const Number*>(map.x) + first : nullptr;
+    Number* leaving = kDx ? static_cast<Number*>(map.dx) + first : nullptr;
+    Number* masked = kOut ? static_cast<Number*>(map.masked) + first : nullptr;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = r * columns;
 #pragma omp simd
       for (int64_t c = 0; c < columns; ++c) {
-        const float dy = map.g.dy[at + c];
-        const float g = kMasked ? (map.g.y[at + c] > 0 ? dy : 0) : dy;
+        const float dy = arriving[at + c];
+        const float g = kMasked ? (static_cast<float>(y[at + c]) > 0 ? dy : 0) : dy;
         if (kDx) {
           float dx = map.a[c] * g;
-          if (kCentered) dx += map.b[c] * (map.x[at + c] - map.mean[c]) + map.c[c];
-          map.dx[at + c] = dx;
+          if (kCentered) dx += map.b[c] * (static_cast<float>(x[at + c]) - map.mean[c]) + map.c[c];
+          leaving[at + c] = dx;
         }
-        if (kOut) map.masked[at + c] = g;
+        if (kOut) masked[at + c] = g;
       }
     }
   }
 };
 
-using MapFunction = void (*)(const ChannelGradientMap&, int64_t, int64_t);
-
-template <bool kMasked, bool kCentered>
-MapFunction MapFor(const ChannelGradientMap& map) {
-  if (!map.dx) return MapRows<kMasked, false, false, true>::Run;
-  return map.masked ? MapRows<kMasked, kCentered, true, true>::Run : MapRows<kMasked, kCentered, true, false>::Run;
+template <typename Number, bool kMasked, bool kCentered>
+void RunMap(const Flat& flat, const ChannelGradientMap& map) {
+  const auto run = !map.dx      ? MapRows<Number, kMasked, false, false, true>::Run
+                   : map.masked ? MapRows<Number, kMasked, kCentered, true, true>::Run
+                                : MapRows<Number, kMasked, kCentered, true, false>::Run;
+  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) { run(map, first, rows, columns); });
 }
 
-MapFunction MapFor(const ChannelGradientMap& map) {
-  if (map.g.y) return map.b ? MapFor<true, true>(map) : MapFor<true, false>(map);
-  return map.b ? MapFor<false, true>(map) : MapFor<false, false>(map);
+template <typename Number>
+void RunMap(const Flat& flat, const ChannelGradientMap& map) {
+  if (map.g.y) return map.b ? RunMap<Number, true, true>(flat, map) : RunMap<Number, true, false>(flat, map);
+  return map.b ? RunMap<Number, false, true>(flat, map) : RunMap<Number, false, false>(flat, map);
 }
 
-// Calls body(first float, rows, columns) on all of the tensor: rows of a period, and the rest as one short row.
-template <typename Body>
-void ForRows(const Flat& flat, const Body& body) {
-  ParallelFor(flat.rows, std::max<int64_t>(1, 32768 / flat.period), [&](int64_t begin, int64_t end) {
-    body(begin * flat.period, end - begin, flat.period);
-  });
-  if (flat.rest > 0) body(flat.rows * flat.period, int64_t{1}, flat.rest);
-}
-
-}  // namespace
-
-size_t Workspace(const ChannelGrid& grid) {
-  const Flat flat(grid);
-  const int64_t period = (flat.period + kLane - 1) / kLane * kLane;
-  return static_cast<size_t>(4 * period + flat.chunks * 2 * (flat.channels + flat.period)) * sizeof(float);
-}
-
-void Moments(const ChannelGrid& grid, const float* x, float* mean, float* variance, std::byte* workspace) {
-  const Flat flat(grid);
-  const int64_t channels = flat.channels;
-  const int64_t stride = 2 * (channels + flat.period);
-  float* parts = reinterpret_cast<float*>(workspace);
+template <typename Number>
+void RunMoments(const Flat& flat, const void* given, float* mean, float* variance, float* parts) {
+  const Number* x = static_cast<const Number*>(given);
+  const int64_t channels = flat.channels, stride = 2 * (channels + flat.period);
   ParallelFor(flat.chunks, 1, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       float* part = parts + i * stride;
@@ -266,6 +334,19 @@ void Moments(const ChannelGrid& grid, const float* x, float* mean, float* varian
   for (int64_t c = 0; c < channels; ++c) variance[c] /= seen;
 }
 
+}  // namespace
+
+size_t Workspace(const ChannelGrid& grid) {
+  const Flat flat(grid);
+  const int64_t period = (flat.period + kLane - 1) / kLane * kLane;
+  return static_cast<size_t>(4 * period + flat.chunks * 2 * (flat.channels + flat.period)) * sizeof(float);
+}
+
+void Moments(const ChannelGrid& grid, const void* x, float* mean, float* variance, std::byte* workspace) {
+  const auto run = grid.dtype == DType::kBF16 ? RunMoments<BFloat16> : RunMoments<float>;
+  run(Flat(grid), x, mean, variance, reinterpret_cast<float*>(workspace));
+}
+
 void Affine(const ChannelGrid& grid, const ChannelAffine& map, std::byte* workspace) {
   const Flat flat(grid);
   float* at = reinterpret_cast<float*>(workspace);
@@ -273,54 +354,13 @@ void Affine(const ChannelGrid& grid, const ChannelAffine& map, std::byte* worksp
   repeated.mean = Repeat(map.mean, flat, at);
   repeated.scale = Repeat(map.scale, flat, at);
   repeated.shift = Repeat(map.shift, flat, at);
-  static constexpr AffineFunction kTable[2][2] = {{AffineRows<false, false>::Run, AffineRows<false, true>::Run},
-                                                  {AffineRows<true, false>::Run, AffineRows<true, true>::Run}};
-  const AffineFunction run = kTable[map.addend != nullptr][map.relu];
-  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) {
-    ChannelAffine part = repeated;
-    part.x += first;
-    if (part.addend) part.addend += first;
-    part.y += first;
-    run(part, rows, columns);
-  });
+  (grid.dtype == DType::kBF16 ? RunAffine<BFloat16> : RunAffine<float>)(flat, repeated);
 }
 
-void GradientSums(const ChannelGrid& grid, const ChannelGradient& g, const float* x, const float* mean, float* sum,
+void GradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean, float* sum,
                   float* product, std::byte* workspace) {
-  const Flat flat(grid);
-  const int64_t period = flat.period, channels = flat.channels;
-  float* means = reinterpret_cast<float*>(workspace);
-  for (int64_t i = 0; i < period; ++i) means[i] = mean ? mean[i % channels] : 0;
-  float* parts = means + period;
-  static constexpr SumsFunction kTable[2][2] = {{GradientRows<false, false>::Run, GradientRows<false, true>::Run},
-                                                {GradientRows<true, false>::Run, GradientRows<true, true>::Run}};
-  const SumsFunction run = kTable[g.y != nullptr][product != nullptr];
-  // Pointers to what is not read stay null.
-  const auto from = [](const float* base, int64_t offset) { return base ? base + offset : nullptr; };
-  ParallelFor(flat.chunks, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t first = flat.begin(i) * period;
-      float* part = parts + i * 2 * period;
-      run(g.dy + first, from(g.y, first), from(x, first), means, std::max<int64_t>(0, flat.end(i) - flat.begin(i)),
-          period, part, part + period);
-    }
-  });
-  std::fill_n(sum, channels, 0.0f);
-  if (product) std::fill_n(product, channels, 0.0f);
-  for (int64_t i = 0; i < flat.chunks; ++i) {
-    const float* part = parts + i * 2 * period;
-    for (int64_t j = 0; j < period; j += channels) {
-      for (int64_t c = 0; c < channels; ++c) sum[c] += part[j + c];
-      if (!product) continue;
-      for (int64_t c = 0; c < channels; ++c) product[c] += part[period + j + c];
-    }
-  }
-  const int64_t tail = flat.rows * period;
-  for (int64_t i = 0; i < flat.rest; ++i) {
-    const float value = g.y && !(g.y[tail + i] > 0) ? 0 : g.dy[tail + i];
-    sum[i % channels] += value;
-    if (product) product[i % channels] += value * (x[tail + i] - means[i]);
-  }
+  const auto run = grid.dtype == DType::kBF16 ? RunGradientSums<BFloat16> : RunGradientSums<float>;
+  run(Flat(grid), g, x, mean, sum, product, reinterpret_cast<float*>(workspace));
 }
 
 void GradientMap(const ChannelGrid& grid, const ChannelGradientMap& map, std::byte* workspace) {
@@ -328,19 +368,12 @@ void GradientMap(const ChannelGrid& grid, const ChannelGradientMap& map, std::by
   float* at = reinterpret_cast<float*>(workspace);
   ChannelGradientMap repeated = map;
   repeated.a = Repeat(map.a, flat, at);
-  repeated.b = Repeat(map.b, flat, at);
-  repeated.c = Repeat(map.c, flat, at);
-  repeated.mean = Repeat(map.mean, flat, at);
-  const MapFunction run = MapFor(map);
-  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) {
-    ChannelGradientMap part = repeated;
-    part.g.dy += first;
-    if (part.g.y) part.g.y += first;
-    if (part.x) part.x += first;
-    if (part.dx) part.dx += first;
-    if (part.masked) part.masked += first;
-    run(part, rows, columns);
-  });
+  if (map.b) {
+    repeated.b = Repeat(map.b, flat, at);
+    repeated.c = Repeat(map.c, flat, at);
+    repeated.mean = Repeat(map.mean, flat, at);
+  }
+  (grid.dtype == DType::kBF16 ? RunMap<BFloat16> : RunMap<float>)(flat, repeated);
 }
 
 }  // namespace crema::channels_last

@@ -8,9 +8,9 @@
 namespace crema::channels_last {
 
 size_t Workspace(const ChannelGrid& grid);
-void Moments(const ChannelGrid& grid, const float* x, float* mean, float* variance, std::byte* workspace);
+void Moments(const ChannelGrid& grid, const void* x, float* mean, float* variance, std::byte* workspace);
 void Affine(const ChannelGrid& grid, const ChannelAffine& map, std::byte* workspace);
-void GradientSums(const ChannelGrid& grid, const ChannelGradient& g, const float* x, const float* mean, float* sum,
+void GradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean, float* sum,
                   float* product, std::byte* workspace);
 void GradientMap(const ChannelGrid& grid, const ChannelGradientMap& map, std::byte* workspace);
 

@@ -1,5 +1,5 @@
-// Convolution of any number of spatial axes, f32, dense tensors, plain or with channels last, weights outputs x channels/groups x
-// kernel... as in Caffe's files (a cross-correlation: the kernel is not mirrored).
+// Convolution of any number of spatial axes, dense tensors, f32 or bf16, plain or with channels last, weights outputs x
+// channels/groups x kernel... as in Caffe's files (a cross-correlation: the kernel is not mirrored).
 #ifndef CREMA_OPS_CONVOLUTION_H_
 #define CREMA_OPS_CONVOLUTION_H_
 
@@ -23,9 +23,14 @@ struct ConvolutionProblem {
   int64_t groups = 1;
   std::vector<int64_t> input = {}, kernel = {}, stride = {}, dilation = {};
   std::vector<int64_t> pad = {};  // zeros added on both sides
-  Layout layout = Layout::kPlain;  // of source and destination
+  // Of source, destination and their gradients; weights and bias are f32 and plain.
+  Layout layout = Layout::kPlain;
+  DType dtype = DType::kF32;
   bool bias = true;
-  bool relu = false;                 // Forward ends with max(0, .); Backward takes the gradient of what is below that
+  bool relu = false;  // Forward ends with max(0, .); Backward takes the gradient of what is below that
+  // Weights and bias are given to Prepare, again whenever they change, and Forward reads what that made of them. For
+  // nets that are not trained.
+  bool prepared = false;
   // Which gradients Backward writes.
   bool source_gradient = false, weights_gradient = false, bias_gradient = false;
 
@@ -48,23 +53,24 @@ class ConvolutionKernel {
   virtual size_t forward_workspace() const { return 0; }
   virtual size_t backward_workspace() const { return 0; }
 
-  // Overwrites all of destination. bias may be null when the problem has none.
-  virtual void Forward(const float* source, const float* weights, const float* bias, float* destination,
+  // Converts weights into the form that Forward wants, where problem.prepared; needs no workspace.
+  virtual void Prepare(const float* weights, const float* bias) = 0;
+  // Overwrites all of destination. bias may be null when the problem has none. Source, destination and their gradients
+  // are of problem.dtype.
+  virtual void Forward(const void* source, const float* weights, const float* bias, void* destination,
                        std::byte* workspace) = 0;
   // Overwrites all of the gradients that the problem asks for; pointers to others are ignored. source is read for the
   // gradient of weights, weights for that of source.
-  virtual void Backward(const float* source, const float* weights, const float* destination_gradient,
-                        float* source_gradient, float* weights_gradient, float* bias_gradient,
-                        std::byte* workspace) = 0;
+  virtual void Backward(const void* source, const float* weights, const void* destination_gradient,
+                        void* source_gradient, float* weights_gradient, float* bias_gradient, std::byte* workspace) = 0;
 };
 
 // Chooses from {"oneDNN", "reference"}; `only` forces one of them (null if it does not take the problem).
 std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, const Device& device,
                                                    KernelChoice* choice, std::string_view only = {});
 
-// gradient[c] = sum over batch and pixels of destination_gradient[batch][channels][pixels].
-void SumPixels(const float* destination_gradient, int64_t batch, int64_t channels, int64_t pixels, Layout layout,
-               float* gradient);
+// gradient[c] = the sum of channel c of the problem's destination_gradient over batch and pixels.
+void SumPixels(const void* destination_gradient, const ConvolutionProblem& problem, float* gradient);
 
 }  // namespace crema
 

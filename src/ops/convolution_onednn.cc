@@ -13,6 +13,7 @@ using onednn::Desc;
 using onednn::Dims;
 using onednn::Sequence;
 using onednn::Tag;
+using onednn::Type;
 
 // How the tensors lie inside one direction; where that is not the problem's layout, reorders lead to and from it.
 enum class Order { kPlain, kBlocked, kChannelsLast };
@@ -62,9 +63,10 @@ class Builder {
   Desc destination() const { return Given(destination_); }
   Desc bias() const { return onednn::PlainDesc({problem_.outputs}); }
 
-  onednn::ConvolutionDescs Descs(Order order, bool bias) const {
+  // The gradient of weights is f32 whatever they are multiplied in.
+  onednn::ConvolutionDescs Descs(Order order, bool bias, bool weights_gradient = false) const {
     return {Laid(source_, order),
-            onednn::AnyDesc(weights_),
+            onednn::AnyDesc(weights_, weights_gradient ? Type::f32 : type()),
             Laid(destination_, order),
             bias ? this->bias() : Desc(),
             problem_.stride,
@@ -91,15 +93,17 @@ class Builder {
   }
 
  private:
+  Type type() const { return problem_.dtype == DType::kBF16 ? Type::bf16 : Type::f32; }
+
   Desc Given(const Dims& dims) const {
     return Laid(dims, problem_.layout == Layout::kPlain ? Order::kPlain : Order::kChannelsLast);
   }
 
   Desc Laid(const Dims& dims, Order order) const {
     constexpr Tag kChannelsLast[] = {Tag::nwc, Tag::nhwc, Tag::ndhwc};
-    if (order == Order::kPlain) return onednn::PlainDesc(dims);
-    if (order == Order::kBlocked) return onednn::AnyDesc(dims);
-    return Desc(dims, dnnl::memory::data_type::f32, kChannelsLast[problem_.axes() - 1]);
+    if (order == Order::kPlain) return onednn::PlainDesc(dims, type());
+    if (order == Order::kBlocked) return onednn::AnyDesc(dims, type());
+    return Desc(dims, type(), kChannelsLast[problem_.axes() - 1]);
   }
 
   const ConvolutionProblem& problem_;
@@ -108,7 +112,7 @@ class Builder {
 
 class OneDnnConvolution final : public ConvolutionKernel {
  public:
-  explicit OneDnnConvolution(const ConvolutionProblem& problem) : problem_(problem) {
+  OneDnnConvolution(const ConvolutionProblem& problem, Device& device) : problem_(problem), device_(device) {
     const Builder builder(problem);
     BuildForward(builder);
     BuildBackward(builder);
@@ -117,13 +121,23 @@ class OneDnnConvolution final : public ConvolutionKernel {
   size_t forward_workspace() const override { return forward_.workspace_bytes(); }
   size_t backward_workspace() const override { return backward_.workspace_bytes(); }
 
-  void Forward(const float* source, const float* weights, const float* bias, float* destination,
+  void Prepare(const float* weights, const float* bias) override {
+    const void* externals[] = {weights, prepared_.data()};
+    prepare_.Run(externals, nullptr);
+    if (bias) bias_.assign(bias, bias + problem_.outputs);
+  }
+
+  void Forward(const void* source, const float* weights, const float* bias, void* destination,
                std::byte* workspace) override {
     const void* externals[] = {source, weights, destination, bias};
+    if (problem_.prepared) {
+      externals[1] = prepared_.data();
+      externals[3] = bias_.data();
+    }
     forward_.Run(externals, workspace);
   }
 
-  void Backward(const float* source, const float* weights, const float* destination_gradient, float* source_gradient,
+  void Backward(const void* source, const float* weights, const void* destination_gradient, void* source_gradient,
                 float* weights_gradient, float* bias_gradient, std::byte* workspace) override {
     if (problem_.source_gradient || problem_.weights_gradient) {
       const void* externals[] = {source,          weights,          destination_gradient,
@@ -131,8 +145,7 @@ class OneDnnConvolution final : public ConvolutionKernel {
       backward_.Run(externals, workspace);
     }
     if (problem_.bias_gradient && !problem_.weights_gradient) {
-      const Shape shape = problem_.destination_shape();
-      SumPixels(destination_gradient, problem_.batch, problem_.outputs, shape.count(2), problem_.layout, bias_gradient);
+      SumPixels(destination_gradient, problem_, bias_gradient);
     }
   }
 
@@ -141,8 +154,9 @@ class OneDnnConvolution final : public ConvolutionKernel {
     const auto desc = builder.First(PreferredOrders(problem_), [&](Order order) {
       return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.relu);
     });
-    const auto source = forward_.External(builder.source()), weights = forward_.External(builder.weights()),
-               destination = forward_.External(builder.destination());
+    const auto source = forward_.External(builder.source());
+    const auto weights = forward_.External(problem_.prepared ? desc.weights_desc() : builder.weights());
+    const auto destination = forward_.External(builder.destination());
     const auto bias = problem_.bias ? forward_.External(builder.bias()) : Sequence::kNone;
     const auto receiver = forward_.Receiver(destination, desc.dst_desc());
     forward_.Add(desc, dnnl::convolution_forward(desc),
@@ -152,6 +166,12 @@ class OneDnnConvolution final : public ConvolutionKernel {
                   {DNNL_ARG_DST, receiver}});
     forward_.Deliver(receiver, destination);
     forward_.Finish();
+    if (!problem_.prepared) return;
+    prepared_ = Buffer(device_, desc.weights_desc().get_size());
+    bias_.resize(problem_.outputs);
+    const auto given = prepare_.External(builder.weights());
+    prepare_.Deliver(given, prepare_.External(desc.weights_desc()));
+    prepare_.Finish();
   }
 
   void BuildBackward(const Builder& builder) {
@@ -162,8 +182,8 @@ class OneDnnConvolution final : public ConvolutionKernel {
                bias_gradient = backward_.External(builder.bias());
     if (problem_.weights_gradient) {
       const auto desc = builder.First(PreferredOrders(problem_), [&](Order order) {
-        const auto descs = builder.Descs(order, problem_.bias_gradient);
-        return onednn::MakeConvolutionBackwardWeights(descs, onednn::MakeConvolutionForward(descs));
+        return onednn::MakeConvolutionBackwardWeights(builder.Descs(order, problem_.bias_gradient, true),
+                                                      onednn::MakeConvolutionForward(builder.Descs(order, false)));
       });
       const auto receiver = backward_.Receiver(weights_gradient, desc.diff_weights_desc());
       backward_.Add(desc, dnnl::convolution_backward_weights(desc),
@@ -189,7 +209,10 @@ class OneDnnConvolution final : public ConvolutionKernel {
   }
 
   ConvolutionProblem problem_;
-  Sequence forward_, backward_;
+  Device& device_;
+  Sequence prepare_, forward_, backward_;
+  Buffer prepared_;          // the weights as forward_ reads them, where problem_.prepared
+  std::vector<float> bias_;  // likewise
 };
 
 }  // namespace
@@ -204,7 +227,7 @@ std::unique_ptr<ConvolutionKernel> MakeConvolutionOneDnn(const ConvolutionProble
     *why_not = "nothing to compute";
   } else {
     try {
-      return std::make_unique<OneDnnConvolution>(problem);
+      return std::make_unique<OneDnnConvolution>(problem, CpuDevice());
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) throw;
       *why_not = error.message;

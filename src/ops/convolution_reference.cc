@@ -21,7 +21,18 @@ class ReferenceConvolution final : public ConvolutionKernel {
     }
   }
 
-  void Forward(const float* source, const float* weights, const float* bias, float* destination, std::byte*) override {
+  void Prepare(const float* weights, const float* bias) override {
+    weights_.assign(weights, weights + problem_.weights_shape().count());
+    if (problem_.bias) bias_.assign(bias, bias + problem_.outputs);
+  }
+
+  void Forward(const void* from, const float* weights, const float* bias, void* to, std::byte*) override {
+    const float* source = static_cast<const float*>(from);
+    float* destination = static_cast<float*>(to);
+    if (problem_.prepared) {
+      weights = weights_.data();
+      bias = bias_.data();
+    }
     for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
       destination[i] = problem_.bias ? bias[OutputOf(i)] : 0.0f;
     }
@@ -32,8 +43,10 @@ class ReferenceConvolution final : public ConvolutionKernel {
     }
   }
 
-  void Backward(const float* source, const float* weights, const float* destination_gradient, float* source_gradient,
-                float* weights_gradient, float* bias_gradient, std::byte*) override {
+  void Backward(const void* from, const float* weights, const void* arriving, void* leaving, float* weights_gradient,
+                float* bias_gradient, std::byte*) override {
+    const float *source = static_cast<const float*>(from), *destination_gradient = static_cast<const float*>(arriving);
+    float* source_gradient = static_cast<float*>(leaving);
     if (problem_.source_gradient) {
       std::fill_n(source_gradient, problem_.source_shape().count(), 0.0f);
       ForEachProduct(
@@ -82,7 +95,8 @@ class ReferenceConvolution final : public ConvolutionKernel {
   int64_t OutputOf(int64_t i) const { return (channels_last() ? i : i / pixels_) % problem_.outputs; }
 
   int64_t Offset(int64_t item, int64_t channel, int64_t pixel, int64_t channels, int64_t pixels) const {
-    return channels_last() ? (item * pixels + pixel) * channels + channel : (item * channels + channel) * pixels + pixel;
+    return channels_last() ? (item * pixels + pixel) * channels + channel
+                           : (item * channels + channel) * pixels + pixel;
   }
 
   static void Advance(const std::vector<int64_t>& extents, Index* index) {
@@ -105,6 +119,7 @@ class ReferenceConvolution final : public ConvolutionKernel {
 
   ConvolutionProblem problem_;
   std::vector<int64_t> output_;
+  std::vector<float> weights_, bias_;  // where prepared
   int64_t source_pixels_ = 1, pixels_ = 1, taps_ = 1;
 };
 
@@ -114,6 +129,10 @@ std::unique_ptr<ConvolutionKernel> MakeConvolutionReference(const ConvolutionPro
                                                             std::string* why_not) {
   if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";
+    return nullptr;
+  }
+  if (problem.dtype != DType::kF32) {
+    *why_not = "takes f32 only";
     return nullptr;
   }
   return std::make_unique<ReferenceConvolution>(problem);

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "base/bfloat16.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "crema/tensor.h"
@@ -14,27 +15,38 @@ namespace crema {
 
 namespace internal {
 
-template <typename>
-using ConstFloats = const float*;
+template <typename Number, typename>
+using ConstNumbers = const Number*;
 
-template <typename Formula, typename... Inputs>
-CREMA_MULTIVERSION void MapRange(const Formula& given, int64_t n, float* output, Inputs... inputs) {
+template <typename Formula, typename Number, typename... Inputs>
+CREMA_MULTIVERSION void MapRange(const Formula& given, int64_t n, Number* output, Inputs... inputs) {
   const Formula formula = given;  // a copy that the stores cannot alias
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) output[i] = formula(inputs[i]...);
+  for (int64_t i = 0; i < n; ++i) output[i] = formula(static_cast<float>(inputs[i])...);
+}
+
+template <typename Number, typename Formula, typename... Inputs>
+void MapNumbers(const Formula& formula, const Tensor& output, const Inputs&... inputs) {
+  constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
+  ParallelFor(output.count(), kGrain, [&](int64_t begin, int64_t end) {
+    MapRange<Formula, Number, ConstNumbers<Number, Inputs>...>(formula, end - begin,
+                                                               static_cast<Number*>(output.raw()) + begin,
+                                                               (static_cast<const Number*>(inputs.raw()) + begin)...);
+  });
 }
 
 }  // namespace internal
 
-// output[i] = formula(inputs[i]...) for f32 tensors of equal count. The output may be one of the inputs.
+// output[i] = formula(inputs[i]...) for tensors of equal count, all f32 or all bf16. The output may be one of the
+// inputs.
 template <typename Formula, typename... Inputs>
 void Map(const Formula& formula, const Tensor& output, const Inputs&... inputs) {
   static_assert((std::is_same_v<Inputs, Tensor> && ...), "inputs are tensors");
-  constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
-  ParallelFor(output.count(), kGrain, [&](int64_t begin, int64_t end) {
-    internal::MapRange<Formula, internal::ConstFloats<Inputs>...>(formula, end - begin, output.f32() + begin,
-                                                                  (inputs.f32() + begin)...);
-  });
+  if (output.dtype() == DType::kBF16) {
+    internal::MapNumbers<BFloat16>(formula, output, inputs...);
+  } else {
+    internal::MapNumbers<float>(formula, output, inputs...);
+  }
 }
 
 }  // namespace crema

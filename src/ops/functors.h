@@ -114,6 +114,15 @@ struct WeightedSum {
   CREMA_FORMULA float operator()(float a, float b) const { return a_weight * a + b_weight * b; }
 };
 
+struct Sum {
+  CREMA_FORMULA float operator()(float a, float b) const { return a + b; }
+};
+
+struct Constant {
+  float value;
+  CREMA_FORMULA float operator()() const { return value; }
+};
+
 struct Product {
   CREMA_FORMULA float operator()(float a, float b) const { return a * b; }
 };

@@ -8,6 +8,7 @@ namespace {
 
 constexpr KernelCandidate<LrnKernel, LrnProblem> kTable[] = {
     {"vectorised across channels", MakeLrnAcrossVectorised},
+    {"across channels that come last", MakeLrnAcrossChannelsLast},
     {"vectorised within channel", MakeLrnWithinVectorised},
     {"reference", MakeLrnReference},
 };

@@ -1,5 +1,5 @@
 // Local response normalisation (Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
-// networks", NIPS 2012), f32, N C H W.
+// networks", NIPS 2012), f32, images in either layout.
 #ifndef CREMA_OPS_LRN_H_
 #define CREMA_OPS_LRN_H_
 
@@ -8,6 +8,7 @@
 #include <memory>
 #include <string_view>
 
+#include "crema/tensor.h"
 #include "ops/kernel_choice.h"
 
 namespace crema {
@@ -18,6 +19,7 @@ struct LrnProblem {
     kWithinChannel,   // scale = 1 + alpha * average of x^2 over a size x size window, border windows clipped as Caffe's
   };                  // average pooling does: the divisor counts the padding
   Region region = Region::kAcrossChannels;
+  Layout layout = Layout::kPlain;  // of all tensors
   int64_t batch = 1, channels = 1, height = 1, width = 1;
   int64_t size = 5;  // odd
   float alpha = 1, beta = 0.75f, k = 1;

@@ -93,6 +93,8 @@ std::unique_ptr<LrnKernel> MakeLrnAcrossVectorised(const LrnProblem& problem, co
                                                    std::string* why_not) {
   if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";
+  } else if (problem.layout != Layout::kPlain) {
+    *why_not = "takes plain images only";
   } else if (problem.region != LrnProblem::Region::kAcrossChannels) {
     *why_not = "region is within a channel";
   } else {

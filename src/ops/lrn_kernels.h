@@ -8,6 +8,8 @@ namespace crema {
 
 std::unique_ptr<LrnKernel> MakeLrnAcrossVectorised(const LrnProblem& problem, const Device& device,
                                                    std::string* why_not);
+std::unique_ptr<LrnKernel> MakeLrnAcrossChannelsLast(const LrnProblem& problem, const Device& device,
+                                                     std::string* why_not);
 std::unique_ptr<LrnKernel> MakeLrnWithinVectorised(const LrnProblem& problem, const Device& device,
                                                    std::string* why_not);
 std::unique_ptr<LrnKernel> MakeLrnReference(const LrnProblem& problem, const Device& device, std::string* why_not);

@@ -38,6 +38,7 @@ class ReferenceLrn final : public LrnKernel {
   bool across() const { return p_.region == LrnProblem::Region::kAcrossChannels; }
   double Weight() const { return double{p_.alpha} / static_cast<double>(across() ? p_.size : p_.size * p_.size); }
   int64_t At(int64_t n, int64_t c, int64_t h, int64_t w) const {
+    if (p_.layout == Layout::kChannelsLast) return ((n * p_.height + h) * p_.width + w) * p_.channels + c;
     return ((n * p_.channels + c) * p_.height + h) * p_.width + w;
   }
 

@@ -28,13 +28,13 @@ dnnl::primitive_attr UserScratchpad() {
   return attributes;
 }
 
-Desc PlainDesc(const Dims& dims) {
+Desc PlainDesc(const Dims& dims, Type type) {
   Dims strides(dims.size(), 1);
   for (size_t i = dims.size(); i-- > 1;) strides[i - 1] = strides[i] * dims[i];
-  return Desc(dims, dnnl::memory::data_type::f32, strides);
+  return Desc(dims, type, strides);
 }
 
-Desc AnyDesc(const Dims& dims) { return Desc(dims, dnnl::memory::data_type::f32, Tag::any); }
+Desc AnyDesc(const Dims& dims, Type type) { return Desc(dims, type, Tag::any); }
 
 namespace {
 

@@ -23,9 +23,11 @@ const dnnl::stream& Stream();
 // Attributes every primitive is created with: scratch memory comes from the caller.
 dnnl::primitive_attr UserScratchpad();
 
-// An f32 tensor of plain layout (the last axis densest), and one whose layout oneDNN may choose.
-Desc PlainDesc(const Dims& dims);
-Desc AnyDesc(const Dims& dims);
+using Type = dnnl::memory::data_type;
+
+// A tensor of plain layout (the last axis densest), and one whose layout oneDNN may choose.
+Desc PlainDesc(const Dims& dims, Type type = Type::f32);
+Desc AnyDesc(const Dims& dims, Type type = Type::f32);
 
 // The arguments of a convolution. dilation as oneDNN counts it: 0 for a dense kernel.
 struct ConvolutionDescs {

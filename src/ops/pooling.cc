@@ -11,6 +11,8 @@ namespace {
 constexpr KernelCandidate<PoolingKernel, PoolingProblem> kTable[] = {
     {"vectorised maximum", MakeMaxPooling},
     {"vectorised average", MakeAveragePooling},
+    {"maximum with channels last", MakeMaxPoolingChannelsLast},
+    {"average with channels last", MakeAveragePoolingChannelsLast},
     {"reference", MakePoolingReference},
 };
 

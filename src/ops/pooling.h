@@ -1,4 +1,5 @@
-// Pooling over windows of the last two axes, f32, with Caffe's rules for borders and ties.
+// Pooling over windows of the last two axes (in either layout of the images), f32, with Caffe's rules for borders and
+// ties.
 #ifndef CREMA_OPS_POOLING_H_
 #define CREMA_OPS_POOLING_H_
 
@@ -31,12 +32,17 @@ struct PoolingWindow {
 
 struct PoolingProblem {
   PoolingMethod method = PoolingMethod::kMax;
-  int64_t planes = 1;  // batch * channels
+  Layout layout = Layout::kPlain;  // of source and destination, their gradients and indices
+  int64_t batch = 1, channels = 1;
   int64_t input_height = 1, input_width = 1;
   PoolingWindow vertical, horizontal;
   int64_t output_height = 1, output_width = 1;
   bool training = false;  // kStochastic draws
   bool backward = false;  // Backward will be called
+
+  int64_t planes() const { return batch * channels; }
+  int64_t inputs() const { return planes() * input_height * input_width; }
+  int64_t outputs() const { return planes() * output_height * output_width; }
 };
 
 // Where each window along one axis begins and ends in the input, and its extent clipped to the padded input.
@@ -59,7 +65,7 @@ class PoolingKernel {
   // What Forward keeps for Backward: nothing (count 0) when the method needs nothing or problem.backward is false.
   virtual TensorSpec saved() const { return {Shape{0}, DType::kF32}; }
   // indices (kMax only, may be null) gets each window's winner as its index in the input plane, in f32. `random` is
-  // read by kStochastic while training: element i of destination uses index i.
+  // read by kStochastic while training: element i of destination, as it lies in memory, uses index i.
   virtual void Forward(const float* source, float* destination, void* saved, float* indices,
                        const RandomStream* random) = 0;
   // Overwrites all of source_gradient. source is read by kStochastic alone, and only when not training.

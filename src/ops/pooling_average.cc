@@ -181,6 +181,8 @@ std::unique_ptr<PoolingKernel> MakeAveragePooling(const PoolingProblem& problem,
     *why_not = "runs on the CPU only";
   } else if (problem.method != PoolingMethod::kAverage) {
     *why_not = "takes the average only";
+  } else if (problem.layout != Layout::kPlain) {
+    *why_not = "takes plain images only";
   } else if (PoolingStrip(problem.horizontal) == 0) {
     *why_not = "kernel or stride is too large";
   } else {

@@ -14,7 +14,11 @@ std::unique_ptr<PoolingKernel> MakeMaxPooling(const PoolingProblem& problem, con
                                               std::string* why_not);
 std::unique_ptr<PoolingKernel> MakeAveragePooling(const PoolingProblem& problem, const Device& device,
                                                   std::string* why_not);
-// Plain loops for every method.
+std::unique_ptr<PoolingKernel> MakeMaxPoolingChannelsLast(const PoolingProblem& problem, const Device& device,
+                                                          std::string* why_not);
+std::unique_ptr<PoolingKernel> MakeAveragePoolingChannelsLast(const PoolingProblem& problem, const Device& device,
+                                                              std::string* why_not);
+// Plain loops for every method and layout.
 std::unique_ptr<PoolingKernel> MakePoolingReference(const PoolingProblem& problem, const Device& device,
                                                     std::string* why_not);
 
@@ -62,7 +66,7 @@ template <typename Body>
 void ForEachPlane(const PoolingProblem& problem, const Body& body) {
   constexpr int64_t kGrain = 16384;  // input elements worth waking a thread for
   const int64_t pixels = std::max<int64_t>(1, problem.input_height * problem.input_width);
-  ParallelFor(problem.planes, std::max<int64_t>(1, kGrain / pixels), [&](int64_t begin, int64_t end) {
+  ParallelFor(problem.planes(), std::max<int64_t>(1, kGrain / pixels), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) body(plane);
   });
 }

@@ -190,7 +190,7 @@ class MaxPooling final : public PoolingKernel {
 
   TensorSpec saved() const override {
     if (!g_.problem.backward) return {Shape{0}, DType::kF32};
-    return {Shape{g_.problem.planes, g_.problem.output_height, g_.problem.output_width},
+    return {Shape{g_.problem.planes(), g_.problem.output_height, g_.problem.output_width},
             sizeof(Position) == 1 ? DType::kU8 : DType::kI32};
   }
 
@@ -236,6 +236,8 @@ std::unique_ptr<PoolingKernel> MakeMaxPooling(const PoolingProblem& problem, con
     *why_not = "runs on the CPU only";
   } else if (problem.method != PoolingMethod::kMax) {
     *why_not = "takes the maximum only";
+  } else if (problem.layout != Layout::kPlain) {
+    *why_not = "takes plain images only";
   } else if (PoolingStrip(problem.horizontal) == 0 || problem.vertical.kernel >= kPaddingRow) {
     *why_not = "kernel or stride is too large";
   } else if (problem.vertical.kernel * problem.horizontal.kernel <= 256) {

@@ -12,11 +12,12 @@ class ReferencePooling final : public PoolingKernel {
   explicit ReferencePooling(const PoolingProblem& problem)
       : problem_(problem),
         rows_(problem.input_height, problem.vertical, problem.output_height),
-        columns_(problem.input_width, problem.horizontal, problem.output_width) {}
+        columns_(problem.input_width, problem.horizontal, problem.output_width),
+        step_(problem.layout == Layout::kPlain ? 1 : problem.channels) {}
 
   TensorSpec saved() const override {
     if (!problem_.backward || !Draws()) return {Shape{0}, DType::kF32};
-    return {Shape{problem_.planes, problem_.output_height, problem_.output_width}, DType::kI32};
+    return {Shape{problem_.outputs()}, DType::kI32};
   }
 
   void Forward(const float* source, float* destination, void* saved, float* indices,
@@ -29,7 +30,7 @@ class ReferencePooling final : public PoolingKernel {
         switch (problem_.method) {
           case PoolingMethod::kMax:
             chosen = Largest(input, window);
-            value = input[chosen];
+            value = input[chosen * step_];
             break;
           case PoolingMethod::kAverage:
             value = Sum(input, window, [](float x) { return x; }) / window.padded;
@@ -37,7 +38,7 @@ class ReferencePooling final : public PoolingKernel {
           case PoolingMethod::kStochastic:
             if (problem_.training) {
               chosen = Draw(input, window, random->Uniform(at));
-              value = input[chosen];
+              value = input[chosen * step_];
             } else {
               const float sum = Sum(input, window, [](float x) { return x; });
               value = sum == 0 ? 0 : Sum(input, window, [](float x) { return x * x; }) / sum;
@@ -52,21 +53,22 @@ class ReferencePooling final : public PoolingKernel {
 
   void Backward(const float* source, const float* destination_gradient, const void* saved,
                 float* source_gradient) override {
-    std::fill_n(source_gradient, problem_.planes * problem_.input_height * problem_.input_width, 0.0f);
+    std::fill_n(source_gradient, problem_.inputs(), 0.0f);
     ForEachWindow([&](int64_t at, int64_t plane, const Window& window) {
       if (window.empty()) return;
       const float gradient = destination_gradient[at];
       if (problem_.method == PoolingMethod::kAverage) {
-        Visit(window, [&](int64_t i) { source_gradient[plane + i] += gradient / window.padded; });
+        Visit(window, [&](int64_t i) { source_gradient[plane + i * step_] += gradient / window.padded; });
       } else if (Draws()) {
-        source_gradient[plane + static_cast<const int32_t*>(saved)[at]] += gradient;
+        source_gradient[plane + static_cast<const int32_t*>(saved)[at] * step_] += gradient;
       } else {
         // d/dx (sum of x^2 / sum of x) = (2 x - value) / sum of x
         const float sum = Sum(source + plane, window, [](float x) { return x; });
         if (sum == 0) return;
         const float value = Sum(source + plane, window, [](float x) { return x * x; }) / sum;
-        Visit(window,
-              [&](int64_t i) { source_gradient[plane + i] += gradient * (2 * source[plane + i] - value) / sum; });
+        Visit(window, [&](int64_t i) {
+          source_gradient[plane + i * step_] += gradient * (2 * source[plane + i * step_] - value) / sum;
+        });
       }
     });
   }
@@ -87,16 +89,23 @@ class ReferencePooling final : public PoolingKernel {
   // body(index in the output, start of the input plane, window)
   template <typename Body>
   void ForEachWindow(const Body& body) const {
-    int64_t at = 0;
-    for (int64_t plane = 0; plane < problem_.planes; ++plane) {
+    const int64_t outputs = problem_.output_height * problem_.output_width;
+    for (int64_t plane = 0; plane < problem_.planes(); ++plane) {
+      int64_t at = Start(plane, outputs);
       for (int64_t row = 0; row < problem_.output_height; ++row) {
-        for (int64_t column = 0; column < problem_.output_width; ++column, ++at) {
-          body(at, plane * problem_.input_height * problem_.input_width,
+        for (int64_t column = 0; column < problem_.output_width; ++column, at += step_) {
+          body(at, Start(plane, problem_.input_height * problem_.input_width),
                Window{rows_.begin[row], rows_.end[row], columns_.begin[column], columns_.end[column],
                       static_cast<float>(rows_.padded[row] * columns_.padded[column])});
         }
       }
     }
+  }
+
+  // Where the first of the `pixels` pixels of a plane lies; the next ones follow step_ elements apart.
+  int64_t Start(int64_t plane, int64_t pixels) const {
+    if (problem_.layout == Layout::kPlain) return plane * pixels;
+    return plane / problem_.channels * problem_.channels * pixels + plane % problem_.channels;
   }
 
   template <typename Body>
@@ -109,13 +118,13 @@ class ReferencePooling final : public PoolingKernel {
   template <typename Term>
   float Sum(const float* input, const Window& window, const Term& term) const {
     float sum = 0;
-    Visit(window, [&](int64_t i) { sum += term(input[i]); });
+    Visit(window, [&](int64_t i) { sum += term(input[i * step_]); });
     return sum;
   }
 
   int32_t Largest(const float* input, const Window& window) const {
     int64_t best = window.top * problem_.input_width + window.left;
-    Visit(window, [&](int64_t i) { best = input[i] > input[best] ? i : best; });
+    Visit(window, [&](int64_t i) { best = input[i * step_] > input[best * step_] ? i : best; });
     return static_cast<int32_t>(best);
   }
 
@@ -125,7 +134,7 @@ class ReferencePooling final : public PoolingKernel {
     int64_t drawn = -1, last = 0;
     float sum = 0;
     Visit(window, [&](int64_t i) {
-      sum += input[i];
+      sum += input[i * step_];
       if (drawn < 0 && sum >= threshold) drawn = i;
       last = i;
     });
@@ -134,6 +143,7 @@ class ReferencePooling final : public PoolingKernel {
 
   PoolingProblem problem_;
   WindowRanges rows_, columns_;
+  int64_t step_;  // from one pixel of a plane to the next
 };
 
 }  // namespace

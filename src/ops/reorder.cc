@@ -79,11 +79,19 @@ CREMA_INLINE void TransposeRest(const float* from, int64_t from_stride, int64_t 
   }
 }
 
+// The block at (row, column), clipped. The inner loops go `down` the rows or along the columns.
+template <bool kDown>
 CREMA_INLINE void TransposeBlock(const Transposition& t, int64_t row, int64_t end_row, int64_t column,
                                  int64_t end_column) {
+  // Of this many streams, processors do not foresee all.
+  constexpr int64_t kAhead = 2 * kLine;
   const float* from = t.from + row * t.columns + column;
   float* to = t.to + column * t.rows + row;
   if (end_row - row >= kLine && end_column - column >= kLine) {
+    for (int64_t i = 0; i < kLine; ++i) {
+      __builtin_prefetch(from + i * t.columns + kAhead * (kDown ? t.columns : 1), 0);
+      __builtin_prefetch(to + i * t.rows + kAhead * (kDown ? 1 : t.rows), 1);
+    }
     TransposeLines(from, t.columns, to, t.rows);
   } else {
     TransposeRest(from, t.columns, end_row - row < kLine ? end_row - row : kLine,
@@ -94,13 +102,13 @@ CREMA_INLINE void TransposeBlock(const Transposition& t, int64_t row, int64_t en
 // A piece of the longer edge, along which memory is walked in the inner loop.
 CREMA_MULTIVERSION void TransposeColumns(const Transposition& t, int64_t begin, int64_t end) {
   for (int64_t row = 0; row < t.rows; row += kLine) {
-    for (int64_t column = begin; column < end; column += kLine) TransposeBlock(t, row, t.rows, column, end);
+    for (int64_t column = begin; column < end; column += kLine) TransposeBlock<false>(t, row, t.rows, column, end);
   }
 }
 
 CREMA_MULTIVERSION void TransposeRows(const Transposition& t, int64_t begin, int64_t end) {
   for (int64_t column = 0; column < t.columns; column += kLine) {
-    for (int64_t row = begin; row < end; row += kLine) TransposeBlock(t, row, end, column, t.columns);
+    for (int64_t row = begin; row < end; row += kLine) TransposeBlock<true>(t, row, end, column, t.columns);
   }
 }
 

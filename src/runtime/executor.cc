@@ -1,6 +1,7 @@
 #include "runtime/executor.h"
 
 #include "base/check.h"
+#include "ops/elementwise.h"
 #include "ops/reorder.h"
 #include "ops/vector_math.h"
 
@@ -78,14 +79,16 @@ LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const
   return run;
 }
 
-float Executor::Forward(uint64_t pass, bool replay, const Watch& watch) {
+float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch) {
   for (const Bound& bound : forward_) {
     if (bound.step->kind == StepKind::kReorder) {
       ReorderImage(bound.bottoms[0], bound.tops[0]);
     } else {
       const Node& node = net_.graph.unit(bound.step->node);
       try {
-        node.layer->Forward(MakeRun(bound, pass, replay));
+        LayerRun run = MakeRun(bound, pass, replay);
+        run.parameters_version = parameters_version;
+        node.layer->Forward(run);
       } catch (const BadItem& bad) {
         Report(node, bad);
       }
@@ -105,12 +108,12 @@ void Executor::Backward(uint64_t pass, bool first, const Watch& watch) {
         net_.graph.unit(step.node).layer->Backward(MakeRun(bound, pass, false));
         break;
       case StepKind::kFillGradient:
-        Fill(bound.tops[0].count(), step.value, bound.tops[0].f32());
+        Map(formula::Constant{step.value}, bound.tops[0]);
         break;
       case StepKind::kSumGradients:
-        Add(bound.tops[0].count(), bound.bottoms[0].f32(), bound.bottoms[1].f32(), bound.tops[0].f32());
+        Map(formula::Sum{}, bound.tops[0], bound.bottoms[0], bound.bottoms[1]);
         for (size_t i = 2; i < bound.bottoms.size(); ++i) {
-          Axpy(bound.tops[0].count(), 1, bound.bottoms[i].f32(), bound.tops[0].f32());
+          Map(formula::Sum{}, bound.tops[0], bound.tops[0], bound.bottoms[i]);
         }
         break;
       case StepKind::kReorder:

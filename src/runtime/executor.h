@@ -21,7 +21,7 @@ class Executor {
   using Watch = std::function<void(const Step& step)>;
 
   // Returns the weighted sum of the losses.
-  float Forward(uint64_t pass, bool replay, const Watch& watch = {});
+  float Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch = {});
   // `first`: parameter gradients are overwritten rather than added to.
   void Backward(uint64_t pass, bool first, const Watch& watch = {});
 
@@ -36,8 +36,6 @@ class Executor {
 
   Bound Bind(const Step& step, std::span<const Parameter> parameters) const;
   LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
-  void RunForward(const Bound& bound, uint64_t pass, bool replay);
-  void RunBackward(const Bound& bound, uint64_t pass, bool first);
   [[noreturn]] void Report(const Node& node, const BadItem& bad) const;
 
   struct Loss {

@@ -40,6 +40,16 @@ const Parameter* Net::Impl::Find(const std::string& layer, int index) const {
   return nullptr;
 }
 
+uint64_t Net::Impl::Version() const {
+  return version + (options.share_with ? options.share_with->impl_->Version() : 0);
+}
+
+uint64_t Net::Impl::NextVersion() {
+  // Training changes parameters after every pass, and running statistics within it.
+  if (options.backward) ++version;
+  return Version();
+}
+
 int Net::Impl::LastValue(const std::string& blob) const {
   int last = -1;
   const auto& values = compiled->graph.values;
@@ -61,7 +71,7 @@ uint64_t Net::pass() const { return impl_->pass; }
 void Net::set_pass(uint64_t pass) { impl_->pass = pass; }
 
 float Net::Forward() {
-  const float loss = impl_->executor.Forward(impl_->pass, false);
+  const float loss = impl_->executor.Forward(impl_->pass, impl_->NextVersion(), false);
   ++impl_->pass;
   return loss;
 }
@@ -114,9 +124,16 @@ std::vector<NetInput> Net::inputs() const {
   return list;
 }
 
-std::span<Parameter> Net::parameters() { return impl_->parameters.list(); }
+std::span<Parameter> Net::parameters() {
+  ParametersChanged();
+  return impl_->parameters.list();
+}
 std::span<const Parameter> Net::parameters() const { return std::as_const(impl_->parameters).list(); }
-std::span<float> Net::parameter_block() { return impl_->parameters.values(); }
+std::span<float> Net::parameter_block() {
+  ParametersChanged();
+  return impl_->parameters.values();
+}
+void Net::ParametersChanged() { ++impl_->version; }
 std::span<float> Net::gradient_block() { return impl_->parameters.gradients(); }
 
 std::vector<std::pair<std::string, uint64_t>> Net::data_positions() const {
@@ -139,7 +156,7 @@ std::string Net::FindNonFinite() {
   }
   std::string found;
   const CompiledNet& net = *impl_->compiled;
-  impl_->executor.Forward(impl_->pass - 1, true, [&](const Step& step) {
+  impl_->executor.Forward(impl_->pass - 1, impl_->NextVersion(), true, [&](const Step& step) {
     if (step.node < 0) return;
     const Node& node = net.graph.unit(step.node);
     for (size_t i = 0; found.empty() && i < step.tops.size(); ++i) {
@@ -177,7 +194,7 @@ std::vector<LayerTiming> Net::Time(int repeats, bool backward) {
   for (int i = 0; i < repeats; ++i) {
     std::fill(spent.begin(), spent.end(), 0);
     last = Clock::now();
-    impl_->executor.Forward(impl_->pass, false, watch);
+    impl_->executor.Forward(impl_->pass, impl_->NextVersion(), false, watch);
     ++impl_->pass;
     for (size_t n = 0; n < timings.size(); ++n) timings[n].forward.push_back(spent[n]);
     if (!backward) continue;

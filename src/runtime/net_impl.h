@@ -17,6 +17,9 @@ struct Net::Impl {
 
   // The parameter that is blob `index` of the layer, whoever owns it; null without one.
   const Parameter* Find(const std::string& layer, int index) const;
+  // Of the parameters, also those of the net that owns some of them; and that of the next forward pass.
+  uint64_t Version() const;
+  uint64_t NextVersion();
   // The value a blob's name stands for at the end of the net; -1 without one.
   int LastValue(const std::string& blob) const;
 
@@ -25,6 +28,7 @@ struct Net::Impl {
   ParameterStore parameters;
   Executor executor;
   uint64_t pass = 0;
+  uint64_t version = 0;
   bool gradients_cleared = true;
 };
 

@@ -59,6 +59,7 @@ NetPlan Planner::Plan(NetFile file, Phase phase, const NetState* state) const {
   plan.options.shapes = options_.shapes;
   plan.options.search_folders = folders_;
   plan.options.context = context_;
+  if (file_.solver.precision() == SolverParameter::BF16) plan.options.precision = Precision::kBF16;
   return plan;
 }
 

@@ -124,6 +124,7 @@ void Solver::Impl::Update() {
     }
   }
   updater->Apply(iteration, rate, clip);
+  net->ParametersChanged();
   ++iteration;
 }
 

@@ -1,5 +1,6 @@
 #include "crema/tensor.h"
 
+#include "base/bfloat16.h"
 #include "base/check.h"
 
 namespace crema {
@@ -9,6 +10,8 @@ size_t SizeOf(DType dtype) {
     case DType::kF32:
     case DType::kI32:
       return 4;
+    case DType::kBF16:
+      return 2;
     case DType::kU8:
       return 1;
   }
@@ -24,6 +27,8 @@ const char* Name(DType dtype) {
       return "i32";
     case DType::kU8:
       return "u8";
+    case DType::kBF16:
+      return "bf16";
   }
   return "?";
 }
@@ -41,6 +46,8 @@ double Tensor::value(int64_t i) const {
       return i32()[i];
     case DType::kU8:
       return u8()[i];
+    case DType::kBF16:
+      return bf16()[i];
   }
   return 0;
 }

@@ -22,6 +22,17 @@ std::vector<Tensor> TensorsOf(const std::vector<GuardedTensor>& guarded) {
   return tensors;
 }
 
+// Calls body(index in C order of the axes, index in memory) for each element.
+template <typename Body>
+void ForEachElement(const Tensor& tensor, bool by_memory, const Body& body) {
+  const bool plain = by_memory || tensor.layout() == Layout::kPlain;
+  const int64_t channels = plain ? 1 : tensor.shape()[1], pixels = plain ? 1 : tensor.shape().count(2);
+  for (int64_t i = 0; i < tensor.count(); ++i) {
+    const int64_t pixel = i % pixels, channel = i / pixels % channels, item = i / (pixels * channels);
+    body(static_cast<size_t>(i), (item * pixels + pixel) * channels + channel);
+  }
+}
+
 }  // namespace
 
 GuardedTensor::GuardedTensor(const TensorSpec& spec) : memory_(kGuard * 3 + (spec.bytes() + 3) / 4) {
@@ -113,8 +124,8 @@ LayerParameter NamedLayer(const LayerCase& test) {
   return layer;
 }
 
-LayerInstance::LayerInstance(const LayerCase& test, const Wanted* wanted, bool in_place)
-    : test_(test), param_(NamedLayer(test)), in_place_(in_place) {
+LayerInstance::LayerInstance(const LayerCase& test, const Wanted* wanted, const Placing& placing)
+    : test_(test), param_(NamedLayer(test)), placing_(placing) {
   const LayerType* type = FindLayerType(param_.type());
   if (type == nullptr) throw std::runtime_error("no layer type \"" + param_.type() + "\"");
   layer_ = type->create();
@@ -134,22 +145,25 @@ LayerInstance::LayerInstance(const LayerCase& test, const Wanted* wanted, bool i
     if (!setup_->top_set()[i]) Note("Setup did not set the shape of top " + std::to_string(i));
   }
 
+  std::vector<TensorSpec> top_specs;
+  for (const TensorSpec& spec : setup_->top_specs()) top_specs.push_back(Placed(spec));
+  for (TensorSpec& spec : bottom_specs) spec = Placed(spec);
   const std::vector<bool> none_bottoms(test.bottom_size(), false), none_params(setup_->params().size(), false);
   context_.device = &CpuDevice();
   context_.seed = test.seed();
-  plan_ = std::make_unique<LayerPlan>(context_, bottom_specs, setup_->top_specs(),
-                                      wanted != nullptr ? wanted->bottoms : none_bottoms,
-                                      wanted != nullptr ? wanted->params : none_params);
+  plan_ =
+      std::make_unique<LayerPlan>(context_, bottom_specs, top_specs, wanted != nullptr ? wanted->bottoms : none_bottoms,
+                                  wanted != nullptr ? wanted->params : none_params);
   if (setup_->is_view()) return;
   layer_->Plan(*plan_);
 
   for (const TensorSpec& spec : bottom_specs) bottoms_.emplace_back(spec);
-  for (const TensorSpec& spec : setup_->top_specs()) tops_.emplace_back(spec);
+  for (const TensorSpec& spec : top_specs) tops_.emplace_back(spec);
   for (const ParamRequest& request : setup_->params()) params_.emplace_back(TensorSpec{request.shape, DType::kF32});
   for (const TensorSpec& spec : plan_->saved()) saved_.emplace_back(spec);
   const size_t workspace = std::max(plan_->forward_workspace(), plan_->backward_workspace());
   if (workspace > 0) workspace_ = GuardedTensor({Shape{static_cast<int64_t>(workspace)}, DType::kU8});
-  for (const TensorSpec& spec : setup_->top_specs()) top_grads_.emplace_back(spec);
+  for (const TensorSpec& spec : top_specs) top_grads_.emplace_back(spec);
   for (int i = 0; i < test.bottom_size(); ++i) {
     bottom_grads_.push_back(plan_->bottom_grad(i) ? GuardedTensor(bottom_specs[i]) : GuardedTensor());
   }
@@ -165,12 +179,9 @@ bool LayerInstance::CanBackwardInPlace() const {
 }
 
 void LayerInstance::FillInputs() {
-  const auto fill = [](const std::vector<float>& values, const Tensor& tensor) {
-    std::copy(values.begin(), values.end(), tensor.f32());
-  };
   for (size_t i = 0; i < bottoms_.size(); ++i) {
     const Tensor& bottom = bottoms_[i].tensor();
-    fill(Values(test_.bottom(i), bottom.shape(), static_cast<uint32_t>(1000 + i)), bottom);
+    Write(Values(test_.bottom(i), bottom.shape(), static_cast<uint32_t>(1000 + i)), bottom);
   }
   for (size_t i = 0; i < params_.size(); ++i) {
     const Tensor& param = params_[i].tensor();
@@ -180,7 +191,7 @@ void LayerInstance::FillInputs() {
         Note("parameter " + std::to_string(i) + " is " + param.shape().ToString() + ", the case says " +
              given.ToString());
       }
-      fill(Values(test_.param(i), param.shape(), static_cast<uint32_t>(2000 + i)), param);
+      Write(Values(test_.param(i), param.shape(), static_cast<uint32_t>(2000 + i)), param);
     } else {
       const std::string problem = CheckFiller(setup_->params()[i].filler, param.shape());
       if (!problem.empty()) throw std::runtime_error(problem);
@@ -189,9 +200,21 @@ void LayerInstance::FillInputs() {
   }
 }
 
-std::vector<float> LayerInstance::Read(const GuardedTensor& tensor) {
-  const Tensor& t = tensor.tensor();
-  return t.defined() ? std::vector<float>(t.f32(), t.f32() + t.count()) : std::vector<float>();
+TensorSpec LayerInstance::Placed(TensorSpec spec) const {
+  if (IsImage(spec.shape)) spec.layout = placing_.images;
+  return spec;
+}
+
+void LayerInstance::Write(const std::vector<float>& values, const Tensor& tensor) const {
+  ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) { tensor.f32()[at] = values[i]; });
+}
+
+std::vector<float> LayerInstance::Read(const GuardedTensor& guarded) const {
+  const Tensor& tensor = guarded.tensor();
+  if (!tensor.defined()) return {};
+  std::vector<float> values(static_cast<size_t>(tensor.count()));
+  ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) { values[i] = tensor.f32()[at]; });
+  return values;
 }
 
 void LayerInstance::Note(const std::string& problem) {
@@ -213,7 +236,7 @@ LayerRun LayerInstance::MakeRun() {
   run.pass = test_.pass();
   run.layer_index = 3;
   views_ = {TensorsOf(bottoms_), TensorsOf(tops_), TensorsOf(params_), TensorsOf(saved_)};
-  if (in_place_) views_[1][0] = views_[0][0];
+  if (placing_.in_place) views_[1][0] = views_[0][0];
   run.bottoms = views_[0];
   run.tops = views_[1];
   run.params = views_[2];
@@ -232,9 +255,9 @@ void LayerInstance::Forward() {
   LayerRun run = MakeRun();
   if (plan_->forward_workspace() == 0) run.workspace = nullptr;
   layer_->Forward(run);
-  if (in_place_) std::memcpy(tops_[0].tensor().raw(), bottoms_[0].tensor().raw(), tops_[0].tensor().bytes());
-  for (size_t i = in_place_ ? 1 : 0; i < inputs.size(); ++i) {
-    if (std::memcmp(inputs[i].data(), bottoms_[i].tensor().raw(), bottoms_[i].tensor().bytes()) != 0) {
+  if (placing_.in_place) std::memcpy(tops_[0].tensor().raw(), bottoms_[0].tensor().raw(), tops_[0].tensor().bytes());
+  for (size_t i = placing_.in_place ? 1 : 0; i < inputs.size(); ++i) {
+    if (std::memcmp(inputs[i].data(), Read(bottoms_[i]).data(), bottoms_[i].tensor().bytes()) != 0) {
       Note("Forward changed bottom " + std::to_string(i));
     }
   }
@@ -249,7 +272,7 @@ void LayerInstance::Forward() {
 
 void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradients) {
   for (size_t i = 0; i < tops_.size(); ++i) {
-    std::copy(top_gradients[i].begin(), top_gradients[i].end(), top_grads_[i].tensor().f32());
+    Write(top_gradients[i], top_grads_[i].tensor());
   }
   const auto poison_unread = [](std::vector<GuardedTensor>& tensors, const std::vector<int>& reads) {
     for (size_t i = 0; i < tensors.size(); ++i) {
@@ -259,7 +282,7 @@ void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradient
   poison_unread(tops_, plan_->reads_top());
   poison_unread(bottoms_, plan_->reads_bottom());
   // In place, top 0 lives on in bottom 0's memory.
-  if (in_place_) std::memcpy(bottoms_[0].tensor().raw(), tops_[0].tensor().raw(), tops_[0].tensor().bytes());
+  if (placing_.in_place) std::memcpy(bottoms_[0].tensor().raw(), tops_[0].tensor().raw(), tops_[0].tensor().bytes());
   for (auto* list : {&bottom_grads_, &param_grads_}) {
     for (GuardedTensor& tensor : *list) tensor.Poison();
   }
@@ -268,7 +291,7 @@ void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradient
   if (plan_->backward_workspace() == 0) run.workspace = nullptr;
   std::vector<Tensor> top_grads = TensorsOf(top_grads_), bottom_grads = TensorsOf(bottom_grads_);
   const std::vector<Tensor> param_grads = TensorsOf(param_grads_);
-  const bool gradient_in_place = in_place_ && bottom_grads[0].defined();
+  const bool gradient_in_place = placing_.in_place && bottom_grads[0].defined();
   if (gradient_in_place) bottom_grads[0] = top_grads[0];
   run.top_grads = top_grads;
   run.bottom_grads = bottom_grads;

@@ -47,12 +47,21 @@ struct Wanted {
   std::vector<bool> bottoms, params;
 };
 
-// The case's layer after Setup and Plan, with its tensors.
+// How a net might hold a layer's tensors.
+struct Placing {
+  // Top 0 lies over bottom 0 and its gradient over that of top 0.
+  bool in_place = false;
+  // Of every image, that is of bottoms and tops with three to five axes.
+  Layout images = Layout::kPlain;
+  // Values are put into memory, and read, in plain order whatever the layout.
+  bool by_memory = false;
+};
+
+// The case's layer after Setup and Plan, with its tensors. Values go in and out in plain order.
 class LayerInstance {
  public:
-  // Throws UserError as Setup does. Without `wanted` no gradient is planned. `in_place`: top 0 over bottom 0 and its
-  // gradient over that of top 0.
-  LayerInstance(const LayerCase& test, const Wanted* wanted, bool in_place);
+  // Throws UserError as Setup does. Without `wanted` no gradient is planned.
+  LayerInstance(const LayerCase& test, const Wanted* wanted, const Placing& placing);
 
   const LayerSetup& setup() const { return *setup_; }
   const LayerPlan& plan() const { return *plan_; }
@@ -75,14 +84,16 @@ class LayerInstance {
   std::string MemoryProblem() const { return problem_; }
 
  private:
-  static std::vector<float> Read(const GuardedTensor& tensor);
+  TensorSpec Placed(TensorSpec spec) const;
+  void Write(const std::vector<float>& values, const Tensor& tensor) const;
+  std::vector<float> Read(const GuardedTensor& tensor) const;
   void Note(const std::string& problem);
   void CheckGuards();
   LayerRun MakeRun();
 
   const LayerCase& test_;
   LayerParameter param_;
-  bool in_place_;
+  Placing placing_;
   std::unique_ptr<Layer> layer_;
   std::unique_ptr<LayerSetup> setup_;
   std::unique_ptr<LayerPlan> plan_;
@@ -92,6 +103,9 @@ class LayerInstance {
   std::vector<std::vector<Tensor>> views_;  // what the spans of a LayerRun point to
   std::string problem_;
 };
+
+// Whether a tensor of this shape is an image, which layers may take with channels last.
+inline bool IsImage(const Shape& shape) { return shape.axes() >= 3 && shape.axes() <= 5; }
 
 // The case's layer with the names it leaves out.
 LayerParameter NamedLayer(const LayerCase& test);

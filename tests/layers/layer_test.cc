@@ -5,107 +5,13 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
-#include <map>
-#include <set>
-#include <sstream>
 
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
+#include "layers/case_files.h"
 #include "layers/layer_harness.h"
+#include "layers/outcome.h"
 
 namespace crema::testing {
 namespace {
-
-using Arrays = std::vector<std::vector<float>>;
-
-// What one forward and backward pass made.
-struct Outcome {
-  Arrays tops, bottom_gradients, param_gradients;
-  std::string problem;
-};
-
-Wanted EverythingWanted(const LayerInstance& layer, const LayerCase& test) {
-  Wanted wanted;
-  for (int i = 0; i < test.bottom_size(); ++i) wanted.bottoms.push_back(layer.setup().has_gradient(i));
-  for (const ParamRequest& request : layer.setup().params()) wanted.params.push_back(request.learnable);
-  return wanted;
-}
-
-bool Any(const Wanted& wanted) {
-  return std::count(wanted.bottoms.begin(), wanted.bottoms.end(), true) +
-             std::count(wanted.params.begin(), wanted.params.end(), true) >
-         0;
-}
-
-bool IsGradientTop(const LayerCase& test, int top) {
-  const auto& tops = test.gradient_top();
-  return tops.empty() || std::find(tops.begin(), tops.end(), top) != tops.end();
-}
-
-// Fixed weights that make one number of the tops; `constant` != 0 gives all elements that weight.
-Arrays TopWeights(const LayerInstance& layer, const LayerCase& test, float constant) {
-  Arrays weights;
-  for (int i = 0; i < layer.setup().tops(); ++i) {
-    std::vector<float> weight(static_cast<size_t>(layer.TopCount(i)), 0.0f);
-    for (size_t e = 0; e < weight.size() && IsGradientTop(test, i); ++e) {
-      weight[e] = constant != 0 ? constant : static_cast<float>(GenericValue(e, static_cast<uint64_t>(3000 + i)));
-    }
-    weights.push_back(std::move(weight));
-  }
-  return weights;
-}
-
-Outcome RunOnce(const LayerCase& test, const Wanted* wanted, bool in_place, float top_gradient = 0) {
-  LayerInstance layer(test, wanted, in_place);
-  layer.FillInputs();
-  layer.Forward();
-  Outcome outcome;
-  for (int i = 0; i < layer.setup().tops(); ++i) outcome.tops.push_back(layer.Top(i));
-  if (wanted != nullptr) {
-    layer.Backward(TopWeights(layer, test, top_gradient));
-    for (size_t i = 0; i < wanted->bottoms.size(); ++i) {
-      outcome.bottom_gradients.push_back(layer.BottomGradient(static_cast<int>(i)));
-    }
-    for (size_t i = 0; i < wanted->params.size(); ++i) {
-      outcome.param_gradients.push_back(layer.ParamGradient(static_cast<int>(i)));
-    }
-  }
-  outcome.problem = layer.MemoryProblem();
-  return outcome;
-}
-
-double Largest(const std::vector<float>& values) {
-  double largest = 0;
-  for (float value : values) largest = std::max(largest, std::fabs(static_cast<double>(value)));
-  return largest;
-}
-
-// Expects |actual - expected| <= tolerance * largest |expected| (at least `floor`), and equal bits where tolerance is
-// 0.
-void ExpectClose(const std::vector<float>& actual, const std::vector<float>& expected, double tolerance, double floor,
-                 const std::string& what) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  const double allowed = tolerance * std::max(floor, Largest(expected));
-  for (size_t i = 0; i < actual.size(); ++i) {
-    const bool same = actual[i] == expected[i] || std::fabs(static_cast<double>(actual[i]) - expected[i]) <= allowed;
-    ASSERT_TRUE(same) << what << ", element " << i << ": " << actual[i] << " instead of " << expected[i];
-  }
-}
-
-void ExpectSame(const Arrays& actual, const Arrays& expected, double tolerance, const std::string& what) {
-  ASSERT_EQ(actual.size(), expected.size()) << what;
-  for (size_t i = 0; i < actual.size(); ++i) {
-    ExpectClose(actual[i], expected[i], tolerance, 1e-6, what + " " + std::to_string(i));
-  }
-}
-
-void ExpectSame(const Outcome& actual, const Outcome& expected, double tolerance, const std::string& what) {
-  ExpectSame(actual.tops, expected.tops, tolerance, what + ": top");
-  ExpectSame(actual.bottom_gradients, expected.bottom_gradients, tolerance, what + ": gradient of bottom");
-  ExpectSame(actual.param_gradients, expected.param_gradients, tolerance, what + ": gradient of parameter");
-}
 
 // Compares an analytic gradient with differences of the weighted sum of the tops, at some elements of `input`.
 void CheckDifferences(const LayerCase& test, LayerInstance& layer, const Tensor& input,
@@ -179,7 +85,7 @@ void CheckShapes(const LayerCase& test, const LayerSetup& setup) {
 
 void CheckError(const LayerCase& test) {
   try {
-    LayerInstance layer(test, nullptr, false);
+    LayerInstance layer(test, nullptr, {});
     layer.FillInputs();
     layer.Forward();
   } catch (const UserError& error) {
@@ -205,11 +111,12 @@ class Threads {
   int before_;
 };
 
-void CheckInPlace(const LayerCase& test, const Wanted& everything, const Outcome& reference) {
+void CheckInPlace(const LayerCase& test, const Wanted& everything, Placing placing, const Outcome& reference) {
+  placing.in_place = true;
   // The compiler overwrites bottom 0 only where the backward pass does not read it.
-  const LayerInstance probe(test, Any(everything) ? &everything : nullptr, true);
+  const LayerInstance probe(test, Any(everything) ? &everything : nullptr, placing);
   const bool backward = Any(everything) && probe.CanBackwardInPlace();
-  const Outcome in_place = RunOnce(test, backward ? &everything : nullptr, true);
+  const Outcome in_place = RunOnce(test, backward ? &everything : nullptr, placing);
   EXPECT_EQ(in_place.problem, "");
   ExpectSame(in_place.tops, reference.tops, 0, "in place: top");
   if (!backward) return;
@@ -218,14 +125,15 @@ void CheckInPlace(const LayerCase& test, const Wanted& everything, const Outcome
 }
 
 // Each gradient asked for by itself is what it is among all of them.
-void CheckSingleGradients(const LayerCase& test, const Wanted& everything, const Outcome& reference) {
+void CheckSingleGradients(const LayerCase& test, const Wanted& everything, const Placing& placing,
+                          const Outcome& reference) {
   const size_t bottoms = everything.bottoms.size();
   for (size_t i = 0; i < bottoms + everything.params.size(); ++i) {
     const bool of_bottom = i < bottoms;
     if (!(of_bottom ? everything.bottoms[i] : everything.params[i - bottoms])) continue;
     Wanted one{std::vector<bool>(bottoms, false), std::vector<bool>(everything.params.size(), false)};
     (of_bottom ? one.bottoms[i] : one.params[i - bottoms]) = true;
-    const Outcome outcome = RunOnce(test, &one, false);
+    const Outcome outcome = RunOnce(test, &one, placing);
     EXPECT_EQ(outcome.problem, "");
     const auto& actual = of_bottom ? outcome.bottom_gradients[i] : outcome.param_gradients[i - bottoms];
     const auto& expected = of_bottom ? reference.bottom_gradients[i] : reference.param_gradients[i - bottoms];
@@ -233,47 +141,94 @@ void CheckSingleGradients(const LayerCase& test, const Wanted& everything, const
   }
 }
 
+// The outcome depends neither on what else is asked for, nor on time, threads or overwriting. `everything` wants
+// nothing where there is no backward pass.
+void CheckWaysToRun(const LayerCase& test, const LayerSetup& setup, const Wanted& everything, const Placing& placing,
+                    const Outcome& reference) {
+  const Wanted* wanted = Any(everything) ? &everything : nullptr;
+  {
+    const Outcome forward_only = RunOnce(test, nullptr, placing);
+    EXPECT_EQ(forward_only.problem, "");
+    ExpectSame(forward_only.tops, reference.tops, 1e-6, "without a backward pass: top");
+  }
+  ExpectSame(RunOnce(test, wanted, placing), reference, 0, "run again");
+  {
+    const Threads one(1);
+    const Outcome single = RunOnce(test, wanted, placing);
+    omp_set_num_threads(2);
+    ExpectSame(RunOnce(test, wanted, placing), single, test.thread_tolerance(), "two threads against one");
+  }
+  if (setup.in_place()) CheckInPlace(test, everything, placing, reference);
+  CheckSingleGradients(test, everything, placing, reference);
+}
+
+// A layer that draws random numbers makes others in another pass.
+bool Draws(const LayerCase& test, const Outcome& reference) {
+  LayerCase later = test;
+  later.set_pass(test.pass() + 1);
+  return RunOnce(later, nullptr).tops != reference.tops;
+}
+
+bool HasImage(const LayerCase& test, const LayerSetup& setup) {
+  const auto& tops = setup.top_specs();
+  return std::any_of(tops.begin(), tops.end(), [](const TensorSpec& top) { return IsImage(top.shape); }) ||
+         std::any_of(test.bottom().begin(), test.bottom().end(),
+                     [](const CaseTensor& bottom) { return IsImage(ShapeOf(bottom)); });
+}
+
+// The same numbers come of images with channels last, where the layer says that it takes them.
+void CheckChannelsLast(const LayerCase& test, const LayerSetup& setup, const Wanted& everything,
+                       const Outcome& reference) {
+  if (setup.channels_last() == LayerSetup::ChannelsLast::kNever || !HasImage(test, setup)) return;
+  const ::testing::ScopedTrace trace(__FILE__, __LINE__, "with channels last");
+  Placing placing{.images = Layout::kChannelsLast};
+  if (Draws(test, reference)) {
+    // Numbers are drawn by an element's place in memory, so equal memory makes equal memory, and only a layer that
+    // treats each element alike can promise more.
+    ASSERT_TRUE(setup.in_place()) << "draws numbers for whole windows, which then depend on the layout";
+    placing.by_memory = true;
+  }
+  const Outcome outcome = RunOnce(test, Any(everything) ? &everything : nullptr, placing);
+  EXPECT_EQ(outcome.problem, "");
+  ExpectSame(outcome, reference, test.tolerance(), "channels last against plain");
+  if (::testing::Test::HasFatalFailure()) return;
+  CheckWaysToRun(test, setup, everything, placing, outcome);
+}
+
+void CheckView(const LayerCase& test, const LayerSetup& setup) {
+  const Shape bottom = ShapeOf(test.bottom(0));
+  for (const TensorSpec& top : setup.top_specs()) {
+    EXPECT_EQ(top.shape.count(), bottom.count()) << "a view keeps the number of elements";
+    EXPECT_EQ(top.dtype, DType::kF32);
+    if (setup.channels_last() != LayerSetup::ChannelsLast::kNever) {
+      EXPECT_EQ(top.shape.ToString(), bottom.ToString()) << "a view of an image with channels last keeps its shape";
+    }
+  }
+}
+
 void CheckCase(const LayerCase& test) {
   if (test.has_expect_error()) return CheckError(test);
-  LayerInstance plain(test, nullptr, false);
+  LayerInstance plain(test, nullptr, {});
   EXPECT_EQ(plain.MemoryProblem(), "");
   CheckShapes(test, plain.setup());
-  if (plain.setup().is_view()) {
-    for (const TensorSpec& top : plain.setup().top_specs()) {
-      EXPECT_EQ(top.shape.count(), ShapeOf(test.bottom(0)).count()) << "a view keeps the number of elements";
-      EXPECT_EQ(top.dtype, DType::kF32);
-    }
-    return;
-  }
+  if (plain.setup().is_view()) return CheckView(test, plain.setup());
   if (test.shapes_only() || ::testing::Test::HasFatalFailure()) return;
 
-  const bool backward = plain.setup().is_differentiable() && Any(EverythingWanted(plain, test));
-  const Wanted everything = EverythingWanted(plain, test);
+  const Wanted everything = plain.setup().is_differentiable() ? EverythingWanted(plain, test) : Wanted{};
+  const bool backward = Any(everything);
   const Wanted* wanted = backward ? &everything : nullptr;
-  const Outcome reference = RunOnce(test, wanted, false);
+  const Outcome reference = RunOnce(test, wanted);
   EXPECT_EQ(reference.problem, "");
   for (int i = 0; i < test.expect_top_size(); ++i) {
     if (test.expect_top(i).value_size() == 0) continue;
     const std::vector<float> expected = Values(test.expect_top(i), ShapeOf(test.expect_top(i)), 0);
     ExpectClose(reference.tops[i], expected, test.tolerance(), 1.0, "top " + std::to_string(i));
   }
-  {
-    const Outcome forward_only = RunOnce(test, nullptr, false);
-    EXPECT_EQ(forward_only.problem, "");
-    ExpectSame(forward_only.tops, reference.tops, 1e-6, "without a backward pass: top");
-  }
-  ExpectSame(RunOnce(test, wanted, false), reference, 0, "run again");
-  {
-    const Threads one(1);
-    const Outcome single = RunOnce(test, wanted, false);
-    omp_set_num_threads(2);
-    ExpectSame(RunOnce(test, wanted, false), single, test.thread_tolerance(), "two threads against one");
-  }
-  if (plain.setup().in_place()) CheckInPlace(test, backward ? everything : Wanted{}, reference);
+  CheckWaysToRun(test, plain.setup(), everything, {}, reference);
+  CheckChannelsLast(test, plain.setup(), everything, reference);
   if (!backward) return;
-  CheckSingleGradients(test, everything, reference);
   if (test.expect_bottom_gradient_size() + test.expect_param_gradient_size() > 0) {
-    const Outcome ones = RunOnce(test, wanted, false, 1.0f);
+    const Outcome ones = RunOnce(test, wanted, {}, 1.0f);
     CheckExpectedGradients(test.expect_bottom_gradient(), ones.bottom_gradients, test.tolerance(),
                            "gradient of bottom");
     CheckExpectedGradients(test.expect_param_gradient(), ones.param_gradients, test.tolerance(),
@@ -294,6 +249,22 @@ void CheckCase(const LayerCase& test) {
   }
 }
 
+// Whether the case's layer takes images with channels last, and whether the case shows that it does: the order of an
+// image's elements differs between the layouts.
+struct ChannelsLastCase {
+  bool taken = false, shown = false;
+};
+
+ChannelsLastCase FindChannelsLast(const LayerCase& test) {
+  const LayerInstance layer(test, nullptr, {});
+  if (layer.setup().channels_last() == LayerSetup::ChannelsLast::kNever) return {};
+  for (const CaseTensor& bottom : test.bottom()) {
+    const Shape shape = ShapeOf(bottom);
+    if (IsImage(shape) && shape[1] > 1 && shape.count(2) > 1) return {true, true};
+  }
+  return {true, false};
+}
+
 class LayerCaseTest : public ::testing::Test {
  public:
   explicit LayerCaseTest(LayerCase test) : test_(std::move(test)) {}
@@ -301,6 +272,26 @@ class LayerCaseTest : public ::testing::Test {
 
  private:
   LayerCase test_;
+};
+
+// A type that takes images with channels last has a case that would show if it did not.
+class ChannelsLastTest : public ::testing::Test {
+ public:
+  explicit ChannelsLastTest(CaseFile file) : file_(std::move(file)) {}
+  void TestBody() override {
+    ChannelsLastCase any;
+    for (const LayerCase& test : file_.cases) {
+      if (test.has_expect_error()) continue;
+      const ChannelsLastCase found = FindChannelsLast(test);
+      any.taken |= found.taken;
+      any.shown |= found.shown;
+    }
+    EXPECT_TRUE(any.shown || !any.taken) << file_.path
+                                         << ": add a case with an image of several channels and several pixels";
+  }
+
+ private:
+  CaseFile file_;
 };
 
 class UnreadableFile : public ::testing::Test {
@@ -312,46 +303,18 @@ class UnreadableFile : public ::testing::Test {
   std::string error_;
 };
 
-class ErrorList : public ::google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    text += std::to_string(line + 1) + ":" + std::to_string(column + 1) + ": " + message + "\n";
-  }
-  std::string text;
-};
-
-const std::string kFolder = std::string(CREMA_SOURCE_DIR) + "/tests/layers";
-
 // Registers <Type>.<case> for every case of every file; an unreadable file becomes a failing test.
 void RegisterCases() {
-  std::set<std::string> paths;
-  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
-    if (entry.path().extension() == ".prototxt") paths.insert(entry.path().string());
-  }
-  for (const std::string& path : paths) {
-    const std::string type = std::filesystem::path(path).stem().string();
-    std::ifstream in(path);
-    std::stringstream text;
-    text << in.rdbuf();
-    LayerCases cases;
-    ErrorList errors;
-    ::google::protobuf::TextFormat::Parser parser;
-    parser.RecordErrorsTo(&errors);
-    std::string problem;
-    if (!parser.ParseFromString(text.str(), &cases)) problem = path + ":" + errors.text;
-    std::set<std::string> names;
-    for (LayerCase& test : *cases.mutable_case_()) {
-      if (test.layer().type().empty()) test.mutable_layer()->set_type(type);
-      if (test.layer().type() != type) problem += path + ": case " + test.name() + " is of another type\n";
-      if (test.name().empty() || !names.insert(test.name()).second)
-        problem += path + ": case without a name of its own\n";
-      ::testing::RegisterTest(type.c_str(), test.name().c_str(), nullptr, nullptr, path.c_str(), __LINE__,
-                              [test]() -> ::testing::Test* { return new LayerCaseTest(test); });
+  const auto add = [](const CaseFile& file, const char* suite, const std::string& name, auto make) {
+    ::testing::RegisterTest(suite, name.c_str(), nullptr, nullptr, file.path.c_str(), __LINE__, make);
+  };
+  for (const CaseFile& file : ReadCaseFiles()) {
+    for (const LayerCase& test : file.cases) {
+      add(file, file.type.c_str(), test.name(), [test]() -> ::testing::Test* { return new LayerCaseTest(test); });
     }
-    if (cases.case__size() == 0 && problem.empty()) problem = path + ": holds no case";
-    if (!problem.empty()) {
-      ::testing::RegisterTest("CaseFiles", type.c_str(), nullptr, nullptr, path.c_str(), __LINE__,
-                              [problem]() -> ::testing::Test* { return new UnreadableFile(problem); });
+    add(file, "ChannelsLast", file.type, [file]() -> ::testing::Test* { return new ChannelsLastTest(file); });
+    if (!file.problem.empty()) {
+      add(file, "CaseFiles", file.type, [file]() -> ::testing::Test* { return new UnreadableFile(file.problem); });
     }
   }
 }
@@ -359,7 +322,7 @@ void RegisterCases() {
 TEST(LayerTypes, EachHasACaseFile) {
   EXPECT_FALSE(LayerTypes().empty());
   for (const LayerType* type : LayerTypes()) {
-    EXPECT_TRUE(std::filesystem::exists(kFolder + "/" + type->name + ".prototxt"))
+    EXPECT_TRUE(std::filesystem::exists(CaseFilePath(type->name)))
         << "layer type " << type->name << " has no tests/layers/" << type->name << ".prototxt";
   }
 }

@@ -10,16 +10,24 @@ namespace {
 using Region = LrnProblem::Region;
 
 const LrnProblem kCases[] = {
-    {Region::kAcrossChannels, 2, 7, 5, 6, 5, 1e-1f, 0.75f, 1, true},
-    {Region::kAcrossChannels, 2, 96, 9, 9, 5, 1e-4f, 0.75f, 2, true},
-    {Region::kAcrossChannels, 1, 3, 19, 17, 9, 0.5f, 0.6f, 1.5f, true},
-    {Region::kAcrossChannels, 3, 1, 4, 4, 3, 0.5f, 0.5f, 1, true},
-    {Region::kAcrossChannels, 2, 6, 1, 1, 1, 2.0f, 1.0f, 1, true},
-    {Region::kWithinChannel, 2, 3, 7, 6, 3, 5e-1f, 0.75f, 1, true},
-    {Region::kWithinChannel, 1, 32, 16, 16, 3, 5e-5f, 0.75f, 1, true},
-    {Region::kWithinChannel, 1, 2, 3, 4, 9, 1.0f, 0.9f, 1, true},
-    {Region::kWithinChannel, 2, 2, 1, 1, 1, 1.0f, 0.75f, 1, true},
-    {Region::kWithinChannel, 1, 1, 11, 2, 5, 1.0f, 0.75f, 1, true},
+    {Region::kAcrossChannels, Layout::kPlain, 2, 7, 5, 6, 5, 1e-1f, 0.75f, 1, true},
+    {Region::kAcrossChannels, Layout::kPlain, 2, 96, 9, 9, 5, 1e-4f, 0.75f, 2, true},
+    {Region::kAcrossChannels, Layout::kPlain, 1, 3, 19, 17, 9, 0.5f, 0.6f, 1.5f, true},
+    {Region::kAcrossChannels, Layout::kPlain, 3, 1, 4, 4, 3, 0.5f, 0.5f, 1, true},
+    {Region::kAcrossChannels, Layout::kPlain, 2, 6, 1, 1, 1, 2.0f, 1.0f, 1, true},
+    {Region::kWithinChannel, Layout::kPlain, 2, 3, 7, 6, 3, 5e-1f, 0.75f, 1, true},
+    {Region::kWithinChannel, Layout::kPlain, 1, 32, 16, 16, 3, 5e-5f, 0.75f, 1, true},
+    {Region::kWithinChannel, Layout::kPlain, 1, 2, 3, 4, 9, 1.0f, 0.9f, 1, true},
+    {Region::kWithinChannel, Layout::kPlain, 2, 2, 1, 1, 1, 1.0f, 0.75f, 1, true},
+    {Region::kWithinChannel, Layout::kPlain, 1, 1, 11, 2, 5, 1.0f, 0.75f, 1, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 2, 7, 5, 6, 5, 1e-1f, 0.75f, 1, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 2, 96, 9, 9, 5, 1e-4f, 0.75f, 2, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 1, 3, 19, 17, 9, 0.5f, 0.6f, 1.5f, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 3, 1, 4, 4, 3, 0.5f, 0.5f, 1, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 2, 6, 1, 1, 1, 2.0f, 1.0f, 1, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 2, 20, 24, 24, 5, 1e-1f, 0.75f, 1, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 1, 1100, 3, 2, 3, 1e-1f, 0.75f, 1, true},
+    {Region::kAcrossChannels, Layout::kChannelsLast, 1, 4, 2, 2, 101, 1e-1f, 0.75f, 1, true},
 };
 
 struct Results {

@@ -10,7 +10,7 @@ namespace crema {
 namespace {
 
 struct Case {
-  int64_t planes, height, width;
+  int64_t channels, height, width;
   PoolingWindow vertical, horizontal;
   bool ceil;
 };
@@ -31,7 +31,7 @@ const Case kCases[] = {
 
 PoolingProblem Problem(const Case& test, PoolingMethod method) {
   return {.method = method,
-          .planes = test.planes,
+          .channels = test.channels,
           .input_height = test.height,
           .input_width = test.width,
           .vertical = test.vertical,
@@ -40,6 +40,16 @@ PoolingProblem Problem(const Case& test, PoolingMethod method) {
           .output_width = PooledExtent(test.width, test.horizontal, test.ceil),
           .training = true,
           .backward = true};
+}
+
+// Two images with channels last, of channel counts that fill vectors and that leave a rest.
+PoolingProblem ChannelsLast(const Case& test, PoolingMethod method) {
+  constexpr int64_t kChannels[] = {1, 3, 16, 20, 50, 64};
+  PoolingProblem problem = Problem(test, method);
+  problem.layout = Layout::kChannelsLast;
+  problem.batch = 2;
+  problem.channels = kChannels[(&test - kCases) % std::size(kChannels)];
+  return problem;
 }
 
 struct Results {
@@ -51,7 +61,7 @@ Results RunKernel(const PoolingProblem& problem, const char* name, const std::ve
   const auto kernel = MakePooling(problem, CpuDevice(), &choice, name);
   EXPECT_NE(kernel, nullptr);
   EXPECT_EQ(choice.kernel == "reference", name == std::string("reference"));
-  const int64_t outputs = problem.planes * problem.output_height * problem.output_width;
+  const int64_t outputs = problem.outputs();
   const auto gradient = RandomValues(outputs, 2);
   Results results{Poison(outputs), Poison(outputs), Poison(source.size())};
   const PoisonedWorkspace saved(kernel->saved().bytes());
@@ -62,30 +72,71 @@ Results RunKernel(const PoolingProblem& problem, const char* name, const std::ve
   return results;
 }
 
+void ExpectEqualsReference(const PoolingProblem& problem, const std::string& what) {
+  const auto source = RandomValues(problem.inputs(), 1);
+  const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "", source);
+  ExpectClose(expected.destination, actual.destination, 1e-6f, what + " destination");
+  ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, what + " source gradient");
+  if (problem.method == PoolingMethod::kMax) {
+    EXPECT_EQ(expected.indices, actual.indices) << what;
+  }
+}
+
 TEST(Pooling, EqualsReference) {
   for (const Case& test : kCases) {
+    const std::string what = "case " + std::to_string(&test - kCases);
     for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
-      const PoolingProblem problem = Problem(test, method);
-      const auto source = RandomValues(problem.planes * problem.input_height * problem.input_width, 1);
-      const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "", source);
-      const std::string what = "case " + std::to_string(&test - kCases);
-      ExpectClose(expected.destination, actual.destination, 1e-6f, what + " destination");
-      ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, what + " source gradient");
-      if (method == PoolingMethod::kMax) {
-        EXPECT_EQ(expected.indices, actual.indices) << what;
+      ExpectEqualsReference(Problem(test, method), what);
+      ExpectEqualsReference(ChannelsLast(test, method), what + " with channels last");
+    }
+  }
+}
+
+TEST(Pooling, TakesManyChannelsLast) {
+  PoolingProblem problem = Problem({1, 7, 7, {7, 1, 0}, {7, 1, 0}, true}, PoolingMethod::kMax);
+  problem.layout = Layout::kChannelsLast;
+  problem.channels = 1100;
+  ExpectEqualsReference(problem, "maximum");
+  problem.method = PoolingMethod::kAverage;
+  ExpectEqualsReference(problem, "average");
+}
+
+// A kernel and its reference each read the layout in their own way; that both mean the same is checked here.
+TEST(Pooling, LayoutsHoldTheSameNumbers) {
+  for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+    PoolingProblem plain = Problem({5, 7, 9, {3, 2, 1}, {2, 2, 0}, true}, method), last = plain;
+    last.layout = Layout::kChannelsLast;
+    const auto swap = [&](const std::vector<float>& from, int64_t pixels, bool to_last) {
+      std::vector<float> to(from.size());
+      for (int64_t c = 0; c < plain.channels; ++c) {
+        for (int64_t i = 0; i < pixels; ++i) {
+          const int64_t there = i * plain.channels + c, here = c * pixels + i;
+          to[to_last ? there : here] = from[to_last ? here : there];
+        }
       }
+      return to;
+    };
+    const auto source = RandomValues(plain.inputs(), 1);
+    const int64_t inputs = plain.input_height * plain.input_width, outputs = plain.output_height * plain.output_width;
+    const Results expected = RunKernel(plain, "reference", source);
+    const Results actual = RunKernel(last, "reference", swap(source, inputs, true));
+    EXPECT_EQ(expected.destination, swap(actual.destination, outputs, false));
+    if (method == PoolingMethod::kMax) {
+      EXPECT_EQ(expected.indices, swap(actual.indices, outputs, false));
     }
   }
 }
 
 TEST(Pooling, TiesGoToTheFirstElementInRowMajorOrder) {
   for (const Case& test : kCases) {
-    const PoolingProblem problem = Problem(test, PoolingMethod::kMax);
-    auto source = RandomValues(problem.planes * problem.input_height * problem.input_width, 1);
-    for (float& x : source) x = x > 0 ? 1.0f : -0.0f;  // as behind a ReLU
-    const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "", source);
-    EXPECT_EQ(expected.indices, actual.indices) << "case " << &test - kCases;
-    ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
+    for (const PoolingProblem& problem :
+         {Problem(test, PoolingMethod::kMax), ChannelsLast(test, PoolingMethod::kMax)}) {
+      auto source = RandomValues(problem.inputs(), 1);
+      for (float& x : source) x = x > 0 ? 1.0f : -0.0f;  // as behind a ReLU
+      const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "", source);
+      EXPECT_EQ(expected.indices, actual.indices) << "case " << &test - kCases;
+      ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
+    }
   }
   const PoolingProblem problem = Problem({1, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kMax);
   EXPECT_EQ(RunKernel(problem, "reference", {3, 3, 3, 3}).indices[0], 0.0f);
@@ -93,15 +144,17 @@ TEST(Pooling, TiesGoToTheFirstElementInRowMajorOrder) {
 }
 
 TEST(Pooling, ForwardAloneKeepsNothing) {
-  PoolingProblem problem = Problem(kCases[4], PoolingMethod::kMax);
-  problem.backward = false;
-  const auto kernel = MakePooling(problem, CpuDevice(), nullptr);
-  EXPECT_EQ(kernel->saved().shape.count(), 0);
-  const auto source = RandomValues(problem.planes * problem.input_height * problem.input_width, 1);
-  auto destination = Poison(problem.planes * problem.output_height * problem.output_width);
-  kernel->Forward(source.data(), destination.data(), nullptr, nullptr, nullptr);
-  problem.backward = true;
-  EXPECT_EQ(destination, RunKernel(problem, "reference", source).destination);
+  for (PoolingProblem problem :
+       {Problem(kCases[4], PoolingMethod::kMax), ChannelsLast(kCases[4], PoolingMethod::kMax)}) {
+    problem.backward = false;
+    const auto kernel = MakePooling(problem, CpuDevice(), nullptr);
+    EXPECT_EQ(kernel->saved().shape.count(), 0);
+    const auto source = RandomValues(problem.inputs(), 1);
+    auto destination = Poison(problem.outputs());
+    kernel->Forward(source.data(), destination.data(), nullptr, nullptr, nullptr);
+    problem.backward = true;
+    EXPECT_EQ(destination, RunKernel(problem, "reference", source).destination);
+  }
 }
 
 TEST(PooledExtent, FollowsCaffe) {
@@ -118,22 +171,28 @@ TEST(PooledExtent, FollowsCaffe) {
 // Training that diverges pools NaN: the gradient may be anything, but not outside the plane.
 TEST(Pooling, NanKeepsWinnersInsideThePlane) {
   for (const Case& test : kCases) {
-    const PoolingProblem problem = Problem(test, PoolingMethod::kMax);
-    const int64_t pixels = problem.input_height * problem.input_width;
-    for (const int64_t every : {1, 2, 5}) {
-      auto source = RandomValues(problem.planes * pixels, 1);
-      for (size_t i = 0; i < source.size(); i += every) source[i] = std::nanf("");
-      for (const float x : RunKernel(problem, "", source).indices) {
-        ASSERT_TRUE(x >= -1 && x < static_cast<float>(pixels)) << "case " << &test - kCases << ": " << x;
+    for (const PoolingProblem& problem :
+         {Problem(test, PoolingMethod::kMax), ChannelsLast(test, PoolingMethod::kMax)}) {
+      const int64_t pixels = problem.input_height * problem.input_width;
+      for (const int64_t every : {1, 2, 5}) {
+        auto source = RandomValues(problem.inputs(), 1);
+        for (size_t i = 0; i < source.size(); i += every) source[i] = std::nanf("");
+        for (const float x : RunKernel(problem, "", source).indices) {
+          ASSERT_TRUE(x >= -1 && x < static_cast<float>(pixels)) << "case " << &test - kCases << ": " << x;
+        }
       }
     }
   }
 }
 
 TEST(Pooling, MinusInfinityIsAValueLikeOthers) {
-  const PoolingProblem problem = Problem({2, 4, 4, {3, 2, 1}, {3, 2, 1}, true}, PoolingMethod::kMax);
-  const std::vector<float> source(32, -std::numeric_limits<float>::infinity());
-  EXPECT_EQ(RunKernel(problem, "reference", source).indices, RunKernel(problem, "", source).indices);
+  const Case test{2, 4, 4, {3, 2, 1}, {3, 2, 1}, true};
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    PoolingProblem problem = Problem(test, PoolingMethod::kMax);
+    problem.layout = layout;
+    const std::vector<float> source(problem.inputs(), -std::numeric_limits<float>::infinity());
+    EXPECT_EQ(RunKernel(problem, "reference", source).indices, RunKernel(problem, "", source).indices);
+  }
 }
 
 // Padding counts in the divisor, what lies behind the padding does not.
@@ -154,7 +213,7 @@ TEST(PoolingReference, AverageDividesByTheWindowClippedToThePaddedInput) {
 TEST(StochasticPooling, DrawsInProportionToTheValues) {
   PoolingProblem problem = Problem({20000, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kStochastic);
   std::vector<float> source;
-  for (int64_t i = 0; i < problem.planes; ++i) source.insert(source.end(), {1, 2, 0, 5});
+  for (int64_t i = 0; i < problem.planes(); ++i) source.insert(source.end(), {1, 2, 0, 5});
   const Results results = RunKernel(problem, "reference", source);
   const auto share = [&](float value) {
     return std::count(results.destination.begin(), results.destination.end(), value) / 20000.0;
@@ -164,8 +223,8 @@ TEST(StochasticPooling, DrawsInProportionToTheValues) {
   EXPECT_NEAR(share(5), 5 / 8.0, 0.01);
   EXPECT_EQ(share(0), 0);
   // The gradient goes where the value came from.
-  const auto gradient = RandomValues(problem.planes, 2);
-  for (int64_t i = 0; i < problem.planes; ++i) {
+  const auto gradient = RandomValues(problem.planes(), 2);
+  for (int64_t i = 0; i < problem.planes(); ++i) {
     for (int j = 0; j < 4; ++j) {
       EXPECT_EQ(results.source_gradient[4 * i + j], source[4 * i + j] == results.destination[i] ? gradient[i] : 0.0f);
     }
@@ -186,8 +245,11 @@ TEST(PoolingChoice, StochasticLeavesAReason) {
   KernelChoice choice;
   ASSERT_NE(MakePooling(Problem(kCases[0], PoolingMethod::kStochastic), CpuDevice(), &choice), nullptr);
   EXPECT_EQ(choice.kernel, "reference");
-  EXPECT_EQ(choice.skipped, (std::vector<std::string>{"vectorised maximum: takes the maximum only",
-                                                      "vectorised average: takes the average only"}));
+  EXPECT_EQ(choice.skipped,
+            (std::vector<std::string>{"vectorised maximum: takes the maximum only",
+                                      "vectorised average: takes the average only",
+                                      "maximum with channels last: takes images with channels last only",
+                                      "average with channels last: takes images with channels last only"}));
 }
 
 }  // namespace

@@ -17,6 +17,13 @@ class Cpu final : public Device {
  public:
   DeviceType type() const override { return DeviceType::kCpu; }
   std::string name() const override { return "CPU"; }
+  bool ComputesBFloat16() const override {
+#if defined(__x86_64__)
+    return __builtin_cpu_supports("avx512bf16");
+#else
+    return false;
+#endif
+  }
 
   void* Allocate(size_t bytes) override {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;

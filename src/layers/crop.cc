@@ -1,0 +1,73 @@
+// Crop: the part of bottom 0 that has the extents of bottom 1 from `axis` on, beginning at the offsets. Bottom 1 only
+// gives its shape.
+#include "crema/layer.h"
+#include "layers/memory_axes.h"
+#include "ops/box.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+
+namespace {
+
+class CropLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(2);
+    setup.ExpectTops(1);
+    const CropParameter& param = setup.param().crop_param();
+    const Shape &whole = setup.bottom_shape(0), &wanted = setup.bottom_shape(1);
+    const int axis = setup.CanonicalAxis("crop_param.axis", param.axis()), cut = whole.axes() - axis;
+    if (wanted.axes() < whole.axes()) {
+      setup.Fail("bottom", "cuts " + Describe(setup, 0) + " to the extents of " + Describe(setup, 1) +
+                               ", which has fewer axes; give bottoms of equally many");
+    }
+    if (param.offset_size() > 1 && param.offset_size() != cut) {
+      setup.Fail("crop_param.offset", "offset is given " + std::to_string(param.offset_size()) + " times, but " +
+                                          std::to_string(cut) + " axes are cut (from axis " + std::to_string(axis) +
+                                          " on); give it once for all of them, or once for each");
+    }
+    offset_.assign(whole.axes(), 0);
+    Shape top = whole;
+    for (int i = axis; i < whole.axes(); ++i) {
+      if (param.offset_size() > 0) offset_[i] = param.offset(param.offset_size() == 1 ? 0 : i - axis);
+      top.set(i, wanted[i]);
+      if (offset_[i] + top[i] > whole[i]) {
+        setup.Fail(param.offset_size() > 0 ? "crop_param.offset" : "bottom",
+                   "axis " + std::to_string(i) + ": offset " + std::to_string(offset_[i]) + " and the " +
+                       std::to_string(top[i]) + " elements of " + Describe(setup, 1) + " exceed the " +
+                       std::to_string(whole[i]) + " of " + Describe(setup, 0) +
+                       "; lower offset, or set axis to the first axis that is to be cut");
+      }
+    }
+    setup.SetTop(0, std::move(top));
+    setup.NoGradient(1);
+    setup.AllowChannelsLast();
+  }
+
+  void Plan(LayerPlan& plan) override {
+    box_ =
+        Box(InMemoryOrder(plan.bottom(0)), InMemoryOrder(plan.top(0)), InMemoryOrder(plan.bottom(0).layout, offset_));
+  }
+
+  void Forward(const LayerRun& run) override { box_.CopyOut(run.bottoms[0].f32(), run.tops[0].f32()); }
+
+  void Backward(const LayerRun& run) override {
+    const Tensor& gradient = run.bottom_grads[0];
+    Fill(gradient.count(), 0, gradient.f32());
+    box_.CopyIn(run.top_grads[0].f32(), gradient.f32());
+  }
+
+ private:
+  static std::string Describe(const LayerSetup& setup, int bottom) {
+    return "\"" + setup.param().bottom(bottom) + "\" (" + setup.bottom_shape(bottom).ToString() + ")";
+  }
+
+  std::vector<int64_t> offset_;  // one for each axis of bottom 0
+  Box box_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(Crop, CropLayer, "crop_param");
+
+}  // namespace crema

@@ -1,0 +1,35 @@
+// A BatchNorm, and a Scale behind it, folded into the weights and bias of the convolution before them: in nets that are
+// not trained all three are one linear map.
+#ifndef CREMA_LAYERS_FOLDED_NORMALIZATION_H_
+#define CREMA_LAYERS_FOLDED_NORMALIZATION_H_
+
+#include <span>
+#include <vector>
+
+#include "crema/layer.h"
+
+namespace crema {
+
+class FoldedNormalization {
+ public:
+  // Reads what the members behind the convolution say; `first_param` is the number of the convolution's own blobs. Asks
+  // for the members' blobs.
+  void Setup(LayerSetup& setup, int64_t outputs, int first_param);
+  bool present() const { return present_; }
+
+  // `weights` has the outputs outermost; bias may be null.
+  void Fold(std::span<const Tensor> params, const float* weights, int64_t weights_count, const float* bias);
+  const float* weights() const { return weights_.data(); }
+  const float* bias() const { return bias_.data(); }
+
+ private:
+  bool present_ = false, has_scale_ = false, has_shift_ = false;
+  float eps_ = 0;
+  int first_param_ = 0;
+  int64_t outputs_ = 0;
+  std::vector<float> weights_, bias_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_FOLDED_NORMALIZATION_H_

@@ -1,0 +1,63 @@
+#include "layers/case_files.h"
+
+#include <filesystem>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include "google/protobuf/io/tokenizer.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "google/protobuf/text_format.h"
+
+namespace crema::testing {
+
+namespace {
+
+const std::string kFolder = std::string(CREMA_SOURCE_DIR) + "/tests/layers";
+
+class ErrorList : public ::google::protobuf::io::ErrorCollector {
+ public:
+  void AddError(int line, int column, const std::string& message) override {
+    text += std::to_string(line + 1) + ":" + std::to_string(column + 1) + ": " + message + "\n";
+  }
+  std::string text;
+};
+
+CaseFile ReadCaseFile(const std::string& path) {
+  CaseFile file{path, std::filesystem::path(path).stem().string(), {}, {}};
+  std::ifstream in(path);
+  std::stringstream text;
+  text << in.rdbuf();
+  LayerCases cases;
+  ErrorList errors;
+  ::google::protobuf::TextFormat::Parser parser;
+  parser.RecordErrorsTo(&errors);
+  if (!parser.ParseFromString(text.str(), &cases)) file.problem = path + ":" + errors.text;
+  std::set<std::string> names;
+  for (LayerCase& test : *cases.mutable_case_()) {
+    if (test.layer().type().empty()) test.mutable_layer()->set_type(file.type);
+    if (test.layer().type() != file.type) file.problem += path + ": case " + test.name() + " is of another type\n";
+    if (test.name().empty() || !names.insert(test.name()).second) {
+      file.problem += path + ": case without a name of its own\n";
+    }
+    file.cases.push_back(std::move(test));
+  }
+  if (file.cases.empty() && file.problem.empty()) file.problem = path + ": holds no case";
+  return file;
+}
+
+}  // namespace
+
+std::vector<CaseFile> ReadCaseFiles() {
+  std::set<std::string> paths;
+  for (const auto& entry : std::filesystem::directory_iterator(kFolder)) {
+    if (entry.path().extension() == ".prototxt") paths.insert(entry.path().string());
+  }
+  std::vector<CaseFile> files;
+  for (const std::string& path : paths) files.push_back(ReadCaseFile(path));
+  return files;
+}
+
+std::string CaseFilePath(const std::string& type) { return kFolder + "/" + type + ".prototxt"; }
+
+}  // namespace crema::testing
