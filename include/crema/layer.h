@@ -200,7 +200,7 @@ struct LayerRun {
   uint64_t pass = 0;
   // Sources deliver the batch of the previous call again (used to look for the cause of a NaN).
   bool replay = false;
-  // Grows whenever parameters may have changed: what was derived from them at another version is stale.
+  // At least 1; grows whenever parameters may have changed: what was derived from them at another version is stale.
   uint64_t parameters_version = 0;
   // Index of the layer in its net; with context->seed, pass and an element's index it names a random number.
   int layer_index = 0;

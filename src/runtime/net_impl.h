@@ -28,7 +28,7 @@ struct Net::Impl {
   ParameterStore parameters;
   Executor executor;
   uint64_t pass = 0;
-  uint64_t version = 0;
+  uint64_t version = 1;  // 0: of no parameters
   bool gradients_cleared = true;
 };
 
