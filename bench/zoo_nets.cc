@@ -5,6 +5,7 @@
 
 #include "graph/program.h"
 #include "report/assumed_inputs.h"
+#include "report/step_info.h"
 
 namespace crema::bench {
 
@@ -57,17 +58,7 @@ void FillInputs(const ZooNet& zoo, const Net& net) {
   }
 }
 
-double Gigaflops(const Net& net) {
-  double flops = 0;
-  const auto any = [](const std::vector<bool>& wanted) {
-    return std::find(wanted.begin(), wanted.end(), true) != wanted.end() ? 1 : 0;
-  };
-  for (const Node& node : net.compiled().graph.nodes) {
-    const int gradients = node.runs_backward ? any(node.param_grads) + any(node.bottom_grads) : 0;
-    flops += node.setup->flops() * (1 + gradients);
-  }
-  return flops / 1e9;
-}
+double Gigaflops(const Net& net) { return PassFlops(net.compiled()) / 1e9; }
 
 int64_t LearnableCount(const Net& net) {
   int64_t count = 0;

@@ -30,8 +30,7 @@ NetFile InferenceNet(const ZooNet& zoo);
 // standard normal noise elsewhere. The same numbers every time.
 void FillInputs(const ZooNet& zoo, const Net& net);
 
-// Operations of one pass as its layers count them, in 1e9: a multiply-add is two. A backward pass takes as many for the
-// weights' gradient and again for the input's, each where it is wanted.
+// Operations of one pass, forward and backward, in 1e9 (see report/step_info.h).
 double Gigaflops(const Net& net);
 
 // Of the parameters that a solver changes, each counted once.

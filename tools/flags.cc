@@ -17,6 +17,9 @@ DEFINE_string(shape, "", "shape of a data layer's top");
 DEFINE_string(gpu, "", "GPUs");
 DEFINE_int32(iterations, 50, "batches");
 DEFINE_int32(threads, 0, "threads that compute");
+DEFINE_int32(data_threads, 0, "threads that read data");
+DEFINE_string(profile, "", "trace to write");
+DEFINE_int32(profile_iterations, 20, "iterations in the trace");
 DEFINE_string(precision, "f32", "what images between layers are held and convolved in");
 DEFINE_string(skip_passes, "", "passes of the compiler to leave out");
 
@@ -105,6 +108,30 @@ Flag ThreadsFlag() {
           .max = 4096};
 }
 
+Flag DataThreadsFlag() {
+  return {.name = "data_threads",
+          .value = "N",
+          .help =
+              "threads that read and decode, for each data layer; 0: as data_param { threads } says, which is 1 "
+              "where it is not set",
+          .min = 0,
+          .max = 256};
+}
+
+Flag ProfileFlag() {
+  return {.name = "profile",
+          .value = "FILE",
+          .help = "write when each step ran as a trace (JSON) for ui.perfetto.dev or chrome://tracing"};
+}
+
+Flag ProfileIterationsFlag() {
+  return {.name = "profile_iterations",
+          .value = "N",
+          .help = "how many iterations the profile holds at most, the first ones [20]",
+          .min = 1,
+          .max = 100000};
+}
+
 Phase PhaseOf(const CommandLine& line, const std::string& value) {
   if (value == "TRAIN") return TRAIN;
   if (value == "TEST") return TEST;
@@ -157,6 +184,7 @@ NetOptions NetOptionsOf(const CommandLine& line) {
     Fail(line, "--precision=" + FLAGS_precision + ": f32 or bf16 was expected");
   }
   options.skip_passes = CommaList(line, "skip_passes", FLAGS_skip_passes);
+  options.context.data_threads = FLAGS_data_threads;
   return options;
 }
 

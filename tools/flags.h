@@ -22,6 +22,9 @@ DECLARE_string(shape);
 DECLARE_string(gpu);
 DECLARE_int32(iterations);
 DECLARE_int32(threads);
+DECLARE_int32(data_threads);
+DECLARE_string(profile);
+DECLARE_int32(profile_iterations);
 DECLARE_string(precision);
 DECLARE_string(skip_passes);
 
@@ -37,6 +40,9 @@ Flag ShapeFlag();
 Flag GpuFlag();
 Flag IterationsFlag(const std::string& help);
 Flag ThreadsFlag();
+Flag DataThreadsFlag();
+Flag ProfileFlag();
+Flag ProfileIterationsFlag();
 Flag PrecisionFlag();
 Flag SkipPassesFlag();
 
@@ -51,7 +57,8 @@ void RefuseGpu(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();
 
-// --model of --phase with --level, --stage, --shape, --precision and --skip_passes, without --weights.
+// --model of --phase with --level, --stage, --shape, --precision, --skip_passes and --data_threads,
+// without --weights.
 NetOptions NetOptionsOf(const CommandLine& line);
 // Reads --model; a solver file is told apart.
 NetFile ReadModel(const CommandLine& line);

@@ -32,7 +32,8 @@ const Command& TestCommand() {
       .summary = "score a net: the means of its outputs over batches of its TEST data",
       .usage = "--model=FILE --weights=FILE [flags]",
       .flags = {ModelFlag(), WeightsFlag(true), IterationsFlag("batches to run; a solver's test_iter is not read"),
-                LevelFlag(), StageFlag(), PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), GpuFlag()},
+                LevelFlag(), StageFlag(), PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), DataThreadsFlag(),
+                GpuFlag()},
       .examples =
           "examples, from the repository's root:\n"
           "  Score a trained LeNet on all 10000 test images (100 batches of 100):\n"

@@ -1,10 +1,14 @@
 // crema time: how long each layer takes.
+#include <algorithm>
 #include <iostream>
 
+#include "base/atomic_file.h"
 #include "graph/program.h"
 #include "report/assumed_inputs.h"
 #include "report/probe.h"
+#include "report/step_recording.h"
 #include "report/timing_table.h"
+#include "report/trace.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -25,8 +29,25 @@ int64_t BatchSize(const Net& net) {
   return 0;
 }
 
+void RunPasses(Net& net, int passes, bool backward) {
+  for (int i = 0; i < passes; ++i) {
+    net.ClearGradients();
+    net.Forward();
+    if (backward) net.Backward();
+  }
+}
+
+void WriteProfile(const Net& net, std::span<const StepEvent> events) {
+  const size_t steps = static_cast<size_t>(net.compiled().program.steps());
+  Trace trace(net.compiled());
+  trace.AddSteps(events.first(std::min(events.size(), steps * static_cast<size_t>(FLAGS_profile_iterations))));
+  trace.Write(FLAGS_profile);
+}
+
 int Run(const CommandLine& line) {
   RefuseGpu(line);
+  // Better to know before measuring.
+  if (!FLAGS_profile.empty()) AtomicFile probe(FLAGS_profile);
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.backward = options.phase == TRAIN;
@@ -34,11 +55,16 @@ int Run(const CommandLine& line) {
   PrintWarnings(net.warnings());
   FillInputs(net);
   if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);
-  net.Time(kWarmUp, options.backward);
-  const std::vector<LayerTiming> timings = net.Time(FLAGS_iterations, options.backward);
+  RunPasses(net, kWarmUp, options.backward);
+  StepRecording recording;
+  recording.Reserve(static_cast<size_t>(net.compiled().program.steps()) * static_cast<size_t>(FLAGS_iterations));
+  net.set_recorder(&recording);
+  RunPasses(net, FLAGS_iterations, options.backward);
+  net.set_recorder(nullptr);
   std::cout << net.name() << ", phase " << Phase_Name(options.phase) << ", medians of " << FLAGS_iterations
             << " passes\n\n"
-            << TimingTable(timings, BatchSize(net));
+            << TimingTable(net.compiled(), recording.events(), BatchSize(net));
+  if (!FLAGS_profile.empty()) WriteProfile(net, recording.events());
   return kExitSuccess;
 }
 
@@ -51,7 +77,8 @@ const Command& TimeCommand() {
       .usage = "--model=FILE [flags]",
       .flags = {ModelFlag(), WeightsFlag(false), IterationsFlag("passes to measure, after two that are not"),
                 PhaseFlag("TRAIN times backward passes too [TRAIN]"), LevelFlag(), StageFlag(), ShapeFlag(),
-                PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), GpuFlag()},
+                PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), DataThreadsFlag(), ProfileFlag(),
+                ProfileIterationsFlag(), GpuFlag()},
       .examples =
           "examples, from the repository's root:\n"
           "  What a training iteration of LeNet is made of:\n"
@@ -59,9 +86,10 @@ const Command& TimeCommand() {
           "  Classifying one image on one thread:\n"
           "    crema time --model=model_zoo/lenet/deploy.prototxt --phase=TEST \\\n"
           "      --shape=data=1,1,28,28 --threads=1\n\n"
-          "Prints a table to stdout: the median time of each layer, its share of the whole, and\n"
-          "the kernel that was chosen for it. Data layers read their data and are timed too, unless\n"
-          "--shape is given for each of their tops, which leaves them out.\n",
+          "Prints a table to stdout: of each layer, and of each reorder and sum between them, the\n"
+          "kernel, the median time, operations and bytes a second in 1e9 and the share of the whole.\n"
+          "Data layers read their data and are timed too, unless --shape is given for each of their\n"
+          "tops, which leaves them out.\n",
       .run = Run,
   };
   return command;

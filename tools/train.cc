@@ -6,9 +6,11 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <optional>
 
 #include "crema/solver.h"
 #include "report/log_observer.h"
+#include "report/profile_observer.h"
 #include "report/progress_observer.h"
 #include "solver/signals.h"
 #include "tools/commands.h"
@@ -58,6 +60,18 @@ void CheckFileKinds(const CommandLine& line) {
   }
 }
 
+// What was recorded is written also where an exception ends training.
+TrainingResult Train(Solver& solver, ProfileObserver* profile) {
+  if (!profile) return solver.Train();
+  profile->Follow(solver.net());
+  try {
+    return solver.Train();
+  } catch (...) {
+    profile->Finish();
+    throw;
+  }
+}
+
 int Run(const CommandLine& line) {
   RefuseGpu(line);
   CheckFileKinds(line);
@@ -84,13 +98,20 @@ int Run(const CommandLine& line) {
   // The progress line goes away before the log prints.
   if (progress) options.observers.push_back(progress.get());
   options.observers.push_back(&log);
+  options.data_threads = FLAGS_data_threads;
+  std::optional<ProfileObserver> profile;
+  if (!FLAGS_profile.empty()) {
+    options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
+  }
 
   Solver solver(ReadSolver(line), options);
   for (const Diagnostic& warning : solver.net().warnings()) log.OnNotice(warning);
   for (int i = 0; i < solver.test_nets(); ++i) {
     for (const Diagnostic& warning : solver.test_net(i).warnings()) log.OnNotice(warning);
   }
-  return solver.Train().failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+  const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
+  if (profile && !profile->error().empty()) throw EnvironmentError("no profile was written: " + profile->error());
+  return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
 }
 
 }  // namespace
@@ -111,6 +132,9 @@ const Command& TrainCommand() {
               {.name = "level", .value = "N", .help = "level of the train net's state"},
               {.name = "stage", .value = "A[,B]", .help = "stages of the train net's state"},
               ThreadsFlag(),
+              DataThreadsFlag(),
+              ProfileFlag(),
+              ProfileIterationsFlag(),
               {.name = "sigint_effect",
                .value = "ACTION",
                .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},

@@ -8,6 +8,7 @@
 #ifndef CREMA_NET_H_
 #define CREMA_NET_H_
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -53,6 +54,9 @@ struct NetOptions {
   std::vector<std::string> skip_passes;
   // Layers of the same name use this net's parameters, whose memory must outlive this net.
   const class Net* share_with = nullptr;
+  // Work in the memory that share_with needs only during its passes, where that suffices: then neither net keeps
+  // anything but its inputs while the other one runs, and they must not run at the same time.
+  bool share_memory = false;
 };
 
 // One learnable parameter or running statistic ("blob" in Caffe's files), in the order of Caffe's learnable_params.
@@ -86,10 +90,14 @@ struct WeightsReport {
   std::vector<std::string> copied, ignored, fresh;  // layer names: copied, only in the file, only in the net
 };
 
-// Time of one layer in one direction, seconds.
-struct LayerTiming {
-  std::string layer, type, kernel;
-  std::vector<double> forward, backward;
+// Told how long each step of a net's passes took, by the thread that runs them. Steps are those of Net::compiled(),
+// numbered through forward and backward.
+class StepRecorder {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  virtual ~StepRecorder() = default;
+  virtual void OnStep(int step, Clock::time_point begin, Clock::time_point end) = 0;
 };
 
 class Net {
@@ -148,8 +156,9 @@ class Net {
   // infinity: `parameter conv1[0]` or `layer "loss" (SoftmaxWithLoss), top "loss"`. Empty if there is none.
   std::string FindNonFinite();
 
-  // Runs `repeats` forward (and backward) passes timing every layer.
-  std::vector<LayerTiming> Time(int repeats, bool backward);
+  // Times every step from the next pass on; null: no more. Without a recorder no clock is read. `recorder` must outlive
+  // the passes.
+  void set_recorder(StepRecorder* recorder);
 
   // The compiled form, for dumps and tests (src/graph/program.h).
   const struct CompiledNet& compiled() const;

@@ -43,6 +43,8 @@ struct SolverOptions {
   std::optional<uint64_t> seed = {};
   // Where to compute; null: the CPU.
   Device* device = nullptr;
+  // Threads of each data layer; 0: as many as its data_param says. Results do not depend on it.
+  int data_threads = 0;
   // Not owned; called in this order. Must outlive the solver.
   std::vector<Observer*> observers = {};
   // Asked after every iteration and test batch; takes the request, so that the next call gives kNone.

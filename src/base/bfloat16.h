@@ -31,6 +31,12 @@ struct BFloat16 {
 };
 static_assert(sizeof(BFloat16) == 2);
 
+// Whole runs at once: compilers vectorise neither conversion well inside a loop that does more. Formulas over bf16 run
+// strip by strip, on floats that stay in the first cache.
+void ToFloats(const BFloat16* from, int64_t n, float* to);
+void FromFloats(const float* from, int64_t n, BFloat16* to);
+inline constexpr int64_t kBFloat16Strip = 512;
+
 }  // namespace crema
 
 #endif  // CREMA_BASE_BFLOAT16_H_

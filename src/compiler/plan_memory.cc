@@ -145,13 +145,17 @@ class MemoryPlanner {
     }
   }
 
-  // Largest first, each at the lowest offset where no storage alive at the same time stands (greedy by size; Pisarchyk
-  // and Lee, "Efficient memory management for deep neural net inference", 2020).
+  // What lives through the whole pass first, then the largest, each at the lowest offset where no storage alive at the
+  // same time stands (greedy by size; Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
+  // 2020).
   void Place() {
     std::vector<Storage>& storages = program_.storages;
     std::vector<int> order(storages.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return storages[a].bytes > storages[b].bytes; });
+    const auto lasts = [&](int s) { return storages[s].first == 0 && storages[s].last == end_; };
+    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+      return lasts(a) != lasts(b) ? lasts(a) : storages[a].bytes > storages[b].bytes;
+    });
     std::vector<int> placed;  // by offset
     for (int s : order) {
       Storage& storage = storages[s];
@@ -164,6 +168,7 @@ class MemoryPlanner {
       }
       storage.offset = offset;
       program_.arena_bytes = std::max(program_.arena_bytes, offset + storage.bytes);
+      if (lasts(s)) program_.lasting_bytes = std::max(program_.lasting_bytes, offset + storage.bytes);
       placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
                                      [&](int a, int b) { return storages[a].offset < storages[b].offset; }),
                     s);

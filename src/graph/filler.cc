@@ -9,6 +9,7 @@
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/suggest.h"
+#include "graph/random_fill.h"
 
 namespace crema {
 
@@ -26,39 +27,7 @@ std::string Number(float value) {
   return text;
 }
 
-constexpr int64_t kGrain = 4096;  // random counters worth waking a thread for
-
-// values[4 i + k] = make(four random words)[k].
-template <typename Make>
-void FillRandom(const RandomStream& random, uint64_t first_counter, int64_t n, float* values, const Make& make) {
-  ParallelFor((n + 3) / 4, kGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const std::array<float, 4> four = make(random.Bits(first_counter + static_cast<uint64_t>(i)));
-      std::copy_n(four.begin(), std::min<int64_t>(4, n - 4 * i), values + 4 * i);
-    }
-  });
-}
-
-void FillUniform(const RandomStream& random, float min, float max, int64_t n, float* values) {
-  FillRandom(random, 0, n, values, [=](const std::array<uint32_t, 4>& bits) {
-    std::array<float, 4> four;
-    for (int k = 0; k < 4; ++k) four[k] = min + (max - min) * (static_cast<float>(bits[k] >> 8) * 0x1p-24f);
-    return four;
-  });
-}
-
-void FillGaussian(const RandomStream& random, float mean, float std, int64_t n, float* values) {
-  FillRandom(random, 0, n, values, [=](const std::array<uint32_t, 4>& bits) {
-    std::array<float, 4> four;
-    for (int k = 0; k < 4; k += 2) {  // Box-Muller: two words make two numbers
-      const double radius = std * std::sqrt(-2.0 * std::log((bits[k] + 0.5) * 0x1p-32));
-      const double angle = 6.283185307179586 * (bits[k + 1] * 0x1p-32);
-      four[k] = static_cast<float>(mean + radius * std::cos(angle));
-      four[k + 1] = static_cast<float>(mean + radius * std::sin(angle));
-    }
-    return four;
-  });
-}
+constexpr int64_t kGrain = 4096;  // values worth waking a thread for
 
 void KeepSparse(const RandomStream& random, double probability, int64_t n, float* values) {
   constexpr uint64_t kFirstCounter = uint64_t{1} << 62;  // far from those of the values themselves

@@ -61,6 +61,9 @@ struct Program {
   std::vector<std::pair<int, int>> aliases;
 
   size_t arena_bytes = 0;     // what is allocated
+  // What lives from one pass to the next (inputs) lies in front of this offset; from it on, the arena is free between
+  // passes.
+  size_t lasting_bytes = 0;
   size_t unshared_bytes = 0;  // what it would be if no two tensors shared memory
   int steps() const { return static_cast<int>(forward.size() + backward.size()); }
 };

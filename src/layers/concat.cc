@@ -1,4 +1,6 @@
 // Concat: joins its bottoms along an axis.
+#include <cstddef>
+
 #include "crema/layer.h"
 #include "layers/memory_axes.h"
 #include "ops/vector_math.h"
@@ -34,38 +36,41 @@ class ConcatLayer : public Layer {
     bottoms_ = setup.bottoms();
     setup.SetTop(0, std::move(top));
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     if (bottoms_ == 1) setup.MakeView();
   }
 
   void Plan(LayerPlan& plan) override {
     top_width_ = Width(plan.top(0));
-    rows_ = top_width_ == 0 ? 0 : plan.top(0).shape.count() / top_width_;
+    rows_ = top_width_ == 0 ? 0 : static_cast<int64_t>(plan.top(0).bytes()) / top_width_;
     for (int i = 0; i < bottoms_; ++i) widths_.push_back(Width(plan.bottom(i)));
   }
 
   void Forward(const LayerRun& run) override {
-    float* to = run.tops[0].f32();
+    std::byte* to = static_cast<std::byte*>(run.tops[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
-      CopyRows(rows_, widths_[i], run.bottoms[i].f32(), widths_[i], to, top_width_);
+      CopyByteRows(rows_, widths_[i], run.bottoms[i].raw(), widths_[i], to, top_width_);
       to += widths_[i];
     }
   }
 
   void Backward(const LayerRun& run) override {
-    const float* from = run.top_grads[0].f32();
+    const std::byte* from = static_cast<const std::byte*>(run.top_grads[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
       const Tensor& to = run.bottom_grads[i];
-      if (to.defined()) CopyRows(rows_, widths_[i], from, top_width_, to.f32(), widths_[i]);
+      if (to.defined()) CopyByteRows(rows_, widths_[i], from, top_width_, to.raw(), widths_[i]);
       from += widths_[i];
     }
   }
 
  private:
-  // Elements from one index before the axis, in the order of memory, to the next.
-  int64_t Width(const TensorSpec& spec) const { return InMemoryOrder(spec).count(AxisInMemory(spec, axis_)); }
+  // Bytes from one index before the axis, in the order of memory, to the next.
+  int64_t Width(const TensorSpec& spec) const {
+    return InMemoryOrder(spec).count(AxisInMemory(spec, axis_)) * static_cast<int64_t>(SizeOf(spec.dtype));
+  }
 
   int axis_ = 1, bottoms_ = 1;
-  // The extents before the axis, in the order of memory, make rows, the others their width.
+  // The extents before the axis, in the order of memory, make rows, the others their width in bytes.
   int64_t rows_ = 0, top_width_ = 0;
   std::vector<int64_t> widths_;
 };

@@ -176,7 +176,7 @@ class DataLayer : public Layer {
     PrefetchOptions options;
     options.batch = top[0];
     options.ahead = static_cast<int>(param_.prefetch());
-    options.threads = static_cast<int>(param_.threads());
+    options.threads = run.context->data_threads > 0 ? run.context->data_threads : static_cast<int>(param_.threads());
     options.start = start_;
     prefetcher_.emplace(std::move(loader), options);
   }

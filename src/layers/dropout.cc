@@ -20,6 +20,7 @@ class DropoutLayer : public Layer {
     }
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     if (setup.phase() == TEST || ratio_ == 0) {
       setup.MakeView();
     } else {
@@ -31,12 +32,21 @@ class DropoutLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const RandomStream random(run.context->seed, StreamId(static_cast<uint32_t>(run.layer_index), run.pass));
-    DropoutForward(random, ratio_, run.tops[0].count(), run.bottoms[0].f32(), run.saved[0].u8(), run.tops[0].f32());
+    const Tensor &bottom = run.bottoms[0], &top = run.tops[0];
+    if (top.dtype() == DType::kBF16) {
+      DropoutForward(random, ratio_, top.count(), bottom.bf16(), run.saved[0].u8(), top.bf16());
+    } else {
+      DropoutForward(random, ratio_, top.count(), bottom.f32(), run.saved[0].u8(), top.f32());
+    }
   }
 
   void Backward(const LayerRun& run) override {
-    DropoutBackward(ratio_, run.top_grads[0].count(), run.top_grads[0].f32(), run.saved[0].u8(),
-                    run.bottom_grads[0].f32());
+    const Tensor &dy = run.top_grads[0], &dx = run.bottom_grads[0];
+    if (dx.dtype() == DType::kBF16) {
+      DropoutBackward(ratio_, dx.count(), dy.bf16(), run.saved[0].u8(), dx.bf16());
+    } else {
+      DropoutBackward(ratio_, dx.count(), dy.f32(), run.saved[0].u8(), dx.f32());
+    }
   }
 
  private:

@@ -1,12 +1,17 @@
 // Eltwise: the product, weighted sum or maximum of its bottoms, element by element.
+#include "base/bfloat16.h"
 #include "crema/layer.h"
 #include "ops/elementwise.h"
 #include "ops/maximum.h"
-#include "ops/vector_math.h"
 
 namespace crema {
 
 namespace {
+
+struct Multiple {
+  float factor;
+  CREMA_FORMULA float operator()(float x) const { return factor * x; }
+};
 
 class EltwiseLayer : public Layer {
  public:
@@ -32,6 +37,7 @@ class EltwiseLayer : public Layer {
     }
     setup.SetTop(0, shape);
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(shape.count()) * (setup.bottoms() - 1));
   }
@@ -53,21 +59,19 @@ class EltwiseLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const Tensor &top = run.tops[0], &first = run.bottoms[0], &second = run.bottoms[1];
-    const int64_t n = top.count();
+    if (operation_ == EltwiseParameter::MAX) {
+      return top.dtype() == DType::kBF16 ? TakeMaximum<BFloat16>(run) : TakeMaximum<float>(run);
+    }
     if (operation_ == EltwiseParameter::PROD) {
       Map(formula::Product{}, top, first, second);
-    } else if (operation_ == EltwiseParameter::SUM) {
-      Map(formula::WeightedSum{coefficients_[0], coefficients_[1]}, top, first, second);
     } else {
-      MaximumOfTwo(n, first.f32(), second.f32(), top.f32(), run.saved[0].u8());
+      Map(formula::WeightedSum{coefficients_[0], coefficients_[1]}, top, first, second);
     }
     for (size_t i = 2; i < run.bottoms.size(); ++i) {
       if (operation_ == EltwiseParameter::PROD) {
         Map(formula::Product{}, top, top, run.bottoms[i]);
-      } else if (operation_ == EltwiseParameter::SUM) {
-        Axpy(n, coefficients_[i], run.bottoms[i].f32(), top.f32());
       } else {
-        MaximumWith(n, run.bottoms[i].f32(), static_cast<uint8_t>(i), top.f32(), run.saved[0].u8());
+        Map(formula::WeightedSum{1, coefficients_[i]}, top, top, run.bottoms[i]);
       }
     }
   }
@@ -79,9 +83,14 @@ class EltwiseLayer : public Layer {
       const Tensor& dx = run.bottom_grads[i];
       if (!dx.defined()) continue;
       if (operation_ == EltwiseParameter::SUM) {
-        Scale(dx.count(), coefficients_[i], dy.f32(), dx.f32());
+        Map(Multiple{coefficients_[i]}, dx, dy);
       } else if (operation_ == EltwiseParameter::MAX) {
-        MaximumBackward(dx.count(), dy.f32(), run.saved[0].u8(), static_cast<uint8_t>(i), dx.f32());
+        const uint8_t* from = run.saved[0].u8();
+        if (dx.dtype() == DType::kBF16) {
+          MaximumBackward(dx.count(), dy.bf16(), from, static_cast<uint8_t>(i), dx.bf16());
+        } else {
+          MaximumBackward(dx.count(), dy.f32(), from, static_cast<uint8_t>(i), dx.f32());
+        }
       } else if (stable_) {
         MultiplyOthers(run, i);
       } else {
@@ -100,6 +109,18 @@ class EltwiseLayer : public Layer {
     }
     if (operation_ == EltwiseParameter::PROD) {
       setup.Fail("eltwise_param.coeff", "operation PROD takes no coeff; use SUM, or scale the bottoms before");
+    }
+  }
+
+  template <typename Number>
+  static void TakeMaximum(const LayerRun& run) {
+    const auto numbers = [](const Tensor& tensor) { return static_cast<Number*>(tensor.raw()); };
+    const int64_t n = run.tops[0].count();
+    Number* top = numbers(run.tops[0]);
+    uint8_t* from = run.saved[0].u8();
+    MaximumOfTwo<Number>(n, numbers(run.bottoms[0]), numbers(run.bottoms[1]), top, from);
+    for (size_t i = 2; i < run.bottoms.size(); ++i) {
+      MaximumWith<Number>(n, numbers(run.bottoms[i]), static_cast<uint8_t>(i), top, from);
     }
   }
 

@@ -38,7 +38,10 @@ class LrnLayer : public Layer {
     problem_.beta = param.beta();
     problem_.k = param.k();
     setup.SetTop(0, shape);
-    if (across) setup.AllowChannelsLast();
+    if (across) {
+      setup.AllowChannelsLast();
+      setup.AllowBFloat16();
+    }
     const double window = static_cast<double>(across ? problem_.size : problem_.size * problem_.size);
     setup.SetFlops(static_cast<double>(shape.count()) * (2 * window + 3));
   }
@@ -46,6 +49,7 @@ class LrnLayer : public Layer {
   void Plan(LayerPlan& plan) override {
     problem_.backward = plan.backward();
     problem_.layout = plan.bottom(0).layout;
+    problem_.dtype = plan.bottom(0).dtype;
     KernelChoice choice;
     kernel_ = MakeLrn(problem_, *plan.context().device, &choice);
     CREMA_CHECK(kernel_ != nullptr) << "no LRN kernel";
@@ -55,11 +59,11 @@ class LrnLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
-    kernel_->Forward(run.bottoms[0].f32(), run.tops[0].f32(), run.workspace);
+    kernel_->Forward(run.bottoms[0].raw(), run.tops[0].raw(), run.workspace);
   }
 
   void Backward(const LayerRun& run) override {
-    kernel_->Backward(run.bottoms[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(), run.workspace);
+    kernel_->Backward(run.bottoms[0].raw(), run.top_grads[0].raw(), run.bottom_grads[0].raw(), run.workspace);
   }
 
  private:

@@ -43,7 +43,11 @@ class PoolingLayer : public Layer {
     const Shape top{shape[0], shape[1], problem_.output_height, problem_.output_width};
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, top);
     // Numbers are drawn for elements as they lie in memory.
-    if (problem_.method != PoolingMethod::kStochastic) setup.AllowChannelsLast();
+    if (problem_.method != PoolingMethod::kStochastic) {
+      setup.AllowChannelsLast();
+      // Indices do not fit bf16.
+      if (setup.tops() == 1 && PositionsFit(problem_)) setup.AllowBFloat16();
+    }
     setup.SetFlops(static_cast<double>(top.count()) *
                    static_cast<double>(problem_.vertical.kernel * problem_.horizontal.kernel));
   }
@@ -51,6 +55,7 @@ class PoolingLayer : public Layer {
   void Plan(LayerPlan& plan) override {
     problem_.backward = plan.backward();
     problem_.layout = plan.bottom(0).layout;
+    problem_.dtype = plan.bottom(0).dtype;
     KernelChoice choice;
     kernel_ = MakePooling(problem_, *plan.context().device, &choice);
     CREMA_CHECK(kernel_ != nullptr) << "no pooling kernel";
@@ -64,13 +69,13 @@ class PoolingLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const RandomStream random(run.context->seed, StreamId(static_cast<uint32_t>(run.layer_index), run.pass));
-    kernel_->Forward(run.bottoms[0].f32(), run.tops[0].f32(), saves_ ? run.saved[0].raw() : nullptr,
+    kernel_->Forward(run.bottoms[0].raw(), run.tops[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                      run.tops.size() > 1 ? run.tops[1].f32() : nullptr, &random);
   }
 
   void Backward(const LayerRun& run) override {
-    kernel_->Backward(run.bottoms[0].f32(), run.top_grads[0].f32(), saves_ ? run.saved[0].raw() : nullptr,
-                      run.bottom_grads[0].f32());
+    kernel_->Backward(run.bottoms[0].raw(), run.top_grads[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
+                      run.bottom_grads[0].raw());
   }
 
  private:

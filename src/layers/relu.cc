@@ -14,6 +14,7 @@ class ReLULayer : public Layer {
     slope_ = setup.param().relu_param().negative_slope();
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     // A negative slope maps both signs to positive outputs: only the input tells them apart.
     if (slope_ >= 0) setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()));

@@ -26,6 +26,7 @@ class ReLU6Layer : public Layer {
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()));
   }
 

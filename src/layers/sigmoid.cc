@@ -13,6 +13,7 @@ class SigmoidLayer : public Layer {
     setup.ExpectTops(1);
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     setup.AllowInPlace();
     setup.SetFlops(20.0 * static_cast<double>(setup.bottom_shape(0).count()));
   }

@@ -1,4 +1,6 @@
 // Slice: cuts its bottom into its tops along an axis.
+#include <cstddef>
+
 #include "crema/layer.h"
 #include "layers/memory_axes.h"
 #include "ops/vector_math.h"
@@ -29,6 +31,7 @@ class SliceLayer : public Layer {
       setup.MakeView();
     } else {
       setup.AllowChannelsLast();
+      setup.AllowBFloat16();
     }
     tops_ = setup.tops();
   }
@@ -37,23 +40,24 @@ class SliceLayer : public Layer {
     const Shape whole = InMemoryOrder(plan.bottom(0));
     const int axis = AxisInMemory(plan.bottom(0), axis_);
     rows_ = whole.count(0, axis);
-    bottom_width_ = whole.count(axis);
+    const int64_t bytes = static_cast<int64_t>(SizeOf(plan.bottom(0).dtype));
+    bottom_width_ = whole.count(axis) * bytes;
     widths_.clear();
-    for (int i = 0; i < tops_; ++i) widths_.push_back(InMemoryOrder(plan.top(i)).count(axis));
+    for (int i = 0; i < tops_; ++i) widths_.push_back(InMemoryOrder(plan.top(i)).count(axis) * bytes);
   }
 
   void Forward(const LayerRun& run) override {
-    const float* from = run.bottoms[0].f32();
+    const std::byte* from = static_cast<const std::byte*>(run.bottoms[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
-      CopyRows(rows_, widths_[i], from, bottom_width_, run.tops[i].f32(), widths_[i]);
+      CopyByteRows(rows_, widths_[i], from, bottom_width_, run.tops[i].raw(), widths_[i]);
       from += widths_[i];
     }
   }
 
   void Backward(const LayerRun& run) override {
-    float* to = run.bottom_grads[0].f32();
+    std::byte* to = static_cast<std::byte*>(run.bottom_grads[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
-      CopyRows(rows_, widths_[i], run.top_grads[i].f32(), widths_[i], to, bottom_width_);
+      CopyByteRows(rows_, widths_[i], run.top_grads[i].raw(), widths_[i], to, bottom_width_);
       to += widths_[i];
     }
   }
@@ -91,7 +95,7 @@ class SliceLayer : public Layer {
   }
 
   int axis_ = 1, tops_ = 1;
-  // In memory, the extents before the axis make rows, the others their width.
+  // In memory, the extents before the axis make rows, the others their width in bytes.
   int64_t rows_ = 1, bottom_width_ = 0;
   std::vector<int64_t> widths_;
 };

@@ -27,6 +27,7 @@ class SwishLayer : public Layer {
     beta_ = setup.param().swish_param().beta();
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
+    setup.AllowBFloat16();
     setup.AllowInPlace();
   }
 

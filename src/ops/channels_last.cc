@@ -32,7 +32,9 @@ CREMA_INLINE void Load(const BFloat16* x, Lanes* lanes) {
 // The tensor as rows of `period` floats, a multiple of the channels, and a shorter rest.
 struct Flat {
   explicit Flat(const ChannelGrid& grid) : channels(grid.channels) {
-    period = channels * ((kBlock + channels - 1) / channels);
+    // Of bf16, whole strips, which are converted at a call each.
+    const int64_t least = grid.dtype == DType::kBF16 ? kBFloat16Strip : kBlock;
+    period = channels * ((least + channels - 1) / channels);
     rows = grid.count() / period;
     rest = grid.count() % period;
     chunk_rows = std::max(kLeastRows, kChunkFloats / period);
@@ -144,33 +146,65 @@ void ForRows(const Flat& flat, const Body& body) {
   if (flat.rest > 0) body(flat.rows * flat.period, int64_t{1}, flat.rest);
 }
 
-template <typename Number, bool kAddend, bool kRelu>
+// Calls body(first element, its column, count) for every strip of the rows.
+template <typename Body>
+void ForStrips(int64_t first, int64_t rows, int64_t columns, const Body& body) {
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t c = 0; c < columns; c += kBFloat16Strip) {
+      body(first + r * columns + c, c, std::min(kBFloat16Strip, columns - c));
+    }
+  }
+}
+
+template <bool kAddend, bool kRelu>
 struct AffineRows {
-  CREMA_MULTIVERSION static void Run(const ChannelAffine& given, int64_t first, int64_t rows, int64_t columns) {
-    const ChannelAffine map = given;
-    const Number* x = static_cast<const Number*>(map.x) + first;
-    const Number* addend = kAddend ? static_cast<const Number*>(map.addend) + first : nullptr;
-    Number* y = static_cast<Number*>(map.y) + first;
+  CREMA_MULTIVERSION static void Run(const float* x, const float* addend, const ChannelAffine& map, float* y,
+                                     int64_t rows, int64_t columns) {
+    const float *mean = map.mean, *scale = map.scale, *shift = map.shift;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = r * columns;
 #pragma omp simd
       for (int64_t c = 0; c < columns; ++c) {
-        float value = (static_cast<float>(x[at + c]) - map.mean[c]) * map.scale[c] + map.shift[c];
-        if (kAddend) value += static_cast<float>(addend[at + c]);
-        y[at + c] = kRelu && !(value > 0) ? 0 : value;
+        float value = (x[at + c] - mean[c]) * scale[c] + shift[c];
+        if (kAddend) value += addend[at + c];
+        if (kRelu) value = value > 0 ? value : 0.0f;
+        y[at + c] = value;
       }
     }
   }
 };
 
+using AffineFunction = void (*)(const float*, const float*, const ChannelAffine&, float*, int64_t, int64_t);
+
+void RunAffineRows(AffineFunction run, const ChannelAffine& map, const float*, int64_t first, int64_t rows,
+                   int64_t columns) {
+  const float* addend = map.addend ? static_cast<const float*>(map.addend) + first : nullptr;
+  run(static_cast<const float*>(map.x) + first, addend, map, static_cast<float*>(map.y) + first, rows, columns);
+}
+
+void RunAffineRows(AffineFunction run, const ChannelAffine& map, const BFloat16*, int64_t first, int64_t rows,
+                   int64_t columns) {
+  alignas(64) float x[kBFloat16Strip], addend[kBFloat16Strip];
+  ForStrips(first, rows, columns, [&](int64_t at, int64_t column, int64_t n) {
+    ToFloats(static_cast<const BFloat16*>(map.x) + at, n, x);
+    if (map.addend) ToFloats(static_cast<const BFloat16*>(map.addend) + at, n, addend);
+    ChannelAffine part = map;
+    part.mean += column;
+    part.scale += column;
+    part.shift += column;
+    run(x, addend, part, x, 1, n);
+    FromFloats(x, n, static_cast<BFloat16*>(map.y) + at);
+  });
+}
+
 template <typename Number>
 void RunAffine(const Flat& flat, const ChannelAffine& map) {
-  using Function = void (*)(const ChannelAffine&, int64_t, int64_t, int64_t);
-  static constexpr Function kTable[2][2] = {
-      {AffineRows<Number, false, false>::Run, AffineRows<Number, false, true>::Run},
-      {AffineRows<Number, true, false>::Run, AffineRows<Number, true, true>::Run}};
-  const Function run = kTable[map.addend != nullptr][map.relu];
-  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) { run(map, first, rows, columns); });
+  static constexpr AffineFunction kTable[2][2] = {{AffineRows<false, false>::Run, AffineRows<false, true>::Run},
+                                                  {AffineRows<true, false>::Run, AffineRows<true, true>::Run}};
+  const AffineFunction run = kTable[map.addend != nullptr][map.relu];
+  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) {
+    RunAffineRows(run, map, static_cast<const Number*>(nullptr), first, rows, columns);
+  });
 }
 
 template <bool kMasked, typename Number>
@@ -265,44 +299,77 @@ void RunGradientSums(const Flat& flat, const ChannelGradient& g, const void* giv
   }
 }
 
-template <typename Number, bool kMasked, bool kCentered, bool kDx, bool kOut>
+// The images of a ChannelGradientMap at one place.
+struct MapImages {
+  const float *dy, *y, *x;
+  float *dx, *masked;
+};
+
+template <bool kMasked, bool kCentered, bool kDx, bool kOut>
 struct MapRows {
-  CREMA_MULTIVERSION static void Run(const ChannelGradientMap& given, int64_t first, int64_t rows, int64_t columns) {
-    const ChannelGradientMap map = given;
-    const Number* arriving = static_cast<const Number*>(map.g.dy) + first;
-    const Number* y = kMasked ? static_cast<const Number*>(map.g.y) + first : nullptr;
-    const Number* x = kCentered ? static_cast<const Number*>(map.x) + first : nullptr;
-    Number* leaving = kDx ? static_cast<Number*>(map.dx) + first : nullptr;
-    Number* masked = kOut ? static_cast<Number*>(map.masked) + first : nullptr;
+  CREMA_MULTIVERSION static void Run(const MapImages& given, const ChannelGradientMap& map, int64_t rows,
+                                     int64_t columns) {
+    const MapImages images = given;
+    const float *a = map.a, *b = map.b, *constant = map.c, *mean = map.mean;
     for (int64_t r = 0; r < rows; ++r) {
       const int64_t at = r * columns;
 #pragma omp simd
       for (int64_t c = 0; c < columns; ++c) {
-        const float dy = arriving[at + c];
-        const float g = kMasked ? (static_cast<float>(y[at + c]) > 0 ? dy : 0) : dy;
+        float g = images.dy[at + c];
+        if (kMasked) g = images.y[at + c] > 0 ? g : 0.0f;
         if (kDx) {
-          float dx = map.a[c] * g;
-          if (kCentered) dx += map.b[c] * (static_cast<float>(x[at + c]) - map.mean[c]) + map.c[c];
-          leaving[at + c] = dx;
+          float dx = a[c] * g;
+          if (kCentered) dx += b[c] * (images.x[at + c] - mean[c]) + constant[c];
+          images.dx[at + c] = dx;
         }
-        if (kOut) masked[at + c] = g;
+        if (kOut) images.masked[at + c] = g;
       }
     }
   }
 };
 
-template <typename Number, bool kMasked, bool kCentered>
-void RunMap(const Flat& flat, const ChannelGradientMap& map) {
-  const auto run = !map.dx      ? MapRows<Number, kMasked, false, false, true>::Run
-                   : map.masked ? MapRows<Number, kMasked, kCentered, true, true>::Run
-                                : MapRows<Number, kMasked, kCentered, true, false>::Run;
-  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) { run(map, first, rows, columns); });
+using MapFunction = void (*)(const MapImages&, const ChannelGradientMap&, int64_t, int64_t);
+
+void RunMapRows(MapFunction run, const ChannelGradientMap& map, const float*, int64_t first, int64_t rows,
+                int64_t columns) {
+  const auto read = [&](const void* image) { return image ? static_cast<const float*>(image) + first : nullptr; };
+  const auto write = [&](void* image) { return image ? static_cast<float*>(image) + first : nullptr; };
+  run({read(map.g.dy), read(map.g.y), read(map.x), write(map.dx), write(map.masked)}, map, rows, columns);
+}
+
+void RunMapRows(MapFunction run, const ChannelGradientMap& map, const BFloat16*, int64_t first, int64_t rows,
+                int64_t columns) {
+  alignas(64) float dy[kBFloat16Strip], y[kBFloat16Strip], x[kBFloat16Strip], dx[kBFloat16Strip];
+  ForStrips(first, rows, columns, [&](int64_t at, int64_t column, int64_t n) {
+    ToFloats(static_cast<const BFloat16*>(map.g.dy) + at, n, dy);
+    if (map.g.y) ToFloats(static_cast<const BFloat16*>(map.g.y) + at, n, y);
+    if (map.b) ToFloats(static_cast<const BFloat16*>(map.x) + at, n, x);
+    ChannelGradientMap part = map;
+    part.a += column;
+    if (map.b) {
+      part.b += column;
+      part.c += column;
+      part.mean += column;
+    }
+    run({dy, y, x, dx, dy}, part, 1, n);
+    if (map.dx) FromFloats(dx, n, static_cast<BFloat16*>(map.dx) + at);
+    if (map.masked) FromFloats(dy, n, static_cast<BFloat16*>(map.masked) + at);
+  });
+}
+
+template <bool kMasked, bool kCentered>
+MapFunction MapFor(const ChannelGradientMap& map) {
+  if (!map.dx) return MapRows<kMasked, false, false, true>::Run;
+  return map.masked ? MapRows<kMasked, kCentered, true, true>::Run : MapRows<kMasked, kCentered, true, false>::Run;
 }
 
 template <typename Number>
 void RunMap(const Flat& flat, const ChannelGradientMap& map) {
-  if (map.g.y) return map.b ? RunMap<Number, true, true>(flat, map) : RunMap<Number, true, false>(flat, map);
-  return map.b ? RunMap<Number, false, true>(flat, map) : RunMap<Number, false, false>(flat, map);
+  const MapFunction run = map.g.y ? (map.b ? MapFor<true, true>(map) : MapFor<true, false>(map))
+                                  : (map.b ? MapFor<false, true>(map) : MapFor<false, false>(map));
+  ForRows(flat, [&](int64_t first, int64_t rows, int64_t columns) {
+    RunMapRows(run, map, static_cast<const Number*>(nullptr), first, rows, columns);
+  });
 }
 
 template <typename Number>

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/bfloat16.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
 
@@ -51,7 +52,8 @@ CREMA_MULTIVERSION void KeepRange(int64_t n, const uint32_t* words, uint32_t thr
   for (int64_t i = 0; i < n; ++i) keep[i] = words[i] >= threshold ? 1 : 0;
 }
 
-CREMA_MULTIVERSION void MaskRange(int64_t n, float scale, const uint8_t* keep, const float* x, float* y) {
+template <typename Number>
+CREMA_MULTIVERSION void MaskRange(int64_t n, float scale, const uint8_t* keep, const Number* x, Number* y) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
     const float scaled = x[i] * scale;
@@ -61,7 +63,8 @@ CREMA_MULTIVERSION void MaskRange(int64_t n, float scale, const uint8_t* keep, c
 
 }  // namespace
 
-void DropoutForward(const RandomStream& stream, float ratio, int64_t n, const float* x, uint8_t* keep, float* y) {
+template <typename Number>
+void DropoutForward(const RandomStream& stream, float ratio, int64_t n, const Number* x, uint8_t* keep, Number* y) {
   const uint32_t threshold = static_cast<uint32_t>(static_cast<double>(ratio) * 4294967296.0);
   const float scale = 1.0f / (1.0f - ratio);
   ParallelFor((n + kChunk - 1) / kChunk, kGrain, [&](int64_t begin, int64_t end) {
@@ -75,10 +78,16 @@ void DropoutForward(const RandomStream& stream, float ratio, int64_t n, const fl
   });
 }
 
-void DropoutBackward(float ratio, int64_t n, const float* dy, const uint8_t* keep, float* dx) {
+template <typename Number>
+void DropoutBackward(float ratio, int64_t n, const Number* dy, const uint8_t* keep, Number* dx) {
   const float scale = 1.0f / (1.0f - ratio);
   ParallelFor(n, kGrain * kChunk,
               [&](int64_t begin, int64_t end) { MaskRange(end - begin, scale, keep + begin, dy + begin, dx + begin); });
 }
+
+template void DropoutForward(const RandomStream&, float, int64_t, const float*, uint8_t*, float*);
+template void DropoutForward(const RandomStream&, float, int64_t, const BFloat16*, uint8_t*, BFloat16*);
+template void DropoutBackward(float, int64_t, const float*, const uint8_t*, float*);
+template void DropoutBackward(float, int64_t, const BFloat16*, const uint8_t*, BFloat16*);
 
 }  // namespace crema

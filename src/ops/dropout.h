@@ -9,10 +9,12 @@
 namespace crema {
 
 // keep[i] is 0 with probability `ratio` (in [0, 1)), else 1, and y[i] = keep[i] ? x[i] / (1 - ratio) : 0. A pure
-// function of the stream and i. y may be x.
-void DropoutForward(const RandomStream& stream, float ratio, int64_t n, const float* x, uint8_t* keep, float* y);
+// function of the stream and i. y may be x. Number: float or BFloat16.
+template <typename Number>
+void DropoutForward(const RandomStream& stream, float ratio, int64_t n, const Number* x, uint8_t* keep, Number* y);
 // dx[i] = keep[i] ? dy[i] / (1 - ratio) : 0. dx may be dy.
-void DropoutBackward(float ratio, int64_t n, const float* dy, const uint8_t* keep, float* dx);
+template <typename Number>
+void DropoutBackward(float ratio, int64_t n, const Number* dy, const uint8_t* keep, Number* dx);
 
 }  // namespace crema
 

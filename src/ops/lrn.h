@@ -1,5 +1,6 @@
 // Local response normalisation (Krizhevsky, Sutskever, Hinton, "ImageNet classification with deep convolutional neural
-// networks", NIPS 2012), f32, images in either layout.
+// networks", NIPS 2012), images in either layout. f32 or, across channels that come last, bf16: computed in f32 and
+// rounded once.
 #ifndef CREMA_OPS_LRN_H_
 #define CREMA_OPS_LRN_H_
 
@@ -23,7 +24,8 @@ struct LrnProblem {
   int64_t batch = 1, channels = 1, height = 1, width = 1;
   int64_t size = 5;  // odd
   float alpha = 1, beta = 0.75f, k = 1;
-  bool backward = false;  // Backward will be called
+  bool backward = false;      // Backward will be called
+  DType dtype = DType::kF32;  // of all tensors
 };
 
 // y = x * scale^-beta. Allocates nothing when run; one thread at a time.
@@ -32,9 +34,9 @@ class LrnKernel {
   virtual ~LrnKernel() = default;
   virtual size_t forward_workspace() const { return 0; }
   virtual size_t backward_workspace() const { return 0; }
-  virtual void Forward(const float* source, float* destination, std::byte* workspace) = 0;
+  virtual void Forward(const void* source, void* destination, std::byte* workspace) = 0;
   // Overwrites all of source_gradient; scale is computed again from source, which is cheaper than keeping it.
-  virtual void Backward(const float* source, const float* destination_gradient, float* source_gradient,
+  virtual void Backward(const void* source, const void* destination_gradient, void* source_gradient,
                         std::byte* workspace) = 0;
 };
 

@@ -24,7 +24,9 @@ class AcrossChannels final : public LrnKernel {
     return p_.backward ? static_cast<size_t>(slots_ * p_.channels * kStrip) * sizeof(float) : 0;
   }
 
-  void Forward(const float* source, float* destination, std::byte*) override {
+  void Forward(const void* given, void* made, std::byte*) override {
+    const float* source = static_cast<const float*>(given);
+    float* destination = static_cast<float*>(made);
     ParallelFor(p_.batch * strips_, std::max<int64_t>(1, 16384 / (kStrip * p_.channels)),
                 [&](int64_t begin, int64_t end) {
                   for (int64_t unit = begin; unit < end; ++unit) {
@@ -40,8 +42,10 @@ class AcrossChannels final : public LrnKernel {
                 });
   }
 
-  void Backward(const float* source, const float* destination_gradient, float* source_gradient,
-                std::byte* workspace) override {
+  void Backward(const void* given, const void* given_gradient, void* made, std::byte* workspace) override {
+    const float *source = static_cast<const float*>(given),
+                *destination_gradient = static_cast<const float*>(given_gradient);
+    float* source_gradient = static_cast<float*>(made);
     const int64_t units = p_.batch * strips_;
     // By slots, not threads: each owns a part of the workspace, however many threads there are by now.
     ParallelFor(slots_, 1, [&](int64_t begin, int64_t end) {

@@ -1,7 +1,9 @@
 // LRN over neighbouring channels where channels lie densest: some pixels at a time, so that what is computed between
 // source and destination stays in the first cache.
 #include <algorithm>
+#include <type_traits>
 
+#include "base/bfloat16.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/lrn_kernels.h"
@@ -39,6 +41,7 @@ CREMA_MULTIVERSION void SumNeighbours(const float* from, int64_t pixels, int64_t
   }
 }
 
+template <typename Number>
 class AcrossChannelsLast final : public LrnKernel {
  public:
   explicit AcrossChannelsLast(const LrnProblem& problem)
@@ -55,38 +58,59 @@ class AcrossChannelsLast final : public LrnKernel {
   size_t forward_workspace() const override { return static_cast<size_t>(slots_ * Scratch()) * sizeof(float); }
   size_t backward_workspace() const override { return p_.backward ? forward_workspace() : 0; }
 
-  void Forward(const float* source, float* destination, std::byte* workspace) override {
+  void Forward(const void* source, void* destination, std::byte* workspace) override {
     ForEachStrip(workspace, [&](int64_t start, int64_t pixels, float* scratch) {
       const int64_t n = pixels * p_.channels;
       float *scale = scratch, *power = scratch + Block();
-      Scale(source + start, pixels, scale, power, scratch + 3 * Block());
+      const float* x = Floats(source, start, n, scratch + kBlocks * Block());
+      Scale(x, pixels, scale, power, Between(scratch));
       NegativePower(scale, p_.beta, n, power);
-      MultiplyRows(source + start, power, n, destination + start);
+      float* y = Room(destination, start, scale);
+      MultiplyRows(x, power, n, y);
+      Finish(y, n, destination, start);
     });
   }
 
-  void Backward(const float* source, const float* destination_gradient, float* source_gradient,
+  void Backward(const void* source, const void* destination_gradient, void* source_gradient,
                 std::byte* workspace) override {
     ForEachStrip(workspace, [&](int64_t start, int64_t pixels, float* scratch) {
       const int64_t n = pixels * p_.channels;
       float *scale = scratch, *power = scratch + Block(), *ratio = scratch + 2 * Block();
-      const float *x = source + start, *dy = destination_gradient + start;
-      float* dx = source_gradient + start;
-      Scale(x, pixels, scale, power, scratch + 3 * Block());
+      float* converted = scratch + kBlocks * Block();
+      const float* x = Floats(source, start, n, converted);
+      const float* dy = Floats(destination_gradient, start, n, converted + Block());
+      float* dx = Room(source_gradient, start, converted + 2 * Block());
+      Scale(x, pixels, scale, power, Between(scratch));
       NegativePower(scale, p_.beta, n, power);
       GradientTerms(dy, power, scale, x, n, dx, ratio);
-      sum_neighbours_(ratio, pixels, p_.channels, half_, scratch + 3 * Block(), scale);
+      sum_neighbours_(ratio, pixels, p_.channels, half_, Between(scratch), scale);
       SubtractProducts(2 * p_.beta * Weight(), x, scale, n, dx);
+      Finish(dx, n, source_gradient, start);
     });
   }
 
  private:
+  // A strip in float: the tensor's own elements, or others that stand in for them in `room`.
+  static const float* Floats(const void* tensor, int64_t start, int64_t n, float* room) {
+    if constexpr (std::is_same_v<Number, float>) return static_cast<const float*>(tensor) + start;
+    if constexpr (std::is_same_v<Number, BFloat16>) WidenRow(static_cast<const BFloat16*>(tensor) + start, n, room);
+    return room;
+  }
+  static float* Room(void* tensor, int64_t start, float* room) {
+    if constexpr (std::is_same_v<Number, float>) return static_cast<float*>(tensor) + start;
+    return room;
+  }
+  static void Finish(const float* room, int64_t n, void* tensor, int64_t start) {
+    if constexpr (std::is_same_v<Number, BFloat16>) RoundRow(room, n, static_cast<BFloat16*>(tensor) + start);
+  }
+
   float Weight() const { return p_.alpha / static_cast<float>(p_.size); }
   static int64_t WholeLines(int64_t floats) { return (floats + 15) / 16 * 16; }
   int64_t Block() const { return WholeLines(strip_ * p_.channels); }
   int64_t Padded() const { return WholeLines(p_.channels + 2 * half_); }
-  // Floats of each slot's workspace: three blocks, and one pixel between zeros.
-  int64_t Scratch() const { return 3 * Block() + Padded(); }
+  // Floats of each slot's workspace: three blocks, as many for converted numbers, and one pixel between zeros.
+  int64_t Scratch() const { return kAllBlocks * Block() + Padded(); }
+  float* Between(float* scratch) const { return scratch + kAllBlocks * Block(); }
 
   // By slots, not threads: each owns a part of the workspace, however many threads there are by now.
   template <typename Body>
@@ -94,7 +118,7 @@ class AcrossChannelsLast final : public LrnKernel {
     ParallelFor(slots_, 1, [&](int64_t begin, int64_t end) {
       for (int64_t slot = begin; slot < end; ++slot) {
         float* scratch = reinterpret_cast<float*>(workspace) + slot * Scratch();
-        std::fill_n(scratch + 3 * Block(), Padded(), 0.0f);
+        std::fill_n(Between(scratch), Padded(), 0.0f);
         for (int64_t strip = strips_ * slot / slots_; strip < strips_ * (slot + 1) / slots_; ++strip) {
           body(strip * strip_ * p_.channels, std::min(strip_, pixels_ - strip * strip_), scratch);
         }
@@ -107,6 +131,8 @@ class AcrossChannelsLast final : public LrnKernel {
     sum_neighbours_(squares, pixels, p_.channels, half_, padded, scale);
     ScaleFromSquares(p_.k, Weight(), pixels * p_.channels, scale);
   }
+
+  static constexpr int64_t kBlocks = 3, kAllBlocks = std::is_same_v<Number, float> ? kBlocks : 2 * kBlocks;
 
   LrnProblem p_;
   int64_t pixels_, half_, strip_, strips_, slots_;
@@ -123,8 +149,10 @@ std::unique_ptr<LrnKernel> MakeLrnAcrossChannelsLast(const LrnProblem& problem, 
     *why_not = "takes images with channels last only";
   } else if (problem.region != LrnProblem::Region::kAcrossChannels) {
     *why_not = "region is within a channel";
+  } else if (problem.dtype == DType::kBF16) {
+    return std::make_unique<AcrossChannelsLast<BFloat16>>(problem);
   } else {
-    return std::make_unique<AcrossChannelsLast>(problem);
+    return std::make_unique<AcrossChannelsLast<float>>(problem);
   }
   return nullptr;
 }

@@ -12,7 +12,9 @@ class ReferenceLrn final : public LrnKernel {
  public:
   explicit ReferenceLrn(const LrnProblem& problem) : p_(problem) {}
 
-  void Forward(const float* source, float* destination, std::byte*) override {
+  void Forward(const void* given, void* made, std::byte*) override {
+    const float* source = static_cast<const float*>(given);
+    float* destination = static_cast<float*>(made);
     ForEach([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const int64_t i = At(n, c, h, w);
       destination[i] = static_cast<float>(source[i] * std::pow(Scale(source, n, c, h, w), -double{p_.beta}));
@@ -20,7 +22,10 @@ class ReferenceLrn final : public LrnKernel {
   }
 
   // d y[j] / d x[i] = [i == j] scale[j]^-beta - 2 beta weight x[j] scale[j]^(-beta - 1) x[i] for i in the window of j.
-  void Backward(const float* source, const float* destination_gradient, float* source_gradient, std::byte*) override {
+  void Backward(const void* given, const void* given_gradient, void* made, std::byte*) override {
+    const float *source = static_cast<const float*>(given),
+                *destination_gradient = static_cast<const float*>(given_gradient);
+    float* source_gradient = static_cast<float*>(made);
     ForEach([&](int64_t n, int64_t c, int64_t h, int64_t w) {
       const int64_t i = At(n, c, h, w);
       double sum = 0;
@@ -83,6 +88,10 @@ class ReferenceLrn final : public LrnKernel {
 std::unique_ptr<LrnKernel> MakeLrnReference(const LrnProblem& problem, const Device& device, std::string* why_not) {
   if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";
+    return nullptr;
+  }
+  if (problem.dtype != DType::kF32) {
+    *why_not = "takes f32 only";
     return nullptr;
   }
   return std::make_unique<ReferenceLrn>(problem);

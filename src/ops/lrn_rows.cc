@@ -36,6 +36,16 @@ void NegativePower(const float* scale, float beta, int64_t n, float* power) {
   for (int64_t i = 0; i < n; ++i) power[i] = std::pow(scale[i], -beta);
 }
 
+CREMA_MULTIVERSION void WidenRow(const BFloat16* from, int64_t n, float* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
+CREMA_MULTIVERSION void RoundRow(const float* from, int64_t n, BFloat16* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+}
+
 CREMA_MULTIVERSION void AddSquares(const float* x, int64_t n, float* sum) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) sum[i] += x[i] * x[i];

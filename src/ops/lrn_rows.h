@@ -5,8 +5,14 @@
 
 #include <cstdint>
 
+#include "base/bfloat16.h"
+
 namespace crema {
 
+// to = from
+void WidenRow(const BFloat16* from, int64_t n, float* to);
+// to = from, rounded
+void RoundRow(const float* from, int64_t n, BFloat16* to);
 // sum += x^2
 void AddSquares(const float* x, int64_t n, float* sum);
 // sum += row

@@ -20,7 +20,9 @@ class WithinChannel final : public LrnKernel {
   size_t forward_workspace() const override { return Bytes(3); }
   size_t backward_workspace() const override { return p_.backward ? Bytes(4) : 0; }
 
-  void Forward(const float* source, float* destination, std::byte* workspace) override {
+  void Forward(const void* given, void* made, std::byte* workspace) override {
+    const float* source = static_cast<const float*>(given);
+    float* destination = static_cast<float*>(made);
     ForEachPlane(workspace, 3, [&](int64_t plane, float* scratch) {
       float* scale = scratch + 2 * pixels_;
       Scale(source + plane * pixels_, scratch, scale);
@@ -29,8 +31,10 @@ class WithinChannel final : public LrnKernel {
     });
   }
 
-  void Backward(const float* source, const float* destination_gradient, float* source_gradient,
-                std::byte* workspace) override {
+  void Backward(const void* given, const void* given_gradient, void* made, std::byte* workspace) override {
+    const float *source = static_cast<const float*>(given),
+                *destination_gradient = static_cast<const float*>(given_gradient);
+    float* source_gradient = static_cast<float*>(made);
     ForEachPlane(workspace, 4, [&](int64_t plane, float* scratch) {
       const float* x = source + plane * pixels_;
       float* dx = source_gradient + plane * pixels_;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/bfloat16.h"
 #include "base/multiversion.h"
 
 // Between a lambda's parameters and its body: as CREMA_INLINE before a function.
@@ -18,7 +19,9 @@ template <int kLanes>
 struct Pack {
   typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
   typedef int32_t Ints __attribute__((vector_size(kLanes * sizeof(int32_t))));
+  typedef uint32_t Words __attribute__((vector_size(kLanes * sizeof(uint32_t))));
   typedef uint16_t Shorts __attribute__((vector_size(kLanes * sizeof(uint16_t))));
+  typedef int16_t Int16s __attribute__((vector_size(kLanes * sizeof(int16_t))));
   typedef uint8_t Bytes __attribute__((vector_size(kLanes)));
 };
 
@@ -31,6 +34,74 @@ template <typename Values, typename T>
 CREMA_INLINE void StorePack(const Values& values, T* to) {
   __builtin_memcpy(to, &values, sizeof(Values));
 }
+// kLanes numbers from and to memory, as floats in between.
+template <int kLanes>
+CREMA_INLINE void LoadFloats(const float* from, typename Pack<kLanes>::Floats* values) {
+  LoadPack(from, values);
+}
+template <int kLanes>
+CREMA_INLINE void LoadFloats(const BFloat16* from, typename Pack<kLanes>::Floats* values) {
+  typename Pack<kLanes>::Shorts upper;
+  LoadPack(from, &upper);
+  *values = (typename Pack<kLanes>::Floats)(__builtin_convertvector(upper, typename Pack<kLanes>::Words) << 16);
+}
+template <int kLanes>
+CREMA_INLINE void StoreFloats(const typename Pack<kLanes>::Floats& values, float* to) {
+  StorePack(values, to);
+}
+// The upper half of each word is the nearest bf16 number, ties to even. A NaN must come of bf16 numbers or of
+// arithmetic: its lower half is then zero, so that nothing is carried.
+template <typename Floats, typename Words>
+CREMA_INLINE void RoundPack(const Floats& values, Words* rounded) {
+  const Words words = (Words)values;
+  *rounded = words + 0x7fffu + ((words >> 16) & 1u);
+}
+template <int kLanes>
+CREMA_INLINE void StoreFloats(const typename Pack<kLanes>::Floats& values, BFloat16* to) {
+  using Words = typename Pack<kLanes>::Words;
+  Words rounded;
+  RoundPack(values, &rounded);
+  const typename Pack<kLanes>::Shorts upper = __builtin_convertvector(rounded >> 16, typename Pack<kLanes>::Shorts);
+  StorePack(upper, to);
+}
+
+// kPacks * kLanes numbers at a time. Two packs of bf16 take the numbers of even and of odd index, which costs less than
+// keeping the order.
+template <int kPacks, int kLanes>
+CREMA_INLINE void LoadPacks(const float* from, typename Pack<kLanes>::Floats* values) {
+  for (int i = 0; i < kPacks; ++i) LoadPack(from + i * kLanes, &values[i]);
+}
+template <int kPacks, int kLanes>
+CREMA_INLINE void StorePacks(const typename Pack<kLanes>::Floats* values, float* to) {
+  for (int i = 0; i < kPacks; ++i) StorePack(values[i], to + i * kLanes);
+}
+template <int kLanes, typename Words>
+CREMA_INLINE void SplitPack(const Words& words, typename Pack<kLanes>::Floats* values) {
+  values[0] = (typename Pack<kLanes>::Floats)(words << 16);
+  values[1] = (typename Pack<kLanes>::Floats)(words & 0xffff0000u);
+}
+template <int kPacks, int kLanes>
+CREMA_INLINE void LoadPacks(const BFloat16* from, typename Pack<kLanes>::Floats* values) {
+  if constexpr (kPacks == 2) {
+    typename Pack<kLanes>::Words words;
+    LoadPack(from, &words);
+    SplitPack<kLanes>(words, values);
+  } else {
+    LoadFloats<kLanes>(from, values);
+  }
+}
+template <int kPacks, int kLanes>
+CREMA_INLINE void StorePacks(const typename Pack<kLanes>::Floats* values, BFloat16* to) {
+  if constexpr (kPacks == 2) {
+    typename Pack<kLanes>::Words even, odd;
+    RoundPack(values[0], &even);
+    RoundPack(values[1], &odd);
+    StorePack((even >> 16) | (odd & 0xffff0000u), to);
+  } else {
+    StoreFloats<kLanes>(*values, to);
+  }
+}
+
 template <int kLanes>
 CREMA_INLINE void BroadcastPack(int32_t value, typename Pack<kLanes>::Ints* values) {
   int32_t all[kLanes];
@@ -51,11 +122,12 @@ CREMA_INLINE void LoadInts(const uint8_t* from, typename Pack<kLanes>::Ints* val
                                     typename Pack<kLanes>::Ints);
 }
 
-// Calls Body::template Run<packs, lanes>(first, arguments...) so that the blocks of packs * lanes elements from each
-// `first` on cover [begin, end) once.
-template <typename Body, typename... Arguments>
+// kWide: for numbers of two bytes. Calls Body::template Run<packs, lanes>(first, arguments...) so that the blocks of
+// packs * lanes elements from each `first` on cover [begin, end) once.
+template <typename Body, bool kWide = false, typename... Arguments>
 CREMA_INLINE void CoverWithPacks(int64_t begin, int64_t end, Arguments&... arguments) {
   int64_t i = begin;
+  for (; kWide && i + 32 <= end; i += 32) Body::template Run<2, 16>(i, arguments...);
   for (; i + 16 <= end; i += 16) Body::template Run<2, 8>(i, arguments...);
   for (; i + 4 <= end; i += 4) Body::template Run<1, 4>(i, arguments...);
   for (; i < end; ++i) Body::template Run<1, 1>(i, arguments...);

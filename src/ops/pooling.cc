@@ -1,6 +1,7 @@
 #include "ops/pooling.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "ops/pooling_kernels.h"
 
@@ -37,6 +38,10 @@ int64_t WindowRanges::filled() const {
   int64_t filled = 0;
   while (filled < static_cast<int64_t>(begin.size()) && begin[filled] < end[filled]) ++filled;
   return filled;
+}
+
+bool PositionsFit(const PoolingProblem& problem) {
+  return problem.vertical.kernel <= std::numeric_limits<int32_t>::max() / problem.horizontal.kernel;
 }
 
 int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil) {

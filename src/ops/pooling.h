@@ -1,5 +1,6 @@
-// Pooling over windows of the last two axes (in either layout of the images), f32, with Caffe's rules for borders and
-// ties.
+// Pooling over windows of the last two axes (in either layout of the images) with Caffe's rules for borders and ties.
+// f32 or, where channels come last and the method is not kStochastic, bf16: sums are then taken in f32 and rounded
+// once.
 #ifndef CREMA_OPS_POOLING_H_
 #define CREMA_OPS_POOLING_H_
 
@@ -33,6 +34,7 @@ struct PoolingWindow {
 struct PoolingProblem {
   PoolingMethod method = PoolingMethod::kMax;
   Layout layout = Layout::kPlain;  // of source and destination, their gradients and indices
+  DType dtype = DType::kF32;       // of source and destination and their gradients
   int64_t batch = 1, channels = 1;
   int64_t input_height = 1, input_width = 1;
   PoolingWindow vertical, horizontal;
@@ -54,6 +56,9 @@ struct WindowRanges {
   int64_t filled() const;
 };
 
+// Whether the positions in a window can be numbered, as max pooling of bf16 needs.
+bool PositionsFit(const PoolingProblem& problem);
+
 // Number of windows along one axis. ceil: Caffe's default, the last window may reach past the padded input; where there
 // is padding it must start inside input + pad.
 int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil);
@@ -66,11 +71,11 @@ class PoolingKernel {
   virtual TensorSpec saved() const { return {Shape{0}, DType::kF32}; }
   // indices (kMax only, may be null) gets each window's winner as its index in the input plane, in f32. `random` is
   // read by kStochastic while training: element i of destination, as it lies in memory, uses index i.
-  virtual void Forward(const float* source, float* destination, void* saved, float* indices,
+  virtual void Forward(const void* source, void* destination, void* saved, float* indices,
                        const RandomStream* random) = 0;
   // Overwrites all of source_gradient. source is read by kStochastic alone, and only when not training.
-  virtual void Backward(const float* source, const float* destination_gradient, const void* saved,
-                        float* source_gradient) = 0;
+  virtual void Backward(const void* source, const void* destination_gradient, const void* saved,
+                        void* source_gradient) = 0;
 };
 
 // Chooses from the table in pooling.cc; `only` ("reference") forces one of its candidates.

@@ -146,23 +146,24 @@ class AveragePooling final : public PoolingKernel {
   explicit AveragePooling(const PoolingProblem& problem)
       : g_(problem), forward_(FindForward(problem.horizontal)), backward_(FindBackward(problem.horizontal)) {}
 
-  void Forward(const float* source, float* destination, void*, float*, const RandomStream*) override {
+  void Forward(const void* source, void* destination, void*, float*, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
       for (int64_t first = 0; first < p.output_width; first += g_.strip) {
-        forward_(g_, source + plane * p.input_height * p.input_width, first, std::min(g_.strip, p.output_width - first),
-                 destination + plane * p.output_height * p.output_width);
+        forward_(g_, static_cast<const float*>(source) + plane * p.input_height * p.input_width, first,
+                 std::min(g_.strip, p.output_width - first),
+                 static_cast<float*>(destination) + plane * p.output_height * p.output_width);
       }
     });
   }
 
-  void Backward(const float*, const float* destination_gradient, const void*, float* source_gradient) override {
+  void Backward(const void*, const void* destination_gradient, const void*, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
-      float* gradient = source_gradient + plane * p.input_height * p.input_width;
+      float* gradient = static_cast<float*>(source_gradient) + plane * p.input_height * p.input_width;
       std::fill_n(gradient, p.input_height * p.input_width, 0.0f);
       for (int64_t first = 0; first < p.output_width; first += g_.strip) {
-        backward_(g_, destination_gradient + plane * p.output_height * p.output_width, first,
+        backward_(g_, static_cast<const float*>(destination_gradient) + plane * p.output_height * p.output_width, first,
                   std::min(g_.strip, p.output_width - first), gradient);
       }
     });

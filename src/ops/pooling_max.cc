@@ -194,26 +194,27 @@ class MaxPooling final : public PoolingKernel {
             sizeof(Position) == 1 ? DType::kU8 : DType::kI32};
   }
 
-  void Forward(const float* source, float* destination, void* saved, float* indices, const RandomStream*) override {
+  void Forward(const void* source, void* destination, void* saved, float* indices, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
       const int64_t at = plane * p.output_height * p.output_width;
       for (int64_t first = 0; first < p.output_width; first += g_.strip) {
-        pool_(g_, source + plane * p.input_height * p.input_width, first, std::min(g_.strip, p.output_width - first),
-              destination + at, saved ? static_cast<Position*>(saved) + at : nullptr, indices ? indices + at : nullptr);
+        pool_(g_, static_cast<const float*>(source) + plane * p.input_height * p.input_width, first,
+              std::min(g_.strip, p.output_width - first), static_cast<float*>(destination) + at,
+              saved ? static_cast<Position*>(saved) + at : nullptr, indices ? indices + at : nullptr);
       }
     });
   }
 
-  void Backward(const float*, const float* destination_gradient, const void* saved, float* source_gradient) override {
+  void Backward(const void*, const void* destination_gradient, const void* saved, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
-      float* gradient = source_gradient + plane * p.input_height * p.input_width;
+      float* gradient = static_cast<float*>(source_gradient) + plane * p.input_height * p.input_width;
       std::fill_n(gradient, p.input_height * p.input_width, 0.0f);
       for (int64_t row = 0; row < g_.filled_rows; ++row) {
         const int64_t at = (plane * p.output_height + row) * p.output_width;
         const Position* positions = static_cast<const Position*>(saved) + at;
-        const float* from = destination_gradient + at;
+        const float* from = static_cast<const float*>(destination_gradient) + at;
         const int64_t corner = g_.Corner(row, 0), stride = p.horizontal.stride;
         for (int64_t column = 0; column < g_.filled_columns; ++column) {
           gradient[corner + column * stride + offsets_[positions[column]]] += from[column];

@@ -1,4 +1,4 @@
-#include <limits>
+#include <type_traits>
 
 #include "ops/pooling_channels_last.h"
 #include "ops/pooling_kernels.h"
@@ -11,8 +11,9 @@ namespace {
 // row that has it. Labels rise from row to row.
 template <int kRows, bool kWhere>
 struct LargestOfRows {
-  template <int kPacks, int kLanes>
-  CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const float* from, float* to, int32_t* where) {
+  template <int kPacks, int kLanes, typename Number>
+  CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const Number* from, Number* to,
+                               int32_t* where) {
     using Floats = typename Pack<kLanes>::Floats;
     using Ints = typename Pack<kLanes>::Ints;
     const int count = kRows > 0 ? kRows : rows.count;
@@ -21,9 +22,9 @@ struct LargestOfRows {
     for (int i = 0; i < kPacks; ++i) {
       BroadcastPack<kLanes>(rows.labels[0], &label[i]);
       if (rows.first) {
-        LoadPack(from + rows.offsets[0] + channel + i * kLanes, &best[i]);
+        LoadFloats<kLanes>(from + rows.offsets[0] + channel + i * kLanes, &best[i]);
       } else {
-        LoadPack(to + channel + i * kLanes, &best[i]);
+        LoadFloats<kLanes>(to + channel + i * kLanes, &best[i]);
         if (kWhere) LoadPack(where + channel + i * kLanes, &label[i]);
       }
     }
@@ -31,7 +32,7 @@ struct LargestOfRows {
       const Ints here = Ints{} + rows.labels[row];
       for (int i = 0; i < kPacks; ++i) {
         Floats x;
-        LoadPack(from + rows.offsets[row] + channel + i * kLanes, &x);
+        LoadFloats<kLanes>(from + rows.offsets[row] + channel + i * kLanes, &x);
         if (kWhere) {
           const Ints candidate = (x > best[i]) & here;
           label[i] = candidate > label[i] ? candidate : label[i];
@@ -40,54 +41,127 @@ struct LargestOfRows {
       }
     }
     for (int i = 0; i < kPacks; ++i) {
-      StorePack(best[i], to + channel + i * kLanes);
+      StoreFloats<kLanes>(best[i], to + channel + i * kLanes);
       if (kWhere) StorePack(label[i], where + channel + i * kLanes);
     }
   }
 };
 
-// to = (what it is already, unless these are the first rows) + sum of the rows where `saved` has their label.
+// As LoadPacks, with 0 where `saved` is not `here`.
+template <int kPacks, int kLanes, typename Position>
+CREMA_INLINE void LoadWhere(const float* from, const Position* saved, int32_t here,
+                            typename Pack<kLanes>::Floats* values) {
+  using Ints = typename Pack<kLanes>::Ints;
+  for (int i = 0; i < kPacks; ++i) {
+    Ints position, gradient;
+    LoadInts<kLanes>(saved + i * kLanes, &position);
+    LoadPack(from + i * kLanes, &gradient);
+    values[i] = (typename Pack<kLanes>::Floats)(gradient & (position == Ints{} + here));
+  }
+}
+template <int kPacks, int kLanes, typename Position>
+CREMA_INLINE void LoadWhere(const BFloat16* from, const Position* saved, int32_t here,
+                            typename Pack<kLanes>::Floats* values) {
+  constexpr int kAll = kPacks * kLanes;
+  using Int16s = typename Pack<kAll>::Int16s;
+  using Ints = typename Pack<kAll>::Ints;
+  Int16s gradient, chosen;
+  LoadPack(from, &gradient);
+  if constexpr (sizeof(Position) == 1) {
+    typename Pack<kAll>::Bytes position;
+    LoadPack(saved, &position);
+    chosen = __builtin_convertvector(position, Int16s) == Int16s{} + static_cast<int16_t>(here);
+  } else {
+    Ints position;
+    LoadPack(saved, &position);
+    chosen = __builtin_convertvector(position == Ints{} + here, Int16s);
+  }
+  gradient &= chosen;
+  LoadPacks<kPacks, kLanes>(reinterpret_cast<const BFloat16*>(&gradient), values);
+}
+
+// LargestOfRows for labels that fit 16 bits: bf16 numbers order as integers, their sign unfolded.
+template <int kRows, bool kWhere>
+struct LargestOfHalves {
+  template <int kPacks, int kLanes>
+  CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const BFloat16* from, BFloat16* to,
+                               int16_t* where) {
+    using Int16s = typename Pack<kPacks * kLanes>::Int16s;
+    const int count = kRows > 0 ? kRows : rows.count;
+    Int16s best, label = Int16s{} + static_cast<int16_t>(rows.labels[0]);
+    LoadPack(rows.first ? from + rows.offsets[0] + channel : to + channel, &best);
+    if (kWhere && !rows.first) LoadPack(where + channel, &label);
+    Unfold(&best);
+    for (int row = rows.first ? 1 : 0; row < count; ++row) {
+      Int16s x;
+      LoadPack(from + rows.offsets[row] + channel, &x);
+      Unfold(&x);
+      if (kWhere) {
+        const Int16s candidate = (x > best) & (Int16s{} + static_cast<int16_t>(rows.labels[row]));
+        label = candidate > label ? candidate : label;
+      }
+      best = x > best ? x : best;
+    }
+    Unfold(&best);
+    StorePack(best, to + channel);
+    if (kWhere) StorePack(label, where + channel);
+  }
+
+ private:
+  // Its own inverse. -0 comes to lie below 0.
+  template <typename Int16s>
+  CREMA_INLINE static void Unfold(Int16s* x) {
+    *x ^= (*x >> 15) & static_cast<int16_t>(0x7fff);
+  }
+};
+
+// to = (`sums`, unless these are the first rows) + sum of the rows where `saved` has their label; before the last rows,
+// sums = that.
 // kRows: 0, or rows.count.
 template <int kRows>
 struct GatherRows {
-  template <int kPacks, int kLanes, typename Position>
-  CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const float* from, const Position* saved,
-                               float* to) {
+  template <int kPacks, int kLanes, typename Number, typename Position>
+  CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const Number* from, const Position* saved,
+                               float* sums, Number* to) {
     using Floats = typename Pack<kLanes>::Floats;
     using Ints = typename Pack<kLanes>::Ints;
     const int count = kRows > 0 ? kRows : rows.count;
     Floats sum[kPacks];
     for (int i = 0; i < kPacks; ++i) {
       sum[i] = Floats{};
-      if (!rows.first) LoadPack(to + channel + i * kLanes, &sum[i]);
+      if (!rows.first) LoadPack(sums + channel + i * kLanes, &sum[i]);
     }
     for (int row = 0; row < count; ++row) {
-      const Ints here = Ints{} + rows.labels[row];
-      for (int i = 0; i < kPacks; ++i) {
-        const int64_t at = rows.offsets[row] + channel + i * kLanes;
-        Ints position, gradient;
-        LoadInts<kLanes>(saved + at, &position);
-        LoadPack(from + at, &gradient);
-        sum[i] += (Floats)(gradient & (position == here));
-      }
+      const int64_t at = rows.offsets[row] + channel;
+      Floats gradient[kPacks];
+      LoadWhere<kPacks, kLanes>(from + at, saved + at, rows.labels[row], gradient);
+      for (int i = 0; i < kPacks; ++i) sum[i] += gradient[i];
     }
-    for (int i = 0; i < kPacks; ++i) StorePack(sum[i], to + channel + i * kLanes);
+    if (rows.last) {
+      StorePacks<kPacks, kLanes>(sum, to + channel);
+    } else {
+      StorePacks<kPacks, kLanes>(sum, sums + channel);
+    }
   }
 };
 
+template <int kRows, bool kWhere, bool kHalves>
+using LargestOf = std::conditional_t<kHalves, LargestOfHalves<kRows, kWhere>, LargestOfRows<kRows, kWhere>>;
+
 // What is asked for of one row of outputs; the pointers point to its first element, or are null.
-template <typename Position>
+template <typename Number, typename Position>
 struct MaxOutput {
-  float* destination;
+  Number* destination;
   Position* saved;
   float* indices;
 };
 
-template <typename Position, bool kWhere>
-CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const float* image, int64_t row,
-                                   const MaxOutput<Position>& output) {
+template <bool kWhere, typename Number, typename Position>
+CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image, int64_t row,
+                                   const MaxOutput<Number, Position>& output) {
   const PoolingProblem& p = g.problem;
-  int32_t where[kPooledChannels];
+  constexpr bool kHalves = sizeof(Number) == 2 && sizeof(Position) == 1;
+  std::conditional_t<kHalves, int16_t, int32_t> where[kPooledChannels];
   for (int64_t column = 0; column < p.output_width; ++column) {
     const bool empty = g.rows.begin[row] >= g.rows.end[row] || g.columns.begin[column] >= g.columns.end[column];
     const int64_t corner =
@@ -97,21 +171,21 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const float* image, 
       const int64_t at = column * p.channels + first;
       if (empty) {
         for (int64_t i = 0; i < n; ++i) {
-          output.destination[at + i] = 0;
+          output.destination[at + i] = 0.0f;
           if (kWhere && output.saved) output.saved[at + i] = 0;
           if (kWhere && output.indices) output.indices[at + i] = -1;
         }
         continue;
       }
-      const float* from = image + first;
-      float* to = output.destination + at;
+      const Number* from = image + first;
+      Number* to = output.destination + at;
       g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
         if (rows.first && rows.count == 9) {
-          CoverWithPacks<LargestOfRows<9, kWhere>>(0, n, rows, from, to, where);
+          CoverWithPacks<LargestOf<9, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         } else if (rows.first && rows.count == 4) {
-          CoverWithPacks<LargestOfRows<4, kWhere>>(0, n, rows, from, to, where);
+          CoverWithPacks<LargestOf<4, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         } else {
-          CoverWithPacks<LargestOfRows<0, kWhere>>(0, n, rows, from, to, where);
+          CoverWithPacks<LargestOf<0, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         }
       });
       if (kWhere && output.saved) {
@@ -127,27 +201,34 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const float* image, 
   }
 }
 
-template <typename Position>
-CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const float* image, const Position* saved, int64_t row,
-                                    float* to) {
+template <typename Number, typename Position>
+CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image, const Position* positions,
+                                    int64_t row, Number* source) {
   const PoolingProblem& p = g.problem;
-  for (int64_t column = 0; column < p.input_width; ++column, to += p.channels) {
-    g.ForEachWindow(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
-      if (rows.count == 1) {
-        CoverWithPacks<GatherRows<1>>(0, p.channels, rows, image, saved, to);
-      } else if (rows.count == 2) {
-        CoverWithPacks<GatherRows<2>>(0, p.channels, rows, image, saved, to);
-      } else if (rows.count == 4) {
-        CoverWithPacks<GatherRows<4>>(0, p.channels, rows, image, saved, to);
-      } else {
-        CoverWithPacks<GatherRows<0>>(0, p.channels, rows, image, saved, to);
-      }
-    });
+  float sums[kPooledChannels];
+  for (int64_t column = 0; column < p.input_width; ++column) {
+    for (int64_t first = 0; first < p.channels; first += kPooledChannels) {
+      const int64_t n = p.channels - first < kPooledChannels ? p.channels - first : kPooledChannels;
+      const Number* from = image + first;
+      const Position* saved = positions + first;
+      Number* to = source + column * p.channels + first;
+      g.ForEachWindow(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+        if (rows.count == 1) {
+          CoverWithPacks<GatherRows<1>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
+        } else if (rows.count == 2) {
+          CoverWithPacks<GatherRows<2>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
+        } else if (rows.count == 4) {
+          CoverWithPacks<GatherRows<4>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
+        } else {
+          CoverWithPacks<GatherRows<0>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
+        }
+      });
+    }
   }
 }
 
 // The winner of a window is kept as its position in the unclipped window, which fits a byte for kernels up to 16x16.
-template <typename Position>
+template <typename Number, typename Position>
 class MaxPoolingChannelsLast final : public PoolingKernel {
  public:
   explicit MaxPoolingChannelsLast(const PoolingProblem& problem) : g_(problem) {}
@@ -157,34 +238,44 @@ class MaxPoolingChannelsLast final : public PoolingKernel {
     return {Shape{g_.problem.outputs()}, sizeof(Position) == 1 ? DType::kU8 : DType::kI32};
   }
 
-  void Forward(const float* source, float* destination, void* saved, float* indices, const RandomStream*) override {
+  void Forward(const void* source, void* destination, void* saved, float* indices, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
     const int64_t read = p.input_width * p.vertical.kernel * p.channels;
     ForEachPooledRow(p.batch, p.output_height, read, [&](int64_t image, int64_t row) {
-      const float* from = source + image * p.input_height * p.input_width * p.channels;
+      const Number* from = static_cast<const Number*>(source) + image * p.input_height * p.input_width * p.channels;
       const int64_t at = (image * p.output_height + row) * p.output_width * p.channels;
-      const MaxOutput<Position> output{destination + at, saved ? static_cast<Position*>(saved) + at : nullptr,
-                                       indices ? indices + at : nullptr};
+      const MaxOutput<Number, Position> output{static_cast<Number*>(destination) + at,
+                                               saved ? static_cast<Position*>(saved) + at : nullptr,
+                                               indices ? indices + at : nullptr};
       if (saved || indices) {
-        ForwardRow<Position, true>(g_, from, row, output);
+        ForwardRow<true>(g_, from, row, output);
       } else {
-        ForwardRow<Position, false>(g_, from, row, output);
+        ForwardRow<false>(g_, from, row, output);
       }
     });
   }
 
-  void Backward(const float*, const float* destination_gradient, const void* saved, float* source_gradient) override {
+  void Backward(const void*, const void* destination_gradient, const void* saved, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     ForEachPooledRow(p.batch, p.input_height, p.input_width * p.channels, [&](int64_t image, int64_t row) {
       const int64_t at = image * p.output_height * p.output_width * p.channels;
-      BackwardRow(g_, destination_gradient + at, static_cast<const Position*>(saved) + at, row,
-                  source_gradient + (image * p.input_height + row) * p.input_width * p.channels);
+      BackwardRow(g_, static_cast<const Number*>(destination_gradient) + at, static_cast<const Position*>(saved) + at,
+                  row,
+                  static_cast<Number*>(source_gradient) + (image * p.input_height + row) * p.input_width * p.channels);
     });
   }
 
  private:
   PooledGeometry g_;
 };
+
+template <typename Number>
+std::unique_ptr<PoolingKernel> Make(const PoolingProblem& problem) {
+  if (problem.vertical.kernel * problem.horizontal.kernel > 256) {
+    return std::make_unique<MaxPoolingChannelsLast<Number, int32_t>>(problem);
+  }
+  return std::make_unique<MaxPoolingChannelsLast<Number, uint8_t>>(problem);
+}
 
 }  // namespace
 
@@ -196,12 +287,12 @@ std::unique_ptr<PoolingKernel> MakeMaxPoolingChannelsLast(const PoolingProblem& 
     *why_not = "takes images with channels last only";
   } else if (problem.method != PoolingMethod::kMax) {
     *why_not = "takes the maximum only";
-  } else if (problem.vertical.kernel > std::numeric_limits<int32_t>::max() / problem.horizontal.kernel) {
+  } else if (!PositionsFit(problem)) {
     *why_not = "the kernel is too large";
-  } else if (problem.vertical.kernel * problem.horizontal.kernel <= 256) {
-    return std::make_unique<MaxPoolingChannelsLast<uint8_t>>(problem);
+  } else if (problem.dtype == DType::kBF16) {
+    return Make<BFloat16>(problem);
   } else {
-    return std::make_unique<MaxPoolingChannelsLast<int32_t>>(problem);
+    return Make<float>(problem);
   }
   return nullptr;
 }

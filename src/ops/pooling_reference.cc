@@ -20,8 +20,9 @@ class ReferencePooling final : public PoolingKernel {
     return {Shape{problem_.outputs()}, DType::kI32};
   }
 
-  void Forward(const float* source, float* destination, void* saved, float* indices,
-               const RandomStream* random) override {
+  void Forward(const void* given, void* made, void* saved, float* indices, const RandomStream* random) override {
+    const float* source = static_cast<const float*>(given);
+    float* destination = static_cast<float*>(made);
     ForEachWindow([&](int64_t at, int64_t plane, const Window& window) {
       const float* input = source + plane;
       int32_t chosen = -1;
@@ -51,8 +52,10 @@ class ReferencePooling final : public PoolingKernel {
     });
   }
 
-  void Backward(const float* source, const float* destination_gradient, const void* saved,
-                float* source_gradient) override {
+  void Backward(const void* given, const void* given_gradient, const void* saved, void* made) override {
+    const float *source = static_cast<const float*>(given),
+                *destination_gradient = static_cast<const float*>(given_gradient);
+    float* source_gradient = static_cast<float*>(made);
     std::fill_n(source_gradient, problem_.inputs(), 0.0f);
     ForEachWindow([&](int64_t at, int64_t plane, const Window& window) {
       if (window.empty()) return;
@@ -152,6 +155,10 @@ std::unique_ptr<PoolingKernel> MakePoolingReference(const PoolingProblem& proble
                                                     std::string* why_not) {
   if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";
+    return nullptr;
+  }
+  if (problem.dtype != DType::kF32) {
+    *why_not = "takes f32 only";
     return nullptr;
   }
   return std::make_unique<ReferencePooling>(problem);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
+#include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
@@ -15,15 +17,24 @@ constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
 constexpr int64_t kPanel = 256;    // elements along the longer edge of one item of work
 constexpr int64_t kLine = 16;      // floats of a cache line
 
-// A matrix of rows x columns floats becomes one of columns x rows.
+// A matrix of rows x columns numbers becomes one of columns x rows.
+template <typename From, typename To>
 struct Transposition {
-  const float* from;
-  float* to;
+  const From* from;
+  To* to;
   int64_t rows, columns;
 };
 
 typedef float Four __attribute__((vector_size(16)));
 typedef int32_t FourIndices __attribute__((vector_size(16)));
+typedef uint32_t FourWords __attribute__((vector_size(16)));
+typedef uint16_t FourHalves __attribute__((vector_size(8)));
+
+// Through float: a loop over it is vectorised for either type.
+template <typename To, typename From>
+CREMA_INLINE To Convert(From value) {
+  return To(static_cast<float>(value));
+}
 
 // Which of the eight elements of a and b make the result.
 template <int kA, int kB, int kC, int kD>
@@ -41,9 +52,25 @@ CREMA_INLINE Four Load(const float* from) {
   return values;
 }
 
+CREMA_INLINE Four Load(const BFloat16* from) {
+  FourHalves halves;
+  __builtin_memcpy(&halves, from, sizeof(halves));
+  return (Four)(__builtin_convertvector(halves, FourWords) << 16);
+}
+
 CREMA_INLINE void Store(Four values, float* to) { __builtin_memcpy(to, &values, sizeof(values)); }
 
-CREMA_INLINE void TransposeFour(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+// Rounds as BFloat16 does.
+CREMA_INLINE void Store(Four values, BFloat16* to) {
+  const FourWords words = (FourWords)values, rounded = words + 0x7fffu + ((words >> 16) & 1u);
+  const FourWords is_nan = (FourWords)((words & 0x7fffffffu) > 0x7f800000u);
+  const FourWords chosen = (is_nan & (words | 0x400000u)) | (~is_nan & rounded);
+  const FourHalves halves = __builtin_convertvector(chosen >> 16, FourHalves);
+  __builtin_memcpy(to, &halves, sizeof(halves));
+}
+
+template <typename From, typename To>
+CREMA_INLINE void TransposeFour(const From* from, int64_t from_stride, To* to, int64_t to_stride) {
   const Four a = Load(from), b = Load(from + from_stride), c = Load(from + 2 * from_stride),
              d = Load(from + 3 * from_stride);
   const Four ab_low = Pick<0, 4, 1, 5>(a, b), ab_high = Pick<2, 6, 3, 7>(a, b);
@@ -55,7 +82,8 @@ CREMA_INLINE void TransposeFour(const float* from, int64_t from_stride, float* t
 }
 
 // kLine rows and columns: every line of memory that is read or written is used up before the next block.
-CREMA_INLINE void TransposeLines(const float* from, int64_t from_stride, float* to, int64_t to_stride) {
+template <typename From, typename To>
+CREMA_INLINE void TransposeLines(const From* from, int64_t from_stride, To* to, int64_t to_stride) {
   for (int64_t column = 0; column < kLine; column += 4) {
     for (int64_t row = 0; row < kLine; row += 4) {
       TransposeFour(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride);
@@ -63,7 +91,8 @@ CREMA_INLINE void TransposeLines(const float* from, int64_t from_stride, float* 
   }
 }
 
-CREMA_INLINE void TransposeRest(const float* from, int64_t from_stride, int64_t rows, int64_t columns, float* to,
+template <typename From, typename To>
+CREMA_INLINE void TransposeRest(const From* from, int64_t from_stride, int64_t rows, int64_t columns, To* to,
                                 int64_t to_stride) {
   const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
   for (int64_t column = 0; column < whole_columns; column += 4) {
@@ -71,22 +100,23 @@ CREMA_INLINE void TransposeRest(const float* from, int64_t from_stride, int64_t 
       TransposeFour(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride);
     }
     for (int64_t j = column; j < column + 4; ++j) {
-      for (int64_t row = whole_rows; row < rows; ++row) to[j * to_stride + row] = from[row * from_stride + j];
+      for (int64_t row = whole_rows; row < rows; ++row)
+        to[j * to_stride + row] = Convert<To>(from[row * from_stride + j]);
     }
   }
   for (int64_t j = whole_columns; j < columns; ++j) {
-    for (int64_t row = 0; row < rows; ++row) to[j * to_stride + row] = from[row * from_stride + j];
+    for (int64_t row = 0; row < rows; ++row) to[j * to_stride + row] = Convert<To>(from[row * from_stride + j]);
   }
 }
 
 // The block at (row, column), clipped. The inner loops go `down` the rows or along the columns.
-template <bool kDown>
-CREMA_INLINE void TransposeBlock(const Transposition& t, int64_t row, int64_t end_row, int64_t column,
+template <bool kDown, typename From, typename To>
+CREMA_INLINE void TransposeBlock(const Transposition<From, To>& t, int64_t row, int64_t end_row, int64_t column,
                                  int64_t end_column) {
   // Of this many streams, processors do not foresee all.
   constexpr int64_t kAhead = 2 * kLine;
-  const float* from = t.from + row * t.columns + column;
-  float* to = t.to + column * t.rows + row;
+  const From* from = t.from + row * t.columns + column;
+  To* to = t.to + column * t.rows + row;
   if (end_row - row >= kLine && end_column - column >= kLine) {
     for (int64_t i = 0; i < kLine; ++i) {
       __builtin_prefetch(from + i * t.columns + kAhead * (kDown ? t.columns : 1), 0);
@@ -100,43 +130,47 @@ CREMA_INLINE void TransposeBlock(const Transposition& t, int64_t row, int64_t en
 }
 
 // A piece of the longer edge, along which memory is walked in the inner loop.
-CREMA_MULTIVERSION void TransposeColumns(const Transposition& t, int64_t begin, int64_t end) {
+template <typename From, typename To>
+CREMA_MULTIVERSION void TransposeColumns(const Transposition<From, To>& t, int64_t begin, int64_t end) {
   for (int64_t row = 0; row < t.rows; row += kLine) {
     for (int64_t column = begin; column < end; column += kLine) TransposeBlock<false>(t, row, t.rows, column, end);
   }
 }
 
-CREMA_MULTIVERSION void TransposeRows(const Transposition& t, int64_t begin, int64_t end) {
+template <typename From, typename To>
+CREMA_MULTIVERSION void TransposeRows(const Transposition<From, To>& t, int64_t begin, int64_t end) {
   for (int64_t column = 0; column < t.columns; column += kLine) {
     for (int64_t row = begin; row < end; row += kLine) TransposeBlock<true>(t, row, end, column, t.columns);
   }
 }
 
 // Few rows: loops that compilers turn into shuffles of whole vectors.
-template <int kRows>
-CREMA_MULTIVERSION void InterleaveRows(const Transposition& t, int64_t begin, int64_t end) {
-  const float* from = t.from;
-  float* to = t.to;
+template <int kRows, typename From, typename To>
+CREMA_MULTIVERSION void InterleaveRows(const Transposition<From, To>& t, int64_t begin, int64_t end) {
+  const From* from = t.from;
+  To* to = t.to;
   const int64_t columns = t.columns;
 #pragma omp simd
   for (int64_t column = begin; column < end; ++column) {
-    for (int row = 0; row < kRows; ++row) to[column * kRows + row] = from[row * columns + column];
+    for (int row = 0; row < kRows; ++row) to[column * kRows + row] = Convert<To>(from[row * columns + column]);
   }
 }
 
-template <int kColumns>
-CREMA_MULTIVERSION void SeparateColumns(const Transposition& t, int64_t begin, int64_t end) {
-  const float* from = t.from;
-  float* to = t.to;
+template <int kColumns, typename From, typename To>
+CREMA_MULTIVERSION void SeparateColumns(const Transposition<From, To>& t, int64_t begin, int64_t end) {
+  const From* from = t.from;
+  To* to = t.to;
   const int64_t rows = t.rows;
 #pragma omp simd
   for (int64_t row = begin; row < end; ++row) {
-    for (int column = 0; column < kColumns; ++column) to[column * rows + row] = from[row * kColumns + column];
+    for (int column = 0; column < kColumns; ++column)
+      to[column * rows + row] = Convert<To>(from[row * kColumns + column]);
   }
 }
 
 // One of the pieces that `t` is cut into along its longer edge.
-void TransposePiece(const Transposition& t, int64_t begin, int64_t end) {
+template <typename From, typename To>
+void TransposePiece(const Transposition<From, To>& t, int64_t begin, int64_t end) {
   if (t.rows <= t.columns) {
     if (t.rows == 2) return InterleaveRows<2>(t, begin, end);
     if (t.rows == 3) return InterleaveRows<3>(t, begin, end);
@@ -147,34 +181,60 @@ void TransposePiece(const Transposition& t, int64_t begin, int64_t end) {
   TransposeRows(t, begin, end);
 }
 
-void Transpose(int64_t batch, int64_t rows, int64_t columns, const float* from, float* to) {
+template <typename From, typename To>
+void Transpose(int64_t batch, int64_t rows, int64_t columns, const From* from, To* to) {
   const int64_t longer = std::max(rows, columns), pieces = (longer + kPanel - 1) / kPanel;
   const int64_t items = std::max<int64_t>(1, kGrain / (rows * columns / pieces));
   ParallelFor(batch * pieces, items, [=](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = i / pieces * rows * columns, piece = i % pieces;
-      TransposePiece({from + image, to + image, rows, columns}, piece * kPanel, std::min(longer, (piece + 1) * kPanel));
+      TransposePiece(Transposition<From, To>{from + image, to + image, rows, columns}, piece * kPanel,
+                     std::min(longer, (piece + 1) * kPanel));
     }
   });
 }
+
+template <typename From, typename To>
+CREMA_MULTIVERSION void ConvertRange(int64_t n, const From* from, To* to) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) to[i] = Convert<To>(from[i]);
+}
+
+template <typename From, typename To>
+void Reorder(const Tensor& given, const Tensor& wanted) {
+  const Shape& shape = given.shape();
+  const From* from = static_cast<const From*>(given.raw());
+  To* to = static_cast<To*>(wanted.raw());
+  if (given.layout() == wanted.layout() || shape[1] == 1 || shape.count(2) == 1) {
+    ParallelFor(shape.count(), kGrain, [&](int64_t begin, int64_t end) {
+      if constexpr (std::is_same_v<From, To>) {
+        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin) * sizeof(To));
+      } else {
+        ConvertRange(end - begin, from + begin, to + begin);
+      }
+    });
+  } else if (wanted.layout() == Layout::kChannelsLast) {
+    Transpose(shape[0], shape[1], shape.count(2), from, to);
+  } else {
+    Transpose(shape[0], shape.count(2), shape[1], from, to);
+  }
+}
+
+bool IsNumber(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
 
 }  // namespace
 
 void ReorderImage(const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
-  CREMA_CHECK(shape == to.shape() && shape.axes() >= 3 && shape.axes() <= 5)
+  CREMA_CHECK(shape == to.shape() && (from.layout() == to.layout() || (shape.axes() >= 3 && shape.axes() <= 5)))
       << "cannot reorder " << shape.ToString() << " to " << to.shape().ToString();
-  CREMA_CHECK(from.dtype() == DType::kF32 && to.dtype() == DType::kF32) << "reorders f32 only";
-  const int64_t batch = shape[0], channels = shape[1], pixels = shape.count(2);
+  CREMA_CHECK(IsNumber(from.dtype()) && IsNumber(to.dtype()))
+      << "cannot reorder " << Name(from.dtype()) << " to " << Name(to.dtype());
   if (shape.count() == 0) return;
-  if (from.layout() == to.layout() || channels == 1 || pixels == 1) {
-    ParallelFor(shape.count(), kGrain, [&](int64_t begin, int64_t end) {
-      std::memcpy(to.f32() + begin, from.f32() + begin, static_cast<size_t>(end - begin) * sizeof(float));
-    });
-  } else if (to.layout() == Layout::kChannelsLast) {
-    Transpose(batch, channels, pixels, from.f32(), to.f32());
+  if (from.dtype() == DType::kF32) {
+    to.dtype() == DType::kF32 ? Reorder<float, float>(from, to) : Reorder<float, BFloat16>(from, to);
   } else {
-    Transpose(batch, pixels, channels, from.f32(), to.f32());
+    to.dtype() == DType::kF32 ? Reorder<BFloat16, float>(from, to) : Reorder<BFloat16, BFloat16>(from, to);
   }
 }
 

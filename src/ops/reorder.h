@@ -1,4 +1,4 @@
-// Moving images from one layout to another.
+// Moving images from one layout or number type to another.
 #ifndef CREMA_OPS_REORDER_H_
 #define CREMA_OPS_REORDER_H_
 
@@ -6,8 +6,8 @@
 
 namespace crema {
 
-// Copies `from` to `to`: f32, of one shape of 3 to 5 axes, each plain or with channels last. They must not overlap.
-// Threaded; allocates nothing.
+// Copies `from` to `to`: of one shape, each f32 or bf16 (which rounds to the nearest, ties to even), plain or, with 3
+// to 5 axes, with channels last. They must not overlap. Threaded; allocates nothing.
 void ReorderImage(const Tensor& from, const Tensor& to);
 
 }  // namespace crema

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <cstddef>
 #include <cstring>
 
 #include "base/multiversion.h"
@@ -112,8 +113,16 @@ void Copy(int64_t n, const float* x, float* y) {
 }
 
 void CopyRows(int64_t rows, int64_t width, const float* x, int64_t x_stride, float* y, int64_t y_stride) {
-  ParallelFor(rows, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
-    for (int64_t r = begin; r < end; ++r) std::memcpy(y + r * y_stride, x + r * x_stride, width * sizeof(float));
+  constexpr int64_t kBytes = sizeof(float);
+  CopyByteRows(rows, width * kBytes, x, x_stride * kBytes, y, y_stride * kBytes);
+}
+
+void CopyByteRows(int64_t rows, int64_t width, const void* x, int64_t x_stride, void* y, int64_t y_stride) {
+  constexpr int64_t kBytes = kGrain * sizeof(float);
+  const std::byte* from = static_cast<const std::byte*>(x);
+  std::byte* to = static_cast<std::byte*>(y);
+  ParallelFor(rows, std::max<int64_t>(1, kBytes / std::max<int64_t>(1, width)), [=](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) std::memcpy(to + r * y_stride, from + r * x_stride, width);
   });
 }
 

@@ -13,6 +13,8 @@ void Fill(int64_t n, float value, float* y);
 void Copy(int64_t n, const float* x, float* y);
 // Copies `rows` rows of `width` floats between matrices whose rows start x_stride and y_stride floats apart.
 void CopyRows(int64_t rows, int64_t width, const float* x, int64_t x_stride, float* y, int64_t y_stride);
+// The same for elements of any type; `width` and the strides count bytes.
+void CopyByteRows(int64_t rows, int64_t width, const void* x, int64_t x_stride, void* y, int64_t y_stride);
 // y = a * x + y
 void Axpy(int64_t n, float a, const float* x, float* y);
 // y = a * x + b * y

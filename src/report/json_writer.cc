@@ -115,6 +115,12 @@ void JsonWriter::Integer(int64_t value) {
   text_ += std::to_string(value);
 }
 
+void JsonWriter::Thousandths(int64_t value) {
+  Separate();
+  const std::string rest = std::to_string(1000 + value % 1000);
+  text_ += std::to_string(value / 1000) + "." + rest.substr(1);
+}
+
 void JsonWriter::Extents(const Shape& shape) {
   Separate();
   text_ += '[';

@@ -24,6 +24,8 @@ class JsonWriter {
   // Nine significant digits, which tell any two floats apart; null for what JSON has no number for.
   void Number(double value);
   void Integer(int64_t value);
+  // value / 1000 with three decimals, exactly; at least 0.
+  void Thousandths(int64_t value);
   void Extents(const Shape& shape);
   // A line end and `indent` spaces before the next value, key or closing bracket.
   void NewLine(int indent);

@@ -7,11 +7,41 @@
 
 namespace crema {
 
-Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context)
-    : net_(net), context_(context), arena_(*context.device, net.program.arena_bytes) {
+namespace {
+
+// A step begins where the one before it ended.
+class StepClock {
+ public:
+  StepClock(StepRecorder* recorder, size_t first) : recorder_(recorder), step_(static_cast<int>(first)) {
+    if (recorder_) last_ = StepRecorder::Clock::now();
+  }
+  void EndStep() {
+    if (!recorder_) return;
+    const auto now = StepRecorder::Clock::now();
+    recorder_->OnStep(step_++, last_, now);
+    last_ = now;
+  }
+
+ private:
+  StepRecorder* const recorder_;
+  int step_;
+  StepRecorder::Clock::time_point last_;
+};
+
+}  // namespace
+
+Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context,
+                   std::span<std::byte> lent)
+    : net_(net), context_(context) {
   const Program& program = net.program;
+  if (lent.size() >= program.arena_bytes) {
+    memory_ = lent.first(program.arena_bytes);
+  } else {
+    arena_ = Buffer(*context.device, program.arena_bytes);
+    memory_ = {arena_.data(), arena_.bytes()};
+  }
   for (const PlannedTensor& planned : program.tensors) {
-    std::byte* at = planned.storage < 0 ? nullptr : arena_.data() + program.storages[planned.storage].offset;
+    std::byte* at = planned.storage < 0 ? nullptr : memory_.data() + program.storages[planned.storage].offset;
     tensors_.emplace_back(at, planned.spec);
   }
   for (const Step& step : program.forward) forward_.push_back(Bind(step, parameters));
@@ -80,6 +110,7 @@ LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const
 }
 
 float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch) {
+  StepClock clock(recorder_, 0);
   for (const Bound& bound : forward_) {
     if (bound.step->kind == StepKind::kReorder) {
       ReorderImage(bound.bottoms[0], bound.tops[0]);
@@ -93,6 +124,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
         Report(node, bad);
       }
     }
+    clock.EndStep();
     if (watch) watch(*bound.step);
   }
   double loss = 0;
@@ -100,7 +132,8 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
   return static_cast<float>(loss);
 }
 
-void Executor::Backward(uint64_t pass, bool first, const Watch& watch) {
+void Executor::Backward(uint64_t pass, bool first) {
+  StepClock clock(recorder_, forward_.size());
   for (const Bound& bound : backward_) {
     const Step& step = *bound.step;
     switch (step.kind) {
@@ -131,7 +164,7 @@ void Executor::Backward(uint64_t pass, bool first, const Watch& watch) {
       case StepKind::kForward:
         CREMA_CHECK(false) << "a forward step in the backward list";
     }
-    if (watch) watch(step);
+    clock.EndStep();
   }
 }
 

@@ -14,16 +14,23 @@ namespace crema {
 
 class Executor {
  public:
-  // `net`, `parameters` and `context` must outlive the executor.
-  Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context);
+  // `net`, `parameters` and `context` must outlive the executor. Tensors lie in `lent` where that is large enough, else
+  // in memory of the executor's own.
+  Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context,
+           std::span<std::byte> lent = {});
 
-  // Called after each step with its index, for timing and for looking at intermediate values. May be empty.
+  // Called after each step, for looking at intermediate values. May be empty.
   using Watch = std::function<void(const Step& step)>;
 
   // Returns the weighted sum of the losses.
   float Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch = {});
   // `first`: parameter gradients are overwritten rather than added to.
-  void Backward(uint64_t pass, bool first, const Watch& watch = {});
+  void Backward(uint64_t pass, bool first);
+
+  void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
+
+  // What is free between two passes, for another net to work in.
+  std::span<std::byte> free_memory() const { return memory_.subspan(net_.program.lasting_bytes); }
 
   Tensor tensor(int id) const { return id < 0 ? Tensor() : tensors_[id]; }
 
@@ -46,9 +53,11 @@ class Executor {
   CompiledNet& net_;
   const Context& context_;
   Buffer arena_;
+  std::span<std::byte> memory_;  // of all tensors: arena_, or lent
   std::vector<Tensor> tensors_;
   std::vector<Bound> forward_, backward_;
   std::vector<Loss> losses_;
+  StepRecorder* recorder_ = nullptr;
 };
 
 }  // namespace crema

@@ -1,6 +1,5 @@
 #include "crema/net.h"
 
-#include <chrono>
 #include <cstring>
 
 #include "compiler/compiler.h"
@@ -29,7 +28,9 @@ Net::Impl::Impl(const NetFile& file, const NetOptions& given)
                  [&](const std::string& layer, int index) -> const Parameter* {
                    return options.share_with ? options.share_with->impl_->Find(layer, index) : nullptr;
                  }),
-      executor(*compiled, parameters.list(), options.context) {}
+      executor(*compiled, parameters.list(), options.context,
+               options.share_with && options.share_memory ? options.share_with->impl_->executor.free_memory()
+                                                          : std::span<std::byte>()) {}
 
 const Parameter* Net::Impl::Find(const std::string& layer, int index) const {
   for (const Node& node : compiled->graph.nodes) {
@@ -170,40 +171,6 @@ std::string Net::FindNonFinite() {
   return found;
 }
 
-std::vector<LayerTiming> Net::Time(int repeats, bool backward) {
-  const CompiledNet& net = *impl_->compiled;
-  std::vector<LayerTiming> timings;
-  std::vector<size_t> row_of(net.graph.nodes.size() + net.graph.fused.size());
-  for (int u : net.graph.order) {
-    const Node& node = net.graph.unit(u);
-    row_of[u] = timings.size();
-    timings.push_back({node.name(), node.type_name(), node.plan->kernel(), {}, {}});
-  }
-
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point last;
-  std::vector<double> spent(timings.size());
-  const auto watch = [&](const Step& step) {
-    const Clock::time_point now = Clock::now();
-    // Sums and seeds belong to no layer; they count for the one whose backward comes next, which follows immediately.
-    if (step.node >= 0) {
-      spent[row_of[step.node]] += std::chrono::duration<double>(now - last).count();
-      last = now;
-    }
-  };
-  for (int i = 0; i < repeats; ++i) {
-    std::fill(spent.begin(), spent.end(), 0);
-    last = Clock::now();
-    impl_->executor.Forward(impl_->pass, impl_->NextVersion(), false, watch);
-    ++impl_->pass;
-    for (size_t n = 0; n < timings.size(); ++n) timings[n].forward.push_back(spent[n]);
-    if (!backward) continue;
-    std::fill(spent.begin(), spent.end(), 0);
-    last = Clock::now();
-    impl_->executor.Backward(impl_->pass - 1, true, watch);
-    for (size_t n = 0; n < timings.size(); ++n) timings[n].backward.push_back(spent[n]);
-  }
-  return timings;
-}
+void Net::set_recorder(StepRecorder* recorder) { impl_->executor.set_recorder(recorder); }
 
 }  // namespace crema

@@ -1,7 +1,8 @@
 #include "runtime/parameters.h"
 
-#include <cstring>
+#include <algorithm>
 
+#include "base/parallel.h"
 #include "crema/error.h"
 #include "graph/filler.h"
 
@@ -12,6 +13,12 @@ namespace {
 constexpr int64_t kPadding = 16;  // floats in a cache line
 
 int64_t Padded(int64_t count) { return (count + kPadding - 1) / kPadding * kPadding; }
+
+// By all threads: most of the time goes to the system, which hands out the pages.
+void Clear(std::span<float> block) {
+  ParallelFor(static_cast<int64_t>(block.size()), 1 << 18,
+              [&](int64_t begin, int64_t end) { std::fill(block.data() + begin, block.data() + end, 0.0f); });
+}
 
 // Adding or removing a layer must not change how the others start.
 uint64_t FillStream(const std::string& layer, int index) {
@@ -55,16 +62,17 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
   }
   const size_t bytes = total * sizeof(float);
   values_ = Buffer(device, bytes);
-  if (bytes > 0) std::memset(values_.data(), 0, bytes);
   if (gradients && any_gradient) {
     gradients_ = Buffer(device, bytes);
-    std::memset(gradients_.data(), 0, bytes);
+    Clear(this->gradients());
   }
   for (size_t i = 0; i < list_.size(); ++i) {
     Parameter& p = list_[i];
     const GraphParam& param = graph.params[i];
     if (p.data.defined()) continue;
-    p.data = Tensor(values().data() + offsets[i], param.spec);
+    float* const at = values().data() + offsets[i];
+    p.data = Tensor(at, param.spec);
+    std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
     if (gradients && param.wants_grad()) p.grad = Tensor(this->gradients().data() + offsets[i], param.spec);
     Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
   }

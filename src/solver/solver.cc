@@ -136,10 +136,11 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
 }
 
 void Solver::Impl::BuildNets(const SolverFile& file) {
-  NetPlans plans = PlanNets(file, options, Context{options.device, seed});
+  NetPlans plans = PlanNets(file, options, Context{options.device, seed, options.data_threads});
   net = std::make_unique<Net>(plans.train.file, plans.train.options);
   for (NetPlan& plan : plans.tests) {
     plan.options.share_with = net.get();
+    plan.options.share_memory = true;
     test_nets.push_back(std::make_unique<Net>(plan.file, plan.options));
   }
   // Train and test nets mostly come from one file, whose warnings are worth telling once.

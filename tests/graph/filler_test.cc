@@ -6,7 +6,10 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <utility>
 #include <vector>
+
+#include "base/random.h"
 
 namespace crema {
 namespace {
@@ -142,6 +145,42 @@ TEST(Filler, RandomValuesDependOnSeedAndStreamOnly) {
     EXPECT_NE(Filled(filler, shape, 2, 2), one) << type;
     EXPECT_NE(Filled(filler, shape, 1, 3), one) << type;
   }
+}
+
+// The values of a seed are part of what a run is: they must not change with the way they are computed.
+TEST(Filler, GaussiansAreThoseOfTheFormulaBitForBit) {
+  FillerParameter filler = Filler("gaussian");
+  const std::pair<float, float> settings[] = {{0.0f, 0.01f}, {3.0f, 0.5f}, {0.0f, 0.0f}, {-1e-3f, 1e3f}};
+  for (const auto& [mean, std] : settings) {
+    filler.set_mean(mean);
+    filler.set_std(std);
+    const uint64_t seed = 0x123456789abcdef;
+    const std::vector<float> values = Filled(filler, {1000003}, seed, 5);
+    const RandomStream random(seed, 5);
+    int64_t wrong = 0;
+    for (size_t i = 0; i < values.size(); i += 2) {
+      const auto bits = random.Bits(i / 4);
+      const double radius = std * std::sqrt(-2.0 * std::log((bits[i % 4] + 0.5) * 0x1p-32));
+      const double angle = 6.283185307179586 * (bits[i % 4 + 1] * 0x1p-32);
+      wrong += values[i] != static_cast<float>(mean + radius * std::cos(angle));
+      if (i + 1 < values.size()) wrong += values[i + 1] != static_cast<float>(mean + radius * std::sin(angle));
+    }
+    EXPECT_EQ(wrong, 0) << "mean " << mean << ", std " << std;
+  }
+}
+
+TEST(Filler, UniformsAreThoseOfTheFormulaBitForBit) {
+  FillerParameter filler = Filler("uniform");
+  filler.set_min(-2);
+  filler.set_max(4);
+  const std::vector<float> values = Filled(filler, {100003}, uint64_t{1} << 40, uint64_t{3} << 50);
+  const RandomStream random(uint64_t{1} << 40, uint64_t{3} << 50);
+  int64_t wrong = 0;
+  for (size_t i = 0; i < values.size(); ++i) {
+    const volatile float scaled = 6 * (static_cast<float>(random.Bits(i / 4)[i % 4] >> 8) * 0x1p-24f);
+    wrong += values[i] != -2 + scaled;
+  }
+  EXPECT_EQ(wrong, 0);
 }
 
 void ExpectProblem(const FillerParameter& filler, const Shape& shape, const std::string& part) {

@@ -6,6 +6,7 @@
 #include <numeric>
 #include <stdexcept>
 
+#include "base/bfloat16.h"
 #include "device/device.h"
 #include "graph/filler.h"
 
@@ -35,7 +36,7 @@ void ForEachElement(const Tensor& tensor, bool by_memory, const Body& body) {
 
 }  // namespace
 
-GuardedTensor::GuardedTensor(const TensorSpec& spec) : memory_(kGuard * 3 + (spec.bytes() + 3) / 4) {
+GuardedTensor::GuardedTensor(const TensorSpec& spec) : memory_(kGuard * 3 + static_cast<size_t>(spec.shape.count())) {
   // NaNs that differ between tensors: what is copied from one guard zone into another shows.
   static uint32_t tensors = 0;
   serial_ = ++tensors;
@@ -67,7 +68,12 @@ bool GuardedTensor::GuardsIntact() const {
 }
 
 int64_t GuardedTensor::Poisoned() const {
-  if (!tensor_.defined() || tensor_.dtype() != DType::kF32) return 0;
+  if (!tensor_.defined()) return 0;
+  if (tensor_.dtype() == DType::kBF16) {
+    const auto* halves = static_cast<const uint16_t*>(tensor_.raw());
+    return std::count(halves, halves + tensor_.count(), static_cast<uint16_t>(kPattern));
+  }
+  if (tensor_.dtype() != DType::kF32) return 0;
   const auto* words = static_cast<const uint32_t*>(tensor_.raw());
   return std::count(words, words + tensor_.count(), kPattern);
 }
@@ -181,7 +187,7 @@ bool LayerInstance::CanBackwardInPlace() const {
 void LayerInstance::FillInputs() {
   for (size_t i = 0; i < bottoms_.size(); ++i) {
     const Tensor& bottom = bottoms_[i].tensor();
-    Write(Values(test_.bottom(i), bottom.shape(), static_cast<uint32_t>(1000 + i)), bottom);
+    WriteImage(Values(test_.bottom(i), bottom.shape(), static_cast<uint32_t>(1000 + i)), bottom);
   }
   for (size_t i = 0; i < params_.size(); ++i) {
     const Tensor& param = params_[i].tensor();
@@ -201,19 +207,36 @@ void LayerInstance::FillInputs() {
 }
 
 TensorSpec LayerInstance::Placed(TensorSpec spec) const {
-  if (IsImage(spec.shape)) spec.layout = placing_.images;
+  if (!IsImage(spec.shape)) return spec;
+  spec.layout = placing_.images;
+  if (spec.dtype == DType::kF32) spec.dtype = placing_.numbers;
   return spec;
 }
 
 void LayerInstance::Write(const std::vector<float>& values, const Tensor& tensor) const {
-  ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) { tensor.f32()[at] = values[i]; });
+  ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) {
+    if (tensor.dtype() == DType::kBF16) {
+      tensor.bf16()[at] = values[i];
+    } else {
+      tensor.f32()[at] = values[i];
+    }
+  });
+}
+
+void LayerInstance::WriteImage(std::vector<float> values, const Tensor& tensor) const {
+  if (placing_.rounded && IsImage(tensor.shape())) {
+    for (float& value : values) value = BFloat16(value);
+  }
+  Write(values, tensor);
 }
 
 std::vector<float> LayerInstance::Read(const GuardedTensor& guarded) const {
   const Tensor& tensor = guarded.tensor();
   if (!tensor.defined()) return {};
   std::vector<float> values(static_cast<size_t>(tensor.count()));
-  ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) { values[i] = tensor.f32()[at]; });
+  ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) {
+    values[i] = tensor.dtype() == DType::kBF16 ? static_cast<float>(tensor.bf16()[at]) : tensor.f32()[at];
+  });
   return values;
 }
 
@@ -257,7 +280,7 @@ void LayerInstance::Forward() {
   layer_->Forward(run);
   if (placing_.in_place) std::memcpy(tops_[0].tensor().raw(), bottoms_[0].tensor().raw(), tops_[0].tensor().bytes());
   for (size_t i = placing_.in_place ? 1 : 0; i < inputs.size(); ++i) {
-    if (std::memcmp(inputs[i].data(), Read(bottoms_[i]).data(), bottoms_[i].tensor().bytes()) != 0) {
+    if (std::memcmp(inputs[i].data(), Read(bottoms_[i]).data(), inputs[i].size() * sizeof(float)) != 0) {
       Note("Forward changed bottom " + std::to_string(i));
     }
   }
@@ -272,7 +295,7 @@ void LayerInstance::Forward() {
 
 void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradients) {
   for (size_t i = 0; i < tops_.size(); ++i) {
-    Write(top_gradients[i], top_grads_[i].tensor());
+    WriteImage(top_gradients[i], top_grads_[i].tensor());
   }
   const auto poison_unread = [](std::vector<GuardedTensor>& tensors, const std::vector<int>& reads) {
     for (size_t i = 0; i < tensors.size(); ++i) {

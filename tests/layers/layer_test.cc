@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 
+#include "device/device.h"
 #include "layers/case_files.h"
 #include "layers/layer_harness.h"
 #include "layers/outcome.h"
@@ -111,6 +113,16 @@ class Threads {
   int before_;
 };
 
+// Of the largest element, between images in bf16 and in f32. Each number that bf16 holds is off by up to 2^-9 of
+// itself; layers round a few times on the way (the tops that a gradient is made from, sums of several bottoms), and
+// products of rounded weights once more. Ten such errors in a row: a wrong element is off by far more.
+constexpr double kBFloat16Tolerance = 2e-2;
+
+// What may differ where other kernels, or other parts of one, come into play.
+double KernelTolerance(const Placing& placing, double f32) {
+  return placing.numbers == DType::kBF16 ? kBFloat16Tolerance : f32;
+}
+
 void CheckInPlace(const LayerCase& test, const Wanted& everything, Placing placing, const Outcome& reference) {
   placing.in_place = true;
   // The compiler overwrites bottom 0 only where the backward pass does not read it.
@@ -137,7 +149,8 @@ void CheckSingleGradients(const LayerCase& test, const Wanted& everything, const
     EXPECT_EQ(outcome.problem, "");
     const auto& actual = of_bottom ? outcome.bottom_gradients[i] : outcome.param_gradients[i - bottoms];
     const auto& expected = of_bottom ? reference.bottom_gradients[i] : reference.param_gradients[i - bottoms];
-    ExpectClose(actual, expected, 1e-5, 1e-3, "the gradient asked for alone of input " + std::to_string(i));
+    ExpectClose(actual, expected, KernelTolerance(placing, 1e-5), 1e-3,
+                "the gradient asked for alone of input " + std::to_string(i));
   }
 }
 
@@ -149,7 +162,7 @@ void CheckWaysToRun(const LayerCase& test, const LayerSetup& setup, const Wanted
   {
     const Outcome forward_only = RunOnce(test, nullptr, placing);
     EXPECT_EQ(forward_only.problem, "");
-    ExpectSame(forward_only.tops, reference.tops, 1e-6, "without a backward pass: top");
+    ExpectSame(forward_only.tops, reference.tops, KernelTolerance(placing, 1e-6), "without a backward pass: top");
   }
   ExpectSame(RunOnce(test, wanted, placing), reference, 0, "run again");
   {
@@ -195,6 +208,25 @@ void CheckChannelsLast(const LayerCase& test, const LayerSetup& setup, const Wan
   CheckWaysToRun(test, setup, everything, placing, outcome);
 }
 
+// Nearly the same numbers come of images in bf16, where the layer says that it takes them.
+void CheckBFloat16(const LayerCase& test, const LayerSetup& setup, const Wanted& everything, const Outcome& reference) {
+  if (!setup.bfloat16() || !HasImage(test, setup)) return;
+  ASSERT_NE(setup.channels_last(), LayerSetup::ChannelsLast::kNever) << "bf16 images lie channels last";
+  if (setup.channels_last() == LayerSetup::ChannelsLast::kPreferred && !CpuDevice().ComputesBFloat16()) {
+    std::cout << "not run in bf16: products of bf16 need AVX-512 BF16, which this CPU lacks\n";
+    return;
+  }
+  const ::testing::ScopedTrace trace(__FILE__, __LINE__, "in bf16");
+  const Wanted* wanted = Any(everything) ? &everything : nullptr;
+  const Placing placing{
+      .images = Layout::kChannelsLast, .numbers = DType::kBF16, .by_memory = Draws(test, reference), .rounded = true};
+  const Outcome rounded = RunOnce(test, wanted, {.rounded = true}), outcome = RunOnce(test, wanted, placing);
+  EXPECT_EQ(outcome.problem, "");
+  ExpectSame(outcome, rounded, kBFloat16Tolerance, "bf16 against f32");
+  if (::testing::Test::HasFatalFailure()) return;
+  CheckWaysToRun(test, setup, everything, placing, outcome);
+}
+
 void CheckView(const LayerCase& test, const LayerSetup& setup) {
   const Shape bottom = ShapeOf(test.bottom(0));
   for (const TensorSpec& top : setup.top_specs()) {
@@ -226,6 +258,7 @@ void CheckCase(const LayerCase& test) {
   }
   CheckWaysToRun(test, plain.setup(), everything, {}, reference);
   CheckChannelsLast(test, plain.setup(), everything, reference);
+  CheckBFloat16(test, plain.setup(), everything, reference);
   if (!backward) return;
   if (test.expect_bottom_gradient_size() + test.expect_param_gradient_size() > 0) {
     const Outcome ones = RunOnce(test, wanted, {}, 1.0f);
@@ -249,20 +282,21 @@ void CheckCase(const LayerCase& test) {
   }
 }
 
-// Whether the case's layer takes images with channels last, and whether the case shows that it does: the order of an
-// image's elements differs between the layouts.
+// Whether the case's layer takes images with channels last (in bf16), and whether the case shows that it does: the
+// order of an image's elements differs between the layouts.
 struct ChannelsLastCase {
-  bool taken = false, shown = false;
+  bool taken = false, shown = false, bfloat16_taken = false, bfloat16_shown = false;
 };
 
 ChannelsLastCase FindChannelsLast(const LayerCase& test) {
   const LayerInstance layer(test, nullptr, {});
   if (layer.setup().channels_last() == LayerSetup::ChannelsLast::kNever) return {};
+  const bool bfloat16 = layer.setup().bfloat16();
   for (const CaseTensor& bottom : test.bottom()) {
     const Shape shape = ShapeOf(bottom);
-    if (IsImage(shape) && shape[1] > 1 && shape.count(2) > 1) return {true, true};
+    if (IsImage(shape) && shape[1] > 1 && shape.count(2) > 1) return {true, true, bfloat16, bfloat16};
   }
-  return {true, false};
+  return {true, false, bfloat16, false};
 }
 
 class LayerCaseTest : public ::testing::Test {
@@ -285,9 +319,13 @@ class ChannelsLastTest : public ::testing::Test {
       const ChannelsLastCase found = FindChannelsLast(test);
       any.taken |= found.taken;
       any.shown |= found.shown;
+      any.bfloat16_taken |= found.bfloat16_taken;
+      any.bfloat16_shown |= found.bfloat16_shown;
     }
     EXPECT_TRUE(any.shown || !any.taken) << file_.path
                                          << ": add a case with an image of several channels and several pixels";
+    EXPECT_TRUE(any.bfloat16_shown || !any.bfloat16_taken)
+        << file_.path << ": add such a case with settings that let images be bf16";
   }
 
  private:

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <omp.h>
 
+#include <cstring>
+
+#include "base/bfloat16.h"
 #include "comparison.h"
 
 namespace crema {
@@ -44,6 +47,80 @@ TEST(ReorderImage, CopiesWithinOneLayout) {
   for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
     EXPECT_EQ(Reordered(shape, values, layout, layout), values);
   }
+}
+
+// Numbers of both types, between guards that are NaN in each.
+class Numbers {
+ public:
+  Numbers(const Shape& shape, DType dtype, Layout layout)
+      : bytes_(shape.count() * SizeOf(dtype) + 2 * kGuard, 0xFF),
+        tensor_(bytes_.data() + kGuard, {shape, dtype, layout}) {}
+  const Tensor& tensor() const { return tensor_; }
+  bool GuardsIntact() const {
+    for (size_t i = 0; i < kGuard; ++i) {
+      if (bytes_[i] != 0xFF || bytes_[bytes_.size() - 1 - i] != 0xFF) return false;
+    }
+    return true;
+  }
+
+ private:
+  static constexpr size_t kGuard = 64;
+  std::vector<uint8_t> bytes_;
+  Tensor tensor_;
+};
+
+TEST(ReorderImage, ConvertsBetweenTypesInAnyLayout) {
+  constexpr Layout kLayouts[] = {Layout::kPlain, Layout::kChannelsLast};
+  constexpr DType kTypes[] = {DType::kF32, DType::kBF16};
+  for (const Shape& shape : kShapes) {
+    const auto values = RandomValues(shape.count(), 1);
+    for (const Layout layout : kLayouts) {
+      for (const DType dtype : kTypes) {
+        const Numbers from(shape, dtype, layout);
+        for (size_t i = 0; i < values.size(); ++i) {
+          (dtype == DType::kF32) ? void(from.tensor().f32()[i] = values[i])
+                                 : void(from.tensor().bf16()[i] = BFloat16(values[i]));
+        }
+        for (const Layout wanted : kLayouts) {
+          for (const DType type : kTypes) {
+            const Numbers to(shape, type, wanted);
+            ReorderImage(from.tensor(), to.tensor());
+            EXPECT_TRUE(to.GuardsIntact()) << shape.ToString();
+            for (int64_t i = 0; i < shape.count(); ++i) {
+              const float value = static_cast<float>(from.tensor().value(i));
+              ASSERT_EQ(to.tensor().value(i), type == DType::kF32 ? value : static_cast<float>(BFloat16(value)))
+                  << shape.ToString() << " element " << i << " from " << Name(dtype) << " to " << Name(type);
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(ReorderImage, RoundsToTheNearestEvenBFloat16InAnyLayout) {
+  const uint32_t given[] = {0x3F808000, 0x3F818000, 0x3F808001, 0x3F807FFF, 0x7F7FFFFF, 0x80000001,
+                            0x7F800000, 0xFF800000, 0x7F800001, 0xFFFFFFFF, 0x00008000, 0x00018000,
+                            0xBF808000, 0xBF818000, 0x00000000, 0x80000000};
+  const uint16_t expected[] = {0x3F80, 0x3F82, 0x3F81, 0x3F80, 0x7F80, 0x8000, 0x7F80, 0xFF80,
+                               0x7FC0, 0xFFFF, 0x0000, 0x0002, 0xBF80, 0xBF82, 0x0000, 0x8000};
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    const Shape shape{1, 64, 4, 4};
+    const Numbers from(shape, DType::kF32, Layout::kPlain), to(shape, DType::kBF16, layout);
+    for (int64_t i = 0; i < shape.count(); ++i) std::memcpy(from.tensor().f32() + i, &given[i % 16], 4);
+    ReorderImage(from.tensor(), to.tensor());
+    for (int64_t i = 0; i < shape.count(); ++i) {
+      const int64_t at = layout == Layout::kPlain ? i : i % 16 * 64 + i / 16;
+      ASSERT_EQ(to.tensor().bf16()[at].bits, expected[i % 16]) << std::hex << given[i % 16];
+    }
+  }
+}
+
+// What the scheduler copies need not be an image.
+TEST(ReorderImage, CopiesAnyShapeWithinOneLayout) {
+  const Shape shape{7, 11};
+  const auto values = RandomValues(shape.count(), 1);
+  EXPECT_EQ(Reordered(shape, values, Layout::kPlain, Layout::kPlain), values);
 }
 
 }  // namespace

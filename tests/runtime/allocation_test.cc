@@ -7,6 +7,8 @@
 
 #include "crema/net.h"
 #include "crema/solver.h"
+#include "graph/program.h"
+#include "report/step_recording.h"
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define CREMA_COUNTS_ALLOCATIONS 0
@@ -88,6 +90,18 @@ TEST_F(Allocation, NoneInOurOwnKernels) {
           options);
   Count(net);
   EXPECT_EQ(allocations, 0);
+}
+
+TEST_F(Allocation, NoneWhereStepsAreRecordedIntoReservedMemory) {
+  Net net(ParseNet(std::string(kHead) + "layer { name: 'relu0' type: 'ReLU' bottom: 'data' top: 'x' }" + kTail,
+                   "net.prototxt"),
+          {});
+  StepRecording recording;
+  recording.Reserve(12 * net.compiled().program.steps());
+  net.set_recorder(&recording);
+  Count(net);
+  EXPECT_EQ(allocations, 0);
+  EXPECT_EQ(recording.events().size(), 12u * net.compiled().program.steps());
 }
 
 // oneDNN keeps the arguments of each call in a small map of its own; nothing of a tensor's size may be allocated.

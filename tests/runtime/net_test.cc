@@ -230,19 +230,38 @@ TEST(Net, LabelsOutsideTheClassesAreTheUsersMistake) {
   }
 }
 
-TEST(Net, TimesEveryLayer) {
-  NetOptions options;
-  options.skip_passes = {"fuse_layers"};
-  Net net(File(kSmallNet), options);
-  FillInputs(net);
-  const auto timings = net.Time(3, true);
-  ASSERT_EQ(timings.size(), 7u);
-  for (const LayerTiming& t : timings) {
-    EXPECT_EQ(t.forward.size(), 3u);
-    EXPECT_EQ(t.backward.size(), 3u);
+// Keeps the numbers of the steps, and whether each began where the one before it ended.
+struct StepList : StepRecorder {
+  std::vector<int> steps;
+  int first_backward = 0;
+  bool gapless = true;
+  Clock::time_point last;
+
+  void OnStep(int step, Clock::time_point begin, Clock::time_point end) override {
+    if (step != 0 && step != first_backward) gapless &= begin == last;
+    gapless &= begin <= end;
+    steps.push_back(step);
+    last = end;
   }
-  EXPECT_GT(timings[1].forward[0], 0);
-  EXPECT_GT(timings[1].backward[0], 0);
+};
+
+TEST(Net, RecordsEveryStepWhileAsked) {
+  Net net(File(kSmallNet), {});
+  FillInputs(net);
+  StepList list;
+  list.first_backward = static_cast<int>(net.compiled().program.forward.size());
+  net.set_recorder(&list);
+  std::vector<int> expected;
+  for (int pass = 0; pass < 2; ++pass) {
+    net.Forward();
+    net.Backward();
+    for (int i = 0; i < net.compiled().program.steps(); ++i) expected.push_back(i);
+  }
+  EXPECT_EQ(list.steps, expected);
+  EXPECT_TRUE(list.gapless);
+  net.set_recorder(nullptr);
+  net.Forward();
+  EXPECT_EQ(list.steps, expected);
 }
 
 }  // namespace
