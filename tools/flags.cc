@@ -127,7 +127,7 @@ Flag ProfileFlag() {
 Flag ProfileIterationsFlag() {
   return {.name = "profile_iterations",
           .value = "N",
-          .help = "how many iterations the profile holds at most, the first ones [20]",
+          .help = "how many iterations the profile holds at most, the first ones",
           .min = 1,
           .max = 100000};
 }

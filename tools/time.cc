@@ -1,6 +1,7 @@
 // crema time: how long each layer takes.
 #include <algorithm>
 #include <iostream>
+#include <span>
 
 #include "base/atomic_file.h"
 #include "graph/program.h"

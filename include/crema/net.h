@@ -28,14 +28,14 @@ enum class Precision { kF32, kBF16 };
 struct NetOptions {
   Phase phase = TRAIN;
   int level = 0;
-  std::vector<std::string> stages;
+  std::vector<std::string> stages = {};
   // Shapes of data tops whose source does not exist here (--shape=data=64,1,28,28).
-  std::vector<std::pair<std::string, Shape>> shapes;
+  std::vector<std::pair<std::string, Shape>> shapes = {};
   // Where relative paths in the file are looked for after the working directory (the solver's folder); the net file's
   // own folder is always the last.
-  std::vector<std::string> search_folders;
+  std::vector<std::string> search_folders = {};
   // Device (null: the CPU) and random seed.
-  Context context;
+  Context context = {};
   // kBF16: images between layers that can are bf16, and convolutions multiply in bf16 and add in f32; parameters, their
   // gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on CPUs without
   // AVX-512 BF16.
@@ -51,7 +51,7 @@ struct NetOptions {
   bool force_backward = false;
   // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts"; crema
   // compile --explain lists all). For comparing and for finding mistakes.
-  std::vector<std::string> skip_passes;
+  std::vector<std::string> skip_passes = {};
   // Layers of the same name use this net's parameters, whose memory must outlive this net.
   const class Net* share_with = nullptr;
   // Work in the memory that share_with needs only during its passes, where that suffices: then neither net keeps

@@ -1,6 +1,7 @@
 // Eltwise: the product, weighted sum or maximum of its bottoms, element by element.
 #include "base/bfloat16.h"
 #include "crema/layer.h"
+#include "layers/fusable.h"
 #include "ops/elementwise.h"
 #include "ops/maximum.h"
 
@@ -20,6 +21,7 @@ class EltwiseLayer : public Layer {
     setup.ExpectTops(1);
     const EltwiseParameter& param = setup.param().eltwise_param();
     operation_ = param.operation();
+    relu_ = setup.members().back()->type() == "ReLU";
     stable_ = param.stable_prod_grad();
     coefficients_.assign(param.coeff().begin(), param.coeff().end());
     CheckCoefficients(setup);
@@ -64,6 +66,8 @@ class EltwiseLayer : public Layer {
     }
     if (operation_ == EltwiseParameter::PROD) {
       Map(formula::Product{}, top, first, second);
+    } else if (relu_) {
+      Map(formula::SumRelu{}, top, first, second);
     } else {
       Map(formula::WeightedSum{coefficients_[0], coefficients_[1]}, top, first, second);
     }
@@ -135,12 +139,18 @@ class EltwiseLayer : public Layer {
   }
 
   EltwiseParameter::EltwiseOp operation_ = EltwiseParameter::SUM;
-  bool stable_ = true;
+  bool stable_ = true, relu_ = false;
   std::vector<float> coefficients_;
 };
+
+bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (!IsSumOfTwo(*members[0])) *why_not = "Eltwise is not a plain sum of two";
+  return FollowersAreFusable(members, why_not);
+}
 
 }  // namespace
 
 REGISTER_LAYER(Eltwise, EltwiseLayer, "eltwise_param");
+REGISTER_FUSION(EltwiseRelu, EltwiseLayer, Accepts, true, "Eltwise", "ReLU");
 
 }  // namespace crema

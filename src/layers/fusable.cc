@@ -9,14 +9,14 @@ bool IsScaleByChannel(const LayerSetup& setup) {
   return setup.bottoms() == 1 && setup.CanonicalAxis("scale_param.axis", scale.axis()) == 1 && scale.num_axes() == 1;
 }
 
+}  // namespace
+
 bool IsSumOfTwo(const LayerSetup& setup) {
   const EltwiseParameter& sum = setup.param().eltwise_param();
   bool plain = setup.bottoms() == 2 && sum.operation() == EltwiseParameter::SUM;
   for (float coefficient : sum.coeff()) plain &= coefficient == 1;
   return plain;
 }
-
-}  // namespace
 
 bool FollowersAreFusable(std::span<const LayerSetup* const> members, std::string* why_not) {
   for (const LayerSetup* setup : members.subspan(1)) {

@@ -36,7 +36,7 @@ struct AffineRun {
     for (int64_t i = 0; i < n; ++i) {
       float value = (x[i] - mean) * scale + shift;
       if (kAddend) value += addend[i];
-      y[i] = kRelu && !(value > 0) ? 0 : value;
+      y[i] = kRelu && value < 0 ? 0.0f : value;
     }
   }
 };

@@ -167,7 +167,7 @@ struct AffineRows {
       for (int64_t c = 0; c < columns; ++c) {
         float value = (x[at + c] - mean[c]) * scale[c] + shift[c];
         if (kAddend) value += addend[at + c];
-        if (kRelu) value = value > 0 ? value : 0.0f;
+        if (kRelu) value = value < 0 ? 0.0f : value;
         y[at + c] = value;
       }
     }

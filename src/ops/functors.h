@@ -118,6 +118,10 @@ struct Sum {
   CREMA_FORMULA float operator()(float a, float b) const { return a + b; }
 };
 
+struct SumRelu {
+  CREMA_FORMULA float operator()(float a, float b) const { return Relu()(a + b); }
+};
+
 struct Constant {
   float value;
   CREMA_FORMULA float operator()() const { return value; }

@@ -124,7 +124,6 @@ struct GatherRows {
   CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const Number* from, const Position* saved,
                                float* sums, Number* to) {
     using Floats = typename Pack<kLanes>::Floats;
-    using Ints = typename Pack<kLanes>::Ints;
     const int count = kRows > 0 ? kRows : rows.count;
     Floats sum[kPacks];
     for (int i = 0; i < kPacks; ++i) {

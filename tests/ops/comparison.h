@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/bfloat16.h"
 #include "base/random.h"
 #include "device/device.h"
 
@@ -20,6 +21,19 @@ inline std::vector<float> RandomValues(int64_t n, uint64_t stream) {
   std::vector<float> values(n);
   for (int64_t i = 0; i < n; ++i) values[i] = random.Uniform(i) * 2 - 1;
   return values;
+}
+
+inline std::vector<BFloat16> Rounded(const std::vector<float>& values) { return {values.begin(), values.end()}; }
+inline std::vector<float> Widened(const std::vector<BFloat16>& values) { return {values.begin(), values.end()}; }
+
+// Each element is `expected` computed in float in some order, then rounded once.
+inline void ExpectRounded(const std::vector<float>& expected, const std::vector<float>& actual,
+                          const std::string& what) {
+  ASSERT_EQ(expected.size(), actual.size()) << what;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    ASSERT_LE(std::fabs(expected[i] - actual[i]), std::fabs(expected[i]) * 0x1.02p-8f + 1e-6f)
+        << what << " element " << i << ": expected " << expected[i] << ", got " << actual[i];
+  }
 }
 
 // What outputs hold before a kernel runs: whatever it leaves unwritten shows.

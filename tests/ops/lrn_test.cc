@@ -58,6 +58,28 @@ TEST(Lrn, EqualsReference) {
   }
 }
 
+TEST(Lrn, BFloat16RoundsOnce) {
+  for (LrnProblem problem : kCases) {
+    if (problem.layout != Layout::kChannelsLast || problem.region != Region::kAcrossChannels) continue;
+    const int64_t count = problem.batch * problem.channels * problem.height * problem.width;
+    const auto source = Rounded(RandomValues(count, 1)), gradient = Rounded(RandomValues(count, 2));
+    const auto run = [&](DType dtype, auto from, auto top_gradient) {
+      problem.dtype = dtype;
+      const auto kernel = MakeLrn(problem, CpuDevice(), nullptr, dtype == DType::kF32 ? "reference" : "");
+      auto destination = from, source_gradient = from;
+      const PoisonedWorkspace forward(kernel->forward_workspace()), backward(kernel->backward_workspace());
+      kernel->Forward(from.data(), destination.data(), forward.data());
+      kernel->Backward(from.data(), top_gradient.data(), source_gradient.data(), backward.data());
+      return std::pair{std::vector<float>(destination.begin(), destination.end()),
+                       std::vector<float>(source_gradient.begin(), source_gradient.end())};
+    };
+    const auto [expected, expected_gradient] = run(DType::kF32, Widened(source), Widened(gradient));
+    const auto [actual, actual_gradient] = run(DType::kBF16, source, gradient);
+    ExpectRounded(expected, actual, "destination");
+    ExpectRounded(expected_gradient, actual_gradient, "source gradient");
+  }
+}
+
 // Two channels 1 and 2, window of 3: both scales are 1 + 3/3 * (1 + 4) = 6.
 TEST(LrnReference, AcrossChannelsMatchesHandComputedValues) {
   const LrnProblem problem{.channels = 2, .size = 3, .alpha = 3, .beta = 0.5f, .backward = true};

@@ -92,6 +92,47 @@ TEST(Pooling, EqualsReference) {
   }
 }
 
+// Of numbers that bf16 holds, the maximum is one of them, and sums differ by their one rounding.
+void ExpectRoundsOnce(PoolingProblem problem, const std::string& what) {
+  const auto source = Rounded(RandomValues(problem.inputs(), 1)),
+             gradient = Rounded(RandomValues(problem.outputs(), 2));
+  const auto run = [&](DType dtype, auto from, auto top_gradient, auto poison) {
+    problem.dtype = dtype;
+    const auto kernel = MakePooling(problem, CpuDevice(), nullptr, dtype == DType::kF32 ? "reference" : "");
+    using Numbers = decltype(from);
+    const size_t outputs = problem.outputs(), inputs = problem.inputs();
+    // One more, to see that nothing is written behind.
+    Numbers destination(outputs + 1, poison), source_gradient(inputs + 1, poison);
+    const PoisonedWorkspace saved(kernel->saved().bytes());
+    kernel->Forward(from.data(), destination.data(), saved.data(), nullptr, nullptr);
+    kernel->Backward(from.data(), top_gradient.data(), saved.data(), source_gradient.data());
+    EXPECT_TRUE(std::isnan(destination.back()) && std::isnan(source_gradient.back())) << what;
+    destination.pop_back();
+    source_gradient.pop_back();
+    return std::pair{std::vector<float>(destination.begin(), destination.end()),
+                     std::vector<float>(source_gradient.begin(), source_gradient.end())};
+  };
+  const auto [expected, expected_gradient] = run(DType::kF32, Widened(source), Widened(gradient), std::nanf(""));
+  const auto [actual, actual_gradient] = run(DType::kBF16, source, gradient, BFloat16(std::nanf("")));
+  if (problem.method == PoolingMethod::kMax) {
+    EXPECT_EQ(expected, actual) << what;
+  }
+  ExpectRounded(expected, actual, what + " destination");
+  ExpectRounded(expected_gradient, actual_gradient, what + " source gradient");
+}
+
+TEST(Pooling, BFloat16RoundsOnce) {
+  for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+    for (const Case& test : kCases) {
+      ExpectRoundsOnce(ChannelsLast(test, method), "case " + std::to_string(&test - kCases));
+    }
+    PoolingProblem problem = Problem({1, 7, 7, {7, 1, 0}, {7, 1, 0}, true}, method);
+    problem.layout = Layout::kChannelsLast;
+    problem.channels = 1100;
+    ExpectRoundsOnce(problem, "many channels");
+  }
+}
+
 TEST(Pooling, TakesManyChannelsLast) {
   PoolingProblem problem = Problem({1, 7, 7, {7, 1, 0}, {7, 1, 0}, true}, PoolingMethod::kMax);
   problem.layout = Layout::kChannelsLast;

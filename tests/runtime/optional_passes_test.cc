@@ -137,9 +137,10 @@ TEST(OptionalPasses, ChainsAreFused) {
                                       "BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+Eltwise"}));
   options.phase = TEST;
   options.backward = false;
-  EXPECT_EQ(types(), (std::vector<std::string>{"Convolution+ReLU", "Convolution+BatchNorm+Scale+ReLU",
-                                               "Convolution+BatchNorm+Scale", "Convolution+BatchNorm+Scale",
-                                               "Convolution+BatchNorm+ReLU", "Convolution+BatchNorm+Scale"}));
+  EXPECT_EQ(types(),
+            (std::vector<std::string>{"Convolution+ReLU", "Convolution+BatchNorm+Scale+ReLU",
+                                      "Convolution+BatchNorm+Scale", "Convolution+BatchNorm+Scale", "Eltwise+ReLU",
+                                      "Convolution+BatchNorm+ReLU", "Convolution+BatchNorm+Scale"}));
 }
 
 TEST(OptionalPasses, ReordersAreFewAndShown) {
@@ -174,6 +175,32 @@ TEST(OptionalPasses, ATestNetSeesWhatTrainingChanged) {
   EXPECT_EQ(tested.Forward(), before);
   for (float& value : net.parameter_block()) value *= 0.9f;
   EXPECT_NE(tested.Forward(), before);
+}
+
+// Images in 8 bits of mantissa: losses agree to about 2^-8, gradients point the same way.
+TEST(OptionalPasses, BFloat16IsCloseToF32) {
+  if (!CpuDevice().ComputesBFloat16()) GTEST_SKIP() << "this CPU does not compute in bf16";
+  for (Phase phase : {TRAIN, TEST}) {
+    const Outcome exact = RunNet({.phase = phase}, 2);
+    const Outcome rounded = RunNet({.phase = phase, .precision = Precision::kBF16}, 2);
+    EXPECT_NEAR(rounded.loss, exact.loss, 0.02f * exact.loss);
+    EXPECT_NE(rounded.loss, exact.loss);
+    ASSERT_EQ(rounded.gradients.size(), exact.gradients.size());
+    double dot = 0, exact_square = 0, rounded_square = 0;
+    for (size_t p = 0; p < exact.gradients.size(); ++p) {
+      for (size_t i = 0; i < exact.gradients[p].size(); ++i) {
+        dot += double{exact.gradients[p][i]} * rounded.gradients[p][i];
+        exact_square += double{exact.gradients[p][i]} * exact.gradients[p][i];
+        rounded_square += double{rounded.gradients[p][i]} * rounded.gradients[p][i];
+      }
+    }
+    if (phase == TRAIN) {
+      EXPECT_GT(dot / std::sqrt(exact_square * rounded_square), 0.99);
+    }
+    for (size_t i = 0; i < exact.statistics.size(); ++i) {
+      EXPECT_NEAR(rounded.statistics[i], exact.statistics[i], 0.02f * (1 + std::abs(exact.statistics[i])));
+    }
+  }
 }
 
 TEST(OptionalPasses, OthersCannotBeSkipped) {
