@@ -79,14 +79,15 @@ void Prefetcher::Seek(uint64_t position) {
 
 const Batch& Prefetcher::Next() {
   std::unique_lock lock(mutex_);
+  Slot& slot = SlotOf(delivered_);
+  filled_.wait(lock, [&slot] { return slot.ready; });
+  if (slot.error) std::rethrow_exception(slot.error);
+  // Not before: where this batch cannot be had, the last one stays.
   if (released_ < delivered_) {
     SlotOf(released_).ready = false;
     ++released_;
     work_.notify_one();
   }
-  Slot& slot = SlotOf(delivered_);
-  filled_.wait(lock, [&slot] { return slot.ready; });
-  if (slot.error) std::rethrow_exception(slot.error);
   current_ = {position(), slot.data.get(), slot.labels.get()};
   ++delivered_;
   return current_;
