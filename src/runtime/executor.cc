@@ -34,14 +34,16 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
                    std::span<std::byte> lent)
     : net_(net), context_(context) {
   const Program& program = net.program;
-  if (lent.size() >= program.arena_bytes) {
-    memory_ = lent.first(program.arena_bytes);
-  } else {
-    arena_ = Buffer(*context.device, program.arena_bytes);
-    memory_ = {arena_.data(), arena_.bytes()};
-  }
+  const size_t lasting = program.lasting_bytes, passing = program.arena_bytes - lasting;
+  const bool borrows = passing > 0 && lent.size() >= passing;
+  arena_ = Buffer(*context.device, borrows ? lasting : program.arena_bytes);
+  if (passing > 0) passing_ = borrows ? lent.first(passing) : std::span(arena_.data() + lasting, passing);
   for (const PlannedTensor& planned : program.tensors) {
-    std::byte* at = planned.storage < 0 ? nullptr : memory_.data() + program.storages[planned.storage].offset;
+    std::byte* at = nullptr;
+    if (planned.storage >= 0) {
+      const size_t offset = program.storages[planned.storage].offset;
+      at = offset < lasting ? arena_.data() + offset : passing_.data() + (offset - lasting);
+    }
     tensors_.emplace_back(at, planned.spec);
   }
   for (const Step& step : program.forward) forward_.push_back(Bind(step, parameters));

@@ -14,8 +14,8 @@ namespace crema {
 
 class Executor {
  public:
-  // `net`, `parameters` and `context` must outlive the executor. Tensors lie in `lent` where that is large enough, else
-  // in memory of the executor's own.
+  // `net`, `parameters` and `context` must outlive the executor. What is needed only during a pass lies in `lent` where
+  // that is large enough, else, as what lasts always does, in memory of the executor's own.
   Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context,
            std::span<std::byte> lent = {});
 
@@ -30,7 +30,7 @@ class Executor {
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
 
   // What is free between two passes, for another net to work in.
-  std::span<std::byte> free_memory() const { return memory_.subspan(net_.program.lasting_bytes); }
+  std::span<std::byte> free_memory() const { return passing_; }
 
   Tensor tensor(int id) const { return id < 0 ? Tensor() : tensors_[id]; }
 
@@ -53,7 +53,7 @@ class Executor {
   CompiledNet& net_;
   const Context& context_;
   Buffer arena_;
-  std::span<std::byte> memory_;  // of all tensors: arena_, or lent
+  std::span<std::byte> passing_;  // from Program::lasting_bytes on: the rest of arena_, or lent
   std::vector<Tensor> tensors_;
   std::vector<Bound> forward_, backward_;
   std::vector<Loss> losses_;

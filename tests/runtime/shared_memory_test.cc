@@ -35,16 +35,16 @@ TEST(SharedMemory, NeitherNetDisturbsTheOther) {
   Net separate(file, {.phase = TEST, .backward = false, .share_with = &alone});
   Fill(net, 0);
   Fill(alone, 0);
+  Fill(tested, 1);
+  Fill(separate, 1);
   for (int pass = 0; pass < 3; ++pass) {
     EXPECT_EQ(net.Forward(), alone.Forward()) << "the inputs of the train net were overwritten";
     net.Backward();
     alone.Backward();
-    Fill(tested, 1);
-    Fill(separate, 1);
-    EXPECT_EQ(tested.Forward(), separate.Forward());
+    EXPECT_EQ(tested.Forward(), separate.Forward()) << "the inputs of the test net were overwritten";
   }
   const std::byte* begin = static_cast<const std::byte*>(net.blob("data").raw());
-  const std::byte* inside = static_cast<const std::byte*>(tested.blob("data").raw());
+  const std::byte* inside = static_cast<const std::byte*>(tested.blob("loss").raw());
   EXPECT_GE(inside, begin);
   EXPECT_LT(inside, begin + net.compiled().program.arena_bytes) << "the test net has memory of its own";
 }
