@@ -22,6 +22,7 @@
 #include "bench/zoo_nets.h"
 #include "crema/error.h"
 #include "crema/solver.h"
+#include "device/device.h"
 #include "ops/gemm.h"
 #include "report/timing_table.h"
 #include "tools/thread_waiting.h"
@@ -77,21 +78,27 @@ void ReportNet(benchmark::State& state, const ZooNet& zoo, const Net& net, doubl
   state.counters["peak_MB"] = PeakMegabytes();
 }
 
-void Training(benchmark::State& state, const ZooNet& zoo, int threads, int steps) {
+void Training(benchmark::State& state, const ZooNet& zoo, Precision precision, int threads, int steps) {
   omp_set_num_threads(threads);
   SolverFile file = ParseSolver(kSolver, "bench");
+  if (precision == Precision::kBF16) file.solver.set_precision(SolverParameter::BF16);
   *file.solver.mutable_net_param() = TrainingNet(zoo).net;
   Solver solver(file, SolverOptions{.path = "bench"});
   FillInputs(zoo, solver.net());
   ReportNet(state, zoo, solver.net(), MedianSeconds(steps, [&] { solver.Step(1); }));
 }
 
-void Inference(benchmark::State& state, const ZooNet& zoo, int threads, int steps) {
+void Inference(benchmark::State& state, const ZooNet& zoo, Precision precision, int threads, int steps) {
   omp_set_num_threads(threads);
   NetOptions options;
+  options.precision = precision;
   options.phase = TEST;
   options.backward = false;
   Net net(InferenceNet(zoo), options);
+  // Deploy files have no fillers: without weights every value would be zero.
+  for (Parameter& p : net.parameters()) {
+    for (int64_t i = 0; i < p.data.count(); ++i) p.data.f32()[i] = 0.01f + 0.003f * static_cast<float>(i % 7);
+  }
   FillInputs(zoo, net);
   ReportNet(state, zoo, net, MedianSeconds(steps, [&] { net.Forward(); }));
 }
@@ -135,9 +142,13 @@ void RegisterAll(int steps) {
   using benchmark::State;
   for (const ZooNet& zoo : ZooNets()) {
     for (int threads : {1, 2}) {
-      const std::string rest = std::string("/") + zoo.name + "/f32/" + std::to_string(threads);
-      Register("training" + rest, [&zoo, threads, steps](State& state) { Training(state, zoo, threads, steps); });
-      Register("inference" + rest, [&zoo, threads, steps](State& state) { Inference(state, zoo, threads, steps); });
+      for (Precision precision : {Precision::kF32, Precision::kBF16}) {
+        const bool bf16 = precision == Precision::kBF16;
+        if (bf16 && !CpuDevice().ComputesBFloat16()) continue;
+        const std::string rest = std::string("/") + zoo.name + (bf16 ? "/bf16/" : "/f32/") + std::to_string(threads);
+        Register("training" + rest, [=, &zoo](State& state) { Training(state, zoo, precision, threads, steps); });
+        Register("inference" + rest, [=, &zoo](State& state) { Inference(state, zoo, precision, threads, steps); });
+      }
     }
     Register(std::string("compile/") + zoo.name, [&zoo, steps](State& state) { CompileNet(state, zoo, steps); });
   }

@@ -56,6 +56,8 @@ class Crema:
         name, product = f"{mode}/{net}/{precision}/{threads}", f"gemm/1024/{precision}/{threads}"
         if not self.has(name):
             return None
+        if not self.has(product):
+            product = f"gemm/1024/f32/{threads}"
         command = [self.bench, f"--benchmark_filter=^({name}|{product})/", "--benchmark_format=json"]
         if self.steps:
             command.append(f"--steps={self.steps}")

@@ -1,8 +1,7 @@
 // Scale: multiplies by a vector that is stretched over the other axes: learnt, a blob of shape [extents of its axes],
 // or bottom 1; then adds a learnt vector of the same shape with bias_term.
 #include "crema/layer.h"
-#include "graph/filler.h"
-#include "ops/channels.h"
+#include "layers/stretched_vector.h"
 
 namespace crema {
 
@@ -14,31 +13,22 @@ class ScaleLayer : public Layer {
     setup.ExpectBottoms(1, 2);
     setup.ExpectTops(1);
     const ScaleParameter& param = setup.param().scale_param();
-    const Shape& shape = setup.bottom_shape(0);
-    learnt_ = setup.bottoms() == 1;
+    vector_ = ReadStretchedVector(setup, "scale_param", param.axis(), param.num_axes());
     has_bias_ = param.bias_term();
-    const bool number = !learnt_ && setup.bottom_shape(1).axes() == 0;
-    const int axis = number ? 0 : setup.CanonicalAxis("scale_param.axis", param.axis());
-    const Shape scale = learnt_ ? LearntShape(setup, axis) : setup.bottom_shape(1);
-    if (!learnt_) CheckSecondBottom(setup, axis);
-    grid_ = {shape.count(0, axis), scale.count(), shape.count(axis + scale.axes()), Layout::kPlain, DType::kF32};
-    if (learnt_) AddBlob(setup, scale, "scale_param.filler", WithDefault(param.filler(), param.has_filler(), 1));
-    if (has_bias_) AddBlob(setup, scale, "scale_param.bias_filler", param.bias_filler());
-    setup.SetTop(0, shape);
+    FillerParameter ones = param.filler();
+    if (!param.has_filler()) ones.set_value(1);
+    if (vector_.learnt) AddStretchedBlob(setup, vector_.shape, "scale_param.filler", ones);
+    if (has_bias_) AddStretchedBlob(setup, vector_.shape, "scale_param.bias_filler", param.bias_filler());
+    setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
-    setup.SetFlops(static_cast<double>(shape.count()) * (has_bias_ ? 2 : 1));
-    // Channels last, one number a channel is a row, and a single number is one anyway.
-    of_channels_ = axis == 1 && scale.axes() == 1;
-    if (of_channels_ || scale.axes() == 0) setup.AllowChannelsLast();
-    if (of_channels_ && learnt_) setup.AllowBFloat16();
+    setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()) * (has_bias_ ? 2 : 1));
   }
 
   void Plan(LayerPlan& plan) override {
-    if (of_channels_) grid_.layout = plan.bottom(0).layout;
-    grid_.dtype = plan.bottom(0).dtype;
-    scale_grad_ = learnt_ ? plan.param_grad(0) : plan.bottom_grad(1);
+    grid_ = vector_.GridFor(plan.bottom(0));
+    scale_grad_ = vector_.learnt ? plan.param_grad(0) : plan.bottom_grad(1);
     if (scale_grad_) plan.BackwardReadsBottom(0);
-    if (!learnt_ && plan.bottom_grad(0)) plan.BackwardReadsBottom(1);
+    if (!vector_.learnt && plan.bottom_grad(0)) plan.BackwardReadsBottom(1);
     sum_bytes_ = (static_cast<size_t>(grid_.channels) * sizeof(float) + 63) / 64 * 64;
     plan.Workspace(ChannelWorkspace(grid_), sum_bytes_ + ChannelWorkspace(grid_));
   }
@@ -58,7 +48,7 @@ class ScaleLayer : public Layer {
     const Tensor bias_grad = has_bias_ ? run.param_grads[bias_index()] : Tensor();
     float* sum = bias_grad.defined() ? bias_grad.f32() : reinterpret_cast<float*>(run.workspace);
     if (scale_grad_) {
-      float* product = (learnt_ ? run.param_grads[0] : run.bottom_grads[1]).f32();
+      float* product = (vector_.learnt ? run.param_grads[0] : run.bottom_grads[1]).f32();
       ChannelGradientSums(grid_, {.dy = dy}, run.bottoms[0].raw(), nullptr, sum, product, scratch);
     } else if (bias_grad.defined()) {
       ChannelGradientSums(grid_, {.dy = dy}, nullptr, nullptr, sum, nullptr, scratch);
@@ -68,44 +58,12 @@ class ScaleLayer : public Layer {
   }
 
  private:
-  int bias_index() const { return learnt_ ? 1 : 0; }
-  const float* ScaleOf(const LayerRun& run) const { return (learnt_ ? run.params[0] : run.bottoms[1]).f32(); }
+  int bias_index() const { return vector_.learnt ? 1 : 0; }
+  const float* ScaleOf(const LayerRun& run) const { return (vector_.learnt ? run.params[0] : run.bottoms[1]).f32(); }
 
-  static FillerParameter WithDefault(FillerParameter filler, bool given, float value) {
-    if (!given) filler.set_value(value);
-    return filler;
-  }
-
-  static void AddBlob(LayerSetup& setup, const Shape& shape, const char* field, const FillerParameter& filler) {
-    const std::string problem = CheckFiller(filler, shape);
-    if (!problem.empty()) setup.Fail(field, problem);
-    setup.AddParam({shape, filler});
-  }
-
-  static Shape LearntShape(const LayerSetup& setup, int axis) {
-    const Shape& shape = setup.bottom_shape(0);
-    const int given = setup.param().scale_param().num_axes();
-    if (given < -1 || axis + given > shape.axes()) {
-      setup.Fail("scale_param.num_axes", "num_axes " + std::to_string(given) + " from axis " + std::to_string(axis) +
-                                             " on does not fit a bottom of shape " + shape.ToString() +
-                                             "; give at most " + std::to_string(shape.axes() - axis) +
-                                             ", or -1 for all");
-    }
-    const int end = given == -1 ? shape.axes() : axis + given;
-    return Shape(std::vector<int64_t>(shape.dims().begin() + axis, shape.dims().begin() + end));
-  }
-
-  static void CheckSecondBottom(const LayerSetup& setup, int axis) {
-    const Shape &shape = setup.bottom_shape(0), &scale = setup.bottom_shape(1);
-    bool fits = axis + scale.axes() <= shape.axes();
-    for (int i = 0; fits && i < scale.axes(); ++i) fits = scale[i] == shape[axis + i];
-    if (fits) return;
-    setup.Fail("bottom", "bottom 1 must have the extents of bottom 0 (" + shape.ToString() + ") from axis " +
-                             std::to_string(axis) + " on, but is " + scale.ToString());
-  }
-
+  StretchedVector vector_;
   ChannelGrid grid_;
-  bool learnt_ = true, has_bias_ = false, of_channels_ = false, scale_grad_ = false;
+  bool has_bias_ = false, scale_grad_ = false;
   size_t sum_bytes_ = 0;
 };
 

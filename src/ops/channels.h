@@ -29,7 +29,7 @@ size_t ChannelWorkspace(const ChannelGrid& grid);
 void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance, std::byte* workspace);
 
 // y = scale[c] * (x - mean[c]) + shift[c], + addend where there is one, and, with relu, at least 0. A null mean, shift
-// or addend is 0. y may lie over x or addend.
+// or addend is 0, a null scale 1. y may lie over x or addend.
 struct ChannelAffine {
   const void* x = nullptr;
   const float* mean = nullptr;

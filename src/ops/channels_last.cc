@@ -46,11 +46,11 @@ struct Flat {
   int64_t channels, period, rows, rest, chunk_rows, chunks;
 };
 
-// Coefficients repeated to the period, one array after the other in the workspace; zeros for none.
-const float* Repeat(const float* coefficients, const Flat& flat, float*& at) {
+// Coefficients repeated to the period, one array after the other in the workspace; `otherwise` for none.
+const float* Repeat(const float* coefficients, const Flat& flat, float*& at, float otherwise = 0) {
   float* repeated = at;
   at += (flat.period + kLane - 1) / kLane * kLane;
-  std::fill_n(repeated, flat.period, 0.0f);
+  std::fill_n(repeated, flat.period, otherwise);
   if (!coefficients) return repeated;
   for (int64_t i = 0; i < flat.period; i += flat.channels) std::copy_n(coefficients, flat.channels, repeated + i);
   return repeated;
@@ -419,7 +419,7 @@ void Affine(const ChannelGrid& grid, const ChannelAffine& map, std::byte* worksp
   float* at = reinterpret_cast<float*>(workspace);
   ChannelAffine repeated = map;
   repeated.mean = Repeat(map.mean, flat, at);
-  repeated.scale = Repeat(map.scale, flat, at);
+  repeated.scale = Repeat(map.scale, flat, at, 1);
   repeated.shift = Repeat(map.shift, flat, at);
   (grid.dtype == DType::kBF16 ? RunAffine<BFloat16> : RunAffine<float>)(flat, repeated);
 }

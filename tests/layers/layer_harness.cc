@@ -314,6 +314,13 @@ void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradient
   if (plan_->backward_workspace() == 0) run.workspace = nullptr;
   std::vector<Tensor> top_grads = TensorsOf(top_grads_), bottom_grads = TensorsOf(bottom_grads_);
   const std::vector<Tensor> param_grads = TensorsOf(param_grads_);
+  // As the compiler does it: such a gradient is not asked for, the top's is taken.
+  const auto passes = [&](size_t i) {
+    return plan_->passes_gradient(static_cast<int>(i)) && bottom_grads_[i].tensor().defined();
+  };
+  for (size_t i = 0; i < bottom_grads.size(); ++i) {
+    if (passes(i)) bottom_grads[i] = Tensor();
+  }
   const bool gradient_in_place = placing_.in_place && bottom_grads[0].defined();
   if (gradient_in_place) bottom_grads[0] = top_grads[0];
   run.top_grads = top_grads;
@@ -322,6 +329,9 @@ void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradient
   layer_->Backward(run);
   if (gradient_in_place) {
     std::memcpy(bottom_grads_[0].tensor().raw(), top_grads[0].raw(), top_grads[0].bytes());
+  }
+  for (size_t i = 0; i < bottom_grads.size(); ++i) {
+    if (passes(i)) std::memcpy(bottom_grads_[i].tensor().raw(), top_grads[0].raw(), top_grads[0].bytes());
   }
   const auto check_written = [this](const std::vector<GuardedTensor>& tensors, const std::string& what) {
     for (size_t i = 0; i < tensors.size(); ++i) {

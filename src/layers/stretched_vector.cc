@@ -1,0 +1,66 @@
+#include "layers/stretched_vector.h"
+
+#include "graph/filler.h"
+
+namespace crema {
+
+namespace {
+
+std::string Quoted(const LayerSetup& setup, int bottom) {
+  return "\"" + setup.param().bottom(bottom) + "\" (" + setup.bottom_shape(bottom).ToString() + ")";
+}
+
+Shape LearntShape(const LayerSetup& setup, const std::string& block, int axis, int num_axes) {
+  const Shape& shape = setup.bottom_shape(0);
+  if (num_axes < -1 || axis + num_axes > shape.axes()) {
+    setup.Fail(block + ".num_axes", "num_axes " + std::to_string(num_axes) + " from axis " + std::to_string(axis) +
+                                        " on does not fit " + Quoted(setup, 0) + "; give 0 to " +
+                                        std::to_string(shape.axes() - axis) + ", or -1 for all of them");
+  }
+  const int end = num_axes == -1 ? shape.axes() : axis + num_axes;
+  return Shape(std::vector<int64_t>(shape.dims().begin() + axis, shape.dims().begin() + end));
+}
+
+void CheckSecondBottom(const LayerSetup& setup, int axis) {
+  const Shape &shape = setup.bottom_shape(0), &vector = setup.bottom_shape(1);
+  bool fits = axis + vector.axes() <= shape.axes();
+  for (int i = 0; fits && i < vector.axes(); ++i) fits = vector[i] == shape[axis + i];
+  if (fits) return;
+  setup.Fail("bottom", "stretches " + Quoted(setup, 1) + " over " + Quoted(setup, 0) + " from axis " +
+                           std::to_string(axis) + " on, where the extents differ; set axis to where they agree");
+}
+
+}  // namespace
+
+ChannelGrid StretchedVector::GridFor(const TensorSpec& bottom) const {
+  ChannelGrid planned = grid;
+  if (of_channels) planned.layout = bottom.layout;
+  planned.dtype = bottom.dtype;
+  return planned;
+}
+
+StretchedVector ReadStretchedVector(LayerSetup& setup, const std::string& block, int axis, int num_axes) {
+  const Shape& shape = setup.bottom_shape(0);
+  StretchedVector vector;
+  vector.learnt = setup.bottoms() == 1;
+  const bool number = !vector.learnt && setup.bottom_shape(1).axes() == 0;
+  axis = number ? 0 : setup.CanonicalAxis(block + ".axis", axis);
+  if (!vector.learnt) CheckSecondBottom(setup, axis);
+  vector.shape = vector.learnt ? LearntShape(setup, block, axis, num_axes) : setup.bottom_shape(1);
+  vector.grid.batch = shape.count(0, axis);
+  vector.grid.channels = vector.shape.count();
+  vector.grid.pixels = shape.count(axis + vector.shape.axes());
+  vector.of_channels = axis == 1 && vector.shape.axes() == 1;
+  // A single number does not mind the order; bf16 is read by rows of channels only.
+  if (vector.of_channels || vector.shape.axes() == 0) setup.AllowChannelsLast();
+  if (vector.of_channels && vector.learnt) setup.AllowBFloat16();
+  return vector;
+}
+
+void AddStretchedBlob(LayerSetup& setup, const Shape& shape, const std::string& field, const FillerParameter& filler) {
+  const std::string problem = CheckFiller(filler, shape);
+  if (!problem.empty()) setup.Fail(field, problem);
+  setup.AddParam({shape, filler});
+}
+
+}  // namespace crema
