@@ -11,6 +11,7 @@
 #include "report/profile_observer.h"
 #include "report/step_info.h"
 #include "report/timing_table.h"
+#include "solver/temporary_folder.h"
 
 namespace crema {
 namespace {
@@ -197,9 +198,6 @@ TEST(Trace, HoldsEveryStep) {
 
 class Profile : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
   std::unique_ptr<Solver> MakeSolver(const std::string& more, Observer* observer) const {
     SolverOptions options;
     options.path = "solver.prototxt";
@@ -217,7 +215,8 @@ class Profile : public ::testing::Test {
     return count;
   }
 
-  const std::string folder_ = ::testing::TempDir() + "/crema_profile";
+  const TemporaryFolder temporary_;
+  const std::string folder_ = temporary_.path();
   const std::string path_ = folder_ + "/trace.json";
 };
 
