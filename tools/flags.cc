@@ -89,9 +89,8 @@ Flag IterationsFlag(const std::string& help) {
 }
 
 Flag PrecisionFlag() {
-  return {.name = "precision",
-          .value = "NAME",
-          .help = "f32, or bf16: images between layers are held and convolved in it"};
+  return {
+      .name = "precision", .value = "NAME", .help = "f32, or bf16: images between layers are held and convolved in it"};
 }
 
 Flag SkipPassesFlag() {

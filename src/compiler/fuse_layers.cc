@@ -94,9 +94,9 @@ class Fuser {
       group.param_grads.insert(group.param_grads.end(), node.param_grads.begin(), node.param_grads.end());
       inner = node.tops[0];
     }
-    group.runs_backward = std::find(group.bottom_grads.begin(), group.bottom_grads.end(), true) !=
-                              group.bottom_grads.end() ||
-                          std::find(group.param_grads.begin(), group.param_grads.end(), true) != group.param_grads.end();
+    group.runs_backward =
+        std::find(group.bottom_grads.begin(), group.bottom_grads.end(), true) != group.bottom_grads.end() ||
+        std::find(group.param_grads.begin(), group.param_grads.end(), true) != group.param_grads.end();
     group.layer = fusion.create();
     Compilation& c = c_;
     const Node* at = &first;

@@ -60,7 +60,7 @@ struct Program {
   // Pairs of tensors that are the same memory: views, and reorders that change nothing (one channel, one pixel).
   std::vector<std::pair<int, int>> aliases;
 
-  size_t arena_bytes = 0;     // what is allocated
+  size_t arena_bytes = 0;  // what is allocated
   // What lives from one pass to the next (inputs) lies in front of this offset; from it on, the arena is free between
   // passes.
   size_t lasting_bytes = 0;

@@ -150,8 +150,7 @@ void RunChannelAffine(const ChannelGrid& grid, const ChannelAffine& map, std::by
   const float *x = static_cast<const float*>(map.x), *addend = static_cast<const float*>(map.addend);
   float* y = static_cast<float*>(map.y);
   ForRuns(grid, [&](int64_t c, int64_t first) {
-    run(x + first, addend ? addend + first : nullptr, map.mean ? map.mean[c] : 0,
-        map.scale ? map.scale[c] : 1,
+    run(x + first, addend ? addend + first : nullptr, map.mean ? map.mean[c] : 0, map.scale ? map.scale[c] : 1,
         map.shift ? map.shift[c] : 0, y + first, grid.pixels);
   });
 }

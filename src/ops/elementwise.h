@@ -52,7 +52,8 @@ void MapBFloat16(const Formula& formula, int64_t begin, int64_t end, BFloat16* o
 
 }  // namespace internal
 
-// output[i] = formula(inputs[i]...) for tensors of equal count, all f32 or all bf16. The output may be one of the inputs.
+// output[i] = formula(inputs[i]...) for tensors of equal count, all f32 or all bf16. The output may be one of the
+// inputs.
 template <typename Formula, typename... Inputs>
 void Map(const Formula& formula, const Tensor& output, const Inputs&... inputs) {
   static_assert((std::is_same_v<Inputs, Tensor> && ...), "inputs are tensors");
