@@ -1,5 +1,3 @@
-#include <algorithm>
-
 #include "base/check.h"
 #include "compiler/compiler.h"
 
@@ -92,11 +90,9 @@ class Fuser {
       }
       group.params.insert(group.params.end(), node.params.begin(), node.params.end());
       group.param_grads.insert(group.param_grads.end(), node.param_grads.begin(), node.param_grads.end());
+      group.runs_backward |= node.runs_backward;
       inner = node.tops[0];
     }
-    group.runs_backward =
-        std::find(group.bottom_grads.begin(), group.bottom_grads.end(), true) != group.bottom_grads.end() ||
-        std::find(group.param_grads.begin(), group.param_grads.end(), true) != group.param_grads.end();
     group.layer = fusion.create();
     Compilation& c = c_;
     const Node* at = &first;
