@@ -56,6 +56,7 @@ std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& opti
     c.diagnostics.ThrowIfErrors();
     net->graph.Verify();
   }
+  VerifyMemory(c);
   for (const Diagnostic& d : c.diagnostics.list()) net->warnings.push_back(d);
   return net;
 }

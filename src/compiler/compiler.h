@@ -46,6 +46,9 @@ void ChooseKernels(Compilation& c);    // let each layer plan its kernels, works
 void Schedule(Compilation& c);         // lay out the steps and the tensors they touch
 void PlanMemory(Compilation& c);       // give every storage its offset in one arena, by liveness
 
+// Aborts if a step of the program would read a tensor that another one was written over: run after PlanMemory.
+void VerifyMemory(const Compilation& c);
+
 // Throws UserError with every mistake found. The result owns everything it points to.
 std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options);
 

@@ -98,29 +98,36 @@ class MemoryPlanner {
   }
 
   // `over` is overwritten by `written` in step `now` if nothing that lives there is read later, or by another input of
-  // the same step.
-  void TryInPlace(int over, int written, const std::vector<int>& inputs, int now) {
-    if (over < 0 || written < 0 || program_.tensors[over].spec != program_.tensors[written].spec) return;
+  // the same step. Returns whether it is.
+  bool TryInPlace(int over, int written, const std::vector<int>& inputs, int now) {
+    if (over < 0 || written < 0 || program_.tensors[over].spec != program_.tensors[written].spec) return false;
     const int root = Root(over);
-    if (last_[root] > now || Root(written) == root) return;
-    if (std::count_if(inputs.begin(), inputs.end(), [&](int t) { return t >= 0 && Root(t) == root; }) > 1) return;
+    if (last_[root] > now || Root(written) == root) return false;
+    if (std::count_if(inputs.begin(), inputs.end(), [&](int t) { return t >= 0 && Root(t) == root; }) > 1) return false;
     Join(over, written);
+    return true;
   }
 
   void JoinInPlace() {
     int now = 0;
-    for (const Step& step : program_.forward) {
+    const auto forward = [&](const Step& step) {
       if (step.kind == StepKind::kForward && graph_.unit(step.node).setup->in_place() && !step.bottoms.empty()) {
         TryInPlace(step.bottoms[0], step.tops[0], step.bottoms, now);
       }
+    };
+    for (const Step& step : program_.forward) {
+      forward(step);
       ++now;
     }
     for (const Step& step : program_.backward) {
+      forward(step);
       if (step.kind == StepKind::kBackward && graph_.unit(step.node).setup->in_place() && !step.bottom_grads.empty()) {
         TryInPlace(step.top_grads[0], step.bottom_grads[0], step.top_grads, now);
       }
       if (step.kind == StepKind::kSumGradients) {
-        for (int i : {0, 1}) TryInPlace(step.bottoms[i], step.tops[0], step.bottoms, now);
+        if (!TryInPlace(step.bottoms[0], step.tops[0], step.bottoms, now)) {
+          TryInPlace(step.bottoms[1], step.tops[0], step.bottoms, now);
+        }
       }
       ++now;
     }

@@ -55,6 +55,27 @@ TEST(Net, SharedMemoryGivesTheSameBitsAsSeparateMemory) {
   }
 }
 
+TEST(Net, UnlikeReadersOfOneValueInSharedMemory) {
+  const auto ip = [](const std::string& name, const std::string& bottom) {
+    return "layer { name: \"" + name + "\" type: \"InnerProduct\" bottom: \"" + bottom + "\" top: \"" + name +
+           "\" inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } } }\n";
+  };
+  const NetFile file = File(
+      "layer { name: \"in\" type: \"Input\" top: \"data\" top: \"label\" "
+      "input_param { shape { dim: 6 dim: 5 } shape { dim: 6 } } }\n" +
+      ip("a", "data") + ip("b", "a") + ip("c", "a") + ip("d", "a") +
+      "layer { name: \"p\" type: \"Eltwise\" bottom: \"b\" bottom: \"c\" bottom: \"d\" bottom: \"a\" top: \"p\" "
+      "eltwise_param { operation: SUM coeff: 1 coeff: -2 coeff: 0.5 coeff: 3 } }\n"
+      "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"p\" bottom: \"label\" top: \"loss\" }\n");
+  Net shared(file, {}), separate(file, {.keep_all = true});
+  for (Net* net : {&shared, &separate}) {
+    FillInputs(*net);
+    net->Forward();
+    net->Backward();
+  }
+  EXPECT_EQ(Gradients(shared), Gradients(separate));
+}
+
 TEST(Net, PassesDifferInDropoutAndCanBeRepeated) {
   Net net(File(kSmallNet), {});
   FillInputs(net);

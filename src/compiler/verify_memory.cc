@@ -1,0 +1,92 @@
+#include <algorithm>
+
+#include "base/check.h"
+#include "compiler/compiler.h"
+
+namespace crema {
+
+namespace {
+
+// Walks the program as the executor will and keeps account of whose contents each storage holds.
+class MemoryVerifier {
+ public:
+  explicit MemoryVerifier(const Compilation& c)
+      : graph_(c.net.graph), program_(c.net.program), same_(program_.tensors.size()) {
+    for (size_t t = 0; t < same_.size(); ++t) same_[t] = static_cast<int>(t);
+    for (const auto& [tensor, view] : program_.aliases) same_[view] = tensor;
+    contents_.assign(program_.storages.size(), Step::kAbsent);
+  }
+
+  void Run() {
+    for (const auto* steps : {&program_.forward, &program_.backward}) {
+      for (const Step& step : *steps) {
+        for (const auto* list : {&step.bottoms, &step.saved, &step.top_grads}) {
+          if (list != &step.saved || step.kind == StepKind::kBackward) Read(*list);
+        }
+        if (step.kind == StepKind::kBackward) {
+          Read(step.tops);
+        } else {
+          Write(step.tops);
+          Write(step.saved);
+        }
+        Write(step.bottom_grads);
+        Write(step.param_grads);
+        Write({step.workspace});
+      }
+    }
+    for (int v : graph_.outputs) Read({program_.value_tensor[v]});
+    for (const Node& node : graph_.nodes) {
+      for (size_t i = 0; i < node.tops.size(); ++i) {
+        if (node.loss_weights[i] != 0) Read({program_.value_tensor[node.tops[i]]});
+      }
+    }
+    CheckPlaces();
+  }
+
+ private:
+  // A view of a view is the first one's memory.
+  int Original(int t) const {
+    while (same_[t] != t) t = same_[t];
+    return t;
+  }
+
+  void Read(const std::vector<int>& tensors) const {
+    for (int t : tensors) {
+      if (t < 0) continue;
+      const int held = contents_[program_.tensors[t].storage];
+      CREMA_CHECK(held == Original(t)) << program_.tensors[t].name << " is read where "
+                                       << (held < 0 ? "nothing" : program_.tensors[held].name) << " lies";
+    }
+  }
+
+  void Write(const std::vector<int>& tensors) {
+    for (int t : tensors) {
+      if (t >= 0) contents_[program_.tensors[t].storage] = Original(t);
+    }
+  }
+
+  // Storages that live at the same time lie apart.
+  void CheckPlaces() const {
+    std::vector<const Storage*> by_offset;
+    for (const Storage& storage : program_.storages) by_offset.push_back(&storage);
+    std::sort(by_offset.begin(), by_offset.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
+    for (size_t i = 0; i < by_offset.size(); ++i) {
+      const Storage& a = *by_offset[i];
+      for (size_t j = i + 1; j < by_offset.size() && by_offset[j]->offset < a.offset + a.bytes; ++j) {
+        const Storage& b = *by_offset[j];
+        CREMA_CHECK(a.last < b.first || b.last < a.first) << "two storages at offset " << b.offset;
+      }
+    }
+  }
+
+  const Graph& graph_;
+  const Program& program_;
+  std::vector<int> same_;      // by tensor: of which it is a view, itself if of none
+  std::vector<int> contents_;  // by storage: the tensor last written
+};
+
+}  // namespace
+
+void VerifyMemory(const Compilation& c) { MemoryVerifier(c).Run(); }
+
+}  // namespace crema
