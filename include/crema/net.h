@@ -47,6 +47,9 @@ struct NetOptions {
   // Add to the parameters' gradients instead of overwriting them from the second Backward after ClearGradients on
   // (iter_size > 1).
   bool accumulate = false;
+  // Give each parameter's gradient a place of its own (Parameter::grad). false: it lies in the memory of the pass, from
+  // the layers that make it to the GradientReader that Backward is given. Not with `accumulate`.
+  bool keep_gradients = true;
   // Differentiate inputs too, as force_backward: true in the file does.
   bool force_backward = false;
   // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts"; crema
@@ -65,7 +68,8 @@ struct Parameter {
   std::string layer;  // owner
   int index = 0;      // which of the owner's blobs
   Tensor data;
-  Tensor grad;  // undefined where the solver never changes it
+  bool trained = false;  // a solver changes it, by its gradient
+  Tensor grad;           // undefined where it is not trained, and without NetOptions::keep_gradients
   float lr_mult = 1;
   float decay_mult = 1;
 
@@ -100,6 +104,15 @@ class StepRecorder {
   virtual void OnStep(int step, Clock::time_point begin, Clock::time_point end) = 0;
 };
 
+// Told each parameter's gradient within the backward pass, by the thread that runs it, once it is complete and the pass
+// reads the parameter no more.
+class GradientReader {
+ public:
+  virtual ~GradientReader() = default;
+  // `parameter` counts as Net::parameters() does, and may be changed; `gradient` is gone after the call.
+  virtual void OnGradient(int parameter, const Tensor& gradient) = 0;
+};
+
 class Net {
  public:
   // Compiles and allocates; parameters are filled as their fillers say. Throws UserError with every mistake found.
@@ -115,8 +128,8 @@ class Net {
 
   // Runs one forward pass and returns the sum of the weighted losses. Throws UserError for unusable data.
   float Forward();
-  // Gradients of the last Forward into parameters()' grad.
-  void Backward();
+  // Gradients of the last Forward into parameters()' grad, or, without keep_gradients, one after the other to `reader`.
+  void Backward(GradientReader* reader = nullptr);
   // Makes the next Backward overwrite the gradients.
   void ClearGradients();
 

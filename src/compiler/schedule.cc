@@ -10,22 +10,42 @@ namespace {
 class Scheduler {
  public:
   explicit Scheduler(Compilation& c)
-      : c_(c), graph_(c.net.graph), program_(c.net.program), saved_(graph_.nodes.size() + graph_.fused.size()) {}
+      : c_(c),
+        graph_(c.net.graph),
+        program_(c.net.program),
+        first_(graph_),
+        again_(graph_),
+        maker_(graph_.values.size(), -1) {}
 
   void Run() {
     const size_t values = graph_.values.size();
     contributions_.resize(values);
-    reordered_.resize(values);
     program_.value_grad.assign(values, Step::kAbsent);
-    for (const Value& value : graph_.values) own_.push_back(NewTensor(value.label(), value.spec));
-    program_.value_tensor = own_;
+    for (size_t v = 0; v < values; ++v) {
+      const Value& value = graph_.values[v];
+      program_.value_tensor.push_back(first_.own[v] = NewTensor(value.label(), value.spec));
+    }
     for (int u : graph_.order) Forward(u);
     if (!c_.options.backward) return;
-    written_.assign(graph_.params.size(), false);
+    FindUsers();
     for (auto u = graph_.order.rbegin(); u != graph_.order.rend(); ++u) Backward(*u);
   }
 
  private:
+  // What one run of the layers leaves, in the order of the graph's values and units.
+  struct Results {
+    explicit Results(const Graph& graph)
+        : own(graph.values.size(), Step::kAbsent),
+          reordered(graph.values.size()),
+          saved(graph.nodes.size() + graph.fused.size()),
+          steps(saved.size(), false) {}
+
+    std::vector<int> own;                     // of a value: as its producer writes it
+    std::vector<std::vector<int>> reordered;  // of a value: in other layouts and types
+    std::vector<std::vector<int>> saved;      // of a unit
+    std::vector<bool> steps;                  // whether a unit has run
+  };
+
   int NewTensor(std::string name, TensorSpec spec) {
     program_.tensors.push_back({std::move(name), std::move(spec), -1});
     return static_cast<int>(program_.tensors.size()) - 1;
@@ -57,17 +77,27 @@ class Scheduler {
     return reordered;
   }
 
-  // The tensor of a value as its reader wants it.
-  int TensorAs(int v, const TensorSpec& wanted) {
-    if (program_.tensors[own_[v]].spec == wanted) return own_[v];
-    for (int other : reordered_[v]) {
-      if (program_.tensors[other].spec == wanted) return other;
-    }
-    reordered_[v].push_back(Reorder(own_[v], wanted, program_.forward));
-    return reordered_[v].back();
+  // Where a unit's results are while `steps` are being added to; they are made again where they were not kept.
+  Results& ResultsOf(int unit, std::vector<Step>& steps) {
+    if (&steps == &program_.forward || !graph_.unit(unit).recompute) return first_;
+    if (!again_.steps[unit]) RunUnit(unit, again_, steps);
+    return again_;
   }
 
-  int TensorFor(const Node& node, int v) { return TensorAs(v, node.Laid(graph_.values[v].spec)); }
+  // The tensor of a value as its reader wants it.
+  int TensorAs(int v, const TensorSpec& wanted, std::vector<Step>& steps) {
+    Results& results = ResultsOf(maker_[v], steps);
+    if (program_.tensors[results.own[v]].spec == wanted) return results.own[v];
+    for (int other : results.reordered[v]) {
+      if (program_.tensors[other].spec == wanted) return other;
+    }
+    results.reordered[v].push_back(Reorder(results.own[v], wanted, steps));
+    return results.reordered[v].back();
+  }
+
+  int TensorFor(const Node& node, int v, std::vector<Step>& steps) {
+    return TensorAs(v, node.Laid(graph_.values[v].spec), steps);
+  }
 
   // As users see it.
   static TensorSpec Shown(TensorSpec spec) {
@@ -88,27 +118,52 @@ class Scheduler {
     ++pending_[grad];
   }
 
-  void Forward(int u) {
+  void RunUnit(int u, Results& results, std::vector<Step>& steps) {
     const Node& node = graph_.unit(u);
+    const char* const suffix = &results == &again_ ? " again" : "";
+    results.steps[u] = true;
+    std::vector<int> bottoms;
+    for (int v : node.bottoms) bottoms.push_back(TensorFor(node, v, steps));
+    for (int v : node.tops) {
+      if (results.own[v] < 0) results.own[v] = NewTensor(graph_.values[v].label() + suffix, graph_.values[v].spec);
+    }
     for (size_t i = 0; i < node.plan->saved().size(); ++i) {
-      saved_[u].push_back(NewTensor(node.name() + " saved " + std::to_string(i), node.plan->saved()[i]));
+      const std::string name = node.name() + " saved " + std::to_string(i) + suffix;
+      results.saved[u].push_back(NewTensor(name, node.plan->saved()[i]));
     }
     if (node.setup->is_view()) {
-      const int from = TensorFor(node, node.bottoms[0]);
-      for (int v : node.tops) program_.aliases.emplace_back(from, own_[v]);
-    } else {
-      Step step;
-      step.kind = StepKind::kForward;
-      step.node = u;
-      for (int v : node.bottoms) step.bottoms.push_back(TensorFor(node, v));
-      for (int v : node.tops) step.tops.push_back(own_[v]);
-      step.saved = saved_[u];
-      step.workspace = Workspace(node, node.plan->forward_workspace());
-      program_.forward.push_back(std::move(step));
+      for (int v : node.tops) program_.aliases.emplace_back(bottoms[0], results.own[v]);
+      return;
     }
-    for (int v : node.tops) {
+    Step step;
+    step.kind = StepKind::kForward;
+    step.node = u;
+    step.bottoms = std::move(bottoms);
+    for (int v : node.tops) step.tops.push_back(results.own[v]);
+    step.saved = results.saved[u];
+    step.workspace = Workspace(node, node.plan->forward_workspace());
+    steps.push_back(std::move(step));
+  }
+
+  void Forward(int u) {
+    for (int v : graph_.unit(u).tops) maker_[v] = u;
+    RunUnit(u, first_, program_.forward);
+    for (int v : graph_.unit(u).tops) {
       const bool shown = c_.options.keep_all || graph_.values[v].uses.empty();
-      if (shown) program_.value_tensor[v] = TensorAs(v, Shown(graph_.values[v].spec));
+      if (shown) program_.value_tensor[v] = TensorAs(v, Shown(graph_.values[v].spec), program_.forward);
+    }
+  }
+
+  // Which unit is the last of the backward pass to use each parameter.
+  void FindUsers() {
+    written_.assign(graph_.params.size(), false);
+    parts_.resize(graph_.params.size());
+    last_user_.assign(graph_.params.size(), -1);
+    for (int u : graph_.order) {
+      if (!graph_.unit(u).runs_backward) continue;
+      for (int p : graph_.unit(u).params) {
+        if (last_user_[p] < 0) last_user_[p] = u;
+      }
     }
   }
 
@@ -121,22 +176,25 @@ class Scheduler {
     return step.tops[0];
   }
 
+  int SumOf(const std::vector<int>& parts, std::string name) {
+    if (parts.size() == 1) return parts[0];
+    Step sum;
+    sum.kind = StepKind::kSumGradients;
+    sum.tops = {NewTensor(std::move(name), program_.tensors[parts[0]].spec)};
+    sum.bottoms = parts;
+    program_.backward.push_back(sum);
+    return sum.tops[0];
+  }
+
   // The tensor that holds the whole gradient of a top once every reader's part is summed; kAbsent if no loss depends on
   // it.
   int WholeGradient(int v, float loss_weight) {
     const Value& value = graph_.values[v];
-    std::vector<int>& parts = contributions_[v];
+    const std::vector<int>& parts = contributions_[v];
     if (loss_weight != 0) Pend(v, FillGradient(value, loss_weight));
     if (parts.empty()) return Step::kAbsent;
     for (int part : parts) --pending_[part];
-    int whole = parts[0];
-    if (parts.size() > 1) {
-      Step sum;
-      sum.kind = StepKind::kSumGradients;
-      sum.tops = {whole = NewTensor("grad " + value.label(), value.spec)};
-      sum.bottoms = parts;
-      program_.backward.push_back(std::move(sum));
-    }
+    const int whole = SumOf(parts, "grad " + value.label());
     program_.value_grad[v] = c_.options.keep_all && value.spec != Shown(value.spec)
                                  ? Reorder(whole, Shown(value.spec), program_.backward)
                                  : whole;
@@ -178,9 +236,9 @@ class Scheduler {
     step.node = u;
     step.bottoms.assign(node.bottoms.size(), Step::kAbsent);
     step.tops.assign(node.tops.size(), Step::kAbsent);
-    for (int i : node.plan->reads_bottom()) step.bottoms[i] = TensorFor(node, node.bottoms[i]);
-    for (int i : node.plan->reads_top()) step.tops[i] = own_[node.tops[i]];
-    step.saved = saved_[u];
+    for (int i : node.plan->reads_bottom()) step.bottoms[i] = TensorFor(node, node.bottoms[i], program_.backward);
+    for (int i : node.plan->reads_top()) step.tops[i] = ResultsOf(u, program_.backward).own[node.tops[i]];
+    if (!node.plan->saved().empty()) step.saved = ResultsOf(u, program_.backward).saved[u];
     step.top_grads = std::move(top_grads);
     step.bottom_grads.assign(node.bottoms.size(), Step::kAbsent);
     bool writes = !node.params.empty();
@@ -197,6 +255,9 @@ class Scheduler {
     const int passed = step.top_grads[0];
     if (writes) program_.backward.push_back(std::move(step));
     for (Step& addition : additions) program_.backward.push_back(std::move(addition));
+    for (int p : node.params) {
+      if (last_user_[p] == u && !parts_[p].empty()) UseGradient(p);
+    }
     for (size_t i = 0; i < node.bottoms.size(); ++i) {
       if (node.bottom_grads[i]) Contribute(node.bottoms[i], bottom_grads[i] < 0 ? passed : bottom_grads[i]);
     }
@@ -205,6 +266,13 @@ class Scheduler {
   int ParamGradient(const Node& node, size_t i, std::vector<Step>& additions) {
     if (!node.param_grads[i]) return Step::kAbsent;
     const int p = node.params[i];
+    const auto new_tensor = [&] {
+      return NewTensor("grad " + node.name() + "[" + std::to_string(i) + "]", graph_.params[p].spec);
+    };
+    if (!c_.options.keep_gradients) {
+      parts_[p].push_back(new_tensor());
+      return parts_[p].back();
+    }
     const bool first = !written_[p];
     written_[p] = true;
     if (first && !c_.options.accumulate) return Step::kDirect;
@@ -212,20 +280,32 @@ class Scheduler {
     add.kind = StepKind::kAddToParameter;
     add.param = p;
     add.first_of_pass = first;
-    add.bottoms = {NewTensor("grad " + node.name() + "[" + std::to_string(i) + "]", graph_.params[p].spec)};
+    add.bottoms = {new_tensor()};
     additions.push_back(add);
     return add.bottoms[0];
+  }
+
+  void UseGradient(int p) {
+    const GraphParam& param = graph_.params[p];
+    const std::string name = graph_.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]";
+    Step use;
+    use.kind = StepKind::kUseGradient;
+    use.param = p;
+    use.bottoms = {SumOf(parts_[p], "grad " + name)};
+    program_.backward.push_back(std::move(use));
+    parts_[p].clear();
   }
 
   Compilation& c_;
   Graph& graph_;
   Program& program_;
-  std::vector<int> own_;                         // by value: as its producer writes it
-  std::vector<std::vector<int>> reordered_;      // by value: in other layouts and types
-  std::vector<std::vector<int>> saved_;          // by unit
+  Results first_, again_;                        // of the forward pass, and of what the backward pass runs again
+  std::vector<int> maker_;                       // by value: the unit
   std::vector<std::vector<int>> contributions_;  // by value: gradients its readers left
   std::vector<int> pending_;                     // by tensor: values whose gradient it is and is yet to be read
   std::vector<bool> written_;                    // by parameter, within this pass
+  std::vector<std::vector<int>> parts_;          // by parameter: of its gradient, one from each user so far
+  std::vector<int> last_user_;                   // by parameter: unit
 };
 
 }  // namespace

@@ -68,6 +68,8 @@ struct Node {
   std::unique_ptr<LayerSetup> setup;  // after infer_shapes
   std::unique_ptr<LayerPlan> plan;    // after choose_kernels
   bool runs_backward = false;
+  // What it makes is not kept from forward to backward: it runs again where that is read.
+  bool recompute = false;
   std::vector<bool> bottom_grads, param_grads;
 
   std::vector<int> members;  // of a fused node: the layers it stands for, in their order

@@ -26,13 +26,14 @@ struct PlannedTensor {
 };
 
 enum class StepKind {
-  kForward,
+  kForward,  // in Program::backward: again, for what was not kept
   kBackward,
   kFillGradient,    // tops[0] = value: the seed of a loss, or zero for a top no loss depends on
   kSumGradients,    // tops[0] = the sum of bottoms, in their order; it may lie over either of the first two
   kReorder,         // tops[0] = bottoms[0] in another layout or type
   kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since
                     // ClearGradients
+  kUseGradient,     // gradient of parameter `param`, whole in bottoms[0], is handed to who trains the net
 };
 
 struct Step {

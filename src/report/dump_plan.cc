@@ -14,9 +14,9 @@ class PlanText {
   std::string Steps() const {
     TextTable table({">step", "what", "layer", "kernel", "reads", "writes"});
     int number = 0;
-    for (const Step& step : program_.forward) AddStep(table, number++, step);
+    for (const Step& step : program_.forward) AddStep(table, number++, step, "");
     if (!program_.backward.empty()) table.AddRule();
-    for (const Step& step : program_.backward) AddStep(table, number++, step);
+    for (const Step& step : program_.backward) AddStep(table, number++, step, " again");
     return table.ToString();
   }
 
@@ -58,13 +58,13 @@ class PlanText {
     return "param grad " + node.name() + "[" + std::to_string(i) + "]";
   }
 
-  void AddStep(TextTable& table, int number, const Step& step) const {
+  void AddStep(TextTable& table, int number, const Step& step, const char* again) const {
     const Node* node = step.node >= 0 ? &net_.graph.unit(step.node) : nullptr;
     const std::string name = node ? node->name() : "", kernel = node ? node->plan->kernel() : "";
     std::string what, reads, writes;
     switch (step.kind) {
       case StepKind::kForward:
-        what = "forward";
+        what = std::string("forward") + again;
         List(step.bottoms, reads);
         List(step.tops, writes);
         List(step.saved, writes);
@@ -98,6 +98,13 @@ class PlanText {
         List(step.bottoms, reads);
         List(step.tops, writes);
         break;
+      case StepKind::kUseGradient: {
+        const GraphParam& param = net_.graph.params[step.param];
+        what = "update";
+        List(step.bottoms, reads);
+        writes = net_.graph.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]";
+        break;
+      }
       case StepKind::kAddToParameter: {
         const GraphParam& param = net_.graph.params[step.param];
         what = step.first_of_pass ? "set or add" : "add";

@@ -23,6 +23,9 @@ void ProfileObserver::Follow(Net& net) {
   const size_t steps = static_cast<size_t>(net.compiled().program.steps());
   run_->steps.Reserve(std::min(kMostReserved, steps * static_cast<size_t>(iterations_)));
   net.set_recorder(&run_->steps);
+  const std::vector<Step>& backward = net.compiled().program.backward;
+  updates_are_steps_ = std::any_of(backward.begin(), backward.end(),
+                                   [](const Step& step) { return step.kind == StepKind::kUseGradient; });
   taken_ = Clock::now();
 }
 
@@ -52,7 +55,8 @@ void ProfileObserver::OnIteration(const IterationEnd& end) {
   if (!run_) return;
   const std::vector<StepEvent>& steps = run_->steps.events();
   if (steps.size() > steps_before_) {
-    TakePhase("update", "update", steps.back().end);
+    if (!updates_are_steps_) TakePhase("update", "update", steps.back().end);
+    taken_ = std::max(taken_, steps.back().end);
     run_->trace.AddPhase("iteration " + std::to_string(end.iteration), "iteration", steps[steps_before_].begin, taken_);
   }
   steps_before_ = steps.size();

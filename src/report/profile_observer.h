@@ -49,6 +49,7 @@ class ProfileObserver : public Observer {
   int iterations_;
   std::unique_ptr<Run> run_;               // null before Follow and after Finish
   size_t steps_before_ = 0;                // this iteration
+  bool updates_are_steps_ = false;         // of the backward pass
   Clock::time_point taken_;                // end of the last phase
   std::optional<Clock::time_point> test_;  // begin of the test that runs
   std::string error_;

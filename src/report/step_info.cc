@@ -33,6 +33,12 @@ class Describer {
         Writes(net_.graph.params[step.param].spec);
         if (!step.first_of_pass) info_.bytes += net_.graph.params[step.param].spec.bytes();
         break;
+      case StepKind::kUseGradient:
+        Plain("update", step,
+              net_.graph.nodes[net_.graph.params[step.param].owner].name() + "[" +
+                  std::to_string(net_.graph.params[step.param].owner_index) + "]");
+        Writes(net_.graph.params[step.param].spec);
+        break;
     }
     return info_;
   }
@@ -128,7 +134,12 @@ std::vector<StepInfo> DescribeSteps(const CompiledNet& net) {
   Describer describer(net);
   std::vector<StepInfo> infos;
   for (const Step& step : net.program.forward) infos.push_back(describer.Describe(step));
-  for (const Step& step : net.program.backward) infos.push_back(describer.Describe(step));
+  for (const Step& step : net.program.backward) {
+    infos.push_back(describer.Describe(step));
+    if (step.kind != StepKind::kForward) continue;
+    infos.back().name += " again";
+    infos.back().category = "again";
+  }
   return infos;
 }
 

@@ -14,8 +14,9 @@ struct StepInfo {
   std::string name;      // "conv1+relu1", "reorder conv1 (plain)", "sum grad pool2"
   std::string type;      // of the layers; empty for the compiler's own steps
   std::string kernel;    // as the layer's Plan said; may be empty
-  std::string category;  // "forward", "backward", "data wait" (a source), "reorder", "sum" or "fill"
-  Shape shape;           // of the first tensor it writes
+  std::string category;  // "forward", "backward", "data wait" (a source), "reorder", "sum", "fill", "again" (forward in
+                         // the backward pass) or "update"
+  Shape shape;  // of the first tensor it writes
   // Operations as the layers count them, a multiply-add as two. A backward step takes as many for the parameters'
   // gradients and again for those of the bottoms, each where it is wanted.
   double flops = 0;

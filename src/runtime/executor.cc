@@ -134,7 +134,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
   return static_cast<float>(loss);
 }
 
-void Executor::Backward(uint64_t pass, bool first) {
+void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
   StepClock clock(recorder_, forward_.size());
   for (const Bound& bound : backward_) {
     const Step& step = *bound.step;
@@ -163,8 +163,15 @@ void Executor::Backward(uint64_t pass, bool first) {
         }
         break;
       }
-      case StepKind::kForward:
-        CREMA_CHECK(false) << "a forward step in the backward list";
+      case StepKind::kUseGradient:
+        CREMA_CHECK(reader != nullptr) << "nobody takes the gradients";
+        reader->OnGradient(step.param, bound.bottoms[0]);
+        break;
+      case StepKind::kForward: {
+        const LayerRun run = MakeRun(bound, pass, true);
+        net_.graph.unit(step.node).layer->Forward(run);
+        break;
+      }
     }
     clock.EndStep();
   }

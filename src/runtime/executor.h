@@ -24,8 +24,8 @@ class Executor {
 
   // Returns the weighted sum of the losses.
   float Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch = {});
-  // `first`: parameter gradients are overwritten rather than added to.
-  void Backward(uint64_t pass, bool first);
+  // `first`: parameter gradients are overwritten rather than added to. `reader` may be null where they are kept.
+  void Backward(uint64_t pass, bool first, GradientReader* reader);
 
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
 

@@ -24,7 +24,8 @@ NetOptions WithDevice(NetOptions options) {
 Net::Impl::Impl(const NetFile& file, const NetOptions& given)
     : options(WithDevice(given)),
       compiled(Compile(file, options)),
-      parameters(compiled->graph, *options.context.device, options.context.seed, options.backward,
+      parameters(compiled->graph, *options.context.device, options.context.seed,
+                 options.backward && options.keep_gradients,
                  [&](const std::string& layer, int index) -> const Parameter* {
                    return options.share_with ? options.share_with->impl_->Find(layer, index) : nullptr;
                  }),
@@ -77,8 +78,8 @@ float Net::Forward() {
   return loss;
 }
 
-void Net::Backward() {
-  impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate);
+void Net::Backward(GradientReader* reader) {
+  impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate, reader);
   impl_->gradients_cleared = false;
 }
 

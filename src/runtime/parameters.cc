@@ -47,6 +47,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     p.index = param.owner_index;
     p.lr_mult = param.lr_mult;
     p.decay_mult = param.decay_mult;
+    p.trained = param.wants_grad();
     p.data = Tensor(nullptr, param.spec);
     const Parameter* other = shared ? shared(p.layer, p.index) : nullptr;
     if (other) {
@@ -73,7 +74,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     float* const at = values().data() + offsets[i];
     p.data = Tensor(at, param.spec);
     std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
-    if (gradients && param.wants_grad()) p.grad = Tensor(this->gradients().data() + offsets[i], param.spec);
+    if (gradients && p.trained) p.grad = Tensor(this->gradients().data() + offsets[i], param.spec);
     Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
   }
 }

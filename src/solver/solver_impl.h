@@ -55,6 +55,7 @@ struct Solver::Impl {
   std::unique_ptr<Net> net;
   std::vector<std::unique_ptr<Net>> test_nets;
   std::unique_ptr<Updater> updater;
+  bool updates_singly = false;  // parameters change within the backward pass, and no gradient outlives it
   LossWindow losses;
 
   int iteration = 0;
@@ -72,8 +73,9 @@ struct Solver::Impl {
   void BuildNets(const SolverFile& file);
   void LoadWeights();
   void Start();
-  float ForwardBackward();
-  void Update();
+  // Forward, backward and update; returns the loss.
+  float RunIteration();
+  float ClipScale();
   void TellDisplay(float rate);
   void TestOne(int index, bool* stopped);
   [[noreturn]] void FailNonFinite(const std::string& what);

@@ -81,9 +81,7 @@ bool Solver::Impl::Step(int iterations) {
     Stopwatch watch;
     IterationEnd event;
     event.iteration = iteration;
-    event.loss = ForwardBackward();
-    losses.Add(event.loss);
-    Update();
+    event.loss = RunIteration();
     event.seconds = watch.Seconds();
     Tell(&Observer::OnIteration, event);
 
@@ -94,38 +92,43 @@ bool Solver::Impl::Step(int iterations) {
   return true;
 }
 
-float Solver::Impl::ForwardBackward() {
+float Solver::Impl::RunIteration() {
   net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
   net->ClearGradients();
+  const float rate = LearningRateAt(param, iteration);
   double sum = 0;
   for (int part = 0; part < param.iter_size(); ++part) {
     const float loss = net->Forward();
     if (!std::isfinite(loss)) FailNonFinite("the loss is " + Number(loss));
     sum += loss;
-    net->Backward();
+    if (updates_singly) updater->Begin(iteration, rate);
+    net->Backward(updates_singly ? updater.get() : nullptr);
   }
-  return static_cast<float>(sum / param.iter_size());
-}
-
-void Solver::Impl::Update() {
-  const float rate = LearningRateAt(param, iteration);
+  const float loss = static_cast<float>(sum / param.iter_size());
+  losses.Add(loss);
   if (DueEvery(param.display())) TellDisplay(rate);
   if (param.lr_policy() == "multistep" && iteration > 0) {
     const int step = RateStepAt(param, iteration);
     if (step != RateStepAt(param, iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{iteration, step});
   }
-  float clip = 1;
-  if (param.clip_gradients() > 0) {
-    const double norm = updater->GradientNorm();
-    if (!std::isfinite(norm)) FailNonFinite("the norm of the gradients is " + Number(norm));
-    clip = updater->ClipScale(norm);
-    if (clip < 1) {
-      Tell(&Observer::OnClipped, GradientsClipped{iteration, static_cast<float>(norm), param.clip_gradients()});
-    }
+  if (!updates_singly) {
+    updater->Begin(iteration, rate, ClipScale());
+    updater->Apply();
   }
-  updater->Apply(iteration, rate, clip);
   net->ParametersChanged();
   ++iteration;
+  return loss;
+}
+
+float Solver::Impl::ClipScale() {
+  if (param.clip_gradients() <= 0) return 1;
+  const double norm = updater->GradientNorm();
+  if (!std::isfinite(norm)) FailNonFinite("the norm of the gradients is " + Number(norm));
+  const float scale = updater->ClipScale(norm);
+  if (scale < 1) {
+    Tell(&Observer::OnClipped, GradientsClipped{iteration, static_cast<float>(norm), param.clip_gradients()});
+  }
+  return scale;
 }
 
 void Solver::Impl::TellDisplay(float rate) {

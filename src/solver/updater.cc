@@ -47,21 +47,23 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   const WeightDecay decay_type = solver.regularization_type() == "L1" ? WeightDecay::kL1 : WeightDecay::kL2;
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Parameter& parameter = parameters[p];
-    if (!parameter.grad.defined() || parameter.lr_mult == 0) continue;
+    segments_of_.push_back(segments_.size());
+    if (!parameter.trained) continue;
     const float decay = solver.weight_decay() * parameter.decay_mult;
     for (int64_t begin = 0; begin < parameter.data.count(); begin += kSegment) {
       UpdateChunk chunk;
       chunk.data = parameter.data.f32() + begin;
-      chunk.gradient = parameter.grad.f32() + begin;
+      if (parameter.grad.defined()) chunk.gradient = parameter.grad.f32() + begin;
       for (int moment = 0; moment < rule_->histories(); ++moment) {
         chunk.history[moment] = histories_[moment * parameters.size() + p].f32() + begin;
       }
       chunk.count = std::min(kSegment, parameter.data.count() - begin);
       chunk.decay_type = decay == 0 ? WeightDecay::kNone : decay_type;
       chunk.decay = decay;
-      segments_.push_back({chunk, parameter.lr_mult});
+      segments_.push_back({chunk, parameter.lr_mult, begin});
     }
   }
+  segments_of_.push_back(segments_.size());
   squares_.resize(segments_.size());
 }
 
@@ -80,15 +82,34 @@ float Updater::ClipScale(double norm) const {
   return clip_gradients_ >= 0 && norm > clip_gradients_ ? static_cast<float>(clip_gradients_ / norm) : 1.0f;
 }
 
-void Updater::Apply(int iteration, float rate, float clip_scale) {
-  const float scaled_rate = rate * rule_->RateFactor(iteration);
+bool Updater::TakesGradientsSingly(const SolverParameter& solver) {
+  return solver.iter_size() == 1 && solver.clip_gradients() <= 0;
+}
+
+void Updater::Begin(int iteration, float rate, float clip_scale) {
+  gradient_scale_ = clip_scale / iter_size_;
+  rate_ = rate * rule_->RateFactor(iteration);
+}
+
+void Updater::Update(const Segment& segment, const float* gradient) const {
+  UpdateChunk chunk = segment.chunk;
+  chunk.gradient = gradient;
+  chunk.gradient_scale = gradient_scale_;
+  chunk.rate = rate_ * segment.lr_mult;
+  rule_->Update(chunk);
+}
+
+void Updater::Apply() {
   ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
-    for (int64_t s = begin; s < end; ++s) {
-      UpdateChunk chunk = segments_[s].chunk;
-      chunk.gradient_scale = clip_scale / iter_size_;
-      chunk.rate = scaled_rate * segments_[s].lr_mult;
-      rule_->Update(chunk);
-    }
+    for (int64_t s = begin; s < end; ++s) Update(segments_[s], segments_[s].chunk.gradient);
+  });
+}
+
+void Updater::OnGradient(int parameter, const Tensor& gradient) {
+  const Segment* const segments = segments_.data() + segments_of_[parameter];
+  const int64_t count = static_cast<int64_t>(segments_of_[parameter + 1] - segments_of_[parameter]);
+  ParallelFor(count, kSegmentsPerThread, [&](int64_t begin, int64_t end) {
+    for (int64_t s = begin; s < end; ++s) Update(segments[s], gradient.f32() + segments[s].offset);
   });
 }
 

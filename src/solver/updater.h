@@ -1,4 +1,5 @@
-// Changes all parameters of a net in one update: clipping, division by iter_size, weight decay, rule, in Caffe's order.
+// Changes the parameters of a net, all at once or each as its gradient comes: clipping, division by iter_size, weight
+// decay, rule, in Caffe's order.
 #ifndef CREMA_SOLVER_UPDATER_H_
 #define CREMA_SOLVER_UPDATER_H_
 
@@ -12,17 +13,25 @@
 
 namespace crema {
 
-class Updater {
+class Updater : public GradientReader {
  public:
   // `parameters` must outlive this and keep their tensors. The solver must have passed CheckSolver.
   Updater(const SolverParameter& solver, std::span<const Parameter> parameters);
+
+  // Whether an update needs each parameter's gradient once and alone: no norm over all of them (clip_gradients), no sum
+  // over passes (iter_size).
+  static bool TakesGradientsSingly(const SolverParameter& solver);
 
   // Euclidean norm of all gradients as accumulated over iter_size passes. Does not depend on the number of threads.
   double GradientNorm();
   // 1, or clip_gradients / norm where clipping is on and the norm exceeds it.
   float ClipScale(double norm) const;
-  // Ends iteration `iteration` with learning rate `rate`; parameters without a gradient are left alone.
-  void Apply(int iteration, float rate, float clip_scale);
+  // What the updates that follow are for: the end of iteration `iteration` with learning rate `rate`.
+  void Begin(int iteration, float rate, float clip_scale = 1);
+  // Updates all parameters by their own gradients.
+  void Apply();
+  // Updates one, by a gradient that is not kept.
+  void OnGradient(int parameter, const Tensor& gradient) override;
 
   // One per parameter, or all first moments and then all second ones: Caffe's order in SolverState.history.
   int histories() const { return static_cast<int>(histories_.size()); }
@@ -32,14 +41,19 @@ class Updater {
   struct Segment {  // a piece of one parameter, small enough to share work evenly
     UpdateChunk chunk;
     float lr_mult;
+    int64_t offset;  // in the parameter
   };
+
+  void Update(const Segment& segment, const float* gradient) const;
 
   std::unique_ptr<UpdateRule> rule_;
   float clip_gradients_ = -1, iter_size_ = 1;
+  float gradient_scale_ = 1, rate_ = 0;  // of this update
   std::vector<float> memory_;
   std::vector<Tensor> histories_;
-  std::vector<Segment> segments_;
-  std::vector<double> squares_;  // of each segment's gradient
+  std::vector<Segment> segments_;    // in the order of the parameters
+  std::vector<size_t> segments_of_;  // where those of parameter p begin; one more entry ends them
+  std::vector<double> squares_;      // of each segment's gradient
 };
 
 }  // namespace crema

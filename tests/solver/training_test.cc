@@ -43,6 +43,21 @@ TEST_F(SmallTraining, LearnsTheClasses) {
   EXPECT_FLOAT_EQ(*recorder_.tests[1].loss, recorder_.tests[1].outputs[1].value);
 }
 
+TEST_F(SmallTraining, UpdatesWithinTheBackwardPassAreThoseAfterIt) {
+  const auto weights = [&](const std::string& more, bool within) {
+    const auto solver = Make(SolverText("type: \"Adam\" base_lr: 0.01 weight_decay: 0.01 " + more, 7));
+    solver->Train();
+    std::vector<float> all;
+    for (const Parameter& p : std::as_const(solver->net()).parameters()) {
+      EXPECT_EQ(p.grad.defined(), !within);
+      all.insert(all.end(), p.data.f32(), p.data.f32() + p.data.count());
+    }
+    return all;
+  };
+  // Snapshots that hold gradients want them to outlive the pass.
+  EXPECT_EQ(weights("", true), weights("snapshot_diff: true", false));
+}
+
 TEST_F(SmallTraining, SmoothsTheLossOverTheWindow) {
   Train("display: 1 average_loss: 3", 8);
   for (size_t i = 0; i < 8; ++i) {

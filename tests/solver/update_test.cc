@@ -29,7 +29,8 @@ struct Model {
       Parameter parameter;
       parameter.layer = "layer" + std::to_string(p);
       parameter.data = Tensor(values[p].data(), {shapes[p]});
-      if (lr_mults[p] != 0) parameter.grad = Tensor(gradients[p].data(), {shapes[p]});
+      parameter.trained = lr_mults[p] != 0;
+      if (parameter.trained) parameter.grad = Tensor(gradients[p].data(), {shapes[p]});
       parameter.lr_mult = lr_mults[p];
       parameter.decay_mult = decay_mults[p];
       parameters.push_back(parameter);
@@ -110,7 +111,8 @@ void ExpectMatchesReference(const SolverParameter& solver) {
     if (solver.clip_gradients() > 0 && norm > solver.clip_gradients()) scale *= solver.clip_gradients() / norm;
     EXPECT_NEAR(updater.GradientNorm(), norm, 1e-9 * norm);
 
-    updater.Apply(step, static_cast<float>(rate), updater.ClipScale(updater.GradientNorm()));
+    updater.Begin(step, static_cast<float>(rate), updater.ClipScale(updater.GradientNorm()));
+    updater.Apply();
     for (int p = 0; p < 2; ++p) {
       const double decay = solver.weight_decay() * model.parameters[p].decay_mult;
       double worst = 0;
@@ -167,7 +169,8 @@ TEST_P(UpdateRules, DoNotDependOnTheNumberOfThreads) {
     Updater updater(solver, model.parameters);
     for (int step = 0; step < 3; ++step) {
       model.DrawGradients();
-      updater.Apply(step, 0.1f, updater.ClipScale(updater.GradientNorm()));
+      updater.Begin(step, 0.1f, updater.ClipScale(updater.GradientNorm()));
+      updater.Apply();
     }
     results.push_back(model.values[0]);
   }
@@ -196,14 +199,17 @@ TEST(UpdateRules, HistoryHoldsTheRate) {
   float w = 0, g = 1;
   Parameter parameter;
   parameter.data = Tensor(&w, {Shape{1}});
+  parameter.trained = true;
   parameter.grad = Tensor(&g, {Shape{1}});
   SolverParameter solver;
   solver.set_momentum(0.5f);
   Updater updater(solver, {&parameter, 1});
-  updater.Apply(0, 1, 1);
+  updater.Begin(0, 1, 1);
+  updater.Apply();
   EXPECT_EQ(w, -1.0f);
   g = 0;
-  updater.Apply(1, 0, 1);
+  updater.Begin(1, 0, 1);
+  updater.Apply();
   EXPECT_EQ(w, -1.5f);
 }
 
