@@ -84,6 +84,7 @@ const Command& CompileCommand() {
                 LevelFlag(),
                 StageFlag(),
                 PrecisionFlag(),
+                MemoryLimitFlag(),
                 SkipPassesFlag(),
                 ShapeFlag(),
                 {.name = "dump",

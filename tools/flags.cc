@@ -5,6 +5,7 @@
 #include <charconv>
 #include <iostream>
 
+#include "base/byte_size.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 
@@ -20,6 +21,7 @@ DEFINE_int32(threads, 0, "threads that compute");
 DEFINE_int32(data_threads, 0, "threads that read data");
 DEFINE_string(profile, "", "trace to write");
 DEFINE_int32(profile_iterations, 20, "iterations in the trace");
+DEFINE_string(memory_limit, "", "the most memory a net may take while it is trained");
 DEFINE_string(precision, "f32", "what images between layers are held and convolved in");
 DEFINE_string(skip_passes, "", "passes of the compiler to leave out");
 
@@ -91,6 +93,12 @@ Flag IterationsFlag(const std::string& help) {
 Flag PrecisionFlag() {
   return {
       .name = "precision", .value = "NAME", .help = "f32, or bf16: images between layers are held and convolved in it"};
+}
+
+Flag MemoryLimitFlag() {
+  return {.name = "memory_limit",
+          .value = "SIZE",
+          .help = "run layers again in the backward pass where the net, trained, would take more than this (800MB)"};
 }
 
 Flag SkipPassesFlag() {
@@ -181,6 +189,14 @@ NetOptions NetOptionsOf(const CommandLine& line) {
     options.precision = Precision::kBF16;
   } else if (FLAGS_precision != "f32") {
     Fail(line, "--precision=" + FLAGS_precision + ": f32 or bf16 was expected");
+  }
+  if (!FLAGS_memory_limit.empty()) {
+    const std::optional<size_t> limit = ParseBytes(FLAGS_memory_limit);
+    if (!limit || *limit == 0) {
+      Fail(line, "--memory_limit=" + FLAGS_memory_limit + ": a size such as 800MB or 2GiB was expected");
+    }
+    options.memory_limit = *limit;
+    options.recompute = Recompute::kAuto;
   }
   options.skip_passes = CommaList(line, "skip_passes", FLAGS_skip_passes);
   options.context.data_threads = FLAGS_data_threads;

@@ -25,6 +25,7 @@ DECLARE_int32(threads);
 DECLARE_int32(data_threads);
 DECLARE_string(profile);
 DECLARE_int32(profile_iterations);
+DECLARE_string(memory_limit);
 DECLARE_string(precision);
 DECLARE_string(skip_passes);
 
@@ -44,6 +45,7 @@ Flag DataThreadsFlag();
 Flag ProfileFlag();
 Flag ProfileIterationsFlag();
 Flag PrecisionFlag();
+Flag MemoryLimitFlag();
 Flag SkipPassesFlag();
 
 // All throw UserError that names the flag.
@@ -57,7 +59,7 @@ void RefuseGpu(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();
 
-// --model of --phase with --level, --stage, --shape, --precision, --skip_passes and --data_threads,
+// --model of --phase with --level, --stage, --shape, --precision, --memory_limit, --skip_passes and --data_threads,
 // without --weights.
 NetOptions NetOptionsOf(const CommandLine& line);
 // Reads --model; a solver file is told apart.

@@ -78,7 +78,7 @@ const Command& TimeCommand() {
       .usage = "--model=FILE [flags]",
       .flags = {ModelFlag(), WeightsFlag(false), IterationsFlag("passes to measure, after two that are not"),
                 PhaseFlag("TRAIN times backward passes too [TRAIN]"), LevelFlag(), StageFlag(), ShapeFlag(),
-                PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), DataThreadsFlag(), ProfileFlag(),
+                PrecisionFlag(), MemoryLimitFlag(), SkipPassesFlag(), ThreadsFlag(), DataThreadsFlag(), ProfileFlag(),
                 ProfileIterationsFlag(), GpuFlag()},
       .examples =
           "examples, from the repository's root:\n"

@@ -25,7 +25,8 @@ struct Location {
 };
 
 struct Diagnostic {
-  enum class Severity { kWarning, kError };
+  // A note says what was done where a choice was left to crema.
+  enum class Severity { kNote, kWarning, kError };
 
   Severity severity = Severity::kError;
   Location where;
@@ -57,6 +58,7 @@ class Diagnostics {
  public:
   void Error(Location where, std::string message);
   void Warning(Location where, std::string message);
+  void Note(Location where, std::string message);
 
   bool has_errors() const { return errors_ > 0; }
   int errors() const { return errors_; }

@@ -198,7 +198,8 @@ struct LayerRun {
   const Context* context = nullptr;
   // Counts forward passes of this net: (iteration * iter_size + part) of a train net. Random numbers depend on it.
   uint64_t pass = 0;
-  // Sources deliver the batch of the previous call again (used to look for the cause of a NaN).
+  // The batch of the previous call again, to look for the cause of a NaN or because what it made was not kept: sources
+  // deliver it once more, states and statistics do not move.
   bool replay = false;
   // At least 1; grows whenever parameters may have changed: what was derived from them at another version is stale.
   uint64_t parameters_version = 0;

@@ -24,6 +24,7 @@
 namespace crema {
 
 enum class Precision { kF32, kBF16 };
+enum class Recompute { kNone, kAuto };
 
 struct NetOptions {
   Phase phase = TRAIN;
@@ -55,6 +56,14 @@ struct NetOptions {
   // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts"; crema
   // compile --explain lists all). For comparing and for finding mistakes.
   std::vector<std::string> skip_passes = {};
+  // Whether some layers may run again in the backward pass, so that what they made need not be kept: as few as keep the
+  // net within memory_limit. Results are the same bits.
+  Recompute recompute = Recompute::kNone;
+  // Bytes of activations, gradients, workspaces, parameters and parameter_copies together; 0: none for kNone, the
+  // device's free memory for kAuto. A net that cannot be kept within it is a UserError.
+  size_t memory_limit = 0;
+  // Numbers that who trains the net keeps beside each number of a parameter (a solver's history).
+  int parameter_copies = 0;
   // Layers of the same name use this net's parameters, whose memory must outlive this net.
   const class Net* share_with = nullptr;
   // Work in the memory that share_with needs only during its passes, where that suffices: then neither net keeps

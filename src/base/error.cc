@@ -28,8 +28,15 @@ std::string Location::ToString() const {
 std::string Diagnostic::ToString() const {
   std::string text = where.ToString();
   if (!text.empty()) text += ": ";
-  text += severity == Severity::kError ? "error: " : "warning: ";
-  return text + message;
+  switch (severity) {
+    case Severity::kNote:
+      return text + "note: " + message;
+    case Severity::kWarning:
+      return text + "warning: " + message;
+    case Severity::kError:
+      break;
+  }
+  return text + "error: " + message;
 }
 
 UserError::UserError(std::string message) : UserError(Location{}, std::move(message)) {}
@@ -47,6 +54,10 @@ void Diagnostics::Error(Location where, std::string message) {
 
 void Diagnostics::Warning(Location where, std::string message) {
   list_.push_back({Diagnostic::Severity::kWarning, std::move(where), std::move(message)});
+}
+
+void Diagnostics::Note(Location where, std::string message) {
+  list_.push_back({Diagnostic::Severity::kNote, std::move(where), std::move(message)});
 }
 
 void Diagnostics::ThrowIfErrors() const {

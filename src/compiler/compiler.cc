@@ -15,6 +15,7 @@ const std::vector<Pass>& Passes() {
       {"fuse_layers", "let chains of layers run as one", FuseLayers, true},
       {"choose_layouts", "decide which images lie channels last", ChooseLayouts, true},
       {"choose_kernels", "choose kernels, workspace and saved tensors", ChooseKernels},
+      {"choose_recompute", "decide what runs again in the backward pass", ChooseRecompute},
       {"schedule", "lay out the steps", Schedule},
       {"plan_memory", "place every tensor in one arena", PlanMemory},
   };

@@ -48,7 +48,15 @@ class Scheduler {
 
   int NewTensor(std::string name, TensorSpec spec) {
     program_.tensors.push_back({std::move(name), std::move(spec), -1});
-    return static_cast<int>(program_.tensors.size()) - 1;
+    same_memory_.push_back(static_cast<int>(same_memory_.size()));
+    pending_.push_back(0);
+    return same_memory_.back();
+  }
+
+  // `view` is the memory of `tensor`.
+  void Alias(int tensor, int view) {
+    program_.aliases.emplace_back(tensor, view);
+    same_memory_[view] = same_memory_[tensor];
   }
 
   int Workspace(const Node& node, size_t bytes) {
@@ -66,7 +74,7 @@ class Scheduler {
     const bool same_memory = wanted.dtype == spec.dtype && (spec.shape[1] == 1 || spec.shape.count(2) == 1);
     const int reordered = NewTensor(program_.tensors[tensor].name + suffix, wanted);
     if (same_memory) {
-      program_.aliases.emplace_back(tensor, reordered);
+      Alias(tensor, reordered);
       return reordered;
     }
     Step step;
@@ -114,8 +122,7 @@ class Scheduler {
 
   void Pend(int v, int grad) {
     contributions_[v].push_back(grad);
-    pending_.resize(program_.tensors.size());
-    ++pending_[grad];
+    ++pending_[same_memory_[grad]];
   }
 
   void RunUnit(int u, Results& results, std::vector<Step>& steps) {
@@ -132,7 +139,7 @@ class Scheduler {
       results.saved[u].push_back(NewTensor(name, node.plan->saved()[i]));
     }
     if (node.setup->is_view()) {
-      for (int v : node.tops) program_.aliases.emplace_back(bottoms[0], results.own[v]);
+      for (int v : node.tops) Alias(bottoms[0], results.own[v]);
       return;
     }
     Step step;
@@ -193,7 +200,7 @@ class Scheduler {
     const std::vector<int>& parts = contributions_[v];
     if (loss_weight != 0) Pend(v, FillGradient(value, loss_weight));
     if (parts.empty()) return Step::kAbsent;
-    for (int part : parts) --pending_[part];
+    for (int part : parts) --pending_[same_memory_[part]];
     const int whole = SumOf(parts, "grad " + value.label());
     program_.value_grad[v] = c_.options.keep_all && value.spec != Shown(value.spec)
                                  ? Reorder(whole, Shown(value.spec), program_.backward)
@@ -203,7 +210,7 @@ class Scheduler {
 
   // `grad` itself, unless the gradient of another value, which is yet to be read, is the same tensor.
   int OwnCopy(int grad) {
-    if (static_cast<size_t>(grad) >= pending_.size() || pending_[grad] == 0) return grad;
+    if (pending_[same_memory_[grad]] == 0) return grad;
     Step copy;
     copy.kind = StepKind::kReorder;
     copy.bottoms = {grad};
@@ -219,8 +226,12 @@ class Scheduler {
     for (size_t i = 0; i < node.tops.size(); ++i)
       top_grads.push_back(WholeGradient(node.tops[i], node.loss_weights[i]));
     if (node.setup->is_view()) {
+      const Value& bottom = graph_.values[node.bottoms[0]];
       for (int grad : top_grads) {
-        if (grad != Step::kAbsent) Contribute(node.bottoms[0], grad);
+        if (grad == Step::kAbsent) continue;
+        const int seen = NewTensor("grad " + bottom.label(), node.Laid(bottom.spec));
+        Alias(grad, seen);
+        Contribute(node.bottoms[0], seen);
       }
       return;
     }
@@ -302,7 +313,8 @@ class Scheduler {
   Results first_, again_;                        // of the forward pass, and of what the backward pass runs again
   std::vector<int> maker_;                       // by value: the unit
   std::vector<std::vector<int>> contributions_;  // by value: gradients its readers left
-  std::vector<int> pending_;                     // by tensor: values whose gradient it is and is yet to be read
+  std::vector<int> same_memory_;                 // by tensor: the first that is the same memory, itself if none is
+  std::vector<int> pending_;                     // by first tensor: values whose gradient it is and is yet to be read
   std::vector<bool> written_;                    // by parameter, within this pass
   std::vector<std::vector<int>> parts_;          // by parameter: of its gradient, one from each user so far
   std::vector<int> last_user_;                   // by parameter: unit

@@ -29,6 +29,9 @@ class MemoryVerifier {
           Write(step.tops);
           Write(step.saved);
         }
+        if (step.kind == StepKind::kBackward && graph_.unit(step.node).plan->overwrites_top_gradient()) {
+          contents_[program_.tensors[step.top_grads[0]].storage] = Step::kAbsent;
+        }
         Write(step.bottom_grads);
         Write(step.param_grads);
         Write({step.workspace});

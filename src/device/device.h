@@ -21,6 +21,8 @@ class Device {
   // Memory aligned for every kernel of the device. Throws EnvironmentError when there is not enough.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* data) = 0;
+  // Bytes that could be allocated now without pushing others out; for the CPU within the limits of its control group.
+  virtual size_t FreeMemory() const = 0;
 };
 
 // The machine's CPU; one object for the whole process, thread-safe.

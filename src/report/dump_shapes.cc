@@ -1,3 +1,4 @@
+#include "base/byte_size.h"
 #include "report/dump.h"
 #include "report/text_table.h"
 

@@ -57,18 +57,6 @@ std::string FormatCount(int64_t count) {
   return text;
 }
 
-std::string FormatBytes(size_t bytes) {
-  if (bytes < 1024) return std::to_string(bytes) + " B";
-  double value = static_cast<double>(bytes);
-  const char* unit = "";
-  for (const char* next : {"KiB", "MiB", "GiB", "TiB"}) {
-    value /= 1024;
-    unit = next;
-    if (value < 1023.95) break;
-  }
-  return Format("%.1f %s", value, unit);
-}
-
 std::string FormatScaled(double value) {
   if (value < 999.5) return Format("%.0f%s", value, "");
   const char* unit = "";

@@ -29,8 +29,6 @@ class TextTable {
 
 // "1234567" as "1,234,567".
 std::string FormatCount(int64_t count);
-// "812 B", "1.5 KiB", "23.4 MiB".
-std::string FormatBytes(size_t bytes);
 // "0", "812 k", "2.34 G": four digits at most with a decimal prefix.
 std::string FormatScaled(double value);
 // "0.123 ms", "12.3 ms", "1.23 s": three digits.

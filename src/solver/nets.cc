@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/byte_size.h"
+#include "solver/updater.h"
 
 namespace crema {
 
@@ -77,6 +79,10 @@ NetPlans Planner::Run() {
   for (const std::string& stage : options_.stages) train_state.add_stage(stage);
   plans_.train = Plan(std::move(train), TRAIN, &train_state);
   plans_.train.options.accumulate = solver.iter_size() > 1;
+  plans_.train.options.keep_gradients = !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff();
+  plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
+  plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
+  if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
 
   std::vector<NetFile> tests;
   for (const NetParameter& net : solver.test_net_param()) tests.push_back(Make(net, "test_net_param"));

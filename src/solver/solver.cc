@@ -137,8 +137,7 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
 
 void Solver::Impl::BuildNets(const SolverFile& file) {
   NetPlans plans = PlanNets(file, options, Context{options.device, seed, options.data_threads});
-  updates_singly = Updater::TakesGradientsSingly(param) && !param.snapshot_diff();
-  plans.train.options.keep_gradients = !updates_singly;
+  updates_singly = !plans.train.options.keep_gradients;
   net = std::make_unique<Net>(plans.train.file, plans.train.options);
   for (NetPlan& plan : plans.tests) {
     plan.options.share_with = net.get();

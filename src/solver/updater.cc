@@ -25,14 +25,18 @@ double SumOfSquaresInOrder(const float* x, int64_t n) {
   return sum;
 }
 
+std::unique_ptr<UpdateRule> RuleOf(const SolverParameter& solver) {
+  const UpdateRuleType* type = FindUpdateRule(UpdateRuleName(solver));
+  CREMA_CHECK(type != nullptr) << "unchecked solver type " << UpdateRuleName(solver);
+  return type->make(solver);
+}
+
 }  // namespace
 
 Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters)
-    : clip_gradients_(solver.clip_gradients()), iter_size_(static_cast<float>(solver.iter_size())) {
-  const UpdateRuleType* type = FindUpdateRule(UpdateRuleName(solver));
-  CREMA_CHECK(type != nullptr) << "unchecked solver type " << UpdateRuleName(solver);
-  rule_ = type->make(solver);
-
+    : rule_(RuleOf(solver)),
+      clip_gradients_(solver.clip_gradients()),
+      iter_size_(static_cast<float>(solver.iter_size())) {
   int64_t total = 0;
   for (const Parameter& parameter : parameters) total += parameter.data.count();
   memory_.assign(total * rule_->histories(), 0.0f);
@@ -85,6 +89,8 @@ float Updater::ClipScale(double norm) const {
 bool Updater::TakesGradientsSingly(const SolverParameter& solver) {
   return solver.iter_size() == 1 && solver.clip_gradients() <= 0;
 }
+
+int Updater::HistoriesOf(const SolverParameter& solver) { return RuleOf(solver)->histories(); }
 
 void Updater::Begin(int iteration, float rate, float clip_scale) {
   gradient_scale_ = clip_scale / iter_size_;

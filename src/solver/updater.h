@@ -21,6 +21,8 @@ class Updater : public GradientReader {
   // Whether an update needs each parameter's gradient once and alone: no norm over all of them (clip_gradients), no sum
   // over passes (iter_size).
   static bool TakesGradientsSingly(const SolverParameter& solver);
+  // Numbers of history for each number of a parameter.
+  static int HistoriesOf(const SolverParameter& solver);
 
   // Euclidean norm of all gradients as accumulated over iter_size passes. Does not depend on the number of threads.
   double GradientNorm();

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <limits>
 
+#include "base/byte_size.h"
 #include "base/suggest.h"
 #include "crema/solver.h"
 #include "solver/rates.h"
@@ -216,6 +217,10 @@ void Checker::CheckLoop() {
   Range("iter_size", solver_.iter_size(), 1, std::numeric_limits<double>::infinity());
   Range("average_loss", solver_.average_loss(), 1, std::numeric_limits<double>::infinity());
   NotNegative("display", solver_.display(), "; 0 shows nothing");
+  if (solver_.has_memory_limit() && ParseBytes(solver_.memory_limit()).value_or(0) == 0) {
+    Error("memory_limit",
+          "memory_limit is \"" + solver_.memory_limit() + "\"; give a size such as \"800MB\" or \"2GiB\"");
+  }
   if (solver_.debug_info()) {
     Warn("debug_info", "debug_info is not supported and ignored; the cause of a NaN is named without it");
   }

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "base/atomic_file.h"
+#include "base/byte_size.h"
 #include "base/random.h"
 #include "base/suggest.h"
 #include "crema/error.h"
@@ -103,6 +104,17 @@ TEST(Error, DiagnosticsReadLikeACompilers) {
     FAIL();
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "a.prototxt:3:1: warning: w\na.prototxt:4:2: error: e");
+  }
+}
+
+TEST(ByteSize, IsReadAsPeopleWriteIt) {
+  EXPECT_EQ(ParseBytes("4096"), 4096u);
+  EXPECT_EQ(ParseBytes("600MB"), 600000000u);
+  EXPECT_EQ(ParseBytes("1.5 GiB"), 3u << 29);
+  EXPECT_EQ(ParseBytes("2kib"), 2048u);
+  EXPECT_EQ(ParseBytes("7 b"), 7u);
+  for (const char* wrong : {"", "MB", "-1MB", "1XB", "1 MBit", "1e30GB", "nan", "5 5", "99999999999999999999"}) {
+    EXPECT_EQ(ParseBytes(wrong), std::nullopt) << wrong;
   }
 }
 

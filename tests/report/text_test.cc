@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "base/byte_size.h"
 #include "report/json_reader.h"
 #include "report/json_writer.h"
 #include "report/text_table.h"

@@ -58,6 +58,19 @@ TEST_F(SmallTraining, UpdatesWithinTheBackwardPassAreThoseAfterIt) {
   EXPECT_EQ(weights("", true), weights("snapshot_diff: true", false));
 }
 
+TEST_F(SmallTraining, KeepsWithinAMemoryLimitOrSaysWhyNot) {
+  EXPECT_EQ(Train("memory_limit: \"10MB\"", 2).iteration, 2);
+  for (const std::string more : {"memory_limit: \"1kB\"", "memory_limit: \"1kB\" recompute: AUTO"}) {
+    try {
+      Train(more, 1);
+      ADD_FAILURE() << more;
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("lower batch_size"), std::string::npos) << error.what();
+    }
+  }
+  EXPECT_EQ(Train("recompute: AUTO", 2).iteration, 2);  // within the free memory of the machine
+}
+
 TEST_F(SmallTraining, SmoothsTheLossOverTheWindow) {
   Train("display: 1 average_loss: 3", 8);
   for (size_t i = 0; i < 8; ++i) {

@@ -109,6 +109,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"NegativeDisplay", With("display: -1"), "display is -1"},
         Case{"NegativeSnapshot", With("snapshot: -1"), "snapshot is -1"},
         Case{"NegativeTestInterval", With("test_interval: -1"), "test_interval is -1"},
+        Case{"MemoryLimit", With("memory_limit: \"much\""), "memory_limit is \"much\"; give a size such as"},
         Case{"ClipAtZero", With("clip_gradients: 0"), "clip_gradients is 0"},
         Case{"AverageLoss", With("average_loss: 0"), "average_loss is 0"}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -1,6 +1,7 @@
 #include <omp.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <fstream>
 
@@ -12,6 +13,16 @@ namespace crema {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line and an AVX-512 register
+
+// The first number in a file behind `label`; 0 without one.
+size_t NumberAfter(const std::string& path, const std::string& label) {
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    if (line.starts_with(label)) return std::strtoull(line.c_str() + label.size(), nullptr, 10);
+  }
+  return 0;
+}
 
 class Cpu final : public Device {
  public:
@@ -35,6 +46,12 @@ class Cpu final : public Device {
     return data;
   }
   void Free(void* data) override { std::free(data); }
+  size_t FreeMemory() const override {
+    const std::string group = "/sys/fs/cgroup/memory.";
+    const size_t limit = NumberAfter(group + "max", ""), used = NumberAfter(group + "current", "");
+    const size_t machine = NumberAfter("/proc/meminfo", "MemAvailable:") * 1024;
+    return limit > used ? std::min(machine, limit - used) : machine;
+  }
 };
 
 }  // namespace
