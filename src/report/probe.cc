@@ -77,6 +77,18 @@ float ParameterValue(const std::string& type, int index, const Shape& shape, dou
   return static_cast<float>(std::sqrt(2 / fan_in) * s);
 }
 
+// Whether a layer reads the input as labels, indices or marks: in a bottom that is never differentiated.
+bool HoldsIndices(const Graph& graph, const std::string& input) {
+  for (const Value& value : graph.values) {
+    if (value.name != input || value.version != 0) continue;
+    for (const Value::Use& use : value.uses) {
+      const LayerSetup& reader = *graph.nodes[use.node].setup;
+      if (reader.is_differentiable() && !reader.has_gradient(use.bottom)) return true;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 double ProbeValue(uint64_t i, uint64_t p) {
@@ -111,7 +123,7 @@ NetFile WithoutData(const NetFile& file, NetOptions& options) {
 void FillInputs(Net& net) {
   uint64_t k = 0;
   for (const NetInput& input : net.inputs()) {
-    const bool label = input.name.starts_with("label");
+    const bool label = input.name.starts_with("label") || HoldsIndices(net.compiled().graph, input.name);
     for (int64_t i = 0; i < input.value.count(); ++i) {
       input.value.f32()[i] = label ? static_cast<float>(i % 2) : static_cast<float>(ProbeValue(i, kFirstInput + k));
     }
