@@ -37,9 +37,9 @@ struct NetOptions {
   std::vector<std::string> search_folders = {};
   // Device (null: the CPU) and random seed.
   Context context = {};
-  // kBF16: images between layers that can are bf16, and convolutions multiply in bf16 and add in f32; parameters, their
-  // gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on CPUs without
-  // AVX-512 BF16.
+  // kBF16: images between layers that can are bf16; convolutions and inner products multiply in bf16 and add in f32;
+  // parameters, their gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on
+  // CPUs without AVX-512 BF16.
   Precision precision = Precision::kF32;
   // Keep every tensor readable after a pass, at the cost of memory and time: no two share storage, no layers are fused.
   bool keep_all = false;

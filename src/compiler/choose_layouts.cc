@@ -89,6 +89,7 @@ void ChooseLayouts(Compilation& c) {
     c.diagnostics.Warning({}, "this device does not compute in bf16 (CPUs need AVX-512 BF16); going on in f32");
     precision = Precision::kF32;
   }
+  c.net.graph.bfloat16 = precision == Precision::kBF16;
   LayoutChooser(c.net.graph).Run(precision);
 }
 

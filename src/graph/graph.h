@@ -91,6 +91,7 @@ struct Graph {
   std::vector<int> order;
   std::vector<Value> values;
   std::vector<GraphParam> params;
+  bool bfloat16 = false;     // after choose_layouts: whether bf16 is wanted and this device is faster so
   std::vector<int> outputs;  // values no layer reads, sorted by name as Caffe does
 
   // Unit u is nodes[u], or fused[u - nodes.size()].

@@ -43,6 +43,7 @@ class InnerProductLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
+    problem_.bfloat16 = plan.multiplies_in_bfloat16();
     problem_.source_gradient = plan.bottom_grad(0);
     problem_.weights_gradient = plan.param_grad(0);
     problem_.bias_gradient = problem_.bias && plan.param_grad(1);

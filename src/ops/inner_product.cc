@@ -4,6 +4,7 @@
 
 #include "base/parallel.h"
 #include "ops/gemm.h"
+#include "ops/inner_product_kernels.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -61,6 +62,7 @@ std::unique_ptr<InnerProductKernel> Make(const InnerProductProblem& problem, con
 }
 
 constexpr KernelCandidate<InnerProductKernel, InnerProductProblem> kTable[] = {
+    {"oneDNN bf16", MakeInnerProductBFloat16},
     {"gemm", Make<Gemm>},
     {"reference", Make<GemmReference>},
 };

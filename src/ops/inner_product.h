@@ -15,6 +15,8 @@ struct InnerProductProblem {
   int64_t rows = 1, inputs = 1, outputs = 1;
   bool transpose = false;  // weights are stored inputs x outputs instead of outputs x inputs
   bool bias = true;
+  // Products are of numbers rounded to bf16, added in f32, where that is faster; all tensors stay f32.
+  bool bfloat16 = false;
   bool source_gradient = false, weights_gradient = false, bias_gradient = false;  // which gradients Backward writes
 };
 
@@ -32,7 +34,7 @@ class InnerProductKernel {
                         std::byte* workspace) = 0;
 };
 
-// Chooses from {"gemm", "reference"}; `only` forces one of them.
+// Chooses from {"oneDNN bf16", "gemm", "reference"}; `only` forces one of them.
 std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, const Device& device,
                                                      KernelChoice* choice, std::string_view only = {});
 

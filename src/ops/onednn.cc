@@ -70,6 +70,23 @@ ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs
                                     d.destination, d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad());
 }
 
+InnerProductForward MakeInnerProductForward(const InnerProductDescs& d) {
+  return InnerProductForward(Engine(), dnnl::prop_kind::forward_training, d.source, d.weights, d.bias, d.destination,
+                             UserScratchpad());
+}
+
+dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(const InnerProductDescs& d,
+                                                                               const InnerProductForward& hint) {
+  return {Engine(), d.source, d.weights, d.destination, hint, UserScratchpad()};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& d,
+                                                                                     const InnerProductForward& hint) {
+  return {Engine(), d.source, d.weights, d.bias, d.destination, hint, UserScratchpad()};
+}
+
+Dims DimsOf(const Desc& desc) { return desc.get_dims(); }
+
 #else
 
 ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, bool relu) {
@@ -89,6 +106,23 @@ ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs
                                      d.stride, d.dilation, d.pad, d.pad},
                                     UserScratchpad(), Engine(), hint);
 }
+
+InnerProductForward MakeInnerProductForward(const InnerProductDescs& d) {
+  return InnerProductForward({dnnl::prop_kind::forward_training, d.source, d.weights, d.bias, d.destination},
+                             UserScratchpad(), Engine());
+}
+
+dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(const InnerProductDescs& d,
+                                                                               const InnerProductForward& hint) {
+  return {{d.source, d.weights, d.destination}, UserScratchpad(), Engine(), hint};
+}
+
+dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& d,
+                                                                                     const InnerProductForward& hint) {
+  return {{d.source, d.weights, d.bias, d.destination}, UserScratchpad(), Engine(), hint};
+}
+
+Dims DimsOf(const Desc& desc) { return desc.dims(); }
 
 #endif
 

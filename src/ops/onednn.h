@@ -28,6 +28,7 @@ using Type = dnnl::memory::data_type;
 // A tensor of plain layout (the last axis densest), and one whose layout oneDNN may choose.
 Desc PlainDesc(const Dims& dims, Type type = Type::f32);
 Desc AnyDesc(const Dims& dims, Type type = Type::f32);
+Dims DimsOf(const Desc& desc);
 
 // The arguments of a convolution. dilation as oneDNN counts it: 0 for a dense kernel.
 struct ConvolutionDescs {
@@ -44,6 +45,18 @@ ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs, bool re
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& descs, const ConvolutionForward& hint);
 ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& descs,
                                                           const ConvolutionForward& hint);
+
+// The arguments of a fully connected layer; bias: zero for none. Of a backward pass, the three tensors it is named
+// after and reads.
+struct InnerProductDescs {
+  Desc source, weights, bias, destination;
+};
+using InnerProductForward = dnnl::inner_product_forward::primitive_desc;
+InnerProductForward MakeInnerProductForward(const InnerProductDescs& descs);
+dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(const InnerProductDescs& descs,
+                                                                               const InnerProductForward& hint);
+dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& descs,
+                                                                                     const InnerProductForward& hint);
 
 // A short list of primitives over tensors that the caller passes at every run and temporaries in a workspace. Built
 // once, run any number of times without allocating on crema's side. Used by one thread at a time.

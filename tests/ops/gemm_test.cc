@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/bfloat16.h"
 #include "comparison.h"
 #include "ops/inner_product.h"
 
@@ -65,14 +66,23 @@ struct Results {
   std::vector<float> destination, source_gradient, weights_gradient, bias_gradient;
 };
 
+// What bf16 holds exactly.
+std::vector<float> Rounded(std::vector<float> values) {
+  std::vector<BFloat16> rounded(values.size());
+  FromFloats(values.data(), static_cast<int64_t>(values.size()), rounded.data());
+  ToFloats(rounded.data(), static_cast<int64_t>(values.size()), values.data());
+  return values;
+}
+
 Results RunKernel(const InnerProductProblem& problem, const char* name) {
   KernelChoice choice;
   const auto kernel = MakeInnerProduct(problem, CpuDevice(), &choice, name);
   EXPECT_NE(kernel, nullptr);
   EXPECT_EQ(choice.kernel, name);
-  const auto source = RandomValues(problem.rows * problem.inputs, 1);
-  const auto weights = RandomValues(problem.inputs * problem.outputs, 2), bias = RandomValues(problem.outputs, 3);
-  const auto gradient = RandomValues(problem.rows * problem.outputs, 4);
+  const auto source = Rounded(RandomValues(problem.rows * problem.inputs, 1));
+  const auto weights = Rounded(RandomValues(problem.inputs * problem.outputs, 2));
+  const auto bias = RandomValues(problem.outputs, 3);
+  const auto gradient = Rounded(RandomValues(problem.rows * problem.outputs, 4));
   Results results{Poison(gradient.size()), Poison(source.size()), Poison(weights.size()), Poison(bias.size())};
   const PoisonedWorkspace forward(kernel->forward_workspace()), backward(kernel->backward_workspace());
   kernel->Forward(source.data(), weights.data(), problem.bias ? bias.data() : nullptr, results.destination.data(),
@@ -82,6 +92,13 @@ Results RunKernel(const InnerProductProblem& problem, const char* name) {
                    problem.weights_gradient ? results.weights_gradient.data() : nullptr,
                    problem.bias_gradient ? results.bias_gradient.data() : nullptr, backward.data());
   return results;
+}
+
+void ExpectAlike(const Results& expected, const Results& actual, bool bias) {
+  ExpectClose(expected.destination, actual.destination, 1e-5f, "destination");
+  ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
+  ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-5f, "weights gradient");
+  if (bias) ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-5f, "bias gradient");
 }
 
 TEST(InnerProduct, EqualsReference) {
@@ -96,13 +113,34 @@ TEST(InnerProduct, EqualsReference) {
                                         .source_gradient = true,
                                         .weights_gradient = true,
                                         .bias_gradient = bias};
-      const Results expected = RunKernel(problem, "reference"), actual = RunKernel(problem, "gemm");
-      ExpectClose(expected.destination, actual.destination, 1e-5f, "destination");
-      ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
-      ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-5f, "weights gradient");
-      if (bias) ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-5f, "bias gradient");
+      ExpectAlike(RunKernel(problem, "reference"), RunKernel(problem, "gemm"), bias);
     }
   }
+}
+
+TEST(InnerProduct, InBFloat16AddsInF32) {
+  InnerProductProblem problem{.rows = 1, .inputs = 1, .outputs = 1, .bfloat16 = true};
+  if (!MakeInnerProduct(problem, CpuDevice(), nullptr, "oneDNN bf16")) {
+    GTEST_SKIP() << "oneDNN multiplies no bf16 numbers on this CPU";
+  }
+  problem.source_gradient = problem.weights_gradient = true;
+  // On both sides of the number of rows from which all three products are in bf16.
+  for (const int64_t rows : {1, 33, 200}) {
+    for (int form = 0; form < 4; ++form) {
+      problem.rows = rows;
+      problem.inputs = 70;
+      problem.outputs = 45;
+      problem.transpose = (form & 1) != 0;
+      problem.bias = problem.bias_gradient = (form & 2) != 0;
+      ExpectAlike(RunKernel(problem, "reference"), RunKernel(problem, "oneDNN bf16"), problem.bias);
+    }
+  }
+}
+
+TEST(InnerProduct, IsInBFloat16OnlyWhereThatIsAskedFor) {
+  KernelChoice choice;
+  MakeInnerProduct({.rows = 2, .inputs = 3, .outputs = 4}, CpuDevice(), &choice);
+  EXPECT_EQ(choice.kernel, "gemm");
 }
 
 TEST(InnerProduct, WritesOnlyTheGradientsAskedFor) {
