@@ -19,6 +19,7 @@
 #include "crema/context.h"
 #include "crema/error.h"
 #include "crema/net.pb.h"
+#include "crema/parameter_layout.h"
 #include "crema/tensor.h"
 
 namespace crema {
@@ -174,6 +175,24 @@ class LayerPlan {
   // The chosen kernel and why others were passed over, for --dump=plan and --explain.
   void Chose(std::string kernel, std::vector<std::string> skipped = {});
 
+  // Parameter i and its gradient, which are this layer's alone, may lie in a form of its kernel's own: KeepParameterAs
+  // says which, and both are then flat tensors of layout->count() floats. Backward writes zeros into the padding.
+  bool may_lay_out(int i) const { return laid_out(i).may; }
+  void KeepParameterAs(int i, std::shared_ptr<const ParameterLayout> layout);
+  // How parameter i, which another net owns, lies; null: plain. A net in which a layer does not ask for it does not
+  // compile where that is not plain.
+  std::shared_ptr<const ParameterLayout> TakeParameterLayout(int i);
+
+  // What the compiler knows of a parameter's layout, and what became of it.
+  struct LaidOut {
+    bool may = false;                              // be kept in a form of the layer's choice
+    std::shared_ptr<const ParameterLayout> given;  // it lies so already
+    bool taken = false;                            // TakeParameterLayout was called
+    std::shared_ptr<const ParameterLayout> kept;   // what KeepParameterAs said
+  };
+  void set_laid_out(std::vector<LaidOut> parameters) { laid_out_ = std::move(parameters); }
+  LaidOut laid_out(int i) const { return static_cast<size_t>(i) < laid_out_.size() ? laid_out_[i] : LaidOut{}; }
+
   // Results, read by the compiler.
   const std::vector<int>& reads_bottom() const { return reads_bottom_; }
   const std::vector<int>& reads_top() const { return reads_top_; }
@@ -192,6 +211,7 @@ class LayerPlan {
   bool overwrites_ = false, trains_ = true, bfloat16_ = false;
   std::vector<int> reads_bottom_, reads_top_;
   std::vector<TensorSpec> saved_;
+  std::vector<LaidOut> laid_out_;  // by parameter
   size_t forward_workspace_ = 0, backward_workspace_ = 0;
   std::string kernel_;
   std::vector<std::string> skipped_;

@@ -19,6 +19,7 @@
 
 #include "crema/context.h"
 #include "crema/files.h"
+#include "crema/parameter_layout.h"
 #include "crema/tensor.h"
 
 namespace crema {
@@ -53,8 +54,8 @@ struct NetOptions {
   bool keep_gradients = true;
   // Differentiate inputs too, as force_backward: true in the file does.
   bool force_backward = false;
-  // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts"; crema
-  // compile --explain lists all). For comparing and for finding mistakes.
+  // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts",
+  // "lay_out_weights"; crema compile --explain lists all). For comparing and for finding mistakes.
   std::vector<std::string> skip_passes = {};
   // Whether some layers may run again in the backward pass, so that what they made need not be kept: as few as keep the
   // net within memory_limit. Results are the same bits.
@@ -76,13 +77,20 @@ struct NetOptions {
 struct Parameter {
   std::string layer;  // owner
   int index = 0;      // which of the owner's blobs
+  Shape shape;        // as files know it
+  // Of that shape and plain; or, where there is a layout, flat tensors of layout->count() floats that lie so.
   Tensor data;
   bool trained = false;  // a solver changes it, by its gradient
   Tensor grad;           // undefined where it is not trained, and without NetOptions::keep_gradients
+  std::shared_ptr<const ParameterLayout> layout;
   float lr_mult = 1;
   float decay_mult = 1;
 
   std::string name() const { return layer + "[" + std::to_string(index) + "]"; }
+  // shape.count() values in C order, whatever the layout. The gradient must be defined.
+  void CopyDataTo(float* plain) const;
+  void CopyGradTo(float* plain) const;
+  void SetData(const float* plain) const;
 };
 
 // One net output: a top that no layer reads.
@@ -159,8 +167,8 @@ class Net {
   // that are not trained keep converted copies.
   std::span<Parameter> parameters();
   std::span<const Parameter> parameters() const;
-  // All parameter values (gradients) as one contiguous block in parameters()' order, padding between them zero. Only
-  // for nets that own all their parameters.
+  // All parameter values (gradients) as one contiguous block in parameters()' order, each as it is stored, padding
+  // between them zero. Only for nets that own all their parameters.
   std::span<float> parameter_block();
   std::span<float> gradient_block();
   void ParametersChanged();

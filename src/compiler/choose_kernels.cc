@@ -2,6 +2,37 @@
 
 namespace crema {
 
+namespace {
+
+std::vector<LayerPlan::LaidOut> LaidOut(const Graph& graph, const Node& node) {
+  std::vector<LayerPlan::LaidOut> list;
+  for (int p : node.params) {
+    const GraphParam& param = graph.params[p];
+    LayerPlan::LaidOut& one = list.emplace_back();
+    one.may = param.may_lay_out;
+    if (param.borrowed) one.given = param.layout;
+  }
+  return list;
+}
+
+void KeepLayouts(Compilation& c, const Node& node) {
+  for (size_t i = 0; i < node.params.size(); ++i) {
+    GraphParam& param = c.net.graph.params[node.params[i]];
+    const LayerPlan::LaidOut laid_out = node.plan->laid_out(static_cast<int>(i));
+    if (laid_out.kept) param.layout = laid_out.kept;
+    if (!laid_out.given || laid_out.taken) continue;
+    const Node& owner = c.net.graph.nodes[param.owner];
+    c.diagnostics.Error(c.Where(owner), "layer \"" + node.name() + "\" (" + node.type_name() + ") cannot use blob " +
+                                            std::to_string(param.owner_index) + " of layer \"" + owner.name() +
+                                            "\" of the train net, which is kept there in a form (" +
+                                            param.layout->name() +
+                                            ") that only layers of the train net's type read; give the two layers one "
+                                            "type or different names");
+  }
+}
+
+}  // namespace
+
 void ChooseKernels(Compilation& c) {
   Graph& graph = c.net.graph;
   const auto specs = [&](const Node& node, const std::vector<int>& values) {
@@ -18,7 +49,9 @@ void ChooseKernels(Compilation& c) {
     if (node.setup->is_view()) {
       node.plan->Chose("view");
     } else {
+      node.plan->set_laid_out(LaidOut(graph, node));
       node.layer->Plan(*node.plan);
+      KeepLayouts(c, node);
     }
   }
 }

@@ -22,8 +22,8 @@ class Chooser {
     if (limit_ == 0) limit_ = c.options.context.device->FreeMemory();
     int64_t numbers = 0, gradients = 0;
     for (const GraphParam& param : graph_.params) {
-      numbers += param.spec.shape.count();
-      if (param.wants_grad()) gradients += param.spec.shape.count();
+      numbers += param.stored().shape.count();
+      if (param.wants_grad()) gradients += param.stored().shape.count();
     }
     numbers += c.options.parameter_copies * numbers + (c.options.keep_gradients ? gradients : 0);
     parameters_ = static_cast<size_t>(numbers) * sizeof(float);

@@ -14,6 +14,7 @@ const std::vector<Pass>& Passes() {
       {"find_gradients", "decide which gradients are of use", FindGradients},
       {"fuse_layers", "let chains of layers run as one", FuseLayers, true},
       {"choose_layouts", "decide which images lie channels last", ChooseLayouts, true},
+      {"lay_out_weights", "decide which weights may lie as their kernel wants", LayOutWeights, true},
       {"choose_kernels", "choose kernels, workspace and saved tensors", ChooseKernels},
       {"choose_recompute", "decide what runs again in the backward pass", ChooseRecompute},
       {"schedule", "lay out the steps", Schedule},
@@ -43,12 +44,12 @@ void CheckSkipped(const NetOptions& options) {
 
 }  // namespace
 
-std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options) {
+std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options, const CompiledNet* shared) {
   CheckSkipped(options);
   auto net = std::make_unique<CompiledNet>();
   net->file = file;
   net->warnings = file.warnings;
-  Compilation c{options, *net, {}};
+  Compilation c{options, *net, shared};
   for (const Pass& pass : Passes()) {
     const auto start = std::chrono::steady_clock::now();
     if (!pass.optional || !Skipped(pass, options)) pass.run(c);

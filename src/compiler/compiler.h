@@ -17,7 +17,8 @@ inline constexpr char kAutomaticTop[] = "(automatic)";
 struct Compilation {
   const NetOptions& options;
   CompiledNet& net;
-  Diagnostics diagnostics;
+  const CompiledNet* shared = nullptr;  // of NetOptions::share_with
+  Diagnostics diagnostics = {};
 
   Location Where(const Node& node, std::string_view field = {}) const {
     return net.file.source ? net.file.source->Layer(node.index_in_file, field) : Location{};
@@ -42,6 +43,7 @@ void ShareParameters(Compilation& c);  // give each blob of a layer its paramete
 void FindGradients(Compilation& c);    // decide which gradients are of use
 void FuseLayers(Compilation& c);       // let chains of layers run as one, and settle the order of what is run
 void ChooseLayouts(Compilation& c);    // decide which images lie channels last, so that few bytes are reordered
+void LayOutWeights(Compilation& c);    // decide which parameters may lie in a form of their kernel's own
 void ChooseKernels(Compilation& c);    // let each layer plan its kernels, workspace and saved tensors
 void ChooseRecompute(Compilation& c);  // decide what runs again in the backward pass, to stay within a memory limit
 void Schedule(Compilation& c);         // lay out the steps and the tensors they touch
@@ -50,8 +52,10 @@ void PlanMemory(Compilation& c);       // give every storage its offset in one a
 // Aborts if a step of the program would read a tensor that another one was written over: run after PlanMemory.
 void VerifyMemory(const Compilation& c);
 
-// Throws UserError with every mistake found. The result owns everything it points to.
-std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options);
+// Throws UserError with every mistake found. The result owns everything it points to. `shared`: the compiled form of
+// options.share_with.
+std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& options,
+                                     const CompiledNet* shared = nullptr);
 
 }  // namespace crema
 

@@ -278,7 +278,7 @@ class Scheduler {
     if (!node.param_grads[i]) return Step::kAbsent;
     const int p = node.params[i];
     const auto new_tensor = [&] {
-      return NewTensor("grad " + node.name() + "[" + std::to_string(i) + "]", graph_.params[p].spec);
+      return NewTensor("grad " + node.name() + "[" + std::to_string(i) + "]", graph_.params[p].stored());
     };
     if (!c_.options.keep_gradients) {
       parts_[p].push_back(new_tensor());

@@ -35,6 +35,16 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
   shared.users.push_back(n);
 }
 
+// How the parameter lies in the net that it is borrowed from.
+void Borrow(const CompiledNet& from, const std::string& layer, int blob, GraphParam& param) {
+  for (const Node& node : from.graph.nodes) {
+    if (node.name() != layer || blob >= static_cast<int>(node.params.size())) continue;
+    param.borrowed = true;
+    param.layout = from.graph.params[node.params[blob]].layout;
+    return;
+  }
+}
+
 }  // namespace
 
 void ShareParameters(Compilation& c) {
@@ -72,6 +82,7 @@ void ShareParameters(Compilation& c) {
       param.has_lr_mult = spec.has_lr_mult();
       param.has_decay_mult = spec.has_decay_mult();
       param.users.push_back(n);
+      if (c.shared) Borrow(*c.shared, node.name(), i, param);
       graph.params.push_back(std::move(param));
       node.params.push_back(next);
     }

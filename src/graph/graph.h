@@ -48,7 +48,16 @@ struct GraphParam {
   bool learnable = true;
   std::vector<int> users;  // nodes, the owner first
 
+  // Another net's, which NetOptions::share_with named.
+  bool borrowed = false;
+  // A layer may choose `layout`, after lay_out_weights.
+  bool may_lay_out = false;
+  // How it and its gradient lie; null: plain.
+  std::shared_ptr<const ParameterLayout> layout;
+
   bool wants_grad() const { return learnable && lr_mult != 0; }
+  // As it lies in memory; `spec` is what files know.
+  TensorSpec stored() const { return layout ? TensorSpec{Shape{layout->count()}, spec.dtype} : spec; }
 };
 
 // A layer of the file; or, in Graph::fused, several of them that run as one.

@@ -105,6 +105,17 @@ bool LayerPlan::backward() const {
   return any(bottom_grads_) || any(param_grads_);
 }
 
+void LayerPlan::KeepParameterAs(int i, std::shared_ptr<const ParameterLayout> layout) {
+  CREMA_CHECK(may_lay_out(i)) << "parameter " << i << " must stay plain";
+  laid_out_[i].kept = std::move(layout);
+}
+
+std::shared_ptr<const ParameterLayout> LayerPlan::TakeParameterLayout(int i) {
+  if (static_cast<size_t>(i) >= laid_out_.size()) return nullptr;
+  laid_out_[i].taken = true;
+  return laid_out_[i].given;
+}
+
 int LayerPlan::Save(TensorSpec spec) {
   saved_.push_back(std::move(spec));
   return static_cast<int>(saved_.size()) - 1;

@@ -72,6 +72,8 @@ class ConvolutionLayer : public Layer {
     problem_.bias |= normalization_.present();
     problem_.weights_gradient = plan.param_grad(0);
     problem_.bias_gradient = has_bias_ && plan.param_grad(1);
+    problem_.lay_out_weights = bottoms_ == 1 && plan.may_lay_out(0);
+    given_layout_ = plan.TakeParameterLayout(0);
     for (int i = 0; i < bottoms_; ++i) {
       problem_.source_gradient = plan.bottom_grad(i);
       KernelChoice choice;
@@ -79,8 +81,15 @@ class ConvolutionLayer : public Layer {
       CREMA_CHECK(kernels_.back() != nullptr) << "no convolution kernel for " << problem_.source_shape().ToString();
       plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
       if (problem_.weights_gradient) plan.BackwardReadsBottom(i);
-      forward = std::max(forward, kernels_.back()->forward_workspace());
+      forward = std::max(forward, (kernels_.back()->forward_workspace() + 63) / 64 * 64);
       gradient_scratch_ = std::max(gradient_scratch_, (kernels_.back()->backward_workspace() + 63) / 64 * 64);
+    }
+    if (const auto layout = kernels_[0]->weights_layout()) plan.KeepParameterAs(0, layout);
+    plain_weights_ = forward;
+    if (given_layout_) {
+      const size_t plain_bytes = static_cast<size_t>(problem_.weights_shape().count()) * sizeof(float);
+      plain_weights_ = std::max(forward, gradient_scratch_);
+      gradient_scratch_ = forward = plain_weights_ + (plain_bytes + 63) / 64 * 64;
     }
     // Gradients of one bottom, to be added to those of the bottoms before.
     const int64_t floats = problem_.weights_shape().count() + problem_.outputs;
@@ -93,9 +102,14 @@ class ConvolutionLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     for (int i = 0; i < bottoms_; ++i) {
-      if (problem_.prepared && prepared_version_ != run.parameters_version) Prepare(run, *kernels_[i]);
-      kernels_[i]->Forward(run.bottoms[i].raw(), run.params[0].f32(), has_bias_ ? run.params[1].f32() : nullptr,
-                           run.tops[i].raw(), run.workspace);
+      const float* weights = nullptr;
+      if (!problem_.prepared) {
+        weights = Weights(run);
+      } else if (prepared_version_ != run.parameters_version) {
+        Prepare(run, *kernels_[i]);
+      }
+      kernels_[i]->Forward(run.bottoms[i].raw(), weights, has_bias_ ? run.params[1].f32() : nullptr, run.tops[i].raw(),
+                           run.workspace);
     }
     prepared_version_ = run.parameters_version;
   }
@@ -104,6 +118,7 @@ class ConvolutionLayer : public Layer {
     float* weights_total = problem_.weights_gradient ? run.param_grads[0].f32() : nullptr;
     float* bias_total = problem_.bias_gradient ? run.param_grads[1].f32() : nullptr;
     const int64_t weights = problem_.weights_shape().count();
+    const float* values = Weights(run);
     if (problem_.relu) Map(formula::ReluGradient{}, run.top_grads[0], run.top_grads[0], run.tops[0]);
     for (int i = 0; i < bottoms_; ++i) {
       float *weights_part = weights_total, *bias_part = bias_total;
@@ -111,8 +126,8 @@ class ConvolutionLayer : public Layer {
         weights_part = reinterpret_cast<float*>(run.workspace + gradient_scratch_);
         bias_part = weights_part + weights;
       }
-      kernels_[i]->Backward(run.bottoms[i].raw(), run.params[0].f32(), run.top_grads[i].raw(),
-                            run.bottom_grads[i].raw(), weights_part, bias_part, run.workspace);
+      kernels_[i]->Backward(run.bottoms[i].raw(), values, run.top_grads[i].raw(), run.bottom_grads[i].raw(),
+                            weights_part, bias_part, run.workspace);
       if (i == 0) continue;
       if (weights_total) Axpy(weights, 1, weights_part, weights_total);
       if (bias_total) Axpy(problem_.outputs, 1, bias_part, bias_total);
@@ -120,8 +135,16 @@ class ConvolutionLayer : public Layer {
   }
 
  private:
+  // As the kernels take them: as they lie, unless another net keeps them in a form of its own.
+  const float* Weights(const LayerRun& run) const {
+    if (!given_layout_) return run.params[0].f32();
+    float* plain = reinterpret_cast<float*>(run.workspace + plain_weights_);
+    given_layout_->ToPlain(run.params[0].f32(), plain);
+    return plain;
+  }
+
   void Prepare(const LayerRun& run, ConvolutionKernel& kernel) {
-    const float *weights = run.params[0].f32(), *bias = has_bias_ ? run.params[1].f32() : nullptr;
+    const float *weights = Weights(run), *bias = has_bias_ ? run.params[1].f32() : nullptr;
     if (!normalization_.present()) return kernel.Prepare(weights, bias);
     normalization_.Fold(run.params, weights, problem_.weights_shape().count(), bias);
     kernel.Prepare(normalization_.weights(), normalization_.bias());
@@ -153,6 +176,8 @@ class ConvolutionLayer : public Layer {
   int bottoms_ = 0;
   std::vector<std::unique_ptr<ConvolutionKernel>> kernels_;  // one for each bottom
   size_t gradient_scratch_ = 0;                              // where the scratch for gradients begins in the workspace
+  std::shared_ptr<const ParameterLayout> given_layout_;      // of weights that another net keeps so; null: plain
+  size_t plain_weights_ = 0;                                 // where these begin in the workspace
 };
 
 bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "crema/parameter_layout.h"
 #include "crema/tensor.h"
 #include "ops/kernel_choice.h"
 
@@ -23,7 +24,7 @@ struct ConvolutionProblem {
   int64_t groups = 1;
   std::vector<int64_t> input = {}, kernel = {}, stride = {}, dilation = {};
   std::vector<int64_t> pad = {};  // zeros added on both sides
-  // Of source, destination and their gradients; weights and bias are f32 and plain.
+  // Of source, destination and their gradients; weights and bias are f32.
   Layout layout = Layout::kPlain;
   DType dtype = DType::kF32;
   bool bias = true;
@@ -31,6 +32,8 @@ struct ConvolutionProblem {
   // Weights and bias are given to Prepare, again whenever they change, and Forward reads what that made of them. For
   // nets that are not trained.
   bool prepared = false;
+  // Weights and their gradient need not be plain: they lie as ConvolutionKernel::weights_layout() says.
+  bool lay_out_weights = false;
   // Which gradients Backward writes.
   bool source_gradient = false, weights_gradient = false, bias_gradient = false;
 
@@ -53,6 +56,8 @@ class ConvolutionKernel {
   virtual size_t forward_workspace() const { return 0; }
   virtual size_t backward_workspace() const { return 0; }
 
+  // How weights and their gradient lie, where problem.lay_out_weights; null: plain.
+  virtual std::shared_ptr<const ParameterLayout> weights_layout() const { return nullptr; }
   // Converts weights into the form that Forward wants, where problem.prepared; needs no workspace.
   virtual void Prepare(const float* weights, const float* bias) = 0;
   // Overwrites all of destination. bias may be null when the problem has none. Source, destination and their gradients

@@ -114,12 +114,25 @@ class OneDnnConvolution final : public ConvolutionKernel {
  public:
   OneDnnConvolution(const ConvolutionProblem& problem, Device& device) : problem_(problem), device_(device) {
     const Builder builder(problem);
-    BuildForward(builder);
-    BuildBackward(builder);
+    const auto forward = builder.First(PreferredOrders(problem_), [&](Order order) {
+      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.relu);
+    });
+    std::optional<onednn::ConvolutionBackwardWeights> to_weights;
+    if (problem_.weights_gradient) {
+      to_weights = builder.First(PreferredOrders(problem_), [&](Order order) {
+        return onednn::MakeConvolutionBackwardWeights(builder.Descs(order, problem_.bias_gradient, true),
+                                                      onednn::MakeConvolutionForward(builder.Descs(order, false)));
+      });
+    }
+    weights_ = builder.weights();
+    if (problem_.lay_out_weights && to_weights) LayOutWeights(forward, *to_weights);
+    BuildForward(builder, forward);
+    BuildBackward(builder, to_weights);
   }
 
   size_t forward_workspace() const override { return forward_.workspace_bytes(); }
   size_t backward_workspace() const override { return backward_.workspace_bytes(); }
+  std::shared_ptr<const ParameterLayout> weights_layout() const override { return weights_layout_; }
 
   void Prepare(const float* weights, const float* bias) override {
     const void* externals[] = {weights, prepared_.data()};
@@ -150,12 +163,19 @@ class OneDnnConvolution final : public ConvolutionKernel {
   }
 
  private:
-  void BuildForward(const Builder& builder) {
-    const auto desc = builder.First(PreferredOrders(problem_), [&](Order order) {
-      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.relu);
-    });
+  // Where the gradient comes as forward reads the weights, both stay so.
+  void LayOutWeights(const onednn::ConvolutionForward& forward, const onednn::ConvolutionBackwardWeights& to_weights) {
+    const Desc wanted = to_weights.diff_weights_desc();
+    if (forward.weights_desc() != wanted) return;
+    const auto layout = onednn::LayoutOf(wanted);
+    if (!layout) return;
+    weights_ = wanted;
+    if (!layout->is_plain()) weights_layout_ = layout;
+  }
+
+  void BuildForward(const Builder& builder, const onednn::ConvolutionForward& desc) {
     const auto source = forward_.External(builder.source());
-    const auto weights = forward_.External(problem_.prepared ? desc.weights_desc() : builder.weights());
+    const auto weights = forward_.External(problem_.prepared ? desc.weights_desc() : weights_);
     const auto destination = forward_.External(builder.destination());
     const auto bias = problem_.bias ? forward_.External(builder.bias()) : Sequence::kNone;
     const auto receiver = forward_.Receiver(destination, desc.dst_desc());
@@ -174,17 +194,13 @@ class OneDnnConvolution final : public ConvolutionKernel {
     prepare_.Finish();
   }
 
-  void BuildBackward(const Builder& builder) {
-    const auto source = backward_.External(builder.source()), weights = backward_.External(builder.weights()),
+  void BuildBackward(const Builder& builder, const std::optional<onednn::ConvolutionBackwardWeights>& to_weights) {
+    const auto source = backward_.External(builder.source()), weights = backward_.External(weights_),
                destination_gradient = backward_.External(builder.destination()),
-               source_gradient = backward_.External(builder.source()),
-               weights_gradient = backward_.External(builder.weights()),
+               source_gradient = backward_.External(builder.source()), weights_gradient = backward_.External(weights_),
                bias_gradient = backward_.External(builder.bias());
-    if (problem_.weights_gradient) {
-      const auto desc = builder.First(PreferredOrders(problem_), [&](Order order) {
-        return onednn::MakeConvolutionBackwardWeights(builder.Descs(order, problem_.bias_gradient, true),
-                                                      onednn::MakeConvolutionForward(builder.Descs(order, false)));
-      });
+    if (to_weights) {
+      const auto& desc = *to_weights;
       const auto receiver = backward_.Receiver(weights_gradient, desc.diff_weights_desc());
       backward_.Add(desc, dnnl::convolution_backward_weights(desc),
                     {{DNNL_ARG_SRC, backward_.Reordered(source, desc.src_desc())},
@@ -210,6 +226,8 @@ class OneDnnConvolution final : public ConvolutionKernel {
 
   ConvolutionProblem problem_;
   Device& device_;
+  Desc weights_;  // how weights and their gradient lie where they are not prepared
+  std::shared_ptr<const ParameterLayout> weights_layout_;
   Sequence prepare_, forward_, backward_;
   Buffer prepared_;          // the weights as forward_ reads them, where problem_.prepared
   std::vector<float> bias_;  // likewise

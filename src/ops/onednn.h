@@ -5,10 +5,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <span>
 #include <utility>
 #include <vector>
+
+#include "crema/parameter_layout.h"
 
 namespace crema::onednn {
 
@@ -29,6 +32,8 @@ using Type = dnnl::memory::data_type;
 Desc PlainDesc(const Dims& dims, Type type = Type::f32);
 Desc AnyDesc(const Dims& dims, Type type = Type::f32);
 Dims DimsOf(const Desc& desc);
+// Where the elements of an f32 tensor lie; null where that is no matter of blocks.
+std::shared_ptr<const ParameterLayout> LayoutOf(const Desc& desc);
 
 // The arguments of a convolution. dilation as oneDNN counts it: 0 for a dense kernel.
 struct ConvolutionDescs {

@@ -135,12 +135,13 @@ void FillParameters(Net& net) {
   uint64_t p = 0;
   for (const Node& node : net.compiled().graph.nodes) {
     for (size_t b = 0; b < node.params.size(); ++b, ++p) {
-      const Tensor& data = net.parameters()[node.params[b]].data;
       // A layer's own shape decides: PERMISSIVE sharing only compares counts.
       const Shape& shape = node.setup->params()[b].shape;
-      for (int64_t i = 0; i < data.count(); ++i) {
-        data.f32()[i] = ParameterValue(node.type->name, static_cast<int>(b), shape, ProbeValue(i, p));
+      std::vector<float> values(shape.count());
+      for (int64_t i = 0; i < shape.count(); ++i) {
+        values[i] = ParameterValue(node.type->name, static_cast<int>(b), shape, ProbeValue(i, p));
       }
+      net.parameters()[node.params[b]].SetData(values.data());
     }
   }
 }
@@ -172,9 +173,12 @@ ProbeResult Probe(const NetFile& file, const ProbeOptions& options, std::string*
     net.Backward();
     for (const Node& node : net.compiled().graph.nodes) {
       for (size_t b = 0; b < node.params.size(); ++b) {
-        result.param_gradients.push_back(Summarise(node.name() + "[" + std::to_string(b) + "]",
-                                                   node.setup->params()[b].shape, net.parameters()[node.params[b]].grad,
-                                                   options.head));
+        const Shape& shape = node.setup->params()[b].shape;
+        const Parameter& parameter = net.parameters()[node.params[b]];
+        std::vector<float> values(shape.count());
+        if (parameter.grad.defined()) parameter.CopyGradTo(values.data());
+        result.param_gradients.push_back(Summarise(node.name() + "[" + std::to_string(b) + "]", shape,
+                                                   Tensor(values.data(), {shape}), options.head));
       }
     }
   }

@@ -77,11 +77,12 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
   const Node& node = net_.graph.unit(step.node);
   for (size_t i = 0; i < node.params.size(); ++i) {
     // Shared permissively, a parameter may have another shape here than where it is owned.
-    const Shape& shape = node.setup->params()[i].shape;
-    bound.params.push_back(parameters[node.params[i]].data.Reshaped(shape));
+    const Parameter& parameter = parameters[node.params[i]];
+    const Shape shape = parameter.layout ? parameter.data.shape() : node.setup->params()[i].shape;
+    bound.params.push_back(parameter.data.Reshaped(shape));
     if (i >= step.param_grads.size()) continue;
     const int id = step.param_grads[i];
-    bound.param_grads.push_back(id == Step::kDirect ? parameters[node.params[i]].grad.Reshaped(shape) : tensor(id));
+    bound.param_grads.push_back(id == Step::kDirect ? parameter.grad.Reshaped(shape) : tensor(id));
   }
   // Shapes stay known where the contents are gone.
   for (size_t i = 0; i < bound.bottoms.size(); ++i) {

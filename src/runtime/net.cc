@@ -23,7 +23,7 @@ NetOptions WithDevice(NetOptions options) {
 
 Net::Impl::Impl(const NetFile& file, const NetOptions& given)
     : options(WithDevice(given)),
-      compiled(Compile(file, options)),
+      compiled(Compile(file, options, options.share_with ? &options.share_with->compiled() : nullptr)),
       parameters(compiled->graph, *options.context.device, options.context.seed,
                  options.backward && options.keep_gradients,
                  [&](const std::string& layer, int index) -> const Parameter* {

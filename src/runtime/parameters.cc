@@ -28,13 +28,19 @@ uint64_t FillStream(const std::string& layer, int index) {
 }
 
 void CheckShared(const Parameter& own, const Parameter& shared) {
-  if (own.data.shape() == shared.data.shape()) return;
-  throw UserError("parameter " + own.name() + " is " + own.data.shape().ToString() + " in the test net but " +
-                  shared.data.shape().ToString() + " in the train net; a test net uses the train net's parameters " +
+  if (own.shape == shared.shape) return;
+  throw UserError("parameter " + own.name() + " is " + own.shape.ToString() + " in the test net but " +
+                  shared.shape.ToString() + " in the train net; a test net uses the train net's parameters " +
                   "for layers of the same name, so make the two layers alike or rename one");
 }
 
 }  // namespace
+
+void Parameter::CopyDataTo(float* plain) const { CopyToPlain(layout.get(), data, plain); }
+
+void Parameter::CopyGradTo(float* plain) const { CopyToPlain(layout.get(), grad, plain); }
+
+void Parameter::SetData(const float* plain) const { CopyFromPlain(layout.get(), plain, data); }
 
 ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
                                const std::function<const Parameter*(const std::string&, int)>& shared) {
@@ -48,7 +54,8 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     p.lr_mult = param.lr_mult;
     p.decay_mult = param.decay_mult;
     p.trained = param.wants_grad();
-    p.data = Tensor(nullptr, param.spec);
+    p.shape = param.spec.shape;
+    p.layout = param.layout;
     const Parameter* other = shared ? shared(p.layer, p.index) : nullptr;
     if (other) {
       CheckShared(p, *other);
@@ -58,7 +65,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
       any_gradient |= param.wants_grad();
     }
     offsets.push_back(total);
-    total += other ? 0 : Padded(param.spec.shape.count());
+    total += other ? 0 : Padded(param.stored().shape.count());
     list_.push_back(std::move(p));
   }
   const size_t bytes = total * sizeof(float);
@@ -72,10 +79,16 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     const GraphParam& param = graph.params[i];
     if (p.data.defined()) continue;
     float* const at = values().data() + offsets[i];
-    p.data = Tensor(at, param.spec);
+    p.data = Tensor(at, param.stored());
     std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
-    if (gradients && p.trained) p.grad = Tensor(this->gradients().data() + offsets[i], param.spec);
-    Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
+    if (gradients && p.trained) p.grad = Tensor(this->gradients().data() + offsets[i], param.stored());
+    if (!p.layout) {
+      Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
+      continue;
+    }
+    std::vector<float> plain(p.shape.count());
+    Fill(param.filler, seed, FillStream(p.layer, p.index), Tensor(plain.data(), param.spec));
+    p.SetData(plain.data());
   }
 }
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "crema/error.h"
 #include "runtime/net_impl.h"
@@ -36,8 +35,7 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   }
   if (diagnostics.has_errors()) return;
   for (size_t i = 0; i < from.blobs.size(); ++i) {
-    const Tensor& data = parameters[to.params[i]].data;
-    std::memcpy(data.raw(), from.blobs[i].data.data(), data.bytes());
+    parameters[to.params[i]].SetData(from.blobs[i].data.data());
   }
 }
 
@@ -78,11 +76,11 @@ NetParameter Net::ToProto(bool write_gradients) const {
       const Parameter& p = parameters()[node.params[i]];
       BlobProto* blob = layer->add_blobs();
       for (int64_t d : node.setup->params()[i].shape.dims()) blob->mutable_shape()->add_dim(d);
-      blob->mutable_data()->Resize(static_cast<int>(p.data.count()), 0);
-      std::memcpy(blob->mutable_data()->mutable_data(), p.data.raw(), p.data.bytes());
+      blob->mutable_data()->Resize(static_cast<int>(p.shape.count()), 0);
+      p.CopyDataTo(blob->mutable_data()->mutable_data());
       if (write_gradients && p.grad.defined()) {
-        blob->mutable_diff()->Resize(static_cast<int>(p.grad.count()), 0);
-        std::memcpy(blob->mutable_diff()->mutable_data(), p.grad.raw(), p.grad.bytes());
+        blob->mutable_diff()->Resize(static_cast<int>(p.shape.count()), 0);
+        p.CopyGradTo(blob->mutable_diff()->mutable_data());
       }
     }
   }

@@ -22,9 +22,12 @@ void AddPositions(const std::string& net, const std::vector<std::pair<std::strin
   }
 }
 
-std::vector<Tensor> Histories(const Updater& updater) {
-  std::vector<Tensor> histories;
-  for (int i = 0; i < updater.histories(); ++i) histories.push_back(updater.history(i));
+std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Parameter> parameters) {
+  std::vector<StoredHistory> histories;
+  for (int i = 0; i < updater.histories(); ++i) {
+    const Parameter& parameter = parameters[i % parameters.size()];
+    histories.emplace_back(updater.history(i), parameter.shape, parameter.layout.get());
+  }
   return histories;
 }
 
@@ -45,7 +48,8 @@ void Solver::Impl::Snapshot() {
   }
 
   SnapshotWritten written;
-  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), Histories(*updater));
+  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state),
+                                Histories(*updater, std::as_const(*net).parameters()));
   written.iteration = iteration;
   written.model_path = ModelPath(prefix, iteration);
   written.state_path = StatePath(prefix, iteration);
@@ -73,7 +77,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                         "\" of this net: the snapshot is of another net; to start a new training from its weights use "
                         "--weights instead");
   }
-  RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater));
+  RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
   iteration = saved_iteration = state.iter();
   for (const float loss : state.recent_loss()) losses.Add(loss);
 

@@ -6,10 +6,12 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "crema/net.pb.h"
 #include "crema/observer.h"
+#include "crema/parameter_layout.h"
 #include "crema/solver.pb.h"
 #include "crema/tensor.h"
 
@@ -18,11 +20,22 @@ namespace crema {
 std::string ModelPath(const std::string& prefix, int iteration);
 std::string StatePath(const std::string& prefix, int iteration);
 
+// One history of an update rule, stored as the parameter it belongs to; files hold it plain, in the parameter's shape.
+struct StoredHistory {
+  StoredHistory(Tensor values, Shape shape, const ParameterLayout* layout)
+      : values(std::move(values)), shape(std::move(shape)), layout(layout) {}
+  StoredHistory(Tensor plain) : values(std::move(plain)), shape(values.shape()) {}  // NOLINT: a tensor is one
+
+  Tensor values;
+  Shape shape;
+  const ParameterLayout* layout = nullptr;
+};
+
 // Writes the model, then the state that points to it; each replaces an older file only when whole. `state` has no
 // history yet (it comes from `history`, so that no second copy is made) and no learned_net, model_bytes, model_crc32.
 // Returns the bytes of both files. Throws EnvironmentError.
 uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<Tensor>& history);
+                       const std::vector<StoredHistory>& history);
 
 struct LoadedState {
   std::string state_path, model_path;
@@ -40,7 +53,8 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
                      LoadedState* newest);
 
 // Copies the state's history into `history`; throws UserError where number, shapes or solver type differ.
-void RestoreHistory(const LoadedState& loaded, const std::string& solver_type, const std::vector<Tensor>& history);
+void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
+                    const std::vector<StoredHistory>& history);
 
 }  // namespace crema
 

@@ -179,7 +179,8 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
   return false;
 }
 
-void RestoreHistory(const LoadedState& loaded, const std::string& solver_type, const std::vector<Tensor>& history) {
+void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
+                    const std::vector<StoredHistory>& history) {
   const SolverState& state = loaded.state;
   if (state.has_solver_type() && state.solver_type() != solver_type) {
     Fail(loaded.state_path, "written by solver type \"" + state.solver_type() + "\" but the solver file says \"" +
@@ -194,7 +195,7 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type, c
   }
   for (int i = 0; i < state.history_size(); ++i) {
     const BlobProto& blob = state.history(i);
-    const Shape& shape = history[i].shape();
+    const Shape& shape = history[i].shape;
     const bool doubles = blob.data_size() == 0 && blob.double_data_size() > 0;
     const int64_t count = doubles ? blob.double_data_size() : blob.data_size();
     // States older than BlobProto.shape pad shapes to four axes: only the count can be compared.
@@ -206,9 +207,10 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type, c
                                   shape.ToString() + "; it belongs to another net, or is damaged");
     }
     if (doubles) {
-      std::copy(blob.double_data().begin(), blob.double_data().end(), history[i].f32());
+      const std::vector<float> floats(blob.double_data().begin(), blob.double_data().end());
+      CopyFromPlain(history[i].layout, floats.data(), history[i].values);
     } else {
-      std::copy(blob.data().begin(), blob.data().end(), history[i].f32());
+      CopyFromPlain(history[i].layout, blob.data().data(), history[i].values);
     }
   }
 }

@@ -66,12 +66,13 @@ void CheckSize(uint64_t bytes, const std::string& path) {
       " MiB, and protobuf files end at 2048 MiB; use a smaller net or a solver type with less history");
 }
 
-SolverState WithHistory(const Tensor& history) {
+SolverState WithHistory(const StoredHistory& history) {
   SolverState piece;
   BlobProto* blob = piece.add_history();
-  for (const int64_t extent : history.shape().dims()) blob->mutable_shape()->add_dim(extent);
+  for (const int64_t extent : history.shape.dims()) blob->mutable_shape()->add_dim(extent);
   blob->mutable_shape();
-  blob->mutable_data()->Add(history.f32(), history.f32() + history.count());
+  blob->mutable_data()->Resize(static_cast<int>(history.shape.count()), 0);
+  CopyToPlain(history.layout, history.values, blob->mutable_data()->mutable_data());
   return piece;
 }
 
@@ -86,11 +87,11 @@ std::string StatePath(const std::string& prefix, int iteration) {
 }
 
 uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<Tensor>& history) {
+                       const std::vector<StoredHistory>& history) {
   const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());
   CheckSize(model.ByteSizeLong(), model_path);
   uint64_t history_bytes = state.ByteSizeLong();
-  for (const Tensor& tensor : history) history_bytes += tensor.bytes() + 64;
+  for (const StoredHistory& one : history) history_bytes += one.shape.count() * sizeof(float) + 64;
   CheckSize(history_bytes, state_path);
 
   AtomicFile model_file(model_path);
@@ -108,7 +109,7 @@ uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, Sol
   AtomicFile state_file(state_path);
   Append(first, &state_file);
   Append(state, &state_file);
-  for (const Tensor& tensor : history) Append(WithHistory(tensor), &state_file);
+  for (const StoredHistory& one : history) Append(WithHistory(one), &state_file);
   Append(model_check, &state_file);
   last.set_state_crc32(state_file.crc32());
   Append(last, &state_file);

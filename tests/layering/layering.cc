@@ -19,7 +19,7 @@ constexpr int kLongSource = 400;  // lines
 const std::map<std::string, std::string> kPublicHeaders = {
     {"crema/context.h", "base"},  {"crema/error.h", "base"},      {"crema/tensor.h", "tensor"},
     {"crema/files.h", "schema"},  {"crema/layer.h", "graph"},     {"crema/net.h", "compiler"},
-    {"crema/solver.h", "solver"}, {"crema/observer.h", "solver"},
+    {"crema/solver.h", "solver"}, {"crema/observer.h", "solver"}, {"crema/parameter_layout.h", "tensor"},
 };
 
 // Outside headers that only some files may include.

@@ -47,7 +47,7 @@ class Snapshots : public testing::Test {
   TemporaryFolder folder_;
   NetParameter model_;
   std::vector<float> values_;
-  std::vector<Tensor> history_;
+  std::vector<StoredHistory> history_;
   std::string notices_;
 };
 
@@ -137,7 +137,7 @@ TEST_F(Snapshots, HistoryOfAnotherNetOrSolverTypeIsRefused) {
   const LoadedState loaded = LoadState(StatePath(Prefix(), 40));
   std::vector<float> copy(24);
   const Tensor first(copy.data(), {Shape{2, 3}}), second(copy.data() + 6, {Shape{18}});
-  const auto failure = [&](const std::string& type, const std::vector<Tensor>& history) {
+  const auto failure = [&](const std::string& type, const std::vector<StoredHistory>& history) {
     return ThrownBy<UserError>([&] { RestoreHistory(loaded, type, history); });
   };
   EXPECT_NE(failure("Adam", {first, second}).find("written by solver type \"SGD\""), std::string::npos);
