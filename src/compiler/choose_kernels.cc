@@ -26,8 +26,8 @@ void KeepLayouts(Compilation& c, const Node& node) {
                                             std::to_string(param.owner_index) + " of layer \"" + owner.name() +
                                             "\" of the train net, which is kept there in a form (" +
                                             param.layout->name() +
-                                            ") that only layers of the train net's type read; give the two layers one "
-                                            "type or different names");
+                                            ") that this type does not read; make it a layer of the type it is in "
+                                            "the train net, or give it parameters of its own by another name");
   }
 }
 

@@ -125,7 +125,7 @@ class OneDnnConvolution final : public ConvolutionKernel {
       });
     }
     weights_ = builder.weights();
-    if (problem_.lay_out_weights && to_weights) LayOutWeights(forward, *to_weights);
+    if (problem_.lay_out_weights && to_weights) LayOutWeights(to_weights->diff_weights_desc());
     BuildForward(builder, forward);
     BuildBackward(builder, to_weights);
   }
@@ -163,13 +163,12 @@ class OneDnnConvolution final : public ConvolutionKernel {
   }
 
  private:
-  // Where the gradient comes as forward reads the weights, both stay so.
-  void LayOutWeights(const onednn::ConvolutionForward& forward, const onednn::ConvolutionBackwardWeights& to_weights) {
-    const Desc wanted = to_weights.diff_weights_desc();
-    if (forward.weights_desc() != wanted) return;
-    const auto layout = onednn::LayoutOf(wanted);
+  // As their gradient comes. Forward and the gradient of the source each want another form still; of the three
+  // reorders the gradient's to plain is the slowest, and from its form the other two are faster than from plain.
+  void LayOutWeights(const Desc& gradient) {
+    const auto layout = onednn::LayoutOf(gradient);
     if (!layout) return;
-    weights_ = wanted;
+    weights_ = gradient;
     if (!layout->is_plain()) weights_layout_ = layout;
   }
 

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "report/assumed_inputs.h"
 #include "report/dump.h"
 #include "report/json_writer.h"
@@ -40,6 +42,13 @@ void WriteNetJson(const CompiledNet& net, JsonWriter& json) {
     json.BeginArray();
     for (int p : node.params) json.Extents(graph.params[p].spec.shape);
     json.EndArray();
+    const auto laid_out = [&](int p) { return graph.params[p].layout != nullptr; };
+    if (std::any_of(node.params.begin(), node.params.end(), laid_out)) {
+      json.Key("param_layouts");
+      json.BeginArray();
+      for (int p : node.params) json.String(laid_out(p) ? graph.params[p].layout->name() : "plain");
+      json.EndArray();
+    }
     json.EndObject();
   }
   json.NewLine(1);

@@ -36,6 +36,19 @@ class PlanText {
     return table.ToString();
   }
 
+  // Empty where all are plain.
+  std::string Parameters() const {
+    TextTable table({"parameter", "shape", "kept as", ">bytes"});
+    bool any = false;
+    for (const GraphParam& param : net_.graph.params) {
+      if (!param.layout) continue;
+      any = true;
+      table.AddRow({net_.graph.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]",
+                    param.spec.shape.ToString(), param.layout->name(), std::to_string(param.stored().bytes())});
+    }
+    return any ? table.ToString() + "\n" : "";
+  }
+
   std::string Skipped() const {
     std::string text;
     for (int u : net_.graph.order) {
@@ -124,7 +137,7 @@ class PlanText {
 
 std::string DumpPlan(const CompiledNet& net, bool explain) {
   const PlanText plan(net);
-  std::string text = NetTitle(net) + "\n\n" + plan.Steps() + "\n" + plan.Tensors();
+  std::string text = NetTitle(net) + "\n\n" + plan.Steps() + "\n" + plan.Parameters() + plan.Tensors();
   text += "\narena " + std::to_string(net.program.arena_bytes) + " bytes; " +
           std::to_string(net.program.unshared_bytes) + " if no two tensors shared memory\n";
   if (!explain) return text;

@@ -48,11 +48,11 @@ std::string DumpShapes(const CompiledNet& net) {
   for (const auto& [name, shape] : net.assumed_shapes) text += "assumed: " + name + " " + shape.ToString() + "\n";
   text += "\n" + table.ToString();
   size_t param_bytes = 0, grad_bytes = 0;
-  for (const GraphParam& param : graph.params) param_bytes += param.spec.bytes();
+  for (const GraphParam& param : graph.params) param_bytes += param.stored().bytes();
   for (const Node& node : graph.nodes) {
     for (size_t i = 0; i < node.params.size(); ++i) {
       const GraphParam& param = graph.params[node.params[i]];
-      if (node.param_grads[i] && &graph.nodes[param.owner] == &node) grad_bytes += param.spec.bytes();
+      if (node.param_grads[i] && &graph.nodes[param.owner] == &node) grad_bytes += param.stored().bytes();
     }
   }
   text += "\nparameters  " + FormatBytes(param_bytes);

@@ -70,8 +70,16 @@ Results RunKernel(const ConvolutionProblem& problem, const char* name) {
   EXPECT_NE(kernel, nullptr) << (choice.skipped.empty() ? "" : choice.skipped[0]);
   if (!kernel) return {};
   EXPECT_EQ(choice.kernel, name);
+  const auto layout = kernel->weights_layout();
+  EXPECT_TRUE(!layout || problem.lay_out_weights);
   const auto source = RandomValues(problem.source_shape().count(), 1);
-  const auto weights = RandomValues(problem.weights_shape().count(), 2);
+  auto weights = RandomValues(problem.weights_shape().count(), 2);
+  if (layout) {
+    EXPECT_EQ(layout->plain_count(), problem.weights_shape().count());
+    std::vector<float> stored = Poison(layout->count());
+    layout->FromPlain(weights.data(), stored.data());
+    weights.swap(stored);
+  }
   const auto bias = RandomValues(problem.outputs, 3);
   const auto gradient = RandomValues(problem.destination_shape().count(), 4);
   Results results;
@@ -85,6 +93,13 @@ Results RunKernel(const ConvolutionProblem& problem, const char* name) {
                      problem.weights_gradient ? fresh.weights_gradient.data() : nullptr,
                      problem.bias_gradient ? fresh.bias_gradient.data() : nullptr, backward.data());
     std::swap(results, fresh);
+  }
+  if (layout) {
+    std::vector<float> plain = Poison(layout->plain_count()), again(layout->count());
+    layout->ToPlain(results.weights_gradient.data(), plain.data());
+    layout->FromPlain(plain.data(), again.data());
+    EXPECT_EQ(results.weights_gradient, again) << "padding is not zero";
+    results.weights_gradient.swap(plain);
   }
   return results;
 }
@@ -101,6 +116,21 @@ TEST_P(Convolution, EqualsReference) {
     ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
     ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-5f, "weights gradient");
     if (bias) ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-5f, "bias gradient");
+  }
+}
+
+TEST_P(Convolution, MayKeepWeightsInAFormOfItsOwn) {
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    ConvolutionProblem problem = Problem(GetParam(), true);
+    problem.layout = layout;
+    problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
+    const Results expected = RunKernel(problem, "oneDNN");
+    problem.lay_out_weights = true;
+    const Results actual = RunKernel(problem, "oneDNN");
+    ExpectClose(expected.destination, actual.destination, 1e-6f, "destination");
+    ExpectClose(expected.source_gradient, actual.source_gradient, 1e-6f, "source gradient");
+    ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-6f, "weights gradient");
+    ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-6f, "bias gradient");
   }
 }
 

@@ -35,7 +35,10 @@ void FillInputs(Net& net) {
 
 std::vector<float> Gradients(Net& net) {
   std::vector<float> all;
-  for (const Parameter& p : net.parameters()) all.insert(all.end(), p.grad.f32(), p.grad.f32() + p.grad.count());
+  for (const Parameter& p : net.parameters()) {
+    all.resize(all.size() + p.shape.count());
+    p.CopyGradTo(all.data() + all.size() - p.shape.count());
+  }
   return all;
 }
 

@@ -84,7 +84,7 @@ Outcome RunNet(NetOptions options, int passes) {
     if (trains) net.Backward();
   }
   for (const Parameter& p : std::as_const(net).parameters()) {
-    if (p.grad.defined()) outcome.gradients.emplace_back(p.grad.f32(), p.grad.f32() + p.grad.count());
+    if (p.grad.defined()) p.CopyGradTo(outcome.gradients.emplace_back(p.shape.count()).data());
     if (p.layer == "b2_bn")
       outcome.statistics.insert(outcome.statistics.end(), p.data.f32(), p.data.f32() + p.data.count());
   }
@@ -107,7 +107,7 @@ void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
   }
 }
 
-const std::vector<std::string> kAll = {"fuse_layers", "choose_layouts"};
+const std::vector<std::string> kAll = {"fuse_layers", "choose_layouts", "lay_out_weights"};
 
 TEST(OptionalPasses, TrainingDoesNotDependOnThem) {
   const Outcome plain = RunNet({.skip_passes = kAll}, 2);
@@ -115,6 +115,7 @@ TEST(OptionalPasses, TrainingDoesNotDependOnThem) {
   ExpectNear(RunNet({}, 2), plain, 1e-5f);
   ExpectNear(RunNet({.skip_passes = {"fuse_layers"}}, 2), plain, 1e-5f);
   ExpectNear(RunNet({.skip_passes = {"choose_layouts"}}, 2), plain, 1e-5f);
+  ExpectNear(RunNet({.skip_passes = {"lay_out_weights"}}, 2), plain, 1e-5f);
 }
 
 TEST(OptionalPasses, TestingDoesNotDependOnThem) {
@@ -208,7 +209,8 @@ TEST(OptionalPasses, OthersCannotBeSkipped) {
     RunNet({.skip_passes = {"schedule"}}, 1);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("fuse_layers, choose_layouts"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("fuse_layers, choose_layouts, lay_out_weights"), std::string::npos)
+        << error.what();
   }
 }
 
