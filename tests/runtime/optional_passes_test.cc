@@ -118,6 +118,13 @@ TEST(OptionalPasses, TrainingDoesNotDependOnThem) {
   ExpectNear(RunNet({.skip_passes = {"lay_out_weights"}}, 2), plain, 1e-5f);
 }
 
+TEST(OptionalPasses, TrainingInBFloat16DoesNotDependOnHowWeightsLie) {
+  if (!CpuDevice().ComputesBFloat16()) GTEST_SKIP() << "this CPU does not compute in bf16";
+  const NetOptions kept{.precision = Precision::kBF16};
+  const NetOptions plain{.precision = Precision::kBF16, .skip_passes = {"lay_out_weights"}};
+  ExpectNear(RunNet(kept, 2), RunNet(plain, 2), 1e-5f);
+}
+
 TEST(OptionalPasses, TestingDoesNotDependOnThem) {
   const Outcome plain = RunNet({.phase = TEST, .skip_passes = kAll}, 2);
   EXPECT_GT(plain.loss, 0.1f);
