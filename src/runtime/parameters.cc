@@ -74,6 +74,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     gradients_ = Buffer(device, bytes);
     Clear(this->gradients());
   }
+  std::vector<float> plain;
   for (size_t i = 0; i < list_.size(); ++i) {
     Parameter& p = list_[i];
     const GraphParam& param = graph.params[i];
@@ -86,7 +87,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
       Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
       continue;
     }
-    std::vector<float> plain(p.shape.count());
+    plain.resize(p.shape.count());
     Fill(param.filler, seed, FillStream(p.layer, p.index), Tensor(plain.data(), param.spec));
     p.SetData(plain.data());
   }

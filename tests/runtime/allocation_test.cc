@@ -119,6 +119,31 @@ layer { name: "ave" type: "Pooling" bottom: "max" top: "x" pooling_param { pool:
   EXPECT_LE(largest, 1024u);
 }
 
+// Nor where a test net converts the weights that its train net changed.
+TEST_F(Allocation, OnlyArgumentListsWhereATestNetReadsLaidOutWeights) {
+  const NetFile file = ParseNet(std::string(kHead) + R"(
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
+  convolution_param { num_output: 20 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "bn" type: "BatchNorm" bottom: "conv" top: "bn" }
+layer { name: "wide" type: "Convolution" bottom: "bn" top: "x"
+  convolution_param { num_output: 64 kernel_size: 3 weight_filler { type: "xavier" } } }
+)" + kTail,
+                                "net.prototxt");
+  Net net(file, {});
+  EXPECT_NE(std::as_const(net).parameters()[0].layout, nullptr);
+  Net tested(file, {.phase = TEST, .backward = false, .share_with = &net});
+  for (int i = 0; i < 6; ++i) {
+    if (i == 2) {
+      largest = 0;
+      counting = true;
+    }
+    net.ParametersChanged();
+    tested.Forward();
+  }
+  counting = false;
+  EXPECT_LE(largest, 1024u);
+}
+
 TEST_F(Allocation, NoneInSolverUpdates) {
   for (const char* type : {"SGD", "Adam"}) {
     SolverOptions options;
