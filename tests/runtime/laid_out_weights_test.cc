@@ -196,15 +196,18 @@ TEST(LaidOutWeights, TestNetsReadThem) {
     lent.share_memory = true;
     NetOptions watched = TestOptions(laid_out, skip);
     watched.keep_all = true;
+    NetOptions unprepared = TestOptions(laid_out, skip);
+    unprepared.backward = true;
     Net tested(File(), TestOptions(laid_out, skip)), borrowing(File(), lent), watching(File(), watched),
-        expected(File(), TestOptions(plain, skip));
+        converting(File(), unprepared), expected(File(), TestOptions(plain, skip));
     EXPECT_EQ(LaidOut(tested), LaidOut(laid_out));
-    for (Net* net : {&tested, &borrowing, &watching, &expected}) FillInputs(*net);
+    for (Net* net : {&tested, &borrowing, &watching, &converting, &expected}) FillInputs(*net);
     const float loss = expected.Forward();
     EXPECT_GT(loss, 0.1f);
     EXPECT_EQ(tested.Forward(), loss);
     EXPECT_EQ(borrowing.Forward(), loss);
     EXPECT_NEAR(watching.Forward(), loss, 1e-5f * loss);
+    EXPECT_NEAR(converting.Forward(), loss, 1e-5f * loss);
 
     // And what it becomes.
     for (Net* net : {&laid_out, &plain}) {
