@@ -44,7 +44,12 @@ class LayerSetup {
   const LayerParameter& param() const { return *param_; }
   // Of a layer that was fused from several (REGISTER_FUSION): their parameters, param() first. Otherwise param() alone.
   std::span<const LayerParameter* const> members() const { return members_; }
-  void set_members(std::vector<const LayerParameter*> members) { members_ = std::move(members); }
+  // What LayerRun::layer_index is to each of the members where it runs alone.
+  int member_index(int member) const { return member_indices_[member]; }
+  void set_members(std::vector<const LayerParameter*> members, std::vector<int> indices) {
+    members_ = std::move(members);
+    member_indices_ = std::move(indices);
+  }
   Phase phase() const { return phase_; }
   int bottoms() const { return static_cast<int>(bottoms_.size()); }
   int tops() const { return param_->top_size(); }
@@ -122,6 +127,7 @@ class LayerSetup {
  private:
   const LayerParameter* param_;
   std::vector<const LayerParameter*> members_;
+  std::vector<int> member_indices_;
   Phase phase_;
   std::vector<TensorSpec> bottoms_;
   FieldLocator locate_;
@@ -297,15 +303,22 @@ struct LayerRegistrar {
 // passes over memory. Its bottoms are those of the chain that come from outside, in the order of the members; its tops
 // the last member's; its parameters those of the members, in their order, which Setup asks for again.
 struct Fusion {
-  std::vector<std::string> types;  // "Convolution", "ReLU"
+  // For each layer of the chain the types it may be of: "Convolution", "ReLU|Sigmoid". A last entry that ends in '+'
+  // stands for any number of such layers, at least one.
+  std::vector<std::string> types;
   // Only where there is no backward pass.
   bool inference_only = false;
-  // Whether the members' settings allow it, with the reason in *why_not where they do not.
+  // Whether the members' settings allow it, with the reason in *why_not where they do not. Of a repeating chain shorter
+  // ones are tried next.
   bool (*accepts)(std::span<const LayerSetup* const> members, std::string* why_not) = nullptr;
   std::unique_ptr<Layer> (*create)() = nullptr;
+
+  bool repeats() const { return types.back().ends_with('+'); }
+  // Whether a layer of this type may be member `position` of the chain.
+  bool Takes(size_t position, std::string_view type) const;
 };
 
-// All registered fusions, the longest first.
+// All registered fusions, those of more entries first.
 const std::vector<const Fusion*>& Fusions();
 
 namespace internal {
@@ -314,7 +327,8 @@ struct FusionRegistrar {
 };
 }  // namespace internal
 
-// REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, AcceptsRelu, false, "Convolution", "ReLU"); at namespace scope.
+// REGISTER_FUSION(ConvolutionActivation, ConvolutionLayer, Accepts, false, "Convolution", "ReLU|Sigmoid"); at namespace
+// scope.
 #define REGISTER_FUSION(Name, Class, accepts, inference_only, ...)                       \
   static const ::crema::internal::FusionRegistrar register_fusion_##Name(                \
       {{__VA_ARGS__}, inference_only, accepts, []() -> std::unique_ptr<::crema::Layer> { \

@@ -59,6 +59,13 @@ std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& opti
     net->graph.Verify();
   }
   VerifyMemory(c);
+  const auto& skipped = options.skip_passes;
+  if (options.precision == Precision::kBF16 &&
+      std::find(skipped.begin(), skipped.end(), "choose_layouts") != skipped.end()) {
+    c.diagnostics.Warning({},
+                          "only images that lie channels last are bf16, and choose_layouts, which brings them "
+                          "there, is left out; going on in f32");
+  }
   for (const Diagnostic& d : c.diagnostics.list()) net->warnings.push_back(d);
   return net;
 }

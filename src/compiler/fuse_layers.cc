@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/check.h"
 #include "compiler/compiler.h"
 
@@ -11,10 +13,7 @@ class Fuser {
 
   void Run() {
     for (int n = 0; n < graph_.size(); ++n) {
-      if (taken_[n]) continue;
-      for (const Fusion* fusion : Fusions()) {
-        if (TryFuse(n, *fusion)) break;
-      }
+      if (!taken_[n]) FuseFrom(n);
     }
     graph_.order.clear();
     for (int n = 0; n < graph_.size(); ++n) {
@@ -27,40 +26,107 @@ class Fuser {
   }
 
  private:
-  // The chain of the fusion's types that begins at `n`; shorter where the net has another.
-  std::vector<int> Chain(int n, const Fusion& fusion) const {
-    std::vector<int> chain;
-    for (const std::string& type : fusion.types) {
-      if (!chain.empty()) n = Next(chain.back());
-      if (n < 0 || taken_[n] || graph_.nodes[n].type->name != type) break;
-      chain.push_back(n);
+  using Members = std::vector<int>;
+  struct Candidate {
+    const Fusion* fusion;
+    Members chain;
+  };
+  struct Refusal {
+    Members chain;
+    std::string reason;
+  };
+
+  // The longest chain that begins at `n` and is accepted; among equally long ones that of the first fusion.
+  void FuseFrom(int n) {
+    std::vector<Candidate> candidates;
+    std::vector<Refusal> refusals;
+    for (const Fusion* fusion : Fusions()) {
+      if (fusion->inference_only && c_.options.backward) continue;
+      for (Members chain = Chain(n, *fusion, &refusals); chain.size() >= fusion->types.size(); chain.pop_back()) {
+        candidates.push_back({fusion, chain});
+      }
+    }
+    std::stable_sort(candidates.begin(), candidates.end(),
+                     [](const Candidate& a, const Candidate& b) { return a.chain.size() > b.chain.size(); });
+    size_t fused = 0;
+    for (const Candidate& candidate : candidates) {
+      std::vector<const LayerSetup*> setups;
+      for (int member : candidate.chain) setups.push_back(graph_.nodes[member].setup.get());
+      std::string why_not;
+      if (!candidate.fusion->accepts(setups, &why_not)) {
+        refusals.push_back({candidate.chain, std::move(why_not)});
+        continue;
+      }
+      graph_.fused.push_back(Fuse(candidate.chain, *candidate.fusion));
+      for (int member : candidate.chain) taken_[member] = true;
+      fused = candidate.chain.size();
+      break;
+    }
+    Note(refusals, fused);
+  }
+
+  // What was refused although the types fit: of each reason the longest chain, if it is longer than what was fused.
+  void Note(std::vector<Refusal>& refusals, size_t fused) {
+    std::stable_sort(refusals.begin(), refusals.end(),
+                     [](const Refusal& a, const Refusal& b) { return a.chain.size() > b.chain.size(); });
+    std::vector<std::string> noted;
+    for (const Refusal& refusal : refusals) {
+      if (refusal.chain.size() <= fused) continue;
+      if (std::find(noted.begin(), noted.end(), refusal.reason) != noted.end()) continue;
+      noted.push_back(refusal.reason);
+      std::string names, types;
+      for (int member : refusal.chain) {
+        names += (names.empty() ? "" : "+") + graph_.nodes[member].name();
+        types += (types.empty() ? "" : "+") + graph_.nodes[member].type->name;
+      }
+      graph_.fusion_notes.push_back(names + " (" + types + "): " + refusal.reason);
+    }
+  }
+
+  // The chain of the fusion's types that begins at `n`; shorter where the net has another. Where the next layer has the
+  // wanted type and yet cannot be a member, *refusals tells why.
+  Members Chain(int n, const Fusion& fusion, std::vector<Refusal>* refusals) const {
+    Members chain;
+    if (!fusion.Takes(0, graph_.nodes[n].type->name) || !CanBeMember(n)) return chain;
+    chain.push_back(n);
+    while (true) {
+      const int last = chain.back();
+      if (graph_.nodes[last].tops.size() != 1) break;
+      const Value& top = graph_.values[graph_.nodes[last].tops[0]];
+      const auto next = std::find_if(top.uses.begin(), top.uses.end(), [&](const Value::Use& use) {
+        return !taken_[use.node] && fusion.Takes(chain.size(), graph_.nodes[use.node].type->name) &&
+               CanBeMember(use.node);
+      });
+      if (next == top.uses.end()) break;
+      const std::string reason = WhyNotJoined(last, top, next->node);
+      chain.push_back(next->node);
+      if (reason.empty()) continue;
+      refusals->push_back({chain, reason});
+      chain.pop_back();
+      break;
     }
     return chain;
   }
 
-  // The one layer that reads the only top of `n`, which nobody else needs; -1 if there is none.
-  int Next(int n) const {
-    const Node& node = graph_.nodes[n];
-    if (node.tops.size() != 1 || node.loss_weights[0] != 0) return -1;
-    const Value& top = graph_.values[node.tops[0]];
-    return top.uses.size() == 1 ? top.uses[0].node : -1;
+  bool CanBeMember(int n) const {
+    const LayerSetup& setup = *graph_.nodes[n].setup;
+    return !setup.is_view() && !setup.is_source();
   }
 
-  bool TryFuse(int n, const Fusion& fusion) {
-    if (fusion.inference_only && c_.options.backward) return false;
-    const std::vector<int> chain = Chain(n, fusion);
-    if (chain.size() < fusion.types.size()) return false;
-    std::vector<const LayerSetup*> setups;
-    for (int member : chain) {
-      const Node& node = graph_.nodes[member];
-      if (node.setup->is_view() || node.setup->is_source() || node.param->propagate_down_size() > 0) return false;
-      setups.push_back(node.setup.get());
+  // Why `top`, which `last` makes and `next` reads, must be there for others to see; empty where it need not.
+  std::string WhyNotJoined(int last, const Value& top, int next) const {
+    const std::string quoted = "\"" + top.label() + "\"";
+    if (graph_.nodes[last].loss_weights[0] != 0) return quoted + " is a loss";
+    for (const Value::Use& use : top.uses) {
+      if (use.node != next) return quoted + " is also read by \"" + graph_.nodes[use.node].name() + "\"";
     }
-    std::string why_not;
-    if (!fusion.accepts(setups, &why_not)) return false;
-    graph_.fused.push_back(Fuse(chain, fusion));
-    for (int member : chain) taken_[member] = true;
-    return true;
+    if (top.uses.size() > 1) return quoted + " is read twice";
+    for (int n : {last, next}) {
+      if (graph_.nodes[n].param->propagate_down_size() > 0) {
+        return "\"" + graph_.nodes[n].name() + "\" has propagate_down";
+      }
+    }
+    return {};
   }
 
   Node Fuse(const std::vector<int>& chain, const Fusion& fusion) const {
@@ -98,7 +164,7 @@ class Fuser {
     const Node* at = &first;
     group.setup = std::make_unique<LayerSetup>(*first.param, first.phase, std::move(specs),
                                                [&c, at](std::string_view field) { return c.Where(*at, field); });
-    group.setup->set_members(std::move(params));
+    group.setup->set_members(std::move(params), chain);
     group.layer->Setup(*group.setup);
     CREMA_CHECK(group.setup->params().size() == group.params.size()) << group.fused_type << " forgot parameters";
     CREMA_CHECK(group.setup->top_specs()[0] == graph_.values[group.tops[0]].spec) << group.fused_type;

@@ -100,6 +100,8 @@ struct Graph {
   std::vector<int> order;
   std::vector<Value> values;
   std::vector<GraphParam> params;
+  // Chains of layers whose types could run as one but did not, with the reason: "a+r (InnerProduct+ReLU): ..."
+  std::vector<std::string> fusion_notes;
   bool bfloat16 = false;     // after choose_layouts: whether bf16 is wanted and this device is faster so
   std::vector<int> outputs;  // values no layer reads, sorted by name as Caffe does
 

@@ -38,6 +38,18 @@ internal::LayerRegistrar::LayerRegistrar(std::string name, std::unique_ptr<Layer
   types.insert(at, new LayerType{std::move(name), create, std::move(reads)});
 }
 
+bool Fusion::Takes(size_t position, std::string_view type) const {
+  if (position >= types.size() && !repeats()) return false;
+  std::string_view wanted = types[std::min(position, types.size() - 1)];
+  if (wanted.ends_with('+')) wanted.remove_suffix(1);
+  while (true) {
+    const size_t bar = wanted.find('|');
+    if (wanted.substr(0, bar) == type) return true;
+    if (bar == std::string_view::npos) return false;
+    wanted.remove_prefix(bar + 1);
+  }
+}
+
 const std::vector<const Fusion*>& Fusions() { return FusionRegistry(); }
 
 internal::FusionRegistrar::FusionRegistrar(Fusion fusion) {

@@ -7,9 +7,9 @@
 #include "base/check.h"
 #include "crema/layer.h"
 #include "layers/convolution_window.h"
+#include "layers/elementwise_chain.h"
 #include "layers/folded_normalization.h"
 #include "layers/fusable.h"
-#include "ops/elementwise.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -39,7 +39,7 @@ class ConvolutionLayer : public Layer {
     problem_.pad = window.pad;
     problem_.dilation = window.dilation;
     problem_.bias = param.bias_term();
-    problem_.relu = setup.members().back()->type() == "ReLU";
+    problem_.activation = ReadActivation(*setup.members().back());
     CheckReach(setup, window);
 
     std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + window.axis);
@@ -93,7 +93,7 @@ class ConvolutionLayer : public Layer {
     }
     // Gradients of one bottom, to be added to those of the bottoms before.
     const int64_t floats = problem_.weights_shape().count() + problem_.outputs;
-    if (problem_.relu && plan.backward()) {
+    if (problem_.activation.present() && plan.backward()) {
       plan.BackwardReadsTop(0);
       plan.OverwriteTopGradient();
     }
@@ -119,7 +119,9 @@ class ConvolutionLayer : public Layer {
     float* bias_total = problem_.bias_gradient ? run.param_grads[1].f32() : nullptr;
     const int64_t weights = problem_.weights_shape().count();
     const float* values = Weights(run);
-    if (problem_.relu) Map(formula::ReluGradient{}, run.top_grads[0], run.top_grads[0], run.tops[0]);
+    if (problem_.activation.present()) {
+      RunActivationGradient(problem_.activation, run.tops[0], run.top_grads[0], run.top_grads[0]);
+    }
     for (int i = 0; i < bottoms_; ++i) {
       float *weights_part = weights_total, *bias_part = bias_total;
       if (i > 0) {
@@ -183,11 +185,20 @@ class ConvolutionLayer : public Layer {
 bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
   if (members[0]->bottoms() != 1) *why_not = "several bottoms";
   for (const LayerSetup* setup : members) {
+    const std::string& type = setup->param().type();
     const BatchNormParameter& norm = setup->param().batch_norm_param();
     const bool uses_batch = norm.has_use_global_stats() ? !norm.use_global_stats() : setup->phase() == TRAIN;
-    if (setup->param().type() == "BatchNorm" && uses_batch) *why_not = "the batch's own statistics are wanted";
+    if (type == "BatchNorm" && uses_batch) *why_not = "the batch's own statistics are wanted";
+    if (type == "Scale" && !IsScaleByChannel(*setup)) *why_not = "Scale is not one number a channel";
   }
-  return FollowersAreFusable(members, why_not);
+  return why_not->empty();
+}
+
+bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (!ReadActivation(members.back()->param()).gradient_reads_output()) {
+    *why_not = "the gradient of " + members.back()->param().type() + " needs its bottom";
+  }
+  return Accepts(members, why_not);
 }
 
 class DepthwiseConvolutionLayer : public ConvolutionLayer {
@@ -201,10 +212,18 @@ REGISTER_LAYER(Convolution, ConvolutionLayer, "convolution_param");
 // Two names that forks of Caffe have for it.
 REGISTER_LAYER(DepthwiseConvolution, DepthwiseConvolutionLayer, "convolution_param");
 REGISTER_LAYER(ConvolutionDepthwise, DepthwiseConvolutionLayer, "convolution_param");
-REGISTER_FUSION(ConvolutionRelu, ConvolutionLayer, Accepts, false, "Convolution", "ReLU");
-REGISTER_FUSION(FoldedScaleRelu, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm", "Scale", "ReLU");
-REGISTER_FUSION(FoldedScale, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm", "Scale");
-REGISTER_FUSION(FoldedRelu, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm", "ReLU");
-REGISTER_FUSION(Folded, ConvolutionLayer, Accepts, true, "Convolution", "BatchNorm");
+
+#define CREMA_FUSE_CONVOLUTION(Class, types)                                                          \
+  REGISTER_FUSION(Class##Activation, Class, AcceptsTraining, false, types, CREMA_OUTPUT_ACTIVATIONS); \
+  REGISTER_FUSION(Class##AnyActivation, Class, Accepts, true, types, "ReLU|Swish");                   \
+  REGISTER_FUSION(Class##FoldedScaleActivation, Class, Accepts, true, types, "BatchNorm", "Scale",    \
+                  CREMA_OUTPUT_ACTIVATIONS "|Swish");                                                 \
+  REGISTER_FUSION(Class##FoldedScale, Class, Accepts, true, types, "BatchNorm", "Scale");             \
+  REGISTER_FUSION(Class##FoldedActivation, Class, Accepts, true, types, "BatchNorm",                  \
+                  CREMA_OUTPUT_ACTIVATIONS "|Swish");                                                 \
+  REGISTER_FUSION(Class##Folded, Class, Accepts, true, types, "BatchNorm")
+
+CREMA_FUSE_CONVOLUTION(ConvolutionLayer, "Convolution");
+CREMA_FUSE_CONVOLUTION(DepthwiseConvolutionLayer, "DepthwiseConvolution|ConvolutionDepthwise");
 
 }  // namespace crema

@@ -9,11 +9,6 @@ namespace crema {
 
 namespace {
 
-struct Multiple {
-  float factor;
-  CREMA_FORMULA float operator()(float x) const { return factor * x; }
-};
-
 class EltwiseLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {
@@ -87,7 +82,7 @@ class EltwiseLayer : public Layer {
       const Tensor& dx = run.bottom_grads[i];
       if (!dx.defined()) continue;
       if (operation_ == EltwiseParameter::SUM) {
-        Map(Multiple{coefficients_[i]}, dx, dy);
+        Map(formula::Multiple{coefficients_[i]}, dx, dy);
       } else if (operation_ == EltwiseParameter::MAX) {
         const uint8_t* from = run.saved[0].u8();
         if (dx.dtype() == DType::kBF16) {

@@ -2,14 +2,10 @@
 
 namespace crema {
 
-namespace {
-
 bool IsScaleByChannel(const LayerSetup& setup) {
   const ScaleParameter& scale = setup.param().scale_param();
   return setup.bottoms() == 1 && setup.CanonicalAxis("scale_param.axis", scale.axis()) == 1 && scale.num_axes() == 1;
 }
-
-}  // namespace
 
 bool IsSumOfTwo(const LayerSetup& setup) {
   const EltwiseParameter& sum = setup.param().eltwise_param();

@@ -11,6 +11,7 @@
 namespace crema {
 
 bool IsSumOfTwo(const LayerSetup& eltwise);
+bool IsScaleByChannel(const LayerSetup& scale);
 
 // Every member but the first: a Scale by channel, an Eltwise that adds two bottoms, a ReLU without slope.
 bool FollowersAreFusable(std::span<const LayerSetup* const> members, std::string* why_not);

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "crema/layer.h"
+#include "layers/elementwise_chain.h"
 
 namespace crema {
 
@@ -26,7 +27,10 @@ class InnerProductLayer : public Layer {
     problem_.inputs = shape.count(axis);
     problem_.outputs = param.num_output();
     problem_.transpose = param.transpose();
-    problem_.bias = param.bias_term();
+    has_bias_ = param.bias_term();
+    followers_.Setup(setup, 1);
+    // What follows walks over the result anyway and takes the bias along.
+    problem_.bias = has_bias_ && followers_.chain().empty();
     if (problem_.inputs < 1) {
       setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() + ") holds no values from axis " +
                                std::to_string(axis) + " on");
@@ -37,7 +41,7 @@ class InnerProductLayer : public Layer {
     setup.AddParam(
         {problem_.transpose ? Shape{problem_.inputs, problem_.outputs} : Shape{problem_.outputs, problem_.inputs},
          param.weight_filler()});
-    if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
+    if (has_bias_) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
     setup.SetFlops(2.0 * static_cast<double>(problem_.rows) * static_cast<double>(problem_.inputs) *
                    static_cast<double>(problem_.outputs));
   }
@@ -46,32 +50,60 @@ class InnerProductLayer : public Layer {
     problem_.bfloat16 = plan.multiplies_in_bfloat16();
     problem_.source_gradient = plan.bottom_grad(0);
     problem_.weights_gradient = plan.param_grad(0);
-    problem_.bias_gradient = problem_.bias && plan.param_grad(1);
+    problem_.bias_gradient = has_bias_ && plan.param_grad(1);
     KernelChoice choice;
     kernel_ = MakeInnerProduct(problem_, *plan.context().device, &choice);
     CREMA_CHECK(kernel_ != nullptr) << "no inner product kernel";
     plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
     if (problem_.weights_gradient) plan.BackwardReadsBottom(0);
+    if (!followers_.chain().empty()) {
+      followers_.Plan(plan, problem_.rows * problem_.outputs);
+      if (plan.backward()) plan.OverwriteTopGradient();
+    }
     plan.Workspace(kernel_->forward_workspace(), kernel_->backward_workspace());
   }
 
   void Forward(const LayerRun& run) override {
-    kernel_->Forward(run.bottoms[0].f32(), run.params[0].f32(), problem_.bias ? run.params[1].f32() : nullptr,
-                     run.tops[0].f32(), run.workspace);
+    const float* bias = has_bias_ ? run.params[1].f32() : nullptr;
+    kernel_->Forward(run.bottoms[0].f32(), run.params[0].f32(), bias, run.tops[0].f32(), run.workspace);
+    if (followers_.chain().empty()) return;
+    followers_.chain().ForwardWithBias(followers_.Streams(run), bias, problem_.rows, problem_.outputs,
+                                       run.tops[0].f32(), followers_.Masks(run));
   }
 
   void Backward(const LayerRun& run) override {
+    if (!followers_.chain().empty()) {
+      followers_.chain().Backward(run.tops[0].raw(), followers_.Masks(run), run.top_grads[0], run.top_grads[0]);
+    }
     kernel_->Backward(run.bottoms[0].f32(), run.params[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(),
-                      run.param_grads[0].f32(), problem_.bias ? run.param_grads[1].f32() : nullptr, run.workspace);
+                      run.param_grads[0].f32(), has_bias_ ? run.param_grads[1].f32() : nullptr, run.workspace);
   }
 
  private:
   InnerProductProblem problem_;
+  MemberChain followers_;  // done on the product's result
+  bool has_bias_ = true;
   std::unique_ptr<InnerProductKernel> kernel_;
 };
+
+bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (members.size() > static_cast<size_t>(ElementwiseChain::kMostLinks)) {
+    *why_not = "more than " + std::to_string(ElementwiseChain::kMostLinks) + " layers in one pass";
+  }
+  return why_not->empty();
+}
+
+bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (!Accepts(members, why_not)) return false;
+  // The product itself is not kept.
+  if (ReadChain(members.subspan(1)).gradient_reads_input()) *why_not = "the gradient needs the InnerProduct's result";
+  return why_not->empty();
+}
 
 }  // namespace
 
 REGISTER_LAYER(InnerProduct, InnerProductLayer, "inner_product_param");
+REGISTER_FUSION(InnerProductChain, InnerProductLayer, AcceptsTraining, false, "InnerProduct", CREMA_CHAIN_LINKS "+");
+REGISTER_FUSION(InnerProductAnyChain, InnerProductLayer, Accepts, true, "InnerProduct", CREMA_CHAIN_LINKS "+");
 
 }  // namespace crema

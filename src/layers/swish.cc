@@ -6,19 +6,6 @@ namespace crema {
 
 namespace {
 
-struct Swish {
-  float beta;
-  CREMA_FORMULA float operator()(float x) const { return x * formula::Sigmoid()(beta * x); }
-};
-
-struct SwishGradient {
-  float beta;
-  CREMA_FORMULA float operator()(float dy, float x) const {
-    const float sigmoid = formula::Sigmoid()(beta * x);
-    return dy * (sigmoid + beta * x * sigmoid * (1.0f - sigmoid));
-  }
-};
-
 class SwishLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {
@@ -35,10 +22,10 @@ class SwishLayer : public Layer {
     if (plan.backward()) plan.BackwardReadsBottom(0);
   }
 
-  void Forward(const LayerRun& run) override { Map(Swish{beta_}, run.tops[0], run.bottoms[0]); }
+  void Forward(const LayerRun& run) override { Map(formula::Swish{beta_}, run.tops[0], run.bottoms[0]); }
 
   void Backward(const LayerRun& run) override {
-    Map(SwishGradient{beta_}, run.bottom_grads[0], run.top_grads[0], run.bottoms[0]);
+    Map(formula::SwishGradient{beta_}, run.bottom_grads[0], run.top_grads[0], run.bottoms[0]);
   }
 
  private:

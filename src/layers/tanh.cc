@@ -1,36 +1,8 @@
 // TanH: y = tanh(x).
-#include "crema/layer.h"
-#include "ops/elementwise.h"
+#include "layers/elementwise_chain.h"
 
 namespace crema {
 
-namespace {
-
-class TanHLayer : public Layer {
- public:
-  void Setup(LayerSetup& setup) override {
-    setup.ExpectBottoms(1);
-    setup.ExpectTops(1);
-    setup.SetTop(0, setup.bottom_shape(0));
-    setup.AllowChannelsLast();
-    setup.AllowBFloat16();
-    setup.AllowInPlace();
-    setup.SetFlops(20.0 * static_cast<double>(setup.bottom_shape(0).count()));
-  }
-
-  void Plan(LayerPlan& plan) override {
-    if (plan.backward()) plan.BackwardReadsTop(0);
-  }
-
-  void Forward(const LayerRun& run) override { Map(formula::HyperbolicTangent{}, run.tops[0], run.bottoms[0]); }
-
-  void Backward(const LayerRun& run) override {
-    Map(formula::HyperbolicTangentGradient{}, run.bottom_grads[0], run.top_grads[0], run.tops[0]);
-  }
-};
-
-}  // namespace
-
-REGISTER_LAYER(TanH, TanHLayer, "tanh_param");
+REGISTER_LAYER(TanH, ElementwiseChainLayer, "tanh_param");
 
 }  // namespace crema

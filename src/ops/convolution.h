@@ -11,6 +11,7 @@
 
 #include "crema/parameter_layout.h"
 #include "crema/tensor.h"
+#include "ops/activation.h"
 #include "ops/kernel_choice.h"
 
 namespace crema {
@@ -28,7 +29,7 @@ struct ConvolutionProblem {
   Layout layout = Layout::kPlain;
   DType dtype = DType::kF32;
   bool bias = true;
-  bool relu = false;  // Forward ends with max(0, .); Backward takes the gradient of what is below that
+  Activation activation = {};  // Forward ends with it; Backward takes the gradient of what is below that
   // Weights and bias are given to Prepare, again whenever they change, and Forward reads what that made of them. For
   // nets that are not trained.
   bool prepared = false;

@@ -115,7 +115,7 @@ class OneDnnConvolution final : public ConvolutionKernel {
   OneDnnConvolution(const ConvolutionProblem& problem, Device& device) : problem_(problem), device_(device) {
     const Builder builder(problem);
     const auto forward = builder.First(PreferredOrders(problem_), [&](Order order) {
-      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.relu);
+      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.activation);
     });
     std::optional<onednn::ConvolutionBackwardWeights> to_weights;
     if (problem_.weights_gradient) {

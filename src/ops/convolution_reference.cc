@@ -37,10 +37,7 @@ class ReferenceConvolution final : public ConvolutionKernel {
       destination[i] = problem_.bias ? bias[OutputOf(i)] : 0.0f;
     }
     ForEachProduct([&](int64_t s, int64_t w, int64_t d) { destination[d] += source[s] * weights[w]; });
-    if (!problem_.relu) return;
-    for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
-      destination[i] = std::max(destination[i], 0.0f);
-    }
+    ActivateFloats(problem_.activation, problem_.batch * problem_.outputs * pixels_, destination, destination);
   }
 
   void Backward(const void* from, const float* weights, const void* arriving, void* leaving, float* weights_gradient,

@@ -8,13 +8,24 @@
 
 namespace crema {
 
-// keep[i] is 0 with probability `ratio` (in [0, 1)), else 1, and y[i] = keep[i] ? x[i] / (1 - ratio) : 0. A pure
-// function of the stream and i. y may be x. Number: float or BFloat16.
-template <typename Number>
-void DropoutForward(const RandomStream& stream, float ratio, int64_t n, const Number* x, uint8_t* keep, Number* y);
-// dx[i] = keep[i] ? dy[i] / (1 - ratio) : 0. dx may be dy.
-template <typename Number>
-void DropoutBackward(float ratio, int64_t n, const Number* dy, const uint8_t* keep, Number* dx);
+// Which elements are kept, a bit each, in blocks of kDropoutBlock elements: element 16 * b + l of a block is bit b of
+// its word l. So a loop over 16 lanes draws, stores and reads masks without moving bits across lanes.
+inline constexpr int64_t kDropoutLanes = 16, kDropoutBlock = 32 * kDropoutLanes;
+// Words that the mask of n elements takes.
+inline int64_t DropoutMaskWords(int64_t n) { return (n + kDropoutBlock - 1) / kDropoutBlock * kDropoutLanes; }
+inline bool DropoutKeeps(const uint32_t* mask, int64_t i) {
+  const int64_t within = i % kDropoutBlock;
+  return mask[i / kDropoutBlock * kDropoutLanes + within % kDropoutLanes] >> (within / kDropoutLanes) & 1;
+}
+
+// The factor of what is kept.
+inline float DropoutScale(float ratio) { return 1.0f / (1.0f - ratio); }
+// Draws the mask of block `block`, kDropoutLanes words: an element is kept with probability 1 - ratio, ratio in [0, 1).
+// A pure function of the stream and the element's index.
+void DrawDropoutMask(const RandomStream& stream, float ratio, int64_t block, uint32_t* mask);
+// y[i] = scale * x[i] where element i of the block is kept, else 0, for the n <= kDropoutBlock first elements of one
+// block. y may be x.
+void MaskDropoutBlock(float scale, int64_t n, const uint32_t* mask, const float* x, float* y);
 
 }  // namespace crema
 

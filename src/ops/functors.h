@@ -95,6 +95,17 @@ struct LeakyReluGradient {
   CREMA_FORMULA float operator()(float dy, float x) const { return dy * (x > 0.0f ? 1.0f : slope); }
 };
 
+struct Relu6 {
+  CREMA_FORMULA float operator()(float x) const {
+    const float positive = x < 0.0f ? 0.0f : x;
+    return positive > 6.0f ? 6.0f : positive;
+  }
+};
+// From the output: it lies between the limits exactly where the input did.
+struct Relu6Gradient {
+  CREMA_FORMULA float operator()(float dy, float y) const { return (y > 0.0f) & (y < 6.0f) ? dy : 0.0f; }
+};
+
 struct Sigmoid {
   CREMA_FORMULA float operator()(float x) const { return 1.0f / (1.0f + Exp(-x)); }
 };
@@ -107,6 +118,24 @@ struct HyperbolicTangent {
 };
 struct HyperbolicTangentGradient {
   CREMA_FORMULA float operator()(float dy, float y) const { return dy * (1.0f - y * y); }
+};
+
+struct Swish {
+  float beta;
+  CREMA_FORMULA float operator()(float x) const { return x * Sigmoid()(beta * x); }
+};
+// From the input.
+struct SwishGradient {
+  float beta;
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float sigmoid = Sigmoid()(beta * x);
+    return dy * (sigmoid + beta * x * sigmoid * (1.0f - sigmoid));
+  }
+};
+
+struct Multiple {
+  float factor;
+  CREMA_FORMULA float operator()(float x) const { return factor * x; }
 };
 
 struct WeightedSum {

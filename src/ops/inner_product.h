@@ -14,7 +14,7 @@ namespace crema {
 struct InnerProductProblem {
   int64_t rows = 1, inputs = 1, outputs = 1;
   bool transpose = false;  // weights are stored inputs x outputs instead of outputs x inputs
-  bool bias = true;
+  bool bias = true;        // Forward adds it
   // Products are of numbers rounded to bf16, added in f32, where that is faster; all tensors stay f32.
   bool bfloat16 = false;
   bool source_gradient = false, weights_gradient = false, bias_gradient = false;  // which gradients Backward writes

@@ -38,15 +38,37 @@ Desc AnyDesc(const Dims& dims, Type type) { return Desc(dims, type, Tag::any); }
 
 namespace {
 
-dnnl::primitive_attr WithRelu(bool relu) {
-  dnnl::primitive_attr attributes = UserScratchpad();
-  if (!relu) return attributes;
-  dnnl::post_ops ops;
+void AppendEltwise(dnnl::algorithm algorithm, float alpha, float beta, dnnl::post_ops* ops) {
 #if DNNL_VERSION_MAJOR >= 3
-  ops.append_eltwise(dnnl::algorithm::eltwise_relu, 0, 0);
+  ops->append_eltwise(algorithm, alpha, beta);
 #else
-  ops.append_eltwise(1, dnnl::algorithm::eltwise_relu, 0, 0);
+  ops->append_eltwise(1, algorithm, alpha, beta);
 #endif
+}
+
+dnnl::primitive_attr Attributes(const Activation& activation) {
+  using Kind = Activation::Kind;
+  dnnl::post_ops ops;
+  switch (activation.kind) {
+    case Kind::kNone:
+      return UserScratchpad();
+    case Kind::kRelu:
+      AppendEltwise(dnnl::algorithm::eltwise_relu, activation.parameter, 0, &ops);
+      break;
+    case Kind::kRelu6:
+      AppendEltwise(dnnl::algorithm::eltwise_clip, 0, 6, &ops);
+      break;
+    case Kind::kSigmoid:
+      AppendEltwise(dnnl::algorithm::eltwise_logistic, 0, 0, &ops);
+      break;
+    case Kind::kTanh:
+      AppendEltwise(dnnl::algorithm::eltwise_tanh, 0, 0, &ops);
+      break;
+    case Kind::kSwish:
+      AppendEltwise(dnnl::algorithm::eltwise_swish, activation.parameter, 0, &ops);
+      break;
+  }
+  dnnl::primitive_attr attributes = UserScratchpad();
   attributes.set_post_ops(ops);
   return attributes;
 }
@@ -55,9 +77,10 @@ dnnl::primitive_attr WithRelu(bool relu) {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, bool relu) {
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation) {
   return ConvolutionForward(Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
-                            d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad, WithRelu(relu));
+                            d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad,
+                            Attributes(activation));
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
@@ -89,10 +112,10 @@ Dims DimsOf(const Desc& desc) { return desc.get_dims(); }
 
 #else
 
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, bool relu) {
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation) {
   return ConvolutionForward({dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
                              d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad},
-                            WithRelu(relu), Engine());
+                            Attributes(activation), Engine());
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {

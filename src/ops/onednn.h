@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "crema/parameter_layout.h"
+#include "ops/activation.h"
 
 namespace crema::onednn {
 
@@ -45,8 +46,7 @@ using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
 using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;
 using ConvolutionBackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
 // Throw dnnl::error (dnnl_unimplemented) when no implementation takes the case.
-// relu: the result passes through max(0, .).
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs, bool relu = false);
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs, const Activation& activation = {});
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& descs, const ConvolutionForward& hint);
 ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& descs,
                                                           const ConvolutionForward& hint);

@@ -141,7 +141,10 @@ std::string DumpPlan(const CompiledNet& net, bool explain) {
   text += "\narena " + std::to_string(net.program.arena_bytes) + " bytes; " +
           std::to_string(net.program.unshared_bytes) + " if no two tensors shared memory\n";
   if (!explain) return text;
-  text += "\nkernels:\n" + plan.Skipped() + "\ncompiler passes:\n";
+  text += "\nkernels:\n" + plan.Skipped();
+  if (!net.graph.fusion_notes.empty()) text += "\nnot run as one:\n";
+  for (const std::string& note : net.graph.fusion_notes) text += "  " + note + "\n";
+  text += "\ncompiler passes:\n";
   for (const auto& [name, seconds] : net.pass_seconds) {
     std::string padded = name;
     padded.resize(std::max<size_t>(padded.size(), 18), ' ');

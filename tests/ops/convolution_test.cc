@@ -134,6 +134,21 @@ TEST_P(Convolution, MayKeepWeightsInAFormOfItsOwn) {
   }
 }
 
+TEST_P(Convolution, EndsWithAnActivation) {
+  using Kind = Activation::Kind;
+  for (const Activation& activation :
+       {Activation{Kind::kRelu}, Activation{Kind::kRelu, 0.25f}, Activation{Kind::kRelu6}, Activation{Kind::kSigmoid},
+        Activation{Kind::kTanh}, Activation{Kind::kSwish, 1.5f}}) {
+    ConvolutionProblem problem = Problem(GetParam(), true);
+    const Results plain = RunKernel(problem, "reference");
+    problem.activation = activation;
+    std::vector<float> expected = plain.destination;
+    for (float& value : expected) value = ActivateFloat(activation, value);
+    ExpectClose(expected, RunKernel(problem, "reference").destination, 1e-6f, "reference");
+    ExpectClose(expected, RunKernel(problem, "oneDNN").destination, 4e-5f, "oneDNN");
+  }
+}
+
 TEST_P(Convolution, WritesOnlyTheGradientsAskedFor) {
   ConvolutionProblem problem = Problem(GetParam(), true);
   problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;

@@ -1,57 +1,62 @@
 #include "ops/dropout.h"
 
 #include <gtest/gtest.h>
-#include <omp.h>
 
 #include <cstdint>
 #include <vector>
 
-#include "base/random.h"
+#include "comparison.h"
 
 namespace crema {
 namespace {
 
-std::vector<float> Generic(int64_t n, float scale) {
-  const RandomStream random(1, 2);
-  std::vector<float> values(static_cast<size_t>(n));
-  for (int64_t i = 0; i < n; ++i) values[i] = (2 * random.Uniform(i) - 1) * scale;
-  return values;
+std::vector<uint32_t> Draw(const RandomStream& stream, float ratio, int64_t n) {
+  std::vector<uint32_t> mask(DropoutMaskWords(n));
+  for (int64_t block = 0; block * kDropoutBlock < n; ++block) {
+    DrawDropoutMask(stream, ratio, block, mask.data() + block * kDropoutLanes);
+  }
+  return mask;
+}
+
+TEST(Dropout, AMaskIsABitAnElement) {
+  EXPECT_EQ(DropoutMaskWords(0), 0);
+  EXPECT_EQ(DropoutMaskWords(1), 16);
+  EXPECT_EQ(DropoutMaskWords(1 << 20), (1 << 20) / 32);
 }
 
 TEST(Dropout, DropsTheWantedShareAndRepeatsItself) {
   constexpr int64_t n = 100003;
-  std::vector<float> x = Generic(n, 1), y(n), again(n), other(n), dx(n);
-  std::vector<uint8_t> keep(n), keep_again(n), keep_other(n);
-  DropoutForward(RandomStream(1, 2), 0.3f, n, x.data(), keep.data(), y.data());
-  const int before = omp_get_max_threads();
-  omp_set_num_threads(3);
-  DropoutForward(RandomStream(1, 2), 0.3f, n, x.data(), keep_again.data(), again.data());
-  omp_set_num_threads(before);
-  DropoutForward(RandomStream(1, 3), 0.3f, n, x.data(), keep_other.data(), other.data());
-  EXPECT_EQ(y, again);
-  EXPECT_EQ(keep, keep_again);
+  const std::vector<uint32_t> mask = Draw(RandomStream(1, 2), 0.3f, n);
+  EXPECT_EQ(mask, Draw(RandomStream(1, 2), 0.3f, n));
+  const std::vector<uint32_t> other = Draw(RandomStream(1, 3), 0.3f, n);
   int64_t kept = 0, agree = 0;
   for (int64_t i = 0; i < n; ++i) {
-    kept += keep[i];
-    agree += keep[i] == keep_other[i];
-    ASSERT_FLOAT_EQ(y[i], keep[i] ? x[i] / 0.7f : 0.0f);
+    kept += DropoutKeeps(mask.data(), i);
+    agree += DropoutKeeps(mask.data(), i) == DropoutKeeps(other.data(), i);
   }
   EXPECT_NEAR(static_cast<double>(kept) / n, 0.7, 0.01);
   EXPECT_NEAR(static_cast<double>(agree) / n, 0.7 * 0.7 + 0.3 * 0.3, 0.01);  // another pass, other elements
-  DropoutBackward(0.3f, n, x.data(), keep.data(), dx.data());
-  EXPECT_EQ(dx, y);
 }
 
 TEST(Dropout, BitsAreThoseOfTheRandomStream) {
   const RandomStream stream(99, 1234567);
-  constexpr int64_t n = 700;
-  std::vector<float> x(n, 1), y(n);
-  std::vector<uint8_t> keep(n);
-  DropoutForward(stream, 0.25f, n, x.data(), keep.data(), y.data());
+  constexpr int64_t n = 1700;
+  const std::vector<uint32_t> mask = Draw(stream, 0.25f, n);
   for (int64_t i = 0; i < n; ++i) {
     const uint64_t counter = static_cast<uint64_t>(i / 256 * 64 + i % 64);
     const uint32_t word = stream.Bits(counter)[static_cast<size_t>(i % 256 / 64)];
-    ASSERT_EQ(keep[i], word >= 0x40000000u ? 1 : 0) << i;
+    ASSERT_EQ(DropoutKeeps(mask.data(), i), word >= 0x40000000u) << i;
+  }
+}
+
+TEST(Dropout, MasksPartsOfBlocks) {
+  const std::vector<uint32_t> mask = Draw(RandomStream(5, 6), 0.5f, kDropoutBlock);
+  const std::vector<float> x = RandomValues(kDropoutBlock, 7);
+  for (const int64_t n : {1, 15, 16, 17, 100, 511, 512}) {
+    std::vector<float> y = Poison(kDropoutBlock);
+    MaskDropoutBlock(2, n, mask.data(), x.data(), y.data());
+    for (int64_t i = 0; i < n; ++i) ASSERT_EQ(y[i], DropoutKeeps(mask.data(), i) ? 2 * x[i] : 0) << n << " " << i;
+    for (int64_t i = n; i < kDropoutBlock; ++i) ASSERT_TRUE(std::isnan(y[i])) << n << " " << i;
   }
 }
 

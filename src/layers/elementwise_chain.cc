@@ -1,0 +1,106 @@
+#include "layers/elementwise_chain.h"
+
+namespace crema {
+
+Activation ReadActivation(const LayerParameter& param) {
+  using Kind = Activation::Kind;
+  const std::string& type = param.type();
+  if (type == "ReLU") return {Kind::kRelu, param.relu_param().negative_slope()};
+  if (type == "ReLU6") return {Kind::kRelu6};
+  if (type == "Sigmoid") return {Kind::kSigmoid};
+  if (type == "TanH") return {Kind::kTanh};
+  if (type == "Swish") return {Kind::kSwish, param.swish_param().beta()};
+  return {};
+}
+
+ElementwiseChain ReadChain(std::span<const LayerParameter* const> members) {
+  std::vector<ChainLink> links;
+  for (const LayerParameter* member : members) {
+    if (member->type() == "Dropout") {
+      links.push_back({.dropout_ratio = member->dropout_param().dropout_ratio()});
+    } else {
+      links.push_back({.activation = ReadActivation(*member)});
+    }
+  }
+  return ElementwiseChain(std::move(links));
+}
+
+ElementwiseChain ReadChain(std::span<const LayerSetup* const> members) {
+  std::vector<const LayerParameter*> params;
+  for (const LayerSetup* member : members) params.push_back(&member->param());
+  return ReadChain(params);
+}
+
+void MemberChain::Setup(const LayerSetup& setup, int first) {
+  const auto members = setup.members();
+  chain_ = ReadChain(members.subspan(first));
+  indices_.clear();
+  for (size_t i = first; i < members.size(); ++i) {
+    if (members[i]->type() != "Dropout") continue;
+    indices_.push_back(members.size() > 1 ? setup.member_index(static_cast<int>(i)) : -1);
+  }
+  streams_.assign(indices_.size(), RandomStream(0, 0));
+}
+
+void MemberChain::Plan(LayerPlan& plan, int64_t count) {
+  if (!plan.backward()) return;
+  if (chain_.gradient_reads_output()) plan.BackwardReadsTop(0);
+  if (chain_.gradient_reads_input()) plan.BackwardReadsBottom(0);
+  const int64_t words = chain_.mask_words(count);
+  if (words > 0) saved_ = plan.Save({Shape{words}, DType::kI32});
+}
+
+std::span<const RandomStream> MemberChain::Streams(const LayerRun& run) {
+  for (size_t i = 0; i < indices_.size(); ++i) {
+    const int index = indices_[i] < 0 ? run.layer_index : indices_[i];
+    streams_[i] = RandomStream(run.context->seed, StreamId(static_cast<uint32_t>(index), run.pass));
+  }
+  return streams_;
+}
+
+uint32_t* MemberChain::Masks(const LayerRun& run) const {
+  return saved_ < 0 ? nullptr : reinterpret_cast<uint32_t*>(run.saved[saved_].i32());
+}
+
+void ElementwiseChainLayer::Setup(LayerSetup& setup) {
+  setup.ExpectBottoms(1);
+  if (setup.members().size() == 1) setup.ExpectTops(1);
+  members_.Setup(setup, 0);
+  setup.SetTop(0, setup.bottom_shape(0));
+  setup.AllowChannelsLast();
+  setup.AllowBFloat16();
+  setup.AllowInPlace();
+  double flops = 0;
+  for (const LayerParameter* member : setup.members()) {
+    const bool exponential = member->type() == "Sigmoid" || member->type() == "TanH" || member->type() == "Swish";
+    flops += exponential ? 20 : 1;
+  }
+  setup.SetFlops(flops * static_cast<double>(setup.bottom_shape(0).count()));
+}
+
+void ElementwiseChainLayer::Plan(LayerPlan& plan) { members_.Plan(plan, plan.top(0).shape.count()); }
+
+void ElementwiseChainLayer::Forward(const LayerRun& run) {
+  members_.chain().Forward(members_.Streams(run), run.bottoms[0], run.tops[0], members_.Masks(run));
+}
+
+void ElementwiseChainLayer::Backward(const LayerRun& run) {
+  const ElementwiseChain& chain = members_.chain();
+  const Tensor& known = chain.gradient_reads_output() ? run.tops[0] : run.bottoms[0];
+  chain.Backward(known.raw(), members_.Masks(run), run.top_grads[0], run.bottom_grads[0]);
+}
+
+namespace {
+
+bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (members.size() > static_cast<size_t>(ElementwiseChain::kMostLinks)) {
+    *why_not = "more than " + std::to_string(ElementwiseChain::kMostLinks) + " layers in one pass";
+  }
+  return why_not->empty();
+}
+
+}  // namespace
+
+REGISTER_FUSION(ElementwiseChain, ElementwiseChainLayer, Accepts, false, CREMA_CHAIN_LINKS, CREMA_CHAIN_LINKS "+");
+
+}  // namespace crema

@@ -1,0 +1,58 @@
+// Layers that are a function of single elements, alone or several in a row (ops/elementwise_chain.h).
+#ifndef CREMA_LAYERS_ELEMENTWISE_CHAIN_H_
+#define CREMA_LAYERS_ELEMENTWISE_CHAIN_H_
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "crema/layer.h"
+#include "ops/elementwise_chain.h"
+
+namespace crema {
+
+// The types that may be a link, and those of them that are activations with a gradient known from the output, as
+// REGISTER_FUSION takes them.
+#define CREMA_OUTPUT_ACTIVATIONS "ReLU|ReLU6|Sigmoid|TanH"
+#define CREMA_CHAIN_LINKS CREMA_OUTPUT_ACTIVATIONS "|Swish|Dropout"
+
+// The activation that a layer is; kNone for one of another type.
+Activation ReadActivation(const LayerParameter& param);
+
+// Of layers of the types CREMA_CHAIN_LINKS.
+ElementwiseChain ReadChain(std::span<const LayerParameter* const> members);
+ElementwiseChain ReadChain(std::span<const LayerSetup* const> members);
+
+// The members of a layer from `first` on, as a chain, with what it needs while running.
+class MemberChain {
+ public:
+  void Setup(const LayerSetup& setup, int first);
+  const ElementwiseChain& chain() const { return chain_; }
+  // Declares what the backward pass reads; `count`: elements.
+  void Plan(LayerPlan& plan, int64_t count);
+
+  // What the dropouts draw from in this pass.
+  std::span<const RandomStream> Streams(const LayerRun& run);
+  uint32_t* Masks(const LayerRun& run) const;
+
+ private:
+  ElementwiseChain chain_;
+  std::vector<int> indices_;  // of the dropouts in the net; -1: of the layer itself
+  std::vector<RandomStream> streams_;
+  int saved_ = -1;
+};
+
+class ElementwiseChainLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override;
+  void Plan(LayerPlan& plan) override;
+  void Forward(const LayerRun& run) override;
+  void Backward(const LayerRun& run) override;
+
+ private:
+  MemberChain members_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_ELEMENTWISE_CHAIN_H_

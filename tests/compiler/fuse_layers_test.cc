@@ -1,0 +1,125 @@
+// Which layers run as one, and what is said of those that do not.
+#include <gtest/gtest.h>
+
+#include "compiler/compiler.h"
+#include "device/device.h"
+#include "report/dump.h"
+
+namespace crema {
+namespace {
+
+const std::string kInput =
+    "layer { type: 'Input' name: 'in' top: 'data' top: 'label' "
+    "input_param { shape { dim: 4 dim: 6 } shape { dim: 4 } } }\n";
+
+std::string L(const std::string& type, const std::string& name, const std::string& bottom,
+              const std::string& more = "") {
+  return "layer { type: '" + type + "' name: '" + name + "' bottom: '" + bottom + "' top: '" + name + "' " + more +
+         " }\n";
+}
+std::string Ip(const std::string& name, const std::string& bottom) {
+  return L("InnerProduct", name, bottom, "inner_product_param { num_output: 4 }");
+}
+std::string Loss(const std::string& bottom) {
+  return "layer { type: 'SoftmaxWithLoss' name: 'loss' bottom: '" + bottom + "' bottom: 'label' top: 'loss' }\n";
+}
+
+std::unique_ptr<CompiledNet> Build(const std::string& text, bool trains = true, NetOptions options = {}) {
+  options.phase = trains ? TRAIN : TEST;
+  options.backward = trains;
+  options.context.device = &CpuDevice();
+  return Compile(ParseNet(kInput + text, "net.prototxt"), options);
+}
+
+using Names = std::vector<std::string>;
+
+Names Groups(const CompiledNet& net) {
+  Names names;
+  for (const Node& group : net.graph.fused) names.push_back(group.name());
+  return names;
+}
+
+TEST(FuseLayers, TakesTheLongestChain) {
+  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + L("TanH", "t", "r") + L("Dropout", "d", "t") +
+                         Ip("b", "d") + Loss("b"));
+  // TanH before Dropout keeps the sign that ReLU's gradient asks for, but its own gradient needs its top.
+  EXPECT_EQ(Groups(*net), (Names{"a+r+t"}));
+  EXPECT_EQ(net->graph.fusion_notes,
+            (Names{"a+r+t+d (InnerProduct+ReLU+TanH+Dropout): the gradient needs the InnerProduct's result"}));
+}
+
+TEST(FuseLayers, CutsChainsThatAreTooLong) {
+  std::string text = Ip("a", "data") + L("Swish", "s0", "a"), bottom = "s0";
+  for (int i = 1; i < 11; ++i) {
+    text += L("Swish", "s" + std::to_string(i), bottom);
+    bottom = "s" + std::to_string(i);
+  }
+  EXPECT_EQ(Groups(*Build(text + Ip("b", bottom) + Loss("b"))), (Names{"s0+s1+s2+s3+s4+s5+s6+s7", "s8+s9+s10"}));
+  EXPECT_EQ(Groups(*Build(text + Ip("b", bottom) + Loss("b"), false)),
+            (Names{"a+s0+s1+s2+s3+s4+s5+s6", "s7+s8+s9+s10"}));
+}
+
+TEST(FuseLayers, LeavesWhatOthersRead) {
+  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + Ip("b", "r") + Ip("c", "a") +
+                         "layer { type: 'Eltwise' name: 'e' bottom: 'b' bottom: 'c' top: 'e' }\n" + Loss("e"));
+  EXPECT_EQ(Groups(*net), Names{});
+  EXPECT_EQ(net->graph.fusion_notes, (Names{"a+r (InnerProduct+ReLU): \"a\" is also read by \"c\""}));
+}
+
+TEST(FuseLayers, LeavesWhatFilesWantToSeeOrSetApart) {
+  const auto loss = Build(Ip("a", "data") + L("Sigmoid", "s", "a", "loss_weight: 1") + L("TanH", "t", "s") + Loss("t"));
+  EXPECT_EQ(Groups(*loss), (Names{"a+s"}));
+  EXPECT_EQ(loss->graph.fusion_notes, (Names{"a+s+t (InnerProduct+Sigmoid+TanH): \"s\" is a loss"}));
+  const auto stops = Build(Ip("a", "data") + L("Sigmoid", "s", "a", "propagate_down: true") + Loss("s"));
+  EXPECT_EQ(Groups(*stops), Names{});
+  EXPECT_EQ(stops->graph.fusion_notes, (Names{"a+s (InnerProduct+Sigmoid): \"s\" has propagate_down"}));
+}
+
+TEST(FuseLayers, SaysWhatSettingsDoNotFit) {
+  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a", "relu_param { negative_slope: -1 }") + Loss("r"));
+  EXPECT_EQ(Groups(*net), Names{});
+  EXPECT_EQ(net->graph.fusion_notes, (Names{"a+r (InnerProduct+ReLU): the gradient needs the InnerProduct's result"}));
+  EXPECT_NE(DumpPlan(*net, true).find("not run as one:\n  " + net->graph.fusion_notes[0] + "\n"), std::string::npos);
+  EXPECT_EQ(DumpPlan(*net, false).find("not run as one"), std::string::npos);
+}
+
+TEST(FuseLayers, SaysNothingWhereAllFits) {
+  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + L("Dropout", "d", "r") + Ip("b", "d") + Loss("b"));
+  EXPECT_EQ(Groups(*net), (Names{"a+r+d"}));
+  EXPECT_EQ(net->graph.fusion_notes, Names{});
+  EXPECT_EQ(DumpPlan(*net, true).find("not run as one"), std::string::npos);
+}
+
+TEST(FuseLayers, KeepsNoMaskThatTheTopTells) {
+  const std::string relu = L("ReLU", "r", "a"), tanh = L("TanH", "r", "a"), rest = Ip("b", "d") + Loss("b");
+  const auto masks = [](const CompiledNet& net) {
+    int64_t words = 0;
+    for (const Node& group : net.graph.fused) {
+      for (const TensorSpec& saved : group.plan->saved()) words += saved.shape.count();
+    }
+    return words;
+  };
+  EXPECT_EQ(masks(*Build(Ip("a", "data") + relu + L("Dropout", "d", "r") + rest)), 0);
+  EXPECT_EQ(masks(*Build(L("Swish", "a", "data") + tanh + L("Dropout", "d", "r") + rest)), 0);  // no gradient wanted
+  EXPECT_EQ(masks(*Build(Ip("z", "data") + L("Swish", "a", "z") + tanh + L("Dropout", "d", "r") + rest)), 16);
+}
+
+TEST(ChooseLayouts, LeftOutMeansF32AndSaysSo) {
+  const std::string text = Ip("a", "data") + Loss("a");
+  const auto warned = [](const CompiledNet& net) {
+    for (const Diagnostic& warning : net.warnings) {
+      if (warning.message.find("choose_layouts") != std::string::npos) return true;
+    }
+    return false;
+  };
+  NetOptions options;
+  options.skip_passes = {"choose_layouts"};
+  EXPECT_FALSE(warned(*Build(text, true, options)));
+  options.precision = Precision::kBF16;
+  EXPECT_TRUE(warned(*Build(text, true, options)));
+  options.skip_passes.clear();
+  EXPECT_FALSE(warned(*Build(text, true, options)));
+}
+
+}  // namespace
+}  // namespace crema
