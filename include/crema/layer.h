@@ -300,8 +300,9 @@ struct LayerRegistrar {
 // --- Fusion -------------------------------------------------------------------------------------------------------
 
 // A chain of layers, each reading what the one before makes and nobody else reads, that one Layer can do in fewer
-// passes over memory. Its bottoms are those of the chain that come from outside, in the order of the members; its tops
-// the last member's; its parameters those of the members, in their order, which Setup asks for again.
+// passes over memory. Its bottoms are those of the chain that come from outside, in the order of the members (but see
+// onto_addend); its tops the last member's; its parameters those of the members, in their order, which Setup asks for
+// again.
 struct Fusion {
   // For each layer of the chain the types it may be of: "Convolution", "ReLU|Sigmoid". A last entry that ends in '+'
   // stands for any number of such layers, at least one.
@@ -312,6 +313,9 @@ struct Fusion {
   // ones are tried next.
   bool (*accepts)(std::span<const LayerSetup* const> members, std::string* why_not) = nullptr;
   std::unique_ptr<Layer> (*create)() = nullptr;
+  // What later members read from outside comes before what the first one reads, and is made before it runs: the top may
+  // be written over it (AllowInPlace).
+  bool onto_addend = false;
 
   bool repeats() const { return types.back().ends_with('+'); }
   // Whether a layer of this type may be member `position` of the chain.
@@ -329,11 +333,12 @@ struct FusionRegistrar {
 
 // REGISTER_FUSION(ConvolutionActivation, ConvolutionLayer, Accepts, false, "Convolution", "ReLU|Sigmoid"); at namespace
 // scope.
-#define REGISTER_FUSION(Name, Class, accepts, inference_only, ...)                       \
-  static const ::crema::internal::FusionRegistrar register_fusion_##Name(                \
-      {{__VA_ARGS__}, inference_only, accepts, []() -> std::unique_ptr<::crema::Layer> { \
-         return std::make_unique<Class>();                                               \
-       }})
+#define REGISTER_FUSION(Name, Class, accepts_, inference_only_, ...)      \
+  static const ::crema::internal::FusionRegistrar register_fusion_##Name( \
+      {.types = {__VA_ARGS__},                                            \
+       .inference_only = inference_only_,                                 \
+       .accepts = accepts_,                                               \
+       .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
 
 }  // namespace crema
 

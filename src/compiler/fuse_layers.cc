@@ -97,7 +97,7 @@ class Fuser {
         return !taken_[use.node] && fusion.Takes(chain.size(), graph_.nodes[use.node].type->name) &&
                CanBeMember(use.node);
       });
-      if (next == top.uses.end()) break;
+      if (next == top.uses.end() || (fusion.onto_addend && ReadsLaterValues(next->node, last, n))) break;
       const std::string reason = WhyNotJoined(last, top, next->node);
       chain.push_back(next->node);
       if (reason.empty()) continue;
@@ -106,6 +106,12 @@ class Fuser {
       break;
     }
     return chain;
+  }
+
+  // Whether `node` reads, beside what `last` makes, what is not there yet when `first` runs.
+  bool ReadsLaterValues(int node, int last, int first) const {
+    return std::any_of(graph_.nodes[node].bottoms.begin(), graph_.nodes[node].bottoms.end(),
+                       [&](int v) { return graph_.values[v].producer != last && graph_.values[v].producer > first; });
   }
 
   bool CanBeMember(int n) const {
@@ -148,11 +154,14 @@ class Fuser {
       group.fused_name += plus + node.name();
       group.fused_type += plus + node.type->name;
       params.push_back(node.param);
+      const bool in_front = fusion.onto_addend && !group.bottoms.empty();
+      size_t at = in_front ? 0 : group.bottoms.size();
       for (size_t i = 0; i < node.bottoms.size(); ++i) {
         if (node.bottoms[i] == inner) continue;
-        group.bottoms.push_back(node.bottoms[i]);
-        group.bottom_grads.push_back(node.bottom_grads[i]);
-        specs.push_back(graph_.values[node.bottoms[i]].spec);
+        group.bottoms.insert(group.bottoms.begin() + at, node.bottoms[i]);
+        group.bottom_grads.insert(group.bottom_grads.begin() + at, node.bottom_grads[i]);
+        specs.insert(specs.begin() + at, graph_.values[node.bottoms[i]].spec);
+        ++at;
       }
       group.params.insert(group.params.end(), node.params.begin(), node.params.end());
       group.param_grads.insert(group.param_grads.end(), node.param_grads.begin(), node.param_grads.end());

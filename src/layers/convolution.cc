@@ -23,11 +23,14 @@ class ConvolutionLayer : public Layer {
   explicit ConvolutionLayer(bool depthwise = false) : depthwise_(depthwise) {}
 
   void Setup(LayerSetup& setup) override {
-    ExpectEqualBottoms(setup);
-    const ConvolutionParameter& param = setup.param().convolution_param();
-    const ConvolutionWindow window = ReadConvolutionWindow(setup);
-    const Shape& shape = setup.bottom_shape(0);
     problem_ = {};
+    // Of a sum that is done on the way, the addend is bottom 0.
+    for (const LayerParameter* member : setup.members()) problem_.sum |= member->type() == "Eltwise";
+    image_ = problem_.sum ? 1 : 0;
+    if (!problem_.sum) ExpectEqualBottoms(setup);
+    const ConvolutionParameter& param = setup.param().convolution_param();
+    const ConvolutionWindow window = ReadConvolutionWindow(setup, image_);
+    const Shape& shape = setup.bottom_shape(image_);
     problem_.batch = shape.count(0, window.axis);
     problem_.channels = shape[window.axis];
     const auto [outputs, groups] = ReadChannels(setup, problem_.channels, depthwise_);
@@ -49,8 +52,9 @@ class ConvolutionLayer : public Layer {
     setup.AddParam({problem_.weights_shape(), param.weight_filler()});
     if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
     normalization_.Setup(setup, problem_.outputs, problem_.bias ? 2 : 1);
-    setup.SetFlops(problem_.flops() * setup.bottoms());
-    bottoms_ = setup.bottoms();
+    bottoms_ = setup.bottoms() - image_;
+    setup.SetFlops(problem_.flops() * bottoms_);
+    if (problem_.sum) setup.AllowInPlace();
     if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) {
       setup.PreferChannelsLast();
       setup.AllowBFloat16();
@@ -65,8 +69,8 @@ class ConvolutionLayer : public Layer {
     kernels_.clear();
     size_t forward = 0;
     gradient_scratch_ = 0;
-    problem_.layout = plan.bottom(0).layout;
-    problem_.dtype = plan.bottom(0).dtype;
+    problem_.layout = plan.bottom(image_).layout;
+    problem_.dtype = plan.bottom(image_).dtype;
     problem_.prepared = !plan.trains();
     has_bias_ = problem_.bias;
     problem_.bias |= normalization_.present();
@@ -101,6 +105,9 @@ class ConvolutionLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
+    if (problem_.sum && run.bottoms[0].raw() != run.tops[0].raw()) {
+      RunActivation({}, run.bottoms[0], run.tops[0]);
+    }
     for (int i = 0; i < bottoms_; ++i) {
       const float* weights = nullptr;
       if (!problem_.prepared) {
@@ -108,8 +115,8 @@ class ConvolutionLayer : public Layer {
       } else if (prepared_version_ != run.parameters_version) {
         Prepare(run, *kernels_[i]);
       }
-      kernels_[i]->Forward(run.bottoms[i].raw(), weights, has_bias_ ? run.params[1].f32() : nullptr, run.tops[i].raw(),
-                           run.workspace);
+      kernels_[i]->Forward(run.bottoms[i + image_].raw(), weights, has_bias_ ? run.params[1].f32() : nullptr,
+                           run.tops[i].raw(), run.workspace);
     }
     prepared_version_ = run.parameters_version;
   }
@@ -173,9 +180,10 @@ class ConvolutionLayer : public Layer {
   const bool depthwise_;  // group and num_output are the number of channels where the file does not say
   ConvolutionProblem problem_;
   FoldedNormalization normalization_;
-  bool has_bias_ = false;          // a blob of the layer's own
-  uint64_t prepared_version_ = 0;  // of the parameters that the kernels hold
-  int bottoms_ = 0;
+  bool has_bias_ = false;                                    // a blob of the layer's own
+  uint64_t prepared_version_ = 0;                            // of the parameters that the kernels hold
+  int bottoms_ = 0;                                          // images
+  int image_ = 0;                                            // the first of them
   std::vector<std::unique_ptr<ConvolutionKernel>> kernels_;  // one for each bottom
   size_t gradient_scratch_ = 0;                              // where the scratch for gradients begins in the workspace
   std::shared_ptr<const ParameterLayout> given_layout_;      // of weights that another net keeps so; null: plain
@@ -189,6 +197,7 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
     const BatchNormParameter& norm = setup->param().batch_norm_param();
     const bool uses_batch = norm.has_use_global_stats() ? !norm.use_global_stats() : setup->phase() == TRAIN;
     if (type == "BatchNorm" && uses_batch) *why_not = "the batch's own statistics are wanted";
+    if (type == "Eltwise" && !IsSumOfTwo(*setup)) *why_not = "Eltwise is not a plain sum of two";
     if (type == "Scale" && !IsScaleByChannel(*setup)) *why_not = "Scale is not one number a channel";
   }
   return why_not->empty();
@@ -213,17 +222,35 @@ REGISTER_LAYER(Convolution, ConvolutionLayer, "convolution_param");
 REGISTER_LAYER(DepthwiseConvolution, DepthwiseConvolutionLayer, "convolution_param");
 REGISTER_LAYER(ConvolutionDepthwise, DepthwiseConvolutionLayer, "convolution_param");
 
-#define CREMA_FUSE_CONVOLUTION(Class, types)                                                          \
-  REGISTER_FUSION(Class##Activation, Class, AcceptsTraining, false, types, CREMA_OUTPUT_ACTIVATIONS); \
-  REGISTER_FUSION(Class##AnyActivation, Class, Accepts, true, types, "ReLU|Swish");                   \
-  REGISTER_FUSION(Class##FoldedScaleActivation, Class, Accepts, true, types, "BatchNorm", "Scale",    \
-                  CREMA_OUTPUT_ACTIVATIONS "|Swish");                                                 \
-  REGISTER_FUSION(Class##FoldedScale, Class, Accepts, true, types, "BatchNorm", "Scale");             \
-  REGISTER_FUSION(Class##FoldedActivation, Class, Accepts, true, types, "BatchNorm",                  \
-                  CREMA_OUTPUT_ACTIVATIONS "|Swish");                                                 \
-  REGISTER_FUSION(Class##Folded, Class, Accepts, true, types, "BatchNorm")
+namespace {
 
-CREMA_FUSE_CONVOLUTION(ConvolutionLayer, "Convolution");
-CREMA_FUSE_CONVOLUTION(DepthwiseConvolutionLayer, "DepthwiseConvolution|ConvolutionDepthwise");
+template <typename ConvolutionClass>
+std::vector<internal::FusionRegistrar> RegisterFusions(const std::string& types) {
+  const std::string activations = CREMA_OUTPUT_ACTIVATIONS "|Swish";
+  Fusion fusion{.types = {types, CREMA_OUTPUT_ACTIVATIONS},
+                .accepts = AcceptsTraining,
+                .create = []() -> std::unique_ptr<Layer> { return std::make_unique<ConvolutionClass>(); }};
+  std::vector<internal::FusionRegistrar> registrars{internal::FusionRegistrar(fusion)};
+  fusion.inference_only = true;
+  fusion.accepts = Accepts;
+  const std::vector<std::vector<std::string>> normalisations = {{}, {"BatchNorm"}, {"BatchNorm", "Scale"}};
+  for (const auto& normalisation : normalisations) {
+    for (const bool sum : {false, true}) {
+      fusion.types = {types};
+      fusion.types.insert(fusion.types.end(), normalisation.begin(), normalisation.end());
+      if (sum) fusion.types.push_back("Eltwise");
+      fusion.onto_addend = sum;
+      if (fusion.types.size() > 1) registrars.emplace_back(fusion);
+      fusion.types.push_back(activations);
+      registrars.emplace_back(fusion);
+    }
+  }
+  return registrars;
+}
+
+const auto fusions = RegisterFusions<ConvolutionLayer>("Convolution");
+const auto depthwise_fusions = RegisterFusions<DepthwiseConvolutionLayer>("DepthwiseConvolution|ConvolutionDepthwise");
+
+}  // namespace
 
 }  // namespace crema

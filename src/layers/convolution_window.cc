@@ -64,9 +64,9 @@ std::vector<int64_t> Read(const LayerSetup& setup, int axes, const Setting& sett
 
 }  // namespace
 
-ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup) {
+ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom) {
   const ConvolutionParameter& param = setup.param().convolution_param();
-  const Shape& shape = setup.bottom_shape(0);
+  const Shape& shape = setup.bottom_shape(bottom);
   ConvolutionWindow window;
   window.axis = setup.CanonicalAxis("convolution_param.axis", param.axis());
   window.input.assign(shape.dims().begin() + window.axis + 1, shape.dims().end());

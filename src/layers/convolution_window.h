@@ -20,8 +20,8 @@ struct ConvolutionWindow {
 };
 
 // Reads and checks axis, kernel_size, stride, pad, dilation (each given once for all axes, or once for each) and their
-// _h/_w forms against the shape of bottom 0. Fails with a diagnostic at the field.
-ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup);
+// _h/_w forms against the shape of `bottom`. Fails with a diagnostic at the field.
+ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom = 0);
 
 // Fails unless every bottom has the shape of bottom 0 and there are as many tops as bottoms.
 void ExpectEqualBottoms(const LayerSetup& setup);

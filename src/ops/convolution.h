@@ -29,6 +29,7 @@ struct ConvolutionProblem {
   Layout layout = Layout::kPlain;
   DType dtype = DType::kF32;
   bool bias = true;
+  bool sum = false;            // Forward adds to what destination holds, before the activation
   Activation activation = {};  // Forward ends with it; Backward takes the gradient of what is below that
   // Weights and bias are given to Prepare, again whenever they change, and Forward reads what that made of them. For
   // nets that are not trained.

@@ -115,7 +115,7 @@ class OneDnnConvolution final : public ConvolutionKernel {
   OneDnnConvolution(const ConvolutionProblem& problem, Device& device) : problem_(problem), device_(device) {
     const Builder builder(problem);
     const auto forward = builder.First(PreferredOrders(problem_), [&](Order order) {
-      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.activation);
+      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.activation, problem_.sum);
     });
     std::optional<onednn::ConvolutionBackwardWeights> to_weights;
     if (problem_.weights_gradient) {
@@ -177,7 +177,8 @@ class OneDnnConvolution final : public ConvolutionKernel {
     const auto weights = forward_.External(problem_.prepared ? desc.weights_desc() : weights_);
     const auto destination = forward_.External(builder.destination());
     const auto bias = problem_.bias ? forward_.External(builder.bias()) : Sequence::kNone;
-    const auto receiver = forward_.Receiver(destination, desc.dst_desc());
+    const auto receiver = problem_.sum ? forward_.Reordered(destination, desc.dst_desc())
+                                       : forward_.Receiver(destination, desc.dst_desc());
     forward_.Add(desc, dnnl::convolution_forward(desc),
                  {{DNNL_ARG_SRC, forward_.Reordered(source, desc.src_desc())},
                   {DNNL_ARG_WEIGHTS, forward_.Reordered(weights, desc.weights_desc())},

@@ -34,7 +34,7 @@ class ReferenceConvolution final : public ConvolutionKernel {
       bias = bias_.data();
     }
     for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
-      destination[i] = problem_.bias ? bias[OutputOf(i)] : 0.0f;
+      destination[i] = (problem_.sum ? destination[i] : 0.0f) + (problem_.bias ? bias[OutputOf(i)] : 0.0f);
     }
     ForEachProduct([&](int64_t s, int64_t w, int64_t d) { destination[d] += source[s] * weights[w]; });
     ActivateFloats(problem_.activation, problem_.batch * problem_.outputs * pixels_, destination, destination);

@@ -46,12 +46,13 @@ void AppendEltwise(dnnl::algorithm algorithm, float alpha, float beta, dnnl::pos
 #endif
 }
 
-dnnl::primitive_attr Attributes(const Activation& activation) {
+dnnl::primitive_attr Attributes(const Activation& activation, bool sum) {
   using Kind = Activation::Kind;
   dnnl::post_ops ops;
+  if (sum) ops.append_sum(1);
   switch (activation.kind) {
     case Kind::kNone:
-      return UserScratchpad();
+      break;
     case Kind::kRelu:
       AppendEltwise(dnnl::algorithm::eltwise_relu, activation.parameter, 0, &ops);
       break;
@@ -69,7 +70,7 @@ dnnl::primitive_attr Attributes(const Activation& activation) {
       break;
   }
   dnnl::primitive_attr attributes = UserScratchpad();
-  attributes.set_post_ops(ops);
+  if (ops.len() > 0) attributes.set_post_ops(ops);
   return attributes;
 }
 
@@ -77,10 +78,10 @@ dnnl::primitive_attr Attributes(const Activation& activation) {
 
 #if DNNL_VERSION_MAJOR >= 3
 
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation) {
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation, bool sum) {
   return ConvolutionForward(Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
                             d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad,
-                            Attributes(activation));
+                            Attributes(activation, sum));
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
@@ -112,10 +113,10 @@ Dims DimsOf(const Desc& desc) { return desc.get_dims(); }
 
 #else
 
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation) {
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation, bool sum) {
   return ConvolutionForward({dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
                              d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad},
-                            Attributes(activation), Engine());
+                            Attributes(activation, sum), Engine());
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {

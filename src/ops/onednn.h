@@ -46,7 +46,9 @@ using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
 using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;
 using ConvolutionBackwardWeights = dnnl::convolution_backward_weights::primitive_desc;
 // Throw dnnl::error (dnnl_unimplemented) when no implementation takes the case.
-ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs, const Activation& activation = {});
+// sum: the result is added to what the destination holds, before the activation.
+ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& descs, const Activation& activation = {},
+                                          bool sum = false);
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& descs, const ConvolutionForward& hint);
 ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& descs,
                                                           const ConvolutionForward& hint);

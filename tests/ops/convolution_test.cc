@@ -84,7 +84,8 @@ Results RunKernel(const ConvolutionProblem& problem, const char* name) {
   const auto gradient = RandomValues(problem.destination_shape().count(), 4);
   Results results;
   for (int pass = 0; pass < 2; ++pass) {
-    Results fresh{Poison(gradient.size()), Poison(source.size()), Poison(weights.size()), Poison(bias.size())};
+    Results fresh{problem.sum ? gradient : Poison(gradient.size()), Poison(source.size()), Poison(weights.size()),
+                  Poison(bias.size())};
     const PoisonedWorkspace forward(kernel->forward_workspace()), backward(kernel->backward_workspace());
     kernel->Forward(source.data(), weights.data(), problem.bias ? bias.data() : nullptr, fresh.destination.data(),
                     forward.data());
@@ -147,6 +148,20 @@ TEST_P(Convolution, EndsWithAnActivation) {
     ExpectClose(expected, RunKernel(problem, "reference").destination, 1e-6f, "reference");
     ExpectClose(expected, RunKernel(problem, "oneDNN").destination, 4e-5f, "oneDNN");
   }
+}
+
+TEST_P(Convolution, AddsToWhatIsThere) {
+  ConvolutionProblem problem = Problem(GetParam(), true);
+  std::vector<float> expected = RunKernel(problem, "reference").destination;
+  const auto addend = RandomValues(problem.destination_shape().count(), 4);
+  for (size_t i = 0; i < expected.size(); ++i) expected[i] = std::max(0.0f, expected[i] + addend[i]);
+  problem.sum = true;
+  problem.activation = {Activation::Kind::kRelu};
+  ExpectClose(expected, RunKernel(problem, "reference").destination, 1e-6f, "reference");
+  ExpectClose(expected, RunKernel(problem, "oneDNN").destination, 1e-5f, "oneDNN");
+  problem.layout = Layout::kChannelsLast;
+  ExpectClose(RunKernel(problem, "reference").destination, RunKernel(problem, "oneDNN").destination, 1e-5f,
+              "channels last");
 }
 
 TEST_P(Convolution, WritesOnlyTheGradientsAskedFor) {

@@ -147,8 +147,8 @@ TEST(OptionalPasses, ChainsAreFused) {
   options.backward = false;
   EXPECT_EQ(types(),
             (std::vector<std::string>{"Convolution+ReLU", "Convolution+BatchNorm+Scale+ReLU",
-                                      "Convolution+BatchNorm+Scale", "Convolution+BatchNorm+Scale", "Eltwise+ReLU",
-                                      "Convolution+BatchNorm+ReLU", "Convolution+BatchNorm+Scale"}));
+                                      "Convolution+BatchNorm+Scale", "Convolution+BatchNorm+Scale+Eltwise+ReLU",
+                                      "Convolution+BatchNorm+ReLU", "Convolution+BatchNorm+Scale+Eltwise"}));
 }
 
 TEST(OptionalPasses, ReordersAreFewAndShown) {
