@@ -43,7 +43,7 @@ class EltwiseLayer : public Layer {
     for (int i = 0; i < static_cast<int>(coefficients_.size()); ++i) {
       if (operation_ == EltwiseParameter::SUM && coefficients_[i] == 1) plan.PassGradient(i);
     }
-    if (operation_ == EltwiseParameter::MAX) plan.Save({plan.top(0).shape, DType::kU8});
+    if (operation_ == EltwiseParameter::MAX && plan.backward()) plan.Save({plan.top(0).shape, DType::kU8});
     if (operation_ != EltwiseParameter::PROD || !plan.backward()) return;
     const int bottoms = static_cast<int>(coefficients_.size());
     for (int read = 0; read < bottoms; ++read) {
@@ -56,10 +56,13 @@ class EltwiseLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const Tensor &top = run.tops[0], &first = run.bottoms[0], &second = run.bottoms[1];
-    if (operation_ == EltwiseParameter::MAX) {
+    const bool maximum = operation_ == EltwiseParameter::MAX;
+    if (maximum && !run.saved.empty()) {
       return top.dtype() == DType::kBF16 ? TakeMaximum<BFloat16>(run) : TakeMaximum<float>(run);
     }
-    if (operation_ == EltwiseParameter::PROD) {
+    if (maximum) {
+      Map(formula::Maximum{}, top, first, second);
+    } else if (operation_ == EltwiseParameter::PROD) {
       Map(formula::Product{}, top, first, second);
     } else if (relu_) {
       Map(formula::SumRelu{}, top, first, second);
@@ -67,7 +70,9 @@ class EltwiseLayer : public Layer {
       Map(formula::WeightedSum{coefficients_[0], coefficients_[1]}, top, first, second);
     }
     for (size_t i = 2; i < run.bottoms.size(); ++i) {
-      if (operation_ == EltwiseParameter::PROD) {
+      if (maximum) {
+        Map(formula::Maximum{}, top, run.bottoms[i], top);
+      } else if (operation_ == EltwiseParameter::PROD) {
         Map(formula::Product{}, top, top, run.bottoms[i]);
       } else {
         Map(formula::WeightedSum{1, coefficients_[i]}, top, top, run.bottoms[i]);

@@ -151,6 +151,10 @@ struct SumRelu {
   CREMA_FORMULA float operator()(float a, float b) const { return Relu()(a + b); }
 };
 
+struct Maximum {
+  CREMA_FORMULA float operator()(float a, float b) const { return a > b ? a : b; }
+};
+
 struct Constant {
   float value;
   CREMA_FORMULA float operator()() const { return value; }

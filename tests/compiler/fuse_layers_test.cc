@@ -104,6 +104,54 @@ TEST(FuseLayers, KeepsNoMaskThatTheTopTells) {
   EXPECT_EQ(masks(*Build(Ip("z", "data") + L("Swish", "a", "z") + tanh + L("Dropout", "d", "r") + rest)), 16);
 }
 
+std::string Conv(const std::string& name, const std::string& bottom) {
+  return L("Convolution", name, bottom, "convolution_param { num_output: 8 kernel_size: 1 }");
+}
+
+// A residual block behind layers that make "x" (read by the block alone, or by others too).
+std::string Block(const std::string& eltwise = "") {
+  return "layer { type: 'Input' name: 'image' top: 'image' input_param { shape { dim: 2 dim: 8 dim: 5 dim: 5 } } }\n" +
+         Conv("x", "image") + Conv("a", "x") + Conv("b", "a") +
+         "layer { type: 'Eltwise' name: 'e' bottom: 'b' bottom: 'x' top: 'e' " + eltwise + " }\n" +
+         L("ReLU6", "r", "e");
+}
+
+int StorageOf(const CompiledNet& net, const std::string& value) {
+  for (const PlannedTensor& tensor : net.program.tensors) {
+    if (tensor.name == value) return tensor.storage;
+  }
+  ADD_FAILURE() << "no tensor " << value;
+  return -1;
+}
+
+TEST(FuseLayers, WritesAConvolutionOverTheShortcutItAdds) {
+  const auto net = Build(Block() + Conv("last", "r"), false);
+  EXPECT_EQ(Groups(*net), (Names{"b+e+r"}));
+  EXPECT_EQ(StorageOf(*net, "x"), StorageOf(*net, "r"));
+  // Not where it is read later.
+  const auto read = Build(Block() + Conv("last", "r") + Conv("other", "x"), false);
+  EXPECT_EQ(Groups(*read), (Names{"b+e+r"}));
+  EXPECT_NE(StorageOf(*read, "x"), StorageOf(*read, "r"));
+}
+
+TEST(FuseLayers, TheLastOfTwoConvolutionsAddsTheOther) {
+  for (const char* bottoms : {"bottom: 'b' bottom: 'c'", "bottom: 'c' bottom: 'b'"}) {
+    const auto net = Build(
+        "layer { type: 'Input' name: 'image' top: 'image' "
+        "input_param { shape { dim: 2 dim: 8 dim: 5 dim: 5 } } }\n" +
+            Conv("b", "image") + Conv("c", "image") + "layer { type: 'Eltwise' name: 'e' " + bottoms + " top: 'e' }\n",
+        false);
+    EXPECT_EQ(Groups(*net), (Names{"c+e"}));
+    EXPECT_EQ(net->graph.unit(net->graph.order.back()).bottoms.size(), 2u);
+  }
+}
+
+TEST(FuseLayers, AddsOnlyPlainSums) {
+  const auto net = Build(Block("eltwise_param { coeff: 1 coeff: -1 }") + Conv("last", "r"), false);
+  EXPECT_EQ(Groups(*net), Names{});
+  EXPECT_EQ(net->graph.fusion_notes, (Names{"b+e+r (Convolution+Eltwise+ReLU6): Eltwise is not a plain sum of two"}));
+}
+
 TEST(ChooseLayouts, LeftOutMeansF32AndSaysSo) {
   const std::string text = Ip("a", "data") + Loss("a");
   const auto warned = [](const CompiledNet& net) {

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 
@@ -77,6 +78,30 @@ TEST(Net, UnlikeReadersOfOneValueInSharedMemory) {
     net->Backward();
   }
   EXPECT_EQ(Gradients(shared), Gradients(separate));
+}
+
+// Without a backward pass nobody asks which bottom won, and nothing is kept of it.
+TEST(Net, MaximumsNeedNoMemoryOfTheirSourceWhereNothingIsTrained) {
+  const NetFile file = File(
+      "layer { name: 'in' type: 'Input' top: 'a' top: 'b' top: 'c' input_param { shape { dim: 3 dim: 50 } } }"
+      "layer { name: 'max' type: 'Eltwise' bottom: 'a' bottom: 'b' bottom: 'c' top: 'max' "
+      "eltwise_param { operation: MAX } }");
+  Net net(file, {.phase = TEST, .backward = false}), trained(file, {.force_backward = true});
+  for (Net* n : {&net, &trained}) {
+    int phase = 0;
+    for (const char* blob : {"a", "b", "c"}) {
+      const Tensor data = n->blob(blob);
+      for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(static_cast<float>(i * ++phase));
+    }
+    n->Forward();
+    const Tensor a = n->blob("a"), b = n->blob("b"), c = n->blob("c"), max = n->blob("max");
+    for (int64_t i = 0; i < max.count(); ++i) {
+      ASSERT_EQ(max.f32()[i], std::max({a.f32()[i], b.f32()[i], c.f32()[i]})) << i;
+    }
+  }
+  for (const PlannedTensor& tensor : net.compiled().program.tensors) {
+    EXPECT_EQ(tensor.name.find("saved"), std::string::npos) << tensor.name;
+  }
 }
 
 TEST(Net, PassesDifferInDropoutAndCanBeRepeated) {
