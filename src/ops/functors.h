@@ -103,7 +103,7 @@ struct Relu6 {
 };
 // From the output: it lies between the limits exactly where the input did.
 struct Relu6Gradient {
-  CREMA_FORMULA float operator()(float dy, float y) const { return (y > 0.0f) & (y < 6.0f) ? dy : 0.0f; }
+  CREMA_FORMULA float operator()(float dy, float y) const { return ((y > 0.0f) & (y < 6.0f)) ? dy : 0.0f; }
 };
 
 struct Sigmoid {

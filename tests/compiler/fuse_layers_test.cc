@@ -39,6 +39,19 @@ Names Groups(const CompiledNet& net) {
   return names;
 }
 
+TEST(FuseLayers, EntriesAreTypesAndTheLastMayRepeat) {
+  const Fusion once{.types = {"A", "B|CD"}}, often{.types = {"A", "B|CD+"}};
+  for (const Fusion* fusion : {&once, &often}) {
+    EXPECT_TRUE(fusion->Takes(0, "A"));
+    EXPECT_TRUE(fusion->Takes(1, "B"));
+    EXPECT_TRUE(fusion->Takes(1, "CD"));
+    for (const char* other : {"A", "C", "D", "BCD", "CD+", ""}) EXPECT_FALSE(fusion->Takes(1, other)) << other;
+    EXPECT_EQ(fusion->Takes(7, "CD"), fusion->repeats());
+    EXPECT_FALSE(fusion->Takes(7, "A"));
+  }
+  EXPECT_TRUE(often.repeats());
+}
+
 TEST(FuseLayers, TakesTheLongestChain) {
   const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + L("TanH", "t", "r") + L("Dropout", "d", "t") +
                          Ip("b", "d") + Loss("b"));
