@@ -116,7 +116,9 @@ Outcome RunNet(const Case& test, NetOptions options) {
     if (options.backward) net.Backward();
   }
   for (const Parameter& p : std::as_const(net).parameters()) {
-    if (p.grad.defined()) outcome.gradients.emplace_back(p.grad.f32(), p.grad.f32() + p.grad.count());
+    if (!p.grad.defined()) continue;
+    outcome.gradients.emplace_back(p.shape.count());
+    p.CopyGradTo(outcome.gradients.back().data());
   }
   return outcome;
 }

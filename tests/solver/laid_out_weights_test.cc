@@ -50,7 +50,8 @@ struct Trained {
       losses.push_back(net.Forward());
       net.Backward();
       norms.push_back(updater.GradientNorm());
-      updater.Apply(step, 0.002f, updater.ClipScale(norms.back()));
+      updater.Begin(step, 0.002f, updater.ClipScale(norms.back()));
+      updater.Apply();
     }
   }
   static NetOptions Options(std::vector<std::string> skip_passes) {
