@@ -146,6 +146,7 @@ class Net {
   // Runs one forward pass and returns the sum of the weighted losses. Throws UserError for unusable data.
   float Forward();
   // Gradients of the last Forward into parameters()' grad, or, without keep_gradients, one after the other to `reader`.
+  // A net with share_with has none, and throws UserError.
   void Backward(GradientReader* reader = nullptr);
   // Makes the next Backward overwrite the gradients.
   void ClearGradients();

@@ -79,6 +79,10 @@ float Net::Forward() {
 }
 
 void Net::Backward(GradientReader* reader) {
+  if (impl_->options.share_with) {
+    throw UserError(
+        "a net that borrows another net's parameters has no gradients; call Backward of the net they are of");
+  }
   impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate, reader);
   impl_->gradients_cleared = false;
 }

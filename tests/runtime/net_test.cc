@@ -211,6 +211,16 @@ TEST(Net, TestNetUsesTheTrainNetsParameters) {
   }
 }
 
+TEST(Net, ANetThatBorrowsParametersHasNoGradients) {
+  Net owner(File(kSmallNet), {});
+  NetOptions options;
+  options.share_with = &owner;
+  Net borrower(File(kSmallNet), options);
+  FillInputs(borrower);
+  borrower.Forward();
+  EXPECT_THROW(borrower.Backward(), UserError);
+}
+
 TEST(Net, WeightsComeBackThroughTheFileFormat) {
   Net from(File(kSmallNet), {});
   NetOptions options;
