@@ -42,7 +42,8 @@ class LayerSetup {
   LayerSetup(const LayerParameter& param, Phase phase, std::vector<TensorSpec> bottoms, FieldLocator locate);
 
   const LayerParameter& param() const { return *param_; }
-  // Of a layer that was fused from several (REGISTER_FUSION): their parameters, param() first. Otherwise param() alone.
+  // Of a layer that was fused from several (REGISTER_FUSION): their parameters in the order of the members, of which
+  // param() is the first (but see Fusion::gathers). Otherwise param() alone.
   std::span<const LayerParameter* const> members() const { return members_; }
   // What LayerRun::layer_index is to each of the members where it runs alone.
   int member_index(int member) const { return member_indices_[member]; }
@@ -316,6 +317,10 @@ struct Fusion {
   // What later members read from outside comes before what the first one reads, and is made before it runs: the top may
   // be written over it (AllowInPlace).
   bool onto_addend = false;
+  // Not a chain: a layer of the second type with those that make its bottoms, which are all of the first type and have
+  // no other reader. Members are these in the order of the bottoms, then it; its parameters are LayerSetup::param().
+  // Taken before any chain is, and only where a backward pass gains by it.
+  bool gathers = false;
 
   bool repeats() const { return types.back().ends_with('+'); }
   // Whether a layer of this type may be member `position` of the chain.
@@ -339,6 +344,14 @@ struct FusionRegistrar {
        .inference_only = inference_only_,                                 \
        .accepts = accepts_,                                               \
        .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
+
+// REGISTER_GATHERING(ReluPooling, PoolingLayer, Accepts, "ReLU", "Pooling"); see Fusion::gathers.
+#define REGISTER_GATHERING(Name, Class, accepts_, makers, type)                                 \
+  static const ::crema::internal::FusionRegistrar register_fusion_##Name(                       \
+      {.types = {makers, type},                                                                 \
+       .accepts = accepts_,                                                                     \
+       .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, \
+       .gathers = true})
 
 }  // namespace crema
 

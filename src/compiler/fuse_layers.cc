@@ -12,6 +12,13 @@ class Fuser {
   explicit Fuser(Compilation& c) : c_(c), graph_(c.net.graph), taken_(graph_.nodes.size(), false) {}
 
   void Run() {
+    if (c_.options.backward) {
+      for (int n = 0; n < graph_.size(); ++n) {
+        for (const Fusion* fusion : Fusions()) {
+          if (fusion->gathers && Gather(n, *fusion)) break;
+        }
+      }
+    }
     for (int n = 0; n < graph_.size(); ++n) {
       if (!taken_[n]) FuseFrom(n);
     }
@@ -36,12 +43,36 @@ class Fuser {
     std::string reason;
   };
 
+  // Fuses `n` with what makes its bottoms if that is how `fusion` gathers.
+  bool Gather(int n, const Fusion& fusion) {
+    const Node& node = graph_.nodes[n];
+    if (!fusion.Takes(1, node.type->name) || !CanBeMember(n) || !node.runs_backward) return false;
+    Members members;
+    for (int v : node.bottoms) {
+      const int maker = graph_.values[v].producer;
+      const Node& from = graph_.nodes[maker];
+      if (!fusion.Takes(0, from.type->name) || !CanBeMember(maker) || taken_[maker] || from.tops.size() != 1 ||
+          !WhyNotJoined(maker, graph_.values[v], n).empty()) {
+        return false;
+      }
+      members.push_back(maker);
+    }
+    members.push_back(n);
+    std::vector<const LayerSetup*> setups;
+    for (int member : members) setups.push_back(graph_.nodes[member].setup.get());
+    std::string why_not;
+    if (!fusion.accepts(setups, &why_not)) return false;
+    graph_.fused.push_back(Fuse(members, fusion));
+    for (int member : members) taken_[member] = true;
+    return true;
+  }
+
   // The longest chain that begins at `n` and is accepted; among equally long ones that of the first fusion.
   void FuseFrom(int n) {
     std::vector<Candidate> candidates;
     std::vector<Refusal> refusals;
     for (const Fusion* fusion : Fusions()) {
-      if (fusion->inference_only && c_.options.backward) continue;
+      if (fusion->gathers || (fusion->inference_only && c_.options.backward)) continue;
       for (Members chain = Chain(n, *fusion, &refusals); chain.size() >= fusion->types.size(); chain.pop_back()) {
         candidates.push_back({fusion, chain});
       }
@@ -136,18 +167,19 @@ class Fuser {
   }
 
   Node Fuse(const std::vector<int>& chain, const Fusion& fusion) const {
-    const Node &first = graph_.nodes[chain.front()], &last = graph_.nodes[chain.back()];
+    const Node& last = graph_.nodes[chain.back()];
+    const Node& head = fusion.gathers ? last : graph_.nodes[chain.front()];
     Node group;
-    group.index_in_file = first.index_in_file;
-    group.param = first.param;
-    group.type = first.type;
-    group.phase = first.phase;
+    group.index_in_file = head.index_in_file;
+    group.param = head.param;
+    group.type = head.type;
+    group.phase = head.phase;
     group.members = chain;
     group.tops = last.tops;
     group.loss_weights = last.loss_weights;
     std::vector<const LayerParameter*> params;
     std::vector<TensorSpec> specs;
-    int inner = -1;
+    std::vector<int> inner;
     for (int member : chain) {
       const Node& node = graph_.nodes[member];
       const char* plus = params.empty() ? "" : "+";
@@ -157,7 +189,7 @@ class Fuser {
       const bool in_front = fusion.onto_addend && !group.bottoms.empty();
       size_t at = in_front ? 0 : group.bottoms.size();
       for (size_t i = 0; i < node.bottoms.size(); ++i) {
-        if (node.bottoms[i] == inner) continue;
+        if (std::find(inner.begin(), inner.end(), node.bottoms[i]) != inner.end()) continue;
         group.bottoms.insert(group.bottoms.begin() + at, node.bottoms[i]);
         group.bottom_grads.insert(group.bottom_grads.begin() + at, node.bottom_grads[i]);
         specs.insert(specs.begin() + at, graph_.values[node.bottoms[i]].spec);
@@ -166,12 +198,12 @@ class Fuser {
       group.params.insert(group.params.end(), node.params.begin(), node.params.end());
       group.param_grads.insert(group.param_grads.end(), node.param_grads.begin(), node.param_grads.end());
       group.runs_backward |= node.runs_backward;
-      inner = node.tops[0];
+      inner.push_back(node.tops[0]);
     }
     group.layer = fusion.create();
     Compilation& c = c_;
-    const Node* at = &first;
-    group.setup = std::make_unique<LayerSetup>(*first.param, first.phase, std::move(specs),
+    const Node* at = &head;
+    group.setup = std::make_unique<LayerSetup>(*head.param, head.phase, std::move(specs),
                                                [&c, at](std::string_view field) { return c.Where(*at, field); });
     group.setup->set_members(std::move(params), chain);
     group.layer->Setup(*group.setup);

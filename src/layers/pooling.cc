@@ -1,5 +1,6 @@
 // Pooling: the maximum, average or a random element of each window. Max pooling may name a second top, which gets the
-// index of each maximum in its plane. pooling_param.engine chose between Caffe's own kernels and has no effect here.
+// index of each maximum in its plane. A ReLU below max pooling may as well stand above it, where there is less to do.
+// pooling_param.engine chose between Caffe's own kernels and has no effect here.
 #include "ops/pooling.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 
 #include "base/check.h"
 #include "crema/layer.h"
+#include "layers/elementwise_chain.h"
 
 namespace crema {
 
@@ -26,6 +28,7 @@ class PoolingLayer : public Layer {
       setup.Fail("bottom", "takes num x channels x height x width, but \"" + setup.param().bottom(0) + "\" is " +
                                shape.ToString());
     }
+    if (setup.members().size() > 1) activation_ = ReadActivation(*setup.members().front());
     problem_ = {};
     problem_.method = param.pool() == PoolingParameter::MAX   ? PoolingMethod::kMax
                       : param.pool() == PoolingParameter::AVE ? PoolingMethod::kAverage
@@ -65,15 +68,21 @@ class PoolingLayer : public Layer {
     if (problem_.backward && problem_.method == PoolingMethod::kStochastic && !problem_.training) {
       plan.BackwardReadsBottom(0);
     }
+    if (problem_.backward && activation_.present()) {
+      plan.BackwardReadsTop(0);
+      plan.OverwriteTopGradient();
+    }
   }
 
   void Forward(const LayerRun& run) override {
     const RandomStream random(run.context->seed, StreamId(static_cast<uint32_t>(run.layer_index), run.pass));
     kernel_->Forward(run.bottoms[0].raw(), run.tops[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                      run.tops.size() > 1 ? run.tops[1].f32() : nullptr, &random);
+    if (activation_.present()) RunActivation(activation_, run.tops[0], run.tops[0]);
   }
 
   void Backward(const LayerRun& run) override {
+    if (activation_.present()) RunActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
     kernel_->Backward(run.bottoms[0].raw(), run.top_grads[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                       run.bottom_grads[0].raw());
   }
@@ -158,12 +167,25 @@ class PoolingLayer : public Layer {
   }
 
   PoolingProblem problem_;
+  Activation activation_;  // of the pooled
   std::unique_ptr<PoolingKernel> kernel_;
   bool saves_ = false;
 };
 
+// A function that never falls may be done before or after taking a maximum.
+bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+  const LayerParameter& pooling = members.back()->param();
+  if (pooling.pooling_param().pool() != PoolingParameter::MAX) *why_not = "only maxima can wait for it";
+  if (pooling.top_size() > 1) *why_not = "the indices of maxima among equals would change";
+  if (!ReadActivation(members.front()->param()).gradient_reads_sign() && members.front()->param().type() == "ReLU") {
+    *why_not = "a negative slope turns maxima into minima";
+  }
+  return why_not->empty();
+}
+
 }  // namespace
 
 REGISTER_LAYER(Pooling, PoolingLayer, "pooling_param");
+REGISTER_GATHERING(ActivatedPooling, PoolingLayer, Accepts, "ReLU|ReLU6", "Pooling");
 
 }  // namespace crema

@@ -76,9 +76,6 @@ class ConvolutionKernel {
 std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, const Device& device,
                                                    KernelChoice* choice, std::string_view only = {});
 
-// gradient[c] = the sum of channel c of the problem's destination_gradient over batch and pixels.
-void SumPixels(const void* destination_gradient, const ConvolutionProblem& problem, float* gradient);
-
 }  // namespace crema
 
 #endif  // CREMA_OPS_CONVOLUTION_H_

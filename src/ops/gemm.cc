@@ -16,12 +16,12 @@ CBLAS_TRANSPOSE Operation(bool transpose) { return transpose ? CblasTrans : Cbla
 // Rows of nothing are legal here, but BLAS wants every leading dimension to be at least 1.
 blasint Leading(int64_t extent) { return static_cast<blasint>(std::max<int64_t>(extent, 1)); }
 
-// Measured with oneDNN 2.6 and OpenBLAS 0.3.21 on AVX-512, one thread: where a side is short oneDNN takes 0.8 of
-// OpenBLAS's time (64 x 800 x 500), down to 0.4 (32 rows against 9216 x 4096, single rows); on large squares OpenBLAS
-// is a few per cent ahead. oneDNN generates code for x86-64 only.
+// Measured with oneDNN 2.6 and OpenBLAS 0.3.21 on AVX-512, one and two threads: where a side is short oneDNN takes 0.8
+// of OpenBLAS's time (64 x 800 x 500, 400 x 200 x 800), down to 0.4 (32 rows against 9216 x 4096, single rows); on
+// large squares OpenBLAS is a few per cent ahead. oneDNN generates code for x86-64 only.
 bool PrefersOneDnn(int64_t m, int64_t n, int64_t k) {
 #if defined(__x86_64__)
-  return std::min({m, n, k}) <= 128;
+  return std::min({m, n, k}) <= 512;
 #else
   return false;
 #endif
