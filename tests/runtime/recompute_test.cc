@@ -9,6 +9,8 @@
 #include "base/byte_size.h"
 #include "crema/net.h"
 #include "graph/program.h"
+#include "report/dump.h"
+#include "report/step_info.h"
 
 namespace crema {
 namespace {
@@ -124,6 +126,12 @@ TEST(Recompute, IsToldAndLimitsThatCannotBeMetAreRefused) {
   EXPECT_NE(message().find("set recompute: AUTO, or lower batch_size"), std::string::npos) << message();
   options.recompute = Recompute::kAuto;
   EXPECT_EQ(message().find("note: recompute: "), 0u) << message();
+  const Net net(file, options);
+  const std::string plan = DumpPlan(net.compiled(), false);
+  EXPECT_NE(plan.find("forward again"), std::string::npos) << plan;
+  int again = 0;
+  for (const StepInfo& step : DescribeSteps(net.compiled())) again += step.category == "again";
+  EXPECT_EQ(again, RunAgain(net));
   options.memory_limit = 1000;
   EXPECT_NE(message().find("even where layers run again"), std::string::npos) << message();
   EXPECT_NE(message().find("memory_limit 1000 B"), std::string::npos) << message();
