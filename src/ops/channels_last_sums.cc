@@ -6,89 +6,87 @@
 #include "base/parallel.h"
 #include "ops/channels_last.h"
 #include "ops/channels_last_rows.h"
+#include "ops/packs.h"
 
 namespace crema::channels_last {
 
 namespace {
 
-typedef float Lanes __attribute__((vector_size(64), aligned(4), may_alias));
-typedef int32_t Mask __attribute__((vector_size(64), aligned(4), may_alias));
-constexpr int64_t kLane = 16;  // floats of a Lanes
+constexpr int kLanes = 16;
+// Of rows that are summed together, column by column: few enough that memory is read nearly in its order.
+constexpr int64_t kTileNumbers = 2048;
 
-CREMA_INLINE const Lanes& At(const float* x) { return *reinterpret_cast<const Lanes*>(x); }
-CREMA_INLINE Lanes& At(float* x) { return *reinterpret_cast<Lanes*>(x); }
-
-// Vectors leave functions through pointers: to return them by value, functions of different instruction sets would have
-// to agree on how.
-CREMA_INLINE void Load(const float* x, Lanes* lanes) { *lanes = At(x); }
-CREMA_INLINE void Load(const BFloat16* x, Lanes* lanes) {
-  typedef uint16_t Halves __attribute__((vector_size(32), aligned(2), may_alias));
-  typedef uint32_t Words __attribute__((vector_size(64), may_alias));
-  *lanes = (Lanes)(__builtin_convertvector(*reinterpret_cast<const Halves*>(x), Words) << 16);
-}
-
-// Calls body(begin, count, columns...) for every group of columns of a row: whole blocks, then single floats.
-template <typename Block, typename Single>
-CREMA_INLINE void ForColumns(int64_t columns, const Block& block, const Single& single) {
-  int64_t c = 0;
-  for (; c + kBlock <= columns; c += kBlock) block(c);
-  for (; c < columns; ++c) single(c);
+// Calls Body::Run<packs, lanes>(first row, one past the last, column, arguments...) so that every number of the rows is
+// covered once, the rows of a column in their order.
+template <typename Body, typename... Arguments>
+CREMA_INLINE void ForTiles(int64_t rows, int64_t columns, const Arguments&... arguments) {
+  const int64_t tile = std::max<int64_t>(4, kTileNumbers / columns);
+  for (int64_t begin = 0; begin < rows; begin += tile) {
+    const int64_t end = std::min(rows, begin + tile);
+    int64_t c = 0;
+    for (; c + 4 * kLanes <= columns; c += 4 * kLanes) Body::template Run<4, kLanes>(begin, end, c, arguments...);
+    for (; c + kLanes <= columns; c += kLanes) Body::template Run<1, kLanes>(begin, end, c, arguments...);
+    for (; c < columns; ++c) Body::template Run<1, 1>(begin, end, c, arguments...);
+  }
 }
 
 template <typename Number>
+struct Sums {
+  template <int kPacks, int kWidth>
+  CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* x, int64_t columns,
+                               float* sums) {
+    typename Pack<kWidth>::Floats s[kPacks], value;
+    for (int i = 0; i < kPacks; ++i) LoadPack(sums + column + i * kWidth, &s[i]);
+    for (int64_t r = begin; r < end; ++r) {
+      for (int i = 0; i < kPacks; ++i) {
+        LoadFloats<kWidth>(x + r * columns + column + i * kWidth, &value);
+        s[i] += value;
+      }
+    }
+    for (int i = 0; i < kPacks; ++i) StorePack(s[i], sums + column + i * kWidth);
+  }
+};
+
+template <typename Number>
 CREMA_MULTIVERSION void SumColumns(const Number* x, int64_t rows, int64_t columns, float* sums) {
-  ForColumns(
-      columns,
-      [&](int64_t c) {
-        Lanes a{}, b{}, d{}, e{};
-        for (int64_t r = 0; r < rows; ++r) {
-          const Number* row = x + r * columns + c;
-          Lanes v[4];
-          for (int i = 0; i < 4; ++i) Load(row + i * kLane, &v[i]);
-          a += v[0], b += v[1], d += v[2], e += v[3];
-        }
-        At(sums + c) = a, At(sums + c + kLane) = b, At(sums + c + 2 * kLane) = d, At(sums + c + 3 * kLane) = e;
-      },
-      [&](int64_t c) {
-        float sum = 0;
-        for (int64_t r = 0; r < rows; ++r) sum += x[r * columns + c];
-        sums[c] = sum;
-      });
+  for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
+  ForTiles<Sums<Number>>(rows, columns, x, columns, sums);
 }
+
+template <typename Number>
+struct SquaredDeviations {
+  template <int kPacks, int kWidth>
+  CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* x, int64_t columns,
+                               const float* mean, float* sums) {
+    typename Pack<kWidth>::Floats s[kPacks], m[kPacks], value;
+    for (int i = 0; i < kPacks; ++i) {
+      LoadPack(sums + column + i * kWidth, &s[i]);
+      LoadPack(mean + column + i * kWidth, &m[i]);
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      for (int i = 0; i < kPacks; ++i) {
+        LoadFloats<kWidth>(x + r * columns + column + i * kWidth, &value);
+        value -= m[i];
+        s[i] += value * value;
+      }
+    }
+    for (int i = 0; i < kPacks; ++i) StorePack(s[i], sums + column + i * kWidth);
+  }
+};
 
 template <typename Number>
 CREMA_MULTIVERSION void SumSquaredDeviations(const Number* x, int64_t rows, int64_t columns, const float* mean,
                                              float* sums) {
-  ForColumns(
-      columns,
-      [&](int64_t c) {
-        Lanes s[4] = {};
-        const Lanes m[4] = {At(mean + c), At(mean + c + kLane), At(mean + c + 2 * kLane), At(mean + c + 3 * kLane)};
-        for (int64_t r = 0; r < rows; ++r) {
-          const Number* row = x + r * columns + c;
-          for (int i = 0; i < 4; ++i) {
-            Lanes d;
-            Load(row + i * kLane, &d);
-            d -= m[i];
-            s[i] += d * d;
-          }
-        }
-        for (int i = 0; i < 4; ++i) At(sums + c + i * kLane) = s[i];
-      },
-      [&](int64_t c) {
-        float sum = 0;
-        for (int64_t r = 0; r < rows; ++r) {
-          const float d = x[r * columns + c] - mean[c];
-          sum += d * d;
-        }
-        sums[c] = sum;
-      });
+  for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
+  ForTiles<SquaredDeviations<Number>>(rows, columns, x, columns, mean, sums);
 }
 
 // Adds the columns that belong to one channel.
 void Fold(const float* columns, int64_t count, int64_t channels, float* sums) {
   std::fill_n(sums, channels, 0.0f);
-  for (int64_t i = 0; i < count; ++i) sums[i % channels] += columns[i];
+  for (int64_t i = 0; i < count; i += channels) {
+    for (int64_t c = 0; c < channels; ++c) sums[c] += columns[i + c];
+  }
 }
 
 // Mean and summed squared deviations of a chunk, by channel.
@@ -109,54 +107,46 @@ void ChunkMoments(const Flat& flat, int64_t chunk, const Number* x, float* colum
   Fold(columns, flat.period, flat.channels, squares);
 }
 
-template <bool kMasked, typename Number>
-CREMA_INLINE void LoadGradient(const Number* dy, const Number* y, Lanes* g) {
-  Load(dy, g);
-  if (!kMasked) return;
-  Lanes above;
-  Load(y, &above);
-  *g = (Lanes)((Mask)*g & (Mask)(above > Lanes{}));
-}
+template <typename Number, bool kMasked, bool kProduct>
+struct GradientSum {
+  template <int kPacks, int kWidth>
+  CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* dy, const Number* y,
+                               const Number* x, const float* mean, int64_t columns, float* sum, float* product) {
+    using Floats = typename Pack<kWidth>::Floats;
+    Floats s[kPacks], p[kPacks], m[kPacks], g, top, value;
+    for (int i = 0; i < kPacks; ++i) {
+      const int64_t c = column + i * kWidth;
+      LoadPack(sum + c, &s[i]);
+      if (kProduct) LoadPack(product + c, &p[i]), LoadPack(mean + c, &m[i]);
+    }
+    for (int64_t r = begin; r < end; ++r) {
+      for (int i = 0; i < kPacks; ++i) {
+        const int64_t at = r * columns + column + i * kWidth;
+        LoadFloats<kWidth>(dy + at, &g);
+        if (kMasked) {
+          LoadFloats<kWidth>(y + at, &top);
+          g = top > 0.0f ? g : Floats{};
+        }
+        s[i] += g;
+        if (!kProduct) continue;
+        LoadFloats<kWidth>(x + at, &value);
+        p[i] += g * (value - m[i]);
+      }
+    }
+    for (int i = 0; i < kPacks; ++i) {
+      StorePack(s[i], sum + column + i * kWidth);
+      if (kProduct) StorePack(p[i], product + column + i * kWidth);
+    }
+  }
+};
 
 template <typename Number, bool kMasked, bool kProduct>
 struct GradientRows {
   CREMA_MULTIVERSION static void Run(const Number* dy, const Number* y, const Number* x, const float* mean,
                                      int64_t rows, int64_t columns, float* sum, float* product) {
-    ForColumns(
-        columns,
-        [&](int64_t c) {
-          Lanes s[4] = {}, p[4] = {}, m[4] = {};
-          if (kProduct) {
-            for (int i = 0; i < 4; ++i) m[i] = At(mean + c + i * kLane);
-          }
-          for (int64_t r = 0; r < rows; ++r) {
-            const int64_t at = r * columns + c;
-            for (int i = 0; i < 4; ++i) {
-              Lanes g;
-              LoadGradient<kMasked>(dy + at + i * kLane, y + at + i * kLane, &g);
-              s[i] += g;
-              if (!kProduct) continue;
-              Lanes value;
-              Load(x + at + i * kLane, &value);
-              p[i] += g * (value - m[i]);
-            }
-          }
-          for (int i = 0; i < 4; ++i) {
-            At(sum + c + i * kLane) = s[i];
-            if (kProduct) At(product + c + i * kLane) = p[i];
-          }
-        },
-        [&](int64_t c) {
-          float s = 0, p = 0;
-          for (int64_t r = 0; r < rows; ++r) {
-            const int64_t at = r * columns + c;
-            const float g = kMasked && !(y[at] > 0) ? 0 : static_cast<float>(dy[at]);
-            s += g;
-            if (kProduct) p += g * (x[at] - mean[c]);
-          }
-          sum[c] = s;
-          if (kProduct) product[c] = p;
-        });
+    for (int64_t c = 0; c < columns; ++c) sum[c] = 0;
+    for (int64_t c = 0; kProduct && c < columns; ++c) product[c] = 0;
+    ForTiles<GradientSum<Number, kMasked, kProduct>>(rows, columns, dy, y, x, mean, columns, sum, product);
   }
 };
 
@@ -172,7 +162,9 @@ void RunGradientSums(const Flat& flat, const ChannelGradient& g, const void* giv
   const int64_t period = flat.period, channels = flat.channels;
   const Number *dy = static_cast<const Number*>(g.dy), *y = static_cast<const Number*>(g.y),
                *x = static_cast<const Number*>(given);
-  for (int64_t i = 0; i < period; ++i) means[i] = mean ? mean[i % channels] : 0;
+  for (int64_t i = 0; i < period; i += channels) {
+    for (int64_t c = 0; c < channels; ++c) means[i + c] = mean ? mean[c] : 0;
+  }
   float* parts = means + period;
   // Pointers to what is not read stay null.
   const auto from = [](const Number* base, int64_t offset) { return base ? base + offset : nullptr; };
@@ -234,8 +226,9 @@ void RunMoments(const Flat& flat, const void* given, float* mean, float* varianc
 
 size_t Workspace(const ChannelGrid& grid) {
   const Flat flat(grid);
-  const int64_t period = (flat.period + kLane - 1) / kLane * kLane;
-  return static_cast<size_t>(4 * period + flat.chunks * 2 * (flat.channels + flat.period)) * sizeof(float);
+  const Blocks blocks(grid);
+  const int64_t sums = flat.period + flat.chunks * 2 * (flat.channels + flat.period), maps = 4 * blocks.padded_period;
+  return static_cast<size_t>(std::max(sums, maps)) * sizeof(float);
 }
 
 void Moments(const ChannelGrid& grid, const void* x, float* mean, float* variance, std::byte* workspace) {
