@@ -30,20 +30,51 @@ CREMA_INLINE void ForTiles(int64_t rows, int64_t columns, const Arguments&... ar
   }
 }
 
+// Between sums in the order of columns and packs in that of LoadPacks.
+template <typename Number, int kPacks, int kWidth>
+CREMA_INLINE void LoadColumns(const float* from, typename Pack<kWidth>::Floats* packs) {
+  LoadPacks<kPacks, kWidth>(from, packs);
+  if constexpr (kPacks > 1 && sizeof(Number) == 2) {
+    using Ints = typename Pack<kWidth>::Ints;
+    const Ints even = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
+    for (int i = 0; i < kPacks; i += 2) {
+      const typename Pack<kWidth>::Floats first = packs[i], second = packs[i + 1];
+      packs[i] = __builtin_shuffle(first, second, even);
+      packs[i + 1] = __builtin_shuffle(first, second, even + 1);
+    }
+  }
+}
+template <typename Number, int kPacks, int kWidth>
+CREMA_INLINE void StoreColumns(const typename Pack<kWidth>::Floats* packs, float* to) {
+  if constexpr (kPacks > 1 && sizeof(Number) == 2) {
+    using Ints = typename Pack<kWidth>::Ints;
+    const Ints lower = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
+    for (int i = 0; i < kPacks; i += 2) {
+      StorePack(__builtin_shuffle(packs[i], packs[i + 1], lower), to + i * kWidth);
+      StorePack(__builtin_shuffle(packs[i], packs[i + 1], lower + 8), to + (i + 1) * kWidth);
+    }
+  } else {
+    StorePacks<kPacks, kWidth>(packs, to);
+  }
+}
+template <int kPacks, int kWidth, typename Number>
+CREMA_INLINE void LoadRow(const Number* from, typename Pack<kWidth>::Floats* packs) {
+  constexpr int kPair = kPacks > 1 ? 2 : 1;
+  for (int i = 0; i < kPacks; i += kPair) LoadPacks<kPair, kWidth>(from + i * kWidth, packs + i);
+}
+
 template <typename Number>
 struct Sums {
   template <int kPacks, int kWidth>
   CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* x, int64_t columns,
                                float* sums) {
-    typename Pack<kWidth>::Floats s[kPacks], value;
-    for (int i = 0; i < kPacks; ++i) LoadPack(sums + column + i * kWidth, &s[i]);
+    typename Pack<kWidth>::Floats s[kPacks], value[kPacks];
+    LoadColumns<Number, kPacks, kWidth>(sums + column, s);
     for (int64_t r = begin; r < end; ++r) {
-      for (int i = 0; i < kPacks; ++i) {
-        LoadFloats<kWidth>(x + r * columns + column + i * kWidth, &value);
-        s[i] += value;
-      }
+      LoadRow<kPacks, kWidth>(x + r * columns + column, value);
+      for (int i = 0; i < kPacks; ++i) s[i] += value[i];
     }
-    for (int i = 0; i < kPacks; ++i) StorePack(s[i], sums + column + i * kWidth);
+    StoreColumns<Number, kPacks, kWidth>(s, sums + column);
   }
 };
 
@@ -58,19 +89,17 @@ struct SquaredDeviations {
   template <int kPacks, int kWidth>
   CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* x, int64_t columns,
                                const float* mean, float* sums) {
-    typename Pack<kWidth>::Floats s[kPacks], m[kPacks], value;
-    for (int i = 0; i < kPacks; ++i) {
-      LoadPack(sums + column + i * kWidth, &s[i]);
-      LoadPack(mean + column + i * kWidth, &m[i]);
-    }
+    typename Pack<kWidth>::Floats s[kPacks], m[kPacks], value[kPacks];
+    LoadColumns<Number, kPacks, kWidth>(sums + column, s);
+    LoadColumns<Number, kPacks, kWidth>(mean + column, m);
     for (int64_t r = begin; r < end; ++r) {
+      LoadRow<kPacks, kWidth>(x + r * columns + column, value);
       for (int i = 0; i < kPacks; ++i) {
-        LoadFloats<kWidth>(x + r * columns + column + i * kWidth, &value);
-        value -= m[i];
-        s[i] += value * value;
+        value[i] -= m[i];
+        s[i] += value[i] * value[i];
       }
     }
-    for (int i = 0; i < kPacks; ++i) StorePack(s[i], sums + column + i * kWidth);
+    StoreColumns<Number, kPacks, kWidth>(s, sums + column);
   }
 };
 
@@ -113,30 +142,25 @@ struct GradientSum {
   CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* dy, const Number* y,
                                const Number* x, const float* mean, int64_t columns, float* sum, float* product) {
     using Floats = typename Pack<kWidth>::Floats;
-    Floats s[kPacks], p[kPacks], m[kPacks], g, top, value;
-    for (int i = 0; i < kPacks; ++i) {
-      const int64_t c = column + i * kWidth;
-      LoadPack(sum + c, &s[i]);
-      if (kProduct) LoadPack(product + c, &p[i]), LoadPack(mean + c, &m[i]);
+    Floats s[kPacks], p[kPacks], m[kPacks], g[kPacks], top[kPacks], value[kPacks];
+    LoadColumns<Number, kPacks, kWidth>(sum + column, s);
+    if (kProduct) {
+      LoadColumns<Number, kPacks, kWidth>(product + column, p);
+      LoadColumns<Number, kPacks, kWidth>(mean + column, m);
     }
     for (int64_t r = begin; r < end; ++r) {
+      const int64_t at = r * columns + column;
+      LoadRow<kPacks, kWidth>(dy + at, g);
+      if (kMasked) LoadRow<kPacks, kWidth>(y + at, top);
+      if (kProduct) LoadRow<kPacks, kWidth>(x + at, value);
       for (int i = 0; i < kPacks; ++i) {
-        const int64_t at = r * columns + column + i * kWidth;
-        LoadFloats<kWidth>(dy + at, &g);
-        if (kMasked) {
-          LoadFloats<kWidth>(y + at, &top);
-          g = top > 0.0f ? g : Floats{};
-        }
-        s[i] += g;
-        if (!kProduct) continue;
-        LoadFloats<kWidth>(x + at, &value);
-        p[i] += g * (value - m[i]);
+        if (kMasked) g[i] = top[i] > 0.0f ? g[i] : Floats{};
+        s[i] += g[i];
+        if (kProduct) p[i] += g[i] * (value[i] - m[i]);
       }
     }
-    for (int i = 0; i < kPacks; ++i) {
-      StorePack(s[i], sum + column + i * kWidth);
-      if (kProduct) StorePack(p[i], product + column + i * kWidth);
-    }
+    StoreColumns<Number, kPacks, kWidth>(s, sum + column);
+    if (kProduct) StoreColumns<Number, kPacks, kWidth>(p, product + column);
   }
 };
 
