@@ -30,11 +30,21 @@ CREMA_INLINE void ForTiles(int64_t rows, int64_t columns, const Arguments&... ar
   }
 }
 
+// Whether a row's packs are taken two at a time, by even and odd index: the way back needs a shuffle that Clang spells
+// otherwise.
+#if defined(__clang__)
+template <typename Number, int kPacks>
+inline constexpr bool kSplits = false;
+#else
+template <typename Number, int kPacks>
+inline constexpr bool kSplits = kPacks > 1 && sizeof(Number) == 2;
+#endif
+
 // Between sums in the order of columns and packs in that of LoadPacks.
 template <typename Number, int kPacks, int kWidth>
 CREMA_INLINE void LoadColumns(const float* from, typename Pack<kWidth>::Floats* packs) {
-  LoadPacks<kPacks, kWidth>(from, packs);
-  if constexpr (kPacks > 1 && sizeof(Number) == 2) {
+  for (int i = 0; i < kPacks; ++i) LoadPack(from + i * kWidth, &packs[i]);
+  if constexpr (kSplits<Number, kPacks>) {
     using Ints = typename Pack<kWidth>::Ints;
     const Ints even = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
     for (int i = 0; i < kPacks; i += 2) {
@@ -46,7 +56,7 @@ CREMA_INLINE void LoadColumns(const float* from, typename Pack<kWidth>::Floats* 
 }
 template <typename Number, int kPacks, int kWidth>
 CREMA_INLINE void StoreColumns(const typename Pack<kWidth>::Floats* packs, float* to) {
-  if constexpr (kPacks > 1 && sizeof(Number) == 2) {
+  if constexpr (kSplits<Number, kPacks>) {
     using Ints = typename Pack<kWidth>::Ints;
     const Ints lower = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
     for (int i = 0; i < kPacks; i += 2) {
@@ -59,7 +69,7 @@ CREMA_INLINE void StoreColumns(const typename Pack<kWidth>::Floats* packs, float
 }
 template <int kPacks, int kWidth, typename Number>
 CREMA_INLINE void LoadRow(const Number* from, typename Pack<kWidth>::Floats* packs) {
-  constexpr int kPair = kPacks > 1 ? 2 : 1;
+  constexpr int kPair = kSplits<Number, kPacks> ? 2 : 1;
   for (int i = 0; i < kPacks; i += kPair) LoadPacks<kPair, kWidth>(from + i * kWidth, packs + i);
 }
 
