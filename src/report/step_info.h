@@ -16,7 +16,7 @@ struct StepInfo {
   std::string kernel;    // as the layer's Plan said; may be empty
   std::string category;  // "forward", "backward", "data wait" (a source), "reorder", "sum", "fill", "again" (forward in
                          // the backward pass) or "update"
-  Shape shape;  // of the first tensor it writes
+  Shape shape;           // of the first tensor it writes
   // Operations as the layers count them, a multiply-add as two. A backward step takes as many for the parameters'
   // gradients and again for those of the bottoms, each where it is wanted.
   double flops = 0;

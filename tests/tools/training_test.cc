@@ -145,7 +145,8 @@ TEST(Training, KilledAtRandomMomentsItEndsWithTheSameModel) {
   ASSERT_EQ(last.exit_code, 0) << "seed " << seed << "\n" << last.err;
   EXPECT_TRUE(last.Says("Resuming from")) << last.err;
   EXPECT_TRUE(last.Says("Optimization Done."));
-  EXPECT_TRUE(SameModel(killed, whole, 1500)) << "seed " << seed << ", " << kills << " kills, " << resumed << " resumed";
+  EXPECT_TRUE(SameModel(killed, whole, 1500))
+      << "seed " << seed << ", " << kills << " kills, " << resumed << " resumed";
   std::cout << kills << " kills at random moments, " << resumed << " of them in a resumed run\n";
 }
 
