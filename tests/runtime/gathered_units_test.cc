@@ -47,8 +47,9 @@ std::string Text(const std::string& type, const std::string& relus) {
 std::vector<std::string> Groups(const std::string& text, bool trains) {
   NetOptions options{.phase = trains ? TRAIN : TEST, .backward = trains};
   options.context.device = &CpuDevice();
+  const auto net = Compile(ParseNet(text, "net.prototxt"), options);
   std::vector<std::string> names;
-  for (const Node& group : Compile(ParseNet(text, "net.prototxt"), options)->graph.fused) names.push_back(group.name());
+  for (const Node& group : net->graph.fused) names.push_back(group.name());
   return names;
 }
 
