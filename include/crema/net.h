@@ -63,6 +63,8 @@ struct NetOptions {
   // Bytes of activations, gradients, workspaces, parameters and parameter_copies together; 0: none for kNone, the
   // device's free memory for kAuto. A net that cannot be kept within it is a UserError.
   size_t memory_limit = 0;
+  // Where a file sets it, for messages.
+  Location memory_limit_at = {};
   // Numbers that who trains the net keeps beside each number of a parameter (a solver's history).
   int parameter_copies = 0;
   // Layers of the same name use this net's parameters, whose memory must outlive this net.

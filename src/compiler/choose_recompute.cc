@@ -184,21 +184,23 @@ class Chooser {
     int units = 0;
     for (int u : graph_.order) units += graph_.unit(u).recompute && !graph_.unit(u).setup->is_view();
     const int percent = static_cast<int>(100 * best.seconds / pass_seconds_ + 0.5);
-    c_.diagnostics.Note({}, "recompute: " + std::to_string(units) + " of " + std::to_string(graph_.order.size()) +
-                                " units of layers run again in the backward pass, about " + std::to_string(percent) +
-                                " % more work: " + FormatBytes(parameters_ + best.arena) + " instead of " +
-                                FormatBytes(parameters_ + whole.arena) + ", within the " + Limit(c_, limit_));
+    c_.diagnostics.Note(c_.options.memory_limit_at,
+                        "recompute: " + std::to_string(units) + " of " + std::to_string(graph_.order.size()) +
+                            " units of layers run again in the backward pass, about " + std::to_string(percent) +
+                            " % more work: " + FormatBytes(parameters_ + best.arena) + " instead of " +
+                            FormatBytes(parameters_ + whole.arena) + ", within the " + Limit(c_, limit_));
   }
 
   void Refuse(const Trial& least) {
     const bool recomputes = c_.options.recompute == Recompute::kAuto;
-    c_.diagnostics.Error({}, "the net takes " + FormatBytes(parameters_ + least.arena) + " of memory" +
-                                 (recomputes ? ", even where layers run again in the backward pass" : "") + " (" +
-                                 FormatBytes(parameters_) +
-                                 " of it parameters and what is kept beside them), more than the " + Limit(c_, limit_) +
-                                 "; " + (recomputes ? "" : "set recompute: AUTO, or ") +
-                                 "lower batch_size (and raise iter_size to keep the effective batch)" +
-                                 (c_.options.precision == Precision::kF32 ? ", or set precision: BF16" : ""));
+    c_.diagnostics.Error(c_.options.memory_limit_at,
+                         "the net takes " + FormatBytes(parameters_ + least.arena) + " of memory" +
+                             (recomputes ? ", even where layers run again in the backward pass" : "") + " (" +
+                             FormatBytes(parameters_) +
+                             " of it parameters and what is kept beside them), more than the " + Limit(c_, limit_) +
+                             "; " + (recomputes ? "" : "set recompute: AUTO, or ") +
+                             "lower batch_size (and raise iter_size to keep the effective batch)" +
+                             (c_.options.precision == Precision::kF32 ? ", or set precision: BF16" : ""));
   }
 
   Compilation& c_;

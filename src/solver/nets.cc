@@ -82,6 +82,7 @@ NetPlans Planner::Run() {
   plans_.train.options.keep_gradients = !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff();
   plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
   plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
+  plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
   if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
 
   std::vector<NetFile> tests;

@@ -66,6 +66,7 @@ TEST_F(SmallTraining, KeepsWithinAMemoryLimitOrSaysWhyNot) {
       ADD_FAILURE() << more;
     } catch (const UserError& error) {
       EXPECT_NE(std::string(error.what()).find("lower batch_size"), std::string::npos) << error.what();
+      EXPECT_EQ(std::string(error.what()).find("solver.prototxt:"), 0u) << error.what();
     }
   }
   EXPECT_EQ(Train("recompute: AUTO", 2).iteration, 2);  // within the free memory of the machine
