@@ -20,17 +20,17 @@ class MemoryVerifier {
   void Run() {
     for (const auto* steps : {&program_.forward, &program_.backward}) {
       for (const Step& step : *steps) {
-        for (const auto* list : {&step.bottoms, &step.saved, &step.top_grads}) {
-          if (list != &step.saved || step.kind == StepKind::kBackward) Read(*list);
-        }
+        Read(step.bottoms);
+        Read(step.top_grads);
         if (step.kind == StepKind::kBackward) {
           Read(step.tops);
+          Read(step.saved);
+          if (graph_.unit(step.node).plan->overwrites_top_gradient()) {
+            contents_[program_.tensors[step.top_grads[0]].storage] = Step::kAbsent;
+          }
         } else {
           Write(step.tops);
           Write(step.saved);
-        }
-        if (step.kind == StepKind::kBackward && graph_.unit(step.node).plan->overwrites_top_gradient()) {
-          contents_[program_.tensors[step.top_grads[0]].storage] = Step::kAbsent;
         }
         Write(step.bottom_grads);
         Write(step.param_grads);
