@@ -24,6 +24,8 @@
 
 namespace crema {
 
+class Operations;  // ops/operations.h
+
 // Where a field of the layer under construction stands: "convolution_param.kernel_size" or "bottom".
 // An empty path, or a field that was not set, gives the layer's own place.
 using FieldLocator = std::function<Location(std::string_view field)>;
@@ -227,6 +229,8 @@ class LayerPlan {
 // The tensors and circumstances of one Forward or Backward call.
 struct LayerRun {
   const Context* context = nullptr;
+  // What computes on the memory of the tensors below (ops/operations.h): the device's.
+  Operations* ops = nullptr;
   // Counts forward passes of this net: (iteration * iter_size + part) of a train net. Random numbers depend on it.
   uint64_t pass = 0;
   // The batch of the previous call again, to look for the cause of a NaN or because what it made was not kept: sources
@@ -254,6 +258,10 @@ class Layer {
   virtual void Plan(LayerPlan& plan) {}
   virtual void Forward(const LayerRun& run) {}
   virtual void Backward(const LayerRun& run) {}
+
+  // The value at `position` of a bottom, in the order of memory, is unusable: throws a BadItem that says why. Called by
+  // Forward itself, or, for what a GPU found (Operations::FindBadLabel), when the pass is over.
+  virtual void OnBadValue(int64_t position, float value) const {}
 
   // Sources only: how many records were delivered, saved in snapshots so that a resumed run reads on from there.
   virtual uint64_t position() const { return 0; }

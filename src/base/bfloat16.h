@@ -14,18 +14,18 @@ struct BFloat16 {
   uint16_t bits;
 
   BFloat16() = default;
-  CREMA_INLINE explicit(false) BFloat16(float value) {
+  CREMA_HOST_DEVICE CREMA_INLINE explicit(false) BFloat16(float value) {
     uint32_t word;
-    std::memcpy(&word, &value, sizeof word);
+    memcpy(&word, &value, sizeof word);
     // To the nearest, ties to even. A NaN stays one: adding could carry it into another number.
     const uint32_t rounded = word + 0x7fffu + ((word >> 16) & 1u);
     const uint32_t nan = word | 0x400000u;
     bits = static_cast<uint16_t>(((word & 0x7fffffffu) > 0x7f800000u ? nan : rounded) >> 16);
   }
-  CREMA_INLINE operator float() const {
+  CREMA_HOST_DEVICE CREMA_INLINE operator float() const {
     const uint32_t word = static_cast<uint32_t>(bits) << 16;
     float value;
-    std::memcpy(&value, &word, sizeof value);
+    memcpy(&value, &word, sizeof value);
     return value;
   }
 };

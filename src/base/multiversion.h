@@ -22,4 +22,11 @@
 // For the small functions inside such loops: compilers do not otherwise promise to inline across instruction sets.
 #define CREMA_INLINE inline __attribute__((always_inline))
 
+// Before a function that kernels of a GPU call, too.
+#if defined(__CUDACC__)
+#define CREMA_HOST_DEVICE __host__ __device__
+#else
+#define CREMA_HOST_DEVICE
+#endif
+
 #endif  // CREMA_BASE_MULTIVERSION_H_

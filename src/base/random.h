@@ -8,19 +8,21 @@
 #include <cmath>
 #include <cstdint>
 
+#include "base/multiversion.h"
+
 namespace crema {
 
 // One stream of random numbers, e.g. one layer in one pass. Cheap to build; const, so any thread may read any index.
 class RandomStream {
  public:
   // key: the run's seed; stream: who draws, e.g. StreamId(layer, pass).
-  RandomStream(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
+  CREMA_HOST_DEVICE RandomStream(uint64_t seed, uint64_t stream) : seed_(seed), stream_(stream) {}
 
-  uint64_t seed() const { return seed_; }
-  uint64_t stream() const { return stream_; }
+  CREMA_HOST_DEVICE uint64_t seed() const { return seed_; }
+  CREMA_HOST_DEVICE uint64_t stream() const { return stream_; }
 
   // 128 random bits of counter value `index`.
-  std::array<uint32_t, 4> Bits(uint64_t index) const {
+  CREMA_HOST_DEVICE std::array<uint32_t, 4> Bits(uint64_t index) const {
     uint32_t c0 = static_cast<uint32_t>(index), c1 = static_cast<uint32_t>(index >> 32);
     uint32_t c2 = static_cast<uint32_t>(stream_), c3 = static_cast<uint32_t>(stream_ >> 32);
     uint32_t k0 = static_cast<uint32_t>(seed_), k1 = static_cast<uint32_t>(seed_ >> 32);
@@ -43,7 +45,7 @@ class RandomStream {
   }
 
   // In [0, 1), 24 bits.
-  float Uniform(uint64_t index) const { return static_cast<float>(Bits(index)[0] >> 8) * 0x1p-24f; }
+  CREMA_HOST_DEVICE float Uniform(uint64_t index) const { return static_cast<float>(Bits(index)[0] >> 8) * 0x1p-24f; }
 
   // Integer in [0, n), n > 0; bias below n / 2^64.
   uint64_t Below(uint64_t index, uint64_t n) const {

@@ -11,6 +11,8 @@ namespace crema {
 
 enum class DeviceType { kCpu, kCuda };
 
+class Operations;  // ops/operations.h
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -23,6 +25,11 @@ class Device {
   virtual void Free(void* data) = 0;
   // Bytes that could be allocated now without pushing others out; for the CPU within the limits of its control group.
   virtual size_t FreeMemory() const = 0;
+  // Copies from the host's memory to the device's and back, after everything issued before; returns when it is done.
+  virtual void CopyIn(const void* host, void* data, size_t bytes) = 0;
+  virtual void CopyOut(const void* data, void* host, size_t bytes) = 0;
+  // What computes there; null: the CPU's (OperationsOf).
+  virtual Operations* operations() { return nullptr; }
 };
 
 // The machine's CPU; one object for the whole process, thread-safe.

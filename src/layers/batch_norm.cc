@@ -2,12 +2,11 @@
 // the batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
 // variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
-#include <cmath>
-
 #include "crema/layer.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
 #include "layers/fusable.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -33,10 +32,12 @@ class BatchNormLayer : public Layer {
     setup.ExpectBottoms(has_addend_ ? 2 : 1);
     if (members == 1) setup.ExpectTops(1);
     use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
-    fraction_ = param.moving_average_fraction();
-    eps_ = param.eps();
+    norm_.fraction = param.moving_average_fraction();
+    norm_.eps = param.eps();
     const Shape& shape = setup.bottom_shape(0);
     grid_ = GridOf(setup.bottom(0));
+    norm_.channels = grid_.channels;
+    norm_.per_channel = grid_.per_channel();
     if (grid_.per_channel() < 1) setup.Fail("bottom", "there is nothing to normalise in " + shape.ToString());
     AddBatchNormBlobs(setup, grid_.channels);
     for (const LayerParameter* member : setup.members()) {
@@ -62,41 +63,35 @@ class BatchNormLayer : public Layer {
     if (plan.backward() && relu_) plan.BackwardReadsTop(0);
     // Two sums and three coefficients, each by channel, are the most.
     coefficient_bytes_ = (static_cast<size_t>(5 * grid_.channels) * sizeof(float) + 63) / 64 * 64;
-    const size_t bytes = coefficient_bytes_ + ChannelWorkspace(grid_);
+    const size_t bytes = coefficient_bytes_ + OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
     plan.Workspace(bytes, bytes);
     plan.Chose(use_running_ ? "affine" : "moments, affine");
   }
 
   void Forward(const LayerRun& run) override {
-    const int64_t channels = grid_.channels;
     float* scale = reinterpret_cast<float*>(run.workspace);
     std::byte* scratch = run.workspace + coefficient_bytes_;
     // Without a backward pass nothing is saved; the coefficients' place serves.
-    const Saved saved(run.saved.empty() ? scale + channels : run.saved[0].f32(), channels);
-    if (use_running_) {
-      const RunningStatistics running(run.params);
-      for (int64_t c = 0; c < channels; ++c) {
-        saved.mean[c] = running.mean(c);
-        saved.inverse_deviation[c] = 1 / std::sqrt(running.variance(c) + eps_);
-      }
-    } else {
-      float* variance = saved.inverse_deviation;
-      ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, variance, scratch);
-      if (!run.replay) UpdateRunning(run, saved.mean, variance);
-      for (int64_t c = 0; c < channels; ++c) variance[c] = 1 / std::sqrt(variance[c] + eps_);
+    const Saved saved(run.saved.empty() ? scale + grid_.channels : run.saved[0].f32(), grid_.channels);
+    const BatchNormBlobs blobs = Blobs(run.params);
+    if (!use_running_) {
+      run.ops->ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, saved.inverse_deviation, scratch);
+      if (!run.replay) run.ops->UpdateRunning(norm_, blobs, saved.mean, saved.inverse_deviation);
     }
-    for (int64_t c = 0; c < channels; ++c) {
-      scale[c] = saved.inverse_deviation[c] * Gain(run, c);
-    }
-    RunChannelAffine(grid_,
-                     {.x = run.bottoms[0].raw(),
-                      .mean = saved.mean,
-                      .scale = scale,
-                      .shift = has_bias_ ? run.params[4].f32() : nullptr,
-                      .addend = has_addend_ ? run.bottoms[1].raw() : nullptr,
-                      .relu = relu_,
-                      .y = run.tops[0].raw()},
-                     scratch);
+    run.ops->ForwardCoefficients(norm_, {.running = use_running_ ? &blobs : nullptr,
+                                         .gain = Gain(run),
+                                         .mean = saved.mean,
+                                         .inverse_deviation = saved.inverse_deviation,
+                                         .scale = scale});
+    run.ops->ChannelAffine(grid_,
+                           {.x = run.bottoms[0].raw(),
+                            .mean = saved.mean,
+                            .scale = scale,
+                            .shift = has_bias_ ? run.params[4].f32() : nullptr,
+                            .addend = has_addend_ ? run.bottoms[1].raw() : nullptr,
+                            .relu = relu_,
+                            .y = run.tops[0].raw()},
+                           scratch);
   }
 
   void Backward(const LayerRun& run) override {
@@ -107,60 +102,47 @@ class BatchNormLayer : public Layer {
     ChannelGradient g{run.top_grads[0].raw(), relu_ ? run.tops[0].raw() : nullptr};
     void* masked = addend_grad_ && relu_ ? run.bottom_grads[1].raw() : nullptr;
     void* dx = run.bottom_grads[0].raw();
-    const bool gain_grad = has_scale_ && run.param_grads[3].defined();
-    const bool shift_grad = has_bias_ && run.param_grads[4].defined();
+    float* gain_grad = has_scale_ ? run.param_grads[3].f32() : nullptr;
+    float* shift_grad = has_bias_ ? run.param_grads[4].f32() : nullptr;
     if (run.saved.empty()) {
-      if (shift_grad) ChannelGradientSums(grid_, g, nullptr, nullptr, run.param_grads[4].f32(), nullptr, scratch);
-      if (masked) RunChannelGradientMap(grid_, {.g = g, .masked = masked}, scratch);
+      if (shift_grad) run.ops->ChannelGradientSums(grid_, g, nullptr, nullptr, shift_grad, nullptr, scratch);
+      if (masked) run.ops->ChannelGradientMap(grid_, {.g = g, .masked = masked}, scratch);
       return;
     }
     const Saved saved(run.saved[0].f32(), channels);
     const void* x = run.bottoms[0].raw();
     const bool wants_product = gain_grad || !use_running_;
     if (wants_product || shift_grad) {
-      ChannelGradientSums(grid_, g, x, saved.mean, sum, wants_product ? product : nullptr, scratch);
+      run.ops->ChannelGradientSums(grid_, g, x, saved.mean, sum, wants_product ? product : nullptr, scratch);
     }
-    for (int64_t i = 0; i < channels; ++i) {
-      const float inverse = saved.inverse_deviation[i];
-      if (gain_grad) run.param_grads[3].f32()[i] = product[i] * inverse;
-      if (shift_grad) run.param_grads[4].f32()[i] = sum[i];
-      a[i] = inverse * Gain(run, i);
-      if (use_running_) continue;
-      const float count = static_cast<float>(grid_.per_channel());
-      b[i] = -a[i] * inverse * inverse * product[i] / count;
-      c[i] = -a[i] * sum[i] / count;
-    }
+    run.ops->BackwardCoefficients(norm_, {.inverse_deviation = saved.inverse_deviation,
+                                          .gain = Gain(run),
+                                          .sum = sum,
+                                          .product = product,
+                                          .gain_gradient = gain_grad,
+                                          .shift_gradient = shift_grad,
+                                          .a = a,
+                                          .b = use_running_ ? nullptr : b,
+                                          .c = use_running_ ? nullptr : c});
     if (!dx && !masked) return;
-    RunChannelGradientMap(grid_,
-                          {.g = g,
-                           .x = x,
-                           .mean = saved.mean,
-                           .a = a,
-                           .b = use_running_ ? nullptr : b,
-                           .c = c,
-                           .dx = dx,
-                           .masked = masked},
-                          scratch);
+    run.ops->ChannelGradientMap(grid_,
+                                {.g = g,
+                                 .x = x,
+                                 .mean = saved.mean,
+                                 .a = a,
+                                 .b = use_running_ ? nullptr : b,
+                                 .c = c,
+                                 .dx = dx,
+                                 .masked = masked},
+                                scratch);
   }
 
  private:
-  float Gain(const LayerRun& run, int64_t channel) const { return has_scale_ ? run.params[3].f32()[channel] : 1; }
-
-  void UpdateRunning(const LayerRun& run, const float* mean, const float* variance) const {
-    const float count = static_cast<float>(grid_.per_channel());
-    const float unbiased = count > 1 ? count / (count - 1) : 1;
-    float *means = run.params[kMeanSum].f32(), *variances = run.params[kVarianceSum].f32();
-    for (int64_t c = 0; c < grid_.channels; ++c) {
-      means[c] = means[c] * fraction_ + mean[c];
-      variances[c] = variances[c] * fraction_ + unbiased * variance[c];
-    }
-    float& weight = run.params[kWeightSum].f32()[0];
-    weight = weight * fraction_ + 1;
-  }
+  const float* Gain(const LayerRun& run) const { return has_scale_ ? run.params[3].f32() : nullptr; }
 
   ChannelGrid grid_;
   bool use_running_ = false;
-  float fraction_ = 0, eps_ = 0;
+  BatchNormScalars norm_;
   bool has_scale_ = false, has_bias_ = false, has_addend_ = false, relu_ = false, addend_grad_ = false;
   size_t coefficient_bytes_ = 0;
 };

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "crema/layer.h"
+#include "ops/batch_norm.h"
 
 namespace crema {
 
@@ -23,21 +24,9 @@ inline void AddScaleBlobs(LayerSetup& setup, const LayerParameter& scale, int64_
   if (scale.scale_param().bias_term()) setup.AddParam({Shape{channels}, scale.scale_param().bias_filler()});
 }
 
-// The running statistics; 0 before any training, as in Caffe.
-class RunningStatistics {
- public:
-  explicit RunningStatistics(std::span<const Tensor> blobs)
-      : means_(blobs[kMeanSum].f32()), variances_(blobs[kVarianceSum].f32()) {
-    const float weight = blobs[kWeightSum].f32()[0];
-    factor_ = weight == 0 ? 0 : 1 / weight;
-  }
-  float mean(int64_t channel) const { return means_[channel] * factor_; }
-  float variance(int64_t channel) const { return variances_[channel] * factor_; }
-
- private:
-  const float *means_, *variances_;
-  float factor_ = 0;
-};
+inline BatchNormBlobs Blobs(std::span<const Tensor> params) {
+  return {params[kMeanSum].f32(), params[kVarianceSum].f32(), params[kWeightSum].f32()};
+}
 
 }  // namespace crema
 

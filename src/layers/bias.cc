@@ -2,6 +2,7 @@
 // bottom 1.
 #include "crema/layer.h"
 #include "layers/stretched_vector.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -23,18 +24,19 @@ class BiasLayer : public Layer {
   void Plan(LayerPlan& plan) override {
     grid_ = vector_.GridFor(plan.bottom(0));
     plan.PassGradient(0);
-    plan.Workspace(ChannelWorkspace(grid_), ChannelWorkspace(grid_));
+    const size_t scratch = OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
+    plan.Workspace(scratch, scratch);
   }
 
   void Forward(const LayerRun& run) override {
     const Tensor& bias = vector_.learnt ? run.params[0] : run.bottoms[1];
-    RunChannelAffine(grid_, {.x = run.bottoms[0].raw(), .shift = bias.f32(), .y = run.tops[0].raw()}, run.workspace);
+    run.ops->ChannelAffine(grid_, {.x = run.bottoms[0].raw(), .shift = bias.f32(), .y = run.tops[0].raw()}, run.workspace);
   }
 
   void Backward(const LayerRun& run) override {
     const Tensor& bias = vector_.learnt ? run.param_grads[0] : run.bottom_grads[1];
     if (!bias.defined()) return;
-    ChannelGradientSums(grid_, {.dy = run.top_grads[0].raw()}, nullptr, nullptr, bias.f32(), nullptr, run.workspace);
+    run.ops->ChannelGradientSums(grid_, {.dy = run.top_grads[0].raw()}, nullptr, nullptr, bias.f32(), nullptr, run.workspace);
   }
 
  private:

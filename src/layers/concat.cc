@@ -3,8 +3,7 @@
 
 #include "crema/layer.h"
 #include "layers/memory_axes.h"
-#include "ops/rectified_rows.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -50,58 +49,35 @@ class ConcatLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
-    if (relu_) {
-      return run.tops[0].dtype() == DType::kBF16 ? Rectify<BFloat16>(run) : Rectify<float>(run);
-    }
     std::byte* to = static_cast<std::byte*>(run.tops[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
-      CopyByteRows(rows_, widths_[i], run.bottoms[i].raw(), widths_[i], to, top_width_);
+      const ByteRows from{run.bottoms[i].raw(), widths_[i]};
+      if (relu_) {
+        run.ops->CopyRectified(run.tops[0].dtype(), rows_, widths_[i], from, {to, top_width_});
+      } else {
+        run.ops->CopyRows(rows_, widths_[i], from, {to, top_width_});
+      }
       to += widths_[i];
     }
   }
 
   void Backward(const LayerRun& run) override {
-    if (relu_) {
-      return run.tops[0].dtype() == DType::kBF16 ? RectifyGradients<BFloat16>(run) : RectifyGradients<float>(run);
-    }
     const std::byte* from = static_cast<const std::byte*>(run.top_grads[0].raw());
-    for (size_t i = 0; i < widths_.size(); ++i) {
+    const std::byte* rectified = static_cast<const std::byte*>(run.tops[0].raw());
+    int64_t at = 0;
+    for (size_t i = 0; i < widths_.size(); at += widths_[i++]) {
       const Tensor& to = run.bottom_grads[i];
-      if (to.defined()) CopyByteRows(rows_, widths_[i], from, top_width_, to.raw(), widths_[i]);
-      from += widths_[i];
+      if (!to.defined()) continue;
+      if (relu_) {
+        run.ops->CopyRectifiedGradient(to.dtype(), rows_, widths_[i], {from + at, top_width_},
+                                       {rectified + at, top_width_}, {to.raw(), widths_[i]});
+      } else {
+        run.ops->CopyRows(rows_, widths_[i], {from + at, top_width_}, {to.raw(), widths_[i]});
+      }
     }
   }
 
  private:
-  template <typename Number>
-  void Rectify(const LayerRun& run) const {
-    constexpr int64_t kSize = sizeof(Number);
-    Number* to = static_cast<Number*>(run.tops[0].raw());
-    for (size_t i = 0; i < widths_.size(); ++i) {
-      const int64_t width = widths_[i] / kSize;
-      CopyRectified<Number>(rows_, width, {static_cast<const Number*>(run.bottoms[i].raw()), width},
-                            {to, top_width_ / kSize});
-      to += width;
-    }
-  }
-
-  template <typename Number>
-  void RectifyGradients(const LayerRun& run) const {
-    constexpr int64_t kSize = sizeof(Number);
-    const Number* gradient = static_cast<const Number*>(run.top_grads[0].raw());
-    const Number* rectified = static_cast<const Number*>(run.tops[0].raw());
-    for (size_t i = 0; i < widths_.size(); ++i) {
-      const int64_t width = widths_[i] / kSize;
-      const Tensor& to = run.bottom_grads[i];
-      if (to.defined()) {
-        CopyRectifiedGradient<Number>(rows_, width, gradient, rectified, top_width_ / kSize,
-                                      {static_cast<Number*>(to.raw()), width});
-      }
-      gradient += width;
-      rectified += width;
-    }
-  }
-
   // Bytes from one index before the axis, in the order of memory, to the next.
   int64_t Width(const TensorSpec& spec) const {
     return InMemoryOrder(spec).count(AxisInMemory(spec, axis_)) * static_cast<int64_t>(SizeOf(spec.dtype));

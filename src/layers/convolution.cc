@@ -1,7 +1,5 @@
 // Convolution with learned filters: blobs [num_output, channels / group, kernel...] and, with bias_term, [num_output].
 // convolution_param.engine and force_nd_im2col chose between Caffe's own kernels and have no effect here.
-#include "ops/convolution.h"
-
 #include <algorithm>
 
 #include "base/check.h"
@@ -10,7 +8,7 @@
 #include "layers/elementwise_chain.h"
 #include "layers/folded_normalization.h"
 #include "layers/fusable.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -81,7 +79,7 @@ class ConvolutionLayer : public Layer {
     for (int i = 0; i < bottoms_; ++i) {
       problem_.source_gradient = plan.bottom_grad(i);
       KernelChoice choice;
-      kernels_.push_back(MakeConvolution(problem_, *plan.context().device, &choice));
+      kernels_.push_back(OperationsOf(*plan.context().device).MakeConvolution(problem_, &choice, {}));
       CREMA_CHECK(kernels_.back() != nullptr) << "no convolution kernel for " << problem_.source_shape().ToString();
       plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
       if (problem_.weights_gradient) plan.BackwardReadsBottom(i);
@@ -106,7 +104,7 @@ class ConvolutionLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     if (problem_.sum && run.bottoms[0].raw() != run.tops[0].raw()) {
-      RunActivation({}, run.bottoms[0], run.tops[0]);
+      run.ops->Activate({}, run.bottoms[0], run.tops[0]);
     }
     for (int i = 0; i < bottoms_; ++i) {
       const float* weights = nullptr;
@@ -127,7 +125,7 @@ class ConvolutionLayer : public Layer {
     const int64_t weights = problem_.weights_shape().count();
     const float* values = Weights(run);
     if (problem_.activation.present()) {
-      RunActivationGradient(problem_.activation, run.tops[0], run.top_grads[0], run.top_grads[0]);
+      run.ops->ActivationGradient(problem_.activation, run.tops[0], run.top_grads[0], run.top_grads[0]);
     }
     for (int i = 0; i < bottoms_; ++i) {
       float *weights_part = weights_total, *bias_part = bias_total;
@@ -138,8 +136,8 @@ class ConvolutionLayer : public Layer {
       kernels_[i]->Backward(run.bottoms[i].raw(), values, run.top_grads[i].raw(), run.bottom_grads[i].raw(),
                             weights_part, bias_part, run.workspace);
       if (i == 0) continue;
-      if (weights_total) Axpy(weights, 1, weights_part, weights_total);
-      if (bias_total) Axpy(problem_.outputs, 1, bias_part, bias_total);
+      if (weights_total) run.ops->Axpy(weights, 1, weights_part, weights_total);
+      if (bias_total) run.ops->Axpy(problem_.outputs, 1, bias_part, bias_total);
     }
   }
 
@@ -155,7 +153,7 @@ class ConvolutionLayer : public Layer {
   void Prepare(const LayerRun& run, ConvolutionKernel& kernel) {
     const float *weights = Weights(run), *bias = has_bias_ ? run.params[1].f32() : nullptr;
     if (!normalization_.present()) return kernel.Prepare(weights, bias);
-    normalization_.Fold(run.params, weights, problem_.weights_shape().count(), bias);
+    normalization_.Fold(run, weights, problem_.weights_shape().count(), bias);
     kernel.Prepare(normalization_.weights(), normalization_.bias());
   }
 

@@ -2,8 +2,7 @@
 // gives its shape.
 #include "crema/layer.h"
 #include "layers/memory_axes.h"
-#include "ops/box.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -49,12 +48,12 @@ class CropLayer : public Layer {
         Box(InMemoryOrder(plan.bottom(0)), InMemoryOrder(plan.top(0)), InMemoryOrder(plan.bottom(0).layout, offset_));
   }
 
-  void Forward(const LayerRun& run) override { box_.CopyOut(run.bottoms[0].f32(), run.tops[0].f32()); }
+  void Forward(const LayerRun& run) override { run.ops->CopyOut(box_, run.bottoms[0].f32(), run.tops[0].f32()); }
 
   void Backward(const LayerRun& run) override {
     const Tensor& gradient = run.bottom_grads[0];
-    Fill(gradient.count(), 0, gradient.f32());
-    box_.CopyIn(run.top_grads[0].f32(), gradient.f32());
+    run.ops->Fill(0, gradient);
+    run.ops->CopyIn(box_, run.top_grads[0].f32(), gradient.f32());
   }
 
  private:

@@ -7,9 +7,7 @@
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "layers/convolution_window.h"
-#include "ops/bias.h"
-#include "ops/convolution.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -61,7 +59,7 @@ class DeconvolutionLayer : public Layer {
       problem.source_gradient = source_gradient;
       problem.weights_gradient = weights_gradient;
       KernelChoice choice;
-      auto kernel = MakeConvolution(problem, *plan.context().device, &choice);
+      auto kernel = OperationsOf(*plan.context().device).MakeConvolution(problem, &choice, {});
       CREMA_CHECK(kernel != nullptr) << "no convolution kernel for " << problem.source_shape().ToString();
       if (source_gradient) plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
       return kernel;
@@ -86,7 +84,7 @@ class DeconvolutionLayer : public Layer {
     for (int i = 0; i < bottoms_; ++i) {
       float* top = run.tops[i].f32();
       transpose_->Backward(nullptr, run.params[0].f32(), run.bottoms[i].f32(), top, nullptr, nullptr, run.workspace);
-      if (bias_) AddBias(extents_, top, run.params[1].f32(), top);
+      if (bias_) run.ops->AddBias(extents_, top, run.params[1].f32(), top);
     }
   }
 
@@ -102,12 +100,12 @@ class DeconvolutionLayer : public Layer {
         float* part = i == 0 ? weights.f32() : scratch;
         convolution_->Backward(gradient, run.params[0].f32(), run.bottoms[i].f32(), nullptr, part, nullptr,
                                run.workspace);
-        if (i > 0) Axpy(weights.count(), 1, part, weights.f32());
+        if (i > 0) run.ops->Axpy(weights.count(), 1, part, weights.f32());
       }
       if (bias.defined()) {
         float* part = i == 0 ? bias.f32() : scratch;
-        SumToBias(extents_, gradient, part);
-        if (i > 0) Axpy(bias.count(), 1, part, bias.f32());
+        run.ops->SumToBias(extents_, gradient, part);
+        if (i > 0) run.ops->Axpy(bias.count(), 1, part, bias.f32());
       }
     }
   }

@@ -1,4 +1,5 @@
 #include "layers/elementwise_chain.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -81,13 +82,13 @@ void ElementwiseChainLayer::Setup(LayerSetup& setup) {
 void ElementwiseChainLayer::Plan(LayerPlan& plan) { members_.Plan(plan, plan.top(0).shape.count()); }
 
 void ElementwiseChainLayer::Forward(const LayerRun& run) {
-  members_.chain().Forward(members_.Streams(run), run.bottoms[0], run.tops[0], members_.Masks(run));
+  run.ops->ChainForward(members_.chain(), members_.Streams(run), run.bottoms[0], run.tops[0], members_.Masks(run));
 }
 
 void ElementwiseChainLayer::Backward(const LayerRun& run) {
   const ElementwiseChain& chain = members_.chain();
   const Tensor& known = chain.gradient_reads_output() ? run.tops[0] : run.bottoms[0];
-  chain.Backward(known.raw(), members_.Masks(run), run.top_grads[0], run.bottom_grads[0]);
+  run.ops->ChainBackward(chain, known.raw(), members_.Masks(run), run.top_grads[0], run.bottom_grads[0]);
 }
 
 namespace {

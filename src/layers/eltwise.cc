@@ -1,9 +1,7 @@
 // Eltwise: the product, weighted sum or maximum of its bottoms, element by element.
-#include "base/bfloat16.h"
 #include "crema/layer.h"
 #include "layers/fusable.h"
-#include "ops/elementwise.h"
-#include "ops/maximum.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -57,25 +55,31 @@ class EltwiseLayer : public Layer {
   void Forward(const LayerRun& run) override {
     const Tensor &top = run.tops[0], &first = run.bottoms[0], &second = run.bottoms[1];
     const bool maximum = operation_ == EltwiseParameter::MAX;
+    Operations& ops = *run.ops;
     if (maximum && !run.saved.empty()) {
-      return top.dtype() == DType::kBF16 ? TakeMaximum<BFloat16>(run) : TakeMaximum<float>(run);
+      uint8_t* from = run.saved[0].u8();
+      ops.MaximumOfTwo(first, second, top, from);
+      for (size_t i = 2; i < run.bottoms.size(); ++i) {
+        ops.MaximumWith(run.bottoms[i], static_cast<uint8_t>(i), top, from);
+      }
+      return;
     }
     if (maximum) {
-      Map(formula::Maximum{}, top, first, second);
+      ops.Maximum(first, second, top);
     } else if (operation_ == EltwiseParameter::PROD) {
-      Map(formula::Product{}, top, first, second);
+      ops.Product(first, second, top);
     } else if (relu_) {
-      Map(formula::SumRelu{}, top, first, second);
+      ops.SumRelu(first, second, top);
     } else {
-      Map(formula::WeightedSum{coefficients_[0], coefficients_[1]}, top, first, second);
+      ops.WeightedSum(coefficients_[0], first, coefficients_[1], second, top);
     }
     for (size_t i = 2; i < run.bottoms.size(); ++i) {
       if (maximum) {
-        Map(formula::Maximum{}, top, run.bottoms[i], top);
+        ops.Maximum(run.bottoms[i], top, top);
       } else if (operation_ == EltwiseParameter::PROD) {
-        Map(formula::Product{}, top, top, run.bottoms[i]);
+        ops.Product(top, run.bottoms[i], top);
       } else {
-        Map(formula::WeightedSum{1, coefficients_[i]}, top, top, run.bottoms[i]);
+        ops.WeightedSum(1, top, coefficients_[i], run.bottoms[i], top);
       }
     }
   }
@@ -87,18 +91,13 @@ class EltwiseLayer : public Layer {
       const Tensor& dx = run.bottom_grads[i];
       if (!dx.defined()) continue;
       if (operation_ == EltwiseParameter::SUM) {
-        Map(formula::Multiple{coefficients_[i]}, dx, dy);
+        run.ops->Multiply(coefficients_[i], dy, dx);
       } else if (operation_ == EltwiseParameter::MAX) {
-        const uint8_t* from = run.saved[0].u8();
-        if (dx.dtype() == DType::kBF16) {
-          MaximumBackward(dx.count(), dy.bf16(), from, static_cast<uint8_t>(i), dx.bf16());
-        } else {
-          MaximumBackward(dx.count(), dy.f32(), from, static_cast<uint8_t>(i), dx.f32());
-        }
+        run.ops->MaximumBackward(dy, run.saved[0].u8(), static_cast<uint8_t>(i), dx);
       } else if (stable_) {
         MultiplyOthers(run, i);
       } else {
-        Map(formula::QuotientGradient{}, dx, dy, run.tops[0], run.bottoms[i]);
+        run.ops->QuotientGradient(dy, run.tops[0], run.bottoms[i], dx);
       }
     }
   }
@@ -116,24 +115,12 @@ class EltwiseLayer : public Layer {
     }
   }
 
-  template <typename Number>
-  static void TakeMaximum(const LayerRun& run) {
-    const auto numbers = [](const Tensor& tensor) { return static_cast<Number*>(tensor.raw()); };
-    const int64_t n = run.tops[0].count();
-    Number* top = numbers(run.tops[0]);
-    uint8_t* from = run.saved[0].u8();
-    MaximumOfTwo<Number>(n, numbers(run.bottoms[0]), numbers(run.bottoms[1]), top, from);
-    for (size_t i = 2; i < run.bottoms.size(); ++i) {
-      MaximumWith<Number>(n, numbers(run.bottoms[i]), static_cast<uint8_t>(i), top, from);
-    }
-  }
-
   // dx = dy times every bottom but `own`.
   static void MultiplyOthers(const LayerRun& run, int own) {
     const Tensor* factor = &run.top_grads[0];
     for (int i = 0; i < static_cast<int>(run.bottoms.size()); ++i) {
       if (i == own) continue;
-      Map(formula::Product{}, run.bottom_grads[own], *factor, run.bottoms[i]);
+      run.ops->Product(*factor, run.bottoms[i], run.bottom_grads[own]);
       factor = &run.bottom_grads[own];
     }
   }

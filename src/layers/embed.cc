@@ -1,12 +1,10 @@
 // Embed: one learnable vector for each whole number of the bottom; blobs [input_dim, num_output] and, with bias_term,
 // [num_output].
-#include "ops/embed.h"
-
 #include <cstdio>
 
 #include "crema/layer.h"
 #include "graph/filler.h"
-#include "ops/bias.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -22,6 +20,7 @@ class EmbedLayer : public Layer {
     Check(setup, "input_dim", param.has_input_dim(), param.input_dim(), "the number of different inputs");
     const Shape& shape = setup.bottom_shape(0);
     problem_ = {shape.count(), param.input_dim(), param.num_output()};
+    items_ = shape.axes() > 0 ? shape[0] : 1;
     bias_ = param.bias_term();
     bottom_ = setup.param().bottom(0);
     const Shape table{problem_.rows, problem_.width};
@@ -39,18 +38,27 @@ class EmbedLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const Tensor& index = run.bottoms[0];
-    const int64_t bad = FindBadIndex(problem_, index.f32());
-    if (bad >= 0) Refuse(index, bad);
-    EmbedForward(problem_, index.f32(), run.params[0].f32(), bias_ ? run.params[1].f32() : nullptr, run.tops[0].f32());
+    const int64_t bad = run.ops->FindBadIndex(problem_, index.f32());
+    if (bad >= 0) OnBadValue(bad, index.f32()[bad]);
+    run.ops->EmbedForward(problem_, index.f32(), run.params[0].f32(), bias_ ? run.params[1].f32() : nullptr, run.tops[0].f32());
+  }
+
+  void OnBadValue(int64_t position, float value) const override {
+    char text[32];
+    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+    const std::string range = "0 to " + std::to_string(problem_.rows - 1);
+    throw BadItem(0, position / (problem_.indices / items_),
+                  "\"" + bottom_ + "\" holds " + text + ", but the table has rows " + range +
+                      "; give whole numbers in that range, or raise input_dim");
   }
 
   void Backward(const LayerRun& run) override {
     const float* gradient = run.top_grads[0].f32();
     if (run.param_grads[0].defined()) {
-      EmbedBackward(problem_, run.bottoms[0].f32(), gradient, run.param_grads[0].f32());
+      run.ops->EmbedBackward(problem_, run.bottoms[0].f32(), gradient, run.param_grads[0].f32());
     }
     if (bias_ && run.param_grads[1].defined()) {
-      SumToBias({problem_.indices, problem_.width, 1}, gradient, run.param_grads[1].f32());
+      run.ops->SumToBias({problem_.indices, problem_.width, 1}, gradient, run.param_grads[1].f32());
     }
   }
 
@@ -67,17 +75,8 @@ class EmbedLayer : public Layer {
     setup.AddParam({shape, filler});
   }
 
-  [[noreturn]] void Refuse(const Tensor& index, int64_t bad) const {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(index.f32()[bad]));
-    const std::string range = "0 to " + std::to_string(problem_.rows - 1);
-    const int64_t items = index.shape().axes() > 0 ? index.shape()[0] : 1;
-    throw BadItem(0, bad / (index.count() / items),
-                  "\"" + bottom_ + "\" holds " + text + ", but the table has rows " + range +
-                      "; give whole numbers in that range, or raise input_dim");
-  }
-
   EmbedProblem problem_;
+  int64_t items_ = 1;  // of the batch
   bool bias_ = true;
   std::string bottom_;  // its name, for messages
 };

@@ -3,10 +3,9 @@
 #ifndef CREMA_LAYERS_FOLDED_NORMALIZATION_H_
 #define CREMA_LAYERS_FOLDED_NORMALIZATION_H_
 
-#include <span>
-#include <vector>
-
 #include "crema/layer.h"
+#include "device/device.h"
+#include "ops/batch_norm.h"
 
 namespace crema {
 
@@ -18,16 +17,16 @@ class FoldedNormalization {
   bool present() const { return present_; }
 
   // `weights` has the outputs outermost; bias may be null.
-  void Fold(std::span<const Tensor> params, const float* weights, int64_t weights_count, const float* bias);
-  const float* weights() const { return weights_.data(); }
-  const float* bias() const { return bias_.data(); }
+  void Fold(const LayerRun& run, const float* weights, int64_t weights_count, const float* bias);
+  // In the memory of the device.
+  const float* weights() const { return reinterpret_cast<const float*>(weights_.data()); }
+  const float* bias() const { return reinterpret_cast<const float*>(bias_.data()); }
 
  private:
   bool present_ = false, has_scale_ = false, has_shift_ = false;
-  float eps_ = 0;
+  BatchNormScalars norm_;
   int first_param_ = 0;
-  int64_t outputs_ = 0;
-  std::vector<float> weights_, bias_;
+  Buffer weights_, bias_;
 };
 
 }  // namespace crema

@@ -1,10 +1,9 @@
 // InnerProduct: a fully connected layer over everything from `axis` on; blobs [num_output, inputs] (transposed with
 // `transpose`) and, with bias_term, [num_output].
-#include "ops/inner_product.h"
-
 #include "base/check.h"
 #include "crema/layer.h"
 #include "layers/elementwise_chain.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -52,7 +51,7 @@ class InnerProductLayer : public Layer {
     problem_.weights_gradient = plan.param_grad(0);
     problem_.bias_gradient = has_bias_ && plan.param_grad(1);
     KernelChoice choice;
-    kernel_ = MakeInnerProduct(problem_, *plan.context().device, &choice);
+    kernel_ = OperationsOf(*plan.context().device).MakeInnerProduct(problem_, &choice, {});
     CREMA_CHECK(kernel_ != nullptr) << "no inner product kernel";
     plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
     if (problem_.weights_gradient) plan.BackwardReadsBottom(0);
@@ -67,13 +66,13 @@ class InnerProductLayer : public Layer {
     const float* bias = has_bias_ ? run.params[1].f32() : nullptr;
     kernel_->Forward(run.bottoms[0].f32(), run.params[0].f32(), bias, run.tops[0].f32(), run.workspace);
     if (followers_.chain().empty()) return;
-    followers_.chain().ForwardWithBias(followers_.Streams(run), bias, problem_.rows, problem_.outputs,
+    run.ops->ChainForwardWithBias(followers_.chain(), followers_.Streams(run), bias, problem_.rows, problem_.outputs,
                                        run.tops[0].f32(), followers_.Masks(run));
   }
 
   void Backward(const LayerRun& run) override {
     if (!followers_.chain().empty()) {
-      followers_.chain().Backward(run.tops[0].raw(), followers_.Masks(run), run.top_grads[0], run.top_grads[0]);
+      run.ops->ChainBackward(followers_.chain(), run.tops[0].raw(), followers_.Masks(run), run.top_grads[0], run.top_grads[0]);
     }
     kernel_->Backward(run.bottoms[0].f32(), run.params[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(),
                       run.param_grads[0].f32(), has_bias_ ? run.param_grads[1].f32() : nullptr, run.workspace);

@@ -4,7 +4,11 @@
 #include <cmath>
 #include <cstdio>
 
+#include "ops/operations.h"
+
 namespace crema {
+
+namespace {
 
 void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis) {
   const Shape &scores = setup.bottom_shape(0), &labels = setup.bottom_shape(1);
@@ -16,27 +20,41 @@ void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis) {
                            "; give one label each, or set the axis that runs over the classes");
 }
 
-void CheckLabels(const Tensor& labels, const ClassAxis& axis, const LabelRule& rule, const std::string& scores,
-                 const std::string& param) {
-  const int64_t bad = FindBadLabel(rule, axis.classes, labels.count(), labels.f32());
-  if (bad < 0) return;
-  const float value = labels.f32()[bad];
+}  // namespace
+
+void LabelCheck::Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule,
+                       const std::string& param) {
+  CheckLabelShape(setup, axis);
+  const Shape& labels = setup.bottom_shape(1);
+  classes_ = axis.classes;
+  rule_ = rule;
+  labels_of_item_ = std::max<int64_t>(1, labels.count() / (labels.axes() > 0 ? labels[0] : 1));
+  scores_ = setup.param().bottom(0);
+  param_ = param;
+}
+
+void LabelCheck::Run(const LayerRun& run) const {
+  const Tensor& labels = run.bottoms[1];
+  const int64_t bad = run.ops->FindBadLabel(rule_, classes_, labels.count(), labels.f32());
+  if (bad >= 0) Refuse(bad, labels.f32()[bad]);
+}
+
+void LabelCheck::Refuse(int64_t position, float value) const {
   char text[32];
   std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
   std::string message = "label " + std::string(text) + " is ";
   if (value != std::floor(value)) {
-    message += "no whole number, but \"" + scores + "\" has " + std::to_string(axis.classes) +
-               " classes numbered from 0 to " + std::to_string(axis.classes - 1) + "; labels of a class are integers";
+    message += "no whole number, but \"" + scores_ + "\" has " + std::to_string(classes_) +
+               " classes numbered from 0 to " + std::to_string(classes_ - 1) + "; labels of a class are integers";
   } else {
-    message += "outside the " + std::to_string(axis.classes) + " classes (0 to " + std::to_string(axis.classes - 1) +
-               ") of \"" + scores + "\"; correct the label";
+    message += "outside the " + std::to_string(classes_) + " classes (0 to " + std::to_string(classes_ - 1) +
+               ") of \"" + scores_ + "\"; correct the label";
     if (value >= 0 && value < 1e6f) {
-      message += ", give \"" + scores + "\" at least " + std::to_string(static_cast<int64_t>(value) + 1) + " outputs";
+      message += ", give \"" + scores_ + "\" at least " + std::to_string(static_cast<int64_t>(value) + 1) + " outputs";
     }
-    if (std::fabs(value) < 1e9f) message += ", or leave it out with " + param + " { ignore_label: " + text + " }";
+    if (std::fabs(value) < 1e9f) message += ", or leave it out with " + param_ + " { ignore_label: " + text + " }";
   }
-  const int64_t items = labels.shape().axes() > 0 ? labels.shape()[0] : 1;
-  throw BadItem(1, bad / std::max<int64_t>(1, labels.count() / items), message);
+  throw BadItem(1, position / labels_of_item_, message);
 }
 
 }  // namespace crema

@@ -9,13 +9,23 @@
 
 namespace crema {
 
-// Fails unless bottom 1 holds one label for each position of bottom 0 around `axis`.
-void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis);
+// Bottom 1 of a layer as class labels of bottom 0.
+class LabelCheck {
+ public:
+  // Fails unless bottom 1 holds one label for each position of bottom 0 around `axis`. `param`: the message of the file
+  // that holds ignore_label ("loss_param").
+  void Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule, const std::string& param);
+  // Looks for labels that are no class.
+  void Run(const LayerRun& run) const;
+  // Throws BadItem for the label at `position`.
+  [[noreturn]] void Refuse(int64_t position, float value) const;
 
-// Throws BadItem for the first label of `labels` (bottom 1) that is no class. `scores` is the name of bottom 0, `param`
-// the message of the file that holds ignore_label ("loss_param").
-void CheckLabels(const Tensor& labels, const ClassAxis& axis, const LabelRule& rule, const std::string& scores,
-                 const std::string& param);
+ private:
+  int64_t classes_ = 1, labels_of_item_ = 1;
+  LabelRule rule_;
+  std::string scores_;  // name of bottom 0, for messages
+  std::string param_;
+};
 
 }  // namespace crema
 

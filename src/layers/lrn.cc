@@ -1,9 +1,8 @@
 // LRN: local response normalisation across neighbouring channels or within a window of each channel.
 // lrn_param.engine chose between Caffe's own kernels and has no effect here.
-#include "ops/lrn.h"
-
 #include "base/check.h"
 #include "crema/layer.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -51,7 +50,7 @@ class LrnLayer : public Layer {
     problem_.layout = plan.bottom(0).layout;
     problem_.dtype = plan.bottom(0).dtype;
     KernelChoice choice;
-    kernel_ = MakeLrn(problem_, *plan.context().device, &choice);
+    kernel_ = OperationsOf(*plan.context().device).MakeLrn(problem_, &choice, {});
     CREMA_CHECK(kernel_ != nullptr) << "no LRN kernel";
     plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
     if (problem_.backward) plan.BackwardReadsBottom(0);

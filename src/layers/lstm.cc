@@ -4,14 +4,12 @@
 // The state goes on from pass to pass, except where the continuation is 0; gradients stop at the first step. Snapshots
 // do not hold it: a resumed run begins with a state of zeros. With expose_hidden h_0 and c_0 (1 x N x num_output) are
 // further bottoms, and h_T and c_T further tops; gradients flow through them.
-#include "ops/lstm.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "crema/layer.h"
 #include "graph/filler.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -56,33 +54,35 @@ class LstmLayer : public Layer {
 
   void Plan(LayerPlan& plan) override {
     const int64_t gates = problem_.rows() * problem_.gates(), states = problem_.rows() * problem_.hidden;
-    const int64_t forward = LstmForwardWorkspace(problem_);
+    Operations& ops = OperationsOf(*plan.context().device);
+    const int64_t forward = forward_workspace_ = ops.LstmForwardWorkspace(problem_);
     if (plan.backward()) {
       plan.BackwardReadsBottom(1);
       if (plan.param_grad(0)) plan.BackwardReadsBottom(0);
       if (has_static() && plan.param_grad(2)) plan.BackwardReadsBottom(2);
       if (exposed_) plan.BackwardReadsBottom(first_state_ + 1);
       for (const int64_t count : {gates, states, states}) plan.Save({{count}, DType::kF32});
-      plan.Workspace(forward * sizeof(float), LstmBackwardWorkspace(problem_) * sizeof(float));
+      plan.Workspace(forward * sizeof(float), ops.LstmBackwardWorkspace(problem_) * sizeof(float));
     } else {
       plan.Workspace((forward + gates + 2 * states) * sizeof(float), 0);
     }
     state_count_ = problem_.batch * problem_.hidden;
-    for (State* state : {&initial_, &final_}) {
-      state->hidden.assign(exposed_ ? 0 : state_count_, 0.0f);
-      state->cell.assign(exposed_ ? 0 : state_count_, 0.0f);
+    if (!exposed_) {
+      initial_ = State(ops, *plan.context().device, state_count_);
+      final_ = State(ops, *plan.context().device, state_count_);
     }
   }
 
   void Forward(const LayerRun& run) override {
     // A pass that is repeated begins where it began before.
-    if (!exposed_ && !run.replay) std::swap(initial_, final_);
+    const size_t bytes = static_cast<size_t>(state_count_) * sizeof(float);
+    if (!exposed_ && !run.replay) run.ops->Copy(final_.hidden(), initial_.hidden(), 2 * bytes);
     const LstmTape tape = TapeOf(run);
-    LstmForward(problem_, InputsOf(run), ParametersOf(run), tape, run.tops[0].f32(),
+    run.ops->LstmForward(problem_, InputsOf(run), ParametersOf(run), tape, run.tops[0].f32(),
                 reinterpret_cast<float*>(run.workspace));
     const int64_t last = (problem_.steps - 1) * state_count_;
-    Copy(state_count_, run.tops[0].f32() + last, exposed_ ? run.tops[1].f32() : final_.hidden.data());
-    Copy(state_count_, tape.cells + last, exposed_ ? run.tops[2].f32() : final_.cell.data());
+    run.ops->Copy(run.tops[0].f32() + last, exposed_ ? run.tops[1].f32() : final_.hidden(), bytes);
+    run.ops->Copy(tape.cells + last, exposed_ ? run.tops[2].f32() : final_.cell(), bytes);
   }
 
   void Backward(const LayerRun& run) override {
@@ -100,13 +100,25 @@ class LstmLayer : public Layer {
     gradients.bias = run.param_grads[1].f32();
     if (has_static()) gradients.static_weights = run.param_grads[2].f32();
     gradients.hidden_weights = run.param_grads.back().f32();
-    LstmBackward(problem_, InputsOf(run), ParametersOf(run), TapeOf(run), of_output, gradients,
+    run.ops->LstmBackward(problem_, InputsOf(run), ParametersOf(run), TapeOf(run), of_output, gradients,
                  reinterpret_cast<float*>(run.workspace));
   }
 
  private:
-  struct State {
-    std::vector<float> hidden, cell;
+  // Zeros at first. Lies in the device's memory.
+  class State {
+   public:
+    State() = default;
+    State(Operations& ops, Device& device, int64_t count)
+        : count_(count), memory_(device, 2 * static_cast<size_t>(count) * sizeof(float)) {
+      ops.Fill(0, Tensor(memory_.data(), {Shape{2 * count}, DType::kF32}));
+    }
+    float* hidden() const { return reinterpret_cast<float*>(memory_.data()); }
+    float* cell() const { return hidden() + count_; }
+
+   private:
+    int64_t count_ = 0;
+    Buffer memory_;
   };
 
   bool has_static() const { return first_state_ == 3; }
@@ -153,8 +165,8 @@ class LstmLayer : public Layer {
     inputs.input = run.bottoms[0].f32();
     inputs.continuation = run.bottoms[1].f32();
     if (has_static()) inputs.static_input = run.bottoms[2].f32();
-    inputs.initial_hidden = exposed_ ? run.bottoms[first_state_].f32() : initial_.hidden.data();
-    inputs.initial_cell = exposed_ ? run.bottoms[first_state_ + 1].f32() : initial_.cell.data();
+    inputs.initial_hidden = exposed_ ? run.bottoms[first_state_].f32() : initial_.hidden();
+    inputs.initial_cell = exposed_ ? run.bottoms[first_state_ + 1].f32() : initial_.cell();
     return inputs;
   }
 
@@ -165,7 +177,7 @@ class LstmLayer : public Layer {
 
   LstmTape TapeOf(const LayerRun& run) const {
     if (!run.saved.empty()) return {run.saved[0].f32(), run.saved[1].f32(), run.saved[2].f32()};
-    float* gates = reinterpret_cast<float*>(run.workspace) + LstmForwardWorkspace(problem_);
+    float* gates = reinterpret_cast<float*>(run.workspace) + forward_workspace_;
     float* cells = gates + problem_.rows() * problem_.gates();
     return {gates, cells, cells + problem_.rows() * problem_.hidden};
   }
@@ -174,6 +186,7 @@ class LstmLayer : public Layer {
   bool exposed_ = false;
   int first_state_ = 2;  // the bottom that is h_0 where it is exposed
   int64_t state_count_ = 0;
+  int64_t forward_workspace_ = 0;  // floats
   State initial_, final_;  // before and after the latest pass, where they are not exposed
 };
 

@@ -1,14 +1,13 @@
 // Pooling: the maximum, average or a random element of each window. Max pooling may name a second top, which gets the
 // index of each maximum in its plane. A ReLU below max pooling may as well stand above it, where there is less to do.
 // pooling_param.engine chose between Caffe's own kernels and has no effect here.
-#include "ops/pooling.h"
-
 #include <algorithm>
 #include <string>
 
 #include "base/check.h"
 #include "crema/layer.h"
 #include "layers/elementwise_chain.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -60,7 +59,7 @@ class PoolingLayer : public Layer {
     problem_.layout = plan.bottom(0).layout;
     problem_.dtype = plan.bottom(0).dtype;
     KernelChoice choice;
-    kernel_ = MakePooling(problem_, *plan.context().device, &choice);
+    kernel_ = OperationsOf(*plan.context().device).MakePooling(problem_, &choice, {});
     CREMA_CHECK(kernel_ != nullptr) << "no pooling kernel";
     plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
     saves_ = kernel_->saved().shape.count() > 0;
@@ -78,11 +77,11 @@ class PoolingLayer : public Layer {
     const RandomStream random(run.context->seed, StreamId(static_cast<uint32_t>(run.layer_index), run.pass));
     kernel_->Forward(run.bottoms[0].raw(), run.tops[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                      run.tops.size() > 1 ? run.tops[1].f32() : nullptr, &random);
-    if (activation_.present()) RunActivation(activation_, run.tops[0], run.tops[0]);
+    if (activation_.present()) run.ops->Activate(activation_, run.tops[0], run.tops[0]);
   }
 
   void Backward(const LayerRun& run) override {
-    if (activation_.present()) RunActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
+    if (activation_.present()) run.ops->ActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
     kernel_->Backward(run.bottoms[0].raw(), run.top_grads[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                       run.bottom_grads[0].raw());
   }

@@ -2,6 +2,7 @@
 // or bottom 1; then adds a learnt vector of the same shape with bias_term.
 #include "crema/layer.h"
 #include "layers/stretched_vector.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -30,11 +31,12 @@ class ScaleLayer : public Layer {
     if (scale_grad_) plan.BackwardReadsBottom(0);
     if (!vector_.learnt && plan.bottom_grad(0)) plan.BackwardReadsBottom(1);
     sum_bytes_ = (static_cast<size_t>(grid_.channels) * sizeof(float) + 63) / 64 * 64;
-    plan.Workspace(ChannelWorkspace(grid_), sum_bytes_ + ChannelWorkspace(grid_));
+    const size_t scratch = OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
+    plan.Workspace(scratch, sum_bytes_ + scratch);
   }
 
   void Forward(const LayerRun& run) override {
-    RunChannelAffine(grid_,
+    run.ops->ChannelAffine(grid_,
                      {.x = run.bottoms[0].raw(),
                       .scale = ScaleOf(run),
                       .shift = has_bias_ ? run.params[bias_index()].f32() : nullptr,
@@ -49,12 +51,12 @@ class ScaleLayer : public Layer {
     float* sum = bias_grad.defined() ? bias_grad.f32() : reinterpret_cast<float*>(run.workspace);
     if (scale_grad_) {
       float* product = (vector_.learnt ? run.param_grads[0] : run.bottom_grads[1]).f32();
-      ChannelGradientSums(grid_, {.dy = dy}, run.bottoms[0].raw(), nullptr, sum, product, scratch);
+      run.ops->ChannelGradientSums(grid_, {.dy = dy}, run.bottoms[0].raw(), nullptr, sum, product, scratch);
     } else if (bias_grad.defined()) {
-      ChannelGradientSums(grid_, {.dy = dy}, nullptr, nullptr, sum, nullptr, scratch);
+      run.ops->ChannelGradientSums(grid_, {.dy = dy}, nullptr, nullptr, sum, nullptr, scratch);
     }
     if (!run.bottom_grads[0].defined()) return;
-    RunChannelGradientMap(grid_, {.g = {.dy = dy}, .a = ScaleOf(run), .dx = run.bottom_grads[0].raw()}, scratch);
+    run.ops->ChannelGradientMap(grid_, {.g = {.dy = dy}, .a = ScaleOf(run), .dx = run.bottom_grads[0].raw()}, scratch);
   }
 
  private:

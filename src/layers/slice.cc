@@ -3,7 +3,7 @@
 
 #include "crema/layer.h"
 #include "layers/memory_axes.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -49,7 +49,7 @@ class SliceLayer : public Layer {
   void Forward(const LayerRun& run) override {
     const std::byte* from = static_cast<const std::byte*>(run.bottoms[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
-      CopyByteRows(rows_, widths_[i], from, bottom_width_, run.tops[i].raw(), widths_[i]);
+      run.ops->CopyRows(rows_, widths_[i], {from, bottom_width_}, {run.tops[i].raw(), widths_[i]});
       from += widths_[i];
     }
   }
@@ -57,7 +57,7 @@ class SliceLayer : public Layer {
   void Backward(const LayerRun& run) override {
     std::byte* to = static_cast<std::byte*>(run.bottom_grads[0].raw());
     for (size_t i = 0; i < widths_.size(); ++i) {
-      CopyByteRows(rows_, widths_[i], run.top_grads[i].raw(), widths_[i], to, bottom_width_);
+      run.ops->CopyRows(rows_, widths_[i], {run.top_grads[i].raw(), widths_[i]}, {to, bottom_width_});
       to += widths_[i];
     }
   }

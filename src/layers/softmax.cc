@@ -1,7 +1,7 @@
 // Softmax: y = exp(x) / sum(exp(x)) along an axis.
-#include "ops/softmax.h"
 
 #include "crema/layer.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -23,10 +23,10 @@ class SoftmaxLayer : public Layer {
     if (plan.backward()) plan.BackwardReadsTop(0);
   }
 
-  void Forward(const LayerRun& run) override { SoftmaxForward(axis_, run.bottoms[0].f32(), run.tops[0].f32()); }
+  void Forward(const LayerRun& run) override { run.ops->SoftmaxForward(axis_, run.bottoms[0].f32(), run.tops[0].f32()); }
 
   void Backward(const LayerRun& run) override {
-    SoftmaxBackward(axis_, run.tops[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32());
+    run.ops->SoftmaxBackward(axis_, run.tops[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32());
   }
 
  private:

@@ -4,7 +4,7 @@
 
 #include "crema/layer.h"
 #include "layers/labels.h"
-#include "ops/softmax.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -16,15 +16,18 @@ class SoftmaxWithLossLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1, 2);
     const Shape& scores = setup.bottom_shape(0);
-    axis_ = ClassAxis(scores, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
-    CheckLabelShape(setup, axis_);
-    const LossParameter& loss = setup.param().loss_param();
-    rule_ = {loss.has_ignore_label(), loss.ignore_label()};
-    normalization_ = loss.normalization();
-    if (!loss.has_normalization() && loss.has_normalize()) {
-      normalization_ = loss.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
+    const ClassAxis axis(scores,
+                         setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
+    const LossParameter& param = setup.param().loss_param();
+    auto normalization = param.normalization();
+    if (!param.has_normalization() && param.has_normalize()) {
+      normalization = param.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
     }
-    scores_ = setup.param().bottom(0);
+    loss_ = {axis, {param.has_ignore_label(), param.ignore_label()}, 0};
+    if (normalization == LossParameter::NONE) loss_.normalizer = 1;
+    if (normalization == LossParameter::FULL) loss_.normalizer = std::max<int64_t>(1, axis.positions());
+    if (normalization == LossParameter::BATCH_SIZE) loss_.normalizer = std::max<int64_t>(1, axis.outer);
+    labels_.Setup(setup, axis, loss_.rule, "loss_param");
     setup.MakeLoss();
     setup.NoGradient(1);
     setup.SetTop(0, Shape());
@@ -45,19 +48,18 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
-    CheckLabels(run.bottoms[1], axis_, rule_, scores_, "loss_param");
+    labels_.Run(run);
     float* probability = Probability(run);
-    SoftmaxForward(axis_, run.bottoms[0].f32(), probability);
-    const CrossEntropy sum = CrossEntropyForward(axis_, rule_, probability, run.bottoms[1].f32());
-    run.tops[0].f32()[0] = static_cast<float>(sum.loss / Normalizer(sum.counted));
+    run.ops->SoftmaxForward(loss_.axis, run.bottoms[0].f32(), probability);
+    run.ops->SoftmaxLossForward(loss_, probability, run.bottoms[1].f32(), run.tops[0].f32());
   }
 
   void Backward(const LayerRun& run) override {
-    const float* label = run.bottoms[1].f32();
-    const double normalizer = Normalizer(CountLabels(rule_, axis_.positions(), label));
-    const float scale = static_cast<float>(run.top_grads[0].f32()[0] / normalizer);
-    CrossEntropyBackward(axis_, rule_, scale, Probability(run), label, run.bottom_grads[0].f32());
+    run.ops->SoftmaxLossBackward(loss_, run.top_grads[0].f32(), Probability(run), run.bottoms[1].f32(),
+                                 run.bottom_grads[0].f32());
   }
+
+  void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
 
  private:
   float* Probability(const LayerRun& run) const {
@@ -65,18 +67,8 @@ class SoftmaxWithLossLayer : public Layer {
     return run.saved.empty() ? reinterpret_cast<float*>(run.workspace) : run.saved[0].f32();
   }
 
-  double Normalizer(int64_t counted) const {
-    int64_t n = 1;
-    if (normalization_ == LossParameter::FULL) n = axis_.positions();
-    if (normalization_ == LossParameter::VALID) n = counted;
-    if (normalization_ == LossParameter::BATCH_SIZE) n = axis_.outer;
-    return static_cast<double>(std::max<int64_t>(1, n));  // a batch of ignored labels only has loss 0
-  }
-
-  ClassAxis axis_;
-  LabelRule rule_;
-  LossParameter::NormalizationMode normalization_ = LossParameter::VALID;
-  std::string scores_;  // name of bottom 0, for messages
+  SoftmaxLoss loss_;
+  LabelCheck labels_;
   bool has_probability_top_ = false;
 };
 

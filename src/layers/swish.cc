@@ -1,6 +1,6 @@
 // Swish: y = x * sigmoid(beta * x) (Ramachandran, Zoph and Le, 2017).
 #include "crema/layer.h"
-#include "ops/elementwise.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -11,7 +11,7 @@ class SwishLayer : public Layer {
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1);
-    beta_ = setup.param().swish_param().beta();
+    swish_ = {Activation::Kind::kSwish, setup.param().swish_param().beta()};
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
     setup.AllowBFloat16();
@@ -22,14 +22,14 @@ class SwishLayer : public Layer {
     if (plan.backward()) plan.BackwardReadsBottom(0);
   }
 
-  void Forward(const LayerRun& run) override { Map(formula::Swish{beta_}, run.tops[0], run.bottoms[0]); }
+  void Forward(const LayerRun& run) override { run.ops->Activate(swish_, run.bottoms[0], run.tops[0]); }
 
   void Backward(const LayerRun& run) override {
-    Map(formula::SwishGradient{beta_}, run.bottom_grads[0], run.top_grads[0], run.bottoms[0]);
+    run.ops->ActivationGradient(swish_, run.bottoms[0], run.top_grads[0], run.bottom_grads[0]);
   }
 
  private:
-  float beta_ = 1;
+  Activation swish_;
 };
 
 }  // namespace

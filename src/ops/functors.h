@@ -8,11 +8,6 @@
 
 #include "base/multiversion.h"
 
-#if defined(__CUDACC__)
-#define CREMA_HOST_DEVICE __host__ __device__
-#else
-#define CREMA_HOST_DEVICE
-#endif
 #define CREMA_FORMULA CREMA_HOST_DEVICE CREMA_INLINE
 
 namespace crema::formula {

@@ -1,9 +1,7 @@
 #include "runtime/executor.h"
 
 #include "base/check.h"
-#include "ops/elementwise.h"
-#include "ops/reorder.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -32,7 +30,7 @@ class StepClock {
 
 Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context,
                    std::span<std::byte> lent)
-    : net_(net), context_(context) {
+    : net_(net), context_(context), ops_(OperationsOf(*context.device)) {
   const Program& program = net.program;
   const size_t lasting = program.lasting_bytes, passing = program.arena_bytes - lasting;
   const bool borrows = passing > 0 && lent.size() >= passing;
@@ -98,6 +96,7 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
 LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const {
   LayerRun run;
   run.context = &context_;
+  run.ops = &ops_;
   run.pass = pass;
   run.replay = replay;
   run.layer_index = bound.step->node;
@@ -116,7 +115,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
   StepClock clock(recorder_, 0);
   for (const Bound& bound : forward_) {
     if (bound.step->kind == StepKind::kReorder) {
-      ReorderImage(bound.bottoms[0], bound.tops[0]);
+      ops_.Reorder(bound.bottoms[0], bound.tops[0]);
     } else {
       const Node& node = net_.graph.unit(bound.step->node);
       try {
@@ -131,7 +130,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
     if (watch) watch(*bound.step);
   }
   double loss = 0;
-  for (const Loss& part : losses_) loss += part.weight * Sum(part.top.count(), part.top.f32());
+  for (const Loss& part : losses_) ops_.AddLoss(part.weight, part.top.count(), part.top.f32(), true, &loss);
   return static_cast<float>(loss);
 }
 
@@ -144,23 +143,23 @@ void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
         net_.graph.unit(step.node).layer->Backward(MakeRun(bound, pass, false));
         break;
       case StepKind::kFillGradient:
-        Map(formula::Constant{step.value}, bound.tops[0]);
+        ops_.Fill(step.value, bound.tops[0]);
         break;
       case StepKind::kSumGradients:
-        Map(formula::Sum{}, bound.tops[0], bound.bottoms[0], bound.bottoms[1]);
+        ops_.WeightedSum(1, bound.bottoms[0], 1, bound.bottoms[1], bound.tops[0]);
         for (size_t i = 2; i < bound.bottoms.size(); ++i) {
-          Map(formula::Sum{}, bound.tops[0], bound.tops[0], bound.bottoms[i]);
+          ops_.WeightedSum(1, bound.tops[0], 1, bound.bottoms[i], bound.tops[0]);
         }
         break;
       case StepKind::kReorder:
-        ReorderImage(bound.bottoms[0], bound.tops[0]);
+        ops_.Reorder(bound.bottoms[0], bound.tops[0]);
         break;
       case StepKind::kAddToParameter: {
         const Tensor& part = bound.bottoms[0];
         if (first && step.first_of_pass) {
-          Copy(part.count(), part.f32(), bound.param_grads[0].f32());
+          ops_.Copy(part.raw(), bound.param_grads[0].raw(), part.bytes());
         } else {
-          Axpy(part.count(), 1, part.f32(), bound.param_grads[0].f32());
+          ops_.Axpy(part.count(), 1, part.f32(), bound.param_grads[0].f32());
         }
         break;
       }

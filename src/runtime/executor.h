@@ -12,6 +12,8 @@
 
 namespace crema {
 
+class Operations;
+
 class Executor {
  public:
   // `net`, `parameters` and `context` must outlive the executor. What is needed only during a pass lies in `lent` where
@@ -52,6 +54,7 @@ class Executor {
 
   CompiledNet& net_;
   const Context& context_;
+  Operations& ops_;
   Buffer arena_;
   std::span<std::byte> passing_;  // from Program::lasting_bytes on: the rest of arena_, or lent
   std::vector<Tensor> tensors_;

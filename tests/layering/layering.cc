@@ -33,7 +33,7 @@ const std::vector<OutsideRule>& OutsideRules() {
       {std::regex("lmdb\\.h"), std::regex("src/data/.*"), "only src/data reads and writes LMDB"},
       {std::regex("zmq.*"), std::regex("src/distributed/.*"), "only src/distributed uses ZeroMQ"},
       {std::regex("(cuda.*|cublas.*|cudnn.*|curand.*|cub/.*|thrust/.*|cooperative_groups.*|nvtx.*|nccl\\.h)"),
-       std::regex("src/(.*/cuda/.*|.*_cuda\\.cu)"), "CUDA stays in src/*/cuda/ and *_cuda.cu"},
+       std::regex("(src|tests)/cuda/.*"), "CUDA stays in src/cuda and tests/cuda"},
       {std::regex("(oneapi/dnnl/.*|dnnl.*|cblas\\.h)"), std::regex("src/ops/.*"), "only src/ops calls oneDNN and BLAS"},
   };
   return rules;

@@ -7,8 +7,9 @@
 #include <stdexcept>
 
 #include "base/bfloat16.h"
-#include "device/device.h"
+#include "device/gpu.h"
 #include "graph/filler.h"
+#include "ops/operations.h"
 
 namespace crema::testing {
 
@@ -19,7 +20,7 @@ constexpr size_t kGuard = 64;               // words on either side; keeps the t
 
 std::vector<Tensor> TensorsOf(const std::vector<GuardedTensor>& guarded) {
   std::vector<Tensor> tensors;
-  for (const GuardedTensor& g : guarded) tensors.push_back(g.tensor());
+  for (const GuardedTensor& g : guarded) tensors.push_back(g.on_device());
   return tensors;
 }
 
@@ -36,7 +37,8 @@ void ForEachElement(const Tensor& tensor, bool by_memory, const Body& body) {
 
 }  // namespace
 
-GuardedTensor::GuardedTensor(const TensorSpec& spec) : memory_(kGuard * 3 + static_cast<size_t>(spec.shape.count())) {
+GuardedTensor::GuardedTensor(const TensorSpec& spec, Device& device)
+    : memory_(kGuard * 3 + static_cast<size_t>(spec.shape.count())) {
   // NaNs that differ between tensors: what is copied from one guard zone into another shows.
   static uint32_t tensors = 0;
   serial_ = ++tensors;
@@ -44,6 +46,21 @@ GuardedTensor::GuardedTensor(const TensorSpec& spec) : memory_(kGuard * 3 + stat
   const auto address = reinterpret_cast<uintptr_t>(memory_.data() + kGuard);
   tensor_ = Tensor(reinterpret_cast<void*>((address + 63) / 64 * 64), spec);
   Poison();
+  if (device.type() == DeviceType::kCpu) return;
+  device_ = &device;
+  const std::byte* begin = static_cast<const std::byte*>(tensor_.raw()) - kGuard * sizeof(uint32_t);
+  copy_ = Buffer(device, static_cast<size_t>(reinterpret_cast<const std::byte*>(memory_.data() + memory_.size()) - begin));
+  on_device_ = Tensor(copy_.data() + kGuard * sizeof(uint32_t), spec);
+}
+
+void GuardedTensor::Upload() const {
+  if (copy_.bytes() == 0) return;
+  device_->CopyIn(static_cast<const std::byte*>(tensor_.raw()) - kGuard * sizeof(uint32_t), copy_.data(), copy_.bytes());
+}
+
+void GuardedTensor::Download() const {
+  if (copy_.bytes() == 0) return;
+  device_->CopyOut(copy_.data(), static_cast<std::byte*>(tensor_.raw()) - kGuard * sizeof(uint32_t), copy_.bytes());
 }
 
 uint32_t GuardedTensor::GuardWord(size_t index) const {
@@ -155,7 +172,7 @@ LayerInstance::LayerInstance(const LayerCase& test, const Wanted* wanted, const 
   for (const TensorSpec& spec : setup_->top_specs()) top_specs.push_back(Placed(spec));
   for (TensorSpec& spec : bottom_specs) spec = Placed(spec);
   const std::vector<bool> none_bottoms(test.bottom_size(), false), none_params(setup_->params().size(), false);
-  context_.device = &CpuDevice();
+  context_.device = setup_->is_source() ? &CpuDevice() : placing_.device;
   context_.seed = test.seed();
   plan_ =
       std::make_unique<LayerPlan>(context_, bottom_specs, top_specs, wanted != nullptr ? wanted->bottoms : none_bottoms,
@@ -163,19 +180,22 @@ LayerInstance::LayerInstance(const LayerCase& test, const Wanted* wanted, const 
   if (setup_->is_view()) return;
   layer_->Plan(*plan_);
 
-  for (const TensorSpec& spec : bottom_specs) bottoms_.emplace_back(spec);
-  for (const TensorSpec& spec : top_specs) tops_.emplace_back(spec);
-  for (const ParamRequest& request : setup_->params()) params_.emplace_back(TensorSpec{request.shape, DType::kF32});
-  for (const TensorSpec& spec : plan_->saved()) saved_.emplace_back(spec);
+  Device& device = *context_.device;
+  for (const TensorSpec& spec : bottom_specs) bottoms_.emplace_back(spec, device);
+  for (const TensorSpec& spec : top_specs) tops_.emplace_back(spec, device);
+  for (const ParamRequest& request : setup_->params()) {
+    params_.emplace_back(TensorSpec{request.shape, DType::kF32}, device);
+  }
+  for (const TensorSpec& spec : plan_->saved()) saved_.emplace_back(spec, device);
   const size_t workspace = std::max(plan_->forward_workspace(), plan_->backward_workspace());
-  if (workspace > 0) workspace_ = GuardedTensor({Shape{static_cast<int64_t>(workspace)}, DType::kU8});
-  for (const TensorSpec& spec : top_specs) top_grads_.emplace_back(spec);
+  if (workspace > 0) workspace_ = GuardedTensor({Shape{static_cast<int64_t>(workspace)}, DType::kU8}, device);
+  for (const TensorSpec& spec : top_specs) top_grads_.emplace_back(spec, device);
   for (int i = 0; i < test.bottom_size(); ++i) {
-    bottom_grads_.push_back(plan_->bottom_grad(i) ? GuardedTensor(bottom_specs[i]) : GuardedTensor());
+    bottom_grads_.push_back(plan_->bottom_grad(i) ? GuardedTensor(bottom_specs[i], device) : GuardedTensor());
   }
   for (size_t i = 0; i < params_.size(); ++i) {
     bool gradient = plan_->param_grad(static_cast<int>(i));
-    param_grads_.push_back(gradient ? GuardedTensor(params_[i].tensor().spec()) : GuardedTensor());
+    param_grads_.push_back(gradient ? GuardedTensor(params_[i].tensor().spec(), device) : GuardedTensor());
   }
 }
 
@@ -256,6 +276,7 @@ void LayerInstance::CheckGuards() {
 LayerRun LayerInstance::MakeRun() {
   LayerRun run;
   run.context = &context_;
+  run.ops = &OperationsOf(*context_.device);
   run.pass = test_.pass();
   run.layer_index = 3;
   views_ = {TensorsOf(bottoms_), TensorsOf(tops_), TensorsOf(params_), TensorsOf(saved_)};
@@ -264,8 +285,31 @@ LayerRun LayerInstance::MakeRun() {
   run.tops = views_[1];
   run.params = views_[2];
   run.saved = views_[3];
-  run.workspace = static_cast<std::byte*>(workspace_.tensor().raw());
+  run.workspace = static_cast<std::byte*>(workspace_.on_device().raw());
   return run;
+}
+
+void LayerInstance::RunOnDevice(const std::function<void()>& body) {
+  Gpu* gpu = context_.device->type() == DeviceType::kCpu ? nullptr : static_cast<Gpu*>(context_.device);
+  if (!gpu) return body();
+  const auto for_all = [&](auto method) {
+    for (const auto* list : {&bottoms_, &tops_, &params_, &saved_, &top_grads_, &bottom_grads_, &param_grads_}) {
+      for (const GuardedTensor& tensor : *list) (tensor.*method)();
+    }
+    (workspace_.*method)();
+  };
+  for_all(&GuardedTensor::Upload);
+  gpu->BeginPass(test_.pass());
+  gpu->BeginUnit(3);
+  body();
+  auto* result = static_cast<GpuPassResult*>(gpu->AllocateHost(sizeof(GpuPassResult)));
+  gpu->CopyResult(result);
+  for_all(&GuardedTensor::Download);
+  const GpuPassResult found = *result;
+  gpu->FreeHost(result);
+  if (found.faulty_unit < 0) return;
+  if (found.faulty_unit != 3) Note("a fault of unit " + std::to_string(found.faulty_unit));
+  layer_->OnBadValue(found.position, found.value);
 }
 
 void LayerInstance::Forward() {
@@ -277,7 +321,7 @@ void LayerInstance::Forward() {
   for (const GuardedTensor& bottom : bottoms_) inputs.push_back(Read(bottom));
   LayerRun run = MakeRun();
   if (plan_->forward_workspace() == 0) run.workspace = nullptr;
-  layer_->Forward(run);
+  RunOnDevice([&] { layer_->Forward(run); });
   if (placing_.in_place) std::memcpy(tops_[0].tensor().raw(), bottoms_[0].tensor().raw(), tops_[0].tensor().bytes());
   for (size_t i = placing_.in_place ? 1 : 0; i < inputs.size(); ++i) {
     if (std::memcmp(inputs[i].data(), Read(bottoms_[i]).data(), inputs[i].size() * sizeof(float)) != 0) {
@@ -326,7 +370,7 @@ void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradient
   run.top_grads = top_grads;
   run.bottom_grads = bottom_grads;
   run.param_grads = param_grads;
-  layer_->Backward(run);
+  RunOnDevice([&] { layer_->Backward(run); });
   if (gradient_in_place) {
     std::memcpy(bottom_grads_[0].tensor().raw(), top_grads[0].raw(), top_grads[0].bytes());
   }

@@ -4,25 +4,32 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "crema/layer.h"
+#include "device/device.h"
 #include "layers/layer_case.pb.h"
 
 namespace crema::testing {
 
-// Memory of one tensor, poisoned with a pattern that is NaN as f32 and as bf16, between two guard zones: the second one
+// Memory of one tensor as the host sees it, with a copy of it, guard zones included, on a device that is not the CPU: what
+// a layer is given. Poisoned with a pattern that is NaN as f32 and as bf16, between two guard zones: the second one
 // reaches to where the tensor would end if each number took four bytes, and further.
 class GuardedTensor {
  public:
   GuardedTensor() = default;
-  explicit GuardedTensor(const TensorSpec& spec);
+  explicit GuardedTensor(const TensorSpec& spec, Device& device = CpuDevice());
   GuardedTensor(GuardedTensor&&) noexcept = default;
   GuardedTensor& operator=(GuardedTensor&&) noexcept = default;
 
   const Tensor& tensor() const { return tensor_; }
+  // The same on the device.
+  const Tensor& on_device() const { return copy_.bytes() > 0 ? on_device_ : tensor_; }
+  void Upload() const;
+  void Download() const;
   void Poison();
   bool GuardsIntact() const;
   // Elements that still hold the pattern.
@@ -33,7 +40,9 @@ class GuardedTensor {
 
   std::vector<uint32_t> memory_;
   uint32_t serial_ = 0;
-  Tensor tensor_;
+  Device* device_ = nullptr;
+  Buffer copy_;
+  Tensor tensor_, on_device_;
 };
 
 // The generic value `h` of element i of fill p, in [-1, 1): a 64-bit mix (SplitMix64's) of both.
@@ -60,6 +69,8 @@ struct Placing {
   bool by_memory = false;
   // The numbers of images given to the layer are such as bf16 holds.
   bool rounded = false;
+  // Where the layer runs; one that makes data always does on the CPU.
+  Device* device = &CpuDevice();
 };
 
 // The case's layer after Setup and Plan, with its tensors. Values go in and out in plain order.
@@ -97,6 +108,8 @@ class LayerInstance {
   void Note(const std::string& problem);
   void CheckGuards();
   LayerRun MakeRun();
+  // Calls body between the copies to and from the device.
+  void RunOnDevice(const std::function<void()>& body);
 
   const LayerCase& test_;
   LayerParameter param_;

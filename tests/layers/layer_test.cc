@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <iostream>
 
-#include "device/device.h"
+#include "device/gpu.h"
 #include "layers/case_files.h"
 #include "layers/layer_harness.h"
 #include "layers/outcome.h"
@@ -85,9 +85,9 @@ void CheckShapes(const LayerCase& test, const LayerSetup& setup) {
   }
 }
 
-void CheckError(const LayerCase& test) {
+void CheckError(const LayerCase& test, const Placing& placing = {}) {
   try {
-    LayerInstance layer(test, nullptr, {});
+    LayerInstance layer(test, nullptr, placing);
     layer.FillInputs();
     layer.Forward();
   } catch (const UserError& error) {
@@ -282,6 +282,38 @@ void CheckCase(const LayerCase& test) {
   }
 }
 
+// Of the largest element, between the CPU and a GPU, which add in another order.
+constexpr double kGpuTolerance = 1e-4;
+
+// A GPU computes what the CPU does, whatever way the layer runs.
+void CheckOnGpu(const LayerCase& test, Gpu& gpu) {
+  if (test.has_expect_error()) return CheckError(test, {.device = &gpu});
+  LayerInstance plain(test, nullptr, {});
+  const LayerSetup& setup = plain.setup();
+  if (setup.is_view() || setup.is_source() || test.shapes_only()) return;
+  const Wanted everything = setup.is_differentiable() ? EverythingWanted(plain, test) : Wanted{};
+  const Wanted* wanted = Any(everything) ? &everything : nullptr;
+  const Outcome reference = RunOnce(test, wanted);
+  const auto check = [&](const Placing& placing, const Outcome& expected, double tolerance) {
+    const Outcome outcome = RunOnce(test, wanted, placing);
+    EXPECT_EQ(outcome.problem, "");
+    ExpectSame(outcome, expected, std::max(tolerance, double{test.tolerance()}), "GPU against CPU");
+    if (::testing::Test::HasFatalFailure()) return;
+    CheckWaysToRun(test, setup, everything, placing, outcome);
+  };
+  check({.device = &gpu}, reference, kGpuTolerance);
+  if (setup.channels_last() == LayerSetup::ChannelsLast::kNever || !HasImage(test, setup)) return;
+  const bool draws = Draws(test, reference);
+  {
+    const ::testing::ScopedTrace trace(__FILE__, __LINE__, "with channels last");
+    check({.images = Layout::kChannelsLast, .by_memory = draws, .device = &gpu}, reference, kGpuTolerance);
+  }
+  if (!setup.bfloat16() || !gpu.ComputesBFloat16() || ::testing::Test::HasFatalFailure()) return;
+  const ::testing::ScopedTrace trace(__FILE__, __LINE__, "in bf16");
+  check({.images = Layout::kChannelsLast, .numbers = DType::kBF16, .by_memory = draws, .rounded = true, .device = &gpu},
+        RunOnce(test, wanted, {.rounded = true}), kBFloat16Tolerance);
+}
+
 // Whether the case's layer takes images with channels last (in bf16), and whether the case shows that it does: the
 // order of an image's elements differs between the layouts.
 struct ChannelsLastCase {
@@ -303,6 +335,23 @@ class LayerCaseTest : public ::testing::Test {
  public:
   explicit LayerCaseTest(LayerCase test) : test_(std::move(test)) {}
   void TestBody() override { CheckCase(test_); }
+
+ private:
+  LayerCase test_;
+};
+
+class GpuCaseTest : public ::testing::Test {
+ public:
+  explicit GpuCaseTest(LayerCase test) : test_(std::move(test)) {}
+  void TestBody() override {
+    Gpu* gpu = nullptr;
+    try {
+      gpu = &OpenGpu(0);
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+    CheckOnGpu(test_, *gpu);
+  }
 
  private:
   LayerCase test_;
@@ -349,6 +398,8 @@ void RegisterCases() {
   for (const CaseFile& file : ReadCaseFiles()) {
     for (const LayerCase& test : file.cases) {
       add(file, file.type.c_str(), test.name(), [test]() -> ::testing::Test* { return new LayerCaseTest(test); });
+      add(file, (file.type + "OnGpu").c_str(), test.name(),
+          [test]() -> ::testing::Test* { return new GpuCaseTest(test); });
     }
     add(file, "ChannelsLast", file.type, [file]() -> ::testing::Test* { return new ChannelsLastTest(file); });
     if (!file.problem.empty()) {

@@ -7,6 +7,7 @@
 
 #include "crema/layer.h"
 #include "device/device.h"
+#include "ops/operations.h"
 
 namespace crema {
 namespace {
@@ -53,6 +54,7 @@ class Recurrence {
     const std::vector<Tensor> tops = {Tensor(output_.data(), {Shape{steps_, kBatch, kHidden}})};
     LayerRun run;
     run.context = &context_;
+    run.ops = &OperationsOf(*context_.device);
     run.replay = replay;
     run.bottoms = bottoms;
     run.tops = tops;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 
 #include "crema/error.h"
@@ -46,6 +47,8 @@ class Cpu final : public Device {
     return data;
   }
   void Free(void* data) override { std::free(data); }
+  void CopyIn(const void* host, void* data, size_t bytes) override { std::memcpy(data, host, bytes); }
+  void CopyOut(const void* data, void* host, size_t bytes) override { std::memcpy(host, data, bytes); }
   size_t FreeMemory() const override {
     const std::string group = "/sys/fs/cgroup/memory.";
     const size_t limit = NumberAfter(group + "max", ""), used = NumberAfter(group + "current", "");

@@ -1,6 +1,6 @@
 // Versions of the GPU libraries a machine has.
-#ifndef CREMA_DEVICE_CUDA_LIBRARY_VERSION_H_
-#define CREMA_DEVICE_CUDA_LIBRARY_VERSION_H_
+#ifndef CREMA_CUDA_LIBRARY_VERSION_H_
+#define CREMA_CUDA_LIBRARY_VERSION_H_
 
 #include <string>
 
@@ -12,4 +12,4 @@ std::string LibraryVersion(const char* file, const char* get_property);
 
 }  // namespace crema::cuda
 
-#endif  // CREMA_DEVICE_CUDA_LIBRARY_VERSION_H_
+#endif  // CREMA_CUDA_LIBRARY_VERSION_H_

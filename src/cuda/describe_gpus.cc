@@ -1,9 +1,9 @@
 #include <cuda_runtime_api.h>
 
-#include "device/cuda/library_version.h"
-#include "device/device.h"
+#include "cuda/library_version.h"
+#include "cuda/gpu.h"
 
-namespace crema {
+namespace crema::cuda {
 
 namespace {
 
@@ -29,7 +29,7 @@ std::string WhyNone(cudaError_t status, int driver, int runtime) {
 
 }  // namespace
 
-std::vector<DeviceFacts> DescribeGpus(std::string* why) {
+std::vector<DeviceFacts> Describe(std::string* why) {
   why->clear();
   int driver = 0, runtime = 0, count = 0;
   cudaRuntimeGetVersion(&runtime);
@@ -61,12 +61,12 @@ std::vector<DeviceFacts> DescribeGpus(std::string* why) {
         {"Multiprocessors", std::to_string(properties.multiProcessorCount)},
         {"Driver", "CUDA " + Version(driver)},
         {"Runtime", "CUDA " + Version(runtime)},
-        {"cuBLAS", cuda::LibraryVersion(cublas.c_str(), "cublasGetProperty")},
-        {"cuDNN", cuda::LibraryVersion("libcudnn.so.9", "cudnnGetProperty")},
+        {"cuBLAS", LibraryVersion(cublas.c_str(), "cublasGetProperty")},
+        {"cuDNN", LibraryVersion("libcudnn.so.9", "cudnnGetProperty")},
     };
     gpus.push_back(std::move(gpu));
   }
   return gpus;
 }
 
-}  // namespace crema
+}  // namespace crema::cuda

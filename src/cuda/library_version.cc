@@ -1,4 +1,4 @@
-#include "device/cuda/library_version.h"
+#include "cuda/library_version.h"
 
 #include <dlfcn.h>
 #include <library_types.h>

@@ -1,0 +1,197 @@
+#include "cuda/gpu.h"
+
+#include "crema/error.h"
+#include "cuda/operations.h"
+
+namespace crema::cuda {
+
+namespace {
+
+std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+class Event final : public GpuEvent {
+ public:
+  explicit Event(const CudaGpu& gpu) : gpu_(gpu) {
+    Check(cudaEventCreateWithFlags(&event_, cudaEventDefault), "making an event");
+  }
+  ~Event() override { cudaEventDestroy(event_); }
+  void Record() override { Check(cudaEventRecord(event_, gpu_.queue().stream), "recording an event"); }
+  void RecordUploads() override { Check(cudaEventRecord(event_, gpu_.uploads()), "recording an event"); }
+  void Wait() override { Check(cudaEventSynchronize(event_), "computing on the GPU"); }
+  double SecondsSince(const GpuEvent& begin) const override {
+    float milliseconds = 0;
+    Check(cudaEventElapsedTime(&milliseconds, static_cast<const Event&>(begin).event_, event_), "reading a clock");
+    return milliseconds * 1e-3;
+  }
+
+ private:
+  const CudaGpu& gpu_;
+  cudaEvent_t event_ = nullptr;
+};
+
+class Graph final : public GpuGraph {
+ public:
+  Graph(const CudaGpu& gpu, cudaGraph_t graph) : gpu_(gpu) {
+    Check(cudaGraphInstantiate(&executable_, graph, 0), "preparing a CUDA graph");
+  }
+  ~Graph() override { cudaGraphExecDestroy(executable_); }
+  void Launch() override { Check(cudaGraphLaunch(executable_, gpu_.queue().stream), "launching a CUDA graph"); }
+
+ private:
+  const CudaGpu& gpu_;
+  cudaGraphExec_t executable_ = nullptr;
+};
+
+__global__ void SetPass(PassState* state, uint64_t pass) {
+  state->pass = pass;
+  state->result = GpuPassResult{};
+}
+
+}  // namespace
+
+void Throw(cudaError_t error, const std::string& what) {
+  cudaGetLastError();  // an error left behind would surface in the next unrelated call
+  throw EnvironmentError(what + " failed: " + cudaGetErrorString(error) + " (" + cudaGetErrorName(error) + ")");
+}
+
+CudaGpu::CudaGpu(int id) : id_(id) {
+  std::string why;
+  const size_t count = Describe(&why).size();
+  if (id < 0 || static_cast<size_t>(id) >= count) {
+    if (count == 0) throw EnvironmentError("no GPU: " + why);
+    throw EnvironmentError("there is no GPU " + std::to_string(id) + ": this machine shows " + std::to_string(count) +
+                           ", counted from 0 (crema device_query lists them)");
+  }
+  Use();
+  cudaDeviceProp properties;
+  Check(cudaGetDeviceProperties(&properties, id), "asking what the GPU is");
+  name_ = properties.name;
+  capability_ = 10 * properties.major + properties.minor;
+  queue_.multiprocessors = properties.multiProcessorCount;
+  Check(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking), "making a stream");
+  Check(cudaStreamCreateWithFlags(&uploads_, cudaStreamNonBlocking), "making a stream");
+  Check(cudaEventCreateWithFlags(&between_, cudaEventDisableTiming), "making an event");
+  state_ = static_cast<PassState*>(Allocate(sizeof(PassState)));
+  operations_ = std::make_unique<CudaOperations>(*this);
+  BeginPass(0);
+}
+
+CudaGpu::~CudaGpu() {
+  operations_.reset();
+  cudaFree(state_);
+  cudaEventDestroy(between_);
+  cudaStreamDestroy(uploads_);
+  cudaStreamDestroy(queue_.stream);
+}
+
+void CudaGpu::Use() const { Check(cudaSetDevice(id_), "choosing the GPU"); }
+
+void CudaGpu::Wait() { Check(cudaStreamSynchronize(queue_.stream), "computing on the GPU"); }
+
+void* CudaGpu::Allocate(size_t bytes) {
+  Use();
+  void* data = nullptr;
+  const cudaError_t error = cudaMalloc(&data, bytes);
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw EnvironmentError("not enough memory on GPU " + std::to_string(id_) + " (" + name_ + ") for " + MiB(bytes) +
+                           "; " + MiB(FreeMemory()) +
+                           " are free. Lower batch_size (and raise iter_size to keep the effective batch), set "
+                           "precision: BF16, or recompute: AUTO");
+  }
+  Check(error, "allocating GPU memory");
+  return data;
+}
+
+void CudaGpu::Free(void* data) {
+  // Nothing that is still to be done may use it.
+  cudaStreamSynchronize(queue_.stream);
+  cudaFree(data);
+}
+
+size_t CudaGpu::FreeMemory() const {
+  Use();
+  size_t free = 0, total = 0;
+  Check(cudaMemGetInfo(&free, &total), "asking for free GPU memory");
+  return free;
+}
+
+void CudaGpu::CopyIn(const void* host, void* data, size_t bytes) {
+  Check(cudaMemcpyAsync(data, host, bytes, cudaMemcpyHostToDevice, queue_.stream), "copying to the GPU");
+  Wait();
+}
+
+void CudaGpu::CopyOut(const void* data, void* host, size_t bytes) {
+  Check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, queue_.stream), "copying from the GPU");
+  Wait();
+}
+
+void* CudaGpu::AllocateHost(size_t bytes) {
+  Use();
+  void* data = nullptr;
+  const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
+  if (error != cudaSuccess) Throw(error, "allocating " + MiB(bytes) + " of pinned memory");
+  return data;
+}
+
+void CudaGpu::FreeHost(void* data) {
+  cudaStreamSynchronize(uploads_);
+  cudaStreamSynchronize(queue_.stream);
+  cudaFreeHost(data);
+}
+
+void CudaGpu::StartUpload(const void* host, void* data, size_t bytes) {
+  Check(cudaMemcpyAsync(data, host, bytes, cudaMemcpyHostToDevice, uploads_), "copying to the GPU");
+}
+
+void CudaGpu::JoinUploads() {
+  Check(cudaEventRecord(between_, uploads_), "recording an event");
+  Check(cudaStreamWaitEvent(queue_.stream, between_, 0), "waiting for an upload");
+}
+
+void CudaGpu::HoldUploads() {
+  Check(cudaEventRecord(between_, queue_.stream), "recording an event");
+  Check(cudaStreamWaitEvent(uploads_, between_, 0), "waiting before an upload");
+}
+
+std::unique_ptr<GpuEvent> CudaGpu::MakeEvent() {
+  Use();
+  return std::make_unique<Event>(*this);
+}
+
+std::unique_ptr<GpuGraph> CudaGpu::Capture(const std::function<void()>& issue) {
+  Use();
+  Check(cudaStreamBeginCapture(queue_.stream, cudaStreamCaptureModeThreadLocal), "capturing a CUDA graph");
+  cudaGraph_t graph = nullptr;
+  try {
+    issue();
+  } catch (...) {
+    cudaStreamEndCapture(queue_.stream, &graph);
+    if (graph) cudaGraphDestroy(graph);
+    throw;
+  }
+  Check(cudaStreamEndCapture(queue_.stream, &graph), "capturing a CUDA graph");
+  auto made = std::make_unique<Graph>(*this, graph);
+  cudaGraphDestroy(graph);
+  return made;
+}
+
+void CudaGpu::BeginPass(uint64_t pass) { Launch(queue_, 1, 1, SetPass, state_, pass); }
+
+void CudaGpu::CopyResult(GpuPassResult* host) {
+  Check(cudaMemcpyAsync(host, &state_->result, sizeof *host, cudaMemcpyDeviceToHost, queue_.stream),
+        "copying from the GPU");
+}
+
+namespace {
+
+std::unique_ptr<Gpu> Open(int id) { return std::make_unique<CudaGpu>(id); }
+
+}  // namespace
+
+}  // namespace crema::cuda
+
+extern "C" {
+extern const crema::GpuLibrary crema_gpu_library;
+const crema::GpuLibrary crema_gpu_library{crema::kGpuInterface, crema::cuda::Open, crema::cuda::Describe};
+}

@@ -1,0 +1,72 @@
+// A GPU behind CUDA.
+#ifndef CREMA_CUDA_GPU_H_
+#define CREMA_CUDA_GPU_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "cuda/launch.h"
+#include "device/gpu.h"
+
+namespace crema::cuda {
+
+// What kernels read and write of a pass, in device memory.
+struct PassState {
+  uint64_t pass = 0;
+  GpuPassResult result;
+};
+
+class CudaGpu final : public Gpu {
+ public:
+  // Throws EnvironmentError where there is no such GPU.
+  explicit CudaGpu(int id);
+  ~CudaGpu() override;
+
+  std::string name() const override { return name_; }
+  bool ComputesBFloat16() const override { return capability_ >= 80; }
+  void* Allocate(size_t bytes) override;
+  void Free(void* data) override;
+  size_t FreeMemory() const override;
+  void CopyIn(const void* host, void* data, size_t bytes) override;
+  void CopyOut(const void* data, void* host, size_t bytes) override;
+  Operations* operations() override { return operations_.get(); }
+
+  void* AllocateHost(size_t bytes) override;
+  void FreeHost(void* data) override;
+  void StartUpload(const void* host, void* data, size_t bytes) override;
+  void JoinUploads() override;
+  void HoldUploads() override;
+  std::unique_ptr<GpuEvent> MakeEvent() override;
+  std::unique_ptr<GpuGraph> Capture(const std::function<void()>& issue) override;
+  void BeginPass(uint64_t pass) override;
+  void BeginUnit(int unit) override { unit_ = unit; }
+  double* loss() override { return &state_->result.loss; }
+  void CopyResult(GpuPassResult* host) override;
+
+  const Queue& queue() const { return queue_; }
+  cudaStream_t uploads() const { return uploads_; }
+  int unit() const { return unit_; }
+  PassState* state() const { return state_; }
+  // Major * 10 + minor.
+  int capability() const { return capability_; }
+
+ private:
+  // CUDA's calls act on the GPU that the calling thread has chosen.
+  void Use() const;
+  void Wait();
+
+  int id_, capability_ = 0, unit_ = 0;
+  std::string name_;
+  Queue queue_;
+  cudaStream_t uploads_ = nullptr;
+  cudaEvent_t between_ = nullptr;  // orders the two streams
+  PassState* state_ = nullptr;
+  std::unique_ptr<Operations> operations_;
+};
+
+std::vector<DeviceFacts> Describe(std::string* why);
+
+}  // namespace crema::cuda
+
+#endif  // CREMA_CUDA_GPU_H_

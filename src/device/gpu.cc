@@ -1,0 +1,84 @@
+#include "device/gpu.h"
+
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <mutex>
+
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+constexpr const char* kFile = "libcrema_cuda.so";
+
+// Beside the library that this function is in, where both are installed and built.
+std::string LibraryPath() {
+  // For tests, and for a library built elsewhere.
+  if (const char* given = std::getenv("CREMA_GPU_LIBRARY")) return given;
+  Dl_info info;
+  if (dladdr(reinterpret_cast<void*>(&LibraryPath), &info) == 0 || !info.dli_fname) return kFile;
+  return (std::filesystem::path(info.dli_fname).parent_path() / kFile).string();
+}
+
+// Null, with the reason in *why, where it is not there or cannot be loaded.
+const GpuLibrary* Load(std::string* why) {
+  const std::string path = LibraryPath();
+  std::error_code ignored;
+  if (path.find('/') != std::string::npos && !std::filesystem::exists(path, ignored)) {
+    *why = "this crema was built without CUDA (there is no " + path +
+           "); to use a GPU, install the CUDA toolkit (12 or later, nvcc on PATH) and configure with -DCREMA_CUDA=ON";
+    return nullptr;
+  }
+  // Never closed: what it registered and its threads stay in use until the process ends.
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    *why = std::string("the GPU library does not load: ") + dlerror() +
+           "; install the CUDA 13 runtime with cuBLAS and cuDNN 9, or say where they are with CUDA_HOME";
+    return nullptr;
+  }
+  const auto* found = static_cast<const GpuLibrary*>(dlsym(library, "crema_gpu_library"));
+  if (!found || found->interface_version != kGpuInterface) {
+    *why = path + " is of another version of crema; install both from one build";
+    return nullptr;
+  }
+  return found;
+}
+
+struct Loaded {
+  Loaded() { library = Load(&why); }
+  const GpuLibrary* library = nullptr;
+  std::string why;
+};
+
+const Loaded& Library() {
+  static const Loaded loaded;
+  return loaded;
+}
+
+}  // namespace
+
+Gpu& OpenGpu(int id) {
+  static std::mutex mutex;
+  static std::map<int, std::unique_ptr<Gpu>> open;
+  const std::lock_guard lock(mutex);
+  std::unique_ptr<Gpu>& gpu = open[id];
+  if (gpu) return *gpu;
+  const Loaded& loaded = Library();
+  if (!loaded.library) throw EnvironmentError("no GPU: " + loaded.why);
+  gpu = loaded.library->open(id);
+  return *gpu;
+}
+
+std::vector<DeviceFacts> DescribeGpus(std::string* why) {
+  why->clear();
+  const Loaded& loaded = Library();
+  if (loaded.library) return loaded.library->describe(why);
+  *why = loaded.why;
+  return {};
+}
+
+}  // namespace crema

@@ -1,0 +1,90 @@
+// GPUs. What computes on them is in a library of its own, libcrema_cuda, which is loaded when one is asked for: programs
+// on the CPU neither need CUDA's libraries nor pay for loading them.
+#ifndef CREMA_DEVICE_GPU_H_
+#define CREMA_DEVICE_GPU_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "device/device.h"
+
+namespace crema {
+
+// A moment in the work that was issued to a GPU.
+class GpuEvent {
+ public:
+  virtual ~GpuEvent() = default;
+  // The moment when everything issued for computing so far is done; of uploads, when those started so far are.
+  virtual void Record() = 0;
+  virtual void RecordUploads() = 0;
+  // Returns when it has come; at once before the first Record.
+  virtual void Wait() = 0;
+  // Between two moments that have come.
+  virtual double SecondsSince(const GpuEvent& begin) const = 0;
+};
+
+// Work that was issued once, to be issued again by one call.
+class GpuGraph {
+ public:
+  virtual ~GpuGraph() = default;
+  virtual void Launch() = 0;
+};
+
+// What a forward pass tells the host.
+struct GpuPassResult {
+  double loss = 0;  // of AddLoss into Gpu::loss()
+  // The first unusable value that was found (Operations::FindBadLabel): by which unit, which, and what it was.
+  int32_t faulty_unit = -1;
+  float value = 0;
+  int64_t position = 0;
+};
+
+// One GPU. Work is issued to one queue, in order, and done later; uploads to a second one. One thread at a time.
+class Gpu : public Device {
+ public:
+  DeviceType type() const final { return DeviceType::kCuda; }
+
+  // Memory of the host that the GPU copies from and to by itself.
+  virtual void* AllocateHost(size_t bytes) = 0;
+  virtual void FreeHost(void* data) = 0;
+
+  // Starts a copy beside what computes, from memory of AllocateHost that must keep its contents until it is done.
+  virtual void StartUpload(const void* host, void* data, size_t bytes) = 0;
+  // What is issued from here on begins after the uploads started so far; uploads started from here on begin after what
+  // was issued so far.
+  virtual void JoinUploads() = 0;
+  virtual void HoldUploads() = 0;
+
+  virtual std::unique_ptr<GpuEvent> MakeEvent() = 0;
+  // Keeps what `issue` issues instead of doing it. Nothing in it may wait.
+  virtual std::unique_ptr<GpuGraph> Capture(const std::function<void()>& issue) = 0;
+
+  // A forward pass begins: its number, of which random numbers depend, also where a graph of another pass is launched.
+  virtual void BeginPass(uint64_t pass) = 0;
+  // What is issued next belongs to this unit of the net.
+  virtual void BeginUnit(int unit) = 0;
+  // Where the losses of the pass are added up.
+  virtual double* loss() = 0;
+  // Copies what the pass has to tell to memory of AllocateHost, later.
+  virtual void CopyResult(GpuPassResult* host) = 0;
+};
+
+// The GPU of this number, as CUDA counts; made once for the process. Throws EnvironmentError, with the remedy, where the
+// library, the driver or that GPU is not there. Thread-safe.
+Gpu& OpenGpu(int id);
+
+// What the GPU library exports under the name "crema_gpu_library".
+struct GpuLibrary {
+  uint32_t interface_version;  // kGpuInterface of the headers it was compiled with
+  std::unique_ptr<Gpu> (*open)(int id);
+  std::vector<DeviceFacts> (*describe)(std::string* why);
+};
+inline constexpr uint32_t kGpuInterface = 1;
+
+}  // namespace crema
+
+#endif  // CREMA_DEVICE_GPU_H_

@@ -1,0 +1,36 @@
+// Loss and accuracy of class scores against labels, f32. Labels are class numbers held as floats, one for each position
+// of a ClassAxis, and must be good (FindBadLabel).
+#ifndef CREMA_OPS_CLASSIFICATION_H_
+#define CREMA_OPS_CLASSIFICATION_H_
+
+#include <cstdint>
+
+#include "ops/softmax.h"
+
+namespace crema {
+
+// The sum of -log(max(probability of the label, FLT_MIN)) over the labels that count, divided.
+struct SoftmaxLoss {
+  ClassAxis axis;
+  LabelRule rule;
+  int64_t normalizer = 0;  // what the sum is divided by; 0: the number of labels that count, at least 1
+};
+void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value);
+// dx = *value_gradient / normalizer * (probability - one_hot(label)), zero at ignored positions; dx may be probability.
+void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                         const float* label, float* dx);
+
+struct AccuracyProblem {
+  ClassAxis axis;
+  LabelRule rule;
+  int64_t top_k = 1;
+};
+// *share = the share of labels that are among the top_k highest scores of their position, a score that equals the
+// label's counting as higher, as in Caffe, and a NaN as never right; 0 where no label counts. of_class (may be null)
+// gets the same for each class; labels_of_class is then scratch of as many floats.
+void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
+              float* labels_of_class);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_CLASSIFICATION_H_

@@ -1,0 +1,216 @@
+#include "ops/operations.h"
+
+#include <cstring>
+
+#include "base/bfloat16.h"
+#include "base/check.h"
+#include "ops/elementwise.h"
+#include "ops/maximum.h"
+#include "ops/rectified_rows.h"
+#include "ops/reorder.h"
+#include "ops/vector_math.h"
+
+namespace crema {
+
+namespace {
+
+// Calls body with a null pointer to float or to BFloat16.
+template <typename Body>
+void WithNumber(DType dtype, const Body& body) {
+  if (dtype == DType::kBF16) return body(static_cast<BFloat16*>(nullptr));
+  body(static_cast<float*>(nullptr));
+}
+
+template <typename Number>
+Number* As(const Tensor& tensor, Number*) {
+  return static_cast<Number*>(tensor.raw());
+}
+
+template <typename Number>
+Rows<const Number> As(ByteRows rows, Number*) {
+  return {static_cast<const Number*>(rows.first), rows.stride / static_cast<int64_t>(sizeof(Number))};
+}
+
+template <typename Number>
+Rows<Number> As(MutableByteRows rows, Number*) {
+  return {static_cast<Number*>(rows.first), rows.stride / static_cast<int64_t>(sizeof(Number))};
+}
+
+class CpuOperations final : public Operations {
+ public:
+  void Fill(float value, const Tensor& y) override { Map(formula::Constant{value}, y); }
+  void Activate(const Activation& activation, const Tensor& x, const Tensor& y) override {
+    RunActivation(activation, x, y);
+  }
+  void ActivationGradient(const Activation& activation, const Tensor& known, const Tensor& dy,
+                          const Tensor& dx) override {
+    RunActivationGradient(activation, known, dy, dx);
+  }
+  void WeightedSum(float a_weight, const Tensor& a, float b_weight, const Tensor& b, const Tensor& y) override {
+    if (a_weight == 1 && b_weight == 1) return Map(formula::Sum{}, y, a, b);
+    Map(formula::WeightedSum{a_weight, b_weight}, y, a, b);
+  }
+  void Multiply(float factor, const Tensor& x, const Tensor& y) override { Map(formula::Multiple{factor}, y, x); }
+  void Product(const Tensor& a, const Tensor& b, const Tensor& y) override { Map(formula::Product{}, y, a, b); }
+  void Maximum(const Tensor& a, const Tensor& b, const Tensor& y) override { Map(formula::Maximum{}, y, a, b); }
+  void SumRelu(const Tensor& a, const Tensor& b, const Tensor& y) override { Map(formula::SumRelu{}, y, a, b); }
+  void QuotientGradient(const Tensor& dy, const Tensor& y, const Tensor& x, const Tensor& dx) override {
+    Map(formula::QuotientGradient{}, dx, dy, y, x);
+  }
+  void MaximumOfTwo(const Tensor& a, const Tensor& b, const Tensor& y, uint8_t* from) override {
+    WithNumber(y.dtype(), [&](auto n) { crema::MaximumOfTwo(y.count(), As(a, n), As(b, n), As(y, n), from); });
+  }
+  void MaximumWith(const Tensor& x, uint8_t index, const Tensor& y, uint8_t* from) override {
+    WithNumber(y.dtype(), [&](auto n) { crema::MaximumWith(y.count(), As(x, n), index, As(y, n), from); });
+  }
+  void MaximumBackward(const Tensor& dy, const uint8_t* from, uint8_t index, const Tensor& dx) override {
+    WithNumber(dx.dtype(), [&](auto n) { crema::MaximumBackward(dx.count(), As(dy, n), from, index, As(dx, n)); });
+  }
+  void ChainForward(const ElementwiseChain& chain, std::span<const RandomStream> streams, const Tensor& x,
+                    const Tensor& y, uint32_t* masks) override {
+    chain.Forward(streams, x, y, masks);
+  }
+  void ChainForwardWithBias(const ElementwiseChain& chain, std::span<const RandomStream> streams, const float* bias,
+                            int64_t rows, int64_t columns, float* y, uint32_t* masks) override {
+    chain.ForwardWithBias(streams, bias, rows, columns, y, masks);
+  }
+  void ChainBackward(const ElementwiseChain& chain, const void* known, const uint32_t* masks, const Tensor& dy,
+                     const Tensor& dx) override {
+    chain.Backward(known, masks, dy, dx);
+  }
+
+  void Copy(const void* from, void* to, size_t bytes) override {
+    CopyByteRows(1, static_cast<int64_t>(bytes), from, 0, to, 0);
+  }
+  void CopyRows(int64_t rows, int64_t width, ByteRows from, MutableByteRows to) override {
+    CopyByteRows(rows, width, from.first, from.stride, to.first, to.stride);
+  }
+  void CopyRectified(DType dtype, int64_t rows, int64_t width, ByteRows from, MutableByteRows to) override {
+    WithNumber(dtype, [&]<typename Number>(Number* n) {
+      crema::CopyRectified<Number>(rows, width / static_cast<int64_t>(sizeof(Number)), As(from, n), As(to, n));
+    });
+  }
+  void CopyRectifiedGradient(DType dtype, int64_t rows, int64_t width, ByteRows gradient, ByteRows rectified,
+                             MutableByteRows to) override {
+    CREMA_CHECK(gradient.stride == rectified.stride) << "rows of a gradient and of what it is of lie differently";
+    WithNumber(dtype, [&]<typename Number>(Number* n) {
+      crema::CopyRectifiedGradient<Number>(rows, width / static_cast<int64_t>(sizeof(Number)), As(gradient, n).first,
+                                           As(rectified, n).first, As(gradient, n).stride, As(to, n));
+    });
+  }
+  void CopyOut(const Box& box, const float* whole, float* part) override { box.CopyOut(whole, part); }
+  void CopyIn(const Box& box, const float* part, float* whole) override { box.CopyIn(part, whole); }
+  void Reorder(const Tensor& from, const Tensor& to) override { ReorderImage(from, to); }
+
+  void Axpy(int64_t n, float a, const float* x, float* y) override { crema::Axpy(n, a, x, y); }
+  void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) override {
+    crema::AddBias(extents, x, bias, y);
+  }
+  void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) override {
+    crema::SumToBias(extents, dy, gradient);
+  }
+
+  size_t ChannelWorkspace(const ChannelGrid& grid) override { return crema::ChannelWorkspace(grid); }
+  void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
+                      std::byte* workspace) override {
+    crema::ChannelMoments(grid, x, mean, variance, workspace);
+  }
+  void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) override {
+    RunChannelAffine(grid, map, workspace);
+  }
+  void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean,
+                           float* sum, float* product, std::byte* workspace) override {
+    crema::ChannelGradientSums(grid, g, x, mean, sum, product, workspace);
+  }
+  void ChannelGradientMap(const ChannelGrid& grid, const crema::ChannelGradientMap& map,
+                          std::byte* workspace) override {
+    RunChannelGradientMap(grid, map, workspace);
+  }
+  void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
+                     const float* variance) override {
+    crema::UpdateRunning(norm, blobs, mean, variance);
+  }
+  void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) override {
+    crema::ForwardCoefficients(norm, arrays);
+  }
+  void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) override {
+    crema::BackwardCoefficients(norm, arrays);
+  }
+  void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) override {
+    crema::FoldNormalization(norm, arrays);
+  }
+
+  void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) override { crema::SoftmaxForward(axis, x, y); }
+  void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) override {
+    crema::SoftmaxBackward(axis, y, dy, dx);
+  }
+  void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label,
+                          float* value) override {
+    crema::SoftmaxLossForward(loss, probability, label, value);
+  }
+  void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                           const float* label, float* dx) override {
+    crema::SoftmaxLossBackward(loss, value_gradient, probability, label, dx);
+  }
+  void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
+                float* labels_of_class) override {
+    crema::Accuracy(problem, scores, label, share, of_class, labels_of_class);
+  }
+  int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) override {
+    return crema::FindBadLabel(rule, classes, labels, label);
+  }
+  int64_t FindBadIndex(const EmbedProblem& problem, const float* index) override {
+    return crema::FindBadIndex(problem, index);
+  }
+
+  void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
+                    float* y) override {
+    crema::EmbedForward(problem, index, table, bias, y);
+  }
+  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy,
+                     float* table_gradient) override {
+    crema::EmbedBackward(problem, index, dy, table_gradient);
+  }
+  int64_t LstmForwardWorkspace(const LstmProblem& problem) override { return crema::LstmForwardWorkspace(problem); }
+  int64_t LstmBackwardWorkspace(const LstmProblem& problem) override { return crema::LstmBackwardWorkspace(problem); }
+  void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                   const LstmTape& tape, float* output, float* workspace) override {
+    crema::LstmForward(problem, inputs, parameters, tape, output, workspace);
+  }
+  void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                    const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
+                    float* workspace) override {
+    crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
+  }
+
+  std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
+                                                     std::string_view only) override {
+    return crema::MakeConvolution(problem, CpuDevice(), choice, only);
+  }
+  std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,
+                                                       std::string_view only) override {
+    return crema::MakeInnerProduct(problem, CpuDevice(), choice, only);
+  }
+  std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
+                                             std::string_view only) override {
+    return crema::MakePooling(problem, CpuDevice(), choice, only);
+  }
+  std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice, std::string_view only) override {
+    return crema::MakeLrn(problem, CpuDevice(), choice, only);
+  }
+
+  void AddLoss(float weight, int64_t n, const float* x, bool add, double* total) override {
+    *total = weight * Sum(n, x) + (add ? *total : 0);
+  }
+  bool HasNonFinite(int64_t n, const float* x) override { return crema::HasNonFinite(n, x); }
+};
+
+}  // namespace
+
+Operations& OperationsOf(Device& device) {
+  if (Operations* of_gpu = device.operations()) return *of_gpu;
+  static CpuOperations cpu;
+  return cpu;
+}
+
+}  // namespace crema

@@ -1,0 +1,160 @@
+// The operations that layers are made of, on one device. CPU: the functions of the other headers of this folder, which
+// say what each computes; GPU: kernels of the GPU library (src/cuda), issued in order and done later.
+//
+// All memory is the device's; tensors and arrays are dense unless a stride is named, and may be written over each other
+// only where said. Nothing is allocated. One thread at a time.
+#ifndef CREMA_OPS_OPERATIONS_H_
+#define CREMA_OPS_OPERATIONS_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string_view>
+
+#include "base/random.h"
+#include "crema/tensor.h"
+#include "device/device.h"
+#include "ops/activation.h"
+#include "ops/batch_norm.h"
+#include "ops/bias.h"
+#include "ops/box.h"
+#include "ops/channels.h"
+#include "ops/classification.h"
+#include "ops/convolution.h"
+#include "ops/elementwise_chain.h"
+#include "ops/embed.h"
+#include "ops/inner_product.h"
+#include "ops/kernel_choice.h"
+#include "ops/lrn.h"
+#include "ops/lstm.h"
+#include "ops/pooling.h"
+#include "ops/softmax.h"
+
+namespace crema {
+
+// A matrix in memory, counted in bytes: where it begins and how far its rows lie apart.
+struct ByteRows {
+  const void* first;
+  int64_t stride;
+};
+struct MutableByteRows {
+  void* first;
+  int64_t stride;
+};
+
+class Operations {
+ public:
+  virtual ~Operations() = default;
+
+  // --- Elementwise: tensors of equal count, all f32 or all bf16; y may be one of the inputs. ---
+  virtual void Fill(float value, const Tensor& y) = 0;
+  virtual void Activate(const Activation& activation, const Tensor& x, const Tensor& y) = 0;
+  virtual void ActivationGradient(const Activation& activation, const Tensor& known, const Tensor& dy,
+                                  const Tensor& dx) = 0;
+  // y = a_weight * a + b_weight * b
+  virtual void WeightedSum(float a_weight, const Tensor& a, float b_weight, const Tensor& b, const Tensor& y) = 0;
+  // y = factor * x
+  virtual void Multiply(float factor, const Tensor& x, const Tensor& y) = 0;
+  virtual void Product(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
+  virtual void Maximum(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
+  // y = max(0, a + b)
+  virtual void SumRelu(const Tensor& a, const Tensor& b, const Tensor& y) = 0;
+  // dx = dy * y / x
+  virtual void QuotientGradient(const Tensor& dy, const Tensor& y, const Tensor& x, const Tensor& dx) = 0;
+  // ops/maximum.h.
+  virtual void MaximumOfTwo(const Tensor& a, const Tensor& b, const Tensor& y, uint8_t* from) = 0;
+  virtual void MaximumWith(const Tensor& x, uint8_t index, const Tensor& y, uint8_t* from) = 0;
+  virtual void MaximumBackward(const Tensor& dy, const uint8_t* from, uint8_t index, const Tensor& dx) = 0;
+  // ops/elementwise_chain.h.
+  virtual void ChainForward(const ElementwiseChain& chain, std::span<const RandomStream> streams, const Tensor& x,
+                            const Tensor& y, uint32_t* masks) = 0;
+  virtual void ChainForwardWithBias(const ElementwiseChain& chain, std::span<const RandomStream> streams,
+                                    const float* bias, int64_t rows, int64_t columns, float* y, uint32_t* masks) = 0;
+  virtual void ChainBackward(const ElementwiseChain& chain, const void* known, const uint32_t* masks, const Tensor& dy,
+                             const Tensor& dx) = 0;
+
+  // --- Moving. ---
+  virtual void Copy(const void* from, void* to, size_t bytes) = 0;
+  // `rows` rows of `width` bytes.
+  virtual void CopyRows(int64_t rows, int64_t width, ByteRows from, MutableByteRows to) = 0;
+  // ops/rectified_rows.h; widths and strides count bytes all the same, of f32 or bf16 numbers.
+  virtual void CopyRectified(DType dtype, int64_t rows, int64_t width, ByteRows from, MutableByteRows to) = 0;
+  virtual void CopyRectifiedGradient(DType dtype, int64_t rows, int64_t width, ByteRows gradient, ByteRows rectified,
+                                     MutableByteRows to) = 0;
+  virtual void CopyOut(const Box& box, const float* whole, float* part) = 0;
+  virtual void CopyIn(const Box& box, const float* part, float* whole) = 0;
+  // ops/reorder.h.
+  virtual void Reorder(const Tensor& from, const Tensor& to) = 0;
+
+  // --- Sums. ---
+  // y = a * x + y, n floats.
+  virtual void Axpy(int64_t n, float a, const float* x, float* y) = 0;
+  virtual void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) = 0;
+  virtual void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) = 0;
+
+  // --- By channel: ops/channels.h, ops/batch_norm.h. ---
+  virtual size_t ChannelWorkspace(const ChannelGrid& grid) = 0;
+  virtual void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
+                              std::byte* workspace) = 0;
+  virtual void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) = 0;
+  virtual void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean,
+                                   float* sum, float* product, std::byte* workspace) = 0;
+  virtual void ChannelGradientMap(const ChannelGrid& grid, const crema::ChannelGradientMap& map,
+                                  std::byte* workspace) = 0;
+  virtual void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
+                             const float* variance) = 0;
+  virtual void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) = 0;
+  virtual void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) = 0;
+  virtual void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) = 0;
+
+  // --- Classes: ops/softmax.h, ops/classification.h. ---
+  virtual void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) = 0;
+  virtual void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) = 0;
+  virtual void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label,
+                                  float* value) = 0;
+  virtual void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                                   const float* label, float* dx) = 0;
+  virtual void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share,
+                        float* of_class, float* labels_of_class) = 0;
+  // Looks for the first value that is unusable. The CPU answers at once, with its position or -1 when all are fine.
+  // A GPU answers -1 and remembers: Gpu::TakeFault tells when the pass is over.
+  virtual int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) = 0;
+  virtual int64_t FindBadIndex(const EmbedProblem& problem, const float* index) = 0;
+
+  // --- Tables, sequences: ops/embed.h, ops/lstm.h. ---
+  virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
+                            float* y) = 0;
+  virtual void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy,
+                             float* table_gradient) = 0;
+  virtual int64_t LstmForwardWorkspace(const LstmProblem& problem) = 0;
+  virtual int64_t LstmBackwardWorkspace(const LstmProblem& problem) = 0;
+  virtual void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                           const LstmTape& tape, float* output, float* workspace) = 0;
+  virtual void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                            const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
+                            float* workspace) = 0;
+
+  // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
+  virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
+                                                             std::string_view only) = 0;
+  virtual std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem,
+                                                               KernelChoice* choice, std::string_view only) = 0;
+  virtual std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
+                                                     std::string_view only) = 0;
+  virtual std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice,
+                                             std::string_view only) = 0;
+
+  // --- Looking at results. ---
+  // *total = weight * the sum of n floats, + *total where `add`; accumulated in double.
+  virtual void AddLoss(float weight, int64_t n, const float* x, bool add, double* total) = 0;
+  // Whether any of n floats is a NaN or an infinity. Waits for the device.
+  virtual bool HasNonFinite(int64_t n, const float* x) = 0;
+};
+
+// Those of a device, which must outlive their use.
+Operations& OperationsOf(Device& device);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_OPERATIONS_H_

@@ -1,0 +1,7 @@
+#include "cuda/library_version.h"
+
+namespace crema::cuda {
+
+std::string LibraryVersion(const char*, const char*) { return "emulated"; }
+
+}  // namespace crema::cuda

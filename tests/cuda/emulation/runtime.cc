@@ -1,0 +1,395 @@
+#include <cuda_runtime.h>
+#include <sys/mman.h>
+#include <ucontext.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace {
+
+using Work = std::function<void()>;
+
+constexpr size_t kDeviceBytes = size_t{1} << 32;
+constexpr int kDevices = 2;
+
+thread_local cudaError_t last_error = cudaSuccess;
+cudaError_t Fail(cudaError_t error) { return last_error = error; }
+
+// --- Memory: its pages are closed unless a kernel or a copy runs. ---
+
+class DeviceMemory {
+ public:
+  void* Allocate(size_t bytes) {
+    std::lock_guard lock(mutex_);
+    if (used_ + bytes > kDeviceBytes) return nullptr;
+    const size_t page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+    const size_t rounded = (bytes + page - 1) / page * page;
+    // A page behind it that is never open.
+    void* at = mmap(nullptr, rounded + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (at == MAP_FAILED) return nullptr;
+    std::memset(at, 0xFF, rounded);
+    mprotect(static_cast<std::byte*>(at) + rounded, page, PROT_NONE);
+    blocks_[at] = rounded;
+    used_ += rounded;
+    if (open_ == 0) mprotect(at, rounded, PROT_NONE);
+    return at;
+  }
+
+  bool Free(void* at) {
+    std::lock_guard lock(mutex_);
+    const auto block = blocks_.find(at);
+    if (block == blocks_.end()) return false;
+    munmap(at, block->second + static_cast<size_t>(sysconf(_SC_PAGESIZE)));
+    used_ -= block->second;
+    blocks_.erase(block);
+    return true;
+  }
+
+  void Open() { Protect(+1); }
+  void Close() { Protect(-1); }
+  size_t free_bytes() {
+    std::lock_guard lock(mutex_);
+    return kDeviceBytes - used_;
+  }
+
+ private:
+  void Protect(int change) {
+    std::lock_guard lock(mutex_);
+    const bool was_open = open_ > 0;
+    open_ += change;
+    if (was_open == (open_ > 0)) return;
+    for (const auto& [at, bytes] : blocks_) mprotect(at, bytes, open_ > 0 ? PROT_READ | PROT_WRITE : PROT_NONE);
+  }
+
+  std::mutex mutex_;
+  std::map<void*, size_t> blocks_;
+  size_t used_ = 0;
+  int open_ = 0;
+};
+
+DeviceMemory& Memory() {
+  static DeviceMemory memory;
+  return memory;
+}
+
+struct Access {
+  Access() { Memory().Open(); }
+  ~Access() { Memory().Close(); }
+};
+
+}  // namespace
+
+// --- Streams: queues of work that runs when somebody waits. ---
+
+struct CUevent_st {
+  cudaStream_t stream = nullptr;  // of the latest record
+  uint64_t after = 0;             // how many entries of that stream come before it
+  std::chrono::steady_clock::time_point time;
+};
+
+struct CUgraph_st {
+  std::vector<Work> work;
+};
+struct CUgraphExec_st {
+  std::vector<Work> work;
+};
+
+struct CUstream_st {
+  std::deque<Work> queue;
+  uint64_t done = 0;  // entries
+  bool capturing = false, draining = false;
+  CUgraph_st* capture = nullptr;
+
+  uint64_t issued() const { return done + queue.size(); }
+  void RunUntil(uint64_t count) {
+    while (done < count && !queue.empty()) {
+      const Work work = std::move(queue.front());
+      queue.pop_front();
+      ++done;
+      work();
+    }
+  }
+};
+
+namespace {
+
+cudaError_t Issue(cudaStream_t stream, Work work) {
+  if (!stream) return Fail(cudaErrorInvalidValue);  // the default stream waits for all others: a mistake here
+  if (stream->capturing) {
+    stream->capture->work.push_back(std::move(work));
+  } else {
+    stream->queue.push_back(std::move(work));
+  }
+  return cudaSuccess;
+}
+
+}  // namespace
+
+// --- Kernels: each thread of a block is a context of its own, switched where threads wait for each other. ---
+
+thread_local uint3 threadIdx, blockIdx;
+thread_local dim3 blockDim, gridDim;
+
+namespace crema_emulation {
+
+namespace {
+
+constexpr size_t kStack = 64 * 1024;
+
+class Block {
+ public:
+  explicit Block(unsigned threads) : threads_(threads) {}
+
+  void Run(const Work& body);
+  void Wait() { SwitchBack(); }
+  uint64_t Exchange(uint64_t given, unsigned lane);
+  unsigned current() const { return current_; }
+  unsigned threads() const { return threads_; }
+
+ private:
+  struct Thread {
+    ucontext_t context;
+    bool finished = false;
+  };
+
+  static void Enter();
+  static uint3 IndexOf(unsigned thread) {
+    return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
+  }
+  void SwitchBack() {
+    const unsigned self = current_;
+    swapcontext(&thread_[self].context, &scheduler_);
+  }
+
+  unsigned threads_, current_ = 0;
+  ucontext_t scheduler_;
+  std::vector<Thread> thread_;
+  std::vector<uint64_t> exchanged_;
+  const Work* body_ = nullptr;
+};
+
+thread_local Block* running = nullptr;
+
+// Stacks are kept: making them costs more than most kernels.
+std::byte* StackOf(unsigned thread) {
+  static thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
+  while (stacks.size() <= thread) stacks.push_back(std::make_unique<std::byte[]>(kStack));
+  return stacks[thread].get();
+}
+
+void Block::Enter() {
+  Block* const block = running;
+  const unsigned self = block->current_;
+  (*block->body_)();
+  block->thread_[self].finished = true;
+  block->SwitchBack();
+}
+
+void Block::Run(const Work& body) {
+  body_ = &body;
+  running = this;
+  exchanged_.assign(threads_, 0);
+  thread_ = std::vector<Thread>(threads_);
+  for (unsigned t = 0; t < threads_; ++t) {
+    ucontext_t& context = thread_[t].context;
+    getcontext(&context);
+    context.uc_stack.ss_sp = StackOf(t);
+    context.uc_stack.ss_size = kStack;
+    context.uc_link = nullptr;
+    makecontext(&context, Enter, 0);
+  }
+  for (unsigned left = threads_; left > 0;) {
+    for (unsigned t = 0; t < threads_; ++t) {
+      if (thread_[t].finished) continue;
+      current_ = t;
+      threadIdx = IndexOf(t);
+      swapcontext(&scheduler_, &thread_[t].context);
+      left -= thread_[t].finished;
+    }
+  }
+  running = nullptr;
+}
+
+uint64_t Block::Exchange(uint64_t given, unsigned lane) {
+  const unsigned self = current_;
+  exchanged_[self] = given;
+  SwitchBack();  // all of the warp have given
+  const unsigned from = self / 32 * 32 + lane % 32;
+  const uint64_t taken = from < threads_ ? exchanged_[from] : given;
+  SwitchBack();  // all of the warp have taken
+  return taken;
+}
+
+}  // namespace
+
+void SynchronizeThreads() { running->Wait(); }
+uint64_t Exchange(uint64_t given, unsigned lane) { return running->Exchange(given, lane); }
+unsigned Lane() { return running->current() % 32; }
+unsigned WarpSize() { return 32; }
+
+cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  const uint64_t threads = uint64_t{block.x} * block.y * block.z;
+  const bool fits = threads >= 1 && threads <= 1024 && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 &&
+                    grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 && config.dynamicSmemBytes <= 49152;
+  if (!fits) return Fail(cudaErrorInvalidValue);
+  return Issue(config.stream, [grid, block, threads, body = std::move(body)] {
+    const Access access;
+    gridDim = grid;
+    blockDim = block;
+    Block runner(static_cast<unsigned>(threads));
+    for (unsigned z = 0; z < grid.z; ++z) {
+      for (unsigned y = 0; y < grid.y; ++y) {
+        for (unsigned x = 0; x < grid.x; ++x) {
+          blockIdx = {x, y, z};
+          runner.Run(body);
+        }
+      }
+    }
+  });
+}
+
+cudaError_t Enqueue(cudaStream_t stream, Work work) {
+  return Issue(stream, [work = std::move(work)] {
+    const Access access;
+    work();
+  });
+}
+
+}  // namespace crema_emulation
+
+const char* cudaGetErrorName(cudaError_t error) {
+  switch (error) {
+    case cudaSuccess:
+      return "cudaSuccess";
+    case cudaErrorInvalidValue:
+      return "cudaErrorInvalidValue";
+    case cudaErrorMemoryAllocation:
+      return "cudaErrorMemoryAllocation";
+    case cudaErrorInsufficientDriver:
+      return "cudaErrorInsufficientDriver";
+    case cudaErrorNoDevice:
+      return "cudaErrorNoDevice";
+    case cudaErrorNotReady:
+      return "cudaErrorNotReady";
+    case cudaErrorStreamCaptureUnsupported:
+      return "cudaErrorStreamCaptureUnsupported";
+  }
+  return "cudaErrorUnknown";
+}
+const char* cudaGetErrorString(cudaError_t error) { return cudaGetErrorName(error); }
+cudaError_t cudaGetLastError() { return std::exchange(last_error, cudaSuccess); }
+cudaError_t cudaPeekAtLastError() { return last_error; }
+
+cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
+cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
+cudaError_t cudaSetDevice(int device) { return device >= 0 && device < kDevices ? cudaSuccess : Fail(cudaErrorNoDevice); }
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
+  *properties = {};
+  std::snprintf(properties->name, sizeof properties->name, "Emulated GPU %d", device);
+  properties->totalGlobalMem = kDeviceBytes;
+  properties->major = 9;
+  properties->multiProcessorCount = 2;
+  return cudaSuccess;
+}
+cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
+  *free = Memory().free_bytes();
+  *total = kDeviceBytes;
+  return cudaSuccess;
+}
+
+cudaError_t cudaMalloc(void** data, size_t bytes) {
+  *data = Memory().Allocate(bytes);
+  return *data ? cudaSuccess : Fail(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaFree(void* data) { return !data || Memory().Free(data) ? cudaSuccess : Fail(cudaErrorInvalidValue); }
+cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
+  *data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
+  return *data ? cudaSuccess : Fail(cudaErrorMemoryAllocation);
+}
+cudaError_t cudaFreeHost(void* data) { return std::free(data), cudaSuccess; }
+
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+  return crema_emulation::Enqueue(stream, [=] { std::memcpy(to, from, bytes); });
+}
+cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size_t from_stride, size_t width,
+                              size_t rows, cudaMemcpyKind, cudaStream_t stream) {
+  if (width > to_stride || width > from_stride) return Fail(cudaErrorInvalidValue);
+  return crema_emulation::Enqueue(stream, [=] {
+    for (size_t row = 0; row < rows; ++row) {
+      std::memcpy(static_cast<std::byte*>(to) + row * to_stride,
+                  static_cast<const std::byte*>(from) + row * from_stride, width);
+    }
+  });
+}
+cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t stream) {
+  return crema_emulation::Enqueue(stream, [=] { std::memset(data, value, bytes); });
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = new CUstream_st, cudaSuccess; }
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  stream->RunUntil(stream->issued());
+  delete stream;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  if (stream->capturing) return Fail(cudaErrorStreamCaptureUnsupported);
+  stream->RunUntil(stream->issued());
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
+  const cudaStream_t other = event->stream;
+  const uint64_t after = event->after;
+  if (!other || other == stream) return cudaSuccess;
+  return Issue(stream, [=] { other->RunUntil(after); });
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new CUevent_st, cudaSuccess; }
+cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  if (stream->capturing) return Fail(cudaErrorStreamCaptureUnsupported);  // such an event could not be waited for
+  const cudaError_t error = Issue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
+  event->stream = stream;
+  event->after = stream->issued();
+  return error;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  if (event->stream) event->stream->RunUntil(event->after);
+  return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return !event->stream || event->stream->done >= event->after ? cudaSuccess : cudaErrorNotReady;
+}
+cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
+  *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
+  if (stream->capturing) return Fail(cudaErrorStreamCaptureUnsupported);
+  stream->capturing = true;
+  stream->capture = new CUgraph_st;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
+  stream->capturing = false;
+  *graph = std::exchange(stream->capture, nullptr);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
+  *executable = new CUgraphExec_st{graph->work};
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  for (const Work& work : executable->work) Issue(stream, work);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
