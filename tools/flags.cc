@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "base/byte_size.h"
+#include "device/gpu.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 
@@ -84,7 +85,9 @@ Flag ShapeFlag() {
           .repeatable = true};
 }
 
-Flag GpuFlag() { return {.name = "gpu", .value = "ID", .help = "refused: this version computes on the CPU only"}; }
+Flag GpuFlag() {
+  return {.name = "gpu", .value = "ID", .help = "compute on this GPU, as `crema device_query` counts them [the CPU]"};
+}
 
 Flag IterationsFlag(const std::string& help) {
   return {.name = "iterations", .value = "N", .help = help, .min = 1, .max = 1000000000};
@@ -169,10 +172,18 @@ std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line) {
   return shapes;
 }
 
-void RefuseGpu(const CommandLine& line) {
-  if (line.has("gpu")) {
-    Fail(line, "--gpu=" + FLAGS_gpu + ": this version computes on the CPU only; leave --gpu out to do so");
+Device& DeviceOf(const CommandLine& line) {
+  if (!line.has("gpu")) return CpuDevice();
+  int id = 0;
+  const char* end = FLAGS_gpu.data() + FLAGS_gpu.size();
+  const auto [stop, error] = std::from_chars(FLAGS_gpu.data(), end, id);
+  if (FLAGS_gpu == "all" || FLAGS_gpu.find(',') != std::string::npos) {
+    Fail(line, "--gpu=" + FLAGS_gpu + ": this version computes on one GPU; give its number, --gpu=0");
   }
+  if (error != std::errc() || stop != end || id < 0) {
+    Fail(line, "--gpu=" + FLAGS_gpu + ": the number of a GPU was expected, as in --gpu=0");
+  }
+  return OpenGpu(id);
 }
 
 void ApplyThreads() {

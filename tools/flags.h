@@ -54,8 +54,8 @@ Phase PhaseOf(const CommandLine& line, const std::string& value);
 std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value);
 // Of --shape=name=64,1,28,28, as often as it was given.
 std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line);
-// Refuses --gpu: no command computes on GPUs.
-void RefuseGpu(const CommandLine& line);
+// What --gpu names; the CPU without it. Throws EnvironmentError where that GPU is not there.
+Device& DeviceOf(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();
 

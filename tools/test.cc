@@ -11,11 +11,11 @@ namespace crema::tools {
 namespace {
 
 int Run(const CommandLine& line) {
-  RefuseGpu(line);
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.phase = TEST;
   options.backward = false;
+  options.context.device = &DeviceOf(line);
   Net net(ReadModel(line), options);
   PrintWarnings(net.warnings());
   LoadWeightsFlag(line, net);

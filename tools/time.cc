@@ -46,12 +46,12 @@ void WriteProfile(const Net& net, std::span<const StepEvent> events) {
 }
 
 int Run(const CommandLine& line) {
-  RefuseGpu(line);
   // Better to know before measuring.
   if (!FLAGS_profile.empty()) AtomicFile probe(FLAGS_profile);
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.backward = options.phase == TRAIN;
+  options.context.device = &DeviceOf(line);
   Net net(AssumeInputs(ReadModel(line), options.shapes, false), options);
   PrintWarnings(net.warnings());
   FillInputs(net);

@@ -73,7 +73,6 @@ TrainingResult Train(Solver& solver, ProfileObserver* profile) {
 }
 
 int Run(const CommandLine& line) {
-  RefuseGpu(line);
   CheckFileKinds(line);
   ApplyThreads();
   if (!FLAGS_log_dir.empty()) {
@@ -99,6 +98,7 @@ int Run(const CommandLine& line) {
   if (progress) options.observers.push_back(progress.get());
   options.observers.push_back(&log);
   options.data_threads = FLAGS_data_threads;
+  options.device = &DeviceOf(line);
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty()) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));

@@ -10,6 +10,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -80,13 +81,14 @@ struct Parameter {
   std::string layer;  // owner
   int index = 0;      // which of the owner's blobs
   Shape shape;        // as files know it
-  // Of that shape and plain; or, where there is a layout, flat tensors of layout->count() floats that lie so.
+  // In the memory of the net's device. Of that shape and plain; or, where there is a layout, flat tensors of layout->count() floats that lie so.
   Tensor data;
   bool trained = false;  // a solver changes it, by its gradient
   Tensor grad;           // undefined where it is not trained, and without NetOptions::keep_gradients
   std::shared_ptr<const ParameterLayout> layout;
   float lr_mult = 1;
   float decay_mult = 1;
+  class Device* device = nullptr;  // in whose memory the tensors lie
 
   std::string name() const { return layer + "[" + std::to_string(index) + "]"; }
   // shape.count() values in C order, whatever the layout. The gradient must be defined.
@@ -150,6 +152,9 @@ class Net {
   // Gradients of the last Forward into parameters()' grad, or, without keep_gradients, one after the other to `reader`.
   // A net with share_with has none, and throws UserError.
   void Backward(GradientReader* reader = nullptr);
+  // Both, and then calls `then`, unless the loss is not finite. On a GPU it is not known yet when the work of Backward,
+  // and what `then` issues, is on its way: who changes parameters there leaves them alone for such a loss.
+  float ForwardBackward(GradientReader* reader = nullptr, const std::function<void()>& then = {});
   // Makes the next Backward overwrite the gradients.
   void ClearGradients();
 
@@ -158,7 +163,8 @@ class Net {
   void set_pass(uint64_t pass);
 
   // Tensor of the last value written under a blob's name; undefined if there is none. Without keep_all only inputs and
-  // outputs are sure to hold their values after a pass.
+  // outputs are sure to hold their values after a pass. Of a net on a GPU these, and those of inputs() and outputs(), lie
+  // in the host's memory: what inputs hold is uploaded by Forward, other values are copies.
   Tensor blob(const std::string& name) const;
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;
@@ -171,7 +177,7 @@ class Net {
   std::span<Parameter> parameters();
   std::span<const Parameter> parameters() const;
   // All parameter values (gradients) as one contiguous block in parameters()' order, each as it is stored, padding
-  // between them zero. Only for nets that own all their parameters.
+  // between them zero, in the memory of the device. Only for nets that own all their parameters.
   std::span<float> parameter_block();
   std::span<float> gradient_block();
   void ParametersChanged();

@@ -178,9 +178,8 @@ std::unique_ptr<GpuGraph> CudaGpu::Capture(const std::function<void()>& issue) {
 
 void CudaGpu::BeginPass(uint64_t pass) { Launch(queue_, 1, 1, SetPass, state_, pass); }
 
-void CudaGpu::CopyResult(GpuPassResult* host) {
-  Check(cudaMemcpyAsync(host, &state_->result, sizeof *host, cudaMemcpyDeviceToHost, queue_.stream),
-        "copying from the GPU");
+void CudaGpu::CopyOutLater(const void* data, void* host, size_t bytes) {
+  Check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, queue_.stream), "copying from the GPU");
 }
 
 namespace {

@@ -41,8 +41,8 @@ class CudaGpu final : public Gpu {
   std::unique_ptr<GpuGraph> Capture(const std::function<void()>& issue) override;
   void BeginPass(uint64_t pass) override;
   void BeginUnit(int unit) override { unit_ = unit; }
-  double* loss() override { return &state_->result.loss; }
-  void CopyResult(GpuPassResult* host) override;
+  GpuPassResult* result() override { return &state_->result; }
+  void CopyOutLater(const void* data, void* host, size_t bytes) override;
 
   const Queue& queue() const { return queue_; }
   cudaStream_t uploads() const { return uploads_; }

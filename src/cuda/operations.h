@@ -8,7 +8,7 @@
 
 namespace crema::cuda {
 
-class CudaOperations final : public Operations {
+class CudaOperations final : public Operations, public MultiUpdater {
  public:
   explicit CudaOperations(CudaGpu& gpu) : gpu_(gpu), products_(gpu) {}
 
@@ -65,6 +65,9 @@ class CudaOperations final : public Operations {
   std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice, std::string_view only) override;
   void AddLoss(float weight, int64_t n, const float* x, bool add, double* total) override;
   bool HasNonFinite(int64_t n, const float* x) override;
+
+  MultiUpdater* multi_updater() override { return this; }
+  void Update(const UpdateFormula& formula, const MultiUpdate& update) override;
 
  private:
   const Queue& queue() const { return gpu_.queue(); }

@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device/device.h"
@@ -36,11 +37,30 @@ class GpuGraph {
 
 // What a forward pass tells the host.
 struct GpuPassResult {
-  double loss = 0;  // of AddLoss into Gpu::loss()
+  double loss = 0;
   // The first unusable value that was found (Operations::FindBadLabel): by which unit, which, and what it was.
   int32_t faulty_unit = -1;
   float value = 0;
   int64_t position = 0;
+};
+
+// Memory of AllocateHost.
+class PinnedBuffer {
+ public:
+  PinnedBuffer() = default;
+  inline PinnedBuffer(class Gpu& gpu, size_t bytes);
+  PinnedBuffer(PinnedBuffer&& other) noexcept { *this = std::move(other); }
+  PinnedBuffer& operator=(PinnedBuffer&& other) noexcept {
+    std::swap(gpu_, other.gpu_);
+    std::swap(data_, other.data_);
+    return *this;
+  }
+  inline ~PinnedBuffer();
+  std::byte* data() const { return static_cast<std::byte*>(data_); }
+
+ private:
+  class Gpu* gpu_ = nullptr;
+  void* data_ = nullptr;
 };
 
 // One GPU. Work is issued to one queue, in order, and done later; uploads to a second one. One thread at a time.
@@ -67,11 +87,17 @@ class Gpu : public Device {
   virtual void BeginPass(uint64_t pass) = 0;
   // What is issued next belongs to this unit of the net.
   virtual void BeginUnit(int unit) = 0;
-  // Where the losses of the pass are added up.
-  virtual double* loss() = 0;
-  // Copies what the pass has to tell to memory of AllocateHost, later.
-  virtual void CopyResult(GpuPassResult* host) = 0;
+  // In the GPU's memory; BeginPass clears it. Losses are added up in it (Operations::AddLoss), and while one is not
+  // finite, or a value was unusable, parameters are not updated.
+  virtual GpuPassResult* result() = 0;
+  // As Device::CopyOut, but done later: an event tells when. `host` is memory of AllocateHost.
+  virtual void CopyOutLater(const void* data, void* host, size_t bytes) = 0;
 };
+
+PinnedBuffer::PinnedBuffer(Gpu& gpu, size_t bytes) : gpu_(&gpu), data_(bytes ? gpu.AllocateHost(bytes) : nullptr) {}
+PinnedBuffer::~PinnedBuffer() {
+  if (data_) gpu_->FreeHost(data_);
+}
 
 // The GPU of this number, as CUDA counts; made once for the process. Throws EnvironmentError, with the remedy, where the
 // library, the driver or that GPU is not there. Thread-safe.

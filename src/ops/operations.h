@@ -30,6 +30,7 @@
 #include "ops/lstm.h"
 #include "ops/pooling.h"
 #include "ops/softmax.h"
+#include "ops/update.h"
 
 namespace crema {
 
@@ -144,6 +145,9 @@ class Operations {
                                                      std::string_view only) = 0;
   virtual std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice,
                                              std::string_view only) = 0;
+
+  // Null where parameters are updated chunk by chunk.
+  virtual MultiUpdater* multi_updater() { return nullptr; }
 
   // --- Looking at results. ---
   // *total = weight * the sum of n floats, + *total where `add`; accumulated in double.

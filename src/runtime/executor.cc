@@ -1,7 +1,10 @@
 #include "runtime/executor.h"
 
+#include <cmath>
+
 #include "base/check.h"
 #include "ops/operations.h"
+#include "runtime/gpu_passes.h"
 
 namespace crema {
 
@@ -53,7 +56,12 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
       }
     }
   }
+  if (context.device->type() != DeviceType::kCpu) {
+    gpu_ = std::make_unique<GpuPasses>(*this, static_cast<Gpu&>(*context.device));
+  }
 }
+
+Executor::~Executor() = default;
 
 Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> parameters) const {
   const auto bind = [&](const std::vector<int>& ids) {
@@ -111,21 +119,54 @@ LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const
   return run;
 }
 
+void Executor::RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const {
+  if (bound.step->kind == StepKind::kReorder) return ops_.Reorder(bound.bottoms[0], bound.tops[0]);
+  const Node& node = net_.graph.unit(bound.step->node);
+  try {
+    LayerRun run = MakeRun(bound, pass, replay);
+    run.parameters_version = parameters_version;
+    node.layer->Forward(run);
+  } catch (const BadItem& bad) {
+    Report(node, bad);
+  }
+}
+
+void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const {
+  const Step& step = *bound.step;
+  switch (step.kind) {
+    case StepKind::kBackward:
+      return net_.graph.unit(step.node).layer->Backward(MakeRun(bound, pass, false));
+    case StepKind::kFillGradient:
+      return ops_.Fill(step.value, bound.tops[0]);
+    case StepKind::kSumGradients:
+      ops_.WeightedSum(1, bound.bottoms[0], 1, bound.bottoms[1], bound.tops[0]);
+      for (size_t i = 2; i < bound.bottoms.size(); ++i) {
+        ops_.WeightedSum(1, bound.tops[0], 1, bound.bottoms[i], bound.tops[0]);
+      }
+      return;
+    case StepKind::kReorder:
+      return ops_.Reorder(bound.bottoms[0], bound.tops[0]);
+    case StepKind::kAddToParameter: {
+      const Tensor& part = bound.bottoms[0];
+      if (first && step.first_of_pass) return ops_.Copy(part.raw(), bound.param_grads[0].raw(), part.bytes());
+      return ops_.Axpy(part.count(), 1, part.f32(), bound.param_grads[0].f32());
+    }
+    case StepKind::kUseGradient:
+      CREMA_CHECK(reader != nullptr) << "nobody takes the gradients";
+      return reader->OnGradient(step.param, bound.bottoms[0]);
+    case StepKind::kForward:
+      return net_.graph.unit(step.node).layer->Forward(MakeRun(bound, pass, true));
+  }
+}
+
 float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch) {
+  if (gpu_) {
+    gpu_->Forward(pass, parameters_version, replay, watch);
+    return gpu_->AwaitLoss();
+  }
   StepClock clock(recorder_, 0);
   for (const Bound& bound : forward_) {
-    if (bound.step->kind == StepKind::kReorder) {
-      ops_.Reorder(bound.bottoms[0], bound.tops[0]);
-    } else {
-      const Node& node = net_.graph.unit(bound.step->node);
-      try {
-        LayerRun run = MakeRun(bound, pass, replay);
-        run.parameters_version = parameters_version;
-        node.layer->Forward(run);
-      } catch (const BadItem& bad) {
-        Report(node, bad);
-      }
-    }
+    RunForward(bound, pass, parameters_version, replay);
     clock.EndStep();
     if (watch) watch(*bound.step);
   }
@@ -135,47 +176,30 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
 }
 
 void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
+  if (gpu_) return gpu_->Backward(pass, first, reader);
   StepClock clock(recorder_, forward_.size());
   for (const Bound& bound : backward_) {
-    const Step& step = *bound.step;
-    switch (step.kind) {
-      case StepKind::kBackward:
-        net_.graph.unit(step.node).layer->Backward(MakeRun(bound, pass, false));
-        break;
-      case StepKind::kFillGradient:
-        ops_.Fill(step.value, bound.tops[0]);
-        break;
-      case StepKind::kSumGradients:
-        ops_.WeightedSum(1, bound.bottoms[0], 1, bound.bottoms[1], bound.tops[0]);
-        for (size_t i = 2; i < bound.bottoms.size(); ++i) {
-          ops_.WeightedSum(1, bound.tops[0], 1, bound.bottoms[i], bound.tops[0]);
-        }
-        break;
-      case StepKind::kReorder:
-        ops_.Reorder(bound.bottoms[0], bound.tops[0]);
-        break;
-      case StepKind::kAddToParameter: {
-        const Tensor& part = bound.bottoms[0];
-        if (first && step.first_of_pass) {
-          ops_.Copy(part.raw(), bound.param_grads[0].raw(), part.bytes());
-        } else {
-          ops_.Axpy(part.count(), 1, part.f32(), bound.param_grads[0].f32());
-        }
-        break;
-      }
-      case StepKind::kUseGradient:
-        CREMA_CHECK(reader != nullptr) << "nobody takes the gradients";
-        reader->OnGradient(step.param, bound.bottoms[0]);
-        break;
-      case StepKind::kForward: {
-        const LayerRun run = MakeRun(bound, pass, true);
-        net_.graph.unit(step.node).layer->Forward(run);
-        break;
-      }
-    }
+    RunBackward(bound, pass, first, reader);
     clock.EndStep();
   }
 }
+
+float Executor::ForwardBackward(uint64_t pass, uint64_t parameters_version, bool first, GradientReader* reader,
+                                const std::function<void()>& then) {
+  if (gpu_) {
+    gpu_->Forward(pass, parameters_version, false, {});
+    gpu_->Backward(pass, first, reader);
+    if (then) then();
+    return gpu_->AwaitLoss();
+  }
+  const float loss = Forward(pass, parameters_version, false);
+  if (!std::isfinite(loss)) return loss;
+  Backward(pass, first, reader);
+  if (then) then();
+  return loss;
+}
+
+Tensor Executor::on_host(int id) const { return gpu_ ? gpu_->OnHost(id) : tensor(id); }
 
 void Executor::Report(const Node& node, const BadItem& bad) const {
   std::string message = "layer \"" + node.name() + "\" (" + node.type_name() + "): " + bad.what();

@@ -3,6 +3,7 @@
 #define CREMA_RUNTIME_EXECUTOR_H_
 
 #include <functional>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -12,6 +13,7 @@
 
 namespace crema {
 
+class GpuPasses;
 class Operations;
 
 class Executor {
@@ -20,6 +22,7 @@ class Executor {
   // that is large enough, else, as what lasts always does, in memory of the executor's own.
   Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context,
            std::span<std::byte> lent = {});
+  ~Executor();
 
   // Called after each step, for looking at intermediate values. May be empty.
   using Watch = std::function<void(const Step& step)>;
@@ -27,16 +30,26 @@ class Executor {
   // Returns the weighted sum of the losses.
   float Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch = {});
   // `first`: parameter gradients are overwritten rather than added to. `reader` may be null where they are kept.
+  // On a GPU this only issues the work.
   void Backward(uint64_t pass, bool first, GradientReader* reader);
+  // Both. On a GPU the loss is waited for after all of it, and what `then` issues (an update, say), is on its way.
+  float ForwardBackward(uint64_t pass, uint64_t parameters_version, bool first, GradientReader* reader,
+                        const std::function<void()>& then);
 
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
 
   // What is free between two passes, for another net to work in.
   std::span<std::byte> free_memory() const { return passing_; }
 
+  // In the memory of the device.
   Tensor tensor(int id) const { return id < 0 ? Tensor() : tensors_[id]; }
+  // The same where the host can read it: of a GPU, what sources write into, a copy of an output made in every pass, or
+  // else one made now. Valid until it is asked for again.
+  Tensor on_host(int id) const;
 
  private:
+  friend class GpuPasses;
+
   struct Bound {
     const Step* step;
     std::vector<Tensor> bottoms, tops, params, saved, top_grads, bottom_grads, param_grads;
@@ -45,6 +58,8 @@ class Executor {
 
   Bound Bind(const Step& step, std::span<const Parameter> parameters) const;
   LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
+  void RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const;
+  void RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const;
   [[noreturn]] void Report(const Node& node, const BadItem& bad) const;
 
   struct Loss {
@@ -61,6 +76,7 @@ class Executor {
   std::vector<Bound> forward_, backward_;
   std::vector<Loss> losses_;
   StepRecorder* recorder_ = nullptr;
+  std::unique_ptr<GpuPasses> gpu_;  // null: the device is the CPU
 };
 
 }  // namespace crema

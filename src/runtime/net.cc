@@ -5,7 +5,7 @@
 #include "compiler/compiler.h"
 #include "crema/error.h"
 #include "device/device.h"
-#include "ops/vector_math.h"
+#include "ops/operations.h"
 #include "runtime/executor.h"
 #include "runtime/net_impl.h"
 #include "runtime/parameters.h"
@@ -17,6 +17,11 @@ namespace {
 NetOptions WithDevice(NetOptions options) {
   if (!options.context.device) options.context.device = &CpuDevice();
   return options;
+}
+
+void CheckOwnsParameters(const NetOptions& options) {
+  if (!options.share_with) return;
+  throw UserError("a net that borrows another net's parameters has no gradients; call Backward of the net they are of");
 }
 
 }  // namespace
@@ -78,11 +83,17 @@ float Net::Forward() {
   return loss;
 }
 
+float Net::ForwardBackward(GradientReader* reader, const std::function<void()>& then) {
+  CheckOwnsParameters(impl_->options);
+  const float loss = impl_->executor.ForwardBackward(
+      impl_->pass, impl_->NextVersion(), impl_->gradients_cleared || !impl_->options.accumulate, reader, then);
+  ++impl_->pass;
+  impl_->gradients_cleared = false;
+  return loss;
+}
+
 void Net::Backward(GradientReader* reader) {
-  if (impl_->options.share_with) {
-    throw UserError(
-        "a net that borrows another net's parameters has no gradients; call Backward of the net they are of");
-  }
+  CheckOwnsParameters(impl_->options);
   impl_->executor.Backward(impl_->pass - 1, impl_->gradients_cleared || !impl_->options.accumulate, reader);
   impl_->gradients_cleared = false;
 }
@@ -91,12 +102,12 @@ void Net::ClearGradients() { impl_->gradients_cleared = true; }
 
 Tensor Net::blob(const std::string& name) const {
   const int value = impl_->LastValue(name);
-  return value < 0 ? Tensor() : impl_->executor.tensor(impl_->compiled->program.value_tensor[value]);
+  return value < 0 ? Tensor() : impl_->executor.on_host(impl_->compiled->program.value_tensor[value]);
 }
 
 Tensor Net::blob_grad(const std::string& name) const {
   const int value = impl_->LastValue(name);
-  return value < 0 ? Tensor() : impl_->executor.tensor(impl_->compiled->program.value_grad[value]);
+  return value < 0 ? Tensor() : impl_->executor.on_host(impl_->compiled->program.value_grad[value]);
 }
 
 std::vector<std::string> Net::blob_names() const {
@@ -112,7 +123,7 @@ std::vector<NetOutput> Net::outputs() const {
   const Graph& graph = impl_->compiled->graph;
   for (int v : graph.outputs) {
     const Value& value = graph.values[v];
-    list.push_back({value.name, impl_->executor.tensor(impl_->compiled->program.value_tensor[v]),
+    list.push_back({value.name, impl_->executor.on_host(impl_->compiled->program.value_tensor[v]),
                     graph.nodes[value.producer].loss_weights[value.producer_top]});
   }
   return list;
@@ -124,7 +135,7 @@ std::vector<NetInput> Net::inputs() const {
   for (const Node& node : net.graph.nodes) {
     if (node.param->type() != "Input") continue;
     for (int v : node.tops) {
-      list.push_back({net.graph.values[v].name, impl_->executor.tensor(net.program.value_tensor[v])});
+      list.push_back({net.graph.values[v].name, impl_->executor.on_host(net.program.value_tensor[v])});
     }
   }
   return list;
@@ -157,8 +168,9 @@ void Net::set_data_position(const std::string& layer, uint64_t records) {
 }
 
 std::string Net::FindNonFinite() {
+  Operations& ops = OperationsOf(*impl_->options.context.device);
   for (const Parameter& p : parameters()) {
-    if (HasNonFinite(p.data.count(), p.data.f32())) return "parameter " + p.name();
+    if (ops.HasNonFinite(p.data.count(), p.data.f32())) return "parameter " + p.name();
   }
   std::string found;
   const CompiledNet& net = *impl_->compiled;
@@ -167,7 +179,7 @@ std::string Net::FindNonFinite() {
     const Node& node = net.graph.unit(step.node);
     for (size_t i = 0; found.empty() && i < step.tops.size(); ++i) {
       const Tensor top = impl_->executor.tensor(step.tops[i]);
-      if (top.dtype() == DType::kF32 && HasNonFinite(top.count(), top.f32())) {
+      if (top.dtype() == DType::kF32 && ops.HasNonFinite(top.count(), top.f32())) {
         found = "layer \"" + node.name() + "\" (" + node.type_name() + "), top \"" +
                 net.graph.values[node.tops[i]].name + "\"";
       }

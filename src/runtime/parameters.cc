@@ -2,9 +2,10 @@
 
 #include <algorithm>
 
-#include "base/parallel.h"
 #include "crema/error.h"
+#include "device/host_copies.h"
 #include "graph/filler.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -15,9 +16,8 @@ constexpr int64_t kPadding = 16;  // floats in a cache line
 int64_t Padded(int64_t count) { return (count + kPadding - 1) / kPadding * kPadding; }
 
 // By all threads: most of the time goes to the system, which hands out the pages.
-void Clear(std::span<float> block) {
-  ParallelFor(static_cast<int64_t>(block.size()), 1 << 18,
-              [&](int64_t begin, int64_t end) { std::fill(block.data() + begin, block.data() + end, 0.0f); });
+void Clear(Device& device, std::span<float> block) {
+  OperationsOf(device).Fill(0, Tensor(block.data(), {Shape{static_cast<int64_t>(block.size())}, DType::kF32}));
 }
 
 // Adding or removing a layer must not change how the others start.
@@ -36,11 +36,11 @@ void CheckShared(const Parameter& own, const Parameter& shared) {
 
 }  // namespace
 
-void Parameter::CopyDataTo(float* plain) const { CopyToPlain(layout.get(), data, plain); }
+void Parameter::CopyDataTo(float* plain) const { CopyPlainOut(*device, layout.get(), data, plain); }
 
-void Parameter::CopyGradTo(float* plain) const { CopyToPlain(layout.get(), grad, plain); }
+void Parameter::CopyGradTo(float* plain) const { CopyPlainOut(*device, layout.get(), grad, plain); }
 
-void Parameter::SetData(const float* plain) const { CopyFromPlain(layout.get(), plain, data); }
+void Parameter::SetData(const float* plain) const { CopyPlainIn(*device, layout.get(), plain, data); }
 
 ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
                                const std::function<const Parameter*(const std::string&, int)>& shared) {
@@ -56,6 +56,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     p.trained = param.wants_grad();
     p.shape = param.spec.shape;
     p.layout = param.layout;
+    p.device = &device;
     const Parameter* other = shared ? shared(p.layer, p.index) : nullptr;
     if (other) {
       CheckShared(p, *other);
@@ -70,9 +71,10 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
   }
   const size_t bytes = total * sizeof(float);
   values_ = Buffer(device, bytes);
+  if (bytes > 0) Clear(device, values());
   if (gradients && any_gradient) {
     gradients_ = Buffer(device, bytes);
-    Clear(this->gradients());
+    Clear(device, this->gradients());
   }
   std::vector<float> plain;
   for (size_t i = 0; i < list_.size(); ++i) {
@@ -81,12 +83,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     if (p.data.defined()) continue;
     float* const at = values().data() + offsets[i];
     p.data = Tensor(at, param.stored());
-    std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
     if (gradients && p.trained) p.grad = Tensor(this->gradients().data() + offsets[i], param.stored());
-    if (!p.layout) {
-      Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
-      continue;
-    }
     plain.resize(p.shape.count());
     Fill(param.filler, seed, FillStream(p.layer, p.index), Tensor(plain.data(), param.spec));
     p.SetData(plain.data());

@@ -12,16 +12,6 @@ namespace crema {
 
 namespace {
 
-struct AdaDeltaFormula {
-  float momentum, delta;
-  CREMA_INLINE float operator()(float g, float rate, float& a, float& b) const {
-    a = momentum * a + (1 - momentum) * (g * g);
-    const float d = g * std::sqrt((b + delta) / (a + delta));
-    b = momentum * b + (1 - momentum) * (d * d);
-    return rate * d;
-  }
-};
-
 CREMA_MULTIVERSION void UpdateAdaDelta(const UpdateChunk& chunk, AdaDeltaFormula formula) {
   UpdateWith<2>(chunk, formula);
 }
@@ -30,6 +20,7 @@ class AdaDelta : public UpdateRule {
  public:
   explicit AdaDelta(AdaDeltaFormula formula) : formula_(formula) {}
   int histories() const override { return 2; }
+  UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateAdaDelta(chunk, formula_); }
 
  private:

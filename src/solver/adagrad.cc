@@ -10,14 +10,6 @@ namespace crema {
 
 namespace {
 
-struct AdaGradFormula {
-  float delta;
-  CREMA_INLINE float operator()(float g, float rate, float& h) const {
-    h += g * g;
-    return rate * (g / (std::sqrt(h) + delta));
-  }
-};
-
 CREMA_MULTIVERSION void UpdateAdaGrad(const UpdateChunk& chunk, AdaGradFormula formula) {
   UpdateWith<1>(chunk, formula);
 }
@@ -25,6 +17,7 @@ CREMA_MULTIVERSION void UpdateAdaGrad(const UpdateChunk& chunk, AdaGradFormula f
 class AdaGrad : public UpdateRule {
  public:
   explicit AdaGrad(float delta) : formula_{delta} {}
+  UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateAdaGrad(chunk, formula_); }
 
  private:

@@ -11,15 +11,6 @@ namespace crema {
 
 namespace {
 
-struct AdamFormula {
-  float beta1, beta2, delta;
-  CREMA_INLINE float operator()(float g, float rate, float& m, float& v) const {
-    m = beta1 * m + (1 - beta1) * g;
-    v = beta2 * v + (1 - beta2) * (g * g);
-    return rate * (m / (std::sqrt(v) + delta));
-  }
-};
-
 CREMA_MULTIVERSION void UpdateAdam(const UpdateChunk& chunk, AdamFormula formula) { UpdateWith<2>(chunk, formula); }
 
 class Adam : public UpdateRule {
@@ -31,6 +22,7 @@ class Adam : public UpdateRule {
     return static_cast<float>(std::sqrt(1.0 - std::pow(double{formula_.beta2}, t)) /
                               (1.0 - std::pow(double{formula_.beta1}, t)));
   }
+  UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateAdam(chunk, formula_); }
 
  private:

@@ -9,15 +9,6 @@ namespace crema {
 
 namespace {
 
-struct NesterovFormula {
-  float momentum;
-  CREMA_INLINE float operator()(float g, float rate, float& h) const {
-    const float before = h;
-    h = momentum * before + rate * g;
-    return (1 + momentum) * h - momentum * before;
-  }
-};
-
 CREMA_MULTIVERSION void UpdateNesterov(const UpdateChunk& chunk, NesterovFormula formula) {
   UpdateWith<1>(chunk, formula);
 }
@@ -25,6 +16,7 @@ CREMA_MULTIVERSION void UpdateNesterov(const UpdateChunk& chunk, NesterovFormula
 class Nesterov : public UpdateRule {
  public:
   explicit Nesterov(float momentum) : formula_{momentum} {}
+  UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateNesterov(chunk, formula_); }
 
  private:

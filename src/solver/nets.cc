@@ -79,7 +79,9 @@ NetPlans Planner::Run() {
   for (const std::string& stage : options_.stages) train_state.add_stage(stage);
   plans_.train = Plan(std::move(train), TRAIN, &train_state);
   plans_.train.options.accumulate = solver.iter_size() > 1;
-  plans_.train.options.keep_gradients = !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff();
+  // A GPU updates all parameters at once.
+  const bool on_cpu = !context_.device || context_.device->type() == DeviceType::kCpu;
+  plans_.train.options.keep_gradients = !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff() || !on_cpu;
   plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
   plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
   plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");

@@ -26,7 +26,7 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
   std::vector<StoredHistory> histories;
   for (int i = 0; i < updater.histories(); ++i) {
     const Parameter& parameter = parameters[i % parameters.size()];
-    histories.emplace_back(updater.history(i), parameter.shape, parameter.layout.get());
+    histories.emplace_back(updater.history(i), parameter.shape, parameter.layout.get(), *parameter.device);
   }
   return histories;
 }

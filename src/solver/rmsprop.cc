@@ -10,14 +10,6 @@ namespace crema {
 
 namespace {
 
-struct RmsPropFormula {
-  float decay, delta;
-  CREMA_INLINE float operator()(float g, float rate, float& h) const {
-    h = decay * h + (1 - decay) * (g * g);
-    return rate * (g / (std::sqrt(h) + delta));
-  }
-};
-
 CREMA_MULTIVERSION void UpdateRmsProp(const UpdateChunk& chunk, RmsPropFormula formula) {
   UpdateWith<1>(chunk, formula);
 }
@@ -25,6 +17,7 @@ CREMA_MULTIVERSION void UpdateRmsProp(const UpdateChunk& chunk, RmsPropFormula f
 class RmsProp : public UpdateRule {
  public:
   explicit RmsProp(RmsPropFormula formula) : formula_(formula) {}
+  UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateRmsProp(chunk, formula_); }
 
  private:

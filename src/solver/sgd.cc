@@ -8,19 +8,12 @@ namespace crema {
 
 namespace {
 
-struct SgdFormula {
-  float momentum;
-  CREMA_INLINE float operator()(float g, float rate, float& h) const {
-    h = momentum * h + rate * g;
-    return h;
-  }
-};
-
 CREMA_MULTIVERSION void UpdateSgd(const UpdateChunk& chunk, SgdFormula formula) { UpdateWith<1>(chunk, formula); }
 
 class Sgd : public UpdateRule {
  public:
   explicit Sgd(float momentum) : formula_{momentum} {}
+  UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateSgd(chunk, formula_); }
 
  private:

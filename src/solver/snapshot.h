@@ -14,6 +14,7 @@
 #include "crema/parameter_layout.h"
 #include "crema/solver.pb.h"
 #include "crema/tensor.h"
+#include "device/device.h"
 
 namespace crema {
 
@@ -22,13 +23,14 @@ std::string StatePath(const std::string& prefix, int iteration);
 
 // One history of an update rule, stored as the parameter it belongs to; files hold it plain, in the parameter's shape.
 struct StoredHistory {
-  StoredHistory(Tensor values, Shape shape, const ParameterLayout* layout)
-      : values(std::move(values)), shape(std::move(shape)), layout(layout) {}
+  StoredHistory(Tensor values, Shape shape, const ParameterLayout* layout, Device& device)
+      : values(std::move(values)), shape(std::move(shape)), layout(layout), device(&device) {}
   StoredHistory(Tensor plain) : values(std::move(plain)), shape(values.shape()) {}  // NOLINT: a tensor is one
 
   Tensor values;
   Shape shape;
   const ParameterLayout* layout = nullptr;
+  Device* device = &CpuDevice();  // in whose memory the values lie
 };
 
 // Writes the model, then the state that points to it; each replaces an older file only when whole. `state` has no

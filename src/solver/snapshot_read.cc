@@ -14,6 +14,7 @@
 #include <map>
 
 #include "base/atomic_file.h"
+#include "device/host_copies.h"
 #include "solver/snapshot.h"
 
 namespace crema {
@@ -208,9 +209,9 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
     }
     if (doubles) {
       const std::vector<float> floats(blob.double_data().begin(), blob.double_data().end());
-      CopyFromPlain(history[i].layout, floats.data(), history[i].values);
+      CopyPlainIn(*history[i].device, history[i].layout, floats.data(), history[i].values);
     } else {
-      CopyFromPlain(history[i].layout, blob.data().data(), history[i].values);
+      CopyPlainIn(*history[i].device, history[i].layout, blob.data().data(), history[i].values);
     }
   }
 }

@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "base/atomic_file.h"
+#include "device/host_copies.h"
 #include "solver/snapshot.h"
 
 namespace crema {
@@ -72,7 +73,7 @@ SolverState WithHistory(const StoredHistory& history) {
   for (const int64_t extent : history.shape.dims()) blob->mutable_shape()->add_dim(extent);
   blob->mutable_shape();
   blob->mutable_data()->Resize(static_cast<int>(history.shape.count()), 0);
-  CopyToPlain(history.layout, history.values, blob->mutable_data()->mutable_data());
+  CopyPlainOut(*history.device, history.layout, history.values, blob->mutable_data()->mutable_data());
   return piece;
 }
 

@@ -78,7 +78,8 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
 
   ChooseSeed(resume ? &loaded : nullptr);
   BuildNets(file);
-  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters());
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(),
+                                      options.device ? *options.device : CpuDevice());
   if (resume) {
     Restore(loaded);
   } else {

@@ -76,6 +76,8 @@ struct Solver::Impl {
   // Forward, backward and update; returns the loss.
   float RunIteration();
   float ClipScale();
+  // Tells the observers where gradients of this norm are clipped; returns what they are scaled by.
+  float TellClipping(int of_iteration, double norm);
   void TellDisplay(float rate);
   void TestOne(int index, bool* stopped);
   [[noreturn]] void FailNonFinite(const std::string& what);
@@ -83,6 +85,7 @@ struct Solver::Impl {
   bool started_ = false;
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
+  int first_iteration_ = 0;  // of this run
 };
 
 // Every element of every output as a number.

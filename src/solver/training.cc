@@ -43,7 +43,7 @@ void Solver::Impl::Start() {
   start.seed_drawn = seed_drawn;
   Tell(&Observer::OnStart, start);
   since_display_.Restart();
-  iteration_of_display_ = iteration;
+  iteration_of_display_ = first_iteration_ = iteration;
 }
 
 TrainingResult Solver::Impl::Train() {
@@ -96,14 +96,17 @@ float Solver::Impl::RunIteration() {
   net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
   net->ClearGradients();
   const float rate = LearningRateAt(param, iteration);
+  const bool at_once = updater->updates_at_once();
+  if (updates_singly || at_once) updater->Begin(iteration, rate);
   double sum = 0;
-  for (int part = 0; part < param.iter_size(); ++part) {
-    const float loss = net->Forward();
+  for (int part = 1; part <= param.iter_size(); ++part) {
+    const bool updates = at_once && part == param.iter_size();
+    const float loss = net->ForwardBackward(updates_singly ? updater.get() : nullptr,
+                                            updates ? std::function<void()>([&] { updater->Apply(); }) : nullptr);
     if (!std::isfinite(loss)) FailNonFinite("the loss is " + Number(loss));
     sum += loss;
-    if (updates_singly) updater->Begin(iteration, rate);
-    net->Backward(updates_singly ? updater.get() : nullptr);
   }
+  if (at_once && iteration > first_iteration_) TellClipping(iteration - 1, updater->NormOf(iteration - 1));
   const float loss = static_cast<float>(sum / param.iter_size());
   losses.Add(loss);
   if (DueEvery(param.display())) TellDisplay(rate);
@@ -111,7 +114,7 @@ float Solver::Impl::RunIteration() {
     const int step = RateStepAt(param, iteration);
     if (step != RateStepAt(param, iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{iteration, step});
   }
-  if (!updates_singly) {
+  if (!updates_singly && !at_once) {
     updater->Begin(iteration, rate, ClipScale());
     updater->Apply();
   }
@@ -122,11 +125,15 @@ float Solver::Impl::RunIteration() {
 
 float Solver::Impl::ClipScale() {
   if (param.clip_gradients() <= 0) return 1;
-  const double norm = updater->GradientNorm();
+  return TellClipping(iteration, updater->GradientNorm());
+}
+
+float Solver::Impl::TellClipping(int of_iteration, double norm) {
+  if (param.clip_gradients() <= 0) return 1;
   if (!std::isfinite(norm)) FailNonFinite("the norm of the gradients is " + Number(norm));
   const float scale = updater->ClipScale(norm);
   if (scale < 1) {
-    Tell(&Observer::OnClipped, GradientsClipped{iteration, static_cast<float>(norm), param.clip_gradients()});
+    Tell(&Observer::OnClipped, GradientsClipped{of_iteration, static_cast<float>(norm), param.clip_gradients()});
   }
   return scale;
 }

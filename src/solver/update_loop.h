@@ -16,9 +16,7 @@ CREMA_INLINE void UpdateElements(const UpdateChunk& chunk, const Formula& formul
   const float scale = chunk.gradient_scale, decay = chunk.decay, rate = chunk.rate;
   const int64_t count = chunk.count;
   for (int64_t i = 0; i < count; ++i) {
-    float g = scale * gradient[i];
-    if constexpr (kDecay == WeightDecay::kL2) g += decay * data[i];
-    if constexpr (kDecay == WeightDecay::kL1) g += data[i] > 0 ? decay : data[i] < 0 ? -decay : 0.0f;
+    const float g = DecayedGradient<kDecay>(scale, gradient[i], decay, data[i]);
     if constexpr (kHistories > 1) {
       data[i] -= formula(g, rate, first[i], second[i]);
     } else {

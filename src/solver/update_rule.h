@@ -10,22 +10,9 @@
 
 #include "crema/error.h"
 #include "crema/solver.pb.h"
+#include "ops/update.h"
 
 namespace crema {
-
-enum class WeightDecay { kNone, kL1, kL2 };
-
-// A run of elements of one parameter and what is done to it in one update.
-struct UpdateChunk {
-  float* data = nullptr;
-  const float* gradient = nullptr;
-  float* history[2] = {nullptr, nullptr};  // as many as the rule has
-  int64_t count = 0;
-  float gradient_scale = 1;  // clipping and 1 / iter_size
-  WeightDecay decay_type = WeightDecay::kNone;
-  float decay = 0;  // weight_decay * decay_mult
-  float rate = 0;   // learning rate * lr_mult * RateFactor
-};
 
 class UpdateRule {
  public:
@@ -34,6 +21,7 @@ class UpdateRule {
   virtual int histories() const { return 1; }
   // Multiplies the rate of the update that ends iteration `iteration` (bias correction).
   virtual float RateFactor(int iteration) const { return 1; }
+  virtual UpdateFormula formula() const = 0;
   // Thread-safe on disjoint chunks.
   virtual void Update(const UpdateChunk& chunk) const = 0;
 };

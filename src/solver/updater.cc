@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "ops/operations.h"
 
 namespace crema {
 
@@ -33,14 +34,18 @@ std::unique_ptr<UpdateRule> RuleOf(const SolverParameter& solver) {
 
 }  // namespace
 
-Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters)
+Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device)
     : rule_(RuleOf(solver)),
       clip_gradients_(solver.clip_gradients()),
-      iter_size_(static_cast<float>(solver.iter_size())) {
+      iter_size_(static_cast<float>(solver.iter_size())),
+      device_(device),
+      multi_(OperationsOf(device).multi_updater()) {
   int64_t total = 0;
   for (const Parameter& parameter : parameters) total += parameter.data.count();
-  memory_.assign(total * rule_->histories(), 0.0f);
-  float* at = memory_.data();
+  total *= rule_->histories();
+  memory_ = Buffer(device, static_cast<size_t>(total) * sizeof(float));
+  float* at = reinterpret_cast<float*>(memory_.data());
+  if (total > 0) OperationsOf(device).Fill(0, Tensor(at, {Shape{total}, DType::kF32}));
   for (int moment = 0; moment < rule_->histories(); ++moment) {
     for (const Parameter& parameter : parameters) {
       histories_.emplace_back(at, parameter.data.spec());
@@ -69,6 +74,17 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   }
   segments_of_.push_back(segments_.size());
   squares_.resize(segments_.size());
+  if (!multi_ || segments_.empty()) return;
+
+  std::vector<UpdateChunk> chunks;
+  for (const Segment& segment : segments_) {
+    chunks.push_back(segment.chunk);
+    chunks.back().rate = segment.lr_mult;
+  }
+  chunks_ = Buffer(device, chunks.size() * sizeof(UpdateChunk));
+  device.CopyIn(chunks.data(), chunks_.data(), chunks_.bytes());
+  norm_memory_ = Buffer(device, (1 + chunks.size()) * sizeof(double));
+  norms_ = PinnedBuffer(static_cast<Gpu&>(device), 2 * sizeof(double));
 }
 
 double Updater::GradientNorm() {
@@ -93,6 +109,7 @@ bool Updater::TakesGradientsSingly(const SolverParameter& solver) {
 int Updater::HistoriesOf(const SolverParameter& solver) { return RuleOf(solver)->histories(); }
 
 void Updater::Begin(int iteration, float rate, float clip_scale) {
+  iteration_ = iteration;
   gradient_scale_ = clip_scale / iter_size_;
   rate_ = rate * rule_->RateFactor(iteration);
 }
@@ -105,7 +122,26 @@ void Updater::Update(const Segment& segment, const float* gradient) const {
   rule_->Update(chunk);
 }
 
+double Updater::NormOf(int iteration) const { return reinterpret_cast<const double*>(norms_.data())[iteration % 2]; }
+
+void Updater::ApplyAtOnce() {
+  if (segments_.empty()) return;
+  MultiUpdate update;
+  update.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
+  update.count = static_cast<int64_t>(segments_.size());
+  update.rate = rate_;
+  update.gradient_scale = gradient_scale_;
+  update.largest_norm = std::max(0.0f, clip_gradients_);
+  update.norm = reinterpret_cast<double*>(norm_memory_.data());
+  update.squares = update.norm + 1;
+  multi_->Update(rule_->formula(), update);
+  if (update.largest_norm == 0) return;
+  double* const norm = reinterpret_cast<double*>(norms_.data()) + iteration_ % 2;
+  static_cast<Gpu&>(device_).CopyOutLater(update.norm, norm, sizeof(double));
+}
+
 void Updater::Apply() {
+  if (multi_) return ApplyAtOnce();
   ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) Update(segments_[s], segments_[s].chunk.gradient);
   });

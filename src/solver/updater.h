@@ -9,6 +9,7 @@
 
 #include "crema/net.h"
 #include "crema/solver.pb.h"
+#include "device/gpu.h"
 #include "solver/update_rule.h"
 
 namespace crema {
@@ -16,7 +17,10 @@ namespace crema {
 class Updater : public GradientReader {
  public:
   // `parameters` must outlive this and keep their tensors. The solver must have passed CheckSolver.
-  Updater(const SolverParameter& solver, std::span<const Parameter> parameters);
+  Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device = CpuDevice());
+
+  // Whether Apply updates all parameters in one go, which it then only issues, and clips gradients itself: on a GPU.
+  bool updates_at_once() const { return multi_ != nullptr; }
 
   // Whether an update needs each parameter's gradient once and alone: no norm over all of them (clip_gradients), no sum
   // over passes (iter_size).
@@ -26,7 +30,10 @@ class Updater : public GradientReader {
 
   // Euclidean norm of all gradients as accumulated over iter_size passes. Does not depend on the number of threads.
   double GradientNorm();
-  // 1, or clip_gradients / norm where clipping is on and the norm exceeds it.
+  // Where Apply updates at once and clips: the norm that it found at the end of `iteration`, which is the one before that
+  // of the latest Apply, once a forward pass that was issued behind it has been waited for.
+  double NormOf(int iteration) const;
+  // 1 where Apply clips; else 1, or clip_gradients / norm where clipping is on and the norm exceeds it.
   float ClipScale(double norm) const;
   // What the updates that follow are for: the end of iteration `iteration` with learning rate `rate`.
   void Begin(int iteration, float rate, float clip_scale = 1);
@@ -47,15 +54,24 @@ class Updater : public GradientReader {
   };
 
   void Update(const Segment& segment, const float* gradient) const;
+  void ApplyAtOnce();
 
   std::unique_ptr<UpdateRule> rule_;
   float clip_gradients_ = -1, iter_size_ = 1;
   float gradient_scale_ = 1, rate_ = 0;  // of this update
-  std::vector<float> memory_;
+  Device& device_;
+  Buffer memory_;
   std::vector<Tensor> histories_;
   std::vector<Segment> segments_;    // in the order of the parameters
   std::vector<size_t> segments_of_;  // where those of parameter p begin; one more entry ends them
   std::vector<double> squares_;      // of each segment's gradient
+
+  // Of updates at once, in the device's memory: the segments as chunks, and the norm with what it takes to find it; and
+  // the norms of the latest two iterations on the host.
+  MultiUpdater* multi_ = nullptr;
+  Buffer chunks_, norm_memory_;
+  PinnedBuffer norms_;
+  int iteration_ = 0;
 };
 
 }  // namespace crema

@@ -302,11 +302,9 @@ void LayerInstance::RunOnDevice(const std::function<void()>& body) {
   gpu->BeginPass(test_.pass());
   gpu->BeginUnit(3);
   body();
-  auto* result = static_cast<GpuPassResult*>(gpu->AllocateHost(sizeof(GpuPassResult)));
-  gpu->CopyResult(result);
   for_all(&GuardedTensor::Download);
-  const GpuPassResult found = *result;
-  gpu->FreeHost(result);
+  GpuPassResult found;
+  gpu->CopyOut(gpu->result(), &found, sizeof found);
   if (found.faulty_unit < 0) return;
   if (found.faulty_unit != 3) Note("a fault of unit " + std::to_string(found.faulty_unit));
   layer_->OnBadValue(found.position, found.value);

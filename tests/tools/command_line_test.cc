@@ -121,13 +121,13 @@ TEST_F(Mistakes, CommandsAreSuggestedToo) {
   EXPECT_EQ(RunProgram({"crema"}).exit_code, 2);
 }
 
-TEST_F(Mistakes, GpusAreRefused) {
-  for (const auto& arguments :
-       std::vector<std::vector<std::string>>{{"train", "--solver=solver.prototxt", "--gpu=0"},
-                                             {"crema", "test", "--model=net.prototxt", "--weights=x", "--gpu=all"},
-                                             {"crema", "time", "--model=net.prototxt", "-gpu", "0"}}) {
-    ExpectSays(Err(arguments), "computes on the CPU only");
-  }
+TEST_F(Mistakes, GpusThatAreNoneAreRefused) {
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--gpu=0,1"}), "computes on one GPU; give its number");
+  ExpectSays(Err({"crema", "test", "--model=net.prototxt", "--weights=x", "--gpu=all"}), "computes on one GPU");
+  ExpectSays(Err({"train", "--solver=solver.prototxt", "--gpu=first"}), "the number of a GPU was expected");
+  const auto absent = RunProgram({"crema", "time", "--model=net.prototxt", "-gpu", "99"});
+  EXPECT_EQ(absent.exit_code, 1) << absent.err;
+  ExpectSays(absent.err, "GPU");
 }
 
 TEST_F(Mistakes, FilesOfTheWrongKindAreNamed) {

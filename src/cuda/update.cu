@@ -1,0 +1,80 @@
+#include "cuda/operations.h"
+#include "cuda/reduce.h"
+
+namespace crema::cuda {
+
+namespace {
+
+// Sums of squares of the chunks' gradients, a block for each.
+__global__ void SumSquares(const UpdateChunk* chunks, double* squares) {
+  const UpdateChunk& chunk = chunks[blockIdx.x];
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
+    const double g = chunk.gradient[i];
+    sum += g * g;
+  }
+  sum = SumBlock(sum);
+  if (threadIdx.x == 0) squares[blockIdx.x] = sum;
+}
+
+__global__ void FindNorm(const double* squares, int64_t count, double scale, double* norm) {
+  double sum = 0;
+  for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += squares[i];
+  sum = SumBlock(sum);
+  if (threadIdx.x == 0) *norm = scale * sqrt(sum);
+}
+
+__device__ bool IsFinite(double x) { return x - x == 0; }
+
+template <WeightDecay kDecay, typename Formula>
+__device__ void UpdateElements(const Formula& formula, const UpdateChunk& chunk, float scale, float rate) {
+  for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
+    const float x = chunk.data[i];
+    const float g = DecayedGradient<kDecay>(scale, chunk.gradient[i], chunk.decay, x);
+    if constexpr (Formula::kHistories > 1) {
+      chunk.data[i] = x - formula(g, rate, chunk.history[0][i], chunk.history[1][i]);
+    } else {
+      chunk.data[i] = x - formula(g, rate, chunk.history[0][i]);
+    }
+  }
+}
+
+template <typename Formula>
+__global__ void UpdateChunks(Formula formula, MultiUpdate update, const PassState* state) {
+  if (!IsFinite(state->result.loss) || state->result.faulty_unit >= 0) return;
+  float scale = update.gradient_scale;
+  if (update.largest_norm > 0) {
+    const double norm = *update.norm;
+    if (!IsFinite(norm)) return;
+    if (norm > update.largest_norm) scale *= static_cast<float>(update.largest_norm / norm);
+  }
+  const UpdateChunk chunk = update.chunks[blockIdx.x];
+  const float rate = update.rate * chunk.rate;
+  switch (chunk.decay_type) {
+    case WeightDecay::kNone:
+      return UpdateElements<WeightDecay::kNone>(formula, chunk, scale, rate);
+    case WeightDecay::kL1:
+      return UpdateElements<WeightDecay::kL1>(formula, chunk, scale, rate);
+    case WeightDecay::kL2:
+      return UpdateElements<WeightDecay::kL2>(formula, chunk, scale, rate);
+  }
+}
+
+}  // namespace
+
+void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& update) {
+  if (update.count == 0) return;
+  const unsigned blocks = static_cast<unsigned>(update.count);
+  if (update.largest_norm > 0) {
+    Launch(queue(), blocks, kThreads, SumSquares, update.chunks, update.squares);
+    Launch(queue(), 1, kThreads, FindNorm, update.squares, update.count, double{update.gradient_scale}, update.norm);
+  }
+  std::visit(
+      [&](const auto& given) {
+        using Formula = std::decay_t<decltype(given)>;
+        Launch(queue(), blocks, kThreads, UpdateChunks<Formula>, given, update, gpu_.state());
+      },
+      formula);
+}
+
+}  // namespace crema::cuda

@@ -1,0 +1,56 @@
+// Changing parameters by their gradients.
+#ifndef CREMA_OPS_UPDATE_H_
+#define CREMA_OPS_UPDATE_H_
+
+#include <cstdint>
+
+#include "ops/update_formulas.h"
+
+namespace crema {
+
+enum class WeightDecay { kNone, kL1, kL2 };
+
+// A run of elements of one parameter and what is done to it in one update.
+struct UpdateChunk {
+  float* data = nullptr;
+  const float* gradient = nullptr;
+  float* history[2] = {nullptr, nullptr};  // as many as the rule has
+  int64_t count = 0;
+  float gradient_scale = 1;  // clipping and 1 / iter_size
+  WeightDecay decay_type = WeightDecay::kNone;
+  float decay = 0;  // weight_decay * decay_mult
+  float rate = 0;   // learning rate * lr_mult * RateFactor
+};
+
+// g = the scaled gradient of an element whose value is x, with weight decay.
+template <WeightDecay kDecay>
+CREMA_FORMULA float DecayedGradient(float scale, float gradient, float decay, float x) {
+  float g = scale * gradient;
+  if constexpr (kDecay == WeightDecay::kL2) g += decay * x;
+  if constexpr (kDecay == WeightDecay::kL1) g += x > 0 ? decay : x < 0 ? -decay : 0.0f;
+  return g;
+}
+
+// All chunks at once, where a device does that.
+struct MultiUpdate {
+  const UpdateChunk* chunks = nullptr;  // in the device's memory; their rate is multiplied by `rate`
+  int64_t count = 0;
+  float rate = 0;
+  float gradient_scale = 1;  // instead of the chunks'
+  // Above 0: gradients are scaled down to this Euclidean norm of all of them (times gradient_scale) where they exceed it.
+  float largest_norm = 0;
+  double* norm = nullptr;     // gets that norm before it is scaled down, where largest_norm is above 0
+  double* squares = nullptr;  // scratch, one for each chunk
+};
+
+class MultiUpdater {
+ public:
+  virtual ~MultiUpdater() = default;
+  // Issues the update. Nothing changes where the loss of the latest pass or the norm is not finite, or a value of its
+  // data was unusable.
+  virtual void Update(const UpdateFormula& formula, const MultiUpdate& update) = 0;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_UPDATE_H_
