@@ -7,8 +7,14 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/bin")
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${PROJECT_BINARY_DIR}/lib")
 set(CMAKE_INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
-# OpenBLAS and CUDA lie in folders of their own.
-set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+if(CREMA_BUNDLE)
+  # Bundled libraries find each other by the paths of the program, which only the older kind of path gives them.
+  set(CMAKE_INSTALL_RPATH "\$ORIGIN/../${CMAKE_INSTALL_LIBDIR};\$ORIGIN")
+  add_link_options(-Wl,--disable-new-dtags)
+else()
+  # OpenBLAS and CUDA lie in folders of their own.
+  set(CMAKE_INSTALL_RPATH_USE_LINK_PATH ON)
+endif()
 
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Build type" FORCE)

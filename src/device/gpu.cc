@@ -2,42 +2,33 @@
 
 #include <dlfcn.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <mutex>
 
 #include "crema/error.h"
+#include "device/gpu_library.h"
 
 namespace crema {
 
 namespace {
 
-constexpr const char* kFile = "libcrema_cuda.so";
-
-// Beside the library that this function is in, where both are installed and built.
-std::string LibraryPath() {
-  // For tests, and for a library built elsewhere.
-  if (const char* given = std::getenv("CREMA_GPU_LIBRARY")) return given;
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&LibraryPath), &info) == 0 || !info.dli_fname) return kFile;
-  return (std::filesystem::path(info.dli_fname).parent_path() / kFile).string();
-}
-
 // Null, with the reason in *why, where it is not there or cannot be loaded.
 const GpuLibrary* Load(std::string* why) {
-  const std::string path = LibraryPath();
+  const std::string path = GpuLibraryPath();
   std::error_code ignored;
   if (path.find('/') != std::string::npos && !std::filesystem::exists(path, ignored)) {
     *why = "this crema was built without CUDA (there is no " + path +
            "); to use a GPU, install the CUDA toolkit (12 or later, nvcc on PATH) and configure with -DCREMA_CUDA=ON";
     return nullptr;
   }
+  LoadCudaLibraries();
   // Never closed: what it registered and its threads stay in use until the process ends.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     *why = std::string("the GPU library does not load: ") + dlerror() +
-           "; install the CUDA 13 runtime with cuBLAS and cuDNN 9, or say where they are with CUDA_HOME";
+           "; it needs the CUDA runtime it was built with, cuBLAS and cuDNN 9: install them, or say with CUDA_HOME where "
+             "they are, or with LD_LIBRARY_PATH";
     return nullptr;
   }
   const auto* found = static_cast<const GpuLibrary*>(dlsym(library, "crema_gpu_library"));

@@ -1,0 +1,38 @@
+# The preset "package" and cpack: crema-<version>-<system>-<processor>.tar.gz that runs where nothing but the C library
+# is installed. lib/ then also holds the libraries that crema links, with their licences; not the C library, the GPU's
+# driver or CUDA's libraries, which the GPU library looks for when it is loaded (src/device/gpu_library.cc).
+if(CREMA_BUNDLE)
+  install(CODE "set(crema_lib \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
+    set(crema_licences \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/licences\")")
+  install(CODE [[
+    file(GET_RUNTIME_DEPENDENCIES
+      LIBRARIES "${crema_lib}/libcrema.so"
+      RESOLVED_DEPENDENCIES_VAR libraries
+      UNRESOLVED_DEPENDENCIES_VAR missing
+      POST_EXCLUDE_REGEXES "/(libc|libm|libdl|librt|libpthread|libresolv|libcuda|ld-linux.*)\\.so[^/]*$" "/libcrema[^/]*$")
+    if(missing)
+      message(FATAL_ERROR "libraries that crema links are not found: ${missing}")
+    endif()
+    find_program(DPKG dpkg)
+    foreach(library IN LISTS libraries)
+      file(INSTALL "${library}" DESTINATION "${crema_lib}" FOLLOW_SYMLINK_CHAIN)
+      if(NOT DPKG)
+        continue()
+      endif()
+      # By name: the package may know the file by another path to the same folder.
+      file(REAL_PATH "${library}" real)
+      string(REGEX MATCH "[^/]+/[^/]+$" name "${real}")
+      execute_process(COMMAND ${DPKG} -S "*/${name}" OUTPUT_VARIABLE owner ERROR_QUIET RESULT_VARIABLE status)
+      if(status EQUAL 0 AND owner MATCHES "^([^:, ]+)" AND EXISTS "/usr/share/doc/${CMAKE_MATCH_1}/copyright")
+        configure_file("/usr/share/doc/${CMAKE_MATCH_1}/copyright" "${crema_licences}/${CMAKE_MATCH_1}" COPYONLY)
+      endif()
+    endforeach()
+  ]])
+endif()
+
+set(CPACK_GENERATOR TGZ)
+set(CPACK_PACKAGE_VENDOR "crema")
+string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" crema_platform)
+set(CPACK_PACKAGE_FILE_NAME "crema-${PROJECT_VERSION}-${crema_platform}")
+set(CPACK_STRIP_FILES ON)
+include(CPack)

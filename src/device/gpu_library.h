@@ -1,0 +1,19 @@
+// Where the GPU library and what it needs are.
+#ifndef CREMA_DEVICE_GPU_LIBRARY_H_
+#define CREMA_DEVICE_GPU_LIBRARY_H_
+
+#include <string>
+
+namespace crema {
+
+// libcrema_cuda.so beside the library that this function is in; CREMA_GPU_LIBRARY names another one.
+std::string GpuLibraryPath();
+
+// Loads the libraries of CUDA that the GPU library links: those in CUDA_HOME; else those that the system's own search
+// finds (LD_LIBRARY_PATH, ld.so.conf); else those of Python's nvidia packages in VIRTUAL_ENV, CONDA_PREFIX or
+// ~/.local, or in /usr/local/cuda. What is nowhere is left out: loading the GPU library then says which it is.
+void LoadCudaLibraries();
+
+}  // namespace crema
+
+#endif  // CREMA_DEVICE_GPU_LIBRARY_H_
