@@ -75,7 +75,7 @@ class DeviceMemory {
 };
 
 DeviceMemory& Memory() {
-  static DeviceMemory memory;
+  static auto& memory = *new DeviceMemory;  // freed to when the process ends
   return memory;
 }
 
