@@ -1,5 +1,4 @@
 #include "cuda/channel_sums.h"
-
 #include "cuda/operations.h"
 #include "ops/functors.h"
 
@@ -127,11 +126,11 @@ void SumGradients(const Queue& queue, const ChannelGrid& grid, const ChannelGrad
     using Number = std::remove_pointer_t<decltype(number)>;
     const auto run = [&](auto with_product) {
       const GradientSum<Number, decltype(with_product)::value> gradients = {static_cast<const Number*>(g.dy),
-                                                             static_cast<const Number*>(g.y),
-                                                             static_cast<const Number*>(x),
-                                                             mean,
-                                                             sum,
-                                                             product};
+                                                                            static_cast<const Number*>(g.y),
+                                                                            static_cast<const Number*>(x),
+                                                                            mean,
+                                                                            sum,
+                                                                            product};
       RunSum<decltype(width)::value, decltype(planes)::value>(queue, grid, gradients, parts);
     };
     if (product) {
@@ -151,7 +150,8 @@ void CudaOperations::ChannelMoments(const ChannelGrid& grid, const void* x, floa
   WithWidth(grid, IsPackAligned(x), [&](auto* number, auto width, auto planes) {
     using Number = std::remove_pointer_t<decltype(number)>;
     const MomentSum<Number> moments = {static_cast<const Number*>(x), mean, variance};
-    RunSum<decltype(width)::value, decltype(planes)::value>(queue(), grid, moments, reinterpret_cast<float*>(workspace));
+    RunSum<decltype(width)::value, decltype(planes)::value>(queue(), grid, moments,
+                                                            reinterpret_cast<float*>(workspace));
   });
 }
 

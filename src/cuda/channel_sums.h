@@ -105,8 +105,8 @@ __global__ void __launch_bounds__(kThreads) SumKernel(ChannelTiles tiles, Sum su
 inline constexpr unsigned kPartsAcross = 8, kPartsAlong = kThreads / kPartsAcross;
 
 template <typename Sum>
-__global__ void __launch_bounds__(kThreads) CombineKernel(int64_t channels, int64_t chunks, Sum sum,
-                                                          const float* parts) {
+__global__ void __launch_bounds__(kThreads)
+    CombineKernel(int64_t channels, int64_t chunks, Sum sum, const float* parts) {
   using State = typename Sum::State;
   __shared__ State states[kThreads];
   const unsigned column = threadIdx.x % kPartsAcross, line = threadIdx.x / kPartsAcross;

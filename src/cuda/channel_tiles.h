@@ -140,8 +140,8 @@ class LineWalk {
   int64_t run_ = 0, plane_ = 0, piece_ = 0, piece_step_ = 0;
 };
 
-// Calls body(null Number*, width, in planes), the last two as std::integral_constant: packs where `aligned` and the grid
-// allow, single numbers otherwise.
+// Calls body(null Number*, width, in planes), the last two as std::integral_constant: packs where `aligned` and the
+// grid allow, single numbers otherwise.
 template <typename Body>
 void WithWidth(const ChannelGrid& grid, bool aligned, const Body& body) {
   const bool planes = InPlanes(grid), packs = aligned && FitsPacks(grid, PackWidth(grid.dtype));

@@ -1,6 +1,5 @@
-#include "cuda/channels.h"
-
 #include "cuda/channel_tiles.h"
+#include "cuda/channels.h"
 #include "cuda/operations.h"
 #include "ops/functors.h"
 
@@ -158,11 +157,11 @@ void CudaOperations::ChannelGradientMap(const ChannelGrid& grid, const crema::Ch
                        IsPackAligned(map.dx) && IsPackAligned(map.masked);
   WithWidth(grid, aligned, [&](auto* number, auto width, auto planes) {
     using Number = std::remove_pointer_t<decltype(number)>;
-    RunMap<decltype(width)::value, decltype(planes)::value>(queue(), grid,
-                              GradientMap<Number>{static_cast<const Number*>(map.g.dy),
-                                                  static_cast<const Number*>(map.g.y),
-                                                  static_cast<const Number*>(map.x), map.mean, map.a, map.b, map.c,
-                                                  static_cast<Number*>(map.dx), static_cast<Number*>(map.masked)});
+    RunMap<decltype(width)::value, decltype(planes)::value>(
+        queue(), grid,
+        GradientMap<Number>{static_cast<const Number*>(map.g.dy), static_cast<const Number*>(map.g.y),
+                            static_cast<const Number*>(map.x), map.mean, map.a, map.b, map.c,
+                            static_cast<Number*>(map.dx), static_cast<Number*>(map.masked)});
   });
 }
 

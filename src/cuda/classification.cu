@@ -9,7 +9,7 @@ namespace crema::cuda {
 
 namespace {
 
-constexpr int64_t kPartBlocks = 256;      // at most, of sums over positions
+constexpr int64_t kPartBlocks = 256;        // at most, of sums over positions
 constexpr int64_t kCountedDirectly = 1024;  // labels that each block may count for itself
 
 __device__ bool Counts(const LabelRule& rule, int64_t classes, float label) {
@@ -32,8 +32,8 @@ __device__ void FinishLoss(const SoftmaxLoss& loss, const LossPart& total, float
   if (threadIdx.x == 0) *value = static_cast<float>(total.loss / labels::Normalizer(loss, total.counted));
 }
 
-__global__ void __launch_bounds__(kThreads) LossKernel(SoftmaxLoss loss, const float* probability, const float* label,
-                                                       LossPart* parts, float* value) {
+__global__ void __launch_bounds__(kThreads)
+    LossKernel(SoftmaxLoss loss, const float* probability, const float* label, LossPart* parts, float* value) {
   LossPart part = {0, 0};
   const int64_t step = int64_t{gridDim.x} * blockDim.x, positions = loss.axis.outer * loss.axis.inner;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < positions; i += step) {
@@ -49,8 +49,8 @@ __global__ void __launch_bounds__(kThreads) LossKernel(SoftmaxLoss loss, const f
   }
 }
 
-__global__ void __launch_bounds__(kThreads) FinishLossKernel(SoftmaxLoss loss, unsigned blocks, const LossPart* parts,
-                                                             float* value) {
+__global__ void __launch_bounds__(kThreads)
+    FinishLossKernel(SoftmaxLoss loss, unsigned blocks, const LossPart* parts, float* value) {
   LossPart part = {0, 0};
   if (threadIdx.x < blocks) part = parts[threadIdx.x];
   FinishLoss(loss, SumParts(part), value);
@@ -66,8 +66,8 @@ __device__ int64_t CountSome(const SoftmaxLoss& loss, const float* label, int64_
 }
 
 __global__ void __launch_bounds__(kThreads) CountKernel(SoftmaxLoss loss, const float* label, int64_t* parts) {
-  const int64_t counted = CountSome(loss, label, int64_t{blockIdx.x} * blockDim.x + threadIdx.x,
-                                    int64_t{gridDim.x} * blockDim.x);
+  const int64_t counted =
+      CountSome(loss, label, int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x);
   if (threadIdx.x == 0) parts[blockIdx.x] = counted;
 }
 
@@ -204,8 +204,8 @@ void CudaOperations::SoftmaxLossForward(const SoftmaxLoss& loss, const float* pr
   if (blocks > 1) Launch(queue(), 1, kThreads, FinishLossKernel, loss, blocks, parts, value);
 }
 
-void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient,
-                                         const float* probability, const float* label, float* dx) {
+void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                                         const float* label, float* dx) {
   const ClassAxis& axis = loss.axis;
   if (axis.positions() * axis.classes == 0) return;
   LossGradient gradient = {loss, value_gradient, probability, label, dx, nullptr, 0};

@@ -17,7 +17,7 @@ struct KeepRows {
 // One step, element by element of h. Neighbouring threads have neighbouring elements of a row.
 struct ForwardStep {
   int64_t hidden;
-  const float* static_gates;  // null: none
+  const float* static_gates;                      // null: none
   const float *continuation, *next_continuation;  // the next one is null in the last step
   const float* cell_before;
   float *gates, *cell, *output, *next_hidden_before;
@@ -97,15 +97,10 @@ void CudaOperations::LstmForward(const LstmProblem& problem, const LstmInputs& i
     products_.Multiply({.transpose_b = true, .m = batch, .n = gates, .k = hidden, .beta = 1},
                        tape.hidden_before + t * state, parameters.hidden_weights, step_gates);
     ForEach(queue(), state,
-            ForwardStep{hidden,
-                        has_static ? workspace : nullptr,
-                        inputs.continuation + t * batch,
+            ForwardStep{hidden, has_static ? workspace : nullptr, inputs.continuation + t * batch,
                         last ? nullptr : inputs.continuation + (t + 1) * batch,
-                        t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state,
-                        step_gates,
-                        tape.cells + t * state,
-                        output + t * state,
-                        last ? nullptr : tape.hidden_before + (t + 1) * state});
+                        t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state, step_gates, tape.cells + t * state,
+                        output + t * state, last ? nullptr : tape.hidden_before + (t + 1) * state});
   }
 }
 
@@ -123,18 +118,13 @@ void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& 
   for (int64_t t = problem.steps - 1; t >= 0; --t) {
     const bool last = t + 1 == problem.steps;
     float* const step_gradient = gates_gradient + t * batch * gates;
-    ForEach(queue(), state,
-            BackwardStep{hidden,
-                         inputs.continuation + t * batch,
-                         last ? nullptr : inputs.continuation + (t + 1) * batch,
-                         tape.gates + t * batch * gates,
-                         tape.cells + t * state,
-                         t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state,
-                         of_output.output + t * state,
-                         last ? of_output.final_hidden : hidden_gradient,
-                         last ? of_output.final_cell : cell_gradient,
-                         t == 0 && gradients.initial_cell ? gradients.initial_cell : cell_gradient,
-                         step_gradient});
+    ForEach(
+        queue(), state,
+        BackwardStep{hidden, inputs.continuation + t * batch, last ? nullptr : inputs.continuation + (t + 1) * batch,
+                     tape.gates + t * batch * gates, tape.cells + t * state,
+                     t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state, of_output.output + t * state,
+                     last ? of_output.final_hidden : hidden_gradient, last ? of_output.final_cell : cell_gradient,
+                     t == 0 && gradients.initial_cell ? gradients.initial_cell : cell_gradient, step_gradient});
     if (t < first_product) continue;
     products_.Multiply({.m = batch, .n = hidden, .k = gates}, step_gradient, parameters.hidden_weights,
                        hidden_gradient);
