@@ -1,23 +1,254 @@
-#include "base/check.h"
+// Labels that FindBadLabel reported are left out, too: the host learns of them when the pass is over.
+#include "cuda/faults.h"
+#include "cuda/numbers.h"
 #include "cuda/operations.h"
+#include "cuda/reduce.h"
+#include "ops/label_formulas.h"
 
 namespace crema::cuda {
 
-void CudaOperations::SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) {
-  CREMA_CHECK(false) << "SoftmaxLossForward is not there yet";
+namespace {
+
+constexpr int64_t kPartBlocks = 256;        // at most, of sums over positions
+constexpr int64_t kCountedDirectly = 1024;  // labels that each block may count for itself
+
+__device__ bool Counts(const LabelRule& rule, int64_t classes, float label) {
+  return !labels::IsIgnored(rule, label) && !labels::IsBad(rule, classes, label);
 }
 
-void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability, const float* label, float* dx) {
-  CREMA_CHECK(false) << "SoftmaxLossBackward is not there yet";
+unsigned PartBlocks(int64_t positions, unsigned threads) {
+  return static_cast<unsigned>(std::clamp<int64_t>(positions / (4 * threads), 1, kPartBlocks));
 }
 
-void CudaOperations::Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class, float* labels_of_class) {
-  CREMA_CHECK(false) << "Accuracy is not there yet";
+// Sums of some positions.
+struct LossPart {
+  double loss;
+  int64_t counted;
+};
+
+__device__ LossPart SumParts(const LossPart& part) { return {SumBlock(part.loss), SumBlock(part.counted)}; }
+
+__device__ void FinishLoss(const SoftmaxLoss& loss, const LossPart& total, float* value) {
+  if (threadIdx.x == 0) *value = static_cast<float>(total.loss / labels::Normalizer(loss, total.counted));
+}
+
+__global__ void __launch_bounds__(kThreads)
+    LossKernel(SoftmaxLoss loss, const float* probability, const float* label, LossPart* parts, float* value) {
+  LossPart part = {0, 0};
+  const int64_t step = int64_t{gridDim.x} * blockDim.x, positions = loss.axis.outer * loss.axis.inner;
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < positions; i += step) {
+    if (!Counts(loss.rule, loss.axis.classes, label[i])) continue;
+    part.loss += static_cast<double>(labels::Loss(probability[labels::Offset(loss.axis, i, label[i])]));
+    ++part.counted;
+  }
+  part = SumParts(part);
+  if (gridDim.x == 1) {
+    FinishLoss(loss, part, value);
+  } else if (threadIdx.x == 0) {
+    parts[blockIdx.x] = part;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads)
+    FinishLossKernel(SoftmaxLoss loss, unsigned blocks, const LossPart* parts, float* value) {
+  LossPart part = {0, 0};
+  if (threadIdx.x < blocks) part = parts[threadIdx.x];
+  FinishLoss(loss, SumParts(part), value);
+}
+static_assert(kPartBlocks <= kThreads);
+
+__device__ int64_t CountSome(const SoftmaxLoss& loss, const float* label, int64_t begin, int64_t step) {
+  int64_t counted = 0;
+  for (int64_t i = begin; i < loss.axis.outer * loss.axis.inner; i += step) {
+    counted += Counts(loss.rule, loss.axis.classes, label[i]) ? 1 : 0;
+  }
+  return SumBlock(counted);
+}
+
+__global__ void __launch_bounds__(kThreads) CountKernel(SoftmaxLoss loss, const float* label, int64_t* parts) {
+  const int64_t counted =
+      CountSome(loss, label, int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x);
+  if (threadIdx.x == 0) parts[blockIdx.x] = counted;
+}
+
+// What the gradient is made of besides labels.
+struct LossGradient {
+  SoftmaxLoss loss;
+  const float *value_gradient, *probability, *label;
+  float* dx;
+  const int64_t* counted;  // parts; null: each block counts
+  unsigned counted_parts;
+
+  // All threads of the block must call.
+  __device__ float Scale() const {
+    int64_t count = 0;
+    if (loss.normalizer > 0) {
+      count = loss.normalizer;
+    } else if (!counted) {
+      count = CountSome(loss, label, threadIdx.x, blockDim.x);
+    } else {
+      count = SumBlock(threadIdx.x < counted_parts ? counted[threadIdx.x] : int64_t{0});
+    }
+    return static_cast<float>(*value_gradient / labels::Normalizer(loss, count));
+  }
+
+  __device__ float Of(float p, float of_label, int64_t c, float scale) const {
+    if (!Counts(loss.rule, loss.axis.classes, of_label)) return 0.0f;
+    const float value = scale * p;
+    return c == static_cast<int64_t>(of_label) ? value - scale : value;
+  }
+};
+
+// Each thread has packs: of classes of one position, or of one class of some positions; Index holds their number.
+template <int kWidth, bool kOfClasses, typename Index>
+__global__ void __launch_bounds__(kThreads) LossBackwardKernel(LossGradient gradient) {
+  const float scale = gradient.Scale();
+  const ClassAxis& axis = gradient.loss.axis;
+  const int64_t packs = axis.outer * axis.classes * axis.inner / kWidth, step = int64_t{gridDim.x} * blockDim.x;
+  const auto classes = static_cast<Index>(axis.classes / (kOfClasses ? kWidth : 1));
+  const auto inner = static_cast<Index>(axis.inner / (kOfClasses ? 1 : kWidth));
+  for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < packs; i += step) {
+    const Index row = static_cast<Index>(i) / inner, p = static_cast<Index>(i) - row * inner;
+    const Index n = row / classes, c = row - n * classes;
+    const int64_t position = (static_cast<int64_t>(n) * inner + p) * (kOfClasses ? 1 : kWidth);
+    const int64_t first = static_cast<int64_t>(c) * (kOfClasses ? kWidth : 1);
+    struct alignas(4 * kWidth) Numbers {
+      float values[kWidth];
+    };
+    Numbers numbers = reinterpret_cast<const Numbers*>(gradient.probability)[i];
+    for (int k = 0; k < kWidth; ++k) {
+      const float label = gradient.label[position + (kOfClasses ? 0 : k)];
+      numbers.values[k] = gradient.Of(numbers.values[k], label, first + (kOfClasses ? k : 0), scale);
+    }
+    reinterpret_cast<Numbers*>(gradient.dx)[i] = numbers;
+  }
+}
+
+template <int kWidth, bool kOfClasses>
+void RunLossBackward(const Queue& queue, const LossGradient& gradient) {
+  const int64_t packs = gradient.loss.axis.positions() * gradient.loss.axis.classes / kWidth;
+  const unsigned blocks = BlocksFor(queue, packs);
+  if (packs <= std::numeric_limits<uint32_t>::max()) {
+    Launch(queue, blocks, kThreads, LossBackwardKernel<kWidth, kOfClasses, uint32_t>, gradient);
+  } else {
+    Launch(queue, blocks, kThreads, LossBackwardKernel<kWidth, kOfClasses, int64_t>, gradient);
+  }
+}
+
+struct Hits {
+  int64_t right, counted;
+};
+
+__device__ Hits SumParts(const Hits& part) { return {SumBlock(part.right), SumBlock(part.counted)}; }
+
+__device__ void FinishShare(const Hits& total, float* share) {
+  if (threadIdx.x > 0) return;
+  *share = total.counted == 0 ? 0.0f : static_cast<float>(total.right) / static_cast<float>(total.counted);
+}
+
+// kLanes threads look at one position: 32 where its classes lie next to each other, 1 where those of positions do.
+// The arrays by class, which may be null, hold whole numbers until all are counted.
+template <unsigned kLanes>
+__global__ void __launch_bounds__(kThreads)
+    AccuracyKernel(AccuracyProblem problem, const float* scores, const float* label, unsigned* right_of_class,
+                   unsigned* labels_of_class, Hits* parts, float* share) {
+  const ClassAxis& axis = problem.axis;
+  const unsigned lane = threadIdx.x % kLanes;
+  const int64_t positions = axis.outer * axis.inner, step = int64_t{gridDim.x} * (kThreads / kLanes);
+  Hits hits = {0, 0};
+  for (int64_t i = int64_t{blockIdx.x} * (kThreads / kLanes) + threadIdx.x / kLanes; i < positions; i += step) {
+    if (!Counts(problem.rule, axis.classes, label[i])) continue;
+    const float* score = scores + labels::FirstOffset(axis, i);
+    const auto expected = static_cast<int64_t>(label[i]);
+    const float own = score[expected * axis.inner];
+    int64_t others = 0;
+    for (int64_t c = lane; c < axis.classes; c += kLanes) {
+      others += labels::IsHigher(score[c * axis.inner], own) ? 1 : 0;
+    }
+    if constexpr (kLanes > 1) others = SumWarp(others);
+    if (lane > 0) continue;
+    const bool found = others - 1 < problem.top_k;  // its own score is found, too
+    hits.right += found ? 1 : 0;
+    ++hits.counted;
+    if (!right_of_class) continue;
+    atomicAdd(labels_of_class + expected, 1u);
+    if (found) atomicAdd(right_of_class + expected, 1u);
+  }
+  hits = SumParts(hits);
+  if (gridDim.x == 1) {
+    FinishShare(hits, share);
+  } else if (threadIdx.x == 0) {
+    parts[blockIdx.x] = hits;
+  }
+}
+
+__global__ void __launch_bounds__(kThreads) FinishShareKernel(unsigned blocks, const Hits* parts, float* share) {
+  Hits hits = {0, 0};
+  if (threadIdx.x < blocks) hits = parts[threadIdx.x];
+  FinishShare(SumParts(hits), share);
+}
+
+struct LabelIsBad {
+  LabelRule rule;
+  int64_t classes;
+  __device__ bool operator()(float label) const { return labels::IsBad(rule, classes, label); }
+};
+
+}  // namespace
+
+void CudaOperations::SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label,
+                                        float* value) {
+  const unsigned blocks = PartBlocks(loss.axis.positions(), kThreads);
+  auto* parts = Scratch<LossPart>(blocks * sizeof(LossPart));
+  Launch(queue(), blocks, kThreads, LossKernel, loss, probability, label, parts, value);
+  if (blocks > 1) Launch(queue(), 1, kThreads, FinishLossKernel, loss, blocks, parts, value);
+}
+
+void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                                         const float* label, float* dx) {
+  const ClassAxis& axis = loss.axis;
+  if (axis.positions() * axis.classes == 0) return;
+  LossGradient gradient = {loss, value_gradient, probability, label, dx, nullptr, 0};
+  if (loss.normalizer <= 0 && axis.positions() > kCountedDirectly) {
+    const unsigned blocks = PartBlocks(axis.positions(), kThreads);
+    auto* parts = Scratch<int64_t>(blocks * sizeof(int64_t));
+    Launch(queue(), blocks, kThreads, CountKernel, loss, label, parts);
+    gradient.counted = parts;
+    gradient.counted_parts = blocks;
+  }
+  const bool aligned = IsPackAligned(probability) && IsPackAligned(dx);
+  if (aligned && axis.inner == 1 && axis.classes % 4 == 0) {
+    RunLossBackward<4, true>(queue(), gradient);
+  } else if (aligned && axis.inner % 4 == 0) {
+    RunLossBackward<4, false>(queue(), gradient);
+  } else {
+    RunLossBackward<1, true>(queue(), gradient);
+  }
+}
+
+void CudaOperations::Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share,
+                              float* of_class, float* labels_of_class) {
+  static_assert(sizeof(unsigned) == sizeof(float));
+  auto* right = reinterpret_cast<unsigned*>(of_class);
+  auto* all = reinterpret_cast<unsigned*>(labels_of_class);
+  const int64_t classes = problem.axis.classes;
+  if (of_class) ForEach(queue(), classes, [=] __device__(int64_t c) { right[c] = all[c] = 0; });
+  const bool by_warps = problem.axis.inner == 1;
+  const unsigned blocks = PartBlocks(problem.axis.positions(), by_warps ? kThreads / 32 : kThreads);
+  auto* parts = Scratch<Hits>(blocks * sizeof(Hits));
+  Launch(queue(), blocks, kThreads, by_warps ? AccuracyKernel<32> : AccuracyKernel<1>, problem, scores, label, right,
+         all, parts, share);
+  if (blocks > 1) Launch(queue(), 1, kThreads, FinishShareKernel, blocks, parts, share);
+  if (!of_class) return;
+  ForEach(queue(), classes, [=] __device__(int64_t c) {
+    const auto hits = static_cast<float>(right[c]), counted = static_cast<float>(all[c]);
+    of_class[c] = hits / (counted > 0 ? counted : 1.0f);
+  });
 }
 
 int64_t CudaOperations::FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) {
-  CREMA_CHECK(false) << "FindBadLabel is not there yet";
-  return {};
+  ReportFirst(queue(), gpu_.state(), gpu_.unit(), labels, label, LabelIsBad{rule, classes});
+  return -1;
 }
 
 }  // namespace crema::cuda

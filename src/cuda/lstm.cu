@@ -1,24 +1,161 @@
-#include "base/check.h"
 #include "cuda/operations.h"
+#include "ops/lstm_formulas.h"
 
 namespace crema::cuda {
 
+namespace {
+
+// y[row] = k[row] * x[row]
+struct KeepRows {
+  int64_t width;
+  const float *continuation, *x;
+  float* y;
+
+  __device__ void operator()(int64_t at) const { y[at] = lstm::Kept(continuation[at / width], x[at]); }
+};
+
+// One step, element by element of h. Neighbouring threads have neighbouring elements of a row.
+struct ForwardStep {
+  int64_t hidden;
+  const float* static_gates;                      // null: none
+  const float *continuation, *next_continuation;  // the next one is null in the last step
+  const float* cell_before;
+  float *gates, *cell, *output, *next_hidden_before;
+
+  __device__ void operator()(int64_t at) const {
+    const int64_t row = at / hidden, first = row * 4 * hidden + (at - row * hidden);
+    float gate[4], new_cell, new_output;
+    for (int j = 0; j < 4; ++j) gate[j] = gates[first + j * hidden];
+    if (static_gates) {
+      for (int j = 0; j < 4; ++j) gate[j] += static_gates[first + j * hidden];
+    }
+    lstm::Forward(continuation[row], cell_before[at], gate[0], gate[1], gate[2], gate[3], new_cell, new_output);
+    for (int j = 0; j < 4; ++j) gates[first + j * hidden] = gate[j];
+    cell[at] = new_cell;
+    output[at] = new_output;
+    if (next_continuation) next_hidden_before[at] = lstm::Kept(next_continuation[row], new_output);
+  }
+};
+
+struct BackwardStep {
+  int64_t hidden;
+  const float *continuation, *next_continuation;  // the next one is null in the last step
+  const float *gates, *cell, *cell_before;
+  const float* output_gradient;
+  const float* next_hidden_gradient;  // before the next continuation; null for none
+  const float* cell_gradient;         // of this step's cell from later steps; null: 0
+  float* cell_before_gradient;
+  float* gates_gradient;
+
+  __device__ void operator()(int64_t at) const {
+    const int64_t row = at / hidden, first = row * 4 * hidden + (at - row * hidden);
+    float dh = output_gradient[at];
+    if (next_hidden_gradient) {
+      dh += lstm::Kept(next_continuation ? next_continuation[row] : 1.0f, next_hidden_gradient[at]);
+    }
+    float dc = cell_gradient ? cell_gradient[at] : 0.0f;
+    float gate[4], gradient[4];
+    for (int j = 0; j < 4; ++j) gate[j] = gates[first + j * hidden];
+    lstm::Backward(continuation[row], cell_before[at], cell[at], gate[0], gate[1], gate[2], gate[3], dh, dc,
+                   gradient[0], gradient[1], gradient[2], gradient[3]);
+    for (int j = 0; j < 4; ++j) gates_gradient[first + j * hidden] = gradient[j];
+    cell_before_gradient[at] = dc;
+  }
+};
+
+}  // namespace
+
 int64_t CudaOperations::LstmForwardWorkspace(const LstmProblem& problem) {
-  CREMA_CHECK(false) << "LstmForwardWorkspace is not there yet";
-  return {};
+  return problem.static_inputs > 0 ? problem.batch * problem.gates() : 0;
 }
 
 int64_t CudaOperations::LstmBackwardWorkspace(const LstmProblem& problem) {
-  CREMA_CHECK(false) << "LstmBackwardWorkspace is not there yet";
-  return {};
+  return (problem.rows() + problem.batch) * problem.gates() + 2 * problem.batch * problem.hidden;
 }
 
-void CudaOperations::LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters, const LstmTape& tape, float* output, float* workspace) {
-  CREMA_CHECK(false) << "LstmForward is not there yet";
+void CudaOperations::LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                                 const LstmTape& tape, float* output, float* workspace) {
+  const int64_t batch = problem.batch, hidden = problem.hidden, gates = problem.gates();
+  const int64_t state = batch * hidden;
+  const bool has_static = problem.static_inputs > 0;
+  // What does not depend on the state, for all steps at once; the bias is added to what they have in common.
+  if (has_static) {
+    products_.Multiply(
+        {.transpose_b = true, .m = batch, .n = gates, .k = problem.static_inputs, .bias = parameters.bias},
+        inputs.static_input, parameters.static_weights, workspace);
+  }
+  products_.Multiply({.transpose_b = true,
+                      .m = problem.rows(),
+                      .n = gates,
+                      .k = problem.inputs,
+                      .bias = has_static ? nullptr : parameters.bias},
+                     inputs.input, parameters.input_weights, tape.gates);
+  ForEach(queue(), state, KeepRows{hidden, inputs.continuation, inputs.initial_hidden, tape.hidden_before});
+  for (int64_t t = 0; t < problem.steps; ++t) {
+    const bool last = t + 1 == problem.steps;
+    float* const step_gates = tape.gates + t * batch * gates;
+    products_.Multiply({.transpose_b = true, .m = batch, .n = gates, .k = hidden, .beta = 1},
+                       tape.hidden_before + t * state, parameters.hidden_weights, step_gates);
+    ForEach(queue(), state,
+            ForwardStep{hidden, has_static ? workspace : nullptr, inputs.continuation + t * batch,
+                        last ? nullptr : inputs.continuation + (t + 1) * batch,
+                        t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state, step_gates, tape.cells + t * state,
+                        output + t * state, last ? nullptr : tape.hidden_before + (t + 1) * state});
+  }
 }
 
-void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters, const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients, float* workspace) {
-  CREMA_CHECK(false) << "LstmBackward is not there yet";
+void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& inputs,
+                                  const LstmParameters& parameters, const LstmTape& tape,
+                                  const LstmOutputGradients& of_output, const LstmGradients& gradients,
+                                  float* workspace) {
+  const int64_t batch = problem.batch, hidden = problem.hidden, gates = problem.gates(), rows = problem.rows();
+  const int64_t state = batch * hidden;
+  float* const gates_gradient = workspace;
+  float* const gates_total = gates_gradient + rows * gates;  // over the steps
+  float* const cell_gradient = gates_total + batch * gates;
+  float* const hidden_gradient = cell_gradient + state;
+  const int64_t first_product = gradients.initial_hidden ? 0 : 1;  // that anything needs
+  for (int64_t t = problem.steps - 1; t >= 0; --t) {
+    const bool last = t + 1 == problem.steps;
+    float* const step_gradient = gates_gradient + t * batch * gates;
+    ForEach(
+        queue(), state,
+        BackwardStep{hidden, inputs.continuation + t * batch, last ? nullptr : inputs.continuation + (t + 1) * batch,
+                     tape.gates + t * batch * gates, tape.cells + t * state,
+                     t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state, of_output.output + t * state,
+                     last ? of_output.final_hidden : hidden_gradient, last ? of_output.final_cell : cell_gradient,
+                     t == 0 && gradients.initial_cell ? gradients.initial_cell : cell_gradient, step_gradient});
+    if (t < first_product) continue;
+    products_.Multiply({.m = batch, .n = hidden, .k = gates}, step_gradient, parameters.hidden_weights,
+                       hidden_gradient);
+  }
+  if (gradients.initial_hidden) {
+    ForEach(queue(), state, KeepRows{hidden, inputs.continuation, hidden_gradient, gradients.initial_hidden});
+  }
+
+  if (gradients.input) {
+    products_.Multiply({.m = rows, .n = problem.inputs, .k = gates}, gates_gradient, parameters.input_weights,
+                       gradients.input);
+  }
+  if (gradients.input_weights) {
+    products_.Multiply({.transpose_a = true, .m = gates, .n = problem.inputs, .k = rows}, gates_gradient, inputs.input,
+                       gradients.input_weights);
+  }
+  if (gradients.hidden_weights) {
+    products_.Multiply({.transpose_a = true, .m = gates, .n = hidden, .k = rows}, gates_gradient, tape.hidden_before,
+                       gradients.hidden_weights);
+  }
+  if (gradients.bias) SumToBias({rows, gates, 1}, gates_gradient, gradients.bias);
+  if (problem.static_inputs == 0 || (!gradients.static_input && !gradients.static_weights)) return;
+  SumToBias({problem.steps, batch * gates, 1}, gates_gradient, gates_total);
+  if (gradients.static_input) {
+    products_.Multiply({.m = batch, .n = problem.static_inputs, .k = gates}, gates_total, parameters.static_weights,
+                       gradients.static_input);
+  }
+  if (gradients.static_weights) {
+    products_.Multiply({.transpose_a = true, .m = gates, .n = problem.static_inputs, .k = batch}, gates_total,
+                       inputs.static_input, gradients.static_weights);
+  }
 }
 
 }  // namespace crema::cuda

@@ -2,6 +2,7 @@
 #ifndef CREMA_CUDA_OPERATIONS_H_
 #define CREMA_CUDA_OPERATIONS_H_
 
+#include "base/check.h"
 #include "cuda/gpu.h"
 #include "cuda/matrix_product.h"
 #include "ops/operations.h"
@@ -10,7 +11,7 @@ namespace crema::cuda {
 
 class CudaOperations final : public Operations, public MultiUpdater {
  public:
-  explicit CudaOperations(CudaGpu& gpu) : gpu_(gpu), products_(gpu) {}
+  explicit CudaOperations(CudaGpu& gpu) : gpu_(gpu), products_(gpu), scratch_(gpu, kScratchBytes) {}
 
   void Fill(float value, const Tensor& y) override;
   void Activate(const Activation& activation, const Tensor& x, const Tensor& y) override;
@@ -70,10 +71,19 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void Update(const UpdateFormula& formula, const MultiUpdate& update) override;
 
  private:
+  // Parts of sums of operations that are given no workspace, of one operation at a time.
+  static constexpr size_t kScratchBytes = size_t{4} << 20;
+
   const Queue& queue() const { return gpu_.queue(); }
+  template <typename Number>
+  Number* Scratch(size_t bytes) const {
+    CREMA_CHECK(bytes <= kScratchBytes) << bytes << " bytes of parts";
+    return reinterpret_cast<Number*>(scratch_.data());
+  }
 
   CudaGpu& gpu_;
   MatrixProducts products_;
+  Buffer scratch_;
 };
 
 }  // namespace crema::cuda

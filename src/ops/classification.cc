@@ -1,17 +1,11 @@
 #include "ops/classification.h"
 
-#include <algorithm>
-
+#include "ops/label_formulas.h"
 #include "ops/vector_math.h"
 
 namespace crema {
 
 namespace {
-
-// A batch of ignored labels only has loss 0.
-double Normalizer(const SoftmaxLoss& loss, int64_t counted) {
-  return static_cast<double>(std::max<int64_t>(1, loss.normalizer > 0 ? loss.normalizer : counted));
-}
 
 // `score`: of class 0 at one position.
 bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expected) {
@@ -19,7 +13,7 @@ bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expe
   const float own = score[expected * inner];
   int64_t others = -1;  // its own score is found, too
   for (int64_t c = 0; c < problem.axis.classes && others < problem.top_k; ++c) {
-    others += !(score[c * inner] < own);  // so that a NaN is never right
+    others += labels::IsHigher(score[c * inner], own);
   }
   return others < problem.top_k;
 }
@@ -28,13 +22,13 @@ bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expe
 
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) {
   const CrossEntropy sum = CrossEntropyForward(loss.axis, loss.rule, probability, label);
-  *value = static_cast<float>(sum.loss / Normalizer(loss, sum.counted));
+  *value = static_cast<float>(sum.loss / labels::Normalizer(loss, sum.counted));
 }
 
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx) {
   const int64_t counted = loss.normalizer > 0 ? 0 : CountLabels(loss.rule, loss.axis.positions(), label);
-  const float scale = static_cast<float>(*value_gradient / Normalizer(loss, counted));
+  const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, counted));
   CrossEntropyBackward(loss.axis, loss.rule, scale, probability, label, dx);
 }
 
@@ -47,9 +41,9 @@ void Accuracy(const AccuracyProblem& problem, const float* scores, const float* 
   }
   int64_t right = 0, counted = 0;
   for (int64_t i = 0; i < axis.positions(); ++i) {
-    if (problem.rule.has_ignore && label[i] == static_cast<float>(problem.rule.ignore)) continue;
+    if (labels::IsIgnored(problem.rule, label[i])) continue;
     const int64_t expected = static_cast<int64_t>(label[i]);
-    const float* score = scores + i / axis.inner * axis.classes * axis.inner + i % axis.inner;
+    const float* score = scores + labels::FirstOffset(axis, i);
     const bool found = IsAmongTop(problem, score, expected);
     right += found;
     ++counted;

@@ -6,8 +6,8 @@
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/bias.h"
-#include "ops/functors.h"
 #include "ops/gemm.h"
+#include "ops/lstm_formulas.h"
 #include "ops/packed_product.h"
 #include "ops/vector_math.h"
 
@@ -15,8 +15,7 @@ namespace crema {
 
 namespace {
 
-// A state that is dropped must not count, not even where it is infinite.
-CREMA_INLINE float Kept(float continuation, float state) { return continuation == 0.0f ? 0.0f : continuation * state; }
+using lstm::Kept;
 
 // Rows of h worth waking a thread for, where threads meet after every step.
 int64_t RowGrain(const LstmProblem& problem) { return std::max<int64_t>(1, 1024 / problem.hidden); }
@@ -53,14 +52,7 @@ CREMA_MULTIVERSION void ForwardRows(int64_t begin, int64_t end, int64_t hidden, 
     const float* before = step.cell_before + row * hidden;
     float *cell = step.cell + row * hidden, *output = step.output + row * hidden;
 #pragma omp simd
-    for (int64_t d = 0; d < hidden; ++d) {
-      i[d] = formula::Sigmoid()(i[d]);
-      f[d] = formula::Sigmoid()(f[d]);
-      o[d] = formula::Sigmoid()(o[d]);
-      g[d] = formula::Tanh(g[d]);
-      cell[d] = f[d] * Kept(k, before[d]) + i[d] * g[d];
-      output[d] = o[d] * formula::Tanh(cell[d]);
-    }
+    for (int64_t d = 0; d < hidden; ++d) lstm::Forward(k, before[d], i[d], f[d], o[d], g[d], cell[d], output[d]);
     if (step.next_continuation == nullptr) continue;
     const float next = step.next_continuation[row];
     float* kept = step.next_hidden_before + row * hidden;
@@ -89,13 +81,7 @@ CREMA_MULTIVERSION void BackwardRows(int64_t begin, int64_t end, int64_t hidden,
     float *di = step.gates_gradient + 4 * at, *df = di + hidden, *d_o = df + hidden, *dg = d_o + hidden;
     float* dc = step.cell_gradient + at;
     const auto element = [&](int64_t d, float dh) __attribute__((always_inline)) {
-      const float tanh = formula::Tanh(cell[d]);
-      const float total = dc[d] + dh * o[d] * (1.0f - tanh * tanh);
-      di[d] = total * g[d] * i[d] * (1.0f - i[d]);
-      df[d] = total * Kept(k, before[d]) * f[d] * (1.0f - f[d]);
-      d_o[d] = dh * tanh * o[d] * (1.0f - o[d]);
-      dg[d] = total * i[d] * (1.0f - g[d] * g[d]);
-      dc[d] = Kept(k, total * f[d]);
+      lstm::Backward(k, before[d], cell[d], i[d], f[d], o[d], g[d], dh, dc[d], di[d], df[d], d_o[d], dg[d]);
     };
     if (from_next == nullptr) {
 #pragma omp simd

@@ -1,12 +1,11 @@
 #include "ops/softmax.h"
 
 #include <algorithm>
-#include <cfloat>
-#include <cmath>
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/functors.h"
+#include "ops/label_formulas.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -110,13 +109,6 @@ int64_t RowGrain(const ClassAxis& axis) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, axis.classes * axis.inner));
 }
 
-bool Ignored(const LabelRule& rule, float label) { return rule.has_ignore && label == static_cast<float>(rule.ignore); }
-
-// Where the probability of a position's label is.
-int64_t LabelOffset(const ClassAxis& axis, int64_t position, float label) {
-  return (position / axis.inner * axis.classes + static_cast<int64_t>(label)) * axis.inner + position % axis.inner;
-}
-
 }  // namespace
 
 void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) {
@@ -146,10 +138,9 @@ void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, flo
   }
 }
 
-int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) {
-  for (int64_t i = 0; i < labels; ++i) {
-    const bool good = label[i] >= 0 && label[i] < static_cast<float>(classes) && label[i] == std::floor(label[i]);
-    if (!good && !Ignored(rule, label[i])) return i;
+int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t count, const float* label) {
+  for (int64_t i = 0; i < count; ++i) {
+    if (labels::IsBad(rule, classes, label[i])) return i;
   }
   return -1;
 }
@@ -158,9 +149,8 @@ CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, c
                                  const float* label) {
   CrossEntropy result;
   for (int64_t i = 0; i < axis.positions(); ++i) {
-    if (Ignored(rule, label[i])) continue;
-    const float p = probability[LabelOffset(axis, i, label[i])];
-    result.loss -= std::log(p < FLT_MIN ? FLT_MIN : p);  // a NaN stays one
+    if (labels::IsIgnored(rule, label[i])) continue;
+    result.loss += labels::Loss(probability[labels::Offset(axis, i, label[i])]);
     ++result.counted;
   }
   return result;
@@ -171,19 +161,19 @@ void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, float sc
   Scale(axis.positions() * axis.classes, scale, probability, dx);
   ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * axis.inner; i < end * axis.inner; ++i) {
-      if (!Ignored(rule, label[i])) {
-        dx[LabelOffset(axis, i, label[i])] -= scale;
+      if (!labels::IsIgnored(rule, label[i])) {
+        dx[labels::Offset(axis, i, label[i])] -= scale;
         continue;
       }
-      float* first = dx + LabelOffset(axis, i, 0);
+      float* first = dx + labels::FirstOffset(axis, i);
       for (int64_t c = 0; c < axis.classes; ++c) first[c * axis.inner] = 0;
     }
   });
 }
 
-int64_t CountLabels(const LabelRule& rule, int64_t labels, const float* label) {
-  if (!rule.has_ignore) return labels;
-  return std::count_if(label, label + labels, [&](float value) { return !Ignored(rule, value); });
+int64_t CountLabels(const LabelRule& rule, int64_t count, const float* label) {
+  if (!rule.has_ignore) return count;
+  return std::count_if(label, label + count, [&](float value) { return !labels::IsIgnored(rule, value); });
 }
 
 }  // namespace crema

@@ -370,10 +370,10 @@ void LayerInstance::Backward(const std::vector<std::vector<float>>& top_gradient
   run.param_grads = param_grads;
   RunOnDevice([&] { layer_->Backward(run); });
   if (gradient_in_place) {
-    std::memcpy(bottom_grads_[0].tensor().raw(), top_grads[0].raw(), top_grads[0].bytes());
+    std::memcpy(bottom_grads_[0].tensor().raw(), top_grads_[0].tensor().raw(), top_grads[0].bytes());
   }
   for (size_t i = 0; i < bottom_grads.size(); ++i) {
-    if (passes(i)) std::memcpy(bottom_grads_[i].tensor().raw(), top_grads[0].raw(), top_grads[0].bytes());
+    if (passes(i)) std::memcpy(bottom_grads_[i].tensor().raw(), top_grads_[0].tensor().raw(), top_grads[0].bytes());
   }
   const auto check_written = [this](const std::vector<GuardedTensor>& tensors, const std::string& what) {
     for (size_t i = 0; i < tensors.size(); ++i) {

@@ -75,7 +75,7 @@ class DeviceMemory {
 };
 
 DeviceMemory& Memory() {
-  static DeviceMemory memory;
+  static auto& memory = *new DeviceMemory;  // freed to when the process ends
   return memory;
 }
 
@@ -148,7 +148,10 @@ class Block {
   explicit Block(unsigned threads) : threads_(threads) {}
 
   void Run(const Work& body);
-  void Wait() { SwitchBack(); }
+  void Wait() {
+    thread_[current_].waits = true;
+    SwitchBack();
+  }
   uint64_t Exchange(uint64_t given, unsigned lane);
   unsigned current() const { return current_; }
   unsigned threads() const { return threads_; }
@@ -157,6 +160,7 @@ class Block {
   struct Thread {
     ucontext_t context;
     bool finished = false;
+    bool waits = false;  // for the others
   };
 
   static void Enter();
@@ -206,13 +210,17 @@ void Block::Run(const Work& body) {
     makecontext(&context, Enter, 0);
   }
   for (unsigned left = threads_; left > 0;) {
+    bool run = false;
     for (unsigned t = 0; t < threads_; ++t) {
-      if (thread_[t].finished) continue;
+      if (thread_[t].finished || thread_[t].waits) continue;
+      run = true;
       current_ = t;
       threadIdx = IndexOf(t);
       swapcontext(&scheduler_, &thread_[t].context);
       left -= thread_[t].finished;
     }
+    if (run) continue;
+    for (Thread& thread : thread_) thread.waits = false;  // all have come
   }
   running = nullptr;
 }

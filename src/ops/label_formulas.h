@@ -1,0 +1,48 @@
+// What ops/softmax.h and ops/classification.h do with one label, shared by the CPU and kernels of a GPU.
+#ifndef CREMA_OPS_LABEL_FORMULAS_H_
+#define CREMA_OPS_LABEL_FORMULAS_H_
+
+#include <cfloat>
+#include <cmath>
+
+#include "base/multiversion.h"
+#include "ops/classification.h"
+#include "ops/softmax.h"
+
+namespace crema::labels {
+
+CREMA_HOST_DEVICE inline bool IsIgnored(const LabelRule& rule, float label) {
+  return rule.has_ignore && label == static_cast<float>(rule.ignore);
+}
+
+CREMA_HOST_DEVICE inline bool IsBad(const LabelRule& rule, int64_t classes, float label) {
+  const bool good = label >= 0 && label < static_cast<float>(classes) && label == std::floor(label);
+  return !good && !IsIgnored(rule, label);
+}
+
+// Where the value of class 0 at a position is; those of other classes follow axis.inner apart.
+CREMA_HOST_DEVICE inline int64_t FirstOffset(const ClassAxis& axis, int64_t position) {
+  return position / axis.inner * axis.classes * axis.inner + position % axis.inner;
+}
+// Where the value of a position's label is.
+CREMA_HOST_DEVICE inline int64_t Offset(const ClassAxis& axis, int64_t position, float label) {
+  return FirstOffset(axis, position) + static_cast<int64_t>(label) * axis.inner;
+}
+
+// -log(probability), which a NaN stays.
+CREMA_HOST_DEVICE inline float Loss(float probability) {
+  return -std::log(probability < FLT_MIN ? FLT_MIN : probability);
+}
+
+// What the sum of losses is divided by; a batch of ignored labels only has loss 0.
+CREMA_HOST_DEVICE inline double Normalizer(const SoftmaxLoss& loss, int64_t counted) {
+  const int64_t normalizer = loss.normalizer > 0 ? loss.normalizer : counted;
+  return static_cast<double>(normalizer > 1 ? normalizer : 1);
+}
+
+// Whether a score of the position counts as one that is higher than the label's, `own`; so that a NaN is never right.
+CREMA_HOST_DEVICE inline bool IsHigher(float score, float own) { return !(score < own); }
+
+}  // namespace crema::labels
+
+#endif  // CREMA_OPS_LABEL_FORMULAS_H_

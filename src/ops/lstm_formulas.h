@@ -1,0 +1,37 @@
+// The arithmetic of one element of an LSTM's state, shared by the CPU and kernels of a GPU; names as in ops/lstm.h.
+#ifndef CREMA_OPS_LSTM_FORMULAS_H_
+#define CREMA_OPS_LSTM_FORMULAS_H_
+
+#include "ops/functors.h"
+
+namespace crema::lstm {
+
+// A state that is dropped must not count, not even where it is infinite.
+CREMA_FORMULA float Kept(float continuation, float state) { return continuation == 0.0f ? 0.0f : continuation * state; }
+
+// `i`, `f`, `o` and `g` go from sums to what the gates let through.
+CREMA_FORMULA void Forward(float k, float cell_before, float& i, float& f, float& o, float& g, float& cell,
+                           float& output) {
+  i = formula::Sigmoid()(i);
+  f = formula::Sigmoid()(f);
+  o = formula::Sigmoid()(o);
+  g = formula::Tanh(g);
+  cell = f * Kept(k, cell_before) + i * g;
+  output = o * formula::Tanh(cell);
+}
+
+// `dh`: the gradient of the output. `dc` goes from the cell's, from later steps, to that of the cell before.
+CREMA_FORMULA void Backward(float k, float cell_before, float cell, float i, float f, float o, float g, float dh,
+                            float& dc, float& di, float& df, float& d_o, float& dg) {
+  const float tanh = formula::Tanh(cell);
+  const float total = dc + dh * o * (1.0f - tanh * tanh);
+  di = total * g * i * (1.0f - i);
+  df = total * Kept(k, cell_before) * f * (1.0f - f);
+  d_o = dh * tanh * o * (1.0f - o);
+  dg = total * i * (1.0f - g * g);
+  dc = Kept(k, total * f);
+}
+
+}  // namespace crema::lstm
+
+#endif  // CREMA_OPS_LSTM_FORMULAS_H_
