@@ -1,0 +1,52 @@
+// Values of a pass that cannot be used, as the host is told of them.
+#ifndef CREMA_CUDA_FAULTS_H_
+#define CREMA_CUDA_FAULTS_H_
+
+#include <limits>
+
+#include "cuda/gpu.h"
+#include "cuda/reduce.h"
+
+namespace crema::cuda {
+
+inline constexpr unsigned kFaultThreads = 1024;
+
+namespace internal {
+
+struct Minimum {
+  __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
+};
+
+// One block, so that the first one is known without a second kernel.
+template <typename IsBad>
+__global__ void __launch_bounds__(kFaultThreads)
+    ReportFirstKernel(PassState* state, int unit, int64_t n, const float* values, IsBad is_bad) {
+  if (state->result.faulty_unit >= 0) return;  // the same for all threads: written behind the barriers below only
+  constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
+  int64_t first = kNone;
+  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
+    if (is_bad(values[i])) {
+      first = i;
+      break;
+    }
+  }
+  first = ReduceBlock(first, kNone, Minimum());
+  if (threadIdx.x != 0 || first == kNone) return;
+  state->result.faulty_unit = unit;
+  state->result.value = values[first];
+  state->result.position = first;
+}
+
+}  // namespace internal
+
+// Remembers the first of n values for which is_bad(float), a __device__ function object, in the result of the pass,
+// unless that holds a fault already.
+template <typename IsBad>
+void ReportFirst(const Queue& queue, PassState* state, int unit, int64_t n, const float* values, IsBad is_bad) {
+  if (n <= 0) return;
+  Launch(queue, 1, kFaultThreads, internal::ReportFirstKernel<IsBad>, state, unit, n, values, is_bad);
+}
+
+}  // namespace crema::cuda
+
+#endif  // CREMA_CUDA_FAULTS_H_
