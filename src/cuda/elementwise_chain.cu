@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "cuda/lanes.h"
 #include "cuda/launch.h"
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
@@ -18,11 +19,6 @@ constexpr int kLinks = ElementwiseChain::kMostLinks;
 // four neighbouring elements, one of each word that a counter gives.
 constexpr int kFours = 4, kOwn = 4 * kFours;
 static_assert(kDropoutBlock == 32 * kOwn && kDropoutChunk == 16 * kOwn && kDropoutLanes == 16);
-
-template <typename Number>
-struct alignas(4 * sizeof(Number)) Four {
-  Number values[4];
-};
 
 struct Link {
   Activation activation;
@@ -80,7 +76,7 @@ struct Position {
 template <typename Number>
 __device__ void LoadFour(const Number* from, int64_t n, bool aligned, int64_t at, float* values) {
   if (aligned && at + 4 <= n) {
-    const auto four = *reinterpret_cast<const Four<Number>*>(from + at);
+    const auto four = *reinterpret_cast<const Lanes<4, Number>*>(from + at);
     for (int k = 0; k < 4; ++k) values[k] = four.values[k];
   } else {
     for (int k = 0; k < 4; ++k) values[k] = at + k < n ? static_cast<float>(from[at + k]) : 0.0f;
@@ -90,9 +86,9 @@ __device__ void LoadFour(const Number* from, int64_t n, bool aligned, int64_t at
 template <typename Number>
 __device__ void StoreFour(const float* values, int64_t n, bool aligned, int64_t at, Number* to) {
   if (aligned && at + 4 <= n) {
-    Four<Number> four;
+    Lanes<4, Number> four;
     for (int k = 0; k < 4; ++k) four.values[k] = Number(values[k]);
-    *reinterpret_cast<Four<Number>*>(to + at) = four;
+    *reinterpret_cast<Lanes<4, Number>*>(to + at) = four;
   } else {
     for (int k = 0; k < 4; ++k) {
       if (at + k < n) to[at + k] = Number(values[k]);
@@ -124,18 +120,18 @@ __device__ uint32_t DrawKept(const Link& link, uint64_t pass, const Position& po
 
 // All threads of the warp must call.
 __device__ void StoreMask(uint32_t kept, const Position& position, uint32_t* mask) {
-  Four<uint32_t> words;
+  Lanes<4, uint32_t> words;
   for (int k = 0; k < 4; ++k) {
     uint32_t word = 0;
     for (int w = 0; w < 4; ++w) word |= (kept >> (4 * w + k) & 1u) << position.Bit(w);
     for (int other = 4; other <= 16; other *= 2) word |= __shfl_xor_sync(0xffffffffu, word, other);
     words.values[k] = word;
   }
-  if (position.quad < 4 && position.chunk == 0) *reinterpret_cast<Four<uint32_t>*>(mask + position.Word(0)) = words;
+  if (position.quad < 4 && position.chunk == 0) *reinterpret_cast<Lanes<4, uint32_t>*>(mask + position.Word(0)) = words;
 }
 
 __device__ uint32_t LoadKept(const uint32_t* mask, const Position& position) {
-  const auto words = *reinterpret_cast<const Four<uint32_t>*>(mask + position.Word(0));
+  const auto words = *reinterpret_cast<const Lanes<4, uint32_t>*>(mask + position.Word(0));
   uint32_t kept = 0;
   for (int k = 0; k < 4; ++k) {
     for (int w = 0; w < 4; ++w) kept |= (words.values[k] >> position.Bit(w) & 1u) << (4 * w + k);

@@ -1,3 +1,4 @@
+#include "cuda/lanes.h"
 #include "cuda/launch.h"
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
@@ -6,12 +7,6 @@
 namespace crema::cuda {
 
 namespace {
-
-// The sources of a pack's elements.
-template <int kWidth>
-struct alignas(kWidth) Sources {
-  uint8_t values[kWidth];
-};
 
 // A body over n elements, kWidth at a time; aligned where the arrays are.
 template <typename Number, typename Body>
@@ -36,20 +31,6 @@ void ForEachPack(const Queue& queue, int64_t n, const uint8_t* from, bool aligne
   ForEach(queue, (n + kWidth - 1) / kWidth, InPacks<Number, Body>{body, n, aligned});
 }
 
-template <int kWidth, typename Number>
-struct alignas(kWidth * sizeof(Number)) Some {
-  Number values[kWidth];
-};
-
-template <int kWidth, typename Number>
-__device__ Some<kWidth, Number> Load(const Number* from, int64_t at) {
-  return *reinterpret_cast<const Some<kWidth, Number>*>(from + at);
-}
-template <int kWidth, typename Number>
-__device__ void Store(const Some<kWidth, Number>& some, Number* to, int64_t at) {
-  *reinterpret_cast<Some<kWidth, Number>*>(to + at) = some;
-}
-
 template <typename Number>
 struct OfTwo {
   const Number *a, *b;
@@ -58,16 +39,16 @@ struct OfTwo {
 
   template <int kWidth>
   __device__ void Run(int64_t at) const {
-    const auto left = Load<kWidth>(a, at), right = Load<kWidth>(b, at);
-    Some<kWidth, Number> best;
-    Some<kWidth, uint8_t> sources;
+    const auto left = LoadLanes<kWidth>(a, at), right = LoadLanes<kWidth>(b, at);
+    Lanes<kWidth, Number> best;
+    Lanes<kWidth, uint8_t> sources;
     for (int k = 0; k < kWidth; ++k) {
       const formula::Chosen chosen = formula::MaximumOfTwo()(left.values[k], right.values[k]);
       best.values[k] = Number(chosen.value);
       sources.values[k] = chosen.from;
     }
-    Store(best, y, at);
-    Store(sources, from, at);
+    StoreLanes(best, y, at);
+    StoreLanes(sources, from, at);
   }
 };
 
@@ -80,16 +61,16 @@ struct With {
 
   template <int kWidth>
   __device__ void Run(int64_t at) const {
-    const auto values = Load<kWidth>(x, at);
-    auto best = Load<kWidth>(y, at);
-    auto sources = Load<kWidth>(from, at);
+    const auto values = LoadLanes<kWidth>(x, at);
+    auto best = LoadLanes<kWidth>(y, at);
+    auto sources = LoadLanes<kWidth>(from, at);
     for (int k = 0; k < kWidth; ++k) {
       const formula::Chosen chosen = formula(values.values[k], {best.values[k], sources.values[k]});
       best.values[k] = Number(chosen.value);
       sources.values[k] = chosen.from;
     }
-    Store(best, y, at);
-    Store(sources, from, at);
+    StoreLanes(best, y, at);
+    StoreLanes(sources, from, at);
   }
 };
 
@@ -102,12 +83,12 @@ struct Gradient {
 
   template <int kWidth>
   __device__ void Run(int64_t at) const {
-    auto gradient = Load<kWidth>(dy, at);
-    const auto sources = Load<kWidth>(from, at);
+    auto gradient = LoadLanes<kWidth>(dy, at);
+    const auto sources = LoadLanes<kWidth>(from, at);
     for (int k = 0; k < kWidth; ++k) {
       gradient.values[k] = Number(formula(gradient.values[k], sources.values[k]));
     }
-    Store(gradient, dx, at);
+    StoreLanes(gradient, dx, at);
   }
 };
 

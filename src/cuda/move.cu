@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "cuda/lanes.h"
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
 #include "cuda/rows.h"
@@ -32,16 +33,11 @@ struct CopyUnits {
 };
 
 template <int kWidth, typename Number>
-struct alignas(kWidth * sizeof(Number)) Some {
-  Number values[kWidth];
-};
-
-template <int kWidth, typename Number>
 struct RectifyUnits {
   ByteRows from;
   MutableByteRows to;
 
-  using Unit = Some<kWidth, Number>;
+  using Unit = Lanes<kWidth, Number>;
   struct Row {
     const Unit* from;
     Unit* to;
@@ -59,7 +55,7 @@ struct RectifyGradientUnits {
   ByteRows gradient, rectified;
   MutableByteRows to;
 
-  using Unit = Some<kWidth, Number>;
+  using Unit = Lanes<kWidth, Number>;
   struct Row {
     const Unit *gradient, *rectified;
     Unit* to;

@@ -1,4 +1,5 @@
 #include "base/check.h"
+#include "cuda/lanes.h"
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
 
@@ -64,12 +65,7 @@ void Transpose(const Queue& queue, const Images<From, To>& images) {
   Launch(queue, blocks, dim3(kTile, kTileRows), TransposeTiles<From, To>, images, down, across);
 }
 
-// Eight numbers, of which either type is loaded and stored in packs.
-template <typename Number>
-struct alignas(16) Eight {
-  Number values[8];
-};
-
+// Of eight numbers either type is loaded and stored in packs.
 template <typename From, typename To>
 struct ConvertEight {
   const From* from;
@@ -79,10 +75,10 @@ struct ConvertEight {
 
   __device__ void operator()(int64_t i) const {
     if (aligned && 8 * i + 8 <= n) {
-      const Eight<From> given = reinterpret_cast<const Eight<From>*>(from)[i];
-      Eight<To> made;
+      const Lanes<8, From> given = reinterpret_cast<const Lanes<8, From>*>(from)[i];
+      Lanes<8, To> made;
       for (int k = 0; k < 8; ++k) made.values[k] = To(static_cast<float>(given.values[k]));
-      reinterpret_cast<Eight<To>*>(to)[i] = made;
+      reinterpret_cast<Lanes<8, To>*>(to)[i] = made;
       return;
     }
     for (int64_t k = 8 * i; k < n && k < 8 * i + 8; ++k) to[k] = To(static_cast<float>(from[k]));
