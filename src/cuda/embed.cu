@@ -41,6 +41,40 @@ struct LookUp {
 };
 
 constexpr int kMarked = 2048;  // indices that are looked through at a time
+constexpr int kAtOnce = 8;     // gradients that are on their way at a time
+
+// Adds numbers of an array in the order in which their positions come, but reads several at once.
+template <typename Unit>
+class OrderedSum {
+ public:
+  __device__ explicit OrderedSum(const Unit* from) : from_(from) {}
+  __device__ void Add(int64_t position) {
+    for (int i = 1; i < kAtOnce; ++i) waiting_[i - 1] = waiting_[i];
+    waiting_[kAtOnce - 1] = position;
+    if (++count_ == kAtOnce) Fetch();
+  }
+  __device__ Unit Total() {
+    Fetch();
+    return sum_;
+  }
+
+ private:
+  __device__ void Fetch() {
+    Unit read[kAtOnce];
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= kAtOnce - count_) read[i] = from_[waiting_[i]];
+    }
+    for (int i = 0; i < kAtOnce; ++i) {
+      if (i >= kAtOnce - count_) sum_ = Plus(sum_, read[i]);
+    }
+    count_ = 0;
+  }
+
+  const Unit* from_;
+  Unit sum_ = {};
+  int64_t waiting_[kAtOnce] = {};
+  int count_ = 0;  // the last ones of waiting_
+};
 
 // Adds up, in their order, the gradients that belong to one row of the table; a block has one row and as many units of
 // it as threads. Its threads mark the indices that name the row, then all of them walk the marks.
@@ -50,7 +84,7 @@ __global__ void SumOfRow(EmbedProblem problem, int64_t units, const float* index
   const int64_t unit = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
   for (int64_t row = blockIdx.x; row < problem.rows; row += gridDim.x) {
     const float wanted = static_cast<float>(row);
-    Unit sum = {};
+    OrderedSum<Unit> sum(dy + unit);
     for (int64_t first = 0; first < problem.indices; first += kMarked) {
       for (unsigned i = threadIdx.x; i < kMarked / 32; i += blockDim.x) marks[i] = 0;
       __syncthreads();
@@ -64,13 +98,13 @@ __global__ void SumOfRow(EmbedProblem problem, int64_t units, const float* index
         for (int word = 0; word < kMarked / 32; ++word) {
           if (marks[word] == 0) continue;
           for (int bit = 0; bit < 32; ++bit) {
-            if (marks[word] >> bit & 1u) sum = Plus(sum, dy[(first + word * 32 + bit) * units + unit]);
+            if (marks[word] >> bit & 1u) sum.Add((first + word * 32 + bit) * units);
           }
         }
       }
       __syncthreads();  // before the marks are cleared
     }
-    if (unit < units) gradient[row * units + unit] = sum;
+    if (unit < units) gradient[row * units + unit] = sum.Total();
   }
 }
 

@@ -227,13 +227,14 @@ class CudaPooling final : public PoolingKernel {
   // `kept`: what the method writes besides.
   template <typename OfLane, typename Method, typename Number>
   void Pool(const Method& method, const Number* source, Number* destination, const void* kept) const {
-    constexpr int64_t kLarge = 32;  // elements of a window that keep a warp busy
+    constexpr int64_t kLarge = 32;  // elements of a window that keep a warp busy; many windows do so better
     if (InPacks(source, destination, kept)) {
       return Run<Lanes<Pack<Number>::kWidth, Number>>(method, source, destination);
     }
     const int64_t reach = std::min(problem_.vertical.kernel, problem_.input_height) *
                           std::min(problem_.horizontal.kernel, problem_.input_width);
-    if (problem_.layout == Layout::kPlain && reach >= kLarge && problem_.outputs() > 0) {
+    if (problem_.layout == Layout::kPlain && reach >= kLarge && problem_.outputs() > 0 &&
+        reach > problem_.output_height * problem_.output_width) {
       const int64_t n = problem_.outputs();
       return Launch(gpu_.queue(), BlocksFor(gpu_.queue(), n * 32), kThreads, PoolLargeWindows<OfLane, Number, Method>,
                     Extents(1), method, n, source, destination);

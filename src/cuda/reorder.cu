@@ -48,9 +48,9 @@ struct TransposeElement {
   Images<From, To> images;
 
   __device__ void operator()(int64_t i) const {
-    const int64_t area = images.rows * images.columns, image = i / area * area, within = i - image;
-    const int64_t column = within / images.rows, row = within - column * images.rows;
-    images.to[i] = To(static_cast<float>(images.from[image + row * images.columns + column]));
+    int64_t image = i;
+    const int64_t row = SplitOff(&image, images.rows), column = SplitOff(&image, images.columns);
+    images.to[i] = To(static_cast<float>(images.from[(image * images.rows + row) * images.columns + column]));
   }
 };
 
