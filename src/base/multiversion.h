@@ -25,8 +25,11 @@
 // Before a function that kernels of a GPU call, too.
 #if defined(__CUDACC__)
 #define CREMA_HOST_DEVICE __host__ __device__
+// The same for templates that call what they are given, be it for the host or for a GPU only.
+#define CREMA_HOST_DEVICE_TEMPLATE _Pragma("nv_exec_check_disable")
 #else
 #define CREMA_HOST_DEVICE
+#define CREMA_HOST_DEVICE_TEMPLATE
 #endif
 
 #endif  // CREMA_BASE_MULTIVERSION_H_

@@ -64,7 +64,7 @@ class RandomStream {
 };
 
 // Names the stream of one drawer (a layer's index, a data source) in one pass or epoch.
-inline uint64_t StreamId(uint32_t drawer, uint64_t pass) {
+CREMA_HOST_DEVICE inline uint64_t StreamId(uint32_t drawer, uint64_t pass) {
   return (uint64_t{drawer} << 40) ^ (pass & ((uint64_t{1} << 40) - 1));
 }
 

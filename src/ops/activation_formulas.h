@@ -19,8 +19,9 @@ struct IdentityGradient {
 }  // namespace formula
 
 // Calls run(formula) with the activation's, and with its gradient's.
+CREMA_HOST_DEVICE_TEMPLATE
 template <typename Run>
-void WithFormula(const Activation& activation, const Run& run) {
+CREMA_HOST_DEVICE void WithFormula(const Activation& activation, const Run& run) {
   switch (activation.kind) {
     case Activation::Kind::kNone:
       return run(formula::Identity{});
@@ -37,8 +38,9 @@ void WithFormula(const Activation& activation, const Run& run) {
   }
 }
 
+CREMA_HOST_DEVICE_TEMPLATE
 template <typename Run>
-void WithGradient(const Activation& activation, const Run& run) {
+CREMA_HOST_DEVICE void WithGradient(const Activation& activation, const Run& run) {
   switch (activation.kind) {
     case Activation::Kind::kNone:
       return run(formula::IdentityGradient{});

@@ -17,20 +17,17 @@ Box::Box(const Shape& whole, const Shape& extent, const std::vector<int64_t>& of
       width_ *= extent[i];
     } else {
       rows_ *= extent[i];
-      axes_.push_back({extent[i], stride});
+      extents_[axes_] = extent[i];
+      strides_[axes_++] = stride;
     }
     in_row &= extent[i] == whole[i];
     stride *= whole[i];
   }
 }
 
-int64_t Box::RowBegin(int64_t row) const {
-  int64_t at = begin_;
-  for (const Axis& axis : axes_) {
-    at += row % axis.extent * axis.stride;
-    row /= axis.extent;
-  }
-  return at;
+bool Box::IsMultipleOf(int64_t elements) const {
+  return begin_ % elements == 0 && width_ % elements == 0 &&
+         std::all_of(strides_, strides_ + axes_, [=](int64_t stride) { return stride % elements == 0; });
 }
 
 template <typename CopyRow>

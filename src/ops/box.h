@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/multiversion.h"
 #include "crema/tensor.h"
 
 namespace crema {
@@ -22,16 +23,28 @@ class Box {
   // The elements of `whole` inside the box = box; the others stay.
   void CopyIn(const float* box, float* whole) const;
 
- private:
+  CREMA_HOST_DEVICE int64_t rows() const { return rows_; }
+  CREMA_HOST_DEVICE int64_t width() const { return width_; }
   // Where row `row` of the box begins in the whole tensor.
-  int64_t RowBegin(int64_t row) const;
+  CREMA_HOST_DEVICE int64_t RowBegin(int64_t row) const {
+    int64_t at = begin_;
+    for (int i = 0; i < axes_; ++i) {
+      at += row % extents_[i] * strides_[i];
+      row /= extents_[i];
+    }
+    return at;
+  }
+  // Whether rows begin at multiples of `elements` and hold as many.
+  bool IsMultipleOf(int64_t elements) const;
+
+ private:
   template <typename CopyRow>
   void ForEachRow(const CopyRow& copy) const;
 
-  struct Axis {
-    int64_t extent, stride;  // of the box, in the whole tensor
-  };
-  std::vector<Axis> axes_;  // that count rows, densest first
+  // The axes that count rows, densest first: extents in the box, strides in the whole tensor. In plain arrays, as
+  // kernels of a GPU get boxes by value.
+  int64_t extents_[Shape::kMaxAxes] = {}, strides_[Shape::kMaxAxes] = {};
+  int axes_ = 0;
   int64_t begin_ = 0, rows_ = 0, width_ = 0;
 };
 

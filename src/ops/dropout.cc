@@ -6,9 +6,7 @@ namespace crema {
 
 namespace {
 
-// A chunk is kChunk elements: word w of counter chunk * kCounters + j decides element w * kCounters + j of it.
-constexpr int64_t kCounters = 64, kChunk = 4 * kCounters, kLanes = kDropoutLanes;
-static_assert(kDropoutBlock % kChunk == 0 && kCounters % kLanes == 0);
+constexpr int64_t kCounters = kDropoutCounters, kChunk = kDropoutChunk, kLanes = kDropoutLanes;
 
 // RandomStream::Bits of kCounters counters from `first` on, side by side.
 CREMA_MULTIVERSION void ChunkBits(uint64_t seed, uint64_t stream, uint64_t first, uint32_t* words) {
@@ -74,7 +72,7 @@ CREMA_MULTIVERSION void MaskRange(float scale, int64_t n, const uint32_t* mask, 
 }  // namespace
 
 void DrawDropoutMask(const RandomStream& stream, float ratio, int64_t block, uint32_t* mask) {
-  const uint32_t threshold = static_cast<uint32_t>(static_cast<double>(ratio) * 4294967296.0);
+  const uint32_t threshold = DropoutThreshold(ratio);
   uint32_t words[kDropoutBlock];
   constexpr int64_t kChunks = kDropoutBlock / kChunk;
   for (int64_t chunk = 0; chunk < kChunks; ++chunk) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "base/multiversion.h"
 #include "base/random.h"
 
 namespace crema {
@@ -13,9 +14,17 @@ namespace crema {
 inline constexpr int64_t kDropoutLanes = 16, kDropoutBlock = 32 * kDropoutLanes;
 // Words that the mask of n elements takes.
 inline int64_t DropoutMaskWords(int64_t n) { return (n + kDropoutBlock - 1) / kDropoutBlock * kDropoutLanes; }
-inline bool DropoutKeeps(const uint32_t* mask, int64_t i) {
+CREMA_HOST_DEVICE inline bool DropoutKeeps(const uint32_t* mask, int64_t i) {
   const int64_t within = i % kDropoutBlock;
   return mask[i / kDropoutBlock * kDropoutLanes + within % kDropoutLanes] >> (within / kDropoutLanes) & 1;
+}
+
+// A chunk is kDropoutChunk elements: word w of what RandomStream::Bits draws for counter chunk * kDropoutCounters + j
+// decides element w * kDropoutCounters + j of it, which is kept where the word is DropoutThreshold or above.
+inline constexpr int64_t kDropoutCounters = 64, kDropoutChunk = 4 * kDropoutCounters;
+static_assert(kDropoutBlock % kDropoutChunk == 0 && kDropoutCounters % kDropoutLanes == 0);
+inline uint32_t DropoutThreshold(float ratio) {
+  return static_cast<uint32_t>(static_cast<double>(ratio) * 4294967296.0);
 }
 
 // The factor of what is kept.

@@ -34,6 +34,11 @@ class ElementwiseChain {
   // Whether Backward works from the output; from the input, whose inner values it then computes again; or from neither.
   bool gradient_reads_output() const { return reads_output_ && !drops_alone_; }
   bool gradient_reads_input() const { return !reads_output_; }
+  std::span<const ChainLink> links() const { return links_; }
+  // Whether Backward multiplies by masks; if not, dropouts only scale.
+  bool reads_masks() const { return reads_masks_; }
+  // The first links, whose outputs Backward computes again.
+  int recomputed() const { return recomputed_; }
   // Dropouts of the chain. Forward draws from as many streams, in their order.
   int dropouts() const { return dropouts_; }
   // 32-bit words of masks that Backward reads for n elements; 0 where it needs none.
@@ -55,7 +60,7 @@ class ElementwiseChain {
 
   std::vector<ChainLink> links_;
   bool drops_alone_ = false, reads_output_ = false, reads_masks_ = false;
-  int recomputed_ = 0;  // links whose output Backward computes again
+  int recomputed_ = 0;
   int dropouts_ = 0;
 };
 

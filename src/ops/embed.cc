@@ -1,7 +1,6 @@
 #include "ops/embed.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 
 #include "base/multiversion.h"
@@ -45,8 +44,7 @@ CREMA_MULTIVERSION void Scatter(int64_t begin, int64_t end, int64_t indices, int
 
 int64_t FindBadIndex(const EmbedProblem& problem, const float* index) {
   for (int64_t i = 0; i < problem.indices; ++i) {
-    const bool good = index[i] >= 0 && index[i] < static_cast<float>(problem.rows) && index[i] == std::floor(index[i]);
-    if (!good) return i;
+    if (!IsRow(problem, index[i])) return i;
   }
   return -1;
 }

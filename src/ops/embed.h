@@ -4,6 +4,8 @@
 
 #include <cstdint>
 
+#include "base/multiversion.h"
+
 namespace crema {
 
 struct EmbedProblem {
@@ -12,6 +14,11 @@ struct EmbedProblem {
   int64_t width = 1;    // of each row
 };
 
+// Whether it is a whole number in [0, rows).
+CREMA_HOST_DEVICE inline bool IsRow(const EmbedProblem& problem, float index) {
+  return index >= 0 && index < static_cast<float>(problem.rows) &&
+         index == static_cast<float>(static_cast<int64_t>(index));
+}
 // Position of the first index that is no whole number in [0, rows); -1 when all are fine.
 int64_t FindBadIndex(const EmbedProblem& problem, const float* index);
 // y[i] = table[index[i]] + bias; bias may be null. Indices must be good. Threaded.

@@ -3,23 +3,20 @@
 #include <cmath>
 
 #include "base/multiversion.h"
+#include "ops/lrn_formulas.h"
 
 namespace crema {
 
 namespace {
 
-// Nearly every net has this beta (AlexNet's), and two square roots beat a general power by far.
 CREMA_MULTIVERSION void ThreeQuarters(const float* scale, int64_t n, float* power) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) {
-    const float root = __builtin_sqrtf(scale[i]);
-    power[i] = 1.0f / (root * __builtin_sqrtf(root));
-  }
+  for (int64_t i = 0; i < n; ++i) power[i] = formula::MinusThreeQuarters()(scale[i]);
 }
 
 CREMA_MULTIVERSION void Half(const float* scale, int64_t n, float* power) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) power[i] = 1.0f / __builtin_sqrtf(scale[i]);
+  for (int64_t i = 0; i < n; ++i) power[i] = formula::MinusHalf()(scale[i]);
 }
 
 CREMA_MULTIVERSION void One(const float* scale, int64_t n, float* power) {
@@ -70,15 +67,15 @@ CREMA_MULTIVERSION void GradientTerms(const float* dy, const float* power, const
                                       int64_t n, float* direct, float* ratio) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const float d = dy[i] * power[i];
-    direct[i] = d;
-    ratio[i] = d * x[i] / scale[i];
+    const formula::LrnTerms terms(dy[i], power[i], scale[i], x[i]);
+    direct[i] = terms.direct;
+    ratio[i] = terms.ratio;
   }
 }
 
 CREMA_MULTIVERSION void SubtractProducts(float weight, const float* x, const float* sum, int64_t n, float* gradient) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) gradient[i] -= weight * x[i] * sum[i];
+  for (int64_t i = 0; i < n; ++i) gradient[i] = formula::LrnGradient{weight}(gradient[i], x[i], sum[i]);
 }
 
 }  // namespace crema

@@ -14,9 +14,9 @@ template <typename Number>
 CREMA_MULTIVERSION void OfTwoRange(int64_t n, const Number* a, const Number* b, Number* y, uint8_t* from) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const float left = a[i], right = b[i];
-    from[i] = left > right ? 0 : 1;
-    y[i] = left > right ? left : right;
+    const formula::Chosen chosen = formula::MaximumOfTwo()(a[i], b[i]);
+    from[i] = chosen.from;
+    y[i] = chosen.value;
   }
 }
 
@@ -24,17 +24,16 @@ template <typename Number>
 CREMA_MULTIVERSION void WithRange(int64_t n, const Number* x, uint8_t index, Number* y, uint8_t* from) {
 #pragma omp simd
   for (int64_t i = 0; i < n; ++i) {
-    const float value = x[i], best = y[i];
-    const uint8_t source = from[i];
-    from[i] = value > best ? index : source;
-    y[i] = value > best ? value : best;
+    const formula::Chosen chosen = formula::MaximumWith{index}(x[i], {y[i], from[i]});
+    from[i] = chosen.from;
+    y[i] = chosen.value;
   }
 }
 
 template <typename Number>
 CREMA_MULTIVERSION void BackwardRange(int64_t n, const Number* dy, const uint8_t* from, uint8_t index, Number* dx) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) dx[i] = from[i] == index ? static_cast<float>(dy[i]) : 0.0f;
+  for (int64_t i = 0; i < n; ++i) dx[i] = formula::MaximumGradient{index}(dy[i], from[i]);
 }
 
 }  // namespace

@@ -4,7 +4,36 @@
 
 #include <cstdint>
 
+#include "ops/functors.h"
+
 namespace crema {
+
+namespace formula {
+
+struct Chosen {
+  float value;
+  uint8_t from;
+};
+
+struct MaximumOfTwo {
+  CREMA_FORMULA Chosen operator()(float a, float b) const {
+    return {a > b ? a : b, static_cast<uint8_t>(a > b ? 0 : 1)};
+  }
+};
+
+struct MaximumWith {
+  uint8_t index;
+  CREMA_FORMULA Chosen operator()(float x, Chosen best) const {
+    return {x > best.value ? x : best.value, x > best.value ? index : best.from};
+  }
+};
+
+struct MaximumGradient {
+  uint8_t index;
+  CREMA_FORMULA float operator()(float dy, uint8_t from) const { return from == index ? dy : 0.0f; }
+};
+
+}  // namespace formula
 
 // y = a and from = 0 where a > b, else y = b and from = 1: of equal ones the second, as Caffe does. y may be a or b.
 template <typename Number>

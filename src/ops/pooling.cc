@@ -23,9 +23,10 @@ WindowRanges::WindowRanges(int64_t extent, const PoolingWindow& window, int64_t 
     : first_whole(outputs), end_whole(0) {
   for (int64_t i = 0; i < outputs; ++i) {
     const int64_t start = i * window.stride - window.pad, stop = start + window.kernel;
-    begin.push_back(std::clamp<int64_t>(start, 0, extent));
-    end.push_back(std::clamp<int64_t>(stop, begin.back(), std::max(extent, begin.back())));
-    padded.push_back(std::min(stop, extent + window.pad) - start);
+    const WindowRange range = RangeOf(extent, window, i);
+    begin.push_back(range.begin);
+    end.push_back(range.end);
+    padded.push_back(range.padded);
     if (start >= 0 && stop <= extent) {
       first_whole = std::min(first_whole, i);
       end_whole = i + 1;

@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/multiversion.h"
 #include "base/random.h"
 #include "crema/tensor.h"
 #include "ops/kernel_choice.h"
@@ -46,6 +47,17 @@ struct PoolingProblem {
   int64_t inputs() const { return planes() * input_height * input_width; }
   int64_t outputs() const { return planes() * output_height * output_width; }
 };
+
+// A window along one axis: where it begins and ends in the input, and its extent clipped to the padded input.
+struct WindowRange {
+  int64_t begin, end, padded;
+};
+CREMA_HOST_DEVICE inline WindowRange RangeOf(int64_t extent, const PoolingWindow& window, int64_t i) {
+  const int64_t start = i * window.stride - window.pad, stop = start + window.kernel, edge = extent + window.pad;
+  const int64_t begin = start < 0 ? 0 : start < extent ? start : extent;
+  const int64_t end = stop < begin ? begin : stop < extent ? stop : extent;
+  return {begin, end, (stop < edge ? stop : edge) - start};
+}
 
 // Where each window along one axis begins and ends in the input, and its extent clipped to the padded input.
 struct WindowRanges {

@@ -1,0 +1,229 @@
+// Windows of pooling and what becomes of each, as kernels see them.
+#ifndef CREMA_CUDA_POOLING_WINDOWS_H_
+#define CREMA_CUDA_POOLING_WINDOWS_H_
+
+#include <limits>
+
+#include "cuda/gpu.h"
+#include "cuda/lanes.h"
+#include "cuda/numbers.h"
+#include "ops/pooling.h"
+
+namespace crema::cuda {
+
+// Images counted in lanes. Those of one pixel lie side by side (`inner`, 1 in plain images), then come the pixels of a
+// row, the rows, and the images or planes.
+struct PoolingExtents {
+  int64_t inner;
+  int64_t input_height, input_width, output_height, output_width;
+  PoolingWindow vertical, horizontal;
+};
+
+// Lanes i of images of height x width pixels.
+struct Place {
+  int64_t lane, column, row, outer;
+  __device__ Place(int64_t i, int64_t inner, int64_t height, int64_t width) {
+    lane = SplitOff(&i, inner);
+    column = SplitOff(&i, width);
+    row = SplitOff(&i, height);
+    outer = i;
+  }
+};
+
+struct Window {
+  WindowRange rows, columns;
+  int64_t top, left;  // where it would begin with its padding
+  int64_t input_width, kernel_width;
+
+  __device__ Window(const PoolingExtents& e, int64_t row, int64_t column)
+      : rows(RangeOf(e.input_height, e.vertical, row)),
+        columns(RangeOf(e.input_width, e.horizontal, column)),
+        top(row * e.vertical.stride - e.vertical.pad),
+        left(column * e.horizontal.stride - e.horizontal.pad),
+        input_width(e.input_width),
+        kernel_width(e.horizontal.kernel) {}
+  __device__ bool empty() const { return rows.begin >= rows.end || columns.begin >= columns.end; }
+  __device__ float padded() const { return static_cast<float>(rows.padded * columns.padded); }
+
+  // An element's name: in one byte its position in the window, else its index in the plane.
+  template <typename Name>
+  __device__ Name NameOf(int64_t row, int64_t column) const {
+    if constexpr (sizeof(Name) == 1) return static_cast<Name>((row - top) * kernel_width + column - left);
+    return static_cast<Name>(row * input_width + column);
+  }
+  template <typename Name>
+  __device__ float IndexOf(Name name) const {
+    if constexpr (sizeof(Name) == 1) {
+      return static_cast<float>((top + name / kernel_width) * input_width + left + name % kernel_width);
+    }
+    return static_cast<float>(name);
+  }
+
+  // body(the lanes, row, column) in row-major order; input: those of the plane's first pixel.
+  template <typename Unit, typename Body>
+  __device__ void Visit(const Unit* input, int64_t inner, const Body& body) const {
+    for (int64_t row = rows.begin; row < rows.end; ++row) {
+      const Unit* of_row = input + row * input_width * inner;
+      for (int64_t column = columns.begin; column < columns.end; ++column) body(of_row[column * inner], row, column);
+    }
+  }
+};
+
+// What to make of a window: `Run` returns the lanes of its result, which are lanes `at` of the output; `Empty` is for
+// one without any input element, whose result is 0.
+
+// The largest element, the first one of equals.
+template <typename Name>
+struct MaximumOfWindow {
+  Name* saved;     // the elements' names; may be null
+  float* indices;  // in the plane; may be null
+
+  template <typename Unit>
+  __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t at) const {
+    Unit best = input[(window.rows.begin * window.input_width + window.columns.begin) * inner];
+    Lanes<Unit::kWidth, Name> names;
+    for (int k = 0; k < Unit::kWidth; ++k) {
+      names.values[k] = window.NameOf<Name>(window.rows.begin, window.columns.begin);
+    }
+    window.Visit(input, inner, [&](const Unit& x, int64_t row, int64_t column) {
+      const Name name = window.NameOf<Name>(row, column);
+      for (int k = 0; k < Unit::kWidth; ++k) {
+        const bool larger = static_cast<float>(x.values[k]) > static_cast<float>(best.values[k]);
+        best.values[k] = larger ? x.values[k] : best.values[k];
+        names.values[k] = larger ? name : names.values[k];
+      }
+    });
+    Keep(window, names, at);
+    return best;
+  }
+
+  template <int kWidth>
+  __device__ void Keep(const Window& window, const Lanes<kWidth, Name>& names, int64_t at) const {
+    if (saved) reinterpret_cast<Lanes<kWidth, Name>*>(saved)[at] = names;
+    if (!indices) return;
+    for (int k = 0; k < kWidth; ++k) indices[at * kWidth + k] = window.IndexOf(names.values[k]);
+  }
+
+  template <typename Unit>
+  __device__ void Empty(int64_t at) const {
+    for (int k = 0; indices && k < Unit::kWidth; ++k) indices[at * Unit::kWidth + k] = -1.0f;
+  }
+};
+
+struct AverageOfWindow {
+  template <typename Unit>
+  __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t) const {
+    float sum[Unit::kWidth] = {};
+    window.Visit(input, inner, [&](const Unit& x, int64_t, int64_t) {
+      for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(x.values[k]);
+    });
+    Unit average;
+    for (int k = 0; k < Unit::kWidth; ++k) average.values[k] = typename Unit::Value(sum[k] / window.padded());
+    return average;
+  }
+
+  template <typename Unit>
+  __device__ void Empty(int64_t) const {}
+};
+
+// The first element at which the running sum reaches a random share of the whole.
+template <typename Name>
+struct DrawnOfWindow {
+  Name* saved;  // may be null
+  uint64_t seed;
+  uint32_t drawer;
+  const PassState* state;
+
+  template <typename Unit>
+  __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t at) const {
+    static_assert(Unit::kWidth == 1);
+    float whole = 0, sum = 0;
+    window.Visit(input, inner, [&](const Unit& x, int64_t, int64_t) { whole += static_cast<float>(x.values[0]); });
+    const RandomStream random(seed, StreamId(drawer, state->pass));
+    const float threshold = random.Uniform(static_cast<uint64_t>(at)) * whole;
+    bool found = false;
+    Unit drawn = {};
+    Name name = 0;
+    window.Visit(input, inner, [&](const Unit& x, int64_t row, int64_t column) {
+      if (found) return;
+      sum += static_cast<float>(x.values[0]);
+      found = sum >= threshold;
+      drawn = x;  // at last the last one, where rounding kept the sum below
+      name = window.NameOf<Name>(row, column);
+    });
+    if (saved) saved[at] = name;
+    return drawn;
+  }
+
+  template <typename Unit>
+  __device__ void Empty(int64_t) const {}
+};
+
+// The elements weighed by their values.
+struct WeighedWindow {
+  float* saved;  // the sums of all windows, then their results; may be null
+  int64_t outputs;
+
+  template <typename Unit>
+  __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t at) const {
+    static_assert(Unit::kWidth == 1);
+    float sum = 0, squares = 0;
+    window.Visit(input, inner, [&](const Unit& lanes, int64_t, int64_t) {
+      const float x = lanes.values[0];
+      sum += x;
+      squares += x * x;
+    });
+    const float value = sum == 0 ? 0 : squares / sum;
+    if (saved) {
+      saved[at] = sum;
+      saved[outputs + at] = value;
+    }
+    return Unit{{typename Unit::Value(value)}};
+  }
+
+  template <typename Unit>
+  __device__ void Empty(int64_t) const {}
+};
+
+// The share of an input element in the gradient of a window: AddTo adds it. `of`: the lanes of the output.
+
+template <typename Name>
+struct GradientOfChosen {
+  const Name* saved;
+
+  template <typename Unit>
+  __device__ void AddTo(float* sum, const Window& window, int64_t row, int64_t column, const Unit& dy, int64_t of,
+                        int64_t) const {
+    const auto names = reinterpret_cast<const Lanes<Unit::kWidth, Name>*>(saved)[of];
+    const Name name = window.NameOf<Name>(row, column);
+    for (int k = 0; k < Unit::kWidth; ++k) {
+      if (names.values[k] == name) sum[k] += static_cast<float>(dy.values[k]);
+    }
+  }
+};
+
+struct GradientOfAverage {
+  template <typename Unit>
+  __device__ void AddTo(float* sum, const Window& window, int64_t, int64_t, const Unit& dy, int64_t, int64_t) const {
+    for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(dy.values[k]) / window.padded();
+  }
+};
+
+// d/dx (sum of x^2 / sum of x) = (2 x - value) / sum of x
+template <typename Number>
+struct GradientOfWeighed {
+  const Number* source;
+  const float* saved;
+  int64_t outputs;
+
+  template <typename Unit>
+  __device__ void AddTo(float* sum, const Window&, int64_t, int64_t, const Unit& dy, int64_t of, int64_t at) const {
+    const float whole = saved[of], value = saved[outputs + of];
+    if (whole == 0) return;
+    sum[0] += static_cast<float>(dy.values[0]) * (2 * static_cast<float>(source[at]) - value) / whole;
+  }
+};
+
+}  // namespace crema::cuda
+
+#endif  // CREMA_CUDA_POOLING_WINDOWS_H_
