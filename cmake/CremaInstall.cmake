@@ -19,6 +19,9 @@ endif()
 install(TARGETS crema EXPORT crema-targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
+if(TARGET crema_cuda)  # loaded from beside libcrema
+  install(TARGETS crema_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+endif()
 install(EXPORT crema-targets NAMESPACE crema:: FILE cremaTargets.cmake DESTINATION "${config_dir}")
 
 install(DIRECTORY include/crema DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.h")

@@ -60,11 +60,14 @@ template <typename Number>
 struct FinishNumbers {
   int64_t channels, inner;  // neighbours that share a channel
   GatherEnd end;
+  const Number* from;
   Number* to;
 
-  __device__ float Of(int64_t i, float value) const {
+  __device__ Number Of(int64_t i, Number product, Number held) const {
+    float value = static_cast<float>(product);
     if (end.bias) value += end.bias[i / inner % channels];
-    return Activated(end.activation, value);
+    if (end.sum) value += static_cast<float>(held);
+    return Number(Activated(end.activation, value));
   }
 };
 
@@ -74,9 +77,10 @@ struct FinishPacks {
   __device__ void operator()(int64_t pack) const {
     constexpr int kWidth = Pack<Number>::kWidth;
     Pack<Number>* const at = reinterpret_cast<Pack<Number>*>(of.to) + pack;
-    Pack<Number> values = *at;
+    Pack<Number> values = reinterpret_cast<const Pack<Number>*>(of.from)[pack], held = values;
+    if (of.end.sum) held = *at;
     for (int k = 0; k < kWidth; ++k) {
-      values.values[k] = Number(of.Of(pack * kWidth + k, static_cast<float>(values.values[k])));
+      values.values[k] = of.Of(pack * kWidth + k, values.values[k], held.values[k]);
     }
     *at = values;
   }
@@ -85,7 +89,7 @@ struct FinishPacks {
 template <typename Number>
 struct FinishEach {
   FinishNumbers<Number> of;
-  __device__ void operator()(int64_t i) const { of.to[i] = Number(of.Of(i, static_cast<float>(of.to[i]))); }
+  __device__ void operator()(int64_t i) const { of.to[i] = of.Of(i, of.from[i], of.to[i]); }
 };
 
 struct SumOfParts {
@@ -106,14 +110,13 @@ void SumParts(const Queue& queue, int64_t parts, int64_t n, const float* sums, f
 }
 
 void FinishImages(const Queue& queue, const ImageLayout& layout, int64_t batch, DType dtype, const GatherEnd& end,
-                  void* destination) {
-  if (!end.bias && !end.activation.present()) return;
+                  const void* product, void* destination) {
   const int64_t count = batch * layout.channels * layout.pixels;
   WithNumber(dtype, [&]<typename Number>(Number*) {
     constexpr int kWidth = Pack<Number>::kWidth;
     const FinishNumbers<Number> finish{layout.channels, layout.channel_stride(), end,
-                                       static_cast<Number*>(destination)};
-    if (count % kWidth == 0 && IsPackAligned(destination)) {
+                                       static_cast<const Number*>(product), static_cast<Number*>(destination)};
+    if (count % kWidth == 0 && IsPackAligned(product) && IsPackAligned(destination)) {
       ForEach(queue, count / kWidth, FinishPacks<Number>{finish});
     } else {
       ForEach(queue, count, FinishEach<Number>{finish});

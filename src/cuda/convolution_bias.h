@@ -11,9 +11,9 @@ namespace crema::cuda {
 // result[i] = the sum over parts of parts[part * n + i], in their order.
 void SumParts(const Queue& queue, int64_t parts, int64_t n, const float* sums, float* result);
 
-// destination = end(destination), in place; end.sum must be false.
+// destination = end(product), images of `dtype`; the two may be one.
 void FinishImages(const Queue& queue, const ImageLayout& layout, int64_t batch, DType dtype, const GatherEnd& end,
-                  void* destination);
+                  const void* product, void* destination);
 
 // gradient[channel] = the sum over all pixels of the batch.
 size_t BiasGradientWorkspace(const Queue& queue, const ImageLayout& layout, int64_t batch);
