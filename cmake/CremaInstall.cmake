@@ -19,7 +19,7 @@ endif()
 install(TARGETS crema EXPORT crema-targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-if(TARGET crema_cuda)
+if(TARGET crema_cuda)  # loaded from beside libcrema
   install(TARGETS crema_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(EXPORT crema-targets NAMESPACE crema:: FILE cremaTargets.cmake DESTINATION "${config_dir}")

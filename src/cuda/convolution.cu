@@ -1,11 +1,20 @@
-#include "base/check.h"
+#include "cuda/convolution_kernels.h"
 #include "cuda/operations.h"
 
 namespace crema::cuda {
 
-std::unique_ptr<ConvolutionKernel> CudaOperations::MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice, std::string_view only) {
-  CREMA_CHECK(false) << "MakeConvolution is not there yet";
-  return {};
+namespace {
+
+constexpr KernelCandidate<ConvolutionKernel, ConvolutionProblem, CudaGpu> kTable[] = {
+    {"cuDNN", MakeConvolutionCudnn},
+    {"direct", MakeConvolutionDirect},
+};
+
+}  // namespace
+
+std::unique_ptr<ConvolutionKernel> CudaOperations::MakeConvolution(const ConvolutionProblem& problem,
+                                                                   KernelChoice* choice, std::string_view only) {
+  return ChooseKernel(kTable, problem, gpu_, only, choice);
 }
 
 }  // namespace crema::cuda

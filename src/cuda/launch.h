@@ -10,6 +10,13 @@
 
 #include "cuda/check.h"
 
+// Before a loop of few turns that must not stay one, lest the arrays it indexes go to memory.
+#if defined(__CUDACC__)
+#define CREMA_UNROLL _Pragma("unroll")
+#else
+#define CREMA_UNROLL
+#endif
+
 namespace crema::cuda {
 
 // Where and how wide kernels run.
@@ -19,6 +26,9 @@ struct Queue {
 };
 
 inline constexpr unsigned kThreads = 256;  // of a block where nothing else is said
+
+// The rest is for sources that hold kernels.
+#if defined(__CUDACC__) || defined(CREMA_CUDA_EMULATION)
 
 // kernel<<<grid, block, 0, stream>>>(arguments...)
 template <typename... Parameters, typename... Arguments>
@@ -48,6 +58,8 @@ void ForEach(const Queue& queue, int64_t n, const Body& body) {
   if (n <= 0) return;
   Launch(queue, BlocksFor(queue, n), kThreads, ForEachKernel<Body>, n, body);
 }
+
+#endif
 
 }  // namespace crema::cuda
 

@@ -29,7 +29,7 @@ struct Product {
 // One for each GPU: holds cuBLASLt's handle, its workspace, and the algorithm that was found for each shape.
 class MatrixProducts {
  public:
-  explicit MatrixProducts(const CudaGpu& gpu);
+  explicit MatrixProducts(CudaGpu& gpu);
   ~MatrixProducts();
   // Issues the product. The same bits for the same arguments, always. Chooses an algorithm when it sees a shape for the
   // first time.

@@ -54,7 +54,8 @@ const Loaded& Library() {
 
 Gpu& OpenGpu(int id) {
   static std::mutex mutex;
-  static std::map<int, std::unique_ptr<Gpu>> open;
+  // Never destroyed: when the process ends, what the GPU library needs for that may be gone before.
+  static auto& open = *new std::map<int, std::unique_ptr<Gpu>>;
   const std::lock_guard lock(mutex);
   std::unique_ptr<Gpu>& gpu = open[id];
   if (gpu) return *gpu;

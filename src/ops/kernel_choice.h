@@ -19,19 +19,19 @@ struct KernelChoice {
   std::vector<std::string> skipped;  // "oneDNN: 4 spatial axes, it takes 1 to 3"
 };
 
-// One row of a table of kernels.
-template <typename Kernel, typename Problem>
+// One row of a table of kernels for any device, or for one kind of them.
+template <typename Kernel, typename Problem, typename DeviceKind = const Device>
 struct KernelCandidate {
   const char* name;
   // Null, with a reason in *why_not, when the candidate does not take the problem on this device.
-  std::unique_ptr<Kernel> (*make)(const Problem& problem, const Device& device, std::string* why_not);
+  std::unique_ptr<Kernel> (*make)(const Problem& problem, DeviceKind& device, std::string* why_not);
 };
 
 // Walks the table in order. `only` names the one candidate to try (tests compare candidates); empty tries all. Null
 // when none takes the problem; *choice (may be null) then still holds the reasons.
-template <typename Kernel, typename Problem, size_t kCandidates>
-std::unique_ptr<Kernel> ChooseKernel(const KernelCandidate<Kernel, Problem> (&table)[kCandidates],
-                                     const Problem& problem, const Device& device, std::string_view only,
+template <typename Kernel, typename Problem, typename DeviceKind, size_t kCandidates>
+std::unique_ptr<Kernel> ChooseKernel(const KernelCandidate<Kernel, Problem, DeviceKind> (&table)[kCandidates],
+                                     const Problem& problem, DeviceKind& device, std::string_view only,
                                      KernelChoice* choice) {
   KernelChoice ignored;
   if (!choice) choice = &ignored;

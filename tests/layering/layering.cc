@@ -153,7 +153,7 @@ class Checker {
 }  // namespace
 
 Edges ReadEdges(const fs::path& cmake_file) {
-  static const std::regex line(R"(\n\s*crema_component\(\s*(\w+)([^)]*)\))");
+  static const std::regex line(R"(\n\s*crema_(?:component|gpu_library)\(\s*(\w+)([^)]*)\))");
   const std::string text = "\n" + ReadFile(cmake_file);
   Edges edges;
   for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {

@@ -62,8 +62,8 @@ TEST(Layering, ReadsTheTableAndFollowsIt) {
 
 TEST_F(MadeUpTree, GoodOnePasses) {
   Write("src/data/lmdb_reader.cc", "#include <lmdb.h>\n#include \"crema/data.pb.h\"\n");
-  Write("src/device/cuda/a.cc", "#include <cuda_runtime.h>\n");
-  Write("src/ops/a_cuda.cu", "#include <cublas_v2.h>\n");
+  Write("src/cuda/a.cc", "#include <cuda_runtime.h>\n");
+  Write("src/cuda/a.cu", "#include <cublas_v2.h>\n");
   Write("tools/flags.h", "#include <string>\n");
   Write("tools/train.cc",
         "#include \"flags.h\"\n#include \"layers/pooling.h\"\n#include <google/protobuf/text_format.h>\n");
@@ -91,7 +91,7 @@ TEST_F(MadeUpTree, LmdbOutsideDataFails) { ErrorOf("tools/bad.cc", "#include <lm
 
 TEST_F(MadeUpTree, ZeroMqOutsideDistributedFails) { ErrorOf("src/solver/bad.cc", "#include <zmq.hpp>\n"); }
 
-TEST_F(MadeUpTree, CudaOutsideItsPlacesFails) { ErrorOf("src/compiler/bad.cc", "#include <cuda_runtime.h>\n"); }
+TEST_F(MadeUpTree, CudaOutsideItsPlacesFails) { ErrorOf("src/ops/bad.cc", "#include <cuda_runtime.h>\n"); }
 
 TEST_F(MadeUpTree, OneDnnOutsideOpsFails) { ErrorOf("src/layers/bad.cc", "#include <oneapi/dnnl/dnnl.hpp>\n"); }
 

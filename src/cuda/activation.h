@@ -1,0 +1,33 @@
+// Activations chosen when a kernel runs.
+#ifndef CREMA_CUDA_ACTIVATION_H_
+#define CREMA_CUDA_ACTIVATION_H_
+
+#include <cuda_runtime.h>
+
+#include "ops/activation.h"
+#include "ops/functors.h"
+
+namespace crema::cuda {
+
+// For kernels that spend their time elsewhere: all threads take the same branch.
+__device__ inline float Activated(const Activation& activation, float x) {
+  switch (activation.kind) {
+    case Activation::Kind::kNone:
+      break;
+    case Activation::Kind::kRelu:
+      return activation.parameter == 0 ? formula::Relu()(x) : formula::LeakyRelu{activation.parameter}(x);
+    case Activation::Kind::kRelu6:
+      return formula::Relu6()(x);
+    case Activation::Kind::kSigmoid:
+      return formula::Sigmoid()(x);
+    case Activation::Kind::kTanh:
+      return formula::HyperbolicTangent()(x);
+    case Activation::Kind::kSwish:
+      return formula::Swish{activation.parameter}(x);
+  }
+  return x;
+}
+
+}  // namespace crema::cuda
+
+#endif  // CREMA_CUDA_ACTIVATION_H_

@@ -1,0 +1,39 @@
+// Finding the fastest of cuDNN's engines for a graph.
+#ifndef CREMA_CUDA_CUDNN_PLAN_SEARCH_H_
+#define CREMA_CUDA_CUDNN_PLAN_SEARCH_H_
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "cuda/cudnn_graph.h"
+
+namespace crema::cuda {
+
+// Tries engines on memory of its own, which it keeps until it is destroyed. Engines whose results differ from run to
+// run are left out, and so are those that round f32 factors, unless the session allows that.
+class CudnnPlanSearch {
+ public:
+  CudnnPlanSearch(CudnnSession& session, CudaGpu& gpu) : session_(session), gpu_(gpu) {}
+
+  // What was chosen for `key` before, else the fastest of the first few; null where no engine takes the graph. `make`
+  // describes it without finishing it.
+  std::unique_ptr<CudnnPlan> Find(const std::string& key, const std::function<std::shared_ptr<CudnnGraph>()>& make);
+
+  // Seconds of one run, with what `after` issues; empty where there is no memory to try it.
+  std::optional<double> Measure(CudnnPlan& plan, const std::function<void(std::span<void* const>)>& after = {});
+  // Memory that a trial may use besides; zeros. Throws EnvironmentError where there is none.
+  void* Scratch(size_t bytes);
+
+ private:
+  bool Accepts(const CudnnEngine& engine, bool in_floats) const;
+
+  CudnnSession& session_;
+  CudaGpu& gpu_;
+  std::vector<Buffer> buffers_;  // of tensors, in their order; grown as trials need
+  Buffer workspace_, scratch_;
+};
+
+}  // namespace crema::cuda
+
+#endif  // CREMA_CUDA_CUDNN_PLAN_SEARCH_H_
