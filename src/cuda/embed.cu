@@ -60,7 +60,7 @@ class OrderedSum {
 
  private:
   __device__ void Fetch() {
-    Unit read[kAtOnce];
+    Unit read[kAtOnce] = {};
     for (int i = 0; i < kAtOnce; ++i) {
       if (i >= kAtOnce - count_) read[i] = from_[waiting_[i]];
     }
