@@ -120,7 +120,12 @@ __global__ void __launch_bounds__(kThreads)
       return state;
     };
     State state = part(line);
-    for (int64_t chunk = line + along; chunk < chunks; chunk += along) state = Sum::Combine(state, part(chunk));
+    int64_t chunk = line + along;
+    for (; chunk + 3 * int64_t{along} < chunks; chunk += 4 * int64_t{along}) {
+      const State a = part(chunk), b = part(chunk + along), c = part(chunk + 2 * along), d = part(chunk + 3 * along);
+      state = Sum::Combine(state, Sum::Combine(Sum::Combine(a, b), Sum::Combine(c, d)));
+    }
+    for (; chunk < chunks; chunk += along) state = Sum::Combine(state, part(chunk));
     states[threadIdx.x] = state;
   }
   CombineLines<1, Sum>(states, kPartsAcross, along, column, line, inside);

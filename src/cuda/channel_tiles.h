@@ -4,7 +4,7 @@
 #define CREMA_CUDA_CHANNEL_TILES_H_
 
 #include "cuda/launch.h"
-#include "cuda/numbers.h"
+#include "cuda/packs.h"
 #include "ops/channels.h"
 
 namespace crema::cuda {
@@ -68,7 +68,7 @@ inline ChannelTiles SumTiles(const Queue& queue, const ChannelGrid& grid, int wi
   }
   tiles.tiles = static_cast<unsigned>(Share(tiles.columns, tiles.across));
   const int64_t useful = std::max<int64_t>(1, tiles.lines / (tiles.along * kVisits));
-  const int64_t wanted = std::max<int64_t>(1, int64_t{queue.multiprocessors} * 8 / tiles.tiles);
+  const int64_t wanted = std::max<int64_t>(1, int64_t{queue.multiprocessors} * 4 / tiles.tiles);
   tiles.chunks = static_cast<unsigned>(std::min(useful, wanted));
   return tiles;
 }
@@ -82,28 +82,6 @@ inline ChannelTiles MapTiles(const Queue& queue, const ChannelGrid& grid, int wi
   const int64_t wanted = std::max<int64_t>(1, int64_t{queue.multiprocessors} * 16 / tiles.tiles);
   tiles.chunks = static_cast<unsigned>(std::min(Share(tiles.lines, tiles.along), wanted));
   return tiles;
-}
-
-// n floats from numbers of memory, in one access.
-template <int kWidth, typename Number>
-__device__ void LoadNumbers(const Number* from, float* values) {
-  if constexpr (kWidth == 1) {
-    values[0] = static_cast<float>(*from);
-  } else {
-    static_assert(kWidth == Pack<Number>::kWidth);
-    const Pack<Number> pack = *reinterpret_cast<const Pack<Number>*>(from);
-    for (int k = 0; k < kWidth; ++k) values[k] = static_cast<float>(pack.values[k]);
-  }
-}
-template <int kWidth, typename Number>
-__device__ void StoreNumbers(const float* values, Number* to) {
-  if constexpr (kWidth == 1) {
-    *to = Number(values[0]);
-  } else {
-    Pack<Number> pack;
-    for (int k = 0; k < kWidth; ++k) pack.values[k] = Number(values[k]);
-    *reinterpret_cast<Pack<Number>*>(to) = pack;
-  }
 }
 
 // Walks along the lines of a column, `step` at a time.

@@ -209,7 +209,8 @@ void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* v
   const ClassAxis& axis = loss.axis;
   if (axis.positions() * axis.classes == 0) return;
   LossGradient gradient = {loss, value_gradient, probability, label, dx, nullptr, 0};
-  if (loss.normalizer <= 0 && axis.positions() > kCountedDirectly) {
+  if (!loss.rule.has_ignore && loss.normalizer <= 0) gradient.loss.normalizer = axis.positions();
+  if (gradient.loss.normalizer <= 0 && axis.positions() > kCountedDirectly) {
     const unsigned blocks = PartBlocks(axis.positions(), kThreads);
     auto* parts = Scratch<int64_t>(blocks * sizeof(int64_t));
     Launch(queue(), blocks, kThreads, CountKernel, loss, label, parts);

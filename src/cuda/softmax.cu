@@ -3,19 +3,13 @@
 #include <cfloat>
 
 #include "cuda/operations.h"
+#include "cuda/packs.h"
 #include "cuda/reduce.h"
 #include "ops/functors.h"
 
 namespace crema::cuda {
 
 namespace {
-
-// Arrays of a thread are registers where loops over them are unrolled.
-#if defined(__CUDACC__)
-#define CREMA_UNROLL _Pragma("unroll")
-#else
-#define CREMA_UNROLL
-#endif
 
 constexpr int64_t kWarpClasses = 1024;  // at most 32 of a thread
 constexpr unsigned kAcross = 32, kAlong = kThreads / kAcross;
@@ -75,16 +69,27 @@ __global__ void __launch_bounds__(kThreads) ForwardWarps(int64_t rows, int64_t c
   }
 }
 
+// kWidth classes of each thread at once.
+template <int kWidth>
 __global__ void __launch_bounds__(kThreads) ForwardBlocks(int64_t rows, int64_t classes, const float* x, float* y) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const float* from = x + row * classes;
     float* to = y + row * classes;
     Peak peak;
-    for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) peak.Add(from[c]);
+    for (int64_t c = threadIdx.x * kWidth; c < classes; c += kThreads * kWidth) {
+      float value[kWidth];
+      LoadNumbers<kWidth>(from + c, value);
+      for (int k = 0; k < kWidth; ++k) peak.Add(value[k]);
+    }
     const float largest = ReduceBlock(peak.largest, -FLT_MAX, Larger());
     const float sum = SumBlock(peak.sum * formula::Exp(peak.largest - largest));
     const float scale = 1.0f / sum;
-    for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) to[c] = formula::Exp(from[c] - largest) * scale;
+    for (int64_t c = threadIdx.x * kWidth; c < classes; c += kThreads * kWidth) {
+      float value[kWidth];
+      LoadNumbers<kWidth>(from + c, value);
+      for (int k = 0; k < kWidth; ++k) value[k] = formula::Exp(value[k] - largest) * scale;
+      StoreNumbers<kWidth>(value, to + c);
+    }
   }
 }
 
@@ -156,15 +161,25 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
+template <int kWidth>
 __global__ void __launch_bounds__(kThreads)
     BackwardBlocks(int64_t rows, int64_t classes, const float* y, const float* dy, float* dx) {
   for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
     const int64_t first = row * classes;
     float dot = 0;
-    for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) dot += y[first + c] * dy[first + c];
+    for (int64_t c = threadIdx.x * kWidth; c < classes; c += kThreads * kWidth) {
+      float probability[kWidth], gradient[kWidth];
+      LoadNumbers<kWidth>(y + first + c, probability);
+      LoadNumbers<kWidth>(dy + first + c, gradient);
+      for (int k = 0; k < kWidth; ++k) dot += probability[k] * gradient[k];
+    }
     dot = SumBlock(dot);
-    for (int64_t c = threadIdx.x; c < classes; c += blockDim.x) {
-      dx[first + c] = Gradient(y[first + c], dy[first + c], dot);
+    for (int64_t c = threadIdx.x * kWidth; c < classes; c += kThreads * kWidth) {
+      float probability[kWidth], gradient[kWidth];
+      LoadNumbers<kWidth>(y + first + c, probability);
+      LoadNumbers<kWidth>(dy + first + c, gradient);
+      for (int k = 0; k < kWidth; ++k) gradient[k] = Gradient(probability[k], gradient[k], dot);
+      StoreNumbers<kWidth>(gradient, dx + first + c);
     }
   }
 }
@@ -221,7 +236,9 @@ void CudaOperations::SoftmaxForward(const ClassAxis& axis, const float* x, float
     const unsigned lines = LinesFor(queue(), axis);
     Launch(queue(), ColumnBlocks(axis, lines), kThreads, ForwardColumns, axis, lines, x, y);
   } else if (axis.classes > kWarpClasses) {
-    Launch(queue(), BlocksFor(queue(), axis.outer, 1), kThreads, ForwardBlocks, axis.outer, axis.classes, x, y);
+    const bool packs = axis.classes % 4 == 0 && IsPackAligned(x) && IsPackAligned(y);
+    Launch(queue(), BlocksFor(queue(), axis.outer, 1), kThreads, packs ? ForwardBlocks<4> : ForwardBlocks<1>,
+           axis.outer, axis.classes, x, y);
   } else {
     WithItems(axis.classes, [&](auto items) {
       Launch(queue(), BlocksFor(queue(), axis.outer, kThreads / 32), kThreads, ForwardWarps<decltype(items)::value>,
@@ -236,7 +253,9 @@ void CudaOperations::SoftmaxBackward(const ClassAxis& axis, const float* y, cons
     const unsigned lines = LinesFor(queue(), axis);
     Launch(queue(), ColumnBlocks(axis, lines), kThreads, BackwardColumns, axis, lines, y, dy, dx);
   } else if (axis.classes > kWarpClasses) {
-    Launch(queue(), BlocksFor(queue(), axis.outer, 1), kThreads, BackwardBlocks, axis.outer, axis.classes, y, dy, dx);
+    const bool packs = axis.classes % 4 == 0 && IsPackAligned(y) && IsPackAligned(dy) && IsPackAligned(dx);
+    Launch(queue(), BlocksFor(queue(), axis.outer, 1), kThreads, packs ? BackwardBlocks<4> : BackwardBlocks<1>,
+           axis.outer, axis.classes, y, dy, dx);
   } else {
     WithItems(axis.classes, [&](auto items) {
       Launch(queue(), BlocksFor(queue(), axis.outer, kThreads / 32), kThreads, BackwardWarps<decltype(items)::value>,
