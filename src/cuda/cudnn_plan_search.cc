@@ -9,7 +9,7 @@ namespace crema::cuda {
 namespace {
 
 constexpr size_t kMostWorkspace = size_t{1} << 30;
-constexpr size_t kCandidates = 4;  // that are timed
+constexpr size_t kCandidates = 6;  // that are timed
 constexpr int kRuns = 3;
 
 void Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
