@@ -6,9 +6,9 @@
 #include <iostream>
 
 #include "base/byte_size.h"
-#include "device/gpu.h"
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "device/gpu.h"
 
 DEFINE_string(model, "", "net file");
 DEFINE_string(weights, "", "weights files");
@@ -94,8 +94,9 @@ Flag IterationsFlag(const std::string& help) {
 }
 
 Flag PrecisionFlag() {
-  return {
-      .name = "precision", .value = "NAME", .help = "f32, or bf16: images between layers are held and convolved in it"};
+  return {.name = "precision",
+          .value = "NAME",
+          .help = "f32; tf32: GPUs round what they multiply; bf16: images between layers are held and convolved in it"};
 }
 
 Flag MemoryLimitFlag() {
@@ -198,8 +199,10 @@ NetOptions NetOptionsOf(const CommandLine& line) {
   options.shapes = ShapesOf(line);
   if (FLAGS_precision == "bf16") {
     options.precision = Precision::kBF16;
+  } else if (FLAGS_precision == "tf32") {
+    options.precision = Precision::kTF32;
   } else if (FLAGS_precision != "f32") {
-    Fail(line, "--precision=" + FLAGS_precision + ": f32 or bf16 was expected");
+    Fail(line, "--precision=" + FLAGS_precision + ": f32, tf32 or bf16 was expected");
   }
   if (!FLAGS_memory_limit.empty()) {
     const std::optional<size_t> limit = ParseBytes(FLAGS_memory_limit);

@@ -159,10 +159,9 @@ class LayerPlan {
   // Whether the net has a backward pass, and so a training that changes parameters all the time.
   bool trains() const { return trains_; }
   void set_trains(bool trains) { trains_ = trains; }
-  // Whether products of matrices may round their factors to bf16 (NetOptions::precision, on a device that is faster
-  // so).
-  bool multiplies_in_bfloat16() const { return bfloat16_; }
-  void set_multiplies_in_bfloat16(bool bfloat16) { bfloat16_ = bfloat16; }
+  // What products of f32 matrices may round their factors to (NetOptions::precision, on a device that is faster so).
+  Factors factors() const { return factors_; }
+  void set_factors(Factors factors) { factors_ = factors; }
   // Whether Backward will be called at all, and what it must write.
   bool backward() const;
   bool bottom_grad(int i) const { return bottom_grads_[i]; }
@@ -217,7 +216,8 @@ class LayerPlan {
   Context context_;
   std::vector<TensorSpec> bottoms_, tops_;
   std::vector<bool> bottom_grads_, param_grads_, passes_gradient_;
-  bool overwrites_ = false, trains_ = true, bfloat16_ = false;
+  bool overwrites_ = false, trains_ = true;
+  Factors factors_ = Factors::kF32;
   std::vector<int> reads_bottom_, reads_top_;
   std::vector<TensorSpec> saved_;
   std::vector<LaidOut> laid_out_;  // by parameter

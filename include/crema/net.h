@@ -25,7 +25,7 @@
 
 namespace crema {
 
-enum class Precision { kF32, kBF16 };
+enum class Precision { kF32, kTF32, kBF16 };
 enum class Recompute { kNone, kAuto };
 
 struct NetOptions {
@@ -41,7 +41,8 @@ struct NetOptions {
   Context context = {};
   // kBF16: images between layers that can are bf16; convolutions and inner products multiply in bf16 and add in f32;
   // parameters, their gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on
-  // CPUs without AVX-512 BF16.
+  // CPUs without AVX-512 BF16. kTF32: only what convolutions and products of matrices multiply is rounded; falls back
+  // likewise on devices without it, as CPUs are.
   Precision precision = Precision::kF32;
   // Keep every tensor readable after a pass, at the cost of memory and time: no two share storage, no layers are fused.
   bool keep_all = false;
@@ -81,7 +82,8 @@ struct Parameter {
   std::string layer;  // owner
   int index = 0;      // which of the owner's blobs
   Shape shape;        // as files know it
-  // In the memory of the net's device. Of that shape and plain; or, where there is a layout, flat tensors of layout->count() floats that lie so.
+  // In the memory of the net's device. Of that shape and plain; or, where there is a layout, flat tensors of
+  // layout->count() floats that lie so.
   Tensor data;
   bool trained = false;  // a solver changes it, by its gradient
   Tensor grad;           // undefined where it is not trained, and without NetOptions::keep_gradients
@@ -163,8 +165,8 @@ class Net {
   void set_pass(uint64_t pass);
 
   // Tensor of the last value written under a blob's name; undefined if there is none. Without keep_all only inputs and
-  // outputs are sure to hold their values after a pass. Of a net on a GPU these, and those of inputs() and outputs(), lie
-  // in the host's memory: what inputs hold is uploaded by Forward, other values are copies.
+  // outputs are sure to hold their values after a pass. Of a net on a GPU these, and those of inputs() and outputs(),
+  // lie in the host's memory: what inputs hold is uploaded by Forward, other values are copies.
   Tensor blob(const std::string& name) const;
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;

@@ -15,6 +15,10 @@ struct BFloat16;
 // kBF16 holds images between layers where a net computes in it; everything a user sees is kF32.
 enum class DType : uint8_t { kF32, kI32, kU8, kBF16 };
 
+// What factors of matrix products and convolutions in f32 may be rounded to, where that is faster; sums are of f32.
+// kTF32: 10 bits of mantissa; kBF16: 7.
+enum class Factors : uint8_t { kF32, kTF32, kBF16 };
+
 // Bytes of one element.
 size_t SizeOf(DType dtype);
 const char* Name(DType dtype);

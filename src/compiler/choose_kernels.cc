@@ -45,7 +45,7 @@ void ChooseKernels(Compilation& c) {
     node.plan = std::make_unique<LayerPlan>(c.options.context, specs(node, node.bottoms), specs(node, node.tops),
                                             node.bottom_grads, node.param_grads);
     node.plan->set_trains(c.options.backward);
-    node.plan->set_multiplies_in_bfloat16(graph.bfloat16);
+    node.plan->set_factors(graph.factors);
     if (node.setup->is_view()) {
       node.plan->Chose("view");
     } else {

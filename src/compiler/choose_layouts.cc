@@ -89,7 +89,14 @@ void ChooseLayouts(Compilation& c) {
     c.diagnostics.Warning({}, "this device does not compute in bf16 (CPUs need AVX-512 BF16); going on in f32");
     precision = Precision::kF32;
   }
-  c.net.graph.bfloat16 = precision == Precision::kBF16;
+  if (precision == Precision::kTF32 && !c.options.context.device->ComputesTF32()) {
+    c.diagnostics.Warning(
+        {}, "this device does not multiply in TF32 (GPUs of compute capability 8.0 on do); going on in f32");
+    precision = Precision::kF32;
+  }
+  c.net.graph.factors = precision == Precision::kBF16   ? Factors::kBF16
+                        : precision == Precision::kTF32 ? Factors::kTF32
+                                                        : Factors::kF32;
   LayoutChooser(c.net.graph).Run(precision);
 }
 

@@ -171,7 +171,7 @@ class CudnnConvolution final : public ConvolutionKernel {
     const bool reorders = problem.layout == Layout::kChannelsLast && !extents_.one_order();
     converts_ = reorders || problem.dtype != DType::kF32;
     const Describer describer(problem);
-    CudnnPlanSearch search(*session_, gpu);
+    CudnnPlanSearch search(*session_, gpu, problem_.factors == Factors::kTF32);
     FindForward(describer, search);
     if (problem.source_gradient) {
       source_plan_ = search.Find(describer.Key("source"), [&] { return describer.SourceGradient(); });
@@ -255,7 +255,7 @@ class CudnnConvolution final : public ConvolutionKernel {
     ends_ = problem_.bias || problem_.sum || problem_.activation.present();
     const bool could_fuse = ends_ && !problem_.sum && Fuses(problem_.activation);
     ChoiceFile& choices = session_->choices();
-    const std::string which = describer.FusedKey("fuses") + (session_->allows_tf32() ? " tf32" : "");
+    const std::string which = describer.FusedKey("fuses") + (problem_.factors == Factors::kTF32 ? " tf32" : "");
     const std::optional<int> known = could_fuse ? choices.Find(which) : 0;
     const auto fused_plan = [&] {
       return search.Find(describer.FusedKey("forward"), [&] { return describer.Fused(); });

@@ -35,13 +35,10 @@ class CudnnSession {
 
   cudnnHandle_t handle() const { return handle_; }
   ChoiceFile& choices() { return choices_; }
-  // Whether f32 factors may be rounded to TF32.
-  bool allows_tf32() const { return allows_tf32_; }
 
  private:
   cudnnHandle_t handle_ = nullptr;
   ChoiceFile choices_;
-  bool allows_tf32_ = false;
 };
 
 // An object behind the backend interface.

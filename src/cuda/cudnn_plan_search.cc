@@ -28,13 +28,13 @@ bool CudnnPlanSearch::Accepts(const CudnnEngine& engine, bool in_floats) const {
   if (engine.Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) || engine.Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)) {
     return false;
   }
-  if (!in_floats || session_.allows_tf32()) return true;
+  if (!in_floats || allows_tf32_) return true;
   return !engine.Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !engine.Has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
 }
 
 std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
                                                  const std::function<std::shared_ptr<CudnnGraph>()>& make) {
-  const std::string key = given_key + (session_.allows_tf32() ? " tf32" : "");
+  const std::string key = given_key + (allows_tf32_ ? " tf32" : "");
   const std::optional<int> known = session_.choices().Find(key);
   std::shared_ptr<CudnnGraph> graph;
   std::vector<CudnnEngine> engines;

@@ -11,10 +11,11 @@
 namespace crema::cuda {
 
 // Tries engines on memory of its own, which it keeps until it is destroyed. Engines whose results differ from run to
-// run are left out, and so are those that round f32 factors, unless the session allows that.
+// run are left out, and so are those that round f32 factors, unless TF32 is allowed.
 class CudnnPlanSearch {
  public:
-  CudnnPlanSearch(CudnnSession& session, CudaGpu& gpu) : session_(session), gpu_(gpu) {}
+  CudnnPlanSearch(CudnnSession& session, CudaGpu& gpu, bool allows_tf32)
+      : session_(session), gpu_(gpu), allows_tf32_(allows_tf32) {}
 
   // What was chosen for `key` before, else the fastest of the first few; null where no engine takes the graph. `make`
   // describes it without finishing it.
@@ -30,6 +31,7 @@ class CudnnPlanSearch {
 
   CudnnSession& session_;
   CudaGpu& gpu_;
+  const bool allows_tf32_;
   std::vector<Buffer> buffers_;  // of tensors, in their order; grown as trials need
   Buffer workspace_, scratch_;
 };

@@ -1,7 +1,7 @@
 #include <cuda_runtime_api.h>
 
-#include "cuda/library_version.h"
 #include "cuda/gpu.h"
+#include "cuda/library_version.h"
 
 namespace crema::cuda {
 
@@ -43,6 +43,14 @@ std::vector<DeviceFacts> Describe(std::string* why) {
   }
 
   const std::string cublas = "libcublas.so." + std::to_string(runtime / 1000);
+  const std::string cublas_version = LibraryVersion(cublas.c_str(), "cublasGetProperty");
+  const std::string cudnn_version = LibraryVersion("libcudnn.so.9", "cudnnGetProperty");
+  std::string fit = "yes";
+  if (cublas_version == "not found") fit = "no: cuBLAS " + std::to_string(runtime / 1000) + " was not found";
+  if (cudnn_version == "not found") fit = "no: cuDNN 9 was not found";
+  if (driver / 1000 < runtime / 1000) {
+    fit = "no: the driver supports CUDA up to " + Version(driver) + "; update it";
+  }
   std::vector<DeviceFacts> gpus;
   for (int id = 0; id < count; ++id) {
     cudaDeviceProp properties;
@@ -61,8 +69,9 @@ std::vector<DeviceFacts> Describe(std::string* why) {
         {"Multiprocessors", std::to_string(properties.multiProcessorCount)},
         {"Driver", "CUDA " + Version(driver)},
         {"Runtime", "CUDA " + Version(runtime)},
-        {"cuBLAS", LibraryVersion(cublas.c_str(), "cublasGetProperty")},
-        {"cuDNN", LibraryVersion("libcudnn.so.9", "cudnnGetProperty")},
+        {"cuBLAS", cublas_version},
+        {"cuDNN", cudnn_version},
+        {"Driver and libraries fit", fit},
     };
     gpus.push_back(std::move(gpu));
   }

@@ -1,5 +1,4 @@
 #include "cuda/elementwise.h"
-
 #include "cuda/operations.h"
 #include "ops/activation_formulas.h"
 

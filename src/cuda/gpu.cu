@@ -1,6 +1,5 @@
-#include "cuda/gpu.h"
-
 #include "crema/error.h"
+#include "cuda/gpu.h"
 #include "cuda/operations.h"
 
 namespace crema::cuda {
@@ -73,7 +72,14 @@ CudaGpu::CudaGpu(int id) : id_(id) {
   Check(cudaEventCreateWithFlags(&between_, cudaEventDisableTiming), "making an event");
   state_ = static_cast<PassState*>(Allocate(sizeof(PassState)));
   operations_ = std::make_unique<CudaOperations>(*this);
-  BeginPass(0);
+  try {
+    BeginPass(0);
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(
+        std::string(error.what()) + "; GPU " + std::to_string(id) + " (" + name_ + ") has compute capability " +
+        std::to_string(capability_ / 10) + "." + std::to_string(capability_ % 10) +
+        ": where this build has no code for it, build with -DCMAKE_CUDA_ARCHITECTURES=" + std::to_string(capability_));
+  }
 }
 
 CudaGpu::~CudaGpu() {
@@ -176,7 +182,15 @@ std::unique_ptr<GpuGraph> CudaGpu::Capture(const std::function<void()>& issue) {
   return made;
 }
 
-void CudaGpu::BeginPass(uint64_t pass) { Launch(queue_, 1, 1, SetPass, state_, pass); }
+void CudaGpu::BeginUnit(int unit) {
+  Use();
+  unit_ = unit;
+}
+
+void CudaGpu::BeginPass(uint64_t pass) {
+  Use();
+  Launch(queue_, 1, 1, SetPass, state_, pass);
+}
 
 void CudaGpu::CopyOutLater(const void* data, void* host, size_t bytes) {
   Check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, queue_.stream), "copying from the GPU");

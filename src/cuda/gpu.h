@@ -25,6 +25,7 @@ class CudaGpu final : public Gpu {
 
   std::string name() const override { return name_; }
   bool ComputesBFloat16() const override { return capability_ >= 80; }
+  bool ComputesTF32() const override { return capability_ >= 80; }
   void* Allocate(size_t bytes) override;
   void Free(void* data) override;
   size_t FreeMemory() const override;
@@ -40,7 +41,7 @@ class CudaGpu final : public Gpu {
   std::unique_ptr<GpuEvent> MakeEvent() override;
   std::unique_ptr<GpuGraph> Capture(const std::function<void()>& issue) override;
   void BeginPass(uint64_t pass) override;
-  void BeginUnit(int unit) override { unit_ = unit; }
+  void BeginUnit(int unit) override;
   GpuPassResult* result() override { return &state_->result; }
   void CopyOutLater(const void* data, void* host, size_t bytes) override;
 
@@ -51,9 +52,10 @@ class CudaGpu final : public Gpu {
   // Major * 10 + minor.
   int capability() const { return capability_; }
 
- private:
   // CUDA's calls act on the GPU that the calling thread has chosen.
   void Use() const;
+
+ private:
   void Wait();
 
   int id_, capability_ = 0, unit_ = 0;

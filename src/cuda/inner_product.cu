@@ -40,7 +40,7 @@ class ProductKernel final : public InnerProductKernel {
     product.m = m;
     product.n = n;
     product.k = k;
-    product.bfloat16 = problem_.bfloat16;
+    product.factors = problem_.factors;
     return product;
   }
 

@@ -88,14 +88,16 @@ void CudaOperations::LstmForward(const LstmProblem& problem, const LstmInputs& i
                       .m = problem.rows(),
                       .n = gates,
                       .k = problem.inputs,
-                      .bias = has_static ? nullptr : parameters.bias},
+                      .bias = has_static ? nullptr : parameters.bias,
+                      .factors = problem.factors},
                      inputs.input, parameters.input_weights, tape.gates);
   ForEach(queue(), state, KeepRows{hidden, inputs.continuation, inputs.initial_hidden, tape.hidden_before});
   for (int64_t t = 0; t < problem.steps; ++t) {
     const bool last = t + 1 == problem.steps;
     float* const step_gates = tape.gates + t * batch * gates;
-    products_.Multiply({.transpose_b = true, .m = batch, .n = gates, .k = hidden, .beta = 1},
-                       tape.hidden_before + t * state, parameters.hidden_weights, step_gates);
+    products_.Multiply(
+        {.transpose_b = true, .m = batch, .n = gates, .k = hidden, .beta = 1, .factors = problem.factors},
+        tape.hidden_before + t * state, parameters.hidden_weights, step_gates);
     ForEach(queue(), state,
             ForwardStep{hidden, has_static ? workspace : nullptr, inputs.continuation + t * batch,
                         last ? nullptr : inputs.continuation + (t + 1) * batch,
@@ -126,35 +128,36 @@ void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& 
                      last ? of_output.final_hidden : hidden_gradient, last ? of_output.final_cell : cell_gradient,
                      t == 0 && gradients.initial_cell ? gradients.initial_cell : cell_gradient, step_gradient});
     if (t < first_product) continue;
-    products_.Multiply({.m = batch, .n = hidden, .k = gates}, step_gradient, parameters.hidden_weights,
-                       hidden_gradient);
+    products_.Multiply({.m = batch, .n = hidden, .k = gates, .factors = problem.factors}, step_gradient,
+                       parameters.hidden_weights, hidden_gradient);
   }
   if (gradients.initial_hidden) {
     ForEach(queue(), state, KeepRows{hidden, inputs.continuation, hidden_gradient, gradients.initial_hidden});
   }
 
   if (gradients.input) {
-    products_.Multiply({.m = rows, .n = problem.inputs, .k = gates}, gates_gradient, parameters.input_weights,
-                       gradients.input);
+    products_.Multiply({.m = rows, .n = problem.inputs, .k = gates, .factors = problem.factors}, gates_gradient,
+                       parameters.input_weights, gradients.input);
   }
   if (gradients.input_weights) {
-    products_.Multiply({.transpose_a = true, .m = gates, .n = problem.inputs, .k = rows}, gates_gradient, inputs.input,
-                       gradients.input_weights);
+    products_.Multiply({.transpose_a = true, .m = gates, .n = problem.inputs, .k = rows, .factors = problem.factors},
+                       gates_gradient, inputs.input, gradients.input_weights);
   }
   if (gradients.hidden_weights) {
-    products_.Multiply({.transpose_a = true, .m = gates, .n = hidden, .k = rows}, gates_gradient, tape.hidden_before,
-                       gradients.hidden_weights);
+    products_.Multiply({.transpose_a = true, .m = gates, .n = hidden, .k = rows, .factors = problem.factors},
+                       gates_gradient, tape.hidden_before, gradients.hidden_weights);
   }
   if (gradients.bias) SumToBias({rows, gates, 1}, gates_gradient, gradients.bias);
   if (problem.static_inputs == 0 || (!gradients.static_input && !gradients.static_weights)) return;
   SumToBias({problem.steps, batch * gates, 1}, gates_gradient, gates_total);
   if (gradients.static_input) {
-    products_.Multiply({.m = batch, .n = problem.static_inputs, .k = gates}, gates_total, parameters.static_weights,
-                       gradients.static_input);
+    products_.Multiply({.m = batch, .n = problem.static_inputs, .k = gates, .factors = problem.factors}, gates_total,
+                       parameters.static_weights, gradients.static_input);
   }
   if (gradients.static_weights) {
-    products_.Multiply({.transpose_a = true, .m = gates, .n = problem.static_inputs, .k = batch}, gates_total,
-                       inputs.static_input, gradients.static_weights);
+    products_.Multiply(
+        {.transpose_a = true, .m = gates, .n = problem.static_inputs, .k = batch, .factors = problem.factors},
+        gates_total, inputs.static_input, gradients.static_weights);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 
+#include "crema/tensor.h"
 #include "cuda/gpu.h"
 
 namespace crema::cuda {
@@ -18,8 +19,7 @@ struct Product {
   // Floats from row to row as stored; 0: as many as a row has.
   int64_t lda = 0, ldb = 0, ldc = 0;
   const float* bias = nullptr;
-  // Factors may be rounded to bf16; sums are of f32.
-  bool bfloat16 = false;
+  Factors factors = Factors::kF32;
 
   int64_t a_stride() const { return lda ? lda : transpose_a ? m : k; }
   int64_t b_stride() const { return ldb ? ldb : transpose_b ? k : n; }

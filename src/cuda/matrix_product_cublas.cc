@@ -68,7 +68,8 @@ uint32_t AlignmentOf(const void* a, const void* b, const void* c, const void* bi
 
 // What the choice of an algorithm depends on.
 struct Key {
-  bool transpose_a, transpose_b, adds, bias, bfloat16;
+  bool transpose_a, transpose_b, adds, bias;
+  Factors factors;
   uint32_t alignment;
   int64_t m, n, k, a_stride, b_stride, c_stride;
   auto operator<=>(const Key&) const = default;
@@ -87,7 +88,9 @@ Plan::Plan(cublasLtHandle_t handle, const Key& key, const float* any_bias)
     : a(key.transpose_a ? RowMajor(key.k, key.m, key.a_stride) : RowMajor(key.m, key.k, key.a_stride)),
       b(key.transpose_b ? RowMajor(key.n, key.k, key.b_stride) : RowMajor(key.k, key.n, key.b_stride)),
       c(RowMajor(key.m, key.n, key.c_stride)) {
-  const cublasComputeType_t compute = key.bfloat16 ? CUBLAS_COMPUTE_32F_FAST_16BF : CUBLAS_COMPUTE_32F;
+  const cublasComputeType_t compute = key.factors == Factors::kBF16   ? CUBLAS_COMPUTE_32F_FAST_16BF
+                                      : key.factors == Factors::kTF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                                      : CUBLAS_COMPUTE_32F;
   Check(cublasLtMatmulDescCreate(operation.address(), compute, CUDA_R_32F), "describing a product");
   // Transposed, the product is C^T = op(B)^T op(A)^T: the factors change places.
   Set(operation, CUBLASLT_MATMUL_DESC_TRANSA, key.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N);
@@ -138,7 +141,7 @@ void MatrixProducts::Multiply(const Product& p, const float* a, const float* b, 
   if (p.m == 0 || p.n == 0) return;
   CREMA_CHECK(p.k > 0) << "a product of empty matrices";
   const Key key{
-      p.transpose_a, p.transpose_b, p.beta != 0, p.bias != nullptr, p.bfloat16,   AlignmentOf(a, b, c, p.bias),
+      p.transpose_a, p.transpose_b, p.beta != 0, p.bias != nullptr, p.factors,    AlignmentOf(a, b, c, p.bias),
       p.m,           p.n,           p.k,         p.a_stride(),      p.b_stride(), p.c_stride()};
   auto found = impl_->plans.find(key);
   if (found == impl_->plans.end()) {

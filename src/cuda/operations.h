@@ -15,7 +15,8 @@ class CudaOperations final : public Operations, public MultiUpdater {
 
   void Fill(float value, const Tensor& y) override;
   void Activate(const Activation& activation, const Tensor& x, const Tensor& y) override;
-  void ActivationGradient(const Activation& activation, const Tensor& known, const Tensor& dy, const Tensor& dx) override;
+  void ActivationGradient(const Activation& activation, const Tensor& known, const Tensor& dy,
+                          const Tensor& dx) override;
   void WeightedSum(float a_weight, const Tensor& a, float b_weight, const Tensor& b, const Tensor& y) override;
   void Multiply(float factor, const Tensor& x, const Tensor& y) override;
   void Product(const Tensor& a, const Tensor& b, const Tensor& y) override;
@@ -25,13 +26,17 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void MaximumOfTwo(const Tensor& a, const Tensor& b, const Tensor& y, uint8_t* from) override;
   void MaximumWith(const Tensor& x, uint8_t index, const Tensor& y, uint8_t* from) override;
   void MaximumBackward(const Tensor& dy, const uint8_t* from, uint8_t index, const Tensor& dx) override;
-  void ChainForward(const ElementwiseChain& chain, std::span<const RandomStream> streams, const Tensor& x, const Tensor& y, uint32_t* masks) override;
-  void ChainForwardWithBias(const ElementwiseChain& chain, std::span<const RandomStream> streams, const float* bias, int64_t rows, int64_t columns, float* y, uint32_t* masks) override;
-  void ChainBackward(const ElementwiseChain& chain, const void* known, const uint32_t* masks, const Tensor& dy, const Tensor& dx) override;
+  void ChainForward(const ElementwiseChain& chain, std::span<const RandomStream> streams, const Tensor& x,
+                    const Tensor& y, uint32_t* masks) override;
+  void ChainForwardWithBias(const ElementwiseChain& chain, std::span<const RandomStream> streams, const float* bias,
+                            int64_t rows, int64_t columns, float* y, uint32_t* masks) override;
+  void ChainBackward(const ElementwiseChain& chain, const void* known, const uint32_t* masks, const Tensor& dy,
+                     const Tensor& dx) override;
   void Copy(const void* from, void* to, size_t bytes) override;
   void CopyRows(int64_t rows, int64_t width, ByteRows from, MutableByteRows to) override;
   void CopyRectified(DType dtype, int64_t rows, int64_t width, ByteRows from, MutableByteRows to) override;
-  void CopyRectifiedGradient(DType dtype, int64_t rows, int64_t width, ByteRows gradient, ByteRows rectified, MutableByteRows to) override;
+  void CopyRectifiedGradient(DType dtype, int64_t rows, int64_t width, ByteRows gradient, ByteRows rectified,
+                             MutableByteRows to) override;
   void CopyOut(const Box& box, const float* whole, float* part) override;
   void CopyIn(const Box& box, const float* part, float* whole) override;
   void Reorder(const Tensor& from, const Tensor& to) override;
@@ -39,30 +44,42 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) override;
   void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) override;
   size_t ChannelWorkspace(const ChannelGrid& grid) override;
-  void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance, std::byte* workspace) override;
+  void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
+                      std::byte* workspace) override;
   void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) override;
-  void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean, float* sum, float* product, std::byte* workspace) override;
+  void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean,
+                           float* sum, float* product, std::byte* workspace) override;
   void ChannelGradientMap(const ChannelGrid& grid, const crema::ChannelGradientMap& map, std::byte* workspace) override;
-  void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean, const float* variance) override;
+  void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
+                     const float* variance) override;
   void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) override;
   void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) override;
   void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) override;
   void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) override;
   void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) override;
   void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) override;
-  void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability, const float* label, float* dx) override;
-  void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class, float* labels_of_class) override;
+  void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                           const float* label, float* dx) override;
+  void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
+                float* labels_of_class) override;
   int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) override;
   int64_t FindBadIndex(const EmbedProblem& problem, const float* index) override;
-  void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias, float* y) override;
+  void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
+                    float* y) override;
   void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override;
   int64_t LstmForwardWorkspace(const LstmProblem& problem) override;
   int64_t LstmBackwardWorkspace(const LstmProblem& problem) override;
-  void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters, const LstmTape& tape, float* output, float* workspace) override;
-  void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters, const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients, float* workspace) override;
-  std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice, std::string_view only) override;
-  std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice, std::string_view only) override;
-  std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice, std::string_view only) override;
+  void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                   const LstmTape& tape, float* output, float* workspace) override;
+  void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
+                    const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
+                    float* workspace) override;
+  std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
+                                                     std::string_view only) override;
+  std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,
+                                                       std::string_view only) override;
+  std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
+                                             std::string_view only) override;
   std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice, std::string_view only) override;
   void AddLoss(float weight, int64_t n, const float* x, bool add, double* total) override;
   bool HasNonFinite(int64_t n, const float* x) override;

@@ -64,6 +64,7 @@ __global__ void UpdateChunks(Formula formula, MultiUpdate update, const PassStat
 
 void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& update) {
   if (update.count == 0) return;
+  gpu_.Use();
   const unsigned blocks = static_cast<unsigned>(update.count);
   if (update.largest_norm > 0) {
     Launch(queue(), blocks, kThreads, SumSquares, update.chunks, update.squares);

@@ -102,7 +102,8 @@ struct Graph {
   std::vector<GraphParam> params;
   // Chains of layers whose types could run as one but did not, with the reason: "a+r (InnerProduct+ReLU): ..."
   std::vector<std::string> fusion_notes;
-  bool bfloat16 = false;     // after choose_layouts: whether bf16 is wanted and this device is faster so
+  // After choose_layouts: what is wanted and this device is faster with.
+  Factors factors = Factors::kF32;
   std::vector<int> outputs;  // values no layer reads, sorted by name as Caffe does
 
   // Unit u is nodes[u], or fused[u - nodes.size()].

@@ -69,6 +69,7 @@ class ConvolutionLayer : public Layer {
     gradient_scratch_ = 0;
     problem_.layout = plan.bottom(image_).layout;
     problem_.dtype = plan.bottom(image_).dtype;
+    problem_.factors = plan.factors();
     problem_.prepared = !plan.trains();
     has_bias_ = problem_.bias;
     problem_.bias |= normalization_.present();

@@ -51,6 +51,7 @@ class DeconvolutionLayer : public Layer {
 
   void Plan(LayerPlan& plan) override {
     problem_.layout = plan.bottom(0).layout;
+    problem_.factors = plan.factors();
     const int64_t pixels = problem_.source_shape().count(2);
     extents_ = {problem_.batch, problem_.channels, pixels};
     if (problem_.layout == Layout::kChannelsLast) extents_ = {problem_.batch * pixels, problem_.channels, 1};

@@ -46,7 +46,7 @@ class InnerProductLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    problem_.bfloat16 = plan.multiplies_in_bfloat16();
+    problem_.factors = plan.factors();
     problem_.source_gradient = plan.bottom_grad(0);
     problem_.weights_gradient = plan.param_grad(0);
     problem_.bias_gradient = has_bias_ && plan.param_grad(1);
@@ -67,12 +67,13 @@ class InnerProductLayer : public Layer {
     kernel_->Forward(run.bottoms[0].f32(), run.params[0].f32(), bias, run.tops[0].f32(), run.workspace);
     if (followers_.chain().empty()) return;
     run.ops->ChainForwardWithBias(followers_.chain(), followers_.Streams(run), bias, problem_.rows, problem_.outputs,
-                                       run.tops[0].f32(), followers_.Masks(run));
+                                  run.tops[0].f32(), followers_.Masks(run));
   }
 
   void Backward(const LayerRun& run) override {
     if (!followers_.chain().empty()) {
-      run.ops->ChainBackward(followers_.chain(), run.tops[0].raw(), followers_.Masks(run), run.top_grads[0], run.top_grads[0]);
+      run.ops->ChainBackward(followers_.chain(), run.tops[0].raw(), followers_.Masks(run), run.top_grads[0],
+                             run.top_grads[0]);
     }
     kernel_->Backward(run.bottoms[0].f32(), run.params[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(),
                       run.param_grads[0].f32(), has_bias_ ? run.param_grads[1].f32() : nullptr, run.workspace);

@@ -55,6 +55,7 @@ class LstmLayer : public Layer {
   void Plan(LayerPlan& plan) override {
     const int64_t gates = problem_.rows() * problem_.gates(), states = problem_.rows() * problem_.hidden;
     Operations& ops = OperationsOf(*plan.context().device);
+    problem_.factors = plan.factors();
     const int64_t forward = forward_workspace_ = ops.LstmForwardWorkspace(problem_);
     if (plan.backward()) {
       plan.BackwardReadsBottom(1);
@@ -79,7 +80,7 @@ class LstmLayer : public Layer {
     if (!exposed_ && !run.replay) run.ops->Copy(final_.hidden(), initial_.hidden(), 2 * bytes);
     const LstmTape tape = TapeOf(run);
     run.ops->LstmForward(problem_, InputsOf(run), ParametersOf(run), tape, run.tops[0].f32(),
-                reinterpret_cast<float*>(run.workspace));
+                         reinterpret_cast<float*>(run.workspace));
     const int64_t last = (problem_.steps - 1) * state_count_;
     run.ops->Copy(run.tops[0].f32() + last, exposed_ ? run.tops[1].f32() : final_.hidden(), bytes);
     run.ops->Copy(tape.cells + last, exposed_ ? run.tops[2].f32() : final_.cell(), bytes);
@@ -101,7 +102,7 @@ class LstmLayer : public Layer {
     if (has_static()) gradients.static_weights = run.param_grads[2].f32();
     gradients.hidden_weights = run.param_grads.back().f32();
     run.ops->LstmBackward(problem_, InputsOf(run), ParametersOf(run), TapeOf(run), of_output, gradients,
-                 reinterpret_cast<float*>(run.workspace));
+                          reinterpret_cast<float*>(run.workspace));
   }
 
  private:
@@ -187,7 +188,7 @@ class LstmLayer : public Layer {
   int first_state_ = 2;  // the bottom that is h_0 where it is exposed
   int64_t state_count_ = 0;
   int64_t forward_workspace_ = 0;  // floats
-  State initial_, final_;  // before and after the latest pass, where they are not exposed
+  State initial_, final_;          // before and after the latest pass, where they are not exposed
 };
 
 }  // namespace

@@ -7,16 +7,16 @@
 #include <memory>
 #include <string_view>
 
+#include "crema/tensor.h"
 #include "ops/kernel_choice.h"
 
 namespace crema {
 
 struct InnerProductProblem {
   int64_t rows = 1, inputs = 1, outputs = 1;
-  bool transpose = false;  // weights are stored inputs x outputs instead of outputs x inputs
-  bool bias = true;        // Forward adds it
-  // Products are of numbers rounded to bf16, added in f32, where that is faster; all tensors stay f32.
-  bool bfloat16 = false;
+  bool transpose = false;           // weights are stored inputs x outputs instead of outputs x inputs
+  bool bias = true;                 // Forward adds it
+  Factors factors = Factors::kF32;  // all tensors are f32
   bool source_gradient = false, weights_gradient = false, bias_gradient = false;  // which gradients Backward writes
 };
 

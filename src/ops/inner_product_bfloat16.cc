@@ -112,7 +112,7 @@ class BFloat16InnerProduct final : public InnerProductKernel {
 
 std::unique_ptr<InnerProductKernel> MakeInnerProductBFloat16(const InnerProductProblem& problem, const Device& device,
                                                              std::string* why_not) {
-  if (!problem.bfloat16) {
+  if (problem.factors != Factors::kBF16) {
     *why_not = "the product is wanted in f32";
   } else if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";

@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "crema/tensor.h"
+
 namespace crema {
 
 // All arrays are f32 in CPU memory, row-major, of the extents named here.
@@ -16,6 +18,7 @@ struct LstmProblem {
   int64_t steps = 1, batch = 1;
   int64_t inputs = 1, static_inputs = 0;  // no static input: 0
   int64_t hidden = 1;                     // of h and of c
+  Factors factors = Factors::kF32;        // on GPUs
 
   int64_t gates() const { return 4 * hidden; }
   int64_t rows() const { return steps * batch; }

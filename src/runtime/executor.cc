@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "ops/operations.h"
+#include "runtime/arena.h"
 #include "runtime/gpu_passes.h"
 
 namespace crema {
@@ -37,7 +38,7 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
   const Program& program = net.program;
   const size_t lasting = program.lasting_bytes, passing = program.arena_bytes - lasting;
   const bool borrows = passing > 0 && lent.size() >= passing;
-  arena_ = Buffer(*context.device, borrows ? lasting : program.arena_bytes);
+  arena_ = AllocateArena(net, *context.device, borrows ? lasting : program.arena_bytes);
   if (passing > 0) passing_ = borrows ? lent.first(passing) : std::span(arena_.data() + lasting, passing);
   for (const PlannedTensor& planned : program.tensors) {
     std::byte* at = nullptr;

@@ -62,6 +62,7 @@ NetPlan Planner::Plan(NetFile file, Phase phase, const NetState* state) const {
   plan.options.search_folders = folders_;
   plan.options.context = context_;
   if (file_.solver.precision() == SolverParameter::BF16) plan.options.precision = Precision::kBF16;
+  if (file_.solver.precision() == SolverParameter::TF32) plan.options.precision = Precision::kTF32;
   return plan;
 }
 

@@ -119,7 +119,7 @@ TEST(InnerProduct, EqualsReference) {
 }
 
 TEST(InnerProduct, InBFloat16AddsInF32) {
-  InnerProductProblem problem{.rows = 1, .inputs = 1, .outputs = 1, .bfloat16 = true};
+  InnerProductProblem problem{.rows = 1, .inputs = 1, .outputs = 1, .factors = Factors::kBF16};
   if (!MakeInnerProduct(problem, CpuDevice(), nullptr, "oneDNN bf16")) {
     GTEST_SKIP() << "oneDNN multiplies no bf16 numbers on this CPU";
   }

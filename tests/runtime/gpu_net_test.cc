@@ -1,0 +1,201 @@
+// Nets on a GPU: the values of nets on the CPU, pass after pass, replayed or not.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "crema/error.h"
+#include "crema/net.h"
+#include "device/gpu.h"
+#include "graph/program.h"
+
+namespace crema {
+namespace {
+
+constexpr char kNet[] = R"(
+name: "small"
+layer { type: "Input" name: "in" top: "data" top: "label"
+        input_param { shape { dim: 4 dim: 3 dim: 9 dim: 8 } shape { dim: 4 } } }
+layer { type: "Convolution" name: "c1" bottom: "data" top: "c1"
+        convolution_param { num_output: 20 kernel_size: 3 weight_filler { type: "msra" } } }
+layer { type: "BatchNorm" name: "n1" bottom: "c1" top: "n1" }
+layer { type: "Scale" name: "s1" bottom: "n1" top: "n1" scale_param { bias_term: true } }
+layer { type: "ReLU" name: "r1" bottom: "n1" top: "n1" }
+layer { type: "Convolution" name: "c2" bottom: "n1" top: "c2"
+        convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
+layer { type: "Eltwise" name: "e" bottom: "c2" bottom: "n1" top: "e" }
+layer { type: "LRN" name: "l" bottom: "e" top: "l" }
+layer { type: "Dropout" name: "d" bottom: "l" top: "l" }
+layer { type: "InnerProduct" name: "ip" bottom: "l" top: "ip"
+        inner_product_param { num_output: 5 weight_filler { type: "xavier" } } }
+layer { type: "SoftmaxWithLoss" name: "loss" bottom: "ip" bottom: "label" top: "loss" })";
+
+class GpuNet : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      gpu_ = &OpenGpu(0);
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  static NetOptions On(Device& device, NetOptions options = {}) {
+    options.context.device = &device;
+    options.context.seed = 3;
+    return options;
+  }
+
+  static void WriteInputs(Net& net, int turn) {
+    const std::vector<NetInput> inputs = net.inputs();
+    for (int64_t i = 0; i < inputs[0].value.count(); ++i) {
+      inputs[0].value.f32()[i] = std::sin(0.37f * static_cast<float>(i + turn));
+    }
+    if (inputs.size() < 2) return;
+    for (int64_t i = 0; i < inputs[1].value.count(); ++i) {
+      inputs[1].value.f32()[i] = static_cast<float>((i + turn) % 5);
+    }
+  }
+
+  // Passes with other inputs each time; the losses and the sums of squares of the gradients must agree.
+  static void Compare(Net& cpu, Net& gpu, int passes, bool backward, double tolerance) {
+    for (int turn = 0; turn < passes; ++turn) {
+      SCOPED_TRACE("pass " + std::to_string(turn));
+      for (Net* net : {&cpu, &gpu}) {
+        WriteInputs(*net, turn);
+        net->ClearGradients();
+      }
+      const float expected = cpu.Forward(), got = gpu.Forward();
+      EXPECT_NEAR(got, expected, tolerance * std::max(1.0f, std::fabs(expected)));
+      const auto outputs = cpu.outputs(), on_gpu = gpu.outputs();
+      for (size_t o = 0; o < outputs.size(); ++o) {
+        for (int64_t i = 0; i < outputs[o].value.count(); ++i) {
+          EXPECT_NEAR(on_gpu[o].value.value(i), outputs[o].value.value(i), tolerance);
+        }
+      }
+      if (!backward) continue;
+      cpu.Backward();
+      gpu.Backward();
+      for (size_t p = 0; p < std::as_const(cpu).parameters().size(); ++p) {
+        const Parameter &a = std::as_const(cpu).parameters()[p], &b = std::as_const(gpu).parameters()[p];
+        if (!a.grad.defined()) continue;
+        std::vector<float> wanted(static_cast<size_t>(a.shape.count())), found(wanted.size());
+        a.CopyGradTo(wanted.data());
+        b.CopyGradTo(found.data());
+        float largest = 0;
+        for (const float value : wanted) largest = std::max(largest, std::fabs(value));
+        for (size_t i = 0; i < wanted.size(); ++i) {
+          ASSERT_NEAR(found[i], wanted[i], tolerance * std::max(1e-2f, largest)) << a.name() << " " << i;
+        }
+      }
+    }
+  }
+
+  Gpu* gpu_ = nullptr;
+};
+
+TEST_F(GpuNet, TrainsAsOnTheCpu) {
+  Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice())), gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  Compare(cpu, gpu, 4, true, 2e-4);
+}
+
+TEST_F(GpuNet, KeepsEveryValueWhereThatIsWanted) {
+  Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice(), {.keep_all = true}));
+  Net gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_, {.keep_all = true}));
+  Compare(cpu, gpu, 2, true, 2e-4);
+  for (const std::string& name : cpu.blob_names()) {
+    const Tensor wanted = cpu.blob(name), found = gpu.blob(name);
+    for (int64_t i = 0; i < wanted.count(); ++i) {
+      ASSERT_NEAR(found.value(i), wanted.value(i), 1e-4 * std::max(1.0, std::fabs(wanted.value(i)))) << name;
+    }
+  }
+}
+
+TEST_F(GpuNet, RunsLayersAgainToSaveMemory) {
+  Net kept(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  const size_t enough = kept.compiled().program.arena_bytes;
+  NetOptions options{.recompute = Recompute::kAuto, .memory_limit = enough + (enough / 2)};
+  Net again(ParseNet(kNet, "net.prototxt"), On(*gpu_, options));
+  Compare(kept, again, 3, true, 0);
+}
+
+TEST_F(GpuNet, TestsWithTheParametersOfATrainNet) {
+  for (const bool share : {false, true}) {
+    Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice())), gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+    const auto test = [&](Net& net, Device& device) {
+      NetOptions options{.phase = TEST, .backward = false, .share_with = &net, .share_memory = share};
+      return std::make_unique<Net>(ParseNet(kNet, "net.prototxt"), On(device, options));
+    };
+    const auto cpu_test = test(cpu, CpuDevice()), gpu_test = test(gpu, *gpu_);
+    for (int round = 0; round < 3; ++round) {
+      Compare(cpu, gpu, 2, true, 2e-4);
+      // Twice with what is converted anew after training, then with what was kept.
+      Compare(*cpu_test, *gpu_test, 3, false, 2e-4);
+    }
+  }
+}
+
+TEST_F(GpuNet, ClassifiesInEveryPrecision) {
+  for (const Precision precision : {Precision::kF32, Precision::kTF32, Precision::kBF16}) {
+    const NetOptions options{.phase = TEST, .precision = precision, .backward = false};
+    Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice(), {.phase = TEST, .backward = false}));
+    Net gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_, options));
+    EXPECT_TRUE(gpu.warnings().empty());
+    Compare(cpu, gpu, 3, false, precision == Precision::kF32 ? 1e-4 : 3e-2);
+  }
+}
+
+TEST_F(GpuNet, TellsWhenEachStepRan) {
+  struct Recorder : StepRecorder {
+    void OnStep(int step, Clock::time_point begin, Clock::time_point end) override {
+      EXPECT_EQ(step, static_cast<int>(begins.size()));
+      EXPECT_LE(begin, end);
+      if (!begins.empty() && !is_second_pass) {
+        EXPECT_GE(begin, begins.back());
+      }
+      begins.push_back(begin);
+    }
+    std::vector<Clock::time_point> begins;
+    bool is_second_pass = false;
+  };
+  Net net(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  WriteInputs(net, 0);
+  for (int warm = 0; warm < 2; ++warm) {
+    net.Forward();
+    net.Backward();
+  }
+  Recorder recorder;
+  net.set_recorder(&recorder);
+  net.Forward();
+  recorder.is_second_pass = true;
+  net.Backward();
+  net.set_recorder(nullptr);
+  EXPECT_EQ(static_cast<int>(recorder.begins.size()), net.compiled().program.steps());
+}
+
+TEST_F(GpuNet, SaysWhatTakesTheMemory) {
+  std::string large = kNet;
+  for (size_t at = 0; (at = large.find("dim: 4", at)) != std::string::npos; ++at) large.replace(at, 6, "dim: 90000000");
+  try {
+    const Net net(ParseNet(large, "net.prototxt"), On(*gpu_));
+    FAIL() << "allocated";
+  } catch (const EnvironmentError& error) {
+    const std::string text = error.what();
+    for (const char* part : {"net \"small\" needs", "pass of layer \"", "on GPU 0", "Lower batch_size", "recompute"}) {
+      EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+    }
+  }
+}
+
+TEST_F(GpuNet, MixesWithNetsOnOtherGpus) {
+  Gpu* other = nullptr;
+  try {
+    other = &OpenGpu(1);
+  } catch (const EnvironmentError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  Net first(ParseNet(kNet, "net.prototxt"), On(*gpu_)), second(ParseNet(kNet, "net.prototxt"), On(*other));
+  Compare(first, second, 3, true, 0);
+}
+
+}  // namespace
+}  // namespace crema
