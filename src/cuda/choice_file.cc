@@ -33,7 +33,7 @@ void ChoiceFile::Read() {
   for (std::string line; std::getline(file, line);) {
     char* end = nullptr;
     const long choice = std::strtol(line.c_str(), &end, 10);
-    if (end == line.c_str() || *end != ' ' || choice < -1 || choice > 1000000) continue;
+    if (end == line.c_str() || *end != ' ' || choice < 0 || choice > 1000000) continue;
     choices_[end + 1] = static_cast<int>(choice);
   }
 }

@@ -9,7 +9,7 @@ namespace crema::cuda {
 namespace {
 
 constexpr size_t kMostWorkspace = size_t{1} << 30;
-constexpr size_t kCandidates = 4;  // that are timed
+constexpr size_t kCandidates = 6;  // that are timed
 constexpr int kRuns = 3;
 
 void Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
@@ -36,7 +36,6 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
                                                  const std::function<std::shared_ptr<CudnnGraph>()>& make) {
   const std::string key = given_key + (session_.allows_tf32() ? " tf32" : "");
   const std::optional<int> known = session_.choices().Find(key);
-  if (known == -1) return nullptr;
   std::shared_ptr<CudnnGraph> graph;
   std::vector<CudnnEngine> engines;
   try {
@@ -76,8 +75,10 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
       least = *seconds;
     }
   }
-  session_.choices().Remember(key, plans.empty() ? -1 : plans[best].first);
-  return plans.empty() ? nullptr : std::move(plans[best].second);
+  // Not that there is none: the reason may be gone the next time.
+  if (plans.empty()) return nullptr;
+  session_.choices().Remember(key, plans[best].first);
+  return std::move(plans[best].second);
 }
 
 void* CudnnPlanSearch::Scratch(size_t bytes) {

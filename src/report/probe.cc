@@ -152,6 +152,7 @@ ProbeResult Probe(const NetFile& file, const ProbeOptions& options, std::string*
   net_options.level = options.level;
   net_options.stages = options.stages;
   net_options.shapes = options.shapes;
+  net_options.context.device = options.device;
   net_options.keep_all = true;
   net_options.backward = options.backward;
   const NetFile inputs = WithoutData(file, net_options);

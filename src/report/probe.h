@@ -25,6 +25,7 @@ struct ProbeOptions {
   std::vector<LayerWeights> weights;  // instead of filled parameters, where not empty
   bool backward = false;
   int head = 8;  // leading elements to report
+  Device* device = nullptr;  // null: the CPU
 };
 
 // What is left of a tensor.

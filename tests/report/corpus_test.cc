@@ -13,7 +13,7 @@
 
 #include "compiler/compiler.h"
 #include "crema/layer.h"
-#include "device/device.h"
+#include "device/gpu.h"
 #include "report/assumed_inputs.h"
 #include "report/dump.h"
 #include "report/json_reader.h"
@@ -28,6 +28,9 @@ using testing_json::Json;
 constexpr int kShapeShards = 2, kNumberShards = 12;
 // Operations of one probe; the heaviest nets only have their shapes checked, to keep the whole run in minutes.
 constexpr double kCostLimit = 300e9;
+// On an emulated GPU, which is a thousand times slower than the CPU it runs on.
+constexpr int kGpuShards = 4;
+constexpr double kEmulatedCostLimit = 3e8;
 
 Json ReadJson(const fs::path& path) {
   std::ifstream file(path);
@@ -194,13 +197,10 @@ TEST_P(CorpusShapes, AreCaffes) {
 
 INSTANTIATE_TEST_SUITE_P(Shards, CorpusShapes, testing::Range(0, kShapeShards));
 
-class CorpusNumbers : public testing::TestWithParam<int> {};
-
-TEST_P(CorpusNumbers, AreCaffes) {
-  const std::vector<Case> cases = Cases();
-  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+// Of every shards-th net.
+void CheckNumbers(const std::vector<Case>& cases, int shard, int shards, Device& device, double cost_limit) {
   int checked = 0, awaiting = 0, heavy = 0;
-  for (size_t i = GetParam(); i < cases.size(); i += kNumberShards) {
+  for (size_t i = shard; i < cases.size(); i += shards) {
     const Json json = ReadJson(cases[i].json);
     if (!json.Find("blobs")) continue;
     if (!MissingTypes(json).empty()) {
@@ -213,8 +213,10 @@ TEST_P(CorpusNumbers, AreCaffes) {
       const NetOptions options = OptionsOf(cases[i], json);
       // In both phases: Caffe differentiates test nets as well.
       const bool backward = json.Find("param_gradients") != nullptr;
-      if (Cost(*Compile(AssumeInputs(file, options.shapes, false), options), backward) > kCostLimit) {
-        std::cout << "above the cost limit: " << cases[i].json.filename().string() << "\n";
+      if (Cost(*Compile(AssumeInputs(file, options.shapes, false), options), backward) > cost_limit) {
+        if (cost_limit == kCostLimit) {
+          std::cout << "above the cost limit: " << cases[i].json.filename().string() << "\n";
+        }
         ++heavy;
         continue;
       }
@@ -222,6 +224,7 @@ TEST_P(CorpusNumbers, AreCaffes) {
       probe.phase = cases[i].phase;
       probe.shapes = options.shapes;
       probe.backward = backward;
+      probe.device = &device;
       const ProbeResult result = Probe(file, probe);
       EXPECT_NEAR(result.loss, json["loss"].number, 1e-4 * std::abs(json["loss"].number));
       CompareTensors(result.blobs, json["blobs"], kBlobs, 0);
@@ -238,7 +241,32 @@ TEST_P(CorpusNumbers, AreCaffes) {
             << " are above the cost limit\n";
 }
 
+class CorpusNumbers : public testing::TestWithParam<int> {};
+
+TEST_P(CorpusNumbers, AreCaffes) {
+  const std::vector<Case> cases = Cases();
+  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+  CheckNumbers(cases, GetParam(), kNumberShards, CpuDevice(), kCostLimit);
+}
+
 INSTANTIATE_TEST_SUITE_P(Shards, CorpusNumbers, testing::Range(0, kNumberShards));
+
+class GpuCorpusNumbers : public testing::TestWithParam<int> {};
+
+TEST_P(GpuCorpusNumbers, AreCaffes) {
+  const std::vector<Case> cases = Cases();
+  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+  Gpu* gpu = nullptr;
+  try {
+    gpu = &OpenGpu(0);
+  } catch (const EnvironmentError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  const bool emulated = gpu->name().starts_with("Emulated");
+  CheckNumbers(cases, GetParam(), kGpuShards, *gpu, emulated ? kEmulatedCostLimit : kCostLimit);
+}
+
+INSTANTIATE_TEST_SUITE_P(Shards, GpuCorpusNumbers, testing::Range(0, kGpuShards));
 
 std::string MissingTypeIn(const fs::path& prototxt) {
   std::ifstream file(prototxt);
