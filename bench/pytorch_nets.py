@@ -1,4 +1,5 @@
 """The nets of model_zoo as PyTorch modules: the same layers, sizes and order, so that both sides compute the same.
+lstm1500 is the LSTM with 1,500 units in place of 200.
 
 build(name) gives (module, shape of one image or None for words). In training mode GoogLeNet returns the scores of its
 two auxiliary classifiers too. `python pytorch_nets.py` prints each net's number of parameters.
@@ -170,13 +171,13 @@ def mobilenet():
 
 
 class WordModel(nn.Module):
-    """nn.LSTM has two biases a gate where Caffe has one: 1,600 parameters more, with no effect on the time."""
+    """nn.LSTM has two biases a gate where Caffe has one: eight a unit more, with no effect on the time."""
 
-    def __init__(self):
+    def __init__(self, units=200):
         super().__init__()
-        self.embed = nn.Embedding(10000, 200)
-        self.lstm = nn.LSTM(200, 200, num_layers=2)
-        self.predict = nn.Linear(200, 10000)
+        self.embed = nn.Embedding(10000, units)
+        self.lstm = nn.LSTM(units, units, num_layers=2)
+        self.predict = nn.Linear(units, 10000)
 
     def forward(self, words):
         return self.predict(self.lstm(self.embed(words))[0])
@@ -193,6 +194,7 @@ NETS = {
     "resnet50": (resnet50, (3, 224, 224)),
     "mobilenet": (mobilenet, (3, 224, 224)),
     "lstm": (WordModel, None),
+    "lstm1500": (lambda: WordModel(1500), None),
 }
 
 

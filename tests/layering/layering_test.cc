@@ -6,6 +6,8 @@
 #include <fstream>
 #include <iostream>
 
+#include "source_folder.h"
+
 namespace crema::layering {
 namespace {
 
@@ -18,7 +20,7 @@ class MadeUpTree : public testing::Test {
     const auto* test = testing::UnitTest::GetInstance()->current_test_info();
     root_ = fs::temp_directory_path() / ("crema_layering_" + std::string(test->name()) + std::to_string(getpid()));
     fs::create_directories(root_ / "src");
-    fs::copy_file(fs::path(CREMA_SOURCE_DIR) / "src" / "CMakeLists.txt", root_ / "src" / "CMakeLists.txt");
+    fs::copy_file(fs::path(SourceFolder()) / "src" / "CMakeLists.txt", root_ / "src" / "CMakeLists.txt");
     Write("src/base/check.h", "#include <string>\n");
     Write("src/ops/gemm.h", "#include \"base/check.h\"\n");
     Write("src/layers/pooling.h", "#include \"crema/layer.h\"\n#include \"ops/gemm.h\"\n");
@@ -42,7 +44,7 @@ class MadeUpTree : public testing::Test {
 };
 
 TEST(Layering, TheTreeKeepsItsEdges) {
-  const Findings findings = CheckTree(CREMA_SOURCE_DIR);
+  const Findings findings = CheckTree(SourceFolder());
   for (const std::string& warning : findings.warnings) std::cout << "layering: warning: " << warning << "\n";
   for (const std::string& error : findings.errors) ADD_FAILURE() << error;
   EXPECT_GT(findings.files, 20);
@@ -50,7 +52,7 @@ TEST(Layering, TheTreeKeepsItsEdges) {
 }
 
 TEST(Layering, ReadsTheTableAndFollowsIt) {
-  const Edges edges = ReadEdges(fs::path(CREMA_SOURCE_DIR) / "src" / "CMakeLists.txt");
+  const Edges edges = ReadEdges(fs::path(SourceFolder()) / "src" / "CMakeLists.txt");
   ASSERT_TRUE(edges.count("ops") && edges.count("layers") && edges.count("data"));
   EXPECT_TRUE(edges.at("ops").count("base"));
   EXPECT_TRUE(edges.at("layers").count("schema"));

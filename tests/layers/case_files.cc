@@ -8,12 +8,13 @@
 #include "google/protobuf/io/tokenizer.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "google/protobuf/text_format.h"
+#include "source_folder.h"
 
 namespace crema::testing {
 
 namespace {
 
-const std::string kFolder = std::string(CREMA_SOURCE_DIR) + "/tests/layers";
+const std::string kFolder = SourceFolder() + "/tests/layers";
 
 class ErrorList : public ::google::protobuf::io::ErrorCollector {
  public:

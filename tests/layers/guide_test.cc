@@ -5,11 +5,13 @@
 #include <sstream>
 #include <string>
 
+#include "source_folder.h"
+
 namespace crema::testing {
 namespace {
 
 std::string ReadFile(const std::string& path) {
-  std::ifstream in(std::string(CREMA_SOURCE_DIR) + "/" + path);
+  std::ifstream in(SourceFolder() + "/" + path);
   std::stringstream text;
   text << in.rdbuf();
   return text.str();

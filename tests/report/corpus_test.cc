@@ -18,6 +18,7 @@
 #include "report/dump.h"
 #include "report/json_reader.h"
 #include "report/probe.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -44,7 +45,7 @@ struct Case {
 
 std::vector<Case> Cases() {
   std::vector<Case> cases;
-  const fs::path root = fs::path(CREMA_CORPUS_DIR) / "nets";
+  const fs::path root = fs::path(CorpusFolder()) / "nets";
   if (!fs::exists(root)) return cases;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     const std::string path = entry.path().string();
@@ -172,7 +173,7 @@ class CorpusShapes : public testing::TestWithParam<int> {};
 
 TEST_P(CorpusShapes, AreCaffes) {
   const std::vector<Case> cases = Cases();
-  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   int checked = 0;
   std::map<std::string, int> awaited;
   for (size_t i = GetParam(); i < cases.size(); i += kShapeShards) {
@@ -245,7 +246,7 @@ class CorpusNumbers : public testing::TestWithParam<int> {};
 
 TEST_P(CorpusNumbers, AreCaffes) {
   const std::vector<Case> cases = Cases();
-  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   CheckNumbers(cases, GetParam(), kNumberShards, CpuDevice(), kCostLimit);
 }
 
@@ -255,7 +256,7 @@ class GpuCorpusNumbers : public testing::TestWithParam<int> {};
 
 TEST_P(GpuCorpusNumbers, AreCaffes) {
   const std::vector<Case> cases = Cases();
-  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+  if (cases.empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   Gpu* gpu = nullptr;
   try {
     gpu = &OpenGpu(0);
@@ -279,8 +280,8 @@ std::string MissingTypeIn(const fs::path& prototxt) {
 }
 
 TEST(CorpusModels, TrainedWeightsGiveCaffesOutputs) {
-  const fs::path root = fs::path(CREMA_CORPUS_DIR) / "models";
-  if (!fs::exists(root)) GTEST_SKIP() << "there is no corpus at " << CREMA_CORPUS_DIR;
+  const fs::path root = fs::path(CorpusFolder()) / "models";
+  if (!fs::exists(root)) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   std::vector<fs::path> folders;
   for (const auto& entry : fs::directory_iterator(root)) folders.push_back(entry.path());
   std::sort(folders.begin(), folders.end());

@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "crema/files.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -20,7 +21,7 @@ namespace fs = std::filesystem;
 
 std::vector<std::string> Files(const std::string& folder, const std::set<std::string>& extensions) {
   std::vector<std::string> paths;
-  const fs::path root = fs::path(CREMA_CORPUS_DIR) / folder;
+  const fs::path root = fs::path(CorpusFolder()) / folder;
   if (!fs::exists(root)) return paths;
   for (const auto& entry : fs::recursive_directory_iterator(root)) {
     if (entry.is_regular_file() && extensions.count(entry.path().extension().string()))
@@ -38,7 +39,7 @@ std::string Bytes(const std::string& path) {
 }
 
 #define SKIP_WITHOUT_CORPUS(paths) \
-  if (paths.empty()) GTEST_SKIP() << "no corpus at " << CREMA_CORPUS_DIR
+  if (paths.empty()) GTEST_SKIP() << "no corpus at " << CorpusFolder()
 
 TEST(Corpus, EveryNetParses) {
   const std::vector<std::string> paths = Files("nets", {".prototxt", ".pt"});
@@ -75,7 +76,7 @@ Tally ReadAll(const std::vector<std::string>& paths, const Read& read, const std
   static const std::regex known(".*: error: .* has no (field|value) \"?([A-Za-z_0-9]+).*|.*: error: stopped after .*");
   Tally tally;
   for (const std::string& path : paths) {
-    const std::string name = path.substr(std::string(CREMA_CORPUS_DIR).size() + 1);
+    const std::string name = path.substr(CorpusFolder().size() + 1);
     ++tally.files;
     try {
       read(path);

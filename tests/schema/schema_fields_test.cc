@@ -12,6 +12,7 @@
 
 #include "crema/net.pb.h"
 #include "crema/solver.pb.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -52,7 +53,7 @@ bool DefaultIs(const FieldDescriptor* field, const std::string& expected) {
 }
 
 TEST(SchemaFields, AreCaffes) {
-  std::ifstream list(std::string(CREMA_SOURCE_DIR) + "/tests/schema/caffe_fields.txt");
+  std::ifstream list(SourceFolder() + "/tests/schema/caffe_fields.txt");
   ASSERT_TRUE(list);
   const auto* pool = NetParameter::descriptor()->file()->pool();
   ASSERT_NE(SolverParameter::descriptor(), nullptr);
@@ -122,7 +123,7 @@ TEST(SchemaFields, AreDocumented) {
   const std::regex documented(R"(\s*(optional|repeated|required) .* = \d+.*;|message \w+ \{)");
   const std::regex comment(R"(\s*// .*)");
   int found = 0;
-  const std::string root = std::string(CREMA_SOURCE_DIR) + "/proto/crema";
+  const std::string root = SourceFolder() + "/proto/crema";
   for (const auto& entry : std::filesystem::recursive_directory_iterator(root)) {
     if (entry.path().extension() != ".proto") continue;
     std::ifstream file(entry.path());

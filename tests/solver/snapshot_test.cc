@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "solver/temporary_folder.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -190,7 +191,7 @@ TEST_F(Snapshots, AFullDiskLeavesThePreviousOneIntact) {
 }
 
 TEST(CaffeSnapshots, AreRead) {
-  const fs::path folder = fs::path(CREMA_CORPUS_DIR) / "training";
+  const fs::path folder = fs::path(CorpusFolder()) / "training";
   if (!fs::exists(folder)) GTEST_SKIP() << "no corpus at " << folder;
   const LoadedState loaded = LoadState((folder / "adam_fixed/snap_iter_30.solverstate").string());
   EXPECT_FALSE(loaded.exact);

@@ -11,13 +11,14 @@
 #include "solver/recorder.h"
 #include "solver/small_data.h"
 #include "solver/temporary_folder.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFolder = fs::path(CREMA_CORPUS_DIR) / "training";
+const fs::path kFolder = fs::path(CorpusFolder()) / "training";
 
 // Fashion-MNIST's four gzipped files; CREMA_FASHION_MNIST names another folder.
 fs::path ImagesFolder() {

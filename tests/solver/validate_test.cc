@@ -3,6 +3,7 @@
 #include <filesystem>
 
 #include "crema/solver.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -131,7 +132,7 @@ TEST(CheckSolver, WarnsOfFieldsThatAreNotRead) {
 // Caffe's own examples pass; known exceptions are counted, so that a stricter rule shows.
 TEST(CheckSolver, AcceptsRealSolvers) {
   namespace fs = std::filesystem;
-  const fs::path folder = fs::path(CREMA_CORPUS_DIR) / "solvers";
+  const fs::path folder = fs::path(CorpusFolder()) / "solvers";
   if (!fs::exists(folder)) GTEST_SKIP() << "no corpus at " << folder;
   int checked = 0;
   std::string refused;

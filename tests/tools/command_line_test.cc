@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "source_folder.h"
 #include "tools/program.h"
 
 namespace crema::testing_tools {
@@ -206,7 +207,7 @@ TEST(Help, ShowsVersions) {
 
 // Every command line of a help text that the repository's own files are enough for must work.
 TEST(Help, ExamplesWork) {
-  const Setting root{.folder = CREMA_SOURCE_DIR};
+  const Setting root{.folder = SourceFolder()};
   if (!fs::exists(root.folder / "model_zoo/lenet/deploy.prototxt")) GTEST_SKIP() << "there is no model_zoo/lenet here";
   int tried = 0;
   for (const char* command : {"time", "compile", "probe"}) {

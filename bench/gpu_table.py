@@ -1,0 +1,48 @@
+"""How the rows of bench/gpu look on a terminal and in docs/performance.md."""
+from compare_table import number
+
+# Key of the row, heading, digits after the point.
+COLUMNS = [
+    ("crema_rate", "crema /s", 0), ("pytorch_rate", "PyTorch /s", 0), ("ratio", "ratio", 2),
+    ("crema_mb", "crema MB", 0), ("pytorch_mb", "PyTorch MB", 0),
+]
+
+
+def progress(net, mode, precision, side, result):
+    label = f"{net.label():<18}{mode:<11}{precision:<6}{side:<10}"
+    if "error" in result:
+        return label + result["error"]
+    memory = result.get("mb")
+    return (label + f"{result['rate']:>12,.1f} {net.unit} a second"
+            + (f"{memory:>10,.0f} MB" if memory is not None else "") + f"   {result.get('how', '')}")
+
+
+def machine_lines(about):
+    versions = [f"driver {about['driver']}"] if about["driver"] else []
+    versions += [f"crema {about['crema']}"]
+    versions += [f"its {name} {about[key]}" for key, name in (("crema_cuda", "CUDA"), ("crema_cudnn", "cuDNN")) if about[key]]
+    torch = about["pytorch"]
+    if torch:
+        versions.append(f"PyTorch {torch['version']}, its CUDA {torch.get('cuda')}, cuDNN {torch.get('cudnn')}")
+    return [f"{about['date']}, {about['gpu']}; {'; '.join(versions)}."]
+
+
+def markdown_table(rows, about):
+    lines = machine_lines(about)
+    memory = " and ".join(about["memory"]) or "not known"
+    lines += [f"Images (of lstm: sequences of 20 words) a second, medians of up to {about['rounds']} rounds, both sides in",
+              "turn; a ratio is crema's rate over PyTorch's. Batches come from the host's memory on both sides. bf16 is",
+              "PyTorch's autocast; f32 is without TF32. PyTorch is at the faster of plain and channels_last"
+              + (", eager and compiled." if about["torch_compile"] else ", eager."),
+              f"Memory is the GPU's, of the whole process ({memory}).", ""]
+    headings = ["net (batch)", "mode", "precision"] + [heading for _, heading, _ in COLUMNS] + ["PyTorch as", "rounds"]
+    lines += ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    for row in rows:
+        cells = [row["label"], row["mode"], row["precision"]]
+        cells += [number(row, key, digits, "") for key, _, digits in COLUMNS]
+        lines.append("| " + " | ".join(cells + [row.get("pytorch_as", ""), str(row["measured"])]) + " |")
+    notes = [f"- {row['label']}, {row['mode']}, {row['precision']}: {side}: {row[key]}"
+             for row in rows for key, side in (("crema_error", "crema"), ("pytorch_error", "PyTorch"),
+                                               ("compile_error", "torch.compile, eager instead"))
+             if key in row]
+    return "\n".join(lines + ([""] + notes if notes else [])) + "\n"
