@@ -266,6 +266,8 @@ class Layer {
   // Sources only: how many records were delivered, saved in snapshots so that a resumed run reads on from there.
   virtual uint64_t position() const { return 0; }
   virtual void set_position(uint64_t records) {}
+  // Sources only: whether the latest Forward wrote anything. If not, what the tops held is not uploaded to a GPU again.
+  virtual bool wrote_tops() const { return true; }
   // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of
   // x_lmdb").
   virtual std::string DescribeItem(int64_t index) const { return {}; }

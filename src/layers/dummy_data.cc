@@ -40,6 +40,7 @@ class DummyDataLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
+    wrote_ = false;
     if (run.replay) return;  // tops hold until the next pass
     for (size_t i = 0; i < fillers_.size(); ++i) {
       const bool constant = fillers_[i].type() == "constant";
@@ -47,8 +48,11 @@ class DummyDataLayer : public Layer {
       const uint64_t draw = run.pass * fillers_.size() + i;
       Fill(fillers_[i], run.context->seed, StreamId(static_cast<uint32_t>(run.layer_index), draw), run.tops[i]);
       filled_[i] = run.tops[i].raw();
+      wrote_ = true;
     }
   }
+
+  bool wrote_tops() const override { return wrote_; }
 
  private:
   static void CheckCount(const LayerSetup& setup, const std::string& field, int given, bool none_allowed) {
@@ -77,6 +81,7 @@ class DummyDataLayer : public Layer {
 
   std::vector<FillerParameter> fillers_;  // one for each top
   std::vector<const void*> filled_;       // where a constant top was filled
+  bool wrote_ = false;                    // in the latest pass
 };
 
 }  // namespace

@@ -66,12 +66,11 @@ Tensor GpuPasses::OnHost(int id) {
 void GpuPasses::Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Executor::Watch& watch) {
   if (!awaited_) AwaitLoss();  // the batch before is still on its way from the staging memory
   for (const Executor::Bound& bound : executor_.forward_) {
-    if (IsSource(bound)) executor_.RunForward(bound, pass, parameters_version, replay);
+    if (!IsSource(bound)) continue;
+    executor_.RunForward(bound, pass, parameters_version, replay);
+    if (executor_.net_.graph.unit(bound.step->node).layer->wrote_tops()) StartUpload(bound);
   }
-  if (staging_bytes_ > 0) {
-    gpu_.StartUpload(staging_.data(), inbox_.data(), staging_bytes_);
-    gpu_.JoinUploads();
-  }
+  gpu_.JoinUploads();
   gpu_.BeginPass(pass);
   // In a net that is not trained, layers convert parameters anew when these have changed: that is not to be replayed.
   const bool same_work = executor_.backward_.empty() ? parameters_version == parameters_version_ : true;
@@ -88,6 +87,15 @@ void GpuPasses::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
   forward_done_->Record();
   awaited_ = false;
   if (executor_.recorder_) TellRecorder(0, executor_.forward_.size());
+}
+
+void GpuPasses::StartUpload(const Executor::Bound& source) {
+  for (const Mirror& mirror : sources_) {
+    const auto& tops = source.step->tops;
+    if (std::find(tops.begin(), tops.end(), mirror.id) == tops.end()) continue;
+    gpu_.StartUpload(staging_.data() + mirror.offset, inbox_.data() + mirror.offset,
+                     executor_.tensor(mirror.id).bytes());
+  }
 }
 
 void GpuPasses::IssueForward(uint64_t pass, uint64_t parameters_version, bool replay, const Executor::Watch& watch) {

@@ -34,6 +34,7 @@ class GpuPasses {
   };
 
   bool IsSource(const Executor::Bound& bound) const;
+  void StartUpload(const Executor::Bound& source);
   void Place(std::vector<Mirror>* mirrors, size_t* total, int id) const;
   void IssueForward(uint64_t pass, uint64_t parameters_version, bool replay, const Executor::Watch& watch);
   void IssueBackward(uint64_t pass, bool first, GradientReader* reader);
