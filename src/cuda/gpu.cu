@@ -15,7 +15,6 @@ class Event final : public GpuEvent {
   }
   ~Event() override { cudaEventDestroy(event_); }
   void Record() override { Check(cudaEventRecord(event_, gpu_.queue().stream), "recording an event"); }
-  void RecordUploads() override { Check(cudaEventRecord(event_, gpu_.uploads()), "recording an event"); }
   void Wait() override { Check(cudaEventSynchronize(event_), "computing on the GPU"); }
   double SecondsSince(const GpuEvent& begin) const override {
     float milliseconds = 0;
@@ -153,11 +152,6 @@ void CudaGpu::StartUpload(const void* host, void* data, size_t bytes) {
 void CudaGpu::JoinUploads() {
   Check(cudaEventRecord(between_, uploads_), "recording an event");
   Check(cudaStreamWaitEvent(queue_.stream, between_, 0), "waiting for an upload");
-}
-
-void CudaGpu::HoldUploads() {
-  Check(cudaEventRecord(between_, queue_.stream), "recording an event");
-  Check(cudaStreamWaitEvent(uploads_, between_, 0), "waiting before an upload");
 }
 
 std::unique_ptr<GpuEvent> CudaGpu::MakeEvent() {

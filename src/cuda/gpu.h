@@ -37,7 +37,6 @@ class CudaGpu final : public Gpu {
   void FreeHost(void* data) override;
   void StartUpload(const void* host, void* data, size_t bytes) override;
   void JoinUploads() override;
-  void HoldUploads() override;
   std::unique_ptr<GpuEvent> MakeEvent() override;
   std::unique_ptr<GpuGraph> Capture(const std::function<void()>& issue) override;
   void BeginPass(uint64_t pass) override;
@@ -46,7 +45,6 @@ class CudaGpu final : public Gpu {
   void CopyOutLater(const void* data, void* host, size_t bytes) override;
 
   const Queue& queue() const { return queue_; }
-  cudaStream_t uploads() const { return uploads_; }
   int unit() const { return unit_; }
   PassState* state() const { return state_; }
   // Major * 10 + minor.

@@ -19,9 +19,8 @@ namespace crema {
 class GpuEvent {
  public:
   virtual ~GpuEvent() = default;
-  // The moment when everything issued for computing so far is done; of uploads, when those started so far are.
+  // The moment when everything issued for computing so far is done.
   virtual void Record() = 0;
-  virtual void RecordUploads() = 0;
   // Returns when it has come; at once before the first Record.
   virtual void Wait() = 0;
   // Between two moments that have come.
@@ -74,10 +73,8 @@ class Gpu : public Device {
 
   // Starts a copy beside what computes, from memory of AllocateHost that must keep its contents until it is done.
   virtual void StartUpload(const void* host, void* data, size_t bytes) = 0;
-  // What is issued from here on begins after the uploads started so far; uploads started from here on begin after what
-  // was issued so far.
+  // What is issued from here on begins after the uploads started so far.
   virtual void JoinUploads() = 0;
-  virtual void HoldUploads() = 0;
 
   virtual std::unique_ptr<GpuEvent> MakeEvent() = 0;
   // Keeps what `issue` issues instead of doing it. Nothing in it may wait.
