@@ -36,7 +36,7 @@ class Memory:
     def query(self, what):
         command = ["nvidia-smi", "-i", self.gpu, f"--query-{what}", "--format=csv,noheader,nounits"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=20, env={**os.environ, **ENVIRONMENT})
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20)
         except (OSError, subprocess.TimeoutExpired):
             return []
         return [line.split(", ") for line in done.stdout.splitlines()] if done.returncode == 0 else []
@@ -132,7 +132,8 @@ class Crema:
 
     def inference_rate(self, log):
         """Of the batches after the first ones, by the times in the log."""
-        stamps = [3600 * int(hour) + 60 * int(minute) + float(second) for hour, minute, second in BATCH.findall(log)][3:]
+        times = BATCH.findall(log)[3:]
+        stamps = [3600 * int(hour) + 60 * int(minute) + float(second) for hour, minute, second in times]
         total = (stamps[-1] - stamps[0]) % 86400 if len(stamps) > 1 else 0
         return (len(stamps) - 1) / total if total >= self.seconds else None
 
@@ -163,7 +164,7 @@ class PyTorch:
         if compiled:
             command.append("--compile")
         errors = tempfile.TemporaryFile("w+")
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0,
                                    start_new_session=True, env={**os.environ, **ENVIRONMENT})
         process.errors = errors
         return process
@@ -189,8 +190,7 @@ class PyTorch:
     @staticmethod
     def send(process):
         try:
-            process.stdin.write("\n")
-            process.stdin.flush()
+            process.stdin.write(b"\n")
         except BrokenPipeError:
             pass
 
@@ -198,7 +198,7 @@ class PyTorch:
     def line(process, end, limit):
         """Of JSON or "ready"; libraries may print others."""
         while select.select([process.stdout], [], [], max(0, end - time.monotonic()))[0]:
-            text = process.stdout.readline()
+            text = process.stdout.readline().decode(errors="replace")
             if not text:
                 ended = process.wait()
                 process.errors.seek(0)
