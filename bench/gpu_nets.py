@@ -66,7 +66,8 @@ def shape_text(dims):
 
 def image_shape(net):
     """Of one image, as deploy.prototxt has it."""
-    return [int(dim) for dim in re.findall(r"dim:\s*(\d+)", layers_of(os.path.join(net.folder, "deploy.prototxt"))[0])][1:]
+    source = layers_of(os.path.join(net.folder, "deploy.prototxt"))[0]
+    return [int(dim) for dim in re.findall(r"dim:\s*(\d+)", source)][1:]
 
 
 def source_layers(net):

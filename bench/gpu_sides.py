@@ -14,6 +14,8 @@ import gpu_nets
 HERE = os.path.dirname(os.path.abspath(__file__))
 # nvidia-smi counts GPUs in this order; CUDA's own puts the fastest first.
 ENVIRONMENT = {"CUDA_DEVICE_ORDER": "PCI_BUS_ID", "PYTHONDONTWRITEBYTECODE": "1"}
+if sys.prefix != sys.base_prefix:  # crema, too, finds CUDA's libraries among this Python's packages
+    ENVIRONMENT["VIRTUAL_ENV"] = sys.prefix
 DISPLAY = re.compile(r"Iteration \d+ \(\S+ iter/s, (\S+)s/(\d+) iters\)")
 BATCH = re.compile(r"^I\d+ (\d+):(\d+):([\d.]+) .*\] Batch \d+, ", re.MULTILINE)
 
@@ -34,7 +36,7 @@ class Memory:
     def query(self, what):
         command = ["nvidia-smi", "-i", self.gpu, f"--query-{what}", "--format=csv,noheader,nounits"]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=20, env={**os.environ, **ENVIRONMENT})
+            done = subprocess.run(command, capture_output=True, text=True, timeout=20)
         except (OSError, subprocess.TimeoutExpired):
             return []
         return [line.split(", ") for line in done.stdout.splitlines()] if done.returncode == 0 else []
@@ -72,7 +74,7 @@ class Crema:
 
     def __init__(self, args, memory):
         self.programs, self.gpu, self.memory = os.path.abspath(args.programs), args.gpu, memory
-        self.seconds, self.display, self.limit = args.seconds, args.display, args.limit
+        self.seconds, self.display = args.seconds, args.display
         self.precisions = ["f32", "bf16"]
         if "tf32" in self.text("crema", "time", "--help"):
             self.precisions.insert(1, "tf32")
@@ -82,7 +84,7 @@ class Crema:
                               env={**os.environ, **ENVIRONMENT})
         return done.stdout + done.stderr
 
-    def measure(self, net, mode, precision):
+    def measure(self, net, mode, precision, limit):
         with tempfile.TemporaryDirectory() as folder:
             gpu_nets.write_files(net, mode, precision, self.display, folder)
             training = mode == "training"
@@ -96,7 +98,7 @@ class Crema:
                 process = subprocess.Popen(command, cwd=folder, stdout=output, stderr=output,
                                            env={**os.environ, **ENVIRONMENT})
             try:
-                rate = self.follow(process, log, find_rate)
+                rate = self.follow(process, log, find_rate, limit)
                 mb = self.memory.of(process)
             finally:
                 process.kill()
@@ -106,8 +108,9 @@ class Crema:
                 result["planned_mb"] = self.planned(folder, training, precision)
             return result
 
-    def follow(self, process, log, find_rate):
-        end = time.monotonic() + self.limit
+    @staticmethod
+    def follow(process, log, find_rate, limit):
+        end = time.monotonic() + limit
         while True:
             ended = process.poll()
             with open(log) as file:
@@ -118,7 +121,7 @@ class Crema:
             if ended is not None:
                 raise Failure(first_error(text, ended))
             if time.monotonic() > end:
-                raise Failure(f"no result after {self.limit:g} s")
+                raise Failure(f"no result after {limit:.0f} s")
             time.sleep(0.1)
 
     def training_rate(self, log):
@@ -129,7 +132,8 @@ class Crema:
 
     def inference_rate(self, log):
         """Of the batches after the first ones, by the times in the log."""
-        stamps = [3600 * int(hour) + 60 * int(minute) + float(second) for hour, minute, second in BATCH.findall(log)][3:]
+        times = BATCH.findall(log)[3:]
+        stamps = [3600 * int(hour) + 60 * int(minute) + float(second) for hour, minute, second in times]
         total = (stamps[-1] - stamps[0]) % 86400 if len(stamps) > 1 else 0
         return (len(stamps) - 1) / total if total >= self.seconds else None
 
@@ -148,7 +152,6 @@ class PyTorch:
 
     def __init__(self, args, memory):
         self.gpu, self.seconds, self.memory = args.gpu, args.seconds, memory
-        self.limit, self.compile_limit = args.limit, args.compile_limit
         self.layouts, self.about = {}, {}
 
     def start(self, net, mode, precision, compiled=False):
@@ -161,13 +164,12 @@ class PyTorch:
         if compiled:
             command.append("--compile")
         errors = tempfile.TemporaryFile("w+")
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True,
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, bufsize=0,
                                    start_new_session=True, env={**os.environ, **ENVIRONMENT})
         process.errors = errors
         return process
 
-    def measure(self, process, net, mode, precision, compiled=False):
-        limit = self.compile_limit if compiled else self.limit
+    def measure(self, process, net, mode, precision, limit):
         end = time.monotonic() + limit
         try:
             self.line(process, end, limit)
@@ -188,8 +190,7 @@ class PyTorch:
     @staticmethod
     def send(process):
         try:
-            process.stdin.write("\n")
-            process.stdin.flush()
+            process.stdin.write(b"\n")
         except BrokenPipeError:
             pass
 
@@ -197,14 +198,14 @@ class PyTorch:
     def line(process, end, limit):
         """Of JSON or "ready"; libraries may print others."""
         while select.select([process.stdout], [], [], max(0, end - time.monotonic()))[0]:
-            text = process.stdout.readline()
+            text = process.stdout.readline().decode(errors="replace")
             if not text:
                 ended = process.wait()
                 process.errors.seek(0)
                 raise Failure(first_error(process.errors.read(), ended))
             if text.startswith(("ready", "{")):
                 return text
-        raise Failure(f"no result after {limit:g} s")
+        raise Failure(f"no result after {limit:.0f} s")
 
     @staticmethod
     def stop(process):

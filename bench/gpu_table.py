@@ -20,7 +20,8 @@ def progress(net, mode, precision, side, result):
 def machine_lines(about):
     versions = [f"driver {about['driver']}"] if about["driver"] else []
     versions += [f"crema {about['crema']}"]
-    versions += [f"its {name} {about[key]}" for key, name in (("crema_cuda", "CUDA"), ("crema_cudnn", "cuDNN")) if about[key]]
+    if about["crema_cuda"]:
+        versions.append(f"its CUDA {about['crema_cuda']}, cuDNN {about['crema_cudnn']}")
     torch = about["pytorch"]
     if torch:
         versions.append(f"PyTorch {torch['version']}, its CUDA {torch.get('cuda')}, cuDNN {torch.get('cudnn')}")
@@ -30,19 +31,23 @@ def machine_lines(about):
 def markdown_table(rows, about):
     lines = machine_lines(about)
     memory = " and ".join(about["memory"]) or "not known"
-    lines += [f"Images (of lstm: sequences of 20 words) a second, medians of up to {about['rounds']} rounds, both sides in",
-              "turn; a ratio is crema's rate over PyTorch's. Batches come from the host's memory on both sides. bf16 is",
-              "PyTorch's autocast; f32 is without TF32. PyTorch is at the faster of plain and channels_last"
-              + (", eager and compiled." if about["torch_compile"] else ", eager."),
+    rounds = "one round" if about["rounds"] == 1 else f"medians of up to {about['rounds']} rounds"
+    ways = "eager and compiled" if about["torch_compile"] else "eager"
+    lines += [f"Images (of lstm: sequences of 20 words) a second, {rounds}, both sides in turn; a ratio is crema's",
+              "rate over PyTorch's. Batches come from the host's memory on both sides. bf16 is PyTorch's autocast; f32 is",
+              f"without TF32. PyTorch is at the faster of plain and channels_last, {ways}.",
               f"Memory is the GPU's, of the whole process ({memory}).", ""]
     headings = ["net (batch)", "mode", "precision"] + [heading for _, heading, _ in COLUMNS] + ["PyTorch as", "rounds"]
     lines += ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    for row in rows:
+    reached = [row for row in rows if row["measured"] or any(key.endswith("_error") for key in row)]
+    for row in reached:
         cells = [row["label"], row["mode"], row["precision"]]
         cells += [number(row, key, digits, "") for key, _, digits in COLUMNS]
         lines.append("| " + " | ".join(cells + [row.get("pytorch_as", ""), str(row["measured"])]) + " |")
     notes = [f"- {row['label']}, {row['mode']}, {row['precision']}: {side}: {row[key]}"
-             for row in rows for key, side in (("crema_error", "crema"), ("pytorch_error", "PyTorch"),
+             for row in reached for key, side in (("crema_error", "crema"), ("pytorch_error", "PyTorch"),
                                                ("compile_error", "torch.compile, eager instead"))
              if key in row]
+    if len(reached) < len(rows):
+        notes.append(f"- {len(rows) - len(reached)} rows were not reached in the time given.")
     return "\n".join(lines + ([""] + notes if notes else [])) + "\n"

@@ -56,9 +56,10 @@ def make_step(net, batch, classes, mode, precision, layout, device, compiled=Fal
 
     def training_step():
         optimizer.zero_grad(set_to_none=True)
-        images, classes_of = data.to(device, non_blocking=True, memory_format=form), labels.to(device, non_blocking=True)
+        images = data.to(device, non_blocking=True, memory_format=form)
+        wanted = labels.to(device, non_blocking=True)
         with autocast():
-            value = pytorch_nets.loss(run(images), classes_of)
+            value = pytorch_nets.loss(run(images), wanted)
         value.backward()
         optimizer.step()
     return training_step
