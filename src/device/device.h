@@ -20,6 +20,8 @@ class Device {
   virtual std::string name() const = 0;
   // Whether it multiplies bf16 numbers, adding in f32, faster than f32 ones.
   virtual bool ComputesBFloat16() const { return false; }
+  // To be called by a thread that worked on another device before.
+  virtual void UseHere() const {}
   // Memory aligned for every kernel of the device. Throws EnvironmentError when there is not enough.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* data) = 0;

@@ -65,6 +65,11 @@ Gpu& OpenGpu(int id) {
   return *gpu;
 }
 
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus) {
+  // There is a GPU, so the library was loaded.
+  return Library().library->connect(gpus);
+}
+
 std::vector<DeviceFacts> DescribeGpus(std::string* why) {
   why->clear();
   const Loaded& loaded = Library();

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/communicator.h"
 #include "device/device.h"
 
 namespace crema {
@@ -92,6 +93,8 @@ class Gpu : public Device {
   virtual GpuPassResult* result() = 0;
   // As Device::CopyOut, but done later: an event tells when. `host` is memory of AllocateHost.
   virtual void CopyOutLater(const void* data, void* host, size_t bytes) = 0;
+  // Writes the loss of the pass to memory of the GPU; a NaN where a value was unusable.
+  virtual void CopyLoss(float* loss) = 0;
 };
 
 PinnedBuffer::PinnedBuffer(Gpu& gpu, size_t bytes) : gpu_(&gpu), data_(bytes ? gpu.AllocateHost(bytes) : nullptr) {}
@@ -103,13 +106,17 @@ PinnedBuffer::~PinnedBuffer() {
 // library, the driver or that GPU is not there. Thread-safe.
 Gpu& OpenGpu(int id);
 
+// Communicators between different GPUs, in their order. Throws EnvironmentError where they cannot be connected.
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
+
 // What the GPU library exports under the name "crema_gpu_library".
 struct GpuLibrary {
   uint32_t interface_version;  // kGpuInterface of the headers it was compiled with
   std::unique_ptr<Gpu> (*open)(int id);
   std::vector<DeviceFacts> (*describe)(std::string* why);
+  std::vector<std::unique_ptr<Communicator>> (*connect)(const std::vector<Gpu*>& gpus);
 };
-inline constexpr uint32_t kGpuInterface = 1;
+inline constexpr uint32_t kGpuInterface = 2;
 
 }  // namespace crema
 
