@@ -53,8 +53,8 @@ struct NetOptions {
   // Give each parameter's gradient a place of its own (Parameter::grad). false: it lies in the memory of the pass, from
   // the layers that make it to the GradientReader that Backward is given. Not with `accumulate`.
   bool keep_gradients = true;
-  // With keep_gradients: tell a GradientReader of each parameter's gradient as soon as it is complete, where Backward is
-  // given one.
+  // With keep_gradients: tell a GradientReader of each parameter's gradient as soon as it is complete, where Backward
+  // is given one.
   bool announce_gradients = false;
   // Differentiate inputs too, as force_backward: true in the file does.
   bool force_backward = false;
@@ -84,7 +84,8 @@ struct Parameter {
   std::string layer;  // owner
   int index = 0;      // which of the owner's blobs
   Shape shape;        // as files know it
-  // In the memory of the net's device. Of that shape and plain; or, where there is a layout, flat tensors of layout->count() floats that lie so.
+  // In the memory of the net's device. Of that shape and plain; or, where there is a layout, flat tensors of
+  // layout->count() floats that lie so.
   Tensor data;
   bool trained = false;  // a solver changes it, by its gradient
   Tensor grad;           // undefined where it is not trained, and without NetOptions::keep_gradients
@@ -168,8 +169,8 @@ class Net {
   void set_pass(uint64_t pass);
 
   // Tensor of the last value written under a blob's name; undefined if there is none. Without keep_all only inputs and
-  // outputs are sure to hold their values after a pass. Of a net on a GPU these, and those of inputs() and outputs(), lie
-  // in the host's memory: what inputs hold is uploaded by Forward, other values are copies.
+  // outputs are sure to hold their values after a pass. Of a net on a GPU these, and those of inputs() and outputs(),
+  // lie in the host's memory: what inputs hold is uploaded by Forward, other values are copies.
   Tensor blob(const std::string& name) const;
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;

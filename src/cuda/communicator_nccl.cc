@@ -6,6 +6,7 @@
 #if CREMA_HAS_NCCL
 #include <nccl.h>
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 #endif
@@ -16,14 +17,11 @@ namespace crema::cuda {
 
 namespace {
 
-[[noreturn]] void Throw(ncclResult_t result, ncclComm_t comm, const std::string& what) {
-  const std::string more = ncclGetLastError(comm);
-  throw EnvironmentError(what + " failed: " + ncclGetErrorString(result) + (more.empty() ? "" : " (" + more + ")") +
-                         "; NCCL_DEBUG=WARN makes NCCL say more");
-}
-
-void CheckNccl(ncclResult_t result, ncclComm_t comm, const char* what) {
-  if (result != ncclSuccess) Throw(result, comm, what);
+void CheckNccl(ncclResult_t result, const char* what) {
+  if (result == ncclSuccess) return;
+  const std::string more = ncclGetLastError(nullptr);
+  throw EnvironmentError(std::string(what) + " failed: " + ncclGetErrorString(result) +
+                         (more.empty() ? "" : " (" + more + ")") + "; NCCL_DEBUG=WARN makes NCCL say more");
 }
 
 // The group's ends, which Abort of any ends together.
@@ -34,39 +32,39 @@ class NcclGroup {
   }
   // Nothing may be under way.
   ~NcclGroup() {
-    for (End& end : ends_) {
-      if (end.comm) ncclCommDestroy(end.comm);
-    }
+    if (aborted_) return;
+    for (End& end : ends_) ncclCommDestroy(end.comm);
   }
 
   void Sum(int rank, float* data, int64_t count, cudaStream_t stream) {
     End& end = ends_[rank];
     const std::lock_guard lock(end.mutex);
-    if (!end.comm) throw Aborted();
-    ncclResult_t earlier = ncclSuccess;
-    CheckNccl(ncclCommGetAsyncError(end.comm, &earlier), end.comm, "asking NCCL for errors");
-    CheckNccl(earlier, end.comm, "summing over GPUs");
-    CheckNccl(ncclAllReduce(data, data, static_cast<size_t>(count), ncclFloat32, ncclSum, end.comm, stream), end.comm,
-              "summing over GPUs");
+    if (aborted_) throw Aborted();
+    ncclResult_t result = ncclSuccess;
+    CheckNccl(ncclCommGetAsyncError(end.comm, &result), "asking NCCL for errors");
+    if (result == ncclSuccess) {
+      result = ncclAllReduce(data, data, static_cast<size_t>(count), ncclFloat32, ncclSum, end.comm, stream);
+    }
+    if (aborted_) throw Aborted();
+    CheckNccl(result, "summing over GPUs");
   }
 
   void Abort() {
-    const std::lock_guard once(aborting_);
+    if (aborted_.exchange(true)) return;
     for (End& end : ends_) {
       // A call that waits for a rank that is no more keeps the lock, and only ends when it is aborted.
-      std::unique_lock lock(end.mutex, std::chrono::seconds(2));
-      const ncclComm_t comm = std::exchange(end.comm, nullptr);
-      if (comm) ncclCommAbort(comm);
+      const std::unique_lock lock(end.mutex, std::chrono::seconds(2));
+      ncclCommAbort(end.comm);
     }
   }
 
  private:
   struct End {
     std::timed_mutex mutex;
-    ncclComm_t comm = nullptr;  // null: aborted
+    ncclComm_t comm = nullptr;
   };
 
-  std::mutex aborting_;
+  std::atomic<bool> aborted_ = false;
   std::vector<End> ends_;
 };
 
@@ -89,13 +87,12 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   for (const Gpu* gpu : gpus) ids.push_back(static_cast<const CudaGpu*>(gpu)->id());
   const int ranks = static_cast<int>(ids.size());
   std::vector<ncclComm_t> comms(ids.size());
-  CheckNccl(ncclCommInitAll(comms.data(), ranks, ids.data()), nullptr, "connecting the GPUs");
+  CheckNccl(ncclCommInitAll(comms.data(), ranks, ids.data()), "connecting the GPUs");
   const auto meeting = std::make_shared<Meeting>(ranks);
   const auto nccl = std::make_shared<NcclGroup>(std::move(comms));
   std::vector<std::unique_ptr<Communicator>> group;
   for (int rank = 0; rank < ranks; ++rank) {
-    group.push_back(
-        std::make_unique<NcclCommunicator>(rank, static_cast<const CudaGpu&>(*gpus[rank]), meeting, nccl));
+    group.push_back(std::make_unique<NcclCommunicator>(rank, static_cast<const CudaGpu&>(*gpus[rank]), meeting, nccl));
   }
   return group;
 }

@@ -1,8 +1,7 @@
-#include "cuda/gpu.h"
-
 #include <limits>
 
 #include "crema/error.h"
+#include "cuda/gpu.h"
 #include "cuda/operations.h"
 
 namespace crema::cuda {

@@ -23,8 +23,8 @@ class Communicator {
   virtual ~Communicator() = default;
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
-  // Replaces numbers in the device's memory by their sums over all ranks, the same bits in each, behind the work that was
-  // issued to the device before. On a GPU this only issues it, beside what is issued later.
+  // Replaces numbers in the device's memory by their sums over all ranks, the same bits in each, behind the work that
+  // was issued to the device before. On a GPU this only issues it, beside what is issued later.
   virtual void SumInPlace(float* data, int64_t count) = 0;
   // What is issued from here on begins after the sums so far.
   virtual void Join() = 0;
@@ -34,8 +34,8 @@ class Communicator {
   virtual void Abort() = 0;
 };
 
-// For ranks that are threads of this process, on devices of any kind: sums are taken on the host, every one in the order
-// of the ranks.
+// For ranks that are threads of this process, on devices of any kind: sums are taken on the host, every one in the
+// order of the ranks.
 std::vector<std::unique_ptr<Communicator>> ConnectThreads(const std::vector<Device*>& devices);
 
 // By what suits the devices, which must be of one kind. Throws EnvironmentError where GPUs cannot be connected.

@@ -1,5 +1,5 @@
-// GPUs. What computes on them is in a library of its own, libcrema_cuda, which is loaded when one is asked for: programs
-// on the CPU neither need CUDA's libraries nor pay for loading them.
+// GPUs. What computes on them is in a library of its own, libcrema_cuda, which is loaded when one is asked for:
+// programs on the CPU neither need CUDA's libraries nor pay for loading them.
 #ifndef CREMA_DEVICE_GPU_H_
 #define CREMA_DEVICE_GPU_H_
 
@@ -102,8 +102,8 @@ PinnedBuffer::~PinnedBuffer() {
   if (data_) gpu_->FreeHost(data_);
 }
 
-// The GPU of this number, as CUDA counts; made once for the process. Throws EnvironmentError, with the remedy, where the
-// library, the driver or that GPU is not there. Thread-safe.
+// The GPU of this number, as CUDA counts; made once for the process. Throws EnvironmentError, with the remedy, where
+// the library, the driver or that GPU is not there. Thread-safe.
 Gpu& OpenGpu(int id);
 
 // Communicators between different GPUs, in their order. Throws EnvironmentError where they cannot be connected.

@@ -1,4 +1,5 @@
 #include "layers/elementwise_chain.h"
+
 #include "ops/operations.h"
 
 namespace crema {

@@ -81,7 +81,8 @@ class PoolingLayer : public Layer {
   }
 
   void Backward(const LayerRun& run) override {
-    if (activation_.present()) run.ops->ActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
+    if (activation_.present())
+      run.ops->ActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
     kernel_->Backward(run.bottoms[0].raw(), run.top_grads[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                       run.bottom_grads[0].raw());
   }

@@ -115,7 +115,8 @@ class PlanText {
         const GraphParam& param = net_.graph.params[step.param];
         what = step.bottoms.empty() ? "exchange" : "update";
         List(step.bottoms, reads);
-        (step.bottoms.empty() ? reads : writes) = net_.graph.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]";
+        (step.bottoms.empty() ? reads : writes) =
+            net_.graph.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]";
         break;
       }
       case StepKind::kAddToParameter: {

@@ -25,9 +25,8 @@ GradientExchange::GradientExchange(const Net& net, Device& device, Communicator&
     std::sort(bucket.begin(), bucket.end());
     for (size_t i = 0; i < bucket.size(); ++i) {
       const Tensor& grad = parameters[bucket[i]].grad;
-      const bool follows =
-          i > 0 && std::none_of(announced.begin() + bucket[i - 1] + 1, announced.begin() + bucket[i],
-                                [](bool other) { return other; });
+      const bool follows = i > 0 && std::none_of(announced.begin() + bucket[i - 1] + 1, announced.begin() + bucket[i],
+                                                 [](bool other) { return other; });
       if (!follows) sums_.push_back({behind, grad.f32(), 0});
       sums_.back().count = grad.f32() + grad.count() - sums_.back().data;
     }

@@ -13,7 +13,8 @@ namespace crema {
 
 class GradientExchange : public GradientReader {
  public:
-  // Gradients are collected until they are this many bytes, which takes a sum over GPUs well longer than its start does.
+  // Gradients are collected until they are this many bytes, which takes a sum over GPUs well longer than its start
+  // does.
   static constexpr size_t kBucketBytes = size_t{4} << 20;
 
   // `net` keeps its gradients and announces them (NetOptions), in the same order in every rank.

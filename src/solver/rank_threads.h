@@ -14,8 +14,8 @@ namespace crema {
 
 class RankThreads {
  public:
-  // Of ranks 1 and up: rank 0 is the thread that calls. Each computes with at most `compute_threads` threads. `abort` must
-  // end the waiting of ranks for each other by Aborted; called by whichever thread fails.
+  // Of ranks 1 and up: rank 0 is the thread that calls. Each computes with at most `compute_threads` threads. `abort`
+  // must end the waiting of ranks for each other by Aborted; called by whichever thread fails.
   RankThreads(int ranks, int compute_threads, std::function<void()> abort);
   ~RankThreads();
   RankThreads(const RankThreads&) = delete;

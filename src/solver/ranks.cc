@@ -44,11 +44,11 @@ Solver::Impl::~Impl() {
 
 void Solver::Impl::MakeRanks(const SolverFile& file) {
   for (const NetInput& input : net->inputs()) {
-    throw UserError("the train net gets \"" + input.name +
-                    "\" from an Input layer, which a program can write on the first device only: train on one device, or "
-                    "read from a Data layer");
+    throw UserError(
+        "the train net gets \"" + input.name +
+        "\" from an Input layer, which a program can write on the first device only: train on one device, or "
+        "read from a Data layer");
   }
-  group = Connect(options.devices);
   communicator = group[0].get();
   Device& device = *options.device;
   exchange = std::make_unique<GradientExchange>(*net, device, *communicator);

@@ -81,6 +81,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   }
 
   ChooseSeed(resume ? &loaded : nullptr);
+  if (ranks > 1) group = Connect(options.devices);
   BuildNets(file);
   updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.device, ranks);
   if (resume) {

@@ -117,7 +117,7 @@ struct Solver::Impl {
   bool started_ = false;
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
-  int first_iteration_ = 0;  // of this run
+  int first_iteration_ = 0;               // of this run
   std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
 };
 

@@ -7,8 +7,7 @@ namespace {
 
 class EmulatedCommunicator final : public StreamCommunicator {
  public:
-  EmulatedCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> threads,
-                       std::shared_ptr<Meeting> streams)
+  EmulatedCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> threads, std::shared_ptr<Meeting> streams)
       : StreamCommunicator(rank, gpu, std::move(threads)), streams_(std::move(streams)) {}
 
  private:
