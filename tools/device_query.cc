@@ -34,7 +34,8 @@ const Command& DeviceQueryCommand() {
       .summary = "show the processors of this machine and, where there are any, its GPUs",
       .usage = "",
       .flags = {},
-      .examples = "Training and all other commands compute on the CPU; GPUs are only described.\n",
+      .examples =
+          "train, test and time compute on the CPU, or on the GPUs that --gpu names, counted from 0 in this order.\n",
       .run = Run,
   };
   return command;

@@ -2,6 +2,7 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <charconv>
 #include <iostream>
 
@@ -63,6 +64,16 @@ std::pair<std::string, Shape> ParseShape(const CommandLine& line, const std::str
   return {text.substr(0, equals), Shape(std::move(dims))};
 }
 
+int GpuNumber(const CommandLine& line, const std::string& text) {
+  int id = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, id);
+  if (error != std::errc() || stop != end || id < 0) {
+    Fail(line, "--gpu=" + FLAGS_gpu + ": the number of a GPU was expected, as in --gpu=0");
+  }
+  return id;
+}
+
 }  // namespace
 
 Flag ModelFlag() { return {.name = "model", .value = "FILE", .help = "net file (prototxt)", .required = true}; }
@@ -87,6 +98,12 @@ Flag ShapeFlag() {
 
 Flag GpuFlag() {
   return {.name = "gpu", .value = "ID", .help = "compute on this GPU, as `crema device_query` counts them [the CPU]"};
+}
+
+Flag GpusFlag() {
+  return {.name = "gpu",
+          .value = "ID[,ID]|all",
+          .help = "train on these GPUs, as `crema device_query` counts them, each with batch_size records [the CPU]"};
 }
 
 Flag IterationsFlag(const std::string& help) {
@@ -175,16 +192,32 @@ std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line) {
 
 Device& DeviceOf(const CommandLine& line) {
   if (!line.has("gpu")) return CpuDevice();
-  int id = 0;
-  const char* end = FLAGS_gpu.data() + FLAGS_gpu.size();
-  const auto [stop, error] = std::from_chars(FLAGS_gpu.data(), end, id);
   if (FLAGS_gpu == "all" || FLAGS_gpu.find(',') != std::string::npos) {
-    Fail(line, "--gpu=" + FLAGS_gpu + ": this version computes on one GPU; give its number, --gpu=0");
+    Fail(line, "--gpu=" + FLAGS_gpu + ": this command computes on one GPU; give its number, --gpu=0");
   }
-  if (error != std::errc() || stop != end || id < 0) {
-    Fail(line, "--gpu=" + FLAGS_gpu + ": the number of a GPU was expected, as in --gpu=0");
+  return OpenGpu(GpuNumber(line, FLAGS_gpu));
+}
+
+std::vector<Device*> DevicesOf(const CommandLine& line) {
+  if (!line.has("gpu")) return {&CpuDevice()};
+  std::vector<int> ids;
+  if (FLAGS_gpu == "all") {
+    std::string why;
+    const size_t count = DescribeGpus(&why).size();
+    if (count == 0) throw EnvironmentError("no GPU: " + why);
+    for (size_t id = 0; id < count; ++id) ids.push_back(static_cast<int>(id));
+  } else {
+    for (const std::string& text : CommaList(line, "gpu", FLAGS_gpu)) {
+      const int id = GpuNumber(line, text);
+      if (std::count(ids.begin(), ids.end(), id) > 0) {
+        Fail(line, "--gpu=" + FLAGS_gpu + ": GPU " + text + " is given twice");
+      }
+      ids.push_back(id);
+    }
   }
-  return OpenGpu(id);
+  std::vector<Device*> devices;
+  for (const int id : ids) devices.push_back(&OpenGpu(id));
+  return devices;
 }
 
 void ApplyThreads() {

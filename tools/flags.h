@@ -39,6 +39,7 @@ Flag LevelFlag();
 Flag StageFlag();
 Flag ShapeFlag();
 Flag GpuFlag();
+Flag GpusFlag();
 Flag IterationsFlag(const std::string& help);
 Flag ThreadsFlag();
 Flag DataThreadsFlag();
@@ -56,6 +57,8 @@ std::vector<std::string> CommaList(const CommandLine& line, const std::string& f
 std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line);
 // What --gpu names; the CPU without it. Throws EnvironmentError where that GPU is not there.
 Device& DeviceOf(const CommandLine& line);
+// The same where it may name several.
+std::vector<Device*> DevicesOf(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();
 

@@ -98,7 +98,7 @@ int Run(const CommandLine& line) {
   if (progress) options.observers.push_back(progress.get());
   options.observers.push_back(&log);
   options.data_threads = FLAGS_data_threads;
-  options.device = &DeviceOf(line);
+  options.devices = DevicesOf(line);
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty()) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
@@ -140,7 +140,7 @@ const Command& TrainCommand() {
                .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},
               {.name = "sighup_effect", .value = "ACTION", .help = "what SIGHUP does: snapshot, stop or none"},
               {.name = "log_dir", .value = "FOLDER", .help = "also write the log to files in this folder"},
-              GpuFlag(),
+              GpusFlag(),
           },
       .examples =
           "examples, from the repository's root:\n"
@@ -148,6 +148,8 @@ const Command& TrainCommand() {
           "    train --solver=configs/fashion_mnist/solver.prototxt\n"
           "  The same, started again and again until it is done, whatever stops it:\n"
           "    train --solver=configs/fashion_mnist/solver.prototxt --snapshot=auto\n"
+          "  On two GPUs, with twice the records an iteration:\n"
+          "    train --solver=configs/fashion_mnist/solver.prototxt --gpu=0,1\n"
           "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
           "    train --solver=my_solver.prototxt \\\n"
           "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"

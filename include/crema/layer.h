@@ -238,7 +238,7 @@ struct LayerRun {
   bool replay = false;
   // At least 1; grows whenever parameters may have changed: what was derived from them at another version is stale.
   uint64_t parameters_version = 0;
-  // Index of the layer in its net; with context->seed, pass and an element's index it names a random number.
+  // Index of the layer in its net; with context->draw_seed(), pass and an element's index it names a random number.
   int layer_index = 0;
 
   std::span<const Tensor> bottoms, tops, params, saved;
@@ -263,7 +263,8 @@ class Layer {
   // Forward itself, or, for what a GPU found (Operations::FindBadLabel), when the pass is over.
   virtual void OnBadValue(int64_t position, float value) const {}
 
-  // Sources only: how many records were delivered, saved in snapshots so that a resumed run reads on from there.
+  // Sources only: how many records were delivered, in all ranks (Context::ranks), saved in snapshots so that a resumed
+  // run reads on from there.
   virtual uint64_t position() const { return 0; }
   virtual void set_position(uint64_t records) {}
   // Sources only: whether the latest Forward wrote anything. If not, what the tops held is not uploaded to a GPU again.

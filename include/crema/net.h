@@ -54,6 +54,9 @@ struct NetOptions {
   // Give each parameter's gradient a place of its own (Parameter::grad). false: it lies in the memory of the pass, from
   // the layers that make it to the GradientReader that Backward is given. Not with `accumulate`.
   bool keep_gradients = true;
+  // With keep_gradients: tell a GradientReader of each parameter's gradient as soon as it is complete, where Backward
+  // is given one.
+  bool announce_gradients = false;
   // Differentiate inputs too, as force_backward: true in the file does.
   bool force_backward = false;
   // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts",
@@ -132,7 +135,8 @@ class StepRecorder {
 class GradientReader {
  public:
   virtual ~GradientReader() = default;
-  // `parameter` counts as Net::parameters() does, and may be changed; `gradient` is gone after the call.
+  // `parameter` counts as Net::parameters() does, and may be changed; `gradient` is gone after the call, unless the net
+  // keeps it.
   virtual void OnGradient(int parameter, const Tensor& gradient) = 0;
 };
 
@@ -151,7 +155,8 @@ class Net {
 
   // Runs one forward pass and returns the sum of the weighted losses. Throws UserError for unusable data.
   float Forward();
-  // Gradients of the last Forward into parameters()' grad, or, without keep_gradients, one after the other to `reader`.
+  // Gradients of the last Forward into parameters()' grad, or, without keep_gradients, one after the other to `reader`;
+  // with announce_gradients both.
   // A net with share_with has none, and throws UserError.
   void Backward(GradientReader* reader = nullptr);
   // Both, and then calls `then`, unless the loss is not finite. On a GPU it is not known yet when the work of Backward,
@@ -189,7 +194,7 @@ class Net {
   // Every layer with blobs, shared ones in each, in Caffe's binary form.
   NetParameter ToProto(bool write_gradients = false) const;
 
-  // Positions of the data layers: (layer name, records delivered).
+  // Positions of the data layers: (layer name, records delivered), of all ranks (Context::ranks) together.
   std::vector<std::pair<std::string, uint64_t>> data_positions() const;
   void set_data_position(const std::string& layer, uint64_t records);
 

@@ -31,6 +31,7 @@ struct TrainingStart {
   int test_nets = 0;
   uint64_t seed = 0;
   bool seed_drawn = false;  // random_seed is not set: drawn from the system
+  int ranks = 1;            // devices that train together, each with batch_size records an iteration
 };
 
 // A .caffemodel was copied into the train net.

@@ -43,6 +43,12 @@ struct SolverOptions {
   std::optional<uint64_t> seed = {};
   // Where to compute; null: the CPU.
   Device* device = nullptr;
+  // Empty: `device` alone. Several, all CPUs or different GPUs: each, a rank, trains a copy of the net on batch_size
+  // records of its own, and all update by the mean of their gradients, as Caffe does. Rank r of n reads in its k-th
+  // batch the records of place [(k*n + r) * batch_size, ...) of the stream, so each is used once. What is seen of a run
+  // is that of the first: its net, its tests, its outputs in displays and the running statistics (BatchNorm) in
+  // snapshots; losses are means over all. Naming the CPU several times is for tests.
+  std::vector<Device*> devices = {};
   // Threads of each data layer; 0: as many as its data_param says. Results do not depend on it.
   int data_threads = 0;
   // Not owned; called in this order. Must outlive the solver.

@@ -267,7 +267,10 @@ class Scheduler {
     if (writes) program_.backward.push_back(std::move(step));
     for (Step& addition : additions) program_.backward.push_back(std::move(addition));
     for (int p : node.params) {
-      if (last_user_[p] == u && !parts_[p].empty()) UseGradient(p);
+      if (last_user_[p] != u) continue;
+      last_user_[p] = -1;  // a layer may have it twice
+      if (!parts_[p].empty()) UseGradient(p);
+      if (c_.options.keep_gradients && c_.options.announce_gradients && written_[p]) AnnounceGradient(p);
     }
     for (size_t i = 0; i < node.bottoms.size(); ++i) {
       if (node.bottom_grads[i]) Contribute(node.bottoms[i], bottom_grads[i] < 0 ? passed : bottom_grads[i]);
@@ -294,6 +297,14 @@ class Scheduler {
     add.bottoms = {new_tensor()};
     additions.push_back(add);
     return add.bottoms[0];
+  }
+
+  // It is where it is kept.
+  void AnnounceGradient(int p) {
+    Step use;
+    use.kind = StepKind::kUseGradient;
+    use.param = p;
+    program_.backward.push_back(std::move(use));
   }
 
   void UseGradient(int p) {

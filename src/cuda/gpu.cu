@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "crema/error.h"
 #include "cuda/gpu.h"
 #include "cuda/operations.h"
@@ -45,6 +47,11 @@ __global__ void SetPass(PassState* state, uint64_t pass) {
   state->result = GpuPassResult{};
 }
 
+__global__ void CopyLossKernel(const PassState* state, float* loss) {
+  const bool usable = state->result.faulty_unit < 0;
+  *loss = usable ? static_cast<float>(state->result.loss) : std::numeric_limits<float>::quiet_NaN();
+}
+
 }  // namespace
 
 void Throw(cudaError_t error, const std::string& what) {
@@ -60,7 +67,7 @@ CudaGpu::CudaGpu(int id) : id_(id) {
     throw EnvironmentError("there is no GPU " + std::to_string(id) + ": this machine shows " + std::to_string(count) +
                            ", counted from 0 (crema device_query lists them)");
   }
-  Use();
+  UseHere();
   cudaDeviceProp properties;
   Check(cudaGetDeviceProperties(&properties, id), "asking what the GPU is");
   name_ = properties.name;
@@ -89,12 +96,12 @@ CudaGpu::~CudaGpu() {
   cudaStreamDestroy(queue_.stream);
 }
 
-void CudaGpu::Use() const { Check(cudaSetDevice(id_), "choosing the GPU"); }
+void CudaGpu::UseHere() const { Check(cudaSetDevice(id_), "choosing the GPU"); }
 
 void CudaGpu::Wait() { Check(cudaStreamSynchronize(queue_.stream), "computing on the GPU"); }
 
 void* CudaGpu::Allocate(size_t bytes) {
-  Use();
+  UseHere();
   void* data = nullptr;
   const cudaError_t error = cudaMalloc(&data, bytes);
   if (error == cudaErrorMemoryAllocation) {
@@ -115,7 +122,7 @@ void CudaGpu::Free(void* data) {
 }
 
 size_t CudaGpu::FreeMemory() const {
-  Use();
+  UseHere();
   size_t free = 0, total = 0;
   Check(cudaMemGetInfo(&free, &total), "asking for free GPU memory");
   return free;
@@ -132,7 +139,7 @@ void CudaGpu::CopyOut(const void* data, void* host, size_t bytes) {
 }
 
 void* CudaGpu::AllocateHost(size_t bytes) {
-  Use();
+  UseHere();
   void* data = nullptr;
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
   if (error != cudaSuccess) Throw(error, "allocating " + MiB(bytes) + " of pinned memory");
@@ -155,12 +162,12 @@ void CudaGpu::JoinUploads() {
 }
 
 std::unique_ptr<GpuEvent> CudaGpu::MakeEvent() {
-  Use();
+  UseHere();
   return std::make_unique<Event>(*this);
 }
 
 std::unique_ptr<GpuGraph> CudaGpu::Capture(const std::function<void()>& issue) {
-  Use();
+  UseHere();
   Check(cudaStreamBeginCapture(queue_.stream, cudaStreamCaptureModeThreadLocal), "capturing a CUDA graph");
   cudaGraph_t graph = nullptr;
   try {
@@ -177,18 +184,20 @@ std::unique_ptr<GpuGraph> CudaGpu::Capture(const std::function<void()>& issue) {
 }
 
 void CudaGpu::BeginUnit(int unit) {
-  Use();
+  UseHere();
   unit_ = unit;
 }
 
 void CudaGpu::BeginPass(uint64_t pass) {
-  Use();
+  UseHere();
   Launch(queue_, 1, 1, SetPass, state_, pass);
 }
 
 void CudaGpu::CopyOutLater(const void* data, void* host, size_t bytes) {
   Check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, queue_.stream), "copying from the GPU");
 }
+
+void CudaGpu::CopyLoss(float* loss) { Launch(queue_, 1, 1, CopyLossKernel, state_, loss); }
 
 namespace {
 
@@ -200,5 +209,6 @@ std::unique_ptr<Gpu> Open(int id) { return std::make_unique<CudaGpu>(id); }
 
 extern "C" {
 extern const crema::GpuLibrary crema_gpu_library;
-const crema::GpuLibrary crema_gpu_library{crema::kGpuInterface, crema::cuda::Open, crema::cuda::Describe};
+const crema::GpuLibrary crema_gpu_library{crema::kGpuInterface, crema::cuda::Open, crema::cuda::Describe,
+                                          crema::cuda::ConnectGpus};
 }

@@ -26,6 +26,8 @@ class CudaGpu final : public Gpu {
   std::string name() const override { return name_; }
   bool ComputesBFloat16() const override { return capability_ >= 80; }
   bool ComputesTF32() const override { return capability_ >= 80; }
+  // CUDA's calls act on the GPU that the calling thread has chosen.
+  void UseHere() const override;
   void* Allocate(size_t bytes) override;
   void Free(void* data) override;
   size_t FreeMemory() const override;
@@ -43,15 +45,14 @@ class CudaGpu final : public Gpu {
   void BeginUnit(int unit) override;
   GpuPassResult* result() override { return &state_->result; }
   void CopyOutLater(const void* data, void* host, size_t bytes) override;
+  void CopyLoss(float* loss) override;
 
   const Queue& queue() const { return queue_; }
   int unit() const { return unit_; }
   PassState* state() const { return state_; }
+  int id() const { return id_; }
   // Major * 10 + minor.
   int capability() const { return capability_; }
-
-  // CUDA's calls act on the GPU that the calling thread has chosen.
-  void Use() const;
 
  private:
   void Wait();
@@ -66,6 +67,8 @@ class CudaGpu final : public Gpu {
 };
 
 std::vector<DeviceFacts> Describe(std::string* why);
+// communicator_nccl.cc
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
 
 }  // namespace crema::cuda
 

@@ -64,11 +64,11 @@ __global__ void UpdateChunks(Formula formula, MultiUpdate update, const PassStat
 
 void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& update) {
   if (update.count == 0) return;
-  gpu_.Use();
+  gpu_.UseHere();
   const unsigned blocks = static_cast<unsigned>(update.count);
   if (update.largest_norm > 0) {
     Launch(queue(), blocks, kThreads, SumSquares, update.chunks, update.squares);
-    Launch(queue(), 1, kThreads, FindNorm, update.squares, update.count, double{update.gradient_scale}, update.norm);
+    Launch(queue(), 1, kThreads, FindNorm, update.squares, update.count, update.norm_scale, update.norm);
   }
   std::visit(
       [&](const auto& given) {

@@ -34,6 +34,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchO
       slots_(options.ahead + 1),
       start_(options.start) {
   CREMA_CHECK(options.batch > 0 && options.ahead > 0 && options.threads > 0);
+  CREMA_CHECK(options.rank >= 0 && options.rank < options.ranks);
   for (Slot& slot : slots_) {
     slot.data.reset(Allocate(item_count_, options));
     slot.labels.reset(Allocate(1, options));
@@ -88,7 +89,7 @@ const Batch& Prefetcher::Next() {
     ++released_;
     work_.notify_one();
   }
-  current_ = {position(), slot.data.get(), slot.labels.get()};
+  current_ = {FirstOf(delivered_), slot.data.get(), slot.labels.get()};
   ++delivered_;
   return current_;
 }
@@ -112,7 +113,7 @@ void Prefetcher::Work() {
 }
 
 void Prefetcher::Fill(Slot& slot, uint64_t batch, std::vector<float>& scratch) {
-  const uint64_t first = start_ + batch * static_cast<uint64_t>(options_.batch);
+  const uint64_t first = FirstOf(batch);
   try {
     for (int64_t i = 0; i < options_.batch && !stop_.load(std::memory_order_relaxed); ++i) {
       loader_->Load(first + static_cast<uint64_t>(i), slot.data.get() + i * item_count_, slot.labels.get() + i,

@@ -21,10 +21,12 @@ struct PrefetchOptions {
   int64_t batch = 1;   // items in a batch
   int ahead = 4;       // batches made ahead of the consumer, at least 1
   int threads = 1;     // that make them, at least 1
-  uint64_t start = 0;  // position of the first item
+  uint64_t start = 0;  // position in the stream
+  // Of those that share the stream, each taking every `ranks`-th batch.
+  int rank = 0, ranks = 1;
 };
 
-// One batch; batch k after the start holds items [start + k*batch, start + (k+1)*batch) of the stream.
+// One batch; batch k after the start holds the `batch` items from start + (k*ranks + rank) * batch on.
 struct Batch {
   uint64_t first = 0;             // stream position of item 0
   const float* data = nullptr;    // batch x item shape
@@ -45,11 +47,11 @@ class Prefetcher {
   // Waits for the next batch, which stays valid until the next call of Next or Seek. What the loader threw in this
   // batch is thrown here, again at every call.
   const Batch& Next();
-  // Makes the next batch start at `position`.
+  // Makes the batches of all ranks go on from `position`.
   void Seek(uint64_t position);
 
-  // Stream position behind the last batch delivered: the start plus the number of items delivered.
-  uint64_t position() const { return start_ + delivered_ * static_cast<uint64_t>(options_.batch); }
+  // Stream position behind the last batches delivered by all ranks: the start plus the number of their items.
+  uint64_t position() const { return start_ + delivered_ * stride(); }
   // The last batch delivered; all null before the first.
   const Batch& current() const { return current_; }
   const ItemLoader& loader() const { return *loader_; }
@@ -64,6 +66,11 @@ class Prefetcher {
     bool ready = false;  // guarded by mutex_
   };
 
+  // How far this rank's batches lie apart, and where batch k of them begins.
+  uint64_t stride() const { return static_cast<uint64_t>(options_.batch) * static_cast<uint64_t>(options_.ranks); }
+  uint64_t FirstOf(uint64_t batch) const {
+    return start_ + batch * stride() + static_cast<uint64_t>(options_.batch) * static_cast<uint64_t>(options_.rank);
+  }
   void Start();
   void Stop();
   void Work();

@@ -22,6 +22,8 @@ class Device {
   virtual bool ComputesBFloat16() const { return false; }
   // Whether it multiplies f32 numbers that are rounded to TF32 faster than others.
   virtual bool ComputesTF32() const { return false; }
+  // To be called by a thread that worked on another device before.
+  virtual void UseHere() const {}
   // Memory aligned for every kernel of the device. Throws EnvironmentError when there is not enough.
   virtual void* Allocate(size_t bytes) = 0;
   virtual void Free(void* data) = 0;

@@ -1,5 +1,5 @@
-// GPUs. What computes on them is in a library of its own, libcrema_cuda, which is loaded when one is asked for: programs
-// on the CPU neither need CUDA's libraries nor pay for loading them.
+// GPUs. What computes on them is in a library of its own, libcrema_cuda, which is loaded when one is asked for:
+// programs on the CPU neither need CUDA's libraries nor pay for loading them.
 #ifndef CREMA_DEVICE_GPU_H_
 #define CREMA_DEVICE_GPU_H_
 
@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "device/communicator.h"
 #include "device/device.h"
 
 namespace crema {
@@ -89,6 +90,8 @@ class Gpu : public Device {
   virtual GpuPassResult* result() = 0;
   // As Device::CopyOut, but done later: an event tells when. `host` is memory of AllocateHost.
   virtual void CopyOutLater(const void* data, void* host, size_t bytes) = 0;
+  // Writes the loss of the pass to memory of the GPU; a NaN where a value was unusable.
+  virtual void CopyLoss(float* loss) = 0;
 };
 
 PinnedBuffer::PinnedBuffer(Gpu& gpu, size_t bytes) : gpu_(&gpu), data_(bytes ? gpu.AllocateHost(bytes) : nullptr) {}
@@ -96,17 +99,21 @@ PinnedBuffer::~PinnedBuffer() {
   if (data_) gpu_->FreeHost(data_);
 }
 
-// The GPU of this number, as CUDA counts; made once for the process. Throws EnvironmentError, with the remedy, where the
-// library, the driver or that GPU is not there. Thread-safe.
+// The GPU of this number, as CUDA counts; made once for the process. Throws EnvironmentError, with the remedy, where
+// the library, the driver or that GPU is not there. Thread-safe.
 Gpu& OpenGpu(int id);
+
+// Communicators between different GPUs, in their order. Throws EnvironmentError where they cannot be connected.
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
 
 // What the GPU library exports under the name "crema_gpu_library".
 struct GpuLibrary {
   uint32_t interface_version;  // kGpuInterface of the headers it was compiled with
   std::unique_ptr<Gpu> (*open)(int id);
   std::vector<DeviceFacts> (*describe)(std::string* why);
+  std::vector<std::unique_ptr<Communicator>> (*connect)(const std::vector<Gpu*>& gpus);
 };
-inline constexpr uint32_t kGpuInterface = 1;
+inline constexpr uint32_t kGpuInterface = 2;
 
 }  // namespace crema
 

@@ -33,7 +33,8 @@ enum class StepKind {
   kReorder,         // tops[0] = bottoms[0] in another layout or type
   kAddToParameter,  // gradient of parameter `param` += tensor bottoms[0], or = where it is the first since
                     // ClearGradients
-  kUseGradient,     // gradient of parameter `param`, whole in bottoms[0], is handed to who trains the net
+  kUseGradient,  // gradient of parameter `param`, whole in bottoms[0], or without bottoms where it is kept, is handed
+                 // to who trains the net
 };
 
 struct Step {

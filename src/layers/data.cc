@@ -178,6 +178,8 @@ class DataLayer : public Layer {
     options.ahead = static_cast<int>(param_.prefetch());
     options.threads = run.context->data_threads > 0 ? run.context->data_threads : static_cast<int>(param_.threads());
     options.start = start_;
+    options.rank = run.context->rank;
+    options.ranks = run.context->ranks;
     prefetcher_.emplace(std::move(loader), options);
   }
 

@@ -1,4 +1,5 @@
 #include "layers/elementwise_chain.h"
+
 #include "ops/operations.h"
 
 namespace crema {
@@ -54,7 +55,7 @@ void MemberChain::Plan(LayerPlan& plan, int64_t count) {
 std::span<const RandomStream> MemberChain::Streams(const LayerRun& run) {
   for (size_t i = 0; i < indices_.size(); ++i) {
     const int index = indices_[i] < 0 ? run.layer_index : indices_[i];
-    streams_[i] = RandomStream(run.context->seed, StreamId(static_cast<uint32_t>(index), run.pass));
+    streams_[i] = RandomStream(run.context->draw_seed(), StreamId(static_cast<uint32_t>(index), run.pass));
   }
   return streams_;
 }

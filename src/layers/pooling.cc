@@ -74,14 +74,15 @@ class PoolingLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
-    const RandomStream random(run.context->seed, StreamId(static_cast<uint32_t>(run.layer_index), run.pass));
+    const RandomStream random(run.context->draw_seed(), StreamId(static_cast<uint32_t>(run.layer_index), run.pass));
     kernel_->Forward(run.bottoms[0].raw(), run.tops[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                      run.tops.size() > 1 ? run.tops[1].f32() : nullptr, &random);
     if (activation_.present()) run.ops->Activate(activation_, run.tops[0], run.tops[0]);
   }
 
   void Backward(const LayerRun& run) override {
-    if (activation_.present()) run.ops->ActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
+    if (activation_.present())
+      run.ops->ActivationGradient(activation_, run.tops[0], run.top_grads[0], run.top_grads[0]);
     kernel_->Backward(run.bottoms[0].raw(), run.top_grads[0].raw(), saves_ ? run.saved[0].raw() : nullptr,
                       run.bottom_grads[0].raw());
   }

@@ -37,8 +37,9 @@ struct MultiUpdate {
   int64_t count = 0;
   float rate = 0;
   float gradient_scale = 1;  // instead of the chunks'
-  // Above 0: gradients are scaled down to this Euclidean norm of all of them (times gradient_scale) where they exceed it.
+  // Above 0: gradients are scaled down to this Euclidean norm of all of them (times norm_scale) where they exceed it.
   float largest_norm = 0;
+  double norm_scale = 1;
   double* norm = nullptr;     // gets that norm before it is scaled down, where largest_norm is above 0
   double* squares = nullptr;  // scratch, one for each chunk
 };

@@ -113,9 +113,10 @@ class PlanText {
         break;
       case StepKind::kUseGradient: {
         const GraphParam& param = net_.graph.params[step.param];
-        what = "update";
+        what = step.bottoms.empty() ? "exchange" : "update";
         List(step.bottoms, reads);
-        writes = net_.graph.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]";
+        (step.bottoms.empty() ? reads : writes) =
+            net_.graph.nodes[param.owner].name() + "[" + std::to_string(param.owner_index) + "]";
         break;
       }
       case StepKind::kAddToParameter: {

@@ -51,6 +51,7 @@ void LogObserver::OnStart(const TrainingStart& start) {
   Log("Starting Optimization");
   Log("Solving " + start.net);
   Log("Learning Rate Policy: " + start.lr_policy);
+  if (start.ranks > 1) Log(Text("Devices: ", start.ranks, ", each with batch_size records of its own"));
   Log(Text("Random seed: ", start.seed,
            start.seed_drawn ? " (drawn for this run; random_seed in the solver file repeats it)" : ""));
 }

@@ -24,8 +24,9 @@ void ProfileObserver::Follow(Net& net) {
   run_->steps.Reserve(std::min(kMostReserved, steps * static_cast<size_t>(iterations_)));
   net.set_recorder(&run_->steps);
   const std::vector<Step>& backward = net.compiled().program.backward;
-  updates_are_steps_ = std::any_of(backward.begin(), backward.end(),
-                                   [](const Step& step) { return step.kind == StepKind::kUseGradient; });
+  updates_are_steps_ = std::any_of(backward.begin(), backward.end(), [](const Step& step) {
+    return step.kind == StepKind::kUseGradient && !step.bottoms.empty();
+  });
   taken_ = Clock::now();
 }
 

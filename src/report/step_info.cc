@@ -34,7 +34,7 @@ class Describer {
         if (!step.first_of_pass) info_.bytes += net_.graph.params[step.param].spec.bytes();
         break;
       case StepKind::kUseGradient:
-        Plain("update", step,
+        Plain(step.bottoms.empty() ? "exchange" : "update", step,
               net_.graph.nodes[net_.graph.params[step.param].owner].name() + "[" +
                   std::to_string(net_.graph.params[step.param].owner_index) + "]");
         Writes(net_.graph.params[step.param].spec);

@@ -79,6 +79,7 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
   bound.bottom_grads = bind(step.bottom_grads);
   bound.workspace = static_cast<std::byte*>(tensor(step.workspace).raw());
   if (step.kind == StepKind::kAddToParameter) bound.param_grads = {parameters[step.param].grad};
+  if (step.kind == StepKind::kUseGradient && step.bottoms.empty()) bound.param_grads = {parameters[step.param].grad};
   if (step.node < 0) return bound;
 
   const Node& node = net_.graph.unit(step.node);
@@ -153,6 +154,10 @@ void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, Gradie
       return ops_.Axpy(part.count(), 1, part.f32(), bound.param_grads[0].f32());
     }
     case StepKind::kUseGradient:
+      if (!bound.param_grads.empty()) {
+        if (reader) reader->OnGradient(step.param, bound.param_grads[0]);
+        return;
+      }
       CREMA_CHECK(reader != nullptr) << "nobody takes the gradients";
       return reader->OnGradient(step.param, bound.bottoms[0]);
     case StepKind::kForward:
@@ -161,6 +166,7 @@ void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, Gradie
 }
 
 float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Watch& watch) {
+  context_.device->UseHere();
   if (gpu_) {
     gpu_->Forward(pass, parameters_version, replay, watch);
     return gpu_->AwaitLoss();
@@ -177,6 +183,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
 }
 
 void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
+  context_.device->UseHere();
   if (gpu_) return gpu_->Backward(pass, first, reader);
   StepClock clock(recorder_, forward_.size());
   for (const Bound& bound : backward_) {
@@ -188,6 +195,7 @@ void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
 float Executor::ForwardBackward(uint64_t pass, uint64_t parameters_version, bool first, GradientReader* reader,
                                 const std::function<void()>& then) {
   if (gpu_) {
+    context_.device->UseHere();
     gpu_->Forward(pass, parameters_version, false, {});
     gpu_->Backward(pass, first, reader);
     if (then) then();

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -82,7 +83,15 @@ NetPlans Planner::Run() {
   plans_.train.options.accumulate = solver.iter_size() > 1;
   // A GPU updates all parameters at once.
   const bool on_cpu = !context_.device || context_.device->type() == DeviceType::kCpu;
-  plans_.train.options.keep_gradients = !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff() || !on_cpu;
+  const bool exchanged = context_.ranks > 1;
+  plans_.train.options.keep_gradients =
+      !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff() || !on_cpu || exchanged;
+  plans_.train.options.announce_gradients = exchanged;
+  // Blocks of gradients are summed as they are stored, which must be alike in all ranks.
+  const auto differs = [this](const Device* device) { return device->name() != options_.devices[0]->name(); };
+  if (std::any_of(options_.devices.begin(), options_.devices.end(), differs)) {
+    plans_.train.options.skip_passes.push_back("lay_out_weights");
+  }
   plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
   plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
   plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
@@ -97,6 +106,9 @@ NetPlans Planner::Run() {
     plans_.tests.push_back(
         Plan(std::move(tests[i]), TEST, index < solver.test_state_size() ? &solver.test_state(index) : nullptr));
     plans_.tests.back().options.backward = false;
+    // The first rank tests alone.
+    plans_.tests.back().options.context.rank = 0;
+    plans_.tests.back().options.context.ranks = 1;
   }
   return std::move(plans_);
 }

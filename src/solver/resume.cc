@@ -35,6 +35,7 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
 
 void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
+  Settle();
   Stopwatch watch;
   SolverState state;
   state.set_iter(iteration);

@@ -3,6 +3,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <random>
 #include <set>
 #include <sstream>
@@ -63,6 +64,9 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
 Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
   prefix = SnapshotPrefix(param, options);
+  if (options.devices.empty()) options.devices = {options.device ? options.device : &CpuDevice()};
+  options.device = options.devices[0];
+  ranks = static_cast<int>(options.devices.size());
   Check(file);
 
   LoadedState loaded;
@@ -77,14 +81,15 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   }
 
   ChooseSeed(resume ? &loaded : nullptr);
+  if (ranks > 1) group = Connect(options.devices);
   BuildNets(file);
-  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(),
-                                      options.device ? *options.device : CpuDevice());
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.device, ranks);
   if (resume) {
     Restore(loaded);
   } else {
     LoadWeights();
   }
+  if (ranks > 1) MakeRanks(file);
 }
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -97,7 +102,18 @@ void Solver::Impl::Check(const SolverFile& file) {
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   add(file.warnings);
   add(CheckSolver(file));
-  const bool on_cpu = options.device == nullptr || options.device->type() == DeviceType::kCpu;
+  const bool on_cpu = options.device->type() == DeviceType::kCpu;
+  for (size_t i = 1; i < options.devices.size(); ++i) {
+    const Device* device = options.devices[i];
+    if (device->type() != options.device->type()) {
+      found.Error({}, "devices of different kinds cannot train together: give only GPUs, or only the CPU");
+      break;
+    }
+    if (!on_cpu && std::count(options.devices.begin(), options.devices.end(), device) > 1) {
+      found.Error({}, "GPU \"" + device->name() + "\" is given twice; each can train one copy of the net");
+      break;
+    }
+  }
   if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
     found.Warning(at("solver_mode"), "solver_mode is GPU but this run computes on the CPU");
   }
@@ -137,9 +153,11 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
 }
 
 void Solver::Impl::BuildNets(const SolverFile& file) {
-  NetPlans plans = PlanNets(file, options, Context{options.device, seed, options.data_threads});
+  NetPlans plans = PlanNets(file, options, Context{options.devices[rank], seed, options.data_threads, rank, ranks});
   updates_singly = !plans.train.options.keep_gradients;
+  options.devices[rank]->UseHere();
   net = std::make_unique<Net>(plans.train.file, plans.train.options);
+  if (rank > 0) return;
   for (NetPlan& plan : plans.tests) {
     plan.options.share_with = net.get();
     plan.options.share_memory = true;

@@ -3,12 +3,16 @@
 #define CREMA_SOLVER_SOLVER_IMPL_H_
 
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "crema/solver.h"
+#include "device/communicator.h"
+#include "solver/gradient_exchange.h"
 #include "solver/loss_window.h"
+#include "solver/rank_threads.h"
 #include "solver/snapshot.h"
 #include "solver/updater.h"
 
@@ -25,6 +29,16 @@ class Stopwatch {
 
 struct Solver::Impl {
   Impl(const SolverFile& file, SolverOptions options);
+  // Rank `rank` of those that `first` leads: it trains and tells nobody.
+  Impl(const SolverFile& file, const Impl& first, int rank);
+  ~Impl();
+
+  // ranks.cc
+  void MakeRanks(const SolverFile& file);
+  // Gives all ranks what the first one has: parameters, histories, positions, iteration.
+  void CopyToRanks();
+  // Waits for what all ranks issued to their devices, before the first goes on alone.
+  void Settle();
 
   // training.cc
   TrainingResult Train();
@@ -55,6 +69,13 @@ struct Solver::Impl {
   std::unique_ptr<Net> net;
   std::vector<std::unique_ptr<Net>> test_nets;
   std::unique_ptr<Updater> updater;
+  // Of several ranks (SolverOptions::devices). The first one has the others, and the ends of all.
+  int rank = 0, ranks = 1;
+  std::vector<std::unique_ptr<Communicator>> group;
+  Communicator* communicator = nullptr;  // null: there is one rank
+  std::unique_ptr<GradientExchange> exchange;
+  std::vector<std::unique_ptr<Impl>> others;
+  bool settled = true;
   bool updates_singly = false;  // parameters change within the backward pass, and no gradient outlives it
   LossWindow losses;
 
@@ -73,8 +94,19 @@ struct Solver::Impl {
   void BuildNets(const SolverFile& file);
   void LoadWeights();
   void Start();
-  // Forward, backward and update; returns the loss.
+  // Forward, backward and update of all ranks; returns the loss.
   float RunIteration();
+  // The same of this rank, in step with the others.
+  float Iterate();
+  // A forward pass of all ranks, and of this one, at the end of training; returns the loss.
+  float Forward();
+  float ForwardOfRank();
+  // The mean over the ranks, on each of them.
+  double Mean(double value);
+  // Ends an iteration in which the loss of some rank was not finite.
+  [[noreturn]] void EndTogether(double own_loss, const std::exception_ptr& own_failure);
+  void AwaitDevice();
+  Impl& Rank(int index) { return index == 0 ? *this : *others[index - 1]; }
   float ClipScale();
   // Tells the observers where gradients of this norm are clipped; returns what they are scaled by.
   float TellClipping(int of_iteration, double norm);
@@ -85,7 +117,8 @@ struct Solver::Impl {
   bool started_ = false;
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
-  int first_iteration_ = 0;  // of this run
+  int first_iteration_ = 0;               // of this run
+  std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
 };
 
 // Every element of every output as a number.

@@ -4,6 +4,7 @@
 namespace crema {
 
 bool Solver::Impl::Test() {
+  Settle();
   positions_before_test.clear();
   for (const auto& test_net : test_nets) positions_before_test.push_back(test_net->data_positions());
   testing = true;

@@ -41,9 +41,11 @@ void Solver::Impl::Start() {
   start.test_nets = static_cast<int>(test_nets.size());
   start.seed = seed;
   start.seed_drawn = seed_drawn;
+  start.ranks = ranks;
   Tell(&Observer::OnStart, start);
   since_display_.Restart();
   iteration_of_display_ = first_iteration_ = iteration;
+  if (ranks > 1) CopyToRanks();
 }
 
 TrainingResult Solver::Impl::Train() {
@@ -55,8 +57,7 @@ TrainingResult Solver::Impl::Train() {
   bool finished = Step(param.max_iter() - iteration);
   if ((param.snapshot_after_train() || !finished) && saved_iteration != iteration) TrySnapshot();
   if (finished && DueEvery(param.display())) {
-    net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
-    losses.Add(net->Forward());
+    losses.Add(Forward());
     Display display;
     display.iteration = iteration;
     display.smoothed_loss = losses.mean();
@@ -87,29 +88,51 @@ bool Solver::Impl::Step(int iterations) {
 
     const SolverAction action = RequestedAction();
     if (DueEvery(param.snapshot()) || action == SolverAction::kSnapshot) TrySnapshot();
-    if (action == SolverAction::kStop) return false;
+    if (action == SolverAction::kStop) {
+      Settle();
+      return false;
+    }
   }
+  Settle();
   return true;
 }
 
-float Solver::Impl::RunIteration() {
+float Solver::Impl::Iterate() {
   net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
   net->ClearGradients();
   const float rate = LearningRateAt(param, iteration);
   const bool at_once = updater->updates_at_once();
   if (updates_singly || at_once) updater->Begin(iteration, rate);
   double sum = 0;
+  bool exchanged = false;
+  std::exception_ptr failure;
+  const auto end_of_pass = [&] {
+    if (exchange) exchange->Finish();
+    exchanged = exchange != nullptr;
+    if (at_once) updater->Apply();
+  };
   for (int part = 1; part <= param.iter_size(); ++part) {
-    const bool updates = at_once && part == param.iter_size();
-    const float loss = net->ForwardBackward(updates_singly ? updater.get() : nullptr,
-                                            updates ? std::function<void()>([&] { updater->Apply(); }) : nullptr);
-    if (!std::isfinite(loss)) FailNonFinite("the loss is " + Number(loss));
+    const bool last = part == param.iter_size();
+    GradientReader* const exchanges = last ? exchange.get() : nullptr;
+    float loss = NAN;
+    try {
+      loss = net->ForwardBackward(updates_singly ? updater.get() : exchanges,
+                                  last && (exchange || at_once) ? std::function<void()>(end_of_pass) : nullptr);
+    } catch (...) {
+      if (!exchanged) throw;
+      failure = std::current_exception();
+    }
+    // Once the gradients are on their way, the ranks stop together.
+    if (!std::isfinite(loss) && !exchanged) FailNonFinite("the loss is " + Number(loss));
     sum += loss;
   }
+  const double own = sum;
+  sum = Mean(sum);
+  if (!std::isfinite(sum)) EndTogether(own, failure);
   if (at_once && iteration > first_iteration_) TellClipping(iteration - 1, updater->NormOf(iteration - 1));
   const float loss = static_cast<float>(sum / param.iter_size());
   losses.Add(loss);
-  if (DueEvery(param.display())) TellDisplay(rate);
+  if (rank == 0 && DueEvery(param.display())) TellDisplay(rate);
   if (param.lr_policy() == "multistep" && iteration > 0) {
     const int step = RateStepAt(param, iteration);
     if (step != RateStepAt(param, iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{iteration, step});
@@ -121,6 +144,14 @@ float Solver::Impl::RunIteration() {
   net->ParametersChanged();
   ++iteration;
   return loss;
+}
+
+void Solver::Impl::EndTogether(double own_loss, const std::exception_ptr& own_failure) {
+  // All ranks come here: their sums come to an end, and no parameter changes.
+  AwaitDevice();
+  if (own_failure) std::rethrow_exception(own_failure);
+  if (!std::isfinite(own_loss)) FailNonFinite("the loss is " + Number(own_loss));
+  throw Aborted();
 }
 
 float Solver::Impl::ClipScale() {

@@ -34,10 +34,11 @@ std::unique_ptr<UpdateRule> RuleOf(const SolverParameter& solver) {
 
 }  // namespace
 
-Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device)
+Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device, int ranks)
     : rule_(RuleOf(solver)),
       clip_gradients_(solver.clip_gradients()),
       iter_size_(static_cast<float>(solver.iter_size())),
+      ranks_(ranks),
       device_(device),
       multi_(OperationsOf(device).multi_updater()) {
   int64_t total = 0;
@@ -95,7 +96,7 @@ double Updater::GradientNorm() {
   });
   double sum = 0;
   for (const double part : squares_) sum += part;
-  return std::sqrt(sum);
+  return std::sqrt(sum) / ranks_;
 }
 
 float Updater::ClipScale(double norm) const {
@@ -110,7 +111,7 @@ int Updater::HistoriesOf(const SolverParameter& solver) { return RuleOf(solver)-
 
 void Updater::Begin(int iteration, float rate, float clip_scale) {
   iteration_ = iteration;
-  gradient_scale_ = clip_scale / iter_size_;
+  gradient_scale_ = clip_scale / (iter_size_ * static_cast<float>(ranks_));
   rate_ = rate * rule_->RateFactor(iteration);
 }
 
@@ -132,6 +133,7 @@ void Updater::ApplyAtOnce() {
   update.rate = rate_;
   update.gradient_scale = gradient_scale_;
   update.largest_norm = std::max(0.0f, clip_gradients_);
+  update.norm_scale = 1 / ranks_;
   update.norm = reinterpret_cast<double*>(norm_memory_.data());
   update.squares = update.norm + 1;
   multi_->Update(rule_->formula(), update);

@@ -16,8 +16,10 @@ namespace crema {
 
 class Updater : public GradientReader {
  public:
-  // `parameters` must outlive this and keep their tensors. The solver must have passed CheckSolver.
-  Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device = CpuDevice());
+  // `parameters` must outlive this and keep their tensors. Gradients are sums over so many ranks, and are to act as
+  // their means. The solver must have passed CheckSolver.
+  Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device = CpuDevice(),
+          int ranks = 1);
 
   // Whether Apply updates all parameters in one go, which it then only issues, and clips gradients itself: on a GPU.
   bool updates_at_once() const { return multi_ != nullptr; }
@@ -28,10 +30,11 @@ class Updater : public GradientReader {
   // Numbers of history for each number of a parameter.
   static int HistoriesOf(const SolverParameter& solver);
 
-  // Euclidean norm of all gradients as accumulated over iter_size passes. Does not depend on the number of threads.
+  // Euclidean norm of all gradients as accumulated over iter_size passes, means over the ranks. Does not depend on the
+  // number of threads.
   double GradientNorm();
-  // Where Apply updates at once and clips: the norm that it found at the end of `iteration`, which is the one before that
-  // of the latest Apply, once a forward pass that was issued behind it has been waited for.
+  // Where Apply updates at once and clips: the norm that it found at the end of `iteration`, which is the one before
+  // that of the latest Apply, once a forward pass that was issued behind it has been waited for.
   double NormOf(int iteration) const;
   // 1 where Apply clips; else 1, or clip_gradients / norm where clipping is on and the norm exceeds it.
   float ClipScale(double norm) const;
@@ -58,6 +61,7 @@ class Updater : public GradientReader {
 
   std::unique_ptr<UpdateRule> rule_;
   float clip_gradients_ = -1, iter_size_ = 1;
+  double ranks_ = 1;
   float gradient_scale_ = 1, rate_ = 0;  // of this update
   Device& device_;
   Buffer memory_;

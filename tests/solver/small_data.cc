@@ -50,6 +50,15 @@ void WriteClasses(const std::string& database, int records) {
   ConvertMnist(database + ".images", database + ".labels", database, false);
 }
 
+void WriteDarkThenBright(const std::string& database, int records) {
+  constexpr int kSide = 6;
+  const size_t pixels = static_cast<size_t>(records) * kSide * kSide;
+  WriteFile(database + ".images", BigEndian(0x803) + BigEndian(2 * records) + BigEndian(kSide) + BigEndian(kSide) +
+                                      std::string(pixels, '\0') + std::string(pixels, '\xff'));
+  WriteFile(database + ".labels", BigEndian(0x801) + BigEndian(2 * records) + std::string(2 * records, '\0'));
+  ConvertMnist(database + ".images", database + ".labels", database, false);
+}
+
 void WriteFirstImages(const std::string& images_gz, const std::string& labels_gz, int records,
                       const std::string& database) {
   WriteFile(database + ".images", FirstRecords(images_gz, records, 16, 28 * 28));

@@ -9,6 +9,9 @@ namespace crema {
 // Writes an LMDB of `records` images of 1x6x6 in three classes, which a small net learns to tell apart.
 void WriteClasses(const std::string& database, int records);
 
+// Writes an LMDB of 1x6x6 images of class 0: `records` black ones, then as many white ones.
+void WriteDarkThenBright(const std::string& database, int records);
+
 // The first `records` images of MNIST-like gzipped IDX files as an LMDB.
 void WriteFirstImages(const std::string& images_gz, const std::string& labels_gz, int records,
                       const std::string& database);

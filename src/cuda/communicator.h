@@ -1,0 +1,45 @@
+// Sums over several GPUs, beside what computes.
+#ifndef CREMA_CUDA_COMMUNICATOR_H_
+#define CREMA_CUDA_COMMUNICATOR_H_
+
+#include <memory>
+
+#include "cuda/gpu.h"
+#include "device/communicator.h"
+#include "device/meeting.h"
+
+namespace crema::cuda {
+
+// Sums are issued to a stream of their own, which events order with the GPU's queue.
+class StreamCommunicator : public Communicator {
+ public:
+  // `meeting`: of the ranks' threads on the host.
+  StreamCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting);
+  ~StreamCommunicator() override;
+
+  int rank() const override { return rank_; }
+  int ranks() const override { return meeting_->ranks(); }
+  void SumInPlace(float* data, int64_t count) override;
+  void Join() override;
+  double SumOnHost(double value) override { return meeting_->Sum(rank_, value); }
+  void Abort() override;
+
+ protected:
+  // Issues the sum to `stream`.
+  virtual void Issue(float* data, int64_t count, cudaStream_t stream) = 0;
+  // Lets issued sums of the whole group end, whatever comes out.
+  virtual void AbortIssued() = 0;
+
+  const CudaGpu& gpu() const { return gpu_; }
+
+ private:
+  const int rank_;
+  const CudaGpu& gpu_;
+  const std::shared_ptr<Meeting> meeting_;
+  cudaStream_t stream_ = nullptr;
+  cudaEvent_t ready_ = nullptr, done_ = nullptr;
+};
+
+}  // namespace crema::cuda
+
+#endif  // CREMA_CUDA_COMMUNICATOR_H_

@@ -1,0 +1,110 @@
+// Sums over several GPUs by NCCL (NVIDIA, "NCCL User Guide", version 2.18 and later), or, where crema was built without
+// it, what to do about that.
+#include "crema/error.h"
+#include "cuda/communicator.h"
+
+#if CREMA_HAS_NCCL
+#include <nccl.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#endif
+
+namespace crema::cuda {
+
+#if CREMA_HAS_NCCL
+
+namespace {
+
+void CheckNccl(ncclResult_t result, const char* what) {
+  if (result == ncclSuccess) return;
+  const std::string more = ncclGetLastError(nullptr);
+  throw EnvironmentError(std::string(what) + " failed: " + ncclGetErrorString(result) +
+                         (more.empty() ? "" : " (" + more + ")") + "; NCCL_DEBUG=WARN makes NCCL say more");
+}
+
+// The group's ends, which Abort of any ends together.
+class NcclGroup {
+ public:
+  explicit NcclGroup(std::vector<ncclComm_t> comms) : ends_(comms.size()) {
+    for (size_t i = 0; i < comms.size(); ++i) ends_[i].comm = comms[i];
+  }
+  // Nothing may be under way.
+  ~NcclGroup() {
+    if (aborted_) return;
+    for (End& end : ends_) ncclCommDestroy(end.comm);
+  }
+
+  void Sum(int rank, float* data, int64_t count, cudaStream_t stream) {
+    End& end = ends_[rank];
+    const std::lock_guard lock(end.mutex);
+    if (aborted_) throw Aborted();
+    ncclResult_t result = ncclSuccess;
+    CheckNccl(ncclCommGetAsyncError(end.comm, &result), "asking NCCL for errors");
+    if (result == ncclSuccess) {
+      result = ncclAllReduce(data, data, static_cast<size_t>(count), ncclFloat32, ncclSum, end.comm, stream);
+    }
+    if (aborted_) throw Aborted();
+    CheckNccl(result, "summing over GPUs");
+  }
+
+  void Abort() {
+    if (aborted_.exchange(true)) return;
+    for (End& end : ends_) {
+      // A call that waits for a rank that is no more keeps the lock, and only ends when it is aborted.
+      const std::unique_lock lock(end.mutex, std::chrono::seconds(2));
+      ncclCommAbort(end.comm);
+    }
+  }
+
+ private:
+  struct End {
+    std::timed_mutex mutex;
+    ncclComm_t comm = nullptr;
+  };
+
+  std::atomic<bool> aborted_ = false;
+  std::vector<End> ends_;
+};
+
+class NcclCommunicator final : public StreamCommunicator {
+ public:
+  NcclCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting, std::shared_ptr<NcclGroup> group)
+      : StreamCommunicator(rank, gpu, std::move(meeting)), group_(std::move(group)) {}
+
+ private:
+  void Issue(float* data, int64_t count, cudaStream_t stream) override { group_->Sum(rank(), data, count, stream); }
+  void AbortIssued() override { group_->Abort(); }
+
+  const std::shared_ptr<NcclGroup> group_;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus) {
+  std::vector<int> ids;
+  for (const Gpu* gpu : gpus) ids.push_back(static_cast<const CudaGpu*>(gpu)->id());
+  const int ranks = static_cast<int>(ids.size());
+  std::vector<ncclComm_t> comms(ids.size());
+  CheckNccl(ncclCommInitAll(comms.data(), ranks, ids.data()), "connecting the GPUs");
+  const auto meeting = std::make_shared<Meeting>(ranks);
+  const auto nccl = std::make_shared<NcclGroup>(std::move(comms));
+  std::vector<std::unique_ptr<Communicator>> group;
+  for (int rank = 0; rank < ranks; ++rank) {
+    group.push_back(std::make_unique<NcclCommunicator>(rank, static_cast<const CudaGpu&>(*gpus[rank]), meeting, nccl));
+  }
+  return group;
+}
+
+#else
+
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>&) {
+  throw EnvironmentError(
+      "this crema was built without NCCL, by which GPUs train together: install it with its header (Debian and Ubuntu: "
+      "libnccl-dev) or set NCCL_ROOT to where it is, and build again; or train on one GPU, as in --gpu=0");
+}
+
+#endif
+
+}  // namespace crema::cuda

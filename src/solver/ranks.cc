@@ -1,0 +1,122 @@
+// Training by several ranks: copies of the net that share the records and the mean of their gradients.
+#include <omp.h>
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/check.h"
+#include "solver/solver_impl.h"
+
+namespace crema {
+
+namespace {
+
+void CopyTensor(Device& from_device, const Tensor& from, Device& to_device, const Tensor& to) {
+  CREMA_CHECK(from.spec() == to.spec()) << "ranks store parameters in different forms";
+  std::vector<std::byte> host(from.bytes());
+  from_device.CopyOut(from.raw(), host.data(), host.size());
+  to_device.CopyIn(host.data(), to.raw(), host.size());
+}
+
+}  // namespace
+
+Solver::Impl::Impl(const SolverFile& file, const Impl& first, int given_rank)
+    : param(first.param),
+      options(first.options),
+      seed(first.seed),
+      losses(std::max(1, first.param.average_loss())),
+      rank(given_rank),
+      ranks(first.ranks),
+      communicator(first.group[given_rank].get()) {
+  options.observers.clear();
+  options.requested_action = {};
+  BuildNets(file);
+  Device& device = *options.devices[rank];
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), device, ranks);
+  exchange = std::make_unique<GradientExchange>(*net, device, *communicator);
+}
+
+Solver::Impl::~Impl() {
+  // Where an observer ended training, sums may still wait for a rank that goes away.
+  if (!settled) communicator->Abort();
+}
+
+void Solver::Impl::MakeRanks(const SolverFile& file) {
+  for (const NetInput& input : net->inputs()) {
+    throw UserError(
+        "the train net gets \"" + input.name +
+        "\" from an Input layer, which a program can write on the first device only: train on one device, or "
+        "read from a Data layer");
+  }
+  communicator = group[0].get();
+  Device& device = *options.device;
+  exchange = std::make_unique<GradientExchange>(*net, device, *communicator);
+  for (int r = 1; r < ranks; ++r) others.push_back(std::make_unique<Impl>(file, *this, r));
+  device.UseHere();
+  // Ranks on the CPU sum in the order that one alone would.
+  const bool on_cpu = device.type() == DeviceType::kCpu;
+  const int threads = on_cpu ? omp_get_max_threads() : std::max(1, omp_get_max_threads() / ranks);
+  threads_ = std::make_unique<RankThreads>(ranks, threads, [this] { communicator->Abort(); });
+}
+
+void Solver::Impl::CopyToRanks() {
+  Device& device = *options.device;
+  const auto parameters = std::as_const(*net).parameters();
+  for (int r = 1; r < ranks; ++r) {
+    Impl& other = Rank(r);
+    Device& to = *options.devices[r];
+    const auto copies = std::as_const(*other.net).parameters();
+    CREMA_CHECK(copies.size() == parameters.size());
+    for (size_t p = 0; p < parameters.size(); ++p) CopyTensor(device, parameters[p].data, to, copies[p].data);
+    other.net->ParametersChanged();
+    for (int h = 0; h < updater->histories(); ++h) {
+      CopyTensor(device, updater->history(h), to, other.updater->history(h));
+    }
+    for (const auto& [layer, records] : net->data_positions()) other.net->set_data_position(layer, records);
+    other.iteration = other.first_iteration_ = iteration;
+  }
+}
+
+float Solver::Impl::RunIteration() {
+  if (!threads_) return Iterate();
+  for (const auto& other : others) other->last_snapshot = last_snapshot;
+  settled = false;
+  float loss = 0;
+  threads_->Run([&](int r) {
+    const float of_rank = Rank(r).Iterate();
+    if (r == 0) loss = of_rank;
+  });
+  return loss;
+}
+
+float Solver::Impl::Forward() {
+  if (!threads_) return ForwardOfRank();
+  float loss = 0;
+  threads_->Run([&](int r) {
+    const float of_rank = Rank(r).ForwardOfRank();
+    if (r == 0) loss = of_rank;
+  });
+  return loss;
+}
+
+float Solver::Impl::ForwardOfRank() {
+  net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
+  return static_cast<float>(Mean(net->Forward()));
+}
+
+double Solver::Impl::Mean(double value) { return communicator ? communicator->SumOnHost(value) / ranks : value; }
+
+void Solver::Impl::AwaitDevice() {
+  const auto parameters = std::as_const(*net).parameters();
+  float value = 0;
+  if (!parameters.empty()) options.devices[rank]->CopyOut(parameters[0].data.raw(), &value, sizeof value);
+}
+
+void Solver::Impl::Settle() {
+  if (settled) return;
+  if (threads_) threads_->Run([this](int r) { Rank(r).AwaitDevice(); });
+  settled = true;
+}
+
+}  // namespace crema

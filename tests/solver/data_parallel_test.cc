@@ -1,0 +1,404 @@
+// Several ranks that train together: what one does on all their records.
+#include <atomic>
+#include <cmath>
+#include <set>
+
+#include "device/gpu.h"
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+// Without what differs between ranks on purpose (dropout), and with layers of several buckets where `wide` is large.
+std::string Net(int batch, int wide = 16, const std::string& more_data = "", int classes = 3) {
+  return R"(
+name: "shared"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN } transform_param { scale: 0.00390625 }
+        data_param { source: "train_lmdb" backend: LMDB batch_size: )" +
+         std::to_string(batch) + " " + more_data + R"( } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+        transform_param { scale: 0.00390625 } data_param { source: "test_lmdb" batch_size: 4 backend: LMDB } }
+layer { name: "ip1" type: "InnerProduct" bottom: "data" top: "ip1" param { lr_mult: 1 } param { lr_mult: 2 decay_mult: 0 }
+        inner_product_param { num_output: )" +
+         std::to_string(wide) + R"( weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "ip1" top: "ip1" }
+layer { name: "ip2" type: "InnerProduct" bottom: "ip1" top: "ip2" param { lr_mult: 0 } param { lr_mult: 1 }
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "tanh" type: "TanH" bottom: "ip2" top: "ip2" }
+layer { name: "ip3" type: "InnerProduct" bottom: "ip2" top: "ip3"
+        inner_product_param { num_output: )" +
+         std::to_string(classes) + R"( weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip3" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip3" bottom: "label" top: "loss" }
+)";
+}
+
+std::vector<float> Values(const crema::Net& net) {
+  std::vector<float> all;
+  for (const Parameter& p : net.parameters()) {
+    std::vector<float> values(static_cast<size_t>(p.shape.count()));
+    p.CopyDataTo(values.data());
+    all.insert(all.end(), values.begin(), values.end());
+  }
+  return all;
+}
+
+class DataParallel : public SmallTraining {
+ protected:
+  void SetUp() override { folder_.Write("net.prototxt", Net(6)); }
+
+  virtual std::vector<Device*> Devices(int ranks) { return std::vector<Device*>(ranks, &CpuDevice()); }
+
+  struct Result {
+    std::vector<float> parameters, losses;
+    Recorder told;
+  };
+  Result Run(int ranks, const std::string& more, int max_iter, SolverOptions options = {}) {
+    options.devices = Devices(ranks);
+    const auto solver = Make(SolverText(more, max_iter), std::move(options));
+    solver->Train();
+    Result result{Values(solver->net()), {}, recorder_};
+    for (const IterationEnd& iteration : recorder_.iterations) result.losses.push_back(iteration.loss);
+    return result;
+  }
+
+  // The message of the exception that training ends with.
+  template <typename Error>
+  std::string Failure(int ranks, const std::string& more, int max_iter = 20) {
+    SolverOptions options;
+    options.devices = Devices(ranks);
+    const auto solver = Make(SolverText(more, max_iter), std::move(options));
+    parameters_before_ = Values(solver->net());
+    try {
+      solver->Train();
+    } catch (const Error& error) {
+      parameters_left_ = Values(solver->net());
+      // And once more, rather than to go on with ranks that differ.
+      if (ranks > 1) EXPECT_THROW(solver->Step(1), Error);
+      return error.what();
+    }
+    ADD_FAILURE() << "trained on";
+    return "";
+  }
+
+  void ExpectNamesTheRecordOfABadLabel() {
+    std::set<int> in_share_of;
+    for (int batch = 1; batch <= 4; ++batch) {
+      SCOPED_TRACE(batch);
+      folder_.Write("net.prototxt", Net(batch, 16, "", 2));
+      const std::string alone = Failure<UserError>(1, "base_lr: 0");
+      EXPECT_NE(alone.find("label 2 is outside the 2 classes"), std::string::npos) << alone;
+      const size_t record = alone.find("record ");
+      ASSERT_NE(record, std::string::npos) << alone;
+      in_share_of.insert(std::stoi(alone.substr(record + 7)) / batch % 2);
+      EXPECT_EQ(Failure<UserError>(2, "base_lr: 0.5"), alone);
+    }
+    EXPECT_EQ(in_share_of.size(), 2u);
+    // At once: no parameter has changed.
+    folder_.Write("net.prototxt", Net(20, 16, "", 2));
+    Failure<UserError>(2, "base_lr: 0.5");
+    EXPECT_EQ(parameters_left_, parameters_before_);
+  }
+
+  void ExpectStopsWhereTheLossIsNotFinite() {
+    folder_.Write("net.prototxt", kSmallNet);
+    const std::string message = Failure<EnvironmentError>(2, "base_lr: 1e30");
+    EXPECT_NE(message.find("the loss is"), std::string::npos) << message;
+    EXPECT_NE(message.find("The first values that are not finite: "), std::string::npos) << message;
+  }
+
+  void ExpectStopsWhereTheLossOfOneRankIsNotFinite() {
+    // The first rank's records are dark, the second one's so bright that numbers overflow.
+    WriteDarkThenBright(folder_ / "uneven_lmdb", 6);
+    std::string net = Net(6);
+    net.replace(net.find("scale: 0.00390625"), 17, "scale: 1e38");
+    net.replace(net.find("train_lmdb"), 10, "uneven_lmdb");
+    folder_.Write("net.prototxt", net);
+    const std::string message = Failure<EnvironmentError>(2, "");
+    EXPECT_NE(message.find("iteration 0: the loss is"), std::string::npos) << message;
+    EXPECT_NE(message.find("The first values that are not finite: layer \"data\""), std::string::npos) << message;
+    EXPECT_EQ(parameters_left_, parameters_before_);
+  }
+
+  static void ExpectNear(const std::vector<float>& got, const std::vector<float>& wanted, double tolerance) {
+    ASSERT_EQ(got.size(), wanted.size());
+    for (size_t i = 0; i < got.size(); ++i) {
+      ASSERT_NEAR(got[i], wanted[i], tolerance * std::max(1.0f, std::fabs(wanted[i]))) << "value " << i;
+    }
+  }
+
+  // Two ranks against one that sums over two batches; `limit`: clip_gradients of the mean of both.
+  void CompareWithSumOverTwo(const std::string& settings, int iterations, double tolerance, double limit = 0) {
+    const auto clip = [&](double of) { return limit > 0 ? " clip_gradients: " + std::to_string(of) : ""; };
+    const Result alone = Run(1, settings + " iter_size: 2" + clip(2 * limit), iterations);
+    const Result both = Run(2, settings + clip(limit), iterations);
+    ExpectSame(both.parameters, alone.parameters, tolerance);
+    ExpectSame(both.losses, alone.losses, tolerance);
+    EXPECT_EQ(both.told.clipped.size(), alone.told.clipped.size());
+    EXPECT_EQ(both.told.order, alone.told.order);
+    EXPECT_EQ(both.told.starts.at(0).ranks, 2);
+  }
+  static void ExpectSame(const std::vector<float>& got, const std::vector<float>& wanted, double tolerance) {
+    if (tolerance > 0) return ExpectNear(got, wanted, tolerance);
+    EXPECT_EQ(got, wanted);
+  }
+
+  std::vector<float> parameters_before_, parameters_left_;
+};
+
+TEST_F(DataParallel, TwoRanksAreOneThatSumsOverTwoBatches) {
+  for (const std::string rule : {"", "momentum: 0.9 weight_decay: 0.01", "type: \"Nesterov\" momentum: 0.9",
+                                 "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001"}) {
+    SCOPED_TRACE(rule);
+    CompareWithSumOverTwo(rule + " display: 2 test_iter: 3 test_interval: 3 snapshot: 4", 9, 0);
+  }
+}
+
+TEST_F(DataParallel, ClipsTheMeanOfTheGradients) {
+  CompareWithSumOverTwo("momentum: 0.9 weight_decay: 0.01", 7, 0, 0.25);
+  EXPECT_FALSE(recorder_.clipped.empty());
+}
+
+TEST_F(DataParallel, SumsInSeveralBuckets) {
+  folder_.Write("net.prototxt", Net(6, 40000));
+  CompareWithSumOverTwo("momentum: 0.9", 3, 0);
+}
+
+TEST_F(DataParallel, EachRankMaySumOverSeveralBatches) {
+  // (g0 + g2) + (g1 + g3) where one rank alone adds one after the other.
+  const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 5), both = Run(2, "momentum: 0.9 iter_size: 2", 5);
+  // The same records, though not in each iteration: batches 0 and 1 of rank 0 are 0 and 2 of the stream.
+  ExpectNear(both.parameters, alone.parameters, 1e-5);
+  ExpectNear(both.losses, alone.losses, 1e-5);
+}
+
+TEST_F(DataParallel, ThreeRanksAreALargeBatch) {
+  const Result three = Run(3, "momentum: 0.9", 6);
+  folder_.Write("net.prototxt", Net(18));
+  const Result one = Run(1, "momentum: 0.9", 6);
+  ExpectNear(three.parameters, one.parameters, 1e-5);
+  ExpectNear(three.losses, one.losses, 1e-5);
+}
+
+TEST_F(DataParallel, ReadsEachRecordOnce) {
+  // 60 records: 5 iterations of two ranks with batches of 6 are an epoch, shuffled or not.
+  for (const std::string shuffle : {"shuffle: true", ""}) {
+    folder_.Write("net.prototxt", Net(6, 16, shuffle));
+    std::set<std::string> seen;
+    NetFile file = ReadNetFile(folder_ / "net.prototxt");
+    for (int rank = 0; rank < 2; ++rank) {
+      NetOptions options;
+      options.search_folders = {folder_ / ""};
+      options.context = Context{nullptr, 3, 2, rank, 2};
+      crema::Net net(file, options);
+      for (int batch = 0; batch < 5; ++batch) {
+        net.Forward();
+        const Tensor data = net.blob("data");
+        EXPECT_EQ(net.data_positions().at(0).second, 12u * (batch + 1));
+        for (int64_t i = 0; i < 6; ++i) {
+          seen.emplace(reinterpret_cast<const char*>(data.f32() + i * 36), 36 * sizeof(float));
+        }
+      }
+    }
+    EXPECT_EQ(seen.size(), 60u);
+  }
+}
+
+TEST_F(DataParallel, ResumesWithTheSameBits) {
+  const std::string settings = "type: \"Adam\" base_lr: 0.01 snapshot: 3 average_loss: 4 test_iter: 2 test_interval: 2";
+  const Result whole = Run(2, settings, 7);
+  SolverOptions options;
+  options.snapshot = folder_ / "snap_iter_3.solverstate";
+  const Result resumed = Run(2, settings, 7, options);
+  EXPECT_EQ(resumed.losses.size(), 4u);
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+  EXPECT_EQ(resumed.told.notices, "");
+}
+
+TEST_F(DataParallel, ResumesWithAnotherNumberOfRanks) {
+  // The positions count all ranks' records, so the stream goes on where it was: three batches each.
+  const std::string settings = "momentum: 0.9 snapshot: 3";
+  Run(2, settings, 3);
+  SolverOptions options;
+  options.snapshot = folder_ / "snap_iter_3.solverstate";
+  const Result alone = Run(1, "momentum: 0.9 iter_size: 2", 6, options);
+  const Result both = Run(2, "momentum: 0.9", 6, options);
+  EXPECT_EQ(alone.parameters, both.parameters);
+  const Result three = Run(3, "momentum: 0.9", 5, options);
+  const Result thrice = Run(1, "momentum: 0.9 iter_size: 3", 5, options);
+  ExpectNear(three.parameters, thrice.parameters, 1e-6);
+}
+
+TEST_F(DataParallel, GoesOnStepByStep) {
+  SolverOptions options;
+  options.devices = Devices(2);
+  const Result whole = Run(2, "momentum: 0.9 snapshot_after_train: false", 5);
+  const auto solver = Make(SolverText("momentum: 0.9 snapshot_after_train: false", 5), options);
+  for (int i = 0; i < 5; ++i) EXPECT_TRUE(solver->Step(1));
+  EXPECT_EQ(Values(solver->net()), whole.parameters);
+}
+
+TEST_F(DataParallel, StartsFromGivenWeightsInAllRanks) {
+  Run(2, "momentum: 0.9", 4);
+  SolverOptions options;
+  options.weights = {folder_ / "snap_iter_4.caffemodel"};
+  options.seed = 9;
+  const Result alone = Run(1, "momentum: 0.9 iter_size: 2", 5, options), both = Run(2, "momentum: 0.9", 5, options);
+  EXPECT_EQ(both.parameters, alone.parameters);
+}
+
+TEST_F(DataParallel, RanksDrawOtherMasks) {
+  folder_.Write("net.prototxt", kSmallNet);
+  NetFile file = ReadNetFile(folder_ / "net.prototxt");
+  std::vector<std::vector<bool>> dropped;
+  for (int rank = 0; rank < 2; ++rank) {
+    NetOptions options;
+    options.search_folders = {folder_ / ""};
+    options.keep_all = true;
+    options.context = Context{nullptr, 3, 0, rank, 2};
+    crema::Net net(file, options);
+    net.set_data_position("data", rank == 0 ? 7 : 0);  // then both see the same records
+    net.Forward();
+    const Tensor top = net.blob("ip1");
+    auto& zeros = dropped.emplace_back();
+    for (int64_t i = 0; i < top.count(); ++i) zeros.push_back(top.f32()[i] == 0);
+  }
+  EXPECT_NE(dropped[0], dropped[1]);
+}
+
+TEST_F(DataParallel, TheFirstRankDrawsAsOneAlone) {
+  Context alone, first;
+  alone.seed = first.seed = 77;
+  first.ranks = 4;
+  EXPECT_EQ(first.draw_seed(), alone.draw_seed());
+  EXPECT_EQ(alone.draw_seed(), 77u);
+}
+
+TEST_F(DataParallel, NamesTheRecordOfABadLabelInAnyRank) { ExpectNamesTheRecordOfABadLabel(); }
+
+TEST_F(DataParallel, StopsWhereTheLossIsNotFinite) { ExpectStopsWhereTheLossIsNotFinite(); }
+
+TEST_F(DataParallel, StopsWhereTheLossOfOneRankIsNotFinite) { ExpectStopsWhereTheLossOfOneRankIsNotFinite(); }
+
+TEST_F(DataParallel, StopsWhenAsked) {
+  SolverOptions options;
+  options.devices = Devices(3);
+  int asked = 0;
+  options.requested_action = [&] { return ++asked == 4 ? SolverAction::kStop : SolverAction::kNone; };
+  const auto solver = Make(SolverText("", 50), options);
+  const TrainingResult result = solver->Train();
+  EXPECT_TRUE(result.stopped_early);
+  EXPECT_EQ(result.iteration, 4);
+  EXPECT_EQ(recorder_.snapshots.size(), 1u);
+}
+
+class Thrower : public Observer {
+ public:
+  void OnIteration(const IterationEnd& end) override {
+    if (end.iteration == 2) throw std::runtime_error("enough");
+  }
+  void OnDisplay(const Display& display) override {
+    if (display.iteration == in_display) throw std::runtime_error("enough");
+  }
+  int in_display = -1;
+};
+
+TEST_F(DataParallel, EndsByAnExceptionOfAnObserver) {
+  for (const int in_display : {-1, 1}) {
+    Thrower thrower;
+    thrower.in_display = in_display;
+    SolverOptions options;
+    options.path = folder_ / "solver.prototxt";
+    options.devices = Devices(2);
+    options.observers = {&thrower};
+    Solver solver(ParseSolver(SolverText("display: 1", 9), "solver.prototxt"), options);
+    EXPECT_THROW(solver.Train(), std::runtime_error);
+  }
+}
+
+TEST_F(DataParallel, RefusesInputsThatAProgramWrites) {
+  folder_.Write("net.prototxt", R"(
+layer { name: "data" type: "Input" top: "data" top: "label"
+        input_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 3 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)");
+  SolverOptions options;
+  options.devices = Devices(2);
+  try {
+    Make(SolverText("", 5), options);
+    ADD_FAILURE() << "accepted";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("Input layer"), std::string::npos) << error.what();
+  }
+}
+
+// The same on GPUs.
+class DataParallelOnGpus : public DataParallel {
+ protected:
+  void SetUp() override {
+    DataParallel::SetUp();
+    try {
+      for (int id = 0; id < 2; ++id) gpus_.push_back(&OpenGpu(id));
+      Connect({gpus_[0], gpus_[1]});
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  std::vector<Device*> Devices(int ranks) override {
+    return std::vector<Device*>(gpus_.begin(), gpus_.begin() + ranks);
+  }
+  std::vector<Gpu*> gpus_;
+};
+
+TEST_F(DataParallelOnGpus, TwoRanksAreOneThatSumsOverTwoBatches) {
+  for (const std::string rule : {"momentum: 0.9 weight_decay: 0.01", "type: \"Adam\" base_lr: 0.01 delta: 0.001"}) {
+    SCOPED_TRACE(rule);
+    CompareWithSumOverTwo(rule + " display: 2 test_iter: 3 test_interval: 3 snapshot: 4", 9, 1e-5);
+  }
+}
+
+TEST_F(DataParallelOnGpus, ClipsTheMeanOfTheGradients) {
+  CompareWithSumOverTwo("momentum: 0.9", 7, 1e-5, 0.25);
+  EXPECT_FALSE(recorder_.clipped.empty());
+}
+
+TEST_F(DataParallelOnGpus, EachRankMaySumOverSeveralBatches) {
+  const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 4), both = Run(2, "momentum: 0.9 iter_size: 2", 4);
+  ExpectNear(both.parameters, alone.parameters, 1e-5);
+}
+
+TEST_F(DataParallelOnGpus, ResumesWithTheSameBits) {
+  const std::string settings = "type: \"Adam\" base_lr: 0.01 snapshot: 3";
+  const Result whole = Run(2, settings, 6);
+  SolverOptions options;
+  options.snapshot = folder_ / "snap_iter_3.solverstate";
+  EXPECT_EQ(Run(2, settings, 6, options).parameters, whole.parameters);
+}
+
+TEST_F(DataParallelOnGpus, NamesTheRecordOfABadLabelInAnyRank) { ExpectNamesTheRecordOfABadLabel(); }
+
+TEST_F(DataParallelOnGpus, StopsWhereTheLossIsNotFinite) { ExpectStopsWhereTheLossIsNotFinite(); }
+
+TEST_F(DataParallelOnGpus, StopsWhereTheLossOfOneRankIsNotFinite) { ExpectStopsWhereTheLossOfOneRankIsNotFinite(); }
+
+TEST_F(DataParallelOnGpus, RefusesOneGivenTwice) {
+  SolverOptions options;
+  options.devices = {gpus_[0], gpus_[0]};
+  EXPECT_THROW(Make(SolverText("", 5), options), UserError);
+  options.devices = {gpus_[0], &CpuDevice()};
+  EXPECT_THROW(Make(SolverText("", 5), options), UserError);
+}
+
+TEST_F(DataParallelOnGpus, EndsByAnExceptionOfAnObserver) {
+  Thrower thrower;
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  options.devices = Devices(2);
+  options.observers = {&thrower};
+  Solver solver(ParseSolver(SolverText("", 9), "solver.prototxt"), options);
+  EXPECT_THROW(solver.Train(), std::runtime_error);
+}
+
+}  // namespace
+}  // namespace crema
