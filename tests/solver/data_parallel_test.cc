@@ -88,9 +88,9 @@ class DataParallel : public SmallTraining {
       folder_.Write("net.prototxt", Net(batch, 16, "", 2));
       const std::string alone = Failure<UserError>(1, "base_lr: 0");
       EXPECT_NE(alone.find("label 2 is outside the 2 classes"), std::string::npos) << alone;
-      const size_t record = alone.find("record ");
+      const size_t record = alone.find("record \"");
       ASSERT_NE(record, std::string::npos) << alone;
-      in_share_of.insert(std::stoi(alone.substr(record + 7)) / batch % 2);
+      in_share_of.insert(std::stoi(alone.substr(record + 8)) / batch % 2);
       EXPECT_EQ(Failure<UserError>(2, "base_lr: 0.5"), alone);
     }
     EXPECT_EQ(in_share_of.size(), 2u);
