@@ -34,8 +34,7 @@ const Command& DeviceQueryCommand() {
       .summary = "show the processors of this machine and, where there are any, its GPUs",
       .usage = "",
       .flags = {},
-      .examples =
-          "train, test and time compute on the CPU, or on the GPUs that --gpu names, counted from 0 in this order.\n",
+      .examples = "train, test and time compute on the CPU, or on GPUs: --gpu counts them from 0 in this order.\n",
       .run = Run,
   };
   return command;

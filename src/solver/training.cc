@@ -104,31 +104,31 @@ float Solver::Impl::Iterate() {
   const bool at_once = updater->updates_at_once();
   if (updates_singly || at_once) updater->Begin(iteration, rate);
   double sum = 0;
-  bool exchanged = false;
-  std::exception_ptr failure;
-  const auto end_of_pass = [&] {
-    if (exchange) exchange->Finish();
-    exchanged = exchange != nullptr;
-    if (at_once) updater->Apply();
-  };
   for (int part = 1; part <= param.iter_size(); ++part) {
     const bool last = part == param.iter_size();
     GradientReader* const exchanges = last ? exchange.get() : nullptr;
+    // Whether the other ranks may be waiting for this one's gradients.
+    bool owes_gradients = exchanges != nullptr;
+    const auto end_of_pass = [&] {
+      if (exchange) exchange->Finish();
+      owes_gradients = false;
+      if (at_once) updater->Apply();
+    };
     float loss = NAN;
+    std::exception_ptr failure;
     try {
       loss = net->ForwardBackward(updates_singly ? updater.get() : exchanges,
                                   last && (exchange || at_once) ? std::function<void()>(end_of_pass) : nullptr);
     } catch (...) {
-      if (!exchanged) throw;
+      if (!communicator || owes_gradients) throw;
       failure = std::current_exception();
     }
-    // Once the gradients are on their way, the ranks stop together.
-    if (!std::isfinite(loss) && !exchanged) FailNonFinite("the loss is " + Number(loss));
-    sum += loss;
+    // Where they are not, all end the iteration together, and none has changed its parameters.
+    if (!std::isfinite(loss) && owes_gradients) FailNonFinite("the loss is " + Number(loss));
+    const double mean = Mean(loss);
+    if (!std::isfinite(mean)) EndTogether(loss, failure);
+    sum += mean;
   }
-  const double own = sum;
-  sum = Mean(sum);
-  if (!std::isfinite(sum)) EndTogether(own, failure);
   if (at_once && iteration > first_iteration_) TellClipping(iteration - 1, updater->NormOf(iteration - 1));
   const float loss = static_cast<float>(sum / param.iter_size());
   losses.Add(loss);
@@ -147,8 +147,7 @@ float Solver::Impl::Iterate() {
 }
 
 void Solver::Impl::EndTogether(double own_loss, const std::exception_ptr& own_failure) {
-  // All ranks come here: their sums come to an end, and no parameter changes.
-  AwaitDevice();
+  if (communicator) AwaitDevice();  // as all ranks do, so that their sums come to an end
   if (own_failure) std::rethrow_exception(own_failure);
   if (!std::isfinite(own_loss)) FailNonFinite("the loss is " + Number(own_loss));
   throw Aborted();

@@ -4,6 +4,8 @@
 #include <set>
 
 #include "device/gpu.h"
+#include "solver/gradient_exchange.h"
+#include "solver/rank_threads.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -81,6 +83,61 @@ class DataParallel : public SmallTraining {
     return "";
   }
 
+  // The gradients of a pass of two ranks, and in how many sums they were exchanged.
+  std::pair<std::vector<float>, size_t> Exchanged(size_t bucket_bytes) {
+    const std::vector<Device*> devices = Devices(2);
+    const auto group = Connect(devices);
+    const NetFile file = ReadNetFile(folder_ / "net.prototxt");
+    std::vector<std::unique_ptr<crema::Net>> nets;
+    std::vector<std::unique_ptr<GradientExchange>> exchanges;
+    for (int rank = 0; rank < 2; ++rank) {
+      NetOptions options;
+      options.announce_gradients = true;
+      options.context = Context{devices[rank], 3, 1, rank, 2};
+      nets.push_back(std::make_unique<crema::Net>(file, options));
+      exchanges.push_back(std::make_unique<GradientExchange>(*nets[rank], *devices[rank], *group[rank], bucket_bytes));
+    }
+    RankThreads threads(2, 1, [&] { group[0]->Abort(); });
+    std::vector<std::vector<float>> gradients(2);
+    threads.Run([&](int rank) {
+      for (int pass = 0; pass < 2; ++pass) {
+        nets[rank]->ForwardBackward(exchanges[rank].get(), [&] { exchanges[rank]->Finish(); });
+      }
+      for (const Parameter& p : std::as_const(*nets[rank]).parameters()) {
+        if (!p.grad.defined()) continue;
+        std::vector<float> plain(static_cast<size_t>(p.shape.count()));
+        p.CopyGradTo(plain.data());
+        gradients[rank].insert(gradients[rank].end(), plain.begin(), plain.end());
+      }
+    });
+    EXPECT_EQ(gradients[0], gradients[1]);
+    EXPECT_EQ(exchanges[0]->sums(), exchanges[1]->sums());
+    return {gradients[0], exchanges[0]->sums()};
+  }
+
+  void ExpectSumsInBuckets() {
+    // Two layers that share their weights, whose gradient is whole with the lower one, and one parameter that is fixed.
+    std::string net = Net(6, 8);
+    const std::string fixed = R"(top: "ip2" param { lr_mult: 0 } param { lr_mult: 1 })";
+    net.replace(net.find(fixed), fixed.size(), R"(top: "ip2" param { lr_mult: 0 } param { name: "b" })");
+    net.insert(net.find("layer { name: \"ip3\""), R"(
+layer { name: "more" type: "InnerProduct" bottom: "ip2" top: "more" param { name: "w" } param { name: "b" }
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+layer { name: "again" type: "InnerProduct" bottom: "more" top: "again" param { name: "w" } param { name: "c" }
+        inner_product_param { num_output: 8 } }
+)");
+    const size_t ip3 = net.find("bottom: \"ip2\" top: \"ip3\"");
+    net.replace(ip3, 13, "bottom: \"again\"");
+    folder_.Write("net.prototxt", net);
+    const auto whole = Exchanged(size_t{1} << 30);
+    EXPECT_EQ(whole.second, 1u);
+    for (const size_t bytes : {1, 40, 300}) {
+      const auto parts = Exchanged(bytes);
+      EXPECT_GT(parts.second, 2u) << bytes;
+      EXPECT_EQ(parts.first, whole.first) << bytes;
+    }
+  }
+
   void ExpectNamesTheRecordOfABadLabel() {
     std::set<int> in_share_of;
     for (int batch = 1; batch <= 4; ++batch) {
@@ -88,16 +145,18 @@ class DataParallel : public SmallTraining {
       folder_.Write("net.prototxt", Net(batch, 16, "", 2));
       const std::string alone = Failure<UserError>(1, "base_lr: 0");
       EXPECT_NE(alone.find("label 2 is outside the 2 classes"), std::string::npos) << alone;
-      const size_t record = alone.find("record ");
+      const size_t record = alone.find("record \"");
       ASSERT_NE(record, std::string::npos) << alone;
-      in_share_of.insert(std::stoi(alone.substr(record + 7)) / batch % 2);
+      in_share_of.insert(std::stoi(alone.substr(record + 8)) / batch % 2);
       EXPECT_EQ(Failure<UserError>(2, "base_lr: 0.5"), alone);
     }
     EXPECT_EQ(in_share_of.size(), 2u);
     // At once: no parameter has changed.
     folder_.Write("net.prototxt", Net(20, 16, "", 2));
-    Failure<UserError>(2, "base_lr: 0.5");
-    EXPECT_EQ(parameters_left_, parameters_before_);
+    for (const std::string iter_size : {"", " iter_size: 2"}) {
+      Failure<UserError>(2, "base_lr: 0.5" + iter_size);
+      EXPECT_EQ(parameters_left_, parameters_before_) << iter_size;
+    }
   }
 
   void ExpectStopsWhereTheLossIsNotFinite() {
@@ -114,10 +173,12 @@ class DataParallel : public SmallTraining {
     net.replace(net.find("scale: 0.00390625"), 17, "scale: 1e38");
     net.replace(net.find("train_lmdb"), 10, "uneven_lmdb");
     folder_.Write("net.prototxt", net);
-    const std::string message = Failure<EnvironmentError>(2, "");
-    EXPECT_NE(message.find("iteration 0: the loss is"), std::string::npos) << message;
-    EXPECT_NE(message.find("The first values that are not finite: layer \"data\""), std::string::npos) << message;
-    EXPECT_EQ(parameters_left_, parameters_before_);
+    for (const std::string settings : {"", "iter_size: 2"}) {
+      const std::string message = Failure<EnvironmentError>(2, settings);
+      EXPECT_NE(message.find("iteration 0: the loss is"), std::string::npos) << message;
+      EXPECT_NE(message.find("The first values that are not finite: layer \"data\""), std::string::npos) << message;
+      EXPECT_EQ(parameters_left_, parameters_before_) << settings;
+    }
   }
 
   static void ExpectNear(const std::vector<float>& got, const std::vector<float>& wanted, double tolerance) {
@@ -158,6 +219,8 @@ TEST_F(DataParallel, ClipsTheMeanOfTheGradients) {
   CompareWithSumOverTwo("momentum: 0.9 weight_decay: 0.01", 7, 0, 0.25);
   EXPECT_FALSE(recorder_.clipped.empty());
 }
+
+TEST_F(DataParallel, BucketsDoNotChangeSums) { ExpectSumsInBuckets(); }
 
 TEST_F(DataParallel, SumsInSeveralBuckets) {
   folder_.Write("net.prototxt", Net(6, 40000));
@@ -362,6 +425,8 @@ TEST_F(DataParallelOnGpus, ClipsTheMeanOfTheGradients) {
   CompareWithSumOverTwo("momentum: 0.9", 7, 1e-5, 0.25);
   EXPECT_FALSE(recorder_.clipped.empty());
 }
+
+TEST_F(DataParallelOnGpus, BucketsDoNotChangeSums) { ExpectSumsInBuckets(); }
 
 TEST_F(DataParallelOnGpus, EachRankMaySumOverSeveralBatches) {
   const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 4), both = Run(2, "momentum: 0.9 iter_size: 2", 4);

@@ -70,6 +70,23 @@ TEST(Training, LearnsAndLogsInCaffesWords) {
   EXPECT_EQ(run.err.find('\r'), std::string::npos);
 }
 
+TEST(Training, TakesSeveralGpus) {
+  if (RunProgram({"crema", "device_query"}).out.find("No GPU") != std::string::npos) GTEST_SKIP() << "there is no GPU";
+  const ScratchFolder all, two;
+  WriteTinyTraining(all, {.max_iter = 4});
+  WriteTinyTraining(two, {.max_iter = 4});
+  auto train = kTrain;
+  train.push_back("--gpu=0,1");
+  const Finished run = RunProgram(train, In(two));
+  if (run.Says("there is no GPU 1")) GTEST_SKIP() << "there is one GPU";
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("] Devices: 2, each with batch_size records of its own")) << run.err;
+  train.back() = "--gpu=all";
+  EXPECT_EQ(RunProgram(train, In(all)).exit_code, 0);
+  if (RunProgram({"crema", "time", "--model=net.prototxt", "--gpu=2"}, In(all)).exit_code == 0) return;
+  EXPECT_TRUE(SameModel(all, two, 4));
+}
+
 TEST(Training, CremaTrainIsTrain) {
   const ScratchFolder one, other;
   WriteTinyTraining(one, {.max_iter = 40});
