@@ -14,8 +14,8 @@ namespace {
 namespace fs = std::filesystem;
 
 // In the order in which they need each other. cuDNN loads its parts by itself, from beside it.
-constexpr const char* kLibraries[] = {"libcudart.so", "libnvrtc.so", "libcublasLt.so", "libcublas.so", "libcudnn.so",
-                                      "libnccl.so"};
+constexpr const char* kLibraries[] = {"libcudart.so", "libnvrtc.so", "libcublasLt.so",
+                                      "libcublas.so", "libcudnn.so", "libnccl.so"};
 
 std::string Environment(const char* name) {
   const char* value = std::getenv(name);

@@ -30,13 +30,15 @@ class BiasLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const Tensor& bias = vector_.learnt ? run.params[0] : run.bottoms[1];
-    run.ops->ChannelAffine(grid_, {.x = run.bottoms[0].raw(), .shift = bias.f32(), .y = run.tops[0].raw()}, run.workspace);
+    run.ops->ChannelAffine(grid_, {.x = run.bottoms[0].raw(), .shift = bias.f32(), .y = run.tops[0].raw()},
+                           run.workspace);
   }
 
   void Backward(const LayerRun& run) override {
     const Tensor& bias = vector_.learnt ? run.param_grads[0] : run.bottom_grads[1];
     if (!bias.defined()) return;
-    run.ops->ChannelGradientSums(grid_, {.dy = run.top_grads[0].raw()}, nullptr, nullptr, bias.f32(), nullptr, run.workspace);
+    run.ops->ChannelGradientSums(grid_, {.dy = run.top_grads[0].raw()}, nullptr, nullptr, bias.f32(), nullptr,
+                                 run.workspace);
   }
 
  private:

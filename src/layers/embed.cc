@@ -40,7 +40,8 @@ class EmbedLayer : public Layer {
     const Tensor& index = run.bottoms[0];
     const int64_t bad = run.ops->FindBadIndex(problem_, index.f32());
     if (bad >= 0) OnBadValue(bad, index.f32()[bad]);
-    run.ops->EmbedForward(problem_, index.f32(), run.params[0].f32(), bias_ ? run.params[1].f32() : nullptr, run.tops[0].f32());
+    run.ops->EmbedForward(problem_, index.f32(), run.params[0].f32(), bias_ ? run.params[1].f32() : nullptr,
+                          run.tops[0].f32());
   }
 
   void OnBadValue(int64_t position, float value) const override {

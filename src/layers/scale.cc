@@ -37,11 +37,11 @@ class ScaleLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     run.ops->ChannelAffine(grid_,
-                     {.x = run.bottoms[0].raw(),
-                      .scale = ScaleOf(run),
-                      .shift = has_bias_ ? run.params[bias_index()].f32() : nullptr,
-                      .y = run.tops[0].raw()},
-                     run.workspace);
+                           {.x = run.bottoms[0].raw(),
+                            .scale = ScaleOf(run),
+                            .shift = has_bias_ ? run.params[bias_index()].f32() : nullptr,
+                            .y = run.tops[0].raw()},
+                           run.workspace);
   }
 
   void Backward(const LayerRun& run) override {

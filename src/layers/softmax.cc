@@ -23,7 +23,9 @@ class SoftmaxLayer : public Layer {
     if (plan.backward()) plan.BackwardReadsTop(0);
   }
 
-  void Forward(const LayerRun& run) override { run.ops->SoftmaxForward(axis_, run.bottoms[0].f32(), run.tops[0].f32()); }
+  void Forward(const LayerRun& run) override {
+    run.ops->SoftmaxForward(axis_, run.bottoms[0].f32(), run.tops[0].f32());
+  }
 
   void Backward(const LayerRun& run) override {
     run.ops->SoftmaxBackward(axis_, run.tops[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32());

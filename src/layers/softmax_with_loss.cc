@@ -16,8 +16,7 @@ class SoftmaxWithLossLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1, 2);
     const Shape& scores = setup.bottom_shape(0);
-    const ClassAxis axis(scores,
-                         setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
+    const ClassAxis axis(scores, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
     const LossParameter& param = setup.param().loss_param();
     auto normalization = param.normalization();
     if (!param.has_normalization() && param.has_normalize()) {

@@ -35,10 +35,10 @@ void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& a
 // From the sums of ChannelGradientSums the coefficients of RunChannelGradientMap.
 struct BatchNormBackward {
   const float* inverse_deviation = nullptr;
-  const float* gain = nullptr;                         // null: 1
-  const float *sum = nullptr, *product = nullptr;      // product is null where nothing below wants it
+  const float* gain = nullptr;                                // null: 1
+  const float *sum = nullptr, *product = nullptr;             // product is null where nothing below wants it
   float *gain_gradient = nullptr, *shift_gradient = nullptr;  // null: not wanted
-  float *a = nullptr;
+  float* a = nullptr;
   float *b = nullptr, *c = nullptr;  // null where the statistics are not the batch's
 };
 void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays);

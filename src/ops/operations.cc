@@ -167,8 +167,7 @@ class CpuOperations final : public Operations {
                     float* y) override {
     crema::EmbedForward(problem, index, table, bias, y);
   }
-  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy,
-                     float* table_gradient) override {
+  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override {
     crema::EmbedBackward(problem, index, dy, table_gradient);
   }
   int64_t LstmForwardWorkspace(const LstmProblem& problem) override { return crema::LstmForwardWorkspace(problem); }

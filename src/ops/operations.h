@@ -139,8 +139,8 @@ class Operations {
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                              std::string_view only) = 0;
-  virtual std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem,
-                                                               KernelChoice* choice, std::string_view only) = 0;
+  virtual std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,
+                                                               std::string_view only) = 0;
   virtual std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
                                                      std::string_view only) = 0;
   virtual std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice,

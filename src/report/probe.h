@@ -24,7 +24,7 @@ struct ProbeOptions {
   BlobShapes shapes;
   std::vector<LayerWeights> weights;  // instead of filled parameters, where not empty
   bool backward = false;
-  int head = 8;  // leading elements to report
+  int head = 8;              // leading elements to report
   Device* device = nullptr;  // null: the CPU
 };
 

@@ -23,8 +23,8 @@ GpuPasses::GpuPasses(Executor& executor, Gpu& gpu) : executor_(executor), gpu_(g
   for (const int value : net.graph.outputs) {
     const int id = net.program.value_tensor[value];
     const auto same = [id](const Mirror& mirror) { return mirror.id == id; };
-    const bool known = std::any_of(sources_.begin(), sources_.end(), same) ||
-                       std::any_of(outputs_.begin(), outputs_.end(), same);
+    const bool known =
+        std::any_of(sources_.begin(), sources_.end(), same) || std::any_of(outputs_.begin(), outputs_.end(), same);
     if (!known && id >= 0) Place(&outputs_, &output_bytes, id);
   }
   staging_ = PinnedBuffer(gpu, staging_bytes_);

@@ -1,5 +1,5 @@
-// How an Executor's passes run on a GPU: sources fill batches on the host, everything else is issued to the GPU, after a
-// first time as CUDA graphs, and only the loss is waited for.
+// How an Executor's passes run on a GPU: sources fill batches on the host, everything else is issued to the GPU, after
+// a first time as CUDA graphs, and only the loss is waited for.
 #ifndef CREMA_RUNTIME_GPU_PASSES_H_
 #define CREMA_RUNTIME_GPU_PASSES_H_
 
@@ -52,7 +52,7 @@ class GpuPasses {
   std::unique_ptr<GpuEvent> forward_done_;
   bool awaited_ = true;
 
-  int eager_passes_ = 0;           // forward passes that were not replayed
+  int eager_passes_ = 0;             // forward passes that were not replayed
   uint64_t parameters_version_ = 0;  // of the last forward pass
   std::unique_ptr<GpuGraph> forward_graph_, backward_graphs_[2];
   int eager_backward_[2] = {0, 0};

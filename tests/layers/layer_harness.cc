@@ -49,13 +49,15 @@ GuardedTensor::GuardedTensor(const TensorSpec& spec, Device& device)
   if (device.type() == DeviceType::kCpu) return;
   device_ = &device;
   const std::byte* begin = static_cast<const std::byte*>(tensor_.raw()) - kGuard * sizeof(uint32_t);
-  copy_ = Buffer(device, static_cast<size_t>(reinterpret_cast<const std::byte*>(memory_.data() + memory_.size()) - begin));
+  copy_ =
+      Buffer(device, static_cast<size_t>(reinterpret_cast<const std::byte*>(memory_.data() + memory_.size()) - begin));
   on_device_ = Tensor(copy_.data() + kGuard * sizeof(uint32_t), spec);
 }
 
 void GuardedTensor::Upload() const {
   if (copy_.bytes() == 0) return;
-  device_->CopyIn(static_cast<const std::byte*>(tensor_.raw()) - kGuard * sizeof(uint32_t), copy_.data(), copy_.bytes());
+  device_->CopyIn(static_cast<const std::byte*>(tensor_.raw()) - kGuard * sizeof(uint32_t), copy_.data(),
+                  copy_.bytes());
 }
 
 void GuardedTensor::Download() const {

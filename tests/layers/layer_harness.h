@@ -15,9 +15,9 @@
 
 namespace crema::testing {
 
-// Memory of one tensor as the host sees it, with a copy of it, guard zones included, on a device that is not the CPU: what
-// a layer is given. Poisoned with a pattern that is NaN as f32 and as bf16, between two guard zones: the second one
-// reaches to where the tensor would end if each number took four bytes, and further.
+// Memory of one tensor as the host sees it, with a copy of it, guard zones included, on a device that is not the CPU:
+// what a layer is given. Poisoned with a pattern that is NaN as f32 and as bf16, between two guard zones: the second
+// one reaches to where the tensor would end if each number took four bytes, and further.
 class GuardedTensor {
  public:
   GuardedTensor() = default;

@@ -88,7 +88,8 @@ class GpuTraining : public SmallTraining {
 };
 
 TEST_F(GpuTraining, IsThatOfTheCpu) {
-  Compare("momentum: 0.9 weight_decay: 0.01 display: 2 test_iter: 3 test_interval: 3 test_initialization: true", 7, 1e-4);
+  Compare("momentum: 0.9 weight_decay: 0.01 display: 2 test_iter: 3 test_interval: 3 test_initialization: true", 7,
+          1e-4);
 }
 
 TEST_F(GpuTraining, ByEveryRule) {

@@ -299,7 +299,9 @@ cudaError_t cudaPeekAtLastError() { return last_error; }
 cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
-cudaError_t cudaSetDevice(int device) { return device >= 0 && device < kDevices ? cudaSuccess : Fail(cudaErrorNoDevice); }
+cudaError_t cudaSetDevice(int device) {
+  return device >= 0 && device < kDevices ? cudaSuccess : Fail(cudaErrorNoDevice);
+}
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
   std::snprintf(properties->name, sizeof properties->name, "Emulated GPU %d", device);
