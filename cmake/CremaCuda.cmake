@@ -56,18 +56,15 @@ add_library(crema_cudnn INTERFACE)
 target_include_directories(crema_cudnn SYSTEM INTERFACE ${CUDNN_INCLUDE_DIR})
 target_link_libraries(crema_cudnn INTERFACE ${CUDNN_LIBRARY})
 
-# NCCL lies where cuDNN may. Without it there is no training on several GPUs at once.
+# NCCL's header lies where cuDNN's may; its library is loaded when several GPUs are asked for. Without the header there is
+# no training on several at once.
 find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_INCLUDE_DIRS} PATH_SUFFIXES include)
-find_library(NCCL_LIBRARY NAMES nccl libnccl.so.2
-             HINTS ${NCCL_ROOT} ENV NCCL_ROOT ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}
-             PATH_SUFFIXES lib64 lib)
-if(NCCL_INCLUDE_DIR AND NCCL_LIBRARY)
+if(NCCL_INCLUDE_DIR)
   add_library(crema_nccl INTERFACE)
   target_include_directories(crema_nccl SYSTEM INTERFACE ${NCCL_INCLUDE_DIR})
-  target_link_libraries(crema_nccl INTERFACE ${NCCL_LIBRARY})
   target_compile_definitions(crema_nccl INTERFACE CREMA_HAS_NCCL=1)
 else()
-  message(STATUS "crema: no NCCL (nccl.h, libnccl.so): training takes one GPU; install libnccl-dev or set NCCL_ROOT")
+  message(STATUS "crema: no NCCL (nccl.h): training takes one GPU; install libnccl-dev or set NCCL_ROOT")
 endif()
 
 if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)  # CMake before 3.26 does not know that nvcc takes it

@@ -4,11 +4,13 @@
 #include "cuda/communicator.h"
 
 #if CREMA_HAS_NCCL
+#include <dlfcn.h>
 #include <nccl.h>
 
 #include <atomic>
 #include <chrono>
 #include <mutex>
+#include <type_traits>
 #endif
 
 namespace crema::cuda {
@@ -17,10 +19,46 @@ namespace crema::cuda {
 
 namespace {
 
+// NCCL, loaded when several GPUs are asked for: a machine with one need not have it.
+struct Nccl {
+  decltype(&ncclGetLastError) GetLastError = nullptr;
+  decltype(&ncclGetErrorString) GetErrorString = nullptr;
+  decltype(&ncclCommInitAll) CommInitAll = nullptr;
+  decltype(&ncclCommDestroy) CommDestroy = nullptr;
+  decltype(&ncclCommAbort) CommAbort = nullptr;
+  decltype(&ncclCommGetAsyncError) CommGetAsyncError = nullptr;
+  decltype(&ncclAllReduce) AllReduce = nullptr;
+
+  Nccl() {
+    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      throw EnvironmentError(std::string("several GPUs train together by NCCL, which does not load: ") + dlerror() +
+                             "; install it (Debian and Ubuntu: libnccl2), or train on one GPU, as in --gpu=0");
+    }
+    const auto find = [library](auto* function, const char* name) {
+      *function = reinterpret_cast<std::remove_pointer_t<decltype(function)>>(dlsym(library, name));
+      if (!*function)
+        throw EnvironmentError(std::string("libnccl.so.2 has no ") + name + "; install NCCL 2.18 or later");
+    };
+    find(&GetLastError, "ncclGetLastError");
+    find(&GetErrorString, "ncclGetErrorString");
+    find(&CommInitAll, "ncclCommInitAll");
+    find(&CommDestroy, "ncclCommDestroy");
+    find(&CommAbort, "ncclCommAbort");
+    find(&CommGetAsyncError, "ncclCommGetAsyncError");
+    find(&AllReduce, "ncclAllReduce");
+  }
+};
+
+const Nccl& Library() {
+  static const Nccl nccl;
+  return nccl;
+}
+
 void CheckNccl(ncclResult_t result, const char* what) {
   if (result == ncclSuccess) return;
-  const std::string more = ncclGetLastError(nullptr);
-  throw EnvironmentError(std::string(what) + " failed: " + ncclGetErrorString(result) +
+  const std::string more = Library().GetLastError(nullptr);
+  throw EnvironmentError(std::string(what) + " failed: " + Library().GetErrorString(result) +
                          (more.empty() ? "" : " (" + more + ")") + "; NCCL_DEBUG=WARN makes NCCL say more");
 }
 
@@ -33,7 +71,7 @@ class NcclGroup {
   // Nothing may be under way.
   ~NcclGroup() {
     if (aborted_) return;
-    for (End& end : ends_) ncclCommDestroy(end.comm);
+    for (End& end : ends_) Library().CommDestroy(end.comm);
   }
 
   void Sum(int rank, float* data, int64_t count, cudaStream_t stream) {
@@ -41,9 +79,9 @@ class NcclGroup {
     const std::lock_guard lock(end.mutex);
     if (aborted_) throw Aborted();
     ncclResult_t result = ncclSuccess;
-    CheckNccl(ncclCommGetAsyncError(end.comm, &result), "asking NCCL for errors");
+    CheckNccl(Library().CommGetAsyncError(end.comm, &result), "asking NCCL for errors");
     if (result == ncclSuccess) {
-      result = ncclAllReduce(data, data, static_cast<size_t>(count), ncclFloat32, ncclSum, end.comm, stream);
+      result = Library().AllReduce(data, data, static_cast<size_t>(count), ncclFloat32, ncclSum, end.comm, stream);
     }
     if (aborted_) throw Aborted();
     CheckNccl(result, "summing over GPUs");
@@ -54,7 +92,7 @@ class NcclGroup {
     for (End& end : ends_) {
       // A call that waits for a rank that is no more keeps the lock, and only ends when it is aborted.
       const std::unique_lock lock(end.mutex, std::chrono::seconds(2));
-      ncclCommAbort(end.comm);
+      Library().CommAbort(end.comm);
     }
   }
 
@@ -87,7 +125,7 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   for (const Gpu* gpu : gpus) ids.push_back(static_cast<const CudaGpu*>(gpu)->id());
   const int ranks = static_cast<int>(ids.size());
   std::vector<ncclComm_t> comms(ids.size());
-  CheckNccl(ncclCommInitAll(comms.data(), ranks, ids.data()), "connecting the GPUs");
+  CheckNccl(Library().CommInitAll(comms.data(), ranks, ids.data()), "connecting the GPUs");
   const auto meeting = std::make_shared<Meeting>(ranks);
   const auto nccl = std::make_shared<NcclGroup>(std::move(comms));
   std::vector<std::unique_ptr<Communicator>> group;
