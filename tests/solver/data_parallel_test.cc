@@ -138,6 +138,25 @@ layer { name: "again" type: "InnerProduct" bottom: "more" top: "again" param { n
     }
   }
 
+  void ExpectOtherMasks() {
+    folder_.Write("net.prototxt", kSmallNet);
+    NetFile file = ReadNetFile(folder_ / "net.prototxt");
+    std::vector<std::vector<bool>> dropped;
+    for (int rank = 0; rank < 2; ++rank) {
+      NetOptions options;
+      options.search_folders = {folder_ / ""};
+      options.keep_all = true;
+      options.context = Context{Devices(2)[rank], 3, 0, rank, 2};
+      crema::Net net(file, options);
+      net.set_data_position("data", rank == 0 ? 7 : 0);  // then both see the same records
+      net.Forward();
+      const Tensor top = net.blob("ip1");
+      auto& zeros = dropped.emplace_back();
+      for (int64_t i = 0; i < top.count(); ++i) zeros.push_back(top.f32()[i] == 0);
+    }
+    EXPECT_NE(dropped[0], dropped[1]);
+  }
+
   void ExpectNamesTheRecordOfABadLabel() {
     std::set<int> in_share_of;
     for (int batch = 1; batch <= 4; ++batch) {
@@ -310,24 +329,7 @@ TEST_F(DataParallel, StartsFromGivenWeightsInAllRanks) {
   EXPECT_EQ(both.parameters, alone.parameters);
 }
 
-TEST_F(DataParallel, RanksDrawOtherMasks) {
-  folder_.Write("net.prototxt", kSmallNet);
-  NetFile file = ReadNetFile(folder_ / "net.prototxt");
-  std::vector<std::vector<bool>> dropped;
-  for (int rank = 0; rank < 2; ++rank) {
-    NetOptions options;
-    options.search_folders = {folder_ / ""};
-    options.keep_all = true;
-    options.context = Context{nullptr, 3, 0, rank, 2};
-    crema::Net net(file, options);
-    net.set_data_position("data", rank == 0 ? 7 : 0);  // then both see the same records
-    net.Forward();
-    const Tensor top = net.blob("ip1");
-    auto& zeros = dropped.emplace_back();
-    for (int64_t i = 0; i < top.count(); ++i) zeros.push_back(top.f32()[i] == 0);
-  }
-  EXPECT_NE(dropped[0], dropped[1]);
-}
+TEST_F(DataParallel, RanksDrawOtherMasks) { ExpectOtherMasks(); }
 
 TEST_F(DataParallel, TheFirstRankDrawsAsOneAlone) {
   Context alone, first;
@@ -427,6 +429,8 @@ TEST_F(DataParallelOnGpus, ClipsTheMeanOfTheGradients) {
 }
 
 TEST_F(DataParallelOnGpus, BucketsDoNotChangeSums) { ExpectSumsInBuckets(); }
+
+TEST_F(DataParallelOnGpus, RanksDrawOtherMasks) { ExpectOtherMasks(); }
 
 TEST_F(DataParallelOnGpus, EachRankMaySumOverSeveralBatches) {
   const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 4), both = Run(2, "momentum: 0.9 iter_size: 2", 4);
