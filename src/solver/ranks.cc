@@ -25,10 +25,10 @@ Solver::Impl::Impl(const SolverFile& file, const Impl& first, int given_rank)
     : param(first.param),
       options(first.options),
       seed(first.seed),
-      losses(std::max(1, first.param.average_loss())),
       rank(given_rank),
       ranks(first.ranks),
-      communicator(first.group[given_rank].get()) {
+      communicator(first.group[given_rank].get()),
+      losses(std::max(1, first.param.average_loss())) {
   options.observers.clear();
   options.requested_action = {};
   BuildNets(file);

@@ -82,7 +82,9 @@ class DataParallel : public SmallTraining {
     } catch (const Error& error) {
       parameters_left_ = Values(solver->net());
       // And once more, rather than to go on with ranks that differ.
-      if (ranks > 1) EXPECT_THROW(solver->Step(1), Error);
+      if (ranks > 1) {
+        EXPECT_THROW(solver->Step(1), Error);
+      }
       return error.what();
     }
     ADD_FAILURE() << "trained on";
