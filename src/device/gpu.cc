@@ -27,9 +27,8 @@ const GpuLibrary* Load(std::string* why) {
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
     *why = std::string("the GPU library does not load: ") + dlerror() +
-           "; it needs the CUDA runtime it was built with, cuBLAS, cuDNN 9 and, if it was built with it, NCCL: install "
-           "them, or say with CUDA_HOME where "
-           "they are, or with LD_LIBRARY_PATH";
+           "; it needs the CUDA runtime it was built with, cuBLAS and cuDNN 9: install them, or say where they are with "
+           "CUDA_HOME or LD_LIBRARY_PATH";
     return nullptr;
   }
   const auto* found = static_cast<const GpuLibrary*>(dlsym(library, "crema_gpu_library"));

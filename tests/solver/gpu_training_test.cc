@@ -112,6 +112,8 @@ TEST_F(GpuTraining, ClipsGradients) {
   for (const GradientsClipped& clipped : recorder_.clipped) EXPECT_GT(clipped.norm, 0.5f);
 }
 
+TEST_F(GpuTraining, ClipsSumsOverSeveralBatches) { Compare("momentum: 0.9 clip_gradients: 0.5 iter_size: 2", 4, 1e-4); }
+
 TEST_F(GpuTraining, GivesTheSameBitsAgain) {
   const auto train = [&] {
     const auto solver = On(gpu_, "momentum: 0.9 precision: BF16", 5);
