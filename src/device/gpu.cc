@@ -26,9 +26,10 @@ const GpuLibrary* Load(std::string* why) {
   // Never closed: what it registered and its threads stay in use until the process ends.
   void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (!library) {
-    *why = std::string("the GPU library does not load: ") + dlerror() +
-           "; it needs the CUDA runtime it was built with, cuBLAS and cuDNN 9: install them, or say where they are with "
-           "CUDA_HOME or LD_LIBRARY_PATH";
+    *why =
+        std::string("the GPU library does not load: ") + dlerror() +
+        "; it needs the CUDA runtime it was built with, cuBLAS and cuDNN 9: install them, or say where they are with "
+        "CUDA_HOME or LD_LIBRARY_PATH";
     return nullptr;
   }
   const auto* found = static_cast<const GpuLibrary*>(dlsym(library, "crema_gpu_library"));
