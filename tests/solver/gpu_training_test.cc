@@ -99,7 +99,8 @@ TEST_F(GpuTraining, ByEveryRule) {
                                  "type: \"Adam\" base_lr: 0.001 momentum: 0.9 delta: 0.001",
                                  "momentum: 0.9 weight_decay: 0.01 regularization_type: \"L1\""}) {
     SCOPED_TRACE(rule);
-    Compare(rule, 4, 1e-3);
+    // The sign of a bias that rounding alone moves (below batch normalisation) decides where L1 pulls it.
+    Compare(rule, 4, rule.find("L1") != std::string::npos ? 1e-2 : 1e-3);
   }
 }
 
