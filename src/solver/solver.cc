@@ -115,7 +115,8 @@ void Solver::Impl::Check(const SolverFile& file) {
     }
   }
   if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
-    found.Warning(at("solver_mode"), "solver_mode is GPU but this run computes on the CPU; `train --gpu=0` computes on a GPU");
+    found.Warning(at("solver_mode"),
+                  "solver_mode is GPU but this run computes on the CPU; `train --gpu=0` computes on a GPU");
   }
   if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
     found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
