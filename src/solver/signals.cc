@@ -9,6 +9,9 @@ namespace crema {
 
 namespace {
 
+// Holds what the kernel saves of AVX-512 and AMX registers, several times over.
+constexpr size_t kStackBytes = size_t{1} << 17;
+
 // The only thing a handler touches; lock-free atomics are safe there.
 std::atomic<bool> interrupted{false}, hung_up{false}, in_use{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -19,7 +22,7 @@ void Install(int signal, struct sigaction* before) {
   struct sigaction action = {};
   action.sa_handler = HandleSignal;
   sigemptyset(&action.sa_mask);
-  action.sa_flags = SA_RESTART;
+  action.sa_flags = SA_RESTART | SA_ONSTACK;
   sigaction(signal, &action, before);
 }
 
@@ -34,10 +37,14 @@ SolverAction SignalEffect(const std::string& flag, const std::string& value) {
 }
 
 SignalActions::SignalActions(SolverAction on_interrupt, SolverAction on_hangup)
-    : on_interrupt_(on_interrupt), on_hangup_(on_hangup) {
+    : on_interrupt_(on_interrupt), on_hangup_(on_hangup), stack_(new std::byte[kStackBytes]) {
   CREMA_CHECK(!in_use.exchange(true)) << "two SignalActions in one process";
   interrupted.store(false);
   hung_up.store(false);
+  stack_t own = {};
+  own.ss_sp = stack_.get();
+  own.ss_size = kStackBytes;
+  CREMA_CHECK(sigaltstack(&own, &before_stack_) == 0);
   Install(SIGINT, &before_interrupt_);
   Install(SIGTERM, &before_terminate_);
   Install(SIGHUP, &before_hangup_);
@@ -47,6 +54,7 @@ SignalActions::~SignalActions() {
   sigaction(SIGINT, &before_interrupt_, nullptr);
   sigaction(SIGTERM, &before_terminate_, nullptr);
   sigaction(SIGHUP, &before_hangup_, nullptr);
+  sigaltstack(&before_stack_, nullptr);
   in_use.store(false);
 }
 

@@ -3,6 +3,8 @@
 #define CREMA_SOLVER_SIGNALS_H_
 
 #include <csignal>
+#include <cstddef>
+#include <memory>
 #include <string>
 
 #include "crema/solver.h"
@@ -13,7 +15,8 @@ namespace crema {
 SolverAction SignalEffect(const std::string& flag, const std::string& value);
 
 // While it lives, the signals set a flag and do nothing else; kNone ignores the signal. SIGTERM acts as SIGINT. At most
-// one object at a time in a process: signal handlers are the process's.
+// one object at a time in a process: signal handlers are the
+// process's. Made and destroyed by the thread that computes.
 class SignalActions {
  public:
   SignalActions(SolverAction on_interrupt, SolverAction on_hangup);
@@ -28,6 +31,10 @@ class SignalActions {
  private:
   SolverAction on_interrupt_, on_hangup_;
   struct sigaction before_interrupt_, before_terminate_, before_hangup_;
+  // Handlers run here: oneDNN's kernels use the stack pointer for other things, and a handler on the stack of the
+  // thread that they interrupt would write into whatever memory that points to.
+  std::unique_ptr<std::byte[]> stack_;
+  stack_t before_stack_ = {};
 };
 
 }  // namespace crema
