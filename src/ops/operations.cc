@@ -4,6 +4,7 @@
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/parallel.h"
 #include "ops/elementwise.h"
 #include "ops/maximum.h"
 #include "ops/rectified_rows.h"
@@ -80,7 +81,10 @@ class CpuOperations final : public Operations {
   }
 
   void Copy(const void* from, void* to, size_t bytes) override {
-    CopyByteRows(1, static_cast<int64_t>(bytes), from, 0, to, 0);
+    constexpr int64_t kGrain = 1 << 16;  // bytes worth waking a thread for
+    ParallelFor(static_cast<int64_t>(bytes), kGrain, [=](int64_t begin, int64_t end) {
+      std::memcpy(static_cast<std::byte*>(to) + begin, static_cast<const std::byte*>(from) + begin, end - begin);
+    });
   }
   void CopyRows(int64_t rows, int64_t width, ByteRows from, MutableByteRows to) override {
     CopyByteRows(rows, width, from.first, from.stride, to.first, to.stride);
