@@ -71,7 +71,9 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
   }
   const size_t bytes = total * sizeof(float);
   values_ = Buffer(device, bytes);
-  if (bytes > 0) Clear(device, values());
+  const bool on_cpu = device.type() == DeviceType::kCpu;
+  // For the padding; the CPU clears that alone, below.
+  if (!on_cpu && bytes > 0) Clear(device, values());
   if (gradients && any_gradient) {
     gradients_ = Buffer(device, bytes);
     Clear(device, this->gradients());
@@ -84,6 +86,11 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     float* const at = values().data() + offsets[i];
     p.data = Tensor(at, param.stored());
     if (gradients && p.trained) p.grad = Tensor(this->gradients().data() + offsets[i], param.stored());
+    if (on_cpu) std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
+    if (on_cpu && !p.layout) {
+      Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
+      continue;
+    }
     plain.resize(p.shape.count());
     Fill(param.filler, seed, FillStream(p.layer, p.index), Tensor(plain.data(), param.spec));
     p.SetData(plain.data());
