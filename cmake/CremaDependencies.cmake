@@ -29,5 +29,13 @@ add_library(crema_lmdb INTERFACE)
 target_include_directories(crema_lmdb INTERFACE ${LMDB_INCLUDE_DIR})
 target_link_libraries(crema_lmdb INTERFACE ${LMDB_LIBRARY})
 
+# Header-only C++ interface over the C library.
+pkg_check_modules(ZEROMQ REQUIRED IMPORTED_TARGET libzmq>=4.3.3)
+find_path(CPPZMQ_INCLUDE_DIR zmq.hpp REQUIRED)
+find_path(XXHASH_INCLUDE_DIR xxhash.h REQUIRED)
+add_library(crema_zeromq INTERFACE)
+target_include_directories(crema_zeromq SYSTEM INTERFACE ${CPPZMQ_INCLUDE_DIR} ${XXHASH_INCLUDE_DIR})
+target_link_libraries(crema_zeromq INTERFACE PkgConfig::ZEROMQ)
+
 include(CremaCuda)
 message(STATUS "crema: CUDA ${CREMA_HAS_CUDA}, oneDNN ${DNNL_LIBRARY}, protobuf ${Protobuf_VERSION}")
