@@ -1,0 +1,205 @@
+// What comes in and goes out.
+#include "distributed/coordinator.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "distributed/digest.h"
+
+namespace crema {
+
+Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, RoundMath& math, Journal& journal,
+                         Milliseconds now)
+    : options_(std::move(options)),
+      math_(math),
+      journal_(journal),
+      epoch_(start.epoch),
+      version_(start.version),
+      iteration_(start.iteration),
+      digest_(start.digest),
+      state_(std::move(start.state)),
+      ledger_(std::move(start.ledger)),
+      lost_(std::move(start.lost)),
+      recovering_since_(now) {
+  CREMA_CHECK(state_ && epoch_ > 0);
+  // Serials of states and leases grow from one start to the next.
+  state_serial_ = (epoch_ << 40) + 1;
+  last_lease_ = epoch_ << 40;
+  if (lost_.empty()) {
+    JournalRecord record;
+    record.mutable_start()->set_job(options_.job);
+    record.mutable_start()->set_epoch(epoch_);
+    record.mutable_start()->set_version(version_);
+    record.mutable_start()->set_iteration(iteration_);
+    journal_.Write(record);
+  } else {
+    phase_ = Phase::kRecovering;
+  }
+  OnTick(now);
+}
+
+void Coordinator::OnMessage(const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes,
+                            Milliseconds now) {
+  const bool of_this_job = message.job() == options_.job;
+  switch (message.body_case()) {
+    case ClusterMessage::kHello:
+      OnHello(route, message, now);
+      break;
+    case ClusterMessage::kInquiry: {
+      if (message.inquiry().request() == Inquiry::DRAIN) Drain("drained on request", now);
+      if (message.inquiry().request() == Inquiry::STOP) Stop("stopped on request", now);
+      ClusterMessage answer;
+      *answer.mutable_status() = Status(now);
+      SendTo(route, std::move(answer));
+      break;
+    }
+    case ClusterMessage::kAttach: {
+      const auto found = members_.find(message.member());
+      if (!of_this_job || found == members_.end() || found->second.incarnation != message.attach().incarnation() ||
+          (!found->second.bulk_route.empty() && found->second.bulk_route != route)) {
+        return Drop();
+      }
+      found->second.bulk_route = route;
+      Poll(found->second, now);
+      break;
+    }
+    case ClusterMessage::kChunk:
+      if (Member* member = MemberOf(route, message, true)) {
+        const auto answer = member->receiver.OnChunk(message.chunk(), bytes);
+        if (!answer) return Drop();
+        member->progressed = now;
+        ClusterMessage reply;
+        *reply.mutable_chunk_received() = *answer;
+        SendTo(*member, Lane::kBulk, std::move(reply));
+        TakeValues(*member, now);
+      }
+      break;
+    case ClusterMessage::kChunkReceived:
+      if (Member* member = MemberOf(route, message, true)) {
+        member->sender.OnReceived(message.chunk_received(), now);
+        member->progressed = now;
+        Poll(*member, now);
+      }
+      break;
+    case ClusterMessage::kHeartbeat:
+      if (Member* member = MemberOf(route, message, false)) OnHeartbeat(*member, message.heartbeat(), now);
+      break;
+    case ClusterMessage::kPush:
+      if (Member* member = MemberOf(route, message, false)) OnPush(*member, message.push(), now);
+      break;
+    case ClusterMessage::kLeave:
+      if (MemberOf(route, message, false)) {
+        Remove(members_.find(message.member()), "left: " + message.leave().reason(), now);
+      }
+      break;
+    default:
+      return Drop();
+  }
+  Advance(now);
+}
+
+Coordinator::Member* Coordinator::MemberOf(const std::string& route, const ClusterMessage& message, bool bulk) {
+  const auto found = members_.find(message.member());
+  if (message.job() != options_.job || message.epoch() != epoch_ || found == members_.end()) {
+    Drop();
+    if (!bulk && phase_ != Phase::kEnding) Refuse(route, Refusal::NOT_A_MEMBER, "");
+    return nullptr;
+  }
+  Member& member = found->second;
+  uint64_t& sequence = bulk ? member.bulk_sequence : member.sequence;
+  if ((bulk ? member.bulk_route : member.route) != route || message.sequence() <= sequence) {
+    Drop();
+    return nullptr;
+  }
+  sequence = message.sequence();
+  return &member;
+}
+
+void Coordinator::SendTo(Member& member, Lane lane, ClusterMessage message, Slice slice) {
+  const std::string& route = lane == Lane::kBulk ? member.bulk_route : member.route;
+  if (route.empty()) return;
+  message.set_job(options_.job);
+  message.set_epoch(epoch_);
+  message.set_member(member.id);
+  message.set_sequence(++sequence_);
+  outgoing_.push_back({route, lane, std::move(message), std::move(slice)});
+}
+
+void Coordinator::SendTo(const std::string& route, ClusterMessage message) {
+  message.set_job(options_.job);
+  message.set_epoch(epoch_);
+  message.set_sequence(++sequence_);
+  outgoing_.push_back({route, Lane::kControl, std::move(message), {}});
+}
+
+void Coordinator::Refuse(const std::string& route, Refusal::Kind kind, const std::string& reason,
+                         uint64_t incarnation) {
+  ClusterMessage message;
+  message.mutable_refusal()->set_kind(kind);
+  message.mutable_refusal()->set_reason(reason);
+  message.mutable_refusal()->set_incarnation(incarnation);
+  SendTo(route, std::move(message));
+}
+
+void Coordinator::Poll(Member& member, Milliseconds now) {
+  if (member.bulk_route.empty()) return;
+  member.sender.Poll(now, [&](Chunk chunk, Slice slice) {
+    ClusterMessage message;
+    *message.mutable_chunk() = std::move(chunk);
+    SendTo(member, Lane::kBulk, std::move(message), std::move(slice));
+  });
+}
+
+void Coordinator::Tell(ClusterEvent::Kind kind, std::string text) {
+  ClusterEvent event;
+  event.kind = kind;
+  event.text = std::move(text);
+  event.workers = ReadyWorkers();
+  events_.push_back(std::move(event));
+}
+
+void Coordinator::OnTick(Milliseconds now) {
+  next_tick_ = now + std::max<Milliseconds>(1, options_.heartbeat / 2);
+  CheckLiveness(now);
+  for (auto& [id, member] : members_) Poll(member, now);
+  Advance(now);
+  if (phase_ == Phase::kEnding && now - ending_since_ >= 3 * options_.heartbeat) linger_over_ = true;
+}
+
+ClusterStatus Coordinator::Status(Milliseconds now) const {
+  ClusterStatus status;
+  status.set_job(options_.job);
+  status.set_epoch(epoch_);
+  status.set_generation(generation_);
+  status.set_version(version_);
+  status.set_iteration(iteration_);
+  status.set_max_iter(options_.max_iter);
+  status.set_loss(loss_);
+  status.set_dropped_messages(dropped_);
+  status.set_phase(phase_ == Phase::kRecovering ? "recovering"
+                   : phase_ == Phase::kEnding   ? "ending"
+                   : waiting_since_             ? "waiting for workers"
+                                                : "training");
+  for (const auto& [id, member] : members_) {
+    ClusterStatus::Worker& worker = *status.add_worker();
+    worker.set_member(id);
+    worker.set_slot(member.slot);
+    worker.set_name(member.name);
+    worker.set_state(!member.ready                             ? "joining"
+                     : member.late > 0                         ? "late"
+                     : member.lease && !member.values && open_ ? "training"
+                                                               : "waiting");
+    worker.set_examples(member.examples);
+    const double seconds = static_cast<double>(now - member.joined) / 1000;
+    if (seconds > 0) worker.set_examples_per_second(static_cast<double>(member.examples) / seconds);
+    worker.set_waited(static_cast<double>(member.waited) / 1000);
+    worker.set_bytes_sent(member.receiver.bytes_received());
+    worker.set_bytes_received(member.sender.bytes_sent());
+    worker.set_silent(static_cast<double>(now - member.heard) / 1000);
+    worker.set_rounds(member.rounds);
+    worker.set_rounds_late(member.rounds_late);
+  }
+  return status;
+}
+
+}  // namespace crema

@@ -1,0 +1,263 @@
+// The coordinator's side of the protocol as a state machine: messages and the time go in, messages come out. It knows
+// neither sockets nor clocks nor nets, so that the same code runs over ZeroMQ and in a simulator.
+#ifndef CREMA_DISTRIBUTED_COORDINATOR_H_
+#define CREMA_DISTRIBUTED_COORDINATOR_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/ledger.h"
+#include "distributed/outgoing.h"
+#include "distributed/transfer.h"
+
+namespace crema {
+
+struct CoordinatorOptions {
+  uint64_t job = 0;
+  int expected_workers = 1;  // the first round begins with so many
+  int min_workers = 1;       // nothing is committed with fewer
+  int max_workers = 1024;
+  int local_steps = 10;
+  uint64_t max_iter = 0;
+  // Rounds end at multiples of these, too (test_interval, snapshot). 0: none.
+  std::vector<uint64_t> stops = {};
+  // Push the solver's history in every round; in rounds that end at a multiple of `history_every` (0: in none) and at
+  // max_iter.
+  bool history_always = false;
+  uint64_t history_every = 0;
+  Milliseconds heartbeat = 1000, dead = 10'000, stall = 300'000;
+  Milliseconds join_timeout = 600'000;
+  // How long a restarted coordinator looks for a worker that has the parameters it lost.
+  Milliseconds recovery = 30'000;
+  double straggler_factor = 0;
+  uint64_t staleness = 2;
+  bool drop_nonfinite = true;
+  TransferOptions transfer = {};
+  uint64_t most_push_bytes = 0;  // larger ones are refused
+  // What Welcome says.
+  std::string solver = {};
+  std::vector<std::string> search_folders = {};
+  uint64_t seed = 0;
+};
+
+// One worker's part in a round.
+struct Contribution {
+  uint64_t member = 0;
+  uint32_t slot = 0;
+  Steps steps;
+  Push push;
+  Payload values;
+};
+
+struct Round {
+  uint64_t version = 0;    // that it starts from
+  uint64_t iteration = 0;  // that it begins with
+  uint64_t steps = 0;      // iterations that it takes
+  bool with_history = false;
+};
+
+// What becomes of contributions.
+class RoundMath {
+ public:
+  virtual ~RoundMath() = default;
+  // What is wrong with these values ("a value is not finite"); empty where they can be used.
+  virtual std::string Check(const Contribution& contribution) = 0;
+  // The parameters after the round, as workers get them. `contributions` are in the order of slots, at least one. Does
+  // not change what earlier calls returned, and changes nothing until Accept.
+  virtual Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) = 0;
+  // The last result of Reduce counts.
+  virtual void Accept() = 0;
+  // Goes on from parameters that a worker had kept.
+  virtual void Restore(const Payload& state) = 0;
+};
+
+// Where commits are made durable.
+class Journal {
+ public:
+  virtual ~Journal() = default;
+  // Returns when the record is on the disk. Throws EnvironmentError, and has then written nothing that will be read.
+  virtual void Write(const JournalRecord& record) = 0;
+};
+
+// What a coordinator starts from.
+struct CoordinatorStart {
+  uint64_t epoch = 1;
+  uint64_t version = 0, iteration = 0;
+  Payload state;  // parameters of `version`
+  uint64_t digest = 0;
+  Ledger ledger;
+  // Commits that the journal knows beyond `version`, in their order: workers may still have what came of them.
+  std::vector<JournalRecord::Commit> lost = {};
+};
+
+// For people and for whoever drives the coordinator.
+struct ClusterEvent {
+  enum class Kind { kJoined, kLeft, kCommitted, kRecovered, kRolledBack, kWaiting, kWarning };
+  Kind kind = Kind::kWarning;
+  std::string text;  // one sentence
+  // kJoined, kLeft: ready workers now. kCommitted: that took part.
+  int workers = 0;
+  // kCommitted.
+  Round round;
+  uint64_t version = 0;
+  Payload state;
+  double loss = 0;
+  std::vector<float> outputs;
+  uint64_t examples = 0;
+  uint64_t next_step = 0;
+  std::vector<Steps> unused;
+};
+
+class Coordinator {
+ public:
+  enum class Phase { kRecovering, kWaiting, kTraining, kEnding };
+
+  // `math` and `journal` must outlive it. The start is written to the journal.
+  Coordinator(CoordinatorOptions options, CoordinatorStart start, RoundMath& math, Journal& journal, Milliseconds now);
+
+  // A message that came by `route`, with the bytes behind it.
+  void OnMessage(const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes,
+                 Milliseconds now);
+  // To be called at deadline(), and may be at any time.
+  void OnTick(Milliseconds now);
+  Milliseconds deadline() const { return next_tick_; }
+
+  // What is to be sent, and what happened, since the last call.
+  std::vector<Outgoing> TakeOutgoing() { return std::exchange(outgoing_, {}); }
+  std::vector<ClusterEvent> TakeEvents() { return std::exchange(events_, {}); }
+
+  // No round is opened while held.
+  void Hold(bool held) { held_ = held; }
+  // The next round that is opened pushes histories.
+  void WantHistory() { want_history_ = true; }
+  // Ends after the open round, or now; `reason` is for the workers.
+  void Drain(const std::string& reason, Milliseconds now);
+  void Stop(const std::string& reason, Milliseconds now);
+
+  Phase phase() const { return phase_; }
+  // All iterations are done.
+  bool completed() const { return iteration_ >= options_.max_iter; }
+  // Ending, and every worker knows, or had the time to.
+  bool ended() const { return phase_ == Phase::kEnding && (members_.empty() || linger_over_); }
+  // Why training could not go on; empty while it can.
+  const std::string& failure() const { return failure_; }
+  uint64_t version() const { return version_; }
+  uint64_t iteration() const { return iteration_; }
+  uint64_t digest() const { return digest_; }
+  const Payload& state() const { return state_; }
+  const Ledger& ledger() const { return ledger_; }
+  uint64_t epoch() const { return epoch_; }
+  uint64_t dropped() const { return dropped_; }
+  ClusterStatus Status(Milliseconds now) const;
+
+ private:
+  struct Member {
+    explicit Member(const TransferOptions& transfer, uint64_t most) : sender(transfer), receiver(most) {}
+
+    uint64_t id = 0, process = 0, incarnation = 0;
+    std::string name, route, bulk_route;
+    uint32_t slot = 0;
+    bool ready = false;
+    uint64_t version = 0;  // that it said it has
+    uint64_t sequence = 0, bulk_sequence = 0;
+    Milliseconds joined = 0, heard = 0, progressed = 0, answered = 0;
+    uint64_t steps_in_all = 0;
+    std::optional<Lease> lease;
+    uint64_t late = 0;          // rounds that the lease missed
+    std::optional<Push> push;   // for the open round
+    bool failed = false;        // the push is a failure, or cannot be used
+    Payload values;             // of it, when they have come
+    Milliseconds pushed = 0;    // when it was complete
+    TransferSender sender;      // of states
+    TransferReceiver receiver;  // of pushes
+    // For people.
+    uint64_t examples = 0, rounds = 0, rounds_late = 0;
+    Milliseconds waited = 0;
+  };
+  using Members = std::map<uint64_t, Member>;
+
+  // coordinator.cc: what comes in and goes out
+  Member* MemberOf(const std::string& route, const ClusterMessage& message, bool bulk);
+  void Drop() { ++dropped_; }
+  void SendTo(Member& member, Lane lane, ClusterMessage message, Slice slice = {});
+  void SendTo(const std::string& route, ClusterMessage message);
+  void Refuse(const std::string& route, Refusal::Kind kind, const std::string& reason, uint64_t incarnation = 0);
+  void Poll(Member& member, Milliseconds now);
+  void Tell(ClusterEvent::Kind kind, std::string text);
+
+  // coordinator_members.cc
+  void OnHello(const std::string& route, const ClusterMessage& message, Milliseconds now);
+  void OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now);
+  void Admit(const std::string& route, const Hello& hello, Milliseconds now);
+  void SendWelcome(Member& member);
+  void Adopt(Member& member, const Hello& hello);
+  void Remove(Members::iterator member, const std::string& why, Milliseconds now);
+  void CheckLiveness(Milliseconds now);
+  uint32_t FreeSlot(std::optional<uint32_t> wanted) const;
+  int ReadyWorkers() const;
+
+  // coordinator_rounds.cc
+  void OnPush(Member& member, const Push& push, Milliseconds now);
+  void TakeValues(Member& member, Milliseconds now);
+  void Advance(Milliseconds now);
+  bool MayOpen(Milliseconds now);
+  void Open(Milliseconds now);
+  void GiveLease(Member& member);
+  bool MayClose(Milliseconds now);
+  void Close(Milliseconds now);
+  void Commit(std::vector<Contribution> contributions, Milliseconds now);
+  uint64_t StepsOfRound() const;
+  void SendState(Member& member, Milliseconds now);
+  void SendWork(Member& member);
+  void ReturnLease(Member& member);
+  void BeginEnding(const std::string& reason, Milliseconds now);
+  void Fail(const std::string& why, Milliseconds now);
+  std::vector<Member*> BySlot();
+
+  // coordinator_recovery.cc
+  void Recover(Milliseconds now);
+  void TakeRecovered(Member& member, Payload state, Milliseconds now);
+  void RollBack(const std::string& why, Milliseconds now);
+
+  const CoordinatorOptions options_;
+  RoundMath& math_;
+  Journal& journal_;
+  const uint64_t epoch_;
+
+  Phase phase_ = Phase::kWaiting;
+  uint64_t version_ = 0, iteration_ = 0, digest_ = 0, generation_ = 0;
+  Payload state_;
+  uint64_t state_serial_ = 0;  // of the transfer that brings state_
+  Ledger ledger_;
+  Members members_;
+  std::set<uint64_t> incarnations_;  // ever seen: one that comes again is replayed
+  uint64_t last_member_ = 0, last_lease_ = 0, sequence_ = 0;
+  Milliseconds next_tick_ = 0;
+
+  bool open_ = false;
+  Round round_;
+  Milliseconds opened_ = 0, retry_ = 0, ending_since_ = 0;
+  std::optional<Milliseconds> waiting_since_;  // for enough workers
+  bool started_ = false;                       // the first round of this process was opened
+  bool held_ = false, want_history_ = false, draining_ = false, linger_over_ = false, told_waiting_ = false;
+  std::string end_reason_, failure_;
+  double loss_ = 0;
+  uint64_t failures_in_a_row_ = 0;
+
+  std::vector<JournalRecord::Commit> lost_;
+  Milliseconds recovering_since_ = 0;
+  uint64_t donor_ = 0;  // member that was asked for the state; 0: none
+
+  std::vector<Outgoing> outgoing_;
+  std::vector<ClusterEvent> events_;
+  uint64_t dropped_ = 0;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_COORDINATOR_H_

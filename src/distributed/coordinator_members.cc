@@ -1,0 +1,169 @@
+// Who takes part.
+#include <algorithm>
+
+#include "distributed/coordinator.h"
+#include "distributed/protocol_version.h"
+
+namespace crema {
+
+void Coordinator::OnHello(const std::string& route, const ClusterMessage& message, Milliseconds now) {
+  const Hello& hello = message.hello();
+  const auto refuse = [&](Refusal::Kind kind, const std::string& reason) {
+    Refuse(route, kind, reason, hello.incarnation());
+  };
+  if (hello.major() != kProtocolMajor) {
+    return refuse(Refusal::FINAL, "this coordinator speaks version " + std::to_string(kProtocolMajor) +
+                                      " of the protocol, the worker " + std::to_string(hello.major()) +
+                                      "; run the same crema on all machines");
+  }
+  if (message.job() != 0 && message.job() != options_.job) {
+    return refuse(Refusal::FINAL, "this coordinator runs another training than the worker was part of");
+  }
+  if (phase_ == Phase::kEnding) return refuse(Refusal::FINAL, "training has ended: " + end_reason_);
+  for (auto& [id, member] : members_) {
+    if (member.incarnation != hello.incarnation()) continue;
+    // A Welcome that was lost. From elsewhere it is a copy of what somebody else said.
+    if (member.route != route || message.sequence() <= member.sequence) return Drop();
+    member.sequence = message.sequence();
+    member.heard = now;
+    return SendWelcome(member);
+  }
+  if (hello.incarnation() == 0 || incarnations_.count(hello.incarnation()) > 0) return Drop();
+  // The same process anew: what it was before is over.
+  for (auto member = members_.begin(); member != members_.end(); ++member) {
+    if (member->second.process == hello.process()) {
+      Remove(member, "connects anew", now);
+      break;
+    }
+  }
+  if (members_.size() >= static_cast<size_t>(options_.max_workers)) {
+    return refuse(Refusal::FULL, "there are max_workers workers (" + std::to_string(options_.max_workers) + ")");
+  }
+  incarnations_.insert(hello.incarnation());
+  Admit(route, hello, now);
+  Member& member = members_.at(last_member_);
+  member.sequence = message.sequence();
+  Adopt(member, hello);
+  SendWelcome(member);
+}
+
+uint32_t Coordinator::FreeSlot(std::optional<uint32_t> wanted) const {
+  std::set<uint32_t> taken;
+  for (const auto& [id, member] : members_) taken.insert(member.slot);
+  if (wanted && *wanted < static_cast<uint32_t>(options_.max_workers) && taken.count(*wanted) == 0) return *wanted;
+  uint32_t slot = 0;
+  while (taken.count(slot) > 0) ++slot;
+  return slot;
+}
+
+void Coordinator::Admit(const std::string& route, const Hello& hello, Milliseconds now) {
+  const uint32_t slot = FreeSlot(hello.has_slot() ? std::optional<uint32_t>(hello.slot()) : std::nullopt);
+  Member& member = members_.try_emplace(++last_member_, options_.transfer, options_.most_push_bytes).first->second;
+  member.id = last_member_;
+  member.process = hello.process();
+  member.incarnation = hello.incarnation();
+  member.name = hello.name().substr(0, 200);
+  member.route = route;
+  member.slot = slot;
+  member.joined = member.heard = member.progressed = now;
+  ++generation_;
+}
+
+void Coordinator::SendWelcome(Member& member) {
+  ClusterMessage message;
+  Welcome& welcome = *message.mutable_welcome();
+  welcome.set_incarnation(member.incarnation);
+  welcome.set_slot(member.slot);
+  welcome.set_solver(options_.solver);
+  for (const std::string& folder : options_.search_folders) welcome.add_search_folders(folder);
+  welcome.set_seed(options_.seed);
+  SendTo(member, Lane::kControl, std::move(message));
+}
+
+// What a worker had done when its connection, or the coordinator, was lost.
+void Coordinator::Adopt(Member& member, const Hello& hello) {
+  const bool same = hello.version() == version_ && hello.digest() == digest_;
+  if (hello.version() != 0 && same) member.version = version_;
+  if (phase_ == Phase::kRecovering) {
+    for (const JournalRecord::Commit& commit : lost_) {
+      if (commit.version() == hello.version() && commit.digest() == hello.digest()) member.version = hello.version();
+    }
+    return;
+  }
+  if (!same || hello.version() == 0 || hello.lease().serial() == 0) return;
+  const Steps steps{hello.lease().steps().first(), hello.lease().steps().count()};
+  // Not so far ahead that the steps between would be made up.
+  const uint64_t ahead = static_cast<uint64_t>(options_.max_workers) * static_cast<uint64_t>(options_.local_steps);
+  if (steps.count == 0 || steps.count > static_cast<uint64_t>(options_.local_steps) ||
+      steps.first > ledger_.next() + ahead || !ledger_.TakeThese(steps)) {
+    return;
+  }
+  member.lease = hello.lease();
+}
+
+void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now) {
+  member.heard = now;
+  if (heartbeat.steps_in_all() > member.steps_in_all) {
+    member.steps_in_all = heartbeat.steps_in_all();
+    member.progressed = now;
+  }
+  if (heartbeat.ready() && !member.ready) {
+    member.ready = true;
+    member.progressed = now;
+    Tell(ClusterEvent::Kind::kJoined, "worker " + member.name + " joined in place " + std::to_string(member.slot));
+    if (member.version != version_ && phase_ != Phase::kRecovering) SendState(member, now);
+  }
+  if (phase_ == Phase::kEnding) {
+    ClusterMessage message;
+    message.mutable_end()->set_reason(end_reason_);
+    message.mutable_end()->set_completed(completed());
+    SendTo(member, Lane::kControl, std::move(message));
+  } else if (member.ready) {
+    SendWork(member);
+  } else {
+    SendWelcome(member);
+  }
+}
+
+void Coordinator::ReturnLease(Member& member) {
+  if (!member.lease) return;
+  ledger_.Return({member.lease->steps().first(), member.lease->steps().count()});
+  member.lease.reset();
+  member.push.reset();
+  member.values = nullptr;
+  member.failed = false;
+  member.late = 0;
+}
+
+void Coordinator::Remove(Members::iterator found, const std::string& why, Milliseconds) {
+  Member& member = found->second;
+  const std::string text = "worker " + member.name + " (place " + std::to_string(member.slot) + ") " + why;
+  const bool was_ready = member.ready;
+  ReturnLease(member);
+  if (donor_ == member.id) donor_ = 0;
+  members_.erase(found);
+  ++generation_;
+  if (was_ready && phase_ != Phase::kEnding) Tell(ClusterEvent::Kind::kLeft, text);
+}
+
+void Coordinator::CheckLiveness(Milliseconds now) {
+  for (auto next = members_.begin(); next != members_.end();) {
+    const auto member = next++;
+    const Member& m = member->second;
+    if (now - m.heard >= options_.dead) {
+      Remove(member, "was not heard of for " + std::to_string((now - m.heard) / 1000) + " s and is out", now);
+      continue;
+    }
+    const bool owes = !m.ready || (open_ && m.lease && !m.push);
+    if (options_.stall > 0 && owes && now - m.progressed >= options_.stall) {
+      Remove(member, "made no progress for " + std::to_string((now - m.progressed) / 1000) + " s and is out", now);
+    }
+  }
+}
+
+int Coordinator::ReadyWorkers() const {
+  return static_cast<int>(
+      std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.ready; }));
+}
+
+}  // namespace crema

@@ -1,0 +1,364 @@
+// Rounds: opened with leases for all, closed by a commit.
+#include <algorithm>
+#include <cmath>
+
+#include "base/check.h"
+#include "crema/error.h"
+#include "distributed/coordinator.h"
+#include "distributed/digest.h"
+
+namespace crema {
+
+namespace {
+
+// Between attempts to write to a full disk.
+constexpr Milliseconds kJournalRetry = 2000;
+constexpr uint64_t kMostFailuresInARow = 5;
+
+Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps().count()}; }
+
+}  // namespace
+
+void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
+  member.heard = now;
+  if (push.state()) {
+    if (phase_ != Phase::kRecovering || donor_ != member.id) return Drop();
+    member.push = push;
+    return TakeValues(member, now);
+  }
+  // One for another version was overtaken by a commit; the Work that is on its way says so.
+  if (!open_ || !member.lease || push.lease().serial() != member.lease->serial() || push.version() != version_) return;
+  if (member.push && member.push->id() >= push.id()) return;
+  member.push = push;
+  member.values = nullptr;
+  member.failed = false;
+  TakeValues(member, now);
+}
+
+void Coordinator::TakeValues(Member& member, Milliseconds now) {
+  if (!member.push || member.values || member.failed) return;
+  if (!member.push->failure().empty()) {
+    member.failed = true;
+    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + member.push->failure());
+    return;
+  }
+  const Payload values = member.receiver.Whole(member.push->id());
+  if (!values) return;
+  if (DigestOf(*values) != member.push->digest()) {
+    member.failed = true;
+    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + " sent values that do not fit their fingerprint");
+    return;
+  }
+  if (member.push->state()) return TakeRecovered(member, values, now);
+  const std::string wrong = math_.Check({member.id, member.slot, StepsOf(*member.lease), *member.push, values});
+  if (!wrong.empty()) {
+    member.failed = true;
+    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + wrong);
+    return;
+  }
+  member.values = values;
+  member.pushed = now;
+}
+
+void Coordinator::Advance(Milliseconds now) {
+  if (phase_ == Phase::kRecovering) Recover(now);
+  while (phase_ == Phase::kWaiting || phase_ == Phase::kTraining) {
+    if (open_ ? !MayClose(now) : !MayOpen(now)) return;
+    const bool was_open = open_;
+    if (open_) {
+      Close(now);
+    } else {
+      Open(now);
+    }
+    if (open_ == was_open) return;
+  }
+}
+
+bool Coordinator::MayOpen(Milliseconds now) {
+  if (completed()) {
+    BeginEnding("all iterations are done", now);
+    return false;
+  }
+  if (held_) return false;
+  const int ready = ReadyWorkers();
+  const int wanted = started_ ? options_.min_workers : std::max(options_.expected_workers, options_.min_workers);
+  if (ready >= wanted) {
+    waiting_since_.reset();
+    told_waiting_ = false;
+    return true;
+  }
+  if (!waiting_since_) waiting_since_ = now;
+  if (!told_waiting_) {
+    told_waiting_ = true;
+    Tell(ClusterEvent::Kind::kWaiting,
+         "waiting for workers: " + std::to_string(ready) + " of " + std::to_string(wanted) + " are there");
+  }
+  if (now - *waiting_since_ < options_.join_timeout) return false;
+  if (ready >= options_.min_workers) {
+    Tell(ClusterEvent::Kind::kWarning, "training begins with " + std::to_string(ready) + " of " +
+                                           std::to_string(wanted) + " expected workers: join_timeout_ms is over");
+    waiting_since_.reset();
+    return true;
+  }
+  Fail("only " + std::to_string(ready) + " of at least " + std::to_string(options_.min_workers) +
+           " workers (min_workers) were there for " + std::to_string(options_.join_timeout / 1000) +
+           " s (join_timeout_ms)",
+       now);
+  return false;
+}
+
+uint64_t Coordinator::StepsOfRound() const {
+  uint64_t steps = std::min<uint64_t>(options_.local_steps, options_.max_iter - iteration_);
+  for (const uint64_t stop : options_.stops) {
+    if (stop > 0) steps = std::min(steps, stop - iteration_ % stop);
+  }
+  return steps;
+}
+
+std::vector<Coordinator::Member*> Coordinator::BySlot() {
+  std::vector<Member*> all;
+  for (auto& [id, member] : members_) {
+    if (member.ready) all.push_back(&member);
+  }
+  std::sort(all.begin(), all.end(), [](const Member* a, const Member* b) { return a->slot < b->slot; });
+  return all;
+}
+
+void Coordinator::Open(Milliseconds now) {
+  phase_ = Phase::kTraining;
+  started_ = true;
+  open_ = true;
+  opened_ = now;
+  round_.version = version_;
+  round_.iteration = iteration_;
+  round_.steps = StepsOfRound();
+  const uint64_t end = iteration_ + round_.steps;
+  round_.with_history =
+      options_.history_always ||
+      (options_.history_every > 0 && (want_history_ || end % options_.history_every == 0 || end == options_.max_iter));
+  if (round_.with_history) want_history_ = false;
+  for (Member* member : BySlot()) {
+    member->push.reset();
+    member->values = nullptr;
+    member->failed = false;
+    member->progressed = now;
+    if (!member->lease) GiveLease(*member);
+    SendWork(*member);
+  }
+}
+
+void Coordinator::GiveLease(Member& member) {
+  const Steps steps = ledger_.Take(round_.steps);
+  Lease lease;
+  lease.mutable_steps()->set_first(steps.first);
+  lease.mutable_steps()->set_count(steps.count);
+  lease.set_serial(++last_lease_);
+  member.lease = lease;
+  member.late = 0;
+}
+
+void Coordinator::SendState(Member& member, Milliseconds now) {
+  if (!member.ready || member.sender.id() == state_serial_) return;
+  member.sender.Start(state_serial_, state_, now);
+  Poll(member, now);
+}
+
+void Coordinator::SendWork(Member& member) {
+  ClusterMessage message;
+  Work& work = *message.mutable_work();
+  work.set_version(version_);
+  work.set_state(state_serial_);
+  work.set_digest(digest_);
+  work.set_slot(member.slot);
+  work.set_generation(generation_);
+  if (phase_ == Phase::kRecovering) {
+    // Keep what you have.
+    work.set_version(member.version);
+    work.set_wanted(donor_ == member.id);
+  } else if (open_ && member.lease) {
+    work.set_iteration(round_.iteration);
+    *work.mutable_lease() = *member.lease;
+    work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * round_.steps);
+    work.set_with_history(round_.with_history);
+  } else if (member.lease) {
+    // Between rounds: it may go on with what it has.
+    *work.mutable_lease() = *member.lease;
+  }
+  SendTo(member, Lane::kControl, std::move(message));
+}
+
+bool Coordinator::MayClose(Milliseconds now) {
+  if (now < retry_) return false;
+  int leased = 0, finished = 0;
+  std::vector<Milliseconds> times;
+  const std::vector<Member*> ready = BySlot();
+  for (const Member* member : ready) {
+    if (!member->lease) continue;
+    ++leased;
+    if (member->values || member->failed) ++finished;
+    if (member->values) times.push_back(member->pushed - opened_);
+  }
+  if (leased < options_.min_workers) {
+    // Too few are left for this round: who came since may help out.
+    for (Member* member : ready) {
+      if (member->lease) continue;
+      GiveLease(*member);
+      SendWork(*member);
+      ++leased;
+    }
+    if (leased < options_.min_workers) {
+      if (draining_) {
+        BeginEnding(end_reason_, now);
+      } else if (!waiting_since_) {
+        waiting_since_ = now;
+        Tell(ClusterEvent::Kind::kWaiting, "waiting for workers: " + std::to_string(leased) + " of at least " +
+                                               std::to_string(options_.min_workers) + " (min_workers) are there");
+      } else if (now - *waiting_since_ >= options_.join_timeout) {
+        Fail("only " + std::to_string(leased) + " of at least " + std::to_string(options_.min_workers) +
+                 " workers (min_workers) were there for " + std::to_string(options_.join_timeout / 1000) +
+                 " s (join_timeout_ms)",
+             now);
+      }
+      return false;
+    }
+  }
+  waiting_since_.reset();
+  if (finished == leased) return true;
+  if (options_.straggler_factor <= 0 || static_cast<int>(times.size()) < options_.min_workers) return false;
+  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
+  const double patience = std::max<double>(1, static_cast<double>(times[times.size() / 2])) * options_.straggler_factor;
+  return static_cast<double>(now - opened_) > patience;
+}
+
+void Coordinator::Close(Milliseconds now) {
+  std::vector<Contribution> contributions;
+  std::string failure;
+  for (Member* member : BySlot()) {
+    if (member->failed) {
+      failure = "worker " + member->name + ": " +
+                (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
+    }
+    if (!member->values) continue;
+    contributions.push_back({member->id, member->slot, StepsOf(*member->lease), *member->push, member->values});
+  }
+  failures_in_a_row_ = failure.empty() ? 0 : failures_in_a_row_ + 1;
+  if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) ||
+      failures_in_a_row_ >= kMostFailuresInARow) {
+    if (!failure.empty()) return Fail(failure, now);
+  }
+  if (contributions.empty()) return;
+  Commit(std::move(contributions), now);
+}
+
+void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds now) {
+  const Payload state = math_.Reduce(round_, contributions);
+  const uint64_t digest = DigestOf(*state);
+  JournalRecord record;
+  JournalRecord::Commit& commit = *record.mutable_commit();
+  commit.set_version(version_ + 1);
+  commit.set_iteration(iteration_ + round_.steps);
+  commit.set_digest(digest);
+  commit.set_generation(generation_);
+  ClusterEvent event;
+  double weight = 0;
+  for (const Contribution& c : contributions) {
+    JournalRecord::Commit::Share& share = *commit.add_share();
+    share.set_member(c.member);
+    share.set_slot(c.slot);
+    share.mutable_steps()->set_first(c.steps.first);
+    share.mutable_steps()->set_count(c.steps.count);
+    share.set_examples(c.push.examples());
+    const double examples = static_cast<double>(c.push.examples());
+    event.examples += c.push.examples();
+    event.loss += c.push.loss() * examples;
+    if (event.outputs.empty()) event.outputs.assign(static_cast<size_t>(c.push.output_size()), 0.0f);
+    for (int i = 0; i < std::min<int>(c.push.output_size(), static_cast<int>(event.outputs.size())); ++i) {
+      event.outputs[i] += static_cast<float>(c.push.output(i) / static_cast<double>(contributions.size()));
+    }
+    weight += examples;
+  }
+  try {
+    journal_.Write(record);
+  } catch (const EnvironmentError& error) {
+    if (retry_ == 0) {
+      Tell(ClusterEvent::Kind::kWarning,
+           std::string("the round cannot be committed, and is tried again: ") + error.what());
+    }
+    retry_ = now + kJournalRetry;
+    return;
+  }
+  retry_ = 0;
+  math_.Accept();
+  ++version_;
+  iteration_ += round_.steps;
+  digest_ = digest;
+  state_ = state;
+  ++state_serial_;
+  open_ = false;
+  loss_ = event.loss = weight > 0 ? event.loss / weight : 0;
+  for (auto& [id, member] : members_) {
+    if (member.values) {
+      ledger_.Use(StepsOf(*member.lease));
+      member.receiver.Release(member.push->id());
+      member.examples += member.push->examples();
+      member.waited += now - member.pushed;
+      ++member.rounds;
+      member.lease.reset();
+      member.late = 0;
+    } else if (member.failed) {
+      ReturnLease(member);
+    } else if (member.lease) {
+      ++member.rounds_late;
+      if (++member.late > options_.staleness) ReturnLease(member);
+    }
+    member.push.reset();
+    member.values = nullptr;
+    member.failed = false;
+    SendState(member, now);
+    if (member.ready) SendWork(member);
+  }
+  event.kind = ClusterEvent::Kind::kCommitted;
+  event.workers = static_cast<int>(contributions.size());
+  event.round = round_;
+  event.version = version_;
+  event.state = state_;
+  event.next_step = ledger_.next();
+  event.unused = ledger_.unused();
+  events_.push_back(std::move(event));
+  if (draining_ && (round_.with_history || options_.history_every == 0)) BeginEnding(end_reason_, now);
+}
+
+void Coordinator::Drain(const std::string& reason, Milliseconds now) {
+  if (phase_ == Phase::kEnding || draining_) return;
+  end_reason_ = reason;
+  draining_ = true;
+  want_history_ = true;
+  if (!open_ && (version_ == 0 || options_.history_every == 0 || ReadyWorkers() < options_.min_workers)) {
+    BeginEnding(reason, now);
+  }
+}
+
+void Coordinator::Stop(const std::string& reason, Milliseconds now) {
+  if (phase_ != Phase::kEnding) BeginEnding(reason, now);
+}
+
+void Coordinator::Fail(const std::string& why, Milliseconds now) {
+  failure_ = why;
+  BeginEnding(why, now);
+}
+
+void Coordinator::BeginEnding(const std::string& reason, Milliseconds now) {
+  phase_ = Phase::kEnding;
+  ending_since_ = now;
+  end_reason_ = reason;
+  open_ = false;
+  for (auto& [id, member] : members_) {
+    ReturnLease(member);
+    ClusterMessage message;
+    message.mutable_end()->set_reason(reason);
+    message.mutable_end()->set_completed(completed());
+    SendTo(member, Lane::kControl, std::move(message));
+  }
+}
+
+}  // namespace crema

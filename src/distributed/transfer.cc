@@ -1,0 +1,108 @@
+#include "distributed/transfer.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+
+#include "base/check.h"
+
+namespace crema {
+
+namespace {
+
+uint32_t CrcOf(std::span<const std::byte> bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+}
+
+}  // namespace
+
+void TransferSender::Start(uint64_t id, Payload payload, Milliseconds now) {
+  CREMA_CHECK(id > id_ && payload);
+  id_ = id;
+  payload_ = std::move(payload);
+  sent_ = received_ = 0;
+  empty_due_ = payload_->empty();
+  moved_ = now;
+  patience_ = options_.patience;
+}
+
+void TransferSender::Cancel() {
+  payload_ = nullptr;
+  id_ = std::max<uint64_t>(id_, 1);
+}
+
+void TransferSender::OnReceived(const ChunkReceived& received, Milliseconds now) {
+  if (!payload_ || received.transfer() != id_ || received.offset() > payload_->size()) return;
+  if (received.offset() > received_) {
+    received_ = received.offset();
+    sent_ = std::max(sent_, received_);
+    moved_ = now;
+    patience_ = options_.patience;
+  }
+  if (received.offset() == payload_->size()) payload_ = nullptr;
+}
+
+void TransferSender::Poll(Milliseconds now, const Send& send) {
+  if (!payload_) return;
+  if (now - moved_ >= patience_) {
+    sent_ = received_;
+    empty_due_ = payload_->empty();
+    moved_ = now;
+    patience_ = std::min<Milliseconds>(2 * patience_, 60'000);
+  }
+  const uint64_t total = payload_->size();
+  const uint64_t window = received_ + options_.chunk_bytes * options_.credits;
+  while (empty_due_ || (sent_ < total && sent_ < window)) {
+    empty_due_ = false;
+    const Slice slice{payload_, sent_, std::min(options_.chunk_bytes, total - sent_)};
+    Chunk chunk;
+    chunk.set_transfer(id_);
+    chunk.set_offset(sent_);
+    chunk.set_total(total);
+    chunk.set_crc32(CrcOf(slice.bytes()));
+    sent_ += slice.count;
+    bytes_sent_ += slice.count;
+    send(std::move(chunk), slice);
+  }
+}
+
+Milliseconds TransferSender::deadline() const {
+  return payload_ ? moved_ + patience_ : std::numeric_limits<Milliseconds>::max();
+}
+
+std::optional<ChunkReceived> TransferReceiver::OnChunk(const Chunk& chunk, std::span<const std::byte> bytes) {
+  const bool sound = chunk.transfer() != 0 && chunk.total() <= most_ && chunk.offset() <= chunk.total() &&
+                     bytes.size() <= chunk.total() - chunk.offset() && (!bytes.empty() || chunk.total() == 0) &&
+                     chunk.crc32() == CrcOf(bytes);
+  if (!sound || chunk.transfer() < id_ || (chunk.transfer() == id_ && chunk.total() != total_)) {
+    ++refused_;
+    return std::nullopt;
+  }
+  if (chunk.transfer() > id_) {
+    id_ = chunk.transfer();
+    total_ = chunk.total();
+    received_ = 0;
+    complete_ = false;
+    bytes_ = std::make_shared<std::vector<std::byte>>();
+  }
+  // Grows as bytes come, so that announcing much takes no memory. Ones that came before, or too early, change nothing.
+  if (!complete_ && chunk.offset() == received_) {
+    if (bytes_->capacity() == 0) bytes_->reserve(std::min<uint64_t>(total_, uint64_t{64} << 20));
+    bytes_->insert(bytes_->end(), bytes.begin(), bytes.end());
+    received_ += bytes.size();
+    bytes_received_ += bytes.size();
+    complete_ = received_ == total_;
+  }
+  ChunkReceived answer;
+  answer.set_transfer(id_);
+  answer.set_offset(received_);
+  return answer;
+}
+
+void TransferReceiver::Release(uint64_t id) {
+  if (id == id_ && complete_) bytes_ = nullptr;
+}
+
+}  // namespace crema

@@ -1,0 +1,94 @@
+// Many bytes as chunks, over connections that may break: a sender that is never further ahead than it was allowed, and
+// goes back to where the receiver stopped when nothing moves any more.
+#ifndef CREMA_DISTRIBUTED_TRANSFER_H_
+#define CREMA_DISTRIBUTED_TRANSFER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "crema/cluster.pb.h"
+#include "distributed/payload.h"
+
+namespace crema {
+
+// Milliseconds on a clock that never goes back.
+using Milliseconds = int64_t;
+
+struct TransferOptions {
+  uint64_t chunk_bytes = 256 << 10;
+  uint64_t credits = 16;          // chunks on their way at once
+  Milliseconds patience = 5'000;  // without a sign of progress, before chunks are sent again; doubles each time
+};
+
+// Bytes of a Payload that go behind a message.
+struct Slice {
+  Payload payload;  // null: none
+  uint64_t offset = 0, count = 0;
+
+  std::span<const std::byte> bytes() const { return {payload->data() + offset, static_cast<size_t>(count)}; }
+};
+
+class TransferSender {
+ public:
+  using Send = std::function<void(Chunk chunk, Slice slice)>;
+
+  explicit TransferSender(const TransferOptions& options) : options_(options) {}
+
+  // For transfers that start from now on.
+  void set_options(const TransferOptions& options) { options_ = options; }
+  // Sends this instead of whatever was under way. Ids must grow. An empty payload is one empty chunk.
+  void Start(uint64_t id, Payload payload, Milliseconds now);
+  void Cancel();
+  // Ignores what is of another transfer or makes no sense.
+  void OnReceived(const ChunkReceived& received, Milliseconds now);
+  // Gives `send` the chunks that may go now.
+  void Poll(Milliseconds now, const Send& send);
+
+  uint64_t id() const { return id_; }
+  bool active() const { return payload_ != nullptr; }
+  // The receiver has all of it.
+  bool done() const { return id_ != 0 && !payload_; }
+  // When Poll is to be called next though nothing came; far away if never.
+  Milliseconds deadline() const;
+  // Payload bytes sent in chunks, again and again included.
+  uint64_t bytes_sent() const { return bytes_sent_; }
+
+ private:
+  TransferOptions options_;
+  uint64_t id_ = 0, sent_ = 0, received_ = 0, bytes_sent_ = 0;
+  bool empty_due_ = false;
+  Payload payload_;
+  Milliseconds moved_ = 0, patience_ = 0;
+};
+
+class TransferReceiver {
+ public:
+  // Transfers of more bytes than this are refused.
+  explicit TransferReceiver(uint64_t most) : most_(most) {}
+
+  // Takes a chunk with its bytes; what to answer, or none where it is of an older transfer or no chunk of one that can
+  // be: those are counted. A chunk of a newer transfer ends the older one.
+  std::optional<ChunkReceived> OnChunk(const Chunk& chunk, std::span<const std::byte> bytes);
+
+  // The whole of transfer `id`; null until it is there. Remains until a newer one begins.
+  Payload Whole(uint64_t id) const { return id == id_ && complete_ ? bytes_ : nullptr; }
+  // Forgets the bytes of a whole transfer.
+  void Release(uint64_t id);
+  void set_most(uint64_t most) { most_ = most; }
+
+  uint64_t refused() const { return refused_; }
+  uint64_t bytes_received() const { return bytes_received_; }
+
+ private:
+  uint64_t most_, id_ = 0, received_ = 0, total_ = 0, refused_ = 0, bytes_received_ = 0;
+  bool complete_ = false;
+  std::shared_ptr<std::vector<std::byte>> bytes_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_TRANSFER_H_

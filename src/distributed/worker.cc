@@ -1,0 +1,336 @@
+#include "distributed/worker.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "distributed/digest.h"
+#include "distributed/protocol_version.h"
+
+namespace crema {
+
+namespace {
+
+constexpr Milliseconds kLongestBackoff = 8'000;
+
+// Another one for every connection of a process, none of them 0.
+uint64_t IncarnationOf(uint64_t process, uint64_t count) {
+  uint64_t x = process + count * 0x9E3779B97F4A7C15u;
+  x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
+  x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
+  return (x ^ (x >> 31)) | 1;
+}
+
+}  // namespace
+
+Worker::Worker(WorkerOptions options, WorkerMath& math, Milliseconds now)
+    : options_(std::move(options)), math_(math), heard_(now), sender_(options_.transfer) {
+  CREMA_CHECK(options_.process != 0);
+  Join(now);
+  OnTick(now);
+}
+
+void Worker::Send(Lane lane, ClusterMessage message, Slice slice) {
+  message.set_job(job_);
+  message.set_epoch(epoch_);
+  message.set_member(member_);
+  message.set_sequence(++sequence_);
+  outgoing_.push_back({"", lane, std::move(message), std::move(slice)});
+}
+
+// Says Hello anew, bringing along what it has.
+void Worker::Join(Milliseconds now) {
+  if (phase_ == Phase::kEnded) return;
+  phase_ = Phase::kJoining;
+  member_ = 0;
+  incarnation_ = IncarnationOf(options_.process, ++incarnations_);
+  heard_sequence_ = heard_bulk_sequence_ = 0;
+  backoff_ = options_.timing.heartbeat;
+  hello_ = now;
+  push_.reset();
+  sender_.Cancel();
+  work_.reset();
+}
+
+void Worker::SendHello(Milliseconds now) {
+  hello_ = now + backoff_;
+  backoff_ = std::min(2 * backoff_, kLongestBackoff);
+  ClusterMessage message;
+  Hello& hello = *message.mutable_hello();
+  hello.set_major(kProtocolMajor);
+  hello.set_minor(kProtocolMinor);
+  hello.set_process(options_.process);
+  hello.set_incarnation(incarnation_);
+  hello.set_name(options_.name);
+  if (version_ > 0) {
+    hello.set_version(version_);
+    hello.set_digest(digest_);
+  }
+  // Not what was trained from older parameters: that was late already.
+  const uint64_t base = result_ ? result_->version : training_ ? task_.version : 0;
+  if (lease_ && version_ > 0 && base == version_) *hello.mutable_lease() = *lease_;
+  if (has_slot_) hello.set_slot(slot_);
+  Send(Lane::kControl, std::move(message));
+}
+
+void Worker::OnMessage(const ClusterMessage& message, std::span<const std::byte> bytes, Milliseconds now) {
+  if (phase_ == Phase::kEnded) return;
+  // Of another training, or of a coordinator that was replaced.
+  if ((job_ != 0 && message.job() != job_) || message.epoch() < epoch_) return;
+  const bool bulk = message.has_chunk() || message.has_chunk_received();
+  if (message.has_refusal()) return OnRefusal(message.refusal(), now);
+  if (message.has_welcome()) return OnWelcome(message, now);
+  if (phase_ == Phase::kJoining || message.epoch() != epoch_ || message.member() != member_) return;
+  uint64_t& sequence = bulk ? heard_bulk_sequence_ : heard_sequence_;
+  if (message.sequence() <= sequence) return;
+  sequence = message.sequence();
+  heard_ = now;
+  switch (message.body_case()) {
+    case ClusterMessage::kWork:
+      OnWork(message.work(), now);
+      break;
+    case ClusterMessage::kEnd:
+      completed_ = message.end().completed();
+      return Leave(message.end().reason(), now);
+    case ClusterMessage::kChunk:
+      if (const auto answer = receiver_.OnChunk(message.chunk(), bytes)) {
+        ClusterMessage reply;
+        *reply.mutable_chunk_received() = *answer;
+        Send(Lane::kBulk, std::move(reply));
+      }
+      break;
+    case ClusterMessage::kChunkReceived:
+      sender_.OnReceived(message.chunk_received(), now);
+      Poll(now);
+      break;
+    default:
+      break;
+  }
+  Advance(now);
+}
+
+void Worker::OnRefusal(const Refusal& refusal, Milliseconds now) {
+  if (refusal.kind() == Refusal::NOT_A_MEMBER) {
+    if (phase_ == Phase::kMember || phase_ == Phase::kBuilding) {
+      heard_ = now;
+      Join(now);
+    }
+    return;
+  }
+  if (phase_ != Phase::kJoining || refusal.incarnation() != incarnation_) return;
+  heard_ = now;
+  if (refusal.kind() == Refusal::FULL) return;  // asks again
+  End(refusal.reason(), true);
+}
+
+void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
+  const Welcome& welcome = message.welcome();
+  if (welcome.incarnation() != incarnation_ || phase_ != Phase::kJoining) return;
+  heard_ = now;
+  job_ = message.job();
+  epoch_ = message.epoch();
+  member_ = message.member();
+  heard_sequence_ = message.sequence();
+  slot_ = welcome.slot();
+  has_slot_ = true;
+  ClusterMessage attach;
+  attach.mutable_attach()->set_incarnation(incarnation_);
+  Send(Lane::kBulk, std::move(attach));
+  phase_ = built_ ? Phase::kMember : Phase::kBuilding;
+  if (!built_) welcome_ = welcome;
+  SendHeartbeat(now);
+}
+
+void Worker::OnBuilt(uint64_t most_state_bytes, const WorkerTiming& timing, const TransferOptions& transfer,
+                     Milliseconds now) {
+  CREMA_CHECK(!built_);
+  built_ = true;
+  options_.timing = timing;
+  options_.transfer = transfer;
+  receiver_.set_most(most_state_bytes);
+  sender_.set_options(transfer);
+  if (phase_ == Phase::kBuilding) {
+    phase_ = Phase::kMember;
+    SendHeartbeat(now);
+  }
+}
+
+void Worker::OnWork(const Work& work, Milliseconds now) {
+  const bool state_was_wanted = work_ && work_->wanted();
+  work_ = work;
+  slot_ = work.slot();
+  if (!work.has_lease() || !lease_ || work.lease().serial() != lease_->serial()) {
+    lease_ = work.has_lease() ? std::optional<Lease>(work.lease()) : std::nullopt;
+    result_.reset();
+    if (!work.wanted()) {
+      push_.reset();
+      sender_.Cancel();
+    }
+  }
+  if (work.wanted() && !state_was_wanted && state_ && version_ == work.version()) {
+    Push push;
+    push.set_id(++last_push_);
+    push.set_state(true);
+    push.set_version(version_);
+    push.set_digest(digest_);
+    push_ = push;
+    sender_.Start(push.id(), state_, now);
+    SendPush();
+    Poll(now);
+  }
+}
+
+void Worker::TakeState() {
+  if (!work_ || (version_ == work_->version() && digest_ == work_->digest()) || work_->digest() == 0) return;
+  const Payload whole = receiver_.Whole(work_->state());
+  if (!whole || DigestOf(*whole) != work_->digest()) return;
+  receiver_.Release(work_->state());
+  version_ = work_->version();
+  digest_ = work_->digest();
+  state_ = whole;
+}
+
+void Worker::Advance(Milliseconds now) {
+  if (phase_ != Phase::kMember || !work_) return;
+  TakeState();
+  if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->digest() == digest_ &&
+      version_ == work_->version() &&
+      (!push_ || push_->version() != version_ || push_->lease().serial() != result_->lease)) {
+    StartPush(now);
+  }
+}
+
+void Worker::StartPush(Milliseconds now) {
+  if (result_->version != version_ && result_->failure.empty()) {
+    result_->values = math_.Rebase(result_->values, result_->with_history, result_->from, state_);
+  }
+  Push push;
+  push.set_id(++last_push_);
+  *push.mutable_lease() = *lease_;
+  push.set_version(version_);
+  push.set_trained_from(result_->version);
+  push.set_examples(result_->examples);
+  push.set_with_history(result_->with_history);
+  push.set_loss(result_->loss);
+  for (const float output : result_->outputs) push.add_output(output);
+  push.set_seconds(result_->seconds);
+  push.set_failure(result_->failure);
+  result_->version = version_;
+  result_->from = state_;
+  if (result_->failure.empty()) {
+    push.set_digest(DigestOf(*result_->values));
+    sender_.Start(push.id(), result_->values, now);
+  }
+  push_ = push;
+  SendPush();
+  Poll(now);
+}
+
+void Worker::SendPush() {
+  ClusterMessage message;
+  *message.mutable_push() = *push_;
+  Send(Lane::kControl, std::move(message));
+}
+
+void Worker::SendHeartbeat(Milliseconds now) {
+  heartbeat_ = now + options_.timing.heartbeat;
+  ClusterMessage message;
+  Heartbeat& heartbeat = *message.mutable_heartbeat();
+  heartbeat.set_ready(built_);
+  heartbeat.set_version(version_);
+  if (lease_) *heartbeat.mutable_lease() = *lease_;
+  heartbeat.set_steps_done(steps_of_task_);
+  heartbeat.set_steps_in_all(steps_before_ + steps_of_task_);
+  if (push_) heartbeat.set_push(push_->id());
+  Send(Lane::kControl, std::move(message));
+}
+
+void Worker::Poll(Milliseconds now) {
+  if (member_ == 0) return;
+  sender_.Poll(now, [&](Chunk chunk, Slice slice) {
+    ClusterMessage message;
+    *message.mutable_chunk() = std::move(chunk);
+    Send(Lane::kBulk, std::move(message), std::move(slice));
+  });
+}
+
+void Worker::OnTick(Milliseconds now) {
+  if (phase_ == Phase::kEnded) return;
+  next_tick_ = now + std::max<Milliseconds>(1, options_.timing.heartbeat / 2);
+  const Milliseconds silent = now - heard_;
+  if (silent >= options_.timing.orphan) {
+    return End("the coordinator was not heard of for " + std::to_string(silent / 1000) + " s", true);
+  }
+  if (phase_ == Phase::kJoining) {
+    if (now >= hello_) SendHello(now);
+  } else if (silent >= options_.timing.dead) {
+    Join(now);
+  } else if (now >= heartbeat_) {
+    SendHeartbeat(now);
+    ClusterMessage attach;
+    attach.mutable_attach()->set_incarnation(incarnation_);
+    Send(Lane::kBulk, std::move(attach));
+    if (push_) SendPush();
+  }
+  // A connection may look alive and lead nowhere.
+  if (silent >= options_.timing.dead && now - reconnected_ >= options_.timing.dead) {
+    reconnected_ = now;
+    reconnect_ = true;
+  }
+  if (phase_ != Phase::kJoining) Poll(now);
+  Advance(now);
+}
+
+std::optional<TrainTask> Worker::TakeTask() {
+  if (phase_ != Phase::kMember || training_ || result_ || !work_ || !lease_ || !state_ ||
+      version_ != work_->version() || digest_ != work_->digest() || !work_->has_iteration()) {
+    return std::nullopt;
+  }
+  training_ = true;
+  steps_before_ += steps_of_task_;
+  steps_of_task_ = 0;
+  TrainTask task;
+  task.version = version_;
+  task.state = state_;
+  task.iteration = work_->iteration();
+  task.steps = {lease_->steps().first(), lease_->steps().count()};
+  task.lease = lease_->serial();
+  task.stride = work_->stride();
+  task.with_history = work_->with_history();
+  task.slot = slot_;
+  task_ = Result{};
+  task_.lease = task.lease;
+  task_.version = version_;
+  task_.with_history = task.with_history;
+  task_.from = state_;
+  return task;
+}
+
+void Worker::OnProgress(uint64_t steps_of_task) { steps_of_task_ = steps_of_task; }
+
+void Worker::OnTrained(TrainResult result, Milliseconds now) {
+  CREMA_CHECK(training_ && result.lease == task_.lease);
+  const bool wanted = Wanted(result.lease);
+  training_ = false;
+  if (!wanted) return;
+  static_cast<TrainResult&>(task_) = std::move(result);
+  result_ = std::move(task_);
+  Advance(now);
+}
+
+void Worker::Leave(const std::string& reason, Milliseconds) {
+  if (phase_ == Phase::kEnded) return;
+  if (member_ != 0) {
+    ClusterMessage message;
+    message.mutable_leave()->set_reason(reason);
+    Send(Lane::kControl, std::move(message));
+  }
+  End(reason, false);
+}
+
+void Worker::End(const std::string& reason, bool failed) {
+  phase_ = Phase::kEnded;
+  end_reason_ = reason;
+  failed_ = failed;
+}
+
+}  // namespace crema

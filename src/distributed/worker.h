@@ -1,0 +1,149 @@
+// A worker's side of the protocol as a state machine, as src/distributed/coordinator.h is the coordinator's. Whoever
+// drives it builds the net and trains; it says when, from which parameters, and on which steps.
+#ifndef CREMA_DISTRIBUTED_WORKER_H_
+#define CREMA_DISTRIBUTED_WORKER_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "distributed/ledger.h"
+#include "distributed/outgoing.h"
+#include "distributed/transfer.h"
+
+namespace crema {
+
+struct WorkerTiming {
+  Milliseconds heartbeat = 1000, dead = 10'000, orphan = 600'000;
+};
+
+struct WorkerOptions {
+  uint64_t process = 0;  // drawn; not 0
+  std::string name = {};
+  WorkerTiming timing = {};
+  TransferOptions transfer = {};
+};
+
+// What happens to results when the parameters move on before they arrived.
+class WorkerMath {
+ public:
+  virtual ~WorkerMath() = default;
+  // The values that were trained from the state `from`, as if from the state `to`.
+  virtual Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) = 0;
+};
+
+struct TrainTask {
+  uint64_t version = 0;
+  Payload state;  // parameters to start from
+  uint64_t iteration = 0;
+  Steps steps;
+  uint64_t lease = 0;  // serial
+  uint64_t stride = 0;
+  bool with_history = false;
+  uint32_t slot = 0;
+};
+
+struct TrainResult {
+  uint64_t lease = 0;  // of the task
+  Payload values;
+  uint64_t examples = 0;
+  double loss = 0, seconds = 0;
+  std::vector<float> outputs = {};
+  std::string failure = {};  // not empty: there are no values
+};
+
+class Worker {
+ public:
+  enum class Phase { kJoining, kBuilding, kMember, kEnded };
+
+  // `math` must outlive it.
+  Worker(WorkerOptions options, WorkerMath& math, Milliseconds now);
+
+  // A message of the coordinator with the bytes behind it.
+  void OnMessage(const ClusterMessage& message, std::span<const std::byte> bytes, Milliseconds now);
+  void OnTick(Milliseconds now);
+  Milliseconds deadline() const { return next_tick_; }
+  std::vector<Outgoing> TakeOutgoing() { return std::exchange(outgoing_, {}); }
+
+  // Once, when the coordinator said what is to be trained: then OnBuilt is waited for.
+  std::optional<Welcome> TakeWelcome() { return std::exchange(welcome_, std::nullopt); }
+  // States have at most so many bytes.
+  void OnBuilt(uint64_t most_state_bytes, const WorkerTiming& timing, const TransferOptions& transfer,
+               Milliseconds now);
+  // What to train now, once; OnTrained is then waited for.
+  std::optional<TrainTask> TakeTask();
+  // Whether the task's result is still of use.
+  bool Wanted(uint64_t lease) const { return training_ && lease_ && lease_->serial() == lease; }
+  // Steps of the task that are done: tells the coordinator that this worker is alive.
+  void OnProgress(uint64_t steps_of_task);
+  void OnTrained(TrainResult result, Milliseconds now);
+  // Tells the coordinator and ends.
+  void Leave(const std::string& reason, Milliseconds now);
+
+  // True once each time that nothing was heard for so long that connections should be made anew.
+  bool TakeReconnect() { return std::exchange(reconnect_, false); }
+
+  Phase phase() const { return phase_; }
+  bool ended() const { return phase_ == Phase::kEnded; }
+  // The coordinator said that training is over; else why this worker ended.
+  bool completed() const { return completed_; }
+  const std::string& end_reason() const { return end_reason_; }
+  // It ended because it was refused or lost the coordinator.
+  bool failed() const { return failed_; }
+  uint64_t version() const { return version_; }
+  uint64_t digest() const { return digest_; }
+  const Payload& state() const { return state_; }
+
+ private:
+  struct Result : TrainResult {
+    bool with_history = false;
+    uint64_t version = 0;  // that it was trained from
+    Payload from;
+  };
+
+  void Send(Lane lane, ClusterMessage message, Slice slice = {});
+  void SendHello(Milliseconds now);
+  void SendHeartbeat(Milliseconds now);
+  void SendPush();
+  void Poll(Milliseconds now);
+  void Join(Milliseconds now);
+  void OnRefusal(const Refusal& refusal, Milliseconds now);
+  void OnWelcome(const ClusterMessage& message, Milliseconds now);
+  void OnWork(const Work& work, Milliseconds now);
+  void Advance(Milliseconds now);
+  void TakeState();
+  void StartPush(Milliseconds now);
+  void End(const std::string& reason, bool failed);
+
+  WorkerOptions options_;
+  WorkerMath& math_;
+  Phase phase_ = Phase::kJoining;
+  bool built_ = false, reconnect_ = false, completed_ = false, failed_ = false;
+  std::string end_reason_;
+  uint64_t job_ = 0, epoch_ = 0, member_ = 0, incarnation_ = 0, incarnations_ = 0;
+  uint64_t sequence_ = 0, heard_sequence_ = 0, heard_bulk_sequence_ = 0;
+  Milliseconds next_tick_ = 0, heard_ = 0, heartbeat_ = 0, hello_ = 0, backoff_ = 0, reconnected_ = 0;
+  std::optional<Welcome> welcome_;
+
+  uint64_t version_ = 0, digest_ = 0;
+  Payload state_;
+  std::optional<Work> work_;  // the latest
+  std::optional<Lease> lease_;
+  uint32_t slot_ = 0;
+  bool has_slot_ = false;
+  bool training_ = false;  // a task was taken and its result has not come
+  uint64_t steps_of_task_ = 0, steps_before_ = 0;
+  Result task_;  // what the result of the task will be
+  std::optional<Result> result_;
+  std::optional<Push> push_;  // the last one
+  uint64_t last_push_ = 0;
+  TransferSender sender_;
+  TransferReceiver receiver_{0};
+  std::vector<Outgoing> outgoing_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_WORKER_H_
