@@ -1,0 +1,125 @@
+#include "distributed/journal_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+#include <string_view>
+
+#include "base/atomic_file.h"
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+constexpr std::string_view kTitle = "crema cluster journal 1\n";
+constexpr uint32_t kMostRecordBytes = 64u << 20;
+
+uint32_t CrcOf(std::string_view bytes) {
+  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
+}
+
+bool WriteAll(int fd, std::string_view bytes, uint64_t at) {
+  while (!bytes.empty()) {
+    const ssize_t wrote = pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(at));
+    if (wrote < 0 && errno == EINTR) continue;
+    if (wrote <= 0) return false;
+    bytes.remove_prefix(static_cast<size_t>(wrote));
+    at += static_cast<uint64_t>(wrote);
+  }
+  return true;
+}
+
+std::string ReadAll(int fd) {
+  std::string all;
+  char buffer[1 << 16];
+  for (ssize_t got; (got = pread(fd, buffer, sizeof buffer, static_cast<off_t>(all.size()))) != 0;) {
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return {};
+    all.append(buffer, static_cast<size_t>(got));
+  }
+  return all;
+}
+
+}  // namespace
+
+JournalFile::JournalFile(std::string path, bool fresh) : path_(std::move(path)) {
+  fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0) Fail("cannot be opened", errno);
+  if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    close(fd_);
+    if (error != EWOULDBLOCK) Fail("cannot be locked", error);
+    throw UserError(Location{path_, 0, 0},
+                    "another coordinator runs this training; wait for it or stop it, or give this one another "
+                    "snapshot_prefix");
+  }
+  try {
+    if (fresh && ftruncate(fd_, 0) != 0) Fail("cannot be emptied", errno);
+    Read();
+  } catch (...) {
+    close(fd_);
+    throw;
+  }
+}
+
+JournalFile::~JournalFile() { close(fd_); }
+
+void JournalFile::Fail(const std::string& what, int error) const {
+  throw EnvironmentError(path_ + " " + what + ": " + std::strerror(error));
+}
+
+void JournalFile::Read() {
+  const std::string all = ReadAll(fd_);
+  if (all.empty()) {
+    if (!WriteAll(fd_, kTitle, 0) || fsync(fd_) != 0) Fail("cannot be written", errno);
+    SyncDirectory(DirectoryOf(path_));
+    bytes_ = kTitle.size();
+    return;
+  }
+  std::string_view rest = all;
+  if (!rest.starts_with(kTitle)) {
+    throw UserError(Location{path_, 0, 0}, "is no journal of a crema coordinator; move it away");
+  }
+  rest.remove_prefix(kTitle.size());
+  while (!rest.empty()) {
+    uint32_t head[2] = {};
+    JournalRecord record;
+    if (rest.size() >= sizeof head) std::memcpy(head, rest.data(), sizeof head);
+    const bool cut = rest.size() < sizeof head || head[0] > rest.size() - sizeof head;
+    const bool sound = !cut && head[0] <= kMostRecordBytes && CrcOf(rest.substr(sizeof head, head[0])) == head[1] &&
+                       record.ParseFromArray(rest.data() + sizeof head, static_cast<int>(head[0]));
+    if (!sound) {
+      // The last record may have been on its way to the disk when the machine stopped; nobody was told of it.
+      if (cut || sizeof head + head[0] == rest.size()) break;
+      throw UserError(Location{path_, 0, 0}, "is damaged at byte " + std::to_string(all.size() - rest.size()) +
+                                                 "; move it away to go on from the snapshot alone");
+    }
+    records_.push_back(std::move(record));
+    rest.remove_prefix(sizeof head + head[0]);
+  }
+  bytes_ = all.size() - rest.size();
+  if (!rest.empty() && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
+}
+
+void JournalFile::Write(const JournalRecord& record) {
+  if (torn_ && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
+  torn_ = false;
+  std::string text(2 * sizeof(uint32_t), '\0');
+  record.AppendToString(&text);
+  const uint32_t head[2] = {static_cast<uint32_t>(text.size() - sizeof head),
+                            CrcOf(std::string_view(text).substr(sizeof head))};
+  std::memcpy(text.data(), head, sizeof head);
+  if (!WriteAll(fd_, text, bytes_) || fdatasync(fd_) != 0) {
+    const int error = errno;
+    torn_ = ftruncate(fd_, static_cast<off_t>(bytes_)) != 0;
+    Fail("cannot be written", error);
+  }
+  bytes_ += text.size();
+}
+
+}  // namespace crema

@@ -1,0 +1,42 @@
+// The coordinator's journal on disk: what was committed, whatever happens to the process afterwards.
+#ifndef CREMA_DISTRIBUTED_JOURNAL_FILE_H_
+#define CREMA_DISTRIBUTED_JOURNAL_FILE_H_
+
+#include <string>
+#include <vector>
+
+#include "distributed/coordinator.h"
+
+namespace crema {
+
+// A line of text that names the format, then records: length and CRC-32 (little-endian, 4 bytes each), and a
+// JournalRecord. The file is locked, so that two coordinators cannot write to it.
+class JournalFile : public Journal {
+ public:
+  // Opens, or makes, the file. `fresh`: what it held is void. A last record that was not written whole is cut off.
+  // Throws UserError where it is another kind of file or damaged, or where another coordinator has it open;
+  // EnvironmentError where it cannot be read or written.
+  JournalFile(std::string path, bool fresh);
+  ~JournalFile() override;
+  JournalFile(const JournalFile&) = delete;
+  JournalFile& operator=(const JournalFile&) = delete;
+
+  // Those that the file held when it was opened.
+  const std::vector<JournalRecord>& records() const { return records_; }
+  // Flushed to the disk. Where that fails, the file is as it was.
+  void Write(const JournalRecord& record) override;
+
+ private:
+  void Read();
+  [[noreturn]] void Fail(const std::string& what, int error) const;
+
+  const std::string path_;
+  int fd_ = -1;
+  uint64_t bytes_ = 0;
+  bool torn_ = false;  // behind bytes_ may lie a part of a record
+  std::vector<JournalRecord> records_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_JOURNAL_FILE_H_
