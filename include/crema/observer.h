@@ -104,6 +104,24 @@ struct SnapshotFailed {
   std::string message;
 };
 
+// Of a training on several machines: a round became parameters. Its iterations are told behind it.
+struct RoundCommitted {
+  uint64_t version = 0;  // rounds so far
+  int iteration = 0;     // the first of the round
+  int steps = 0;         // iterations that it took
+  int workers = 0;       // that took part
+  uint64_t examples = 0;
+  float loss = 0;      // mean over the workers' examples
+  double seconds = 0;  // since the last one
+};
+
+// Workers came or went, or something about them should be known.
+struct ClusterChanged {
+  std::string text;  // a sentence
+  int workers = 0;   // that are there now
+  bool warning = false;
+};
+
 // The last event, unless training ends by an exception.
 struct TrainingEnd {
   int iteration = 0;
@@ -129,6 +147,8 @@ class Observer {
   virtual void OnTest(const TestResult&) {}
   virtual void OnSnapshot(const SnapshotWritten&) {}
   virtual void OnSnapshotFailed(const SnapshotFailed&) {}
+  virtual void OnRound(const RoundCommitted&) {}
+  virtual void OnCluster(const ClusterChanged&) {}
   virtual void OnEnd(const TrainingEnd&) {}
 };
 

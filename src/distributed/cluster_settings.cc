@@ -1,0 +1,162 @@
+#include "distributed/cluster_settings.h"
+
+#include <cmath>
+#include <string>
+#include <utility>
+
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+class Checker {
+ public:
+  explicit Checker(const SolverFile& file) : file_(file), settings_(file.solver.distributed()) {}
+
+  std::vector<Diagnostic> Run();
+
+ private:
+  void Say(Diagnostic::Severity severity, std::string message) {
+    found_.push_back(
+        {severity, file_.source ? file_.source->Field("distributed") : Location{}, "distributed: " + message});
+  }
+  void Expect(bool holds, std::string message) {
+    if (!holds) Say(Diagnostic::Severity::kError, std::move(message));
+  }
+  void Warn(bool when, std::string message) {
+    if (when) Say(Diagnostic::Severity::kWarning, std::move(message));
+  }
+  template <typename Number>
+  void Between(const char* field, Number value, Number least, Number most) {
+    Expect(value >= least && value <= most, std::string(field) + " is " + std::to_string(value) + "; it must be from " +
+                                                std::to_string(least) + " to " + std::to_string(most));
+  }
+  void CheckNumbers();
+  void CheckRounds();
+
+  const SolverFile& file_;
+  const DistributedParameter& settings_;
+  std::vector<Diagnostic> found_;
+};
+
+void Checker::CheckNumbers() {
+  Between("local_steps", settings_.local_steps(), 1u, 1'000'000u);
+  Between("local_workers", settings_.local_workers(), 0u, 256u);
+  Between("max_workers", settings_.max_workers(), 1u, 100'000u);
+  Between("heartbeat_ms", settings_.heartbeat_ms(), 10u, 60'000u);
+  Between("chunk_bytes", settings_.chunk_bytes(), 1024u, 64u << 20);
+  Between("credits", settings_.credits(), 1u, 900u);
+  Expect(settings_.dead_ms() >= 3 * settings_.heartbeat_ms(),
+         "dead_ms is " + std::to_string(settings_.dead_ms()) +
+             "; it must be at least three times heartbeat_ms, or a worker is given up that only sent late");
+  const auto most = settings_.max_workers();
+  Expect(static_cast<uint32_t>(ExpectedWorkers(settings_)) <= most,
+         "more workers are expected (" + std::to_string(ExpectedWorkers(settings_)) + ") than max_workers allows (" +
+             std::to_string(most) + ")");
+  Expect(settings_.min_workers() <= static_cast<uint32_t>(ExpectedWorkers(settings_)),
+         "min_workers is " + std::to_string(settings_.min_workers()) + ", but only " +
+             std::to_string(ExpectedWorkers(settings_)) + " workers are expected (expected_workers): raise that");
+  Expect(settings_.straggler_factor() == 0 || settings_.straggler_factor() >= 1,
+         "straggler_factor must be 0 (wait for all) or at least 1");
+  Expect(std::isfinite(settings_.outer_lr()) && settings_.outer_lr() > 0, "outer_lr must be above 0");
+  Expect(settings_.outer_momentum() >= 0 && settings_.outer_momentum() < 1,
+         "outer_momentum must be at least 0 and below 1");
+}
+
+void Checker::CheckRounds() {
+  const bool by_workers = settings_.outer_momentum_by_workers();
+  const bool outer =
+      settings_.has_outer_lr() || settings_.outer_momentum() != 0 || settings_.outer_nesterov() || by_workers;
+  if (settings_.mode() == DistributedParameter::GRADIENT) {
+    Expect(!outer,
+           "outer_lr, outer_momentum and outer_nesterov average parameters, but mode is GRADIENT; remove them, "
+           "or set mode: AVERAGE");
+    Expect(!settings_.has_history(),
+           "history has no meaning with mode: GRADIENT, where the coordinator alone has "
+           "one; remove it, or set mode: AVERAGE");
+    Warn(settings_.has_local_steps() && settings_.local_steps() != 1,
+         "local_steps has no effect with mode: GRADIENT, which exchanges gradients in every step");
+  }
+  Expect(!by_workers || settings_.outer_momentum() == 0,
+         "outer_momentum and outer_momentum_by_workers are both set; keep one");
+  Expect(!settings_.outer_nesterov() || settings_.outer_momentum() != 0 || by_workers,
+         "outer_nesterov needs outer_momentum above 0");
+  Warn(settings_.has_staleness() && settings_.straggler_factor() == 0,
+       "staleness has no effect without straggler_factor: rounds wait for all");
+}
+
+std::vector<Diagnostic> Checker::Run() {
+  CheckNumbers();
+  CheckRounds();
+  std::vector<Diagnostic> errors;
+  for (const Diagnostic& diagnostic : found_) {
+    if (diagnostic.severity == Diagnostic::Severity::kError) errors.push_back(diagnostic);
+  }
+  if (!errors.empty()) throw UserError(std::move(errors));
+  return found_;
+}
+
+}  // namespace
+
+bool IsDistributed(const SolverParameter& solver) {
+  const DistributedParameter& settings = solver.distributed();
+  return solver.has_distributed() && settings.mode() != DistributedParameter::OFF &&
+         (settings.local_workers() > 0 || !settings.endpoint().empty());
+}
+
+std::vector<Diagnostic> CheckDistributed(const SolverFile& file) { return Checker(file).Run(); }
+
+int ExpectedWorkers(const DistributedParameter& settings) {
+  if (settings.has_expected_workers()) return static_cast<int>(std::max(1u, settings.expected_workers()));
+  return static_cast<int>(std::max(1u, settings.local_workers()));
+}
+
+int MinWorkers(const DistributedParameter& settings) {
+  return settings.min_workers() > 0 ? static_cast<int>(settings.min_workers()) : ExpectedWorkers(settings) / 2 + 1;
+}
+
+TransferOptions TransferOf(const DistributedParameter& settings) {
+  TransferOptions options;
+  options.chunk_bytes = settings.chunk_bytes();
+  options.credits = settings.credits();
+  options.patience = 5 * static_cast<Milliseconds>(settings.heartbeat_ms());
+  return options;
+}
+
+WorkerTiming TimingOf(const DistributedParameter& settings) {
+  return {settings.heartbeat_ms(), settings.dead_ms(), settings.orphan_ms()};
+}
+
+CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
+  const DistributedParameter& settings = solver.distributed();
+  const bool averages = settings.mode() == DistributedParameter::AVERAGE;
+  CoordinatorOptions options;
+  options.expected_workers = ExpectedWorkers(settings);
+  options.min_workers = MinWorkers(settings);
+  options.max_workers = static_cast<int>(settings.max_workers());
+  options.local_steps = averages ? static_cast<int>(settings.local_steps()) : 1;
+  options.max_iter = static_cast<uint64_t>(std::max(0, solver.max_iter()));
+  const auto stop_at = [&](int interval) {
+    if (interval > 0) options.stops.push_back(static_cast<uint64_t>(interval));
+  };
+  stop_at(solver.test_interval());
+  stop_at(solver.snapshot());
+  options.history_always = averages && settings.history() == DistributedParameter::MEAN;
+  if (averages && settings.history() == DistributedParameter::LOCAL) {
+    // A snapshot at the end only is a snapshot, too.
+    options.history_every = solver.snapshot() > 0 ? static_cast<uint64_t>(solver.snapshot()) : options.max_iter;
+  }
+  options.heartbeat = settings.heartbeat_ms();
+  options.dead = settings.dead_ms();
+  options.stall = settings.stall_ms();
+  options.join_timeout = settings.join_timeout_ms();
+  options.recovery = 3 * options.dead;
+  options.straggler_factor = static_cast<double>(settings.straggler_factor());
+  options.staleness = settings.staleness();
+  options.drop_nonfinite = settings.drop_nonfinite();
+  options.transfer = TransferOf(settings);
+  return options;
+}
+
+}  // namespace crema

@@ -1,0 +1,31 @@
+// From the solver's `distributed` block to what the protocol is told.
+#ifndef CREMA_DISTRIBUTED_CLUSTER_SETTINGS_H_
+#define CREMA_DISTRIBUTED_CLUSTER_SETTINGS_H_
+
+#include <vector>
+
+#include "crema/files.h"
+#include "distributed/coordinator.h"
+#include "distributed/worker.h"
+
+namespace crema {
+
+// Whether this solver file, with what the command line added to it, is to be trained by several processes: its mode is
+// not OFF, and it has local_workers or an endpoint.
+bool IsDistributed(const SolverParameter& solver);
+
+// Warnings about settings that have no effect. Throws UserError with every mistake.
+std::vector<Diagnostic> CheckDistributed(const SolverFile& file);
+
+// How many workers the first round waits for, and how few may go on.
+int ExpectedWorkers(const DistributedParameter& settings);
+int MinWorkers(const DistributedParameter& settings);
+
+TransferOptions TransferOf(const DistributedParameter& settings);
+WorkerTiming TimingOf(const DistributedParameter& settings);
+// Without what Welcome says, job, and most_push_bytes. The settings must have passed CheckDistributed.
+CoordinatorOptions ProtocolOf(const SolverParameter& solver);
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_CLUSTER_SETTINGS_H_

@@ -1,0 +1,387 @@
+// The coordinator's program: its solver tests, logs and writes snapshots of what the service commits.
+#include "distributed/coordinate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <utility>
+
+#include "base/atomic_file.h"
+#include "base/check.h"
+#include "crema/error.h"
+#include "distributed/authentication.h"
+#include "distributed/averaging.h"
+#include "distributed/cluster_settings.h"
+#include "distributed/coordinator_service.h"
+#include "distributed/digest.h"
+#include "distributed/journal_file.h"
+#include "distributed/journal_replay.h"
+#include "distributed/local_workers.h"
+#include "distributed/security.h"
+#include "distributed/solver_layout.h"
+
+namespace crema {
+
+namespace {
+
+constexpr Milliseconds kTick = 100;
+// Committed rounds that wait for tests of earlier ones, before no more are opened.
+constexpr size_t kMostBehind = 2;
+constexpr Milliseconds kPlaintextWarningEvery = 60'000;
+
+uint64_t Draw() {
+  std::random_device random;
+  return (uint64_t{random()} << 32) | random() | 1;
+}
+
+SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options) {
+  options.role = SolverOptions::Role::kCoordinator;
+  options.exchanges_gradients = file.solver.distributed().mode() == DistributedParameter::GRADIENT;
+  return options;
+}
+
+class Coordination {
+ public:
+  Coordination(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster);
+  TrainingResult Run();
+
+ private:
+  void Tell(const std::string& text, int workers, bool warning);
+  CoordinatorStart StartingPoint();
+  std::unique_ptr<RoundMath> MakeMath(const Payload& state);
+  std::unique_ptr<ServerSockets> Listen();
+  std::string WelcomeSolver() const;
+  std::vector<std::string> Folders() const;
+  void Prepare(ClusterEvent& event);
+  void Handle(const ClusterEvent& event);
+  void OnCommitted(const ClusterEvent& event);
+  void PutIntoNet(const ClusterEvent& event);
+  bool DueAt(uint64_t iteration, int interval) const {
+    return interval > 0 && iteration % static_cast<uint64_t>(interval) == 0;
+  }
+  void TakeRequests();
+  void Tend();
+
+  const SolverFile& file_;
+  const DistributedParameter& settings_;
+  const std::vector<Diagnostic> warnings_;
+  const CoordinateOptions& cluster_;
+  const SolverOptions options_;
+  const bool gradients_;
+  Solver solver_;
+  TrainingSteps steps_;
+  const StateLayout layout_;
+  uint64_t job_ = 0;
+
+  std::unique_ptr<JournalFile> journal_;
+  std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
+  std::unique_ptr<RoundMath> math_;
+  PrivateFolder folder_;
+  zmq::context_t context_;
+  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<CoordinatorService> service_;
+  std::unique_ptr<LocalWorkers> local_;
+  std::string local_endpoint_;
+  Protection protection_ = Protection::kNone;
+
+  ClusterState cluster_state_;  // of what is in the net
+  bool snapshot_wanted_ = false, stopping_ = false;
+  Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
+  int workers_ = 0;
+  std::vector<float> velocity_before_, history_before_;
+  std::vector<float> values_;
+};
+
+Coordination::Coordination(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster)
+    : file_(file),
+      settings_(file.solver.distributed()),
+      warnings_(CheckDistributed(file)),
+      cluster_(cluster),
+      options_(options),
+      gradients_(settings_.mode() == DistributedParameter::GRADIENT),
+      solver_(file, CoordinatorsOwn(file, std::move(options))),
+      steps_(solver_),
+      layout_(LayoutOf(steps_, settings_)) {
+  for (Observer* observer : options_.observers) {
+    for (const Diagnostic& warning : warnings_) observer->OnNotice(warning);
+  }
+  if (!solver_.net().inputs().empty()) {
+    throw UserError("the train net gets \"" + solver_.net().inputs().front().name +
+                    "\" from an Input layer, which a program would have to write: workers read from Data layers");
+  }
+  if (!settings_.endpoint().empty()) protection_ = CheckSecurity(settings_.endpoint(), settings_.security(), true);
+}
+
+void Coordination::Tell(const std::string& text, int workers, bool warning) {
+  for (Observer* observer : options_.observers) observer->OnCluster(ClusterChanged{text, workers, warning});
+}
+
+CoordinatorStart Coordination::StartingPoint() {
+  const std::optional<ClusterState>& restored = steps_.restored_cluster_state();
+  if (solver_.snapshot_prefix().empty()) {
+    throw UserError(file_.source ? file_.source->Field("snapshot_prefix") : Location{},
+                    "training on several machines keeps a journal beside its snapshots: set snapshot_prefix");
+  }
+  journal_ = std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal", !restored);
+  ClusterState before;
+  if (restored) {
+    before = *restored;
+  } else {
+    before.set_job(Draw());
+    before.set_next_step(steps_.next_step());
+  }
+  job_ = before.job();
+  const bool with_history =
+      layout_.history > 0 && (settings_.history() == DistributedParameter::MEAN ||
+                              (settings_.history() == DistributedParameter::LOCAL && solver_.iteration() > 0));
+  const Payload state = StateOf(steps_, layout_, with_history);
+  CoordinatorStart start = ReplayJournal(journal_->records(), before, static_cast<uint64_t>(solver_.iteration()));
+  start.state = state;
+  start.digest = DigestOf(*state);
+  // Workers do not have the outer momentum, nor what a solver that updates here remembers.
+  const bool workers_have_all = before.velocity_size() == 0 && !(gradients_ && steps_.history_count() > 0);
+  if (!workers_have_all) start.lost.clear();
+  cluster_state_ = before;
+  return start;
+}
+
+std::unique_ptr<RoundMath> Coordination::MakeMath(const Payload& state) {
+  if (!gradients_) {
+    return std::make_unique<Averaging>(
+        settings_, layout_, state,
+        std::vector<float>(cluster_state_.velocity().begin(), cluster_state_.velocity().end()));
+  }
+  GradientMean::Update update;
+  update.apply = [this](uint64_t iteration, const float* gradient, float* values) {
+    const std::lock_guard lock(solver_mutex_);
+    history_before_.resize(static_cast<size_t>(steps_.history_count()));
+    steps_.ReadHistory(history_before_.data());
+    values_.assign(values, values + layout_.values);
+    steps_.WriteValues(values_.data());
+    steps_.Update(static_cast<int>(iteration), gradient);
+    steps_.ReadValues(values_.data());
+    std::copy_n(values_.begin(), layout_.trained, values);
+  };
+  update.undo = [this] {
+    const std::lock_guard lock(solver_mutex_);
+    steps_.WriteHistory(history_before_.data());
+  };
+  return std::make_unique<GradientMean>(settings_, layout_, state, std::move(update));
+}
+
+std::unique_ptr<ServerSockets> Coordination::Listen() {
+  auto sockets = std::make_unique<ServerSockets>(context_, settings_.chunk_bytes());
+  if (settings_.local_workers() > 0) {
+    local_endpoint_ = "ipc://" + folder_.path() + "/coordinator";
+    sockets->Bind(local_endpoint_, nullptr);
+  }
+  if (settings_.endpoint().empty()) return sockets;
+  if (protection_ == Protection::kNone) {
+    const std::string bound = sockets->Bind(settings_.endpoint(), nullptr);
+    if (cluster_.on_listening) cluster_.on_listening(bound);
+    return sockets;
+  }
+  const KeyPair keys = ReadKeyPair(settings_.security().secret_key_file());
+  authenticator_ = std::make_unique<Authenticator>(context_, settings_.security().authorized_keys_dir(),
+                                                   [this](const std::string& line) {
+                                                     service_ ? void() : void();
+                                                     Tell(line, workers_, true);
+                                                   });
+  const std::string bound = sockets->Bind(settings_.endpoint(), &keys);
+  authenticator_->SelfTest(bound, keys.public_key);
+  if (cluster_.on_listening) cluster_.on_listening(bound);
+  return sockets;
+}
+
+std::string Coordination::WelcomeSolver() const {
+  SolverParameter solver = solver_.train_solver();
+  return solver.SerializeAsString();
+}
+
+std::vector<std::string> Coordination::Folders() const {
+  std::vector<std::string> folders;
+  const auto add = [&](const std::string& folder) {
+    std::error_code error;
+    const auto whole = std::filesystem::absolute(folder, error);
+    if (!error) folders.push_back(whole.lexically_normal().string());
+  };
+  add(".");
+  if (!options_.path.empty()) add(DirectoryOf(options_.path));
+  for (const std::string& folder : options_.search_folders) add(folder);
+  return folders;
+}
+
+void Coordination::Prepare(ClusterEvent& event) {
+  if (event.kind != ClusterEvent::Kind::kCommitted || gradients_) return;
+  // The math goes on while this event waits.
+  event.velocity = static_cast<Averaging&>(*math_).velocity();
+}
+
+void Coordination::Handle(const ClusterEvent& event) {
+  using Kind = ClusterEvent::Kind;
+  workers_ = event.workers;
+  if (event.kind == Kind::kCommitted) return OnCommitted(event);
+  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered;
+  Tell(event.text, event.workers, warning);
+  // What is in the net is of a round that did not count, or is older than what a worker kept.
+  if (event.kind == Kind::kRecovered) PutIntoNet(event);
+}
+
+void Coordination::PutIntoNet(const ClusterEvent& event) {
+  SetState(steps_, layout_, event.state);
+  cluster_state_.set_job(job_);
+  cluster_state_.set_version(event.version);
+  cluster_state_.set_next_step(event.next_step);
+  cluster_state_.clear_unused();
+  for (const Steps& steps : event.unused) {
+    StepRange& range = *cluster_state_.add_unused();
+    range.set_first(steps.first);
+    range.set_count(steps.count);
+  }
+  cluster_state_.clear_velocity();
+  for (const float value : event.velocity) cluster_state_.add_velocity(value);
+  steps_.SetIteration(static_cast<int>(event.round.iteration + event.round.steps), event.next_step);
+}
+
+void Coordination::OnCommitted(const ClusterEvent& event) {
+  const SolverParameter& solver = file_.solver;
+  const Milliseconds now = Now();
+  const double seconds = static_cast<double>(now - last_commit_) / 1000;
+  last_commit_ = now;
+  for (Observer* observer : options_.observers) {
+    observer->OnRound({event.version, static_cast<int>(event.round.iteration), static_cast<int>(event.round.steps),
+                       event.workers, event.examples, static_cast<float>(event.loss), seconds});
+  }
+  for (uint64_t i = 0; i < event.round.steps; ++i) {
+    const int iteration = static_cast<int>(event.round.iteration + i);
+    steps_.AddLoss(event.loss);
+    if (DueAt(static_cast<uint64_t>(iteration), solver.display())) steps_.Display(iteration, event.outputs);
+    steps_.EndIteration(iteration, event.loss, seconds / static_cast<double>(event.round.steps));
+  }
+  const uint64_t end = event.round.iteration + event.round.steps;
+  const bool last = end >= static_cast<uint64_t>(solver.max_iter());
+  const bool snapshot = DueAt(end, solver.snapshot()) || (snapshot_wanted_ && event.held);
+  const bool test = DueAt(end, solver.test_interval()) && !last;
+  if (snapshot || test || last || event.held) PutIntoNet(event);
+  if (snapshot) {
+    steps_.TrySnapshot();
+    snapshot_wanted_ = false;
+  }
+  if (test && !steps_.Test()) TakeRequests();
+  if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+}
+
+void Coordination::TakeRequests() {
+  const SolverAction action = options_.requested_action ? options_.requested_action() : SolverAction::kNone;
+  if (action == SolverAction::kSnapshot) {
+    snapshot_wanted_ = true;
+    service_->Do([](Coordinator& coordinator) { coordinator.HoldAfterHistory(); });
+  }
+  if (action == SolverAction::kStop) {
+    const bool again = std::exchange(stopping_, true);
+    Tell(again ? "stopping at once" : "stopping when the round is done; once more to stop at once", workers_, false);
+    service_->Do([again](Coordinator& coordinator) {
+      if (again) {
+        coordinator.Stop("stopped", Now());
+      } else {
+        coordinator.Drain("stopped", Now());
+      }
+    });
+  }
+}
+
+void Coordination::Tend() {
+  if (local_ && !service_->ended()) {
+    bool ending = false;
+    service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
+    if (!ending) {
+      for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
+    }
+  }
+  if (!settings_.endpoint().empty() && protection_ == Protection::kNone && !IsLocal(settings_.endpoint()) &&
+      Now() - warned_plaintext_ >= kPlaintextWarningEvery) {
+    warned_plaintext_ = Now();
+    Tell(PlaintextWarning(settings_.endpoint()), workers_, true);
+  }
+}
+
+TrainingResult Coordination::Run() {
+  CoordinatorStart start = StartingPoint();
+  math_ = MakeMath(start.state);
+  CoordinatorOptions protocol = ProtocolOf(file_.solver);
+  protocol.job = job_;
+  protocol.most_push_bytes = layout_.bytes(true);
+  protocol.solver = WelcomeSolver();
+  protocol.search_folders = Folders();
+  protocol.seed = solver_.seed();
+  // With gradients, the next round changes the net that a test or snapshot of this one needs.
+  if (gradients_) protocol.hold_at_stops = true;
+
+  steps_.Start();
+  warned_plaintext_ = Now() - kPlaintextWarningEvery;
+  last_commit_ = Now();
+  service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
+                                                  [this](ClusterEvent& event) { Prepare(event); });
+  if (settings_.local_workers() > 0) {
+    std::vector<std::string> command = cluster_.worker_command;
+    command.push_back("--join=" + local_endpoint_);
+    local_ = std::make_unique<LocalWorkers>(static_cast<int>(settings_.local_workers()), std::move(command));
+  }
+  const SolverParameter& solver = file_.solver;
+  const int first = solver_.iteration();
+  if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
+      (first > 0 || solver.test_initialization())) {
+    steps_.Test();
+  }
+  bool ended = false;
+  while (!ended) {
+    ended = service_->ended();
+    const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
+    if (!gradients_ && events.size() > kMostBehind) {
+      service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
+    }
+    for (const ClusterEvent& event : events) {
+      const std::lock_guard lock(solver_mutex_);
+      Handle(event);
+    }
+    if (!gradients_ && events.size() > kMostBehind) {
+      service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+    }
+    TakeRequests();
+    Tend();
+  }
+  if (local_) local_->Wind(5000);
+
+  std::string failure;
+  bool completed = false;
+  service_->Do([&](Coordinator& coordinator) {
+    failure = coordinator.failure();
+    completed = coordinator.completed();
+    ClusterEvent now;
+    now.state = coordinator.state();
+    now.version = coordinator.version();
+    now.round.iteration = coordinator.iteration();
+    now.next_step = coordinator.ledger().next();
+    now.unused = coordinator.ledger().unused();
+    if (!gradients_) now.velocity = static_cast<Averaging&>(*math_).velocity();
+    PutIntoNet(now);
+  });
+  service_.reset();
+  local_.reset();
+  if (!failure.empty()) {
+    steps_.TrySnapshot();
+    throw EnvironmentError(failure);
+  }
+  return steps_.Finish(!completed);
+}
+
+}  // namespace
+
+TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster) {
+  return Coordination(file, std::move(options), cluster).Run();
+}
+
+}  // namespace crema

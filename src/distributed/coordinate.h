@@ -1,0 +1,53 @@
+// Training on several machines: the two programs that take part.
+#ifndef CREMA_DISTRIBUTED_COORDINATE_H_
+#define CREMA_DISTRIBUTED_COORDINATE_H_
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "crema/files.h"
+#include "crema/solver.h"
+
+namespace crema {
+
+struct CoordinateOptions {
+  // The program and the arguments that make it a worker, to which --join=ENDPOINT and --worker_name=NAME are added.
+  std::vector<std::string> worker_command = {};
+  // Called once with where other machines reach the coordinator; with no endpoint in the settings, never.
+  std::function<void(const std::string& endpoint)> on_listening = {};
+};
+
+// Trains file.solver as its `distributed` block says, with the observers, snapshots and tests of one program. The
+// coordinator computes nothing but averages and tests, on the CPU. Asked to stop, it finishes the round; asked again,
+// it stops at once. Throws UserError for mistakes in the files, EnvironmentError where training cannot go on, after a
+// snapshot.
+TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster);
+
+struct JoinOptions {
+  std::string endpoint;
+  std::string name = {};  // for people; empty: host and process
+  std::string data = {};  // replaces `source` of the train net's data layers
+  DistributedParameter::Security security = {};
+  Device* device = nullptr;  // null: the CPU
+  int data_threads = 0;
+  std::function<SolverAction()> requested_action = {};
+  std::function<void(const std::string& line)> log = {};
+  std::function<void(const Diagnostic& warning)> warn = {};
+};
+
+struct JoinResult {
+  bool completed = false;  // training came to its end
+  std::string reason;      // why it ended
+  uint64_t rounds = 0, examples = 0;
+};
+
+// Trains for the coordinator at an endpoint until it ends training, or, asked to stop, after telling it. Throws
+// EnvironmentError where the coordinator refuses or is lost, UserError where this machine cannot do what is asked (no
+// such data).
+JoinResult Join(const JoinOptions& options);
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_COORDINATE_H_

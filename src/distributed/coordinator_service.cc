@@ -1,0 +1,86 @@
+#include "distributed/coordinator_service.h"
+
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+namespace crema {
+
+Milliseconds Now() {
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
+}
+
+CoordinatorService::CoordinatorService(CoordinatorOptions options, CoordinatorStart start, RoundMath& math,
+                                       Journal& journal, std::unique_ptr<ServerSockets> sockets, Prepare prepare)
+    : prepare_(std::move(prepare)),
+      coordinator_(std::move(options), std::move(start), math, journal, Now()),
+      sockets_(std::move(sockets)),
+      thread_([this] { Serve(); }) {}
+
+CoordinatorService::~CoordinatorService() {
+  {
+    const std::lock_guard lock(mutex_);
+    stop_ = true;
+  }
+  sockets_->Wake();
+  thread_.join();
+}
+
+void CoordinatorService::Serve() {
+  // What the machine has to say after each message is sent at once, outside of the lock.
+  std::vector<Outgoing> outgoing;
+  const auto collect = [&](std::unique_lock<std::mutex>& lock) {
+    outgoing = coordinator_.TakeOutgoing();
+    std::vector<ClusterEvent> events = coordinator_.TakeEvents();
+    for (ClusterEvent& event : events) prepare_(event);
+    events_.insert(events_.end(), std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
+    if (!events.empty()) happened_.notify_all();
+    lock.unlock();
+    for (const Outgoing& message : outgoing) sockets_->Send(message);
+  };
+  try {
+    while (true) {
+      Milliseconds deadline = 0;
+      {
+        std::unique_lock lock(mutex_);
+        if (stop_) return;
+        if (Now() >= coordinator_.deadline()) coordinator_.OnTick(Now());
+        deadline = coordinator_.deadline();
+        collect(lock);
+      }
+      sockets_->Receive(deadline - Now(),
+                        [&](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
+                          std::unique_lock lock(mutex_);
+                          coordinator_.OnMessage(route, message, bytes, Now());
+                          collect(lock);
+                        });
+    }
+  } catch (...) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    happened_.notify_all();
+  }
+}
+
+std::vector<ClusterEvent> CoordinatorService::Await(Milliseconds timeout) {
+  std::unique_lock lock(mutex_);
+  happened_.wait_for(lock, std::chrono::milliseconds(timeout), [this] { return error_ || !events_.empty(); });
+  if (error_) std::rethrow_exception(error_);
+  return std::exchange(events_, {});
+}
+
+void CoordinatorService::Do(const std::function<void(Coordinator&)>& action) {
+  {
+    const std::lock_guard lock(mutex_);
+    action(coordinator_);
+  }
+  sockets_->Wake();
+}
+
+bool CoordinatorService::ended() {
+  const std::lock_guard lock(mutex_);
+  return coordinator_.ended();
+}
+
+}  // namespace crema

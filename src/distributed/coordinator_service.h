@@ -1,0 +1,54 @@
+// A coordinator at work: the state machine, its sockets and the thread that serves them.
+#ifndef CREMA_DISTRIBUTED_COORDINATOR_SERVICE_H_
+#define CREMA_DISTRIBUTED_COORDINATOR_SERVICE_H_
+
+#include <condition_variable>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "distributed/coordinator.h"
+#include "distributed/sockets.h"
+
+namespace crema {
+
+// Milliseconds of a clock that does not go back.
+Milliseconds Now();
+
+class CoordinatorService {
+ public:
+  // Called by the serving thread for each event before anybody can see it.
+  using Prepare = std::function<void(ClusterEvent&)>;
+
+  // `sockets` must be bound, and belong to this from now on.
+  CoordinatorService(CoordinatorOptions options, CoordinatorStart start, RoundMath& math, Journal& journal,
+                     std::unique_ptr<ServerSockets> sockets, Prepare prepare);
+  ~CoordinatorService();
+
+  // Events since the last call, after waiting for one for at most `timeout` ms. Throws what ended the serving thread.
+  std::vector<ClusterEvent> Await(Milliseconds timeout);
+  // Calls `action` with the state machine, between two messages.
+  void Do(const std::function<void(Coordinator&)>& action);
+  bool ended();
+
+ private:
+  void Serve();
+
+  const Prepare prepare_;
+  std::mutex mutex_;
+  Coordinator coordinator_;  // under mutex_
+  std::unique_ptr<ServerSockets> sockets_;
+  std::vector<ClusterEvent> events_;  // under mutex_
+  std::exception_ptr error_;          // under mutex_
+  std::condition_variable happened_;
+  bool stop_ = false;  // under mutex_
+  std::thread thread_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_COORDINATOR_SERVICE_H_

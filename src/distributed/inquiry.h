@@ -1,0 +1,22 @@
+// Asks a running coordinator.
+#ifndef CREMA_DISTRIBUTED_INQUIRY_H_
+#define CREMA_DISTRIBUTED_INQUIRY_H_
+
+#include <string>
+
+#include "crema/cluster.pb.h"
+#include "crema/distributed.pb.h"
+
+namespace crema {
+
+// Sends the request and returns the coordinator's status. Throws EnvironmentError where nothing answers within
+// `timeout_ms`, UserError for security settings that do not fit.
+ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
+                      const DistributedParameter::Security& security, int timeout_ms = 5000);
+
+// A table for people.
+std::string TextOf(const ClusterStatus& status);
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_INQUIRY_H_

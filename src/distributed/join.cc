@@ -1,0 +1,215 @@
+// A worker's program: trains what the coordinator says, from the parameters that it sends.
+#include <unistd.h>
+
+#include <memory>
+#include <random>
+#include <utility>
+
+#include "crema/error.h"
+#include "distributed/averaging.h"
+#include "distributed/cluster_settings.h"
+#include "distributed/coordinate.h"
+#include "distributed/coordinator_service.h"
+#include "distributed/security.h"
+#include "distributed/solver_layout.h"
+#include "distributed/worker_service.h"
+
+namespace crema {
+
+namespace {
+
+constexpr Milliseconds kTick = 100;
+
+uint64_t Draw() {
+  std::random_device random;
+  return (uint64_t{random()} << 32) | random() | 1;
+}
+
+std::string OwnName() {
+  char host[256] = "unknown";
+  gethostname(host, sizeof host - 1);
+  return std::string(host) + ":" + std::to_string(getpid());
+}
+
+// Until the net is known there is nothing to move.
+class MovesOfNet : public WorkerMath {
+ public:
+  void Set(std::unique_ptr<WorkerMath> moves) { moves_ = std::move(moves); }
+  Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override {
+    return moves_->Rebase(values, with_history, from, to);
+  }
+
+ private:
+  std::unique_ptr<WorkerMath> moves_;
+};
+
+class Joining {
+ public:
+  explicit Joining(const JoinOptions& options) : options_(options) {}
+  JoinResult Run();
+
+ private:
+  std::unique_ptr<WorkerSockets> Connect();
+  void Build(const Welcome& welcome);
+  void Train(const TrainTask& task);
+  TrainResult Compute(const TrainTask& task, bool* abandoned);
+  bool AskedToStop();
+  void Log(const std::string& line) const {
+    if (options_.log) options_.log(line);
+  }
+
+  const JoinOptions& options_;
+  zmq::context_t context_;
+  MovesOfNet moves_;
+  std::unique_ptr<WorkerService> service_;
+  std::unique_ptr<SolverFile> file_;
+  std::unique_ptr<Solver> solver_;
+  std::unique_ptr<TrainingSteps> steps_;
+  StateLayout layout_;
+  bool gradients_ = false, stop_ = false;
+  JoinResult result_;
+};
+
+std::unique_ptr<WorkerSockets> Joining::Connect() {
+  std::optional<WorkerSockets::Keys> keys;
+  if (CheckSecurity(options_.endpoint, options_.security, false) == Protection::kKeys) {
+    keys = WorkerSockets::Keys{ReadKeyPair(options_.security.secret_key_file()),
+                               ReadPublicKey(options_.security.server_public_key_file())};
+  }
+  return std::make_unique<WorkerSockets>(context_, options_.endpoint, std::move(keys));
+}
+
+void Joining::Build(const Welcome& welcome) {
+  file_ = std::make_unique<SolverFile>();
+  if (!file_->solver.ParseFromString(welcome.solver())) {
+    throw EnvironmentError("the coordinator's solver cannot be read; run the same crema on all machines");
+  }
+  SolverParameter& solver = file_->solver;
+  if (!options_.data.empty()) {
+    for (LayerParameter& layer : *solver.mutable_train_net_param()->mutable_layer()) {
+      if (layer.type() == "Data") layer.mutable_data_param()->set_source(options_.data);
+    }
+  }
+  gradients_ = solver.distributed().mode() == DistributedParameter::GRADIENT;
+  SolverOptions options;
+  options.role = SolverOptions::Role::kWorker;
+  options.exchanges_gradients = gradients_;
+  options.search_folders.assign(welcome.search_folders().begin(), welcome.search_folders().end());
+  options.seed = welcome.seed();
+  options.device = options_.device;
+  options.data_threads = options_.data_threads;
+  solver_ = std::make_unique<Solver>(*file_, std::move(options));
+  if (options_.warn) {
+    for (const Diagnostic& warning : solver_->net().warnings()) options_.warn(warning);
+  }
+  steps_ = std::make_unique<TrainingSteps>(*solver_);
+  layout_ = LayoutOf(*steps_, solver.distributed());
+  moves_.Set(std::make_unique<LocalMoves>(solver.distributed().mode(), layout_));
+  service_->Do([&](Worker& worker) {
+    worker.OnBuilt(layout_.bytes(true), TimingOf(solver.distributed()), TransferOf(solver.distributed()), Now());
+  });
+}
+
+bool Joining::AskedToStop() {
+  if (options_.requested_action && options_.requested_action() == SolverAction::kStop) stop_ = true;
+  return stop_;
+}
+
+TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
+  const DistributedParameter& settings = file_->solver.distributed();
+  const Milliseconds begin = Now();
+  TrainResult result;
+  result.lease = task.lease;
+  const auto values = std::make_shared<std::vector<std::byte>>(layout_.bytes(task.with_history));
+  float* const floats = reinterpret_cast<float*>(values->data());
+  try {
+    SetState(*steps_, layout_, task.state);
+    if (settings.history() == DistributedParameter::RESET && !gradients_) steps_->ClearHistory();
+    steps_->ReadBatches(task.steps.first, task.steps.count, std::max(task.stride, task.steps.count));
+    for (uint64_t i = 0; i < task.steps.count; ++i) {
+      const int iteration = static_cast<int>(task.iteration + i);
+      const TrainingSteps::StepResult step = gradients_ ? steps_->Gradients(iteration, task.steps.first + i, floats)
+                                                        : steps_->Train(iteration, task.steps.first + i);
+      result.loss += step.loss / static_cast<double>(task.steps.count);
+      result.outputs = step.outputs;
+      service_->Do([&](Worker& worker) {
+        worker.OnProgress(i + 1);
+        *abandoned = !worker.Wanted(task.lease);
+      });
+      if (*abandoned || AskedToStop()) {
+        *abandoned = true;
+        return result;
+      }
+    }
+    if (gradients_) {
+      // Statistics moved with the pass; gradients keep their place.
+      std::vector<float> now(static_cast<size_t>(layout_.values));
+      steps_->ReadValues(now.data());
+      std::copy(now.begin() + layout_.trained, now.end(), floats + layout_.trained);
+    } else {
+      steps_->ReadValues(floats);
+      if (task.with_history) steps_->ReadHistory(floats + layout_.values);
+    }
+    result.values = values;
+  } catch (const NotFinite& error) {
+    result.failure = error.what();
+  }
+  result.examples = task.steps.count * steps_->records_per_step();
+  result.seconds = static_cast<double>(Now() - begin) / 1000;
+  return result;
+}
+
+void Joining::Train(const TrainTask& task) {
+  bool abandoned = false;
+  TrainResult result;
+  try {
+    result = Compute(task, &abandoned);
+  } catch (const UserError& error) {
+    // A record that cannot be used, for one: training ends everywhere, with this.
+    result = TrainResult{};
+    result.lease = task.lease;
+    result.failure = error.what();
+    result.fatal = true;
+  }
+  if (stop_) return;
+  if (!abandoned) {
+    ++result_.rounds;
+    result_.examples += result.examples;
+  }
+  service_->Do([&](Worker& worker) { worker.OnTrained(std::move(result), Now()); });
+}
+
+JoinResult Joining::Run() {
+  WorkerOptions options;
+  options.process = Draw();
+  options.name = options_.name.empty() ? OwnName() : options_.name;
+  service_ = std::make_unique<WorkerService>(std::move(options), moves_, Connect());
+  Log("Joining the training at " + options_.endpoint);
+  bool ended = false;
+  while (!ended) {
+    const WorkerTurn turn = service_->Await(kTick);
+    if (turn.welcome) {
+      Build(*turn.welcome);
+      Log("Joined in place " + std::to_string(turn.welcome->slot()));
+    }
+    if (turn.task) Train(*turn.task);
+    if (AskedToStop()) service_->Do([](Worker& worker) { worker.Leave("stopped", Now()); });
+    ended = turn.ended || stop_;
+  }
+  bool failed = false;
+  service_->Do([&](Worker& worker) {
+    result_.completed = worker.completed();
+    result_.reason = worker.end_reason();
+    failed = worker.failed();
+  });
+  service_.reset();
+  if (failed)
+    throw EnvironmentError("training at " + options_.endpoint + " goes on without this worker: " + result_.reason);
+  return result_;
+}
+
+}  // namespace
+
+JoinResult Join(const JoinOptions& options) { return Joining(options).Run(); }
+
+}  // namespace crema

@@ -1,0 +1,95 @@
+// The protocol's messages over ZeroMQ. A coordinator has a ROUTER for each endpoint, a worker two DEALERs, one for each
+// lane, so that control is not held up by bytes. No ZeroMQ heartbeats: they cut connections on which a large message
+// takes long; the protocol has its own.
+#ifndef CREMA_DISTRIBUTED_SOCKETS_H_
+#define CREMA_DISTRIBUTED_SOCKETS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+#include <zmq.hpp>
+
+#include "distributed/keys.h"
+#include "distributed/outgoing.h"
+
+namespace crema {
+
+// Ends a wait from any thread.
+class WakeUp {
+ public:
+  WakeUp();
+  ~WakeUp();
+  WakeUp(const WakeUp&) = delete;
+  WakeUp& operator=(const WakeUp&) = delete;
+
+  void Signal() const;
+  void Clear() const;
+  int descriptor() const { return fd_; }
+
+ private:
+  int fd_ = -1;
+};
+
+// `bytes` holds during the call.
+using OnReceived =
+    std::function<void(const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes)>;
+
+// Used by one thread, but for Wake and the counters' readers, which may see old values.
+class ServerSockets {
+ public:
+  // Messages with more bytes behind them than this are refused by the socket.
+  ServerSockets(zmq::context_t& context, uint64_t most_chunk_bytes);
+
+  // Listens there, too; with keys only those whom the context's Authenticator knows get in. Returns the endpoint as it
+  // is: with its port where that was left to the system. Throws EnvironmentError.
+  std::string Bind(const std::string& endpoint, const KeyPair* keys);
+  // What cannot be sent at once, or to nobody, is dropped and counted: the protocol makes good for it.
+  void Send(const Outgoing& outgoing);
+  // Waits until something comes, for at most `timeout` ms or until Wake; hands over what is there.
+  void Receive(Milliseconds timeout, const OnReceived& handler);
+  void Wake() const { wake_.Signal(); }
+
+  uint64_t malformed() const { return malformed_; }
+  uint64_t unsent() const { return unsent_; }
+
+ private:
+  zmq::context_t& context_;
+  const uint64_t most_chunk_bytes_;
+  std::vector<zmq::socket_t> sockets_;
+  WakeUp wake_;
+  uint64_t malformed_ = 0, unsent_ = 0;
+};
+
+// Used by one thread, but for Wake.
+class WorkerSockets {
+ public:
+  struct Keys {
+    KeyPair own;
+    std::string server_public;
+  };
+
+  // Connects in the background, again and again. Throws EnvironmentError where the endpoint is no endpoint.
+  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys);
+
+  // Drops the connections, and with them who this was, and makes new ones.
+  void Reconnect();
+  void Send(const Outgoing& outgoing);
+  void Receive(Milliseconds timeout, const OnReceived& handler);
+  void Wake() const { wake_.Signal(); }
+
+ private:
+  zmq::socket_t Connect(const std::string& name);
+
+  zmq::context_t& context_;
+  const std::string endpoint_;
+  const std::optional<Keys> keys_;
+  zmq::socket_t control_, bulk_;
+  WakeUp wake_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_SOCKETS_H_

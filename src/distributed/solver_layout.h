@@ -1,0 +1,24 @@
+// The numbers of a solver's net as machines exchange them.
+#ifndef CREMA_DISTRIBUTED_SOLVER_LAYOUT_H_
+#define CREMA_DISTRIBUTED_SOLVER_LAYOUT_H_
+
+#include "crema/distributed.pb.h"
+#include "distributed/payload.h"
+#include "distributed/state_layout.h"
+#include "solver/training_steps.h"
+
+namespace crema {
+
+// With mode GRADIENT there is no history.
+StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& settings);
+
+// What the net has now.
+Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history);
+
+// Puts a state into the net, with the history where it has one; false where it has none. Throws EnvironmentError where
+// it is not as long as either.
+bool SetState(TrainingSteps& steps, const StateLayout& layout, const Payload& state);
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_SOLVER_LAYOUT_H_
