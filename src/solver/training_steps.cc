@@ -62,9 +62,9 @@ void TrainingSteps::AddStatistics() {
       const auto at = std::find_if(node.params.begin(), node.params.end(), [&](int p) { return added.contains(p); });
       const Node& other = *added[*at].first;
       if (std::equal(node.params.begin(), node.params.begin() + kStatistics, other.params.begin())) continue;
-      throw UserError(node.setup->where("param"), "BatchNorm layers \"" + other.name() + "\" and \"" + node.name() +
-                                                      "\" share some of their statistics but not all; give all three "
-                                                      "blobs the same names in both, or none");
+      throw UserError("BatchNorm layers \"" + other.name() + "\" and \"" + node.name() +
+                      "\" share some of their statistics but not all; give all three blobs the same names in both, or "
+                      "none");
     }
     for (size_t i = 0; i < kStatistics; ++i) added[node.params[i]] = {&node, groups};
     ++groups;
