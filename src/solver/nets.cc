@@ -96,9 +96,12 @@ NetPlans Planner::Run() {
     plans_.train.options.skip_passes.push_back("lay_out_weights");
   }
   plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
-  plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
-  plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
-  if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
+  // What a coordinator on the CPU never uses takes no memory.
+  if (computes || !on_cpu) {
+    plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
+    plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
+    if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
+  }
 
   if (!writes) return std::move(plans_);
   std::vector<NetFile> tests;

@@ -66,6 +66,7 @@ struct Solver::Impl {
   void TellRateStep(int of_iteration) const;
   // Of an update that a GPU was given, where that was not told yet.
   void TellIssuedClipping();
+  void ForgetIssuedClipping() { norm_issued_in_ = kNoNorm; }
 
   // testing.cc
   bool Test();
@@ -140,7 +141,7 @@ struct Solver::Impl {
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
   static constexpr int kNoNorm = -2;
-  int norm_issued_in_ = kNoNorm;          // the latest iteration of which a GPU finds the norm of the gradients
+  int norm_issued_in_ = kNoNorm;          // whose norm of the gradients a GPU finds, not told yet
   std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
 };
 

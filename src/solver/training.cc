@@ -109,7 +109,8 @@ float Solver::Impl::Iterate(uint64_t step) {
   const float rate = LearningRateAt(param, iteration);
   const float loss = RunPasses(step, rate);
   const bool at_once = updater->updates_at_once();
-  if (at_once && norm_issued_in_ == iteration - 1) TellClipping(iteration - 1, updater->NormOf(iteration - 1));
+  const int issued_in = std::exchange(norm_issued_in_, kNoNorm);
+  if (issued_in == iteration - 1) TellClipping(issued_in, updater->NormOf(issued_in));
   losses.Add(loss);
   if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
   TellRateStep(iteration);

@@ -32,6 +32,7 @@ bool GathersStatistics(const Node& node) {
 }  // namespace
 
 TrainingSteps::TrainingSteps(Solver& solver) : impl_(*solver.impl_) {
+  CREMA_CHECK(impl_.ranks == 1);
   const auto parameters = ParametersOf(*impl_.net);
   int64_t largest = 0;
   for (size_t p = 0; p < parameters.size(); ++p) {
@@ -92,6 +93,7 @@ void TrainingSteps::WriteValues(const float* values) {
   const auto parameters = ParametersOf(*impl_.net);
   for (const Block& block : blocks_) parameters[block.parameter].SetData(values + block.offset);
   impl_.net->ParametersChanged();
+  impl_.ForgetIssuedClipping();
 }
 
 size_t TrainingSteps::history_pieces() const {

@@ -22,7 +22,7 @@
 
 namespace crema {
 
-// A view of a solver, which must outlive it. Used by one thread at a time.
+// A view of a solver on one device, which must outlive it. Used by one thread at a time.
 class TrainingSteps {
  public:
   enum class Kind {
@@ -80,7 +80,8 @@ class TrainingSteps {
   void ReadBatches(uint64_t first_step, uint64_t run_steps, uint64_t stride_steps);
   // One iteration: forward and backward of the next iter_size batches, which are those of `step`, clipping, and the
   // update with the learning rate of `iteration`. The random numbers are the step's. Where step == iteration, what
-  // Solver::Step does, bit by bit. Throws NotFinite, and then has changed no parameter.
+  // Solver::Step does, bit by bit. Throws NotFinite, and then has changed no parameter; but the norm of gradients that
+  // a GPU clips is looked at in the next call only, or by ReadValues.
   StepResult Train(int iteration, uint64_t step);
   // The same without clipping and update: writes the gradients of the trained_count() numbers, divided by iter_size.
   // Needs SolverOptions::exchanges_gradients.

@@ -73,6 +73,8 @@ TEST_F(Steps, ACoordinatorTakesNoMemoryForPasses) {
     TrainingSteps computes(*worker);
     EXPECT_EQ(ValuesOf(computes), ValuesOf(steps));
   }
+  EXPECT_NO_THROW(MakeAs(Role::kCoordinator, "memory_limit: \"20MiB\" recompute: AUTO"));
+  EXPECT_THROW(MakeAs(Role::kWorker, "memory_limit: \"20MiB\" recompute: AUTO"), UserError);
 }
 
 TEST_F(Steps, ObserversSeeATrainingOfOneSolver) {
