@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "crema/batch_schedule.h"
 #include "crema/context.h"
 #include "crema/error.h"
 #include "crema/net.pb.h"
@@ -267,6 +268,12 @@ class Layer {
   // run reads on from there.
   virtual uint64_t position() const { return 0; }
   virtual void set_position(uint64_t records) {}
+  // Sources only: go on with batch schedule.first of the stream, where batch b is records [b * batch_size, (b + 1) *
+  // batch_size), and by that schedule, also after later calls of set_position. Where that changes nothing, nothing that
+  // was prepared is lost.
+  virtual void ReadBatches(const BatchSchedule& schedule) {}
+  // Sources only: the first batch of the stream that begins at position() or later.
+  virtual uint64_t next_batch() const { return 0; }
   // Sources only: whether the latest Forward wrote anything. If not, what the tops held is not uploaded to a GPU again.
   virtual bool wrote_tops() const { return true; }
   // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of

@@ -18,6 +18,7 @@
 #include <utility>
 #include <vector>
 
+#include "crema/batch_schedule.h"
 #include "crema/context.h"
 #include "crema/files.h"
 #include "crema/parameter_layout.h"
@@ -197,6 +198,12 @@ class Net {
   // Positions of the data layers: (layer name, records delivered), of all ranks (Context::ranks) together.
   std::vector<std::pair<std::string, uint64_t>> data_positions() const;
   void set_data_position(const std::string& layer, uint64_t records);
+  // Makes every data layer go on with batch schedule.first of its stream, where batch b is records [b * batch_size,
+  // (b + 1) * batch_size), and by that schedule. Cheap where that is what it does anyway; else batches that were made
+  // ahead are lost. Throws UserError where a run is empty or longer than the stride.
+  void ReadBatches(const BatchSchedule& schedule);
+  // The first batch that begins behind all that the data layers have read; 0 without any.
+  uint64_t next_batch() const;
 
   // Repeats the last forward pass on the same batch and names the first parameter or layer that holds a NaN or an
   // infinity: `parameter conv1[0]` or `layer "loss" (SoftmaxWithLoss), top "loss"`. Empty if there is none.

@@ -49,12 +49,25 @@ struct SolverOptions {
   // is that of the first: its net, its tests, its outputs in displays and the running statistics (BatchNorm) in
   // snapshots; losses are means over all. Naming the CPU several times is for tests.
   std::vector<Device*> devices = {};
+  // What the solver is for. Of several processes that train together (solver/training_steps.h) a worker computes: it
+  // has no test nets, reads neither weights nor snapshots, since it gets its parameters from outside, and writes none.
+  // A coordinator never runs a pass of the train net, which then takes little more memory than its parameters.
+  enum class Role { kAlone, kWorker, kCoordinator };
+  Role role = Role::kAlone;
+  // In such a training: keep the gradients in a place of their own, to be sent or received.
+  bool exchanges_gradients = false;
   // Threads of each data layer; 0: as many as its data_param says. Results do not depend on it.
   int data_threads = 0;
   // Not owned; called in this order. Must outlive the solver.
   std::vector<Observer*> observers = {};
   // Asked after every iteration and test batch; takes the request, so that the next call gives kNone.
   std::function<SolverAction()> requested_action = {};
+};
+
+// Training ended since a loss or the norm of the gradients was not finite.
+class NotFinite : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
 };
 
 struct TrainingResult {
@@ -75,7 +88,7 @@ class Solver {
   Solver& operator=(const Solver&) = delete;
 
   // Trains to max_iter with tests, displays and snapshots on the way, then snapshots and tests a last time. Throws
-  // EnvironmentError when the loss is not finite.
+  // NotFinite when the loss is not finite. Only of a solver that trains alone, as Step is.
   TrainingResult Train();
   // `iterations` updates with everything that falls due among them; nothing at the end. True unless asked to stop.
   bool Step(int iterations);
@@ -95,6 +108,7 @@ class Solver {
   Net& test_net(int index);
 
  private:
+  friend class TrainingSteps;
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

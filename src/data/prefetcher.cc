@@ -32,9 +32,10 @@ Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchO
       options_(options),
       item_count_(loader_->item_shape().count()),
       slots_(options.ahead + 1),
-      start_(options.start) {
+      start_(options.start),
+      schedule_(options.schedule) {
   CREMA_CHECK(options.batch > 0 && options.ahead > 0 && options.threads > 0);
-  CREMA_CHECK(options.rank >= 0 && options.rank < options.ranks);
+  CREMA_CHECK(options.schedule.valid());
   for (Slot& slot : slots_) {
     slot.data.reset(Allocate(item_count_, options));
     slot.labels.reset(Allocate(1, options));
@@ -75,6 +76,19 @@ void Prefetcher::Stop() {
 void Prefetcher::Seek(uint64_t position) {
   Stop();
   start_ = position;
+  Start();
+}
+
+void Prefetcher::Follow(const BatchSchedule& schedule) {
+  CREMA_CHECK(schedule.valid());
+  const bool in_step =
+      schedule.run == schedule_.run && schedule.stride == schedule_.stride && delivered_ % schedule_.run == 0;
+  const bool alike = in_step || (schedule.contiguous() && schedule_.contiguous());
+  const uint64_t begin = schedule.first * batch();
+  if (alike && schedule_.first == 0 && position() == begin) return;
+  Stop();
+  start_ = begin;
+  schedule_ = {0, schedule.run, schedule.stride};
   Start();
 }
 

@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "crema/batch_schedule.h"
 #include "data/item_loader.h"
 
 namespace crema {
@@ -22,11 +23,11 @@ struct PrefetchOptions {
   int ahead = 4;       // batches made ahead of the consumer, at least 1
   int threads = 1;     // that make them, at least 1
   uint64_t start = 0;  // position in the stream
-  // Of those that share the stream, each taking every `ranks`-th batch.
-  int rank = 0, ranks = 1;
+  // Which of the stream's batches are made; batch b holds the items from start + b * batch on.
+  BatchSchedule schedule = {};
 };
 
-// One batch; batch k after the start holds the `batch` items from start + (k*ranks + rank) * batch on.
+// One batch of the stream.
 struct Batch {
   uint64_t first = 0;             // stream position of item 0
   const float* data = nullptr;    // batch x item shape
@@ -47,11 +48,15 @@ class Prefetcher {
   // Waits for the next batch, which stays valid until the next call of Next or Seek. What the loader threw in this
   // batch is thrown here, again at every call.
   const Batch& Next();
-  // Makes the batches of all ranks go on from `position`.
+  // Starts the schedule again, with batch 0 at `position`.
   void Seek(uint64_t position);
+  // Goes on with batch schedule.first of those that are counted from position 0 on, and by that schedule. Where the
+  // batches to come are the same as before, those made ahead are kept.
+  void Follow(const BatchSchedule& schedule);
 
-  // Stream position behind the last batches delivered by all ranks: the start plus the number of their items.
-  uint64_t position() const { return start_ + delivered_ * stride(); }
+  // Where the next batch begins. Of ranks that take turns (schedule.first > 0 in the options): where that of the first
+  // rank does, behind the last ones of them all.
+  uint64_t position() const { return start_ + schedule_.Offset(delivered_) * batch(); }
   // The last batch delivered; all null before the first.
   const Batch& current() const { return current_; }
   const ItemLoader& loader() const { return *loader_; }
@@ -66,11 +71,9 @@ class Prefetcher {
     bool ready = false;  // guarded by mutex_
   };
 
-  // How far this rank's batches lie apart, and where batch k of them begins.
-  uint64_t stride() const { return static_cast<uint64_t>(options_.batch) * static_cast<uint64_t>(options_.ranks); }
-  uint64_t FirstOf(uint64_t batch) const {
-    return start_ + batch * stride() + static_cast<uint64_t>(options_.batch) * static_cast<uint64_t>(options_.rank);
-  }
+  uint64_t batch() const { return static_cast<uint64_t>(options_.batch); }
+  // Where the k-th batch that is made begins.
+  uint64_t FirstOf(uint64_t k) const { return start_ + (schedule_.first + schedule_.Offset(k)) * batch(); }
   void Start();
   void Stop();
   void Work();
@@ -83,8 +86,11 @@ class Prefetcher {
   std::vector<Slot> slots_;
   std::vector<std::thread> workers_;
 
+  // Changed only while there are no workers.
+  uint64_t start_ = 0;
+  BatchSchedule schedule_;
   // The consumer's own.
-  uint64_t start_ = 0, delivered_ = 0;
+  uint64_t delivered_ = 0;
   Batch current_;
 
   std::mutex mutex_;

@@ -52,6 +52,7 @@ class DataLayer : public Layer {
     }
     setup.SetTop(0, data);
     if (setup.tops() > 1) setup.SetTop(1, label);
+    batch_ = static_cast<uint64_t>(data[0]);
   }
 
   void Forward(const LayerRun& run) override {
@@ -71,6 +72,14 @@ class DataLayer : public Layer {
     start_ = records;
     if (prefetcher_) prefetcher_->Seek(records);
   }
+
+  void ReadBatches(const BatchSchedule& schedule) override {
+    start_ = schedule.first * batch_;
+    schedule_ = {0, schedule.run, schedule.stride};
+    if (prefetcher_) prefetcher_->Follow(schedule);
+  }
+
+  uint64_t next_batch() const override { return (position() + batch_ - 1) / batch_; }
 
   std::string DescribeItem(int64_t index) const override {
     if (!prefetcher_ || !prefetcher_->current().data) return {};
@@ -178,8 +187,9 @@ class DataLayer : public Layer {
     options.ahead = static_cast<int>(param_.prefetch());
     options.threads = run.context->data_threads > 0 ? run.context->data_threads : static_cast<int>(param_.threads());
     options.start = start_;
-    options.rank = run.context->rank;
-    options.ranks = run.context->ranks;
+    // Ranks take turns.
+    const auto rank = static_cast<uint64_t>(run.context->rank), ranks = static_cast<uint64_t>(run.context->ranks);
+    options.schedule = schedule_.value_or(BatchSchedule{rank, 1, ranks});
     prefetcher_.emplace(std::move(loader), options);
   }
 
@@ -188,7 +198,9 @@ class DataLayer : public Layer {
   DataParameter param_;
   TransformationParameter transform_;
   Location source_place_;
-  uint64_t start_ = 0;  // what set_position said before the first Forward
+  uint64_t batch_ = 1;  // records
+  uint64_t start_ = 0;  // what was said before the first Forward; then also the schedule
+  std::optional<BatchSchedule> schedule_;
   std::optional<Prefetcher> prefetcher_;
 };
 

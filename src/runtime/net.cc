@@ -1,5 +1,6 @@
 #include "crema/net.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "compiler/compiler.h"
@@ -165,6 +166,24 @@ void Net::set_data_position(const std::string& layer, uint64_t records) {
   for (const Node& node : impl_->compiled->graph.nodes) {
     if (node.setup->is_source() && node.name() == layer) node.layer->set_position(records);
   }
+}
+
+void Net::ReadBatches(const BatchSchedule& schedule) {
+  if (!schedule.valid()) {
+    throw UserError("batches cannot be read in runs of " + std::to_string(schedule.run) + " that begin " +
+                    std::to_string(schedule.stride) + " apart; a run has at least one batch and ends before the next");
+  }
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) node.layer->ReadBatches(schedule);
+  }
+}
+
+uint64_t Net::next_batch() const {
+  uint64_t next = 0;
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) next = std::max(next, node.layer->next_batch());
+  }
+  return next;
 }
 
 std::string Net::FindNonFinite() {

@@ -80,23 +80,30 @@ NetPlans Planner::Run() {
   if (options_.level) train_state.set_level(*options_.level);
   for (const std::string& stage : options_.stages) train_state.add_stage(stage);
   plans_.train = Plan(std::move(train), TRAIN, &train_state);
-  plans_.train.options.accumulate = solver.iter_size() > 1;
+  const bool computes = options_.role != SolverOptions::Role::kCoordinator;
+  const bool writes = options_.role != SolverOptions::Role::kWorker;
+  plans_.train.options.accumulate = computes && solver.iter_size() > 1;
   // A GPU updates all parameters at once.
   const bool on_cpu = !context_.device || context_.device->type() == DeviceType::kCpu;
   const bool exchanged = context_.ranks > 1;
   plans_.train.options.keep_gradients =
-      !Updater::TakesGradientsSingly(solver) || solver.snapshot_diff() || !on_cpu || exchanged;
+      options_.exchanges_gradients || exchanged ||
+      (computes && (!Updater::TakesGradientsSingly(solver) || (writes && solver.snapshot_diff()) || !on_cpu));
   plans_.train.options.announce_gradients = exchanged;
   // Blocks of gradients are summed as they are stored, which must be alike in all ranks.
   const auto differs = [this](const Device* device) { return device->name() != options_.devices[0]->name(); };
-  if (std::any_of(options_.devices.begin(), options_.devices.end(), differs)) {
+  if (!computes || std::any_of(options_.devices.begin(), options_.devices.end(), differs)) {
     plans_.train.options.skip_passes.push_back("lay_out_weights");
   }
   plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
-  plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
-  plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
-  if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
+  // What a coordinator on the CPU never uses takes no memory.
+  if (computes || !on_cpu) {
+    plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
+    plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
+    if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
+  }
 
+  if (!writes) return std::move(plans_);
   std::vector<NetFile> tests;
   for (const NetParameter& net : solver.test_net_param()) tests.push_back(Make(net, "test_net_param"));
   for (const std::string& path : solver.test_net()) tests.push_back(Read(path, "test_net"));

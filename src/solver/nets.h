@@ -25,7 +25,8 @@ struct NetPlan {
 
 struct NetPlans {
   NetPlan train;
-  std::vector<NetPlan> tests;  // Caffe's order: test_net_param, test_net, then copies of net; one per test_iter
+  std::vector<NetPlan>
+      tests;  // Caffe's order: test_net_param, test_net, then copies of net; one per test_iter; none of a worker
   std::vector<Diagnostic> warnings;
 };
 

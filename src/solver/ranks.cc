@@ -43,12 +43,7 @@ Solver::Impl::~Impl() {
 }
 
 void Solver::Impl::MakeRanks(const SolverFile& file) {
-  for (const NetInput& input : net->inputs()) {
-    throw UserError(
-        "the train net gets \"" + input.name +
-        "\" from an Input layer, which a program can write on the first device only: train on one device, or "
-        "read from a Data layer");
-  }
+  RefuseInputs("on the first device only: train on one device");
   communicator = group[0].get();
   Device& device = *options.device;
   exchange = std::make_unique<GradientExchange>(*net, device, *communicator);
@@ -58,6 +53,13 @@ void Solver::Impl::MakeRanks(const SolverFile& file) {
   const bool on_cpu = device.type() == DeviceType::kCpu;
   const int threads = on_cpu ? omp_get_max_threads() : std::max(1, omp_get_max_threads() / ranks);
   threads_ = std::make_unique<RankThreads>(ranks, threads, [this] { communicator->Abort(); });
+}
+
+void Solver::Impl::RefuseInputs(const std::string& why) const {
+  for (const NetInput& input : net->inputs()) {
+    throw UserError("the train net gets \"" + input.name + "\" from an Input layer, which a program can write " + why +
+                    ", or read from a Data layer");
+  }
 }
 
 void Solver::Impl::CopyToRanks() {
@@ -74,17 +76,17 @@ void Solver::Impl::CopyToRanks() {
       CopyTensor(device, updater->history(h), to, other.updater->history(h));
     }
     for (const auto& [layer, records] : net->data_positions()) other.net->set_data_position(layer, records);
-    other.iteration = other.first_iteration_ = iteration;
+    other.iteration = iteration;
   }
 }
 
 float Solver::Impl::RunIteration() {
-  if (!threads_) return Iterate();
+  if (!threads_) return Iterate(static_cast<uint64_t>(iteration));
   for (const auto& other : others) other->last_snapshot = last_snapshot;
   settled = false;
   float loss = 0;
   threads_->Run([&](int r) {
-    const float of_rank = Rank(r).Iterate();
+    const float of_rank = Rank(r).Iterate(static_cast<uint64_t>(iteration));
     if (r == 0) loss = of_rank;
   });
   return loss;

@@ -48,6 +48,8 @@ void Solver::Impl::Snapshot() {
     AddPositions(TestNet(i), testing ? positions_before_test[i] : test_nets[i]->data_positions(), &state);
   }
 
+  if (cluster_state) *state.mutable_cluster() = cluster_state();
+
   SnapshotWritten written;
   written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state),
                                 Histories(*updater, std::as_const(*net).parameters()));
@@ -81,6 +83,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
   iteration = saved_iteration = state.iter();
   for (const float loss : state.recent_loss()) losses.Add(loss);
+  if (state.has_cluster()) restored_cluster = state.cluster();
 
   const auto restore_positions = [&](const std::string& name, Net& target) {
     for (const auto& [layer, now] : target.data_positions()) {

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/atomic_file.h"
+#include "base/check.h"
 #include "device/device.h"
 #include "solver/nets.h"
 #include "solver/rates.h"
@@ -83,10 +84,11 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   ChooseSeed(resume ? &loaded : nullptr);
   if (ranks > 1) group = Connect(options.devices);
   BuildNets(file);
+  if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
   updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.device, ranks);
   if (resume) {
     Restore(loaded);
-  } else {
+  } else if (options.role != Role::kWorker) {
     LoadWeights();
   }
   if (ranks > 1) MakeRanks(file);
@@ -121,7 +123,18 @@ void Solver::Impl::Check(const SolverFile& file) {
   if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
     found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
   }
-  if (param.snapshot() > 0 || param.snapshot_after_train()) {
+  const bool worker = options.role == Role::kWorker;
+  if (options.role != Role::kAlone && options.devices.size() > 1) {
+    found.Error({}, "a process that trains with others uses one device, and " + std::to_string(options.devices.size()) +
+                        " are given; start a worker for each");
+  }
+  if (worker && (!options.weights.empty() || !options.snapshot.empty())) {
+    found.Error({}, "a worker gets its parameters from the coordinator; give weights and snapshots to that");
+  }
+  if (options.role == Role::kCoordinator && param.snapshot_diff() && !options.exchanges_gradients) {
+    found.Warning(at("snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");
+  }
+  if (!worker && (param.snapshot() > 0 || param.snapshot_after_train())) {
     if (prefix.empty()) {
       found.Error(at("snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
     }
@@ -201,8 +214,14 @@ Solver::Solver(const SolverFile& file, SolverOptions options)
     : impl_(std::make_unique<Impl>(file, std::move(options))) {}
 Solver::~Solver() = default;
 
-TrainingResult Solver::Train() { return impl_->Train(); }
-bool Solver::Step(int iterations) { return impl_->Step(iterations); }
+TrainingResult Solver::Train() {
+  CREMA_CHECK(impl_->options.role == SolverOptions::Role::kAlone);
+  return impl_->Train();
+}
+bool Solver::Step(int iterations) {
+  CREMA_CHECK(impl_->options.role == SolverOptions::Role::kAlone);
+  return impl_->Step(iterations);
+}
 bool Solver::Test() { return impl_->Test(); }
 void Solver::Snapshot() { impl_->Snapshot(); }
 int Solver::iteration() const { return impl_->iteration; }

@@ -4,10 +4,13 @@
 
 #include <chrono>
 #include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "crema/cluster.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
 #include "solver/gradient_exchange.h"
@@ -28,6 +31,8 @@ class Stopwatch {
 };
 
 struct Solver::Impl {
+  using Role = SolverOptions::Role;
+
   Impl(const SolverFile& file, SolverOptions options);
   // Rank `rank` of those that `first` leads: it trains and tells nobody.
   Impl(const SolverFile& file, const Impl& first, int rank);
@@ -37,12 +42,31 @@ struct Solver::Impl {
   void MakeRanks(const SolverFile& file);
   // Gives all ranks what the first one has: parameters, histories, positions, iteration.
   void CopyToRanks();
+  // Throws UserError where the train net has Input layers; `why` they cannot be, and what to do.
+  void RefuseInputs(const std::string& why) const;
   // Waits for what all ranks issued to their devices, before the first goes on alone.
   void Settle();
 
   // training.cc
   TrainingResult Train();
   bool Step(int iterations);
+  // Tells that training starts, once.
+  void Start();
+  void WarnIfNothingIsLeft() const;
+  // What falls due behind the last iteration.
+  TrainingResult End(bool finished);
+  // Forward, backward and update of this rank, in step with the others; returns the loss. Step k is of the batches from
+  // k * iter_size on.
+  float Iterate(uint64_t step);
+  // Without `rate` there is no update.
+  float RunPasses(uint64_t step, std::optional<float> rate);
+  // By the gradients that the net keeps.
+  void Update(float rate);
+  void TellDisplay(float rate, std::vector<OutputValue> outputs);
+  void TellRateStep(int of_iteration) const;
+  // Of an update that a GPU was given, where that was not told yet.
+  void TellIssuedClipping();
+  void ForgetIssuedClipping() { norm_issued_in_ = kNoNorm; }
 
   // testing.cc
   bool Test();
@@ -87,17 +111,17 @@ struct Solver::Impl {
   // again.
   bool testing = false;
   std::vector<std::vector<std::pair<std::string, uint64_t>>> positions_before_test;
+  // Asked for by snapshots; and what the one had that was restored.
+  std::function<ClusterState()> cluster_state;
+  std::optional<ClusterState> restored_cluster;
 
  private:
   void Check(const SolverFile& file);
   void ChooseSeed(const LoadedState* loaded);
   void BuildNets(const SolverFile& file);
   void LoadWeights();
-  void Start();
   // Forward, backward and update of all ranks; returns the loss.
   float RunIteration();
-  // The same of this rank, in step with the others.
-  float Iterate();
   // A forward pass of all ranks, and of this one, at the end of training; returns the loss.
   float Forward();
   float ForwardOfRank();
@@ -110,14 +134,14 @@ struct Solver::Impl {
   float ClipScale();
   // Tells the observers where gradients of this norm are clipped; returns what they are scaled by.
   float TellClipping(int of_iteration, double norm);
-  void TellDisplay(float rate);
   void TestOne(int index, bool* stopped);
   [[noreturn]] void FailNonFinite(const std::string& what);
 
   bool started_ = false;
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
-  int first_iteration_ = 0;               // of this run
+  static constexpr int kNoNorm = -2;
+  int norm_issued_in_ = kNoNorm;          // whose norm of the gradients a GPU finds, not told yet
   std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
 };
 

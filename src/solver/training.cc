@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <utility>
 
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
@@ -44,19 +45,26 @@ void Solver::Impl::Start() {
   start.ranks = ranks;
   Tell(&Observer::OnStart, start);
   since_display_.Restart();
-  iteration_of_display_ = first_iteration_ = iteration;
+  iteration_of_display_ = iteration;
   if (ranks > 1) CopyToRanks();
 }
 
 TrainingResult Solver::Impl::Train() {
   Start();
+  WarnIfNothingIsLeft();
+  return End(Step(param.max_iter() - iteration));
+}
+
+void Solver::Impl::WarnIfNothingIsLeft() const {
   if (iteration > 0 && iteration == saved_iteration && iteration >= param.max_iter()) {
     Warn({}, "the snapshot is of iteration " + std::to_string(iteration) + " and max_iter is " +
                  std::to_string(param.max_iter()) + ": nothing is left to train; raise max_iter to go on");
   }
-  bool finished = Step(param.max_iter() - iteration);
+}
+
+TrainingResult Solver::Impl::End(bool finished) {
   if ((param.snapshot_after_train() || !finished) && saved_iteration != iteration) TrySnapshot();
-  if (finished && DueEvery(param.display())) {
+  if (finished && DueEvery(param.display()) && options.role == Role::kAlone) {
     losses.Add(Forward());
     Display display;
     display.iteration = iteration;
@@ -97,12 +105,27 @@ bool Solver::Impl::Step(int iterations) {
   return true;
 }
 
-float Solver::Impl::Iterate() {
-  net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
-  net->ClearGradients();
+float Solver::Impl::Iterate(uint64_t step) {
   const float rate = LearningRateAt(param, iteration);
+  const float loss = RunPasses(step, rate);
   const bool at_once = updater->updates_at_once();
-  if (updates_singly || at_once) updater->Begin(iteration, rate);
+  const int issued_in = std::exchange(norm_issued_in_, kNoNorm);
+  if (issued_in == iteration - 1) TellClipping(issued_in, updater->NormOf(issued_in));
+  losses.Add(loss);
+  if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
+  TellRateStep(iteration);
+  if (!updates_singly && !at_once) Update(rate);
+  if (at_once) norm_issued_in_ = iteration;
+  net->ParametersChanged();
+  ++iteration;
+  return loss;
+}
+
+float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate) {
+  net->set_pass(step * static_cast<uint64_t>(param.iter_size()));
+  net->ClearGradients();
+  const bool at_once = rate && updater->updates_at_once(), singly = rate && updates_singly;
+  if (singly || at_once) updater->Begin(iteration, *rate);
   double sum = 0;
   for (int part = 1; part <= param.iter_size(); ++part) {
     const bool last = part == param.iter_size();
@@ -117,7 +140,7 @@ float Solver::Impl::Iterate() {
     float loss = NAN;
     std::exception_ptr failure;
     try {
-      loss = net->ForwardBackward(updates_singly ? updater.get() : exchanges,
+      loss = net->ForwardBackward(singly ? updater.get() : exchanges,
                                   last && (exchange || at_once) ? std::function<void()>(end_of_pass) : nullptr);
     } catch (...) {
       if (!communicator || owes_gradients) throw;
@@ -129,21 +152,32 @@ float Solver::Impl::Iterate() {
     if (!std::isfinite(mean)) EndTogether(loss, failure);
     sum += mean;
   }
-  if (at_once && iteration > first_iteration_) TellClipping(iteration - 1, updater->NormOf(iteration - 1));
-  const float loss = static_cast<float>(sum / param.iter_size());
-  losses.Add(loss);
-  if (rank == 0 && DueEvery(param.display())) TellDisplay(rate);
-  if (param.lr_policy() == "multistep" && iteration > 0) {
-    const int step = RateStepAt(param, iteration);
-    if (step != RateStepAt(param, iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{iteration, step});
-  }
-  if (!updates_singly && !at_once) {
+  return static_cast<float>(sum / param.iter_size());
+}
+
+void Solver::Impl::Update(float rate) {
+  if (updater->updates_at_once()) {
+    updater->Begin(iteration, rate);
+    updater->Apply();
+    AwaitDevice();
+    TellClipping(iteration, updater->NormOf(iteration));
+  } else {
     updater->Begin(iteration, rate, ClipScale());
     updater->Apply();
   }
-  net->ParametersChanged();
-  ++iteration;
-  return loss;
+}
+
+void Solver::Impl::TellIssuedClipping() {
+  if (norm_issued_in_ < 0) return;
+  AwaitDevice();
+  const int of_iteration = std::exchange(norm_issued_in_, kNoNorm);
+  TellClipping(of_iteration, updater->NormOf(of_iteration));
+}
+
+void Solver::Impl::TellRateStep(int of_iteration) const {
+  if (param.lr_policy() != "multistep" || of_iteration == 0) return;
+  const int step = RateStepAt(param, of_iteration);
+  if (step != RateStepAt(param, of_iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{of_iteration, step});
 }
 
 void Solver::Impl::EndTogether(double own_loss, const std::exception_ptr& own_failure) {
@@ -168,29 +202,31 @@ float Solver::Impl::TellClipping(int of_iteration, double norm) {
   return scale;
 }
 
-void Solver::Impl::TellDisplay(float rate) {
+void Solver::Impl::TellDisplay(float rate, std::vector<OutputValue> outputs) {
   Display display;
   display.iteration = iteration;
   display.smoothed_loss = losses.mean();
   display.learning_rate = rate;
   display.seconds = since_display_.Seconds();
   display.iterations = iteration - iteration_of_display_;
-  display.outputs = OutputValues(*net);
+  display.outputs = std::move(outputs);
   Tell(&Observer::OnDisplay, display);
   since_display_.Restart();
   iteration_of_display_ = iteration;
 }
 
 void Solver::Impl::FailNonFinite(const std::string& what) {
-  const std::string cause = net->FindNonFinite();
-  throw EnvironmentError("iteration " + std::to_string(iteration) + ": " + what +
-                         "; training stops before this update. " +
-                         (cause.empty() ? "No parameter or layer output of this batch holds a NaN or an infinity."
-                                        : "The first values that are not finite: " + cause + ".") +
-                         " Lower base_lr (now " + Number(param.base_lr()) + "), set clip_gradients" +
-                         (param.clip_gradients() > 0 ? " lower" : "") +
-                         ", or check the scale of the input (scale and mean in transform_param)." +
-                         (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+  // A coordinator has no batch to look at.
+  const bool computes = options.role != Role::kCoordinator;
+  const std::string cause = computes ? net->FindNonFinite() : "";
+  throw NotFinite("iteration " + std::to_string(iteration) + ": " + what + "; training stops before this update." +
+                  (!computes       ? ""
+                   : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
+                                   : " The first values that are not finite: " + cause + ".") +
+                  " Lower base_lr (now " + Number(param.base_lr()) + "), set clip_gradients" +
+                  (param.clip_gradients() > 0 ? " lower" : "") +
+                  ", or check the scale of the input (scale and mean in transform_param)." +
+                  (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
 }
 
 }  // namespace crema

@@ -159,13 +159,13 @@ TEST(Prefetcher, RanksTakeTurns) {
     const Settings settings{.batch = 4, .shuffle = shuffle};
     Prefetcher alone = MakePrefetcher(folder / "db", {}, settings);
     const std::vector<int> all = TakeLabels(alone, 3 * 9, 4);
-    for (int rank = 0; rank < 3; ++rank) {
-      Prefetcher share(Loader(folder / "db", {}, settings), {.batch = 4, .threads = 2, .rank = rank, .ranks = 3});
+    for (uint64_t rank = 0; rank < 3; ++rank) {
+      Prefetcher share(Loader(folder / "db", {}, settings), {.batch = 4, .threads = 2, .schedule = {rank, 1, 3}});
       for (int k = 0; k < 9; ++k) {
         if (k == 5) share.Seek(5 * 12);
         EXPECT_EQ(share.position(), static_cast<uint64_t>(12 * k));
         const Batch& batch = share.Next();
-        const int first = 4 * (3 * k + rank);
+        const int first = 4 * (3 * k + static_cast<int>(rank));
         EXPECT_EQ(batch.first, static_cast<uint64_t>(first));
         for (int i = 0; i < 4; ++i) EXPECT_EQ(batch.labels[i], static_cast<float>(all[first + i]));
       }

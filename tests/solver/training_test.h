@@ -40,7 +40,9 @@ class SmallTraining : public testing::Test {
 
   // An ordinary solver; later fields of `more` win over earlier ones only where they are repeated nowhere.
   std::string SolverText(const std::string& more, int max_iter) const {
-    return "net: \"net.prototxt\"\nlr_policy: \"fixed\"\nrandom_seed: 5\nmax_iter: " + std::to_string(max_iter) + "\n" +
+    return std::string("net: \"net.prototxt\"\n") +
+           (more.find("lr_policy") == std::string::npos ? "lr_policy: \"fixed\"\n" : "") +
+           "random_seed: 5\nmax_iter: " + std::to_string(max_iter) + "\n" +
            (more.find("base_lr") == std::string::npos ? "base_lr: 0.05\n" : "") +
            (more.find("snapshot_prefix") == std::string::npos ? "snapshot_prefix: \"" + (folder_ / "snap") + "\"\n"
                                                               : "") +

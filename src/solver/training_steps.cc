@@ -1,0 +1,243 @@
+#include "solver/training_steps.h"
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "base/check.h"
+#include "device/gpu.h"
+#include "device/host_copies.h"
+#include "graph/program.h"
+#include "ops/operations.h"
+#include "solver/rates.h"
+#include "solver/solver_impl.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kStatistics = 3;  // blobs of a BatchNorm layer
+
+std::span<const Parameter> ParametersOf(const Net& net) { return net.parameters(); }
+
+// Whether forward passes of this net change the layer's statistics.
+bool GathersStatistics(const Node& node) {
+  if (node.param->type() != "BatchNorm") return false;
+  const BatchNormParameter& param = node.param->batch_norm_param();
+  return param.has_use_global_stats() ? !param.use_global_stats() : node.setup->phase() == TRAIN;
+}
+
+}  // namespace
+
+TrainingSteps::TrainingSteps(Solver& solver) : impl_(*solver.impl_) {
+  CREMA_CHECK(impl_.ranks == 1);
+  const auto parameters = ParametersOf(*impl_.net);
+  int64_t largest = 0;
+  for (size_t p = 0; p < parameters.size(); ++p) {
+    if (!parameters[p].trained) continue;
+    Block block{parameters[p].name(), parameters[p].shape};
+    block.offset = trained_count_;
+    block.count = block.shape.count();
+    block.parameter = static_cast<int>(p);
+    trained_count_ += block.count;
+    largest = std::max(largest, block.count);
+    blocks_.push_back(std::move(block));
+  }
+  trained_blocks_ = blocks_.size();
+  value_count_ = trained_count_;
+  AddStatistics();
+  if (impl_.options.exchanges_gradients && impl_.param.iter_size() > 1) scaled_.resize(static_cast<size_t>(largest));
+}
+
+void TrainingSteps::AddStatistics() {
+  const auto parameters = ParametersOf(*impl_.net);
+  std::map<int, std::pair<const Node*, int>> added;  // by parameter: the first layer of those that share it, its group
+  int groups = 0;
+  for (const Node& node : impl_.net->compiled().graph.nodes) {
+    if (!GathersStatistics(node)) continue;
+    const auto shared =
+        std::count_if(node.params.begin(), node.params.begin() + kStatistics, [&](int p) { return added.contains(p); });
+    if (shared > 0) {
+      const auto at = std::find_if(node.params.begin(), node.params.end(), [&](int p) { return added.contains(p); });
+      const Node& other = *added[*at].first;
+      if (std::equal(node.params.begin(), node.params.begin() + kStatistics, other.params.begin())) continue;
+      throw UserError("BatchNorm layers \"" + other.name() + "\" and \"" + node.name() +
+                      "\" share some of their statistics but not all; give all three blobs the same names in both, or "
+                      "none");
+    }
+    for (size_t i = 0; i < kStatistics; ++i) added[node.params[i]] = {&node, groups};
+    ++groups;
+  }
+  for (const auto& [p, owner] : added) {
+    Block block{parameters[p].name(), parameters[p].shape, Kind::kStatistics};
+    block.offset = value_count_;
+    block.count = block.shape.count();
+    block.group = owner.second;
+    const auto& blobs = owner.first->params;
+    block.statistics_blob = static_cast<int>(std::find(blobs.begin(), blobs.end(), p) - blobs.begin());
+    block.parameter = p;
+    value_count_ += block.count;
+    blocks_.push_back(std::move(block));
+  }
+}
+
+void TrainingSteps::ReadValues(float* values) const {
+  const auto parameters = ParametersOf(*impl_.net);
+  for (const Block& block : blocks_) parameters[block.parameter].CopyDataTo(values + block.offset);
+  impl_.TellIssuedClipping();
+}
+
+void TrainingSteps::WriteValues(const float* values) {
+  const auto parameters = ParametersOf(*impl_.net);
+  for (const Block& block : blocks_) parameters[block.parameter].SetData(values + block.offset);
+  impl_.net->ParametersChanged();
+  impl_.ForgetIssuedClipping();
+}
+
+size_t TrainingSteps::history_pieces() const {
+  const size_t parameters = ParametersOf(*impl_.net).size();
+  return parameters == 0 ? 0 : static_cast<size_t>(impl_.updater->histories()) / parameters * trained_blocks_;
+}
+
+Tensor TrainingSteps::HistoryTensor(size_t piece) const {
+  const size_t moment = piece / trained_blocks_, parameters = ParametersOf(*impl_.net).size();
+  return impl_.updater->history(static_cast<int>(moment * parameters) + HistoryBlock(piece).parameter);
+}
+
+int64_t TrainingSteps::history_count() const {
+  return trained_blocks_ == 0 ? 0 : static_cast<int64_t>(history_pieces() / trained_blocks_) * trained_count_;
+}
+
+void TrainingSteps::ReadHistory(float* history) const {
+  const auto parameters = ParametersOf(*impl_.net);
+  for (size_t piece = 0; piece < history_pieces(); ++piece) {
+    const Parameter& parameter = parameters[HistoryBlock(piece).parameter];
+    CopyPlainOut(*parameter.device, parameter.layout.get(), HistoryTensor(piece), history);
+    history += HistoryBlock(piece).count;
+  }
+}
+
+void TrainingSteps::WriteHistory(const float* history) {
+  const auto parameters = ParametersOf(*impl_.net);
+  for (size_t piece = 0; piece < history_pieces(); ++piece) {
+    const Parameter& parameter = parameters[HistoryBlock(piece).parameter];
+    CopyPlainIn(*parameter.device, parameter.layout.get(), history, HistoryTensor(piece));
+    history += HistoryBlock(piece).count;
+  }
+}
+
+void TrainingSteps::ClearHistory() {
+  Operations& ops = OperationsOf(*impl_.options.device);
+  for (size_t piece = 0; piece < history_pieces(); ++piece) ops.Fill(0, HistoryTensor(piece));
+}
+
+void TrainingSteps::ReadBatches(uint64_t first_step, uint64_t run_steps, uint64_t stride_steps) {
+  const uint64_t batches = static_cast<uint64_t>(impl_.param.iter_size());
+  impl_.net->ReadBatches({first_step * batches, run_steps * batches, stride_steps * batches});
+}
+
+TrainingSteps::StepResult TrainingSteps::ResultOf(float loss) const {
+  StepResult result{loss, {}};
+  for (const OutputValue& output : OutputValues(*impl_.net)) result.outputs.push_back(output.value);
+  return result;
+}
+
+TrainingSteps::StepResult TrainingSteps::Train(int iteration, uint64_t step) {
+  CREMA_CHECK(impl_.options.role != SolverOptions::Role::kCoordinator);
+  impl_.iteration = iteration;
+  return ResultOf(impl_.Iterate(step));
+}
+
+TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step, float* gradients) {
+  CREMA_CHECK(impl_.options.role != SolverOptions::Role::kCoordinator && impl_.options.exchanges_gradients);
+  impl_.iteration = iteration;
+  const float loss = impl_.RunPasses(step, std::nullopt);
+  const auto parameters = ParametersOf(*impl_.net);
+  for (size_t b = 0; b < trained_blocks_; ++b) {
+    parameters[blocks_[b].parameter].CopyGradTo(gradients + blocks_[b].offset);
+  }
+  if (impl_.param.iter_size() > 1) {
+    const float batches = static_cast<float>(impl_.param.iter_size());
+    for (int64_t i = 0; i < trained_count_; ++i) gradients[i] /= batches;
+  }
+  return ResultOf(loss);
+}
+
+void TrainingSteps::Start() {
+  impl_.Start();
+  impl_.WarnIfNothingIsLeft();
+}
+
+uint64_t TrainingSteps::next_step() const {
+  const uint64_t batches = static_cast<uint64_t>(impl_.param.iter_size());
+  return (impl_.net->next_batch() + batches - 1) / batches;
+}
+
+void TrainingSteps::SetIteration(int iteration, uint64_t next_step) {
+  impl_.iteration = iteration;
+  impl_.net->ReadBatches({next_step * static_cast<uint64_t>(impl_.param.iter_size()), 1, 1});
+}
+
+void TrainingSteps::Update(int iteration, const float* gradients) {
+  CREMA_CHECK(impl_.options.exchanges_gradients);
+  impl_.iteration = iteration;
+  const auto parameters = ParametersOf(*impl_.net);
+  // The update divides by it again, and clips what Caffe does, the sum.
+  const float batches = static_cast<float>(impl_.param.iter_size());
+  for (size_t b = 0; b < trained_blocks_; ++b) {
+    const Block& block = blocks_[b];
+    const Parameter& parameter = parameters[block.parameter];
+    const float* from = gradients + block.offset;
+    if (impl_.param.iter_size() > 1) {
+      std::transform(from, from + block.count, scaled_.begin(), [batches](float g) { return g * batches; });
+      from = scaled_.data();
+    }
+    CopyPlainIn(*parameter.device, parameter.layout.get(), from, parameter.grad);
+  }
+  Device& device = *impl_.options.device;
+  if (device.type() != DeviceType::kCpu) {
+    // Updates look at the loss of the latest pass, which was none of the train net's.
+    const GpuPassResult usable;
+    device.CopyIn(&usable, static_cast<Gpu&>(device).result(), sizeof usable);
+  }
+  impl_.Update(LearningRateAt(impl_.param, iteration));
+  impl_.net->ParametersChanged();
+  ++impl_.iteration;
+}
+
+void TrainingSteps::AddLoss(double loss) { impl_.losses.Add(static_cast<float>(loss)); }
+
+void TrainingSteps::Display(int iteration, const std::vector<float>& outputs) {
+  std::vector<OutputValue> values;
+  for (const NetOutput& output : impl_.net->outputs()) {
+    for (int64_t i = 0; i < output.value.count(); ++i) values.push_back({output.name, 0, output.loss_weight});
+  }
+  CREMA_CHECK(values.size() == outputs.size()) << "outputs of another net";
+  for (size_t i = 0; i < values.size(); ++i) values[i].value = outputs[i];
+  const int now = std::exchange(impl_.iteration, iteration);
+  impl_.TellDisplay(LearningRateAt(impl_.param, iteration), std::move(values));
+  impl_.iteration = now;
+}
+
+void TrainingSteps::EndIteration(int iteration, double loss, double seconds) {
+  impl_.TellRateStep(iteration);
+  IterationEnd event;
+  event.iteration = iteration;
+  event.loss = static_cast<float>(loss);
+  event.seconds = seconds;
+  impl_.Tell(&Observer::OnIteration, event);
+}
+
+bool TrainingSteps::Test() { return impl_.Test(); }
+
+void TrainingSteps::TrySnapshot() { impl_.TrySnapshot(); }
+
+TrainingResult TrainingSteps::Finish(bool stopped) { return impl_.End(!stopped); }
+
+void TrainingSteps::set_cluster_state(std::function<ClusterState()> state) { impl_.cluster_state = std::move(state); }
+
+const std::optional<ClusterState>& TrainingSteps::restored_cluster_state() const { return impl_.restored_cluster; }
+
+}  // namespace crema

@@ -1,0 +1,139 @@
+// Single steps of a training, for who decides from outside which batches are used and what parameters become: the
+// processes that train together.
+//
+//   worker                                         coordinator
+//   steps.WriteValues(W)                           steps.Start(), steps.ReadValues(W)
+//   steps.ReadBatches(first, run, stride)
+//   result = steps.Train(iteration, step), ...     steps.AddLoss(result.loss), ...
+//   steps.ReadValues(mine)                         steps.WriteValues(mean of those of the workers)
+//   or, in each iteration,
+//   steps.Gradients(iteration, step, gradients)    steps.Update(iteration, mean of the gradients)
+#ifndef CREMA_SOLVER_TRAINING_STEPS_H_
+#define CREMA_SOLVER_TRAINING_STEPS_H_
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crema/cluster.pb.h"
+#include "crema/solver.h"
+
+namespace crema {
+
+// A view of a solver on one device, which must outlive it. Used by one thread at a time.
+class TrainingSteps {
+ public:
+  enum class Kind {
+    kTrained,     // by gradients
+    kStatistics,  // running sums of a BatchNorm layer (layers/batch_norm.cc), changed by its forward passes
+  };
+
+  // A parameter of the net that training changes.
+  struct Block {
+    std::string name;  // "conv1[0]"
+    Shape shape;
+    Kind kind = Kind::kTrained;
+    int64_t offset = 0, count = 0;  // of its numbers, among those of all blocks
+    // Of statistics: those of one layer have the same group, counted from 0, and are its 0 sum of means, 1 sum of
+    // variances, 2 sum of weights. Else -1.
+    int group = -1, statistics_blob = -1;
+    int parameter = 0;  // counted as Net::parameters() does
+  };
+
+  // What a step gave.
+  struct StepResult {
+    double loss = 0;             // mean over iter_size batches
+    std::vector<float> outputs;  // every element of the train net's outputs for the last batch
+  };
+
+  // Throws UserError where BatchNorm layers share some of their statistics but not all.
+  explicit TrainingSteps(Solver& solver);
+  TrainingSteps(const TrainingSteps&) = delete;
+  TrainingSteps& operator=(const TrainingSteps&) = delete;
+
+  // The trained ones, then statistics, both in the order of Net::parameters(). Parameters that are not in it keep their
+  // values.
+  const std::vector<Block>& blocks() const { return blocks_; }
+  // Numbers in all blocks, and in the trained ones.
+  int64_t value_count() const { return value_count_; }
+  int64_t trained_count() const { return trained_count_; }
+  // value_count() numbers, each block in C order. Reading waits for a GPU, and throws NotFinite where an update by
+  // Train was to clip gradients that were not finite.
+  void ReadValues(float* values) const;
+  void WriteValues(const float* values);
+
+  // What the update rule remembers: one or two numbers of each trained one, all the first ones before all the second
+  // ones, in the order of the values.
+  int64_t history_count() const;
+  void ReadHistory(float* history) const;
+  void WriteHistory(const float* history);
+  // As at the start of a training: zero.
+  void ClearHistory();
+
+  // --- Workers ----------------------------------------------------------------------------------------------------
+
+  // Of the steps that follow in the train net: run_steps steps from first_step on, then as many from first_step +
+  // stride_steps on, and so on. Step k is batches [k * iter_size, (k + 1) * iter_size) of the stream. Batches that were
+  // made ahead are kept where these are the ones that come next anyway. Throws UserError as Net::ReadBatches does.
+  void ReadBatches(uint64_t first_step, uint64_t run_steps, uint64_t stride_steps);
+  // One iteration: forward and backward of the next iter_size batches, which are those of `step`, clipping, and the
+  // update with the learning rate of `iteration`. The random numbers are the step's. Where step == iteration, what
+  // Solver::Step does, bit by bit. Throws NotFinite, and then has changed no parameter; but the norm of gradients that
+  // a GPU clips is looked at in the next call only, or by ReadValues.
+  StepResult Train(int iteration, uint64_t step);
+  // The same without clipping and update: writes the gradients of the trained_count() numbers, divided by iter_size.
+  // Needs SolverOptions::exchanges_gradients.
+  StepResult Gradients(int iteration, uint64_t step, float* gradients);
+
+  // --- Coordinators -----------------------------------------------------------------------------------------------
+
+  // Tells the observers that training starts.
+  void Start();
+  // The first step that uses no batch that was used before, by what a restored snapshot says of the data layers; 0
+  // without one.
+  uint64_t next_step() const;
+  // `iteration` updates were done, and all steps below `next_step` used: what snapshots say, and tests are told as.
+  void SetIteration(int iteration, uint64_t next_step);
+  // The end of `iteration`: clipping and the update by a mean of what Gradients gave. Needs
+  // SolverOptions::exchanges_gradients. Throws NotFinite where the norm is needed and is not finite.
+  void Update(int iteration, const float* gradients);
+  // Adds to the smoothed loss, once an iteration.
+  void AddLoss(double loss);
+  // Tells the observers Display with the smoothed loss and the learning rate of `iteration`; to be called when due,
+  // behind AddLoss. `outputs`: StepResult::outputs.
+  void Display(int iteration, const std::vector<float>& outputs);
+  // Tells the observers that `iteration` ended, and whether the learning rate took a step in it.
+  void EndIteration(int iteration, double loss, double seconds);
+  // Tests now; false when asked to stop.
+  bool Test();
+  // Writes a snapshot now; where that fails the observers are told.
+  void TrySnapshot();
+  // What Solver::Train does behind the last iteration, but for the display: snapshot, test, end. `stopped`: before
+  // max_iter, as asked.
+  TrainingResult Finish(bool stopped);
+
+  // Called for every snapshot, which keeps what it gives. Empty: snapshots are as those of a solver alone.
+  void set_cluster_state(std::function<ClusterState()> state);
+  // What the snapshot held that the solver went on from.
+  const std::optional<ClusterState>& restored_cluster_state() const;
+
+ private:
+  void AddStatistics();
+  StepResult ResultOf(float loss) const;
+  // The trained block that piece `piece` of the history is of, and the tensor that holds it.
+  const Block& HistoryBlock(size_t piece) const { return blocks_[piece % trained_blocks_]; }
+  Tensor HistoryTensor(size_t piece) const;
+  size_t history_pieces() const;
+
+  Solver::Impl& impl_;
+  std::vector<Block> blocks_;
+  size_t trained_blocks_ = 0;
+  int64_t value_count_ = 0, trained_count_ = 0;
+  std::vector<float> scaled_;  // gradients of one block
+};
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_TRAINING_STEPS_H_

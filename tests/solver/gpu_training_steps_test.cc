@@ -1,0 +1,82 @@
+// Steps that are decided on from outside, on a GPU.
+#include "device/gpu.h"
+#include "solver/training_steps_test.h"
+
+namespace crema {
+namespace {
+
+class StepsOnAGpu : public Steps {
+ protected:
+  void SetUp() override {
+    Steps::SetUp();
+    try {
+      gpu_ = &OpenGpu(0);
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  std::vector<Device*> Devices(int) override { return {gpu_}; }
+
+  Gpu* gpu_ = nullptr;
+};
+
+TEST_F(StepsOnAGpu, AreThoseOfASolver) {
+  for (const std::string settings :
+       {"momentum: 0.9 weight_decay: 0.01", "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001",
+        "momentum: 0.9 iter_size: 2 clip_gradients: 0.2"}) {
+    for (const bool exchanges : {false, true}) ExpectTrainsAsAlone(settings, exchanges, 1e-5);
+  }
+}
+
+TEST_F(StepsOnAGpu, GradientsAndUpdateAreAStep) {
+  for (const std::string settings :
+       {"momentum: 0.9 weight_decay: 0.01", "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001",
+        "momentum: 0.9 iter_size: 2 clip_gradients: 0.2"}) {
+    ExpectUpdatesAsAlone(settings, 1e-5);
+  }
+}
+
+TEST_F(StepsOnAGpu, ClippingOfTheLastUpdateIsToldWhenValuesAreRead) {
+  const auto worker = MakeAs(Role::kWorker, "clip_gradients: 1e-6");
+  TrainingSteps steps(*worker);
+  steps.ReadBatches(0, 1, 1);
+  steps.Train(6, 0);
+  EXPECT_TRUE(recorder_.clipped.empty());
+  for (int again = 0; again < 2; ++again) {
+    ValuesOf(steps);
+    ASSERT_EQ(recorder_.clipped.size(), 1u);
+    EXPECT_EQ(recorder_.clipped[0].iteration, 6);
+  }
+  // Iterations may leap.
+  steps.Train(9, 1);
+  steps.Train(10, 2);
+  ValuesOf(steps);
+  ASSERT_EQ(recorder_.clipped.size(), 3u);
+  EXPECT_EQ(recorder_.clipped[1].iteration, 9);
+  EXPECT_EQ(recorder_.clipped[2].iteration, 10);
+}
+
+// An update by a coordinator does not depend on what was computed on the GPU before.
+TEST_F(StepsOnAGpu, ACoordinatorUpdatesAfterATestWithoutAFiniteLoss) {
+  const auto coordinator =
+      MakeAs(Role::kCoordinator, "clip_gradients: 1 test_iter: 1 test_interval: 1 test_compute_loss: true", true);
+  TrainingSteps steps(*coordinator);
+  const Floats good = ValuesOf(steps);
+  Floats bad = good;
+  bad[3] = INFINITY;
+  steps.WriteValues(bad.data());
+  EXPECT_TRUE(steps.Test());
+  ASSERT_EQ(recorder_.tests.size(), 1u);
+  EXPECT_FALSE(std::isfinite(*recorder_.tests[0].loss));
+  steps.WriteValues(good.data());
+  Floats gradients(static_cast<size_t>(steps.trained_count()), 0.01f);
+  steps.Update(0, gradients.data());
+  const Floats moved = ValuesOf(steps);
+  EXPECT_NE(moved, good);
+  gradients[5] = NAN;
+  EXPECT_NE(ThrownBy<NotFinite>([&] { steps.Update(1, gradients.data()); }), "");
+  EXPECT_EQ(ValuesOf(steps), moved);
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,172 @@
+// Steps that are decided on from outside.
+#include "solver/training_steps_test.h"
+
+namespace crema {
+namespace {
+
+TEST_F(Steps, AreThoseOfASolver) {
+  for (const std::string settings :
+       {"momentum: 0.9 weight_decay: 0.01", "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001",
+        "momentum: 0.9 iter_size: 2 clip_gradients: 0.2 lr_policy: \"multistep\" gamma: 0.5 stepvalue: 3"}) {
+    for (const bool exchanges : {false, true}) ExpectTrainsAsAlone(settings, exchanges);
+  }
+  folder_.Write("net.prototxt", kManyKinds);
+  ExpectTrainsAsAlone("momentum: 0.9 clip_gradients: 0.5 iter_size: 3", false);
+}
+
+TEST_F(Steps, GradientsAndUpdateAreAStep) {
+  for (const std::string settings :
+       {"momentum: 0.9 weight_decay: 0.01", "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001",
+        "momentum: 0.9 iter_size: 2 clip_gradients: 0.2", "type: \"AdaGrad\" iter_size: 4"}) {
+    ExpectUpdatesAsAlone(settings, 0);
+  }
+  ExpectUpdatesAsAlone("momentum: 0.9 iter_size: 3", 1e-6);
+  // Weights in other forms than the worker's.
+  folder_.Write("net.prototxt", kManyKinds);
+  ExpectUpdatesAsAlone("type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001", 0);
+  ExpectUpdatesAsAlone("momentum: 0.9 clip_gradients: 0.5", 1e-6);
+}
+
+TEST_F(Steps, DependOnTheStepNotOnWhoComputesIt) {
+  const std::string settings = "momentum: 0.9 iter_size: 2";
+  const auto first = MakeAs(Role::kWorker, settings, true), second = MakeAs(Role::kWorker, settings, true);
+  TrainingSteps all(*first), some(*second);
+  all.ReadBatches(0, 1, 1);
+  std::vector<Floats> gradients;
+  for (int step = 0; step < 8; ++step) gradients.push_back(GradientsOf(all, 0, step));
+  EXPECT_NE(gradients[0], gradients[1]);
+  some.ReadBatches(2, 2, 4);
+  for (const int step : {2, 3, 6, 7}) EXPECT_EQ(GradientsOf(some, 0, step), gradients[step]) << step;
+  some.ReadBatches(5, 1, 1);
+  EXPECT_EQ(GradientsOf(some, 3, 5), gradients[5]);
+}
+
+TEST_F(Steps, TwoWorkersAreTwoRanks) {
+  folder_.Write("net.prototxt", SharedNet(6));
+  const std::string settings = "momentum: 0.9 clip_gradients: 0.5";
+  const Result ranks = Run(2, settings, 6);
+  const auto coordinator = MakeAs(Role::kCoordinator, settings, true);
+  TrainingSteps updates(*coordinator);
+  std::vector<std::unique_ptr<Solver>> solvers;
+  std::vector<std::unique_ptr<TrainingSteps>> workers;
+  for (uint64_t w = 0; w < 2; ++w) {
+    solvers.push_back(MakeAs(Role::kWorker, settings, true));
+    workers.push_back(std::make_unique<TrainingSteps>(*solvers[w]));
+    workers[w]->ReadBatches(w, 1, 2);
+  }
+  for (int i = 0; i < 6; ++i) {
+    Floats mean(static_cast<size_t>(updates.trained_count()));
+    for (uint64_t w = 0; w < 2; ++w) {
+      workers[w]->WriteValues(ValuesOf(updates).data());
+      const Floats gradients = GradientsOf(*workers[w], i, 2 * i + w);
+      for (size_t k = 0; k < mean.size(); ++k) mean[k] += gradients[k] / 2;
+    }
+    updates.Update(i, mean.data());
+  }
+  ExpectNear(Values(coordinator->net()), ranks.parameters, 1e-6);
+}
+
+TEST_F(Steps, BlocksAreWhatTrainingChanges) {
+  folder_.Write("net.prototxt", kManyKinds);
+  const auto solver = MakeAs(Role::kWorker, "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001");
+  TrainingSteps steps(*solver);
+  std::string names;
+  int64_t offset = 0, trained = 0;
+  for (const TrainingSteps::Block& block : steps.blocks()) {
+    const bool statistics = block.kind == TrainingSteps::Kind::kStatistics;
+    names += block.name + (statistics ? std::to_string(block.group) + std::to_string(block.statistics_blob) : "") + " ";
+    EXPECT_EQ(block.group >= 0, statistics);
+    EXPECT_EQ(block.offset, offset);
+    EXPECT_EQ(block.count, block.shape.count());
+    EXPECT_EQ(std::as_const(solver->net()).parameters()[block.parameter].name(), block.name);
+    offset += block.count;
+    if (!statistics) trained = offset;
+  }
+  EXPECT_EQ(names,
+            "c1[0] s1[0] s1[1] c2[1] c3[0] ip[0] ip[1] "
+            "n1[0]00 n1[1]01 n1[2]02 n3[0]10 n3[1]11 n3[2]12 ");
+  EXPECT_EQ(steps.value_count(), offset);
+  EXPECT_EQ(steps.trained_count(), trained);
+  EXPECT_EQ(steps.history_count(), 2 * trained);
+
+  const Floats all_before = Values(solver->net()), before = ValuesOf(steps);
+  steps.ReadBatches(0, 1, 1);
+  steps.Train(0, 0);
+  const Floats all_after = Values(solver->net()), after = ValuesOf(steps), history = HistoryOf(steps);
+  for (const TrainingSteps::Block& block : steps.blocks()) {
+    const auto begin = before.begin() + block.offset;
+    EXPECT_FALSE(std::equal(begin, begin + block.count, after.begin() + block.offset)) << block.name;
+    const Parameter& parameter = std::as_const(solver->net()).parameters()[block.parameter];
+    Floats plain(static_cast<size_t>(block.count));
+    parameter.CopyDataTo(plain.data());
+    EXPECT_TRUE(std::equal(plain.begin(), plain.end(), after.begin() + block.offset)) << block.name;
+  }
+  // Nothing else has changed.
+  steps.WriteValues(before.data());
+  EXPECT_EQ(Values(solver->net()), all_before);
+  steps.ClearHistory();
+  EXPECT_EQ(HistoryOf(steps), Floats(history.size()));
+  steps.ReadBatches(0, 1, 1);
+  steps.Train(0, 0);
+  EXPECT_EQ(Values(solver->net()), all_after);
+  steps.WriteHistory(before.data());
+  EXPECT_TRUE(std::equal(before.begin(), before.begin() + trained, HistoryOf(steps).begin()));
+  steps.WriteHistory(history.data());
+  EXPECT_EQ(HistoryOf(steps), history);
+}
+
+TEST_F(Steps, SharedStatisticsAreOneGroup) {
+  const auto shared = [](const std::string& text, const std::string& names) {
+    std::string net = text;
+    for (const std::string layer : {"\"n1\"", "\"n3\""}) {
+      const std::string type = layer + " type: \"BatchNorm\"";
+      net.insert(net.find(type) + type.size(), names);
+    }
+    net.replace(net.find("num_output: 20"), 14, "num_output: 18");
+    return net;
+  };
+  folder_.Write("net.prototxt", shared(kManyKinds,
+                                       " param { name: \"m\" lr_mult: 0 } param { name: \"v\" lr_mult: 0 } param { "
+                                       "name: \"w\" lr_mult: 0 }"));
+  const auto solver = MakeAs(Role::kWorker, "");
+  const TrainingSteps steps(*solver);
+  EXPECT_EQ(steps.blocks().back().name, "n1[2]");
+  EXPECT_EQ(steps.blocks().back().group, 0);
+  folder_.Write("net.prototxt", shared(kManyKinds, " param { name: \"m\" lr_mult: 0 }"));
+  const auto partly = MakeAs(Role::kWorker, "");
+  const std::string message = ThrownBy<UserError>([&] { TrainingSteps refused(*partly); });
+  EXPECT_NE(message.find("\"n1\" and \"n3\" share some of their statistics but not all"), std::string::npos) << message;
+}
+
+TEST_F(Steps, StopBeforeAnUpdateByNumbersThatAreNotFinite) {
+  for (const std::string settings : {"", "iter_size: 2 clip_gradients: 1"}) {
+    const auto worker = MakeAs(Role::kWorker, settings, !settings.empty());
+    TrainingSteps steps(*worker);
+    const Floats good = ValuesOf(steps), history = HistoryOf(steps);
+    Floats bad = good;
+    bad[3] = INFINITY;
+    steps.WriteValues(bad.data());
+    steps.ReadBatches(0, 1, 1);
+    const std::string message = ThrownBy<NotFinite>([&] { steps.Train(7, 0); });
+    EXPECT_NE(message.find("iteration 7: the loss is"), std::string::npos) << message;
+    EXPECT_NE(message.find("parameter ip1[0]"), std::string::npos) << message;
+    EXPECT_EQ(ValuesOf(steps), bad);
+    EXPECT_EQ(HistoryOf(steps), history);
+    // And goes on from others.
+    steps.WriteValues(good.data());
+    steps.ReadBatches(0, 1, 1);
+    EXPECT_TRUE(std::isfinite(steps.Train(7, 0).loss));
+  }
+  const auto coordinator = MakeAs(Role::kCoordinator, "clip_gradients: 1", true);
+  TrainingSteps steps(*coordinator);
+  const Floats before = ValuesOf(steps);
+  Floats gradients(static_cast<size_t>(steps.trained_count()), 0.1f);
+  gradients[5] = NAN;
+  const std::string message = ThrownBy<NotFinite>([&] { steps.Update(4, gradients.data()); });
+  EXPECT_NE(message.find("iteration 4: the norm of the gradients is"), std::string::npos) << message;
+  EXPECT_EQ(message.find("layer output"), std::string::npos) << message;
+  EXPECT_EQ(ValuesOf(steps), before);
+}
+
+}  // namespace
+}  // namespace crema
