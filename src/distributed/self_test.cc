@@ -6,6 +6,7 @@
 
 #include "crema/error.h"
 #include "distributed/authentication.h"
+#include "distributed/handshake.h"
 #include "distributed/library.h"
 
 namespace crema {
@@ -14,47 +15,28 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kFailures =
-    ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL | ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH;
+using Outcome = HandshakeWatch::Outcome;
 
-enum class Outcome { kOpen, kRefused, kLetIn };
+// Whoever hangs up so often keeps out, even if the reason is lost each time.
+constexpr int kHangUps = 5;
+constexpr int kRetryMs = 20;
 
-// One connection, and what becomes of its handshake.
-class Attempt {
- public:
-  Attempt(zmq::context_t& context, const std::string& name)
-      : socket_(context, zmq::socket_type::dealer), monitor_(context, zmq::socket_type::pair) {
-    socket_.set(zmq::sockopt::linger, 0);
-    monitor_.set(zmq::sockopt::linger, 0);
-    const std::string endpoint = "inproc://" + name;
-    if (zmq_socket_monitor(socket_.handle(), endpoint.c_str(),
-                           ZMQ_EVENT_HANDSHAKE_SUCCEEDED | ZMQ_EVENT_DISCONNECTED | kFailures) != 0) {
-      throw EnvironmentError(std::string("cannot watch a socket: ") + zmq_strerror(zmq_errno()));
-    }
-    monitor_.connect(endpoint);
+// A connection that should come to nothing.
+struct Attempt {
+  explicit Attempt(zmq::context_t& context) : socket(context, zmq::socket_type::dealer), watch(context, socket) {
+    socket.set(zmq::sockopt::linger, 0);
+    socket.set(zmq::sockopt::reconnect_ivl, kRetryMs);
   }
-
-  zmq::socket_t& socket() { return socket_; }
-  zmq::socket_t& monitor() { return monitor_; }
-  Outcome outcome() const { return outcome_; }
 
   void Connect(const std::string& endpoint) {
-    socket_.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
-    socket_.connect(endpoint);
+    socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
+    socket.connect(endpoint);
   }
+  bool pending() const { return watch.outcome() == Outcome::kPending && watch.hang_ups() < kHangUps; }
+  bool let_in() const { return watch.outcome() == Outcome::kLetIn; }
 
-  // Of one event that has come.
-  void Note() {
-    zmq::message_t event, address;
-    if (!monitor_.recv(event) || !monitor_.recv(address) || outcome_ != Outcome::kOpen) return;
-    uint16_t number = 0;
-    std::memcpy(&number, event.data(), sizeof(number));
-    outcome_ = number == ZMQ_EVENT_HANDSHAKE_SUCCEEDED ? Outcome::kLetIn : Outcome::kRefused;
-  }
-
- private:
-  zmq::socket_t socket_, monitor_;
-  Outcome outcome_ = Outcome::kOpen;
+  zmq::socket_t socket;
+  HandshakeWatch watch;
 };
 
 // The address at which a socket that listens on every one is reached from here.
@@ -82,30 +64,30 @@ std::string LibraryName() {
 void CheckStrangersStayOut(const std::string& endpoint, const std::string& server_public_key, const KeyPair& stranger,
                            int timeout_ms) {
   zmq::context_t context;
-  Attempt with_key(context, "with_key"), without_key(context, "without_key");
-  ConfigureClient(with_key.socket(), stranger, server_public_key);
+  Attempt with_key(context), without_key(context);
+  ConfigureClient(with_key.socket, stranger, server_public_key);
   for (Attempt* attempt : {&with_key, &without_key}) attempt->Connect(Reachable(endpoint));
 
   const Clock::time_point end = Clock::now() + std::chrono::milliseconds(timeout_ms);
-  while (with_key.outcome() == Outcome::kOpen || without_key.outcome() == Outcome::kOpen) {
+  while (with_key.pending() || without_key.pending()) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now());
     if (left.count() <= 0) {
       throw EnvironmentError("the self-test of " + endpoint + " got no answer within " + std::to_string(timeout_ms) +
                              " ms, so nobody knows whether strangers stay out; does a firewall block it from here?");
     }
-    zmq::pollitem_t items[] = {{with_key.monitor().handle(), 0, ZMQ_POLLIN, 0},
-                               {without_key.monitor().handle(), 0, ZMQ_POLLIN, 0}};
+    zmq::pollitem_t items[] = {{with_key.watch.events().handle(), 0, ZMQ_POLLIN, 0},
+                               {without_key.watch.events().handle(), 0, ZMQ_POLLIN, 0}};
     try {
       zmq::poll(items, 2, left);
     } catch (const zmq::error_t& error) {
       if (error.num() == EINTR) continue;
       throw;
     }
-    if (items[0].revents) with_key.Note();
-    if (items[1].revents) without_key.Note();
+    with_key.watch.Read();
+    without_key.watch.Read();
   }
-  if (with_key.outcome() == Outcome::kLetIn) FailAsOpen(endpoint, "whatever their key");
-  if (without_key.outcome() == Outcome::kLetIn) FailAsOpen(endpoint, "even without a key");
+  if (with_key.let_in()) FailAsOpen(endpoint, "whatever their key");
+  if (without_key.let_in()) FailAsOpen(endpoint, "even without a key");
 }
 
 }  // namespace crema
