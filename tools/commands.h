@@ -12,6 +12,7 @@ const Command& TimeCommand();
 const Command& CompileCommand();
 const Command& ProbeCommand();
 const Command& DeviceQueryCommand();
+const Command& KeygenCommand();
 
 }  // namespace crema::tools
 

@@ -13,7 +13,8 @@ namespace {
 
 const std::vector<const Command*>& Commands() {
   static const std::vector<const Command*> commands = {&TrainCommand(),   &TestCommand(),  &TimeCommand(),
-                                                       &CompileCommand(), &ProbeCommand(), &DeviceQueryCommand()};
+                                                       &CompileCommand(), &ProbeCommand(), &DeviceQueryCommand(),
+                                                       &KeygenCommand()};
   return commands;
 }
 
@@ -40,7 +41,7 @@ const Command& Find(const std::string& name) {
   const std::string hint = DidYouMean(name, names);
   throw UserError(Location{"crema", 0, 0},
                   "there is no command \"" + name + "\"" +
-                      (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query" : hint));
+                      (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen" : hint));
 }
 
 int Main(std::vector<std::string> arguments) {

@@ -23,11 +23,22 @@ namespace {
   throw EnvironmentError(what + " " + path + ": " + std::strerror(error) + remedy);
 }
 
+// Like rename, but fails with EEXIST where `to` exists. Not every file system has the first way, or the second.
+int RenameWithoutReplacing(const char* from, const char* to) {
+  if (renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE) == 0) return 0;
+  if (errno != EINVAL && errno != ENOSYS) return -1;
+  if (link(from, to) != 0) return -1;
+  unlink(from);
+  return 0;
+}
+
 }  // namespace
 
-AtomicFile::AtomicFile(std::string path)
-    : path_(std::move(path)), temporary_(path_ + ".tmp." + std::to_string(getpid())) {
-  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+AtomicFile::AtomicFile(std::string path, AtomicFileOptions options)
+    : path_(std::move(path)), temporary_(path_ + ".tmp." + std::to_string(getpid())), replace_(options.replace) {
+  // What a process of the same number left behind, or put there, may have other permissions or be a link.
+  unlink(temporary_.c_str());
+  fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode);
   if (fd_ < 0) FailWith("cannot create", temporary_);
 }
 
@@ -57,8 +68,12 @@ void AtomicFile::Commit() {
   if (fsync(fd_) != 0) FailWith("cannot flush", temporary_);
   const int fd = fd_;
   fd_ = -1;
-  if (close(fd) != 0 || rename(temporary_.c_str(), path_.c_str()) != 0) {
+  if (close(fd) != 0 || (replace_ ? rename(temporary_.c_str(), path_.c_str())
+                                  : RenameWithoutReplacing(temporary_.c_str(), path_.c_str())) != 0) {
+    const int error = errno;
     unlink(temporary_.c_str());
+    errno = error;
+    if (!replace_ && error == EEXIST) throw UserError(Location{path_}, "exists already, and is left as it is");
     FailWith("cannot finish", path_);
   }
   SyncDirectory(DirectoryOf(path_));

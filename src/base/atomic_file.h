@@ -2,6 +2,8 @@
 #ifndef CREMA_BASE_ATOMIC_FILE_H_
 #define CREMA_BASE_ATOMIC_FILE_H_
 
+#include <sys/types.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -9,11 +11,18 @@
 
 namespace crema {
 
+struct AtomicFileOptions {
+  // Permissions, of which the umask takes its part: those of the temporary file, too, from its first moment on.
+  mode_t mode = 0644;
+  // false: Commit throws UserError where the target exists by then, and leaves it as it is.
+  bool replace = true;
+};
+
 // Writes beside the target, flushes to the disk and renames. Without Commit the target is untouched and the temporary
 // file is removed. Throws EnvironmentError (naming the file and the cause) when the disk is full or not writable.
 class AtomicFile {
  public:
-  explicit AtomicFile(std::string path);
+  explicit AtomicFile(std::string path, AtomicFileOptions options = {});
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
@@ -27,6 +36,7 @@ class AtomicFile {
 
  private:
   std::string path_, temporary_;
+  bool replace_;
   int fd_ = -1;
   uint64_t bytes_ = 0;
   uint32_t crc32_ = 0;

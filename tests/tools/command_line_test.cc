@@ -191,7 +191,7 @@ TEST_F(Mistakes, ChoicesAreChecked) {
 }
 
 TEST(Help, IsThereForEveryCommandInEveryForm) {
-  for (const char* command : {"train", "test", "time", "compile", "probe", "device_query"}) {
+  for (const char* command : {"train", "test", "time", "compile", "probe", "device_query", "keygen"}) {
     const Finished run = RunProgram({"crema", command, "--help"});
     EXPECT_EQ(run.exit_code, 0);
     EXPECT_TRUE(run.out.starts_with(std::string("crema ") + command + ": ")) << run.out;

@@ -1,0 +1,147 @@
+#include "distributed/security.h"
+
+#include <arpa/inet.h>
+
+#include <functional>
+#include <vector>
+
+#include "crema/error.h"
+#include "distributed/authorized_keys.h"
+#include "distributed/keys.h"
+#include "distributed/library.h"
+
+namespace crema {
+
+namespace {
+
+constexpr std::string_view kTcp = "tcp://";
+
+class Check {
+ public:
+  Check(const std::string& endpoint, const DistributedParameter::Security& settings, bool is_coordinator)
+      : endpoint_(endpoint), settings_(settings), is_coordinator_(is_coordinator) {}
+
+  Protection Run() {
+    const bool has_keys = !settings_.secret_key_file().empty() || !settings_.authorized_keys_dir().empty() ||
+                          !settings_.server_public_key_file().empty();
+    if (!has_keys) {
+      if (!settings_.allow_plaintext() && !IsLocal(endpoint_)) Error(Missing());
+    } else {
+      if (settings_.allow_plaintext()) {
+        Error(
+            "allow_plaintext contradicts the keys; remove allow_plaintext to use them, or the keys to let anybody in");
+      }
+      CheckSettings();
+      // The files only of settings that make sense.
+      if (!diagnostics_.has_errors()) CheckFiles();
+    }
+    diagnostics_.ThrowIfErrors();
+    return has_keys ? Protection::kKeys : Protection::kNone;
+  }
+
+ private:
+  void Error(const std::string& message) { diagnostics_.Error({"distributed.security", 0, 0}, message); }
+
+  std::string Missing() const {
+    const std::string other =
+        "; or set allow_plaintext: true, which lets anybody who can reach it join, read the net and what it learns "
+        "from, and change it";
+    if (is_coordinator_) {
+      return "others can reach " + endpoint_ +
+             ", but secret_key_file and authorized_keys_dir are missing; run `crema keygen --output=coordinator`, set "
+             "secret_key_file: \"coordinator.secret\", copy the .public file of each worker into a folder and set "
+             "authorized_keys_dir to it; or listen on tcp://127.0.0.1:PORT for workers on this machine only" +
+             other;
+    }
+    return endpoint_ +
+           " is on another machine, but secret_key_file and server_public_key_file are missing; run `crema keygen "
+           "--output=NAME`, set secret_key_file: \"NAME.secret\", copy NAME.public into the coordinator's "
+           "authorized_keys_dir, and set server_public_key_file to a copy of the coordinator's .public file" +
+           other;
+  }
+
+  void CheckSettings() {
+    if (settings_.secret_key_file().empty()) {
+      Error(
+          "secret_key_file is missing beside the other keys; run `crema keygen --output=NAME` and set it to "
+          "NAME.secret");
+    }
+    if (is_coordinator_) {
+      if (settings_.authorized_keys_dir().empty()) {
+        Error(
+            "authorized_keys_dir is missing: without it nobody could join; copy the .public file of each worker into a "
+            "folder and set it to that");
+      }
+      if (!settings_.server_public_key_file().empty()) {
+        Error("server_public_key_file is for workers, and this is the coordinator; remove it here");
+      }
+    } else {
+      if (settings_.server_public_key_file().empty()) {
+        Error(
+            "server_public_key_file is missing: without it anybody could pass for the coordinator; set it to a copy of "
+            "the coordinator's .public file");
+      }
+      if (!settings_.authorized_keys_dir().empty()) {
+        Error("authorized_keys_dir is for the coordinator, and this is a worker; remove it here");
+      }
+    }
+  }
+
+  // Collects the mistakes of one file and goes on to the next.
+  void Collect(const std::function<void()>& read) {
+    try {
+      read();
+    } catch (const UserError& error) {
+      for (const Diagnostic& d : error.diagnostics()) diagnostics_.Error(d.where, d.message);
+    }
+  }
+
+  void CheckFiles() {
+    CheckLibrary();
+    std::string own_key;
+    Collect([&] { own_key = ReadKeyPair(settings_.secret_key_file()).public_key; });
+    if (is_coordinator_) {
+      Collect([&] { CheckAuthorizedKeys(settings_.authorized_keys_dir()); });
+      return;
+    }
+    Collect([&] {
+      if (ReadPublicKey(settings_.server_public_key_file()) == own_key) {
+        throw UserError(Location{settings_.secret_key_file()},
+                        "is the coordinator's own key, with which this worker could pass for the coordinator; run "
+                        "`crema keygen` for a key of this machine");
+      }
+    });
+  }
+
+  const std::string& endpoint_;
+  const DistributedParameter::Security& settings_;
+  const bool is_coordinator_;
+  Diagnostics diagnostics_;
+};
+
+}  // namespace
+
+bool IsLocal(std::string_view endpoint) {
+  if (endpoint.starts_with("ipc://") || endpoint.starts_with("inproc://")) return true;
+  if (!endpoint.starts_with(kTcp)) return false;
+  endpoint.remove_prefix(kTcp.size());
+  // What is before a semicolon is where the connection comes from.
+  const size_t semicolon = endpoint.rfind(';');
+  if (semicolon != std::string_view::npos) endpoint.remove_prefix(semicolon + 1);
+  const std::string host(endpoint.substr(0, endpoint.rfind(':')));
+  if (host == "localhost" || host == "[::1]") return true;
+  in_addr address;
+  return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+Protection CheckSecurity(const std::string& endpoint, const DistributedParameter::Security& settings,
+                         bool is_coordinator) {
+  return Check(endpoint, settings, is_coordinator).Run();
+}
+
+std::string PlaintextWarning(const std::string& endpoint) {
+  return "allow_plaintext: anybody who can reach " + endpoint +
+         " can join this training, read the net and change what it learns; `crema keygen --help` tells how to use keys";
+}
+
+}  // namespace crema
