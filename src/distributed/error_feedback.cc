@@ -1,0 +1,168 @@
+#include "distributed/error_feedback.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+#include "base/multiversion.h"
+#include "base/parallel.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kGrain = int64_t{1} << 18;
+
+CREMA_MULTIVERSION void AddRange(const float* a, const float* b, int64_t n, float* sum) {
+  for (int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
+}
+
+// left = sum - left, clipped to [-limit, limit]; returns the sum of squares of what was clipped.
+CREMA_MULTIVERSION double LeaveRange(const float* sum, float limit, int64_t n, float* left) {
+  constexpr int64_t kLanes = 16;
+  double squares[kLanes] = {};
+  const auto leave = [&](int64_t i, int64_t lane) __attribute__((always_inline)) {
+    const float error = sum[i] - left[i];
+    const float high = error < limit ? error : limit;
+    const float clipped = high > -limit ? high : -limit;
+    left[i] = clipped;
+    const double lost = static_cast<double>(error) - clipped;
+    squares[lane] += lost * lost;
+  };
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) leave(i + j, j);
+  }
+  for (; i < n; ++i) leave(i, 0);
+  double total = 0;
+  for (const double lane : squares) total += lane;
+  return total;
+}
+
+double SquaresOf(std::span<const float> values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  return squares;
+}
+
+}  // namespace
+
+CodecKind KindOf(const Bucket& bucket, CodecKind kind) {
+  return bucket.exact || bucket.count < kLeastCompressedBytes / sizeof(float) ? CodecKind::kFloat32 : kind;
+}
+
+struct ErrorFeedback::State {
+  Bucket bucket;
+  const Codec* codec;
+  // Empty where the codec is exact. `next` becomes `residual` when it is committed.
+  std::vector<float> residual, next;
+  double clipped_squares = 0;
+  bool pending = false;
+};
+
+ErrorFeedback::ErrorFeedback(const CodecOptions& options, std::vector<Bucket> buckets)
+    : codec_(MakeCodec(options)), exact_(MakeCodec({.kind = CodecKind::kFloat32})) {
+  states_.reserve(buckets.size());
+  size_t largest = 0;
+  for (const Bucket& bucket : buckets) {
+    State& state = states_.emplace_back();
+    state.bucket = bucket;
+    state.codec = KindOf(bucket, codec_->kind()) == CodecKind::kFloat32 ? exact_.get() : codec_.get();
+    if (state.codec == exact_.get()) continue;
+    state.residual.resize(bucket.count);
+    state.next.resize(bucket.count);
+    largest = std::max(largest, bucket.count);
+  }
+  sum_.resize(largest);
+}
+
+ErrorFeedback::~ErrorFeedback() = default;
+
+const Codec& ErrorFeedback::codec(size_t bucket) const { return *states_.at(bucket).codec; }
+
+void ErrorFeedback::Encode(size_t bucket, std::span<const float> values, std::vector<std::byte>& out) {
+  EncodeWith(codec(bucket), bucket, values, out);
+}
+
+void ErrorFeedback::EncodeExactly(size_t bucket, std::span<const float> values, std::vector<std::byte>& out) {
+  EncodeWith(*exact_, bucket, values, out);
+}
+
+void ErrorFeedback::EncodeWith(const Codec& codec, size_t bucket, std::span<const float> values,
+                               std::vector<std::byte>& out) {
+  State& state = states_.at(bucket);
+  CREMA_CHECK(values.size() == state.bucket.count)
+      << values.size() << " values for bucket " << bucket << " of " << state.bucket.count;
+  state.pending = false;
+  if (state.residual.empty()) {
+    codec.Encode(values, out);
+    return;
+  }
+  const auto n = static_cast<int64_t>(values.size());
+  ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+    AddRange(values.data() + begin, state.residual.data() + begin, end - begin, sum_.data() + begin);
+  });
+  const std::span<const float> sum(sum_.data(), values.size());
+  const size_t before = out.size();
+  codec.Encode(sum, out);
+  codec.Decode(std::span(out).subspan(before), state.next);
+  const float limit = std::min(kClip * codec.Reach(state.next), std::numeric_limits<float>::max());
+  // In pieces that do not depend on the number of threads, nor does the sum of theirs.
+  std::vector<double> squares((n + kGrain - 1) / kGrain);
+  ParallelFor(static_cast<int64_t>(squares.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t first = piece * kGrain;
+      squares[piece] = LeaveRange(sum.data() + first, limit, std::min(kGrain, n - first), state.next.data() + first);
+    }
+  });
+  state.clipped_squares = 0;
+  for (const double piece : squares) state.clipped_squares += piece;
+  state.pending = true;
+}
+
+void ErrorFeedback::Commit() {
+  for (State& state : states_) {
+    if (!state.pending) continue;
+    state.residual.swap(state.next);
+    clipped_squares_ += state.clipped_squares;
+    state.pending = false;
+  }
+}
+
+void ErrorFeedback::Abort() {
+  for (State& state : states_) state.pending = false;
+}
+
+double ErrorFeedback::Clear() {
+  const double lost = Norm();
+  Abort();
+  for (State& state : states_) std::ranges::fill(state.residual, 0.0f);
+  return lost;
+}
+
+double ErrorFeedback::Norm() const {
+  double squares = 0;
+  for (const State& state : states_) squares += SquaresOf(state.residual);
+  return std::sqrt(squares);
+}
+
+double ErrorFeedback::ClippedNorm() const { return std::sqrt(clipped_squares_); }
+
+std::span<const float> ErrorFeedback::residual(size_t bucket) const { return states_.at(bucket).residual; }
+
+void ErrorFeedback::Restore(size_t bucket, std::span<const float> residual) {
+  State& state = states_.at(bucket);
+  if (residual.size() != state.residual.size()) {
+    throw UserError("the residual of bucket " + std::to_string(bucket) + " has " + std::to_string(residual.size()) +
+                    " values, and the net's has " + std::to_string(state.residual.size()) +
+                    "; the checkpoint is of another net or codec");
+  }
+  if (!std::ranges::all_of(residual, [](float value) { return std::isfinite(value); })) {
+    throw UserError("the residual of bucket " + std::to_string(bucket) + " has values that are not finite");
+  }
+  std::ranges::copy(residual, state.residual.begin());
+  state.pending = false;
+}
+
+}  // namespace crema
