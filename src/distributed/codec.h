@@ -100,9 +100,12 @@ class Codec {
 
   virtual size_t EncodedBytesAtMost(size_t count) const = 0;
 
-  // The largest magnitude that one value of this code can carry, given what it decodes to. Infinite where there is
-  // none.
-  virtual float Reach(std::span<const float> /*decoded*/) const { return std::numeric_limits<float>::infinity(); }
+  // What magnitude this code can soon make up for, given what was to be sent and what of it and of earlier errors the
+  // code decodes to: more than a few times as much is old when it arrives. THRESHOLD: the threshold. ONEBIT: the
+  // largest |x| of both. FP16: 65504. Others: infinite.
+  virtual float Scale(std::span<const float> /*values*/, std::span<const float> /*decoded*/) const {
+    return std::numeric_limits<float>::infinity();
+  }
 
  protected:
   explicit Codec(CodecKind kind) : kind_(kind) {}

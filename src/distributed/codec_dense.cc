@@ -45,15 +45,18 @@ CREMA_INLINE uint16_t HalfOf(float value) {
   // Next to 0.5, floats are 2^-24 apart as subnormal halves are: the sum rounds to them.
   const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000u;
   const uint32_t sign = (std::bit_cast<uint32_t>(value) >> 16) & 0x8000u;
-  return static_cast<uint16_t>((magnitude < kSmallestNormal ? subnormal : normal) | sign);
+  const uint32_t is_subnormal = magnitude < kSmallestNormal ? ~0u : 0u;
+  return static_cast<uint16_t>((is_subnormal & subnormal) | (~is_subnormal & normal) | sign);
 }
 
 CREMA_INLINE float FloatOfHalf(uint16_t half) {
   const uint32_t shifted = (half & 0x7fffu) << 13;
-  const float normal = std::bit_cast<float>(shifted + (112u << 23));
-  const float subnormal = std::bit_cast<float>(shifted + (113u << 23)) - 0x1p-14f;
-  const float magnitude = (half & 0x7c00u) == 0 ? subnormal : normal;
-  return std::bit_cast<float>(std::bit_cast<uint32_t>(magnitude) | ((half & 0x8000u) << 16));
+  const uint32_t normal = shifted + (112u << 23);
+  const uint32_t subnormal = std::bit_cast<uint32_t>(std::bit_cast<float>(shifted + (113u << 23)) - 0x1p-14f);
+  // By masks: compilers do not vectorise a choice between results of arithmetic on floats.
+  const uint32_t is_subnormal = (half & 0x7c00u) == 0 ? ~0u : 0u;
+  const uint32_t sign = (half & 0x8000u) << 16;
+  return std::bit_cast<float>((is_subnormal & subnormal) | (~is_subnormal & normal) | sign);
 }
 
 CREMA_MULTIVERSION void FullStripToHalves(const float* from, uint16_t* to) {
@@ -81,7 +84,7 @@ CREMA_MULTIVERSION uint16_t LargestOfFullStrip(const uint16_t* bits) {
 struct Halves {
   static constexpr CodecKind kKind = CodecKind::kFloat16;
   static constexpr uint16_t kInfinity = 0x7c00;
-  static constexpr float kReach = 65504;
+  static constexpr float kScale = 65504;
 
   static void ToStrip(const float* values, uint16_t* strip) { FullStripToHalves(values, strip); }
   static uint16_t FromStrip(const uint16_t* strip, float* values) { return FullStripFromHalves(strip, values); }
@@ -90,7 +93,7 @@ struct Halves {
 struct BFloats {
   static constexpr CodecKind kKind = CodecKind::kBFloat16;
   static constexpr uint16_t kInfinity = 0x7f80;
-  static constexpr float kReach = std::numeric_limits<float>::infinity();
+  static constexpr float kScale = std::numeric_limits<float>::infinity();
 
   static void ToStrip(const float* values, uint16_t* strip) {
     BFloat16 rounded[kStrip];
@@ -113,7 +116,7 @@ class ShortFloatCodec final : public Codec {
   ShortFloatCodec() : Codec(Format::kKind) {}
 
   size_t EncodedBytesAtMost(size_t count) const override { return count * sizeof(uint16_t); }
-  float Reach(std::span<const float>) const override { return Format::kReach; }
+  float Scale(std::span<const float>, std::span<const float>) const override { return Format::kScale; }
 
  private:
   void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
@@ -169,12 +172,10 @@ CREMA_MULTIVERSION float QuantizeBlock(const float* values, int8_t* codes) {
   if (127 * scale > std::numeric_limits<float>::max()) scale = std::bit_cast<float>(std::bit_cast<uint32_t>(scale) - 1);
   const float divisor = scale > 0 ? scale : std::numeric_limits<float>::max();
   for (int64_t i = 0; i < kBlock; ++i) {
-    float quotient = values[i] / divisor;
-    // A scale that is subnormal is coarse, and may be much smaller than a 127th.
-    quotient = quotient < 127 ? quotient : 127;
-    quotient = quotient > -127 ? quotient : -127;
-    // Next to 1.5 * 2^23, floats are integers: the sum rounds, and its low bits are the integer's.
-    codes[i] = static_cast<int8_t>(std::bit_cast<uint32_t>(quotient + 0x1.8p23f));
+    // Next to 1.5 * 2^23, floats are integers: the sum rounds.
+    const int32_t rounded = std::bit_cast<int32_t>(values[i] / divisor + 0x1.8p23f) - 0x4b400000;
+    // A scale that is subnormal is coarse, and may be smaller than a 127th.
+    codes[i] = static_cast<int8_t>(std::clamp(rounded, -127, 127));
   }
   return scale;
 }

@@ -16,25 +16,41 @@ struct Means {
   bool has_zeros = false, only_zeros = true;
 };
 
-// n: a multiple of kWord.
-CREMA_MULTIVERSION void SumColumn(const float* values, int64_t n, double sums[2], int64_t sizes[2]) {
-  constexpr int64_t kLanes = 16;
-  double negative[kLanes] = {}, positive[kLanes] = {};
-  int32_t negatives[kLanes] = {}, positives[kLanes] = {};
-  for (int64_t i = 0; i < n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) {
-      const float value = values[i + j];
-      negative[j] += value < 0 ? value : 0.0f;
-      positive[j] += value > 0 ? value : 0.0f;
-      negatives[j] += value < 0;
-      positives[j] += value > 0;
+// Adds the sums of negative and of positive values. n: a multiple of kWord.
+CREMA_MULTIVERSION void SumColumn(const float* values, int64_t n, double* negative, double* positive) {
+  constexpr int64_t kLanes = 16, kPiece = 8 * kWord;
+  for (int64_t begin = 0; begin < n; begin += kPiece) {
+    const int64_t end = std::min(n, begin + kPiece);
+    float below[kLanes] = {}, above[kLanes] = {};
+    for (int64_t i = begin; i < end; i += kLanes) {
+      for (int64_t j = 0; j < kLanes; ++j) below[j] += values[i + j] < 0 ? values[i + j] : 0.0f;
+      for (int64_t j = 0; j < kLanes; ++j) above[j] += values[i + j] > 0 ? values[i + j] : 0.0f;
     }
+    double below_sum = 0, above_sum = 0;
+    for (int64_t j = 0; j < kLanes; ++j) {
+      below_sum += below[j];
+      above_sum += above[j];
+    }
+    if (!std::isfinite(below_sum) || !std::isfinite(above_sum)) {
+      below_sum = above_sum = 0;
+      for (int64_t i = begin; i < end; ++i) (values[i] < 0 ? below_sum : above_sum) += values[i];
+    }
+    *negative += below_sum;
+    *positive += above_sum;
+  }
+}
+
+// How many are negative and positive. n: a multiple of kWord, at most 65536.
+CREMA_MULTIVERSION void CountColumn(const float* values, int64_t n, int64_t* negative, int64_t* positive) {
+  constexpr int64_t kLanes = 16;
+  int32_t below[kLanes] = {}, above[kLanes] = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) below[j] += values[i + j] < 0 ? 1 : 0;
+    for (int64_t j = 0; j < kLanes; ++j) above[j] += values[i + j] > 0 ? 1 : 0;
   }
   for (int64_t j = 0; j < kLanes; ++j) {
-    sums[0] += negative[j];
-    sums[1] += positive[j];
-    sizes[0] += negatives[j];
-    sizes[1] += positives[j];
+    *negative += below[j];
+    *positive += above[j];
   }
 }
 
@@ -87,8 +103,8 @@ class OneBitCodec final : public Codec {
     return full * (1 + BytesOfColumn(kSomeZeros, column_)) + (rest > 0 ? 1 + BytesOfColumn(kSomeZeros, rest) : 0);
   }
 
-  float Reach(std::span<const float> decoded) const override {
-    return std::bit_cast<float>(LargestMagnitudeBits(decoded));
+  float Scale(std::span<const float> values, std::span<const float> decoded) const override {
+    return std::bit_cast<float>(std::max(LargestMagnitudeBits(values), LargestMagnitudeBits(decoded)));
   }
 
  private:
@@ -113,20 +129,22 @@ class OneBitCodec final : public Codec {
 
   // Of n values, padded with zeros to words.
   static Means MeansOf(const float* values, int64_t n) {
-    double sums[2] = {};
-    int64_t sizes[2] = {};
+    double negative_sum = 0, positive_sum = 0;
+    int64_t negatives = 0, positives = 0;
     const int64_t whole = n / kWord * kWord;
-    SumColumn(values, whole, sums, sizes);
+    SumColumn(values, whole, &negative_sum, &positive_sum);
+    CountColumn(values, whole, &negatives, &positives);
     if (whole < n) {
       float rest[kWord] = {};
       std::copy(values + whole, values + n, rest);
-      SumColumn(rest, kWord, sums, sizes);
+      SumColumn(rest, kWord, &negative_sum, &positive_sum);
+      CountColumn(rest, kWord, &negatives, &positives);
     }
     Means means;
-    if (sizes[0] > 0) means.negative = static_cast<float>(sums[0] / static_cast<double>(sizes[0]));
-    if (sizes[1] > 0) means.positive = static_cast<float>(sums[1] / static_cast<double>(sizes[1]));
-    means.only_zeros = sizes[0] + sizes[1] == 0;
-    means.has_zeros = sizes[0] + sizes[1] < n;
+    if (negatives > 0) means.negative = static_cast<float>(negative_sum / static_cast<double>(negatives));
+    if (positives > 0) means.positive = static_cast<float>(positive_sum / static_cast<double>(positives));
+    means.only_zeros = negatives + positives == 0;
+    means.has_zeros = negatives + positives < n;
     return means;
   }
 

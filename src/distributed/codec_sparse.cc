@@ -223,7 +223,7 @@ class ThresholdCodec final : public Codec {
   explicit ThresholdCodec(float threshold) : Codec(CodecKind::kThreshold), threshold_(threshold) {}
 
   size_t EncodedBytesAtMost(size_t count) const override { return count == 0 ? 0 : kHeader + BytesOfBits(count, 2); }
-  float Reach(std::span<const float>) const override { return threshold_; }
+  float Scale(std::span<const float>, std::span<const float>) const override { return threshold_; }
 
  private:
   enum Form : uint8_t { kSparse = 0, kPacked = 1 };

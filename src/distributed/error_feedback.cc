@@ -18,26 +18,35 @@ CREMA_MULTIVERSION void AddRange(const float* a, const float* b, int64_t n, floa
   for (int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
 }
 
-// left = sum - left, clipped to [-limit, limit]; returns the sum of squares of what was clipped.
-CREMA_MULTIVERSION double LeaveRange(const float* sum, float limit, int64_t n, float* left) {
+// left = sum - left; returns the largest magnitude in it.
+CREMA_MULTIVERSION float LeaveRange(const float* sum, int64_t n, float* left) {
   constexpr int64_t kLanes = 16;
-  double squares[kLanes] = {};
-  const auto leave = [&](int64_t i, int64_t lane) __attribute__((always_inline)) {
-    const float error = sum[i] - left[i];
-    const float high = error < limit ? error : limit;
-    const float clipped = high > -limit ? high : -limit;
-    left[i] = clipped;
-    const double lost = static_cast<double>(error) - clipped;
-    squares[lane] += lost * lost;
-  };
+  float largest[kLanes] = {};
   int64_t i = 0;
   for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) leave(i + j, j);
+    for (int64_t j = 0; j < kLanes; ++j) {
+      const float error = sum[i + j] - left[i + j], magnitude = error < 0 ? -error : error;
+      left[i + j] = error;
+      largest[j] = magnitude > largest[j] ? magnitude : largest[j];
+    }
   }
-  for (; i < n; ++i) leave(i, 0);
-  double total = 0;
-  for (const double lane : squares) total += lane;
-  return total;
+  for (; i < n; ++i) {
+    left[i] = sum[i] - left[i];
+    largest[0] = std::max(largest[0], std::abs(left[i]));
+  }
+  return *std::max_element(largest, largest + kLanes);
+}
+
+// Clips to [-limit, limit]; returns the sum of squares of what is cut off.
+double ClipRange(float limit, int64_t n, float* left) {
+  double squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float clipped = std::clamp(left[i], -limit, limit);
+    const double lost = static_cast<double>(left[i]) - clipped;
+    squares += lost * lost;
+    left[i] = clipped;
+  }
+  return squares;
 }
 
 double SquaresOf(std::span<const float> values) {
@@ -61,8 +70,10 @@ struct ErrorFeedback::State {
   bool pending = false;
 };
 
-ErrorFeedback::ErrorFeedback(const CodecOptions& options, std::vector<Bucket> buckets)
-    : codec_(MakeCodec(options)), exact_(MakeCodec({.kind = CodecKind::kFloat32})) {
+ErrorFeedback::ErrorFeedback(const CodecOptions& options, std::vector<Bucket> buckets, float clip)
+    : codec_(MakeCodec(options)), exact_(MakeCodec({.kind = CodecKind::kFloat32})), clip_(clip) {
+  if (!(clip > 0))
+    throw UserError("what codes leave out is clipped to more than 0 times its scale, not " + std::to_string(clip));
   states_.reserve(buckets.size());
   size_t largest = 0;
   for (const Bucket& bucket : buckets) {
@@ -107,13 +118,14 @@ void ErrorFeedback::EncodeWith(const Codec& codec, size_t bucket, std::span<cons
   const size_t before = out.size();
   codec.Encode(sum, out);
   codec.Decode(std::span(out).subspan(before), state.next);
-  const float limit = std::min(kClip * codec.Reach(state.next), std::numeric_limits<float>::max());
+  const float limit = std::min(clip_ * codec.Scale(values, state.next), std::numeric_limits<float>::max());
   // In pieces that do not depend on the number of threads, nor does the sum of theirs.
   std::vector<double> squares((n + kGrain - 1) / kGrain);
   ParallelFor(static_cast<int64_t>(squares.size()), 1, [&](int64_t begin, int64_t end) {
     for (int64_t piece = begin; piece < end; ++piece) {
-      const int64_t first = piece * kGrain;
-      squares[piece] = LeaveRange(sum.data() + first, limit, std::min(kGrain, n - first), state.next.data() + first);
+      const int64_t first = piece * kGrain, size = std::min(kGrain, n - first);
+      float* const left = state.next.data() + first;
+      if (LeaveRange(sum.data() + first, size, left) > limit) squares[piece] = ClipRange(limit, size, left);
     }
   });
   state.clipped_squares = 0;

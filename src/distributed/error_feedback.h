@@ -26,15 +26,17 @@ inline constexpr size_t kLeastCompressedBytes = 4096;
 CodecKind KindOf(const Bucket& bucket, CodecKind kind);
 
 // A sender's memory of what its codes left out: with e zero at first, each round sends C(x + e) and then has
-// e = x + e - D(C(x + e)), if the round was committed. Where a code carries only so much of a value (THRESHOLD: the
-// threshold, ONEBIT: its largest mean, FP16: 65504), |e| is clipped to 5 times that: what is left would take more
-// rounds than it stays true. Not thread-safe. Allocates only when it is built, but for what codecs and `out` need.
+// e = x + e - D(C(x + e)), if the round was committed. |e| is clipped to 5 times Codec::Scale, as deeplearning4j does
+// to 5 thresholds. Only THRESHOLD and ONEBIT ever get there, with values that stay much larger than what a message
+// carries of them: their direction arrives, not all of their size; without clipping ONEBIT would take as many rounds as
+// a column has values, and send what is long outdated. Not thread-safe. Allocates only when it is built, but for what
+// codecs and `out` need.
 class ErrorFeedback {
  public:
   static constexpr float kClip = 5;
 
-  // Throws as MakeCodec does.
-  ErrorFeedback(const CodecOptions& options, std::vector<Bucket> buckets);
+  // clip: above 0, infinite for none. Throws UserError as MakeCodec does, and where `clip` is not above 0.
+  ErrorFeedback(const CodecOptions& options, std::vector<Bucket> buckets, float clip = kClip);
   ~ErrorFeedback();
 
   // The codec that Encode uses for it; receivers decode with one of the same options and kind.
@@ -77,6 +79,7 @@ class ErrorFeedback {
   std::unique_ptr<const Codec> codec_, exact_;
   std::vector<State> states_;
   std::vector<float> sum_;
+  const float clip_;
   double clipped_squares_ = 0;
 };
 
