@@ -1,0 +1,180 @@
+#include "distributed/error_feedback.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "base/check.h"
+#include "base/multiversion.h"
+#include "base/parallel.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kGrain = int64_t{1} << 18;
+
+CREMA_MULTIVERSION void AddRange(const float* a, const float* b, int64_t n, float* sum) {
+  for (int64_t i = 0; i < n; ++i) sum[i] = a[i] + b[i];
+}
+
+// left = sum - left; returns the largest magnitude in it.
+CREMA_MULTIVERSION float LeaveRange(const float* sum, int64_t n, float* left) {
+  constexpr int64_t kLanes = 16;
+  float largest[kLanes] = {};
+  int64_t i = 0;
+  for (; i + kLanes <= n; i += kLanes) {
+    for (int64_t j = 0; j < kLanes; ++j) {
+      const float error = sum[i + j] - left[i + j], magnitude = error < 0 ? -error : error;
+      left[i + j] = error;
+      largest[j] = magnitude > largest[j] ? magnitude : largest[j];
+    }
+  }
+  for (; i < n; ++i) {
+    left[i] = sum[i] - left[i];
+    largest[0] = std::max(largest[0], std::abs(left[i]));
+  }
+  return *std::max_element(largest, largest + kLanes);
+}
+
+// Clips to [-limit, limit]; returns the sum of squares of what is cut off.
+double ClipRange(float limit, int64_t n, float* left) {
+  double squares = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float clipped = std::clamp(left[i], -limit, limit);
+    const double lost = static_cast<double>(left[i]) - clipped;
+    squares += lost * lost;
+    left[i] = clipped;
+  }
+  return squares;
+}
+
+double SquaresOf(std::span<const float> values) {
+  double squares = 0;
+  for (const float value : values) squares += static_cast<double>(value) * value;
+  return squares;
+}
+
+}  // namespace
+
+CodecKind KindOf(const Bucket& bucket, CodecKind kind) {
+  return bucket.exact || bucket.count < kLeastCompressedBytes / sizeof(float) ? CodecKind::kFloat32 : kind;
+}
+
+struct ErrorFeedback::State {
+  Bucket bucket;
+  const Codec* codec;
+  // Empty where the codec is exact. `next` becomes `residual` when it is committed.
+  std::vector<float> residual, next;
+  double clipped_squares = 0;
+  bool pending = false;
+};
+
+ErrorFeedback::ErrorFeedback(const CodecOptions& options, std::vector<Bucket> buckets, float clip)
+    : codec_(MakeCodec(options)), exact_(MakeCodec({.kind = CodecKind::kFloat32})), clip_(clip) {
+  if (!(clip > 0))
+    throw UserError("what codes leave out is clipped to more than 0 times its scale, not " + std::to_string(clip));
+  states_.reserve(buckets.size());
+  size_t largest = 0;
+  for (const Bucket& bucket : buckets) {
+    State& state = states_.emplace_back();
+    state.bucket = bucket;
+    state.codec = KindOf(bucket, codec_->kind()) == CodecKind::kFloat32 ? exact_.get() : codec_.get();
+    if (state.codec == exact_.get()) continue;
+    state.residual.resize(bucket.count);
+    state.next.resize(bucket.count);
+    largest = std::max(largest, bucket.count);
+  }
+  sum_.resize(largest);
+}
+
+ErrorFeedback::~ErrorFeedback() = default;
+
+const Codec& ErrorFeedback::codec(size_t bucket) const { return *states_.at(bucket).codec; }
+
+void ErrorFeedback::Encode(size_t bucket, std::span<const float> values, std::vector<std::byte>& out) {
+  EncodeWith(codec(bucket), bucket, values, out);
+}
+
+void ErrorFeedback::EncodeExactly(size_t bucket, std::span<const float> values, std::vector<std::byte>& out) {
+  EncodeWith(*exact_, bucket, values, out);
+}
+
+void ErrorFeedback::EncodeWith(const Codec& codec, size_t bucket, std::span<const float> values,
+                               std::vector<std::byte>& out) {
+  State& state = states_.at(bucket);
+  CREMA_CHECK(values.size() == state.bucket.count)
+      << values.size() << " values for bucket " << bucket << " of " << state.bucket.count;
+  state.pending = false;
+  if (state.residual.empty()) {
+    codec.Encode(values, out);
+    return;
+  }
+  const auto n = static_cast<int64_t>(values.size());
+  ParallelFor(n, kGrain, [&](int64_t begin, int64_t end) {
+    AddRange(values.data() + begin, state.residual.data() + begin, end - begin, sum_.data() + begin);
+  });
+  const std::span<const float> sum(sum_.data(), values.size());
+  const size_t before = out.size();
+  codec.Encode(sum, out);
+  codec.Decode(std::span(out).subspan(before), state.next);
+  const float limit = std::min(clip_ * codec.Scale(values, state.next), std::numeric_limits<float>::max());
+  // In pieces that do not depend on the number of threads, nor does the sum of theirs.
+  std::vector<double> squares((n + kGrain - 1) / kGrain);
+  ParallelFor(static_cast<int64_t>(squares.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t piece = begin; piece < end; ++piece) {
+      const int64_t first = piece * kGrain, size = std::min(kGrain, n - first);
+      float* const left = state.next.data() + first;
+      if (LeaveRange(sum.data() + first, size, left) > limit) squares[piece] = ClipRange(limit, size, left);
+    }
+  });
+  state.clipped_squares = 0;
+  for (const double piece : squares) state.clipped_squares += piece;
+  state.pending = true;
+}
+
+void ErrorFeedback::Commit() {
+  for (State& state : states_) {
+    if (!state.pending) continue;
+    state.residual.swap(state.next);
+    clipped_squares_ += state.clipped_squares;
+    state.pending = false;
+  }
+}
+
+void ErrorFeedback::Abort() {
+  for (State& state : states_) state.pending = false;
+}
+
+double ErrorFeedback::Clear() {
+  const double lost = Norm();
+  Abort();
+  for (State& state : states_) std::ranges::fill(state.residual, 0.0f);
+  return lost;
+}
+
+double ErrorFeedback::Norm() const {
+  double squares = 0;
+  for (const State& state : states_) squares += SquaresOf(state.residual);
+  return std::sqrt(squares);
+}
+
+double ErrorFeedback::ClippedNorm() const { return std::sqrt(clipped_squares_); }
+
+std::span<const float> ErrorFeedback::residual(size_t bucket) const { return states_.at(bucket).residual; }
+
+void ErrorFeedback::Restore(size_t bucket, std::span<const float> residual) {
+  State& state = states_.at(bucket);
+  if (residual.size() != state.residual.size()) {
+    throw UserError("the residual of bucket " + std::to_string(bucket) + " has " + std::to_string(residual.size()) +
+                    " values, and the net's has " + std::to_string(state.residual.size()) +
+                    "; the checkpoint is of another net or codec");
+  }
+  if (!std::ranges::all_of(residual, [](float value) { return std::isfinite(value); })) {
+    throw UserError("the residual of bucket " + std::to_string(bucket) + " has values that are not finite");
+  }
+  std::ranges::copy(residual, state.residual.begin());
+  state.pending = false;
+}
+
+}  // namespace crema
