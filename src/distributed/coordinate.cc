@@ -22,6 +22,7 @@
 #include "distributed/local_workers.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
+#include "solver/nets.h"
 
 namespace crema {
 
@@ -81,6 +82,8 @@ class Coordination {
   std::unique_ptr<RoundMath> math_;
   PrivateFolder folder_;
   zmq::context_t context_;
+  std::mutex lines_mutex_;
+  std::vector<std::string> lines_;  // of the authenticator, under lines_mutex_
   std::unique_ptr<Authenticator> authenticator_;
   std::unique_ptr<CoordinatorService> service_;
   std::unique_ptr<LocalWorkers> local_;
@@ -138,13 +141,20 @@ CoordinatorStart Coordination::StartingPoint() {
       layout_.history > 0 && (settings_.history() == DistributedParameter::MEAN ||
                               (settings_.history() == DistributedParameter::LOCAL && solver_.iteration() > 0));
   const Payload state = StateOf(steps_, layout_, with_history);
-  CoordinatorStart start = ReplayJournal(journal_->records(), before, static_cast<uint64_t>(solver_.iteration()));
+  JournalReplay replay = ReplayJournal(journal_->records(), before);
+  CoordinatorStart start;
+  start.epoch = replay.epoch;
+  start.version = replay.version;
+  start.iteration = static_cast<uint64_t>(solver_.iteration());
+  start.ledger = std::move(replay.ledger);
+  start.lost = std::move(replay.lost);
   start.state = state;
   start.digest = DigestOf(*state);
   // Workers do not have the outer momentum, nor what a solver that updates here remembers.
   const bool workers_have_all = before.velocity_size() == 0 && !(gradients_ && steps_.history_count() > 0);
   if (!workers_have_all) start.lost.clear();
   cluster_state_ = before;
+  steps_.set_cluster_state([this] { return cluster_state_; });
   return start;
 }
 
@@ -187,8 +197,8 @@ std::unique_ptr<ServerSockets> Coordination::Listen() {
   const KeyPair keys = ReadKeyPair(settings_.security().secret_key_file());
   authenticator_ = std::make_unique<Authenticator>(context_, settings_.security().authorized_keys_dir(),
                                                    [this](const std::string& line) {
-                                                     service_ ? void() : void();
-                                                     Tell(line, workers_, true);
+                                                     const std::lock_guard lock(lines_mutex_);
+                                                     lines_.push_back(line);
                                                    });
   const std::string bound = sockets->Bind(settings_.endpoint(), &keys);
   authenticator_->SelfTest(bound, keys.public_key);
@@ -197,7 +207,30 @@ std::unique_ptr<ServerSockets> Coordination::Listen() {
 }
 
 std::string Coordination::WelcomeSolver() const {
-  SolverParameter solver = solver_.train_solver();
+  NetPlans plans = PlanNets(file_, options_, Context{});
+  SolverParameter solver = file_.solver;
+  *solver.mutable_train_net_param() = std::move(plans.train.file.net);
+  NetState& state = *solver.mutable_train_state();
+  state.set_level(plans.train.options.level);
+  state.clear_stage();
+  for (const std::string& stage : plans.train.options.stages) state.add_stage(stage);
+  // What only the coordinator does, and what stays with it.
+  solver.clear_net();
+  solver.clear_net_param();
+  solver.clear_train_net();
+  solver.clear_test_net();
+  solver.clear_test_net_param();
+  solver.clear_test_state();
+  solver.clear_test_iter();
+  solver.clear_test_interval();
+  solver.clear_test_initialization();
+  solver.clear_test_compute_loss();
+  solver.clear_weights();
+  solver.clear_snapshot();
+  solver.clear_snapshot_prefix();
+  solver.clear_display();
+  solver.mutable_distributed()->clear_security();
+  solver.mutable_distributed()->clear_endpoint();
   return solver.SerializeAsString();
 }
 
@@ -255,10 +288,14 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
     observer->OnRound({event.version, static_cast<int>(event.round.iteration), static_cast<int>(event.round.steps),
                        event.workers, event.examples, static_cast<float>(event.loss), seconds});
   }
+  std::vector<float> outputs = event.outputs;
+  size_t expected = 0;
+  for (const NetOutput& output : solver_.net().outputs()) expected += static_cast<size_t>(output.value.count());
+  outputs.resize(expected);
   for (uint64_t i = 0; i < event.round.steps; ++i) {
     const int iteration = static_cast<int>(event.round.iteration + i);
     steps_.AddLoss(event.loss);
-    if (DueAt(static_cast<uint64_t>(iteration), solver.display())) steps_.Display(iteration, event.outputs);
+    if (DueAt(static_cast<uint64_t>(iteration), solver.display())) steps_.Display(iteration, outputs);
     steps_.EndIteration(iteration, event.loss, seconds / static_cast<double>(event.round.steps));
   }
   const uint64_t end = event.round.iteration + event.round.steps;
@@ -301,6 +338,12 @@ void Coordination::Tend() {
       for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
     }
   }
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(lines_mutex_);
+    lines.swap(lines_);
+  }
+  for (const std::string& line : lines) Tell(line, workers_, true);
   if (!settings_.endpoint().empty() && protection_ == Protection::kNone && !IsLocal(settings_.endpoint()) &&
       Now() - warned_plaintext_ >= kPlaintextWarningEvery) {
     warned_plaintext_ = Now();

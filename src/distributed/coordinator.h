@@ -37,6 +37,8 @@ struct CoordinatorOptions {
   double straggler_factor = 0;
   uint64_t staleness = 2;
   bool drop_nonfinite = true;
+  // Hold after each round that ends at one of `stops`.
+  bool hold_at_stops = false;
   TransferOptions transfer = {};
   uint64_t most_push_bytes = 0;  // larger ones are refused
   // What Welcome says.
@@ -102,7 +104,7 @@ struct ClusterEvent {
   std::string text;  // one sentence
   // kJoined, kLeft: ready workers now. kCommitted: that took part.
   int workers = 0;
-  // kCommitted.
+  // kCommitted; of kRecovered what there is, round.iteration being the next.
   Round round;
   uint64_t version = 0;
   Payload state;
@@ -111,6 +113,9 @@ struct ClusterEvent {
   uint64_t examples = 0;
   uint64_t next_step = 0;
   std::vector<Steps> unused;
+  bool held = false;  // no further round is opened until Hold(false)
+  // The outer momentum at that moment, where there is one; of whoever drives the coordinator.
+  std::vector<float> velocity;
 };
 
 class Coordinator {
@@ -133,8 +138,8 @@ class Coordinator {
 
   // No round is opened while held.
   void Hold(bool held) { held_ = held; }
-  // The next round that is opened pushes histories.
-  void WantHistory() { want_history_ = true; }
+  // Hold after the next round that has histories, or, where there are none to push, after the next one.
+  void HoldAfterHistory() { want_history_ = hold_after_history_ = true; }
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
@@ -244,7 +249,8 @@ class Coordinator {
   Milliseconds opened_ = 0, retry_ = 0, ending_since_ = 0;
   std::optional<Milliseconds> waiting_since_;  // for enough workers
   bool started_ = false;                       // the first round of this process was opened
-  bool held_ = false, want_history_ = false, draining_ = false, linger_over_ = false, told_waiting_ = false;
+  bool held_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false, linger_over_ = false,
+       told_waiting_ = false;
   std::string end_reason_, failure_;
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;

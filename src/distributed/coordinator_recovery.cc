@@ -53,6 +53,12 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   Tell(ClusterEvent::Kind::kRecovered, "worker " + member.name + " still had the parameters of round " +
                                            std::to_string(version_) + "; the last snapshot is of round " +
                                            std::to_string(was));
+  ClusterEvent& event = events_.back();
+  event.version = version_;
+  event.state = state_;
+  event.round.iteration = iteration_;
+  event.next_step = ledger_.next();
+  event.unused = ledger_.unused();
   RollBack("", now);
 }
 

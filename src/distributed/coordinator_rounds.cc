@@ -39,6 +39,7 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
   if (!member.push || member.values || member.failed) return;
   if (!member.push->failure().empty()) {
     member.failed = true;
+    if (member.push->fatal()) return Fail("worker " + member.name + ": " + member.push->failure(), now);
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + member.push->failure());
     return;
   }
@@ -324,6 +325,13 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
   event.state = state_;
   event.next_step = ledger_.next();
   event.unused = ledger_.unused();
+  const bool at_stop = std::any_of(options_.stops.begin(), options_.stops.end(),
+                                   [this](uint64_t stop) { return stop > 0 && iteration_ % stop == 0; });
+  const bool has_history = round_.with_history || options_.history_every == 0;
+  if ((options_.hold_at_stops && at_stop) || (hold_after_history_ && has_history)) {
+    held_ = event.held = true;
+    if (has_history) hold_after_history_ = false;
+  }
   events_.push_back(std::move(event));
   if (draining_ && (round_.with_history || options_.history_every == 0)) BeginEnding(end_reason_, now);
 }

@@ -214,6 +214,7 @@ void Worker::StartPush(Milliseconds now) {
   for (const float output : result_->outputs) push.add_output(output);
   push.set_seconds(result_->seconds);
   push.set_failure(result_->failure);
+  push.set_fatal(result_->fatal);
   result_->version = version_;
   result_->from = state_;
   if (result_->failure.empty()) {

@@ -52,6 +52,7 @@ struct TrainResult {
   double loss = 0, seconds = 0;
   std::vector<float> outputs = {};
   std::string failure = {};  // not empty: there are no values
+  bool fatal = false;        // the failure would come anywhere else, too
 };
 
 class Worker {

@@ -138,6 +138,17 @@ void TrainingSteps::ReadBatches(uint64_t first_step, uint64_t run_steps, uint64_
   impl_.net->ReadBatches({first_step * batches, run_steps * batches, stride_steps * batches});
 }
 
+uint64_t TrainingSteps::records_per_step() const {
+  const Graph& graph = impl_.net->compiled().graph;
+  int64_t batch = 1;
+  for (const Node& node : graph.nodes) {
+    if (!node.setup->is_source() || node.tops.empty()) continue;
+    const Shape& shape = graph.values[node.tops[0]].spec.shape;
+    if (shape.axes() > 0) batch = std::max(batch, shape[0]);
+  }
+  return static_cast<uint64_t>(batch) * static_cast<uint64_t>(impl_.param.iter_size());
+}
+
 TrainingSteps::StepResult TrainingSteps::ResultOf(float loss) const {
   StepResult result{loss, {}};
   for (const OutputValue& output : OutputValues(*impl_.net)) result.outputs.push_back(output.value);

@@ -78,6 +78,8 @@ class TrainingSteps {
   // stride_steps on, and so on. Step k is batches [k * iter_size, (k + 1) * iter_size) of the stream. Batches that were
   // made ahead are kept where these are the ones that come next anyway. Throws UserError as Net::ReadBatches does.
   void ReadBatches(uint64_t first_step, uint64_t run_steps, uint64_t stride_steps);
+  // Records that a step uses, in the data layer that uses most; 1 where none has a batch.
+  uint64_t records_per_step() const;
   // One iteration: forward and backward of the next iter_size batches, which are those of `step`, clipping, and the
   // update with the learning rate of `iteration`. The random numbers are the step's. Where step == iteration, what
   // Solver::Step does, bit by bit. Throws NotFinite, and then has changed no parameter; but the norm of gradients that
