@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <thread>
+#include <vector>
 #include <zmq.hpp>
 
 #include "crema/error.h"
