@@ -2,6 +2,8 @@
 #ifndef CREMA_DISTRIBUTED_AUTHORIZED_KEYS_H_
 #define CREMA_DISTRIBUTED_AUTHORIZED_KEYS_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>

@@ -1,6 +1,7 @@
 #include "distributed/handshake.h"
 
 #include <atomic>
+#include <cstdint>
 #include <cstring>
 #include <string>
 

@@ -7,9 +7,9 @@
 #include <zmq.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <filesystem>
 #include <optional>
 
@@ -22,7 +22,6 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kKeyBytes = 32;
 constexpr size_t kMaxFileBytes = 4096;
 constexpr char kRemedy[] = "; `crema keygen --output=NAME` makes files like that";
 
