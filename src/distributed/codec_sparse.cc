@@ -218,6 +218,19 @@ CREMA_MULTIVERSION bool UnpackSigns(const uint32_t* words, int64_t n, float thre
   return both == 0;
 }
 
+// How many values have MagnitudeBits of at least `least`.
+CREMA_MULTIVERSION int64_t CountAtLeast(const float* values, int64_t n, int32_t least) {
+  constexpr int64_t kGroup = 1024;
+  int64_t count = 0, i = 0;
+  for (; i + kGroup <= n; i += kGroup) {
+    int32_t here = 0;
+    for (int64_t j = 0; j < kGroup; ++j) here += MagnitudeBits(values[i + j]) >= least;
+    count += here;
+  }
+  for (; i < n; ++i) count += MagnitudeBits(values[i]) >= least;
+  return count;
+}
+
 class ThresholdCodec final : public Codec {
  public:
   explicit ThresholdCodec(float threshold) : Codec(CodecKind::kThreshold), threshold_(threshold) {}
@@ -255,18 +268,6 @@ class ThresholdCodec final : public Codec {
     ParallelFor(static_cast<int64_t>(values.size()), kCodecGrain,
                 [&](int64_t begin, int64_t end) { sent += CountAtLeast(values.data() + begin, end - begin, least); });
     return static_cast<size_t>(sent) < BytesOfBits(values.size(), 2);
-  }
-
-  CREMA_MULTIVERSION static int64_t CountAtLeast(const float* values, int64_t n, int32_t least) {
-    constexpr int64_t kGroup = 1024;
-    int64_t count = 0, i = 0;
-    for (; i + kGroup <= n; i += kGroup) {
-      int32_t here = 0;
-      for (int64_t j = 0; j < kGroup; ++j) here += MagnitudeBits(values[i + j]) >= least;
-      count += here;
-    }
-    for (; i < n; ++i) count += MagnitudeBits(values[i]) >= least;
-    return count;
   }
 
   std::byte* Begin(Form form, size_t bytes, std::vector<std::byte>& out) const {

@@ -1,6 +1,7 @@
 #include "distributed/error_feedback.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <string>
 
@@ -20,21 +21,14 @@ CREMA_MULTIVERSION void AddRange(const float* a, const float* b, int64_t n, floa
 
 // left = sum - left; returns the largest magnitude in it.
 CREMA_MULTIVERSION float LeaveRange(const float* sum, int64_t n, float* left) {
-  constexpr int64_t kLanes = 16;
-  float largest[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (int64_t j = 0; j < kLanes; ++j) {
-      const float error = sum[i + j] - left[i + j], magnitude = error < 0 ? -error : error;
-      left[i + j] = error;
-      largest[j] = magnitude > largest[j] ? magnitude : largest[j];
-    }
+  int32_t largest = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float error = sum[i] - left[i];
+    left[i] = error;
+    // As an integer: compilers vectorise no maximum of floats.
+    largest = std::max(largest, std::bit_cast<int32_t>(error) & 0x7fffffff);
   }
-  for (; i < n; ++i) {
-    left[i] = sum[i] - left[i];
-    largest[0] = std::max(largest[0], std::abs(left[i]));
-  }
-  return *std::max_element(largest, largest + kLanes);
+  return std::bit_cast<float>(largest);
 }
 
 // Clips to [-limit, limit]; returns the sum of squares of what is cut off.

@@ -29,8 +29,8 @@ CodecKind KindOf(const Bucket& bucket, CodecKind kind);
 // e = x + e - D(C(x + e)), if the round was committed. |e| is clipped to 5 times Codec::Scale, as deeplearning4j does
 // to 5 thresholds. Only THRESHOLD and ONEBIT ever get there, with values that stay much larger than what a message
 // carries of them: their direction arrives, not all of their size; without clipping ONEBIT would take as many rounds as
-// a column has values, and send what is long outdated. Not thread-safe. Allocates only when it is built, but for what
-// codecs and `out` need.
+// a column has values, and send what is long outdated. Not thread-safe. Once it is built, only codecs
+// and `out` allocate what grows with a bucket.
 class ErrorFeedback {
  public:
   static constexpr float kClip = 5;
