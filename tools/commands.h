@@ -13,6 +13,7 @@ const Command& CompileCommand();
 const Command& ProbeCommand();
 const Command& DeviceQueryCommand();
 const Command& KeygenCommand();
+const Command& ClusterCommand();
 
 }  // namespace crema::tools
 

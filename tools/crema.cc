@@ -12,9 +12,9 @@ namespace crema::tools {
 namespace {
 
 const std::vector<const Command*>& Commands() {
-  static const std::vector<const Command*> commands = {&TrainCommand(),   &TestCommand(),  &TimeCommand(),
-                                                       &CompileCommand(), &ProbeCommand(), &DeviceQueryCommand(),
-                                                       &KeygenCommand()};
+  static const std::vector<const Command*> commands = {&TrainCommand(),   &TestCommand(),   &TimeCommand(),
+                                                       &CompileCommand(), &ProbeCommand(),  &DeviceQueryCommand(),
+                                                       &KeygenCommand(),  &ClusterCommand()};
   return commands;
 }
 
@@ -39,9 +39,10 @@ const Command& Find(const std::string& name) {
     names.push_back(command->name);
   }
   const std::string hint = DidYouMean(name, names);
-  throw UserError(Location{"crema", 0, 0},
-                  "there is no command \"" + name + "\"" +
-                      (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen" : hint));
+  throw UserError(
+      Location{"crema", 0, 0},
+      "there is no command \"" + name + "\"" +
+          (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster" : hint));
 }
 
 int Main(std::vector<std::string> arguments) {
@@ -65,6 +66,10 @@ int Main(std::vector<std::string> arguments) {
   }
   if (name.starts_with("-")) {
     throw UserError(Location{"crema", 0, 0}, "the command comes first: crema COMMAND " + name + " ...");
+  }
+  // crema cluster status
+  if (name == "cluster" && !arguments.empty() && !arguments[0].starts_with("-")) {
+    arguments[0] = "--request=" + arguments[0];
   }
   const Command& command = Find(name);
   return RunCommand(command, "crema " + command.name, arguments);

@@ -13,6 +13,7 @@
 #include "report/profile_observer.h"
 #include "report/progress_observer.h"
 #include "solver/signals.h"
+#include "tools/cluster_flags.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -73,6 +74,10 @@ TrainingResult Train(Solver& solver, ProfileObserver* profile) {
 }
 
 int Run(const CommandLine& line) {
+  if (line.has("join")) return RunWorker(line);
+  if (FLAGS_solver.empty()) {
+    throw UserError(Location{line.program, 0, 0}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)");
+  }
   CheckFileKinds(line);
   ApplyThreads();
   if (!FLAGS_log_dir.empty()) {
@@ -98,13 +103,16 @@ int Run(const CommandLine& line) {
   if (progress) options.observers.push_back(progress.get());
   options.observers.push_back(&log);
   options.data_threads = FLAGS_data_threads;
+  SolverFile file = ReadSolver(line);
+  ApplyClusterFlags(line, &file);
+  if (IsDistributed(file.solver)) return RunCoordinator(line, file, std::move(options));
   options.devices = DevicesOf(line);
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty()) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
   }
 
-  Solver solver(ReadSolver(line), options);
+  Solver solver(file, options);
   for (const Diagnostic& warning : solver.net().warnings()) log.OnNotice(warning);
   for (int i = 0; i < solver.test_nets(); ++i) {
     for (const Diagnostic& warning : solver.test_net(i).warnings()) log.OnNotice(warning);
@@ -117,49 +125,60 @@ int Run(const CommandLine& line) {
 }  // namespace
 
 const Command& TrainCommand() {
-  static const Command command = {
-      .name = "train",
-      .summary = "train a net as a solver file says",
-      .usage = "--solver=FILE [--weights=FILE | --snapshot=FILE|auto] [flags]",
-      .flags =
-          {
-              {.name = "solver", .value = "FILE", .help = "solver file (prototxt)", .required = true},
-              WeightsFlag(false),
-              {.name = "snapshot",
-               .value = "FILE|auto",
-               .help = "go on from this .solverstate as if training had never stopped; auto: from the newest whole one "
-                       "that this solver file wrote, or from the start where there is none"},
-              {.name = "level", .value = "N", .help = "level of the train net's state"},
-              {.name = "stage", .value = "A[,B]", .help = "stages of the train net's state"},
-              ThreadsFlag(),
-              DataThreadsFlag(),
-              ProfileFlag(),
-              ProfileIterationsFlag(),
-              {.name = "sigint_effect",
-               .value = "ACTION",
-               .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},
-              {.name = "sighup_effect", .value = "ACTION", .help = "what SIGHUP does: snapshot, stop or none"},
-              {.name = "log_dir", .value = "FOLDER", .help = "also write the log to files in this folder"},
-              GpusFlag(),
-          },
-      .examples =
-          "examples, from the repository's root:\n"
-          "  Train on Fashion-MNIST (tools/quickstart makes its database):\n"
-          "    train --solver=configs/fashion_mnist/solver.prototxt\n"
-          "  The same, started again and again until it is done, whatever stops it:\n"
-          "    train --solver=configs/fashion_mnist/solver.prototxt --snapshot=auto\n"
-          "  On two GPUs, with twice the records an iteration:\n"
-          "    train --solver=configs/fashion_mnist/solver.prototxt --gpu=0,1\n"
-          "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
-          "    train --solver=my_solver.prototxt \\\n"
-          "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
-          "Relative paths in the files are looked for in the working directory, then in the\n"
-          "folder of the solver file, then in that of the net file.\n"
-          "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
-          "Exit codes: 0 done or stopped as asked, 1 training or writing failed, 2 a mistake in\n"
-          "the flags or files.\n",
-      .run = Run,
-  };
+  static const Command command = [] {
+    Command c = {
+        .name = "train",
+        .summary = "train a net as a solver file says",
+        .usage =
+            "--solver=FILE [--weights=FILE | --snapshot=FILE|auto] [flags]\n"
+            "  or, as a worker of another machine's training: --join=ENDPOINT [flags]",
+        .flags =
+            {
+                {.name = "solver", .value = "FILE", .help = "solver file (prototxt); required but for --join"},
+                WeightsFlag(false),
+                {.name = "snapshot",
+                 .value = "FILE|auto",
+                 .help =
+                     "go on from this .solverstate as if training had never stopped; auto: from the newest whole one "
+                     "that this solver file wrote, or from the start where there is none"},
+                {.name = "level", .value = "N", .help = "level of the train net's state"},
+                {.name = "stage", .value = "A[,B]", .help = "stages of the train net's state"},
+                ThreadsFlag(),
+                DataThreadsFlag(),
+                ProfileFlag(),
+                ProfileIterationsFlag(),
+                {.name = "sigint_effect",
+                 .value = "ACTION",
+                 .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},
+                {.name = "sighup_effect", .value = "ACTION", .help = "what SIGHUP does: snapshot, stop or none"},
+                {.name = "log_dir", .value = "FOLDER", .help = "also write the log to files in this folder"},
+                GpusFlag(),
+            },
+        .examples =
+            "examples, from the repository's root:\n"
+            "  Train on Fashion-MNIST (tools/quickstart makes its database):\n"
+            "    train --solver=configs/fashion_mnist/solver.prototxt\n"
+            "  The same, started again and again until it is done, whatever stops it:\n"
+            "    train --solver=configs/fashion_mnist/solver.prototxt --snapshot=auto\n"
+            "  On two GPUs, with twice the records an iteration:\n"
+            "    train --solver=configs/fashion_mnist/solver.prototxt --gpu=0,1\n"
+            "  With four processes that average their parameters; on several machines:\n"
+            "    train --solver=configs/fashion_mnist/solver.prototxt --workers=4\n"
+            "    train --solver=configs/fashion_mnist/solver.prototxt --coordinate=tcp://*:5570 --expect=4\n"
+            "    train --join=tcp://HOST:5570 --secret_key=worker1.secret --server_key=coordinator.public\n"
+            "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
+            "    train --solver=my_solver.prototxt \\\n"
+            "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"
+            "Relative paths in the files are looked for in the working directory, then in the\n"
+            "folder of the solver file, then in that of the net file.\n"
+            "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
+            "Exit codes: 0 done or stopped as asked, 1 training or writing failed, 2 a mistake in\n"
+            "the flags or files.\n",
+        .run = Run,
+    };
+    for (Flag& flag : ClusterFlags()) c.flags.push_back(std::move(flag));
+    return c;
+  }();
   return command;
 }
 

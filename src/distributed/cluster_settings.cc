@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "crema/error.h"
+#include "distributed/coordinate.h"
 
 namespace crema {
 
@@ -17,9 +18,12 @@ class Checker {
   std::vector<Diagnostic> Run();
 
  private:
-  void Say(Diagnostic::Severity severity, std::string message) {
-    found_.push_back(
-        {severity, file_.source ? file_.source->Field("distributed") : Location{}, "distributed: " + message});
+  void Say(Diagnostic::Severity severity, const std::string& message) {
+    Diagnostic diagnostic;
+    diagnostic.severity = severity;
+    if (file_.source) diagnostic.where = file_.source->Field("distributed");
+    diagnostic.message = "distributed: " + message;
+    found_.push_back(std::move(diagnostic));
   }
   void Expect(bool holds, std::string message) {
     if (!holds) Say(Diagnostic::Severity::kError, std::move(message));

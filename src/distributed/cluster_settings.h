@@ -10,10 +10,6 @@
 
 namespace crema {
 
-// Whether this solver file, with what the command line added to it, is to be trained by several processes: its mode is
-// not OFF, and it has local_workers or an endpoint.
-bool IsDistributed(const SolverParameter& solver);
-
 // Warnings about settings that have no effect. Throws UserError with every mistake.
 std::vector<Diagnostic> CheckDistributed(const SolverFile& file);
 

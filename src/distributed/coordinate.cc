@@ -369,9 +369,10 @@ TrainingResult Coordination::Run() {
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
                                                   [this](ClusterEvent& event) { Prepare(event); });
   if (settings_.local_workers() > 0) {
-    std::vector<std::string> command = cluster_.worker_command;
-    command.push_back("--join=" + local_endpoint_);
-    local_ = std::make_unique<LocalWorkers>(static_cast<int>(settings_.local_workers()), std::move(command));
+    std::vector<std::vector<std::string>> commands = cluster_.worker_commands;
+    CREMA_CHECK(commands.size() == settings_.local_workers());
+    for (std::vector<std::string>& command : commands) command.push_back("--join=" + local_endpoint_);
+    local_ = std::make_unique<LocalWorkers>(commands);
   }
   const SolverParameter& solver = file_.solver;
   const int first = solver_.iteration();

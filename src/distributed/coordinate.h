@@ -12,9 +12,14 @@
 
 namespace crema {
 
+// Whether this solver file, with what the command line added to it, is to be trained by several processes: its mode is
+// not OFF, and it has local_workers or an endpoint.
+bool IsDistributed(const SolverParameter& solver);
+
 struct CoordinateOptions {
-  // The program and the arguments that make it a worker, to which --join=ENDPOINT and --worker_name=NAME are added.
-  std::vector<std::string> worker_command = {};
+  // Of each worker of this machine, as many as settings.local_workers: program and arguments, to which --join=ENDPOINT
+  // and --worker_name=NAME are added.
+  std::vector<std::vector<std::string>> worker_commands = {};
   // Called once with where other machines reach the coordinator; with no endpoint in the settings, never.
   std::function<void(const std::string& endpoint)> on_listening = {};
 };

@@ -45,10 +45,12 @@ PrivateFolder::~PrivateFolder() {
   std::filesystem::remove_all(path_, ignored);
 }
 
-LocalWorkers::LocalWorkers(int count, std::vector<std::string> command) : command_(std::move(command)) {
-  for (int i = 0; i < count; ++i) {
-    processes_.emplace_back();
-    processes_.back().name = "local-" + std::to_string(i);
+LocalWorkers::LocalWorkers(const std::vector<std::vector<std::string>>& commands) {
+  for (const std::vector<std::string>& command : commands) {
+    Process& process = processes_.emplace_back();
+    process.name = "local-" + std::to_string(processes_.size() - 1);
+    process.command = command;
+    process.command.push_back("--worker_name=" + process.name);
   }
   for (Process& process : processes_) Start(process);
 }
@@ -66,10 +68,8 @@ LocalWorkers::~LocalWorkers() {
 }
 
 void LocalWorkers::Start(Process& process) {
-  std::vector<std::string> arguments = command_;
-  arguments.push_back("--worker_name=" + process.name);
   std::vector<char*> pointers;
-  for (std::string& argument : arguments) pointers.push_back(argument.data());
+  for (std::string& argument : process.command) pointers.push_back(argument.data());
   pointers.push_back(nullptr);
   const pid_t parent = getpid();
   process.pid = fork();

@@ -27,8 +27,8 @@ class PrivateFolder {
 // Used by the thread that made it, with whose end they end.
 class LocalWorkers {
  public:
-  // Starts `count` processes of `command`, each with --worker_name=NAME added.
-  LocalWorkers(int count, std::vector<std::string> command);
+  // Starts a process of each command, with --worker_name=NAME added.
+  explicit LocalWorkers(const std::vector<std::vector<std::string>>& commands);
   // Ends those that still run: politely, and after two seconds by force.
   ~LocalWorkers();
   LocalWorkers(const LocalWorkers&) = delete;
@@ -43,6 +43,7 @@ class LocalWorkers {
  private:
   struct Process {
     pid_t pid = -1;
+    std::vector<std::string> command;
     std::string name;
     int deaths = 0;
     int64_t started = 0, restart_at = 0;
@@ -51,7 +52,6 @@ class LocalWorkers {
   void Start(Process& process);
   bool Reap(Process& process, int* status);
 
-  const std::vector<std::string> command_;
   std::vector<Process> processes_;
 };
 

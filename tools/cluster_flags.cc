@@ -1,0 +1,175 @@
+#include "tools/cluster_flags.h"
+
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+#include <omp.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <iostream>
+#include <set>
+
+#include "crema/error.h"
+#include "solver/signals.h"
+#include "tools/flags.h"
+
+DEFINE_int32(workers, 0, "worker processes on this machine");
+DEFINE_string(coordinate, "", "where to listen for workers");
+DEFINE_int32(expect, 1, "workers to wait for");
+DEFINE_string(join, "", "the coordinator to work for");
+DEFINE_string(data, "", "where this worker's data is");
+DEFINE_string(worker_name, "", "what this worker is called in messages");
+DEFINE_bool(quiet, false, "errors only");
+DEFINE_string(secret_key, "", "this program's secret key");
+DEFINE_string(server_key, "", "the coordinator's public key");
+DEFINE_bool(allow_plaintext, false, "connect without keys");
+DECLARE_string(sigint_effect);
+DECLARE_string(sighup_effect);
+
+namespace crema::tools {
+
+namespace {
+
+[[noreturn]] void Fail(const CommandLine& line, const std::string& message) {
+  throw UserError(Location{line.program, 0, 0}, message);
+}
+
+std::string OwnProgram() {
+  char path[4096];
+  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
+  if (length <= 0) throw EnvironmentError("cannot find this program's own file, to start workers");
+  return std::string(path, static_cast<size_t>(length));
+}
+
+std::vector<std::vector<std::string>> WorkerCommands(const CommandLine& line, int count) {
+  const std::vector<std::string> gpus =
+      FLAGS_gpu.empty() ? std::vector<std::string>() : CommaList(line, "gpu", FLAGS_gpu);
+  if (FLAGS_gpu == "all")
+    Fail(line, "--gpu=all with --workers: name the GPUs (--gpu=0,1), worker after worker gets one");
+  const int threads = FLAGS_threads > 0 ? FLAGS_threads : std::max(1, omp_get_num_procs() / count);
+  std::vector<std::vector<std::string>> commands;
+  for (int i = 0; i < count; ++i) {
+    std::vector<std::string> command = {OwnProgram()};
+    if (line.program.find(' ') != std::string::npos) command.push_back("train");
+    command.push_back("--quiet");
+    command.push_back("--threads=" + std::to_string(threads));
+    if (FLAGS_data_threads > 0) command.push_back("--data_threads=" + std::to_string(FLAGS_data_threads));
+    if (!gpus.empty()) command.push_back("--gpu=" + gpus[static_cast<size_t>(i) % gpus.size()]);
+    commands.push_back(std::move(command));
+  }
+  return commands;
+}
+
+}  // namespace
+
+std::vector<Flag> KeyFlags() {
+  return {
+      {.name = "secret_key", .value = "FILE", .help = "with --join: this worker's secret key (crema keygen)"},
+      {.name = "server_key", .value = "FILE", .help = "with --join: the coordinator's public key"},
+      {.name = "allow_plaintext", .value = "", .help = "with --join: connect to another machine without keys"},
+  };
+}
+
+std::vector<Flag> ClusterFlags() {
+  std::vector<Flag> flags = {
+      {.name = "workers", .value = "N", .help = "train with N worker processes on this machine", .min = 1, .max = 256},
+      {.name = "coordinate", .value = "ENDPOINT", .help = "listen there for workers of other machines: tcp://*:5570"},
+      {.name = "expect", .value = "N", .help = "begin when N workers are there (default: --workers, or 1)", .min = 1},
+      {.name = "join",
+       .value = "ENDPOINT",
+       .help = "be a worker of the coordinator there (tcp://HOST:5570), which sends solver and net"},
+      {.name = "data", .value = "PATH", .help = "with --join: this machine's copy of the database"},
+      {.name = "worker_name",
+       .value = "NAME",
+       .help = "with --join: what this worker is called (default HOST:PROCESS)"},
+      {.name = "quiet", .value = "", .help = "with --join: say nothing but errors"},
+  };
+  for (Flag& flag : KeyFlags()) flags.push_back(std::move(flag));
+  return flags;
+}
+
+DistributedParameter::Security SecurityOf() {
+  DistributedParameter::Security security;
+  if (!FLAGS_secret_key.empty()) security.set_secret_key_file(FLAGS_secret_key);
+  if (!FLAGS_server_key.empty()) security.set_server_public_key_file(FLAGS_server_key);
+  if (FLAGS_allow_plaintext) security.set_allow_plaintext(true);
+  return security;
+}
+
+void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
+  for (const char* flag : {"data", "worker_name", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
+    if (line.has(flag))
+      Fail(line, std::string("--") + flag +
+                     " goes with --join; a coordinator's settings are in the "
+                     "solver file's distributed block");
+  }
+  SolverParameter& solver = file->solver;
+  const bool asked = line.has("workers") || line.has("coordinate") || line.has("expect");
+  if (asked && solver.distributed().mode() == DistributedParameter::OFF) {
+    Fail(line, "the solver file says distributed { mode: OFF }; remove that to train with several workers");
+  }
+  if (line.has("workers")) solver.mutable_distributed()->set_local_workers(static_cast<uint32_t>(FLAGS_workers));
+  if (line.has("coordinate")) solver.mutable_distributed()->set_endpoint(FLAGS_coordinate);
+  if (line.has("expect")) solver.mutable_distributed()->set_expected_workers(static_cast<uint32_t>(FLAGS_expect));
+  if (asked && !IsDistributed(solver)) {
+    Fail(line, "--expect=" + std::to_string(FLAGS_expect) +
+                   ": nobody can join; add --coordinate=ENDPOINT, or --workers=N for processes of this machine");
+  }
+  if (solver.has_distributed() && solver.distributed().mode() != DistributedParameter::OFF && !IsDistributed(solver)) {
+    Diagnostic warning;
+    warning.severity = Diagnostic::Severity::kWarning;
+    if (file->source) warning.where = file->source->Field("distributed");
+    warning.message =
+        "distributed has no effect: neither local_workers nor endpoint is set; --workers=N or "
+        "--coordinate=ENDPOINT does it, too";
+    file->warnings.push_back(warning);
+  }
+}
+
+int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOptions options) {
+  CoordinateOptions cluster;
+  const int workers = static_cast<int>(file.solver.distributed().local_workers());
+  if (workers > 0) {
+    cluster.worker_commands = WorkerCommands(line, workers);
+  } else if (line.has("gpu")) {
+    Fail(line, "--gpu: a coordinator does not train; give it to the workers (--join)");
+  }
+  if (line.has("profile"))
+    Fail(line, "--profile: a coordinator runs no layers; profile one worker's net with crema time");
+  cluster.on_listening = [](const std::string& endpoint) { LOG(INFO) << "Listening for workers at " << endpoint; };
+  return Coordinate(file, std::move(options), cluster).failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+}
+
+int RunWorker(const CommandLine& line) {
+  static const std::set<std::string> of_workers = {"join",         "data",         "worker_name", "quiet",
+                                                   "secret_key",   "server_key",   "threads",     "allow_plaintext",
+                                                   "gpu",          "data_threads", "log_dir",     "sigint_effect",
+                                                   "sighup_effect"};
+  for (const auto& [flag, value] : line.given) {
+    if (of_workers.count(flag) == 0) {
+      Fail(line, "--" + flag + " does not go with --join: the coordinator says what is trained, and how");
+    }
+  }
+  ApplyThreads();
+  SignalActions signals(SignalEffect("--sigint_effect", FLAGS_sigint_effect),
+                        SignalEffect("--sighup_effect", FLAGS_sighup_effect));
+  JoinOptions options;
+  options.endpoint = FLAGS_join;
+  options.name = FLAGS_worker_name;
+  options.data = FLAGS_data;
+  options.security = SecurityOf();
+  options.device = &DeviceOf(line);
+  options.data_threads = FLAGS_data_threads;
+  options.requested_action = [&signals] { return signals.Take(); };
+  if (!FLAGS_quiet) {
+    options.log = [](const std::string& text) { LOG(INFO) << text; };
+    options.warn = [](const Diagnostic& warning) { std::cerr << warning.ToString() << "\n"; };
+  }
+  const JoinResult result = Join(options);
+  if (!FLAGS_quiet) {
+    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples)";
+  }
+  return kExitSuccess;
+}
+
+}  // namespace crema::tools
