@@ -104,6 +104,10 @@ void LogObserver::OnTest(const TestResult& result) {
   }
 }
 
+void LogObserver::OnCluster(const ClusterChanged& change) {
+  Log(Text(change.warning ? "Warning: " : "", change.text, " (", change.workers, " workers)"));
+}
+
 void LogObserver::OnSnapshot(const SnapshotWritten& snapshot) {
   Log(Text("Snapshotting to ", IsHdf5(snapshot.model_path) ? "HDF5 file " : "binary proto file ", snapshot.model_path));
   Log(Text("Snapshotting solver state to ", IsHdf5(snapshot.state_path) ? "HDF5 file " : "binary proto file ",

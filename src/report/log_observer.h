@@ -32,6 +32,7 @@ class LogObserver : public Observer {
   void OnTest(const TestResult& result) override;
   void OnSnapshot(const SnapshotWritten& snapshot) override;
   void OnSnapshotFailed(const SnapshotFailed& failed) override;
+  void OnCluster(const ClusterChanged&) override;
   void OnEnd(const TrainingEnd& end) override;
 
  private:
