@@ -163,7 +163,7 @@ class Coordinator {
     std::string name, route, bulk_route;
     uint32_t slot = 0;
     bool ready = false;
-    uint64_t version = 0;  // that it said it has
+    std::optional<uint64_t> version;  // of the parameters that it said it has, where those count
     uint64_t sequence = 0, bulk_sequence = 0;
     Milliseconds joined = 0, heard = 0, progressed = 0, answered = 0;
     uint64_t steps_in_all = 0;

@@ -82,15 +82,15 @@ void Coordinator::SendWelcome(Member& member) {
 
 // What a worker had done when its connection, or the coordinator, was lost.
 void Coordinator::Adopt(Member& member, const Hello& hello) {
-  const bool same = hello.version() == version_ && hello.digest() == digest_;
-  if (hello.version() != 0 && same) member.version = version_;
+  const bool same = hello.has_digest() && hello.version() == version_ && hello.digest() == digest_;
+  if (same) member.version = version_;
   if (phase_ == Phase::kRecovering) {
     for (const JournalRecord::Commit& commit : lost_) {
       if (commit.version() == hello.version() && commit.digest() == hello.digest()) member.version = hello.version();
     }
     return;
   }
-  if (!same || hello.version() == 0 || hello.lease().serial() == 0) return;
+  if (!same || hello.lease().serial() == 0) return;
   const Steps steps{hello.lease().steps().first(), hello.lease().steps().count()};
   // Not so far ahead that the steps between would be made up.
   const uint64_t ahead = static_cast<uint64_t>(options_.max_workers) * static_cast<uint64_t>(options_.local_steps);

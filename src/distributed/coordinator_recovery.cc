@@ -15,7 +15,7 @@ void Coordinator::Recover(Milliseconds now) {
   for (auto& [id, member] : members_) {
     if (!member.ready) continue;
     ++known;
-    if (member.version > version_ && (!best || member.version > best->version)) best = &member;
+    if (member.version.value_or(0) > version_ && (!best || *member.version > *best->version)) best = &member;
   }
   const bool newest = best && best->version == lost_.back().version();
   const bool all_there = known >= std::max(options_.expected_workers, options_.min_workers);
@@ -30,7 +30,7 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
     return c.version() == member.push->version() && c.digest() == member.push->digest();
   });
   if (commit == lost_.end()) {
-    member.version = 0;
+    member.version.reset();
     member.push.reset();
     donor_ = 0;
     return Drop();

@@ -173,7 +173,7 @@ void Coordinator::SendWork(Member& member) {
   work.set_generation(generation_);
   if (phase_ == Phase::kRecovering) {
     // Keep what you have.
-    work.set_version(member.version);
+    work.set_version(member.version.value_or(0));
     work.set_wanted(donor_ == member.id);
   } else if (open_ && member.lease) {
     work.set_iteration(round_.iteration);

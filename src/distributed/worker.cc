@@ -61,13 +61,15 @@ void Worker::SendHello(Milliseconds now) {
   hello.set_process(options_.process);
   hello.set_incarnation(incarnation_);
   hello.set_name(options_.name);
-  if (version_ > 0) {
+  if (state_) {
     hello.set_version(version_);
     hello.set_digest(digest_);
   }
   // Not what was trained from older parameters: that was late already.
-  const uint64_t base = result_ ? result_->version : training_ ? task_.version : 0;
-  if (lease_ && version_ > 0 && base == version_) *hello.mutable_lease() = *lease_;
+  const std::optional<uint64_t> base = result_     ? std::optional(result_->version)
+                                       : training_ ? std::optional(task_.version)
+                                                   : std::nullopt;
+  if (lease_ && base == version_) *hello.mutable_lease() = *lease_;
   if (has_slot_) hello.set_slot(slot_);
   Send(Lane::kControl, std::move(message));
 }
