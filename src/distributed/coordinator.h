@@ -117,7 +117,7 @@ class Coordinator {
  public:
   enum class Phase { kRecovering, kWaiting, kTraining, kEnding };
 
-  // `math` and `journal` must outlive it. The start is written to the journal.
+  // `math` and `journal` must outlive it. The start is written to the journal: throws EnvironmentError where it cannot.
   Coordinator(CoordinatorOptions options, CoordinatorStart start, RoundMath& math, Journal& journal, Milliseconds now);
 
   // A message that came by `route`, with the bytes behind it.
@@ -132,7 +132,10 @@ class Coordinator {
   std::vector<ClusterEvent> TakeEvents() { return std::exchange(events_, {}); }
 
   // No round is opened while held.
-  void Hold(bool held) { held_ = held; }
+  void Hold(bool held) {
+    held_ = held;
+    changed_ = true;
+  }
   // The next round that is opened pushes histories.
   void WantHistory() { want_history_ = true; }
   // Ends after the open round, or now; `reason` is for the workers.
@@ -156,6 +159,9 @@ class Coordinator {
   ClusterStatus Status(Milliseconds now) const;
 
  private:
+  // Between attempts to write to a full disk.
+  static constexpr Milliseconds kJournalRetry = 2000;
+
   struct Member {
     explicit Member(const TransferOptions& transfer, uint64_t most) : sender(transfer), receiver(most) {}
 
@@ -199,7 +205,7 @@ class Coordinator {
   void Remove(Members::iterator member, const std::string& why, Milliseconds now);
   void CheckLiveness(Milliseconds now);
   uint32_t FreeSlot(std::optional<uint32_t> wanted) const;
-  int ReadyWorkers() const;
+  int ReadyWorkers() const { return ready_; }
 
   // coordinator_rounds.cc
   void OnPush(Member& member, const Push& push, Milliseconds now);
@@ -209,6 +215,7 @@ class Coordinator {
   void Open(Milliseconds now);
   void GiveLease(Member& member);
   bool MayClose(Milliseconds now);
+  bool TooFewLeft(int leased, Milliseconds now);
   void Close(Milliseconds now);
   void Commit(std::vector<Contribution> contributions, Milliseconds now);
   uint64_t StepsOfRound() const;
@@ -222,7 +229,10 @@ class Coordinator {
   // coordinator_recovery.cc
   void Recover(Milliseconds now);
   void TakeRecovered(Member& member, Payload state, Milliseconds now);
+  bool VoidAfter(uint64_t version, uint64_t iteration, Milliseconds now);
   void RollBack(const std::string& why, Milliseconds now);
+  void GoOn(Milliseconds now);
+  void Disbelieve(Member& member);
 
   const CoordinatorOptions options_;
   RoundMath& math_;
@@ -236,7 +246,10 @@ class Coordinator {
   Ledger ledger_;
   Members members_;
   std::set<uint64_t> incarnations_;  // ever seen: one that comes again is replayed
+  std::vector<bool> slots_;          // that are taken
+  int ready_ = 0;                    // members
   uint64_t last_member_ = 0, last_lease_ = 0, sequence_ = 0;
+  bool changed_ = true;  // since Advance last looked
   Milliseconds next_tick_ = 0;
 
   bool open_ = false;

@@ -66,8 +66,7 @@ bool Simulation::Finished() const {
 
 void Simulation::Handle(const Event& event) {
   Machine& machine = machines_[static_cast<size_t>(event.machine)];
-  const bool of_worker =
-      event.what == What::kWorkerTick || event.what == What::kBuilt || event.what == What::kTrained;
+  const bool of_worker = event.what == What::kWorkerTick || event.what == What::kBuilt || event.what == What::kTrained;
   if (of_worker && (!machine.worker || machine.process != event.token)) return;
   if (of_worker && now_ < machine.paused_until) return At(machine.paused_until, event.what, event.machine, event.token);
   switch (event.what) {
@@ -135,8 +134,7 @@ void Simulation::Arrive(const Event& event) {
   under_way = {};
   free_flights_.push_back(event.token);
   if (!network_.Arrives(flight)) return;
-  const std::span<const std::byte> bytes =
-      flight.slice.payload ? flight.slice.bytes() : std::span<const std::byte>();
+  const std::span<const std::byte> bytes = flight.slice.payload ? flight.slice.bytes() : std::span<const std::byte>();
   if (to_worker) {
     if (!machine.worker) return;
     machine.worker->OnMessage(flight.message, bytes, now_);

@@ -15,14 +15,14 @@ namespace crema {
 // Something that goes wrong, or that somebody wants, at a time and for a time.
 struct Fault {
   enum class Kind {
-    kKillWorkers,       // fresh processes start `lasts` later; never where that is 0
-    kPauseWorkers,      // SIGSTOP, and SIGCONT `lasts` later
-    kKillCoordinator,   // restarted `lasts` later; `detail` CrashPoint
+    kKillWorkers,      // fresh processes start `lasts` later; never where that is 0
+    kPauseWorkers,     // SIGSTOP, and SIGCONT `lasts` later
+    kKillCoordinator,  // restarted `lasts` later; `detail` CrashPoint
     kPauseCoordinator,
-    kBreakLinks,        // what is on its way is lost; `detail` bits: 1 control, 2 bulk
-    kCut,               // `detail` bits: 1 to workers, 2 from workers; 4 delayed instead of lost; 8 bulk lane only
-    kJournalFails,      // the disk is full
-    kLeave,             // a worker is told to leave; a fresh process starts `lasts` later
+    kBreakLinks,    // what is on its way is lost; `detail` bits: 1 control, 2 bulk
+    kCut,           // `detail` bits: 1 to workers, 2 from workers; 4 delayed instead of lost; 8 bulk lane only
+    kJournalFails,  // the disk is full
+    kLeave,         // a worker is told to leave; a fresh process starts `lasts` later
     kDrain,
     kStop,
   };
@@ -36,7 +36,7 @@ struct Fault {
 
 struct SimulatorOptions {
   uint64_t seed = 0;
-  int machines = 1;  // each runs one worker at a time
+  int machines = 1;               // each runs one worker at a time
   Milliseconds start_spread = 0;  // workers start within this time
   CoordinatorOptions coordinator;
   WorkerTiming timing;

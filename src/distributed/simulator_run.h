@@ -23,8 +23,18 @@ class Simulation : private Journal {
   SimulatorReport Run();
 
  private:
-  enum class What { kArrival, kWorkerTick, kBuilt, kTrained, kStartWorker, kCoordinatorTick, kStartCoordinator,
-                    kSnapshot, kFault, kHealed };
+  enum class What {
+    kArrival,
+    kWorkerTick,
+    kBuilt,
+    kTrained,
+    kStartWorker,
+    kCoordinatorTick,
+    kStartCoordinator,
+    kSnapshot,
+    kFault,
+    kHealed
+  };
   struct Event {
     Milliseconds at;
     uint64_t order;
@@ -40,10 +50,10 @@ class Simulation : private Journal {
     Milliseconds paused_until = 0, tick = -1;
     std::optional<TrainTask> task;
     Milliseconds task_began = 0, task_ends = 0;
-    bool fails = false;     // the task
-    bool restarts = false;  // a process is about to start
-    bool ended = false;     // the last process ended by itself
-    bool leaving = false;   // as it was told to
+    bool fails = false;                           // the task
+    bool restarts = false;                        // a process is about to start
+    bool ended = false;                           // the last process ended by itself
+    bool leaving = false;                         // as it was told to
     uint64_t epoch = 0, version = 0, digest = 0;  // seen last
     Milliseconds disturbed = 0;                   // by faults, until then
   };
@@ -100,8 +110,8 @@ class Simulation : private Journal {
   std::unique_ptr<Coordinator> coordinator_;
   uint64_t process_ = 0;  // of the coordinator: how many there were
   Milliseconds paused_until_ = 0, tick_ = -1, started_ = 0, disturbed_ = 0, journal_fails_until_ = 0, crash_back_ = 0;
-  int crash_ = 0;           // Fault::CrashPoint that is due
-  bool over_ = false;       // nobody starts the coordinator again
+  int crash_ = 0;      // Fault::CrashPoint that is due
+  bool over_ = false;  // nobody starts the coordinator again
   bool healed_ = false, recovering_ = false;
   std::vector<JournalRecord> journal_;
   Snapshot snapshot_, writing_;

@@ -115,6 +115,10 @@ void Worker::OnRefusal(const Refusal& refusal, Milliseconds now) {
     if (phase_ == Phase::kMember || phase_ == Phase::kBuilding) {
       heard_ = now;
       Join(now);
+    } else if (phase_ == Phase::kJoining && refusal.incarnation() == incarnation_) {
+      // Its Hello was taken, and what came of that is over.
+      heard_ = now;
+      Join(now);
     }
     return;
   }
@@ -138,7 +142,8 @@ void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
   attach.mutable_attach()->set_incarnation(incarnation_);
   Send(Lane::kBulk, std::move(attach));
   phase_ = built_ ? Phase::kMember : Phase::kBuilding;
-  if (!built_) welcome_ = welcome;
+  if (!built_ && !welcomed_) welcome_ = welcome;
+  welcomed_ = true;
   SendHeartbeat(now);
 }
 
@@ -277,6 +282,7 @@ void Worker::OnTick(Milliseconds now) {
   if (silent >= options_.timing.dead && now - reconnected_ >= options_.timing.dead) {
     reconnected_ = now;
     reconnect_ = true;
+    if (phase_ == Phase::kJoining) Join(now);
   }
   if (phase_ != Phase::kJoining) Poll(now);
   Advance(now);
