@@ -202,6 +202,8 @@ class Coordinator {
   void Admit(const std::string& route, const Hello& hello, Milliseconds now);
   void SendWelcome(Member& member);
   void Adopt(Member& member, const Hello& hello);
+  bool Lost(const Hello& hello) const;
+  void MakeRoom(Milliseconds now);
   void Remove(Members::iterator member, const std::string& why, Milliseconds now);
   void CheckLiveness(Milliseconds now);
   uint32_t FreeSlot(std::optional<uint32_t> wanted) const;

@@ -39,6 +39,7 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
       break;
     }
   }
+  if (phase_ == Phase::kRecovering && Lost(hello)) MakeRoom(now);
   if (members_.size() >= static_cast<size_t>(options_.max_workers)) {
     return refuse(Refusal::FULL, "there are max_workers workers (" + std::to_string(options_.max_workers) + ")");
   }
@@ -87,9 +88,7 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
   const bool same = hello.has_digest() && hello.version() == version_ && hello.digest() == digest_;
   if (same) member.version = version_;
   if (phase_ == Phase::kRecovering) {
-    for (const JournalRecord::Commit& commit : lost_) {
-      if (commit.version() == hello.version() && commit.digest() == hello.digest()) member.version = hello.version();
-    }
+    if (Lost(hello)) member.version = hello.version();
     return;
   }
   if (!same || hello.lease().serial() == 0) return;
@@ -101,6 +100,21 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
     return;
   }
   member.lease = hello.lease();
+}
+
+// Whether a worker brings what this coordinator looks for.
+bool Coordinator::Lost(const Hello& hello) const {
+  return std::any_of(lost_.begin(), lost_.end(), [&](const JournalRecord::Commit& commit) {
+    return commit.version() == hello.version() && commit.digest() == hello.digest();
+  });
+}
+
+// Takes the place of a worker that brought nothing, where all are taken.
+void Coordinator::MakeRoom(Milliseconds now) {
+  if (members_.size() < static_cast<size_t>(options_.max_workers)) return;
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const auto& entry) { return entry.second.version.value_or(0) <= version_; });
+  if (found != members_.end()) Remove(found, "makes room for one that has the parameters of a later round", now);
 }
 
 void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now) {

@@ -65,7 +65,7 @@ struct SimulatorReport {
   Milliseconds virtual_time = 0;
   bool completed = false;
   uint64_t version = 0, events = 0, messages = 0, commits = 0, coordinators = 0, recovered = 0, rolled_back = 0,
-           adopted = 0, late = 0, gave_up = 0;
+           gave_up = 0;
 };
 
 SimulatorReport Simulate(const SimulatorOptions& options);
