@@ -22,6 +22,7 @@ struct Flight {
   Direction direction = Direction::kToWorker;
   Lane lane = Lane::kControl;
   uint64_t connection = 0;
+  bool copy = false;  // came once before
   std::string route;  // to the coordinator: from whom
   ClusterMessage message;
   Slice slice;

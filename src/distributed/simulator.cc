@@ -46,7 +46,10 @@ SimulatorReport Simulation::Run() {
       const Event event = queue_.top();
       queue_.pop();
       now_ = event.at;
-      if (now_ > options_.healed + options_.bound) throw Violation("training hangs");
+      if (!over_ && now_ > options_.healed + options_.bound) throw Violation("training hangs");
+      if (over_ && now_ > std::max(report_.coordinator_ended, options_.healed) + options_.timing.orphan + 10'000) {
+        throw Violation("a worker does not end");
+      }
       ++report_.events;
       Handle(event);
     }
@@ -112,7 +115,10 @@ void Simulation::Handle(const Event& event) {
 void Simulation::Send(Flight flight, const std::string& route) {
   ++report_.messages;
   const std::optional<Milliseconds> at = network_.Send(flight, route, now_);
-  if (!at) return;
+  if (at) Fly(std::move(flight), *at);
+}
+
+void Simulation::Fly(Flight flight, Milliseconds at) {
   uint64_t place = flights_.size();
   if (free_flights_.empty()) {
     flights_.push_back(std::move(flight));
@@ -121,7 +127,7 @@ void Simulation::Send(Flight flight, const std::string& route) {
     free_flights_.pop_back();
     flights_[place] = std::move(flight);
   }
-  At(*at, What::kArrival, flights_[place].machine, place);
+  At(at, What::kArrival, flights_[place].machine, place);
 }
 
 void Simulation::Arrive(const Event& event) {
@@ -134,6 +140,12 @@ void Simulation::Arrive(const Event& event) {
   under_way = {};
   free_flights_.push_back(event.token);
   if (!network_.Arrives(flight)) return;
+  if (options_.replays > 0 && !healed_ && dice_.Below(options_.replays) == 0) {
+    Flight copy = flight;
+    copy.copy = true;
+    if (dice_.Chance(0.5)) copy.route = "stranger";
+    Fly(std::move(copy), now_ + dice_.Between(0, 2 * options_.timing.dead));
+  }
   const std::span<const std::byte> bytes = flight.slice.payload ? flight.slice.bytes() : std::span<const std::byte>();
   if (to_worker) {
     if (!machine.worker) return;

@@ -44,6 +44,7 @@ struct SimulatorOptions {
   // The network: one way, plus up to `jitter`; 0 bytes per second: no limit.
   Milliseconds latency = 1, jitter = 2;
   double bytes_per_second = 0;
+  uint64_t replays = 0;     // one message in so many comes again later, from where it came or from a stranger; 0: none
   bool new_routes = false;  // a connection that broke comes back under another name
   // Training: a step takes `step` times 1 +- spread; one task in `stragglers` takes ten times as long, 0: none.
   Milliseconds step = 100, build = 500;
@@ -55,14 +56,14 @@ struct SimulatorOptions {
   std::vector<Fault> faults;
   // From here on nothing goes wrong any more, and machines are started so that enough are there.
   Milliseconds healed = 0;
-  // Training is over so long after that, or it hangs.
+  // Training is over so long after that, or it hangs. Workers that nobody told end when they are orphans.
   Milliseconds bound = 0;
 };
 
 struct SimulatorReport {
   std::string violation;  // empty: all that must be so was so
   std::string log;        // the last events, for people
-  Milliseconds virtual_time = 0;
+  Milliseconds virtual_time = 0, coordinator_ended = 0;
   bool completed = false;
   uint64_t version = 0, events = 0, messages = 0, commits = 0, coordinators = 0, recovered = 0, rolled_back = 0,
            gave_up = 0;

@@ -80,6 +80,9 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
   Log("coordinator " + std::to_string(process_) + ": committed round " + std::to_string(event.version) + " of " +
       std::to_string(event.workers) + " workers");
   audit_.OnCommitted(event);
+  if (coordinator_->ledger().leases() > static_cast<size_t>(coordinator_->Status(now_).worker_size())) {
+    throw Violation("steps are leased to nobody");
+  }
   report_.version = event.version;
   if (options_.snapshot_every == 0 || event.version % options_.snapshot_every != 0 || is_writing_) return;
   writing_ = {};
@@ -138,6 +141,7 @@ void Simulation::StartCoordinator() {
 
 void Simulation::EndCoordinator() {
   const std::string failure = coordinator_->failure();
+  if (coordinator_->ledger().leases() > 0) throw Violation("the coordinator ends and steps are still leased");
   report_.completed = coordinator_->completed();
   if (!recovering_) {
     audit_.OnLedger(coordinator_->ledger().next(), coordinator_->ledger().unused());
@@ -148,6 +152,7 @@ void Simulation::EndCoordinator() {
   is_writing_ = false;
   if (failure.empty()) {
     over_ = true;
+    report_.coordinator_ended = now_;
     Log("the coordinator ends");
     return;
   }

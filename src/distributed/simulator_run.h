@@ -75,6 +75,7 @@ class Simulation : private Journal {
   void StartWorker(int machine);
   void Restart(int machine, Milliseconds after);
   void Send(Flight flight, const std::string& route = {});
+  void Fly(Flight flight, Milliseconds at);
   bool Finished() const;
   void Log(const std::string& text);
 

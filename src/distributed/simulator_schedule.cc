@@ -77,6 +77,7 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
   options.latency = dice.Between(0, 20);
   options.jitter = dice.Between(0, 40);
   if (dice.Chance(0.15)) options.bytes_per_second = 5000.0 * machines * (1 + 10 * dice.Uniform());
+  if (dice.Chance(0.3)) options.replays = static_cast<uint64_t>(dice.Between(10, 1000));
   options.new_routes = dice.Chance(0.3);
   options.step = dice.Between(10, 400);
   options.build = dice.Between(0, 3000);
@@ -91,8 +92,13 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
   const uint64_t faults = dice.Below(many ? 5 : 8);
   for (uint64_t i = 0; i < faults; ++i) options.faults.push_back(RandomFault(dice, options, horizon));
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
-  options.bound = 2 * (c.stall + c.join_timeout + c.recovery + options.timing.orphan) + 120'000 +
-                  static_cast<Milliseconds>(rounds) * (20 * round + 3 * options.snapshot_takes);
+  // Every round as slow as its slowest task, and steps that come back in pieces.
+  const double slowest =
+      (1 + options.spread) * (options.stragglers > 0 ? 10 : 1) * (options.bytes_per_second > 0 ? 3 : 1);
+  const Milliseconds each = static_cast<Milliseconds>(slowest * static_cast<double>(round)) + 8 * options.latency +
+                            8 * options.jitter + 2 * c.heartbeat + options.snapshot_takes;
+  options.bound = 2 * c.join_timeout + c.recovery + 2 * c.dead + options.build + 15'000 +
+                  static_cast<Milliseconds>(rounds) * (c.stops.empty() ? 1 : 2) * 3 / 2 * each;
   return options;
 }
 
