@@ -25,16 +25,14 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
   // Serials of states and leases grow from one start to the next.
   state_serial_ = (epoch_ << 40) + 1;
   last_lease_ = epoch_ << 40;
-  if (lost_.empty()) {
-    JournalRecord record;
-    record.mutable_start()->set_job(options_.job);
-    record.mutable_start()->set_epoch(epoch_);
-    record.mutable_start()->set_version(version_);
-    record.mutable_start()->set_iteration(iteration_);
-    journal_.Write(record);
-  } else {
-    phase_ = Phase::kRecovering;
-  }
+  // What is to be recovered counts until it is given up, and this epoch is never used again.
+  JournalRecord record;
+  record.mutable_start()->set_job(options_.job);
+  record.mutable_start()->set_epoch(epoch_);
+  record.mutable_start()->set_version(lost_.empty() ? version_ : lost_.back().version());
+  record.mutable_start()->set_iteration(lost_.empty() ? iteration_ : lost_.back().iteration());
+  journal_.Write(record);
+  if (!lost_.empty()) phase_ = Phase::kRecovering;
   OnTick(now);
 }
 
@@ -55,10 +53,13 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
     }
     case ClusterMessage::kAttach: {
       const auto found = members_.find(message.member());
-      if (!of_this_job || found == members_.end() || found->second.incarnation != message.attach().incarnation() ||
-          (!found->second.bulk_route.empty() && found->second.bulk_route != route)) {
+      // From another route: the connection was made anew. A copy of an older message is not newer than what came since.
+      if (!of_this_job || message.epoch() != epoch_ || found == members_.end() ||
+          found->second.incarnation != message.attach().incarnation() ||
+          message.sequence() <= found->second.bulk_sequence) {
         return Drop();
       }
+      found->second.bulk_sequence = message.sequence();
       found->second.bulk_route = route;
       Poll(found->second, now);
       break;
@@ -109,6 +110,8 @@ Coordinator::Member* Coordinator::MemberOf(const std::string& route, const Clust
   uint64_t& sequence = bulk ? member.bulk_sequence : member.sequence;
   if ((bulk ? member.bulk_route : member.route) != route || message.sequence() <= sequence) {
     Drop();
+    // Whose connection was made anew has to join by it.
+    if (!bulk && member.route != route && phase_ != Phase::kEnding) Refuse(route, Refusal::NOT_A_MEMBER, "");
     return nullptr;
   }
   sequence = message.sequence();
@@ -160,6 +163,7 @@ void Coordinator::Tell(ClusterEvent::Kind kind, std::string text) {
 
 void Coordinator::OnTick(Milliseconds now) {
   next_tick_ = now + std::max<Milliseconds>(1, options_.heartbeat / 2);
+  changed_ = true;
   CheckLiveness(now);
   for (auto& [id, member] : members_) Poll(member, now);
   Advance(now);

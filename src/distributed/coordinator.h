@@ -122,7 +122,7 @@ class Coordinator {
  public:
   enum class Phase { kRecovering, kWaiting, kTraining, kEnding };
 
-  // `math` and `journal` must outlive it. The start is written to the journal.
+  // `math` and `journal` must outlive it. The start is written to the journal: throws EnvironmentError where it cannot.
   Coordinator(CoordinatorOptions options, CoordinatorStart start, RoundMath& math, Journal& journal, Milliseconds now);
 
   // A message that came by `route`, with the bytes behind it.
@@ -137,7 +137,10 @@ class Coordinator {
   std::vector<ClusterEvent> TakeEvents() { return std::exchange(events_, {}); }
 
   // No round is opened while held.
-  void Hold(bool held) { held_ = held; }
+  void Hold(bool held) {
+    held_ = held;
+    changed_ = true;
+  }
   // Hold after the next round that has histories, or, where there are none to push, after the next one.
   void HoldAfterHistory() { want_history_ = hold_after_history_ = true; }
   // Ends after the open round, or now; `reason` is for the workers.
@@ -161,6 +164,9 @@ class Coordinator {
   ClusterStatus Status(Milliseconds now) const;
 
  private:
+  // Between attempts to write to a full disk.
+  static constexpr Milliseconds kJournalRetry = 2000;
+
   struct Member {
     explicit Member(const TransferOptions& transfer, uint64_t most) : sender(transfer), receiver(most) {}
 
@@ -168,7 +174,7 @@ class Coordinator {
     std::string name, route, bulk_route;
     uint32_t slot = 0;
     bool ready = false;
-    uint64_t version = 0;  // that it said it has
+    std::optional<uint64_t> version;  // of the parameters that it said it has, where those count
     uint64_t sequence = 0, bulk_sequence = 0;
     Milliseconds joined = 0, heard = 0, progressed = 0, answered = 0;
     uint64_t steps_in_all = 0;
@@ -201,10 +207,12 @@ class Coordinator {
   void Admit(const std::string& route, const Hello& hello, Milliseconds now);
   void SendWelcome(Member& member);
   void Adopt(Member& member, const Hello& hello);
+  bool Lost(const Hello& hello) const;
+  void MakeRoom(Milliseconds now);
   void Remove(Members::iterator member, const std::string& why, Milliseconds now);
   void CheckLiveness(Milliseconds now);
   uint32_t FreeSlot(std::optional<uint32_t> wanted) const;
-  int ReadyWorkers() const;
+  int ReadyWorkers() const { return ready_; }
 
   // coordinator_rounds.cc
   void OnPush(Member& member, const Push& push, Milliseconds now);
@@ -214,6 +222,7 @@ class Coordinator {
   void Open(Milliseconds now);
   void GiveLease(Member& member);
   bool MayClose(Milliseconds now);
+  bool TooFewLeft(int leased, Milliseconds now);
   void Close(Milliseconds now);
   void Commit(std::vector<Contribution> contributions, Milliseconds now);
   uint64_t StepsOfRound() const;
@@ -227,7 +236,10 @@ class Coordinator {
   // coordinator_recovery.cc
   void Recover(Milliseconds now);
   void TakeRecovered(Member& member, Payload state, Milliseconds now);
+  bool VoidAfter(uint64_t version, uint64_t iteration, Milliseconds now);
   void RollBack(const std::string& why, Milliseconds now);
+  void GoOn(Milliseconds now);
+  void Disbelieve(Member& member);
 
   const CoordinatorOptions options_;
   RoundMath& math_;
@@ -241,7 +253,10 @@ class Coordinator {
   Ledger ledger_;
   Members members_;
   std::set<uint64_t> incarnations_;  // ever seen: one that comes again is replayed
+  std::vector<bool> slots_;          // that are taken
+  int ready_ = 0;                    // members
   uint64_t last_member_ = 0, last_lease_ = 0, sequence_ = 0;
+  bool changed_ = true;  // since Advance last looked
   Milliseconds next_tick_ = 0;
 
   bool open_ = false;

@@ -23,12 +23,15 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
   for (auto& [id, member] : members_) {
     if (member.incarnation != hello.incarnation()) continue;
     // A Welcome that was lost. From elsewhere it is a copy of what somebody else said.
-    if (member.route != route || message.sequence() <= member.sequence) return Drop();
+    if (member.route != route) return refuse(Refusal::NOT_A_MEMBER, "this place was taken by another connection");
+    if (message.sequence() <= member.sequence) return Drop();
     member.sequence = message.sequence();
     member.heard = now;
     return SendWelcome(member);
   }
-  if (hello.incarnation() == 0 || incarnations_.count(hello.incarnation()) > 0) return Drop();
+  if (hello.incarnation() == 0) return Drop();
+  // Of a member that is out by now, and asks again; or a copy of what somebody else said.
+  if (incarnations_.count(hello.incarnation()) > 0) return refuse(Refusal::NOT_A_MEMBER, "this connection is over");
   // The same process anew: what it was before is over.
   for (auto member = members_.begin(); member != members_.end(); ++member) {
     if (member->second.process == hello.process()) {
@@ -36,6 +39,7 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
       break;
     }
   }
+  if (phase_ == Phase::kRecovering && Lost(hello)) MakeRoom(now);
   if (members_.size() >= static_cast<size_t>(options_.max_workers)) {
     return refuse(Refusal::FULL, "there are max_workers workers (" + std::to_string(options_.max_workers) + ")");
   }
@@ -48,12 +52,9 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
 }
 
 uint32_t Coordinator::FreeSlot(std::optional<uint32_t> wanted) const {
-  std::set<uint32_t> taken;
-  for (const auto& [id, member] : members_) taken.insert(member.slot);
-  if (wanted && *wanted < static_cast<uint32_t>(options_.max_workers) && taken.count(*wanted) == 0) return *wanted;
-  uint32_t slot = 0;
-  while (taken.count(slot) > 0) ++slot;
-  return slot;
+  const auto taken = [&](uint32_t slot) { return slot < slots_.size() && slots_[slot]; };
+  if (wanted && *wanted < static_cast<uint32_t>(options_.max_workers) && !taken(*wanted)) return *wanted;
+  return static_cast<uint32_t>(std::find(slots_.begin(), slots_.end(), false) - slots_.begin());
 }
 
 void Coordinator::Admit(const std::string& route, const Hello& hello, Milliseconds now) {
@@ -65,6 +66,8 @@ void Coordinator::Admit(const std::string& route, const Hello& hello, Millisecon
   member.name = hello.name().substr(0, 200);
   member.route = route;
   member.slot = slot;
+  if (slots_.size() <= slot) slots_.resize(slot + 1);
+  slots_[slot] = true;
   member.joined = member.heard = member.progressed = now;
   ++generation_;
 }
@@ -82,15 +85,13 @@ void Coordinator::SendWelcome(Member& member) {
 
 // What a worker had done when its connection, or the coordinator, was lost.
 void Coordinator::Adopt(Member& member, const Hello& hello) {
-  const bool same = hello.version() == version_ && hello.digest() == digest_;
-  if (hello.version() != 0 && same) member.version = version_;
+  const bool same = hello.has_digest() && hello.version() == version_ && hello.digest() == digest_;
+  if (same) member.version = version_;
   if (phase_ == Phase::kRecovering) {
-    for (const JournalRecord::Commit& commit : lost_) {
-      if (commit.version() == hello.version() && commit.digest() == hello.digest()) member.version = hello.version();
-    }
+    if (Lost(hello)) member.version = hello.version();
     return;
   }
-  if (!same || hello.version() == 0 || hello.lease().serial() == 0) return;
+  if (!same || hello.lease().serial() == 0) return;
   const Steps steps{hello.lease().steps().first(), hello.lease().steps().count()};
   // Not so far ahead that the steps between would be made up.
   const uint64_t ahead = static_cast<uint64_t>(options_.max_workers) * static_cast<uint64_t>(options_.local_steps);
@@ -101,6 +102,21 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
   member.lease = hello.lease();
 }
 
+// Whether a worker brings what this coordinator looks for.
+bool Coordinator::Lost(const Hello& hello) const {
+  return std::any_of(lost_.begin(), lost_.end(), [&](const JournalRecord::Commit& commit) {
+    return commit.version() == hello.version() && commit.digest() == hello.digest();
+  });
+}
+
+// Takes the place of a worker that brought nothing, where all are taken.
+void Coordinator::MakeRoom(Milliseconds now) {
+  if (members_.size() < static_cast<size_t>(options_.max_workers)) return;
+  const auto found = std::find_if(members_.begin(), members_.end(),
+                                  [&](const auto& entry) { return entry.second.version.value_or(0) <= version_; });
+  if (found != members_.end()) Remove(found, "makes room for one that has the parameters of a later round", now);
+}
+
 void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now) {
   member.heard = now;
   if (heartbeat.steps_in_all() > member.steps_in_all) {
@@ -109,6 +125,8 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
   }
   if (heartbeat.ready() && !member.ready) {
     member.ready = true;
+    ++ready_;
+    changed_ = true;
     member.progressed = now;
     Tell(ClusterEvent::Kind::kJoined, "worker " + member.name + " joined in place " + std::to_string(member.slot));
     if (member.version != version_ && phase_ != Phase::kRecovering) SendState(member, now);
@@ -139,6 +157,9 @@ void Coordinator::Remove(Members::iterator found, const std::string& why, Millis
   Member& member = found->second;
   const std::string text = "worker " + member.name + " (place " + std::to_string(member.slot) + ") " + why;
   const bool was_ready = member.ready;
+  ready_ -= was_ready;
+  slots_[member.slot] = false;
+  changed_ = true;
   ReturnLease(member);
   if (donor_ == member.id) donor_ = 0;
   members_.erase(found);
@@ -154,16 +175,12 @@ void Coordinator::CheckLiveness(Milliseconds now) {
       Remove(member, "was not heard of for " + std::to_string((now - m.heard) / 1000) + " s and is out", now);
       continue;
     }
-    const bool owes = !m.ready || (open_ && m.lease && !m.push);
+    const bool owes = !m.ready || (open_ && m.lease && !m.values && !m.failed) ||
+                      (donor_ == m.id && !(m.push && m.receiver.Whole(m.push->id())));
     if (options_.stall > 0 && owes && now - m.progressed >= options_.stall) {
       Remove(member, "made no progress for " + std::to_string((now - m.progressed) / 1000) + " s and is out", now);
     }
   }
-}
-
-int Coordinator::ReadyWorkers() const {
-  return static_cast<int>(
-      std::count_if(members_.begin(), members_.end(), [](const auto& entry) { return entry.second.ready; }));
 }
 
 }  // namespace crema

@@ -8,33 +8,38 @@
 namespace crema {
 
 void Coordinator::Recover(Milliseconds now) {
+  changed_ = true;
   if (donor_ != 0) return;
   // The newest of what anybody has.
   Member* best = nullptr;
-  int known = 0;
   for (auto& [id, member] : members_) {
     if (!member.ready) continue;
-    ++known;
-    if (member.version > version_ && (!best || member.version > best->version)) best = &member;
+    if (member.version.value_or(0) > version_ && (!best || *member.version > *best->version)) best = &member;
   }
-  const bool newest = best && best->version == lost_.back().version();
-  const bool all_there = known >= std::max(options_.expected_workers, options_.min_workers);
-  if (!newest && !all_there && now - recovering_since_ < options_.recovery) return;
-  if (!best) return RollBack(all_there ? "no worker has them" : "no worker that has them joined in time", now);
+  // However many are here, one who has it may still come.
+  const bool newest = best && *best->version == lost_.back().version();
+  if (!newest && now - recovering_since_ < options_.recovery) return;
+  if (!best) return RollBack("no worker that has them joined in time", now);
   donor_ = best->id;
+  best->progressed = now;
   SendWork(*best);
+}
+
+// What it said it has, it does not.
+void Coordinator::Disbelieve(Member& member) {
+  member.version.reset();
+  member.push.reset();
+  donor_ = 0;
+  Drop();
 }
 
 void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now) {
   const auto commit = std::find_if(lost_.begin(), lost_.end(), [&](const JournalRecord::Commit& c) {
     return c.version() == member.push->version() && c.digest() == member.push->digest();
   });
-  if (commit == lost_.end()) {
-    member.version = 0;
-    member.push.reset();
-    donor_ = 0;
-    return Drop();
-  }
+  if (commit == lost_.end()) return Disbelieve(member);
+  // The worker goes on saying that it has pushed, and this is tried again.
+  if (!VoidAfter(commit->version(), commit->iteration(), now)) return;
   for (auto c = lost_.begin(); c != commit + 1; ++c) {
     for (const JournalRecord::Commit::Share& share : c->share()) {
       const Steps steps{share.steps().first(), share.steps().count()};
@@ -49,6 +54,7 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   digest_ = commit->digest();
   state_ = state;
   math_.Restore(state);
+  member.receiver.Release(member.push->id());
   member.push.reset();
   Tell(ClusterEvent::Kind::kRecovered, "worker " + member.name + " still had the parameters of round " +
                                            std::to_string(version_) + "; the last snapshot is of round " +
@@ -59,29 +65,44 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   event.round.iteration = iteration_;
   event.next_step = ledger_.next();
   event.unused = ledger_.unused();
-  RollBack("", now);
+  GoOn(now);
 }
 
-// What lies behind version_ is void.
-void Coordinator::RollBack(const std::string& why, Milliseconds now) {
+// Says so in the journal; false where it cannot be written now.
+bool Coordinator::VoidAfter(uint64_t version, uint64_t iteration, Milliseconds now) {
+  if (version == lost_.back().version()) return true;
+  if (now < retry_) return false;
   JournalRecord record;
   record.mutable_start()->set_job(options_.job);
   record.mutable_start()->set_epoch(epoch_);
-  record.mutable_start()->set_version(version_);
-  record.mutable_start()->set_iteration(iteration_);
+  record.mutable_start()->set_version(version);
+  record.mutable_start()->set_iteration(iteration);
   try {
     journal_.Write(record);
   } catch (const EnvironmentError& error) {
-    return Fail(error.what(), now);
+    if (retry_ == 0) {
+      Tell(ClusterEvent::Kind::kWarning, std::string("training cannot go on yet: ") + error.what());
+    }
+    retry_ = now + kJournalRetry;
+    return false;
   }
-  if (!why.empty()) {
-    Tell(ClusterEvent::Kind::kRolledBack,
-         "rounds " + std::to_string(version_ + 1) + " to " + std::to_string(lost_.back().version()) +
-             " are lost and will be trained again: the snapshot does not have them, and " + why);
-  }
+  retry_ = 0;
+  return true;
+}
+
+void Coordinator::RollBack(const std::string& why, Milliseconds now) {
+  if (!VoidAfter(version_, iteration_, now)) return;
+  Tell(ClusterEvent::Kind::kRolledBack,
+       "rounds " + std::to_string(version_ + 1) + " to " + std::to_string(lost_.back().version()) +
+           " are lost and will be trained again: the snapshot does not have them, and " + why);
+  GoOn(now);
+}
+
+void Coordinator::GoOn(Milliseconds now) {
   lost_.clear();
   donor_ = 0;
   phase_ = Phase::kWaiting;
+  changed_ = true;
   for (auto& [id, member] : members_) {
     if (member.version != version_) SendState(member, now);
     if (member.ready) SendWork(member);

@@ -11,8 +11,6 @@ namespace crema {
 
 namespace {
 
-// Between attempts to write to a full disk.
-constexpr Milliseconds kJournalRetry = 2000;
 constexpr uint64_t kMostFailuresInARow = 5;
 
 Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps().count()}; }
@@ -32,13 +30,14 @@ void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
   member.push = push;
   member.values = nullptr;
   member.failed = false;
+  member.progressed = now;
   TakeValues(member, now);
 }
 
 void Coordinator::TakeValues(Member& member, Milliseconds now) {
   if (!member.push || member.values || member.failed) return;
   if (!member.push->failure().empty()) {
-    member.failed = true;
+    member.failed = changed_ = true;
     if (member.push->fatal()) return Fail("worker " + member.name + ": " + member.push->failure(), now);
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + member.push->failure());
     return;
@@ -46,22 +45,27 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
   const Payload values = member.receiver.Whole(member.push->id());
   if (!values) return;
   if (DigestOf(*values) != member.push->digest()) {
-    member.failed = true;
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + " sent values that do not fit their fingerprint");
+    if (member.push->state()) return Disbelieve(member);
+    member.failed = changed_ = true;
     return;
   }
   if (member.push->state()) return TakeRecovered(member, values, now);
   const std::string wrong = math_.Check({member.id, member.slot, StepsOf(*member.lease), *member.push, values});
   if (!wrong.empty()) {
-    member.failed = true;
+    member.failed = changed_ = true;
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + wrong);
     return;
   }
   member.values = values;
   member.pushed = now;
+  changed_ = true;
 }
 
 void Coordinator::Advance(Milliseconds now) {
+  // Most messages change nothing that a round waits for, and there are many.
+  if (!changed_) return;
+  changed_ = false;
   if (phase_ == Phase::kRecovering) Recover(now);
   while (phase_ == Phase::kWaiting || phase_ == Phase::kTraining) {
     if (open_ ? !MayClose(now) : !MayOpen(now)) return;
@@ -80,9 +84,14 @@ bool Coordinator::MayOpen(Milliseconds now) {
     BeginEnding("all iterations are done", now);
     return false;
   }
-  if (held_) return false;
   const int ready = ReadyWorkers();
-  const int wanted = started_ ? options_.min_workers : std::max(options_.expected_workers, options_.min_workers);
+  if (draining_ && (version_ == 0 || options_.history_every == 0 || ready < options_.min_workers)) {
+    BeginEnding(end_reason_, now);
+    return false;
+  }
+  if (held_) return false;
+  const int wanted =
+      started_ || draining_ ? options_.min_workers : std::max(options_.expected_workers, options_.min_workers);
   if (ready >= wanted) {
     waiting_since_.reset();
     told_waiting_ = false;
@@ -167,16 +176,18 @@ void Coordinator::SendState(Member& member, Milliseconds now) {
 void Coordinator::SendWork(Member& member) {
   ClusterMessage message;
   Work& work = *message.mutable_work();
-  work.set_version(version_);
-  work.set_state(state_serial_);
-  work.set_digest(digest_);
   work.set_slot(member.slot);
   work.set_generation(generation_);
   if (phase_ == Phase::kRecovering) {
-    // Keep what you have.
-    work.set_version(member.version);
+    // Keep what you have: no state goes with this.
+    work.set_version(member.version.value_or(0));
     work.set_wanted(donor_ == member.id);
-  } else if (open_ && member.lease) {
+    return SendTo(member, Lane::kControl, std::move(message));
+  }
+  work.set_version(version_);
+  work.set_state(state_serial_);
+  work.set_digest(digest_);
+  if (open_ && member.lease) {
     work.set_iteration(round_.iteration);
     *work.mutable_lease() = *member.lease;
     work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * round_.steps);
@@ -190,45 +201,57 @@ void Coordinator::SendWork(Member& member) {
 
 bool Coordinator::MayClose(Milliseconds now) {
   if (now < retry_) return false;
-  int leased = 0, finished = 0;
+  int leased = 0, finished = 0, usable = 0;
+  // Of those who began with this round: what was late is here at once.
+  size_t began = 0;
   std::vector<Milliseconds> times;
-  const std::vector<Member*> ready = BySlot();
-  for (const Member* member : ready) {
-    if (!member->lease) continue;
+  for (auto& [id, member] : members_) {
+    if (!member.ready || !member.lease) continue;
     ++leased;
-    if (member->values || member->failed) ++finished;
-    if (member->values) times.push_back(member->pushed - opened_);
+    finished += member.values || member.failed;
+    usable += member.values != nullptr;
+    if (member.late > 0) continue;
+    ++began;
+    if (member.values) times.push_back(member.pushed - opened_);
   }
   if (leased < options_.min_workers) {
-    // Too few are left for this round: who came since may help out.
-    for (Member* member : ready) {
-      if (member->lease) continue;
-      GiveLease(*member);
-      SendWork(*member);
-      ++leased;
-    }
-    if (leased < options_.min_workers) {
-      if (draining_) {
-        BeginEnding(end_reason_, now);
-      } else if (!waiting_since_) {
-        waiting_since_ = now;
-        Tell(ClusterEvent::Kind::kWaiting, "waiting for workers: " + std::to_string(leased) + " of at least " +
-                                               std::to_string(options_.min_workers) + " (min_workers) are there");
-      } else if (now - *waiting_since_ >= options_.join_timeout) {
-        Fail("only " + std::to_string(leased) + " of at least " + std::to_string(options_.min_workers) +
-                 " workers (min_workers) were there for " + std::to_string(options_.join_timeout / 1000) +
-                 " s (join_timeout_ms)",
-             now);
-      }
-      return false;
-    }
+    // Those who help out have only begun.
+    if (!TooFewLeft(leased, now)) waiting_since_.reset();
+    return false;
   }
   waiting_since_.reset();
   if (finished == leased) return true;
-  if (options_.straggler_factor <= 0 || static_cast<int>(times.size()) < options_.min_workers) return false;
-  std::nth_element(times.begin(), times.begin() + times.size() / 2, times.end());
-  const double patience = std::max<double>(1, static_cast<double>(times[times.size() / 2])) * options_.straggler_factor;
+  if (options_.straggler_factor <= 0 || usable < options_.min_workers || times.empty()) return false;
+  const size_t middle = (began - 1) / 2;
+  if (times.size() <= middle) return false;
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(middle), times.end());
+  const double patience = std::max<double>(1, static_cast<double>(times[middle])) * options_.straggler_factor;
   return static_cast<double>(now - opened_) > patience;
+}
+
+// Who came since the round began may help out; true where even so they are too few.
+bool Coordinator::TooFewLeft(int leased, Milliseconds now) {
+  for (Member* member : BySlot()) {
+    if (member->lease) continue;
+    GiveLease(*member);
+    member->progressed = now;
+    SendWork(*member);
+    ++leased;
+  }
+  if (leased >= options_.min_workers) return false;
+  if (draining_) {
+    BeginEnding(end_reason_, now);
+  } else if (!waiting_since_) {
+    waiting_since_ = now;
+    Tell(ClusterEvent::Kind::kWaiting, "waiting for workers: " + std::to_string(leased) + " of at least " +
+                                           std::to_string(options_.min_workers) + " (min_workers) are there");
+  } else if (now - *waiting_since_ >= options_.join_timeout) {
+    Fail("only " + std::to_string(leased) + " of at least " + std::to_string(options_.min_workers) +
+             " workers (min_workers) were there for " + std::to_string(options_.join_timeout / 1000) +
+             " s (join_timeout_ms)",
+         now);
+  }
+  return true;
 }
 
 void Coordinator::Close(Milliseconds now) {
@@ -242,13 +265,15 @@ void Coordinator::Close(Milliseconds now) {
     if (!member->values) continue;
     contributions.push_back({member->id, member->slot, StepsOf(*member->lease), *member->push, member->values});
   }
-  failures_in_a_row_ = failure.empty() ? 0 : failures_in_a_row_ + 1;
-  if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) ||
-      failures_in_a_row_ >= kMostFailuresInARow) {
+  const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
+  if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) || failures >= kMostFailuresInARow) {
     if (!failure.empty()) return Fail(failure, now);
   }
   if (contributions.empty()) return;
+  const uint64_t before = version_;
   Commit(std::move(contributions), now);
+  // A full disk is no further failure of the workers.
+  if (version_ != before) failures_in_a_row_ = failures;
 }
 
 void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds now) {
@@ -339,11 +364,8 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
 void Coordinator::Drain(const std::string& reason, Milliseconds now) {
   if (phase_ == Phase::kEnding || draining_) return;
   end_reason_ = reason;
-  draining_ = true;
-  want_history_ = true;
-  if (!open_ && (version_ == 0 || options_.history_every == 0 || ReadyWorkers() < options_.min_workers)) {
-    BeginEnding(reason, now);
-  }
+  draining_ = want_history_ = changed_ = true;
+  Advance(now);
 }
 
 void Coordinator::Stop(const std::string& reason, Milliseconds now) {

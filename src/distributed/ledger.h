@@ -2,6 +2,7 @@
 #ifndef CREMA_DISTRIBUTED_LEDGER_H_
 #define CREMA_DISTRIBUTED_LEDGER_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -37,6 +38,8 @@ class Ledger {
   uint64_t next() const { return next_; }
   // Below next(), in their order, leased ones among them.
   std::vector<Steps> unused() const;
+  // Leases that are neither returned nor used.
+  size_t leases() const { return leased_.size(); }
 
  private:
   using Ranges = std::map<uint64_t, uint64_t>;  // first to count

@@ -23,15 +23,13 @@ void TransferSender::Start(uint64_t id, Payload payload, Milliseconds now) {
   id_ = id;
   payload_ = std::move(payload);
   sent_ = received_ = 0;
+  done_ = false;
   empty_due_ = payload_->empty();
   moved_ = now;
   patience_ = options_.patience;
 }
 
-void TransferSender::Cancel() {
-  payload_ = nullptr;
-  id_ = std::max<uint64_t>(id_, 1);
-}
+void TransferSender::Cancel() { payload_ = nullptr; }
 
 void TransferSender::OnReceived(const ChunkReceived& received, Milliseconds now) {
   if (!payload_ || received.transfer() != id_ || received.offset() > payload_->size()) return;
@@ -41,7 +39,10 @@ void TransferSender::OnReceived(const ChunkReceived& received, Milliseconds now)
     moved_ = now;
     patience_ = options_.patience;
   }
-  if (received.offset() == payload_->size()) payload_ = nullptr;
+  if (received.offset() == payload_->size()) {
+    payload_ = nullptr;
+    done_ = true;
+  }
 }
 
 void TransferSender::Poll(Milliseconds now, const Send& send) {

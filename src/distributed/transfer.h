@@ -51,7 +51,7 @@ class TransferSender {
   uint64_t id() const { return id_; }
   bool active() const { return payload_ != nullptr; }
   // The receiver has all of it.
-  bool done() const { return id_ != 0 && !payload_; }
+  bool done() const { return done_; }
   // When Poll is to be called next though nothing came; far away if never.
   Milliseconds deadline() const;
   // Payload bytes sent in chunks, again and again included.
@@ -60,7 +60,7 @@ class TransferSender {
  private:
   TransferOptions options_;
   uint64_t id_ = 0, sent_ = 0, received_ = 0, bytes_sent_ = 0;
-  bool empty_due_ = false;
+  bool empty_due_ = false, done_ = false;
   Payload payload_;
   Milliseconds moved_ = 0, patience_ = 0;
 };

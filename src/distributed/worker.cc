@@ -61,13 +61,15 @@ void Worker::SendHello(Milliseconds now) {
   hello.set_process(options_.process);
   hello.set_incarnation(incarnation_);
   hello.set_name(options_.name);
-  if (version_ > 0) {
+  if (state_) {
     hello.set_version(version_);
     hello.set_digest(digest_);
   }
   // Not what was trained from older parameters: that was late already.
-  const uint64_t base = result_ ? result_->version : training_ ? task_.version : 0;
-  if (lease_ && version_ > 0 && base == version_) *hello.mutable_lease() = *lease_;
+  const std::optional<uint64_t> base = result_     ? std::optional(result_->version)
+                                       : training_ ? std::optional(task_.version)
+                                                   : std::nullopt;
+  if (lease_ && base == version_) *hello.mutable_lease() = *lease_;
   if (has_slot_) hello.set_slot(slot_);
   Send(Lane::kControl, std::move(message));
 }
@@ -113,6 +115,10 @@ void Worker::OnRefusal(const Refusal& refusal, Milliseconds now) {
     if (phase_ == Phase::kMember || phase_ == Phase::kBuilding) {
       heard_ = now;
       Join(now);
+    } else if (phase_ == Phase::kJoining && refusal.incarnation() == incarnation_) {
+      // Its Hello was taken, and what came of that is over.
+      heard_ = now;
+      Join(now);
     }
     return;
   }
@@ -136,7 +142,8 @@ void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
   attach.mutable_attach()->set_incarnation(incarnation_);
   Send(Lane::kBulk, std::move(attach));
   phase_ = built_ ? Phase::kMember : Phase::kBuilding;
-  if (!built_) welcome_ = welcome;
+  if (!built_ && !welcomed_) welcome_ = welcome;
+  welcomed_ = true;
   SendHeartbeat(now);
 }
 
@@ -276,6 +283,7 @@ void Worker::OnTick(Milliseconds now) {
   if (silent >= options_.timing.dead && now - reconnected_ >= options_.timing.dead) {
     reconnected_ = now;
     reconnect_ = true;
+    if (phase_ == Phase::kJoining) Join(now);
   }
   if (phase_ != Phase::kJoining) Poll(now);
   Advance(now);

@@ -121,7 +121,7 @@ class Worker {
   WorkerOptions options_;
   WorkerMath& math_;
   Phase phase_ = Phase::kJoining;
-  bool built_ = false, reconnect_ = false, completed_ = false, failed_ = false;
+  bool built_ = false, welcomed_ = false, reconnect_ = false, completed_ = false, failed_ = false;
   std::string end_reason_;
   uint64_t job_ = 0, epoch_ = 0, member_ = 0, incarnation_ = 0, incarnations_ = 0;
   uint64_t sequence_ = 0, heard_sequence_ = 0, heard_bulk_sequence_ = 0;

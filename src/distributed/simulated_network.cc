@@ -1,0 +1,76 @@
+#include "distributed/simulated_network.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace crema {
+
+SimulatedNetwork::SimulatedNetwork(int machines, Milliseconds latency, Milliseconds jitter, double bytes_per_second,
+                                   uint64_t seed)
+    : latency_(latency),
+      jitter_(jitter),
+      bytes_per_second_(bytes_per_second),
+      dice_(seed, 1),
+      links_(2 * static_cast<size_t>(machines)),
+      sends_until_(static_cast<size_t>(machines) + 1),
+      receives_until_(static_cast<size_t>(machines) + 1) {
+  for (int machine = 0; machine < machines; ++machine) {
+    Rename(machine, Lane::kControl);
+    Rename(machine, Lane::kBulk);
+  }
+}
+
+void SimulatedNetwork::Rename(int machine, Lane lane) {
+  Link& link = LinkOf(machine, lane);
+  routes_.erase(link.route);
+  link.route = std::to_string(++names_);
+  routes_[link.route] = 2 * static_cast<size_t>(machine) + (lane == Lane::kBulk);
+}
+
+void SimulatedNetwork::Break(int machine, Lane lane, Direction direction) {
+  Way& way = LinkOf(machine, lane).ways[At(direction)];
+  ++way.connection;
+  way.last = 0;
+}
+
+void SimulatedNetwork::Cut(int machine, Lane lane, Direction direction, Milliseconds until, bool delayed) {
+  Way& way = LinkOf(machine, lane).ways[At(direction)];
+  way.cut_until = until;
+  way.delayed = delayed;
+}
+
+std::optional<Milliseconds> SimulatedNetwork::Send(Flight& flight, const std::string& to_route, Milliseconds now) {
+  if (flight.direction == Direction::kToWorker) {
+    const auto found = routes_.find(to_route);
+    if (found == routes_.end()) return std::nullopt;
+    flight.machine = static_cast<int>(found->second / 2);
+    flight.lane = found->second % 2 == 1 ? Lane::kBulk : Lane::kControl;
+  }
+  Link& link = LinkOf(flight.machine, flight.lane);
+  if (flight.direction == Direction::kToCoordinator) flight.route = link.route;
+  Way& way = link.ways[At(flight.direction)];
+  flight.connection = way.connection;
+  double at = static_cast<double>(now);
+  if (bytes_per_second_ > 0) {
+    const size_t from = flight.direction == Direction::kToWorker ? sends_until_.size() - 1 : flight.machine;
+    const size_t to = flight.direction == Direction::kToWorker ? flight.machine : sends_until_.size() - 1;
+    const double bytes = static_cast<double>(flight.message.ByteSizeLong() + flight.slice.count) + 60;
+    const double takes = 1000 * bytes / bytes_per_second_;
+    at = sends_until_[from] = std::max(at, sends_until_[from]) + takes;
+    at = receives_until_[to] = std::max(at, receives_until_[to] + takes);
+  }
+  auto arrives = static_cast<Milliseconds>(std::ceil(at)) + latency_ + dice_.Between(0, jitter_);
+  if (now < way.cut_until) {
+    if (!way.delayed) return std::nullopt;
+    arrives = std::max(arrives, way.cut_until + latency_);
+  }
+  way.last = std::max(way.last, arrives);
+  return way.last;
+}
+
+bool SimulatedNetwork::Arrives(const Flight& flight) const {
+  if (flight.copy) return true;
+  return LinkOf(flight.machine, flight.lane).ways[At(flight.direction)].connection == flight.connection;
+}
+
+}  // namespace crema

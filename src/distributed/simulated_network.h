@@ -1,0 +1,73 @@
+// Two connections between each machine and the coordinator: in order, and broken now and then.
+#ifndef CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
+#define CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "distributed/outgoing.h"
+#include "distributed/simulator_dice.h"
+
+namespace crema {
+
+enum class Direction { kToWorker, kToCoordinator };
+
+// A message under way.
+struct Flight {
+  int machine = 0;
+  Direction direction = Direction::kToWorker;
+  Lane lane = Lane::kControl;
+  uint64_t connection = 0;
+  bool copy = false;  // came once before
+  std::string route;  // to the coordinator: from whom
+  ClusterMessage message;
+  Slice slice;
+};
+
+class SimulatedNetwork {
+ public:
+  SimulatedNetwork(int machines, Milliseconds latency, Milliseconds jitter, double bytes_per_second, uint64_t seed);
+
+  // When it arrives; none where it never does. Fills in the flight's connection and route, or machine and lane.
+  std::optional<Milliseconds> Send(Flight& flight, const std::string& to_route, Milliseconds now);
+  // Whether its connection is still the one that it was sent over.
+  bool Arrives(const Flight& flight) const;
+  // What is on its way this way is lost.
+  void Break(int machine, Lane lane, Direction direction);
+  void Rename(int machine, Lane lane);
+  // Messages are lost, or late, until then.
+  void Cut(int machine, Lane lane, Direction direction, Milliseconds until, bool delayed);
+
+ private:
+  struct Way {
+    uint64_t connection = 0;
+    Milliseconds last = 0, cut_until = 0;
+    bool delayed = false;
+  };
+  struct Link {
+    std::string route;
+    std::array<Way, 2> ways;
+  };
+
+  static size_t At(Direction direction) { return direction == Direction::kToWorker ? 0 : 1; }
+  Link& LinkOf(int machine, Lane lane) { return links_[2 * static_cast<size_t>(machine) + (lane == Lane::kBulk)]; }
+  const Link& LinkOf(int machine, Lane lane) const {
+    return links_[2 * static_cast<size_t>(machine) + (lane == Lane::kBulk)];
+  }
+
+  const Milliseconds latency_, jitter_;
+  const double bytes_per_second_;
+  Dice dice_;
+  std::vector<Link> links_;
+  std::unordered_map<std::string, size_t> routes_;
+  uint64_t names_ = 0;
+  std::vector<double> sends_until_, receives_until_;  // by machine, the coordinator last
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_

@@ -1,0 +1,53 @@
+// Training whose result shows which steps went into it, for the simulator: parameters are sums over steps, so that a
+// step that was lost, used twice or applied to other parameters can be seen in them.
+#ifndef CREMA_DISTRIBUTED_SIMULATED_TRAINING_H_
+#define CREMA_DISTRIBUTED_SIMULATED_TRAINING_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "distributed/coordinator.h"
+#include "distributed/worker.h"
+
+namespace crema {
+
+// What some steps add up to.
+struct Tally {
+  uint64_t count = 0, sum = 0, mixed = 0;  // steps, and the sum and the exclusive or of their hashes
+
+  void Add(const Steps& steps);
+  // this + (other - base)
+  void Move(const Tally& other, const Tally& base);
+  bool operator==(const Tally&) const = default;
+};
+
+// Parameters of `words` >= 4 words of 8 bytes: the tally, and words that follow from it.
+Payload ParametersOf(const Tally& tally, size_t words);
+// Values that training spoiled.
+Payload NotFinite(size_t words);
+// Throws std::logic_error where these are no values of ParametersOf.
+Tally TallyOf(const Payload& values);
+
+class SimulatedRoundMath : public RoundMath {
+ public:
+  SimulatedRoundMath(Payload state, size_t words) : state_(std::move(state)), words_(words) {}
+
+  std::string Check(const Contribution& contribution) override;
+  Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
+  void Accept() override { state_ = next_; }
+  void Restore(const Payload& state) override { state_ = state; }
+
+ private:
+  Payload state_, next_;
+  size_t words_;
+};
+
+class SimulatedWorkerMath : public WorkerMath {
+ public:
+  Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_SIMULATED_TRAINING_H_

@@ -1,0 +1,125 @@
+// One simulation (simulator.h).
+#ifndef CREMA_DISTRIBUTED_SIMULATOR_RUN_H_
+#define CREMA_DISTRIBUTED_SIMULATOR_RUN_H_
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <string>
+#include <vector>
+
+#include "distributed/simulated_network.h"
+#include "distributed/simulator.h"
+#include "distributed/simulator_audit.h"
+#include "distributed/simulator_dice.h"
+
+namespace crema {
+
+class Simulation : private Journal {
+ public:
+  explicit Simulation(const SimulatorOptions& options);
+  SimulatorReport Run();
+
+ private:
+  enum class What {
+    kArrival,
+    kWorkerTick,
+    kBuilt,
+    kTrained,
+    kStartWorker,
+    kCoordinatorTick,
+    kStartCoordinator,
+    kSnapshot,
+    kFault,
+    kHealed
+  };
+  struct Event {
+    Milliseconds at;
+    uint64_t order;
+    What what;
+    int machine;
+    uint64_t token;  // a flight, a process, a fault
+    bool operator>(const Event& other) const { return at != other.at ? at > other.at : order > other.order; }
+  };
+  struct Machine {
+    std::unique_ptr<SimulatedWorkerMath> math;
+    std::unique_ptr<Worker> worker;  // null: no process runs
+    uint64_t process = 0;            // how many it had
+    Milliseconds paused_until = 0, tick = -1;
+    std::optional<TrainTask> task;
+    Milliseconds task_began = 0, task_ends = 0;
+    bool fails = false;                           // the task
+    bool restarts = false;                        // a process is about to start
+    bool ended = false;                           // the last process ended by itself
+    bool leaving = false;                         // as it was told to
+    uint64_t epoch = 0, version = 0, digest = 0;  // seen last
+    Milliseconds disturbed = 0;                   // by faults, until then
+  };
+  struct Snapshot {
+    ClusterState state;
+    Payload parameters;
+    uint64_t iteration = 0;
+  };
+  // The coordinator's process dies here.
+  struct Crash {};
+
+  // simulator.cc
+  void Handle(const Event& event);
+  void At(Milliseconds at, What what, int machine = 0, uint64_t token = 0);
+  void Arrive(const Event& event);
+  void AfterWorker(int machine);
+  void TickWorker(int machine);
+  void EndTask(Machine& machine);
+  void StartWorker(int machine);
+  void Restart(int machine, Milliseconds after);
+  void Send(Flight flight, const std::string& route = {});
+  void Fly(Flight flight, Milliseconds at);
+  bool Finished() const;
+  void Log(const std::string& text);
+
+  // simulator_coordinator.cc
+  void Write(const JournalRecord& record) override;
+  void WithCoordinator(const std::function<void(Coordinator&)>& call);
+  void AfterCoordinator();
+  void OnClusterEvent(ClusterEvent event);
+  void StartCoordinator();
+  void EndCoordinator();
+  void CheckLostRounds(const JournalRecord::Start& start) const;
+
+  // simulator_faults.cc
+  void Apply(const Fault& fault);
+  void KillWorker(int machine, Milliseconds back);
+  void KillCoordinator(Milliseconds back);
+  void Heal();
+  void Disturb(int machine, Milliseconds until);
+
+  const SimulatorOptions options_;
+  SimulatorReport report_;
+  Audit audit_;
+  SimulatedNetwork network_;
+  Dice dice_;
+  Milliseconds now_ = 0;
+  uint64_t order_ = 0;
+  std::priority_queue<Event, std::vector<Event>, std::greater<>> queue_;
+  std::vector<Flight> flights_;
+  std::vector<uint64_t> free_flights_;
+  std::vector<Machine> machines_;
+
+  std::unique_ptr<SimulatedRoundMath> math_;
+  std::unique_ptr<Coordinator> coordinator_;
+  uint64_t process_ = 0;  // of the coordinator: how many there were
+  Milliseconds paused_until_ = 0, tick_ = -1, started_ = 0, disturbed_ = 0, journal_fails_until_ = 0, crash_back_ = 0;
+  int crash_ = 0;      // Fault::CrashPoint that is due
+  bool over_ = false;  // nobody starts the coordinator again
+  bool healed_ = false, recovering_ = false;
+  std::vector<JournalRecord> journal_;
+  Snapshot snapshot_, writing_;
+  bool is_writing_ = false;
+  std::deque<std::string> log_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_SIMULATOR_RUN_H_
