@@ -1,0 +1,216 @@
+#include "distributed/averaging.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <limits>
+
+#include "base/random.h"
+
+namespace crema {
+namespace {
+
+Payload Bytes(const std::vector<float>& floats) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(floats.size() * sizeof(float));
+  if (!floats.empty()) std::memcpy(bytes->data(), floats.data(), bytes->size());
+  return bytes;
+}
+
+std::vector<float> Floats(const Payload& payload) {
+  const auto floats = FloatsOf(payload);
+  return {floats.begin(), floats.end()};
+}
+
+std::vector<float> RandomFloats(uint32_t seed, size_t count) {
+  RandomStream random(seed, 1);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = 2 * random.Uniform(i) - 1;
+  return values;
+}
+
+Contribution Of(uint32_t slot, uint64_t examples, const std::vector<float>& values, bool with_history = false) {
+  Contribution contribution;
+  contribution.slot = slot;
+  contribution.push.set_examples(examples);
+  contribution.push.set_with_history(with_history);
+  contribution.values = Bytes(values);
+  return contribution;
+}
+
+StateLayout Trained(int64_t count, int64_t history = 0) {
+  StateLayout layout;
+  layout.trained = layout.values = count;
+  layout.history = history;
+  return layout;
+}
+
+TEST(Averaging, WeighsByExamples) {
+  DistributedParameter settings;
+  Averaging math(settings, Trained(2), Bytes({0, 0}), {});
+  EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 1, {1, 8}), Of(1, 3, {5, 0})})), (std::vector<float>{4, 2}));
+  settings.set_weight_by_examples(false);
+  Averaging plain(settings, Trained(2), Bytes({0, 0}), {});
+  EXPECT_EQ(Floats(plain.Reduce({}, {Of(0, 1, {1, 8}), Of(1, 3, {5, 0})})), (std::vector<float>{3, 4}));
+}
+
+TEST(Averaging, OneWorkerKeepsItsBits) {
+  const size_t count = 5000;
+  Averaging math({}, Trained(count), Bytes(RandomFloats(1, count)), {});
+  const std::vector<float> mine = RandomFloats(2, count);
+  EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 7, mine)})), mine);
+}
+
+// V = m V + l G; W - V, or with Nesterov W - (l G + m V): over three rounds, against doubles.
+TEST(Averaging, OuterUpdates) {
+  const size_t count = 3000;
+  for (const bool nesterov : {false, true}) {
+    for (const double momentum : {0.0, 0.6}) {
+      for (const double rate : {1.0, 0.7}) {
+        if (nesterov && momentum == 0) continue;
+        SCOPED_TRACE(testing::Message() << nesterov << " " << momentum << " " << rate);
+        DistributedParameter settings;
+        settings.set_outer_lr(static_cast<float>(rate));
+        settings.set_outer_momentum(static_cast<float>(momentum));
+        settings.set_outer_nesterov(nesterov);
+        const std::vector<float> start = RandomFloats(3, count);
+        std::vector<double> w(start.begin(), start.end()), v(count, 0.0);
+        Averaging math(settings, Trained(count), Bytes(start), {});
+        for (uint32_t round = 0; round < 3; ++round) {
+          const auto a = RandomFloats(10 + round, count), b = RandomFloats(20 + round, count);
+          const Payload next = math.Reduce({}, {Of(0, 2, a), Of(1, 1, b)});
+          math.Accept();
+          const std::vector<float> got = Floats(next);
+          for (size_t i = 0; i < count; ++i) {
+            const double g = w[i] - (2.0 * a[i] + b[i]) / 3;
+            v[i] = momentum * v[i] + rate * g;
+            w[i] -= nesterov ? rate * g + momentum * v[i] : v[i];
+            ASSERT_NEAR(got[i], w[i], 2e-6) << i;
+          }
+        }
+        EXPECT_EQ(math.velocity().empty(), momentum == 0);
+      }
+    }
+  }
+}
+
+TEST(Averaging, MomentumByTheNumberOfWorkers) {
+  DistributedParameter settings;
+  settings.set_outer_momentum_by_workers(true);
+  Averaging math(settings, Trained(1), Bytes({0}), {1.0f});
+  // V = 3/4 * 1 + (0 - 2)
+  const Payload next = math.Reduce({}, {Of(0, 1, {2}), Of(1, 1, {2}), Of(2, 1, {2}), Of(3, 1, {2})});
+  EXPECT_FLOAT_EQ(Floats(next)[0], 1.25f);
+}
+
+TEST(Averaging, NothingCountsBeforeItIsAccepted) {
+  DistributedParameter settings;
+  settings.set_outer_momentum(0.5f);
+  Averaging math(settings, Trained(1), Bytes({0}), {});
+  const auto first = Floats(math.Reduce({}, {Of(0, 1, {4})}));
+  // The journal could not be written, and one more worker came.
+  EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 1, {4})})), first);
+  EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 1, {4}), Of(1, 1, {0})}))[0], 2);
+  math.Accept();
+  EXPECT_FLOAT_EQ(math.velocity()[0], -2);
+}
+
+// Means and variances of two groups of numbers, pooled, are those of all the numbers.
+TEST(Averaging, PoolsStatisticsOfBatchNorm) {
+  StateLayout layout;
+  layout.trained = 1;
+  layout.values = 1 + 2 + 2 + 1;
+  layout.batch_norms = {{1, 3, 5, 2}};
+  const std::vector<std::vector<double>> groups = {{1, 2, 6}, {-3, 5, 5, 5, 8}};
+  std::vector<Contribution> contributions;
+  double sum = 0, squares = 0, count = 0;
+  for (size_t g = 0; g < groups.size(); ++g) {
+    double mean = 0, square = 0;
+    for (const double x : groups[g]) {
+      mean += x / groups[g].size();
+      square += x * x / groups[g].size();
+      sum += x, squares += x * x, ++count;
+    }
+    const double factor = g == 0 ? 2 : 0.5;  // as different numbers of passes leave it
+    const float m = static_cast<float>(mean * factor), v = static_cast<float>((square - mean * mean) * factor);
+    contributions.push_back(
+        Of(static_cast<uint32_t>(g), groups[g].size(), {0, m, 2 * m, v, 4 * v, static_cast<float>(factor)}));
+  }
+  const double mean = sum / count, variance = squares / count - mean * mean;
+  Averaging math({}, layout, Bytes(std::vector<float>(6)), {});
+  const auto pooled = Floats(math.Reduce({}, contributions));
+  EXPECT_NEAR(pooled[1] / pooled[5], mean, 1e-5);
+  EXPECT_NEAR(pooled[2] / pooled[5], 2 * mean, 1e-5);
+  EXPECT_NEAR(pooled[3] / pooled[5], variance, 1e-5);
+  EXPECT_NEAR(pooled[4] / pooled[5], 4 * variance, 1e-4);
+  EXPECT_GT(pooled[5], 0.5f);
+
+  DistributedParameter settings;
+  settings.set_batch_norm(DistributedParameter::FIRST);
+  Averaging first(settings, layout, Bytes(std::vector<float>(6)), {});
+  const auto kept = Floats(first.Reduce({}, contributions)), own = Floats(contributions[0].values);
+  EXPECT_TRUE(std::equal(kept.begin() + 1, kept.end(), own.begin() + 1));
+}
+
+TEST(Averaging, HistoryIsTheMeanOfThoseThatHaveOne) {
+  Averaging math({}, Trained(1, 2), Bytes({0}), {});
+  Round round;
+  round.with_history = true;
+  // The second is of a round without.
+  const auto next =
+      Floats(math.Reduce(round, {Of(0, 1, {1, 10, 20}, true), Of(1, 1, {3}), Of(2, 1, {5, 30, 40}, true)}));
+  EXPECT_EQ(next, (std::vector<float>{3, 20, 30}));
+  round.with_history = false;
+  EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {1}), Of(1, 1, {3})})), (std::vector<float>{2}));
+}
+
+TEST(Averaging, RefusesWhatCannotBeAveraged) {
+  Averaging math({}, Trained(3, 2), Bytes({0, 0, 0}), {});
+  EXPECT_EQ(math.Check(Of(0, 1, {1, 2, 3})), "");
+  EXPECT_EQ(math.Check(Of(0, 1, {1, 2, 3, 4, 5}, true)), "");
+  EXPECT_NE(math.Check(Of(0, 1, {1, 2})), "");
+  EXPECT_NE(math.Check(Of(0, 1, {1, 2, 3}, true)), "");
+  EXPECT_NE(math.Check(Of(0, 1, {1, 2, 3, 4, 5})), "");
+  EXPECT_NE(math.Check(Of(0, 0, {1, 2, 3})), "");
+  for (const float bad : {NAN, -NAN, INFINITY, -INFINITY}) EXPECT_NE(math.Check(Of(0, 1, {1, bad, 3})), "") << bad;
+  EXPECT_EQ(math.Check(Of(0, 1, {std::numeric_limits<float>::max(), 1e-45f, -0.0f})), "");
+}
+
+TEST(GradientMean, AppliesTheMeanOnce) {
+  std::vector<float> applied;
+  int undone = 0;
+  GradientMean::Update update;
+  update.apply = [&](uint64_t iteration, const float* gradient, float* values) {
+    EXPECT_EQ(iteration, 5u);
+    applied.push_back(gradient[0]);
+    values[0] -= gradient[0];
+  };
+  update.undo = [&] { ++undone; };
+  StateLayout layout;
+  layout.trained = 1;
+  layout.values = 1;
+  GradientMean math({}, layout, Bytes({10}), update);
+  Round round;
+  round.iteration = 5;
+  EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {1}), Of(1, 1, {3})}))[0], 8);
+  // Again, since the journal could not be written.
+  EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {1}), Of(1, 1, {3})}))[0], 8);
+  EXPECT_EQ(undone, 1);
+  math.Accept();
+  EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {4})}))[0], 4);
+  EXPECT_EQ(undone, 1);
+}
+
+TEST(LocalMoves, KeepWhatWasLearned) {
+  StateLayout layout = Trained(2, 1);
+  layout.values = 3;  // one statistic
+  LocalMoves moves(DistributedParameter::AVERAGE, layout);
+  const auto moved = Floats(moves.Rebase(Bytes({5, 6, 7, 9}), true, Bytes({1, 1, 1}), Bytes({10, 20, 30})));
+  EXPECT_EQ(moved, (std::vector<float>{14, 25, 7, 9}));
+  LocalMoves gradients(DistributedParameter::GRADIENT, layout);
+  EXPECT_EQ(Floats(gradients.Rebase(Bytes({5, 6, 7}), false, Bytes({1, 1, 1}), Bytes({10, 20, 30}))),
+            (std::vector<float>{5, 6, 7}));
+}
+
+}  // namespace
+}  // namespace crema

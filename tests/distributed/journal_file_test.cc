@@ -1,0 +1,102 @@
+#include "distributed/journal_file.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
+#include <filesystem>
+
+#include "crema/error.h"
+#include "solver/temporary_folder.h"
+
+namespace crema {
+namespace {
+
+JournalRecord Commit(uint64_t version) {
+  JournalRecord record;
+  record.mutable_commit()->set_version(version);
+  record.mutable_commit()->set_digest(version * 0x9E3779B97F4A7C15u);
+  return record;
+}
+
+class JournalFiles : public testing::Test {
+ protected:
+  void WriteCommits(uint64_t first, uint64_t last) {
+    JournalFile journal(path_, false);
+    for (uint64_t v = first; v <= last; ++v) journal.Write(Commit(v));
+  }
+  std::vector<uint64_t> Versions() {
+    std::vector<uint64_t> versions;
+    const JournalFile journal(path_, false);
+    for (const JournalRecord& record : journal.records()) {
+      versions.push_back(record.commit().version());
+    }
+    return versions;
+  }
+
+  TemporaryFolder folder_;
+  const std::string path_ = folder_ / "run_cluster.journal";
+};
+
+TEST_F(JournalFiles, KeepsRecordsFromOneRunToTheNext) {
+  WriteCommits(1, 3);
+  WriteCommits(4, 5);
+  EXPECT_EQ(Versions(), (std::vector<uint64_t>{1, 2, 3, 4, 5}));
+  EXPECT_TRUE(JournalFile(path_, true).records().empty());
+  EXPECT_TRUE(Versions().empty());
+}
+
+TEST_F(JournalFiles, CutsOffARecordThatWasNotWrittenWhole) {
+  WriteCommits(1, 1);
+  const auto one = std::filesystem::file_size(path_);
+  WriteCommits(2, 2);
+  const auto two = std::filesystem::file_size(path_);
+  const std::string whole = ReadBytes(path_);
+  for (auto size = one; size < two; ++size) {
+    folder_.Write("run_cluster.journal", whole.substr(0, size));
+    EXPECT_EQ(Versions(), std::vector<uint64_t>{1}) << size;
+    WriteCommits(7, 7);
+    EXPECT_EQ(Versions(), (std::vector<uint64_t>{1, 7})) << size;
+  }
+  // The length was written, the rest not.
+  folder_.Write("run_cluster.journal", whole.substr(0, two - 4) + std::string(4, '\0'));
+  EXPECT_EQ(Versions(), std::vector<uint64_t>{1});
+}
+
+TEST_F(JournalFiles, RefusesDamageInTheMiddleAndOtherFiles) {
+  WriteCommits(1, 3);
+  std::string bytes = ReadBytes(path_);
+  bytes[40] ^= 1;
+  folder_.Write("run_cluster.journal", bytes);
+  EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("damaged at byte"), std::string::npos);
+  folder_.Write("run_cluster.journal", "net: \"lenet.prototxt\"\n");
+  EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("is no journal"), std::string::npos);
+}
+
+TEST_F(JournalFiles, IsOpenOnce) {
+  JournalFile journal(path_, false);
+  EXPECT_NE(ThrownBy<UserError>([&] { JournalFile second(path_, true); }).find("another coordinator"),
+            std::string::npos);
+  journal.Write(Commit(1));
+}
+
+TEST_F(JournalFiles, IsAsBeforeWhereTheDiskIsFull) {
+  std::signal(SIGXFSZ, SIG_IGN);
+  {
+    JournalFile journal(path_, false);
+    journal.Write(Commit(1));
+    rlimit limit{}, old{};
+    getrlimit(RLIMIT_FSIZE, &old);
+    limit = old;
+    limit.rlim_cur = std::filesystem::file_size(path_) + 5;
+    setrlimit(RLIMIT_FSIZE, &limit);
+    const std::string error = ThrownBy<EnvironmentError>([&] { journal.Write(Commit(2)); });
+    setrlimit(RLIMIT_FSIZE, &old);
+    EXPECT_NE(error.find(path_), std::string::npos) << error;
+    journal.Write(Commit(3));
+  }
+  EXPECT_EQ(Versions(), (std::vector<uint64_t>{1, 3}));
+}
+
+}  // namespace
+}  // namespace crema
