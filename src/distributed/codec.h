@@ -35,18 +35,14 @@ enum class CodecKind : uint8_t {
   // distributed gradient descent", 2017.)
   kTopK = 4,
   // float32 t, then a byte and what it says: 0: varint k, k varints (gap * 2 + negative); 1: two bits for each value,
-  // low
-  // ones first, 0: 0, 1: t, 2: -t. Whichever is smaller. Where |x| >= t: t with the sign of x; else 0. Error below
+  // low ones first, 0: 0, 1: t, 2: -t. Whichever is smaller. Where |x| >= t: t with the sign of x; else 0. Error below
   // max(t, |x| - t). (Strom, "Scalable distributed DNN training using commodity GPU cloud computing", 2015.)
   kThreshold = 5,
   // Columns of onebit_column values: a byte for each, then, of each: byte 0: only zeros: nothing. byte 1: float32 mean
-  // of
-  // its negative values, float32 mean of its positive ones, a bit for each value, low ones first: is it negative?
+  // of its negative values, float32 mean of its positive ones, a bit for each value, low ones first: is it negative?
   // byte 2: the same with, before these bits, as many that say: is it exactly 0? Those stay 0. Bits fill up bytes in
-  // each
-  // column. Error below the largest |x| of the column. (Seide et al., "1-bit stochastic gradient descent", 2014, where
-  // a
-  // column is what one output is made of.)
+  // each column. Error below the largest |x| of the column. (Seide et al., "1-bit stochastic gradient descent", 2014,
+  // where a column is what one output is made of.)
   kOneBit = 6,
 };
 

@@ -12,7 +12,10 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
   layout.values = steps.value_count();
   layout.history = settings.mode() == DistributedParameter::GRADIENT ? 0 : steps.history_count();
   for (const TrainingSteps::Block& block : steps.blocks()) {
-    if (block.kind != TrainingSteps::Kind::kStatistics) continue;
+    if (block.kind != TrainingSteps::Kind::kStatistics) {
+      layout.buckets.push_back({static_cast<size_t>(block.count), block.shape.axes() <= 1});
+      continue;
+    }
     if (layout.batch_norms.size() <= static_cast<size_t>(block.group)) layout.batch_norms.resize(block.group + 1);
     BatchNormBlobs& blobs = layout.batch_norms[block.group];
     if (block.statistics_blob == 0) {

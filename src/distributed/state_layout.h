@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "distributed/error_feedback.h"
+
 namespace crema {
 
 // The three blobs of one BatchNorm layer (Caffe's): sums of means and of variances, and the factor that both are
@@ -19,6 +21,7 @@ struct StateLayout {
   int64_t values = 0;   // trained ones and statistics
   int64_t history = 0;
   std::vector<BatchNormBlobs> batch_norms = {};
+  std::vector<Bucket> buckets = {};  // the trained values as they are coded, parameter by parameter
 
   uint64_t bytes(bool with_history) const {
     return static_cast<uint64_t>(values + (with_history ? history : 0)) * sizeof(float);
