@@ -5,11 +5,6 @@
 
 namespace crema {
 
-void Simulation::Disturb(int machine, Milliseconds until) {
-  Milliseconds& disturbed = machines_[static_cast<size_t>(machine)].disturbed;
-  disturbed = std::max(disturbed, until);
-}
-
 void Simulation::KillWorker(int index, Milliseconds back) {
   Machine& machine = machines_[static_cast<size_t>(index)];
   machine.worker.reset();
@@ -76,7 +71,8 @@ void Simulation::Apply(const Fault& fault) {
   }
   for (int index = fault.first; index < end; ++index) {
     Machine& machine = machines_[static_cast<size_t>(index)];
-    Disturb(index, until);
+    machine.disturbed = std::max(machine.disturbed, until);
+    if (fault.kind != Fault::Kind::kBreakLinks) machine.unsteady = std::max(machine.unsteady, until);
     if (fault.kind == Fault::Kind::kKillWorkers) {
       KillWorker(index, fault.lasts);
     } else if (fault.kind == Fault::Kind::kPauseWorkers) {
