@@ -21,16 +21,18 @@ std::string HowToRepeat() {
          " distributed_test --gtest_filter=Simulator.OneSchedule";
 }
 
+[[noreturn]] void Abort() { std::abort(); }
+
+[[noreturn]] void AbortWithSeed() {
+  std::fprintf(stderr, "%s\n", HowToRepeat().c_str());
+  std::abort();
+}
+
 class Simulator : public testing::Test {
  protected:
   // A broken CREMA_CHECK ends the program: say where it was.
-  Simulator() {
-    google::InstallFailureFunction(+[] {
-      std::fprintf(stderr, "%s\n", HowToRepeat().c_str());
-      std::abort();
-    });
-  }
-  ~Simulator() override { google::InstallFailureFunction(std::abort); }
+  Simulator() { google::InstallFailureFunction(&AbortWithSeed); }
+  ~Simulator() override { google::InstallFailureFunction(&Abort); }
 
   static SimulatorReport RunOne(uint64_t seed, int machines) {
     running_seed = seed;
