@@ -46,6 +46,7 @@ void Simulation::Apply(const Fault& fault) {
     case Fault::Kind::kBreakLinks:
     case Fault::Kind::kCut:
     case Fault::Kind::kLeave:
+    case Fault::Kind::kHang:
       break;
     case Fault::Kind::kKillCoordinator:
       if (!coordinator_) return;
@@ -82,6 +83,10 @@ void Simulation::Apply(const Fault& fault) {
         machine.task_ends += fault.lasts;
         At(machine.task_ends, What::kTrained, index, machine.process);
       }
+    } else if (fault.kind == Fault::Kind::kHang) {
+      if (!machine.worker || !machine.task) continue;
+      machine.task_ends += fault.lasts;
+      At(machine.task_ends, What::kTrained, index, machine.process);
     } else if (fault.kind == Fault::Kind::kLeave) {
       if (!machine.worker || now_ < machine.paused_until) continue;
       machine.leaving = true;
