@@ -18,7 +18,7 @@ Ledger::Ledger(uint64_t next, const std::vector<Steps>& unused) : next_(next) {
         (after != free_.begin() && std::prev(after)->first + std::prev(after)->second > steps.first)) {
       throw std::invalid_argument("unused steps overlap");
     }
-    free_.emplace(steps.first, steps.count);
+    Free(steps);
   }
 }
 
@@ -40,19 +40,21 @@ Steps Ledger::Take(uint64_t count) {
 
 bool Ledger::TakeThese(const Steps& steps) {
   if (steps.count == 0 || steps.first > UINT64_MAX - steps.count) return false;
-  if (steps.first >= next_) {
-    if (steps.first > next_) Free({next_, steps.first - next_});
-    next_ = steps.end();
-  } else {
+  if (steps.first < next_) {
     const auto after = free_.upper_bound(steps.first);
     if (after == free_.begin()) return false;
     const auto [first, count] = *std::prev(after);
-    const Steps range{first, count};
-    if (range.end() < steps.end()) return false;
-    free_.erase(first);
-    if (first < steps.first) free_.emplace(first, steps.first - first);
-    if (steps.end() < range.end()) free_.emplace(steps.end(), range.end() - steps.end());
+    if (first + count < std::min(steps.end(), next_)) return false;
   }
+  if (steps.end() > next_) {
+    Free({next_, steps.end() - next_});
+    next_ = steps.end();
+  }
+  const auto range = std::prev(free_.upper_bound(steps.first));
+  const Steps whole{range->first, range->second};
+  free_.erase(range);
+  if (whole.first < steps.first) free_.emplace(whole.first, steps.first - whole.first);
+  if (steps.end() < whole.end()) free_.emplace(steps.end(), whole.end() - steps.end());
   leased_.emplace(steps.first, steps.count);
   return true;
 }

@@ -28,7 +28,7 @@ class Ledger {
   // Leases at most `count` consecutive steps, the lowest unused ones.
   Steps Take(uint64_t count);
   // Leases these; false, and nothing changes, unless all are unused. What lies between next() and them becomes unused
-  // steps below next().
+  // steps below next(); they may begin before it.
   bool TakeThese(const Steps& steps);
   // Unused again. Must be a whole lease.
   void Return(const Steps& lease);

@@ -25,6 +25,7 @@ struct Fault {
     kLeave,         // a worker is told to leave; a fresh process starts `lasts` later
     kDrain,
     kStop,
+    kHang,  // training makes no progress, while the worker lives
   };
   enum CrashPoint { kNow, kBeforeJournal, kAfterJournal, kWhileSending };
 

@@ -37,6 +37,15 @@ void Simulation::CheckLostRounds(const JournalRecord::Start& start) const {
   }
 }
 
+// Links that broke are no reason to make no progress for long.
+void Simulation::CheckStalled(const std::string& text) const {
+  constexpr Milliseconds kLongestPatience = 45'000;  // after the longest faults of RandomSchedule
+  if (text.find("made no progress") == std::string::npos || options_.bytes_per_second > 0) return;
+  const size_t machine = std::stoul(text.substr(text.find(' ') + 1));
+  const Milliseconds unsteady = std::max({machines_[machine].unsteady, disturbed_, started_, journal_fails_until_});
+  if (now_ > unsteady + kLongestPatience) throw Violation(text);
+}
+
 void Simulation::WithCoordinator(const std::function<void(Coordinator&)>& call) {
   if (!coordinator_) return;
   try {
@@ -74,6 +83,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
     if (event.kind == ClusterEvent::Kind::kRecovered || event.kind == ClusterEvent::Kind::kRolledBack) {
       recovering_ = false;
     }
+    if (event.kind == ClusterEvent::Kind::kLeft) CheckStalled(event.text);
     Log("coordinator " + std::to_string(process_) + ": " + event.text);
     return;
   }
@@ -118,6 +128,8 @@ void Simulation::StartCoordinator() {
       replay.digest.value_or(start.digest) != start.digest) {
     throw Violation("a snapshot does not fit the journal");
   }
+  const uint64_t epoch = start.epoch;
+  if (epoch <= epoch_) throw Violation("two coordinators of one epoch");
   started_ = now_;
   recovering_ = !start.lost.empty();
   paused_until_ = 0;
@@ -133,6 +145,7 @@ void Simulation::StartCoordinator() {
     Log(std::string("the coordinator cannot start: ") + error.what());
     return At(now_ + 2000, What::kStartCoordinator);
   }
+  epoch_ = epoch;
   for (size_t i = 0; i < machines_.size(); ++i) {
     if (machines_[i].ended && !machines_[i].restarts) Restart(static_cast<int>(i), 3000);
   }

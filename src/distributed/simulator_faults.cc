@@ -5,11 +5,6 @@
 
 namespace crema {
 
-void Simulation::Disturb(int machine, Milliseconds until) {
-  Milliseconds& disturbed = machines_[static_cast<size_t>(machine)].disturbed;
-  disturbed = std::max(disturbed, until);
-}
-
 void Simulation::KillWorker(int index, Milliseconds back) {
   Machine& machine = machines_[static_cast<size_t>(index)];
   machine.worker.reset();
@@ -51,6 +46,7 @@ void Simulation::Apply(const Fault& fault) {
     case Fault::Kind::kBreakLinks:
     case Fault::Kind::kCut:
     case Fault::Kind::kLeave:
+    case Fault::Kind::kHang:
       break;
     case Fault::Kind::kKillCoordinator:
       if (!coordinator_) return;
@@ -76,7 +72,8 @@ void Simulation::Apply(const Fault& fault) {
   }
   for (int index = fault.first; index < end; ++index) {
     Machine& machine = machines_[static_cast<size_t>(index)];
-    Disturb(index, until);
+    machine.disturbed = std::max(machine.disturbed, until);
+    if (fault.kind != Fault::Kind::kBreakLinks) machine.unsteady = std::max(machine.unsteady, until);
     if (fault.kind == Fault::Kind::kKillWorkers) {
       KillWorker(index, fault.lasts);
     } else if (fault.kind == Fault::Kind::kPauseWorkers) {
@@ -86,6 +83,10 @@ void Simulation::Apply(const Fault& fault) {
         machine.task_ends += fault.lasts;
         At(machine.task_ends, What::kTrained, index, machine.process);
       }
+    } else if (fault.kind == Fault::Kind::kHang) {
+      if (!machine.worker || !machine.task) continue;
+      machine.task_ends += fault.lasts;
+      At(machine.task_ends, What::kTrained, index, machine.process);
     } else if (fault.kind == Fault::Kind::kLeave) {
       if (!machine.worker || now_ < machine.paused_until) continue;
       machine.leaving = true;

@@ -55,7 +55,8 @@ class Simulation : private Journal {
     bool ended = false;                           // the last process ended by itself
     bool leaving = false;                         // as it was told to
     uint64_t epoch = 0, version = 0, digest = 0;  // seen last
-    Milliseconds disturbed = 0;                   // by faults, until then
+    // By faults, until then; by ones that last.
+    Milliseconds disturbed = 0, unsteady = 0;
   };
   struct Snapshot {
     ClusterState state;
@@ -87,13 +88,13 @@ class Simulation : private Journal {
   void StartCoordinator();
   void EndCoordinator();
   void CheckLostRounds(const JournalRecord::Start& start) const;
+  void CheckStalled(const std::string& text) const;
 
   // simulator_faults.cc
   void Apply(const Fault& fault);
   void KillWorker(int machine, Milliseconds back);
   void KillCoordinator(Milliseconds back);
   void Heal();
-  void Disturb(int machine, Milliseconds until);
 
   const SimulatorOptions options_;
   SimulatorReport report_;
@@ -111,8 +112,9 @@ class Simulation : private Journal {
   std::unique_ptr<Coordinator> coordinator_;
   uint64_t process_ = 0;  // of the coordinator: how many there were
   Milliseconds paused_until_ = 0, tick_ = -1, started_ = 0, disturbed_ = 0, journal_fails_until_ = 0, crash_back_ = 0;
-  int crash_ = 0;      // Fault::CrashPoint that is due
-  bool over_ = false;  // nobody starts the coordinator again
+  uint64_t epoch_ = 0;  // of the last coordinator that could speak
+  int crash_ = 0;       // Fault::CrashPoint that is due
+  bool over_ = false;   // nobody starts the coordinator again
   bool healed_ = false, recovering_ = false;
   std::vector<JournalRecord> journal_;
   Snapshot snapshot_, writing_;

@@ -11,14 +11,15 @@ namespace {
 Fault RandomFault(Dice& dice, const SimulatorOptions& options, Milliseconds horizon) {
   using Kind = Fault::Kind;
   // How often, in the order of Kind.
-  constexpr int kWeights[] = {20, 12, 16, 5, 16, 16, 5, 5, 1, 1};
+  constexpr int kWeights[] = {20, 12, 16, 5, 16, 16, 5, 5, 1, 1, 4};
   Fault fault;
-  int left = static_cast<int>(dice.Below(97));
+  int left = static_cast<int>(dice.Below(101));
   int kind = 0;
-  while (kind < 9 && left >= kWeights[kind]) left -= kWeights[kind++];
+  while (kind < 10 && left >= kWeights[kind]) left -= kWeights[kind++];
   fault.kind = static_cast<Kind>(kind);
   fault.at = dice.Between(0, horizon);
   fault.lasts = dice.Between(100, dice.Chance(0.5) ? options.timing.dead : 3 * options.timing.dead);
+  if (fault.kind == Kind::kHang) fault.lasts = dice.Between(1000, 2 * options.coordinator.stall);
   // Most often one, now and then some or all.
   if (dice.Chance(0.7)) {
     fault.first = static_cast<int>(dice.Below(static_cast<uint64_t>(options.machines)));

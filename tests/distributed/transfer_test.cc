@@ -1,0 +1,189 @@
+#include "distributed/transfer.h"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "base/random.h"
+
+namespace crema {
+namespace {
+
+Payload Bytes(size_t count, uint64_t seed = 1) {
+  auto bytes = std::make_shared<std::vector<std::byte>>(count);
+  const RandomStream random(seed, 0);
+  for (size_t i = 0; i < count; ++i) (*bytes)[i] = static_cast<std::byte>(random.Below(i, 256));
+  return bytes;
+}
+
+struct Sent {
+  Chunk chunk;
+  Slice slice;
+};
+
+std::vector<Sent> Poll(TransferSender& sender, Milliseconds now) {
+  std::vector<Sent> all;
+  sender.Poll(now, [&](Chunk chunk, Slice slice) { all.push_back({std::move(chunk), std::move(slice)}); });
+  return all;
+}
+
+const TransferOptions kSmall{.chunk_bytes = 10, .credits = 3, .patience = 100};
+
+TEST(Transfer, ArrivesWholeAndIsNeverFurtherAheadThanAllowed) {
+  for (const size_t size : {0u, 1u, 9u, 10u, 11u, 30u, 99u}) {
+    TransferSender sender(kSmall);
+    TransferReceiver receiver(100);
+    const Payload payload = Bytes(size);
+    sender.Start(5, payload, 0);
+    uint64_t received = 0;
+    while (!sender.done()) {
+      const std::vector<Sent> sent = Poll(sender, 0);
+      ASSERT_FALSE(sent.empty());
+      ASSERT_LE(sent.size(), 3u);
+      for (const Sent& s : sent) {
+        ASSERT_LE(s.chunk.offset() + s.slice.count, received + 30);
+        const auto answer = receiver.OnChunk(s.chunk, s.slice.bytes());
+        ASSERT_TRUE(answer);
+        received = answer->offset();
+        sender.OnReceived(*answer, 0);
+      }
+    }
+    ASSERT_TRUE(receiver.Whole(5));
+    EXPECT_EQ(*receiver.Whole(5), *payload);
+    EXPECT_EQ(receiver.Whole(4), nullptr);
+    EXPECT_EQ(sender.bytes_sent(), size);
+  }
+}
+
+TEST(Transfer, SurvivesLossDuplicatesAndAnotherOrder) {
+  for (uint64_t seed = 0; seed < 200; ++seed) {
+    const RandomStream random(seed, 1);
+    uint64_t drawn = 0;
+    TransferSender sender(kSmall);
+    TransferReceiver receiver(1000);
+    const Payload payload = Bytes(random.Below(drawn++, 400), seed);
+    sender.Start(1 + seed, payload, 0);
+    std::deque<Sent> way;
+    Milliseconds now = 0;
+    for (; !sender.done() && now < 10'000'000; now += 10) {
+      for (Sent& sent : Poll(sender, now)) way.push_back(std::move(sent));
+      while (!way.empty() && random.Below(drawn++, 4) > 0) {
+        const size_t i = random.Below(drawn++, way.size());
+        const uint64_t fate = random.Below(drawn++, 10);
+        const Sent sent = way[i];
+        if (fate != 0) way.erase(way.begin() + static_cast<std::ptrdiff_t>(i));  // else it comes again
+        if (fate < 3) continue;
+        const auto answer = receiver.OnChunk(sent.chunk, sent.slice.bytes());
+        ASSERT_TRUE(answer);
+        if (fate > 4) sender.OnReceived(*answer, now);
+      }
+    }
+    ASSERT_TRUE(sender.done()) << "seed " << seed;
+    ASSERT_TRUE(receiver.Whole(1 + seed));
+    EXPECT_EQ(*receiver.Whole(1 + seed), *payload);
+  }
+}
+
+TEST(Transfer, WaitsLongerEachTimeThatNothingMoves) {
+  TransferSender sender(kSmall);
+  sender.Start(1, Bytes(100), 0);
+  EXPECT_EQ(Poll(sender, 0).size(), 3u);
+  EXPECT_EQ(sender.deadline(), 100);
+  EXPECT_TRUE(Poll(sender, 99).empty());
+  EXPECT_EQ(Poll(sender, 100).size(), 3u);
+  EXPECT_EQ(sender.deadline(), 300);
+  EXPECT_TRUE(Poll(sender, 299).empty());
+  EXPECT_EQ(Poll(sender, 300).size(), 3u);
+  ChunkReceived received;
+  received.set_transfer(1);
+  received.set_offset(10);
+  sender.OnReceived(received, 310);
+  EXPECT_EQ(sender.deadline(), 410);
+}
+
+TEST(Transfer, TheSenderIgnoresAnswersThatMakeNoSense) {
+  TransferSender sender(kSmall);
+  sender.Start(7, Bytes(50), 0);
+  Poll(sender, 0);
+  ChunkReceived received;
+  received.set_transfer(6);
+  received.set_offset(50);
+  sender.OnReceived(received, 0);
+  EXPECT_FALSE(sender.done());
+  received.set_transfer(7);
+  received.set_offset(51);
+  sender.OnReceived(received, 0);
+  EXPECT_FALSE(sender.done());
+  EXPECT_TRUE(Poll(sender, 0).empty());
+  received.set_offset(50);
+  sender.OnReceived(received, 0);
+  EXPECT_TRUE(sender.done());
+}
+
+TEST(Transfer, ACancelledOneIsNotDoneAndAnyLaterIdMayFollow) {
+  TransferSender sender(kSmall);
+  sender.Cancel();
+  sender.Start(1, Bytes(5), 0);
+  Poll(sender, 0);
+  sender.Cancel();
+  EXPECT_FALSE(sender.done());
+  EXPECT_FALSE(sender.active());
+  EXPECT_TRUE(Poll(sender, 1000).empty());
+}
+
+TEST(Transfer, RefusesWhatCannotBe) {
+  TransferReceiver receiver(100);
+  const Payload payload = Bytes(100);
+  TransferSender sender({.chunk_bytes = 40, .credits = 10});
+  sender.Start(3, payload, 0);
+  const std::vector<Sent> sent = Poll(sender, 0);
+  ASSERT_EQ(sent.size(), 3u);
+  const auto refused = [&](const Chunk& chunk, std::span<const std::byte> bytes) {
+    const uint64_t before = receiver.refused();
+    return !receiver.OnChunk(chunk, bytes) && receiver.refused() == before + 1;
+  };
+  Chunk chunk = sent[0].chunk;
+  chunk.set_total(101);
+  EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
+  chunk = sent[0].chunk;
+  chunk.set_crc32(chunk.crc32() ^ 1);
+  EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
+  chunk = sent[0].chunk;
+  chunk.set_offset(61);
+  EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
+  chunk.set_offset(UINT64_MAX - 5);
+  EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
+  chunk = sent[0].chunk;
+  EXPECT_TRUE(refused(chunk, {}));
+  chunk.set_transfer(0);
+  EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
+  ASSERT_TRUE(receiver.OnChunk(sent[0].chunk, sent[0].slice.bytes()));
+  chunk = sent[1].chunk;
+  chunk.set_total(90);
+  EXPECT_TRUE(refused(chunk, sent[1].slice.bytes()));
+  chunk = sent[1].chunk;
+  chunk.set_transfer(2);
+  EXPECT_TRUE(refused(chunk, sent[1].slice.bytes()));
+  for (const Sent& s : sent) ASSERT_TRUE(receiver.OnChunk(s.chunk, s.slice.bytes()));
+  EXPECT_EQ(*receiver.Whole(3), *payload);
+}
+
+TEST(Transfer, ANewOneEndsTheOldAndAReleasedOneIsNotSentAgain) {
+  TransferReceiver receiver(100);
+  TransferSender sender({.chunk_bytes = 60, .credits = 10, .patience = 10});
+  sender.Start(1, Bytes(100), 0);
+  const std::vector<Sent> old = Poll(sender, 0);
+  ASSERT_TRUE(receiver.OnChunk(old[0].chunk, old[0].slice.bytes()));
+  sender.Start(2, Bytes(70, 2), 0);
+  for (const Sent& s : Poll(sender, 0)) ASSERT_TRUE(receiver.OnChunk(s.chunk, s.slice.bytes()));
+  EXPECT_FALSE(receiver.OnChunk(old[1].chunk, old[1].slice.bytes()));
+  ASSERT_TRUE(receiver.Whole(2));
+  receiver.Release(2);
+  EXPECT_EQ(receiver.Whole(2), nullptr);
+  for (const Sent& s : Poll(sender, 10)) sender.OnReceived(*receiver.OnChunk(s.chunk, s.slice.bytes()), 10);
+  EXPECT_TRUE(sender.done());
+  EXPECT_EQ(receiver.bytes_received(), 130u);
+}
+
+}  // namespace
+}  // namespace crema
