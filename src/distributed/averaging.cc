@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "crema/error.h"
 
 namespace crema {
 
@@ -47,9 +48,31 @@ Averaging::Averaging(const DistributedParameter& settings, StateLayout layout, P
     velocity_.resize(static_cast<size_t>(layout_.trained));
   }
   CREMA_CHECK(velocity_.empty() || velocity_.size() == static_cast<size_t>(layout_.trained));
+  if (settings_.codec() != DistributedParameter::NONE) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
+  if (settings_.down_codec() != DistributedParameter::NONE) {
+    down_.emplace(CodecOf(settings_, Direction::kDown), layout_);
+    down_decoder_.emplace(CodecOf(settings_, Direction::kDown), layout_);
+  }
 }
 
-std::string Averaging::Check(const Contribution& contribution) {
+uint64_t Averaging::most_push_bytes() const { return std::max(layout_.bytes(true), up_ ? up_->most_bytes() : 0); }
+
+Payload Averaging::Whole(const Payload& state) {
+  if (!fixed_ || fixed_->empty()) return state;
+  const auto whole = std::make_shared<std::vector<std::byte>>(*state);
+  whole->insert(whole->end(), fixed_->begin(), fixed_->end());
+  return whole;
+}
+
+std::string Averaging::Check(Contribution& contribution) {
+  if (up_) {
+    const bool gradients = settings_.mode() == DistributedParameter::GRADIENT;
+    try {
+      contribution.values = up_->Decode(contribution.values, gradients ? std::span<const float>() : FloatsOf(state_));
+    } catch (const MalformedCode& error) {
+      return error.what();
+    }
+  }
   const uint64_t expected = layout_.bytes(contribution.push.with_history());
   if (contribution.values->size() != expected) {
     return "its values take " + std::to_string(contribution.values->size()) + " bytes, expected " +
@@ -158,13 +181,26 @@ Payload Averaging::Reduce(const Round& round, const std::vector<Contribution>& c
   OuterUpdate(static_cast<int>(contributions.size()), out);
   PoolStatistics(contributions, out);
   if (with_history) Mean(contributions, layout_.values, layout_.values + layout_.history, out + layout_.values);
-  next_state_ = next;
-  return next;
+  next_state_ = Compressed(round, next);
+  return next_state_;
+}
+
+Payload Averaging::Compressed(const Round& round, const Payload& next) {
+  if (!down_) return next;
+  const bool exactly = round.version < settings_.codec_warmup_rounds();
+  try {
+    next_difference_ = down_->Encode(FloatsOf(next), FloatsOf(state_), exactly);
+  } catch (const NonFiniteValue&) {
+    throw EnvironmentError("the parameters are not finite any more: lower base_lr or outer_lr");
+  }
+  return down_decoder_->Decode(next_difference_, FloatsOf(state_));
 }
 
 void Averaging::Accept() {
   state_ = std::exchange(next_state_, nullptr);
-  velocity_.swap(next_velocity_);
+  difference_ = std::exchange(next_difference_, nullptr);
+  if (down_) down_->Settle(true);
+  if (!next_velocity_.empty()) velocity_.swap(next_velocity_);
 }
 
 void Averaging::Restore(const Payload& state) { state_ = state; }
@@ -183,17 +219,66 @@ Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>
   std::copy(now.begin(), now.begin() + layout_.values, out);
   update_.apply(round.iteration, gradient.data(), out);
   PoolStatistics(contributions, out);
-  next_state_ = next;
-  return next;
+  next_state_ = Compressed(round, next);
+  return next_state_;
 }
 
 void GradientMean::Accept() {
-  state_ = std::exchange(next_state_, nullptr);
+  Averaging::Accept();
   pending_ = false;
 }
 
+LocalMoves::LocalMoves(const DistributedParameter& settings, StateLayout layout, uint64_t fixed_bytes,
+                       std::function<void(Payload)> on_fixed)
+    : settings_(settings), layout_(std::move(layout)), fixed_bytes_(fixed_bytes), on_fixed_(std::move(on_fixed)) {
+  if (settings_.codec() != DistributedParameter::NONE) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
+  if (settings_.down_codec() != DistributedParameter::NONE)
+    down_.emplace(CodecOf(settings_, Direction::kDown), layout_);
+}
+
+uint64_t LocalMoves::most_state_bytes() const {
+  return std::max(layout_.bytes(true) + fixed_bytes_, down_ ? down_->most_bytes() : 0);
+}
+
+Payload LocalMoves::Encode(const Payload& values, const Payload& from, uint64_t version) {
+  if (!up_) return values;
+  const bool gradients = settings_.mode() == DistributedParameter::GRADIENT;
+  try {
+    return up_->Encode(FloatsOf(values), gradients ? std::span<const float>() : FloatsOf(from),
+                       version < settings_.codec_warmup_rounds());
+  } catch (const NonFiniteValue&) {
+    return nullptr;
+  }
+}
+
+void LocalMoves::Settle(Outcome outcome) {
+  if (!up_) return;
+  if (outcome == Outcome::kUnknown) {
+    // Rather forget what was left out than send it twice.
+    up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
+  } else {
+    up_->Settle(outcome == Outcome::kCommitted);
+  }
+}
+
+Payload LocalMoves::Decode(Work::Form form, const Payload& sent, const Payload& last) {
+  if (form == Work::STATE) return sent;
+  if (form == Work::WHOLE) {
+    if (sent->size() < fixed_bytes_) return nullptr;
+    const auto middle = sent->end() - static_cast<int64_t>(fixed_bytes_);
+    if (on_fixed_) on_fixed_(std::make_shared<std::vector<std::byte>>(middle, sent->end()));
+    return std::make_shared<std::vector<std::byte>>(sent->begin(), middle);
+  }
+  if (!down_ || !last) return nullptr;
+  try {
+    return down_->Decode(sent, FloatsOf(last));
+  } catch (const MalformedCode&) {
+    return nullptr;
+  }
+}
+
 Payload LocalMoves::Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) {
-  if (mode_ == DistributedParameter::GRADIENT) return values;
+  if (settings_.mode() == DistributedParameter::GRADIENT) return values;
   CREMA_CHECK(values->size() == layout_.bytes(with_history));
   const auto moved = std::make_shared<std::vector<std::byte>>(*values);
   float* const out = FloatsOf(*moved);

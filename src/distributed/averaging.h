@@ -4,10 +4,12 @@
 #define CREMA_DISTRIBUTED_AVERAGING_H_
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "crema/distributed.pb.h"
+#include "distributed/coding.h"
 #include "distributed/coordinator.h"
 #include "distributed/state_layout.h"
 #include "distributed/worker.h"
@@ -25,9 +27,16 @@ class Averaging : public RoundMath {
   // settings.history() is MEAN, and may have it else.
   Averaging(const DistributedParameter& settings, StateLayout layout, Payload state, std::vector<float> velocity);
 
-  std::string Check(const Contribution& contribution) override;
+  // What workers never change: sent to those that join.
+  void set_fixed(Payload fixed) { fixed_ = std::move(fixed); }
+  // Pushes have at most so many bytes.
+  uint64_t most_push_bytes() const;
+
+  std::string Check(Contribution& contribution) override;
   Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
   void Accept() override;
+  Payload Difference() override { return difference_; }
+  Payload Whole(const Payload& state) override;
   void Restore(const Payload& state) override;
 
   const std::vector<float>& velocity() const { return velocity_; }
@@ -38,15 +47,20 @@ class Averaging : public RoundMath {
   // Statistics of BatchNorm layers, as settings say; `out` points to all values.
   void PoolStatistics(const std::vector<Contribution>& contributions, float* out) const;
   double WeightOf(const Contribution& contribution) const;
+  // `next`, or, where the way down is compressed, what workers will make of its code.
+  Payload Compressed(const Round& round, const Payload& next);
 
   const DistributedParameter settings_;
   const StateLayout layout_;
-  Payload state_, next_state_;
+  Payload state_, next_state_, difference_, next_difference_;
 
  private:
   void OuterUpdate(int workers, float* values);
 
   std::vector<float> velocity_, next_velocity_;
+  Payload fixed_;
+  std::optional<StateDecoder> up_, down_decoder_;
+  std::optional<StateEncoder> down_;
 };
 
 // DistributedParameter.GRADIENT: contributions hold gradients in the place of trained values.
@@ -69,15 +83,28 @@ class GradientMean : public Averaging {
   bool pending_ = false;
 };
 
-// Moves what a worker learned from one version of the parameters to another one.
+// A worker's side: moves what it learned from one version of the parameters to another, and codes it.
 class LocalMoves : public WorkerMath {
  public:
-  LocalMoves(DistributedParameter::Mode mode, StateLayout layout) : mode_(mode), layout_(std::move(layout)) {}
+  // `on_fixed` gets what never changes, when it comes: so many bytes.
+  LocalMoves(const DistributedParameter& settings, StateLayout layout, uint64_t fixed_bytes = 0,
+             std::function<void(Payload)> on_fixed = {});
+
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
+  Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;
+  void Settle(Outcome outcome) override;
+  Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
+
+  // What the coordinator sends has at most so many bytes.
+  uint64_t most_state_bytes() const;
 
  private:
-  const DistributedParameter::Mode mode_;
+  const DistributedParameter settings_;
   const StateLayout layout_;
+  const uint64_t fixed_bytes_;
+  const std::function<void(Payload)> on_fixed_;
+  std::optional<StateEncoder> up_;
+  std::optional<StateDecoder> down_;
 };
 
 }  // namespace crema

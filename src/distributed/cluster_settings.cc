@@ -64,6 +64,16 @@ void Checker::CheckNumbers() {
   Expect(settings_.straggler_factor() == 0 || settings_.straggler_factor() >= 1,
          "straggler_factor must be 0 (wait for all) or at least 1");
   Expect(std::isfinite(settings_.outer_lr()) && settings_.outer_lr() > 0, "outer_lr must be above 0");
+  Expect(settings_.topk_ratio() > 0 && settings_.topk_ratio() <= 1, "topk_ratio must be above 0 and at most 1");
+  Expect(std::isfinite(settings_.codec_threshold()) && settings_.codec_threshold() > 0,
+         "codec_threshold must be above 0");
+  const auto coded = [&](DistributedParameter::Codec codec) {
+    return settings_.codec() == codec || settings_.down_codec() == codec;
+  };
+  Warn(settings_.has_topk_ratio() && !coded(DistributedParameter::TOPK),
+       "topk_ratio has no effect without codec: TOPK");
+  Warn(settings_.has_codec_threshold() && !coded(DistributedParameter::THRESHOLD),
+       "codec_threshold has no effect without codec: THRESHOLD");
   Expect(settings_.outer_momentum() >= 0 && settings_.outer_momentum() < 1,
          "outer_momentum must be at least 0 and below 1");
 }

@@ -52,7 +52,7 @@ class Coordination {
  private:
   void Tell(const std::string& text, int workers, bool warning);
   CoordinatorStart StartingPoint();
-  std::unique_ptr<RoundMath> MakeMath(const Payload& state);
+  std::unique_ptr<Averaging> MakeMath(const Payload& state);
   std::unique_ptr<ServerSockets> Listen();
   std::string WelcomeSolver() const;
   std::vector<std::string> Folders() const;
@@ -79,7 +79,7 @@ class Coordination {
 
   std::unique_ptr<JournalFile> journal_;
   std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
-  std::unique_ptr<RoundMath> math_;
+  std::unique_ptr<Averaging> math_;
   PrivateFolder folder_;
   zmq::context_t context_;
   std::mutex lines_mutex_;
@@ -158,7 +158,7 @@ CoordinatorStart Coordination::StartingPoint() {
   return start;
 }
 
-std::unique_ptr<RoundMath> Coordination::MakeMath(const Payload& state) {
+std::unique_ptr<Averaging> Coordination::MakeMath(const Payload& state) {
   if (!gradients_) {
     return std::make_unique<Averaging>(
         settings_, layout_, state,
@@ -250,7 +250,7 @@ std::vector<std::string> Coordination::Folders() const {
 void Coordination::Prepare(ClusterEvent& event) {
   if (event.kind != ClusterEvent::Kind::kCommitted || gradients_) return;
   // The math goes on while this event waits.
-  event.velocity = static_cast<Averaging&>(*math_).velocity();
+  event.velocity = math_->velocity();
 }
 
 void Coordination::Handle(const ClusterEvent& event) {
@@ -354,9 +354,13 @@ void Coordination::Tend() {
 TrainingResult Coordination::Run() {
   CoordinatorStart start = StartingPoint();
   math_ = MakeMath(start.state);
+  const auto fixed =
+      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(steps_.fixed_count()) * sizeof(float));
+  steps_.ReadFixed(reinterpret_cast<float*>(fixed->data()));
+  math_->set_fixed(fixed);
   CoordinatorOptions protocol = ProtocolOf(file_.solver);
   protocol.job = job_;
-  protocol.most_push_bytes = layout_.bytes(true);
+  protocol.most_push_bytes = math_->most_push_bytes();
   protocol.solver = WelcomeSolver();
   protocol.search_folders = Folders();
   protocol.seed = solver_.seed();
@@ -410,7 +414,7 @@ TrainingResult Coordination::Run() {
     now.round.iteration = coordinator.iteration();
     now.next_step = coordinator.ledger().next();
     now.unused = coordinator.ledger().unused();
-    if (!gradients_) now.velocity = static_cast<Averaging&>(*math_).velocity();
+    now.velocity = math_->velocity();
     PutIntoNet(now);
   });
   service_.reset();

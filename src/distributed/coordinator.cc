@@ -78,6 +78,7 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
     case ClusterMessage::kChunkReceived:
       if (Member* member = MemberOf(route, message, true)) {
         member->sender.OnReceived(message.chunk_received(), now);
+        NoteDelivered(*member, now);
         member->progressed = now;
         Poll(*member, now);
       }

@@ -67,13 +67,18 @@ struct Round {
 class RoundMath {
  public:
   virtual ~RoundMath() = default;
-  // What is wrong with these values ("a value is not finite"); empty where they can be used.
-  virtual std::string Check(const Contribution& contribution) = 0;
+  // What is wrong with these values ("a value is not finite"); empty where they can be used. Puts what a code stands
+  // for in its place.
+  virtual std::string Check(Contribution& contribution) = 0;
   // The parameters after the round, as workers get them. `contributions` are in the order of slots, at least one. Does
   // not change what earlier calls returned, and changes nothing until Accept.
   virtual Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) = 0;
   // The last result of Reduce counts.
   virtual void Accept() = 0;
+  // What workers that have the state before the accepted one may get instead of it; null: nothing.
+  virtual Payload Difference() { return nullptr; }
+  // What workers get that join: `state`, and behind it what never changes.
+  virtual Payload Whole(const Payload& state) { return state; }
   // Goes on from parameters that a worker had kept.
   virtual void Restore(const Payload& state) = 0;
 };
@@ -179,12 +184,17 @@ class Coordinator {
     Milliseconds joined = 0, heard = 0, progressed = 0, answered = 0;
     uint64_t steps_in_all = 0;
     std::optional<Lease> lease;
-    uint64_t late = 0;          // rounds that the lease missed
-    std::optional<Push> push;   // for the open round
-    bool failed = false;        // the push is a failure, or cannot be used
-    Payload values;             // of it, when they have come
-    Milliseconds pushed = 0;    // when it was complete
-    TransferSender sender;      // of states
+    uint64_t late = 0;              // rounds that the lease missed
+    std::optional<Push> push;       // for the open round
+    bool failed = false;            // the push is a failure, or cannot be used
+    Payload values;                 // of it, when they have come
+    Milliseconds pushed = 0;        // when it was complete
+    TransferSender sender;          // of states
+    Work::Form form = Work::STATE;  // of the last one
+    bool has_all = false;           // what never changes, too
+    uint64_t has_serial = 0;        // of the newest state that it has in full
+    Milliseconds delivered = 0;     // when it had that
+    uint64_t committed_push = 0;
     TransferReceiver receiver;  // of pushes
     // For people.
     uint64_t examples = 0, rounds = 0, rounds_late = 0;
@@ -227,6 +237,8 @@ class Coordinator {
   void Commit(std::vector<Contribution> contributions, Milliseconds now);
   uint64_t StepsOfRound() const;
   void SendState(Member& member, Milliseconds now);
+  void SendAnew(Member& member, Milliseconds now);
+  void NoteDelivered(Member& member, Milliseconds now);
   void SendWork(Member& member);
   void ReturnLease(Member& member);
   void BeginEnding(const std::string& reason, Milliseconds now);
@@ -248,8 +260,8 @@ class Coordinator {
 
   Phase phase_ = Phase::kWaiting;
   uint64_t version_ = 0, iteration_ = 0, digest_ = 0, generation_ = 0;
-  Payload state_;
-  uint64_t state_serial_ = 0;  // of the transfer that brings state_
+  Payload state_, difference_, whole_;  // the latter two only where they are wanted
+  uint64_t state_serial_ = 0;           // of state_
   Ledger ledger_;
   Members members_;
   std::set<uint64_t> incarnations_;  // ever seen: one that comes again is replayed

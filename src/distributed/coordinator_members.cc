@@ -86,7 +86,11 @@ void Coordinator::SendWelcome(Member& member) {
 // What a worker had done when its connection, or the coordinator, was lost.
 void Coordinator::Adopt(Member& member, const Hello& hello) {
   const bool same = hello.has_digest() && hello.version() == version_ && hello.digest() == digest_;
-  if (same) member.version = version_;
+  if (same) {
+    member.version = version_;
+    member.has_serial = state_serial_;
+    member.has_all = true;
+  }
   if (phase_ == Phase::kRecovering) {
     if (Lost(hello)) member.version = hello.version();
     return;
@@ -137,6 +141,10 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
     message.mutable_end()->set_completed(completed());
     SendTo(member, Lane::kControl, std::move(message));
   } else if (member.ready) {
+    // It got a difference to parameters that it did not take up in time, say.
+    const bool useless = phase_ != Phase::kRecovering && member.has_serial == state_serial_ &&
+                         heartbeat.version() != version_ && now - member.delivered >= 2 * options_.heartbeat;
+    if (useless) SendAnew(member, now);
     SendWork(member);
   } else {
     SendWelcome(member);

@@ -104,7 +104,12 @@ void Coordinator::GoOn(Milliseconds now) {
   phase_ = Phase::kWaiting;
   changed_ = true;
   for (auto& [id, member] : members_) {
-    if (member.version != version_) SendState(member, now);
+    if (member.version == version_) {
+      member.has_serial = state_serial_;
+      member.has_all = true;
+    } else {
+      SendState(member, now);
+    }
     if (member.ready) SendWork(member);
   }
 }

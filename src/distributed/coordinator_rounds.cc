@@ -13,6 +13,10 @@ namespace {
 
 constexpr uint64_t kMostFailuresInARow = 5;
 
+// A state is sent to a worker in one form, and again in another where it cannot use that.
+constexpr uint64_t kTransfersOfAState = 16;
+uint64_t SerialOf(uint64_t transfer) { return transfer / kTransfersOfAState; }
+
 Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps().count()}; }
 
 }  // namespace
@@ -51,13 +55,14 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
     return;
   }
   if (member.push->state()) return TakeRecovered(member, values, now);
-  const std::string wrong = math_.Check({member.id, member.slot, StepsOf(*member.lease), *member.push, values});
+  Contribution contribution{member.id, member.slot, StepsOf(*member.lease), *member.push, values};
+  const std::string wrong = math_.Check(contribution);
   if (!wrong.empty()) {
     member.failed = changed_ = true;
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + wrong);
     return;
   }
-  member.values = values;
+  member.values = std::move(contribution.values);
   member.pushed = now;
   changed_ = true;
 }
@@ -168,9 +173,29 @@ void Coordinator::GiveLease(Member& member) {
 }
 
 void Coordinator::SendState(Member& member, Milliseconds now) {
-  if (!member.ready || member.sender.id() == state_serial_) return;
-  member.sender.Start(state_serial_, state_, now);
+  if (!member.ready || member.has_serial == state_serial_ || SerialOf(member.sender.id()) == state_serial_) return;
+  if (member.has_serial + 1 != state_serial_ || !difference_) return SendAnew(member, now);
+  member.form = Work::DIFFERENCE;
+  member.sender.Start(kTransfersOfAState * state_serial_, difference_, now);
   Poll(member, now);
+}
+
+// Whatever it has.
+void Coordinator::SendAnew(Member& member, Milliseconds now) {
+  const uint64_t id = std::max(kTransfersOfAState * state_serial_, member.sender.id() + 1);
+  if (SerialOf(id) != state_serial_) return;
+  if (!member.has_all && !whole_) whole_ = math_.Whole(state_);
+  member.form = member.has_all ? Work::STATE : Work::WHOLE;
+  member.has_serial = 0;
+  member.sender.Start(id, member.has_all ? state_ : whole_, now);
+  Poll(member, now);
+}
+
+void Coordinator::NoteDelivered(Member& member, Milliseconds now) {
+  if (!member.sender.done() || member.has_serial == SerialOf(member.sender.id())) return;
+  member.has_serial = SerialOf(member.sender.id());
+  member.delivered = now;
+  member.has_all |= member.form == Work::WHOLE;
 }
 
 void Coordinator::SendWork(Member& member) {
@@ -185,7 +210,9 @@ void Coordinator::SendWork(Member& member) {
     return SendTo(member, Lane::kControl, std::move(message));
   }
   work.set_version(version_);
-  work.set_state(state_serial_);
+  work.set_state(member.sender.id());
+  work.set_form(member.form);
+  work.set_committed_push(member.committed_push);
   work.set_digest(digest_);
   if (open_ && member.lease) {
     work.set_iteration(round_.iteration);
@@ -319,6 +346,8 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
   iteration_ += round_.steps;
   digest_ = digest;
   state_ = state;
+  difference_ = math_.Difference();
+  whole_ = nullptr;
   ++state_serial_;
   open_ = false;
   loss_ = event.loss = weight > 0 ? event.loss / weight : 0;
@@ -326,6 +355,7 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
     if (member.values) {
       ledger_.Use(StepsOf(*member.lease));
       member.receiver.Release(member.push->id());
+      member.committed_push = member.push->id();
       member.examples += member.push->examples();
       member.waited += now - member.pushed;
       ++member.rounds;

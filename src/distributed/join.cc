@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <memory>
+#include <mutex>
 #include <random>
 #include <utility>
 
@@ -34,13 +35,20 @@ std::string OwnName() {
 // Until the net is known there is nothing to move.
 class MovesOfNet : public WorkerMath {
  public:
-  void Set(std::unique_ptr<WorkerMath> moves) { moves_ = std::move(moves); }
+  void Set(std::unique_ptr<LocalMoves> moves) { moves_ = std::move(moves); }
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override {
     return moves_->Rebase(values, with_history, from, to);
   }
+  Payload Encode(const Payload& values, const Payload& from, uint64_t version) override {
+    return moves_->Encode(values, from, version);
+  }
+  void Settle(Outcome outcome) override { moves_->Settle(outcome); }
+  Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override {
+    return moves_->Decode(form, sent, last);
+  }
 
  private:
-  std::unique_ptr<WorkerMath> moves_;
+  std::unique_ptr<LocalMoves> moves_;
 };
 
 class Joining {
@@ -54,6 +62,7 @@ class Joining {
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
+  void TakeFixed();
   void Log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
@@ -66,6 +75,8 @@ class Joining {
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<TrainingSteps> steps_;
   StateLayout layout_;
+  std::mutex fixed_mutex_;
+  Payload fixed_;  // came and is not in the net yet; under fixed_mutex_
   bool gradients_ = false, stop_ = false;
   JoinResult result_;
 };
@@ -104,10 +115,26 @@ void Joining::Build(const Welcome& welcome) {
   }
   steps_ = std::make_unique<TrainingSteps>(*solver_);
   layout_ = LayoutOf(*steps_, solver.distributed());
-  moves_.Set(std::make_unique<LocalMoves>(solver.distributed().mode(), layout_));
+  auto moves =
+      std::make_unique<LocalMoves>(solver.distributed(), layout_,
+                                   static_cast<uint64_t>(steps_->fixed_count()) * sizeof(float), [this](Payload fixed) {
+                                     const std::lock_guard lock(fixed_mutex_);
+                                     fixed_ = std::move(fixed);
+                                   });
+  const uint64_t most_state_bytes = moves->most_state_bytes();
   service_->Do([&](Worker& worker) {
-    worker.OnBuilt(layout_.bytes(true), TimingOf(solver.distributed()), TransferOf(solver.distributed()), Now());
+    moves_.Set(std::move(moves));
+    worker.OnBuilt(most_state_bytes, TimingOf(solver.distributed()), TransferOf(solver.distributed()), Now());
   });
+}
+
+void Joining::TakeFixed() {
+  Payload fixed;
+  {
+    const std::lock_guard lock(fixed_mutex_);
+    fixed.swap(fixed_);
+  }
+  if (fixed) steps_->WriteFixed(reinterpret_cast<const float*>(fixed->data()));
 }
 
 bool Joining::AskedToStop() {
@@ -123,6 +150,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   const auto values = std::make_shared<std::vector<std::byte>>(layout_.bytes(task.with_history));
   float* const floats = reinterpret_cast<float*>(values->data());
   try {
+    TakeFixed();
     SetState(*steps_, layout_, task.state);
     if (settings.history() == DistributedParameter::RESET && !gradients_) steps_->ClearHistory();
     steps_->ReadBatches(task.steps.first, task.steps.count, std::max(task.stride, task.steps.count));

@@ -62,7 +62,7 @@ Tally TallyOf(const Payload& values) {
   return tally;
 }
 
-std::string SimulatedRoundMath::Check(const Contribution& contribution) {
+std::string SimulatedRoundMath::Check(Contribution& contribution) {
   if (contribution.values->size() >= 8 && WordAt(contribution.values, 0) == kNotFinite) return "a value is not finite";
   TallyOf(contribution.values);
   return "";

@@ -33,7 +33,7 @@ class SimulatedRoundMath : public RoundMath {
  public:
   SimulatedRoundMath(Payload state, size_t words) : state_(std::move(state)), words_(words) {}
 
-  std::string Check(const Contribution& contribution) override;
+  std::string Check(Contribution& contribution) override;
   Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
   void Accept() override { state_ = next_; }
   void Restore(const Payload& state) override { state_ = state; }

@@ -1,20 +1,17 @@
 #include "distributed/transfer.h"
 
-#include <zlib.h>
-
 #include <algorithm>
 #include <cstring>
 #include <limits>
 
 #include "base/check.h"
+#include "distributed/digest.h"
 
 namespace crema {
 
 namespace {
 
-uint32_t CrcOf(std::span<const std::byte> bytes) {
-  return static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size()));
-}
+uint32_t CheckOf(std::span<const std::byte> bytes) { return static_cast<uint32_t>(DigestOf(bytes)); }
 
 }  // namespace
 
@@ -62,7 +59,7 @@ void TransferSender::Poll(Milliseconds now, const Send& send) {
     chunk.set_transfer(id_);
     chunk.set_offset(sent_);
     chunk.set_total(total);
-    chunk.set_crc32(CrcOf(slice.bytes()));
+    chunk.set_check(CheckOf(slice.bytes()));
     sent_ += slice.count;
     bytes_sent_ += slice.count;
     send(std::move(chunk), slice);
@@ -76,7 +73,7 @@ Milliseconds TransferSender::deadline() const {
 std::optional<ChunkReceived> TransferReceiver::OnChunk(const Chunk& chunk, std::span<const std::byte> bytes) {
   const bool sound = chunk.transfer() != 0 && chunk.total() <= most_ && chunk.offset() <= chunk.total() &&
                      bytes.size() <= chunk.total() - chunk.offset() && (!bytes.empty() || chunk.total() == 0) &&
-                     chunk.crc32() == CrcOf(bytes);
+                     chunk.check() == CheckOf(bytes);
   if (!sound || chunk.transfer() < id_ || (chunk.transfer() == id_ && chunk.total() != total_)) {
     ++refused_;
     return std::nullopt;

@@ -46,6 +46,7 @@ void Worker::Join(Milliseconds now) {
   heard_sequence_ = heard_bulk_sequence_ = 0;
   backoff_ = options_.timing.heartbeat;
   hello_ = now;
+  if (push_ && !push_->state()) math_.Settle(WorkerMath::Outcome::kUnknown);
   push_.reset();
   sender_.Cancel();
   work_.reset();
@@ -169,6 +170,7 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
     lease_ = work.has_lease() ? std::optional<Lease>(work.lease()) : std::nullopt;
     result_.reset();
     if (!work.wanted()) {
+      Settle();
       push_.reset();
       sender_.Cancel();
     }
@@ -186,14 +188,23 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
   }
 }
 
+// The lease of the last push is done with.
+void Worker::Settle() {
+  if (!push_ || push_->state()) return;
+  const bool committed = work_->committed_push() == push_->id();
+  math_.Settle(committed ? WorkerMath::Outcome::kCommitted : WorkerMath::Outcome::kDropped);
+}
+
 void Worker::TakeState() {
   if (!work_ || (version_ == work_->version() && digest_ == work_->digest()) || work_->digest() == 0) return;
   const Payload whole = receiver_.Whole(work_->state());
-  if (!whole || DigestOf(*whole) != work_->digest()) return;
+  if (!whole || (work_->form() == Work::DIFFERENCE && (!state_ || version_ + 1 != work_->version()))) return;
+  const Payload state = math_.Decode(work_->form(), whole, state_);
+  if (!state || DigestOf(*state) != work_->digest()) return;
   receiver_.Release(work_->state());
   version_ = work_->version();
   digest_ = work_->digest();
-  state_ = whole;
+  state_ = state;
 }
 
 void Worker::Advance(Milliseconds now) {
@@ -224,9 +235,12 @@ void Worker::StartPush(Milliseconds now) {
   push.set_fatal(result_->fatal);
   result_->version = version_;
   result_->from = state_;
-  if (result_->failure.empty()) {
-    push.set_digest(DigestOf(*result_->values));
-    sender_.Start(push.id(), result_->values, now);
+  const Payload sent = result_->failure.empty() ? math_.Encode(result_->values, state_, version_) : nullptr;
+  if (sent) {
+    push.set_digest(DigestOf(*sent));
+    sender_.Start(push.id(), sent, now);
+  } else if (result_->failure.empty()) {
+    push.set_failure("its values are not all finite");
   }
   push_ = push;
   SendPush();

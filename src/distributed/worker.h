@@ -32,6 +32,14 @@ class WorkerMath {
   virtual ~WorkerMath() = default;
   // The values that were trained from the state `from`, as if from the state `to`.
   virtual Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) = 0;
+  // What is sent for values that were trained from the state `from`, of version `version`; null where a value is not
+  // finite.
+  virtual Payload Encode(const Payload& values, const Payload& /*from*/, uint64_t /*version*/) { return values; }
+  // What became of what was encoded last: part of the parameters, not, or nobody knows.
+  enum class Outcome { kCommitted, kDropped, kUnknown };
+  virtual void Settle(Outcome) {}
+  // The state that came in this form; `last` is the one before, or null. Null where it is none.
+  virtual Payload Decode(Work::Form, const Payload& sent, const Payload& /*last*/) { return sent; }
 };
 
 struct TrainTask {
@@ -115,6 +123,7 @@ class Worker {
   void OnWork(const Work& work, Milliseconds now);
   void Advance(Milliseconds now);
   void TakeState();
+  void Settle();
   void StartPush(Milliseconds now);
   void End(const std::string& reason, bool failed);
 

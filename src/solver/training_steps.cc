@@ -96,6 +96,39 @@ void TrainingSteps::WriteValues(const float* values) {
   impl_.ForgetIssuedClipping();
 }
 
+std::vector<int> TrainingSteps::FixedParameters() const {
+  std::vector<bool> changed(ParametersOf(*impl_.net).size());
+  for (const Block& block : blocks_) changed[block.parameter] = true;
+  std::vector<int> fixed;
+  for (size_t p = 0; p < changed.size(); ++p) {
+    if (!changed[p]) fixed.push_back(static_cast<int>(p));
+  }
+  return fixed;
+}
+
+int64_t TrainingSteps::fixed_count() const {
+  int64_t count = 0;
+  for (const int p : FixedParameters()) count += ParametersOf(*impl_.net)[p].shape.count();
+  return count;
+}
+
+void TrainingSteps::ReadFixed(float* values) const {
+  for (const int p : FixedParameters()) {
+    const Parameter& parameter = ParametersOf(*impl_.net)[p];
+    parameter.CopyDataTo(values);
+    values += parameter.shape.count();
+  }
+}
+
+void TrainingSteps::WriteFixed(const float* values) {
+  for (const int p : FixedParameters()) {
+    const Parameter& parameter = ParametersOf(*impl_.net)[p];
+    parameter.SetData(values);
+    values += parameter.shape.count();
+  }
+  impl_.net->ParametersChanged();
+}
+
 size_t TrainingSteps::history_pieces() const {
   const size_t parameters = ParametersOf(*impl_.net).size();
   return parameters == 0 ? 0 : static_cast<size_t>(impl_.updater->histories()) / parameters * trained_blocks_;

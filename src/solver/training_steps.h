@@ -64,6 +64,12 @@ class TrainingSteps {
   void ReadValues(float* values) const;
   void WriteValues(const float* values);
 
+  // The numbers of the parameters that no block has, which training does not change, in the order of
+  // Net::parameters(), each in C order.
+  int64_t fixed_count() const;
+  void ReadFixed(float* values) const;
+  void WriteFixed(const float* values);
+
   // What the update rule remembers: one or two numbers of each trained one, all the first ones before all the second
   // ones, in the order of the values.
   int64_t history_count() const;
@@ -123,6 +129,7 @@ class TrainingSteps {
 
  private:
   void AddStatistics();
+  std::vector<int> FixedParameters() const;
   StepResult ResultOf(float loss) const;
   // The trained block that piece `piece` of the history is of, and the tensor that holds it.
   const Block& HistoryBlock(size_t piece) const { return blocks_[piece % trained_blocks_]; }

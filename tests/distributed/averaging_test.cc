@@ -164,16 +164,18 @@ TEST(Averaging, HistoryIsTheMeanOfThoseThatHaveOne) {
   EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {1}), Of(1, 1, {3})})), (std::vector<float>{2}));
 }
 
+std::string Wrong(Averaging& math, Contribution contribution) { return math.Check(contribution); }
+
 TEST(Averaging, RefusesWhatCannotBeAveraged) {
   Averaging math({}, Trained(3, 2), Bytes({0, 0, 0}), {});
-  EXPECT_EQ(math.Check(Of(0, 1, {1, 2, 3})), "");
-  EXPECT_EQ(math.Check(Of(0, 1, {1, 2, 3, 4, 5}, true)), "");
-  EXPECT_NE(math.Check(Of(0, 1, {1, 2})), "");
-  EXPECT_NE(math.Check(Of(0, 1, {1, 2, 3}, true)), "");
-  EXPECT_NE(math.Check(Of(0, 1, {1, 2, 3, 4, 5})), "");
-  EXPECT_NE(math.Check(Of(0, 0, {1, 2, 3})), "");
-  for (const float bad : {NAN, -NAN, INFINITY, -INFINITY}) EXPECT_NE(math.Check(Of(0, 1, {1, bad, 3})), "") << bad;
-  EXPECT_EQ(math.Check(Of(0, 1, {std::numeric_limits<float>::max(), 1e-45f, -0.0f})), "");
+  EXPECT_EQ(Wrong(math, Of(0, 1, {1, 2, 3})), "");
+  EXPECT_EQ(Wrong(math, Of(0, 1, {1, 2, 3, 4, 5}, true)), "");
+  EXPECT_NE(Wrong(math, Of(0, 1, {1, 2})), "");
+  EXPECT_NE(Wrong(math, Of(0, 1, {1, 2, 3}, true)), "");
+  EXPECT_NE(Wrong(math, Of(0, 1, {1, 2, 3, 4, 5})), "");
+  EXPECT_NE(Wrong(math, Of(0, 0, {1, 2, 3})), "");
+  for (const float bad : {NAN, -NAN, INFINITY, -INFINITY}) EXPECT_NE(Wrong(math, Of(0, 1, {1, bad, 3})), "") << bad;
+  EXPECT_EQ(Wrong(math, Of(0, 1, {std::numeric_limits<float>::max(), 1e-45f, -0.0f})), "");
 }
 
 TEST(GradientMean, AppliesTheMeanOnce) {
@@ -204,12 +206,90 @@ TEST(GradientMean, AppliesTheMeanOnce) {
 TEST(LocalMoves, KeepWhatWasLearned) {
   StateLayout layout = Trained(2, 1);
   layout.values = 3;  // one statistic
-  LocalMoves moves(DistributedParameter::AVERAGE, layout);
+  LocalMoves moves({}, layout);
   const auto moved = Floats(moves.Rebase(Bytes({5, 6, 7, 9}), true, Bytes({1, 1, 1}), Bytes({10, 20, 30})));
   EXPECT_EQ(moved, (std::vector<float>{14, 25, 7, 9}));
-  LocalMoves gradients(DistributedParameter::GRADIENT, layout);
+  DistributedParameter settings;
+  settings.set_mode(DistributedParameter::GRADIENT);
+  LocalMoves gradients(settings, layout);
   EXPECT_EQ(Floats(gradients.Rebase(Bytes({5, 6, 7}), false, Bytes({1, 1, 1}), Bytes({10, 20, 30}))),
             (std::vector<float>{5, 6, 7}));
+}
+
+// Workers that send and get codes end up with the coordinator's parameters, bit for bit.
+TEST(Averaging, CompressesBothWays) {
+  StateLayout layout;
+  layout.buckets = {{3000, false}, {10, true}};
+  layout.trained = layout.values = 3010;
+  for (const auto mode : {DistributedParameter::AVERAGE, DistributedParameter::GRADIENT}) {
+    DistributedParameter settings;
+    settings.set_mode(mode);
+    settings.set_codec(DistributedParameter::TOPK);
+    settings.set_topk_ratio(0.05f);
+    settings.set_down_codec(DistributedParameter::INT8);
+    settings.set_codec_warmup_rounds(1);
+    const Payload start = Bytes(RandomFloats(1, 3010));
+    GradientMean::Update update;
+    update.apply = [](uint64_t, const float* gradient, float* values) {
+      for (int i = 0; i < 3010; ++i) values[i] -= gradient[i];
+    };
+    update.undo = [] {};
+    std::unique_ptr<Averaging> math;
+    if (mode == DistributedParameter::GRADIENT) {
+      math = std::make_unique<GradientMean>(settings, layout, start, update);
+    } else {
+      math = std::make_unique<Averaging>(settings, layout, start, std::vector<float>());
+    }
+    std::vector<std::unique_ptr<LocalMoves>> workers;
+    for (int i = 0; i < 2; ++i) workers.push_back(std::make_unique<LocalMoves>(settings, layout));
+    std::vector<Payload> states = {start, start};
+    std::vector<double> exact(FloatsOf(start).begin(), FloatsOf(start).end());
+    Payload now = start;
+    uint64_t bytes = 0;
+    for (uint64_t version = 0; version < 30; ++version) {
+      std::vector<Contribution> contributions;
+      for (uint32_t i = 0; i < 2; ++i) {
+        auto values = RandomFloats(100 + i, 3010);  // the same in each round: what is left out must come in the end
+        for (size_t k = 0; k < values.size(); ++k) {
+          values[k] *= 0.01f;
+          exact[k] -= values[k] / 2;
+          if (mode == DistributedParameter::AVERAGE) values[k] = FloatsOf(states[i])[k] - values[k];
+        }
+        Contribution& mine = contributions.emplace_back(Of(i, 1, values));
+        mine.values = workers[i]->Encode(mine.values, states[i], version);
+        bytes += mine.values->size();
+        ASSERT_LE(mine.values->size(), math->most_push_bytes());
+        ASSERT_EQ(math->Check(mine), "");
+      }
+      Round round;
+      round.version = version;
+      now = math->Reduce(round, contributions);
+      math->Accept();
+      for (uint32_t i = 0; i < 2; ++i) {
+        workers[i]->Settle(WorkerMath::Outcome::kCommitted);
+        states[i] = workers[i]->Decode(Work::DIFFERENCE, math->Difference(), states[i]);
+        ASSERT_TRUE(states[i]);
+        ASSERT_EQ(*states[i], *now) << version;
+      }
+    }
+    double most = 0;
+    for (size_t k = 0; k < exact.size(); ++k) most = std::max(most, std::fabs(exact[k] - FloatsOf(now)[k]));
+    // One value in twenty goes each round: what is still on its way is about twenty rounds of the smallest.
+    EXPECT_LT(most, 0.25);
+    EXPECT_LT(bytes, 60u * 3010 * 4 / 3);
+  }
+}
+
+TEST(LocalMoves, TakesApartWhatJoinersGet) {
+  const StateLayout layout = Trained(2);
+  Payload fixed;
+  LocalMoves moves({}, layout, 2 * sizeof(float), [&](Payload payload) { fixed = std::move(payload); });
+  Averaging math({}, layout, Bytes({1, 2}), {});
+  math.set_fixed(Bytes({8, 9}));
+  EXPECT_EQ(Floats(moves.Decode(Work::WHOLE, math.Whole(Bytes({3, 4})), nullptr)), (std::vector<float>{3, 4}));
+  EXPECT_EQ(Floats(fixed), (std::vector<float>{8, 9}));
+  EXPECT_EQ(moves.Decode(Work::WHOLE, Bytes({1}), nullptr), nullptr);
+  EXPECT_EQ(moves.Decode(Work::DIFFERENCE, Bytes({1}), Bytes({1, 2})), nullptr);
 }
 
 }  // namespace

@@ -146,7 +146,7 @@ TEST(Transfer, RefusesWhatCannotBe) {
   chunk.set_total(101);
   EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
   chunk = sent[0].chunk;
-  chunk.set_crc32(chunk.crc32() ^ 1);
+  chunk.set_check(chunk.check() ^ 1);
   EXPECT_TRUE(refused(chunk, sent[0].slice.bytes()));
   chunk = sent[0].chunk;
   chunk.set_offset(61);
