@@ -262,8 +262,10 @@ void LocalMoves::Settle(Outcome outcome) {
 }
 
 Payload LocalMoves::Decode(Work::Form form, const Payload& sent, const Payload& last) {
+  if (form != Work::WHOLE && fixed_bytes_ > 0 && !has_fixed_) return nullptr;
   if (form == Work::STATE) return sent;
   if (form == Work::WHOLE) {
+    has_fixed_ = true;
     if (sent->size() < fixed_bytes_) return nullptr;
     const auto middle = sent->end() - static_cast<int64_t>(fixed_bytes_);
     if (on_fixed_) on_fixed_(std::make_shared<std::vector<std::byte>>(middle, sent->end()));

@@ -105,6 +105,7 @@ class LocalMoves : public WorkerMath {
   const std::function<void(Payload)> on_fixed_;
   std::optional<StateEncoder> up_;
   std::optional<StateDecoder> down_;
+  bool has_fixed_ = false;
 };
 
 }  // namespace crema

@@ -153,6 +153,7 @@ CoordinatorStart Coordination::StartingPoint() {
   // Workers do not have the outer momentum, nor what a solver that updates here remembers.
   const bool workers_have_all = before.velocity_size() == 0 && !(gradients_ && steps_.history_count() > 0);
   if (!workers_have_all) start.lost.clear();
+  journal_->set_flush(workers_have_all);
   cluster_state_ = before;
   steps_.set_cluster_state([this] { return cluster_state_; });
   return start;

@@ -144,7 +144,10 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
     // It got a difference to parameters that it did not take up in time, say.
     const bool useless = phase_ != Phase::kRecovering && member.has_serial == state_serial_ &&
                          heartbeat.version() != version_ && now - member.delivered >= 2 * options_.heartbeat;
-    if (useless) SendAnew(member, now);
+    if (useless) {
+      member.has_all = false;
+      SendAnew(member, now);
+    }
     SendWork(member);
   } else {
     SendWelcome(member);

@@ -114,7 +114,7 @@ void JournalFile::Write(const JournalRecord& record) {
   const uint32_t head[2] = {static_cast<uint32_t>(text.size() - sizeof head),
                             CrcOf(std::string_view(text).substr(sizeof head))};
   std::memcpy(text.data(), head, sizeof head);
-  if (!WriteAll(fd_, text, bytes_) || fdatasync(fd_) != 0) {
+  if (!WriteAll(fd_, text, bytes_) || (flush_ && fdatasync(fd_) != 0)) {
     const int error = errno;
     torn_ = ftruncate(fd_, static_cast<off_t>(bytes_)) != 0;
     Fail("cannot be written", error);

@@ -23,8 +23,10 @@ class JournalFile : public Journal {
 
   // Those that the file held when it was opened.
   const std::vector<JournalRecord>& records() const { return records_; }
-  // Flushed to the disk. Where that fails, the file is as it was.
+  // Flushed to the disk, unless set_flush(false). Where that fails, the file is as it was.
   void Write(const JournalRecord& record) override;
+  // false: for those who would go back to their snapshot anyway when the machine stops.
+  void set_flush(bool flush) { flush_ = flush; }
 
  private:
   void Read();
@@ -33,6 +35,7 @@ class JournalFile : public Journal {
   const std::string path_;
   int fd_ = -1;
   uint64_t bytes_ = 0;
+  bool flush_ = true;
   bool torn_ = false;  // behind bytes_ may lie a part of a record
   std::vector<JournalRecord> records_;
 };

@@ -3,10 +3,13 @@
 #include <cstring>
 #include <stdexcept>
 
+#include "distributed/digest.h"
+
 namespace crema {
 
 namespace {
 
+constexpr ptrdiff_t kFixedBytes = 16;
 constexpr uint64_t kNotFinite = 0x7FF8'0000'0000'0000;
 
 uint64_t Mix(uint64_t x) {
@@ -74,6 +77,32 @@ Payload SimulatedRoundMath::Reduce(const Round&, const std::vector<Contribution>
   for (const Contribution& c : contributions) tally.Move(TallyOf(c.values), anchor);
   next_ = ParametersOf(tally, words_);
   return next_;
+}
+
+void SimulatedRoundMath::Accept() {
+  const uint64_t before = DigestOf(*state_);
+  state_ = next_;
+  auto difference = std::make_shared<std::vector<std::byte>>(sizeof before + state_->size());
+  std::memcpy(difference->data(), &before, sizeof before);
+  std::memcpy(difference->data() + sizeof before, state_->data(), state_->size());
+  difference_ = difference;
+}
+
+Payload SimulatedRoundMath::Whole(const Payload& state) {
+  auto whole = std::make_shared<std::vector<std::byte>>(*state);
+  whole->resize(whole->size() + kFixedBytes);
+  return whole;
+}
+
+Payload SimulatedWorkerMath::Decode(Work::Form form, const Payload& sent, const Payload& last) {
+  if (form == Work::WHOLE) {
+    has_all_ = true;
+    return std::make_shared<std::vector<std::byte>>(sent->begin(), sent->end() - kFixedBytes);
+  }
+  if (!has_all_) return nullptr;
+  if (form == Work::STATE) return sent;
+  if (!last || WordAt(sent, 0) != DigestOf(*last)) return nullptr;
+  return std::make_shared<std::vector<std::byte>>(sent->begin() + sizeof(uint64_t), sent->end());
 }
 
 Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& from, const Payload& to) {

@@ -35,17 +35,26 @@ class SimulatedRoundMath : public RoundMath {
 
   std::string Check(Contribution& contribution) override;
   Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
-  void Accept() override { state_ = next_; }
+  void Accept() override;
+  // The new state behind the fingerprint of the one before.
+  Payload Difference() override { return difference_; }
+  // Two more words.
+  Payload Whole(const Payload& state) override;
   void Restore(const Payload& state) override { state_ = state; }
 
  private:
-  Payload state_, next_;
+  Payload state_, next_, difference_;
   size_t words_;
 };
 
 class SimulatedWorkerMath : public WorkerMath {
  public:
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
+  // Null where a state comes to one who does not have what never changes.
+  Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
+
+ private:
+  bool has_all_ = false;
 };
 
 }  // namespace crema

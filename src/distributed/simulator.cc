@@ -82,7 +82,7 @@ void Simulation::Handle(const Event& event) {
       }
       return TickWorker(event.machine);
     case What::kBuilt:
-      machine.worker->OnBuilt(8 * options_.words, options_.timing, options_.coordinator.transfer, now_);
+      machine.worker->OnBuilt(8 * options_.words + 16, options_.timing, options_.coordinator.transfer, now_);
       return AfterWorker(event.machine);
     case What::kTrained:
       if (!machine.task || now_ < machine.task_ends) return;

@@ -78,6 +78,12 @@ class TransferReceiver {
   Payload Whole(uint64_t id) const { return id == id_ && complete_ ? bytes_ : nullptr; }
   // Forgets the bytes of a whole transfer.
   void Release(uint64_t id);
+  // Ids begin anew: what comes is from another sender.
+  void Forget() {
+    id_ = received_ = total_ = 0;
+    complete_ = false;
+    bytes_ = nullptr;
+  }
   void set_most(uint64_t most) { most_ = most; }
 
   uint64_t refused() const { return refused_; }

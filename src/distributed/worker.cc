@@ -49,6 +49,7 @@ void Worker::Join(Milliseconds now) {
   if (push_ && !push_->state()) math_.Settle(WorkerMath::Outcome::kUnknown);
   push_.reset();
   sender_.Cancel();
+  receiver_.Forget();
   work_.reset();
 }
 
@@ -78,7 +79,12 @@ void Worker::SendHello(Milliseconds now) {
 void Worker::OnMessage(const ClusterMessage& message, std::span<const std::byte> bytes, Milliseconds now) {
   if (phase_ == Phase::kEnded) return;
   // Of another training, or of a coordinator that was replaced.
-  if ((job_ != 0 && message.job() != job_) || message.epoch() < epoch_) return;
+  const bool foreign = job_ != 0 && message.job() != job_;
+  // ... unless it says that it is of another one: then nobody is left to wait for.
+  if (foreign && message.has_refusal() && message.refusal().kind() == Refusal::FINAL) {
+    return OnRefusal(message.refusal(), now);
+  }
+  if (foreign || message.epoch() < epoch_) return;
   const bool bulk = message.has_chunk() || message.has_chunk_received();
   if (message.has_refusal()) return OnRefusal(message.refusal(), now);
   if (message.has_welcome()) return OnWelcome(message, now);

@@ -71,6 +71,7 @@ class WorkerTest : public testing::Test {
     work.set_version(version);
     work.set_slot(2);
     work.set_state(10 + version);
+    work.set_form(Work::WHOLE);
     work.set_digest(DigestOf(*state));
     if (lease == 0) return message;
     if (open) work.set_iteration(10 * version);
@@ -82,7 +83,7 @@ class WorkerTest : public testing::Test {
 
   void BringState(uint64_t version, const Payload& state) {
     TransferSender sender({.chunk_bytes = 1000});
-    sender.Start(10 + version, state, now_);
+    sender.Start(10 + version, SimulatedRoundMath(state, kWords).Whole(state), now_);
     sender.Poll(now_, [&](Chunk chunk, Slice slice) {
       ClusterMessage message;
       *message.mutable_chunk() = chunk;
