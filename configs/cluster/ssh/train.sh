@@ -104,7 +104,8 @@ while kill -0 "$coordinator" 2>/dev/null; do
 done
 wait "$coordinator"
 code=$?
-for ((i = 0; i < 10; ++i)); do
+# They heard that training is over; of a coordinator that failed they did not.
+for ((i = 0; i < 10 && code == 0; ++i)); do
   running || break
   sleep 1
 done
