@@ -2,7 +2,8 @@
 # Runs a command, and runs it again when it fails: restart.sh COMMAND [ARGUMENT...]
 #
 # Exit code 0 is the end, and so are 2 (a mistake that no second try mends), 126 and 127 (there is no such program).
-# After anything else it waits 1 s, then 2, 4, ... up to 60 s. SIGTERM, SIGINT and SIGHUP end the command (SIGTERM) for good.
+# After anything else it waits 1 s, then 2, 4, ... up to 60 s. SIGTERM, SIGINT and SIGHUP end the command, by SIGTERM, and
+# the trying.
 #
 #   CREMA_MAX_RESTARTS  tries in a row after which it gives up; a run of a minute or more begins a new row (default 5)
 set -u
