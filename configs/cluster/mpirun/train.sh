@@ -3,7 +3,7 @@
 #
 # Rank 0 coordinates, the others are its workers: -np is one more than there are workers. mpirun only starts processes
 # here; what is said between them goes over the coordinator's port. Because mpirun ends a job of which one process
-# fails, each rank restarts its own program, and says so. Knows the variables of Open MPI, and of PMI (MPICH, Intel MPI).
+# fails, each rank restarts its own program, and says so. Knows the variables of Open MPI and of PMI (MPICH, Intel MPI).
 #
 # The solver file needs snapshot_prefix and, unless all ranks are on this machine,
 #   distributed { security { secret_key_file: "coordinator.secret" authorized_keys_dir: "workers" } }
