@@ -31,8 +31,8 @@ int Run(const CommandLine& line) {
             << "FOLDER holds the .public file of every worker that may join. Give each worker a copy of\n"
             << files.public_path << ".\n\n"
             << "On a worker:\n"
-            << "  distributed { security { secret_key_file: \"" << files.secret_path
-            << "\" server_public_key_file: \"COORDINATOR.public\" } }\n"
+            << "  train --join=tcp://HOST:5570 --secret_key=" << files.secret_path
+            << " --server_key=COORDINATOR.public\n"
             << "Copy " << files.public_path << " into the coordinator's authorized_keys_dir.\n";
   return kExitSuccess;
 }
@@ -61,11 +61,9 @@ const Command& KeygenCommand() {
           "      endpoint: \"tcp://*:5570\"\n"
           "      security { secret_key_file: \"coordinator.secret\" authorized_keys_dir: \"workers\" }\n"
           "    }\n"
-          "  The worker's:\n"
-          "    distributed {\n"
-          "      security { secret_key_file: \"worker1.secret\"\n"
-          "                 server_public_key_file: \"coordinator.public\" }\n"
-          "    }\n\n"
+          "  The worker:\n"
+          "    train --join=tcp://HOST:5570 --secret_key=worker1.secret \\\n"
+          "      --server_key=coordinator.public\n\n"
           "A key that is added to the folder, or removed, counts from the next connection on. Make a\n"
           "pair for each machine; existing files are never overwritten.\n",
       .run = Run,

@@ -91,7 +91,7 @@ class Coordination {
   Protection protection_ = Protection::kNone;
 
   ClusterState cluster_state_;  // of what is in the net
-  bool snapshot_wanted_ = false, stopping_ = false;
+  bool committed_ = false, snapshot_wanted_ = false, stopping_ = false;
   Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
   int workers_ = 0;
   std::vector<float> velocity_before_, history_before_;
@@ -128,7 +128,13 @@ CoordinatorStart Coordination::StartingPoint() {
     throw UserError(file_.source ? file_.source->Field("snapshot_prefix") : Location{},
                     "training on several machines keeps a journal beside its snapshots: set snapshot_prefix");
   }
-  journal_ = std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal", !restored);
+  journal_ = std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal");
+  if (!restored && !journal_->records().empty()) {
+    Tell("this is a new training: what " + solver_.snapshot_prefix() +
+             "_cluster.journal said of an earlier one is void (--snapshot=auto goes on with it)",
+         0, true);
+    journal_->Empty();
+  }
   ClusterState before;
   if (restored) {
     before = *restored;
@@ -258,7 +264,9 @@ void Coordination::Handle(const ClusterEvent& event) {
   using Kind = ClusterEvent::Kind;
   workers_ = event.workers;
   if (event.kind == Kind::kCommitted) return OnCommitted(event);
-  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered;
+  // At the start there is nobody, as it should be.
+  const bool expected = event.kind == Kind::kWaiting && cluster_state_.version() == 0 && !committed_;
+  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered && !expected;
   Tell(event.text, event.workers, warning);
   // What is in the net is of a round that did not count, or is older than what a worker kept.
   if (event.kind == Kind::kRecovered) PutIntoNet(event);
@@ -283,6 +291,7 @@ void Coordination::PutIntoNet(const ClusterEvent& event) {
 void Coordination::OnCommitted(const ClusterEvent& event) {
   const SolverParameter& solver = file_.solver;
   const Milliseconds now = Now();
+  committed_ = true;
   const double seconds = static_cast<double>(now - last_commit_) / 1000;
   last_commit_ = now;
   for (Observer* observer : options_.observers) {

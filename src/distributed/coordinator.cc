@@ -32,7 +32,13 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
   record.mutable_start()->set_version(lost_.empty() ? version_ : lost_.back().version());
   record.mutable_start()->set_iteration(lost_.empty() ? iteration_ : lost_.back().iteration());
   journal_.Write(record);
-  if (!lost_.empty()) phase_ = Phase::kRecovering;
+  if (!lost_.empty()) {
+    phase_ = Phase::kRecovering;
+    Tell(ClusterEvent::Kind::kWaiting,
+         "the journal is ahead of the snapshot, by rounds " + std::to_string(version_ + 1) + " to " +
+             std::to_string(lost_.back().version()) + ": looking for a worker that has their parameters, for at most " +
+             std::to_string(options_.recovery / 1000) + " s");
+  }
   OnTick(now);
 }
 
@@ -183,6 +189,7 @@ ClusterStatus Coordinator::Status(Milliseconds now) const {
   status.set_dropped_messages(dropped_);
   status.set_phase(phase_ == Phase::kRecovering ? "recovering"
                    : phase_ == Phase::kEnding   ? "ending"
+                   : draining_                  ? "draining"
                    : waiting_since_             ? "waiting for workers"
                                                 : "training");
   for (const auto& [id, member] : members_) {

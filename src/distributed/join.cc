@@ -20,6 +20,7 @@ namespace crema {
 namespace {
 
 constexpr Milliseconds kTick = 100;
+constexpr Milliseconds kLogEvery = 10'000;
 
 uint64_t Draw() {
   std::random_device random;
@@ -63,6 +64,7 @@ class Joining {
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
   void TakeFixed();
+  void LogPhase();
   void Log(const std::string& line) const {
     if (options_.log) options_.log(line);
   }
@@ -77,7 +79,8 @@ class Joining {
   StateLayout layout_;
   std::mutex fixed_mutex_;
   Payload fixed_;  // came and is not in the net yet; under fixed_mutex_
-  bool gradients_ = false, stop_ = false;
+  bool gradients_ = false, stop_ = false, joining_ = true;
+  Milliseconds logged_ = Now();
   JoinResult result_;
 };
 
@@ -109,7 +112,12 @@ void Joining::Build(const Welcome& welcome) {
   options.seed = welcome.seed();
   options.device = options_.device;
   options.data_threads = options_.data_threads;
-  solver_ = std::make_unique<Solver>(*file_, std::move(options));
+  try {
+    solver_ = std::make_unique<Solver>(*file_, std::move(options));
+  } catch (const UserError& error) {
+    // Its own files are the only ones that the coordinator has not seen.
+    throw UserError(std::string(error.what()) + "\non a worker --data=PATH says where its copy of the database is");
+  }
   if (options_.warn) {
     for (const Diagnostic& warning : solver_->net().warnings()) options_.warn(warning);
   }
@@ -126,6 +134,25 @@ void Joining::Build(const Welcome& welcome) {
     moves_.Set(std::move(moves));
     worker.OnBuilt(most_state_bytes, TimingOf(solver.distributed()), TransferOf(solver.distributed()), Now());
   });
+}
+
+// Tells when the coordinator is lost, found, or not there at all.
+void Joining::LogPhase() {
+  Worker::Phase phase = Worker::Phase::kJoining;
+  service_->Do([&](const Worker& worker) { phase = worker.phase(); });
+  const Milliseconds now = Now();
+  const bool joining = phase == Worker::Phase::kJoining;
+  if (joining && !joining_) {
+    Log("The coordinator is lost; looking for it");
+    logged_ = now;
+  } else if (!joining && joining_ && result_.rounds > 0) {
+    Log("Joined again");
+  } else if (joining && now - logged_ >= kLogEvery) {
+    Log("No answer from " + options_.endpoint +
+        " yet: is the coordinator running, is the address right, and does it know this worker's key?");
+    logged_ = now;
+  }
+  joining_ = joining;
 }
 
 void Joining::TakeFixed() {
@@ -221,6 +248,7 @@ JoinResult Joining::Run() {
       Log("Joined in place " + std::to_string(turn.welcome->slot()));
     }
     if (turn.task) Train(*turn.task);
+    LogPhase();
     if (AskedToStop()) service_->Do([](Worker& worker) { worker.Leave("stopped", Now()); });
     ended = turn.ended || stop_;
   }

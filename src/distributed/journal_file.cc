@@ -47,7 +47,7 @@ std::string ReadAll(int fd) {
 
 }  // namespace
 
-JournalFile::JournalFile(std::string path, bool fresh) : path_(std::move(path)) {
+JournalFile::JournalFile(std::string path) : path_(std::move(path)) {
   fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) Fail("cannot be opened", errno);
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
@@ -59,7 +59,6 @@ JournalFile::JournalFile(std::string path, bool fresh) : path_(std::move(path)) 
                     "snapshot_prefix");
   }
   try {
-    if (fresh && ftruncate(fd_, 0) != 0) Fail("cannot be emptied", errno);
     Read();
   } catch (...) {
     close(fd_);
@@ -104,6 +103,12 @@ void JournalFile::Read() {
   }
   bytes_ = all.size() - rest.size();
   if (!rest.empty() && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
+}
+
+void JournalFile::Empty() {
+  if (ftruncate(fd_, static_cast<off_t>(kTitle.size())) != 0) Fail("cannot be emptied", errno);
+  bytes_ = kTitle.size();
+  records_.clear();
 }
 
 void JournalFile::Write(const JournalRecord& record) {

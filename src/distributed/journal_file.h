@@ -13,14 +13,16 @@ namespace crema {
 // JournalRecord. The file is locked, so that two coordinators cannot write to it.
 class JournalFile : public Journal {
  public:
-  // Opens, or makes, the file. `fresh`: what it held is void. A last record that was not written whole is cut off.
+  // Opens, or makes, the file. A last record that was not written whole is cut off.
   // Throws UserError where it is another kind of file or damaged, or where another coordinator has it open;
   // EnvironmentError where it cannot be read or written.
-  JournalFile(std::string path, bool fresh);
+  explicit JournalFile(std::string path);
   ~JournalFile() override;
   JournalFile(const JournalFile&) = delete;
   JournalFile& operator=(const JournalFile&) = delete;
 
+  // What it held is void.
+  void Empty();
   // Those that the file held when it was opened.
   const std::vector<JournalRecord>& records() const { return records_; }
   // Flushed to the disk, unless set_flush(false). Where that fails, the file is as it was.

@@ -43,28 +43,25 @@ class Check {
   void Error(const std::string& message) { diagnostics_.Error({"distributed.security", 0, 0}, message); }
 
   std::string Missing() const {
-    const std::string other =
-        "; or set allow_plaintext: true, which lets anybody who can reach it join, read the net and what it learns "
-        "from, and change it";
     if (is_coordinator_) {
       return "others can reach " + endpoint_ +
              ", but secret_key_file and authorized_keys_dir are missing; run `crema keygen --output=coordinator`, set "
              "secret_key_file: \"coordinator.secret\", copy the .public file of each worker into a folder and set "
-             "authorized_keys_dir to it; or listen on tcp://127.0.0.1:PORT for workers on this machine only" +
-             other;
+             "authorized_keys_dir to it; or listen on tcp://127.0.0.1:PORT for workers on this machine only; or set "
+             "allow_plaintext: true, which lets anybody who can reach it join, read the net and what it learns from, "
+             "and change it";
     }
     return endpoint_ +
-           " is on another machine, but secret_key_file and server_public_key_file are missing; run `crema keygen "
-           "--output=NAME`, set secret_key_file: \"NAME.secret\", copy NAME.public into the coordinator's "
-           "authorized_keys_dir, and set server_public_key_file to a copy of the coordinator's .public file" +
-           other;
+           " is on another machine, but --secret_key and --server_key are missing; run `crema keygen --output=NAME`, "
+           "give --secret_key=NAME.secret, copy NAME.public into the coordinator's authorized_keys_dir, and give "
+           "--server_key=FILE, a copy of the coordinator's .public file; or --allow_plaintext, with which anybody "
+           "between here and there can read the net and change what is learned";
   }
 
   void CheckSettings() {
     if (settings_.secret_key_file().empty()) {
-      Error(
-          "secret_key_file is missing beside the other keys; run `crema keygen --output=NAME` and set it to "
-          "NAME.secret");
+      Error(std::string(is_coordinator_ ? "secret_key_file" : "--secret_key") +
+            " is missing beside the other keys; run `crema keygen --output=NAME` and set it to NAME.secret");
     }
     if (is_coordinator_) {
       if (settings_.authorized_keys_dir().empty()) {
@@ -78,8 +75,8 @@ class Check {
     } else {
       if (settings_.server_public_key_file().empty()) {
         Error(
-            "server_public_key_file is missing: without it anybody could pass for the coordinator; set it to a copy of "
-            "the coordinator's .public file");
+            "--server_key is missing: without it anybody could pass for the coordinator; set it to a copy of the "
+            "coordinator's .public file");
       }
       if (!settings_.authorized_keys_dir().empty()) {
         Error("authorized_keys_dir is for the coordinator, and this is a worker; remove it here");

@@ -22,12 +22,12 @@ JournalRecord Commit(uint64_t version) {
 class JournalFiles : public testing::Test {
  protected:
   void WriteCommits(uint64_t first, uint64_t last) {
-    JournalFile journal(path_, false);
+    JournalFile journal(path_);
     for (uint64_t v = first; v <= last; ++v) journal.Write(Commit(v));
   }
   std::vector<uint64_t> Versions() {
     std::vector<uint64_t> versions;
-    const JournalFile journal(path_, false);
+    const JournalFile journal(path_);
     for (const JournalRecord& record : journal.records()) {
       versions.push_back(record.commit().version());
     }
@@ -42,7 +42,7 @@ TEST_F(JournalFiles, KeepsRecordsFromOneRunToTheNext) {
   WriteCommits(1, 3);
   WriteCommits(4, 5);
   EXPECT_EQ(Versions(), (std::vector<uint64_t>{1, 2, 3, 4, 5}));
-  EXPECT_TRUE(JournalFile(path_, true).records().empty());
+  JournalFile(path_).Empty();
   EXPECT_TRUE(Versions().empty());
 }
 
@@ -74,16 +74,15 @@ TEST_F(JournalFiles, RefusesDamageInTheMiddleAndOtherFiles) {
 }
 
 TEST_F(JournalFiles, IsOpenOnce) {
-  JournalFile journal(path_, false);
-  EXPECT_NE(ThrownBy<UserError>([&] { JournalFile second(path_, true); }).find("another coordinator"),
-            std::string::npos);
+  JournalFile journal(path_);
+  EXPECT_NE(ThrownBy<UserError>([&] { JournalFile second(path_); }).find("another coordinator"), std::string::npos);
   journal.Write(Commit(1));
 }
 
 TEST_F(JournalFiles, IsAsBeforeWhereTheDiskIsFull) {
   std::signal(SIGXFSZ, SIG_IGN);
   {
-    JournalFile journal(path_, false);
+    JournalFile journal(path_);
     journal.Write(Commit(1));
     rlimit limit{}, old{};
     getrlimit(RLIMIT_FSIZE, &old);

@@ -77,7 +77,7 @@ TEST_F(Security, OthersNeedKeysOrLeave) {
   coordinator_.Clear();
   worker_.Clear();
   ExpectCoordinatorErrors({"secret_key_file and authorized_keys_dir are missing; run `crema keygen"});
-  ExpectWorkerErrors({"secret_key_file and server_public_key_file are missing; run `crema keygen"});
+  ExpectWorkerErrors({"--secret_key and --server_key are missing; run `crema keygen"});
   coordinator_.set_allow_plaintext(true);
   worker_.set_allow_plaintext(true);
   EXPECT_EQ(CheckSecurity(kFar, coordinator_, true), Protection::kNone);
@@ -93,10 +93,10 @@ TEST_F(Security, HalfOfTheKeysIsNotEnough) {
   coordinator_.set_authorized_keys_dir(folder_.authorized());
   ExpectCoordinatorErrors({"secret_key_file is missing"});
   worker_.clear_server_public_key_file();
-  ExpectWorkerErrors({"server_public_key_file is missing"});
+  ExpectWorkerErrors({"--server_key is missing"});
   worker_.clear_secret_key_file();
   worker_.set_server_public_key_file(folder_ / "coordinator.public");
-  ExpectWorkerErrors({"secret_key_file is missing"});
+  ExpectWorkerErrors({"--secret_key is missing"});
 }
 
 TEST_F(Security, ContradictionsAreErrors) {

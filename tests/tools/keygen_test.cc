@@ -25,7 +25,7 @@ TEST(Keygen, WritesAPairAndTellsNoSecret) {
   EXPECT_EQ(secret.find('"'), std::string::npos) << "not of 40 characters";
   EXPECT_EQ((run.out + run.err + ReadText(folder / "worker1.public")).find(secret), std::string::npos);
   EXPECT_NE(ReadText(folder / "worker1.public").find("\npublic = \""), std::string::npos);
-  for (const char* part : {"worker1.secret", "worker1.public", "authorized_keys_dir", "server_public_key_file"}) {
+  for (const char* part : {"worker1.secret", "worker1.public", "authorized_keys_dir", "--server_key"}) {
     EXPECT_NE(run.out.find(part), std::string::npos) << part;
   }
 }
