@@ -76,11 +76,12 @@ class Coordination {
   TrainingSteps steps_;
   const StateLayout layout_;
   uint64_t job_ = 0;
+  std::string rolled_back_;  // what is lost for good, as one sentence
 
   std::unique_ptr<JournalFile> journal_;
   std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
   std::unique_ptr<RoundMath> math_;
-  PrivateFolder folder_;
+  std::unique_ptr<PrivateFolder> folder_;  // of local workers
   zmq::context_t context_;
   std::mutex lines_mutex_;
   std::vector<std::string> lines_;  // of the authenticator, under lines_mutex_
@@ -150,9 +151,22 @@ CoordinatorStart Coordination::StartingPoint() {
   start.lost = std::move(replay.lost);
   start.state = state;
   start.digest = DigestOf(*state);
-  // Workers do not have the outer momentum, nor what a solver that updates here remembers.
-  const bool workers_have_all = before.velocity_size() == 0 && !(gradients_ && steps_.history_count() > 0);
-  if (!workers_have_all) start.lost.clear();
+  // Workers do not have the outer momentum, nor what a solver that updates here remembers; those of this machine died
+  // with the coordinator that started them.
+  std::string nobody_has_them;
+  if (settings_.outer_momentum() != 0 || settings_.outer_momentum_by_workers()) {
+    nobody_has_them = "workers do not know the outer momentum";
+  } else if (gradients_ && steps_.history_count() > 0) {
+    nobody_has_them = "workers do not know the solver's history";
+  } else if (settings_.endpoint().empty()) {
+    nobody_has_them = "no worker is left";
+  }
+  if (!start.lost.empty() && !nobody_has_them.empty()) {
+    rolled_back_ = "rounds " + std::to_string(start.version + 1) + " to " +
+                   std::to_string(start.lost.back().version()) +
+                   " are lost and will be trained again: the snapshot does not have them, and " + nobody_has_them;
+    start.lost.clear();
+  }
   cluster_state_ = before;
   steps_.set_cluster_state([this] { return cluster_state_; });
   return start;
@@ -185,7 +199,8 @@ std::unique_ptr<RoundMath> Coordination::MakeMath(const Payload& state) {
 std::unique_ptr<ServerSockets> Coordination::Listen() {
   auto sockets = std::make_unique<ServerSockets>(context_, settings_.chunk_bytes());
   if (settings_.local_workers() > 0) {
-    local_endpoint_ = "ipc://" + folder_.path() + "/coordinator";
+    folder_ = std::make_unique<PrivateFolder>();
+    local_endpoint_ = "ipc://" + folder_->socket();
     sockets->Bind(local_endpoint_, nullptr);
   }
   if (settings_.endpoint().empty()) return sockets;
@@ -364,6 +379,7 @@ TrainingResult Coordination::Run() {
   if (gradients_) protocol.hold_at_stops = true;
 
   steps_.Start();
+  if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
   warned_plaintext_ = Now() - kPlaintextWarningEvery;
   last_commit_ = Now();
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),

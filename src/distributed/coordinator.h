@@ -161,6 +161,8 @@ class Coordinator {
   const Ledger& ledger() const { return ledger_; }
   uint64_t epoch() const { return epoch_; }
   uint64_t dropped() const { return dropped_; }
+  // Messages that could not be read, so that nobody has handed them over.
+  void OnUnreadable(uint64_t messages) { dropped_ += messages; }
   ClusterStatus Status(Milliseconds now) const;
 
  private:
