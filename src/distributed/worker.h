@@ -76,7 +76,9 @@ class Worker {
   // What to train now, once; OnTrained is then waited for.
   std::optional<TrainTask> TakeTask();
   // Whether the task's result is still of use.
-  bool Wanted(uint64_t lease) const { return training_ && lease_ && lease_->serial() == lease; }
+  bool Wanted(uint64_t lease) const {
+    return phase_ != Phase::kEnded && training_ && lease_ && lease_->serial() == lease;
+  }
   // Steps of the task that are done: tells the coordinator that this worker is alive.
   void OnProgress(uint64_t steps_of_task);
   void OnTrained(TrainResult result, Milliseconds now);
