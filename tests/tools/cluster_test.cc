@@ -191,7 +191,7 @@ TEST(Cluster, WorkersOfOtherFoldersAndLocalOnesLearnTheSame) {
 TEST(Cluster, CtrlCTwiceStopsAtOnce) {
   // A round takes long.
   const ClusterFolder folder("local_workers: 2 local_steps: 100000 history: RESET",
-                             {.max_iter = 100000, .snapshot = 0, .more = "test_interval: 100000\n"});
+                             {.max_iter = 100000, .snapshot = 0, .test_interval = 100000});
   const auto running = folder.Start();
   ASSERT_TRUE(running->WaitFor("joined in place ", 2)) << running->Err();
   running->Signal(SIGINT);
@@ -252,7 +252,7 @@ TEST(Cluster, ItIsAskedAndDrainedFromOutside) {
 
 TEST(Cluster, ItIsStoppedFromOutside) {
   const ClusterFolder folder("local_steps: 100000 history: RESET",
-                             {.max_iter = 100000, .snapshot = 0, .more = "test_interval: 100000\n"});
+                             {.max_iter = 100000, .snapshot = 0, .test_interval = 100000});
   std::string endpoint;
   const auto coordinator = folder.Coordinate(1, &endpoint);
   const auto worker = folder.Join(endpoint, "one");
