@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -65,6 +67,8 @@ class Coordination {
   }
   void TakeRequests();
   void Tend();
+  void Serve();
+  void TellWorkersOfEnd(const std::string& why);
 
   const SolverFile& file_;
   const DistributedParameter& settings_;
@@ -350,7 +354,11 @@ void Coordination::Tend() {
     bool ending = false;
     service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
     if (!ending) {
-      for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
+      try {
+        for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
+      } catch (const EnvironmentError& error) {
+        service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
+      }
     }
   }
   std::vector<std::string> lines;
@@ -364,6 +372,41 @@ void Coordination::Tend() {
     warned_plaintext_ = Now();
     Tell(PlaintextWarning(settings_.endpoint()), workers_, true);
   }
+}
+
+void Coordination::Serve() {
+  const SolverParameter& solver = file_.solver;
+  const int first = solver_.iteration();
+  if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
+      (first > 0 || solver.test_initialization())) {
+    steps_.Test();
+  }
+  bool ended = false;
+  while (!ended) {
+    ended = service_->ended();
+    const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
+    if (!gradients_ && events.size() > kMostBehind) {
+      service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
+    }
+    for (const ClusterEvent& event : events) {
+      const std::lock_guard lock(solver_mutex_);
+      Handle(event);
+    }
+    if (!gradients_ && events.size() > kMostBehind) {
+      service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+    }
+    TakeRequests();
+    Tend();
+  }
+}
+
+// Else they would wait for a coordinator that does not come back.
+void Coordination::TellWorkersOfEnd(const std::string& why) {
+  service_->Do([&](Coordinator& coordinator) {
+    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(why, Now());
+  });
+  const Milliseconds end = Now() + 4 * static_cast<Milliseconds>(settings_.heartbeat_ms());
+  while (!service_->ended() && Now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 TrainingResult Coordination::Run() {
@@ -390,28 +433,11 @@ TrainingResult Coordination::Run() {
     for (std::vector<std::string>& command : commands) command.push_back("--join=" + local_endpoint_);
     local_ = std::make_unique<LocalWorkers>(commands);
   }
-  const SolverParameter& solver = file_.solver;
-  const int first = solver_.iteration();
-  if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
-      (first > 0 || solver.test_initialization())) {
-    steps_.Test();
-  }
-  bool ended = false;
-  while (!ended) {
-    ended = service_->ended();
-    const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
-    if (!gradients_ && events.size() > kMostBehind) {
-      service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
-    }
-    for (const ClusterEvent& event : events) {
-      const std::lock_guard lock(solver_mutex_);
-      Handle(event);
-    }
-    if (!gradients_ && events.size() > kMostBehind) {
-      service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
-    }
-    TakeRequests();
-    Tend();
+  try {
+    Serve();
+  } catch (const std::exception& error) {
+    TellWorkersOfEnd(error.what());
+    throw;
   }
   if (local_) local_->Wind(5000);
 

@@ -146,6 +146,8 @@ class Coordinator {
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
+  // Ends now, as training cannot go on.
+  void Fail(const std::string& why, Milliseconds now);
 
   Phase phase() const { return phase_; }
   // All iterations are done.
@@ -232,7 +234,6 @@ class Coordinator {
   void SendWork(Member& member);
   void ReturnLease(Member& member);
   void BeginEnding(const std::string& reason, Milliseconds now);
-  void Fail(const std::string& why, Milliseconds now);
   std::vector<Member*> BySlot();
 
   // coordinator_recovery.cc
