@@ -142,23 +142,36 @@ TEST(ClusterMistakes, TwoCoordinatorsOfOneTraining) {
 }
 
 TEST(ClusterMistakes, ABadRecordEndsTrainingEverywhere) {
-  const ClusterFolder folder("local_steps: 5", {.bad_record = 123});
+  const TinyTraining training{.test_interval = 100000, .bad_record = 123, .more = "test_initialization: false\n"};
+  const ClusterFolder folder("local_steps: 5", training);
   std::string endpoint;
   const auto coordinator = folder.Coordinate(2, &endpoint);
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
   const Finished run = coordinator->Wait(), first = one->Wait(), second = two->Wait();
-  EXPECT_EQ(run.exit_code, 1) << run.err;
   for (const Finished& finished : {run, first, second}) {
+    EXPECT_EQ(finished.exit_code, 1) << finished.err;
     EXPECT_TRUE(finished.Says("00000123")) << finished.err;
     EXPECT_TRUE(finished.Says("worker one: ") || finished.Says("worker two: ")) << finished.err;
-    EXPECT_NE(finished.exit_code, -1) << finished.err;
   }
-  // With processes of this machine, too, and it is said once.
-  const ClusterFolder local("local_workers: 2 local_steps: 5", {.bad_record = 123});
+  // With processes of this machine, too.
+  const ClusterFolder local("local_workers: 2 local_steps: 5", training);
   const Finished alone = local.Run();
   EXPECT_EQ(alone.exit_code, 1) << alone.err;
   EXPECT_TRUE(alone.Says("train: error: worker local-")) << alone.err;
   EXPECT_TRUE(alone.Says("00000123")) << alone.err;
+}
+
+TEST(ClusterMistakes, ABadRecordThatTheCoordinatorFindsEndsTrainingEverywhere) {
+  const ClusterFolder folder("local_steps: 5", {.bad_record = 123, .more = "test_initialization: false\n"});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(1, &endpoint);
+  const ClusterFolder sound("");
+  const auto worker = folder.Join(endpoint, "one", {"--data=" + (sound / "db").string()});
+  const Finished run = coordinator->Wait(), left = worker->Wait();
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(run.Says("net.prototxt:") && run.Says("00000123")) << run.err;
+  EXPECT_EQ(left.exit_code, 1) << left.err;
+  EXPECT_TRUE(left.Says("train: error: training at " + endpoint + " failed: ") && left.Says("00000123")) << left.err;
 }
 
 TEST(ClusterMistakes, AWorkerWithoutTheData) {
