@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <thread>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -65,6 +67,8 @@ class Coordination {
   }
   void TakeRequests();
   void Tend();
+  void Serve();
+  void TellWorkersOfEnd(const std::string& why);
 
   const SolverFile& file_;
   const DistributedParameter& settings_;
@@ -76,11 +80,12 @@ class Coordination {
   TrainingSteps steps_;
   const StateLayout layout_;
   uint64_t job_ = 0;
+  std::string rolled_back_;  // what is lost for good, as one sentence
 
   std::unique_ptr<JournalFile> journal_;
   std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
   std::unique_ptr<Averaging> math_;
-  PrivateFolder folder_;
+  std::unique_ptr<PrivateFolder> folder_;  // of local workers
   zmq::context_t context_;
   std::mutex lines_mutex_;
   std::vector<std::string> lines_;  // of the authenticator, under lines_mutex_
@@ -156,10 +161,24 @@ CoordinatorStart Coordination::StartingPoint() {
   start.lost = std::move(replay.lost);
   start.state = state;
   start.digest = DigestOf(*state);
-  // Workers do not have the outer momentum, nor what a solver that updates here remembers.
-  const bool workers_have_all = before.velocity_size() == 0 && !(gradients_ && steps_.history_count() > 0);
-  if (!workers_have_all) start.lost.clear();
-  journal_->set_flush(workers_have_all);
+  // Workers do not have the outer momentum, nor what a solver that updates here remembers; those of this machine died
+  // with the coordinator that started them.
+  std::string nobody_has_them;
+  if (settings_.outer_momentum() != 0 || settings_.outer_momentum_by_workers()) {
+    nobody_has_them = "workers do not know the outer momentum";
+  } else if (gradients_ && steps_.history_count() > 0) {
+    nobody_has_them = "workers do not know the solver's history";
+  } else if (settings_.endpoint().empty()) {
+    nobody_has_them = "no worker is left";
+  }
+  if (!start.lost.empty() && !nobody_has_them.empty()) {
+    rolled_back_ = "rounds " + std::to_string(start.version + 1) + " to " +
+                   std::to_string(start.lost.back().version()) +
+                   " are lost and will be trained again: the snapshot does not have them, and " + nobody_has_them;
+    start.lost.clear();
+  }
+  // What would be rolled back need not be on the disk.
+  journal_->set_flush(nobody_has_them.empty());
   cluster_state_ = before;
   steps_.set_cluster_state([this] { return cluster_state_; });
   return start;
@@ -192,7 +211,8 @@ std::unique_ptr<Averaging> Coordination::MakeMath(const Payload& state) {
 std::unique_ptr<ServerSockets> Coordination::Listen() {
   auto sockets = std::make_unique<ServerSockets>(context_, settings_.chunk_bytes());
   if (settings_.local_workers() > 0) {
-    local_endpoint_ = "ipc://" + folder_.path() + "/coordinator";
+    folder_ = std::make_unique<PrivateFolder>();
+    local_endpoint_ = "ipc://" + folder_->socket();
     sockets->Bind(local_endpoint_, nullptr);
   }
   if (settings_.endpoint().empty()) return sockets;
@@ -345,7 +365,11 @@ void Coordination::Tend() {
     bool ending = false;
     service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
     if (!ending) {
-      for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
+      try {
+        for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
+      } catch (const EnvironmentError& error) {
+        service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
+      }
     }
   }
   std::vector<std::string> lines;
@@ -361,33 +385,7 @@ void Coordination::Tend() {
   }
 }
 
-TrainingResult Coordination::Run() {
-  CoordinatorStart start = StartingPoint();
-  math_ = MakeMath(start.state);
-  const auto fixed =
-      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(steps_.fixed_count()) * sizeof(float));
-  steps_.ReadFixed(reinterpret_cast<float*>(fixed->data()));
-  math_->set_fixed(fixed);
-  CoordinatorOptions protocol = ProtocolOf(file_.solver);
-  protocol.job = job_;
-  protocol.most_push_bytes = math_->most_push_bytes();
-  protocol.solver = WelcomeSolver();
-  protocol.search_folders = Folders();
-  protocol.seed = solver_.seed();
-  // With gradients, the next round changes the net that a test or snapshot of this one needs.
-  if (gradients_) protocol.hold_at_stops = true;
-
-  steps_.Start();
-  warned_plaintext_ = Now() - kPlaintextWarningEvery;
-  last_commit_ = Now();
-  service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
-                                                  [this](ClusterEvent& event) { Prepare(event); });
-  if (settings_.local_workers() > 0) {
-    std::vector<std::vector<std::string>> commands = cluster_.worker_commands;
-    CREMA_CHECK(commands.size() == settings_.local_workers());
-    for (std::vector<std::string>& command : commands) command.push_back("--join=" + local_endpoint_);
-    local_ = std::make_unique<LocalWorkers>(commands);
-  }
+void Coordination::Serve() {
   const SolverParameter& solver = file_.solver;
   const int first = solver_.iteration();
   if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
@@ -410,6 +408,51 @@ TrainingResult Coordination::Run() {
     }
     TakeRequests();
     Tend();
+  }
+}
+
+// Else they would wait for a coordinator that does not come back.
+void Coordination::TellWorkersOfEnd(const std::string& why) {
+  service_->Do([&](Coordinator& coordinator) {
+    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(why, Now());
+  });
+  const Milliseconds end = Now() + 4 * static_cast<Milliseconds>(settings_.heartbeat_ms());
+  while (!service_->ended() && Now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+TrainingResult Coordination::Run() {
+  CoordinatorStart start = StartingPoint();
+  math_ = MakeMath(start.state);
+  const auto fixed =
+      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(steps_.fixed_count()) * sizeof(float));
+  steps_.ReadFixed(reinterpret_cast<float*>(fixed->data()));
+  math_->set_fixed(fixed);
+  CoordinatorOptions protocol = ProtocolOf(file_.solver);
+  protocol.job = job_;
+  protocol.most_push_bytes = math_->most_push_bytes();
+  protocol.solver = WelcomeSolver();
+  protocol.search_folders = Folders();
+  protocol.seed = solver_.seed();
+  // With gradients, the next round changes the net that a test or snapshot of this one needs.
+  if (gradients_) protocol.hold_at_stops = true;
+
+  steps_.Start();
+  if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
+  warned_plaintext_ = Now() - kPlaintextWarningEvery;
+  last_commit_ = Now();
+  service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
+                                                  [this](ClusterEvent& event) { Prepare(event); });
+  if (settings_.local_workers() > 0) {
+    std::vector<std::vector<std::string>> commands = cluster_.worker_commands;
+    CREMA_CHECK(commands.size() == settings_.local_workers());
+    for (std::vector<std::string>& command : commands) command.push_back("--join=" + local_endpoint_);
+    local_ = std::make_unique<LocalWorkers>(commands);
+  }
+  try {
+    Serve();
+  } catch (const std::exception& error) {
+    TellWorkersOfEnd(error.what());
+    throw;
   }
   if (local_) local_->Wind(5000);
 

@@ -151,6 +151,8 @@ class Coordinator {
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
+  // Ends now, as training cannot go on.
+  void Fail(const std::string& why, Milliseconds now);
 
   Phase phase() const { return phase_; }
   // All iterations are done.
@@ -166,6 +168,8 @@ class Coordinator {
   const Ledger& ledger() const { return ledger_; }
   uint64_t epoch() const { return epoch_; }
   uint64_t dropped() const { return dropped_; }
+  // Messages that could not be read, so that nobody has handed them over.
+  void OnUnreadable(uint64_t messages) { dropped_ += messages; }
   ClusterStatus Status(Milliseconds now) const;
 
  private:
@@ -242,7 +246,6 @@ class Coordinator {
   void SendWork(Member& member);
   void ReturnLease(Member& member);
   void BeginEnding(const std::string& reason, Milliseconds now);
-  void Fail(const std::string& why, Milliseconds now);
   std::vector<Member*> BySlot();
 
   // coordinator_recovery.cc

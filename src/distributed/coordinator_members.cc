@@ -139,6 +139,7 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
     ClusterMessage message;
     message.mutable_end()->set_reason(end_reason_);
     message.mutable_end()->set_completed(completed());
+    message.mutable_end()->set_failed(!failure_.empty());
     SendTo(member, Lane::kControl, std::move(message));
   } else if (member.ready) {
     // It got a difference to parameters that it did not take up in time, say.

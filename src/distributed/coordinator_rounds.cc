@@ -417,6 +417,7 @@ void Coordinator::BeginEnding(const std::string& reason, Milliseconds now) {
     ClusterMessage message;
     message.mutable_end()->set_reason(reason);
     message.mutable_end()->set_completed(completed());
+    message.mutable_end()->set_failed(!failure_.empty());
     SendTo(member, Lane::kControl, std::move(message));
   }
 }

@@ -30,6 +30,7 @@ CoordinatorService::~CoordinatorService() {
 void CoordinatorService::Serve() {
   // What the machine has to say after each message is sent at once, outside of the lock.
   std::vector<Outgoing> outgoing;
+  uint64_t unreadable = 0;
   const auto collect = [&](std::unique_lock<std::mutex>& lock) {
     outgoing = coordinator_.TakeOutgoing();
     std::vector<ClusterEvent> events = coordinator_.TakeEvents();
@@ -55,6 +56,11 @@ void CoordinatorService::Serve() {
                           coordinator_.OnMessage(route, message, bytes, Now());
                           collect(lock);
                         });
+      const uint64_t malformed = sockets_->malformed();
+      if (malformed > unreadable) {
+        const std::lock_guard lock(mutex_);
+        coordinator_.OnUnreadable(malformed - std::exchange(unreadable, malformed));
+      }
     }
   } catch (...) {
     const std::lock_guard lock(mutex_);

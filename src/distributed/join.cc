@@ -252,15 +252,18 @@ JoinResult Joining::Run() {
     if (AskedToStop()) service_->Do([](Worker& worker) { worker.Leave("stopped", Now()); });
     ended = turn.ended || stop_;
   }
-  bool failed = false;
+  bool failed = false, training_failed = false;
   service_->Do([&](Worker& worker) {
     result_.completed = worker.completed();
     result_.reason = worker.end_reason();
     failed = worker.failed();
+    training_failed = worker.training_failed();
   });
   service_.reset();
-  if (failed)
+  if (failed) {
     throw EnvironmentError("training at " + options_.endpoint + " goes on without this worker: " + result_.reason);
+  }
+  if (training_failed) throw EnvironmentError("training at " + options_.endpoint + " failed: " + result_.reason);
   return result_;
 }
 

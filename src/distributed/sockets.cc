@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -88,6 +89,14 @@ void Wait(std::vector<zmq::pollitem_t>& items, Milliseconds timeout, const WakeU
   wake.Clear();
 }
 
+// tcp://[::ffff:127.0.0.1]:5570, as sockets for both protocols call it, is tcp://127.0.0.1:5570.
+std::string WithPlainAddress(const std::string& endpoint) {
+  constexpr std::string_view kMapped = "tcp://[::ffff:";
+  const size_t end = endpoint.find(']');
+  if (!endpoint.starts_with(kMapped) || end == std::string::npos) return endpoint;
+  return "tcp://" + endpoint.substr(kMapped.size(), end - kMapped.size()) + endpoint.substr(end + 1);
+}
+
 zmq::pollitem_t ItemOf(zmq::socket_t& socket) { return {socket.handle(), 0, ZMQ_POLLIN, 0}; }
 zmq::pollitem_t ItemOf(const WakeUp& wake) { return {nullptr, wake.descriptor(), ZMQ_POLLIN, 0}; }
 
@@ -127,7 +136,7 @@ std::string ServerSockets::Bind(const std::string& endpoint, const KeyPair* keys
                            (error.num() == ENODEV ? "; give an address of this machine, or * for all" : ""));
   }
   sockets_.push_back(std::move(socket));
-  return sockets_.back().get(zmq::sockopt::last_endpoint);
+  return WithPlainAddress(sockets_.back().get(zmq::sockopt::last_endpoint));
 }
 
 void ServerSockets::Send(const Outgoing& outgoing) {

@@ -99,6 +99,7 @@ void Worker::OnMessage(const ClusterMessage& message, std::span<const std::byte>
       break;
     case ClusterMessage::kEnd:
       completed_ = message.end().completed();
+      training_failed_ = message.end().failed();
       return Leave(message.end().reason(), now);
     case ClusterMessage::kChunk:
       if (const auto answer = receiver_.OnChunk(message.chunk(), bytes)) {

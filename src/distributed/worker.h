@@ -84,7 +84,9 @@ class Worker {
   // What to train now, once; OnTrained is then waited for.
   std::optional<TrainTask> TakeTask();
   // Whether the task's result is still of use.
-  bool Wanted(uint64_t lease) const { return training_ && lease_ && lease_->serial() == lease; }
+  bool Wanted(uint64_t lease) const {
+    return phase_ != Phase::kEnded && training_ && lease_ && lease_->serial() == lease;
+  }
   // Steps of the task that are done: tells the coordinator that this worker is alive.
   void OnProgress(uint64_t steps_of_task);
   void OnTrained(TrainResult result, Milliseconds now);
@@ -99,6 +101,8 @@ class Worker {
   // The coordinator said that training is over; else why this worker ended.
   bool completed() const { return completed_; }
   const std::string& end_reason() const { return end_reason_; }
+  // The coordinator said that training could not go on.
+  bool training_failed() const { return training_failed_; }
   // It ended because it was refused or lost the coordinator.
   bool failed() const { return failed_; }
   uint64_t version() const { return version_; }
@@ -130,7 +134,8 @@ class Worker {
   WorkerOptions options_;
   WorkerMath& math_;
   Phase phase_ = Phase::kJoining;
-  bool built_ = false, welcomed_ = false, reconnect_ = false, completed_ = false, failed_ = false;
+  bool built_ = false, welcomed_ = false, reconnect_ = false, completed_ = false, failed_ = false,
+       training_failed_ = false;
   std::string end_reason_;
   uint64_t job_ = 0, epoch_ = 0, member_ = 0, incarnation_ = 0, incarnations_ = 0;
   uint64_t sequence_ = 0, heard_sequence_ = 0, heard_bulk_sequence_ = 0;

@@ -34,6 +34,7 @@ namespace {
   dup2(null, 0);
   dup2(out, 1);
   dup2(err, 2);
+  if (!setting.temporary.empty()) setenv("TMPDIR", setting.temporary.c_str(), 1);
   setenv("TERM", setting.on_terminal ? "xterm" : "dumb", 1);
   // Every thread count gives the same results; two keep tests that run side by side from waiting on each other.
   setenv("OMP_NUM_THREADS", "2", 0);

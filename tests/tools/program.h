@@ -42,9 +42,10 @@ struct Finished {
 bool TerminalsExist();
 
 struct Setting {
-  std::filesystem::path folder = {};  // working directory
-  uint64_t file_size_limit = 0;       // writing a file beyond it fails as on a full disk; 0: no limit
-  bool on_terminal = false;           // stderr is a terminal of 100 columns
+  std::filesystem::path folder = {};     // working directory
+  uint64_t file_size_limit = 0;          // writing a file beyond it fails as on a full disk; 0: no limit
+  bool on_terminal = false;              // stderr is a terminal of 100 columns
+  std::filesystem::path temporary = {};  // TMPDIR
 };
 
 // A program that runs beside the test; killed by the destructor if it still does.
@@ -56,6 +57,7 @@ class Running {
   Running(const Running&) = delete;
   Running& operator=(const Running&) = delete;
 
+  pid_t pid() const { return pid_; }
   void Signal(int number) const;
   // What it has written to stderr so far.
   std::string Err();

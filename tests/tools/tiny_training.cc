@@ -87,8 +87,9 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
   folder.Write("solver.prototxt",
                "net: \"net.prototxt\"\nbase_lr: " + options.base_lr +
                    "\nmomentum: 0.9\nweight_decay: 0.0005\nlr_policy: \"inv\"\ngamma: 0.0001\n" +
-                   "power: 0.75\ntest_iter: 10\ntest_interval: 50\ndisplay: 10\nrandom_seed: 5\n" +
+                   "power: 0.75\ntest_iter: 10\ndisplay: 10\nrandom_seed: 5\n" +
                    "snapshot_prefix: \"tiny\"\nsolver_mode: CPU\nmax_iter: " + std::to_string(options.max_iter) +
+                   "\ntest_interval: " + std::to_string(options.test_interval) +
                    "\nsnapshot: " + std::to_string(options.snapshot) + "\n" + options.more);
 }
 

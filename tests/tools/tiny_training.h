@@ -12,6 +12,7 @@ namespace crema::testing_tools {
 struct TinyTraining {
   int max_iter = 300;
   int snapshot = 20;
+  int test_interval = 50;
   int data_threads = 1;
   int hidden = 64;  // outputs of the larger layer: sets the size of snapshots
   std::string base_lr = "0.02";

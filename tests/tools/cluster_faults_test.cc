@@ -1,0 +1,279 @@
+// The real `train` with several workers while its processes are killed and frozen and its disk is full.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <filesystem>
+#include <random>
+#include <regex>
+#include <string>
+#include <thread>
+
+#include "tools/cluster_training.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A worker that says nothing for so long is out.
+const std::string kQuick = "dead_ms: 600 ";
+
+int Rounds(Running& coordinator) { return Count(coordinator.Err(), ", lr = "); }
+
+// Until the coordinator has displayed so many more iterations.
+bool GoesOn(Running& coordinator, int displays = 2) {
+  return coordinator.WaitFor(", lr = ", Rounds(coordinator) + displays);
+}
+
+std::string PortOf(const std::string& endpoint) { return endpoint.substr(endpoint.rfind(':')); }
+
+TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
+  const unsigned first_seed = std::random_device{}();
+  for (unsigned seed = first_seed; seed < first_seed + 2; ++seed) {
+    std::mt19937 random(seed);
+    const ClusterFolder folder(kQuick + "local_steps: 5 min_workers: 1", {.max_iter = 600, .snapshot = 100});
+    std::string endpoint;
+    const auto coordinator = folder.Coordinate(2, &endpoint);
+    std::unique_ptr<Running> workers[] = {folder.Join(endpoint, "a"), folder.Join(endpoint, "b")};
+    ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+    int kills = 0;
+    for (int i = 0; i < 4 && !coordinator->ended(); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(random() % 60));
+      auto& worker = workers[random() % 2];
+      if (worker->ended()) break;
+      worker->Signal(SIGKILL);
+      worker->Wait();
+      ++kills;
+      worker = folder.Join(endpoint, "again" + std::to_string(i));
+      if (!coordinator->WaitFor("worker again" + std::to_string(i) + " joined")) break;
+      if (!GoesOn(*coordinator, 1)) break;
+    }
+    const Finished run = coordinator->Wait();
+    ASSERT_EQ(run.exit_code, 0) << "seed " << seed << "\n" << run.err;
+    EXPECT_GE(kills, 2) << run.err;
+    EXPECT_GE(Count(run.err, "was not heard of for "), kills - 1) << run.err;
+    EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
+    const JournalAudit audit = AuditJournal(folder, 600);
+    EXPECT_EQ(audit.mistake, "") << "seed " << seed;
+    EXPECT_EQ(audit.version, 120u);
+    for (auto& worker : workers) EXPECT_EQ(worker->Wait().exit_code, 0) << worker->Err();
+  }
+}
+
+TEST(ClusterFaults, LocalWorkersThatDieAreStartedAgain) {
+  const ClusterFolder folder(kQuick + "local_workers: 2 local_steps: 5", {.max_iter = 300, .snapshot = 100});
+  const auto coordinator = folder.Start();
+  ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+  pid_t victim = 0;
+  for (const pid_t process : ProcessesIn(folder.path())) {
+    if (process != coordinator->pid()) victim = process;
+  }
+  ASSERT_NE(victim, 0);
+  kill(victim, SIGKILL);
+  ASSERT_TRUE(coordinator->WaitFor("was ended by signal 9 and is started again")) << coordinator->Err();
+  const Finished run = coordinator->Wait();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(Count(run.err, " joined in place "), 3) << run.err;
+  EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
+  EXPECT_EQ(AuditJournal(folder, 300).mistake, "");
+}
+
+TEST(ClusterFaults, AWorkerThatWasFrozenComesBack) {
+  const ClusterFolder folder(kQuick + "local_steps: 5 min_workers: 1", {.max_iter = 100000, .snapshot = 0});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(2, &endpoint);
+  const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+  ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+  for (int i = 1; i <= 2; ++i) {
+    one->Signal(SIGSTOP);
+    ASSERT_TRUE(coordinator->WaitFor("was not heard of for ", i)) << coordinator->Err();
+    ASSERT_TRUE(GoesOn(*coordinator)) << "the others go on: " << coordinator->Err();
+    one->Signal(SIGCONT);
+    ASSERT_TRUE(coordinator->WaitFor("worker one joined in place ", i + 1)) << coordinator->Err();
+    ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+  }
+  coordinator->Signal(SIGINT);
+  const Finished run = coordinator->Wait();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+  EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "");
+}
+
+TEST(ClusterFaults, AFrozenCoordinatorIsWaitedFor) {
+  const ClusterFolder frozen(kQuick + "local_steps: 5", {.max_iter = 200});
+  std::string endpoint;
+  const auto coordinator = frozen.Coordinate(2, &endpoint);
+  const auto one = frozen.Join(endpoint, "one"), two = frozen.Join(endpoint, "two");
+  ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+  coordinator->Signal(SIGSTOP);
+  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+  coordinator->Signal(SIGCONT);
+  const Finished run = coordinator->Wait();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+  EXPECT_EQ(AuditJournal(frozen, 200).mistake, "");
+}
+
+// What a coordinator's successor finds.
+TEST(ClusterFaults, ACoordinatorThatIsKilledIsReplacedWithoutALoss) {
+  const ClusterFolder folder(kQuick + "local_steps: 5", {.max_iter = 400, .snapshot = 150});
+  std::string endpoint;
+  auto coordinator = folder.Coordinate(2, &endpoint);
+  const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+  // Between two snapshots, so that the parameters are with the workers alone.
+  ASSERT_TRUE(coordinator->WaitFor("Iteration 200, lr")) << coordinator->Err();
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait();
+  EXPECT_FALSE(one->ended());
+  const auto successor =
+      folder.Start({"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2", "--snapshot=auto"});
+  const Finished run = successor->Wait();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("Restored iteration 150")) << run.err;
+  EXPECT_TRUE(std::regex_search(
+      run.err,
+      std::regex(R"(worker (one|two) still had the parameters of round \d+; the last snapshot is of round 30)")))
+      << run.err;
+  EXPECT_FALSE(run.Says("Iteration 160, lr")) << "what workers had is trained again: " << run.err;
+  EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
+  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+  const JournalAudit audit = AuditJournal(folder, 400);
+  EXPECT_EQ(audit.mistake, "");
+  // At most the last round of the first one was not heard of by a worker.
+  EXPECT_LE(audit.committed, audit.version + 1);
+}
+
+TEST(ClusterFaults, WithOuterMomentumACoordinatorsSuccessorGoesBackToTheSnapshot) {
+  const std::string settings = "local_steps: 5 history: MEAN outer_momentum: 0.5 dead_ms: 600 ";
+  const TinyTraining training{.max_iter = 250, .snapshot = 100};
+  const ClusterFolder whole(settings + "local_workers: 2", training), folder(settings, training);
+  ASSERT_EQ(whole.Run().exit_code, 0);
+  std::string endpoint;
+  auto coordinator = folder.Coordinate(2, &endpoint);
+  const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+  ASSERT_TRUE(coordinator->WaitFor("Iteration 150, lr")) << coordinator->Err();
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait();
+  const auto successor =
+      folder.Start({"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2", "--snapshot=auto"});
+  const Finished run = successor->Wait();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("Restored iteration 100")) << run.err;
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(rounds 21 to \d+ are lost and will be trained again)")))
+      << run.err;
+  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+  EXPECT_TRUE(SameModel(whole, folder, 250));
+  EXPECT_EQ(AuditJournal(folder, 250).mistake, "");
+}
+
+TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
+  const unsigned seed = std::random_device{}();
+  std::mt19937 random(seed);
+  const ClusterFolder folder(kQuick + "local_steps: 5", {.max_iter = 600, .snapshot = 100});
+  std::string endpoint;
+  auto coordinator = folder.Coordinate(2, &endpoint);
+  const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+  const std::vector<std::string> again = {"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2",
+                                          "--snapshot=auto"};
+  int kills = 0;
+  for (int i = 0; i < 3; ++i) {
+    if (!GoesOn(*coordinator, static_cast<int>(random() % 8))) break;
+    std::this_thread::sleep_for(std::chrono::milliseconds(random() % 30));
+    if (coordinator->ended()) break;
+    coordinator->Signal(SIGKILL);
+    coordinator->Wait();
+    ++kills;
+    coordinator = folder.Start(again);
+  }
+  const Finished run = coordinator->Wait();
+  ASSERT_EQ(run.exit_code, 0) << "seed " << seed << "\n" << run.err;
+  EXPECT_GE(kills, 2) << run.err;
+  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+  EXPECT_EQ(AuditJournal(folder, 600).mistake, "") << "seed " << seed;
+}
+
+TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {
+  const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 800", {.max_iter = 100000, .snapshot = 0});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(2, &endpoint);
+  for (int i = 0; i < 2; ++i) {
+    const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+    ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+    one->Signal(SIGKILL);
+    two->Signal(SIGKILL);
+    // Others come in time, once.
+    ASSERT_TRUE(coordinator->WaitFor("waiting for workers: 0 of", i + 2 - (i > 0))) << coordinator->Err();
+  }
+  const Finished run = coordinator->Wait();
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(std::regex_search(
+      run.err,
+      std::regex(R"(train: error: only 0 of at least 2 workers \(min_workers\) were there for .*join_timeout_ms)")))
+      << run.err;
+  const int at = folder.NewestState();
+  EXPECT_GT(at, 0) << run.err;
+  EXPECT_EQ(AuditJournal(folder, at).mistake, "");
+}
+
+TEST(ClusterFaults, ACoordinatorThatDoesNotComeBackIsGivenUp) {
+  const ClusterFolder folder(kQuick + "local_steps: 5 orphan_ms: 1200", {.max_iter = 100000, .snapshot = 0});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(1, &endpoint);
+  const auto worker = folder.Join(endpoint, "one");
+  ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+  coordinator->Signal(SIGKILL);
+  const Finished left = worker->Wait();
+  EXPECT_EQ(left.exit_code, 1) << left.err;
+  EXPECT_TRUE(left.Says("the coordinator was not heard of for 1 s")) << left.err;
+}
+
+TEST(ClusterFaults, AFullDiskForSnapshotsLosesNothingAndIsReported) {
+  const ClusterFolder folder("local_workers: 2 local_steps: 5", {.max_iter = 40, .hidden = 512});
+  Setting setting = folder.setting();
+  setting.file_size_limit = 64 << 10;  // below one model, above the journal
+  const Finished run = RunProgram({"train", "--solver=solver.prototxt", "--threads=1"}, setting);
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("Snapshot at iteration 20 failed: ")) << run.err;
+  EXPECT_TRUE(run.Says("Snapshot at iteration 40 failed: ")) << run.err;
+  EXPECT_TRUE(run.Says("Iteration 30, lr")) << "training goes on: " << run.err;
+  EXPECT_EQ(folder.NewestState(), -1);
+}
+
+// Nothing is committed that the journal does not have: training waits for room, and says so.
+TEST(ClusterFaults, AFullDiskForTheJournalHoldsTraining) {
+  const ClusterFolder folder("local_workers: 2 local_steps: 1", {.max_iter = 100000, .snapshot = 0});
+  Setting setting = folder.setting();
+  setting.file_size_limit = 4 << 10;
+  Running running({"train", "--solver=solver.prototxt", "--threads=1"}, setting);
+  ASSERT_TRUE(running.WaitFor("the round cannot be committed, and is tried again: tiny_cluster.journal"))
+      << running.Err();
+  const int rounds = Rounds(running);
+  EXPECT_GT(rounds, 0);
+  std::this_thread::sleep_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(Rounds(running), rounds) << "nothing goes on: " << running.Err();
+  running.Signal(SIGINT);
+  running.WaitFor("once more to stop at once");
+  running.Signal(SIGINT);
+  const Finished run = running.Wait();
+  EXPECT_TRUE(run.Says("Optimization stopped early.") || run.exit_code == 1) << run.err;
+  EXPECT_EQ(Count(run.err, "the round cannot be committed"), 1) << "said once: " << run.err;
+
+  // With room again, what was committed counts.
+  const int lines = rounds;
+  const auto again = folder.Start({"--snapshot=auto"});
+  ASSERT_TRUE(again->WaitFor(", lr = ", 2)) << again->Err();
+  EXPECT_GT(lines, 0);
+  again->Signal(SIGINT);
+  const Finished resumed = again->Wait();
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "");
+}
+
+}  // namespace
+}  // namespace crema::testing_tools

@@ -1,0 +1,227 @@
+#include "tools/cluster_training.h"
+
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <regex>
+#include <thread>
+
+#include "crema/net.pb.h"
+#include "distributed/journal_file.h"
+
+namespace crema::testing_tools {
+
+namespace fs = std::filesystem;
+
+std::string Distributed(const std::string& more) {
+  return "distributed { heartbeat_ms: 50 dead_ms: 3000 orphan_ms: 20000 join_timeout_ms: 20000 " + more + " }\n";
+}
+
+ClusterFolder::ClusterFolder(const std::string& settings, TinyTraining training) {
+  if (!settings.empty()) training.more += Distributed(settings);
+  WriteTinyTraining(*this, training);
+  fs::create_directory(*this / "tmp");
+}
+
+ClusterFolder::~ClusterFolder() {
+  for (const pid_t process : ProcessesLeftIn(path())) {
+    ADD_FAILURE() << "process " << process << " is left";
+    kill(process, SIGKILL);
+  }
+  for (const auto& entry : fs::directory_iterator(*this / "tmp")) ADD_FAILURE() << entry.path() << " is left";
+}
+
+Setting ClusterFolder::setting() const {
+  Setting setting;
+  setting.folder = path();
+  setting.temporary = *this / "tmp";
+  return setting;
+}
+
+std::unique_ptr<Running> ClusterFolder::Start(const std::vector<std::string>& flags) const {
+  std::vector<std::string> words = {"train", "--solver=solver.prototxt", "--threads=1"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return std::make_unique<Running>(words, setting());
+}
+
+Finished ClusterFolder::Run(const std::vector<std::string>& flags) const { return Start(flags)->Wait(); }
+
+std::unique_ptr<Running> ClusterFolder::Coordinate(int expected, std::string* endpoint,
+                                                   const std::vector<std::string>& flags) const {
+  std::vector<std::string> words = {"--coordinate=tcp://127.0.0.1:*", "--expect=" + std::to_string(expected)};
+  words.insert(words.end(), flags.begin(), flags.end());
+  auto coordinator = Start(words);
+  coordinator->WaitFor("Listening for workers at ");
+  coordinator->WaitFor("\n", Count(coordinator->Err(), "\n"));
+  *endpoint = EndpointOf(coordinator->Err());
+  EXPECT_NE(*endpoint, "") << coordinator->Err();
+  return coordinator;
+}
+
+std::unique_ptr<Running> ClusterFolder::Join(const std::string& endpoint, const std::string& name,
+                                             const std::vector<std::string>& flags) const {
+  std::vector<std::string> words = {"train", "--join=" + endpoint, "--worker_name=" + name, "--threads=1"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return std::make_unique<Running>(words, setting());
+}
+
+Finished ClusterFolder::Ask(const std::string& request, const std::string& endpoint,
+                            const std::vector<std::string>& flags) const {
+  std::vector<std::string> words = {"crema", "cluster", request, "--address=" + endpoint};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return RunProgram(words, setting());
+}
+
+std::string ClusterFolder::Model(int iteration) const {
+  return ReadText(*this / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
+}
+
+SolverState ClusterFolder::State(int iteration) const {
+  SolverState state;
+  state.ParseFromString(ReadText(*this / ("tiny_iter_" + std::to_string(iteration) + ".solverstate")));
+  return state;
+}
+
+int ClusterFolder::NewestState() const {
+  int newest = -1;
+  for (const auto& entry : fs::directory_iterator(path())) {
+    std::smatch match;
+    const std::string name = entry.path().filename().string();
+    if (std::regex_match(name, match, std::regex(R"(tiny_iter_(\d+)\.solverstate)"))) {
+      newest = std::max(newest, std::stoi(match[1]));
+    }
+  }
+  return newest;
+}
+
+bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration) {
+  const std::string model = a.Model(iteration);
+  return !model.empty() && model == b.Model(iteration);
+}
+
+double Difference(const std::string& model, const std::string& other) {
+  NetParameter nets[2];
+  const double apart = std::numeric_limits<double>::infinity();
+  if (!nets[0].ParseFromString(model) || !nets[1].ParseFromString(other)) return apart;
+  double worst = 0;
+  int blobs = 0;
+  for (int i = 0; i < nets[0].layer_size(); ++i) {
+    for (int b = 0; b < nets[0].layer(i).blobs_size(); ++b) {
+      if (i >= nets[1].layer_size() || b >= nets[1].layer(i).blobs_size()) return apart;
+      const auto &one = nets[0].layer(i).blobs(b).data(), &two = nets[1].layer(i).blobs(b).data();
+      if (one.size() != two.size() || one.empty()) return apart;
+      ++blobs;
+      double difference = 0, largest = 0;
+      for (int k = 0; k < one.size(); ++k) {
+        difference = std::max(difference, std::abs(static_cast<double>(one[k]) - static_cast<double>(two[k])));
+        largest = std::max(largest, std::abs(static_cast<double>(one[k])));
+      }
+      worst = std::max(worst, largest > 0 ? difference / largest : difference);
+    }
+  }
+  return blobs > 0 ? worst : apart;
+}
+
+float LastAccuracy(const std::string& log) {
+  static const std::regex pattern(R"(Test net output #0: accuracy = ([\.\deE+-]+))");
+  float accuracy = -1;
+  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) accuracy = std::stof((*at)[1]);
+  return accuracy;
+}
+
+int Count(const std::string& text, const std::string& part) {
+  int count = 0;
+  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
+  return count;
+}
+
+std::string EndpointOf(const std::string& log) {
+  static const std::regex pattern(R"(Listening for workers at (\S+)\n)");
+  std::string endpoint;
+  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) endpoint = (*at)[1];
+  return endpoint;
+}
+
+std::vector<pid_t> ProcessesIn(const fs::path& folder) {
+  std::vector<pid_t> found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/proc", error)) {
+    const std::string name = entry.path().filename().string();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    // A process that ended and was not waited for has no directory.
+    const fs::path cwd = fs::read_symlink(entry.path() / "cwd", error);
+    if (!error && cwd == folder && std::stoi(name) != getpid()) found.push_back(std::stoi(name));
+  }
+  return found;
+}
+
+std::vector<pid_t> ProcessesLeftIn(const fs::path& folder) {
+  std::vector<pid_t> left = ProcessesIn(folder);
+  for (int i = 0; i < 40 && !left.empty(); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(25));
+    left = ProcessesIn(folder);
+  }
+  return left;
+}
+
+JournalAudit AuditJournal(const ClusterFolder& folder, int iteration) {
+  JournalAudit audit;
+  const auto wrong = [&](const std::string& what) {
+    if (audit.mistake.empty()) audit.mistake = what;
+  };
+  std::vector<JournalRecord::Commit> counting;
+  const JournalFile journal((folder / "tiny_cluster.journal").string(), false);
+  for (const JournalRecord& record : journal.records()) {
+    if (record.has_start()) {
+      ++audit.starts;
+      while (!counting.empty() && counting.back().version() > record.start().version()) counting.pop_back();
+      if (record.start().version() != counting.size()) {
+        wrong("a start from round " + std::to_string(record.start().version()));
+      }
+      continue;
+    }
+    ++audit.committed;
+    if (record.commit().version() != counting.size() + 1) {
+      wrong("round " + std::to_string(record.commit().version()) + " follows " + std::to_string(counting.size()));
+    }
+    if (record.commit().share_size() == 0) wrong("a round of nobody");
+    counting.push_back(record.commit());
+  }
+  std::map<uint64_t, int> uses;
+  for (const JournalRecord::Commit& commit : counting) {
+    if (commit.iteration() <= audit.iteration) wrong("iteration " + std::to_string(commit.iteration()) + " comes late");
+    for (const JournalRecord::Commit::Share& share : commit.share()) {
+      if (share.steps().count() > commit.iteration() - audit.iteration) wrong("a lease longer than its round");
+      for (uint64_t i = 0; i < share.steps().count(); ++i) ++uses[share.steps().first() + i];
+      audit.used += share.steps().count();
+    }
+    audit.iteration = commit.iteration();
+  }
+  audit.version = counting.size();
+  const ClusterState state = folder.State(iteration).cluster();
+  for (const StepRange& range : state.unused()) {
+    for (uint64_t i = 0; i < range.count(); ++i) ++uses[range.first() + i];
+  }
+  for (const auto& [step, count] : uses) {
+    if (count != 1) wrong("step " + std::to_string(step) + " was used " + std::to_string(count) + " times");
+  }
+  if (!uses.empty() && (uses.begin()->first != 0 || uses.rbegin()->first != uses.size() - 1))
+    wrong("steps are missing");
+  if (state.next_step() != uses.size()) {
+    wrong("the snapshot knows " + std::to_string(state.next_step()) + " steps, the journal and it " +
+          std::to_string(uses.size()));
+  }
+  if (state.version() != audit.version) wrong("the snapshot is of round " + std::to_string(state.version()));
+  if (audit.iteration != static_cast<uint64_t>(iteration))
+    wrong("the journal ends at " + std::to_string(audit.iteration));
+  return audit;
+}
+
+}  // namespace crema::testing_tools

@@ -1,0 +1,80 @@
+// Tiny trainings by several processes, and what they leave behind.
+#ifndef CREMA_TESTS_TOOLS_CLUSTER_TRAINING_H_
+#define CREMA_TESTS_TOOLS_CLUSTER_TRAINING_H_
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/solver.pb.h"
+#include "tools/program.h"
+#include "tools/tiny_training.h"
+
+namespace crema::testing_tools {
+
+// A `distributed` block with timeouts of seconds.
+std::string Distributed(const std::string& more);
+
+// A folder with a tiny training, and another for temporary files in it.
+class ClusterFolder : public ScratchFolder {
+ public:
+  // `settings` go into the `distributed` block; those of `training.more` into the solver file.
+  explicit ClusterFolder(const std::string& settings, TinyTraining training = {});
+  // No process that was started here may be left, and no temporary file.
+  ~ClusterFolder();
+
+  Setting setting() const;
+  // train with this folder's solver file.
+  std::unique_ptr<Running> Start(const std::vector<std::string>& flags = {}) const;
+  Finished Run(const std::vector<std::string>& flags = {}) const;
+  // ... as a coordinator that listens at a port of its own; where is known as soon as it does.
+  std::unique_ptr<Running> Coordinate(int expected, std::string* endpoint,
+                                      const std::vector<std::string>& flags = {}) const;
+  // train --join in this folder.
+  std::unique_ptr<Running> Join(const std::string& endpoint, const std::string& name,
+                                const std::vector<std::string>& flags = {}) const;
+  // crema cluster REQUEST.
+  Finished Ask(const std::string& request, const std::string& endpoint,
+               const std::vector<std::string>& flags = {}) const;
+
+  std::string Model(int iteration) const;
+  SolverState State(int iteration) const;
+  // Iteration of the newest snapshot; -1: there is none.
+  int NewestState() const;
+};
+
+// Whether both folders hold a model of this iteration with the same bytes.
+bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration);
+// The largest difference of a weight, over the largest weight of its blob; infinity where the nets are not alike.
+double Difference(const std::string& model, const std::string& other);
+// Of the last test in a log; -1: none.
+float LastAccuracy(const std::string& log);
+// At least this many occurrences.
+int Count(const std::string& text, const std::string& part);
+// The endpoint of a coordinator's last "Listening for workers at ...".
+std::string EndpointOf(const std::string& log);
+
+// Processes other than this one whose working directory is the folder, and their children's.
+std::vector<pid_t> ProcessesIn(const std::filesystem::path& folder);
+// Waits for what such processes may need to end; what is left then.
+std::vector<pid_t> ProcessesLeftIn(const std::filesystem::path& folder);
+
+// What a journal tells, with what the last snapshot says of it.
+struct JournalAudit {
+  std::string mistake;     // empty: every step was used once, and what was void is used again
+  uint64_t starts = 0;     // of coordinators, and rollbacks
+  uint64_t version = 0;    // rounds that count
+  uint64_t iteration = 0;  // that they lead to
+  uint64_t used = 0;       // steps in them
+  uint64_t committed = 0;  // records of commits, void ones among them
+};
+
+// Of a training that has ended with a snapshot of `iteration`.
+JournalAudit AuditJournal(const ClusterFolder& folder, int iteration);
+
+}  // namespace crema::testing_tools
+
+#endif  // CREMA_TESTS_TOOLS_CLUSTER_TRAINING_H_
