@@ -1,8 +1,10 @@
 // A worker's program: trains what the coordinator says, from the parameters that it sends.
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "crema/error.h"
@@ -51,6 +53,7 @@ class Joining {
  private:
   std::unique_ptr<WorkerSockets> Connect();
   void Build(const Welcome& welcome);
+  void CheckData(const Welcome& welcome) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
@@ -90,6 +93,7 @@ void Joining::Build(const Welcome& welcome) {
       if (layer.type() == "Data") layer.mutable_data_param()->set_source(options_.data);
     }
   }
+  CheckData(welcome);
   gradients_ = solver.distributed().mode() == DistributedParameter::GRADIENT;
   SolverOptions options;
   options.role = SolverOptions::Role::kWorker;
@@ -108,6 +112,23 @@ void Joining::Build(const Welcome& welcome) {
   service_->Do([&](Worker& worker) {
     worker.OnBuilt(layout_.bytes(true), TimingOf(solver.distributed()), TransferOf(solver.distributed()), Now());
   });
+}
+
+// Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
+void Joining::CheckData(const Welcome& welcome) const {
+  for (const LayerParameter& layer : file_->solver.train_net_param().layer()) {
+    if (layer.type() != "Data") continue;
+    const std::string& source = layer.data_param().source();
+    std::error_code ignored;
+    bool found = std::filesystem::exists(source, ignored);
+    for (const std::string& folder : welcome.search_folders()) {
+      found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
+    }
+    if (!found) {
+      throw UserError("layer \"" + layer.name() + "\": there is no database \"" + source +
+                      "\" on this machine; give its place here with --data=PATH");
+    }
+  }
 }
 
 bool Joining::AskedToStop() {
