@@ -247,9 +247,10 @@ TEST(ClusterFaults, AFullDiskForSnapshotsLosesNothingAndIsReported) {
 
 // Nothing is committed that the journal does not have: training waits for room, and says so.
 TEST(ClusterFaults, AFullDiskForTheJournalHoldsTraining) {
-  const ClusterFolder folder("local_workers: 2 local_steps: 1", {.max_iter = 100000, .snapshot = 0});
+  const ClusterFolder folder("local_workers: 2 local_steps: 1", {.max_iter = 100000, .snapshot = 0, .hidden = 16});
   Setting setting = folder.setting();
-  setting.file_size_limit = 4 << 10;
+  // The log has to fit, and a snapshot.
+  setting.file_size_limit = 16 << 10;
   Running running({"train", "--solver=solver.prototxt", "--threads=1"}, setting);
   ASSERT_TRUE(running.WaitFor("the round cannot be committed, and is tried again: tiny_cluster.journal"))
       << running.Err();
