@@ -288,7 +288,7 @@ TEST_F(ClusterStrangers, ARecordedSessionOfAWorkerThatLeft) {
     bytes[name + 8 + 4 + 3] ^= 0x55;
     const Connection connection(port_);
     connection.Send(bytes);
-    connection.Receive(200);
+    EXPECT_NE(connection.Receive(200).find("READY"), std::string::npos) << bytes.size() << " bytes were recorded";
   }
   EXPECT_GT(Dropped(), before);
   EXPECT_EQ(Count(coordinator_->Err(), "worker one joined"), 1);
