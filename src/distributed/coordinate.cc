@@ -66,6 +66,7 @@ class Coordination {
     return interval > 0 && iteration % static_cast<uint64_t>(interval) == 0;
   }
   void TakeRequests();
+  void Stop();
   void Tend();
   void Serve();
   void TellWorkersOfEnd(const std::string& why);
@@ -337,7 +338,7 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
     steps_.TrySnapshot();
     snapshot_wanted_ = false;
   }
-  if (test && !steps_.Test()) TakeRequests();
+  if (test && !steps_.Test()) Stop();
   if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
 }
 
@@ -347,17 +348,20 @@ void Coordination::TakeRequests() {
     snapshot_wanted_ = true;
     service_->Do([](Coordinator& coordinator) { coordinator.HoldAfterHistory(); });
   }
-  if (action == SolverAction::kStop) {
-    const bool again = std::exchange(stopping_, true);
-    Tell(again ? "stopping at once" : "stopping when the round is done; once more to stop at once", workers_, false);
-    service_->Do([again](Coordinator& coordinator) {
-      if (again) {
-        coordinator.Stop("stopped", Now());
-      } else {
-        coordinator.Drain("stopped", Now());
-      }
-    });
-  }
+  if (action == SolverAction::kStop) Stop();
+}
+
+// A test that is asked to stop has taken the request.
+void Coordination::Stop() {
+  const bool again = std::exchange(stopping_, true);
+  Tell(again ? "stopping at once" : "stopping when the round is done; once more to stop at once", workers_, false);
+  service_->Do([again](Coordinator& coordinator) {
+    if (again) {
+      coordinator.Stop("stopped", Now());
+    } else {
+      coordinator.Drain("stopped", Now());
+    }
+  });
 }
 
 void Coordination::Tend() {
@@ -390,7 +394,7 @@ void Coordination::Serve() {
   const int first = solver_.iteration();
   if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
       (first > 0 || solver.test_initialization())) {
-    steps_.Test();
+    if (!steps_.Test()) Stop();
   }
   bool ended = false;
   while (!ended) {

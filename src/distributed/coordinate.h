@@ -49,8 +49,8 @@ struct JoinResult {
 };
 
 // Trains for the coordinator at an endpoint until it ends training, or, asked to stop, after telling it. Throws
-// EnvironmentError where the coordinator refuses, is lost or cannot go on, UserError where this machine cannot do what is asked (no
-// such data).
+// EnvironmentError where the coordinator refuses, is lost or cannot go on, UserError where this machine cannot do what
+// is asked (no such data).
 JoinResult Join(const JoinOptions& options);
 
 }  // namespace crema

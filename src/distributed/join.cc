@@ -1,9 +1,11 @@
 // A worker's program: trains what the coordinator says, from the parameters that it sends.
 #include <unistd.h>
 
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <random>
+#include <system_error>
 #include <utility>
 
 #include "crema/error.h"
@@ -60,6 +62,7 @@ class Joining {
  private:
   std::unique_ptr<WorkerSockets> Connect();
   void Build(const Welcome& welcome);
+  void CheckData(const Welcome& welcome) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
@@ -104,6 +107,7 @@ void Joining::Build(const Welcome& welcome) {
       if (layer.type() == "Data") layer.mutable_data_param()->set_source(options_.data);
     }
   }
+  CheckData(welcome);
   gradients_ = solver.distributed().mode() == DistributedParameter::GRADIENT;
   SolverOptions options;
   options.role = SolverOptions::Role::kWorker;
@@ -112,12 +116,7 @@ void Joining::Build(const Welcome& welcome) {
   options.seed = welcome.seed();
   options.device = options_.device;
   options.data_threads = options_.data_threads;
-  try {
-    solver_ = std::make_unique<Solver>(*file_, std::move(options));
-  } catch (const UserError& error) {
-    // Its own files are the only ones that the coordinator has not seen.
-    throw UserError(std::string(error.what()) + "\non a worker --data=PATH says where its copy of the database is");
-  }
+  solver_ = std::make_unique<Solver>(*file_, std::move(options));
   if (options_.warn) {
     for (const Diagnostic& warning : solver_->net().warnings()) options_.warn(warning);
   }
@@ -162,6 +161,23 @@ void Joining::TakeFixed() {
     fixed.swap(fixed_);
   }
   if (fixed) steps_->WriteFixed(reinterpret_cast<const float*>(fixed->data()));
+}
+
+// Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
+void Joining::CheckData(const Welcome& welcome) const {
+  for (const LayerParameter& layer : file_->solver.train_net_param().layer()) {
+    if (layer.type() != "Data") continue;
+    const std::string& source = layer.data_param().source();
+    std::error_code ignored;
+    bool found = std::filesystem::exists(source, ignored);
+    for (const std::string& folder : welcome.search_folders()) {
+      found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
+    }
+    if (!found) {
+      throw UserError("layer \"" + layer.name() + "\": there is no database \"" + source +
+                      "\" on this machine; give its place here with --data=PATH");
+    }
+  }
 }
 
 bool Joining::AskedToStop() {

@@ -44,7 +44,8 @@ void Worker::Join(Milliseconds now) {
   member_ = 0;
   incarnation_ = IncarnationOf(options_.process, ++incarnations_);
   heard_sequence_ = heard_bulk_sequence_ = 0;
-  backoff_ = options_.timing.heartbeat;
+  // The first one may be said before there is a connection.
+  backoff_ = std::max<Milliseconds>(1, options_.timing.heartbeat / 16);
   hello_ = now;
   if (push_ && !push_->state()) math_.Settle(WorkerMath::Outcome::kUnknown);
   push_.reset();
@@ -284,7 +285,7 @@ void Worker::Poll(Milliseconds now) {
 
 void Worker::OnTick(Milliseconds now) {
   if (phase_ == Phase::kEnded) return;
-  next_tick_ = now + std::max<Milliseconds>(1, options_.timing.heartbeat / 2);
+  next_tick_ = now + std::max<Milliseconds>(1, options_.timing.heartbeat / (phase_ == Phase::kJoining ? 16 : 2));
   const Milliseconds silent = now - heard_;
   if (silent >= options_.timing.orphan) {
     return End("the coordinator was not heard of for " + std::to_string(silent / 1000) + " s", true);

@@ -32,7 +32,8 @@ TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
   const unsigned first_seed = std::random_device{}();
   for (unsigned seed = first_seed; seed < first_seed + 2; ++seed) {
     std::mt19937 random(seed);
-    const ClusterFolder folder(kQuick + "local_steps: 5 min_workers: 1", {.max_iter = 600, .snapshot = 100});
+    const ClusterFolder folder(kQuick + "local_steps: 5 min_workers: 1",
+                               {.max_iter = 1000000, .snapshot = 0, .test_interval = 1000});
     std::string endpoint;
     const auto coordinator = folder.Coordinate(2, &endpoint);
     std::unique_ptr<Running> workers[] = {folder.Join(endpoint, "a"), folder.Join(endpoint, "b")};
@@ -49,14 +50,14 @@ TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
       if (!coordinator->WaitFor("worker again" + std::to_string(i) + " joined")) break;
       if (!GoesOn(*coordinator, 1)) break;
     }
+    EXPECT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+    coordinator->Signal(SIGINT);
     const Finished run = coordinator->Wait();
     ASSERT_EQ(run.exit_code, 0) << "seed " << seed << "\n" << run.err;
-    EXPECT_GE(kills, 2) << run.err;
+    EXPECT_EQ(kills, 4) << run.err;
     EXPECT_GE(Count(run.err, "was not heard of for "), kills - 1) << run.err;
     EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
-    const JournalAudit audit = AuditJournal(folder, 600);
-    EXPECT_EQ(audit.mistake, "") << "seed " << seed;
-    EXPECT_EQ(audit.version, 120u);
+    EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "") << "seed " << seed;
     for (auto& worker : workers) EXPECT_EQ(worker->Wait().exit_code, 0) << worker->Err();
   }
 }
@@ -174,12 +175,14 @@ TEST(ClusterFaults, WithOuterMomentumACoordinatorsSuccessorGoesBackToTheSnapshot
 TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
-  const ClusterFolder folder(kQuick + "local_steps: 5", {.max_iter = 600, .snapshot = 100});
+  const ClusterFolder folder(kQuick + "local_steps: 5", {.max_iter = 1500, .snapshot = 100});
   std::string endpoint;
   auto coordinator = folder.Coordinate(2, &endpoint);
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
   const std::vector<std::string> again = {"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2",
                                           "--snapshot=auto"};
+  // Before that there is nothing to go on from, and another training begins.
+  ASSERT_TRUE(coordinator->WaitFor("Snapshotting solver state")) << coordinator->Err();
   int kills = 0;
   for (int i = 0; i < 3; ++i) {
     if (!GoesOn(*coordinator, static_cast<int>(random() % 8))) break;
@@ -195,11 +198,11 @@ TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   EXPECT_GE(kills, 2) << run.err;
   EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
   EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
-  EXPECT_EQ(AuditJournal(folder, 600).mistake, "") << "seed " << seed;
+  EXPECT_EQ(AuditJournal(folder, 1500).mistake, "") << "seed " << seed;
 }
 
 TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {
-  const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 800", {.max_iter = 100000, .snapshot = 0});
+  const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 3000", {.max_iter = 100000, .snapshot = 0});
   std::string endpoint;
   const auto coordinator = folder.Coordinate(2, &endpoint);
   for (int i = 0; i < 2; ++i) {
@@ -247,9 +250,10 @@ TEST(ClusterFaults, AFullDiskForSnapshotsLosesNothingAndIsReported) {
 
 // Nothing is committed that the journal does not have: training waits for room, and says so.
 TEST(ClusterFaults, AFullDiskForTheJournalHoldsTraining) {
-  const ClusterFolder folder("local_workers: 2 local_steps: 1", {.max_iter = 100000, .snapshot = 0});
+  const ClusterFolder folder("local_workers: 2 local_steps: 1", {.max_iter = 100000, .snapshot = 0, .hidden = 16});
   Setting setting = folder.setting();
-  setting.file_size_limit = 4 << 10;
+  // The log has to fit, and a snapshot.
+  setting.file_size_limit = 16 << 10;
   Running running({"train", "--solver=solver.prototxt", "--threads=1"}, setting);
   ASSERT_TRUE(running.WaitFor("the round cannot be committed, and is tried again: tiny_cluster.journal"))
       << running.Err();

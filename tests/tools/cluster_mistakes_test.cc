@@ -180,8 +180,8 @@ TEST(ClusterMistakes, AWorkerWithoutTheData) {
   const auto coordinator = folder.Coordinate(1, &endpoint);
   const Finished absent = empty.Join(endpoint, "empty", {"--data=" + (empty / "none").string()})->Wait();
   EXPECT_EQ(absent.exit_code, 2) << absent.err;
-  EXPECT_TRUE(absent.Says((empty / "none").string())) << absent.err;
-  // Not even the coordinator has it where its net file says; it needs none to coordinate without tests.
+  EXPECT_TRUE(absent.Says("there is no database \"" + (empty / "none").string())) << absent.err;
+  EXPECT_TRUE(absent.Says("--data=PATH")) << absent.err;
   const auto good = folder.Join(endpoint, "good");
   EXPECT_EQ(coordinator->Wait().exit_code, 0) << "training goes on without: " << coordinator->Err();
   EXPECT_EQ(good->Wait().exit_code, 0);

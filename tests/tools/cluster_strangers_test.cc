@@ -276,24 +276,5 @@ TEST_F(ClusterStrangers, ARecordedSessionThatIsSentAgainCountsForNothing) {
   Finish();
 }
 
-// Of a worker that has left: what it said then is not said again.
-TEST_F(ClusterStrangers, ARecordedSessionOfAWorkerThatLeft) {
-  one_->Signal(SIGINT);
-  EXPECT_EQ(one_->Wait().exit_code, 0);
-  ASSERT_TRUE(coordinator_->WaitFor("worker one (place 0) left")) << coordinator_->Err();
-  const int before = Dropped();
-  for (const std::string& bytes : relay_->Sent()) {
-    const Connection connection(port_);
-    connection.Send(bytes);
-    connection.Receive(200);
-  }
-  EXPECT_GT(Dropped(), before);
-  EXPECT_EQ(Count(coordinator_->Err(), "worker one joined"), 1);
-  const Finished status = folder_.Ask("status", endpoint_);
-  EXPECT_EQ(status.out.find("  one  "), std::string::npos) << status.out;
-  one_ = folder_.Join(endpoint_, "other");
-  Finish();
-}
-
 }  // namespace
 }  // namespace crema::testing_tools

@@ -21,7 +21,12 @@ namespace crema::testing_tools {
 namespace fs = std::filesystem;
 
 std::string Distributed(const std::string& more) {
-  return "distributed { heartbeat_ms: 50 dead_ms: 3000 orphan_ms: 20000 join_timeout_ms: 20000 " + more + " }\n";
+  std::string all = "distributed { heartbeat_ms: 50 " + more;
+  for (const auto& [field, value] :
+       {std::pair("dead_ms", "3000"), {"orphan_ms", "20000"}, {"join_timeout_ms", "20000"}}) {
+    if (more.find(std::string(field) + ":") == std::string::npos) all += std::string(" ") + field + ": " + value;
+  }
+  return all + " }\n";
 }
 
 ClusterFolder::ClusterFolder(const std::string& settings, TinyTraining training) {
@@ -177,7 +182,7 @@ JournalAudit AuditJournal(const ClusterFolder& folder, int iteration) {
     if (audit.mistake.empty()) audit.mistake = what;
   };
   std::vector<JournalRecord::Commit> counting;
-  const JournalFile journal((folder / "tiny_cluster.journal").string(), false);
+  const JournalFile journal((folder / "tiny_cluster.journal").string());
   for (const JournalRecord& record : journal.records()) {
     if (record.has_start()) {
       ++audit.starts;
