@@ -1,12 +1,9 @@
-// The coordinator's program: its solver tests, logs and writes snapshots of what the service commits.
+// How a coordinator's program begins and ends.
 #include "distributed/coordinate.h"
 
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <filesystem>
-#include <memory>
-#include <mutex>
 #include <random>
 #include <thread>
 #include <utility>
@@ -14,26 +11,15 @@
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "crema/error.h"
-#include "distributed/authentication.h"
-#include "distributed/averaging.h"
 #include "distributed/cluster_settings.h"
-#include "distributed/coordinator_service.h"
+#include "distributed/coordination.h"
 #include "distributed/digest.h"
-#include "distributed/journal_file.h"
 #include "distributed/journal_replay.h"
-#include "distributed/local_workers.h"
-#include "distributed/security.h"
-#include "distributed/solver_layout.h"
 #include "solver/nets.h"
 
 namespace crema {
 
 namespace {
-
-constexpr Milliseconds kTick = 100;
-// Committed rounds that wait for tests of earlier ones, before no more are opened.
-constexpr size_t kMostBehind = 2;
-constexpr Milliseconds kPlaintextWarningEvery = 60'000;
 
 uint64_t Draw() {
   std::random_device random;
@@ -46,63 +32,7 @@ SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options) {
   return options;
 }
 
-class Coordination {
- public:
-  Coordination(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster);
-  TrainingResult Run();
-
- private:
-  void Tell(const std::string& text, int workers, bool warning);
-  CoordinatorStart StartingPoint();
-  std::unique_ptr<Averaging> MakeMath(const Payload& state);
-  std::unique_ptr<ServerSockets> Listen();
-  std::string WelcomeSolver() const;
-  std::vector<std::string> Folders() const;
-  void Prepare(ClusterEvent& event);
-  void Handle(const ClusterEvent& event);
-  void OnCommitted(const ClusterEvent& event);
-  void PutIntoNet(const ClusterEvent& event);
-  bool DueAt(uint64_t iteration, int interval) const {
-    return interval > 0 && iteration % static_cast<uint64_t>(interval) == 0;
-  }
-  void TakeRequests();
-  void Stop();
-  void Tend();
-  void Serve();
-  void TellWorkersOfEnd(const std::string& why);
-
-  const SolverFile& file_;
-  const DistributedParameter& settings_;
-  const std::vector<Diagnostic> warnings_;
-  const CoordinateOptions& cluster_;
-  const SolverOptions options_;
-  const bool gradients_;
-  Solver solver_;
-  TrainingSteps steps_;
-  const StateLayout layout_;
-  uint64_t job_ = 0;
-  std::string rolled_back_;  // what is lost for good, as one sentence
-
-  std::unique_ptr<JournalFile> journal_;
-  std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
-  std::unique_ptr<Averaging> math_;
-  std::unique_ptr<PrivateFolder> folder_;  // of local workers
-  zmq::context_t context_;
-  std::mutex lines_mutex_;
-  std::vector<std::string> lines_;  // of the authenticator, under lines_mutex_
-  std::unique_ptr<Authenticator> authenticator_;
-  std::unique_ptr<CoordinatorService> service_;
-  std::unique_ptr<LocalWorkers> local_;
-  std::string local_endpoint_;
-  Protection protection_ = Protection::kNone;
-
-  ClusterState cluster_state_;  // of what is in the net
-  bool committed_ = false, snapshot_wanted_ = false, stopping_ = false;
-  Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
-  int workers_ = 0;
-  std::vector<float> velocity_before_, history_before_;
-  std::vector<float> values_;
-};
+}  // namespace
 
 Coordination::Coordination(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster)
     : file_(file),
@@ -122,10 +52,6 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
                     "\" from an Input layer, which a program would have to write: workers read from Data layers");
   }
   if (!settings_.endpoint().empty()) protection_ = CheckSecurity(settings_.endpoint(), settings_.security(), true);
-}
-
-void Coordination::Tell(const std::string& text, int workers, bool warning) {
-  for (Observer* observer : options_.observers) observer->OnCluster(ClusterChanged{text, workers, warning});
 }
 
 CoordinatorStart Coordination::StartingPoint() {
@@ -275,146 +201,6 @@ std::vector<std::string> Coordination::Folders() const {
   return folders;
 }
 
-void Coordination::Prepare(ClusterEvent& event) {
-  if (event.kind != ClusterEvent::Kind::kCommitted || gradients_) return;
-  // The math goes on while this event waits.
-  event.velocity = math_->velocity();
-}
-
-void Coordination::Handle(const ClusterEvent& event) {
-  using Kind = ClusterEvent::Kind;
-  workers_ = event.workers;
-  if (event.kind == Kind::kCommitted) return OnCommitted(event);
-  // At the start there is nobody, as it should be.
-  const bool expected = event.kind == Kind::kWaiting && cluster_state_.version() == 0 && !committed_;
-  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered && !expected;
-  Tell(event.text, event.workers, warning);
-  // What is in the net is of a round that did not count, or is older than what a worker kept.
-  if (event.kind == Kind::kRecovered) PutIntoNet(event);
-}
-
-void Coordination::PutIntoNet(const ClusterEvent& event) {
-  SetState(steps_, layout_, event.state);
-  cluster_state_.set_job(job_);
-  cluster_state_.set_version(event.version);
-  cluster_state_.set_next_step(event.next_step);
-  cluster_state_.clear_unused();
-  for (const Steps& steps : event.unused) {
-    StepRange& range = *cluster_state_.add_unused();
-    range.set_first(steps.first);
-    range.set_count(steps.count);
-  }
-  cluster_state_.clear_velocity();
-  for (const float value : event.velocity) cluster_state_.add_velocity(value);
-  steps_.SetIteration(static_cast<int>(event.round.iteration + event.round.steps), event.next_step);
-}
-
-void Coordination::OnCommitted(const ClusterEvent& event) {
-  const SolverParameter& solver = file_.solver;
-  const Milliseconds now = Now();
-  committed_ = true;
-  const double seconds = static_cast<double>(now - last_commit_) / 1000;
-  last_commit_ = now;
-  for (Observer* observer : options_.observers) {
-    observer->OnRound({event.version, static_cast<int>(event.round.iteration), static_cast<int>(event.round.steps),
-                       event.workers, event.examples, static_cast<float>(event.loss), seconds});
-  }
-  std::vector<float> outputs = event.outputs;
-  size_t expected = 0;
-  for (const NetOutput& output : solver_.net().outputs()) expected += static_cast<size_t>(output.value.count());
-  outputs.resize(expected);
-  for (uint64_t i = 0; i < event.round.steps; ++i) {
-    const int iteration = static_cast<int>(event.round.iteration + i);
-    steps_.AddLoss(event.loss);
-    if (DueAt(static_cast<uint64_t>(iteration), solver.display())) steps_.Display(iteration, outputs);
-    steps_.EndIteration(iteration, event.loss, seconds / static_cast<double>(event.round.steps));
-  }
-  const uint64_t end = event.round.iteration + event.round.steps;
-  const bool last = end >= static_cast<uint64_t>(solver.max_iter());
-  const bool snapshot = DueAt(end, solver.snapshot()) || (snapshot_wanted_ && event.held);
-  const bool test = DueAt(end, solver.test_interval()) && !last;
-  if (snapshot || test || last || event.held) PutIntoNet(event);
-  if (snapshot) {
-    steps_.TrySnapshot();
-    snapshot_wanted_ = false;
-  }
-  if (test && !steps_.Test()) Stop();
-  if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
-}
-
-void Coordination::TakeRequests() {
-  const SolverAction action = options_.requested_action ? options_.requested_action() : SolverAction::kNone;
-  if (action == SolverAction::kSnapshot) {
-    snapshot_wanted_ = true;
-    service_->Do([](Coordinator& coordinator) { coordinator.HoldAfterHistory(); });
-  }
-  if (action == SolverAction::kStop) Stop();
-}
-
-// A test that is asked to stop has taken the request.
-void Coordination::Stop() {
-  const bool again = std::exchange(stopping_, true);
-  Tell(again ? "stopping at once" : "stopping when the round is done; once more to stop at once", workers_, false);
-  service_->Do([again](Coordinator& coordinator) {
-    if (again) {
-      coordinator.Stop("stopped", Now());
-    } else {
-      coordinator.Drain("stopped", Now());
-    }
-  });
-}
-
-void Coordination::Tend() {
-  if (local_ && !service_->ended()) {
-    bool ending = false;
-    service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
-    if (!ending) {
-      try {
-        for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
-      } catch (const EnvironmentError& error) {
-        service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
-      }
-    }
-  }
-  std::vector<std::string> lines;
-  {
-    const std::lock_guard lock(lines_mutex_);
-    lines.swap(lines_);
-  }
-  for (const std::string& line : lines) Tell(line, workers_, true);
-  if (!settings_.endpoint().empty() && protection_ == Protection::kNone && !IsLocal(settings_.endpoint()) &&
-      Now() - warned_plaintext_ >= kPlaintextWarningEvery) {
-    warned_plaintext_ = Now();
-    Tell(PlaintextWarning(settings_.endpoint()), workers_, true);
-  }
-}
-
-void Coordination::Serve() {
-  const SolverParameter& solver = file_.solver;
-  const int first = solver_.iteration();
-  if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
-      (first > 0 || solver.test_initialization())) {
-    if (!steps_.Test()) Stop();
-  }
-  bool ended = false;
-  while (!ended) {
-    ended = service_->ended();
-    const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
-    if (!gradients_ && events.size() > kMostBehind) {
-      service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
-    }
-    for (const ClusterEvent& event : events) {
-      const std::lock_guard lock(solver_mutex_);
-      Handle(event);
-    }
-    if (!gradients_ && events.size() > kMostBehind) {
-      service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
-    }
-    TakeRequests();
-    Tend();
-  }
-}
-
 // Else they would wait for a coordinator that does not come back.
 void Coordination::TellWorkersOfEnd(const std::string& why) {
   service_->Do([&](Coordinator& coordinator) {
@@ -442,7 +228,6 @@ TrainingResult Coordination::Run() {
 
   steps_.Start();
   if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
-  warned_plaintext_ = Now() - kPlaintextWarningEvery;
   last_commit_ = Now();
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
                                                   [this](ClusterEvent& event) { Prepare(event); });
@@ -482,8 +267,6 @@ TrainingResult Coordination::Run() {
   }
   return steps_.Finish(!completed);
 }
-
-}  // namespace
 
 TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster) {
   return Coordination(file, std::move(options), cluster).Run();

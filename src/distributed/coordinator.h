@@ -146,6 +146,11 @@ class Coordinator {
     held_ = held;
     changed_ = true;
   }
+  // The same, for those who cannot keep up with rounds.
+  void HoldBack(bool behind) {
+    changed_ |= behind_ && !behind;
+    behind_ = behind;
+  }
   // Hold after the next round that has histories, or, where there are none to push, after the next one.
   void HoldAfterHistory() { want_history_ = hold_after_history_ = true; }
   // Ends after the open round, or now; `reason` is for the workers.
@@ -240,13 +245,15 @@ class Coordinator {
   void Close(Milliseconds now);
   void Commit(std::vector<Contribution> contributions, Milliseconds now);
   uint64_t StepsOfRound() const;
+  void ReturnLease(Member& member);
+  void BeginEnding(const std::string& reason, Milliseconds now);
+  std::vector<Member*> BySlot();
+
+  // coordinator_states.cc
   void SendState(Member& member, Milliseconds now);
   void SendAnew(Member& member, Milliseconds now);
   void NoteDelivered(Member& member, Milliseconds now);
   void SendWork(Member& member);
-  void ReturnLease(Member& member);
-  void BeginEnding(const std::string& reason, Milliseconds now);
-  std::vector<Member*> BySlot();
 
   // coordinator_recovery.cc
   void Recover(Milliseconds now);
@@ -279,8 +286,8 @@ class Coordinator {
   Milliseconds opened_ = 0, retry_ = 0, ending_since_ = 0;
   std::optional<Milliseconds> waiting_since_;  // for enough workers
   bool started_ = false;                       // the first round of this process was opened
-  bool held_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false, linger_over_ = false,
-       told_waiting_ = false;
+  bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,
+       linger_over_ = false, told_waiting_ = false;
   std::string end_reason_, failure_;
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;

@@ -6,6 +6,10 @@
 
 namespace crema {
 
+namespace {
+constexpr int kMostUnhandled = 3;
+}  // namespace
+
 Milliseconds Now() {
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
@@ -34,7 +38,11 @@ void CoordinatorService::Serve() {
   const auto collect = [&](std::unique_lock<std::mutex>& lock) {
     outgoing = coordinator_.TakeOutgoing();
     std::vector<ClusterEvent> events = coordinator_.TakeEvents();
-    for (ClusterEvent& event : events) prepare_(event);
+    for (ClusterEvent& event : events) {
+      prepare_(event);
+      if (event.kind == ClusterEvent::Kind::kCommitted) ++unhandled_;
+    }
+    coordinator_.HoldBack(unhandled_ > kMostUnhandled);
     events_.insert(events_.end(), std::make_move_iterator(events.begin()), std::make_move_iterator(events.end()));
     if (!events.empty()) happened_.notify_all();
     lock.unlock();
@@ -74,6 +82,17 @@ std::vector<ClusterEvent> CoordinatorService::Await(Milliseconds timeout) {
   happened_.wait_for(lock, std::chrono::milliseconds(timeout), [this] { return error_ || !events_.empty(); });
   if (error_) std::rethrow_exception(error_);
   return std::exchange(events_, {});
+}
+
+void CoordinatorService::OnHandled() {
+  bool again = false;
+  {
+    const std::lock_guard lock(mutex_);
+    again = unhandled_-- == kMostUnhandled + 1;
+    coordinator_.HoldBack(unhandled_ > kMostUnhandled);
+    if (again) coordinator_.OnTick(Now());
+  }
+  if (again) sockets_->Wake();
 }
 
 void CoordinatorService::Do(const std::function<void(Coordinator&)>& action) {

@@ -31,6 +31,9 @@ class CoordinatorService {
 
   // Events since the last call, after waiting for one for at most `timeout` ms. Throws what ended the serving thread.
   std::vector<ClusterEvent> Await(Milliseconds timeout);
+  // An event of a round that was committed has been dealt with. Where too many have not, no round is opened: they hold
+  // the parameters of their rounds.
+  void OnHandled();
   // Calls `action` with the state machine, between two messages.
   void Do(const std::function<void(Coordinator&)>& action);
   bool ended();
@@ -43,6 +46,7 @@ class CoordinatorService {
   Coordinator coordinator_;  // under mutex_
   std::unique_ptr<ServerSockets> sockets_;
   std::vector<ClusterEvent> events_;  // under mutex_
+  int unhandled_ = 0;                 // rounds, under mutex_
   std::exception_ptr error_;          // under mutex_
   std::condition_variable happened_;
   bool stop_ = false;  // under mutex_

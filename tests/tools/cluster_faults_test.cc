@@ -33,7 +33,7 @@ TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
   for (unsigned seed = first_seed; seed < first_seed + 2; ++seed) {
     std::mt19937 random(seed);
     const ClusterFolder folder(kQuick + "local_steps: 5 min_workers: 1",
-                               {.max_iter = 1000000, .snapshot = 0, .test_interval = 1000});
+                               {.max_iter = 1000000, .snapshot = 0, .test_interval = 50});
     std::string endpoint;
     const auto coordinator = folder.Coordinate(2, &endpoint);
     std::unique_ptr<Running> workers[] = {folder.Join(endpoint, "a"), folder.Join(endpoint, "b")};

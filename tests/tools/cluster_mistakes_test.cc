@@ -95,7 +95,7 @@ TEST(ClusterMistakes, FlagsThatDoNotGoTogether) {
            Case{{solver, "--coordinate=tcp://*:5571"}, "run `crema keygen --output=coordinator`"},
            Case{{"--join=tcp://127.0.0.1:1", solver}, "--solver does not go with --join"},
            Case{{"--join=tcp://127.0.0.1:1", "--snapshot=auto"}, "--snapshot does not go with --join"},
-           Case{{"--join=tcp://192.0.2.1:5570"}, "is on another machine, but secret_key_file and"},
+           Case{{"--join=tcp://192.0.2.1:5570"}, "is on another machine, but --secret_key and"},
            Case{{"--join=127.0.0.1:5570"}, "127.0.0.1:5570"},
            Case{{}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)"},
        }) {

@@ -47,7 +47,7 @@ std::string Noise(std::mt19937& random, size_t count) {
 
 class ClusterStrangers : public ::testing::Test {
  protected:
-  static constexpr int kIterations = 60;
+  static constexpr int kIterations = 1000;
 
   // What training comes to when nobody disturbs it.
   static const ClusterFolder& Undisturbed() {
@@ -103,7 +103,11 @@ TEST_F(ClusterStrangers, AThousandConnectionsOfRandomBytes) {
   for (int i = 0; i < 1000; ++i) {
     if (i == 500) Begin();
     Connection connection(port_);
-    ASSERT_TRUE(connection.open()) << i << ": " << coordinator_->Err();
+    if (!connection.open()) {
+      // It took no notice, and is done.
+      EXPECT_GT(i, 600) << coordinator_->Err();
+      break;
+    }
     const size_t count = random() % 300;
     switch (i % 5) {
       case 0:

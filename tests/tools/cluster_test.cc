@@ -22,7 +22,7 @@ TEST(Cluster, LocalWorkersLearnAsOneAloneAndLogInCaffesWords) {
   EXPECT_GT(LastAccuracy(single.err), 0.9f);
   EXPECT_GT(LastAccuracy(run.err), LastAccuracy(single.err) - 0.05f) << run.err;
   for (const char* pattern :
-       {R"(\] Solving Tiny\n)", R"(\] Warning: waiting for workers: \d of 4 are there)",
+       {R"(\] Solving Tiny\n)", R"(\] waiting for workers: \d of 4 are there)",
         R"(\] worker local-\d joined in place [0-3] \(4 workers\)\n)",
         R"(\] Iteration 50 \(\S+ iter/s, \S+s/10 iters\), loss = [\d.e-]+\n)",
         R"(\]     Train net output #0: loss = \S+ \(\* 1 = \S+ loss\)\n)", R"(\] Iteration 50, lr = 0\.0[\d]+\n)",

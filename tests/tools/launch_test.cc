@@ -237,7 +237,7 @@ for ((t = 0; t < SLURM_NTASKS; ++t)); do "$@" & done; wait)");
 class Pods : public Launch {
  protected:
   void SetUp() override {
-    PrepareWithKeys(1000, "c/keys/own.secret", "c/keys/authorized");
+    PrepareWithKeys(12000, "c/keys/own.secret", "c/keys/authorized");
     for (const char* name : {"keys.sh", "coordinator.sh", "worker.sh", "probe.sh"}) {
       CopyFor("c", name);
       CopyFor("w", name);

@@ -1,0 +1,155 @@
+// What a coordinator's program does while its service commits rounds.
+#include "distributed/coordination.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace crema {
+
+namespace {
+
+constexpr Milliseconds kTick = 100;
+constexpr Milliseconds kPlaintextWarningEvery = 60'000;
+
+}  // namespace
+
+void Coordination::Tell(const std::string& text, int workers, bool warning) {
+  for (Observer* observer : options_.observers) observer->OnCluster(ClusterChanged{text, workers, warning});
+}
+
+void Coordination::Serve() {
+  const SolverParameter& solver = file_.solver;
+  const int first = solver_.iteration();
+  if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
+      (first > 0 || solver.test_initialization())) {
+    if (!steps_.Test()) Stop();
+  }
+  bool ended = false;
+  while (!ended) {
+    ended = service_->ended();
+    const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
+    for (const ClusterEvent& event : events) {
+      const std::lock_guard lock(solver_mutex_);
+      Handle(event);
+      if (event.kind == ClusterEvent::Kind::kCommitted) service_->OnHandled();
+    }
+    TakeRequests();
+    Tend();
+  }
+}
+
+void Coordination::Prepare(ClusterEvent& event) {
+  if (event.kind != ClusterEvent::Kind::kCommitted || gradients_) return;
+  // The math goes on while this event waits.
+  event.velocity = math_->velocity();
+}
+
+void Coordination::Handle(const ClusterEvent& event) {
+  using Kind = ClusterEvent::Kind;
+  workers_ = event.workers;
+  if (event.kind == Kind::kCommitted) return OnCommitted(event);
+  // At the start there is nobody, as it should be.
+  const bool expected = event.kind == Kind::kWaiting && cluster_state_.version() == 0 && !committed_;
+  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered && !expected;
+  Tell(event.text, event.workers, warning);
+  // What is in the net is of a round that did not count, or is older than what a worker kept.
+  if (event.kind == Kind::kRecovered) PutIntoNet(event);
+}
+
+void Coordination::OnCommitted(const ClusterEvent& event) {
+  const SolverParameter& solver = file_.solver;
+  const Milliseconds now = Now();
+  committed_ = true;
+  const double seconds = static_cast<double>(now - last_commit_) / 1000;
+  last_commit_ = now;
+  for (Observer* observer : options_.observers) {
+    observer->OnRound({event.version, static_cast<int>(event.round.iteration), static_cast<int>(event.round.steps),
+                       event.workers, event.examples, static_cast<float>(event.loss), seconds});
+  }
+  std::vector<float> outputs = event.outputs;
+  size_t expected = 0;
+  for (const NetOutput& output : solver_.net().outputs()) expected += static_cast<size_t>(output.value.count());
+  outputs.resize(expected);
+  for (uint64_t i = 0; i < event.round.steps; ++i) {
+    const int iteration = static_cast<int>(event.round.iteration + i);
+    steps_.AddLoss(event.loss);
+    if (DueAt(static_cast<uint64_t>(iteration), solver.display())) steps_.Display(iteration, outputs);
+    steps_.EndIteration(iteration, event.loss, seconds / static_cast<double>(event.round.steps));
+  }
+  const uint64_t end = event.round.iteration + event.round.steps;
+  const bool last = end >= static_cast<uint64_t>(solver.max_iter());
+  const bool snapshot = DueAt(end, solver.snapshot()) || (snapshot_wanted_ && event.held);
+  const bool test = DueAt(end, solver.test_interval()) && !last;
+  if (snapshot || test || last || event.held) PutIntoNet(event);
+  if (snapshot) {
+    steps_.TrySnapshot();
+    snapshot_wanted_ = false;
+  }
+  if (test && !steps_.Test()) Stop();
+  if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+}
+
+void Coordination::PutIntoNet(const ClusterEvent& event) {
+  SetState(steps_, layout_, event.state);
+  cluster_state_.set_job(job_);
+  cluster_state_.set_version(event.version);
+  cluster_state_.set_next_step(event.next_step);
+  cluster_state_.clear_unused();
+  for (const Steps& steps : event.unused) {
+    StepRange& range = *cluster_state_.add_unused();
+    range.set_first(steps.first);
+    range.set_count(steps.count);
+  }
+  cluster_state_.clear_velocity();
+  for (const float value : event.velocity) cluster_state_.add_velocity(value);
+  steps_.SetIteration(static_cast<int>(event.round.iteration + event.round.steps), event.next_step);
+}
+
+void Coordination::TakeRequests() {
+  const SolverAction action = options_.requested_action ? options_.requested_action() : SolverAction::kNone;
+  if (action == SolverAction::kSnapshot) {
+    snapshot_wanted_ = true;
+    service_->Do([](Coordinator& coordinator) { coordinator.HoldAfterHistory(); });
+  }
+  if (action == SolverAction::kStop) Stop();
+}
+
+// A test that is asked to stop has taken the request.
+void Coordination::Stop() {
+  const bool again = std::exchange(stopping_, true);
+  Tell(again ? "stopping at once" : "stopping when the round is done; once more to stop at once", workers_, false);
+  service_->Do([again](Coordinator& coordinator) {
+    if (again) {
+      coordinator.Stop("stopped", Now());
+    } else {
+      coordinator.Drain("stopped", Now());
+    }
+  });
+}
+
+void Coordination::Tend() {
+  if (local_ && !service_->ended()) {
+    bool ending = false;
+    service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
+    if (!ending) {
+      try {
+        for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
+      } catch (const EnvironmentError& error) {
+        service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
+      }
+    }
+  }
+  std::vector<std::string> lines;
+  {
+    const std::lock_guard lock(lines_mutex_);
+    lines.swap(lines_);
+  }
+  for (const std::string& line : lines) Tell(line, workers_, true);
+  if (!settings_.endpoint().empty() && protection_ == Protection::kNone && !IsLocal(settings_.endpoint()) &&
+      Now() - warned_plaintext_ >= kPlaintextWarningEvery) {
+    warned_plaintext_ = Now();
+    Tell(PlaintextWarning(settings_.endpoint()), workers_, true);
+  }
+}
+
+}  // namespace crema

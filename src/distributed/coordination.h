@@ -1,0 +1,85 @@
+// The coordinator's program: its solver tests, logs and writes snapshots of what the service commits.
+#ifndef CREMA_DISTRIBUTED_COORDINATION_H_
+#define CREMA_DISTRIBUTED_COORDINATION_H_
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "distributed/authentication.h"
+#include "distributed/averaging.h"
+#include "distributed/coordinate.h"
+#include "distributed/coordinator_service.h"
+#include "distributed/journal_file.h"
+#include "distributed/local_workers.h"
+#include "distributed/security.h"
+#include "distributed/solver_layout.h"
+
+namespace crema {
+
+// One call of Coordinate.
+class Coordination {
+ public:
+  Coordination(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster);
+  TrainingResult Run();
+
+ private:
+  // coordinate.cc: how it begins and ends
+  CoordinatorStart StartingPoint();
+  std::unique_ptr<Averaging> MakeMath(const Payload& state);
+  std::unique_ptr<ServerSockets> Listen();
+  std::string WelcomeSolver() const;
+  std::vector<std::string> Folders() const;
+  void TellWorkersOfEnd(const std::string& why);
+
+  // coordination.cc: what happens meanwhile
+  void Serve();
+  void Tell(const std::string& text, int workers, bool warning);
+  void Prepare(ClusterEvent& event);
+  void Handle(const ClusterEvent& event);
+  void OnCommitted(const ClusterEvent& event);
+  void PutIntoNet(const ClusterEvent& event);
+  bool DueAt(uint64_t iteration, int interval) const {
+    return interval > 0 && iteration % static_cast<uint64_t>(interval) == 0;
+  }
+  void TakeRequests();
+  void Stop();
+  void Tend();
+
+  const SolverFile& file_;
+  const DistributedParameter& settings_;
+  const std::vector<Diagnostic> warnings_;
+  const CoordinateOptions& cluster_;
+  const SolverOptions options_;
+  const bool gradients_;
+  Solver solver_;
+  TrainingSteps steps_;
+  const StateLayout layout_;
+  uint64_t job_ = 0;
+  std::string rolled_back_;  // what is lost for good, as one sentence
+
+  std::unique_ptr<JournalFile> journal_;
+  std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
+  std::unique_ptr<Averaging> math_;
+  std::unique_ptr<PrivateFolder> folder_;  // of local workers
+  zmq::context_t context_;
+  std::mutex lines_mutex_;
+  std::vector<std::string> lines_;  // of the authenticator, under lines_mutex_
+  std::unique_ptr<Authenticator> authenticator_;
+  std::unique_ptr<CoordinatorService> service_;
+  std::unique_ptr<LocalWorkers> local_;
+  std::string local_endpoint_;
+  Protection protection_ = Protection::kNone;
+
+  ClusterState cluster_state_;  // of what is in the net
+  bool committed_ = false, snapshot_wanted_ = false, stopping_ = false;
+  Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
+  int workers_ = 0;
+  std::vector<float> history_before_, values_;  // of a round of gradients
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_COORDINATION_H_

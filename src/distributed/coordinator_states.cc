@@ -1,0 +1,71 @@
+// What workers are sent: parameters, and what to do with them.
+#include <algorithm>
+#include <utility>
+
+#include "distributed/coordinator.h"
+
+namespace crema {
+
+namespace {
+
+// A state is sent to a worker in one form, and again in another where it cannot use that.
+constexpr uint64_t kTransfersOfAState = 16;
+uint64_t SerialOf(uint64_t transfer) { return transfer / kTransfersOfAState; }
+
+}  // namespace
+
+void Coordinator::SendState(Member& member, Milliseconds now) {
+  if (!member.ready || member.has_serial == state_serial_ || SerialOf(member.sender.id()) == state_serial_) return;
+  if (member.has_serial + 1 != state_serial_ || !difference_) return SendAnew(member, now);
+  member.form = Work::DIFFERENCE;
+  member.sender.Start(kTransfersOfAState * state_serial_, difference_, now);
+  Poll(member, now);
+}
+
+// Whatever it has.
+void Coordinator::SendAnew(Member& member, Milliseconds now) {
+  const uint64_t id = std::max(kTransfersOfAState * state_serial_, member.sender.id() + 1);
+  if (SerialOf(id) != state_serial_) return;
+  if (!member.has_all && !whole_) whole_ = math_.Whole(state_);
+  member.form = member.has_all ? Work::STATE : Work::WHOLE;
+  member.has_serial = 0;
+  member.sender.Start(id, member.has_all ? state_ : whole_, now);
+  Poll(member, now);
+}
+
+void Coordinator::NoteDelivered(Member& member, Milliseconds now) {
+  if (!member.sender.done() || member.has_serial == SerialOf(member.sender.id())) return;
+  member.has_serial = SerialOf(member.sender.id());
+  member.delivered = now;
+  member.has_all |= member.form == Work::WHOLE;
+}
+
+void Coordinator::SendWork(Member& member) {
+  ClusterMessage message;
+  Work& work = *message.mutable_work();
+  work.set_slot(member.slot);
+  work.set_generation(generation_);
+  if (phase_ == Phase::kRecovering) {
+    // Keep what you have: no state goes with this.
+    work.set_version(member.version.value_or(0));
+    work.set_wanted(donor_ == member.id);
+    return SendTo(member, Lane::kControl, std::move(message));
+  }
+  work.set_version(version_);
+  work.set_state(member.sender.id());
+  work.set_form(member.form);
+  work.set_committed_push(member.committed_push);
+  work.set_digest(digest_);
+  if (open_ && member.lease) {
+    work.set_iteration(round_.iteration);
+    *work.mutable_lease() = *member.lease;
+    work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * round_.steps);
+    work.set_with_history(round_.with_history);
+  } else if (member.lease) {
+    // Between rounds: it may go on with what it has.
+    *work.mutable_lease() = *member.lease;
+  }
+  SendTo(member, Lane::kControl, std::move(message));
+}
+
+}  // namespace crema
