@@ -67,10 +67,6 @@ def measure_alone(program, folder, net, seconds):
     write_solver(folder, "alone", Case(net, 1, 1), 1, "127.0.0.1")
     steps = max(5, int(1000 * seconds / (net.pause_ms + 1)))
     solver = f"{folder}/alone.solver"
-    with open(solver) as file:
-        text = file.read()
-    with open(solver, "w") as file:
-        file.write(text.replace("max_iter: 5", "max_iter: 1000000000"))
     done = subprocess.run([program, "alone", solver, str(steps)], cwd=folder, env=nodes_of.ONE_THREAD,
                           capture_output=True, text=True, timeout=60 + 20 * seconds)
     if done.returncode != 0:
@@ -101,11 +97,19 @@ class Emulation:
     def __init__(self, program, folder, nodes, bytes_a_second, seconds):
         self.program, self.folder, self.nodes = program, folder, nodes
         self.bytes_a_second, self.seconds = bytes_a_second, seconds
-        self.each = {}  # gamma of each net, from its first case
+        self.each = {}  # gamma of each net, seconds
 
     def expected(self, case, each=0.0):
         return round_seconds(1 / case.net.alone, case.steps, case.workers, case.net.state_bytes, self.bytes_a_second,
                              each=each)
+
+    def add_model(self, case, row):
+        """What a round should take, by alpha and beta, and with a gamma that the first row of each net decides."""
+        ideal = self.expected(case)
+        each = self.each.setdefault(case.net.label, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
+        for name, seconds in (("model", ideal), ("fitted", self.expected(case, each))):
+            row[f"{name}_round_ms"] = 1e3 * seconds
+            row[f"{name}_efficiency"] = case.steps / case.net.alone / seconds
 
     def run(self, case):
         rounds = min(200, max(5, round(self.seconds / self.expected(case))))
@@ -156,9 +160,6 @@ class Emulation:
         wall = after.time - before.time
         cores = os.cpu_count()
         own = sum(after.cpu) - sum(before.cpu)
-        key = case.net.label
-        if key not in self.each and not case.gradients:
-            self.each[key] = max(0.0, (a_round - self.expected(case)) / case.workers)
         row = {"net": case.net.label, "parameters": case.net.parameters, "steps": case.steps,
                "mode": "GRADIENT" if case.gradients else "AVERAGE", "workers": case.workers, "rounds": rounds,
                "round_ms": 1e3 * a_round, **self.gaps(case, passes),
@@ -168,10 +169,6 @@ class Emulation:
                "worker_ms": 1e3 * (own - after.cpu[0] + before.cpu[0]) / rounds / case.workers,
                "load": os.getloadavg()[0]}
         row["valid"] = row["cores_used"] < BUSIEST
-        ideal, fitted = self.expected(case), self.expected(case, self.each.get(key, 0.0))
-        for name, one in (("model", ideal), ("fitted", fitted)):
-            row[f"{name}_round_ms"] = 1e3 * one
-            row[f"{name}_efficiency"] = case.steps / case.net.alone / one
         return {**row, **self.traffic(case, rounds, a_round, passes)}
 
     def passes(self, case, span):
@@ -191,8 +188,8 @@ class Emulation:
 
     @staticmethod
     def gaps(case, passes):
-        """From a worker's last pass of a round to its first of the next, and how much longer than asked its pauses were:
-        means over the workers."""
+        """From a worker's last pass of a round to its first of the next, and how much longer than asked its pauses
+        were: means over the workers."""
         waits = [after[0] - before[1] for worker in passes
                  for before, after in zip(worker[case.steps - 1::case.steps], worker[case.steps::case.steps])]
         late = [one[1] - one[0] - case.net.pause_ms / 1e3 for worker in passes for one in worker]
@@ -203,7 +200,8 @@ class Emulation:
         """Bytes of a worker in a round against the formula: what TCP delivered. What the link carried holds headers and
         what was sent again, too."""
         wire = Wire(case.net.state_bytes, case.workers, rounds, case.steps)
-        grown = [[(b - a) / ((len(worker) - 1) // case.steps) for a, b in zip(worker[0], worker[-1])] for worker in passes]
+        grown = [[(b - a) * case.steps / (len(worker) - 1) for a, b in zip(worker[0], worker[-1])]
+                 for worker in passes]
         result, holds = {"sent_again": statistics.mean(node[SENT_AGAIN] for node in grown)}, True
         for name, at, link_at, formula, floor in (("up", ACKNOWLEDGED, BYTES_OUT, wire.up, wire.up_a_second),
                                                   ("down", RECEIVED, BYTES_IN, wire.down, wire.down_a_second)):

@@ -81,9 +81,9 @@ def train(program, folder, net, workers, steps, seconds):
             if not shown:
                 continue
             # The first says how long it took to begin, the second holds what is slow once.
-            if int(shown[1]) >= 2 * display:
+            if int(shown[1]) >= display:
                 cpu.append((int(shown[1]), cpu_seconds(process.pid)))
-            if int(shown[1]) > 2 * display:
+            if int(shown[1]) > display:
                 iterations, measured = iterations + int(shown[3]), measured + float(shown[2])
             if measured >= seconds:
                 break
