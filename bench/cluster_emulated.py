@@ -97,16 +97,16 @@ class Emulation:
     def __init__(self, program, folder, nodes, bytes_a_second, seconds):
         self.program, self.folder, self.nodes = program, folder, nodes
         self.bytes_a_second, self.seconds = bytes_a_second, seconds
-        self.each = {}  # gamma of each net, seconds
+        self.each = {}  # gamma, seconds, for parameters of so many bytes
 
     def expected(self, case, each=0.0):
         return round_seconds(1 / case.net.alone, case.steps, case.workers, case.net.state_bytes, self.bytes_a_second,
                              each=each)
 
     def add_model(self, case, row):
-        """What a round should take, by alpha and beta, and with a gamma that the first row of each net decides."""
+        """What a round should take, by alpha and beta, and with a gamma that the first row of that size decides."""
         ideal = self.expected(case)
-        each = self.each.setdefault(case.net.label, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
+        each = self.each.setdefault(case.net.state_bytes, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
         for name, seconds in (("model", ideal), ("fitted", self.expected(case, each))):
             row[f"{name}_round_ms"] = 1e3 * seconds
             row[f"{name}_efficiency"] = case.steps / case.net.alone / seconds

@@ -34,15 +34,16 @@ def verdict(row):
 
 def node_tables(rows, rate):
     lines = ["", f"Emulated nodes on links of {rate}, computation a pause. E: measured, by alpha and beta alone, and",
-             "with what a worker costs besides (gamma, fitted to the net's first row).", ""]
+             "with what a worker costs besides (gamma, fitted to the first row with as many parameters).", ""]
     cells = [[row["net"], exchange(row), str(row["workers"]), cell(row["round_ms"], 1), cell(row["efficiency"], 3),
               cell(row["model_efficiency"], 3), cell(row["fitted_efficiency"], 3), cell(row["wait_ms"], 1),
               cell(row["late_ms"], 1), cell(row["coordinator_ms"], 1), cell(row["worker_ms"], 1),
               f"{100 * row['cores_used']:.0f}", f"{100 * row['machine_busy']:.0f}", verdict(row)] for row in rows]
     lines += table(["net", "exchange", "N", "round ms", "E_N", "E alpha-beta", "E with gamma", "wait ms",
-                    "pause late ms", "coordinator CPU ms", "a worker's CPU ms", "own % of cores", "all %", "valid"], cells)
-    lines += ["", "Bytes of a worker in a round that TCP delivered, against the formula (within 3 % and the heartbeats),",
-              "and all that its link carried, with headers and what was sent again.", ""]
+                    "pause late ms", "coordinator CPU ms", "a worker's CPU ms", "own % of cores", "all %", "valid"],
+                   cells)
+    lines += ["", "Bytes of a worker in a round that TCP delivered, the formula (within 3 % and heartbeats), and",
+              "all that its link carried, with headers and what was sent again.", ""]
     cells = [[row["net"], exchange(row), str(row["workers"]), cell(row["up_bytes"], 0), cell(row["up_formula"], 0),
               f"{100 * row['up_worst']:+.2f}", cell(row["down_bytes"], 0), cell(row["down_formula"], 0),
               f"{100 * row['down_worst']:+.2f}", f"{row['up_floor_a_second']:.0f} / {row['down_floor_a_second']:.0f}",
