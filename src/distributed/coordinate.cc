@@ -227,6 +227,11 @@ TrainingResult Coordination::Run() {
   if (gradients_) protocol.hold_at_stops = true;
 
   steps_.Start();
+  // Workers of other machines outlive a coordinator: the next one has to know them, and the seed, from the beginning.
+  if (!steps_.restored_cluster_state() && !settings_.endpoint().empty()) {
+    steps_.SetIteration(solver_.iteration(), cluster_state_.next_step());
+    steps_.TrySnapshot();
+  }
   if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
   last_commit_ = Now();
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
