@@ -157,6 +157,37 @@ TEST(Cluster, GradientsAreThoseOfALargerBatch) {
   }
 }
 
+// Also those of a layer that training does not change, which no round brings.
+TEST(Cluster, WeightsTravelToWorkers) {
+  const ClusterFolder base("", {.max_iter = 20}), alone("", {.max_iter = 40, .more = "random_seed: 9\n"});
+  const ClusterFolder one("mode: GRADIENT local_workers: 1", {.max_iter = 40, .more = "random_seed: 9\n"});
+  ASSERT_EQ(base.Run().exit_code, 0);
+  for (const ClusterFolder* folder : {&alone, &one}) {
+    std::string net = ReadText(*folder / "net.prototxt");
+    const std::string type = "type: \"Convolution\"\n";
+    net.insert(net.find(type) + type.size(), "param { lr_mult: 0 } param { lr_mult: 0 }\n");
+    folder->Write("net.prototxt", net);
+    std::string solver = ReadText(*folder / "solver.prototxt");
+    solver = std::regex_replace(solver, std::regex("random_seed: 5\n?"), "");
+    folder->Write("solver.prototxt", solver);
+    const Finished run = folder->Run({"--weights=" + (base / "tiny_iter_20.caffemodel").string()});
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+  }
+  EXPECT_TRUE(SameModel(alone, one, 40));
+  EXPECT_GT(Difference(alone.Model(40), base.Model(20)), 0);
+}
+
+TEST(Cluster, LearnsWithCodes) {
+  for (const char* codes : {"codec: INT8 down_codec: INT8", "codec: TOPK topk_ratio: 0.2 codec_warmup_rounds: 2",
+                            "codec: FP16 down_codec: BF16 mode: GRADIENT"}) {
+    const ClusterFolder folder(std::string("local_workers: 2 local_steps: 5 ") + codes, {.max_iter = 200});
+    const Finished run = folder.Run();
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_GT(LastAccuracy(run.err), 0.9f) << codes << "\n" << run.err;
+    EXPECT_EQ(AuditJournal(folder, 200).mistake, "");
+  }
+}
+
 TEST(Cluster, ModeOffIsPlainTraining) {
   const ClusterFolder plain("", {.max_iter = 40}), off("mode: OFF local_workers: 3", {.max_iter = 40});
   ASSERT_EQ(plain.Run().exit_code, 0);
