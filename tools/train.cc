@@ -75,6 +75,9 @@ TrainingResult Train(Solver& solver, ProfileObserver* profile) {
 
 int Run(const CommandLine& line) {
   if (line.has("join")) return RunWorker(line);
+  if (line.has("solver") && FLAGS_solver.empty()) {
+    throw UserError(Location{line.program, 0, 0}, "--solver needs a value: --solver=FILE");
+  }
   if (FLAGS_solver.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)");
   }
@@ -103,10 +106,11 @@ int Run(const CommandLine& line) {
   if (progress) options.observers.push_back(progress.get());
   options.observers.push_back(&log);
   options.data_threads = FLAGS_data_threads;
+  // Worker processes open their own.
+  if (!line.has("workers") && !line.has("coordinate")) options.devices = DevicesOf(line);
   SolverFile file = ReadSolver(line);
   ApplyClusterFlags(line, &file);
   if (IsDistributed(file.solver)) return RunCoordinator(line, file, std::move(options));
-  options.devices = DevicesOf(line);
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty()) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));

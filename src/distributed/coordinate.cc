@@ -5,6 +5,7 @@
 #include <chrono>
 #include <filesystem>
 #include <random>
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -13,8 +14,10 @@
 #include "crema/error.h"
 #include "distributed/cluster_settings.h"
 #include "distributed/coordination.h"
+#include "distributed/data_fingerprint.h"
 #include "distributed/digest.h"
 #include "distributed/journal_replay.h"
+#include "graph/program.h"
 #include "solver/nets.h"
 
 namespace crema {
@@ -30,6 +33,18 @@ SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options) {
   options.role = SolverOptions::Role::kCoordinator;
   options.exchanges_gradients = file.solver.distributed().mode() == DistributedParameter::GRADIENT;
   return options;
+}
+
+// Without those that only tests have: workers have no data for them.
+NetParameter TrainedLayers(const NetParameter& net, const Graph& graph) {
+  std::set<int> trained;
+  for (const Node& node : graph.nodes) {
+    if (node.members.empty()) trained.insert(node.index_in_file);
+  }
+  NetParameter kept = net;
+  kept.clear_layer();
+  for (const int index : trained) *kept.add_layer() = net.layer(index);
+  return kept;
 }
 
 }  // namespace
@@ -160,10 +175,10 @@ std::unique_ptr<ServerSockets> Coordination::Listen() {
   return sockets;
 }
 
-std::string Coordination::WelcomeSolver() const {
+SolverParameter Coordination::WelcomeSolver() {
   NetPlans plans = PlanNets(file_, options_, Context{});
   SolverParameter solver = file_.solver;
-  *solver.mutable_train_net_param() = std::move(plans.train.file.net);
+  *solver.mutable_train_net_param() = TrainedLayers(plans.train.file.net, solver_.net().compiled().graph);
   NetState& state = *solver.mutable_train_state();
   state.set_level(plans.train.options.level);
   state.clear_stage();
@@ -185,7 +200,7 @@ std::string Coordination::WelcomeSolver() const {
   solver.clear_display();
   solver.mutable_distributed()->clear_security();
   solver.mutable_distributed()->clear_endpoint();
-  return solver.SerializeAsString();
+  return solver;
 }
 
 std::vector<std::string> Coordination::Folders() const {
@@ -220,8 +235,12 @@ TrainingResult Coordination::Run() {
   CoordinatorOptions protocol = ProtocolOf(file_.solver);
   protocol.job = job_;
   protocol.most_push_bytes = math_->most_push_bytes();
-  protocol.solver = WelcomeSolver();
+  const SolverParameter solver_for_workers = WelcomeSolver();
+  protocol.solver = solver_for_workers.SerializeAsString();
   protocol.search_folders = Folders();
+  for (const DataFingerprint& data : FingerprintData(solver_for_workers.train_net_param(), Folders())) {
+    protocol.data.emplace_back(data.layer, data.value);
+  }
   protocol.seed = solver_.seed();
   // With gradients, the next round changes the net that a test or snapshot of this one needs.
   if (gradients_) protocol.hold_at_stops = true;

@@ -29,8 +29,11 @@ void Coordination::Serve() {
     ended = service_->ended();
     const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
     for (const ClusterEvent& event : events) {
-      const std::lock_guard lock(solver_mutex_);
-      Handle(event);
+      {
+        const std::lock_guard lock(solver_mutex_);
+        Handle(event);
+      }
+      // Not under the lock: the service may hold its own while it waits for the solver.
       if (event.kind == ClusterEvent::Kind::kCommitted) service_->OnHandled();
     }
     TakeRequests();

@@ -30,7 +30,7 @@ class Coordination {
   CoordinatorStart StartingPoint();
   std::unique_ptr<Averaging> MakeMath(const Payload& state);
   std::unique_ptr<ServerSockets> Listen();
-  std::string WelcomeSolver() const;
+  SolverParameter WelcomeSolver();
   std::vector<std::string> Folders() const;
   void TellWorkersOfEnd(const std::string& why);
 

@@ -45,6 +45,7 @@ struct CoordinatorOptions {
   std::string solver = {};
   std::vector<std::string> search_folders = {};
   uint64_t seed = 0;
+  std::vector<std::pair<std::string, uint64_t>> data = {};  // by layer: fingerprints
 };
 
 // One worker's part in a round.

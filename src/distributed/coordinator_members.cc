@@ -80,6 +80,11 @@ void Coordinator::SendWelcome(Member& member) {
   welcome.set_solver(options_.solver);
   for (const std::string& folder : options_.search_folders) welcome.add_search_folders(folder);
   welcome.set_seed(options_.seed);
+  for (const auto& [layer, fingerprint] : options_.data) {
+    Welcome::Data& data = *welcome.add_data();
+    data.set_layer(layer);
+    data.set_fingerprint(fingerprint);
+  }
   SendTo(member, Lane::kControl, std::move(message));
 }
 

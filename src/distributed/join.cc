@@ -13,6 +13,7 @@
 #include "distributed/cluster_settings.h"
 #include "distributed/coordinate.h"
 #include "distributed/coordinator_service.h"
+#include "distributed/data_fingerprint.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
 #include "distributed/worker_service.h"
@@ -176,6 +177,15 @@ void Joining::CheckData(const Welcome& welcome) const {
     if (!found) {
       throw UserError("layer \"" + layer.name() + "\": there is no database \"" + source +
                       "\" on this machine; give its place here with --data=PATH");
+    }
+  }
+  const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());
+  for (const DataFingerprint& here : FingerprintData(file_->solver.train_net_param(), folders)) {
+    for (const Welcome::Data& there : welcome.data()) {
+      if (there.layer() != here.layer || there.fingerprint() == here.value) continue;
+      throw UserError("layer \"" + here.layer + "\": the database " + here.path +
+                      " has other records than the coordinator's, or has them in another order; copy that one, or name "
+                      "the right one with --data=PATH");
     }
   }
 }

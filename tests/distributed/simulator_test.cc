@@ -175,9 +175,9 @@ TEST_F(Simulator, WorkersBringBackWhatAKilledCoordinatorLost) {
 TEST_F(Simulator, WithAllThatHadItARoundIsRolledBack) {
   SimulatorOptions options = TenRounds();
   options.snapshot_every = 3;
-  options.faults.push_back({.kind = Fault::Kind::kKillWorkers, .at = 15'000, .lasts = 5000, .first = 0, .count = 4});
+  options.faults.push_back({.kind = Fault::Kind::kKillWorkers, .at = 13'500, .lasts = 5000, .first = 0, .count = 4});
   const SimulatorReport report =
-      WithFault(options, {.kind = Fault::Kind::kKillCoordinator, .at = 15'000, .lasts = 3000});
+      WithFault(options, {.kind = Fault::Kind::kKillCoordinator, .at = 13'500, .lasts = 3000});
   EXPECT_TRUE(report.completed);
   EXPECT_EQ(report.rolled_back, 1u) << report.log;
   EXPECT_EQ(report.version, 10u);

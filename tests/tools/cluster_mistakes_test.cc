@@ -174,6 +174,18 @@ TEST(ClusterMistakes, ABadRecordThatTheCoordinatorFindsEndsTrainingEverywhere) {
   EXPECT_TRUE(left.Says("train: error: training at " + endpoint + " failed: ") && left.Says("00000123")) << left.err;
 }
 
+TEST(ClusterMistakes, AWorkerWithOtherData) {
+  const ClusterFolder folder("local_steps: 5", {.max_iter = 40}), other("", {.bad_record = 0});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(1, &endpoint);
+  const Finished refused = folder.Join(endpoint, "one", {"--data=" + (other / "db").string()})->Wait();
+  EXPECT_EQ(refused.exit_code, 2) << refused.err;
+  EXPECT_TRUE(refused.Says("has other records than the coordinator's")) << refused.err;
+  const auto right = folder.Join(endpoint, "two");
+  EXPECT_EQ(coordinator->Wait().exit_code, 0) << coordinator->Err();
+  EXPECT_EQ(right->Wait().exit_code, 0) << right->Err();
+}
+
 TEST(ClusterMistakes, AWorkerWithoutTheData) {
   const ClusterFolder folder("local_steps: 5", {.max_iter = 40}), empty("");
   std::string endpoint;
