@@ -162,11 +162,14 @@ TEST(ClusterMistakes, ABadRecordEndsTrainingEverywhere) {
 }
 
 TEST(ClusterMistakes, ABadRecordThatTheCoordinatorFindsEndsTrainingEverywhere) {
-  const ClusterFolder folder("local_steps: 5", {.bad_record = 123, .more = "test_initialization: false\n"});
+  // Among those that it tests with, which no worker has.
+  const ClusterFolder folder("local_steps: 5", {.more = "test_initialization: false\n"}), bad("", {.bad_record = 123});
+  std::string net = ReadText(folder / "net.prototxt");
+  net.replace(net.rfind("\"db\""), 4, "\"" + (bad / "db").string() + "\"");
+  folder.Write("net.prototxt", net);
   std::string endpoint;
   const auto coordinator = folder.Coordinate(1, &endpoint);
-  const ClusterFolder sound("");
-  const auto worker = folder.Join(endpoint, "one", {"--data=" + (sound / "db").string()});
+  const auto worker = folder.Join(endpoint, "one");
   const Finished run = coordinator->Wait(), left = worker->Wait();
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_TRUE(run.Says("net.prototxt:") && run.Says("00000123")) << run.err;
