@@ -22,7 +22,10 @@ void Coordination::Serve() {
   const int first = solver_.iteration();
   if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
       (first > 0 || solver.test_initialization())) {
+    // With gradients a round would change the net meanwhile.
+    if (gradients_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
     if (!steps_.Test()) Stop();
+    if (gradients_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
   }
   bool ended = false;
   while (!ended) {
