@@ -146,7 +146,11 @@ TEST(Training, KilledAtRandomMomentsItEndsWithTheSameModel) {
     if (running.ended()) break;
     running.Signal(SIGKILL);
     const Finished finished = running.Wait();
-    EXPECT_EQ(finished.signal, SIGKILL) << finished.err;
+    if (finished.signal != SIGKILL) {
+      // It had just come to its end.
+      EXPECT_EQ(finished.exit_code, 0) << finished.err;
+      break;
+    }
     ++kills;
     resumed += finished.Says("Resuming from");
   }
