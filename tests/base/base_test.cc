@@ -57,14 +57,11 @@ TEST(Random, GaussianHasTheRightMoments) {
 
 class AtomicFileTest : public ::testing::Test {
  protected:
-  void SetUp() override { std::filesystem::create_directories(folder_); }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-  // Cases run as processes of their own, at the same time.
-  std::string folder_ = ::testing::TempDir() + "/atomic_file_test." + std::to_string(getpid());
+  TemporaryFolder folder_;
 };
 
 TEST_F(AtomicFileTest, ReplacesOnlyOnCommit) {
-  const std::string path = folder_ + "/x";
+  const std::string path = folder_ / "x";
   std::ofstream(path) << "old";
   {
     AtomicFile file(path);
@@ -81,12 +78,12 @@ TEST_F(AtomicFileTest, ReplacesOnlyOnCommit) {
   }
   std::ifstream(path) >> text;
   EXPECT_EQ(text, "new");
-  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_), {}), 1);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
 TEST_F(AtomicFileTest, NamesTheFileAndTheCause) {
   try {
-    AtomicFile file(folder_ + "/absent/x");
+    AtomicFile file(folder_ / "absent/x");
     FAIL();
   } catch (const EnvironmentError& error) {
     EXPECT_NE(std::string(error.what()).find("/absent/x"), std::string::npos);

@@ -14,7 +14,7 @@
 namespace crema {
 namespace {
 
-using testing::TempFolder;
+using testing::TemporaryFolder;
 
 constexpr int kBatch = 10;
 
@@ -114,7 +114,7 @@ TEST_F(Schedules, KeepsWhatWasMadeAheadWhereTheBatchesToComeAreTheSame) {
   EXPECT_EQ(Next(prefetcher, 3), (Numbers{26, 27, 34}));
 }
 
-std::string TwoSources(const TempFolder& folder) {
+std::string TwoSources(const TemporaryFolder& folder) {
   return R"(
 layer { name: "a" type: "Data" top: "a" top: "la" data_param { source: ")" +
          folder / "db" + R"(" batch_size: 3 } }
@@ -126,7 +126,7 @@ layer { name: "dummy" type: "DummyData" top: "dummy" dummy_data_param { shape { 
 }
 
 TEST(NetBatches, AllDataLayersFollow) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 97, 1, 2, 2);
   Net net(ParseNet(TwoSources(folder), "net.prototxt"), {.phase = TEST});
   const auto firsts = [&net] {
@@ -151,7 +151,7 @@ TEST(NetBatches, AllDataLayersFollow) {
 }
 
 TEST(NetBatches, RefusesSchedulesThatAreNone) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 9, 1, 2, 2);
   Net net(ParseNet(TwoSources(folder), "net.prototxt"), {.phase = TEST});
   testing::ExpectThrows<UserError>([&] { net.ReadBatches({0, 0, 1}); }, {"runs of 0", "at least one"});

@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 using testing::ExpectThrows;
-using testing::TempFolder;
+using testing::TemporaryFolder;
 using testing::WriteFile;
 
 std::string Number(uint32_t n) {
@@ -48,7 +48,7 @@ Datum DatumOf(const RecordSource& source, uint64_t i) {
 }
 
 TEST(ConvertMnist, WritesWhatCaffeWrites) {
-  TempFolder folder;
+  TemporaryFolder folder;
   WriteFile(folder / "images", Images(25, 5, 4));
   WriteFile(folder / "labels", Labels(25));
   WriteGz(folder / "images.gz", Images(25, 5, 4));
@@ -78,7 +78,7 @@ TEST(ConvertMnist, WritesWhatCaffeWrites) {
 }
 
 TEST(ConvertMnist, MistakesAreUserErrorsAndWriteNothing) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string images = Images(25, 5, 4), labels = Labels(25);
   WriteFile(folder / "images", images);
   WriteFile(folder / "labels", labels);
@@ -110,7 +110,7 @@ TEST(ConvertMnist, MistakesAreUserErrorsAndWriteNothing) {
 }
 
 TEST(ConvertMnist, CompressedFilesCutShortAtEveryLength) {
-  TempFolder folder;
+  TemporaryFolder folder;
   std::string images = Images(25, 5, 4);
   WriteGz(folder / "images.gz", images);
   WriteFile(folder / "labels", Labels(25));
@@ -137,7 +137,7 @@ constexpr char kFashion[] = "/usr/share/datasets/fashion-mnist/";
 TEST(ConvertMnist, RealFiles) {
   const std::string images = std::string(kFashion) + "t10k-images-idx3-ubyte.gz";
   if (access(images.c_str(), R_OK) != 0) GTEST_SKIP() << "Fashion-MNIST is not installed under " << kFashion;
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string labels = std::string(kFashion) + "t10k-labels-idx1-ubyte.gz";
   const MnistConversion done = ConvertMnist(images, labels, folder / "db", false);
   EXPECT_EQ(done.records, 10000);
@@ -170,7 +170,7 @@ class ConvertMnistProgram : public ::testing::Test {
   }
 
   static constexpr const char* kProgram = CREMA_BIN_DIR "/convert_mnist_data";
-  TempFolder folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ConvertMnistProgram, ConvertsAndReports) {

@@ -9,7 +9,7 @@ namespace crema {
 namespace {
 
 using testing::ExpectThrows;
-using testing::TempFolder;
+using testing::TemporaryFolder;
 
 LayerParameter Parse(const std::string& text) {
   LayerParameter param;
@@ -62,7 +62,7 @@ std::string Net(const std::string& path, const std::string& data = "", const std
 }
 
 TEST(DataLayer, DeliversBatchesAndNamesTheirRecords) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 3, 2);
   Driver driver(Net(folder / "db", "backend: LMDB", "transform_param { scale: 0.5 }"));
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 1, 3, 2}));
@@ -84,7 +84,7 @@ TEST(DataLayer, DeliversBatchesAndNamesTheirRecords) {
 }
 
 TEST(DataLayer, ReplayRepeatsTheBatch) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 3, 2);
   Driver driver(Net(folder / "db", "shuffle: true threads: 3", "transform_param { mirror: true }"), TRAIN);
   driver.Forward(true);  // nothing to repeat yet
@@ -101,7 +101,7 @@ TEST(DataLayer, ReplayRepeatsTheBatch) {
 }
 
 TEST(DataLayer, ResumesWhereItStopped) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 11, 1, 5, 5);
   const std::string net =
       Net(folder / "db", "shuffle: true rand_skip: 50 threads: 2", "transform_param { mirror: true crop_size: 3 }");
@@ -124,7 +124,7 @@ TEST(DataLayer, ResumesWhereItStopped) {
 }
 
 TEST(DataLayer, OneTopIsTheDataAlone) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
   Driver driver("top: \"data\" data_param { source: \"" + folder / "db" + "\" batch_size: 2 }");
   driver.Forward();
@@ -160,7 +160,7 @@ TEST(DataLayer, ShapesWithoutTheSource) {
 }
 
 TEST(DataLayer, TheShapeGivenMustFitTheRecords) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
   Driver driver(Net(folder / "db"), TEST, {{"data", Shape{2, 1, 28, 28}}});
   ExpectThrows<UserError>([&] { driver.Forward(); }, {"1x28x28", "1x2x2", "--shape"});
@@ -170,7 +170,7 @@ TEST(DataLayer, TheShapeGivenMustFitTheRecords) {
 }
 
 TEST(DataLayer, MistakesInTheFileAreNamedWithTheirField) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
   const std::string db = "\"" + folder / "db" + "\"";
   const auto expect = [](const std::string& text, const std::vector<std::string>& parts) {
@@ -197,7 +197,7 @@ TEST(DataLayer, MistakesInTheFileAreNamedWithTheirField) {
 }
 
 TEST(DataLayer, FieldsWithoutEffectAreWarnedAbout) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
   const auto warning = [&](const std::string& data, const std::string& rest) {
     const Driver driver(Net(folder / "db", data, rest));
@@ -211,7 +211,7 @@ TEST(DataLayer, FieldsWithoutEffectAreWarnedAbout) {
 }
 
 TEST(DataLayer, BadRecordsAreReportedWithLayerAndPlace) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteRecords(folder / "db", {testing::ImageDatum(1, 2, 2, 0).SerializeAsString(), "\x08"});
   Driver driver(Net(folder / "db"));
   ExpectThrows<UserError>([&] { driver.Forward(); }, {"net.prototxt:data_param.source", "\"in\" (Data)", "00000001"});

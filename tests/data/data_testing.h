@@ -17,27 +17,9 @@
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
+#include "temporary_folder.h"
 
 namespace crema::testing {
-
-// A folder of its own for one test, removed at its end.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string pattern = std::filesystem::temp_directory_path() / "crema_data_XXXXXX";
-    path_ = mkdtemp(pattern.data());
-    std::filesystem::permissions(path_, std::filesystem::perms(0755));
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
 
 // Pixel i is (i * 7 + label) mod 256.
 inline Datum ImageDatum(int channels, int height, int width, int label) {

@@ -16,7 +16,7 @@ namespace {
 
 using testing::ExpectThrows;
 using testing::KeyOf;
-using testing::TempFolder;
+using testing::TemporaryFolder;
 
 std::string Text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
@@ -28,7 +28,7 @@ std::string ValueOf(int i) {
 }
 
 TEST(Lmdb, GivesBackWhatWasWritten) {
-  TempFolder folder;
+  TemporaryFolder folder;
   constexpr int kRecords = 25000;  // more than two transactions
   {
     LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
@@ -46,7 +46,7 @@ TEST(Lmdb, GivesBackWhatWasWritten) {
 }
 
 TEST(Lmdb, KeysInAnyOrderAreSorted) {
-  TempFolder folder;
+  TemporaryFolder folder;
   LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
   for (const char* key : {"m", "z", "a", "zz", "b"}) writer.Put(key, std::string("value of ") + key);
   ExpectThrows<UserError>([&] { writer.Put("b", "again"); }, {"\"b\"", "twice"});
@@ -63,7 +63,7 @@ TEST(Lmdb, KeysInAnyOrderAreSorted) {
 }
 
 TEST(Lmdb, TheMapGrowsBeyondItsFirstSize) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string value(size_t{20} << 20, 'v');  // each larger than a transaction
   {
     LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
@@ -77,7 +77,7 @@ TEST(Lmdb, TheMapGrowsBeyondItsFirstSize) {
 }
 
 TEST(Lmdb, ManyThreadsRead) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 500, 1, 8, 8);
   const auto source = OpenRecordSource(folder / "db");
   std::vector<std::thread> threads;
@@ -96,7 +96,7 @@ TEST(Lmdb, ManyThreadsRead) {
 }
 
 TEST(Lmdb, OpenedTwiceInOneProcess) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 2, 2);
   const auto first = OpenRecordSource(folder / "db");
   auto second = OpenRecordSource(folder.path() + "/./db");
@@ -106,7 +106,7 @@ TEST(Lmdb, OpenedTwiceInOneProcess) {
 }
 
 TEST(Lmdb, WhatIsNoDatabaseIsAUserError) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const auto open = [&](const std::string& name) { return [path = folder / name] { OpenRecordSource(path); }; };
   ExpectThrows<UserError>(open("absent"), {"absent", "does not exist", "convert_mnist_data"});
   EXPECT_FALSE(RecordSourceExists(folder / "absent"));
@@ -137,13 +137,13 @@ TEST(Lmdb, WhatIsNoDatabaseIsAUserError) {
 }
 
 TEST(Lmdb, AnEmptyDatabaseIsAUserError) {
-  TempFolder folder;
+  TemporaryFolder folder;
   LmdbWriter(folder / "db", LmdbWriter::Existing::kRefuse).Commit();
   ExpectThrows<UserError>([&] { OpenRecordSource(folder / "db"); }, {"is empty"});
 }
 
 TEST(Lmdb, AFileCutShortIsAUserErrorAtEveryLength) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 300, 1, 28, 28);
   const std::string whole = testing::ReadFile(folder / "db/data.mdb");
   std::filesystem::create_directory(folder / "cut");
@@ -156,7 +156,7 @@ TEST(Lmdb, AFileCutShortIsAUserErrorAtEveryLength) {
 }
 
 TEST(Lmdb, ReadsWithoutLocksWhereTheLockFileCannotBeUsed) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 4, 4);
   std::filesystem::create_directory(folder / "db/lock.mdb");  // nobody, root included, can open it as a file
   ::testing::internal::CaptureStderr();
@@ -167,7 +167,7 @@ TEST(Lmdb, ReadsWithoutLocksWhereTheLockFileCannotBeUsed) {
 }
 
 TEST(Lmdb, ReadsAFolderThatMayNotBeWritten) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 4, 4);
   chmod((folder / "db/data.mdb").c_str(), 0444);
   chmod((folder / "db").c_str(), 0555);
@@ -181,7 +181,7 @@ TEST(Lmdb, ReadsAFolderThatMayNotBeWritten) {
 }
 
 TEST(Lmdb, WhatMayNotBeReadIsAnEnvironmentError) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 4, 4);
   const auto refused = [&] {
     try {
@@ -202,7 +202,7 @@ TEST(Lmdb, WhatMayNotBeReadIsAnEnvironmentError) {
 }
 
 TEST(LmdbWriter, RefusesWhatExistsUnlessToldToReplaceIt) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteRecords(folder / "db", {"old", "older"});
   ExpectThrows<UserError>([&] { testing::WriteRecords(folder / "db", {"new"}); }, {"exists already", "--force"});
   EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 2u);
@@ -217,7 +217,7 @@ TEST(LmdbWriter, RefusesWhatExistsUnlessToldToReplaceIt) {
 }
 
 TEST(LmdbWriter, NeverRemovesWhatIsNoDatabase) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteRecords(folder / "db", {"old"});
   testing::WriteFile(folder / "db/notes.txt", "precious");
   const auto replace = [&](const std::string& name) {
@@ -231,7 +231,7 @@ TEST(LmdbWriter, NeverRemovesWhatIsNoDatabase) {
 }
 
 TEST(LmdbWriter, WithoutCommitNothingRemains) {
-  TempFolder folder;
+  TemporaryFolder folder;
   {
     LmdbWriter writer(folder / "db", LmdbWriter::Existing::kRefuse);
     writer.Put("k", "v");
@@ -240,7 +240,7 @@ TEST(LmdbWriter, WithoutCommitNothingRemains) {
 }
 
 TEST(LmdbWriter, AKilledConversionLeavesNothingUnderTheName) {
-  TempFolder folder;
+  TemporaryFolder folder;
   int ready[2];
   ASSERT_EQ(pipe(ready), 0);
   const pid_t child = fork();
@@ -268,7 +268,7 @@ TEST(LmdbWriter, AKilledConversionLeavesNothingUnderTheName) {
 }
 
 TEST(LmdbWriter, AWriteThatFailsIsAnEnvironmentErrorAndLeavesNothing) {
-  TempFolder folder;
+  TemporaryFolder folder;
   chmod(folder.path().c_str(), 0777);
   const int status = testing::InUnprivilegedChild([&] {
     // Stands for a full disk: no file may pass 8 MiB.
@@ -289,7 +289,7 @@ TEST(LmdbWriter, AWriteThatFailsIsAnEnvironmentErrorAndLeavesNothing) {
 }
 
 TEST(LmdbWriter, AFolderThatMayNotBeWrittenIsAnEnvironmentError) {
-  TempFolder folder;
+  TemporaryFolder folder;
   chmod(folder.path().c_str(), 0555);
   const int status = testing::InUnprivilegedChild([&] {
     try {

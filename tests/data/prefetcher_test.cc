@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-using testing::TempFolder;
+using testing::TemporaryFolder;
 
 struct Settings {
   int batch = 7, ahead = 4, threads = 1;
@@ -57,7 +57,7 @@ std::vector<int> TakeLabels(Prefetcher& prefetcher, int batches, int batch) {
 }
 
 TEST(Prefetcher, DeliversFileOrderAcrossEpochs) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 3, 2);
   Prefetcher prefetcher = MakePrefetcher(folder / "db", {}, {});
   EXPECT_EQ(prefetcher.current().data, nullptr);
@@ -78,7 +78,7 @@ TEST(Prefetcher, DeliversFileOrderAcrossEpochs) {
 }
 
 TEST(Prefetcher, ShuffledEpochsArePermutationsThatDiffer) {
-  TempFolder folder;
+  TemporaryFolder folder;
   constexpr int kRecords = 101;
   testing::WriteImages(folder / "db", kRecords, 1, 1, 1);
   std::vector<std::vector<int>> epochs;
@@ -105,7 +105,7 @@ TransformationParameter CropAndMirror() {
 }
 
 TEST(Prefetcher, ThreadsDoNotChangeTheBatches) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 53, 3, 9, 8);
   std::vector<float> expected;
   for (const int threads : {1, 3, 8}) {
@@ -122,7 +122,7 @@ TEST(Prefetcher, ThreadsDoNotChangeTheBatches) {
 }
 
 TEST(Prefetcher, ContinuesFromAnyPosition) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 53, 1, 9, 8);
   const Settings settings{.threads = 2, .rand_skip = 1000, .shuffle = true};
   Prefetcher whole = MakePrefetcher(folder / "db", CropAndMirror(), settings);
@@ -153,7 +153,7 @@ TEST(Prefetcher, ContinuesFromAnyPosition) {
 }
 
 TEST(Prefetcher, RanksTakeTurns) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 50, 1, 3, 2);
   for (const bool shuffle : {false, true}) {
     const Settings settings{.batch = 4, .shuffle = shuffle};
@@ -174,7 +174,7 @@ TEST(Prefetcher, RanksTakeTurns) {
 }
 
 TEST(Prefetcher, RandSkipLeavesOutRecordsAtTheStart) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteImages(folder / "db", 100, 1, 1, 1);
   std::set<int> firsts;
   for (uint64_t seed = 0; seed < 50; ++seed) {
@@ -188,7 +188,7 @@ TEST(Prefetcher, RandSkipLeavesOutRecordsAtTheStart) {
 }
 
 TEST(Prefetcher, LabelsAreFloatsOfAnyInteger) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::vector<int> labels = {-1, 0, 1, 16777216, INT32_MAX, INT32_MIN};
   std::vector<Datum> datums;
   for (const int label : labels) datums.push_back(testing::ImageDatum(1, 1, 1, label));
@@ -202,7 +202,7 @@ TEST(Prefetcher, LabelsAreFloatsOfAnyInteger) {
 }
 
 TEST(Prefetcher, FloatRecordsBesideByteRecords) {
-  TempFolder folder;
+  TemporaryFolder folder;
   Datum floats = testing::ImageDatum(2, 3, 3, 4);
   const std::string data = floats.data();
   floats.clear_data();
@@ -214,7 +214,7 @@ TEST(Prefetcher, FloatRecordsBesideByteRecords) {
 }
 
 TEST(Prefetcher, ErrorsReachTheConsumerInTheirBatch) {
-  TempFolder folder;
+  TemporaryFolder folder;
   std::vector<Datum> datums;
   for (int i = 0; i < 50; ++i) datums.push_back(testing::ImageDatum(1, 4, 4, i));
   datums[23] = testing::ImageDatum(1, 4, 5, 23);
@@ -235,7 +235,7 @@ TEST(Prefetcher, ErrorsReachTheConsumerInTheirBatch) {
 }
 
 TEST(Prefetcher, DamagedRecordsAreNamed) {
-  TempFolder folder;
+  TemporaryFolder folder;
   const std::string good = testing::ImageDatum(1, 4, 4, 0).SerializeAsString();
   Datum encoded = testing::ImageDatum(1, 4, 4, 0);
   encoded.set_encoded(true);
@@ -261,7 +261,7 @@ TEST(Prefetcher, DamagedRecordsAreNamed) {
 }
 
 TEST(Prefetcher, CropsMakeImagesOfDifferentSizesEqual) {
-  TempFolder folder;
+  TemporaryFolder folder;
   testing::WriteDatums(folder / "db", {testing::ImageDatum(1, 4, 4, 0), testing::ImageDatum(1, 6, 5, 1),
                                        testing::ImageDatum(1, 2, 9, 2), testing::ImageDatum(2, 4, 4, 3)});
   TransformationParameter param;

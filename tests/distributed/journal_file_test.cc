@@ -7,7 +7,7 @@
 #include <filesystem>
 
 #include "crema/error.h"
-#include "solver/temporary_folder.h"
+#include "solver/files.h"
 
 namespace crema {
 namespace {
@@ -34,7 +34,7 @@ class JournalFiles : public testing::Test {
     return versions;
   }
 
-  TemporaryFolder folder_;
+  WritableFolder folder_;
   const std::string path_ = folder_ / "run_cluster.journal";
 };
 

@@ -4,7 +4,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <filesystem>
 #include <fstream>
@@ -12,22 +11,15 @@
 #include <string>
 
 #include "distributed/keys.h"
+#include "temporary_folder.h"
 
 namespace crema::testing_distributed {
 
-// Removed with everything in it. Cases run as processes of their own, at the same time.
-class KeyFolder {
+class KeyFolder : public TemporaryFolder {
  public:
-  KeyFolder() : path_(testing::TempDir() + "/crema_keys." + std::to_string(getpid())) {
-    std::filesystem::remove_all(path_);
-    std::filesystem::create_directories(path_ + "/authorized");
-  }
-  ~KeyFolder() { std::filesystem::remove_all(path_); }
-  KeyFolder(const KeyFolder&) = delete;
-  KeyFolder& operator=(const KeyFolder&) = delete;
+  KeyFolder() { std::filesystem::create_directories(authorized()); }
 
-  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
-  std::string authorized() const { return path_ + "/authorized"; }
+  std::string authorized() const { return path() + "/authorized"; }
 
   // A new pair NAME.secret and NAME.public.
   KeyPair Make(const std::string& name) const {
@@ -51,9 +43,6 @@ class KeyFolder {
     text << std::ifstream(*this / name).rdbuf();
     return text.str();
   }
-
- private:
-  std::string path_;
 };
 
 }  // namespace crema::testing_distributed

@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "source_folder.h"
+#include "temporary_folder.h"
 
 namespace crema::layering {
 namespace {
@@ -17,8 +18,6 @@ namespace fs = std::filesystem;
 class MadeUpTree : public testing::Test {
  protected:
   void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    root_ = fs::temp_directory_path() / ("crema_layering_" + std::string(test->name()) + std::to_string(getpid()));
     fs::create_directories(root_ / "src");
     fs::copy_file(fs::path(SourceFolder()) / "src" / "CMakeLists.txt", root_ / "src" / "CMakeLists.txt");
     Write("src/base/check.h", "#include <string>\n");
@@ -26,7 +25,6 @@ class MadeUpTree : public testing::Test {
     Write("src/layers/pooling.h", "#include \"crema/layer.h\"\n#include \"ops/gemm.h\"\n");
     Write("include/crema/layer.h", "#include \"crema/net.pb.h\"\n");
   }
-  void TearDown() override { fs::remove_all(root_); }
 
   void Write(const std::string& file, const std::string& text) {
     fs::create_directories((root_ / file).parent_path());
@@ -40,7 +38,8 @@ class MadeUpTree : public testing::Test {
     return findings.errors.empty() ? "" : findings.errors[0];
   }
 
-  fs::path root_;
+  TemporaryFolder folder_;
+  const fs::path root_ = folder_.path();
 };
 
 TEST(Layering, TheTreeKeepsItsEdges) {

@@ -11,7 +11,7 @@
 #include "report/profile_observer.h"
 #include "report/step_info.h"
 #include "report/timing_table.h"
-#include "solver/temporary_folder.h"
+#include "solver/files.h"
 
 namespace crema {
 namespace {
@@ -215,7 +215,7 @@ class Profile : public ::testing::Test {
     return count;
   }
 
-  const TemporaryFolder temporary_;
+  const WritableFolder temporary_;
   const std::string folder_ = temporary_.path();
   const std::string path_ = folder_ + "/trace.json";
 };

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <numeric>
 
-#include "solver/temporary_folder.h"
+#include "solver/files.h"
 #include "source_folder.h"
 
 namespace crema {
@@ -45,7 +45,7 @@ class Snapshots : public testing::Test {
         Prefix(), [this](const Diagnostic& d) { notices_ += d.ToString() + "\n"; }, newest);
   }
 
-  TemporaryFolder folder_;
+  WritableFolder folder_;
   NetParameter model_;
   std::vector<float> values_;
   std::vector<StoredHistory> history_;
@@ -73,7 +73,7 @@ TEST_F(Snapshots, ComeBackAsWritten) {
 
 TEST_F(Snapshots, AreFoundBesideTheStateAfterAMove) {
   Write(40);
-  TemporaryFolder other;
+  WritableFolder other;
   for (const char* name : {"net_iter_40.caffemodel", "net_iter_40.solverstate"}) {
     fs::rename(folder_ / name, other / name);
   }

@@ -7,9 +7,9 @@
 #include <string>
 
 #include "crema/solver.h"
+#include "solver/files.h"
 #include "solver/recorder.h"
 #include "solver/small_data.h"
-#include "solver/temporary_folder.h"
 
 namespace crema {
 
@@ -60,7 +60,7 @@ class SmallTraining : public testing::Test {
     return Make(SolverText(more, max_iter), std::move(options))->Train();
   }
 
-  TemporaryFolder folder_;
+  WritableFolder folder_;
   Recorder recorder_;
 };
 

@@ -8,9 +8,9 @@
 #include <sstream>
 
 #include "crema/solver.h"
+#include "solver/files.h"
 #include "solver/recorder.h"
 #include "solver/small_data.h"
-#include "solver/temporary_folder.h"
 #include "source_folder.h"
 
 namespace crema {
@@ -106,7 +106,7 @@ class Trajectory : public testing::TestWithParam<const char*> {
     std::printf("largest relative difference: %.2g in the first 20 iterations, %.2g after\n", worst_early, worst_late);
   }
 
-  TemporaryFolder data_;
+  WritableFolder data_;
   Recorder recorder_;
 };
 

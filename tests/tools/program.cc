@@ -43,12 +43,6 @@ namespace {
   _exit(127);
 }
 
-fs::path NewFile(const char* what) {
-  static std::atomic<int> counter = 0;
-  return fs::temp_directory_path() /
-         ("crema_tools_" + std::to_string(getpid()) + "_" + std::to_string(counter++) + "_" + what);
-}
-
 // A new pseudo-terminal: its master side in *master, the program's side returned; -1 where there are none.
 int OpenTerminal(int* master) {
   *master = posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
@@ -58,13 +52,6 @@ int OpenTerminal(int* master) {
 }
 
 }  // namespace
-
-ScratchFolder::ScratchFolder() : path_(NewFile("folder")) { fs::create_directories(path_); }
-
-ScratchFolder::~ScratchFolder() {
-  std::error_code ignored;
-  fs::remove_all(path_, ignored);
-}
 
 void ScratchFolder::Write(const std::string& name, const std::string& text) const {
   fs::create_directories((path_ / name).parent_path());
@@ -84,8 +71,7 @@ bool TerminalsExist() {
   return terminal >= 0;
 }
 
-Running::Running(const std::vector<std::string>& arguments, const Setting& setting)
-    : out_(NewFile("out")), err_(NewFile("err")) {
+Running::Running(const std::vector<std::string>& arguments, const Setting& setting) {
   std::vector<std::string> words = arguments;
   if (words[0].find('/') == std::string::npos) words[0] = std::string(CREMA_BIN_DIR) + "/" + words[0];
   std::vector<char*> argv;
@@ -113,9 +99,6 @@ Running::~Running() {
     waitpid(pid_, &status_, 0);
   }
   if (terminal_ >= 0) close(terminal_);
-  std::error_code ignored;
-  fs::remove(out_, ignored);
-  fs::remove(err_, ignored);
 }
 
 void Running::Signal(int number) const { kill(pid_, number); }

@@ -10,22 +10,19 @@
 #include <string>
 #include <vector>
 
+#include "temporary_folder.h"
+
 namespace crema::testing_tools {
 
-// A folder that is removed with everything in it.
 class ScratchFolder {
  public:
-  ScratchFolder();
-  ~ScratchFolder();
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path operator/(const std::string& name) const { return path_ / name; }
   void Write(const std::string& name, const std::string& text) const;
 
  private:
-  std::filesystem::path path_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path path_ = folder_.path();
 };
 
 std::string ReadText(const std::filesystem::path& path);
@@ -71,7 +68,8 @@ class Running {
 
   pid_t pid_ = -1;
   int terminal_ = -1;
-  std::filesystem::path out_, err_;
+  const TemporaryFolder folder_;
+  const std::filesystem::path out_ = folder_ / "out", err_ = folder_ / "err";
   std::string terminal_text_;
   int status_ = 0;
   bool reaped_ = false;
