@@ -15,10 +15,12 @@ struct BatchNormBlobs {
   int64_t mean = 0, variance = 0, factor = 0, channels = 0;
 };
 
-// Little-endian floats: trained values, then statistics, then, where it is sent, the solver's history.
+// Little-endian floats: trained values, then statistics, then, where it is sent, the solver's history. A state, other
+// than what workers made of one, has the outer momentum between the last two where workers have to know it.
 struct StateLayout {
   int64_t trained = 0;  // numbers
   int64_t values = 0;   // trained ones and statistics
+  int64_t velocity = 0;  // the outer momentum: 0, or `trained`
   int64_t history = 0;
   std::vector<BatchNormBlobs> batch_norms = {};
   std::vector<Bucket> buckets = {};  // the trained values as they are coded, parameter by parameter

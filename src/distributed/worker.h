@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "distributed/exchange.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
 #include "distributed/transfer.h"
@@ -40,6 +41,17 @@ class WorkerMath {
   virtual void Settle(Outcome) {}
   // The state that came in this form; `last` is the one before, or null. Null where it is none.
   virtual Payload Decode(Work::Form, const Payload& sent, const Payload& /*last*/) { return sent; }
+
+  // Rounds whose values workers exchange among themselves. What of `values` is exchanged; null where a value is not
+  // finite.
+  virtual Payload Offer(const Payload& values, bool /*with_history*/) { return values; }
+  // Null: none.
+  virtual const ExchangeMath* exchange() const { return nullptr; }
+  // The state that comes behind `from` when this is the exchange's result; null where it is none.
+  virtual Payload Conclude(const ExchangePlan&, const Payload& /*exchanged*/, bool /*with_history*/,
+                           const Payload& /*from*/) {
+    return nullptr;
+  }
 };
 
 struct TrainTask {

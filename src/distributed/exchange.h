@@ -1,0 +1,107 @@
+// How workers make one result of what each of them has, among themselves: an all-reduce as a state machine. It knows
+// neither sockets nor clocks, nor what the values mean.
+#ifndef CREMA_DISTRIBUTED_EXCHANGE_H_
+#define CREMA_DISTRIBUTED_EXCHANGE_H_
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "crema/distributed.pb.h"
+#include "distributed/transfer.h"
+
+namespace crema {
+
+// Who takes part, the same for all but for `rank`.
+struct ExchangePlan {
+  DistributedParameter::Topology topology = DistributedParameter::SHARDED;
+  int rank = 0;
+  std::vector<uint64_t> examples = {};  // of each, by rank
+
+  int size() const { return static_cast<int>(examples.size()); }
+};
+
+// What a piece of the values is. Pieces that come from others may be anything: where one cannot be used these return
+// null, and nothing comes of the exchange.
+class ExchangeMath {
+ public:
+  virtual ~ExchangeMath() = default;
+  // Where values of so many bytes are cut into so many pieces: `pieces` + 1 offsets, the first 0, the last `bytes`.
+  virtual std::vector<uint64_t> Cuts(uint64_t bytes, int pieces) const = 0;
+  // Pieces, partial sums and results have at most so many bytes.
+  virtual uint64_t most_piece_bytes() const = 0;
+
+  // SHARDED. What comes of the piece [begin, end) of everybody's values, by rank.
+  virtual Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                          std::span<const Payload> pieces) const = 0;
+
+  // RING, TREE, HALVING. One worker's values as a term of the sum, as long as they are.
+  virtual Payload Term(const ExchangePlan& plan, const Payload& values) const = 0;
+  // The sum of two pieces of sums of the same place.
+  virtual Payload Add(const Payload& a, const Payload& b) const = 0;
+  // What comes of the sum of all terms; `sum` in pieces that lie behind each other.
+  virtual Payload Finish(const ExchangePlan& plan, std::span<const Payload> sum) const = 0;
+};
+
+// One worker's part. Everybody who takes part gets the same bytes.
+class Exchange {
+ public:
+  // Messages of one pair of workers, in one direction, are told apart by their `stage`.
+  struct Message {
+    int to = 0;
+    uint32_t stage = 0;
+    Payload payload;  // not null
+  };
+
+  virtual ~Exchange() = default;
+  // What is to be sent since the last call.
+  virtual std::vector<Message> TakeMessages() = 0;
+  // Once for each message, in any order. Ignores what is not to come.
+  virtual void OnMessage(int from, uint32_t stage, Payload payload) = 0;
+  // In SHARDED the pieces' results, else what Finish returned, one behind the other; null until then.
+  virtual Payload result() const = 0;
+  // Nothing will come of it: math returned null.
+  virtual bool failed() const = 0;
+  // Of the stages that come from this worker: 0 <= stage < stages().
+  virtual uint32_t stages() const = 0;
+};
+
+// `math` must outlive it.
+std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math);
+
+// An exchange over connections that lose and repeat what they carry: its messages as transfers. Of each worker that
+// takes part, the messages of stage s are transfer s + 1.
+class PeerTransfers {
+ public:
+  struct Outgoing {
+    int to = 0;
+    ClusterMessage message;  // has a chunk or chunk_received, without the attempt
+    Slice slice;
+  };
+
+  PeerTransfers(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& options,
+                Milliseconds now);
+  ~PeerTransfers();
+
+  void OnChunk(int from, const Chunk& chunk, std::span<const std::byte> bytes, Milliseconds now);
+  void OnChunkReceived(int from, const ChunkReceived& received, Milliseconds now);
+  // Sends what may be sent now.
+  void Poll(Milliseconds now);
+  std::vector<Outgoing> TakeOutgoing();
+
+  Payload result() const;
+  bool failed() const;
+  // Payload bytes that came and went.
+  uint64_t bytes_received() const;
+  uint64_t bytes_sent() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_EXCHANGE_H_
