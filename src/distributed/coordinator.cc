@@ -24,7 +24,7 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
   CREMA_CHECK(state_ && epoch_ > 0);
   // Serials of states and leases grow from one start to the next.
   state_serial_ = (epoch_ << 40) + 1;
-  last_lease_ = epoch_ << 40;
+  last_lease_ = last_attempt_ = epoch_ << 40;
   // What is to be recovered counts until it is given up, and this epoch is never used again.
   JournalRecord record;
   record.mutable_start()->set_job(options_.job);
@@ -79,6 +79,7 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
         *reply.mutable_chunk_received() = *answer;
         SendTo(*member, Lane::kBulk, std::move(reply));
         TakeValues(*member, now);
+        TakeDonation(*member, now);
       }
       break;
     case ClusterMessage::kChunkReceived:
@@ -199,14 +200,15 @@ ClusterStatus Coordinator::Status(Milliseconds now) const {
     worker.set_name(member.name);
     worker.set_state(!member.ready                             ? "joining"
                      : member.late > 0                         ? "late"
-                     : member.lease && !member.values && open_ ? "training"
-                                                               : "waiting");
+                     : exchange_ && member.offered                   ? "averaging"
+                     : member.lease && !member.has_result() && open_ ? "training"
+                                                                     : "waiting");
     worker.set_examples(member.examples);
     const double seconds = static_cast<double>(now - member.joined) / 1000;
     if (seconds > 0) worker.set_examples_per_second(static_cast<double>(member.examples) / seconds);
     worker.set_waited(static_cast<double>(member.waited) / 1000);
-    worker.set_bytes_sent(member.receiver.bytes_received());
-    worker.set_bytes_received(member.sender.bytes_sent());
+    worker.set_bytes_sent(member.receiver.bytes_received() + member.peer_bytes_sent);
+    worker.set_bytes_received(member.sender.bytes_sent() + member.peer_bytes_received);
     worker.set_silent(static_cast<double>(now - member.heard) / 1000);
     worker.set_rounds(member.rounds);
     worker.set_rounds_late(member.rounds_late);

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "crema/distributed.pb.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
 #include "distributed/transfer.h"
@@ -37,6 +38,10 @@ struct CoordinatorOptions {
   double straggler_factor = 0;
   uint64_t staleness = 2;
   bool drop_nonfinite = true;
+  // Other than STAR: the values of a round stay with the workers, and this has the state only where it is asked for, at
+  // stops, with histories, and every so many rounds.
+  DistributedParameter::Topology topology = DistributedParameter::STAR;
+  uint64_t keep_rounds = 100;
   // Hold after each round that ends at one of `stops`.
   bool hold_at_stops = false;
   TransferOptions transfer = {};
@@ -62,6 +67,7 @@ struct Round {
   uint64_t iteration = 0;  // that it begins with
   uint64_t steps = 0;      // iterations that it takes
   bool with_history = false;
+  bool among_workers = false;  // values do not come here
 };
 
 // What becomes of contributions.
@@ -80,7 +86,7 @@ class RoundMath {
   virtual Payload Difference() { return nullptr; }
   // What workers get that join: `state`, and behind it what never changes.
   virtual Payload Whole(const Payload& state) { return state; }
-  // Goes on from parameters that a worker had kept.
+  // Goes on from parameters that a worker had.
   virtual void Restore(const Payload& state) = 0;
 };
 
@@ -105,7 +111,8 @@ struct CoordinatorStart {
 
 // For people and for whoever drives the coordinator.
 struct ClusterEvent {
-  enum class Kind { kJoined, kLeft, kCommitted, kRecovered, kRolledBack, kWaiting, kWarning };
+  // kLost: rounds that only workers knew, who are gone; kRecovered or kRolledBack follows, or the end.
+  enum class Kind { kJoined, kLeft, kCommitted, kLost, kRecovered, kRolledBack, kWaiting, kWarning };
   Kind kind = Kind::kWarning;
   std::string text;  // one sentence
   // kJoined, kLeft: ready workers now. kCommitted: that took part.
@@ -170,6 +177,7 @@ class Coordinator {
   uint64_t version() const { return version_; }
   uint64_t iteration() const { return iteration_; }
   uint64_t digest() const { return digest_; }
+  // Null while only workers have it: never after the end.
   const Payload& state() const { return state_; }
   const Ledger& ledger() const { return ledger_; }
   uint64_t epoch() const { return epoch_; }
@@ -198,6 +206,7 @@ class Coordinator {
     std::optional<Push> push;       // for the open round
     bool failed = false;            // the push is a failure, or cannot be used
     Payload values;                 // of it, when they have come
+    bool offered = false;           // it has kept the values of it
     Milliseconds pushed = 0;        // when it was complete
     TransferSender sender;          // of states
     Work::Form form = Work::STATE;  // of the last one
@@ -206,9 +215,37 @@ class Coordinator {
     Milliseconds delivered = 0;     // when it had that
     uint64_t committed_push = 0;
     TransferReceiver receiver;  // of pushes
+    std::optional<Push> donation;  // the state that it was asked for
+    PeerAddress address;
+    uint64_t attempt = 0;  // exchange that it knows
+    uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
     // For people.
     uint64_t examples = 0, rounds = 0, rounds_late = 0;
     Milliseconds waited = 0;
+
+    bool has_result() const { return values != nullptr || offered; }
+    void ForgetPush() {
+      push.reset();
+      values = nullptr;
+      failed = offered = false;
+    }
+  };
+  // Workers that make the next state among themselves.
+  struct ExchangeUnderWay {
+    uint64_t attempt = 0;
+    bool with_history = false, failed = false;
+    uint64_t failures = 0;                    // rounds in a row with a worker that failed
+    std::vector<uint64_t> members;            // by rank
+    std::map<uint64_t, uint64_t> digests;     // of the state, by those who have it
+    std::map<uint64_t, uint64_t> bytes;       // that came, by member
+    Milliseconds progressed = 0;
+  };
+  // The last state that was here, and what was committed since.
+  struct Kept {
+    Payload state;
+    uint64_t version = 0, iteration = 0, digest = 0, next_step = 0;
+    std::vector<Steps> unused;
+    std::vector<JournalRecord::Commit> since;
   };
   using Members = std::map<uint64_t, Member>;
 
@@ -238,17 +275,40 @@ class Coordinator {
   void OnPush(Member& member, const Push& push, Milliseconds now);
   void TakeValues(Member& member, Milliseconds now);
   void Advance(Milliseconds now);
+  void AdvanceRounds(Milliseconds now);
   bool MayOpen(Milliseconds now);
   void Open(Milliseconds now);
   void GiveLease(Member& member);
   bool MayClose(Milliseconds now);
   bool TooFewLeft(int leased, Milliseconds now);
   void Close(Milliseconds now);
-  void Commit(std::vector<Contribution> contributions, Milliseconds now);
+  void Commit(const std::vector<Contribution>& contributions, Milliseconds now);
+  bool Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now);
+  void Follow(const std::vector<Contribution>& contributions, Milliseconds now);
+  void Announce(ClusterEvent event, Milliseconds now);
   uint64_t StepsOfRound() const;
   void ReturnLease(Member& member);
   void BeginEnding(const std::string& reason, Milliseconds now);
+  void SendEnd(Member& member);
   std::vector<Member*> BySlot();
+
+  // coordinator_exchange.cc: rounds among workers
+  bool MayExchange();
+  void BeginExchange(const std::vector<Contribution>& contributions, uint64_t failures, Milliseconds now);
+  void OnExchanged(const Member& member, const Heartbeat& heartbeat, Milliseconds now);
+  void TendExchange(Milliseconds now);
+  void GiveUpExchange(Milliseconds now);
+  void CommitExchange(Milliseconds now);
+  void Offer(Member& member, Work& work);
+
+  // coordinator_keeping.cc: where the state is
+  void Want(Milliseconds now);
+  bool HasState(const Member& member) const { return member.ready && member.has_serial == state_serial_; }
+  void TendKeeping(Milliseconds now);
+  void TakeDonation(Member& member, Milliseconds now);
+  void Keep();
+  void LoseState(Milliseconds now);
+  void GoBack();
 
   // coordinator_states.cc
   void SendState(Member& member, Milliseconds now);
@@ -281,6 +341,17 @@ class Coordinator {
   uint64_t last_member_ = 0, last_lease_ = 0, sequence_ = 0;
   bool changed_ = true;  // since Advance last looked
   Milliseconds next_tick_ = 0;
+
+  std::optional<ExchangeUnderWay> exchange_;
+  uint64_t last_attempt_ = 0;
+  uint64_t exchange_failures_ = 0;                 // of this round
+  uint64_t through_here_until_ = 0, detour_ = 10;  // version; rounds
+  bool warned_addresses_ = false;
+  Kept kept_;
+  bool wanted_ = false;                  // the state is
+  std::optional<ClusterEvent> pending_;  // waits for it
+  std::optional<std::string> end_when_here_;
+  Milliseconds wanted_since_ = 0;
 
   bool open_ = false;
   Round round_;

@@ -140,12 +140,13 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
     Tell(ClusterEvent::Kind::kJoined, "worker " + member.name + " joined in place " + std::to_string(member.slot));
     if (member.version != version_ && phase_ != Phase::kRecovering) SendState(member, now);
   }
+  member.address = heartbeat.address();
+  member.peer_bytes_sent = heartbeat.peer_bytes_sent();
+  member.peer_bytes_received = heartbeat.peer_bytes_received();
+  member.attempt = heartbeat.attempt();
+  if (exchange_) OnExchanged(member, heartbeat, now);
   if (phase_ == Phase::kEnding) {
-    ClusterMessage message;
-    message.mutable_end()->set_reason(end_reason_);
-    message.mutable_end()->set_completed(completed());
-    message.mutable_end()->set_failed(!failure_.empty());
-    SendTo(member, Lane::kControl, std::move(message));
+    SendEnd(member);
   } else if (member.ready) {
     // It got a difference to parameters that it did not take up in time, say.
     const bool useless = phase_ != Phase::kRecovering && member.has_serial == state_serial_ &&
@@ -164,9 +165,7 @@ void Coordinator::ReturnLease(Member& member) {
   if (!member.lease) return;
   ledger_.Return({member.lease->steps().first(), member.lease->steps().count()});
   member.lease.reset();
-  member.push.reset();
-  member.values = nullptr;
-  member.failed = false;
+  member.ForgetPush();
   member.late = 0;
 }
 
@@ -179,6 +178,7 @@ void Coordinator::Remove(Members::iterator found, const std::string& why, Millis
   changed_ = true;
   ReturnLease(member);
   if (donor_ == member.id) donor_ = 0;
+  if (exchange_ && std::count(exchange_->members.begin(), exchange_->members.end(), member.id) > 0) exchange_.reset();
   members_.erase(found);
   ++generation_;
   if (was_ready && phase_ != Phase::kEnding) Tell(ClusterEvent::Kind::kLeft, text);
@@ -192,8 +192,8 @@ void Coordinator::CheckLiveness(Milliseconds now) {
       Remove(member, "was not heard of for " + std::to_string((now - m.heard) / 1000) + " s and is out", now);
       continue;
     }
-    const bool owes = !m.ready || (open_ && m.lease && !m.values && !m.failed) ||
-                      (donor_ == m.id && !(m.push && m.receiver.Whole(m.push->id())));
+    const bool owes = !m.ready || (open_ && m.lease && !m.has_result() && !m.failed) ||
+                      (donor_ == m.id && !(m.donation && m.receiver.Whole(m.donation->id())));
     if (options_.stall > 0 && owes && now - m.progressed >= options_.stall) {
       Remove(member, "made no progress for " + std::to_string((now - m.progressed) / 1000) + " s and is out", now);
     }

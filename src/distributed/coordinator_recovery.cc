@@ -28,14 +28,14 @@ void Coordinator::Recover(Milliseconds now) {
 // What it said it has, it does not.
 void Coordinator::Disbelieve(Member& member) {
   member.version.reset();
-  member.push.reset();
+  member.donation.reset();
   donor_ = 0;
   Drop();
 }
 
 void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now) {
   const auto commit = std::find_if(lost_.begin(), lost_.end(), [&](const JournalRecord::Commit& c) {
-    return c.version() == member.push->version() && c.digest() == member.push->digest();
+    return c.version() == member.donation->version() && c.digest() == member.donation->digest();
   });
   if (commit == lost_.end()) return Disbelieve(member);
   // The worker goes on saying that it has pushed, and this is tried again.
@@ -54,8 +54,8 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   digest_ = commit->digest();
   state_ = state;
   math_.Restore(state);
-  member.receiver.Release(member.push->id());
-  member.push.reset();
+  member.receiver.Release(member.donation->id());
+  member.donation.reset();
   Tell(ClusterEvent::Kind::kRecovered, "worker " + member.name + " still had the parameters of round " +
                                            std::to_string(version_) + "; the last snapshot is of round " +
                                            std::to_string(was));

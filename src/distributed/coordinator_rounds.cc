@@ -20,17 +20,22 @@ Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps()
 void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
   member.heard = now;
   if (push.state()) {
-    if (phase_ != Phase::kRecovering || donor_ != member.id) return Drop();
-    member.push = push;
-    return TakeValues(member, now);
+    if (donor_ != member.id) return Drop();
+    member.donation = push;
+    return TakeDonation(member, now);
   }
   // One for another version was overtaken by a commit; the Work that is on its way says so.
   if (!open_ || !member.lease || push.lease().serial() != member.lease->serial() || push.version() != version_) return;
   if (member.push && member.push->id() >= push.id()) return;
+  if (push.kept() && !round_.among_workers) return;
+  member.ForgetPush();
   member.push = push;
-  member.values = nullptr;
-  member.failed = false;
   member.progressed = now;
+  if (push.kept() && push.failure().empty()) {
+    member.offered = changed_ = true;
+    member.pushed = now;
+    return;
+  }
   TakeValues(member, now);
 }
 
@@ -46,11 +51,9 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
   if (!values) return;
   if (DigestOf(*values) != member.push->digest()) {
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + " sent values that do not fit their fingerprint");
-    if (member.push->state()) return Disbelieve(member);
     member.failed = changed_ = true;
     return;
   }
-  if (member.push->state()) return TakeRecovered(member, values, now);
   Contribution contribution{member.id, member.slot, StepsOf(*member.lease), *member.push, values};
   const std::string wrong = math_.Check(contribution);
   if (!wrong.empty()) {
@@ -67,8 +70,18 @@ void Coordinator::Advance(Milliseconds now) {
   // Most messages change nothing that a round waits for, and there are many.
   if (!changed_) return;
   changed_ = false;
+  AdvanceRounds(now);
+  TendKeeping(now);
+}
+
+void Coordinator::AdvanceRounds(Milliseconds now) {
   if (phase_ == Phase::kRecovering) Recover(now);
   while (phase_ == Phase::kWaiting || phase_ == Phase::kTraining) {
+    if (exchange_) {
+      TendExchange(now);
+      if (exchange_) return;
+      continue;
+    }
     if (open_ ? !MayClose(now) : !MayOpen(now)) return;
     const bool was_open = open_;
     if (open_) {
@@ -81,6 +94,7 @@ void Coordinator::Advance(Milliseconds now) {
 }
 
 bool Coordinator::MayOpen(Milliseconds now) {
+  if (pending_ || end_when_here_) return false;
   if (completed()) {
     BeginEnding("all iterations are done", now);
     return false;
@@ -96,7 +110,9 @@ bool Coordinator::MayOpen(Milliseconds now) {
   if (ready >= wanted) {
     waiting_since_.reset();
     told_waiting_ = false;
-    return true;
+    round_.among_workers = MayExchange();
+    if (!round_.among_workers && !state_) Want(now);
+    return round_.among_workers || state_;
   }
   if (!waiting_since_) waiting_since_ = now;
   if (!told_waiting_) {
@@ -109,7 +125,8 @@ bool Coordinator::MayOpen(Milliseconds now) {
     Tell(ClusterEvent::Kind::kWarning, "training begins with " + std::to_string(ready) + " of " +
                                            std::to_string(wanted) + " expected workers: join_timeout_ms is over");
     waiting_since_.reset();
-    return true;
+    started_ = true;
+    return MayOpen(now);
   }
   Fail("only " + std::to_string(ready) + " of at least " + std::to_string(options_.min_workers) +
            " workers (min_workers) were there for " + std::to_string(options_.join_timeout / 1000) +
@@ -148,10 +165,9 @@ void Coordinator::Open(Milliseconds now) {
       options_.history_always ||
       (options_.history_every > 0 && (want_history_ || end % options_.history_every == 0 || end == options_.max_iter));
   if (round_.with_history) want_history_ = false;
+  exchange_failures_ = 0;
   for (Member* member : BySlot()) {
-    member->push.reset();
-    member->values = nullptr;
-    member->failed = false;
+    member->ForgetPush();
     member->progressed = now;
     if (!member->lease) GiveLease(*member);
     SendWork(*member);
@@ -177,11 +193,11 @@ bool Coordinator::MayClose(Milliseconds now) {
   for (auto& [id, member] : members_) {
     if (!member.ready || !member.lease) continue;
     ++leased;
-    finished += member.values || member.failed;
-    usable += member.values != nullptr;
+    finished += member.has_result() || member.failed;
+    usable += member.has_result();
     if (member.late > 0) continue;
     ++began;
-    if (member.values) times.push_back(member.pushed - opened_);
+    if (member.has_result()) times.push_back(member.pushed - opened_);
   }
   if (leased < options_.min_workers) {
     // Those who help out have only begun.
@@ -231,7 +247,7 @@ void Coordinator::Close(Milliseconds now) {
       failure = "worker " + member->name + ": " +
                 (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
     }
-    if (!member->values) continue;
+    if (!member->has_result()) continue;
     contributions.push_back({member->id, member->slot, StepsOf(*member->lease), *member->push, member->values});
   }
   const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
@@ -240,22 +256,34 @@ void Coordinator::Close(Milliseconds now) {
   }
   if (contributions.empty()) return;
   const uint64_t before = version_;
-  Commit(std::move(contributions), now);
+  if (round_.among_workers) {
+    if (wanted_) return;  // else the state that is on its way would be an old one
+    return BeginExchange(contributions, failures, now);
+  }
+  if (!state_) return Want(now);
+  Commit(contributions, now);
   // A full disk is no further failure of the workers.
   if (version_ != before) failures_in_a_row_ = failures;
 }
 
-void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds now) {
+void Coordinator::Commit(const std::vector<Contribution>& contributions, Milliseconds now) {
   const Payload state = math_.Reduce(round_, contributions);
-  const uint64_t digest = DigestOf(*state);
+  if (!Record(contributions, DigestOf(*state), now)) return;
+  math_.Accept();
+  state_ = state;
+  difference_ = math_.Difference();
+  Follow(contributions, now);
+}
+
+// In the journal; false where it cannot be written now.
+bool Coordinator::Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now) {
+  if (now < retry_) return false;
   JournalRecord record;
   JournalRecord::Commit& commit = *record.mutable_commit();
   commit.set_version(version_ + 1);
   commit.set_iteration(iteration_ + round_.steps);
   commit.set_digest(digest);
   commit.set_generation(generation_);
-  ClusterEvent event;
-  double weight = 0;
   for (const Contribution& c : contributions) {
     JournalRecord::Commit::Share& share = *commit.add_share();
     share.set_member(c.member);
@@ -263,14 +291,6 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
     share.mutable_steps()->set_first(c.steps.first);
     share.mutable_steps()->set_count(c.steps.count);
     share.set_examples(c.push.examples());
-    const double examples = static_cast<double>(c.push.examples());
-    event.examples += c.push.examples();
-    event.loss += c.push.loss() * examples;
-    if (event.outputs.empty()) event.outputs.assign(static_cast<size_t>(c.push.output_size()), 0.0f);
-    for (int i = 0; i < std::min<int>(c.push.output_size(), static_cast<int>(event.outputs.size())); ++i) {
-      event.outputs[i] += static_cast<float>(c.push.output(i) / static_cast<double>(contributions.size()));
-    }
-    weight += examples;
   }
   try {
     journal_.Write(record);
@@ -280,38 +300,61 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
            std::string("the round cannot be committed, and is tried again: ") + error.what());
     }
     retry_ = now + kJournalRetry;
-    return;
+    return false;
   }
   retry_ = 0;
-  math_.Accept();
+  if (round_.among_workers) {
+    Keep();
+    kept_.since.push_back(commit);
+  }
+  digest_ = digest;
+  return true;
+}
+
+// What a commit brings about.
+void Coordinator::Follow(const std::vector<Contribution>& contributions, Milliseconds now) {
   ++version_;
   iteration_ += round_.steps;
-  digest_ = digest;
-  state_ = state;
-  difference_ = math_.Difference();
   whole_ = nullptr;
   ++state_serial_;
   open_ = false;
+  ClusterEvent event;
+  double weight = 0;
+  for (const Contribution& c : contributions) {
+    const double examples = static_cast<double>(c.push.examples());
+    event.examples += c.push.examples();
+    event.loss += c.push.loss() * examples;
+    if (event.outputs.empty()) event.outputs.assign(static_cast<size_t>(c.push.output_size()), 0.0f);
+    for (int i = 0; i < std::min<int>(c.push.output_size(), static_cast<int>(event.outputs.size())); ++i) {
+      event.outputs[i] += static_cast<float>(c.push.output(i) / static_cast<double>(contributions.size()));
+    }
+    weight += examples;
+    Member& member = members_.at(c.member);
+    ledger_.Use(c.steps);
+    if (member.values) {
+      member.receiver.Release(c.push.id());
+    } else {
+      // It made the state itself.
+      member.has_serial = state_serial_;
+      member.has_all = true;
+      member.delivered = now;
+    }
+    member.committed_push = c.push.id();
+    member.examples += c.push.examples();
+    member.waited += now - member.pushed;
+    ++member.rounds;
+    member.lease.reset();
+    member.late = 0;
+  }
   loss_ = event.loss = weight > 0 ? event.loss / weight : 0;
   for (auto& [id, member] : members_) {
-    if (member.values) {
-      ledger_.Use(StepsOf(*member.lease));
-      member.receiver.Release(member.push->id());
-      member.committed_push = member.push->id();
-      member.examples += member.push->examples();
-      member.waited += now - member.pushed;
-      ++member.rounds;
-      member.lease.reset();
-      member.late = 0;
-    } else if (member.failed) {
+    if (member.failed) {
       ReturnLease(member);
     } else if (member.lease) {
       ++member.rounds_late;
       if (++member.late > options_.staleness) ReturnLease(member);
     }
-    member.push.reset();
-    member.values = nullptr;
-    member.failed = false;
+    member.ForgetPush();
     SendState(member, now);
     if (member.ready) SendWork(member);
   }
@@ -319,18 +362,31 @@ void Coordinator::Commit(std::vector<Contribution> contributions, Milliseconds n
   event.workers = static_cast<int>(contributions.size());
   event.round = round_;
   event.version = version_;
-  event.state = state_;
   event.next_step = ledger_.next();
   event.unused = ledger_.unused();
+  if (state_) return Announce(std::move(event), now);
   const bool at_stop = std::any_of(options_.stops.begin(), options_.stops.end(),
                                    [this](uint64_t stop) { return stop > 0 && iteration_ % stop == 0; });
-  const bool has_history = round_.with_history || options_.history_every == 0;
-  if ((options_.hold_at_stops && at_stop) || (hold_after_history_ && has_history)) {
+  const bool histories = round_.with_history && !options_.history_always;
+  if (at_stop || histories || completed() || draining_ || hold_after_history_ ||
+      version_ - kept_.version >= options_.keep_rounds) {
+    pending_ = std::move(event);
+    return Want(now);
+  }
+  Announce(std::move(event), now);
+}
+
+void Coordinator::Announce(ClusterEvent event, Milliseconds now) {
+  event.state = state_;
+  const bool at_stop = std::any_of(options_.stops.begin(), options_.stops.end(),
+                                   [this](uint64_t stop) { return stop > 0 && iteration_ % stop == 0; });
+  const bool has_history = event.round.with_history || options_.history_every == 0;
+  if (state_ && ((options_.hold_at_stops && at_stop) || (hold_after_history_ && has_history))) {
     held_ = event.held = true;
     if (has_history) hold_after_history_ = false;
   }
   events_.push_back(std::move(event));
-  if (draining_ && (round_.with_history || options_.history_every == 0)) BeginEnding(end_reason_, now);
+  if (state_ && draining_ && has_history) BeginEnding(end_reason_, now);
 }
 
 void Coordinator::Drain(const std::string& reason, Milliseconds now) {
@@ -350,18 +406,28 @@ void Coordinator::Fail(const std::string& why, Milliseconds now) {
 }
 
 void Coordinator::BeginEnding(const std::string& reason, Milliseconds now) {
+  end_reason_ = reason;
+  exchange_.reset();
+  open_ = false;
+  for (auto& [id, member] : members_) ReturnLease(member);
+  if (!state_) {
+    // Nobody has it when the workers are gone.
+    end_when_here_ = reason;
+    Want(now);
+    return;
+  }
+  CREMA_CHECK(state_);
   phase_ = Phase::kEnding;
   ending_since_ = now;
-  end_reason_ = reason;
-  open_ = false;
-  for (auto& [id, member] : members_) {
-    ReturnLease(member);
-    ClusterMessage message;
-    message.mutable_end()->set_reason(reason);
-    message.mutable_end()->set_completed(completed());
-    message.mutable_end()->set_failed(!failure_.empty());
-    SendTo(member, Lane::kControl, std::move(message));
-  }
+  for (auto& [id, member] : members_) SendEnd(member);
+}
+
+void Coordinator::SendEnd(Member& member) {
+  ClusterMessage message;
+  message.mutable_end()->set_reason(end_reason_);
+  message.mutable_end()->set_completed(completed());
+  message.mutable_end()->set_failed(!failure_.empty());
+  SendTo(member, Lane::kControl, std::move(message));
 }
 
 }  // namespace crema

@@ -16,6 +16,7 @@ uint64_t SerialOf(uint64_t transfer) { return transfer / kTransfersOfAState; }
 
 void Coordinator::SendState(Member& member, Milliseconds now) {
   if (!member.ready || member.has_serial == state_serial_ || SerialOf(member.sender.id()) == state_serial_) return;
+  if (!state_) return Want(now);
   if (member.has_serial + 1 != state_serial_ || !difference_) return SendAnew(member, now);
   member.form = Work::DIFFERENCE;
   member.sender.Start(kTransfersOfAState * state_serial_, difference_, now);
@@ -26,6 +27,7 @@ void Coordinator::SendState(Member& member, Milliseconds now) {
 void Coordinator::SendAnew(Member& member, Milliseconds now) {
   const uint64_t id = std::max(kTransfersOfAState * state_serial_, member.sender.id() + 1);
   if (SerialOf(id) != state_serial_) return;
+  if (!state_) return Want(now);
   if (!member.has_all && !whole_) whole_ = math_.Whole(state_);
   member.form = member.has_all ? Work::STATE : Work::WHOLE;
   member.has_serial = 0;
@@ -52,6 +54,7 @@ void Coordinator::SendWork(Member& member) {
     return SendTo(member, Lane::kControl, std::move(message));
   }
   work.set_version(version_);
+  work.set_wanted(donor_ == member.id);
   work.set_state(member.sender.id());
   work.set_form(member.form);
   work.set_committed_push(member.committed_push);
@@ -61,6 +64,7 @@ void Coordinator::SendWork(Member& member) {
     *work.mutable_lease() = *member.lease;
     work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * round_.steps);
     work.set_with_history(round_.with_history);
+    if (round_.among_workers) Offer(member, work);
   } else if (member.lease) {
     // Between rounds: it may go on with what it has.
     *work.mutable_lease() = *member.lease;

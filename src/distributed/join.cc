@@ -132,7 +132,8 @@ void Joining::Build(const Welcome& welcome) {
   const uint64_t most_state_bytes = moves->most_state_bytes();
   service_->Do([&](Worker& worker) {
     moves_.Set(std::move(moves));
-    worker.OnBuilt(most_state_bytes, TimingOf(solver.distributed()), TransferOf(solver.distributed()), Now());
+    worker.OnBuilt(most_state_bytes, TimingOf(solver.distributed()), TransferOf(solver.distributed()),
+                   solver.distributed().topology(), PeerAddress(), Now());
   });
 }
 

@@ -9,11 +9,11 @@
 
 namespace crema {
 
-// Every worker has two connections to the coordinator, so that bytes do not hold up what is said.
-enum class Lane { kControl, kBulk };
+// Every worker has two connections to the coordinator, so that bytes do not hold up what is said, and others to workers.
+enum class Lane { kControl, kBulk, kPeer };
 
 struct Outgoing {
-  std::string route;  // of the coordinator's: to whom. Workers know only one
+  std::string route;  // of the coordinator's: to whom; to other workers: their endpoint
   Lane lane = Lane::kControl;
   ClusterMessage message;
   Slice slice;  // goes behind the message

@@ -12,6 +12,7 @@ SimulatedNetwork::SimulatedNetwork(int machines, Milliseconds latency, Milliseco
       bytes_per_second_(bytes_per_second),
       dice_(seed, 1),
       links_(2 * static_cast<size_t>(machines)),
+      peers_(static_cast<size_t>(machines)),
       sends_until_(static_cast<size_t>(machines) + 1),
       receives_until_(static_cast<size_t>(machines) + 1) {
   for (int machine = 0; machine < machines; ++machine) {
@@ -50,16 +51,9 @@ std::optional<Milliseconds> SimulatedNetwork::Send(Flight& flight, const std::st
   if (flight.direction == Direction::kToCoordinator) flight.route = link.route;
   Way& way = link.ways[At(flight.direction)];
   flight.connection = way.connection;
-  double at = static_cast<double>(now);
-  if (bytes_per_second_ > 0) {
-    const size_t from = flight.direction == Direction::kToWorker ? sends_until_.size() - 1 : flight.machine;
-    const size_t to = flight.direction == Direction::kToWorker ? flight.machine : sends_until_.size() - 1;
-    const double bytes = static_cast<double>(flight.message.ByteSizeLong() + flight.slice.count) + 60;
-    const double takes = 1000 * bytes / bytes_per_second_;
-    at = sends_until_[from] = std::max(at, sends_until_[from]) + takes;
-    at = receives_until_[to] = std::max(at, receives_until_[to] + takes);
-  }
-  auto arrives = static_cast<Milliseconds>(std::ceil(at)) + latency_ + dice_.Between(0, jitter_);
+  const size_t here = sends_until_.size() - 1, there = static_cast<size_t>(flight.machine);
+  const bool down = flight.direction == Direction::kToWorker;
+  Milliseconds arrives = Arrival(flight, down ? here : there, down ? there : here, now);
   if (now < way.cut_until) {
     if (!way.delayed) return std::nullopt;
     arrives = std::max(arrives, way.cut_until + latency_);
@@ -68,8 +62,43 @@ std::optional<Milliseconds> SimulatedNetwork::Send(Flight& flight, const std::st
   return way.last;
 }
 
+void SimulatedNetwork::CutPeers(int machine, bool sends, bool gets, Milliseconds until, bool delayed) {
+  Peer& peer = peers_[static_cast<size_t>(machine)];
+  if (sends) peer.sends.cut_until = until, peer.sends.delayed = delayed;
+  if (gets) peer.gets.cut_until = until, peer.gets.delayed = delayed;
+}
+
+std::optional<Milliseconds> SimulatedNetwork::SendToPeer(Flight& flight, Milliseconds now) {
+  const size_t from = static_cast<size_t>(flight.from), to = static_cast<size_t>(flight.machine);
+  flight.connection = peers_[from].connection + peers_[to].connection;
+  Milliseconds arrives = Arrival(flight, from, to, now);
+  for (const Way* way : {&peers_[from].sends, &peers_[to].gets}) {
+    if (now >= way->cut_until) continue;
+    if (!way->delayed) return std::nullopt;
+    arrives = std::max(arrives, way->cut_until + latency_);
+  }
+  Milliseconds& last = last_between_[from * peers_.size() + to];
+  last = std::max(last, arrives);
+  return last;
+}
+
+Milliseconds SimulatedNetwork::Arrival(const Flight& flight, size_t from, size_t to, Milliseconds now) {
+  double at = static_cast<double>(now);
+  if (bytes_per_second_ > 0) {
+    const double bytes = static_cast<double>(flight.message.ByteSizeLong() + flight.slice.count) + 60;
+    const double takes = 1000 * bytes / bytes_per_second_;
+    at = sends_until_[from] = std::max(at, sends_until_[from]) + takes;
+    at = receives_until_[to] = std::max(at, receives_until_[to] + takes);
+  }
+  return static_cast<Milliseconds>(std::ceil(at)) + latency_ + dice_.Between(0, jitter_);
+}
+
 bool SimulatedNetwork::Arrives(const Flight& flight) const {
   if (flight.copy) return true;
+  if (flight.direction == Direction::kToPeer) {
+    const size_t from = static_cast<size_t>(flight.from), to = static_cast<size_t>(flight.machine);
+    return peers_[from].connection + peers_[to].connection == flight.connection;
+  }
   return LinkOf(flight.machine, flight.lane).ways[At(flight.direction)].connection == flight.connection;
 }
 

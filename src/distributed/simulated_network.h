@@ -1,4 +1,5 @@
-// Two connections between each machine and the coordinator: in order, and broken now and then.
+// Two connections between each machine and the coordinator, and one each way between any two machines: in order, and
+// broken now and then.
 #ifndef CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
 #define CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
 
@@ -14,16 +15,17 @@
 
 namespace crema {
 
-enum class Direction { kToWorker, kToCoordinator };
+enum class Direction { kToWorker, kToCoordinator, kToPeer };
 
 // A message under way.
 struct Flight {
   int machine = 0;
+  int from = 0;  // kToPeer: machine
   Direction direction = Direction::kToWorker;
   Lane lane = Lane::kControl;
   uint64_t connection = 0;
   bool copy = false;  // came once before
-  std::string route;  // to the coordinator: from whom
+  std::string route;  // to the coordinator: from whom; to a peer: the sender's key
   ClusterMessage message;
   Slice slice;
 };
@@ -34,11 +36,17 @@ class SimulatedNetwork {
 
   // When it arrives; none where it never does. Fills in the flight's connection and route, or machine and lane.
   std::optional<Milliseconds> Send(Flight& flight, const std::string& to_route, Milliseconds now);
+  // From `flight.from` to `flight.machine`.
+  std::optional<Milliseconds> SendToPeer(Flight& flight, Milliseconds now);
   // Whether its connection is still the one that it was sent over.
   bool Arrives(const Flight& flight) const;
   // What is on its way this way is lost.
   void Break(int machine, Lane lane, Direction direction);
   void Rename(int machine, Lane lane);
+  // What is on its way between this machine and other machines is lost.
+  void BreakPeers(int machine) { ++peers_[static_cast<size_t>(machine)].connection; }
+  // What this machine sends to other machines, or gets from them, is lost, or late, until then.
+  void CutPeers(int machine, bool sends, bool gets, Milliseconds until, bool delayed);
   // Messages are lost, or late, until then.
   void Cut(int machine, Lane lane, Direction direction, Milliseconds until, bool delayed);
 
@@ -62,7 +70,16 @@ class SimulatedNetwork {
   const Milliseconds latency_, jitter_;
   const double bytes_per_second_;
   Dice dice_;
+  struct Peer {
+    uint64_t connection = 0;
+    Way sends, gets;
+  };
+  // One behind the other, each as long as it takes on the way from `from` to `to`; the last is the coordinator.
+  Milliseconds Arrival(const Flight& flight, size_t from, size_t to, Milliseconds now);
+
   std::vector<Link> links_;
+  std::vector<Peer> peers_;
+  std::unordered_map<uint64_t, Milliseconds> last_between_;  // by sender and receiver
   std::unordered_map<std::string, size_t> routes_;
   uint64_t names_ = 0;
   std::vector<double> sends_until_, receives_until_;  // by machine, the coordinator last

@@ -112,4 +112,61 @@ Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& 
   return ParametersOf(tally, values->size() / 8);
 }
 
+std::vector<uint64_t> SimulatedExchangeMath::Cuts(uint64_t bytes, int pieces) const {
+  std::vector<uint64_t> cuts;
+  for (int i = 0; i <= pieces; ++i) {
+    cuts.push_back(bytes / 8 * static_cast<uint64_t>(i) / static_cast<uint64_t>(pieces) * 8);
+  }
+  return cuts;
+}
+
+// [begin, end), the number of pieces, the pieces.
+Payload SimulatedExchangeMath::Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                                       std::span<const Payload> pieces) const {
+  const uint64_t head[] = {begin, end, pieces.size()};
+  const auto all = std::make_shared<std::vector<std::byte>>(sizeof head);
+  std::memcpy(all->data(), head, sizeof head);
+  if (pieces.size() != plan.examples.size()) return nullptr;
+  for (const Payload& piece : pieces) {
+    if (piece->size() != end - begin) return nullptr;
+    all->insert(all->end(), piece->begin(), piece->end());
+  }
+  return all;
+}
+
+Payload SimulatedWorkerMath::Offer(const Payload& values, bool with_history) {
+  if (WordAt(values, 0) == kNotFinite) return nullptr;
+  if (with_history) return values;
+  return std::make_shared<std::vector<std::byte>>(values->begin(), values->begin() + static_cast<ptrdiff_t>(8 * words_));
+}
+
+Payload SimulatedWorkerMath::Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history,
+                                      const Payload& from) {
+  const size_t bytes = 8 * words_ * (with_history ? 2 : 1);
+  std::vector<std::shared_ptr<std::vector<std::byte>>> values;
+  for (int i = 0; i < plan.size(); ++i) values.push_back(std::make_shared<std::vector<std::byte>>());
+  size_t at = 0;
+  while (at + 24 <= exchanged->size()) {
+    uint64_t head[3];
+    std::memcpy(head, exchanged->data() + at, sizeof head);
+    at += sizeof head;
+    const uint64_t count = head[1] - head[0];
+    if (head[2] != values.size() || values[0]->size() != head[0] || at + count * head[2] > exchanged->size()) {
+      throw std::logic_error("pieces of an exchange do not fit each other");
+    }
+    for (const auto& one : values) {
+      one->insert(one->end(), exchanged->begin() + static_cast<ptrdiff_t>(at),
+                  exchanged->begin() + static_cast<ptrdiff_t>(at + count));
+      at += count;
+    }
+  }
+  const Tally anchor = TallyOf(from);
+  Tally tally = anchor;
+  for (const auto& one : values) {
+    if (one->size() != bytes) throw std::logic_error("an exchange lacks pieces");
+    tally.Move(TallyOf(one), anchor);
+  }
+  return ParametersOf(tally, words_);
+}
+
 }  // namespace crema

@@ -47,13 +47,32 @@ class SimulatedRoundMath : public RoundMath {
   size_t words_;
 };
 
+// Pieces are not added up but gathered, so that one that is missing or of another place is noticed. SHARDED only.
+class SimulatedExchangeMath : public ExchangeMath {
+ public:
+  std::vector<uint64_t> Cuts(uint64_t bytes, int pieces) const override;
+  uint64_t most_piece_bytes() const override { return 1 << 20; }
+  Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                  std::span<const Payload> pieces) const override;
+  Payload Term(const ExchangePlan&, const Payload&) const override { return nullptr; }
+  Payload Add(const Payload&, const Payload&) const override { return nullptr; }
+  Payload Finish(const ExchangePlan&, std::span<const Payload>) const override { return nullptr; }
+};
+
 class SimulatedWorkerMath : public WorkerMath {
  public:
+  explicit SimulatedWorkerMath(size_t words) : words_(words) {}
+
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
   // Null where a state comes to one who does not have what never changes.
   Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
+  Payload Offer(const Payload& values, bool with_history) override;
+  const ExchangeMath* exchange() const override { return &exchange_; }
+  Payload Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history, const Payload& from) override;
 
  private:
+  const size_t words_;
+  const SimulatedExchangeMath exchange_;
   bool has_all_ = false;
 };
 

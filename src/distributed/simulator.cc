@@ -13,6 +13,13 @@ namespace {
 constexpr size_t kLogLines = 60;
 constexpr uint64_t kJob = 77;
 
+PeerAddress AddressOf(int machine) {
+  PeerAddress address;
+  address.set_endpoint(std::to_string(machine));
+  address.set_public_key("key " + std::to_string(machine));
+  return address;
+}
+
 }  // namespace
 
 Simulation::Simulation(const SimulatorOptions& options)
@@ -82,7 +89,8 @@ void Simulation::Handle(const Event& event) {
       }
       return TickWorker(event.machine);
     case What::kBuilt:
-      machine.worker->OnBuilt(8 * options_.words + 16, options_.timing, options_.coordinator.transfer, now_);
+      machine.worker->OnBuilt(8 * options_.words + 16, options_.timing, options_.coordinator.transfer,
+                              options_.coordinator.topology, AddressOf(event.machine), now_);
       return AfterWorker(event.machine);
     case What::kTrained:
       if (!machine.task || now_ < machine.task_ends) return;
@@ -114,7 +122,8 @@ void Simulation::Handle(const Event& event) {
 
 void Simulation::Send(Flight flight, const std::string& route) {
   ++report_.messages;
-  const std::optional<Milliseconds> at = network_.Send(flight, route, now_);
+  const std::optional<Milliseconds> at = flight.direction == Direction::kToPeer ? network_.SendToPeer(flight, now_)
+                                                                                : network_.Send(flight, route, now_);
   if (at) Fly(std::move(flight), *at);
 }
 
@@ -132,7 +141,7 @@ void Simulation::Fly(Flight flight, Milliseconds at) {
 
 void Simulation::Arrive(const Event& event) {
   Flight& under_way = flights_[event.token];
-  const bool to_worker = under_way.direction == Direction::kToWorker;
+  const bool to_worker = under_way.direction != Direction::kToCoordinator;
   Machine& machine = machines_[static_cast<size_t>(under_way.machine)];
   const Milliseconds paused = to_worker ? machine.paused_until : paused_until_;
   if (network_.Arrives(under_way) && now_ < paused) return At(paused, event.what, event.machine, event.token);
@@ -149,7 +158,11 @@ void Simulation::Arrive(const Event& event) {
   const std::span<const std::byte> bytes = flight.slice.payload ? flight.slice.bytes() : std::span<const std::byte>();
   if (to_worker) {
     if (!machine.worker) return;
-    machine.worker->OnMessage(flight.message, bytes, now_);
+    if (flight.direction == Direction::kToPeer) {
+      machine.worker->OnPeerMessage(flight.route, flight.message, bytes, now_);
+    } else {
+      machine.worker->OnMessage(flight.message, bytes, now_);
+    }
     AfterWorker(flight.machine);
   } else if (coordinator_) {
     WithCoordinator(
@@ -174,12 +187,13 @@ void Simulation::StartWorker(int index) {
     network_.Break(index, lane, Direction::kToWorker);
     network_.Rename(index, lane);
   }
+  network_.BreakPeers(index);
   WorkerOptions options;
   options.process = (static_cast<uint64_t>(index) + 1) << 20 | machine.process;
   options.name = std::to_string(index);
   options.timing = options_.timing;
   options.transfer = options_.coordinator.transfer;
-  machine.math = std::make_unique<SimulatedWorkerMath>();
+  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words);
   machine.worker = std::make_unique<Worker>(options, *machine.math, now_);
   machine.tick = -1;
   AfterWorker(index);
@@ -240,8 +254,15 @@ void Simulation::AfterWorker(int index) {
     flight.lane = outgoing.lane;
     flight.message = std::move(outgoing.message);
     flight.slice = std::move(outgoing.slice);
+    if (flight.lane == Lane::kPeer) {
+      flight.direction = Direction::kToPeer;
+      flight.from = index;
+      flight.machine = std::stoi(outgoing.route);
+      flight.route = AddressOf(index).public_key();
+    }
     Send(std::move(flight));
   }
+  worker.TakePeers();
   if (worker.state() && (worker.version() != machine.version || worker.digest() != machine.digest)) {
     audit_.OnState(worker.version(), worker.digest(), worker.state());
     machine.version = worker.version();

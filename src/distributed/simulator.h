@@ -25,7 +25,8 @@ struct Fault {
     kLeave,         // a worker is told to leave; a fresh process starts `lasts` later
     kDrain,
     kStop,
-    kHang,  // training makes no progress, while the worker lives
+    kHang,   // training makes no progress, while the worker lives
+    kSplit,  // these workers and others do not reach each other, but all the coordinator
   };
   enum CrashPoint { kNow, kBeforeJournal, kAfterJournal, kWhileSending };
 

@@ -56,8 +56,12 @@ void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
 
 void Audit::OnCommitted(const ClusterEvent& event) const {
   if (event.version != version()) throw Violation("a commit was announced that the journal does not have");
-  OnState(event.version, DigestOf(*event.state), event.state);
-  if (!Counts(event.version, DigestOf(*event.state))) throw Violation("other parameters were announced than committed");
+  if (event.state) {
+    OnState(event.version, DigestOf(*event.state), event.state);
+    if (!Counts(event.version, DigestOf(*event.state))) {
+      throw Violation("other parameters were announced than committed");
+    }
+  }
   OnLedger(event.next_step, event.unused);
 }
 

@@ -80,6 +80,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
   if (event.kind != ClusterEvent::Kind::kCommitted) {
     report_.recovered += event.kind == ClusterEvent::Kind::kRecovered;
     report_.rolled_back += event.kind == ClusterEvent::Kind::kRolledBack;
+    if (event.kind == ClusterEvent::Kind::kLost) recovering_ = true;
     if (event.kind == ClusterEvent::Kind::kRecovered || event.kind == ClusterEvent::Kind::kRolledBack) {
       recovering_ = false;
     }
@@ -94,7 +95,10 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
     throw Violation("steps are leased to nobody");
   }
   report_.version = event.version;
-  if (options_.snapshot_every == 0 || event.version % options_.snapshot_every != 0 || is_writing_) return;
+  if (options_.snapshot_every == 0 || !event.state || is_writing_ ||
+      event.version < snapshot_.state.version() + options_.snapshot_every) {
+    return;
+  }
   writing_ = {};
   writing_.state.set_job(options_.coordinator.job);
   writing_.state.set_version(event.version);

@@ -47,6 +47,7 @@ void Simulation::Apply(const Fault& fault) {
     case Fault::Kind::kCut:
     case Fault::Kind::kLeave:
     case Fault::Kind::kHang:
+    case Fault::Kind::kSplit:
       break;
     case Fault::Kind::kKillCoordinator:
       if (!coordinator_) return;
@@ -87,6 +88,8 @@ void Simulation::Apply(const Fault& fault) {
       if (!machine.worker || !machine.task) continue;
       machine.task_ends += fault.lasts;
       At(machine.task_ends, What::kTrained, index, machine.process);
+    } else if (fault.kind == Fault::Kind::kSplit) {
+      network_.CutPeers(index, true, true, until, fault.detail != 0);
     } else if (fault.kind == Fault::Kind::kLeave) {
       if (!machine.worker || now_ < machine.paused_until) continue;
       machine.leaving = true;
@@ -94,6 +97,11 @@ void Simulation::Apply(const Fault& fault) {
       AfterWorker(index);
       if (fault.lasts > 0 && !machine.restarts) Restart(index, fault.lasts);
     } else {
+      if (fault.kind == Fault::Kind::kBreakLinks) {
+        if (fault.detail & 2) network_.BreakPeers(index);
+      } else {
+        network_.CutPeers(index, fault.detail & 2, fault.detail & 1, until, (fault.detail & 4) != 0);
+      }
       for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
         const bool bulk = lane == Lane::kBulk;
         if (fault.kind == Fault::Kind::kBreakLinks) {

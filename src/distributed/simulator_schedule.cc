@@ -92,13 +92,27 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
   const Milliseconds horizon = 4000 + options.build + static_cast<Milliseconds>(rounds) * round * 3 / 2;
   const uint64_t faults = dice.Below(many ? 5 : 8);
   for (uint64_t i = 0; i < faults; ++i) options.faults.push_back(RandomFault(dice, options, horizon));
+  // Drawn apart, so that seeds mean what they meant.
+  Dice more(seed, 4);
+  if (machines <= 40 && more.Chance(0.5)) {
+    c.topology = DistributedParameter::SHARDED;
+    c.keep_rounds = options.snapshot_every > 0 ? options.snapshot_every : static_cast<uint64_t>(more.Between(1, 50));
+    if (more.Chance(0.3)) {
+      Fault split = RandomFault(more, options, horizon);
+      split.kind = Fault::Kind::kSplit;
+      split.detail = more.Chance(0.5);
+      options.faults.push_back(split);
+    }
+  }
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
   // Every round as slow as its slowest task, and steps that come back in pieces.
   const double slowest =
       (1 + options.spread) * (options.stragglers > 0 ? 10 : 1) * (options.bytes_per_second > 0 ? 3 : 1);
   const Milliseconds each = static_cast<Milliseconds>(slowest * static_cast<double>(round)) + 8 * options.latency +
                             8 * options.jitter + 2 * c.heartbeat + options.snapshot_takes;
-  options.bound = 2 * c.join_timeout + c.recovery + 2 * c.dead + options.build + 15'000 +
+  // What is under way between workers when they are healed is given up.
+  if (c.topology != DistributedParameter::STAR) options.bound += 4 * c.dead + c.recovery;
+  options.bound += 2 * c.join_timeout + c.recovery + 2 * c.dead + options.build + 15'000 +
                   static_cast<Milliseconds>(rounds) * (c.stops.empty() ? 1 : 2) * 3 / 2 * each;
   return options;
 }

@@ -47,11 +47,13 @@ void Worker::Join(Milliseconds now) {
   // The first one may be said before there is a connection.
   backoff_ = std::max<Milliseconds>(1, options_.timing.heartbeat / 16);
   hello_ = now;
-  if (push_ && !push_->state()) math_.Settle(WorkerMath::Outcome::kUnknown);
+  if (push_) math_.Settle(WorkerMath::Outcome::kUnknown);
   push_.reset();
+  donation_.reset();
   sender_.Cancel();
   receiver_.Forget();
   work_.reset();
+  EndExchange();
 }
 
 void Worker::SendHello(Milliseconds now) {
@@ -157,11 +159,13 @@ void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
 }
 
 void Worker::OnBuilt(uint64_t most_state_bytes, const WorkerTiming& timing, const TransferOptions& transfer,
-                     Milliseconds now) {
+                     DistributedParameter::Topology topology, PeerAddress address, Milliseconds now) {
   CREMA_CHECK(!built_);
   built_ = true;
   options_.timing = timing;
   options_.transfer = transfer;
+  options_.topology = topology;
+  options_.address = std::move(address);
   receiver_.set_most(most_state_bytes);
   sender_.set_options(transfer);
   if (phase_ == Phase::kBuilding) {
@@ -171,7 +175,6 @@ void Worker::OnBuilt(uint64_t most_state_bytes, const WorkerTiming& timing, cons
 }
 
 void Worker::OnWork(const Work& work, Milliseconds now) {
-  const bool state_was_wanted = work_ && work_->wanted();
   work_ = work;
   slot_ = work.slot();
   if (!work.has_lease() || !lease_ || work.lease().serial() != lease_->serial()) {
@@ -183,28 +186,38 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
       sender_.Cancel();
     }
   }
-  if (work.wanted() && !state_was_wanted && state_ && version_ == work.version()) {
-    Push push;
-    push.set_id(++last_push_);
-    push.set_state(true);
-    push.set_version(version_);
-    push.set_digest(digest_);
-    push_ = push;
-    sender_.Start(push.id(), state_, now);
-    SendPush();
-    Poll(now);
-  }
+  if (!work.wanted()) donation_.reset();
+}
+
+void Worker::StartDonation(Milliseconds now) {
+  // What was under way is sent again, after it.
+  if (sender_.active()) push_.reset();
+  Push push;
+  push.set_id(++last_push_);
+  push.set_state(true);
+  push.set_version(version_);
+  push.set_digest(digest_);
+  donation_ = push;
+  sender_.Start(push.id(), state_, now);
+  SendPush();
+  Poll(now);
 }
 
 // The lease of the last push is done with.
 void Worker::Settle() {
-  if (!push_ || push_->state()) return;
+  if (!push_) return;
   const bool committed = work_->committed_push() == push_->id();
   math_.Settle(committed ? WorkerMath::Outcome::kCommitted : WorkerMath::Outcome::kDropped);
 }
 
 void Worker::TakeState() {
   if (!work_ || (version_ == work_->version() && digest_ == work_->digest()) || work_->digest() == 0) return;
+  if (exchange_ && exchange_->state && exchange_->digest == work_->digest() && version_ + 1 == work_->version()) {
+    version_ = work_->version();
+    digest_ = work_->digest();
+    state_ = exchange_->state;
+    return;
+  }
   const Payload whole = receiver_.Whole(work_->state());
   if (!whole || (work_->form() == Work::DIFFERENCE && (!state_ || version_ + 1 != work_->version()))) return;
   const Payload state = math_.Decode(work_->form(), whole, state_);
@@ -218,11 +231,16 @@ void Worker::TakeState() {
 void Worker::Advance(Milliseconds now) {
   if (phase_ != Phase::kMember || !work_) return;
   TakeState();
+  if (work_->wanted() && !donation_ && state_ && version_ == work_->version()) StartDonation(now);
+  const bool donating = donation_ && sender_.active() && sender_.id() == donation_->id();
   if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->digest() == digest_ &&
       version_ == work_->version() &&
-      (!push_ || push_->version() != version_ || push_->lease().serial() != result_->lease)) {
+      (!push_ || push_->version() != version_ || push_->lease().serial() != result_->lease ||
+       push_->kept() != work_->keep_values()) &&
+      (!donating || work_->keep_values())) {
     StartPush(now);
   }
+  TendExchange(now);
 }
 
 void Worker::StartPush(Milliseconds now) {
@@ -243,8 +261,15 @@ void Worker::StartPush(Milliseconds now) {
   push.set_fatal(result_->fatal);
   result_->version = version_;
   result_->from = state_;
-  const Payload sent = result_->failure.empty() ? math_.Encode(result_->values, state_, version_) : nullptr;
-  if (sent) {
+  Payload sent;
+  if (result_->failure.empty()) {
+    sent = work_->keep_values() ? math_.Offer(result_->values, false)
+                                : math_.Encode(result_->values, state_, version_);
+  }
+  push.set_kept(work_->keep_values());
+  if (sent && work_->keep_values()) {
+    // Said, not sent.
+  } else if (sent) {
     push.set_digest(DigestOf(*sent));
     sender_.Start(push.id(), sent, now);
   } else if (result_->failure.empty()) {
@@ -256,9 +281,12 @@ void Worker::StartPush(Milliseconds now) {
 }
 
 void Worker::SendPush() {
-  ClusterMessage message;
-  *message.mutable_push() = *push_;
-  Send(Lane::kControl, std::move(message));
+  for (const std::optional<Push>& push : {push_, donation_}) {
+    if (!push) continue;
+    ClusterMessage message;
+    *message.mutable_push() = *push;
+    Send(Lane::kControl, std::move(message));
+  }
 }
 
 void Worker::SendHeartbeat(Milliseconds now) {
@@ -271,6 +299,17 @@ void Worker::SendHeartbeat(Milliseconds now) {
   heartbeat.set_steps_done(steps_of_task_);
   heartbeat.set_steps_in_all(steps_before_ + steps_of_task_);
   if (push_) heartbeat.set_push(push_->id());
+  if (options_.topology != DistributedParameter::STAR) {
+    *heartbeat.mutable_address() = options_.address;
+    heartbeat.set_peer_bytes_sent(peer_bytes_sent());
+    heartbeat.set_peer_bytes_received(peer_bytes_received());
+  }
+  if (exchange_) {
+    heartbeat.set_attempt(exchange_->attempt);
+    heartbeat.set_exchanged_bytes(exchange_->transfers->bytes_received());
+    if (exchange_->state) heartbeat.set_exchanged_digest(exchange_->digest);
+    heartbeat.set_exchange_failure(exchange_->failure);
+  }
   Send(Lane::kControl, std::move(message));
 }
 
@@ -299,7 +338,7 @@ void Worker::OnTick(Milliseconds now) {
     ClusterMessage attach;
     attach.mutable_attach()->set_incarnation(incarnation_);
     Send(Lane::kBulk, std::move(attach));
-    if (push_) SendPush();
+    SendPush();
   }
   // A connection may look alive and lead nowhere.
   if (silent >= options_.timing.dead && now - reconnected_ >= options_.timing.dead) {

@@ -4,6 +4,7 @@
 #define CREMA_DISTRIBUTED_WORKER_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -25,6 +26,8 @@ struct WorkerOptions {
   std::string name = {};
   WorkerTiming timing = {};
   TransferOptions transfer = {};
+  DistributedParameter::Topology topology = DistributedParameter::STAR;
+  PeerAddress address = {};
 };
 
 // What happens to results when the parameters move on before they arrived.
@@ -84,15 +87,18 @@ class Worker {
 
   // A message of the coordinator with the bytes behind it.
   void OnMessage(const ClusterMessage& message, std::span<const std::byte> bytes, Milliseconds now);
+  // A message of another worker, whose connection had this key.
+  void OnPeerMessage(const std::string& public_key, const ClusterMessage& message, std::span<const std::byte> bytes,
+                     Milliseconds now);
   void OnTick(Milliseconds now);
   Milliseconds deadline() const { return next_tick_; }
   std::vector<Outgoing> TakeOutgoing() { return std::exchange(outgoing_, {}); }
 
   // Once, when the coordinator said what is to be trained: then OnBuilt is waited for.
   std::optional<Welcome> TakeWelcome() { return std::exchange(welcome_, std::nullopt); }
-  // States have at most so many bytes.
+  // States have at most so many bytes; other workers reach this one at `address`.
   void OnBuilt(uint64_t most_state_bytes, const WorkerTiming& timing, const TransferOptions& transfer,
-               Milliseconds now);
+               DistributedParameter::Topology topology, PeerAddress address, Milliseconds now);
   // What to train now, once; OnTrained is then waited for.
   std::optional<TrainTask> TakeTask();
   // Whether the task's result is still of use.
@@ -104,6 +110,9 @@ class Worker {
   void OnTrained(TrainResult result, Milliseconds now);
   // Tells the coordinator and ends.
   void Leave(const std::string& reason, Milliseconds now);
+
+  // With whom to be connected from now on, once each time that this changes.
+  std::optional<std::vector<PeerAddress>> TakePeers() { return std::exchange(peers_, std::nullopt); }
 
   // True once each time that nothing was heard for so long that connections should be made anew.
   bool TakeReconnect() { return std::exchange(reconnect_, false); }
@@ -120,12 +129,34 @@ class Worker {
   uint64_t version() const { return version_; }
   uint64_t digest() const { return digest_; }
   const Payload& state() const { return state_; }
+  // Payload bytes to and from other workers.
+  uint64_t peer_bytes_sent() const;
+  uint64_t peer_bytes_received() const;
 
  private:
   struct Result : TrainResult {
     bool with_history = false;
     uint64_t version = 0;  // that it was trained from
     Payload from;
+  };
+
+  // A round among workers.
+  struct ExchangeUnderWay {
+    uint64_t attempt = 0;
+    std::vector<ExchangeOrder::Peer> peers;  // by rank
+    ExchangePlan plan;
+    bool with_history = false;
+    Payload from;  // the state before
+    std::unique_ptr<PeerTransfers> transfers;
+    bool over = false;
+    Payload state;  // that came of it
+    uint64_t digest = 0;
+    std::string failure;
+  };
+  struct PeerMessage {
+    std::string public_key;
+    ClusterMessage message;
+    std::vector<std::byte> bytes;
   };
 
   void Send(Lane lane, ClusterMessage message, Slice slice = {});
@@ -141,6 +172,16 @@ class Worker {
   void TakeState();
   void Settle();
   void StartPush(Milliseconds now);
+  void StartDonation(Milliseconds now);
+
+  // worker_exchange.cc
+  void TendExchange(Milliseconds now);
+  void BeginExchange(Milliseconds now);
+  void EndExchange();
+  void TakeFromPeer(const std::string& public_key, const ClusterMessage& message, std::span<const std::byte> bytes,
+                    Milliseconds now);
+  void SendToPeers();
+  void Conclude(Milliseconds now);
   void End(const std::string& reason, bool failed);
 
   WorkerOptions options_;
@@ -164,10 +205,15 @@ class Worker {
   uint64_t steps_of_task_ = 0, steps_before_ = 0;
   Result task_;  // what the result of the task will be
   std::optional<Result> result_;
-  std::optional<Push> push_;  // the last one
+  std::optional<Push> push_;      // the last one
+  std::optional<Push> donation_;  // the state that the coordinator asked for
   uint64_t last_push_ = 0;
   TransferSender sender_;
   TransferReceiver receiver_{0};
+  std::unique_ptr<ExchangeUnderWay> exchange_;
+  std::vector<PeerMessage> early_;  // of exchanges that this one does not know yet
+  uint64_t early_bytes_ = 0, last_attempt_ = 0, peer_bytes_sent_ = 0, peer_bytes_received_ = 0;
+  std::optional<std::vector<PeerAddress>> peers_;
   std::vector<Outgoing> outgoing_;
 };
 

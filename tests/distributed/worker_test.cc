@@ -61,7 +61,7 @@ class WorkerTest : public testing::Test {
   void Build() {
     Welcomed(NextHello());
     ASSERT_TRUE(worker_.TakeWelcome());
-    worker_.OnBuilt(100, {}, {.chunk_bytes = 1000}, now_);
+    worker_.OnBuilt(100, {}, {.chunk_bytes = 1000}, DistributedParameter::STAR, {}, now_);
     worker_.TakeOutgoing();
   }
 
@@ -240,7 +240,7 @@ TEST_F(WorkerTest, BuildsOnceHoweverOftenItIsWelcomed) {
   Hear(refusal);
   Welcomed(NextHello());
   EXPECT_FALSE(worker_.TakeWelcome());
-  worker_.OnBuilt(100, {}, {}, now_);
+  worker_.OnBuilt(100, {}, {}, DistributedParameter::STAR, {}, now_);
   const auto beat = Last(worker_.TakeOutgoing(), ClusterMessage::kHeartbeat);
   ASSERT_TRUE(beat);
   EXPECT_TRUE(beat->heartbeat().ready());

@@ -1,0 +1,152 @@
+// A worker's part in rounds whose values do not pass through the coordinator.
+#include <algorithm>
+#include <utility>
+
+#include "distributed/digest.h"
+#include "distributed/worker.h"
+
+namespace crema {
+
+namespace {
+
+// What may come before the coordinator's word of an exchange does.
+constexpr uint64_t kMostEarlyBytes = uint64_t{256} << 20;
+constexpr size_t kMostEarlyMessages = 1 << 16;
+
+uint64_t AttemptOf(const ClusterMessage& message) {
+  return message.has_chunk() ? message.chunk().attempt() : message.chunk_received().attempt();
+}
+
+}  // namespace
+
+uint64_t Worker::peer_bytes_sent() const {
+  return peer_bytes_sent_ + (exchange_ ? exchange_->transfers->bytes_sent() : 0);
+}
+uint64_t Worker::peer_bytes_received() const {
+  return peer_bytes_received_ + (exchange_ ? exchange_->transfers->bytes_received() : 0);
+}
+
+void Worker::EndExchange() {
+  if (!exchange_) return;
+  peer_bytes_sent_ = peer_bytes_sent();
+  peer_bytes_received_ = peer_bytes_received();
+  exchange_.reset();
+}
+
+void Worker::TendExchange(Milliseconds now) {
+  // While its state is not committed the others may still need something from here.
+  const bool counts = exchange_ && exchange_->state && exchange_->state == state_;
+  if (exchange_ && (counts || !work_->has_exchange() || work_->exchange().attempt() != exchange_->attempt)) {
+    EndExchange();
+  }
+  if (!exchange_ && work_->has_exchange() && work_->exchange().attempt() > last_attempt_) BeginExchange(now);
+  if (!exchange_) return;
+  exchange_->transfers->Poll(now);
+  SendToPeers();
+}
+
+void Worker::BeginExchange(Milliseconds now) {
+  const ExchangeOrder& order = work_->exchange();
+  const bool here = result_ && lease_ && result_->lease == lease_->serial() && result_->version == version_ &&
+                    result_->failure.empty() && version_ == work_->version() && digest_ == work_->digest();
+  if (!here || order.peer_size() == 0 || order.rank() >= static_cast<uint32_t>(order.peer_size()) ||
+      order.peer(static_cast<int>(order.rank())).member() != member_) {
+    return;
+  }
+  const Payload values = math_.Offer(result_->values, work_->with_history());
+  if (!values || !math_.exchange()) return;
+  last_attempt_ = order.attempt();
+  exchange_ = std::make_unique<ExchangeUnderWay>();
+  exchange_->attempt = order.attempt();
+  exchange_->peers.assign(order.peer().begin(), order.peer().end());
+  exchange_->with_history = work_->with_history();
+  exchange_->from = state_;
+  ExchangePlan& plan = exchange_->plan;
+  plan.topology = options_.topology;
+  plan.rank = static_cast<int>(order.rank());
+  std::vector<PeerAddress> addresses;
+  for (const ExchangeOrder::Peer& peer : exchange_->peers) {
+    plan.examples.push_back(peer.examples());
+    if (peer.member() != member_) addresses.push_back(peer.address());
+  }
+  peers_ = std::move(addresses);
+  exchange_->transfers =
+      std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now);
+  std::vector<PeerMessage> early;
+  early.swap(early_);
+  early_bytes_ = 0;
+  for (const PeerMessage& message : early) TakeFromPeer(message.public_key, message.message, message.bytes, now);
+  SendHeartbeat(now);
+  Conclude(now);
+}
+
+void Worker::OnPeerMessage(const std::string& public_key, const ClusterMessage& message,
+                           std::span<const std::byte> bytes, Milliseconds now) {
+  if (phase_ != Phase::kMember || message.job() != job_ || message.epoch() != epoch_) return;
+  TakeFromPeer(public_key, message, bytes, now);
+  if (!exchange_) return;
+  Conclude(now);
+  exchange_->transfers->Poll(now);
+  SendToPeers();
+}
+
+void Worker::TakeFromPeer(const std::string& public_key, const ClusterMessage& message,
+                          std::span<const std::byte> bytes, Milliseconds now) {
+  if (!message.has_chunk() && !message.has_chunk_received()) return;
+  const uint64_t attempt = AttemptOf(message);
+  if (attempt > last_attempt_ && message.has_chunk()) {
+    if (early_bytes_ + bytes.size() > kMostEarlyBytes || early_.size() >= kMostEarlyMessages) return;
+    early_bytes_ += bytes.size();
+    early_.push_back({public_key, message, {bytes.begin(), bytes.end()}});
+    return;
+  }
+  if (!exchange_ || attempt != exchange_->attempt) return;
+  const auto peer =
+      std::find_if(exchange_->peers.begin(), exchange_->peers.end(), [&](const ExchangeOrder::Peer& other) {
+        return other.member() == message.member() && other.address().public_key() == public_key;
+      });
+  if (peer == exchange_->peers.end() || peer->member() == member_) return;
+  const int rank = static_cast<int>(peer - exchange_->peers.begin());
+  if (message.has_chunk()) {
+    exchange_->transfers->OnChunk(rank, message.chunk(), bytes, now);
+  } else {
+    exchange_->transfers->OnChunkReceived(rank, message.chunk_received(), now);
+  }
+}
+
+void Worker::SendToPeers() {
+  for (PeerTransfers::Outgoing& out : exchange_->transfers->TakeOutgoing()) {
+    ClusterMessage& message = out.message;
+    if (message.has_chunk()) {
+      message.mutable_chunk()->set_attempt(exchange_->attempt);
+    } else {
+      message.mutable_chunk_received()->set_attempt(exchange_->attempt);
+    }
+    message.set_job(job_);
+    message.set_epoch(epoch_);
+    message.set_member(member_);
+    outgoing_.push_back({exchange_->peers[static_cast<size_t>(out.to)].address().endpoint(), Lane::kPeer,
+                         std::move(message), std::move(out.slice)});
+  }
+}
+
+// Once everything has come.
+void Worker::Conclude(Milliseconds now) {
+  if (exchange_->over) return;
+  if (exchange_->transfers->failed()) {
+    exchange_->failure = "values of another worker cannot be used";
+  } else if (const Payload result = exchange_->transfers->result()) {
+    exchange_->state = math_.Conclude(exchange_->plan, result, exchange_->with_history, exchange_->from);
+    if (exchange_->state) {
+      exchange_->digest = DigestOf(*exchange_->state);
+    } else {
+      exchange_->failure = "the parameters that came of the round cannot be used: a number is not finite";
+    }
+  } else {
+    return;
+  }
+  exchange_->over = true;
+  SendHeartbeat(now);
+}
+
+}  // namespace crema
