@@ -198,8 +198,8 @@ ClusterStatus Coordinator::Status(Milliseconds now) const {
     worker.set_member(id);
     worker.set_slot(member.slot);
     worker.set_name(member.name);
-    worker.set_state(!member.ready                             ? "joining"
-                     : member.late > 0                         ? "late"
+    worker.set_state(!member.ready                                   ? "joining"
+                     : member.late > 0                               ? "late"
                      : exchange_ && member.offered                   ? "averaging"
                      : member.lease && !member.has_result() && open_ ? "training"
                                                                      : "waiting");

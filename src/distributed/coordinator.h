@@ -42,6 +42,8 @@ struct CoordinatorOptions {
   // stops, with histories, and every so many rounds.
   DistributedParameter::Topology topology = DistributedParameter::STAR;
   uint64_t keep_rounds = 100;
+  // Workers get the lease of the next round, too, but before stops and histories.
+  bool train_ahead = false;
   // Hold after each round that ends at one of `stops`.
   bool hold_at_stops = false;
   TransferOptions transfer = {};
@@ -201,20 +203,20 @@ class Coordinator {
     uint64_t sequence = 0, bulk_sequence = 0;
     Milliseconds joined = 0, heard = 0, progressed = 0, answered = 0;
     uint64_t steps_in_all = 0;
-    std::optional<Lease> lease;
-    uint64_t late = 0;              // rounds that the lease missed
-    std::optional<Push> push;       // for the open round
-    bool failed = false;            // the push is a failure, or cannot be used
-    Payload values;                 // of it, when they have come
-    bool offered = false;           // it has kept the values of it
-    Milliseconds pushed = 0;        // when it was complete
-    TransferSender sender;          // of states
-    Work::Form form = Work::STATE;  // of the last one
-    bool has_all = false;           // what never changes, too
-    uint64_t has_serial = 0;        // of the newest state that it has in full
-    Milliseconds delivered = 0;     // when it had that
+    std::optional<Lease> lease, ahead;  // of the open round, and of the one behind it
+    uint64_t late = 0;                  // rounds that the lease missed
+    std::optional<Push> push;           // for the open round
+    bool failed = false;                // the push is a failure, or cannot be used
+    Payload values;                     // of it, when they have come
+    bool offered = false;               // it has kept the values of it
+    Milliseconds pushed = 0;            // when it was complete
+    TransferSender sender;              // of states
+    Work::Form form = Work::STATE;      // of the last one
+    bool has_all = false;               // what never changes, too
+    uint64_t has_serial = 0;            // of the newest state that it has in full
+    Milliseconds delivered = 0;         // when it had that
     uint64_t committed_push = 0;
-    TransferReceiver receiver;  // of pushes
+    TransferReceiver receiver;     // of pushes
     std::optional<Push> donation;  // the state that it was asked for
     PeerAddress address;
     uint64_t attempt = 0;  // exchange that it knows
@@ -234,10 +236,10 @@ class Coordinator {
   struct ExchangeUnderWay {
     uint64_t attempt = 0;
     bool with_history = false, failed = false;
-    uint64_t failures = 0;                    // rounds in a row with a worker that failed
-    std::vector<uint64_t> members;            // by rank
-    std::map<uint64_t, uint64_t> digests;     // of the state, by those who have it
-    std::map<uint64_t, uint64_t> bytes;       // that came, by member
+    uint64_t failures = 0;                 // rounds in a row with a worker that failed
+    std::vector<uint64_t> members;         // by rank
+    std::map<uint64_t, uint64_t> digests;  // of the state, by those who have it
+    std::map<uint64_t, uint64_t> bytes;    // that came, by member
     Milliseconds progressed = 0;
   };
   // The last state that was here, and what was committed since.
@@ -286,7 +288,11 @@ class Coordinator {
   bool Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now);
   void Follow(const std::vector<Contribution>& contributions, Milliseconds now);
   void Announce(ClusterEvent event, Milliseconds now);
-  uint64_t StepsOfRound() const;
+  uint64_t StepsOfRound(uint64_t iteration) const;
+  bool IsStop(uint64_t iteration) const;
+  bool HasHistory(uint64_t end) const;
+  bool MayTrainAhead(uint64_t end) const;
+  Lease NewLease(uint64_t steps);
   void ReturnLease(Member& member);
   void BeginEnding(const std::string& reason, Milliseconds now);
   void SendEnd(Member& member);

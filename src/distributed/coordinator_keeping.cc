@@ -78,8 +78,8 @@ void Coordinator::LoseState(Milliseconds now) {
   recovering_since_ = now;
   changed_ = true;
   Tell(ClusterEvent::Kind::kLost, "all workers that had the parameters of rounds " + rounds +
-                                         " are gone: waiting for one of them, for at most " +
-                                         std::to_string(options_.recovery / 1000) + " s");
+                                      " are gone: waiting for one of them, for at most " +
+                                      std::to_string(options_.recovery / 1000) + " s");
 }
 
 // To the last state that was here.
@@ -90,6 +90,7 @@ void Coordinator::GoBack() {
   donor_ = 0;
   for (auto& [id, member] : members_) {
     member.lease.reset();
+    member.ahead.reset();
     member.ForgetPush();
     member.donation.reset();
     member.version.reset();

@@ -162,9 +162,11 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
 }
 
 void Coordinator::ReturnLease(Member& member) {
-  if (!member.lease) return;
-  ledger_.Return({member.lease->steps().first(), member.lease->steps().count()});
-  member.lease.reset();
+  for (std::optional<Lease>* lease : {&member.ahead, &member.lease}) {
+    if (!*lease) continue;
+    ledger_.Return({(*lease)->steps().first(), (*lease)->steps().count()});
+    lease->reset();
+  }
   member.ForgetPush();
   member.late = 0;
 }

@@ -1,17 +1,13 @@
-// Rounds: opened with leases for all, closed by a commit.
+// Rounds: opened with leases for all, and what comes in meanwhile.
 #include <algorithm>
-#include <cmath>
 
 #include "base/check.h"
-#include "crema/error.h"
 #include "distributed/coordinator.h"
 #include "distributed/digest.h"
 
 namespace crema {
 
 namespace {
-
-constexpr uint64_t kMostFailuresInARow = 5;
 
 Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps().count()}; }
 
@@ -135,12 +131,33 @@ bool Coordinator::MayOpen(Milliseconds now) {
   return false;
 }
 
-uint64_t Coordinator::StepsOfRound() const {
-  uint64_t steps = std::min<uint64_t>(options_.local_steps, options_.max_iter - iteration_);
+uint64_t Coordinator::StepsOfRound(uint64_t iteration) const {
+  uint64_t steps = std::min<uint64_t>(options_.local_steps, options_.max_iter - iteration);
   for (const uint64_t stop : options_.stops) {
-    if (stop > 0) steps = std::min(steps, stop - iteration_ % stop);
+    if (stop > 0) steps = std::min(steps, stop - iteration % stop);
   }
   return steps;
+}
+
+bool Coordinator::IsStop(uint64_t iteration) const {
+  return std::any_of(options_.stops.begin(), options_.stops.end(),
+                     [iteration](uint64_t stop) { return stop > 0 && iteration % stop == 0; });
+}
+
+// Whether a round that ends there pushes histories.
+bool Coordinator::HasHistory(uint64_t end) const {
+  return options_.history_always ||
+         (options_.history_every > 0 && (end % options_.history_every == 0 || end == options_.max_iter));
+}
+
+// Whether workers may go on beyond a round that ends there. What follows a stop or histories begins from the average,
+// so that it is the same after a restart; and whoever pushes histories has to know it when the steps begin.
+bool Coordinator::MayTrainAhead(uint64_t end) const {
+  if (!options_.train_ahead || end >= options_.max_iter || IsStop(end) || round_.with_history || want_history_ ||
+      draining_) {
+    return false;
+  }
+  return !HasHistory(end + StepsOfRound(end));
 }
 
 std::vector<Coordinator::Member*> Coordinator::BySlot() {
@@ -159,28 +176,37 @@ void Coordinator::Open(Milliseconds now) {
   opened_ = now;
   round_.version = version_;
   round_.iteration = iteration_;
-  round_.steps = StepsOfRound();
+  round_.steps = StepsOfRound(iteration_);
   const uint64_t end = iteration_ + round_.steps;
-  round_.with_history =
-      options_.history_always ||
-      (options_.history_every > 0 && (want_history_ || end % options_.history_every == 0 || end == options_.max_iter));
+  const std::vector<Member*> members = BySlot();
+  const bool begun =
+      options_.train_ahead && std::any_of(members.begin(), members.end(), [](Member* m) { return m->lease; });
+  round_.with_history = HasHistory(end) || (want_history_ && options_.history_every > 0 && !begun);
   if (round_.with_history) want_history_ = false;
   exchange_failures_ = 0;
-  for (Member* member : BySlot()) {
+  for (Member* member : members) {
     member->ForgetPush();
     member->progressed = now;
     if (!member->lease) GiveLease(*member);
+  }
+  const bool ahead = MayTrainAhead(end);
+  for (Member* member : members) {
+    if (ahead && !member->ahead) member->ahead = NewLease(StepsOfRound(end));
     SendWork(*member);
   }
 }
 
-void Coordinator::GiveLease(Member& member) {
-  const Steps steps = ledger_.Take(round_.steps);
+Lease Coordinator::NewLease(uint64_t count) {
+  const Steps steps = ledger_.Take(count);
   Lease lease;
   lease.mutable_steps()->set_first(steps.first);
   lease.mutable_steps()->set_count(steps.count);
   lease.set_serial(++last_lease_);
-  member.lease = lease;
+  return lease;
+}
+
+void Coordinator::GiveLease(Member& member) {
+  member.lease = NewLease(round_.steps);
   member.late = 0;
 }
 
@@ -237,156 +263,6 @@ bool Coordinator::TooFewLeft(int leased, Milliseconds now) {
          now);
   }
   return true;
-}
-
-void Coordinator::Close(Milliseconds now) {
-  std::vector<Contribution> contributions;
-  std::string failure;
-  for (Member* member : BySlot()) {
-    if (member->failed) {
-      failure = "worker " + member->name + ": " +
-                (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
-    }
-    if (!member->has_result()) continue;
-    contributions.push_back({member->id, member->slot, StepsOf(*member->lease), *member->push, member->values});
-  }
-  const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
-  if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) || failures >= kMostFailuresInARow) {
-    if (!failure.empty()) return Fail(failure, now);
-  }
-  if (contributions.empty()) return;
-  const uint64_t before = version_;
-  if (round_.among_workers) {
-    if (wanted_) return;  // else the state that is on its way would be an old one
-    return BeginExchange(contributions, failures, now);
-  }
-  if (!state_) return Want(now);
-  Commit(contributions, now);
-  // A full disk is no further failure of the workers.
-  if (version_ != before) failures_in_a_row_ = failures;
-}
-
-void Coordinator::Commit(const std::vector<Contribution>& contributions, Milliseconds now) {
-  const Payload state = math_.Reduce(round_, contributions);
-  if (!Record(contributions, DigestOf(*state), now)) return;
-  math_.Accept();
-  state_ = state;
-  difference_ = math_.Difference();
-  Follow(contributions, now);
-}
-
-// In the journal; false where it cannot be written now.
-bool Coordinator::Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now) {
-  if (now < retry_) return false;
-  JournalRecord record;
-  JournalRecord::Commit& commit = *record.mutable_commit();
-  commit.set_version(version_ + 1);
-  commit.set_iteration(iteration_ + round_.steps);
-  commit.set_digest(digest);
-  commit.set_generation(generation_);
-  for (const Contribution& c : contributions) {
-    JournalRecord::Commit::Share& share = *commit.add_share();
-    share.set_member(c.member);
-    share.set_slot(c.slot);
-    share.mutable_steps()->set_first(c.steps.first);
-    share.mutable_steps()->set_count(c.steps.count);
-    share.set_examples(c.push.examples());
-  }
-  try {
-    journal_.Write(record);
-  } catch (const EnvironmentError& error) {
-    if (retry_ == 0) {
-      Tell(ClusterEvent::Kind::kWarning,
-           std::string("the round cannot be committed, and is tried again: ") + error.what());
-    }
-    retry_ = now + kJournalRetry;
-    return false;
-  }
-  retry_ = 0;
-  if (round_.among_workers) {
-    Keep();
-    kept_.since.push_back(commit);
-  }
-  digest_ = digest;
-  return true;
-}
-
-// What a commit brings about.
-void Coordinator::Follow(const std::vector<Contribution>& contributions, Milliseconds now) {
-  ++version_;
-  iteration_ += round_.steps;
-  whole_ = nullptr;
-  ++state_serial_;
-  open_ = false;
-  ClusterEvent event;
-  double weight = 0;
-  for (const Contribution& c : contributions) {
-    const double examples = static_cast<double>(c.push.examples());
-    event.examples += c.push.examples();
-    event.loss += c.push.loss() * examples;
-    if (event.outputs.empty()) event.outputs.assign(static_cast<size_t>(c.push.output_size()), 0.0f);
-    for (int i = 0; i < std::min<int>(c.push.output_size(), static_cast<int>(event.outputs.size())); ++i) {
-      event.outputs[i] += static_cast<float>(c.push.output(i) / static_cast<double>(contributions.size()));
-    }
-    weight += examples;
-    Member& member = members_.at(c.member);
-    ledger_.Use(c.steps);
-    if (member.values) {
-      member.receiver.Release(c.push.id());
-    } else {
-      // It made the state itself.
-      member.has_serial = state_serial_;
-      member.has_all = true;
-      member.delivered = now;
-    }
-    member.committed_push = c.push.id();
-    member.examples += c.push.examples();
-    member.waited += now - member.pushed;
-    ++member.rounds;
-    member.lease.reset();
-    member.late = 0;
-  }
-  loss_ = event.loss = weight > 0 ? event.loss / weight : 0;
-  for (auto& [id, member] : members_) {
-    if (member.failed) {
-      ReturnLease(member);
-    } else if (member.lease) {
-      ++member.rounds_late;
-      if (++member.late > options_.staleness) ReturnLease(member);
-    }
-    member.ForgetPush();
-    SendState(member, now);
-    if (member.ready) SendWork(member);
-  }
-  event.kind = ClusterEvent::Kind::kCommitted;
-  event.workers = static_cast<int>(contributions.size());
-  event.round = round_;
-  event.version = version_;
-  event.next_step = ledger_.next();
-  event.unused = ledger_.unused();
-  if (state_) return Announce(std::move(event), now);
-  const bool at_stop = std::any_of(options_.stops.begin(), options_.stops.end(),
-                                   [this](uint64_t stop) { return stop > 0 && iteration_ % stop == 0; });
-  const bool histories = round_.with_history && !options_.history_always;
-  if (at_stop || histories || completed() || draining_ || hold_after_history_ ||
-      version_ - kept_.version >= options_.keep_rounds) {
-    pending_ = std::move(event);
-    return Want(now);
-  }
-  Announce(std::move(event), now);
-}
-
-void Coordinator::Announce(ClusterEvent event, Milliseconds now) {
-  event.state = state_;
-  const bool at_stop = std::any_of(options_.stops.begin(), options_.stops.end(),
-                                   [this](uint64_t stop) { return stop > 0 && iteration_ % stop == 0; });
-  const bool has_history = event.round.with_history || options_.history_every == 0;
-  if (state_ && ((options_.hold_at_stops && at_stop) || (hold_after_history_ && has_history))) {
-    held_ = event.held = true;
-    if (has_history) hold_after_history_ = false;
-  }
-  events_.push_back(std::move(event));
-  if (state_ && draining_ && has_history) BeginEnding(end_reason_, now);
 }
 
 void Coordinator::Drain(const std::string& reason, Milliseconds now) {

@@ -64,6 +64,7 @@ void Coordinator::SendWork(Member& member) {
     *work.mutable_lease() = *member.lease;
     work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * round_.steps);
     work.set_with_history(round_.with_history);
+    if (member.ahead) *work.mutable_ahead() = *member.ahead;
     if (round_.among_workers) Offer(member, work);
   } else if (member.lease) {
     // Between rounds: it may go on with what it has.

@@ -137,7 +137,8 @@ Payload SimulatedExchangeMath::Combine(const ExchangePlan& plan, uint64_t begin,
 Payload SimulatedWorkerMath::Offer(const Payload& values, bool with_history) {
   if (WordAt(values, 0) == kNotFinite) return nullptr;
   if (with_history) return values;
-  return std::make_shared<std::vector<std::byte>>(values->begin(), values->begin() + static_cast<ptrdiff_t>(8 * words_));
+  return std::make_shared<std::vector<std::byte>>(values->begin(),
+                                                  values->begin() + static_cast<ptrdiff_t>(8 * words_));
 }
 
 Payload SimulatedWorkerMath::Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history,

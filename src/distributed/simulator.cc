@@ -122,8 +122,8 @@ void Simulation::Handle(const Event& event) {
 
 void Simulation::Send(Flight flight, const std::string& route) {
   ++report_.messages;
-  const std::optional<Milliseconds> at = flight.direction == Direction::kToPeer ? network_.SendToPeer(flight, now_)
-                                                                                : network_.Send(flight, route, now_);
+  const std::optional<Milliseconds> at =
+      flight.direction == Direction::kToPeer ? network_.SendToPeer(flight, now_) : network_.Send(flight, route, now_);
   if (at) Fly(std::move(flight), *at);
 }
 
@@ -279,7 +279,7 @@ void Simulation::AfterWorker(int index) {
     return;
   }
   if (std::optional<TrainTask> task = worker.TakeTask()) {
-    audit_.OnState(task->version, DigestOf(*task->state), task->state);
+    if (!task->goes_on) audit_.OnState(task->version, DigestOf(*task->state), task->state);
     double takes = static_cast<double>(options_.step) * static_cast<double>(task->steps.count);
     takes *= 1 + options_.spread * (2 * dice_.Uniform() - 1);
     if (options_.stragglers > 0 && dice_.Below(options_.stragglers) == 0) takes *= 10;

@@ -91,7 +91,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
   Log("coordinator " + std::to_string(process_) + ": committed round " + std::to_string(event.version) + " of " +
       std::to_string(event.workers) + " workers");
   audit_.OnCommitted(event);
-  if (coordinator_->ledger().leases() > static_cast<size_t>(coordinator_->Status(now_).worker_size())) {
+  if (coordinator_->ledger().leases() > 2 * static_cast<size_t>(coordinator_->Status(now_).worker_size())) {
     throw Violation("steps are leased to nobody");
   }
   report_.version = event.version;

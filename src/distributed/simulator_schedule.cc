@@ -104,6 +104,7 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
       options.faults.push_back(split);
     }
   }
+  c.train_ahead = more.Chance(0.3);
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
   // Every round as slow as its slowest task, and steps that come back in pieces.
   const double slowest =
@@ -113,7 +114,7 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
   // What is under way between workers when they are healed is given up.
   if (c.topology != DistributedParameter::STAR) options.bound += 4 * c.dead + c.recovery;
   options.bound += 2 * c.join_timeout + c.recovery + 2 * c.dead + options.build + 15'000 +
-                  static_cast<Milliseconds>(rounds) * (c.stops.empty() ? 1 : 2) * 3 / 2 * each;
+                   static_cast<Milliseconds>(rounds) * (c.stops.empty() ? 1 : 2) * 3 / 2 * each;
   return options;
 }
 

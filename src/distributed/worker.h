@@ -66,6 +66,7 @@ struct TrainTask {
   uint64_t stride = 0;
   bool with_history = false;
   uint32_t slot = 0;
+  bool goes_on = false;  // `state` is the values of the last result, while that is under way
 };
 
 struct TrainResult {
@@ -103,7 +104,8 @@ class Worker {
   std::optional<TrainTask> TakeTask();
   // Whether the task's result is still of use.
   bool Wanted(uint64_t lease) const {
-    return phase_ != Phase::kEnded && training_ && lease_ && lease_->serial() == lease;
+    return phase_ != Phase::kEnded && training_ &&
+           ((lease_ && lease_->serial() == lease) || (ahead_ && ahead_->serial() == lease));
   }
   // Steps of the task that are done: tells the coordinator that this worker is alive.
   void OnProgress(uint64_t steps_of_task);
@@ -197,14 +199,14 @@ class Worker {
 
   uint64_t version_ = 0, digest_ = 0;
   Payload state_;
-  std::optional<Work> work_;  // the latest
-  std::optional<Lease> lease_;
+  std::optional<Work> work_;            // the latest
+  std::optional<Lease> lease_, ahead_;  // ahead_: to go on with when lease_ is done
   uint32_t slot_ = 0;
   bool has_slot_ = false;
   bool training_ = false;  // a task was taken and its result has not come
   uint64_t steps_of_task_ = 0, steps_before_ = 0;
   Result task_;  // what the result of the task will be
-  std::optional<Result> result_;
+  std::optional<Result> result_, ahead_result_;
   std::optional<Push> push_;      // the last one
   std::optional<Push> donation_;  // the state that the coordinator asked for
   uint64_t last_push_ = 0;

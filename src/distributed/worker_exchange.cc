@@ -70,8 +70,7 @@ void Worker::BeginExchange(Milliseconds now) {
     if (peer.member() != member_) addresses.push_back(peer.address());
   }
   peers_ = std::move(addresses);
-  exchange_->transfers =
-      std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now);
+  exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now);
   std::vector<PeerMessage> early;
   early.swap(early_);
   early_bytes_ = 0;

@@ -1,0 +1,164 @@
+// What a worker is to do, and what becomes of what it did.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "distributed/digest.h"
+#include "distributed/worker.h"
+
+namespace crema {
+
+void Worker::OnWork(const Work& work, Milliseconds now) {
+  work_ = work;
+  slot_ = work.slot();
+  if (!work.has_lease() || !lease_ || work.lease().serial() != lease_->serial()) {
+    lease_ = work.has_lease() ? std::optional<Lease>(work.lease()) : std::nullopt;
+    // What was done meanwhile is of use only where it continues what was committed.
+    const bool next = lease_ && ahead_ && lease_->serial() == ahead_->serial();
+    result_ = next ? std::exchange(ahead_result_, std::nullopt) : std::nullopt;
+    if (!work.wanted()) {
+      Settle();
+      push_.reset();
+      sender_.Cancel();
+    }
+  }
+  if (!work.has_ahead() || !ahead_ || work.ahead().serial() != ahead_->serial()) {
+    ahead_ = work.has_ahead() ? std::optional<Lease>(work.ahead()) : std::nullopt;
+    ahead_result_.reset();
+  }
+  if (!work.wanted()) donation_.reset();
+}
+
+void Worker::StartDonation(Milliseconds now) {
+  // What was under way is sent again, after it.
+  if (sender_.active()) push_.reset();
+  Push push;
+  push.set_id(++last_push_);
+  push.set_state(true);
+  push.set_version(version_);
+  push.set_digest(digest_);
+  donation_ = push;
+  sender_.Start(push.id(), state_, now);
+  SendPush();
+  Poll(now);
+}
+
+// The lease of the last push is done with.
+void Worker::Settle() {
+  if (!push_) return;
+  const bool committed = work_->committed_push() == push_->id();
+  math_.Settle(committed ? WorkerMath::Outcome::kCommitted : WorkerMath::Outcome::kDropped);
+}
+
+void Worker::TakeState() {
+  if (!work_ || (version_ == work_->version() && digest_ == work_->digest()) || work_->digest() == 0) return;
+  if (exchange_ && exchange_->state && exchange_->digest == work_->digest() && version_ + 1 == work_->version()) {
+    version_ = work_->version();
+    digest_ = work_->digest();
+    state_ = exchange_->state;
+    return;
+  }
+  const Payload whole = receiver_.Whole(work_->state());
+  if (!whole || (work_->form() == Work::DIFFERENCE && (!state_ || version_ + 1 != work_->version()))) return;
+  const Payload state = math_.Decode(work_->form(), whole, state_);
+  if (!state || DigestOf(*state) != work_->digest()) return;
+  receiver_.Release(work_->state());
+  version_ = work_->version();
+  digest_ = work_->digest();
+  state_ = state;
+}
+
+void Worker::Advance(Milliseconds now) {
+  if (phase_ != Phase::kMember || !work_) return;
+  TakeState();
+  if (work_->wanted() && !donation_ && state_ && version_ == work_->version()) StartDonation(now);
+  const bool donating = donation_ && sender_.active() && sender_.id() == donation_->id();
+  if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->digest() == digest_ &&
+      version_ == work_->version() &&
+      (!push_ || push_->version() != version_ || push_->lease().serial() != result_->lease ||
+       push_->kept() != work_->keep_values()) &&
+      (!donating || work_->keep_values())) {
+    StartPush(now);
+  }
+  TendExchange(now);
+}
+
+void Worker::StartPush(Milliseconds now) {
+  if (result_->version != version_ && result_->failure.empty()) {
+    result_->values = math_.Rebase(result_->values, result_->with_history, result_->from, state_);
+  }
+  Push push;
+  push.set_id(++last_push_);
+  *push.mutable_lease() = *lease_;
+  push.set_version(version_);
+  push.set_trained_from(result_->version);
+  push.set_examples(result_->examples);
+  push.set_with_history(result_->with_history);
+  push.set_loss(result_->loss);
+  for (const float output : result_->outputs) push.add_output(output);
+  push.set_seconds(result_->seconds);
+  push.set_failure(result_->failure);
+  push.set_fatal(result_->fatal);
+  result_->version = version_;
+  result_->from = state_;
+  Payload sent;
+  if (result_->failure.empty()) {
+    sent = work_->keep_values() ? math_.Offer(result_->values, false) : math_.Encode(result_->values, state_, version_);
+  }
+  push.set_kept(work_->keep_values());
+  if (sent && work_->keep_values()) {
+    // Said, not sent.
+  } else if (sent) {
+    push.set_digest(DigestOf(*sent));
+    sender_.Start(push.id(), sent, now);
+  } else if (result_->failure.empty()) {
+    push.set_failure("its values are not all finite");
+  }
+  push_ = push;
+  SendPush();
+  Poll(now);
+}
+
+std::optional<TrainTask> Worker::TakeTask() {
+  if (phase_ != Phase::kMember || training_ || !work_ || !lease_ || !state_ || version_ != work_->version() ||
+      digest_ != work_->digest() || !work_->has_iteration()) {
+    return std::nullopt;
+  }
+  const bool goes_on = result_ && result_->failure.empty() && ahead_ && !ahead_result_;
+  if (result_ && !goes_on) return std::nullopt;
+  const Lease& lease = goes_on ? *ahead_ : *lease_;
+  training_ = true;
+  steps_before_ += steps_of_task_;
+  steps_of_task_ = 0;
+  TrainTask task;
+  task.goes_on = goes_on;
+  task.version = version_;
+  task.state = goes_on ? result_->values : state_;
+  task.iteration = work_->iteration() + (goes_on ? lease_->steps().count() : 0);
+  task.steps = {lease.steps().first(), lease.steps().count()};
+  task.lease = lease.serial();
+  task.stride = work_->stride();
+  task.with_history = work_->with_history();
+  task.slot = slot_;
+  task_ = Result{};
+  task_.lease = task.lease;
+  // Never the version that its values are pushed for: these are to be moved to the average.
+  task_.version = version_;
+  task_.with_history = task.with_history;
+  task_.from = task.state;
+  return task;
+}
+
+void Worker::OnProgress(uint64_t steps_of_task) { steps_of_task_ = steps_of_task; }
+
+void Worker::OnTrained(TrainResult result, Milliseconds now) {
+  CREMA_CHECK(training_ && result.lease == task_.lease);
+  const bool wanted = Wanted(result.lease);
+  training_ = false;
+  if (!wanted) return;
+  static_cast<TrainResult&>(task_) = std::move(result);
+  (lease_ && lease_->serial() == task_.lease ? result_ : ahead_result_) = std::move(task_);
+  Advance(now);
+}
+
+}  // namespace crema
