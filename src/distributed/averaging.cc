@@ -1,8 +1,6 @@
 #include "distributed/averaging.h"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -13,38 +11,17 @@
 
 namespace crema {
 
-namespace {
-
-static_assert(std::endian::native == std::endian::little, "payloads hold little-endian floats");
-
-// Elements summed at a time: their sums stay in the first cache.
-constexpr int64_t kBlock = 1024;
-
-std::shared_ptr<std::vector<std::byte>> NewPayload(int64_t floats) {
-  return std::make_shared<std::vector<std::byte>>(static_cast<size_t>(floats) * sizeof(float));
-}
-
-float* FloatsOf(std::vector<std::byte>& bytes) { return reinterpret_cast<float*>(bytes.data()); }
-
-bool AllFinite(std::span<const float> values) {
-  // The exponent's bits are all set in NaNs and infinities alone.
-  uint32_t worst = 0;
-  for (const float value : values) worst = std::max(worst, std::bit_cast<uint32_t>(value) & 0x7F800000u);
-  return worst != 0x7F800000u;
-}
-
-}  // namespace
-
-std::span<const float> FloatsOf(const Payload& payload) {
-  CREMA_CHECK(payload && payload->size() % sizeof(float) == 0);
-  return {reinterpret_cast<const float*>(payload->data()), payload->size() / sizeof(float)};
-}
-
 Averaging::Averaging(const DistributedParameter& settings, StateLayout layout, Payload state,
                      std::vector<float> velocity)
-    : settings_(settings), layout_(std::move(layout)), state_(std::move(state)), velocity_(std::move(velocity)) {
-  CREMA_CHECK(state_->size() == layout_.bytes(false) || state_->size() == layout_.bytes(true));
-  if (velocity_.empty() && (settings_.outer_momentum() != 0 || settings_.outer_momentum_by_workers())) {
+    : settings_(settings),
+      formula_(settings, std::move(layout)),
+      layout_(formula_.layout()),
+      state_(std::move(state)),
+      velocity_(std::move(velocity)) {
+  CREMA_CHECK(state_->size() == layout_.state_bytes(false) || state_->size() == layout_.state_bytes(true));
+  if (!HasOuterMomentum(settings_)) velocity_.clear();  // of a snapshot of other settings
+  CREMA_CHECK(layout_.velocity == 0 || velocity_.empty());
+  if (layout_.velocity == 0 && velocity_.empty() && HasOuterMomentum(settings_)) {
     velocity_.resize(static_cast<size_t>(layout_.trained));
   }
   CREMA_CHECK(velocity_.empty() || velocity_.size() == static_cast<size_t>(layout_.trained));
@@ -55,7 +32,14 @@ Averaging::Averaging(const DistributedParameter& settings, StateLayout layout, P
   }
 }
 
-uint64_t Averaging::most_push_bytes() const { return std::max(layout_.bytes(true), up_ ? up_->most_bytes() : 0); }
+// Workers may push a state, too, that a coordinator lost.
+uint64_t Averaging::most_push_bytes() const { return std::max(layout_.state_bytes(true), up_ ? up_->most_bytes() : 0); }
+
+std::vector<float> Averaging::velocity() const {
+  if (layout_.velocity == 0) return velocity_;
+  const std::span<const float> velocity = VelocityIn(layout_, state_);
+  return {velocity.begin(), velocity.end()};
+}
 
 Payload Averaging::Whole(const Payload& state) {
   if (!fixed_ || fixed_->empty()) return state;
@@ -83,91 +67,23 @@ std::string Averaging::Check(Contribution& contribution) {
   return "";
 }
 
-double Averaging::WeightOf(const Contribution& contribution) const {
-  return settings_.weight_by_examples() ? static_cast<double>(contribution.push.examples()) : 1.0;
-}
-
-void Averaging::Mean(const std::vector<Contribution>& contributions, int64_t begin, int64_t end, float* out) const {
-  struct Term {
-    const float* values;
-    double weight;
-  };
-  std::vector<Term> terms;
-  double total = 0;
+std::vector<WeighedValues> Averaging::Terms(const std::vector<Contribution>& contributions, int64_t begin,
+                                            int64_t end) const {
+  std::vector<WeighedValues> terms;
   for (const Contribution& contribution : contributions) {
     const std::span<const float> values = FloatsOf(contribution.values);
     if (static_cast<int64_t>(values.size()) < end) continue;
-    terms.push_back({values.data() + begin, WeightOf(contribution)});
-    total += terms.back().weight;
+    terms.push_back({values.data() + begin, formula_.WeightOf(contribution.push.examples())});
   }
-  CREMA_CHECK(total > 0);
-  if (terms.size() == 1) {
-    std::memcpy(out, terms[0].values, static_cast<size_t>(end - begin) * sizeof(float));
-    return;
-  }
-  ParallelFor(end - begin, 1 << 15, [&](int64_t first, int64_t last) {
-    double sums[kBlock];
-    for (int64_t at = first; at < last; at += kBlock) {
-      const int64_t count = std::min(kBlock, last - at);
-      std::fill_n(sums, count, 0.0);
-      for (const Term& term : terms) {
-        const float* const values = term.values + at;
-        for (int64_t i = 0; i < count; ++i) sums[i] += term.weight * static_cast<double>(values[i]);
-      }
-      for (int64_t i = 0; i < count; ++i) out[at + i] = static_cast<float>(sums[i] / total);
-    }
-  });
+  return terms;
+}
+
+void Averaging::Mean(const std::vector<Contribution>& contributions, int64_t begin, int64_t end, float* out) const {
+  WeighedMean(Terms(contributions, begin, end), end - begin, out);
 }
 
 void Averaging::PoolStatistics(const std::vector<Contribution>& contributions, float* out) const {
-  if (layout_.values == layout_.trained) return;
-  const std::span<const float> first = FloatsOf(contributions.front().values);
-  std::copy(first.begin() + layout_.trained, first.begin() + layout_.values, out + layout_.trained);
-  if (settings_.batch_norm() == DistributedParameter::FIRST || contributions.size() == 1) return;
-  double total = 0;
-  for (const Contribution& contribution : contributions) total += WeightOf(contribution);
-  for (const BatchNormBlobs& layer : layout_.batch_norms) {
-    double factor = 0;
-    for (const Contribution& c : contributions) {
-      factor += WeightOf(c) / total * static_cast<double>(FloatsOf(c.values)[static_cast<size_t>(layer.factor)]);
-    }
-    out[layer.factor] = static_cast<float>(factor);
-    for (int64_t channel = 0; channel < layer.channels; ++channel) {
-      double mean = 0, square = 0;
-      for (const Contribution& c : contributions) {
-        const float* const values = FloatsOf(c.values).data();
-        const double scale = values[layer.factor] == 0 ? 0 : 1 / static_cast<double>(values[layer.factor]);
-        const double m = static_cast<double>(values[layer.mean + channel]) * scale;
-        const double v = static_cast<double>(values[layer.variance + channel]) * scale;
-        mean += WeightOf(c) / total * m;
-        square += WeightOf(c) / total * (v + m * m);
-      }
-      out[layer.mean + channel] = static_cast<float>(mean * factor);
-      out[layer.variance + channel] = static_cast<float>(std::max(0.0, square - mean * mean) * factor);
-    }
-  }
-}
-
-void Averaging::OuterUpdate(int workers, float* values) {
-  const double rate = static_cast<double>(settings_.outer_lr());
-  const double momentum =
-      settings_.outer_momentum_by_workers() ? 1.0 - 1.0 / workers : static_cast<double>(settings_.outer_momentum());
-  next_velocity_ = velocity_;
-  if (rate == 1 && velocity_.empty()) return;
-  const float* const anchor = FloatsOf(state_).data();
-  float* const velocity = next_velocity_.empty() ? nullptr : next_velocity_.data();
-  ParallelFor(layout_.trained, 1 << 15, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const double gradient = static_cast<double>(anchor[i]) - static_cast<double>(values[i]);
-      double step = rate * gradient;
-      if (velocity) {
-        const double moved = momentum * static_cast<double>(velocity[i]) + step;
-        velocity[i] = static_cast<float>(moved);
-        step = settings_.outer_nesterov() ? step + momentum * moved : moved;
-      }
-      values[i] = static_cast<float>(static_cast<double>(anchor[i]) - step);
-    }
-  });
+  formula_.PoolStatistics(Terms(contributions, layout_.trained, layout_.values), out + layout_.trained);
 }
 
 Payload Averaging::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
@@ -175,12 +91,25 @@ Payload Averaging::Reduce(const Round& round, const std::vector<Contribution>& c
   const bool with_history =
       round.with_history && std::any_of(contributions.begin(), contributions.end(),
                                         [](const Contribution& c) { return c.push.with_history(); });
-  const auto next = NewPayload(layout_.values + (with_history ? layout_.history : 0));
+  const auto next = NewPayload(layout_.state_bytes(with_history));
   float* const out = FloatsOf(*next);
+  const float* const anchor = FloatsOf(state_).data();
+  const float* velocity = nullptr;
+  float* next_velocity = nullptr;
+  if (layout_.velocity > 0) {
+    velocity = anchor + layout_.velocity_in_state();
+    next_velocity = out + layout_.velocity_in_state();
+  } else if (!velocity_.empty()) {
+    next_velocity_.resize(velocity_.size());
+    velocity = velocity_.data();
+    next_velocity = next_velocity_.data();
+  }
   Mean(contributions, 0, layout_.trained, out);
-  OuterUpdate(static_cast<int>(contributions.size()), out);
+  formula_.OuterUpdate(static_cast<int>(contributions.size()), anchor, out, velocity, out, next_velocity);
   PoolStatistics(contributions, out);
-  if (with_history) Mean(contributions, layout_.values, layout_.values + layout_.history, out + layout_.values);
+  if (with_history) {
+    Mean(contributions, layout_.values, layout_.values + layout_.history, out + layout_.history_in_state());
+  }
   next_state_ = Compressed(round, next);
   return next_state_;
 }
@@ -213,7 +142,7 @@ Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>
   pending_ = true;
   std::vector<float> gradient(static_cast<size_t>(layout_.trained));
   Mean(contributions, 0, layout_.trained, gradient.data());
-  const auto next = NewPayload(layout_.values);
+  const auto next = NewPayload(layout_.state_bytes(false));
   float* const out = FloatsOf(*next);
   const std::span<const float> now = FloatsOf(state_);
   std::copy(now.begin(), now.begin() + layout_.values, out);
@@ -230,14 +159,18 @@ void GradientMean::Accept() {
 
 LocalMoves::LocalMoves(const DistributedParameter& settings, StateLayout layout, uint64_t fixed_bytes,
                        std::function<void(Payload)> on_fixed)
-    : settings_(settings), layout_(std::move(layout)), fixed_bytes_(fixed_bytes), on_fixed_(std::move(on_fixed)) {
+    : settings_(settings),
+      peers_(settings, std::move(layout)),
+      layout_(peers_.layout()),
+      fixed_bytes_(fixed_bytes),
+      on_fixed_(std::move(on_fixed)) {
   if (settings_.codec() != DistributedParameter::NONE) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
   if (settings_.down_codec() != DistributedParameter::NONE)
     down_.emplace(CodecOf(settings_, Direction::kDown), layout_);
 }
 
 uint64_t LocalMoves::most_state_bytes() const {
-  return std::max(layout_.bytes(true) + fixed_bytes_, down_ ? down_->most_bytes() : 0);
+  return std::max(layout_.state_bytes(true) + fixed_bytes_, down_ ? down_->most_bytes() : 0);
 }
 
 Payload LocalMoves::Encode(const Payload& values, const Payload& from, uint64_t version) {
@@ -292,6 +225,17 @@ Payload LocalMoves::Rebase(const Payload& values, bool with_history, const Paylo
     }
   });
   return moved;
+}
+
+Payload LocalMoves::Offer(const Payload& values, bool with_history) { return peers_.Offer(values, with_history); }
+
+const ExchangeMath* LocalMoves::exchange() const {
+  return settings_.topology() == DistributedParameter::STAR ? nullptr : &peers_;
+}
+
+Payload LocalMoves::Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history,
+                             const Payload& from) {
+  return peers_.Conclude(plan, exchanged, with_history, from);
 }
 
 }  // namespace crema

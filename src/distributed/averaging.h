@@ -11,20 +11,19 @@
 #include "crema/distributed.pb.h"
 #include "distributed/coding.h"
 #include "distributed/coordinator.h"
+#include "distributed/peer_averaging.h"
+#include "distributed/round_formula.h"
 #include "distributed/state_layout.h"
 #include "distributed/worker.h"
 
 namespace crema {
 
-// Floats of a payload whose size is a multiple of theirs.
-std::span<const float> FloatsOf(const Payload& payload);
-
 // Sums are taken in the order of the contributions, in double precision: the same contributions give the same bits,
 // whatever the number of threads.
 class Averaging : public RoundMath {
  public:
-  // With the outer momentum V, one number for each trained value; empty: zeros. `state` has the history where
-  // settings.history() is MEAN, and may have it else.
+  // With the outer momentum V, one number for each trained value; empty: zeros. Where the layout has it, it is in
+  // `state` instead. `state` has the history where settings.history() is MEAN, and may have it else.
   Averaging(const DistributedParameter& settings, StateLayout layout, Payload state, std::vector<float> velocity);
 
   // What workers never change: sent to those that join.
@@ -39,23 +38,25 @@ class Averaging : public RoundMath {
   Payload Whole(const Payload& state) override;
   void Restore(const Payload& state) override;
 
-  const std::vector<float>& velocity() const { return velocity_; }
+  // The outer momentum; empty where there is none.
+  std::vector<float> velocity() const;
 
  protected:
   // The weighted mean of [begin, end) of those contributions that reach so far, written to `out`.
   void Mean(const std::vector<Contribution>& contributions, int64_t begin, int64_t end, float* out) const;
   // Statistics of BatchNorm layers, as settings say; `out` points to all values.
   void PoolStatistics(const std::vector<Contribution>& contributions, float* out) const;
-  double WeightOf(const Contribution& contribution) const;
   // `next`, or, where the way down is compressed, what workers will make of its code.
   Payload Compressed(const Round& round, const Payload& next);
 
   const DistributedParameter settings_;
-  const StateLayout layout_;
+  const RoundFormula formula_;
+  const StateLayout& layout_;  // the formula's
   Payload state_, next_state_, difference_, next_difference_;
 
  private:
-  void OuterUpdate(int workers, float* values);
+  // Those that reach to `end`, from `begin` on.
+  std::vector<WeighedValues> Terms(const std::vector<Contribution>& contributions, int64_t begin, int64_t end) const;
 
   std::vector<float> velocity_, next_velocity_;
   Payload fixed_;
@@ -83,7 +84,8 @@ class GradientMean : public Averaging {
   bool pending_ = false;
 };
 
-// A worker's side: moves what it learned from one version of the parameters to another, and codes it.
+// A worker's side: moves what it learned from one version of the parameters to another, codes it, and makes the next
+// version of what workers exchanged.
 class LocalMoves : public WorkerMath {
  public:
   // `on_fixed` gets what never changes, when it comes: so many bytes.
@@ -94,13 +96,17 @@ class LocalMoves : public WorkerMath {
   Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;
   void Settle(Outcome outcome) override;
   Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
+  Payload Offer(const Payload& values, bool with_history) override;
+  const ExchangeMath* exchange() const override;
+  Payload Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history, const Payload& from) override;
 
   // What the coordinator sends has at most so many bytes.
   uint64_t most_state_bytes() const;
 
  private:
   const DistributedParameter settings_;
-  const StateLayout layout_;
+  const PeerAveraging peers_;
+  const StateLayout& layout_;  // of peers_
   const uint64_t fixed_bytes_;
   const std::function<void(Payload)> on_fixed_;
   std::optional<StateEncoder> up_;

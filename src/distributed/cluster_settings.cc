@@ -38,6 +38,7 @@ class Checker {
   }
   void CheckNumbers();
   void CheckRounds();
+  void CheckTopology();
 
   const SolverFile& file_;
   const DistributedParameter& settings_;
@@ -51,6 +52,7 @@ void Checker::CheckNumbers() {
   Between("heartbeat_ms", settings_.heartbeat_ms(), 10u, 60'000u);
   Between("chunk_bytes", settings_.chunk_bytes(), 1024u, 64u << 20);
   Between("credits", settings_.credits(), 1u, 900u);
+  Between("keep_rounds", settings_.keep_rounds(), 1u, 1'000'000u);
   Expect(settings_.dead_ms() >= 3 * settings_.heartbeat_ms(),
          "dead_ms is " + std::to_string(settings_.dead_ms()) +
              "; it must be at least three times heartbeat_ms, or a worker is given up that only sent late");
@@ -100,9 +102,34 @@ void Checker::CheckRounds() {
        "staleness has no effect without straggler_factor: rounds wait for all");
 }
 
+void Checker::CheckTopology() {
+  if (settings_.topology() == DistributedParameter::STAR) {
+    Warn(settings_.has_keep_rounds(),
+         "keep_rounds has no effect with topology: STAR, where the coordinator has the parameters of every round");
+    return;
+  }
+  const std::string topology = "topology is " + DistributedParameter::Topology_Name(settings_.topology()) + ", ";
+  Expect(
+      settings_.mode() != DistributedParameter::GRADIENT,
+      topology + "which averages parameters among workers, but mode is GRADIENT; set mode: AVERAGE, or topology: STAR");
+  const auto uncoded = [&](const char* field, DistributedParameter::Codec codec) {
+    Expect(codec == DistributedParameter::NONE, topology + "where workers exchange plain numbers, but " + field +
+                                                    " is " + DistributedParameter::Codec_Name(codec) + "; remove " +
+                                                    field + ", or set topology: STAR");
+  };
+  uncoded("codec", settings_.codec());
+  uncoded("down_codec", settings_.down_codec());
+  Expect(settings_.local_workers() == 0 || settings_.endpoint().empty(),
+         topology +
+             "where all workers must reach each other, but those that local_workers starts have no address for "
+             "those that join at endpoint; remove one of the two (workers of this machine may --join, too), or "
+             "set topology: STAR");
+}
+
 std::vector<Diagnostic> Checker::Run() {
   CheckNumbers();
   CheckRounds();
+  CheckTopology();
   std::vector<Diagnostic> errors;
   for (const Diagnostic& diagnostic : found_) {
     if (diagnostic.severity == Diagnostic::Severity::kError) errors.push_back(diagnostic);

@@ -93,7 +93,8 @@ CoordinatorStart Coordination::StartingPoint() {
   const bool with_history =
       layout_.history > 0 && (settings_.history() == DistributedParameter::MEAN ||
                               (settings_.history() == DistributedParameter::LOCAL && solver_.iteration() > 0));
-  const Payload state = StateOf(steps_, layout_, with_history);
+  const Payload state =
+      StateOf(steps_, layout_, with_history, {before.velocity().data(), static_cast<size_t>(before.velocity_size())});
   JournalReplay replay = ReplayJournal(journal_->records(), before);
   CoordinatorStart start;
   start.epoch = replay.epoch;
@@ -103,10 +104,10 @@ CoordinatorStart Coordination::StartingPoint() {
   start.lost = std::move(replay.lost);
   start.state = state;
   start.digest = DigestOf(*state);
-  // Workers do not have the outer momentum, nor what a solver that updates here remembers; those of this machine died
-  // with the coordinator that started them.
+  // Workers do not have the outer momentum where it is in no state, nor what a solver that updates here remembers;
+  // those of this machine died with the coordinator that started them.
   std::string nobody_has_them;
-  if (settings_.outer_momentum() != 0 || settings_.outer_momentum_by_workers()) {
+  if (HasOuterMomentum(settings_) && layout_.velocity == 0) {
     nobody_has_them = "workers do not know the outer momentum";
   } else if (gradients_ && steps_.history_count() > 0) {
     nobody_has_them = "workers do not know the solver's history";
@@ -128,9 +129,9 @@ CoordinatorStart Coordination::StartingPoint() {
 
 std::unique_ptr<Averaging> Coordination::MakeMath(const Payload& state) {
   if (!gradients_) {
-    return std::make_unique<Averaging>(
-        settings_, layout_, state,
-        std::vector<float>(cluster_state_.velocity().begin(), cluster_state_.velocity().end()));
+    std::vector<float> velocity;
+    if (layout_.velocity == 0) velocity.assign(cluster_state_.velocity().begin(), cluster_state_.velocity().end());
+    return std::make_unique<Averaging>(settings_, layout_, state, std::move(velocity));
   }
   GradientMean::Update update;
   update.apply = [this](uint64_t iteration, const float* gradient, float* values) {

@@ -46,8 +46,8 @@ void Coordination::Serve() {
 
 void Coordination::Prepare(ClusterEvent& event) {
   if (event.kind != ClusterEvent::Kind::kCommitted || gradients_) return;
-  // The math goes on while this event waits.
-  event.velocity = math_->velocity();
+  // The math goes on while this event waits. Elsewhere it is in the state.
+  if (layout_.velocity == 0) event.velocity = math_->velocity();
 }
 
 void Coordination::Handle(const ClusterEvent& event) {
@@ -107,7 +107,9 @@ void Coordination::PutIntoNet(const ClusterEvent& event) {
     range.set_count(steps.count);
   }
   cluster_state_.clear_velocity();
-  for (const float value : event.velocity) cluster_state_.add_velocity(value);
+  const std::span<const float> velocity =
+      layout_.velocity > 0 ? VelocityIn(layout_, event.state) : std::span<const float>(event.velocity);
+  cluster_state_.mutable_velocity()->Add(velocity.begin(), velocity.end());
   steps_.SetIteration(static_cast<int>(event.round.iteration + event.round.steps), event.next_step);
 }
 

@@ -1,8 +1,10 @@
 #include "distributed/solver_layout.h"
 
+#include <algorithm>
 #include <string>
 
 #include "crema/error.h"
+#include "distributed/round_formula.h"
 
 namespace crema {
 
@@ -10,6 +12,7 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
   StateLayout layout;
   layout.trained = steps.trained_count();
   layout.values = steps.value_count();
+  layout.velocity = VelocityInStates(settings, layout.trained);
   layout.history = settings.mode() == DistributedParameter::GRADIENT ? 0 : steps.history_count();
   for (const TrainingSteps::Block& block : steps.blocks()) {
     if (block.kind != TrainingSteps::Kind::kStatistics) {
@@ -28,23 +31,32 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
   return layout;
 }
 
-Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history) {
-  const auto state = std::make_shared<std::vector<std::byte>>(layout.bytes(with_history));
-  float* const floats = reinterpret_cast<float*>(state->data());
+Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history,
+                std::span<const float> velocity) {
+  const auto state = NewPayload(layout.state_bytes(with_history));
+  float* const floats = FloatsOf(*state);
   steps.ReadValues(floats);
-  if (with_history) steps.ReadHistory(floats + layout.values);
+  if (layout.velocity > 0 && !velocity.empty()) {
+    if (velocity.size() != static_cast<size_t>(layout.velocity)) {
+      throw EnvironmentError("the snapshot's outer momentum has " + std::to_string(velocity.size()) +
+                             " numbers, but the net trains " + std::to_string(layout.velocity) +
+                             ": go on from a snapshot of this net");
+    }
+    std::copy(velocity.begin(), velocity.end(), floats + layout.velocity_in_state());
+  }
+  if (with_history) steps.ReadHistory(floats + layout.history_in_state());
   return state;
 }
 
 bool SetState(TrainingSteps& steps, const StateLayout& layout, const Payload& state) {
-  const bool with_history = layout.history > 0 && state->size() == layout.bytes(true);
-  if (!with_history && state->size() != layout.bytes(false)) {
+  const bool with_history = layout.history > 0 && state->size() == layout.state_bytes(true);
+  if (!with_history && state->size() != layout.state_bytes(false)) {
     throw EnvironmentError("the coordinator's parameters take " + std::to_string(state->size()) +
-                           " bytes, those of the net here " + std::to_string(layout.bytes(false)));
+                           " bytes, those of the net here " + std::to_string(layout.state_bytes(false)));
   }
-  const float* const floats = reinterpret_cast<const float*>(state->data());
+  const float* const floats = FloatsOf(state).data();
   steps.WriteValues(floats);
-  if (with_history) steps.WriteHistory(floats + layout.values);
+  if (with_history) steps.WriteHistory(floats + layout.history_in_state());
   return with_history;
 }
 

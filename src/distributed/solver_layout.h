@@ -2,6 +2,8 @@
 #ifndef CREMA_DISTRIBUTED_SOLVER_LAYOUT_H_
 #define CREMA_DISTRIBUTED_SOLVER_LAYOUT_H_
 
+#include <span>
+
 #include "crema/distributed.pb.h"
 #include "distributed/payload.h"
 #include "distributed/state_layout.h"
@@ -12,8 +14,10 @@ namespace crema {
 // With mode GRADIENT there is no history.
 StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& settings);
 
-// What the net has now.
-Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history);
+// What the net has now, and where the layout has it the outer momentum: this one, or zeros where it is empty. Throws
+// EnvironmentError where that is one of another net.
+Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history,
+                std::span<const float> velocity = {});
 
 // Puts a state into the net, with the history where it has one; false where it has none. Throws EnvironmentError where
 // it is not as long as either.

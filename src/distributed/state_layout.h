@@ -15,19 +15,26 @@ struct BatchNormBlobs {
   int64_t mean = 0, variance = 0, factor = 0, channels = 0;
 };
 
-// Little-endian floats: trained values, then statistics, then, where it is sent, the solver's history. A state, other
-// than what workers made of one, has the outer momentum between the last two where workers have to know it.
+// Little-endian floats. A state: trained values, statistics, the outer momentum where workers have to know it, and,
+// where it is sent, the solver's history. What workers make of one has no outer momentum.
 struct StateLayout {
-  int64_t trained = 0;  // numbers
-  int64_t values = 0;   // trained ones and statistics
+  int64_t trained = 0;   // numbers
+  int64_t values = 0;    // trained ones and statistics
   int64_t velocity = 0;  // the outer momentum: 0, or `trained`
   int64_t history = 0;
   std::vector<BatchNormBlobs> batch_norms = {};
   std::vector<Bucket> buckets = {};  // the trained values as they are coded, parameter by parameter
 
+  // Of what workers make of a state.
   uint64_t bytes(bool with_history) const {
     return static_cast<uint64_t>(values + (with_history ? history : 0)) * sizeof(float);
   }
+  uint64_t state_bytes(bool with_history) const {
+    return bytes(with_history) + static_cast<uint64_t>(velocity) * sizeof(float);
+  }
+  // Where these begin in a state, in floats.
+  int64_t velocity_in_state() const { return values; }
+  int64_t history_in_state() const { return values + velocity; }
 };
 
 }  // namespace crema

@@ -41,6 +41,12 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
                 "outer_momentum and outer_momentum_by_workers are both set; keep one"},
            Case{"local_workers: 2 mode: GRADIENT outer_momentum: 0.5", "but mode is GRADIENT; remove them"},
            Case{"local_workers: 2 mode: GRADIENT history: MEAN", "history has no meaning with mode: GRADIENT"},
+           Case{"local_workers: 2 topology: RING keep_rounds: 0", "keep_rounds is 0; it must be from 1 to 1000000"},
+           Case{"local_workers: 2 topology: TREE mode: GRADIENT", "topology is TREE, which averages parameters"},
+           Case{"local_workers: 2 topology: HALVING codec: FP16", "but codec is FP16; remove codec"},
+           Case{"local_workers: 2 topology: SHARDED down_codec: INT8", "but down_codec is INT8; remove down_codec"},
+           Case{"local_workers: 2 topology: SHARDED endpoint: \"tcp://127.0.0.1:0\"",
+                "topology is SHARDED, where all workers must reach each other"},
            Case{"endpoint: \"tcp://*:0\"", "others can reach tcp://*:0, but secret_key_file and"},
            Case{"local_worker: 2", "local_workers"},
        }) {
@@ -66,6 +72,7 @@ TEST(ClusterMistakes, SettingsWithoutEffectAreWarnedOf) {
   for (const Case& c :
        {Case{"local_workers: 1 mode: GRADIENT local_steps: 5", "local_steps has no effect with mode: GRADIENT"},
         Case{"local_workers: 1 staleness: 3", "staleness has no effect without straggler_factor"},
+        Case{"local_workers: 1 keep_rounds: 5", "keep_rounds has no effect with topology: STAR"},
         Case{"local_steps: 5", "distributed has no effect: neither local_workers nor endpoint is set"}}) {
     folder.Write("solver.prototxt", solver + "distributed { heartbeat_ms: 50 " + c.settings + " }\n");
     const Finished run = folder.Run();

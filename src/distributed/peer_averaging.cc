@@ -1,0 +1,142 @@
+#include "distributed/peer_averaging.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace crema {
+
+namespace {
+
+constexpr uint64_t kCutUnit = 64;
+
+}  // namespace
+
+std::vector<double> PeerAveraging::WeightsOf(const ExchangePlan& plan) const {
+  std::vector<double> weights;
+  for (const uint64_t examples : plan.examples) {
+    if (examples == 0) return {};
+    weights.push_back(formula_.WeightOf(examples));
+  }
+  return weights;
+}
+
+Payload PeerAveraging::Offer(const Payload& values, bool with_history) const {
+  const uint64_t bytes = layout().bytes(with_history);
+  if (!values || !AreValues(values->size()) || values->size() < bytes) return nullptr;
+  if (!AllFinite(FloatsOf(values).first(bytes / sizeof(float)))) return nullptr;
+  if (values->size() == bytes) return values;
+  return std::make_shared<std::vector<std::byte>>(values->begin(), values->begin() + static_cast<int64_t>(bytes));
+}
+
+Payload PeerAveraging::Conclude(const ExchangePlan& plan, const Payload& mean, bool with_history,
+                                const Payload& from) const {
+  const StateLayout& layout = this->layout();
+  if (plan.size() == 0 || !mean || mean->size() != layout.bytes(with_history) || !from ||
+      (from->size() != layout.state_bytes(false) && from->size() != layout.state_bytes(true))) {
+    return nullptr;
+  }
+  const auto next = NewPayload(layout.state_bytes(with_history));
+  float* const out = FloatsOf(*next);
+  const float *const values = FloatsOf(mean).data(), *const anchor = FloatsOf(from).data();
+  const bool has_velocity = layout.velocity > 0;
+  formula_.OuterUpdate(plan.size(), anchor, values, has_velocity ? anchor + layout.velocity_in_state() : nullptr, out,
+                       has_velocity ? out + layout.velocity_in_state() : nullptr);
+  std::copy(values + layout.trained, values + layout.values, out + layout.trained);
+  if (with_history) std::copy_n(values + layout.values, layout.history, out + layout.history_in_state());
+  return AllFinite(FloatsOf(next)) ? next : nullptr;
+}
+
+std::vector<uint64_t> PeerAveraging::Cuts(uint64_t bytes, int pieces) const {
+  const uint64_t statistics = static_cast<uint64_t>(layout().trained) * sizeof(float), behind = layout().bytes(false);
+  std::vector<uint64_t> cuts = {0};
+  for (int i = 1; i < pieces; ++i) {
+    const uint64_t cut = bytes / kCutUnit * static_cast<uint64_t>(i) / static_cast<uint64_t>(pieces) * kCutUnit;
+    cuts.push_back(cut > statistics && cut < behind ? statistics : cut);
+  }
+  cuts.push_back(bytes);
+  return cuts;
+}
+
+Payload PeerAveraging::Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                               std::span<const Payload> pieces) const {
+  const std::vector<double> weights = WeightsOf(plan);
+  if (weights.empty() || pieces.size() != weights.size() || begin % sizeof(float) != 0 || end % sizeof(float) != 0 ||
+      begin > end || end > layout().bytes(true)) {
+    return nullptr;
+  }
+  std::vector<WeighedValues> terms;
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i] || pieces[i]->size() != end - begin) return nullptr;
+    terms.push_back({FloatsOf(pieces[i]).data(), weights[i]});
+  }
+  const auto combined = NewPayload(end - begin);
+  float* const out = FloatsOf(*combined);
+  // Places count from the first value.
+  const int64_t first = static_cast<int64_t>(begin / sizeof(float)), last = static_cast<int64_t>(end / sizeof(float));
+  const auto from = [&](int64_t place) {
+    std::vector<WeighedValues> moved = terms;
+    for (WeighedValues& term : moved) term.values += place - first;
+    return moved;
+  };
+  const auto mean = [&](int64_t from_place, int64_t to_place) {
+    return from_place >= to_place || WeighedMean(from(from_place), to_place - from_place, out + from_place - first);
+  };
+  const int64_t trained = layout().trained, values = layout().values;
+  if (std::max(first, trained) < std::min(last, values)) {
+    // Parts of them do not say what they mean.
+    if (first > trained || last < values) return nullptr;
+    if (!formula_.PoolStatistics(from(trained), out + trained - first)) return nullptr;
+  }
+  const bool finite = mean(first, std::min(last, trained)) && mean(std::max(first, values), last);
+  return finite ? combined : nullptr;
+}
+
+Payload PeerAveraging::Term(const ExchangePlan& plan, const Payload& values) const {
+  const std::vector<double> weights = WeightsOf(plan);
+  if (weights.empty() || plan.rank < 0 || plan.rank >= plan.size() || !values || !AreValues(values->size())) {
+    return nullptr;
+  }
+  const std::span<const float> in = FloatsOf(values);
+  // Its bits are the result.
+  if (plan.size() == 1) return AllFinite(in) ? values : nullptr;
+  double total = 0;
+  for (const double weight : weights) total += weight;
+  const double share = weights[static_cast<size_t>(plan.rank)] / total;
+  const auto term = NewPayload(values->size());
+  float* const out = FloatsOf(*term);
+  const int64_t trained = layout().trained, count = static_cast<int64_t>(in.size());
+  const auto scale = [&](int64_t from, int64_t to) {
+    return ScaleValues(in.data() + from, share, to - from, out + from);
+  };
+  formula_.StatisticsToTerm(in.data() + trained, share, plan.rank == 0, out + trained);
+  const bool finite =
+      AllFinite(in.subspan(static_cast<size_t>(trained), static_cast<size_t>(layout().values - trained))) &&
+      AllFinite({out + trained, static_cast<size_t>(layout().values - trained)});
+  return finite && scale(0, trained) && scale(layout().values, count) ? term : nullptr;
+}
+
+Payload PeerAveraging::Add(const Payload& a, const Payload& b) const {
+  if (!a || !b || a->size() != b->size() || a->size() % sizeof(float) != 0 || a->size() > most_piece_bytes()) {
+    return nullptr;
+  }
+  const auto sum = NewPayload(a->size());
+  const std::span<const float> first = FloatsOf(a);
+  const bool finite = AddValues(first.data(), FloatsOf(b).data(), static_cast<int64_t>(first.size()), FloatsOf(*sum));
+  return finite ? sum : nullptr;
+}
+
+Payload PeerAveraging::Finish(const ExchangePlan& plan, std::span<const Payload> sum) const {
+  uint64_t bytes = 0;
+  for (const Payload& piece : sum) {
+    if (!piece || piece->size() > most_piece_bytes()) return nullptr;
+    bytes += piece->size();
+  }
+  if (plan.size() == 0 || !AreValues(bytes)) return nullptr;
+  const auto values = std::make_shared<std::vector<std::byte>>();
+  values->reserve(static_cast<size_t>(bytes));
+  for (const Payload& piece : sum) values->insert(values->end(), piece->begin(), piece->end());
+  if (plan.size() > 1) formula_.TermsToStatistics(FloatsOf(*values) + layout().trained);
+  return AllFinite(FloatsOf(Payload(values))) ? Payload(values) : nullptr;
+}
+
+}  // namespace crema

@@ -1,0 +1,49 @@
+// What workers make of each other's values where these do not pass through a coordinator.
+#ifndef CREMA_DISTRIBUTED_PEER_AVERAGING_H_
+#define CREMA_DISTRIBUTED_PEER_AVERAGING_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "distributed/exchange.h"
+#include "distributed/round_formula.h"
+
+namespace crema {
+
+// The mean of everybody's values, and with SHARDED the bits that the coordinator's Averaging has before its outer
+// update. A sum's term is a value times its worker's share of the weights, rounded to a float. Has no state, and is
+// thread-safe.
+class PeerAveraging : public ExchangeMath {
+ public:
+  PeerAveraging(const DistributedParameter& settings, StateLayout layout) : formula_(settings, std::move(layout)) {}
+
+  const StateLayout& layout() const { return formula_.layout(); }
+
+  // What of a worker's values is exchanged: without a history where the round has none. Null where a value is not
+  // finite, or the history is missing.
+  Payload Offer(const Payload& values, bool with_history) const;
+  // The state that follows `from` when this is the mean; null where a length is wrong or a number not finite.
+  Payload Conclude(const ExchangePlan& plan, const Payload& mean, bool with_history, const Payload& from) const;
+
+  // Multiples of 64 bytes. A cut that would divide the statistics comes before them instead.
+  std::vector<uint64_t> Cuts(uint64_t bytes, int pieces) const override;
+  uint64_t most_piece_bytes() const override { return layout().bytes(true); }
+  Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                  std::span<const Payload> pieces) const override;
+  Payload Term(const ExchangePlan& plan, const Payload& values) const override;
+  Payload Add(const Payload& a, const Payload& b) const override;
+  Payload Finish(const ExchangePlan& plan, std::span<const Payload> sum) const override;
+
+ private:
+  bool AreValues(uint64_t bytes) const { return bytes == layout().bytes(false) || bytes == layout().bytes(true); }
+  // By rank; empty where there is no mean.
+  std::vector<double> WeightsOf(const ExchangePlan& plan) const;
+
+  const RoundFormula formula_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DISTRIBUTED_PEER_AVERAGING_H_

@@ -1,0 +1,235 @@
+#include "distributed/round_formula.h"
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "base/parallel.h"
+
+namespace crema {
+
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "payloads hold little-endian floats");
+
+constexpr int64_t kGrain = 1 << 15;
+// Elements summed at a time: their sums stay in the first cache.
+constexpr int64_t kBlock = 1024;
+
+bool FiniteBlock(const float* values, int64_t count) {
+  // The exponent's bits are all set in NaNs and infinities alone.
+  uint32_t worst = 0;
+  for (int64_t i = 0; i < count; ++i) worst = std::max(worst, std::bit_cast<uint32_t>(values[i]) & 0x7F800000u);
+  return worst != 0x7F800000u;
+}
+
+// Writes value(i) for each i; false where one is not finite.
+template <typename Value>
+bool EachBlock(int64_t count, float* out, const Value& value) {
+  std::atomic<bool> finite = true;
+  ParallelFor(count, kGrain, [&](int64_t first, int64_t last) {
+    for (int64_t at = first; at < last; at += kBlock) {
+      const int64_t end = std::min(at + kBlock, last);
+      for (int64_t i = at; i < end; ++i) out[i] = value(i);
+      if (!FiniteBlock(out + at, end - at)) finite = false;
+    }
+  });
+  return finite;
+}
+
+// A layer's statistics of one worker.
+struct Moments {
+  double scale;
+  const float *means, *variances;
+
+  Moments(const float* statistics, const BatchNormBlobs& layer, int64_t trained)
+      : means(statistics + layer.mean - trained), variances(statistics + layer.variance - trained) {
+    const double factor = static_cast<double>(statistics[layer.factor - trained]);
+    scale = factor == 0 ? 0 : 1 / factor;
+  }
+  double mean(int64_t channel) const { return static_cast<double>(means[channel]) * scale; }
+  // About zero.
+  double square(int64_t channel) const {
+    const double m = mean(channel), v = static_cast<double>(variances[channel]) * scale;
+    return v + m * m;
+  }
+};
+
+// Writes what the pooled mean and square of a channel say.
+void PutMoments(double mean, double square, double factor, float* mean_out, float* variance_out) {
+  *mean_out = static_cast<float>(mean * factor);
+  *variance_out = static_cast<float>(std::max(0.0, square - mean * mean) * factor);
+}
+
+}  // namespace
+
+std::span<const float> FloatsOf(const Payload& payload) {
+  CREMA_CHECK(payload && payload->size() % sizeof(float) == 0);
+  return {reinterpret_cast<const float*>(payload->data()), payload->size() / sizeof(float)};
+}
+
+float* FloatsOf(std::vector<std::byte>& bytes) { return reinterpret_cast<float*>(bytes.data()); }
+
+std::shared_ptr<std::vector<std::byte>> NewPayload(uint64_t bytes) {
+  return std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
+}
+
+bool AllFinite(std::span<const float> values) {
+  std::atomic<bool> finite = true;
+  ParallelFor(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
+    if (!FiniteBlock(values.data() + begin, end - begin)) finite = false;
+  });
+  return finite;
+}
+
+std::span<const float> VelocityIn(const StateLayout& layout, const Payload& state) {
+  return FloatsOf(state).subspan(static_cast<size_t>(layout.velocity_in_state()), static_cast<size_t>(layout.velocity));
+}
+
+bool HasOuterMomentum(const DistributedParameter& settings) {
+  return settings.outer_momentum() != 0 || settings.outer_momentum_by_workers();
+}
+
+int64_t VelocityInStates(const DistributedParameter& settings, int64_t trained) {
+  const bool among_workers =
+      settings.mode() == DistributedParameter::AVERAGE && settings.topology() != DistributedParameter::STAR;
+  return among_workers && HasOuterMomentum(settings) ? trained : 0;
+}
+
+bool WeighedMean(std::span<const WeighedValues> terms, int64_t count, float* out) {
+  CREMA_CHECK(!terms.empty());
+  if (terms.size() == 1) {
+    if (count > 0) std::memcpy(out, terms[0].values, static_cast<size_t>(count) * sizeof(float));
+    return AllFinite({out, static_cast<size_t>(count)});
+  }
+  double total = 0;
+  for (const WeighedValues& term : terms) total += term.weight;
+  CREMA_CHECK(total > 0);
+  std::atomic<bool> finite = true;
+  ParallelFor(count, kGrain, [&](int64_t first, int64_t last) {
+    double sums[kBlock];
+    for (int64_t at = first; at < last; at += kBlock) {
+      const int64_t size = std::min(kBlock, last - at);
+      std::fill_n(sums, size, 0.0);
+      for (const WeighedValues& term : terms) {
+        const float* const values = term.values + at;
+        for (int64_t i = 0; i < size; ++i) sums[i] += term.weight * static_cast<double>(values[i]);
+      }
+      for (int64_t i = 0; i < size; ++i) out[at + i] = static_cast<float>(sums[i] / total);
+      // A mean is finite where, and only where, every value is.
+      if (!FiniteBlock(out + at, size)) finite = false;
+    }
+  });
+  return finite;
+}
+
+bool ScaleValues(const float* values, double factor, int64_t count, float* out) {
+  return EachBlock(count, out, [&](int64_t i) { return static_cast<float>(factor * static_cast<double>(values[i])); });
+}
+
+bool AddValues(const float* a, const float* b, int64_t count, float* out) {
+  return EachBlock(count, out, [&](int64_t i) { return a[i] + b[i]; });
+}
+
+RoundFormula::RoundFormula(const DistributedParameter& settings, StateLayout layout)
+    : settings_(settings), layout_(std::move(layout)) {
+  CREMA_CHECK(layout_.velocity == VelocityInStates(settings_, layout_.trained));
+}
+
+double RoundFormula::WeightOf(uint64_t examples) const {
+  return settings_.weight_by_examples() ? static_cast<double>(examples) : 1.0;
+}
+
+bool RoundFormula::PoolStatistics(std::span<const WeighedValues> terms, float* out) const {
+  const size_t count = static_cast<size_t>(layout_.values - layout_.trained);
+  if (count == 0) return true;
+  bool finite = true;
+  for (const WeighedValues& term : terms) finite = finite && AllFinite({term.values, count});
+  std::copy_n(terms.front().values, count, out);
+  if (settings_.batch_norm() == DistributedParameter::FIRST || terms.size() == 1) return finite;
+  double total = 0;
+  for (const WeighedValues& term : terms) total += term.weight;
+  std::vector<Moments> moments;
+  moments.reserve(terms.size());
+  for (const BatchNormBlobs& layer : layout_.batch_norms) {
+    double factor = 0;
+    moments.clear();
+    for (const WeighedValues& term : terms) {
+      factor += term.weight / total * static_cast<double>(term.values[layer.factor - layout_.trained]);
+      moments.emplace_back(term.values, layer, layout_.trained);
+    }
+    out[layer.factor - layout_.trained] = static_cast<float>(factor);
+    float* const means = out + layer.mean - layout_.trained;
+    float* const variances = out + layer.variance - layout_.trained;
+    for (int64_t channel = 0; channel < layer.channels; ++channel) {
+      double mean = 0, square = 0;
+      for (size_t i = 0; i < terms.size(); ++i) {
+        mean += terms[i].weight / total * moments[i].mean(channel);
+        square += terms[i].weight / total * moments[i].square(channel);
+      }
+      PutMoments(mean, square, factor, means + channel, variances + channel);
+    }
+  }
+  return finite && AllFinite({out, count});
+}
+
+void RoundFormula::StatisticsToTerm(const float* statistics, double share, bool first, float* out) const {
+  const int64_t count = layout_.values - layout_.trained;
+  if (first) {
+    std::copy_n(statistics, count, out);
+  } else {
+    std::fill_n(out, count, 0.0f);
+  }
+  if (settings_.batch_norm() == DistributedParameter::FIRST) return;
+  for (const BatchNormBlobs& layer : layout_.batch_norms) {
+    const Moments moments(statistics, layer, layout_.trained);
+    const int64_t factor = layer.factor - layout_.trained;
+    for (int64_t channel = 0; channel < layer.channels; ++channel) {
+      out[layer.mean - layout_.trained + channel] = static_cast<float>(share * moments.mean(channel));
+      out[layer.variance - layout_.trained + channel] = static_cast<float>(share * moments.square(channel));
+    }
+    out[factor] = static_cast<float>(share * static_cast<double>(statistics[factor]));
+  }
+}
+
+void RoundFormula::TermsToStatistics(float* statistics) const {
+  if (settings_.batch_norm() == DistributedParameter::FIRST) return;
+  for (const BatchNormBlobs& layer : layout_.batch_norms) {
+    float* const means = statistics + layer.mean - layout_.trained;
+    float* const variances = statistics + layer.variance - layout_.trained;
+    const double factor = static_cast<double>(statistics[layer.factor - layout_.trained]);
+    for (int64_t channel = 0; channel < layer.channels; ++channel) {
+      PutMoments(static_cast<double>(means[channel]), static_cast<double>(variances[channel]), factor, means + channel,
+                 variances + channel);
+    }
+  }
+}
+
+void RoundFormula::OuterUpdate(int workers, const float* anchor, const float* mean, const float* velocity, float* out,
+                               float* next_velocity) const {
+  const double rate = static_cast<double>(settings_.outer_lr());
+  const double momentum =
+      settings_.outer_momentum_by_workers() ? 1.0 - 1.0 / workers : static_cast<double>(settings_.outer_momentum());
+  const bool nesterov = settings_.outer_nesterov();
+  if (rate == 1 && !velocity) {
+    if (out != mean) std::copy_n(mean, layout_.trained, out);
+    return;
+  }
+  ParallelFor(layout_.trained, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double gradient = static_cast<double>(anchor[i]) - static_cast<double>(mean[i]);
+      double step = rate * gradient;
+      if (velocity) {
+        const double moved = momentum * static_cast<double>(velocity[i]) + step;
+        next_velocity[i] = static_cast<float>(moved);
+        step = nesterov ? step + momentum * moved : moved;
+      }
+      out[i] = static_cast<float>(static_cast<double>(anchor[i]) - step);
+    }
+  });
+}
+
+}  // namespace crema

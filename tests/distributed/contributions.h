@@ -1,0 +1,50 @@
+// What workers bring to a round, for tests.
+#ifndef CREMA_TESTS_DISTRIBUTED_CONTRIBUTIONS_H_
+#define CREMA_TESTS_DISTRIBUTED_CONTRIBUTIONS_H_
+
+#include <cstring>
+#include <memory>
+#include <vector>
+
+#include "base/random.h"
+#include "distributed/averaging.h"
+
+namespace crema {
+
+inline Payload Bytes(const std::vector<float>& floats) {
+  const auto bytes = std::make_shared<std::vector<std::byte>>(floats.size() * sizeof(float));
+  if (!floats.empty()) std::memcpy(bytes->data(), floats.data(), bytes->size());
+  return bytes;
+}
+
+inline std::vector<float> Floats(const Payload& payload) {
+  const auto floats = FloatsOf(payload);
+  return {floats.begin(), floats.end()};
+}
+
+inline std::vector<float> RandomFloats(uint32_t seed, size_t count) {
+  RandomStream random(seed, 1);
+  std::vector<float> values(count);
+  for (size_t i = 0; i < count; ++i) values[i] = 2 * random.Uniform(i) - 1;
+  return values;
+}
+
+inline Contribution Of(uint32_t slot, uint64_t examples, const std::vector<float>& values, bool with_history = false) {
+  Contribution contribution;
+  contribution.slot = slot;
+  contribution.push.set_examples(examples);
+  contribution.push.set_with_history(with_history);
+  contribution.values = Bytes(values);
+  return contribution;
+}
+
+inline StateLayout Trained(int64_t count, int64_t history = 0) {
+  StateLayout layout;
+  layout.trained = layout.values = count;
+  layout.history = history;
+  return layout;
+}
+
+}  // namespace crema
+
+#endif  // CREMA_TESTS_DISTRIBUTED_CONTRIBUTIONS_H_
