@@ -39,6 +39,7 @@ class Checker {
   void CheckNumbers();
   void CheckRounds();
   void CheckTopology();
+  void CheckOverlap();
 
   const SolverFile& file_;
   const DistributedParameter& settings_;
@@ -126,10 +127,21 @@ void Checker::CheckTopology() {
              "set topology: STAR");
 }
 
+void Checker::CheckOverlap() {
+  if (settings_.overlap() == DistributedParameter::WAIT) return;
+  Expect(settings_.mode() != DistributedParameter::GRADIENT,
+         "overlap is DELAYED, which trains on from parameters while their average is under way, but mode is GRADIENT; "
+         "set mode: AVERAGE, or remove overlap");
+  Expect(settings_.history() != DistributedParameter::MEAN,
+         "overlap is DELAYED, where workers go on with a history of their own, but history is MEAN; set history: LOCAL "
+         "or RESET, or remove overlap");
+}
+
 std::vector<Diagnostic> Checker::Run() {
   CheckNumbers();
   CheckRounds();
   CheckTopology();
+  CheckOverlap();
   std::vector<Diagnostic> errors;
   for (const Diagnostic& diagnostic : found_) {
     if (diagnostic.severity == Diagnostic::Severity::kError) errors.push_back(diagnostic);
@@ -197,6 +209,9 @@ CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   options.staleness = settings.staleness();
   options.drop_nonfinite = settings.drop_nonfinite();
   options.transfer = TransferOf(settings);
+  options.topology = settings.topology();
+  options.keep_rounds = settings.keep_rounds();
+  options.train_ahead = averages && settings.overlap() == DistributedParameter::DELAYED;
   return options;
 }
 

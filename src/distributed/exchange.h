@@ -33,19 +33,19 @@ class ExchangeMath {
   // Pieces, partial sums and results have at most so many bytes.
   virtual uint64_t most_piece_bytes() const = 0;
 
-  // SHARDED. What comes of the piece [begin, end) of everybody's values, by rank. Nothing comes of empty pieces.
+  // SHARDED. What comes of the piece [begin, end) of everybody's values, by rank.
   virtual Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                           std::span<const Payload> pieces) const = 0;
 
   // RING, TREE, HALVING. One worker's values as a term of the sum, as long as they are.
   virtual Payload Term(const ExchangePlan& plan, const Payload& values) const = 0;
-  // The sum of two pieces of sums of the same place, which are equally long, and as long as they are.
+  // The sum of two pieces of sums of the same place.
   virtual Payload Add(const Payload& a, const Payload& b) const = 0;
-  // What comes of the sum of all terms; `sum` in pieces that lie behind each other. Where they end must not matter.
+  // What comes of the sum of all terms; `sum` in pieces that lie behind each other.
   virtual Payload Finish(const ExchangePlan& plan, std::span<const Payload> sum) const = 0;
 };
 
-// One worker's part. Everybody who takes part gets the same bytes, whatever comes first.
+// One worker's part. Everybody who takes part gets the same bytes.
 class Exchange {
  public:
   // Messages of one pair of workers, in one direction, are told apart by their `stage`.
@@ -58,24 +58,21 @@ class Exchange {
   virtual ~Exchange() = default;
   // What is to be sent since the last call.
   virtual std::vector<Message> TakeMessages() = 0;
-  // In any order. Ignores what is not to come, and what came before.
+  // Once for each message, in any order. Ignores what is not to come.
   virtual void OnMessage(int from, uint32_t stage, Payload payload) = 0;
-  // Whether such a message is to come, or came.
-  virtual bool Expects(int from, uint32_t stage) const = 0;
   // In SHARDED the pieces' results, else what Finish returned, one behind the other; null until then.
   virtual Payload result() const = 0;
-  // Nothing will come of it: math returned null, or a piece is not as long as it has to be.
+  // Nothing will come of it: math returned null.
   virtual bool failed() const = 0;
-  // For all messages 0 <= stage < stages().
+  // Of the stages that come from this worker: 0 <= stage < stages().
   virtual uint32_t stages() const = 0;
 };
 
-// Of the topologies but STAR. `math` must outlive it; everybody's values must be equally long.
+// `math` must outlive it.
 std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math);
 
-// An exchange over connections that lose and repeat what they carry: its messages as transfers, stage s as transfer
-// s + 1. To those whom it waits for it says at first that it is there, as a ChunkReceived of transfer 0: what they sent
-// before was lost, and they need not wait until they lose patience.
+// An exchange over connections that lose and repeat what they carry: its messages as transfers. Of each worker that
+// takes part, the messages of stage s are transfer s + 1.
 class PeerTransfers {
  public:
   struct Outgoing {
@@ -88,22 +85,17 @@ class PeerTransfers {
                 Milliseconds now);
   ~PeerTransfers();
 
-  // What comes of these is due at once: no Poll is needed in between.
   void OnChunk(int from, const Chunk& chunk, std::span<const std::byte> bytes, Milliseconds now);
   void OnChunkReceived(int from, const ChunkReceived& received, Milliseconds now);
-  // Sends again what nobody answers.
+  // Sends what may be sent now.
   void Poll(Milliseconds now);
-  // When Poll is to be called next though nothing came; far away if never.
-  Milliseconds deadline() const;
   std::vector<Outgoing> TakeOutgoing();
 
   Payload result() const;
   bool failed() const;
-  // Payload bytes that came, each counted once, and went, those sent again included.
+  // Payload bytes that came and went.
   uint64_t bytes_received() const;
   uint64_t bytes_sent() const;
-  // Chunks and answers that are of no transfer of this exchange, broken, or came after it failed.
-  uint64_t ignored() const;
 
  private:
   struct Impl;

@@ -205,7 +205,11 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   float* const floats = reinterpret_cast<float*>(values->data());
   try {
     TakeFixed();
-    SetState(*steps_, layout_, task.state);
+    if (task.goes_on) {
+      SetValues(*steps_, layout_, task.state);
+    } else {
+      SetState(*steps_, layout_, task.state);
+    }
     if (settings.history() == DistributedParameter::RESET && !gradients_) steps_->ClearHistory();
     steps_->ReadBatches(task.steps.first, task.steps.count, std::max(task.stride, task.steps.count));
     for (uint64_t i = 0; i < task.steps.count; ++i) {

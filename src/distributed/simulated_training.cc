@@ -33,6 +33,8 @@ Payload PayloadOf(const std::vector<uint64_t>& words) {
 
 }  // namespace
 
+bool IsFinite(const Payload& values) { return values->size() < 8 || WordAt(values, 0) != kNotFinite; }
+
 void Tally::Add(const Steps& steps) {
   count += steps.count;
   for (uint64_t step = steps.first; step < steps.end(); ++step) {
@@ -66,7 +68,7 @@ Tally TallyOf(const Payload& values) {
 }
 
 std::string SimulatedRoundMath::Check(Contribution& contribution) {
-  if (contribution.values->size() >= 8 && WordAt(contribution.values, 0) == kNotFinite) return "a value is not finite";
+  if (!IsFinite(contribution.values)) return "a value is not finite";
   TallyOf(contribution.values);
   return "";
 }
@@ -106,7 +108,7 @@ Payload SimulatedWorkerMath::Decode(Work::Form form, const Payload& sent, const 
 }
 
 Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& from, const Payload& to) {
-  if (WordAt(values, 0) == kNotFinite) return values;
+  if (!IsFinite(values)) return values;
   Tally tally = TallyOf(to);
   tally.Move(TallyOf(values), TallyOf(from));
   return ParametersOf(tally, values->size() / 8);
@@ -135,7 +137,7 @@ Payload SimulatedExchangeMath::Combine(const ExchangePlan& plan, uint64_t begin,
 }
 
 Payload SimulatedWorkerMath::Offer(const Payload& values, bool with_history) {
-  if (WordAt(values, 0) == kNotFinite) return nullptr;
+  if (!IsFinite(values)) return nullptr;
   if (with_history) return values;
   return std::make_shared<std::vector<std::byte>>(values->begin(),
                                                   values->begin() + static_cast<ptrdiff_t>(8 * words_));

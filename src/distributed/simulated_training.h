@@ -26,6 +26,7 @@ struct Tally {
 Payload ParametersOf(const Tally& tally, size_t words);
 // Values that training spoiled.
 Payload NotFinite(size_t words);
+bool IsFinite(const Payload& values);
 // Throws std::logic_error where these are no values of ParametersOf.
 Tally TallyOf(const Payload& values);
 

@@ -221,7 +221,7 @@ void Simulation::EndTask(Machine& machine) {
   const size_t words = options_.words * (machine.task->with_history ? 2 : 1);
   if (machine.fails && dice_.Chance(0.5)) {
     result.failure = "the loss is nan";
-  } else if (machine.fails) {
+  } else if (machine.fails || !IsFinite(machine.task->state)) {
     result.values = NotFinite(words);
   } else {
     Tally tally = TallyOf(machine.task->state);
@@ -279,6 +279,7 @@ void Simulation::AfterWorker(int index) {
     return;
   }
   if (std::optional<TrainTask> task = worker.TakeTask()) {
+    report_.ahead += task->goes_on;
     if (!task->goes_on) audit_.OnState(task->version, DigestOf(*task->state), task->state);
     double takes = static_cast<double>(options_.step) * static_cast<double>(task->steps.count);
     takes *= 1 + options_.spread * (2 * dice_.Uniform() - 1);

@@ -69,6 +69,9 @@ struct SimulatorReport {
   bool completed = false;
   uint64_t version = 0, events = 0, messages = 0, commits = 0, coordinators = 0, recovered = 0, rolled_back = 0,
            gave_up = 0;
+  // Rounds among workers, of which coordinators gave up; tasks begun while others' values were under way; and how often
+  // all workers were gone that had the parameters.
+  uint64_t exchanged = 0, exchanges_given_up = 0, ahead = 0, lost = 0;
 };
 
 SimulatorReport Simulate(const SimulatorOptions& options);

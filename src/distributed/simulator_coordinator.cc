@@ -80,7 +80,11 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
   if (event.kind != ClusterEvent::Kind::kCommitted) {
     report_.recovered += event.kind == ClusterEvent::Kind::kRecovered;
     report_.rolled_back += event.kind == ClusterEvent::Kind::kRolledBack;
-    if (event.kind == ClusterEvent::Kind::kLost) recovering_ = true;
+    if (event.kind == ClusterEvent::Kind::kLost) {
+      recovering_ = true;
+      ++report_.lost;
+    }
+    report_.exchanges_given_up += event.text.find("could not exchange") != std::string::npos;
     if (event.kind == ClusterEvent::Kind::kRecovered || event.kind == ClusterEvent::Kind::kRolledBack) {
       recovering_ = false;
     }
@@ -91,6 +95,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
   Log("coordinator " + std::to_string(process_) + ": committed round " + std::to_string(event.version) + " of " +
       std::to_string(event.workers) + " workers");
   audit_.OnCommitted(event);
+  report_.exchanged += event.round.among_workers;
   if (coordinator_->ledger().leases() > 2 * static_cast<size_t>(coordinator_->Status(now_).worker_size())) {
     throw Violation("steps are leased to nobody");
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <string>
 
+#include "base/check.h"
 #include "crema/error.h"
 #include "distributed/round_formula.h"
 
@@ -58,6 +59,11 @@ bool SetState(TrainingSteps& steps, const StateLayout& layout, const Payload& st
   steps.WriteValues(floats);
   if (with_history) steps.WriteHistory(floats + layout.history_in_state());
   return with_history;
+}
+
+void SetValues(TrainingSteps& steps, const StateLayout& layout, const Payload& values) {
+  CREMA_CHECK(values->size() >= layout.bytes(false));
+  steps.WriteValues(reinterpret_cast<const float*>(values->data()));
 }
 
 }  // namespace crema

@@ -23,6 +23,9 @@ Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with
 // it is not as long as either.
 bool SetState(TrainingSteps& steps, const StateLayout& layout, const Payload& state);
 
+// Puts in what a worker made of a state, but for the history, which stays as it is in the net.
+void SetValues(TrainingSteps& steps, const StateLayout& layout, const Payload& values);
+
 }  // namespace crema
 
 #endif  // CREMA_DISTRIBUTED_SOLVER_LAYOUT_H_

@@ -50,6 +50,10 @@ class Simulator : public testing::Test {
       coordinators_ += report.coordinators;
       recovered_ += report.recovered;
       rolled_back_ += report.rolled_back;
+      exchanged_ += report.exchanged;
+      exchanges_given_up_ += report.exchanges_given_up;
+      ahead_ += report.ahead;
+      lost_ += report.lost;
       if (report.violation.empty()) continue;
       ++failures;
       ADD_FAILURE() << report.violation << "\n" << HowToRepeat();
@@ -63,9 +67,14 @@ class Simulator : public testing::Test {
     EXPECT_GT(coordinators_, 1200u);
     EXPECT_GT(recovered_, 50u);
     EXPECT_GT(rolled_back_, 10u);
+    EXPECT_GT(exchanged_, 2000u);
+    EXPECT_GT(exchanges_given_up_, 20u);
+    EXPECT_GT(ahead_, 2000u);
+    EXPECT_GT(lost_, 10u);
   }
 
   uint64_t commits_ = 0, coordinators_ = 0, recovered_ = 0, rolled_back_ = 0;
+  uint64_t exchanged_ = 0, exchanges_given_up_ = 0, ahead_ = 0, lost_ = 0;
 };
 
 TEST_F(Simulator, Thousand0) { RunThousand(0); }

@@ -107,7 +107,7 @@ class WorkerTest : public testing::Test {
     return result;
   }
 
-  SimulatedWorkerMath math_;
+  SimulatedWorkerMath math_{6};
   Milliseconds now_ = 1000;
   uint64_t epoch_ = 3, member_ = 5, sequence_ = 0;
   Worker worker_;
