@@ -37,9 +37,9 @@ class HalvingExchange : public ExchangeBase {
 
  protected:
   bool Comes(int from, uint32_t stage) const override {
-    if (BytesIn(stage) == 0) return false;
-    if (rank() >= inner_) return stage == last() && from == rank() - inner_;
-    return stage != last() && from == Partner(stage);
+    const bool partner = rank() >= inner_ ? stage == last() && from == rank() - inner_
+                                          : stage != last() && from == Partner(stage);
+    return partner && BytesIn(stage) > 0;
   }
 
   void Take(int, uint32_t stage, Payload payload) override {
