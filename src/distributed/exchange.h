@@ -33,19 +33,19 @@ class ExchangeMath {
   // Pieces, partial sums and results have at most so many bytes.
   virtual uint64_t most_piece_bytes() const = 0;
 
-  // SHARDED. What comes of the piece [begin, end) of everybody's values, by rank.
+  // SHARDED. What comes of the piece [begin, end) of everybody's values, by rank. Nothing comes of empty pieces.
   virtual Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                           std::span<const Payload> pieces) const = 0;
 
   // RING, TREE, HALVING. One worker's values as a term of the sum, as long as they are.
   virtual Payload Term(const ExchangePlan& plan, const Payload& values) const = 0;
-  // The sum of two pieces of sums of the same place.
+  // The sum of two pieces of sums of the same place, which are equally long, and as long as they are.
   virtual Payload Add(const Payload& a, const Payload& b) const = 0;
-  // What comes of the sum of all terms; `sum` in pieces that lie behind each other.
+  // What comes of the sum of all terms; `sum` in pieces that lie behind each other. Where they end must not matter.
   virtual Payload Finish(const ExchangePlan& plan, std::span<const Payload> sum) const = 0;
 };
 
-// One worker's part. Everybody who takes part gets the same bytes.
+// One worker's part. Everybody who takes part gets the same bytes, whatever comes first.
 class Exchange {
  public:
   // Messages of one pair of workers, in one direction, are told apart by their `stage`.
@@ -58,21 +58,25 @@ class Exchange {
   virtual ~Exchange() = default;
   // What is to be sent since the last call.
   virtual std::vector<Message> TakeMessages() = 0;
-  // Once for each message, in any order. Ignores what is not to come.
+  // In any order. Ignores what is not to come, and what came before.
   virtual void OnMessage(int from, uint32_t stage, Payload payload) = 0;
+  // Whether such a message is to come, or came.
+  virtual bool Expects(int from, uint32_t stage) const = 0;
   // In SHARDED the pieces' results, else what Finish returned, one behind the other; null until then.
   virtual Payload result() const = 0;
-  // Nothing will come of it: math returned null.
+  // Nothing will come of it: math returned null, or a piece is not as long as it has to be.
   virtual bool failed() const = 0;
-  // Of the stages that come from this worker: 0 <= stage < stages().
+  // For all messages 0 <= stage < stages().
   virtual uint32_t stages() const = 0;
 };
 
-// `math` must outlive it.
+// Of the topologies but STAR. `math` must outlive it; everybody's values must be equally long.
 std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math);
 
-// An exchange over connections that lose and repeat what they carry: its messages as transfers. Of each worker that
-// takes part, the messages of stage s are transfer s + 1.
+// An exchange over connections that lose and repeat what they carry: its messages as transfers, stage s as transfer
+// s + 1. Workers begin at different times, and what comes to one before is lost: so nothing is sent to one that was not
+// heard of. A ChunkReceived of transfer 0 says that somebody is there, at first to all from whom messages are to come;
+// an empty Chunk of transfer 0 asks for it.
 class PeerTransfers {
  public:
   struct Outgoing {
@@ -85,17 +89,22 @@ class PeerTransfers {
                 Milliseconds now);
   ~PeerTransfers();
 
+  // What comes of these is due at once: no Poll is needed in between.
   void OnChunk(int from, const Chunk& chunk, std::span<const std::byte> bytes, Milliseconds now);
   void OnChunkReceived(int from, const ChunkReceived& received, Milliseconds now);
-  // Sends what may be sent now.
+  // Sends again what nobody answers.
   void Poll(Milliseconds now);
+  // When Poll is to be called next though nothing came; far away if never.
+  Milliseconds deadline() const;
   std::vector<Outgoing> TakeOutgoing();
 
   Payload result() const;
   bool failed() const;
-  // Payload bytes that came and went.
+  // Payload bytes that came, each counted once, and went, those sent again included.
   uint64_t bytes_received() const;
   uint64_t bytes_sent() const;
+  // Chunks and answers that are of no transfer of this exchange, broken, or came after it failed.
+  uint64_t ignored() const;
 
  private:
   struct Impl;

@@ -1,0 +1,389 @@
+#include <gtest/gtest.h>
+
+#include <limits>
+#include <map>
+#include <optional>
+
+#include "base/random.h"
+#include "distributed/exchange.h"
+#include "distributed/exchange_math.h"
+
+namespace crema {
+namespace {
+
+constexpr Milliseconds kNever = std::numeric_limits<Milliseconds>::max();
+
+struct Faults {
+  uint64_t lost = 0, repeated = 0, broken = 0;  // of a hundred
+  Milliseconds least = 1, most = 1;             // on the way
+};
+
+// Workers, what is on its way between them, and a clock.
+class Network {
+ public:
+  Network(const ExchangePlan& plan, std::vector<Payload> values, const ExchangeMath& math,
+          const TransferOptions& options, const Faults& faults, uint64_t seed)
+      : plan_(plan),
+        values_(std::move(values)),
+        math_(math),
+        options_(options),
+        faults_(faults),
+        random_(seed, 8),
+        workers_(values_.size()),
+        starts_(values_.size()) {}
+
+  void StartLater(int rank, Milliseconds when) { starts_[static_cast<size_t>(rank)] = when; }
+
+  // Until all have a result and nothing to send; false: not before `end`.
+  bool Run(Milliseconds end) {
+    for (; now_ < end; ++now_) {
+      for (int r = 0; r < size(); ++r) {
+        auto& worker = workers_[static_cast<size_t>(r)];
+        if (!worker && now_ >= starts_[static_cast<size_t>(r)]) {
+          ExchangePlan plan = plan_;
+          plan.rank = r;
+          worker = std::make_unique<PeerTransfers>(plan, values_[static_cast<size_t>(r)], math_, options_, now_);
+        }
+        if (worker && now_ >= worker->deadline()) worker->Poll(now_);
+        Collect(r);
+      }
+      while (!way_.empty() && way_.begin()->first <= now_) {
+        const Packet packet = std::move(way_.begin()->second);
+        way_.erase(way_.begin());
+        Deliver(packet);
+      }
+      if (Over()) return true;
+    }
+    return false;
+  }
+
+  PeerTransfers& at(int rank) { return *workers_[static_cast<size_t>(rank)]; }
+  int size() const { return static_cast<int>(workers_.size()); }
+  Milliseconds now() const { return now_; }
+
+ private:
+  struct Packet {
+    int from = 0;
+    PeerTransfers::Outgoing outgoing;
+    bool broken = false;
+  };
+
+  bool Chance(uint64_t of_hundred) { return random_.Below(drawn_++, 100) < of_hundred; }
+
+  void Collect(int from) {
+    if (!workers_[static_cast<size_t>(from)]) return;
+    for (PeerTransfers::Outgoing& out : at(from).TakeOutgoing()) {
+      const Packet packet{from, std::move(out), Chance(faults_.broken)};
+      for (int copies = 1 + Chance(faults_.repeated); copies > 0; --copies) {
+        const Milliseconds takes =
+            faults_.least +
+            static_cast<Milliseconds>(random_.Below(drawn_++, static_cast<uint64_t>(faults_.most - faults_.least + 1)));
+        if (!Chance(faults_.lost)) way_.emplace(now_ + takes, packet);
+      }
+    }
+  }
+
+  void Deliver(const Packet& packet) {
+    const int to = packet.outgoing.to;
+    if (!workers_[static_cast<size_t>(to)]) return;
+    const ClusterMessage& message = packet.outgoing.message;
+    if (message.has_chunk_received()) {
+      at(to).OnChunkReceived(packet.from, message.chunk_received(), now_);
+    } else {
+      const Slice& slice = packet.outgoing.slice;
+      std::vector<std::byte> bytes;
+      if (slice.payload) bytes.assign(slice.bytes().begin(), slice.bytes().end());
+      if (packet.broken && !bytes.empty()) bytes[bytes.size() / 2] ^= std::byte{4};
+      at(to).OnChunk(packet.from, message.chunk(), bytes, now_);
+    }
+    Collect(to);
+  }
+
+  bool Over() const {
+    for (const auto& worker : workers_) {
+      if (!worker || !worker->result() || worker->deadline() != kNever) return false;
+    }
+    return true;
+  }
+
+  const ExchangePlan plan_;
+  const std::vector<Payload> values_;
+  const ExchangeMath& math_;
+  const TransferOptions options_;
+  const Faults faults_;
+  const RandomStream random_;
+  uint64_t drawn_ = 0;
+  std::vector<std::unique_ptr<PeerTransfers>> workers_;
+  std::vector<Milliseconds> starts_;
+  std::multimap<Milliseconds, Packet> way_;
+  Milliseconds now_ = 0;
+};
+
+const TransferOptions kSmall{.chunk_bytes = 100, .credits = 3, .patience = 200};
+
+class PeerTransfersTest : public testing::TestWithParam<DistributedParameter::Topology> {};
+
+TEST_P(PeerTransfersTest, SurviveLossDuplicatesAndAnotherOrder) {
+  for (const int n : {1, 2, 3, 4, 7, 9}) {
+    for (uint64_t seed = 0; seed < 6; ++seed) {
+      SCOPED_TRACE(testing::Message() << n << " workers, seed " << seed);
+      const ExchangePlan plan = PlanOf(GetParam(), n);
+      const size_t count = seed == 5 ? 2 : 700;
+      const auto cutting = seed % 2 == 0 ? FloatMath::Cutting::kEven : FloatMath::Cutting::kSkewed;
+      const FloatMath math(count * sizeof(float), cutting);
+      const std::vector<Payload> values = ValuesOf(plan, count);
+      Network calm(plan, values, math, kSmall, {}, 0);
+      ASSERT_TRUE(calm.Run(100'000));
+      Network network(plan, values, math, kSmall, {.lost = 15, .repeated = 15, .broken = 5, .least = 1, .most = 60},
+                      seed);
+      for (int r = 0; r < n; ++r) network.StartLater(r, static_cast<Milliseconds>(seed * 37) * r);
+      ASSERT_TRUE(network.Run(3'000'000));
+      uint64_t ignored = 0;
+      for (int r = 0; r < n; ++r) {
+        ASSERT_FALSE(network.at(r).failed());
+        ASSERT_EQ(*network.at(r).result(), *calm.at(0).result());
+        ASSERT_EQ(*network.at(r).result(), *calm.at(r).result());
+        // Each byte counts once where it came, and as often as it went.
+        ASSERT_EQ(network.at(r).bytes_received(), calm.at(r).bytes_received());
+        ASSERT_GE(network.at(r).bytes_sent(), calm.at(r).bytes_sent());
+        ASSERT_EQ(calm.at(r).ignored(), 0u);
+        ignored += network.at(r).ignored();
+      }
+      if (n > 2 && count > 2) {
+        ASSERT_GT(ignored, 0u);
+      }
+    }
+  }
+}
+
+TEST_P(PeerTransfersTest, SendNoByteTwiceWhereNothingIsLost) {
+  const ExchangePlan plan = PlanOf(GetParam(), 4);
+  const FloatMath math;
+  Network network(plan, ValuesOf(plan, 1024), math, kSmall, {}, 1);
+  ASSERT_TRUE(network.Run(10'000));
+  uint64_t sent = 0, received = 0;
+  for (int r = 0; r < 4; ++r) {
+    sent += network.at(r).bytes_sent();
+    received += network.at(r).bytes_received();
+  }
+  EXPECT_EQ(sent, 2 * 4096u * 3);
+  EXPECT_EQ(received, sent);
+}
+
+// Nothing would else happen until the others lose patience.
+TEST_P(PeerTransfersTest, NobodyWaitsLongForOneThatComesLater) {
+  const TransferOptions options{.chunk_bytes = 100, .credits = 3, .patience = 1'000'000};
+  for (int late = 0; late < 5; ++late) {
+    const ExchangePlan plan = PlanOf(GetParam(), 5);
+    const FloatMath math;
+    Network network(plan, ValuesOf(plan, 500), math, options, {}, 1);
+    network.StartLater(late, 700);
+    ASSERT_TRUE(network.Run(10'000)) << late;
+    EXPECT_GE(network.now(), 700);
+  }
+}
+
+TEST_P(PeerTransfersTest, KeepNothingOfWhatHasArrived) {
+  for (const int n : {2, 3, 4, 6}) {
+    const ExchangePlan plan = PlanOf(GetParam(), n);
+    const FloatMath math;
+    Network network(plan, ValuesOf(plan, 500), math, kSmall, {}, 1);
+    ASSERT_TRUE(network.Run(10'000));
+    for (const Payload& alive : math.Alive()) {
+      bool result = false;
+      for (int r = 0; r < n; ++r) result = result || alive == network.at(r).result();
+      EXPECT_TRUE(result) << n << " workers, " << alive->size() << " bytes";
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Topologies, PeerTransfersTest, testing::ValuesIn(kTopologies),
+                         [](const auto& info) { return DistributedParameter::Topology_Name(info.param); });
+
+ChunkReceived Here() {
+  ChunkReceived here;
+  here.set_transfer(0);
+  return here;
+}
+
+// Chunks and answers of what is to be sent.
+std::vector<PeerTransfers::Outgoing> ChunksOf(std::vector<PeerTransfers::Outgoing> all) {
+  std::erase_if(all, [](const PeerTransfers::Outgoing& out) {
+    return !out.message.has_chunk() || out.message.chunk().transfer() == 0;
+  });
+  return all;
+}
+std::vector<PeerTransfers::Outgoing> AnswersOf(std::vector<PeerTransfers::Outgoing> all) {
+  std::erase_if(all, [](const PeerTransfers::Outgoing& out) { return out.message.has_chunk(); });
+  return all;
+}
+
+TEST(PeerTransfers, NoMoreIsUnderWayThanAllowed) {
+  const TransferOptions options{.chunk_bytes = 256 << 10, .credits = 4, .patience = 100};
+  const size_t count = 8 << 18;  // 8 segments of a MiB
+  const FloatMath math;
+  const ExchangePlan plan = PlanOf(DistributedParameter::TREE, 2, 1);
+  PeerTransfers leaf(plan, ValuesOf(plan, count)[1], math, options, 0);
+  EXPECT_TRUE(ChunksOf(leaf.TakeOutgoing()).empty());
+  leaf.OnChunkReceived(0, Here(), 0);
+  uint64_t came = 0, segments = 0;
+  std::map<uint64_t, TransferReceiver> receivers;
+  for (auto chunks = ChunksOf(leaf.TakeOutgoing()); !chunks.empty(); chunks = ChunksOf(leaf.TakeOutgoing())) {
+    ASSERT_LE(chunks.size(), 4u);
+    for (const auto& out : chunks) {
+      EXPECT_EQ(out.to, 0);
+      came += out.slice.count;
+      const auto answer = receivers.try_emplace(out.message.chunk().transfer(), 1 << 20)
+                              .first->second.OnChunk(out.message.chunk(), out.slice.bytes());
+      ASSERT_TRUE(answer);
+      segments += answer->offset() == out.message.chunk().total();
+      leaf.OnChunkReceived(0, *answer, 0);
+    }
+  }
+  EXPECT_EQ(came, count * sizeof(float));
+  EXPECT_EQ(segments, 8u);
+  EXPECT_EQ(leaf.deadline(), kNever);
+}
+
+TEST(PeerTransfers, AskWhoIsThereBeforeTheySendToThem) {
+  const FloatMath math;
+  const std::vector<Payload> values = ValuesOf(PlanOf(DistributedParameter::RING, 3), 30);
+  PeerTransfers worker(PlanOf(DistributedParameter::RING, 3, 1), values[1], math, kSmall, 0);
+  // It is there for the one before it, and asks the one behind it.
+  auto said = worker.TakeOutgoing();
+  ASSERT_EQ(said.size(), 2u);
+  EXPECT_EQ(said[0].to, 0);
+  EXPECT_TRUE(said[0].message.has_chunk_received());
+  EXPECT_EQ(said[0].message.chunk_received().transfer(), 0u);
+  for (const Milliseconds again : {0, 200, 600, 1400}) {
+    if (again > 0) {
+      EXPECT_EQ(worker.deadline(), again);
+      worker.Poll(again - 1);
+      EXPECT_TRUE(worker.TakeOutgoing().empty());
+      worker.Poll(again);
+      said = worker.TakeOutgoing();
+      ASSERT_EQ(said.size(), 1u);
+    }
+    EXPECT_EQ(said.back().to, 2);
+    EXPECT_TRUE(said.back().message.has_chunk());
+    EXPECT_EQ(said.back().message.chunk().transfer(), 0u);
+    EXPECT_EQ(said.back().slice.payload, nullptr);
+  }
+  EXPECT_EQ(worker.bytes_sent(), 0u);
+  // Whoever asks is told, again and again.
+  PeerTransfers behind(PlanOf(DistributedParameter::RING, 3, 2), values[2], math, kSmall, 0);
+  behind.TakeOutgoing();
+  for (int i = 0; i < 2; ++i) {
+    behind.OnChunk(1, said.back().message.chunk(), {}, 0);
+    const auto answers = behind.TakeOutgoing();
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers[0].to, 1);
+    worker.OnChunkReceived(2, answers[0].message.chunk_received(), 1500);
+    EXPECT_EQ(worker.TakeOutgoing().size(), i == 0 ? 1u : 0u);
+  }
+  EXPECT_EQ(worker.bytes_sent(), 40u);
+}
+
+TEST(PeerTransfers, GoOnAnsweringAndServingWhenTheyAreDone) {
+  const FloatMath math;
+  const std::vector<Payload> values = ValuesOf(PlanOf(DistributedParameter::SHARDED, 2), 10);
+  PeerTransfers a(PlanOf(DistributedParameter::SHARDED, 2, 0), values[0], math, kSmall, 0);
+  PeerTransfers b(PlanOf(DistributedParameter::SHARDED, 2, 1), values[1], math, kSmall, 0);
+  a.OnChunkReceived(1, Here(), 0);
+  b.OnChunkReceived(0, Here(), 0);
+  // All that b says reaches a, and of what a says only its chunks of stage 0 reach b.
+  for (const auto& out : ChunksOf(a.TakeOutgoing())) b.OnChunk(0, out.message.chunk(), out.slice.bytes(), 0);
+  const auto of_b = ChunksOf(b.TakeOutgoing());
+  ASSERT_EQ(of_b.size(), 2u);
+  for (const auto& out : of_b) a.OnChunk(1, out.message.chunk(), out.slice.bytes(), 0);
+  ASSERT_TRUE(a.result());
+  EXPECT_FALSE(b.result());
+  a.TakeOutgoing();  // lost
+  // b sends again: a answers with all that it had, though it has the result.
+  b.Poll(200);
+  const auto again = ChunksOf(b.TakeOutgoing());
+  ASSERT_EQ(again.size(), 2u);
+  for (const auto& out : again) {
+    a.OnChunk(1, out.message.chunk(), out.slice.bytes(), 200);
+    const auto answers = AnswersOf(a.TakeOutgoing());
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_EQ(answers[0].to, 1);
+    EXPECT_EQ(answers[0].message.chunk_received().offset(), out.message.chunk().total());
+    b.OnChunkReceived(0, answers[0].message.chunk_received(), 200);
+  }
+  EXPECT_EQ(b.deadline(), kNever);
+  EXPECT_EQ(a.bytes_received(), 40u);
+  // And a sends again what b needs.
+  a.Poll(1000);
+  for (const auto& out : ChunksOf(a.TakeOutgoing())) b.OnChunk(0, out.message.chunk(), out.slice.bytes(), 1000);
+  ASSERT_TRUE(b.result());
+  EXPECT_EQ(*a.result(), *b.result());
+  for (const auto& out : AnswersOf(b.TakeOutgoing())) a.OnChunkReceived(1, out.message.chunk_received(), 1000);
+  EXPECT_EQ(a.deadline(), kNever);
+}
+
+TEST(PeerTransfers, IgnoreWhatIsOfNoTransfer) {
+  const FloatMath math(100);
+  const ExchangePlan plan = PlanOf(DistributedParameter::RING, 4, 1);
+  PeerTransfers worker(plan, ValuesOf(plan, 40)[1], math, kSmall, 0);
+  PeerTransfers before(PlanOf(DistributedParameter::RING, 4, 0), ValuesOf(plan, 40)[0], math, kSmall, 0);
+  worker.TakeOutgoing();
+  before.OnChunkReceived(1, Here(), 0);
+  const auto chunks = ChunksOf(before.TakeOutgoing());
+  ASSERT_EQ(chunks.size(), 1u);
+  const Chunk& sound = chunks[0].message.chunk();
+  const auto bytes = chunks[0].slice.bytes();
+  const auto ignored = [&](int from, const Chunk& chunk, std::span<const std::byte> behind) {
+    const uint64_t count = worker.ignored();
+    worker.OnChunk(from, chunk, behind, 1);
+    return worker.ignored() == count + 1 && worker.TakeOutgoing().empty();
+  };
+  for (const int from : {-1, 1, 2, 3, 4, 1000}) EXPECT_TRUE(ignored(from, sound, bytes)) << from;
+  for (const uint64_t transfer : {uint64_t{0}, uint64_t{7}, uint64_t{1} << 32, UINT64_MAX}) {
+    Chunk chunk = sound;
+    chunk.set_transfer(transfer);
+    EXPECT_TRUE(ignored(0, chunk, bytes)) << transfer;
+  }
+  Chunk chunk = sound;
+  chunk.set_total(101);
+  EXPECT_TRUE(ignored(0, chunk, bytes));
+  chunk = sound;
+  chunk.set_check(chunk.check() + 1);
+  EXPECT_TRUE(ignored(0, chunk, bytes));
+  ChunkReceived received;
+  received.set_transfer(1);
+  received.set_offset(40);
+  for (const int from : {-1, 4, 1000}) {
+    const uint64_t count = worker.ignored();
+    worker.OnChunkReceived(from, received, 1);
+    EXPECT_EQ(worker.ignored(), count + 1);
+  }
+  EXPECT_EQ(worker.bytes_received(), 0u);
+  EXPECT_FALSE(ignored(0, sound, bytes));
+  EXPECT_EQ(worker.bytes_received(), 40u);
+}
+
+TEST(PeerTransfers, SayNothingMoreWhenTheyHaveFailed) {
+  FloatMath math;
+  const ExchangePlan plan = PlanOf(DistributedParameter::RING, 3, 1);
+  PeerTransfers before(PlanOf(DistributedParameter::RING, 3, 0), ValuesOf(plan, 30)[0], math, kSmall, 0);
+  PeerTransfers worker(plan, ValuesOf(plan, 30)[1], math, kSmall, 0);
+  worker.OnChunkReceived(2, Here(), 0);
+  before.OnChunkReceived(1, Here(), 0);
+  EXPECT_EQ(ChunksOf(worker.TakeOutgoing()).size(), 1u);
+  math.FailAfter(0);
+  const auto chunks = ChunksOf(before.TakeOutgoing());
+  for (int i = 0; i < 2; ++i) {
+    for (const auto& out : chunks) worker.OnChunk(0, out.message.chunk(), out.slice.bytes(), 0);
+    EXPECT_TRUE(worker.failed());
+    EXPECT_FALSE(worker.result());
+    EXPECT_TRUE(ChunksOf(worker.TakeOutgoing()).empty());
+  }
+  EXPECT_EQ(worker.ignored(), 1u);
+  EXPECT_EQ(worker.deadline(), kNever);
+  worker.Poll(100'000);
+  EXPECT_TRUE(worker.TakeOutgoing().empty());
+}
+
+}  // namespace
+}  // namespace crema
