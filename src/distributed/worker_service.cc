@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "distributed/coordinator_service.h"
+#include "distributed/environment.h"
 
 namespace crema {
 
