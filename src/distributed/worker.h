@@ -84,6 +84,11 @@ class Worker {
 
   // A message of the coordinator with the bytes behind it.
   void OnMessage(const ClusterMessage& message, std::span<const std::byte> bytes, Milliseconds now);
+  // One of another worker, which proved to have this key; empty without keys.
+  void OnPeerMessage(const std::string& /*key*/, const ClusterMessage& /*message*/,
+                     std::span<const std::byte> /*bytes*/, Milliseconds /*now*/) {}
+  // Once, when they changed: with whom values are exchanged.
+  std::optional<std::vector<PeerAddress>> TakePeers() { return std::nullopt; }
   void OnTick(Milliseconds now);
   Milliseconds deadline() const { return next_tick_; }
   std::vector<Outgoing> TakeOutgoing() { return std::exchange(outgoing_, {}); }
