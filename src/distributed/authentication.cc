@@ -8,10 +8,11 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <vector>
 
 #include "base/check.h"
 #include "crema/error.h"
+#include "distributed/authorized_keys.h"
+#include "distributed/environment.h"
 #include "distributed/library.h"
 #include "distributed/self_test.h"
 
@@ -25,12 +26,10 @@ constexpr char kVersion[] = "1.0";
 constexpr size_t kKeyBytes = 32;
 // ZMQ_ZAP_ENFORCE_DOMAIN, which every libzmq since 4.3.0 knows but whose name zmq.h keeps among its drafts.
 constexpr int kZapEnforceDomain = 93;
+// Longer than sockets wait for the end of a handshake.
+constexpr int64_t kMostWaitMs = 15'000;
+constexpr size_t kMostWaiting = 1000;
 constexpr size_t kFixedFrames = 6;  // version, request id, domain, address, routing id, mechanism
-
-int64_t NowMs() {
-  return std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 // Starts threads that no signal interrupts: those are for the threads that train.
 class SignalsBlocked {
@@ -52,6 +51,14 @@ std::string Z85Of(const std::string& bytes) {
   return text;
 }
 
+std::shared_ptr<KnownKeys> FollowedFolder(const std::string& folder) {
+  CheckLibrary();
+  CheckAuthorizedKeys(folder);
+  auto keys = std::make_shared<AuthorizedKeys>(folder);
+  keys->Refresh();
+  return keys;
+}
+
 }  // namespace
 
 struct Authenticator::Request {
@@ -59,10 +66,17 @@ struct Authenticator::Request {
   std::vector<std::string> credentials;
 };
 
+struct Authenticator::Waiting {
+  std::string client;  // of this handler's socket
+  Request request;
+  int64_t until;
+};
+
 struct Authenticator::Verdict {
-  const char* status = "400";  // 200: in, 400: out, 500: something is wrong on this side
+  const char* status = "400";  // 200: in, 300: not now, 400: out
   std::string text;
   std::string user_id = {};
+  bool wait = false;  // or perhaps 200, soon
 };
 
 void ConfigureServer(zmq::socket_t& socket, const KeyPair& keys) {
@@ -91,31 +105,35 @@ std::string SenderOf(zmq::message_t& message) {
   return name ? name : "";
 }
 
-Authenticator::Authenticator(zmq::context_t& context, const std::string& authorized_keys_dir, Log log,
-                             int log_interval_ms)
-    : keys_(authorized_keys_dir), log_(std::move(log)), log_interval_ms_(log_interval_ms) {
+Authenticator::Authenticator(zmq::context_t& context, std::shared_ptr<KnownKeys> keys, Log log, int log_interval_ms)
+    : keys_(std::move(keys)), log_(std::move(log)), log_interval_ms_(log_interval_ms) {
   CheckLibrary();
-  CheckAuthorizedKeys(authorized_keys_dir);
-  keys_.Refresh();
-  zmq::socket_t socket(context, zmq::socket_type::rep);
+  zmq::socket_t socket(context, zmq::socket_type::router);
   socket.set(zmq::sockopt::linger, 0);
   socket.bind(kHandler);
-  stop_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-  if (stop_ < 0) throw EnvironmentError(std::string("cannot make an event: ") + std::strerror(errno));
+  wake_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (wake_ < 0) throw EnvironmentError(std::string("cannot make an event: ") + std::strerror(errno));
   const SignalsBlocked blocked;
   thread_ = std::thread([this, moved = std::move(socket)]() mutable { Run(std::move(moved)); });
 }
 
+Authenticator::Authenticator(zmq::context_t& context, const std::string& authorized_keys_dir, Log log,
+                             int log_interval_ms)
+    : Authenticator(context, FollowedFolder(authorized_keys_dir), std::move(log), log_interval_ms) {}
+
 Authenticator::~Authenticator() {
   Stop();
-  close(stop_);
+  close(wake_);
 }
 
 void Authenticator::Stop() {
   if (!thread_.joinable()) return;
-  CREMA_CHECK(eventfd_write(stop_, 1) == 0) << std::strerror(errno);
+  stop_ = true;
+  Recheck();
   thread_.join();
 }
+
+void Authenticator::Recheck() { CREMA_CHECK(eventfd_write(wake_, 1) == 0) << std::strerror(errno); }
 
 void Authenticator::SelfTest(const std::string& endpoint, const std::string& server_public_key, int timeout_ms) {
   const KeyPair stranger = MakeKeyPair();
@@ -128,11 +146,15 @@ void Authenticator::SelfTest(const std::string& endpoint, const std::string& ser
 
 void Authenticator::Run(zmq::socket_t socket) {
   while (true) {
-    zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, stop_, ZMQ_POLLIN, 0}};
+    zmq::pollitem_t items[] = {{socket.handle(), 0, ZMQ_POLLIN, 0}, {nullptr, wake_, ZMQ_POLLIN, 0}};
     try {
-      zmq::poll(items, 2, std::chrono::milliseconds(Flush()));
-      if (items[1].revents) return;
-      if (items[0].revents) Answer(socket);
+      const int flush = Flush(), waiting = AnswerWaiting(socket);
+      const int wait = flush < 0 || waiting < 0 ? std::max(flush, waiting) : std::min(flush, waiting);
+      zmq::poll(items, 2, std::chrono::milliseconds(wait));
+      eventfd_t ignored;
+      if (items[1].revents) eventfd_read(wake_, &ignored);
+      if (stop_) return;
+      if (items[0].revents) OnRequest(socket);
     } catch (const zmq::error_t& error) {
       if (error.num() == EINTR) continue;
       // Nobody gets through from now on, as there is no handler.
@@ -142,13 +164,17 @@ void Authenticator::Run(zmq::socket_t socket) {
   }
 }
 
-void Authenticator::Answer(zmq::socket_t& socket) {
+void Authenticator::OnRequest(zmq::socket_t& socket) {
   std::vector<std::string> frames;
   zmq::message_t frame;
   do {
     if (!socket.recv(frame)) return;
     frames.push_back(frame.to_string());
   } while (frame.more());
+  // A request has its client and an empty frame before it.
+  if (frames.size() < 2 || !frames[1].empty()) return;
+  const std::string client = frames[0];
+  frames.erase(frames.begin(), frames.begin() + 2);
 
   Verdict verdict{.text = "malformed request"};
   Request request;
@@ -158,15 +184,36 @@ void Authenticator::Answer(zmq::socket_t& socket) {
     request.address = frames[3];
     request.mechanism = frames[5];
     request.credentials.assign(frames.begin() + kFixedFrames, frames.end());
-    verdict = Judge(request);
+    verdict = Judge(request, false);
   }
-  const std::string reply[] = {kVersion, request.id, verdict.status, verdict.text, verdict.user_id, ""};
+  if (!verdict.wait) {
+    Answer(socket, client, request.id, verdict);
+    return;
+  }
+  waiting_.push_back({client, request, Now() + kMostWaitMs});
+  if (waiting_.size() > kMostWaiting) waiting_.front().until = 0;
+}
+
+int Authenticator::AnswerWaiting(zmq::socket_t& socket) {
+  const int64_t now = Now();
+  std::erase_if(waiting_, [&](const Waiting& waiting) {
+    const Verdict verdict = Judge(waiting.request, true);
+    const bool over = !verdict.wait || waiting.until <= now;
+    if (over) Answer(socket, waiting.client, waiting.request.id, verdict);
+    return over;
+  });
+  return waiting_.empty() ? -1 : static_cast<int>(waiting_.front().until - now);
+}
+
+void Authenticator::Answer(zmq::socket_t& socket, const std::string& client, const std::string& id,
+                           const Verdict& verdict) {
+  const std::string reply[] = {client, "", kVersion, id, verdict.status, verdict.text, verdict.user_id, ""};
   for (const std::string& part : reply) {
     socket.send(zmq::buffer(part), &part == std::end(reply) - 1 ? zmq::send_flags::none : zmq::send_flags::sndmore);
   }
 }
 
-Authenticator::Verdict Authenticator::Judge(const Request& request) {
+Authenticator::Verdict Authenticator::Judge(const Request& request, bool again) {
   const std::string from = "refused a connection from " + request.address;
   if (request.domain != kDomain) {
     Refused(from + " to a socket of another domain");
@@ -177,8 +224,8 @@ Authenticator::Verdict Authenticator::Judge(const Request& request) {
     return {.text = "a key is needed"};
   }
   const std::string key = Z85Of(request.credentials[0]);
-  for (const std::string& problem : keys_.Refresh()) log_(problem);
-  if (const std::optional<std::string> name = keys_.NameOf(key)) {
+  for (const std::string& problem : keys_->Refresh()) log_(problem);
+  if (const std::optional<std::string> name = keys_->NameOf(key)) {
     ++accepted_;
     return {.status = "200", .text = "OK", .user_id = *name};
   }
@@ -187,10 +234,13 @@ Authenticator::Verdict Authenticator::Judge(const Request& request) {
     const std::lock_guard lock(mutex_);
     is_self_test = key == stranger_;
   }
-  if (!is_self_test) {
-    Refused(from + " with an unknown key; to let it in, copy its .public file, which holds " + key + ", into " +
-            keys_.folder());
+  if (is_self_test) return {.text = "unknown key"};
+  const std::string remedy = keys_->Remedy(key);
+  if (remedy.empty()) {
+    if (!again) ++refused_;
+    return {.status = "300", .text = "unknown key", .wait = true};
   }
+  Refused(from + " with an unknown key; to let it in, " + remedy);
   return {.text = "unknown key"};
 }
 
@@ -203,7 +253,7 @@ void Authenticator::Refused(const std::string& message) {
 
 int Authenticator::Flush() {
   if (held_back_ == 0) return -1;
-  const int64_t now = NowMs();
+  const int64_t now = Now();
   if (now < next_log_ms_) return static_cast<int>(next_log_ms_ - now);
   const std::string others = held_back_ > 1 ? " (and " + std::to_string(held_back_ - 1) + " more before it)" : "";
   log_(last_held_back_ + others);

@@ -8,13 +8,15 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 #include <zmq.hpp>
 
-#include "distributed/authorized_keys.h"
 #include "distributed/keys.h"
+#include "distributed/known_keys.h"
 
 namespace crema {
 
@@ -26,22 +28,28 @@ void ConfigureServer(zmq::socket_t& socket, const KeyPair& keys);
 // that came before are not affected. Throws EnvironmentError as above.
 void ConfigureClient(zmq::socket_t& socket, const KeyPair& keys, const std::string& server_public_key);
 
-// The name of the key (see AuthorizedKeys) by which the sender of a received message was let in; empty without keys.
+// The name of the key (see KnownKeys) by which the sender of a received message was let in; empty without keys.
 std::string SenderOf(zmq::message_t& message);
 
-// Lets those connect whose public keys are in a folder, as it is at that moment: connections that stand are not cut
-// when their key is removed. There may be one for each context, which must outlive it.
+// Lets those connect whose public keys are known at that moment: connections that stand are not cut when their key is
+// removed. There may be one for each context, which must outlive it.
 class Authenticator {
  public:
   // Called on a thread of its own with one line of text; must not throw.
   using Log = std::function<void(const std::string& message)>;
 
-  // Throws UserError where the folder or a file in it is no good; after that such files are logged, and let nobody in.
-  // Of refused connections the first is logged, and then, at most every `log_interval_ms`, how many more there were.
+  // `keys` is not null. Of refused connections the first is logged, and then, at most every `log_interval_ms`, how many
+  // more there were.
+  Authenticator(zmq::context_t& context, std::shared_ptr<KnownKeys> keys, Log log, int log_interval_ms = 10000);
+  // Follows a folder. Throws UserError where it or a file in it is no good; after that such files are logged, and let
+  // nobody in.
   Authenticator(zmq::context_t& context, const std::string& authorized_keys_dir, Log log, int log_interval_ms = 10000);
   ~Authenticator();
   Authenticator(const Authenticator&) = delete;
   Authenticator& operator=(const Authenticator&) = delete;
+
+  // Says that keys became known: lets those in that wait for it. Any thread may.
+  void Recheck();
 
   // Nobody gets through any more.
   void Stop();
@@ -51,22 +59,27 @@ class Authenticator {
   // `timeout_ms`.
   void SelfTest(const std::string& endpoint, const std::string& server_public_key, int timeout_ms = 5000);
 
-  // Connections so far, without those of SelfTest. Any thread may ask.
+  // Connections so far, without those of SelfTest; those that wait count as refused. Any thread may ask.
   uint64_t accepted() const { return accepted_; }
   uint64_t refused() const { return refused_; }
 
  private:
   struct Request;
   struct Verdict;
+  struct Waiting;
 
   void Run(zmq::socket_t socket);
-  void Answer(zmq::socket_t& socket);
-  Verdict Judge(const Request& request);
+  void OnRequest(zmq::socket_t& socket);
+  // Answers those that wait and whose key became known, or that waited too long; returns the milliseconds to wait for
+  // that, -1 where nobody waits.
+  int AnswerWaiting(zmq::socket_t& socket);
+  void Answer(zmq::socket_t& socket, const std::string& client, const std::string& id, const Verdict& verdict);
+  Verdict Judge(const Request& request, bool again);
   void Refused(const std::string& message);
   // Logs what was held back if it is time; returns the milliseconds to wait for that, -1 where nothing is held back.
   int Flush();
 
-  AuthorizedKeys keys_;
+  const std::shared_ptr<KnownKeys> keys_;
   const Log log_;
   const int64_t log_interval_ms_;
   int64_t next_log_ms_ = 0;
@@ -74,8 +87,10 @@ class Authenticator {
   std::string last_held_back_;
   std::atomic<uint64_t> accepted_{0}, refused_{0};
   std::mutex mutex_;
-  std::string stranger_;  // of SelfTest, under mutex_
-  int stop_ = -1;         // an eventfd
+  std::string stranger_;          // of SelfTest, under mutex_
+  std::vector<Waiting> waiting_;  // the longest first
+  std::atomic<bool> stop_{false};
+  int wake_ = -1;  // an eventfd
   std::thread thread_;
 };
 

@@ -101,6 +101,10 @@ std::optional<std::string> AuthorizedKeys::NameOf(const std::string& public_key)
   return found->second;
 }
 
+std::string AuthorizedKeys::Remedy(const std::string& public_key) const {
+  return "copy its .public file, which holds " + public_key + ", into " + folder_;
+}
+
 void CheckAuthorizedKeys(const std::string& folder) {
   const std::string problem = ProblemOf(folder);
   if (!problem.empty()) throw UserError(Location{folder}, problem);

@@ -10,10 +10,12 @@
 #include <tuple>
 #include <vector>
 
+#include "distributed/known_keys.h"
+
 namespace crema {
 
 // Follows the folder: files that were added, changed or removed count after the next Refresh. Not thread-safe.
-class AuthorizedKeys {
+class AuthorizedKeys : public KnownKeys {
  public:
   // `folder` as the user gave it. Reads nothing yet.
   explicit AuthorizedKeys(std::string folder);
@@ -21,13 +23,13 @@ class AuthorizedKeys {
   // Looks at the folder and reads it again if anything in it changed. Files that are no public keys, and a key that
   // came before under another name, authorize nobody; each is told once, until the folder changes again. Returns what
   // is wrong, empty where nothing is or nothing changed. A folder that cannot be read authorizes nobody.
-  std::vector<std::string> Refresh();
+  std::vector<std::string> Refresh() override;
 
   // The name (its file's, without ".public") of a Z85 public key, if that is authorized.
-  std::optional<std::string> NameOf(const std::string& public_key) const;
+  std::optional<std::string> NameOf(const std::string& public_key) const override;
+  std::string Remedy(const std::string& public_key) const override;
 
   size_t size() const { return names_.size(); }
-  const std::string& folder() const { return folder_; }
 
  private:
   // Device, inode, bytes, time of the last change in seconds and nanoseconds, permissions.

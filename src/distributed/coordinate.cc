@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
-#include <random>
 #include <set>
 #include <thread>
 #include <utility>
@@ -16,6 +15,7 @@
 #include "distributed/coordination.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/digest.h"
+#include "distributed/environment.h"
 #include "distributed/journal_replay.h"
 #include "graph/program.h"
 #include "solver/nets.h"
@@ -23,11 +23,6 @@
 namespace crema {
 
 namespace {
-
-uint64_t Draw() {
-  std::random_device random;
-  return (uint64_t{random()} << 32) | random() | 1;
-}
 
 SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options) {
   options.role = SolverOptions::Role::kCoordinator;

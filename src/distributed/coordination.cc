@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "distributed/environment.h"
+
 namespace crema {
 
 namespace {

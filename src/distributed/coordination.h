@@ -14,6 +14,7 @@
 #include "distributed/coordinator_service.h"
 #include "distributed/journal_file.h"
 #include "distributed/local_workers.h"
+#include "distributed/private_folder.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
 

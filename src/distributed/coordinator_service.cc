@@ -4,16 +4,13 @@
 #include <iterator>
 #include <utility>
 
+#include "distributed/environment.h"
+
 namespace crema {
 
 namespace {
 constexpr int kMostUnhandled = 3;
 }  // namespace
-
-Milliseconds Now() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
-}
 
 CoordinatorService::CoordinatorService(CoordinatorOptions options, CoordinatorStart start, RoundMath& math,
                                        Journal& journal, std::unique_ptr<ServerSockets> sockets, Prepare prepare)

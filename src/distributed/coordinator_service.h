@@ -16,9 +16,6 @@
 
 namespace crema {
 
-// Milliseconds of a clock that does not go back.
-Milliseconds Now();
-
 class CoordinatorService {
  public:
   // Called by the serving thread for each event before anybody can see it.

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "crema/error.h"
-#include "distributed/coordinator_service.h"
+#include "distributed/environment.h"
 #include "distributed/security.h"
 #include "distributed/sockets.h"
 

@@ -4,7 +4,6 @@
 #include <filesystem>
 #include <memory>
 #include <mutex>
-#include <random>
 #include <system_error>
 #include <utility>
 
@@ -12,8 +11,8 @@
 #include "distributed/averaging.h"
 #include "distributed/cluster_settings.h"
 #include "distributed/coordinate.h"
-#include "distributed/coordinator_service.h"
 #include "distributed/data_fingerprint.h"
+#include "distributed/environment.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
 #include "distributed/worker_service.h"
@@ -24,11 +23,6 @@ namespace {
 
 constexpr Milliseconds kTick = 100;
 constexpr Milliseconds kLogEvery = 10'000;
-
-uint64_t Draw() {
-  std::random_device random;
-  return (uint64_t{random()} << 32) | random() | 1;
-}
 
 std::string OwnName() {
   char host[256] = "unknown";

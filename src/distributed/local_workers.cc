@@ -1,10 +1,7 @@
 #include "distributed/local_workers.h"
 
-#include <fcntl.h>
 #include <signal.h>
-#include <sys/file.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,8 +10,6 @@
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <filesystem>
-#include <string_view>
 #include <thread>
 #include <utility>
 
@@ -33,51 +28,7 @@ std::string Describe(int status) {
   return "ended with exit code " + std::to_string(WEXITSTATUS(status));
 }
 
-constexpr std::string_view kFolderPrefix = "crema-", kSocket = "coordinator";
-
-// Locks a folder of this user's; -1 where it is none, or another process has it.
-int Lock(const std::string& path) {
-  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
-  struct stat status;
-  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)) return fd;
-  close(fd);
-  return -1;
-}
-
-// Those of coordinators that were killed: with a socket in them, and no lock. A new one has its lock first.
-void RemoveAbandoned(const std::filesystem::path& temporary) {
-  std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator(temporary, ignored)) {
-    const std::string name = entry.path().filename().string();
-    if (!name.starts_with(kFolderPrefix) || name.size() != kFolderPrefix.size() + 6) continue;
-    if (!std::filesystem::is_socket(entry.path() / kSocket, ignored)) continue;
-    const int fd = Lock(entry.path().string());
-    if (fd < 0) continue;
-    std::filesystem::remove_all(entry.path(), ignored);
-    close(fd);
-  }
-}
-
 }  // namespace
-
-PrivateFolder::PrivateFolder() {
-  const char* const folder = std::getenv("TMPDIR");
-  // A socket's path has at most 107 characters.
-  const std::string temporary = folder && *folder && std::strlen(folder) < 60 ? folder : "/tmp";
-  RemoveAbandoned(temporary);
-  std::string pattern = temporary + "/" + std::string(kFolderPrefix) + "XXXXXX";
-  if (!mkdtemp(pattern.data())) throw EnvironmentError("cannot make " + pattern + ": " + std::strerror(errno));
-  path_ = pattern;
-  lock_ = Lock(path_);
-}
-
-std::string PrivateFolder::socket() const { return path_ + "/" + std::string(kSocket); }
-
-PrivateFolder::~PrivateFolder() {
-  std::error_code ignored;
-  std::filesystem::remove_all(path_, ignored);
-  if (lock_ >= 0) close(lock_);
-}
 
 LocalWorkers::LocalWorkers(const std::vector<std::vector<std::string>>& commands) {
   for (const std::vector<std::string>& command : commands) {

@@ -10,24 +10,6 @@
 
 namespace crema {
 
-// A folder for a socket that only this user can reach; removed at the end.
-class PrivateFolder {
- public:
-  // Removes those, too, that coordinators of this user left which were killed. Throws EnvironmentError.
-  PrivateFolder();
-  ~PrivateFolder();
-  PrivateFolder(const PrivateFolder&) = delete;
-  PrivateFolder& operator=(const PrivateFolder&) = delete;
-
-  const std::string& path() const { return path_; }
-  // Where a coordinator is to listen.
-  std::string socket() const;
-
- private:
-  std::string path_;
-  int lock_ = -1;  // on the folder, while its coordinator lives
-};
-
 // Used by the thread that made it, with whose end they end.
 class LocalWorkers {
  public:

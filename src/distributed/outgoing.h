@@ -9,11 +9,12 @@
 
 namespace crema {
 
-// Every worker has two connections to the coordinator, so that bytes do not hold up what is said, and others to workers.
+// Every worker has two connections to the coordinator, so that bytes do not hold up what is said, and perhaps one to
+// each of its peers.
 enum class Lane { kControl, kBulk, kPeer };
 
 struct Outgoing {
-  std::string route;  // of the coordinator's: to whom; to other workers: their endpoint
+  std::string route;  // to whom: of the coordinator's; of a worker's to peers, the endpoint
   Lane lane = Lane::kControl;
   ClusterMessage message;
   Slice slice;  // goes behind the message

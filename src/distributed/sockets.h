@@ -5,7 +5,7 @@
 #define CREMA_DISTRIBUTED_SOCKETS_H_
 
 #include <cstdint>
-#include <functional>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -14,6 +14,8 @@
 
 #include "distributed/keys.h"
 #include "distributed/outgoing.h"
+#include "distributed/peer_sockets.h"
+#include "distributed/socket_messages.h"
 
 namespace crema {
 
@@ -32,10 +34,6 @@ class WakeUp {
  private:
   int fd_ = -1;
 };
-
-// `bytes` holds during the call.
-using OnReceived =
-    std::function<void(const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes)>;
 
 // Used by one thread, but for Wake and the counters' readers, which may see old values.
 class ServerSockets {
@@ -71,12 +69,17 @@ class WorkerSockets {
     std::string server_public;
   };
 
-  // Connects in the background, again and again. Throws EnvironmentError where the endpoint is no endpoint.
-  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys);
+  // Connects in the background, again and again. Throws EnvironmentError where the endpoint is no endpoint. Without
+  // `peers` only the coordinator is spoken with.
+  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys,
+                std::unique_ptr<PeerSockets> peers = nullptr);
 
-  // Drops the connections, and with them who this was, and makes new ones.
+  // Drops the connections to the coordinator, and with them who this was, and makes new ones.
   void Reconnect();
+  // Says who else may be sent to, and be heard.
+  void SetPeers(std::span<const PeerAddress> peers);
   void Send(const Outgoing& outgoing);
+  // The route is empty for the coordinator's messages; PeerSockets::Receive says what it is for the others'.
   void Receive(Milliseconds timeout, const OnReceived& handler);
   void Wake() const { wake_.Signal(); }
 
@@ -87,6 +90,7 @@ class WorkerSockets {
   const std::string endpoint_;
   const std::optional<Keys> keys_;
   zmq::socket_t control_, bulk_;
+  std::unique_ptr<PeerSockets> peers_;
   WakeUp wake_;
 };
 

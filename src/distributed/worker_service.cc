@@ -3,7 +3,7 @@
 #include <chrono>
 #include <utility>
 
-#include "distributed/coordinator_service.h"
+#include "distributed/environment.h"
 
 namespace crema {
 
@@ -22,8 +22,10 @@ WorkerService::~WorkerService() {
 void WorkerService::Serve() {
   const auto collect = [&](std::unique_lock<std::mutex>& lock) {
     const std::vector<Outgoing> outgoing = worker_.TakeOutgoing();
+    const std::optional<std::vector<PeerAddress>> peers = worker_.TakePeers();
     happened_.notify_all();
     lock.unlock();
+    if (peers) sockets_->SetPeers(*peers);
     for (const Outgoing& message : outgoing) sockets_->Send(message);
   };
   try {
@@ -40,9 +42,13 @@ void WorkerService::Serve() {
         if (stop) return;
       }
       sockets_->Receive(deadline - Now(),
-                        [&](const std::string&, const ClusterMessage& message, std::span<const std::byte> bytes) {
+                        [&](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
                           std::unique_lock lock(mutex_);
-                          worker_.OnMessage(message, bytes, Now());
+                          if (route.empty()) {
+                            worker_.OnMessage(message, bytes, Now());
+                          } else {
+                            worker_.OnPeerMessage(route.substr(1), message, bytes, Now());
+                          }
                           collect(lock);
                         });
     }

@@ -1,0 +1,151 @@
+#include "distributed/peer_sockets.h"
+
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "crema/error.h"
+#include "distributed/environment.h"
+#include "distributed/own_address.h"
+#include "distributed/security.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int kMillisecondsToLinger = 200;
+constexpr size_t kLongestEndpoint = 300;
+// Nothing comes back on these.
+constexpr int kMostAnswers = 1, kMostAnswerBytes = 1024;
+// A connection that takes nothing any more is made anew, but not more often than this. It is one whose other side is
+// stuck, or which ZeroMQ gave up because what answered there spoke something else.
+constexpr Milliseconds kPatience = 2'000;
+
+constexpr std::string_view kTcp = "tcp://", kIpc = "ipc://";
+
+}  // namespace
+
+PeerSockets::PeerSockets(zmq::context_t& context, PeerOptions options)
+    : context_(context), options_(std::move(options)), inlet_(context, zmq::socket_type::router) {
+  SetCommonOptions(inlet_, kMostSocketBytes);
+  if (options_.keys) {
+    authenticator_ = std::make_unique<Authenticator>(context_, known_, [](const std::string&) {});
+    ConfigureServer(inlet_, *options_.keys);
+    address_.set_public_key(options_.keys->public_key);
+  }
+  address_.set_endpoint(Listen());
+}
+
+std::string PeerSockets::Listen() {
+  NamedAddress named;
+  std::string where;
+  if (!options_.announced.empty()) {
+    named = ParseNamedAddress(options_.announced);
+    where = "tcp://*:" + (named.port ? std::to_string(named.port) : "*");
+  } else if (options_.coordinator.starts_with(kIpc)) {
+    folder_ = std::make_unique<PrivateFolder>();
+    where = std::string(kIpc) + folder_->socket();
+  } else if (options_.coordinator.starts_with(kTcp)) {
+    where = std::string(kTcp) + AddressTowards(options_.coordinator) + ":*";
+  } else {
+    throw UserError(
+        "workers that train with one another need a coordinator at an endpoint like tcp://HOST:5570, not \"" +
+        options_.coordinator + "\"");
+  }
+  if (!options_.keys && !options_.allow_plaintext && !IsLocal(where)) {
+    throw UserError("other machines could connect to this worker at " + where +
+                    ", but it has no keys; give --secret_key and --server_key (`crema keygen --help` tells how), or "
+                    "--allow_plaintext, with which anybody who can reach it can read and change what is learned");
+  }
+  const std::string bound = ListenAt(inlet_, where);
+  if (authenticator_) authenticator_->SelfTest(bound, options_.keys->public_key);
+  if (options_.announced.empty()) return bound;
+  return std::string(kTcp) + named.host + bound.substr(bound.rfind(':'));
+}
+
+bool PeerSockets::IsPeer(const PeerAddress& address) const {
+  const std::string& endpoint = address.endpoint();
+  return endpoint.size() <= kLongestEndpoint && (endpoint.starts_with(kTcp) || endpoint.starts_with(kIpc)) &&
+         endpoint.find('\0') == std::string::npos &&
+         (options_.keys ? IsKey(address.public_key()) : address.public_key().empty());
+}
+
+void PeerSockets::SetPeers(std::span<const PeerAddress> peers) {
+  std::map<std::string, Peer> before = std::exchange(peers_, {});
+  std::set<std::string> keys;
+  for (const PeerAddress& address : peers) {
+    if (!IsPeer(address)) {
+      ++bad_peers_;
+      continue;
+    }
+    keys.insert(address.public_key());
+    if (address.endpoint() == address_.endpoint()) continue;
+    const auto [at, added] = peers_.try_emplace(address.endpoint());
+    if (!added) {
+      ++bad_peers_;
+      continue;
+    }
+    const auto same = before.find(address.endpoint());
+    if (same != before.end() && same->second.public_key == address.public_key()) {
+      at->second = std::move(same->second);
+    } else {
+      at->second.public_key = address.public_key();
+    }
+  }
+  known_->Set(std::move(keys));
+  if (authenticator_) authenticator_->Recheck();
+}
+
+bool PeerSockets::Connect(const std::string& endpoint, Peer& peer) {
+  peer.connected = Now();
+  try {
+    peer.socket = zmq::socket_t(context_, zmq::socket_type::dealer);
+    SetCommonOptions(peer.socket, kMostAnswerBytes);
+    peer.socket.set(zmq::sockopt::rcvhwm, kMostAnswers);
+    peer.socket.set(zmq::sockopt::linger, kMillisecondsToLinger);
+    peer.socket.set(zmq::sockopt::connect_timeout, 5'000);
+    peer.socket.set(zmq::sockopt::reconnect_ivl, 50);
+    peer.socket.set(zmq::sockopt::reconnect_ivl_max, 2'000);
+    if (options_.keys) ConfigureClient(peer.socket, *options_.keys, peer.public_key);
+    peer.socket.connect(endpoint);
+    return true;
+  } catch (const zmq::error_t&) {
+    peer.socket = zmq::socket_t();
+    ++bad_peers_;
+    return false;
+  }
+}
+
+void PeerSockets::Send(const Outgoing& outgoing) {
+  const auto at = peers_.find(outgoing.route);
+  if (at == peers_.end()) {
+    ++unsent_;
+    return;
+  }
+  Peer& peer = at->second;
+  if (peer.socket && SendParts(peer.socket, nullptr, outgoing)) return;
+  const bool anew = !peer.connected || Now() - *peer.connected >= kPatience;
+  if (!anew || !Connect(at->first, peer) || !SendParts(peer.socket, nullptr, outgoing)) ++unsent_;
+}
+
+void PeerSockets::Receive(const OnReceived& handler) {
+  std::vector<zmq::message_t> parts;
+  for (int n = 0; n < kMostAtOnce && ReceiveParts(inlet_, parts); ++n) {
+    ClusterMessage message;
+    std::span<const std::byte> bytes;
+    if (parts.size() < 2 || !DecodeParts(std::span(parts).subspan(1), &message, &bytes)) {
+      ++malformed_;
+      continue;
+    }
+    const std::string sender = SenderOf(parts[1]);
+    // Its key was taken back after it connected.
+    if (options_.keys && !known_->NameOf(sender)) {
+      ++strangers_;
+      continue;
+    }
+    handler("p" + sender, message, bytes);
+  }
+}
+
+}  // namespace crema

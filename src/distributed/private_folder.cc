@@ -1,0 +1,67 @@
+#include "distributed/private_folder.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <string_view>
+#include <system_error>
+
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+constexpr std::string_view kFolderPrefix = "crema-", kSocket = "socket";
+
+// Locks a folder of this user's; -1 where it is none, or another process has it.
+int Lock(const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+  struct stat status;
+  if (fd < 0 || (fstat(fd, &status) == 0 && status.st_uid == geteuid() && flock(fd, LOCK_EX | LOCK_NB) == 0)) return fd;
+  close(fd);
+  return -1;
+}
+
+// Those of processes that were killed: with a socket in them, and no lock. A new one has its lock first.
+void RemoveAbandoned(const std::filesystem::path& temporary) {
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(temporary, ignored)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(kFolderPrefix) || name.size() != kFolderPrefix.size() + 6) continue;
+    if (!std::filesystem::is_socket(entry.path() / kSocket, ignored)) continue;
+    const int fd = Lock(entry.path().string());
+    if (fd < 0) continue;
+    std::filesystem::remove_all(entry.path(), ignored);
+    close(fd);
+  }
+}
+
+}  // namespace
+
+PrivateFolder::PrivateFolder() {
+  const char* const folder = std::getenv("TMPDIR");
+  // A socket's path has at most 107 characters.
+  const std::string temporary = folder && *folder && std::strlen(folder) < 60 ? folder : "/tmp";
+  RemoveAbandoned(temporary);
+  std::string pattern = temporary + "/" + std::string(kFolderPrefix) + "XXXXXX";
+  if (!mkdtemp(pattern.data())) throw EnvironmentError("cannot make " + pattern + ": " + std::strerror(errno));
+  path_ = pattern;
+  lock_ = Lock(path_);
+}
+
+std::string PrivateFolder::socket() const { return path_ + "/" + std::string(kSocket); }
+
+PrivateFolder::~PrivateFolder() {
+  std::error_code ignored;
+  std::filesystem::remove_all(path_, ignored);
+  if (lock_ >= 0) close(lock_);
+}
+
+}  // namespace crema
