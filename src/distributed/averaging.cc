@@ -1,7 +1,6 @@
 #include "distributed/averaging.h"
 
 #include <algorithm>
-#include <cstring>
 #include <string>
 #include <utility>
 

@@ -2,6 +2,7 @@
 #include "distributed/coordination.h"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "distributed/environment.h"
@@ -111,7 +112,7 @@ void Coordination::PutIntoNet(const ClusterEvent& event) {
   cluster_state_.clear_velocity();
   const std::span<const float> velocity =
       layout_.velocity > 0 ? VelocityIn(layout_, event.state) : std::span<const float>(event.velocity);
-  cluster_state_.mutable_velocity()->Add(velocity.begin(), velocity.end());
+  for (const float value : velocity) cluster_state_.add_velocity(value);
   steps_.SetIteration(static_cast<int>(event.round.iteration + event.round.steps), event.next_step);
 }
 

@@ -1,7 +1,6 @@
 #include "distributed/peer_averaging.h"
 
 #include <algorithm>
-#include <utility>
 
 namespace crema {
 

@@ -21,9 +21,10 @@ constexpr int64_t kBlock = 1024;
 
 bool FiniteBlock(const float* values, int64_t count) {
   // The exponent's bits are all set in NaNs and infinities alone.
-  uint32_t worst = 0;
-  for (int64_t i = 0; i < count; ++i) worst = std::max(worst, std::bit_cast<uint32_t>(values[i]) & 0x7F800000u);
-  return worst != 0x7F800000u;
+  constexpr uint32_t kExponent = 0x7F800000;
+  uint32_t found = 0;
+  for (int64_t i = 0; i < count; ++i) found |= (std::bit_cast<uint32_t>(values[i]) & kExponent) == kExponent;
+  return found == 0;
 }
 
 // Writes value(i) for each i; false where one is not finite.
