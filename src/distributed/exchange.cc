@@ -64,13 +64,8 @@ void ExchangeBase::Send(int to, uint32_t stage, Payload payload) {
   messages_.push_back({to, stage, std::move(payload)});
 }
 
-void ExchangeBase::Fail() {
-  failed_ = true;
-  messages_.clear();
-}
-
 void ExchangeBase::End(Payload result) {
-  if (!result) return Fail();
+  failed_ = !result;
   result_ = std::move(result);
 }
 

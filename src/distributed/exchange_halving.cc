@@ -37,8 +37,8 @@ class HalvingExchange : public ExchangeBase {
 
  protected:
   bool Comes(int from, uint32_t stage) const override {
-    const bool partner = rank() >= inner_ ? stage == last() && from == rank() - inner_
-                                          : stage != last() && from == Partner(stage);
+    const bool partner =
+        rank() >= inner_ ? stage == last() && from == rank() - inner_ : stage != last() && from == Partner(stage);
     return partner && BytesIn(stage) > 0;
   }
 

@@ -44,7 +44,7 @@ class ExchangeBase : public Exchange {
   Payload Term(const Payload& values);
 
   void Send(int to, uint32_t stage, Payload payload);
-  void Fail();
+  void Fail() { failed_ = true; }
   void End(Payload result);
   // Ends with what comes of the sum.
   void Finish(std::span<const Payload> sum) { End(math_.Finish(plan_, sum)); }

@@ -129,9 +129,7 @@ void PeerTransfers::Impl::OnChunkReceived(int from, const ChunkReceived& receive
     return;
   }
   peer->there = true;
-  for (Sending& sending : peer->sending) {
-    if (sending.sender.id() == received.transfer()) sending.sender.OnReceived(received, now);
-  }
+  for (Sending& sending : peer->sending) sending.sender.OnReceived(received, now);
 }
 
 void PeerTransfers::Impl::Poll(Milliseconds now) {

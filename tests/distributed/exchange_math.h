@@ -71,6 +71,7 @@ class FloatMath : public ExchangeMath {
 
   Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                   std::span<const Payload> pieces) const override {
+    Saw(pieces);
     if (pieces.size() != plan.examples.size()) return nullptr;
     std::vector<double> sum((end - begin) / sizeof(float));
     for (size_t r = 0; r < pieces.size(); ++r) {
@@ -88,12 +89,14 @@ class FloatMath : public ExchangeMath {
   }
 
   Payload Add(const Payload& a, const Payload& b) const override {
+    Saw(std::vector{a, b});
     if (a->size() != b->size()) return nullptr;
     const std::vector<float> x = FloatsIn(a), y = FloatsIn(b);
     return Made(x, [&](size_t i) { return x[i] + y[i]; });
   }
 
   Payload Finish(const ExchangePlan&, std::span<const Payload> sum) const override {
+    Saw(sum);
     std::vector<float> all;
     for (const Payload& part : sum) {
       if (part->size() % sizeof(float) != 0) return nullptr;
@@ -105,12 +108,13 @@ class FloatMath : public ExchangeMath {
 
   // So many calls give something, the next and all after it nothing.
   void FailAfter(int calls) { calls_left_ = calls; }
-  int calls() const { return static_cast<int>(made_.size()); }
-  // What was made and still lies somewhere.
+  // That gave something.
+  int calls() const { return calls_; }
+  // What was made or used and still lies somewhere.
   std::vector<Payload> Alive() const {
     std::vector<Payload> alive;
-    for (const auto& made : made_) {
-      if (Payload payload = made.lock()) alive.push_back(std::move(payload));
+    for (const auto& seen : seen_) {
+      if (Payload payload = seen.lock()) alive.push_back(std::move(payload));
     }
     return alive;
   }
@@ -126,14 +130,18 @@ class FloatMath : public ExchangeMath {
     std::vector<float> result(floats.size());
     for (size_t i = 0; i < result.size(); ++i) result[i] = value(i);
     Payload payload = BytesOfFloats(result);
-    made_.push_back(payload);
+    ++calls_;
+    Saw({&payload, 1});
     return payload;
   }
+
+  void Saw(std::span<const Payload> payloads) const { seen_.insert(seen_.end(), payloads.begin(), payloads.end()); }
 
   const uint64_t most_;
   const Cutting cutting_;
   mutable int calls_left_ = std::numeric_limits<int>::max();
-  mutable std::vector<std::weak_ptr<const std::vector<std::byte>>> made_;
+  mutable int calls_ = 0;
+  mutable std::vector<std::weak_ptr<const std::vector<std::byte>>> seen_;
 };
 
 }  // namespace crema

@@ -242,7 +242,7 @@ std::vector<uint64_t> SentOf(const ExchangePlan& plan, size_t count, FloatMath::
   return sent;
 }
 
-// Of the pieces that an even cut gives, in bytes.
+// How long pieces are, in bytes; the one behind the last is the first.
 struct Pieces {
   Pieces(size_t count, int pieces, FloatMath::Cutting cutting)
       : cuts(FloatMath(0, cutting).Cuts(count * sizeof(float), pieces)) {}

@@ -284,6 +284,27 @@ TEST(PeerTransfers, AskWhoIsThereBeforeTheySendToThem) {
   EXPECT_EQ(worker.bytes_sent(), 40u);
 }
 
+TEST(PeerTransfers, KnowThatThereIsOneThatAsksOrSends) {
+  const FloatMath math;
+  const std::vector<Payload> values = ValuesOf(PlanOf(DistributedParameter::SHARDED, 2), 10);
+  PeerTransfers a(PlanOf(DistributedParameter::SHARDED, 2, 0), values[0], math, kSmall, 0);
+  a.OnChunkReceived(1, Here(), 0);
+  const auto chunks = ChunksOf(a.TakeOutgoing());
+  ASSERT_EQ(chunks.size(), 1u);
+  Chunk question;
+  question.set_transfer(0);
+  for (const bool asks : {true, false}) {
+    PeerTransfers b(PlanOf(DistributedParameter::SHARDED, 2, 1), values[1], math, kSmall, 0);
+    EXPECT_TRUE(ChunksOf(b.TakeOutgoing()).empty());
+    if (asks) {
+      b.OnChunk(0, question, {}, 0);
+    } else {
+      b.OnChunk(0, chunks[0].message.chunk(), chunks[0].slice.bytes(), 0);
+    }
+    EXPECT_EQ(ChunksOf(b.TakeOutgoing()).size(), asks ? 1u : 2u);
+  }
+}
+
 TEST(PeerTransfers, GoOnAnsweringAndServingWhenTheyAreDone) {
   const FloatMath math;
   const std::vector<Payload> values = ValuesOf(PlanOf(DistributedParameter::SHARDED, 2), 10);
