@@ -158,7 +158,6 @@ class Worker {
   struct PeerMessage {
     std::string public_key;
     ClusterMessage message;
-    std::vector<std::byte> bytes;
   };
 
   void Send(Lane lane, ClusterMessage message, Slice slice = {});
@@ -214,7 +213,7 @@ class Worker {
   TransferReceiver receiver_{0};
   std::unique_ptr<ExchangeUnderWay> exchange_;
   std::vector<PeerMessage> early_;  // of exchanges that this one does not know yet
-  uint64_t early_bytes_ = 0, last_attempt_ = 0, peer_bytes_sent_ = 0, peer_bytes_received_ = 0;
+  uint64_t last_attempt_ = 0, peer_bytes_sent_ = 0, peer_bytes_received_ = 0;
   std::optional<std::vector<PeerAddress>> peers_;
   std::vector<Outgoing> outgoing_;
 };

@@ -9,9 +9,7 @@ namespace crema {
 
 namespace {
 
-// What may come before the coordinator's word of an exchange does.
-constexpr uint64_t kMostEarlyBytes = uint64_t{256} << 20;
-constexpr size_t kMostEarlyMessages = 1 << 16;
+constexpr size_t kMostEarlyMessages = 1 << 14;
 
 uint64_t AttemptOf(const ClusterMessage& message) {
   return message.has_chunk() ? message.chunk().attempt() : message.chunk_received().attempt();
@@ -73,8 +71,7 @@ void Worker::BeginExchange(Milliseconds now) {
   exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now);
   std::vector<PeerMessage> early;
   early.swap(early_);
-  early_bytes_ = 0;
-  for (const PeerMessage& message : early) TakeFromPeer(message.public_key, message.message, message.bytes, now);
+  for (const PeerMessage& message : early) TakeFromPeer(message.public_key, message.message, {}, now);
   SendHeartbeat(now);
   Conclude(now);
 }
@@ -93,10 +90,9 @@ void Worker::TakeFromPeer(const std::string& public_key, const ClusterMessage& m
                           std::span<const std::byte> bytes, Milliseconds now) {
   if (!message.has_chunk() && !message.has_chunk_received()) return;
   const uint64_t attempt = AttemptOf(message);
-  if (attempt > last_attempt_ && message.has_chunk()) {
-    if (early_bytes_ + bytes.size() > kMostEarlyBytes || early_.size() >= kMostEarlyMessages) return;
-    early_bytes_ += bytes.size();
-    early_.push_back({public_key, message, {bytes.begin(), bytes.end()}});
+  // Others may know of an exchange before this one does: they say that they are there, and send when it is, too.
+  if (attempt > last_attempt_) {
+    if (bytes.empty() && early_.size() < kMostEarlyMessages) early_.push_back({public_key, message});
     return;
   }
   if (!exchange_ || attempt != exchange_->attempt) return;
