@@ -19,6 +19,7 @@ DEFINE_int32(expect, 1, "workers to wait for");
 DEFINE_string(join, "", "the coordinator to work for");
 DEFINE_string(data, "", "where this worker's data is");
 DEFINE_string(worker_name, "", "what this worker is called in messages");
+DEFINE_string(peer_address, "", "where other workers reach this one");
 DEFINE_bool(quiet, false, "errors only");
 DEFINE_string(secret_key, "", "this program's secret key");
 DEFINE_string(server_key, "", "the coordinator's public key");
@@ -82,6 +83,9 @@ std::vector<Flag> ClusterFlags() {
       {.name = "worker_name",
        .value = "NAME",
        .help = "with --join: what this worker is called (default HOST:PROCESS)"},
+      {.name = "peer_address",
+       .value = "HOST[:PORT]",
+       .help = "with --join: where other workers reach this one, if it is not as it seems here (topologies but STAR)"},
       {.name = "quiet", .value = "", .help = "with --join: say nothing but errors"},
   };
   for (Flag& flag : KeyFlags()) flags.push_back(std::move(flag));
@@ -97,7 +101,8 @@ DistributedParameter::Security SecurityOf() {
 }
 
 void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
-  for (const char* flag : {"data", "worker_name", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
+  for (const char* flag :
+       {"data", "worker_name", "peer_address", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
     if (line.has(flag))
       Fail(line, std::string("--") + flag +
                      " goes with --join; a coordinator's settings are in the "
@@ -141,10 +146,10 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
 }
 
 int RunWorker(const CommandLine& line) {
-  static const std::set<std::string> of_workers = {"join",         "data",         "worker_name", "quiet",
-                                                   "secret_key",   "server_key",   "threads",     "allow_plaintext",
-                                                   "gpu",          "data_threads", "log_dir",     "sigint_effect",
-                                                   "sighup_effect"};
+  static const std::set<std::string> of_workers = {
+      "join",         "data",       "worker_name",   "quiet",           "peer_address",
+      "secret_key",   "server_key", "threads",       "allow_plaintext", "gpu",
+      "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
   for (const auto& [flag, value] : line.given) {
     if (of_workers.count(flag) == 0) {
       Fail(line, "--" + flag + " does not go with --join: the coordinator says what is trained, and how");
@@ -157,6 +162,7 @@ int RunWorker(const CommandLine& line) {
   options.endpoint = FLAGS_join;
   options.name = FLAGS_worker_name;
   options.data = FLAGS_data;
+  options.peer_address = FLAGS_peer_address;
   options.security = SecurityOf();
   options.device = &DeviceOf(line);
   options.data_threads = FLAGS_data_threads;

@@ -33,6 +33,9 @@ TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const C
 struct JoinOptions {
   std::string endpoint;
   std::string name = {};  // for people; empty: host and process
+  // HOST or HOST:PORT where other workers reach this one, with topologies other than STAR. Empty: as this machine
+  // reaches the coordinator, at any port.
+  std::string peer_address = {};
   std::string data = {};  // replaces `source` of the train net's data layers
   DistributedParameter::Security security = {};
   Device* device = nullptr;  // null: the CPU

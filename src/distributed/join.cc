@@ -44,6 +44,12 @@ class MovesOfNet : public WorkerMath {
   Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override {
     return moves_->Decode(form, sent, last);
   }
+  Payload Offer(const Payload& values, bool with_history) override { return moves_->Offer(values, with_history); }
+  const ExchangeMath* exchange() const override { return moves_->exchange(); }
+  Payload Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history,
+                   const Payload& from) override {
+    return moves_->Conclude(plan, exchanged, with_history, from);
+  }
 
  private:
   std::unique_ptr<LocalMoves> moves_;
@@ -57,6 +63,7 @@ class Joining {
  private:
   std::unique_ptr<WorkerSockets> Connect();
   void Build(const Welcome& welcome);
+  PeerAddress Listen();
   void CheckData(const Welcome& welcome) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
@@ -69,6 +76,7 @@ class Joining {
 
   const JoinOptions& options_;
   zmq::context_t context_;
+  std::optional<KeyPair> own_keys_;
   MovesOfNet moves_;
   std::unique_ptr<WorkerService> service_;
   std::unique_ptr<SolverFile> file_;
@@ -85,10 +93,31 @@ class Joining {
 std::unique_ptr<WorkerSockets> Joining::Connect() {
   std::optional<WorkerSockets::Keys> keys;
   if (CheckSecurity(options_.endpoint, options_.security, false) == Protection::kKeys) {
-    keys = WorkerSockets::Keys{ReadKeyPair(options_.security.secret_key_file()),
-                               ReadPublicKey(options_.security.server_public_key_file())};
+    own_keys_ = ReadKeyPair(options_.security.secret_key_file());
+    keys = WorkerSockets::Keys{*own_keys_, ReadPublicKey(options_.security.server_public_key_file())};
   }
   return std::make_unique<WorkerSockets>(context_, options_.endpoint, std::move(keys));
+}
+
+// For other workers, where they are to reach this one.
+PeerAddress Joining::Listen() {
+  if (file_->solver.distributed().topology() == DistributedParameter::STAR) {
+    if (!options_.peer_address.empty()) {
+      throw UserError(
+          "--peer_address has no effect: the coordinator's topology is STAR, where workers do not speak with "
+          "each other; remove it, or set distributed { topology: SHARDED } there");
+    }
+    return {};
+  }
+  auto peers =
+      std::make_unique<PeerSockets>(context_, PeerOptions{.coordinator = options_.endpoint,
+                                                          .announced = options_.peer_address,
+                                                          .keys = own_keys_,
+                                                          .allow_plaintext = options_.security.allow_plaintext()});
+  const PeerAddress address = peers->address();
+  Log("Other workers reach this one at " + address.endpoint());
+  service_->AddPeers(std::move(peers));
+  return address;
 }
 
 void Joining::Build(const Welcome& welcome) {
@@ -124,10 +153,11 @@ void Joining::Build(const Welcome& welcome) {
                                      fixed_ = std::move(fixed);
                                    });
   const uint64_t most_state_bytes = moves->most_state_bytes();
+  const PeerAddress address = Listen();
   service_->Do([&](Worker& worker) {
     moves_.Set(std::move(moves));
     worker.OnBuilt(most_state_bytes, TimingOf(solver.distributed()), TransferOf(solver.distributed()),
-                   solver.distributed().topology(), PeerAddress(), Now());
+                   solver.distributed().topology(), address, Now());
   });
 }
 

@@ -87,9 +87,8 @@ void ServerSockets::Receive(Milliseconds timeout, const OnReceived& handler) {
   }
 }
 
-WorkerSockets::WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys,
-                             std::unique_ptr<PeerSockets> peers)
-    : context_(context), endpoint_(std::move(endpoint)), keys_(std::move(keys)), peers_(std::move(peers)) {
+WorkerSockets::WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys)
+    : context_(context), endpoint_(std::move(endpoint)), keys_(std::move(keys)) {
   Reconnect();
 }
 

@@ -69,10 +69,11 @@ class WorkerSockets {
     std::string server_public;
   };
 
-  // Connects in the background, again and again. Throws EnvironmentError where the endpoint is no endpoint. Without
-  // `peers` only the coordinator is spoken with.
-  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys,
-                std::unique_ptr<PeerSockets> peers = nullptr);
+  // Connects in the background, again and again. Throws EnvironmentError where the endpoint is no endpoint.
+  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys);
+
+  // From now on other workers are spoken with, too.
+  void AddPeers(std::unique_ptr<PeerSockets> peers) { peers_ = std::move(peers); }
 
   // Drops the connections to the coordinator, and with them who this was, and makes new ones.
   void Reconnect();

@@ -37,6 +37,7 @@ void WorkerService::Serve() {
         deadline = worker_.deadline();
         const bool reconnect = worker_.TakeReconnect();
         const bool stop = stop_;
+        if (new_peers_) sockets_->AddPeers(std::move(new_peers_));
         if (reconnect) sockets_->Reconnect();
         collect(lock);
         if (stop) return;
@@ -77,6 +78,14 @@ void WorkerService::Do(const std::function<void(Worker&)>& action) {
   {
     const std::lock_guard lock(mutex_);
     action(worker_);
+  }
+  sockets_->Wake();
+}
+
+void WorkerService::AddPeers(std::unique_ptr<PeerSockets> peers) {
+  {
+    const std::lock_guard lock(mutex_);
+    new_peers_ = std::move(peers);
   }
   sockets_->Wake();
 }

@@ -32,6 +32,8 @@ class WorkerService {
   WorkerTurn Await(Milliseconds timeout);
   // Calls `action` with the state machine, between two messages, and sends what it says.
   void Do(const std::function<void(Worker&)>& action);
+  // Other workers are spoken with by these from now on.
+  void AddPeers(std::unique_ptr<PeerSockets> peers);
 
  private:
   void Serve();
@@ -39,7 +41,8 @@ class WorkerService {
   std::mutex mutex_;
   Worker worker_;  // under mutex_
   std::unique_ptr<WorkerSockets> sockets_;
-  std::exception_ptr error_;  // under mutex_
+  std::unique_ptr<PeerSockets> new_peers_;  // under mutex_
+  std::exception_ptr error_;                // under mutex_
   std::condition_variable happened_;
   bool stop_ = false;  // under mutex_
   std::thread thread_;

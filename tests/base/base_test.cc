@@ -11,6 +11,7 @@
 #include "base/random.h"
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "temporary_folder.h"
 
 namespace crema {
 namespace {

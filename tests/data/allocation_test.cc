@@ -30,7 +30,7 @@ namespace crema {
 namespace {
 
 TEST(Allocation, NoneInASteadyStream) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   Datum floats = testing::ImageDatum(3, 9, 8, 1);
   const std::string data = floats.data();
   floats.clear_data();

@@ -14,7 +14,6 @@
 namespace crema {
 namespace {
 
-using testing::TemporaryFolder;
 
 constexpr int kBatch = 10;
 

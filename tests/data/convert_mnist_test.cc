@@ -15,7 +15,6 @@ namespace crema {
 namespace {
 
 using testing::ExpectThrows;
-using testing::TemporaryFolder;
 using testing::WriteFile;
 
 std::string Number(uint32_t n) {

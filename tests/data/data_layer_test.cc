@@ -9,7 +9,6 @@ namespace crema {
 namespace {
 
 using testing::ExpectThrows;
-using testing::TemporaryFolder;
 
 LayerParameter Parse(const std::string& text) {
   LayerParameter param;

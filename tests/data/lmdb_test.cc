@@ -16,7 +16,6 @@ namespace {
 
 using testing::ExpectThrows;
 using testing::KeyOf;
-using testing::TemporaryFolder;
 
 std::string Text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};

@@ -12,7 +12,6 @@
 namespace crema {
 namespace {
 
-using testing::TemporaryFolder;
 
 struct Settings {
   int batch = 7, ahead = 4, threads = 1;

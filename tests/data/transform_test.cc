@@ -89,7 +89,7 @@ TEST(Transform, TestCropsTheCentre) {
 }
 
 TEST(Transform, TrainCropsEverywhereAndMirrorsHalf) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::vector<uint8_t> image = Image();
   for (const bool with_mean : {false, true}) {
     TransformationParameter param;
@@ -141,7 +141,7 @@ TEST(Transform, MirrorsInTestToo) {
 }
 
 TEST(Transform, MeanFileInBothShapesOfBlobProto) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   const std::vector<uint8_t> image = Image();
   TransformationParameter param;
   param.set_mean_file("as written in the net");
@@ -182,7 +182,7 @@ TEST(Transform, ContradictionsAreErrors) {
 }
 
 TEST(MeanFile, UnusableFilesAreUserErrors) {
-  testing::TemporaryFolder folder;
+  TemporaryFolder folder;
   testing::ExpectThrows<UserError>([&] { ReadMean(folder / "absent"); }, {"does not exist", "compute_image_mean"});
   testing::WriteFile(folder / "text", "name: \"LeNet\"\n");
   testing::ExpectThrows<UserError>([&] { ReadMean(folder / "text"); }, {"text"});

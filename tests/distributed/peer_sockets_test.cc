@@ -378,7 +378,8 @@ TEST(PeerSockets, AWorkerHearsCoordinatorAndPeersInOneWait) {
   const std::string endpoint = server.Bind("tcp://127.0.0.1:*", nullptr);
   auto peers = std::make_unique<PeerSockets>(context, PeerOptions{.coordinator = endpoint, .keys = MakeKeyPair()});
   const PeerAddress address = peers->address();
-  WorkerSockets worker(context, endpoint, std::nullopt, std::move(peers));
+  WorkerSockets worker(context, endpoint, std::nullopt);
+  worker.AddPeers(std::move(peers));
   Node other(Keyed());
   other.sockets().SetPeers({{address}});
   worker.SetPeers({{other.address()}});
