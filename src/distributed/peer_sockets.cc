@@ -81,24 +81,32 @@ void PeerSockets::SetPeers(std::span<const PeerAddress> peers) {
     }
     keys.insert(address.public_key());
     if (address.endpoint() == address_.endpoint()) continue;
-    const auto [at, added] = peers_.try_emplace(address.endpoint());
-    if (!added) {
+    if (peers_.contains(address.endpoint())) {
       ++bad_peers_;
       continue;
     }
     const auto same = before.find(address.endpoint());
     if (same != before.end() && same->second.public_key == address.public_key()) {
-      at->second = std::move(same->second);
+      peers_.insert(before.extract(same));
     } else {
-      at->second.public_key = address.public_key();
+      peers_[address.endpoint()].public_key = address.public_key();
     }
   }
   known_->Set(std::move(keys));
   if (authenticator_) authenticator_->Recheck();
 }
 
+bool PeerSockets::IsOver(Peer& peer) {
+  if (!peer.watch) return false;
+  peer.watch->Read();
+  const HandshakeWatch::Outcome outcome = peer.watch->outcome();
+  if (outcome == HandshakeWatch::Outcome::kLetIn) peer.watch = nullptr;
+  return outcome == HandshakeWatch::Outcome::kRefused || outcome == HandshakeWatch::Outcome::kDifferent;
+}
+
 bool PeerSockets::Connect(const std::string& endpoint, Peer& peer) {
   peer.connected = Now();
+  peer.watch = nullptr;
   try {
     peer.socket = zmq::socket_t(context_, zmq::socket_type::dealer);
     SetCommonOptions(peer.socket, kMostAnswerBytes);
@@ -108,9 +116,11 @@ bool PeerSockets::Connect(const std::string& endpoint, Peer& peer) {
     peer.socket.set(zmq::sockopt::reconnect_ivl, 50);
     peer.socket.set(zmq::sockopt::reconnect_ivl_max, 2'000);
     if (options_.keys) ConfigureClient(peer.socket, *options_.keys, peer.public_key);
+    peer.watch = std::make_unique<HandshakeWatch>(context_, peer.socket);
     peer.socket.connect(endpoint);
     return true;
-  } catch (const zmq::error_t&) {
+  } catch (const std::exception&) {
+    peer.watch = nullptr;
     peer.socket = zmq::socket_t();
     ++bad_peers_;
     return false;
@@ -124,12 +134,14 @@ void PeerSockets::Send(const Outgoing& outgoing) {
     return;
   }
   Peer& peer = at->second;
-  if (peer.socket && SendParts(peer.socket, nullptr, outgoing)) return;
+  if (peer.socket && !IsOver(peer) && SendParts(peer.socket, nullptr, outgoing)) return;
   const bool anew = !peer.connected || Now() - *peer.connected >= kPatience;
   if (!anew || !Connect(at->first, peer) || !SendParts(peer.socket, nullptr, outgoing)) ++unsent_;
 }
 
 void PeerSockets::Receive(const OnReceived& handler) {
+  // Else events would pile up that nobody wants to know.
+  for (auto& [endpoint, peer] : peers_) IsOver(peer);
   std::vector<zmq::message_t> parts;
   for (int n = 0; n < kMostAtOnce && ReceiveParts(inlet_, parts); ++n) {
     ClusterMessage message;

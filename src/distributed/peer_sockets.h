@@ -12,6 +12,7 @@
 #include <zmq.hpp>
 
 #include "distributed/authentication.h"
+#include "distributed/handshake.h"
 #include "distributed/keys.h"
 #include "distributed/known_keys.h"
 #include "distributed/private_folder.h"
@@ -68,10 +69,13 @@ class PeerSockets {
     std::string public_key;  // empty without keys
     zmq::socket_t socket;    // empty until something is sent
     std::optional<Milliseconds> connected;
+    std::unique_ptr<HandshakeWatch> watch;  // until it is let in; refers to the socket
   };
 
   std::string Listen();
   bool IsPeer(const PeerAddress& address) const;
+  // Whether its socket is of no use any more, and it is time for another.
+  bool IsOver(Peer& peer);
   bool Connect(const std::string& endpoint, Peer& peer);
 
   zmq::context_t& context_;

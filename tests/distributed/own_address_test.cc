@@ -3,7 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <string>
+#include <utility>
 
 #include "crema/error.h"
 #include "distributed/peer_sockets_fixture.h"
@@ -46,6 +48,53 @@ TEST(OwnAddress, ThatOthersReachIsReachedWithKeysOnly) {
   b.Know({&a});
   EXPECT_TRUE(Reaches(b, a, 1));
   EXPECT_THROW(Node({.coordinator = "tcp://192.0.2.1:5570"}), UserError);
+}
+
+TEST(OwnAddress, IsWhereSocketsListen) {
+  Node ipc({.coordinator = kIpc}), tcp({.coordinator = kLoopback});
+  EXPECT_TRUE(ipc.address().endpoint().starts_with("ipc:///")) << ipc.address().endpoint();
+  EXPECT_TRUE(tcp.address().endpoint().starts_with("tcp://127.0.0.1:")) << tcp.address().endpoint();
+  const std::filesystem::path path = ipc.address().endpoint().substr(6);
+  EXPECT_EQ(std::filesystem::status(path.parent_path()).permissions(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(tcp.address().public_key(), "");
+
+  // Given, it listens everywhere, and says the other name.
+  Node given({.coordinator = kIpc, .announced = "node3.example.org", .keys = MakeKeyPair()});
+  EXPECT_TRUE(given.address().endpoint().starts_with("tcp://node3.example.org:")) << given.address().endpoint();
+  PeerAddress here = given.address();
+  here.set_endpoint("tcp://127.0.0.1:" + std::to_string(PortOf(here.endpoint())));
+  Node other(Keyed());
+  other.sockets().SetPeers({{here}});
+  given.Know({&other});
+  other.Send(here.endpoint(), 1);
+  EXPECT_EQ(given.Await(1).size(), 1u);
+}
+
+TEST(OwnAddress, ThatCannotBeIsAnError) {
+  const auto error_of = [](PeerOptions options) -> std::string {
+    try {
+      Node node(std::move(options));
+    } catch (const UserError& error) {
+      return std::string("user: ") + error.what();
+    } catch (const EnvironmentError& error) {
+      return std::string("environment: ") + error.what();
+    }
+    return "";
+  };
+  const auto has = [](const std::string& text, const std::string& part) {
+    return text.find(part) != std::string::npos;
+  };
+  EXPECT_TRUE(has(error_of({.coordinator = kIpc, .announced = "10.0.0.7"}), "user: "));
+  EXPECT_TRUE(has(error_of({.coordinator = kIpc, .announced = "10.0.0.7"}), "it has no keys"));
+  EXPECT_EQ(error_of({.coordinator = kIpc, .announced = "10.0.0.7", .allow_plaintext = true}), "");
+  EXPECT_TRUE(has(error_of({.coordinator = kIpc, .announced = "10.0.0.7:"}), "is no address by which"));
+  EXPECT_TRUE(has(error_of({.coordinator = "inproc://a"}), "tcp://HOST:5570"));
+  EXPECT_TRUE(has(error_of({.coordinator = "tcp://nowhere.invalid:5570"}), "environment: "));
+  Node first({.coordinator = kLoopback, .announced = "127.0.0.1", .allow_plaintext = true});
+  EXPECT_TRUE(has(error_of({.coordinator = kLoopback,
+                            .announced = "127.0.0.1:" + std::to_string(PortOf(first.address().endpoint())),
+                            .allow_plaintext = true}),
+                  "another program does"));
 }
 
 TEST(OwnAddress, IsReadAsUsersWriteIt) {
