@@ -4,6 +4,7 @@
 #define CREMA_DISTRIBUTED_WORKER_H_
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -214,6 +215,11 @@ class Worker {
   std::unique_ptr<ExchangeUnderWay> exchange_;
   std::vector<PeerMessage> early_;  // of exchanges that this one does not know yet
   uint64_t last_attempt_ = 0, peer_bytes_sent_ = 0, peer_bytes_received_ = 0;
+  struct Acquaintance {
+    PeerAddress address;
+    uint64_t attempt = 0;  // the last one that it was in
+  };
+  std::map<std::string, Acquaintance> acquaintances_;  // by endpoint
   std::optional<std::vector<PeerAddress>> peers_;
   std::vector<Outgoing> outgoing_;
 };

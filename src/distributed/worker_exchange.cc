@@ -62,12 +62,14 @@ void Worker::BeginExchange(Milliseconds now) {
   ExchangePlan& plan = exchange_->plan;
   plan.topology = options_.topology;
   plan.rank = static_cast<int>(order.rank());
-  std::vector<PeerAddress> addresses;
   for (const ExchangeOrder::Peer& peer : exchange_->peers) {
     plan.examples.push_back(peer.examples());
-    if (peer.member() != member_) addresses.push_back(peer.address());
+    if (peer.member() != member_) acquaintances_[peer.address().endpoint()] = {peer.address(), last_attempt_};
   }
-  peers_ = std::move(addresses);
+  // Who was left out of a few rounds keeps its connection: what it says first would be lost.
+  std::erase_if(acquaintances_, [this](const auto& other) { return other.second.attempt + 100 < last_attempt_; });
+  peers_.emplace();
+  for (const auto& [endpoint, other] : acquaintances_) peers_->push_back(other.address);
   exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now);
   std::vector<PeerMessage> early;
   early.swap(early_);
