@@ -6,7 +6,7 @@ import subprocess
 import time
 
 import cluster_nodes as nodes_of
-from cluster_model import Wire, round_seconds
+from cluster_model import Wire, exchanged_bytes, round_seconds
 
 PORT = 5570
 WARM_UP = 3  # rounds
@@ -44,22 +44,30 @@ class Net:
 
 
 class Case:
-    def __init__(self, net, steps, workers, gradients=False):
+    def __init__(self, net, steps, workers, gradients=False, topology="STAR", delayed=False):
         self.net, self.steps, self.workers, self.gradients = net, 1 if gradients else steps, workers, gradients
+        self.topology, self.delayed = topology, delayed
 
     def label(self):
-        return f"{self.net.label}, {'gradients' if self.gradients else f'{self.steps} steps'}, {self.workers} workers"
+        return (f"{self.net.label}, {'gradients' if self.gradients else f'{self.steps} steps'}, {self.workers} "
+                f"workers, {self.topology}{', delayed' if self.delayed else ''}")
+
+    def settings(self):
+        if self.gradients:
+            return "mode: GRADIENT"
+        # Only the first state and the last pass through the coordinator.
+        ways = "" if self.topology == "STAR" else f"topology: {self.topology} keep_rounds: 100000 "
+        return f"local_steps: {self.steps} {ways}{'overlap: DELAYED' if self.delayed else ''}"
 
 
 def write_solver(folder, name, case, rounds, address):
     """Solver and net; max_iter is one round more than is measured, since the last one sends histories, too."""
     net = case.net
-    settings = "mode: GRADIENT" if case.gradients else f"local_steps: {case.steps}"
     with open(f"{folder}/{name}.net", "w") as file:
         file.write(NET.format(pause=net.pause_ms, rows=net.parameters // CLASSES, classes=CLASSES))
     with open(f"{folder}/{name}.solver", "w") as file:
         file.write(SOLVER.format(name=name, iterations=(WARM_UP + rounds + 1) * case.steps, address=address, port=PORT,
-                                 workers=case.workers, settings=settings))
+                                 workers=case.workers, settings=case.settings()))
 
 
 def measure_alone(program, folder, net, seconds):
@@ -101,12 +109,13 @@ class Emulation:
 
     def expected(self, case, each=0.0):
         return round_seconds(1 / case.net.alone, case.steps, case.workers, case.net.state_bytes, self.bytes_a_second,
-                             each=each)
+                             case.topology, case.delayed, each=each)
 
     def add_model(self, case, row):
         """What a round should take, by alpha and beta, and with a gamma that the first row of that size decides."""
         ideal = self.expected(case)
-        each = self.each.setdefault(case.net.state_bytes, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
+        kind = (case.net.state_bytes, case.topology, case.delayed)
+        each = self.each.setdefault(kind, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
         for name, seconds in (("model", ideal), ("fitted", self.expected(case, each))):
             row[f"{name}_round_ms"] = 1e3 * seconds
             row[f"{name}_efficiency"] = case.steps / case.net.alone / seconds
@@ -161,7 +170,8 @@ class Emulation:
         cores = os.cpu_count()
         own = sum(after.cpu) - sum(before.cpu)
         row = {"net": case.net.label, "parameters": case.net.parameters, "steps": case.steps,
-               "mode": "GRADIENT" if case.gradients else "AVERAGE", "workers": case.workers, "rounds": rounds,
+               "mode": "GRADIENT" if case.gradients else "AVERAGE", "topology": case.topology,
+               "overlap": "DELAYED" if case.delayed else "WAIT", "workers": case.workers, "rounds": rounds,
                "round_ms": 1e3 * a_round, **self.gaps(case, passes),
                "efficiency": case.steps / a_round / case.net.alone,
                "cores_used": own / wall / cores, "machine_busy": (after.busy - before.busy) / wall / cores,
@@ -200,12 +210,17 @@ class Emulation:
         """Bytes of a worker in a round against the formula: what TCP delivered. What the link carried holds headers and
         what was sent again, too."""
         wire = Wire(case.net.state_bytes, case.workers, rounds, case.steps)
+        if case.topology != "STAR":
+            wire.up = wire.down = exchanged_bytes(case.net.state_bytes, case.workers)
         grown = [[(b - a) * case.steps / (len(worker) - 1) for a, b in zip(worker[0], worker[-1])]
                  for worker in passes]
         result, holds = {"sent_again": statistics.mean(node[SENT_AGAIN] for node in grown)}, True
         for name, at, link_at, formula, floor in (("up", ACKNOWLEDGED, BYTES_OUT, wire.up, wire.up_a_second),
                                                   ("down", RECEIVED, BYTES_IN, wire.down, wire.down_a_second)):
-            worst = max((node[at] for node in grown), key=lambda value: abs(value - formula))
+            each = [node[at] for node in grown]
+            if case.topology == "TREE":  # leaves have less to do than others
+                each = [statistics.mean(each)]
+            worst = max(each, key=lambda value: abs(value - formula))
             result[f"{name}_bytes"] = statistics.mean(node[at] for node in grown)
             result[f"{name}_link_bytes"] = statistics.mean(node[link_at] for node in grown)
             result[f"{name}_link_packets"] = statistics.mean(node[link_at + 1] for node in grown)
@@ -213,4 +228,5 @@ class Emulation:
             result[f"{name}_worst"] = worst / formula - 1
             result[f"{name}_floor_a_second"] = floor
             holds = holds and abs(worst - formula) <= TOLERANCE * formula + floor * a_round
-        return {**result, "bytes_hold": holds}
+        # Where bytes are under way while passes begin nothing is to be counted.
+        return {**result, "bytes_hold": None if case.delayed else holds}

@@ -1,7 +1,8 @@
 """What a round of a training on several machines should take: its bytes on the wire and its time.
 
-Every worker gets all parameters from the coordinator and sends all back, so that the coordinator's link carries N times
-their size each way (a star). docs/distributed.md has the messages, proto/crema/cluster.proto their fields.
+In a star every worker gets all parameters from the coordinator and sends all back, so that the coordinator's link
+carries N times their size each way. In the other topologies workers exchange them among themselves.
+docs/distributed.md has the messages, proto/crema/cluster.proto their fields.
 """
 import math
 
@@ -58,7 +59,23 @@ class Wire:
         self.down_a_second = sized(work, 22, all_sent) * 1000 / heartbeat_ms
 
 
-def round_seconds(compute, steps, workers, state_bytes, bytes_a_second, delay=DELAY, each=0.0):
-    """alpha and beta of a star: parameters to all, then from all, through the coordinator's link; `each`: what a
-    worker costs besides (gamma)."""
-    return steps * compute + 2 * workers * state_bytes / bytes_a_second + 2 * delay + each * workers
+def exchanged_bytes(state_bytes, workers):
+    """Of parameters, that a worker sends to others and gets from them, each way; of a tree the mean."""
+    return 2 * state_bytes * (workers - 1) / workers
+
+
+def round_seconds(compute, steps, workers, state_bytes, bytes_a_second, topology="STAR", delayed=False, delay=DELAY,
+                  each=0.0):
+    """alpha and beta; `each`: what a worker costs besides (gamma). A star: parameters to all, then from all, through
+    the coordinator's link. Else what workers exchange, after the coordinator's word and before its commit."""
+    levels = math.ceil(math.log2(max(2, workers)))
+    if topology == "STAR":
+        exchange = 2 * workers * state_bytes / bytes_a_second + 2 * delay
+    elif topology == "TREE":
+        # In segments, so that levels overlap; inner workers have two below them.
+        exchange = 4 * state_bytes / bytes_a_second + (2 * levels + 4) * delay
+    else:
+        stages = {"SHARDED": 2, "RING": 2 * (workers - 1), "HALVING": 2 * levels}[topology]
+        exchange = exchanged_bytes(state_bytes, workers) / bytes_a_second + (stages + 4) * delay
+    exchange += each * workers
+    return max(steps * compute, exchange) if delayed else steps * compute + exchange

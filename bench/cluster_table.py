@@ -22,7 +22,10 @@ def local_table(rows):
 
 
 def exchange(row):
-    return "gradients" if row["mode"] == "GRADIENT" else f"{row['steps']} step" + ("s" if row["steps"] > 1 else "")
+    if row["mode"] == "GRADIENT":
+        return "gradients"
+    way = row["topology"] + (", delayed" if row["overlap"] == "DELAYED" else "")
+    return f"{row['steps']} step" + ("s" if row["steps"] > 1 else "") + f", {way}"
 
 
 def verdict(row):
@@ -47,8 +50,8 @@ def node_tables(rows, rate):
     cells = [[row["net"], exchange(row), str(row["workers"]), cell(row["up_bytes"], 0), cell(row["up_formula"], 0),
               f"{100 * row['up_worst']:+.2f}", cell(row["down_bytes"], 0), cell(row["down_formula"], 0),
               f"{100 * row['down_worst']:+.2f}", f"{row['up_floor_a_second']:.0f} / {row['down_floor_a_second']:.0f}",
-              "pass" if row["bytes_hold"] else "FAIL", cell(row["up_link_bytes"], 0), cell(row["down_link_bytes"], 0),
-              cell(row["sent_again"], 0)] for row in rows]
+              {True: "pass", False: "FAIL", None: ""}[row["bytes_hold"]], cell(row["up_link_bytes"], 0),
+              cell(row["down_link_bytes"], 0), cell(row["sent_again"], 0)] for row in rows]
     return lines + table(["net", "exchange", "N", "up", "formula", "worst %", "down", "formula", "worst %",
                           "heartbeats a second", "", "link up", "link down", "sent again"], cells)
 

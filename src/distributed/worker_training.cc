@@ -73,8 +73,9 @@ void Worker::Advance(Milliseconds now) {
   TakeState();
   if (work_->wanted() && !donation_ && state_ && version_ == work_->version()) StartDonation(now);
   const bool donating = donation_ && sender_.active() && sender_.id() == donation_->id();
-  if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->digest() == digest_ &&
-      version_ == work_->version() &&
+  // Between rounds nobody waits for it, and it is not known which way it will take.
+  if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->has_iteration() &&
+      work_->digest() == digest_ && version_ == work_->version() &&
       (!push_ || push_->version() != version_ || push_->lease().serial() != result_->lease ||
        push_->kept() != work_->keep_values()) &&
       (!donating || work_->keep_values())) {
