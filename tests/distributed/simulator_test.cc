@@ -10,8 +10,13 @@
 #include <cstdlib>
 #include <string>
 
+#include "distributed/simulated_rounds.h"
+
 namespace crema {
 namespace {
+
+using testing_distributed::TenRounds;
+using testing_distributed::WithFault;
 
 uint64_t running_seed = 0;
 int running_machines = 0;
@@ -108,31 +113,6 @@ TEST_F(Simulator, TheSameSeedIsTheSameTraining) {
     EXPECT_EQ(first.events, second.events);
     EXPECT_EQ(first.virtual_time, second.virtual_time);
   }
-}
-
-// Ten rounds of four machines where nothing is left to chance but the network.
-SimulatorOptions TenRounds() {
-  SimulatorOptions options;
-  options.machines = 4;
-  options.coordinator.job = 77;
-  options.coordinator.expected_workers = 4;
-  options.coordinator.min_workers = 2;
-  options.coordinator.local_steps = 10;
-  options.coordinator.max_iter = 100;
-  options.coordinator.most_push_bytes = 1000;
-  options.coordinator.transfer.chunk_bytes = 16;
-  options.coordinator.transfer.patience = 2000;
-  options.step = 200;  // a round takes about 2 s
-  options.bound = 100'000;
-  return options;
-}
-
-SimulatorReport WithFault(SimulatorOptions options, Fault fault) {
-  options.healed = fault.at + fault.lasts + 1;
-  options.faults.push_back(fault);
-  SimulatorReport report = Simulate(options);
-  EXPECT_EQ(report.violation, "") << report.log;
-  return report;
 }
 
 TEST_F(Simulator, WithoutFaultsEveryRoundIsCommittedOnce) {
