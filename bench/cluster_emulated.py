@@ -1,4 +1,5 @@
-"""Workers that only pause, each on an emulated machine of its own, and what their rounds take."""
+"""Workers that only pause, each on an emulated machine of its own, and what their rounds take. The steps of a round are
+one pause."""
 import os
 import select
 import statistics
@@ -52,21 +53,29 @@ class Case:
         return (f"{self.net.label}, {'gradients' if self.gradients else f'{self.steps} steps'}, {self.workers} "
                 f"workers, {self.topology}{', delayed' if self.delayed else ''}")
 
+    def pause_ms(self):
+        """Of a round: all of its steps but for one update of the parameters, which is computed. That all are would say
+        more of how many workers this machine has to compute for than of the network."""
+        if not self.net.alone:
+            return self.net.pause_ms
+        step = 1e3 / self.net.alone
+        return self.steps * step - (step - self.net.pause_ms)
+
     def settings(self):
         if self.gradients:
             return "mode: GRADIENT"
         # Only the first state and the last pass through the coordinator.
         ways = "" if self.topology == "STAR" else f"topology: {self.topology} keep_rounds: 100000 "
-        return f"local_steps: {self.steps} {ways}{'overlap: DELAYED' if self.delayed else ''}"
+        return f"local_steps: 1 {ways}{'overlap: DELAYED' if self.delayed else ''}"
 
 
 def write_solver(folder, name, case, rounds, address):
     """Solver and net; max_iter is one round more than is measured, since the last one sends histories, too."""
     net = case.net
     with open(f"{folder}/{name}.net", "w") as file:
-        file.write(NET.format(pause=net.pause_ms, rows=net.parameters // CLASSES, classes=CLASSES))
+        file.write(NET.format(pause=case.pause_ms(), rows=net.parameters // CLASSES, classes=CLASSES))
     with open(f"{folder}/{name}.solver", "w") as file:
-        file.write(SOLVER.format(name=name, iterations=(WARM_UP + rounds + 1) * case.steps, address=address, port=PORT,
+        file.write(SOLVER.format(name=name, iterations=WARM_UP + rounds + 1, address=address, port=PORT,
                                  workers=case.workers, settings=case.settings()))
 
 
@@ -182,7 +191,7 @@ class Emulation:
         return {**row, **self.traffic(case, rounds, a_round, passes)}
 
     def passes(self, case, span):
-        """Of each worker those passes that began in the time measured, from the first of a round on."""
+        """Of each worker those passes, each a round's, that began in the time measured."""
         kept = []
         for worker in range(1, case.workers + 1):
             with open(f"{self.folder}/worker{worker}") as file:
@@ -190,19 +199,18 @@ class Emulation:
             if not result or not result["completed"]:
                 raise nodes_of.Failure(f"worker {worker} did not complete")
             passes = result["passes"]
-            inside = [at for at in range(0, len(passes), case.steps) if span[0] <= passes[at][0] <= span[1]]
+            inside = [one for one in passes if span[0] <= one[0] <= span[1]]
             if len(inside) < 2:
                 raise nodes_of.Failure(f"worker {worker} took part in {len(inside)} of the rounds measured")
-            kept.append(passes[inside[0]:inside[-1] + 1])
+            kept.append(inside)
         return kept
 
     @staticmethod
     def gaps(case, passes):
-        """From a worker's last pass of a round to its first of the next, and how much longer than asked its pauses
-        were: means over the workers."""
-        waits = [after[0] - before[1] for worker in passes
-                 for before, after in zip(worker[case.steps - 1::case.steps], worker[case.steps::case.steps])]
-        late = [one[1] - one[0] - case.net.pause_ms / 1e3 for worker in passes for one in worker]
+        """From a worker's pass of a round to that of the next, and how much longer than asked its pauses were: means
+        over the workers."""
+        waits = [after[0] - before[1] for worker in passes for before, after in zip(worker, worker[1:])]
+        late = [one[1] - one[0] - case.pause_ms() / 1e3 for worker in passes for one in worker]
         return {"wait_ms": 1e3 * statistics.mean(waits), "late_ms": 1e3 * statistics.mean(late)}
 
     @staticmethod
@@ -212,7 +220,7 @@ class Emulation:
         wire = Wire(case.net.state_bytes, case.workers, rounds, case.steps)
         if case.topology != "STAR":
             wire.up = wire.down = exchanged_bytes(case.net.state_bytes, case.workers)
-        grown = [[(b - a) * case.steps / (len(worker) - 1) for a, b in zip(worker[0], worker[-1])]
+        grown = [[(b - a) / (len(worker) - 1) for a, b in zip(worker[0], worker[-1])]
                  for worker in passes]
         result, holds = {"sent_again": statistics.mean(node[SENT_AGAIN] for node in grown)}, True
         for name, at, link_at, formula, floor in (("up", ACKNOWLEDGED, BYTES_OUT, wire.up, wire.up_a_second),

@@ -201,7 +201,7 @@ class Coordinator {
     bool ready = false;
     std::optional<uint64_t> version;  // of the parameters that it said it has, where those count
     uint64_t sequence = 0, bulk_sequence = 0;
-    Milliseconds joined = 0, heard = 0, progressed = 0, answered = 0;
+    Milliseconds joined = 0, heard = 0, progressed = 0;
     uint64_t steps_in_all = 0;
     std::optional<Lease> lease, ahead;  // of the open round, and of the one behind it
     uint64_t late = 0;                  // rounds that the lease missed
