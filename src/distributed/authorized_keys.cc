@@ -111,11 +111,13 @@ void CheckAuthorizedKeys(const std::string& folder) {
   AuthorizedKeys keys(folder);
   const std::vector<std::string> problems = keys.Refresh();
   std::vector<Diagnostic> diagnostics;
-  for (const std::string& text : problems) diagnostics.push_back({.where = {}, .message = text});
+  for (const std::string& text : problems) diagnostics.emplace_back().message = text;
   if (problems.empty() && keys.size() == 0) {
-    diagnostics.push_back({.where = {folder},
-                           .message = "holds no .public file, so nobody could join; copy the .public file of each "
-                                      "worker (crema keygen makes it) into it"});
+    Diagnostic& nobody = diagnostics.emplace_back();
+    nobody.where.file = folder;
+    nobody.message =
+        "holds no .public file, so nobody could join; copy the .public file of each worker (crema keygen makes it) "
+        "into it";
   }
   if (!diagnostics.empty()) throw UserError(std::move(diagnostics));
 }
