@@ -62,11 +62,11 @@ std::string TextOf(const ClusterStatus& status) {
                 static_cast<unsigned long long>(status.epoch()), static_cast<unsigned long long>(status.generation()),
                 static_cast<unsigned long long>(status.dropped_messages()));
   text += line;
-  std::snprintf(line, sizeof line, "%5s %-14s %-9s %6s %5s %8s %7s %5s %5s %7s %7s %4s %6s\n", "place", "worker",
-                "state", "round", "stale", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "late", "silent");
+  std::snprintf(line, sizeof line, "%5s %-14s %-9s %6s %5s %8s %7s %5s %5s %7s %7s %4s %5s\n", "place", "worker",
+                "state", "round", "stale", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "late", "heard");
   text += line;
   for (const ClusterStatus::Worker& worker : status.worker()) {
-    std::snprintf(line, sizeof line, "%5u %-14s %-9s %6s %5llu %8llu %7.1f %4.0f%% %4.0f%% %7.1f %7.1f %4llu %5.1fs\n",
+    std::snprintf(line, sizeof line, "%5u %-14s %-9s %6s %5llu %8llu %7.1f %4.0f%% %4.0f%% %7.1f %7.1f %4llu %4.0fs\n",
                   worker.slot(), ShortName(worker.name(), 14).c_str(), worker.state().c_str(),
                   worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
                   static_cast<unsigned long long>(worker.staleness()),

@@ -19,7 +19,8 @@ namespace {
 
 constexpr int kRounds = 1, kTests = 2, kFirstWorker = 10;  // tracks; of each place two
 constexpr int64_t kFlushEvery = 1'000'000'000;
-constexpr size_t kMostNames = 4;  // of a place
+constexpr int64_t kShown = 1'000;  // what each round has is there, however short it was
+constexpr size_t kMostNames = 4;   // of a place
 
 int64_t SteadyNanoseconds() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now().time_since_epoch())
@@ -80,6 +81,7 @@ void ClusterTimeline::Add(const std::string& name, const std::string& category, 
                           const std::function<void(JsonWriter&)>& arguments) {
   int64_t& filled = ends_[track];
   begin = std::max(begin, filled);
+  if (category == "training" || category == "exchanging" || category == "late") end = std::max(end, begin + kShown);
   if (end <= begin || !MayAdd()) return;
   filled = end;
   writer_.Span(name, category, track, begin, end, arguments);

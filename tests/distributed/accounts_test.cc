@@ -108,7 +108,7 @@ TEST_F(Accounts, ACommitSaysWhatEachDid) {
   Start();
   Peer one = Join("one", 1), two = Join("two", 2);
   WorkOf(one);
-  Work first = WorkOf(one), second = WorkOf(two);
+  Work second = WorkOf(two), first = WorkOf(one);
   const Milliseconds opened = now_;
   now_ += 1000;
   Train(one, first, 1, 0.9);

@@ -65,8 +65,7 @@ TEST(ClusterTimeline, HoldsEveryRoundOfEveryWorkerAndChangesNothing) {
     if (!track.starts_with("place ")) continue;
     ++workers;
     EXPECT_TRUE(std::regex_match(track, std::regex("place [01]: local-[01]"))) << track;
-    // One that arrives in the same millisecond as the end of what was before may be left out.
-    EXPECT_GE(categories.at("training"), 18) << track;
+    EXPECT_EQ(categories.at("training"), 20) << track;
     EXPECT_EQ(categories.count("late"), 0u);
   }
   EXPECT_EQ(workers, 2);
@@ -87,7 +86,7 @@ TEST(ClusterTimeline, ShowsExchangesAmongWorkers) {
   for (const auto& [track, categories] : spans) {
     if (track.starts_with("place ") && categories.count("exchanging") > 0) exchanges += categories.at("exchanging");
   }
-  EXPECT_GE(exchanges, 12) << "of both workers, but those within a millisecond";
+  EXPECT_EQ(exchanges, 24);
 }
 
 TEST(ClusterTimeline, ShowsValuesThatAreUnderWayWhileWorkersTrainAhead) {
