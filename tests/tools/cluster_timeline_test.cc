@@ -107,8 +107,10 @@ TEST(ClusterTimeline, IsWholeWhereTrainingIsStoppedOrFails) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_GT(SpansOf(stopped)["coordinator: rounds"]["round"], 3);
 
-  // The first worker's record of no class ends training.
-  const ClusterFolder failing("local_workers: 2 local_steps: 5", {.max_iter = 1000, .bad_record = 200});
+  // A record of no class ends training.
+  const ClusterFolder failing(
+      "local_workers: 2 local_steps: 5",
+      {.max_iter = 1000, .test_interval = 1000, .bad_record = 200, .more = "test_initialization: false\n"});
   const Finished failed = failing.Run({"--timeline=timeline.json"});
   EXPECT_NE(failed.exit_code, 0) << failed.err;
   SpansOf(failing);
@@ -127,6 +129,9 @@ TEST(ClusterTimeline, WhatACrashLeavesCanBeRead) {
     running->Signal(SIGKILL);
     running->Wait();
   }
+  // The workers' socket, which the next coordinator would remove.
+  fs::remove_all(folder / "tmp");
+  fs::create_directory(folder / "tmp");
   std::string text = ReadText(folder / "timeline.json");
   EXPECT_FALSE(text.ends_with("]\n"));
   SpanCounts spans = SpansOf(ParseJson(text + "]"));
