@@ -7,9 +7,11 @@
 
 #include <algorithm>
 #include <iostream>
+#include <optional>
 #include <set>
 
 #include "crema/error.h"
+#include "report/cluster_timeline.h"
 #include "solver/signals.h"
 #include "tools/flags.h"
 
@@ -21,6 +23,7 @@ DEFINE_string(data, "", "where this worker's data is");
 DEFINE_string(worker_name, "", "what this worker is called in messages");
 DEFINE_string(peer_address, "", "where other workers reach this one");
 DEFINE_bool(quiet, false, "errors only");
+DEFINE_string(timeline, "", "where to write when each worker did what");
 DEFINE_string(secret_key, "", "this program's secret key");
 DEFINE_string(server_key, "", "the coordinator's public key");
 DEFINE_bool(allow_plaintext, false, "connect without keys");
@@ -87,6 +90,11 @@ std::vector<Flag> ClusterFlags() {
        .value = "HOST[:PORT]",
        .help = "with --join: where other workers reach this one, if it is not as it seems here (topologies but STAR)"},
       {.name = "quiet", .value = "", .help = "with --join: say nothing but errors"},
+      {.name = "timeline",
+       .value = "FILE",
+       .help = "with --workers or --coordinate: write when each worker trained, sent and waited, round by round, as a "
+               "trace "
+               "(JSON) for ui.perfetto.dev or chrome://tracing"},
   };
   for (Flag& flag : KeyFlags()) flags.push_back(std::move(flag));
   return flags;
@@ -109,6 +117,7 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
                      "solver file's distributed block");
   }
   SolverParameter& solver = file->solver;
+  if (line.has("timeline") && FLAGS_timeline.empty()) Fail(line, "--timeline needs a value: --timeline=FILE");
   const bool asked = line.has("workers") || line.has("coordinate") || line.has("expect");
   if (asked && solver.distributed().mode() == DistributedParameter::OFF) {
     Fail(line, "the solver file says distributed { mode: OFF }; remove that to train with several workers");
@@ -119,6 +128,12 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   if (asked && !IsDistributed(solver)) {
     Fail(line, "--expect=" + std::to_string(FLAGS_expect) +
                    ": nobody can join; add --coordinate=ENDPOINT, or --workers=N for processes of this machine");
+  }
+  if (line.has("timeline") && !IsDistributed(solver)) {
+    Fail(line,
+         "--timeline shows what several workers do, and there are none: add --workers=N or --coordinate=ENDPOINT; for "
+         "one process there is --profile=" +
+             FLAGS_timeline);
   }
   if (solver.has_distributed() && solver.distributed().mode() != DistributedParameter::OFF && !IsDistributed(solver)) {
     Diagnostic warning;
@@ -142,7 +157,17 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
   if (line.has("profile"))
     Fail(line, "--profile: a coordinator runs no layers; profile one worker's net with crema time");
   cluster.on_listening = [](const std::string& endpoint) { LOG(INFO) << "Listening for workers at " << endpoint; };
-  return Coordinate(file, std::move(options), cluster).failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+  std::optional<ClusterTimeline> timeline;
+  if (!FLAGS_timeline.empty()) options.observers.push_back(&timeline.emplace(FLAGS_timeline));
+  const TrainingResult result = Coordinate(file, std::move(options), cluster);
+  if (timeline && timeline->full()) {
+    LOG(WARNING) << FLAGS_timeline << " holds the first " << ClusterTimeline::kMostEvents
+                 << " events; what came later was left out";
+  }
+  if (timeline && !timeline->error().empty()) {
+    throw EnvironmentError("the timeline is not complete: " + timeline->error());
+  }
+  return result.failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
 }
 
 int RunWorker(const CommandLine& line) {
@@ -151,6 +176,11 @@ int RunWorker(const CommandLine& line) {
       "secret_key",   "server_key", "threads",       "allow_plaintext", "gpu",
       "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
   for (const auto& [flag, value] : line.given) {
+    if (flag == "timeline") {
+      Fail(line,
+           "--timeline does not go with --join: give it to the coordinator (train --coordinate=... --timeline=FILE), "
+           "which knows what all workers do");
+    }
     if (of_workers.count(flag) == 0) {
       Fail(line, "--" + flag + " does not go with --join: the coordinator says what is trained, and how");
     }

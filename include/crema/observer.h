@@ -104,6 +104,29 @@ struct SnapshotFailed {
   std::string message;
 };
 
+// What one worker did in a round. Times are in milliseconds, as the coordinator's std::chrono::steady_clock counts
+// them; 0: that did not happen.
+struct WorkerInRound {
+  uint64_t member = 0;  // tells apart who had the same place one after the other
+  uint32_t place = 0;
+  std::string name;
+  // Its results did not come in time: they may become part of a later round.
+  bool late = false;
+  // Its results could not be used.
+  bool dropped = false;
+  // It went on with the next round's steps while this one's results were under way.
+  bool trains_ahead = false;
+  int64_t began = 0;                                     // the round, or its part in it
+  int64_t parameters_sent = 0, parameters_received = 0;  // to it, and all of them by it; since its last round
+  int64_t trained = 0;                                   // the coordinator heard of its results
+  double train_seconds = 0;                              // that they took, by the worker's clock
+  int64_t exchange = 0;                                  // it was told to exchange them with other workers
+  int64_t delivered = 0;                                 // its results had come, or it had exchanged them
+  uint64_t examples = 0;                                 // that it trained
+  uint64_t bytes_sent = 0, bytes_received = 0;           // payload, since its last round
+  uint64_t staleness = 0;  // rounds between the parameters that it trained from and those of this round
+};
+
 // Of a training on several machines: a round became parameters. Its iterations are told behind it.
 struct RoundCommitted {
   uint64_t version = 0;  // rounds so far
@@ -113,6 +136,12 @@ struct RoundCommitted {
   uint64_t examples = 0;
   float loss = 0;      // mean over the workers' examples
   double seconds = 0;  // since the last one
+  // As the times of workers are told: the round began; the results that it is made of were there.
+  int64_t opened = 0, closed = 0;
+  // Behind that: until there was an average, and until the journal was on the disk.
+  double averaging_seconds = 0, journal_seconds = 0;
+  bool among_workers = false;            // values did not pass through the coordinator
+  std::vector<WorkerInRound> by_worker;  // of all that were to take part, in the order of places
 };
 
 // Workers came or went, or something about them should be known.
@@ -120,6 +149,25 @@ struct ClusterChanged {
   std::string text;  // a sentence
   int workers = 0;   // that are there now
   bool warning = false;
+};
+
+// At the end of a training on several machines, also of one that failed: what each worker did, those that left
+// included.
+struct ClusterSummary {
+  struct Worker {
+    uint32_t place = 0;
+    std::string name;
+    bool left = false;  // before the end
+    uint64_t examples = 0, rounds = 0, rounds_late = 0;
+    double seconds = 0;       // that it was there
+    double trained = 0;       // of these: for what became part of a round
+    double waited = 0;        // for others
+    double communicated = 0;  // parameters were on their way to it, or results from it
+    uint64_t bytes_sent = 0, bytes_received = 0;
+  };
+  std::vector<Worker> workers;  // in the order of places
+  // Why no round was an average of several, where several were wanted; empty otherwise.
+  std::string warning;
 };
 
 // The last event, unless training ends by an exception.
@@ -149,6 +197,7 @@ class Observer {
   virtual void OnSnapshotFailed(const SnapshotFailed&) {}
   virtual void OnRound(const RoundCommitted&) {}
   virtual void OnCluster(const ClusterChanged&) {}
+  virtual void OnClusterEnd(const ClusterSummary&) {}
   virtual void OnEnd(const TrainingEnd&) {}
 };
 

@@ -7,6 +7,7 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "crema/error.h"
+#include "distributed/stopwatch.h"
 
 namespace crema {
 
@@ -86,6 +87,7 @@ void Averaging::PoolStatistics(const std::vector<Contribution>& contributions, f
 }
 
 Payload Averaging::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
+  const Stopwatch stopwatch(&reduce_seconds_);
   // A contribution that comes from an earlier round may lack the history.
   const bool with_history =
       round.with_history && std::any_of(contributions.begin(), contributions.end(),
@@ -137,6 +139,7 @@ GradientMean::GradientMean(const DistributedParameter& settings, StateLayout lay
     : Averaging(settings, std::move(layout), std::move(state), {}), update_(std::move(update)) {}
 
 Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
+  const Stopwatch stopwatch(&reduce_seconds_);
   if (pending_) update_.undo();
   pending_ = true;
   std::vector<float> gradient(static_cast<size_t>(layout_.trained));

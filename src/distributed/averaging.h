@@ -40,6 +40,8 @@ class Averaging : public RoundMath {
 
   // The outer momentum; empty where there is none.
   std::vector<float> velocity() const;
+  // That the last Reduce took.
+  double reduce_seconds() const { return reduce_seconds_; }
 
  protected:
   // The weighted mean of [begin, end) of those contributions that reach so far, written to `out`.
@@ -53,6 +55,7 @@ class Averaging : public RoundMath {
   const RoundFormula formula_;
   const StateLayout& layout_;  // the formula's
   Payload state_, next_state_, difference_, next_difference_;
+  double reduce_seconds_ = 0;
 
  private:
   // Those that reach to `end`, from `begin` on.

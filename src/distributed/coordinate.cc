@@ -261,9 +261,11 @@ TrainingResult Coordination::Run() {
     Serve();
   } catch (const std::exception& error) {
     TellWorkersOfEnd(error.what());
+    SumUp();
     throw;
   }
   if (local_) local_->Wind(5000);
+  SumUp();
 
   std::string failure;
   bool completed = false;

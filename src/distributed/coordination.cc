@@ -5,6 +5,7 @@
 #include <span>
 #include <utility>
 
+#include "distributed/cluster_settings.h"
 #include "distributed/environment.h"
 
 namespace crema {
@@ -48,7 +49,10 @@ void Coordination::Serve() {
 }
 
 void Coordination::Prepare(ClusterEvent& event) {
-  if (event.kind != ClusterEvent::Kind::kCommitted || gradients_) return;
+  if (event.kind != ClusterEvent::Kind::kCommitted) return;
+  if (!event.round.among_workers) event.averaging_seconds = math_->reduce_seconds();
+  event.journal_seconds = journal_->write_seconds();
+  if (gradients_) return;
   // The math goes on while this event waits. Elsewhere it is in the state.
   if (layout_.velocity == 0) event.velocity = math_->velocity();
 }
@@ -57,6 +61,7 @@ void Coordination::Handle(const ClusterEvent& event) {
   using Kind = ClusterEvent::Kind;
   workers_ = event.workers;
   if (event.kind == Kind::kCommitted) return OnCommitted(event);
+  most_workers_ = std::max(most_workers_, event.workers);
   // At the start there is nobody, as it should be.
   const bool expected = event.kind == Kind::kWaiting && cluster_state_.version() == 0 && !committed_;
   const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered && !expected;
@@ -71,10 +76,24 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
   committed_ = true;
   const double seconds = static_cast<double>(now - last_commit_) / 1000;
   last_commit_ = now;
-  for (Observer* observer : options_.observers) {
-    observer->OnRound({event.version, static_cast<int>(event.round.iteration), static_cast<int>(event.round.steps),
-                       event.workers, event.examples, static_cast<float>(event.loss), seconds});
-  }
+  ++rounds_;
+  most_contributions_ = std::max(most_contributions_, event.workers);
+  for (const WorkerInRound& worker : event.by_worker) rounds_late_ += worker.late;
+  RoundCommitted round;
+  round.version = event.version;
+  round.iteration = static_cast<int>(event.round.iteration);
+  round.steps = static_cast<int>(event.round.steps);
+  round.workers = event.workers;
+  round.examples = event.examples;
+  round.loss = static_cast<float>(event.loss);
+  round.seconds = seconds;
+  round.opened = event.opened;
+  round.closed = event.closed;
+  round.averaging_seconds = event.averaging_seconds;
+  round.journal_seconds = event.journal_seconds;
+  round.among_workers = event.round.among_workers;
+  round.by_worker = event.by_worker;
+  for (Observer* observer : options_.observers) observer->OnRound(round);
   std::vector<float> outputs = event.outputs;
   size_t expected = 0;
   for (const NetOutput& output : solver_.net().outputs()) expected += static_cast<size_t>(output.value.count());
@@ -96,6 +115,30 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
   }
   if (test && !steps_.Test()) Stop();
   if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+}
+
+// Who did what, and whether it was training together at all.
+void Coordination::SumUp() {
+  ClusterSummary summary;
+  service_->Do([&](Coordinator& coordinator) { summary = coordinator.Summary(Now()); });
+  const int wanted = std::max(ExpectedWorkers(settings_), MinWorkers(settings_));
+  if (rounds_ > 0 && most_contributions_ < 2 && wanted > 1) {
+    summary.warning = "no round averaged more than one worker's results, though " + std::to_string(wanted) +
+                      " workers were expected: this was training by one machine. ";
+    if (most_workers_ < 2) {
+      summary.warning +=
+          "There were never two at a time: look above, and in the workers' logs, for why the others did not join or "
+          "left (address, keys, data). With min_workers: 2 training waits for them";
+    } else if (rounds_late_ > 0) {
+      summary.warning += "Of " + std::to_string(rounds_) + " rounds all but one worker's results came late: raise " +
+                         "straggler_factor, or set it to 0 so that rounds wait for all";
+    } else {
+      summary.warning += "Up to " + std::to_string(most_workers_) +
+                         " were there, but not for a whole round, or their values could not be used: look above for "
+                         "why they left";
+    }
+  }
+  for (Observer* observer : options_.observers) observer->OnClusterEnd(summary);
 }
 
 void Coordination::PutIntoNet(const ClusterEvent& event) {

@@ -41,6 +41,7 @@ class Coordination {
   void Prepare(ClusterEvent& event);
   void Handle(const ClusterEvent& event);
   void OnCommitted(const ClusterEvent& event);
+  void SumUp();
   void PutIntoNet(const ClusterEvent& event);
   bool DueAt(uint64_t iteration, int interval) const {
     return interval > 0 && iteration % static_cast<uint64_t>(interval) == 0;
@@ -77,7 +78,9 @@ class Coordination {
   ClusterState cluster_state_;  // of what is in the net
   bool committed_ = false, snapshot_wanted_ = false, stopping_ = false;
   Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
-  int workers_ = 0;
+  int workers_ = 0, most_workers_ = 0;
+  uint64_t rounds_ = 0, rounds_late_ = 0;
+  int most_contributions_ = 0;
   std::vector<float> history_before_, values_;  // of a round of gradients
 };
 

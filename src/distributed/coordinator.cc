@@ -178,42 +178,4 @@ void Coordinator::OnTick(Milliseconds now) {
   if (phase_ == Phase::kEnding && now - ending_since_ >= 3 * options_.heartbeat) linger_over_ = true;
 }
 
-ClusterStatus Coordinator::Status(Milliseconds now) const {
-  ClusterStatus status;
-  status.set_job(options_.job);
-  status.set_epoch(epoch_);
-  status.set_generation(generation_);
-  status.set_version(version_);
-  status.set_iteration(iteration_);
-  status.set_max_iter(options_.max_iter);
-  status.set_loss(loss_);
-  status.set_dropped_messages(dropped_);
-  status.set_phase(phase_ == Phase::kRecovering ? "recovering"
-                   : phase_ == Phase::kEnding   ? "ending"
-                   : draining_                  ? "draining"
-                   : waiting_since_             ? "waiting for workers"
-                                                : "training");
-  for (const auto& [id, member] : members_) {
-    ClusterStatus::Worker& worker = *status.add_worker();
-    worker.set_member(id);
-    worker.set_slot(member.slot);
-    worker.set_name(member.name);
-    worker.set_state(!member.ready                                   ? "joining"
-                     : member.late > 0                               ? "late"
-                     : exchange_ && member.offered                   ? "averaging"
-                     : member.lease && !member.has_result() && open_ ? "training"
-                                                                     : "waiting");
-    worker.set_examples(member.examples);
-    const double seconds = static_cast<double>(now - member.joined) / 1000;
-    if (seconds > 0) worker.set_examples_per_second(static_cast<double>(member.examples) / seconds);
-    worker.set_waited(static_cast<double>(member.waited) / 1000);
-    worker.set_bytes_sent(member.receiver.bytes_received() + member.peer_bytes_sent);
-    worker.set_bytes_received(member.sender.bytes_sent() + member.peer_bytes_received);
-    worker.set_silent(static_cast<double>(now - member.heard) / 1000);
-    worker.set_rounds(member.rounds);
-    worker.set_rounds_late(member.rounds_late);
-  }
-  return status;
-}
-
 }  // namespace crema

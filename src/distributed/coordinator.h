@@ -12,9 +12,11 @@
 #include <vector>
 
 #include "crema/distributed.pb.h"
+#include "crema/observer.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
 #include "distributed/transfer.h"
+#include "distributed/worker_account.h"
 
 namespace crema {
 
@@ -128,7 +130,10 @@ struct ClusterEvent {
   uint64_t examples = 0;
   uint64_t next_step = 0;
   std::vector<Steps> unused;
-  bool held = false;  // no further round is opened until Hold(false)
+  Milliseconds opened = 0, closed = 0;
+  double averaging_seconds = 0, journal_seconds = 0;  // of whoever drives the coordinator
+  std::vector<WorkerInRound> by_worker;               // of places in their order
+  bool held = false;                                  // no further round is opened until Hold(false)
   // The outer momentum at that moment, where there is one; of whoever drives the coordinator.
   std::vector<float> velocity;
 };
@@ -187,6 +192,8 @@ class Coordinator {
   // Messages that could not be read, so that nobody has handed them over.
   void OnUnreadable(uint64_t messages) { dropped_ += messages; }
   ClusterStatus Status(Milliseconds now) const;
+  // Of all who were ever ready in this epoch, in the order of places; a process that joined several times counts once.
+  ClusterSummary Summary(Milliseconds now) const;
 
  private:
   // Between attempts to write to a full disk.
@@ -221,9 +228,7 @@ class Coordinator {
     PeerAddress address;
     uint64_t attempt = 0;  // exchange that it knows
     uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
-    // For people.
-    uint64_t examples = 0, rounds = 0, rounds_late = 0;
-    Milliseconds waited = 0;
+    WorkerAccount account;
 
     bool has_result() const { return values != nullptr || offered; }
     void ForgetPush() {
@@ -301,7 +306,7 @@ class Coordinator {
   // coordinator_exchange.cc: rounds among workers
   bool MayExchange();
   void BeginExchange(const std::vector<Contribution>& contributions, uint64_t failures, Milliseconds now);
-  void OnExchanged(const Member& member, const Heartbeat& heartbeat, Milliseconds now);
+  void OnExchanged(Member& member, const Heartbeat& heartbeat, Milliseconds now);
   void TendExchange(Milliseconds now);
   void GiveUpExchange(Milliseconds now);
   void CommitExchange(Milliseconds now);
@@ -315,6 +320,12 @@ class Coordinator {
   void Keep();
   void LoseState(Milliseconds now);
   void GoBack();
+
+  // coordinator_accounts.cc: for people
+  std::vector<WorkerInRound> AccountRound(const std::vector<Contribution>& contributions, Milliseconds now);
+  ClusterSummary::Worker SummaryOf(const Member& member, Milliseconds now) const;
+  void AccountForGone(const Member& member, Milliseconds now);
+  uint64_t Staleness(const Member& member) const;
 
   // coordinator_states.cc
   void SendState(Member& member, Milliseconds now);
@@ -374,6 +385,7 @@ class Coordinator {
   Milliseconds recovering_since_ = 0;
   uint64_t donor_ = 0;  // member that was asked for the state; 0: none
 
+  ClusterAccounts accounts_;
   std::vector<Outgoing> outgoing_;
   std::vector<ClusterEvent> events_;
   uint64_t dropped_ = 0;

@@ -92,12 +92,15 @@ bool Coordinator::Record(const std::vector<Contribution>& contributions, uint64_
 
 // What a commit brings about.
 void Coordinator::Follow(const std::vector<Contribution>& contributions, Milliseconds now) {
+  ClusterEvent event;
+  event.by_worker = AccountRound(contributions, now);
+  event.opened = opened_;
+  event.closed = now;
   ++version_;
   iteration_ += round_.steps;
   whole_ = nullptr;
   ++state_serial_;
   open_ = false;
-  ClusterEvent event;
   double weight = 0;
   std::set<uint64_t> took_part;
   for (const Contribution& c : contributions) {
@@ -121,9 +124,6 @@ void Coordinator::Follow(const std::vector<Contribution>& contributions, Millise
       member.delivered = now;
     }
     member.committed_push = c.push.id();
-    member.examples += c.push.examples();
-    member.waited += now - member.pushed;
-    ++member.rounds;
     member.lease = std::exchange(member.ahead, std::nullopt);
     member.late = 0;
   }
@@ -132,7 +132,6 @@ void Coordinator::Follow(const std::vector<Contribution>& contributions, Millise
     if (member.failed) {
       ReturnLease(member);
     } else if (member.lease && took_part.count(id) == 0) {
-      ++member.rounds_late;
       if (++member.late > options_.staleness) ReturnLease(member);
     }
     member.ForgetPush();

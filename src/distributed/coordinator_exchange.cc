@@ -38,7 +38,10 @@ void Coordinator::BeginExchange(const std::vector<Contribution>& contributions, 
     exchange.members.push_back(c.member);
     exchange.with_history &= c.push.with_history();
   }
-  for (const uint64_t id : exchange.members) SendWork(members_.at(id));
+  for (const uint64_t id : exchange.members) {
+    members_.at(id).account.OnExchange(now);
+    SendWork(members_.at(id));
+  }
 }
 
 // What a worker is to know about a round among workers.
@@ -64,7 +67,7 @@ void Coordinator::Offer(Member& member, Work& work) {
   }
 }
 
-void Coordinator::OnExchanged(const Member& member, const Heartbeat& heartbeat, Milliseconds now) {
+void Coordinator::OnExchanged(Member& member, const Heartbeat& heartbeat, Milliseconds now) {
   const std::vector<uint64_t>& members = exchange_->members;
   if (heartbeat.attempt() != exchange_->attempt ||
       std::find(members.begin(), members.end(), member.id) == members.end()) {
@@ -81,6 +84,7 @@ void Coordinator::OnExchanged(const Member& member, const Heartbeat& heartbeat, 
   }
   if (heartbeat.has_exchanged_digest() && exchange_->digests.emplace(member.id, heartbeat.exchanged_digest()).second) {
     exchange_->progressed = now;
+    member.account.OnDelivered(now);
     changed_ = true;
   }
 }

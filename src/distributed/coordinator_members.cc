@@ -171,11 +171,12 @@ void Coordinator::ReturnLease(Member& member) {
   member.late = 0;
 }
 
-void Coordinator::Remove(Members::iterator found, const std::string& why, Milliseconds) {
+void Coordinator::Remove(Members::iterator found, const std::string& why, Milliseconds now) {
   Member& member = found->second;
   const std::string text = "worker " + member.name + " (place " + std::to_string(member.slot) + ") " + why;
   const bool was_ready = member.ready;
   ready_ -= was_ready;
+  if (was_ready) AccountForGone(member, now);
   slots_[member.slot] = false;
   changed_ = true;
   ReturnLease(member);

@@ -27,6 +27,7 @@ void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
   member.ForgetPush();
   member.push = push;
   member.progressed = now;
+  if (push.failure().empty()) member.account.OnTrained(push.seconds(), now);
   if (push.kept() && push.failure().empty()) {
     member.offered = changed_ = true;
     member.pushed = now;
@@ -59,6 +60,7 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
   }
   member.values = std::move(contribution.values);
   member.pushed = now;
+  member.account.OnDelivered(now);
   changed_ = true;
 }
 
@@ -187,6 +189,7 @@ void Coordinator::Open(Milliseconds now) {
   for (Member* member : members) {
     member->ForgetPush();
     member->progressed = now;
+    member->account.Begin(now);
     if (!member->lease) GiveLease(*member);
   }
   const bool ahead = MayTrainAhead(end);
@@ -246,6 +249,7 @@ bool Coordinator::TooFewLeft(int leased, Milliseconds now) {
     if (member->lease) continue;
     GiveLease(*member);
     member->progressed = now;
+    member->account.Begin(now);
     SendWork(*member);
     ++leased;
   }

@@ -20,6 +20,7 @@ void Coordinator::SendState(Member& member, Milliseconds now) {
   if (member.has_serial + 1 != state_serial_ || !difference_) return SendAnew(member, now);
   member.form = Work::DIFFERENCE;
   member.sender.Start(kTransfersOfAState * state_serial_, difference_, now);
+  member.account.OnParametersSent(now);
   Poll(member, now);
 }
 
@@ -32,6 +33,7 @@ void Coordinator::SendAnew(Member& member, Milliseconds now) {
   member.form = member.has_all ? Work::STATE : Work::WHOLE;
   member.has_serial = 0;
   member.sender.Start(id, member.has_all ? state_ : whole_, now);
+  member.account.OnParametersSent(now);
   Poll(member, now);
 }
 
@@ -39,6 +41,7 @@ void Coordinator::NoteDelivered(Member& member, Milliseconds now) {
   if (!member.sender.done() || member.has_serial == SerialOf(member.sender.id())) return;
   member.has_serial = SerialOf(member.sender.id());
   member.delivered = now;
+  member.account.OnParametersReceived(now);
   member.has_all |= member.form == Work::WHOLE;
 }
 

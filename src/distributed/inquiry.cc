@@ -3,12 +3,19 @@
 #include <cstdio>
 #include <optional>
 
+#include "base/short_name.h"
 #include "crema/error.h"
 #include "distributed/environment.h"
 #include "distributed/security.h"
 #include "distributed/sockets.h"
 
 namespace crema {
+
+namespace {
+
+double Percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+}  // namespace
 
 ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
                       const DistributedParameter::Security& security, int timeout_ms) {
@@ -39,24 +46,33 @@ ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
 
 std::string TextOf(const ClusterStatus& status) {
   char line[400];
-  std::snprintf(line, sizeof line,
-                "%s: iteration %llu of %llu, round %llu, loss %.5g; coordinator start %llu, generation %llu, %llu "
-                "messages dropped\n",
-                status.phase().c_str(), static_cast<unsigned long long>(status.iteration()),
-                static_cast<unsigned long long>(status.max_iter()), static_cast<unsigned long long>(status.version()),
-                status.loss(), static_cast<unsigned long long>(status.epoch()),
-                static_cast<unsigned long long>(status.generation()),
-                static_cast<unsigned long long>(status.dropped_messages()));
+  std::snprintf(line, sizeof line, "%s: iteration %llu of %llu, round %llu, loss %.5g\n", status.phase().c_str(),
+                static_cast<unsigned long long>(status.iteration()), static_cast<unsigned long long>(status.max_iter()),
+                static_cast<unsigned long long>(status.version()), status.loss());
   std::string text = line;
-  std::snprintf(line, sizeof line, "%5s  %-28s %-9s %12s %11s %9s %10s %10s %7s %5s %7s\n", "place", "worker", "state",
-                "examples", "examples/s", "waited s", "MB sent", "MB got", "rounds", "late", "silent");
+  std::snprintf(line, sizeof line, "topology %s, %.1f rounds a minute", status.topology().c_str(),
+                status.rounds_per_minute());
+  text += line;
+  if (status.contributions() > 0) {
+    text += "; the last of " + std::to_string(status.contributions()) +
+            (status.contributions() == 1 ? " worker, " : " workers, ") +
+            (status.among_workers() ? "values went among them" : "through the coordinator");
+  }
+  std::snprintf(line, sizeof line, "\ncoordinator start %llu, generation %llu, %llu messages dropped\n",
+                static_cast<unsigned long long>(status.epoch()), static_cast<unsigned long long>(status.generation()),
+                static_cast<unsigned long long>(status.dropped_messages()));
+  text += line;
+  std::snprintf(line, sizeof line, "%5s %-14s %-9s %6s %5s %8s %7s %5s %5s %7s %7s %4s %5s\n", "place", "worker",
+                "state", "round", "stale", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "late", "heard");
   text += line;
   for (const ClusterStatus::Worker& worker : status.worker()) {
-    std::snprintf(line, sizeof line, "%5u  %-28s %-9s %12llu %11.1f %9.1f %10.1f %10.1f %7llu %5llu %6.1fs\n",
-                  worker.slot(), worker.name().c_str(), worker.state().c_str(),
-                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(), worker.waited(),
+    std::snprintf(line, sizeof line, "%5u %-14s %-9s %6s %5llu %8llu %7.1f %4.0f%% %4.0f%% %7.1f %7.1f %4llu %4.0fs\n",
+                  worker.slot(), ShortName(worker.name(), 14).c_str(), worker.state().c_str(),
+                  worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
+                  static_cast<unsigned long long>(worker.staleness()),
+                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(),
+                  Percent(worker.waited(), worker.present()), Percent(worker.communicated(), worker.present()),
                   static_cast<double>(worker.bytes_sent()) / 1e6, static_cast<double>(worker.bytes_received()) / 1e6,
-                  static_cast<unsigned long long>(worker.rounds()),
                   static_cast<unsigned long long>(worker.rounds_late()), worker.silent());
     text += line;
   }

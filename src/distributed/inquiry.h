@@ -14,7 +14,7 @@ namespace crema {
 ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
                       const DistributedParameter::Security& security, int timeout_ms = 5000);
 
-// A table for people.
+// A table for people, at most 100 columns wide. Shares are of the time since a worker joined.
 std::string TextOf(const ClusterStatus& status);
 
 }  // namespace crema

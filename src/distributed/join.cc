@@ -1,6 +1,7 @@
 // A worker's program: trains what the coordinator says, from the parameters that it sends.
 #include <unistd.h>
 
+#include <chrono>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -222,7 +223,7 @@ bool Joining::AskedToStop() {
 
 TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   const DistributedParameter& settings = file_->solver.distributed();
-  const Milliseconds begin = Now();
+  const auto begin = std::chrono::steady_clock::now();
   TrainResult result;
   result.lease = task.lease;
   const auto values = std::make_shared<std::vector<std::byte>>(layout_.bytes(task.with_history));
@@ -265,7 +266,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
     result.failure = error.what();
   }
   result.examples = task.steps.count * steps_->records_per_step();
-  result.seconds = static_cast<double>(Now() - begin) / 1000;
+  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "crema/error.h"
+#include "distributed/stopwatch.h"
 
 namespace crema {
 
@@ -112,6 +113,7 @@ void JournalFile::Empty() {
 }
 
 void JournalFile::Write(const JournalRecord& record) {
+  const Stopwatch stopwatch(&write_seconds_);
   if (torn_ && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
   torn_ = false;
   std::string text(2 * sizeof(uint32_t), '\0');

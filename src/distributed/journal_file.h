@@ -29,6 +29,8 @@ class JournalFile : public Journal {
   void Write(const JournalRecord& record) override;
   // false: for those who would go back to their snapshot anyway when the machine stops.
   void set_flush(bool flush) { flush_ = flush; }
+  // That the last Write took.
+  double write_seconds() const { return write_seconds_; }
 
  private:
   void Read();
@@ -38,6 +40,7 @@ class JournalFile : public Journal {
   int fd_ = -1;
   uint64_t bytes_ = 0;
   bool flush_ = true;
+  double write_seconds_ = 0;
   bool torn_ = false;  // behind bytes_ may lie a part of a record
   std::vector<JournalRecord> records_;
 };

@@ -29,6 +29,12 @@ size_t SequenceLength(std::string_view text) {
 
 }  // namespace
 
+std::string JsonWriter::Take() {
+  std::string text;
+  text.swap(text_);
+  return text;
+}
+
 void JsonWriter::Break() {
   if (indent_ >= 0) text_ += "\n" + std::string(indent_, ' ');
   indent_ = -1;

@@ -31,6 +31,8 @@ class JsonWriter {
   void NewLine(int indent);
 
   const std::string& text() const { return text_; }
+  // What was written since the last call; what follows goes on behind it.
+  std::string Take();
 
  private:
   void Separate();

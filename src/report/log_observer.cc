@@ -6,6 +6,8 @@
 #include <sstream>
 #include <utility>
 
+#include "report/cluster_summary.h"
+
 namespace crema {
 
 namespace {
@@ -106,6 +108,14 @@ void LogObserver::OnTest(const TestResult& result) {
 
 void LogObserver::OnCluster(const ClusterChanged& change) {
   Log(Text(change.warning ? "Warning: " : "", change.text, " (", change.workers, " workers)"));
+}
+
+void LogObserver::OnClusterEnd(const ClusterSummary& summary) {
+  if (!summary.workers.empty()) {
+    Log("What each worker did:");
+    for (const std::string& line : SummaryLines(summary)) Log("    " + line);
+  }
+  if (!summary.warning.empty()) Log("Warning: " + summary.warning);
 }
 
 void LogObserver::OnSnapshot(const SnapshotWritten& snapshot) {

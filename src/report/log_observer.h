@@ -33,6 +33,7 @@ class LogObserver : public Observer {
   void OnSnapshot(const SnapshotWritten& snapshot) override;
   void OnSnapshotFailed(const SnapshotFailed& failed) override;
   void OnCluster(const ClusterChanged&) override;
+  void OnClusterEnd(const ClusterSummary& summary) override;
   void OnEnd(const TrainingEnd& end) override;
 
  private:

@@ -3,90 +3,29 @@
 #include <algorithm>
 
 #include "base/atomic_file.h"
-#include "report/json_writer.h"
 #include "report/step_info.h"
+#include "report/trace_writer.h"
 
 namespace crema {
 
 namespace {
 
-enum class Track { kSolver = 1, kCompute = 2 };
+constexpr int kSolver = 1, kCompute = 2;  // tracks
 
-class TraceWriter {
- public:
-  explicit TraceWriter(Trace::Time origin) : origin_(origin) {
-    json_.BeginObject();
-    json_.Key("displayTimeUnit");
-    json_.String("ms");
-    json_.NewLine(0);
-    json_.Key("traceEvents");
-    json_.BeginArray();
-  }
+int64_t Nanoseconds(Trace::Time time, Trace::Time origin) {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(time - origin).count();
+}
 
-  void Name(const char* what, Track track, const std::string& name) {
-    Begin(what, "M", track);
-    json_.Key("args");
-    json_.BeginObject();
-    json_.Key("name");
-    json_.String(name);
-    json_.EndObject();
-    json_.EndObject();
-  }
-
-  void Event(const std::string& name, const std::string& category, Track track, Trace::Time begin, Trace::Time end,
-             const StepInfo* info) {
-    Begin(name, "X", track);
-    json_.Key("cat");
-    json_.String(category);
-    json_.Key("ts");
-    json_.Thousandths(Nanoseconds(begin));
-    json_.Key("dur");
-    json_.Thousandths(Nanoseconds(end) - Nanoseconds(begin));
-    if (info) Arguments(*info);
-    json_.EndObject();
-  }
-
-  std::string Finish() {
-    json_.EndArray();
-    json_.EndObject();
-    return json_.text() + "\n";
-  }
-
- private:
-  int64_t Nanoseconds(Trace::Time time) const {
-    return std::chrono::duration_cast<std::chrono::nanoseconds>(time - origin_).count();
-  }
-
-  void Begin(const std::string& name, const char* phase, Track track) {
-    json_.NewLine(1);
-    json_.BeginObject();
-    json_.Key("name");
-    json_.String(name);
-    json_.Key("ph");
-    json_.String(phase);
-    json_.Key("pid");
-    json_.Integer(1);
-    json_.Key("tid");
-    json_.Integer(static_cast<int>(track));
-  }
-
-  void Arguments(const StepInfo& info) {
-    json_.Key("args");
-    json_.BeginObject();
-    json_.Key("kernel");
-    json_.String(info.kernel);
-    json_.Key("shape");
-    json_.String(info.shape.ToString());
-    json_.Key("gflop");
-    json_.Number(info.flops / 1e9);
-    json_.Key("bytes");
-    json_.Integer(static_cast<int64_t>(info.bytes));
-    json_.EndObject();
-  }
-
-  const Trace::Time origin_;
-  JsonWriter json_;
-};
+void Arguments(const StepInfo& info, JsonWriter& json) {
+  json.Key("kernel");
+  json.String(info.kernel);
+  json.Key("shape");
+  json.String(info.shape.ToString());
+  json.Key("gflop");
+  json.Number(info.flops / 1e9);
+  json.Key("bytes");
+  json.Integer(static_cast<int64_t>(info.bytes));
+}
 
 }  // namespace
 
@@ -120,15 +59,18 @@ std::string Trace::ToJson() const {
   Time origin = phases.empty() ? Time() : phases.front().begin;
   if (!steps_.empty() && (phases.empty() || steps_.front().begin < origin)) origin = steps_.front().begin;
 
-  TraceWriter writer(origin);
-  writer.Name("process_name", Track::kSolver, "crema: " + net_.graph.name);
-  writer.Name("thread_name", Track::kSolver, "phases");
-  writer.Name("thread_name", Track::kCompute, "steps");
-  for (const Phase& p : phases) writer.Event(p.name, p.category, Track::kSolver, p.begin, p.end, nullptr);
+  TraceWriter writer(TraceWriter::Form::kObject);
+  writer.Name("process_name", kSolver, "crema: " + net_.graph.name);
+  writer.Name("thread_name", kSolver, "phases");
+  writer.Name("thread_name", kCompute, "steps");
+  for (const Phase& p : phases) {
+    writer.Span(p.name, p.category, kSolver, Nanoseconds(p.begin, origin), Nanoseconds(p.end, origin));
+  }
   const std::vector<StepInfo> infos = DescribeSteps(net_);
   for (const StepEvent& e : steps_) {
     const StepInfo& info = infos[e.step];
-    writer.Event(info.name, info.category, Track::kCompute, e.begin, e.end, &info);
+    writer.Span(info.name, info.category, kCompute, Nanoseconds(e.begin, origin), Nanoseconds(e.end, origin),
+                [&info](JsonWriter& json) { Arguments(info, json); });
   }
   return writer.Finish();
 }

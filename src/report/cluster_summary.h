@@ -1,0 +1,17 @@
+// The table at the end of a training on several machines.
+#ifndef CREMA_REPORT_CLUSTER_SUMMARY_H_
+#define CREMA_REPORT_CLUSTER_SUMMARY_H_
+
+#include <string>
+#include <vector>
+
+#include "crema/observer.h"
+
+namespace crema {
+
+// A line of headings, and one for each worker, of at most 100 columns. Shares are of the time that a worker was there.
+std::vector<std::string> SummaryLines(const ClusterSummary& summary);
+
+}  // namespace crema
+
+#endif  // CREMA_REPORT_CLUSTER_SUMMARY_H_
