@@ -16,6 +16,8 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
       epoch_(start.epoch),
       version_(start.version),
       iteration_(start.iteration),
+      carried_(start.carried),
+      center_(start.version),
       digest_(start.digest),
       state_(std::move(start.state)),
       ledger_(std::move(start.ledger)),

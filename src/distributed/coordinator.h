@@ -36,6 +36,9 @@ struct CoordinatorOptions {
   // How long a restarted coordinator looks for a worker that has the parameters it lost.
   Milliseconds recovery = 30'000;
   double straggler_factor = 0;
+  // No worker waits for others: each result is committed as it comes, and its worker goes on, at most `staleness`
+  // leases ahead of the slowest. What comes are differences to the state that they were trained from.
+  bool stale = false;
   uint64_t staleness = 2;
   bool drop_nonfinite = true;
   // Other than STAR: the values of a round stay with the workers, and this has the state only where it is asked for, at
@@ -62,12 +65,14 @@ struct Contribution {
   Steps steps;
   Push push;
   Payload values;
+  double share = 0;  // with CoordinatorOptions.stale: of the steps that all ready workers are to bring
 };
 
 struct Round {
   uint64_t version = 0;    // that it starts from
   uint64_t iteration = 0;  // that it begins with
-  uint64_t steps = 0;      // iterations that it takes
+  uint64_t steps = 0;      // iterations that it takes: with CoordinatorOptions.stale possibly none
+  int workers = 0;         // with CoordinatorOptions.stale: that are ready
   bool with_history = false;
   bool among_workers = false;  // values do not come here
 };
@@ -104,7 +109,8 @@ class Journal {
 struct CoordinatorStart {
   uint64_t epoch = 1;
   uint64_t version = 0, iteration = 0;
-  Payload state;  // parameters of `version`
+  uint64_t carried = 0;  // JournalRecord.Commit.carried
+  Payload state;         // parameters of `version`
   uint64_t digest = 0;
   Ledger ledger;
   // Commits that the journal knows beyond `version`, in their order: workers may still have what came of them.
@@ -126,7 +132,7 @@ struct ClusterEvent {
   double loss = 0;
   std::vector<float> outputs;
   uint64_t examples = 0;
-  uint64_t next_step = 0;
+  uint64_t next_step = 0, carried = 0;
   std::vector<Steps> unused;
   bool held = false;  // no further round is opened until Hold(false)
   // The outer momentum at that moment, where there is one; of whoever drives the coordinator.
@@ -178,6 +184,7 @@ class Coordinator {
   const std::string& failure() const { return failure_; }
   uint64_t version() const { return version_; }
   uint64_t iteration() const { return iteration_; }
+  uint64_t carried() const { return carried_; }
   uint64_t digest() const { return digest_; }
   // Null while only workers have it: never after the end.
   const Payload& state() const { return state_; }
@@ -221,6 +228,14 @@ class Coordinator {
     PeerAddress address;
     uint64_t attempt = 0;  // exchange that it knows
     uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
+    // Where workers do not wait for each other.
+    struct Base {
+      uint64_t version = 0, iteration = 0, digest = 0, serial = 0;
+    };
+    Base base;              // that the lease is trained from
+    uint64_t clock = 0;     // leases that it has done
+    uint64_t failures = 0;  // in a row
+    std::optional<Milliseconds> idle_since;
     // For people.
     uint64_t examples = 0, rounds = 0, rounds_late = 0;
     Milliseconds waited = 0;
@@ -289,6 +304,7 @@ class Coordinator {
   void Follow(const std::vector<Contribution>& contributions, Milliseconds now);
   void Announce(ClusterEvent event, Milliseconds now);
   uint64_t StepsOfRound(uint64_t iteration) const;
+  uint64_t StepsToStop(uint64_t iteration) const;
   bool IsStop(uint64_t iteration) const;
   bool HasHistory(uint64_t end) const;
   bool MayTrainAhead(uint64_t end) const;
@@ -297,6 +313,16 @@ class Coordinator {
   void BeginEnding(const std::string& reason, Milliseconds now);
   void SendEnd(Member& member);
   std::vector<Member*> BySlot();
+
+  // coordinator_stale.cc: where workers do not wait for each other
+  uint64_t SlowestClock() const;
+  void LeaseToAll(Milliseconds now);
+  void LeaseStale(Member& member, Milliseconds now);
+  void Rebase(Member& member);
+  bool MayCommitStale(Milliseconds now);
+  void CloseStale(Milliseconds now);
+  std::vector<Contribution> TakeUntilStop();
+  bool AnyLeased() const;
 
   // coordinator_exchange.cc: rounds among workers
   bool MayExchange();
@@ -337,6 +363,9 @@ class Coordinator {
 
   Phase phase_ = Phase::kWaiting;
   uint64_t version_ = 0, iteration_ = 0, digest_ = 0, generation_ = 0;
+  uint64_t carried_ = 0, next_carried_ = 0;  // steps, of so many workers
+  int carried_of_ = 0;
+  uint64_t center_ = 0;                 // version that all began from, whatever they had
   Payload state_, difference_, whole_;  // the latter two only where they are wanted
   uint64_t state_serial_ = 0;           // of state_
   Ledger ledger_;
