@@ -280,6 +280,10 @@ TrainingResult Coordination::Run() {
     now.unused = coordinator.ledger().unused();
     now.velocity = math_->velocity();
     PutIntoNet(now);
+    // What is behind it in the same iteration is to be kept, too.
+    if (saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0) {
+      steps_.TrySnapshot();
+    }
   });
   service_.reset();
   local_.reset();

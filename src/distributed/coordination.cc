@@ -95,6 +95,8 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
   if (snapshot) {
     steps_.TrySnapshot();
     snapshot_wanted_ = false;
+    saved_iteration_ = end;
+    saved_version_ = event.version;
   }
   if (test && !steps_.Test()) Stop();
   if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });

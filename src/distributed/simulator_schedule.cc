@@ -106,10 +106,8 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
   }
   c.train_ahead = more.Chance(0.3);
   Dice stale(seed, 5);
-  const bool is_stale = machines <= 40 && stale.Chance(0.3);
-  if (is_stale) {
-    c.stale = true;
-    c.topology = DistributedParameter::STAR;
+  c.stale = machines <= 40 && c.topology == DistributedParameter::STAR && stale.Chance(0.5);
+  if (c.stale) {
     c.train_ahead = c.history_always = false;
     c.history_every = 0;
     c.straggler_factor = 0;
@@ -126,7 +124,7 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
   // What is under way between workers when they are healed is given up.
   if (c.topology != DistributedParameter::STAR) options.bound += 4 * c.dead + c.recovery;
   // Each of several commits may wait for a snapshot.
-  if (is_stale) options.bound += rounds * machines * options.snapshot_takes;
+  if (c.stale) options.bound += rounds * machines * options.snapshot_takes;
   options.bound += 2 * c.join_timeout + c.recovery + 2 * c.dead + options.build + 15'000 +
                    static_cast<Milliseconds>(rounds) * (c.stops.empty() ? 1 : 2) * 3 / 2 * each;
   return options;

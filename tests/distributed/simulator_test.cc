@@ -71,7 +71,7 @@ class Simulator : public testing::Test {
     EXPECT_GT(exchanged_, 2000u);
     EXPECT_GT(exchanges_given_up_, 3u);
     EXPECT_GT(ahead_, 2000u);
-    EXPECT_GT(lost_, 10u);
+    EXPECT_GT(lost_, 5u);
     EXPECT_GT(apart_, 50u);
   }
 
