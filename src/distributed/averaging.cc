@@ -11,6 +11,15 @@
 
 namespace crema {
 
+namespace {
+
+// Whether workers send what is to be added to the parameters, rather than parameters.
+bool SendsDifferences(const DistributedParameter& settings) {
+  return settings.mode() == DistributedParameter::GRADIENT || settings.mode() == DistributedParameter::STALE;
+}
+
+}  // namespace
+
 Averaging::Averaging(const DistributedParameter& settings, StateLayout layout, Payload state,
                      std::vector<float> velocity)
     : settings_(settings),
@@ -50,9 +59,9 @@ Payload Averaging::Whole(const Payload& state) {
 
 std::string Averaging::Check(Contribution& contribution) {
   if (up_) {
-    const bool gradients = settings_.mode() == DistributedParameter::GRADIENT;
     try {
-      contribution.values = up_->Decode(contribution.values, gradients ? std::span<const float>() : FloatsOf(state_));
+      contribution.values =
+          up_->Decode(contribution.values, SendsDifferences(settings_) ? std::span<const float>() : FloatsOf(state_));
     } catch (const MalformedCode& error) {
       return error.what();
     }
@@ -86,8 +95,29 @@ void Averaging::PoolStatistics(const std::vector<Contribution>& contributions, f
   formula_.PoolStatistics(Terms(contributions, layout_.trained, layout_.values), out + layout_.trained);
 }
 
+Payload Averaging::AddDifferences(const Round& round, const std::vector<Contribution>& contributions) const {
+  const auto next = NewPayload(layout_.state_bytes(false));
+  float* const out = FloatsOf(*next);
+  const float* const anchor = FloatsOf(state_).data();
+  std::vector<WeighedValues> terms;
+  double rest = 1;
+  for (const Contribution& c : contributions) {
+    const double share = settings_.weight_by_examples() ? c.share : 1.0 / round.workers;
+    terms.push_back({FloatsOf(c.values).data(), share});
+    rest -= share;
+  }
+  formula_.AddDifferences(anchor, terms, out);
+  // Statistics are what they are; those who brought nothing keep what was.
+  for (WeighedValues& term : terms) term.values += layout_.trained;
+  constexpr double kNothing = 1e-9;
+  if (rest > kNothing) terms.push_back({anchor + layout_.trained, rest});
+  formula_.PoolStatistics(terms, out + layout_.trained);
+  return next;
+}
+
 Payload Averaging::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
   const Stopwatch stopwatch(&reduce_seconds_);
+  if (settings_.mode() == DistributedParameter::STALE) return next_state_ = AddDifferences(round, contributions);
   // A contribution that comes from an earlier round may lack the history.
   const bool with_history =
       round.with_history && std::any_of(contributions.begin(), contributions.end(),
@@ -176,7 +206,7 @@ uint64_t LocalMoves::most_state_bytes() const {
 }
 
 Payload LocalMoves::Encode(const Payload& values, const Payload& from, uint64_t version) {
-  if (!up_) return values;
+  if (!up_) return settings_.mode() == DistributedParameter::STALE ? DifferenceTo(values, from) : values;
   const bool gradients = settings_.mode() == DistributedParameter::GRADIENT;
   try {
     return up_->Encode(FloatsOf(values), gradients ? std::span<const float>() : FloatsOf(from),
@@ -184,6 +214,33 @@ Payload LocalMoves::Encode(const Payload& values, const Payload& from, uint64_t 
   } catch (const NonFiniteValue&) {
     return nullptr;
   }
+}
+
+// Statistics and history as they are.
+Payload LocalMoves::DifferenceTo(const Payload& values, const Payload& from) const {
+  const auto difference = std::make_shared<std::vector<std::byte>>(*values);
+  float* const out = FloatsOf(*difference);
+  const float* const anchor = FloatsOf(from).data();
+  ParallelFor(layout_.trained, 1 << 15, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) out[i] -= anchor[i];
+  });
+  return difference;
+}
+
+Payload LocalMoves::Own(const Payload& values, const Payload& from) {
+  if (settings_.mode() != DistributedParameter::ELASTIC) return nullptr;
+  const double rate = ElasticRate(settings_);
+  const auto own = std::make_shared<std::vector<std::byte>>(
+      values->begin(), values->begin() + static_cast<ptrdiff_t>(layout_.bytes(false)));
+  float* const out = FloatsOf(*own);
+  const float* const center = FloatsOf(from).data();
+  ParallelFor(layout_.trained, 1 << 15, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const double mine = static_cast<double>(out[i]);
+      out[i] = static_cast<float>(mine - rate * (mine - static_cast<double>(center[i])));
+    }
+  });
+  return own;
 }
 
 void LocalMoves::Settle(Outcome outcome) {
@@ -215,7 +272,10 @@ Payload LocalMoves::Decode(Work::Form form, const Payload& sent, const Payload& 
 }
 
 Payload LocalMoves::Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) {
-  if (settings_.mode() == DistributedParameter::GRADIENT) return values;
+  // Gradients belong to no parameters, and parameters of the worker's own do not follow the center.
+  if (settings_.mode() == DistributedParameter::GRADIENT || settings_.mode() == DistributedParameter::ELASTIC) {
+    return values;
+  }
   CREMA_CHECK(values->size() == layout_.bytes(with_history));
   const auto moved = std::make_shared<std::vector<std::byte>>(*values);
   float* const out = FloatsOf(*moved);

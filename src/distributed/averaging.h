@@ -1,5 +1,5 @@
-// What a round makes of the workers' values: one formula for iterative reduce, block momentum and DiLoCo, and the mean
-// of gradients.
+// What a round makes of the workers' values: one formula for iterative reduce, block momentum, DiLoCo and elastic
+// averaging, the sum of what those bring who do not wait, and the mean of gradients.
 #ifndef CREMA_DISTRIBUTED_AVERAGING_H_
 #define CREMA_DISTRIBUTED_AVERAGING_H_
 
@@ -58,6 +58,8 @@ class Averaging : public RoundMath {
   double reduce_seconds_ = 0;
 
  private:
+  // STALE: contributions hold differences in the place of trained values.
+  Payload AddDifferences(const Round& round, const std::vector<Contribution>& contributions) const;
   // Those that reach to `end`, from `begin` on.
   std::vector<WeighedValues> Terms(const std::vector<Contribution>& contributions, int64_t begin, int64_t end) const;
 
@@ -96,6 +98,7 @@ class LocalMoves : public WorkerMath {
              std::function<void(Payload)> on_fixed = {});
 
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
+  Payload Own(const Payload& values, const Payload& from) override;
   Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;
   void Settle(Outcome outcome) override;
   Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
@@ -107,6 +110,8 @@ class LocalMoves : public WorkerMath {
   uint64_t most_state_bytes() const;
 
  private:
+  Payload DifferenceTo(const Payload& values, const Payload& from) const;
+
   const DistributedParameter settings_;
   const PeerAveraging peers_;
   const StateLayout& layout_;  // of peers_

@@ -6,6 +6,7 @@
 
 #include "crema/error.h"
 #include "distributed/coordinate.h"
+#include "distributed/round_formula.h"
 
 namespace crema {
 
@@ -38,6 +39,8 @@ class Checker {
   }
   void CheckNumbers();
   void CheckRounds();
+  void CheckElastic(bool outer);
+  void CheckStale(bool outer_momentum);
   void CheckTopology();
   void CheckOverlap();
 
@@ -66,6 +69,7 @@ void Checker::CheckNumbers() {
              std::to_string(ExpectedWorkers(settings_)) + " workers are expected (expected_workers): raise that");
   Expect(settings_.straggler_factor() == 0 || settings_.straggler_factor() >= 1,
          "straggler_factor must be 0 (wait for all) or at least 1");
+  Expect(settings_.elastic_rate() >= 0 && settings_.elastic_rate() <= 1, "elastic_rate must be from 0 to 1");
   Expect(std::isfinite(settings_.outer_lr()) && settings_.outer_lr() > 0, "outer_lr must be above 0");
   Expect(settings_.topk_ratio() > 0 && settings_.topk_ratio() <= 1, "topk_ratio must be above 0 and at most 1");
   Expect(std::isfinite(settings_.codec_threshold()) && settings_.codec_threshold() > 0,
@@ -95,12 +99,48 @@ void Checker::CheckRounds() {
     Warn(settings_.has_local_steps() && settings_.local_steps() != 1,
          "local_steps has no effect with mode: GRADIENT, which exchanges gradients in every step");
   }
+  if (settings_.mode() == DistributedParameter::ELASTIC) CheckElastic(outer);
+  if (settings_.mode() == DistributedParameter::STALE) CheckStale(settings_.outer_momentum() != 0 || by_workers);
+  Warn(settings_.has_elastic_rate() && settings_.mode() != DistributedParameter::ELASTIC,
+       "elastic_rate has no effect without mode: ELASTIC");
   Expect(!by_workers || settings_.outer_momentum() == 0,
          "outer_momentum and outer_momentum_by_workers are both set; keep one");
   Expect(!settings_.outer_nesterov() || settings_.outer_momentum() != 0 || by_workers,
          "outer_nesterov needs outer_momentum above 0");
-  Warn(settings_.has_staleness() && settings_.straggler_factor() == 0,
-       "staleness has no effect without straggler_factor: rounds wait for all");
+  Warn(
+      settings_.has_staleness() && settings_.straggler_factor() == 0 && settings_.mode() != DistributedParameter::STALE,
+      "staleness has no effect without straggler_factor: rounds wait for all");
+}
+
+void Checker::CheckElastic(bool outer) {
+  Expect(!outer,
+         "mode is ELASTIC, where elastic_rate says how far the center moves; remove outer_lr, outer_momentum and "
+         "outer_nesterov, or set mode: AVERAGE");
+  Expect(settings_.history() != DistributedParameter::MEAN,
+         "mode is ELASTIC, where workers go on with parameters and a history of their own, but history is MEAN; set "
+         "history: LOCAL or RESET, or mode: AVERAGE");
+  Expect(settings_.codec() == DistributedParameter::NONE,
+         "mode is ELASTIC, where workers send how far they are from the center, and what a codec leaves out of that "
+         "cannot be made up for in the next round; remove codec (down_codec may stay), or set mode: AVERAGE");
+  const double reach = ElasticRate(settings_) * ExpectedWorkers(settings_);
+  Warn(reach > 1,
+       "elastic_rate times expected_workers is above 1: the center moves to the mean of the workers, as with "
+       "mode: AVERAGE; elastic_rate is usually 0.9 / expected_workers");
+}
+
+void Checker::CheckStale(bool outer_momentum) {
+  Expect(!outer_momentum && !settings_.outer_nesterov(),
+         "mode is STALE, where there are no rounds that an outer momentum could count; remove outer_momentum, "
+         "outer_momentum_by_workers and outer_nesterov (outer_lr may stay), or set mode: AVERAGE");
+  Expect(settings_.history() != DistributedParameter::MEAN,
+         "mode is STALE, where workers do not wait for each other's histories, but history is MEAN; set history: LOCAL "
+         "or RESET, or mode: AVERAGE");
+  Expect(settings_.down_codec() == DistributedParameter::NONE,
+         "mode is STALE, where workers skip versions of the parameters, so that differences between two of them are of "
+         "no use; remove down_codec (codec may stay), or set mode: AVERAGE");
+  Expect(settings_.straggler_factor() == 0,
+         "mode is STALE, where nobody waits for slow workers; remove straggler_factor and set staleness, or set mode: "
+         "AVERAGE");
 }
 
 void Checker::CheckTopology() {
@@ -110,9 +150,10 @@ void Checker::CheckTopology() {
     return;
   }
   const std::string topology = "topology is " + DistributedParameter::Topology_Name(settings_.topology()) + ", ";
-  Expect(
-      settings_.mode() != DistributedParameter::GRADIENT,
-      topology + "which averages parameters among workers, but mode is GRADIENT; set mode: AVERAGE, or topology: STAR");
+  const std::string mode = DistributedParameter::Mode_Name(settings_.mode());
+  Expect(settings_.mode() == DistributedParameter::AVERAGE,
+         topology + "which averages parameters among workers, but mode is " + mode +
+             "; set mode: AVERAGE, or topology: STAR");
   const auto uncoded = [&](const char* field, DistributedParameter::Codec codec) {
     Expect(codec == DistributedParameter::NONE, topology + "where workers exchange plain numbers, but " + field +
                                                     " is " + DistributedParameter::Codec_Name(codec) + "; remove " +
@@ -129,9 +170,9 @@ void Checker::CheckTopology() {
 
 void Checker::CheckOverlap() {
   if (settings_.overlap() == DistributedParameter::WAIT) return;
-  Expect(settings_.mode() != DistributedParameter::GRADIENT,
-         "overlap is DELAYED, which trains on from parameters while their average is under way, but mode is GRADIENT; "
-         "set mode: AVERAGE, or remove overlap");
+  Expect(settings_.mode() == DistributedParameter::AVERAGE,
+         "overlap is DELAYED, which trains on from parameters while their average is under way, but mode is " +
+             DistributedParameter::Mode_Name(settings_.mode()) + "; set mode: AVERAGE, or remove overlap");
   Expect(settings_.history() != DistributedParameter::MEAN,
          "overlap is DELAYED, where workers go on with a history of their own, but history is MEAN; set history: LOCAL "
          "or RESET, or remove overlap");
@@ -183,8 +224,10 @@ WorkerTiming TimingOf(const DistributedParameter& settings) {
 
 CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   const DistributedParameter& settings = solver.distributed();
-  const bool averages = settings.mode() == DistributedParameter::AVERAGE;
   CoordinatorOptions options;
+  const bool averages = settings.mode() != DistributedParameter::GRADIENT;
+  const bool elastic = settings.mode() == DistributedParameter::ELASTIC;
+  options.stale = settings.mode() == DistributedParameter::STALE;
   options.expected_workers = ExpectedWorkers(settings);
   options.min_workers = MinWorkers(settings);
   options.max_workers = static_cast<int>(settings.max_workers());
@@ -196,8 +239,8 @@ CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   stop_at(solver.test_interval());
   stop_at(solver.snapshot());
   options.history_always = averages && settings.history() == DistributedParameter::MEAN;
-  if (averages && settings.history() == DistributedParameter::LOCAL) {
-    // A snapshot at the end only is a snapshot, too.
+  if (elastic || (averages && !options.stale && settings.history() == DistributedParameter::LOCAL)) {
+    // A snapshot at the end only is a snapshot, too. Those with parameters of their own give these up there, too.
     options.history_every = solver.snapshot() > 0 ? static_cast<uint64_t>(solver.snapshot()) : options.max_iter;
   }
   options.heartbeat = settings.heartbeat_ms();

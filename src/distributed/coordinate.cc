@@ -95,6 +95,7 @@ CoordinatorStart Coordination::StartingPoint() {
   start.epoch = replay.epoch;
   start.version = replay.version;
   start.iteration = static_cast<uint64_t>(solver_.iteration());
+  start.carried = before.carried();
   start.ledger = std::move(replay.ledger);
   start.lost = std::move(replay.lost);
   start.state = state;
@@ -277,9 +278,14 @@ TrainingResult Coordination::Run() {
     now.version = coordinator.version();
     now.round.iteration = coordinator.iteration();
     now.next_step = coordinator.ledger().next();
+    now.carried = coordinator.carried();
     now.unused = coordinator.ledger().unused();
     now.velocity = math_->velocity();
     PutIntoNet(now);
+    // What is behind it in the same iteration is to be kept, too.
+    if (saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0) {
+      steps_.TrySnapshot();
+    }
   });
   service_.reset();
   local_.reset();

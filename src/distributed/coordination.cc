@@ -105,13 +105,17 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
     steps_.EndIteration(iteration, event.loss, seconds / static_cast<double>(event.round.steps));
   }
   const uint64_t end = event.round.iteration + event.round.steps;
+  // Where workers do not wait for each other, others may have come so far already.
+  const bool came = event.round.steps > 0;
   const bool last = end >= static_cast<uint64_t>(solver.max_iter());
-  const bool snapshot = DueAt(end, solver.snapshot()) || (snapshot_wanted_ && event.held);
-  const bool test = DueAt(end, solver.test_interval()) && !last;
+  const bool snapshot = (came && DueAt(end, solver.snapshot())) || (snapshot_wanted_ && event.held);
+  const bool test = came && DueAt(end, solver.test_interval()) && !last;
   if (snapshot || test || last || event.held) PutIntoNet(event);
   if (snapshot) {
     steps_.TrySnapshot();
     snapshot_wanted_ = false;
+    saved_iteration_ = end;
+    saved_version_ = event.version;
   }
   if (test && !steps_.Test()) Stop();
   if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
@@ -146,6 +150,7 @@ void Coordination::PutIntoNet(const ClusterEvent& event) {
   cluster_state_.set_job(job_);
   cluster_state_.set_version(event.version);
   cluster_state_.set_next_step(event.next_step);
+  cluster_state_.set_carried(event.carried);
   cluster_state_.clear_unused();
   for (const Steps& steps : event.unused) {
     StepRange& range = *cluster_state_.add_unused();

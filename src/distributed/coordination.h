@@ -75,7 +75,8 @@ class Coordination {
   std::string local_endpoint_;
   Protection protection_ = Protection::kNone;
 
-  ClusterState cluster_state_;  // of what is in the net
+  ClusterState cluster_state_;                        // of what is in the net
+  uint64_t saved_iteration_ = 0, saved_version_ = 0;  // of the last snapshot
   bool committed_ = false, snapshot_wanted_ = false, stopping_ = false;
   Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
   int workers_ = 0, most_workers_ = 0;

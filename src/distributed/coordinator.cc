@@ -17,6 +17,8 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
       version_(start.version),
       iteration_(start.iteration),
       digest_(start.digest),
+      carried_(start.carried),
+      center_(start.version),
       state_(std::move(start.state)),
       ledger_(std::move(start.ledger)),
       lost_(std::move(start.lost)),

@@ -15,6 +15,7 @@
 #include "crema/observer.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
+#include "distributed/round_math.h"
 #include "distributed/transfer.h"
 #include "distributed/worker_account.h"
 
@@ -38,6 +39,9 @@ struct CoordinatorOptions {
   // How long a restarted coordinator looks for a worker that has the parameters it lost.
   Milliseconds recovery = 30'000;
   double straggler_factor = 0;
+  // No worker waits for others: each result is committed as it comes, and its worker goes on, at most `staleness`
+  // leases ahead of the slowest. What comes are differences to the state that they were trained from.
+  bool stale = false;
   uint64_t staleness = 2;
   bool drop_nonfinite = true;
   // Other than STAR: the values of a round stay with the workers, and this has the state only where it is asked for, at
@@ -57,43 +61,6 @@ struct CoordinatorOptions {
   std::vector<std::pair<std::string, uint64_t>> data = {};  // by layer: fingerprints
 };
 
-// One worker's part in a round.
-struct Contribution {
-  uint64_t member = 0;
-  uint32_t slot = 0;
-  Steps steps;
-  Push push;
-  Payload values;
-};
-
-struct Round {
-  uint64_t version = 0;    // that it starts from
-  uint64_t iteration = 0;  // that it begins with
-  uint64_t steps = 0;      // iterations that it takes
-  bool with_history = false;
-  bool among_workers = false;  // values do not come here
-};
-
-// What becomes of contributions.
-class RoundMath {
- public:
-  virtual ~RoundMath() = default;
-  // What is wrong with these values ("a value is not finite"); empty where they can be used. Puts what a code stands
-  // for in its place.
-  virtual std::string Check(Contribution& contribution) = 0;
-  // The parameters after the round, as workers get them. `contributions` are in the order of slots, at least one. Does
-  // not change what earlier calls returned, and changes nothing until Accept.
-  virtual Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) = 0;
-  // The last result of Reduce counts.
-  virtual void Accept() = 0;
-  // What workers that have the state before the accepted one may get instead of it; null: nothing.
-  virtual Payload Difference() { return nullptr; }
-  // What workers get that join: `state`, and behind it what never changes.
-  virtual Payload Whole(const Payload& state) { return state; }
-  // Goes on from parameters that a worker had.
-  virtual void Restore(const Payload& state) = 0;
-};
-
 // Where commits are made durable.
 class Journal {
  public:
@@ -106,7 +73,8 @@ class Journal {
 struct CoordinatorStart {
   uint64_t epoch = 1;
   uint64_t version = 0, iteration = 0;
-  Payload state;  // parameters of `version`
+  uint64_t carried = 0;  // JournalRecord.Commit.carried
+  Payload state;         // parameters of `version`
   uint64_t digest = 0;
   Ledger ledger;
   // Commits that the journal knows beyond `version`, in their order: workers may still have what came of them.
@@ -128,7 +96,7 @@ struct ClusterEvent {
   double loss = 0;
   std::vector<float> outputs;
   uint64_t examples = 0;
-  uint64_t next_step = 0;
+  uint64_t next_step = 0, carried = 0;
   std::vector<Steps> unused;
   Milliseconds opened = 0, closed = 0;
   double averaging_seconds = 0, journal_seconds = 0;  // of whoever drives the coordinator
@@ -183,6 +151,7 @@ class Coordinator {
   const std::string& failure() const { return failure_; }
   uint64_t version() const { return version_; }
   uint64_t iteration() const { return iteration_; }
+  uint64_t carried() const { return carried_; }
   uint64_t digest() const { return digest_; }
   // Null while only workers have it: never after the end.
   const Payload& state() const { return state_; }
@@ -229,6 +198,14 @@ class Coordinator {
     uint64_t attempt = 0;  // exchange that it knows
     uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
     WorkerAccount account;
+    // Where workers do not wait for each other.
+    struct Base {
+      uint64_t version = 0, iteration = 0, digest = 0, serial = 0;
+    };
+    Base base;              // that the lease is trained from
+    uint64_t clock = 0;     // leases that it has done
+    uint64_t failures = 0;  // in a row
+    std::optional<Milliseconds> idle_since;
 
     bool has_result() const { return values != nullptr || offered; }
     void ForgetPush() {
@@ -294,6 +271,7 @@ class Coordinator {
   void Follow(const std::vector<Contribution>& contributions, Milliseconds now);
   void Announce(ClusterEvent event, Milliseconds now);
   uint64_t StepsOfRound(uint64_t iteration) const;
+  uint64_t StepsToStop(uint64_t iteration) const;
   bool IsStop(uint64_t iteration) const;
   bool HasHistory(uint64_t end) const;
   bool MayTrainAhead(uint64_t end) const;
@@ -302,6 +280,16 @@ class Coordinator {
   void BeginEnding(const std::string& reason, Milliseconds now);
   void SendEnd(Member& member);
   std::vector<Member*> BySlot();
+
+  // coordinator_stale.cc: where workers do not wait for each other
+  uint64_t SlowestClock() const;
+  void LeaseToAll(Milliseconds now);
+  void LeaseStale(Member& member, Milliseconds now);
+  void Rebase(Member& member);
+  bool MayCommitStale(Milliseconds now);
+  void CloseStale(Milliseconds now);
+  std::vector<Contribution> TakeUntilStop();
+  bool AnyLeased() const;
 
   // coordinator_exchange.cc: rounds among workers
   bool MayExchange();
@@ -348,6 +336,9 @@ class Coordinator {
 
   Phase phase_ = Phase::kWaiting;
   uint64_t version_ = 0, iteration_ = 0, digest_ = 0, generation_ = 0;
+  uint64_t carried_ = 0, next_carried_ = 0;  // steps, of so many workers
+  int carried_of_ = 0;
+  uint64_t center_ = 0;                 // version that all began from, whatever they had
   Payload state_, difference_, whole_;  // the latter two only where they are wanted
   uint64_t state_serial_ = 0;           // of state_
   Ledger ledger_;

@@ -29,7 +29,7 @@ std::vector<WorkerInRound> Coordinator::AccountRound(const std::vector<Contribut
     if (part != contributions.end()) {
       all.push_back(member->account.Commit(part->push.examples(), Staleness(*member), member->ahead.has_value(), sent,
                                            received, now));
-    } else if (member->lease) {
+    } else if (member->lease && !options_.stale) {
       all.push_back(member->account.Miss(!member->failed, sent, received));
       all.back().staleness = Staleness(*member) + !member->failed;
     } else {

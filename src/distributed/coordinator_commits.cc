@@ -19,6 +19,7 @@ Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps()
 }  // namespace
 
 void Coordinator::Close(Milliseconds now) {
+  if (options_.stale) return CloseStale(now);
   std::vector<Contribution> contributions;
   std::string failure;
   for (Member* member : BySlot()) {
@@ -63,6 +64,7 @@ bool Coordinator::Record(const std::vector<Contribution>& contributions, uint64_
   commit.set_iteration(iteration_ + round_.steps);
   commit.set_digest(digest);
   commit.set_generation(generation_);
+  if (options_.stale) commit.set_carried(next_carried_);
   for (const Contribution& c : contributions) {
     JournalRecord::Commit::Share& share = *commit.add_share();
     share.set_member(c.member);
@@ -98,6 +100,8 @@ void Coordinator::Follow(const std::vector<Contribution>& contributions, Millise
   event.closed = now;
   ++version_;
   iteration_ += round_.steps;
+  carried_ = next_carried_;
+  if (round_.with_history) center_ = version_;
   whole_ = nullptr;
   ++state_serial_;
   open_ = false;
@@ -126,10 +130,16 @@ void Coordinator::Follow(const std::vector<Contribution>& contributions, Millise
     member.committed_push = c.push.id();
     member.lease = std::exchange(member.ahead, std::nullopt);
     member.late = 0;
+    ++member.clock;
+    member.failures = 0;
+    member.idle_since = now;
   }
   loss_ = event.loss = weight > 0 ? event.loss / weight : 0;
   for (auto& [id, member] : members_) {
-    if (member.failed) {
+    if (options_.stale) {
+      // Others go on with what they have.
+      if (took_part.count(id) == 0) continue;
+    } else if (member.failed) {
       ReturnLease(member);
     } else if (member.lease && took_part.count(id) == 0) {
       if (++member.late > options_.staleness) ReturnLease(member);
@@ -143,6 +153,7 @@ void Coordinator::Follow(const std::vector<Contribution>& contributions, Millise
   event.round = round_;
   event.version = version_;
   event.next_step = ledger_.next();
+  event.carried = carried_;
   event.unused = ledger_.unused();
   if (state_) return Announce(std::move(event), now);
   const bool histories = round_.with_history && !options_.history_always;
@@ -163,7 +174,7 @@ void Coordinator::Announce(ClusterEvent event, Milliseconds now) {
     if (has_history) hold_after_history_ = false;
   }
   events_.push_back(std::move(event));
-  if (state_ && draining_ && has_history) BeginEnding(end_reason_, now);
+  if (state_ && draining_ && has_history && !options_.stale) BeginEnding(end_reason_, now);
 }
 
 }  // namespace crema

@@ -109,6 +109,7 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
     return;
   }
   member.lease = hello.lease();
+  Rebase(member);
 }
 
 // Whether a worker brings what this coordinator looks for.
@@ -133,6 +134,7 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
     member.progressed = now;
   }
   if (heartbeat.ready() && !member.ready) {
+    member.clock = SlowestClock();
     member.ready = true;
     ++ready_;
     changed_ = true;
@@ -149,10 +151,14 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
     SendEnd(member);
   } else if (member.ready) {
     // It got a difference to parameters that it did not take up in time, say.
-    const bool useless = phase_ != Phase::kRecovering && member.has_serial == state_serial_ &&
-                         heartbeat.version() != version_ && now - member.delivered >= 2 * options_.heartbeat;
+    const bool stale = options_.stale && member.lease;
+    const uint64_t serial = stale ? member.base.serial : state_serial_,
+                   version = stale ? member.base.version : version_;
+    const bool useless = phase_ != Phase::kRecovering && member.has_serial == serial &&
+                         heartbeat.version() != version && now - member.delivered >= 2 * options_.heartbeat;
     if (useless) {
       member.has_all = false;
+      Rebase(member);
       SendAnew(member, now);
     }
     SendWork(member);

@@ -51,6 +51,7 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   const uint64_t was = version_;
   version_ = commit->version();
   iteration_ = commit->iteration();
+  carried_ = commit->carried();
   digest_ = commit->digest();
   state_ = state;
   math_.Restore(state);
@@ -64,6 +65,7 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   event.state = state_;
   event.round.iteration = iteration_;
   event.next_step = ledger_.next();
+  event.carried = carried_;
   event.unused = ledger_.unused();
   GoOn(now);
 }

@@ -21,7 +21,9 @@ void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
     return TakeDonation(member, now);
   }
   // One for another version was overtaken by a commit; the Work that is on its way says so.
-  if (!open_ || !member.lease || push.lease().serial() != member.lease->serial() || push.version() != version_) return;
+  const bool expected = options_.stale ? member.lease && push.version() == member.base.version
+                                       : open_ && member.lease && push.version() == version_;
+  if (!expected || push.lease().serial() != member.lease->serial()) return;
   if (member.push && member.push->id() >= push.id()) return;
   if (push.kept() && !round_.among_workers) return;
   member.ForgetPush();
@@ -98,7 +100,8 @@ bool Coordinator::MayOpen(Milliseconds now) {
     return false;
   }
   const int ready = ReadyWorkers();
-  if (draining_ && (version_ == 0 || options_.history_every == 0 || ready < options_.min_workers)) {
+  const bool nothing_comes = options_.stale ? !AnyLeased() : version_ == 0 || options_.history_every == 0;
+  if (draining_ && (nothing_comes || ready < options_.min_workers)) {
     BeginEnding(end_reason_, now);
     return false;
   }
@@ -134,7 +137,11 @@ bool Coordinator::MayOpen(Milliseconds now) {
 }
 
 uint64_t Coordinator::StepsOfRound(uint64_t iteration) const {
-  uint64_t steps = std::min<uint64_t>(options_.local_steps, options_.max_iter - iteration);
+  return std::min<uint64_t>(options_.local_steps, StepsToStop(iteration));
+}
+
+uint64_t Coordinator::StepsToStop(uint64_t iteration) const {
+  uint64_t steps = options_.max_iter - iteration;
   for (const uint64_t stop : options_.stops) {
     if (stop > 0) steps = std::min(steps, stop - iteration % stop);
   }
@@ -176,6 +183,7 @@ void Coordinator::Open(Milliseconds now) {
   started_ = true;
   open_ = true;
   opened_ = now;
+  if (options_.stale) return LeaseToAll(now);
   round_.version = version_;
   round_.iteration = iteration_;
   round_.steps = StepsOfRound(iteration_);
@@ -215,6 +223,7 @@ void Coordinator::GiveLease(Member& member) {
 
 bool Coordinator::MayClose(Milliseconds now) {
   if (now < retry_) return false;
+  if (options_.stale) return MayCommitStale(now);
   int leased = 0, finished = 0, usable = 0;
   // Of those who began with this round: what was late is here at once.
   size_t began = 0;
@@ -246,7 +255,7 @@ bool Coordinator::MayClose(Milliseconds now) {
 // Who came since the round began may help out; true where even so they are too few.
 bool Coordinator::TooFewLeft(int leased, Milliseconds now) {
   for (Member* member : BySlot()) {
-    if (member->lease) continue;
+    if (member->lease || options_.stale) continue;
     GiveLease(*member);
     member->progressed = now;
     member->account.Begin(now);

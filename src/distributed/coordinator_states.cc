@@ -16,6 +16,8 @@ uint64_t SerialOf(uint64_t transfer) { return transfer / kTransfersOfAState; }
 
 void Coordinator::SendState(Member& member, Milliseconds now) {
   if (!member.ready || member.has_serial == state_serial_ || SerialOf(member.sender.id()) == state_serial_) return;
+  // Others go on from what they have.
+  if (options_.stale && !(member.lease && member.base.version == version_)) return;
   if (!state_) return Want(now);
   if (member.has_serial + 1 != state_serial_ || !difference_) return SendAnew(member, now);
   member.form = Work::DIFFERENCE;
@@ -56,13 +58,19 @@ void Coordinator::SendWork(Member& member) {
     work.set_wanted(donor_ == member.id);
     return SendTo(member, Lane::kControl, std::move(message));
   }
-  work.set_version(version_);
+  const bool stale = options_.stale && member.lease;
+  work.set_version(stale ? member.base.version : version_);
   work.set_wanted(donor_ == member.id);
   work.set_state(member.sender.id());
   work.set_form(member.form);
   work.set_committed_push(member.committed_push);
-  work.set_digest(digest_);
-  if (open_ && member.lease) {
+  work.set_digest(stale ? member.base.digest : digest_);
+  work.set_center(center_);
+  if (stale) {
+    work.set_iteration(member.base.iteration);
+    *work.mutable_lease() = *member.lease;
+    work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * member.lease->steps().count());
+  } else if (open_ && member.lease) {
     work.set_iteration(round_.iteration);
     *work.mutable_lease() = *member.lease;
     work.set_stride(static_cast<uint64_t>(ReadyWorkers()) * round_.steps);

@@ -38,6 +38,7 @@ class MovesOfNet : public WorkerMath {
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override {
     return moves_->Rebase(values, with_history, from, to);
   }
+  Payload Own(const Payload& values, const Payload& from) override { return moves_->Own(values, from); }
   Payload Encode(const Payload& values, const Payload& from, uint64_t version) override {
     return moves_->Encode(values, from, version);
   }
@@ -230,7 +231,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   float* const floats = reinterpret_cast<float*>(values->data());
   try {
     TakeFixed();
-    if (task.goes_on) {
+    if (task.goes_on || task.own) {
       SetValues(*steps_, layout_, task.state);
     } else {
       SetState(*steps_, layout_, task.state);

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "distributed/cluster_settings.h"
 
 namespace crema {
 
@@ -92,6 +93,11 @@ std::span<const float> VelocityIn(const StateLayout& layout, const Payload& stat
 
 bool HasOuterMomentum(const DistributedParameter& settings) {
   return settings.outer_momentum() != 0 || settings.outer_momentum_by_workers();
+}
+
+double ElasticRate(const DistributedParameter& settings) {
+  if (settings.elastic_rate() > 0) return static_cast<double>(settings.elastic_rate());
+  return 0.9 / ExpectedWorkers(settings);
 }
 
 int64_t VelocityInStates(const DistributedParameter& settings, int64_t trained) {
@@ -211,7 +217,10 @@ void RoundFormula::TermsToStatistics(float* statistics) const {
 
 void RoundFormula::OuterUpdate(int workers, const float* anchor, const float* mean, const float* velocity, float* out,
                                float* next_velocity) const {
-  const double rate = static_cast<double>(settings_.outer_lr());
+  // With more workers than 1 / elastic_rate the center would be thrown beyond their mean.
+  const double rate = settings_.mode() == DistributedParameter::ELASTIC
+                          ? std::min(1.0, workers * ElasticRate(settings_))
+                          : static_cast<double>(settings_.outer_lr());
   const double momentum =
       settings_.outer_momentum_by_workers() ? 1.0 - 1.0 / workers : static_cast<double>(settings_.outer_momentum());
   const bool nesterov = settings_.outer_nesterov();
@@ -229,6 +238,23 @@ void RoundFormula::OuterUpdate(int workers, const float* anchor, const float* me
         step = nesterov ? step + momentum * moved : moved;
       }
       out[i] = static_cast<float>(static_cast<double>(anchor[i]) - step);
+    }
+  });
+}
+
+void RoundFormula::AddDifferences(const float* anchor, std::span<const WeighedValues> differences, float* out) const {
+  const double rate = static_cast<double>(settings_.outer_lr());
+  ParallelFor(layout_.trained, kGrain, [&](int64_t first, int64_t last) {
+    double sums[kBlock];
+    for (int64_t at = first; at < last; at += kBlock) {
+      const int64_t size = std::min(kBlock, last - at);
+      for (int64_t i = 0; i < size; ++i) sums[i] = static_cast<double>(anchor[at + i]);
+      for (const WeighedValues& difference : differences) {
+        const double factor = rate * difference.weight;
+        const float* const values = difference.values + at;
+        for (int64_t i = 0; i < size; ++i) sums[i] += factor * static_cast<double>(values[i]);
+      }
+      for (int64_t i = 0; i < size; ++i) out[at + i] = static_cast<float>(sums[i]);
     }
   });
 }

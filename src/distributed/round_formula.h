@@ -28,6 +28,9 @@ bool HasOuterMomentum(const DistributedParameter& settings);
 // StateLayout.velocity, for so many trained values: workers that average among themselves have to know V.
 int64_t VelocityInStates(const DistributedParameter& settings, int64_t trained);
 
+// DistributedParameter.elastic_rate, or what stands in its place.
+double ElasticRate(const DistributedParameter& settings);
+
 // What one worker brings to a mean.
 struct WeighedValues {
   const float* values = nullptr;
@@ -63,6 +66,9 @@ class RoundFormula {
   // it, and the outer momentum that follows `velocity`; both null where the settings have none.
   void OuterUpdate(int workers, const float* anchor, const float* mean, const float* velocity, float* out,
                    float* next_velocity) const;
+
+  // STALE: the trained values that follow `anchor` when these differences are added, each by its weight times outer_lr.
+  void AddDifferences(const float* anchor, std::span<const WeighedValues> differences, float* out) const;
 
  private:
   const DistributedParameter settings_;

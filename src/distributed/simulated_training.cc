@@ -76,7 +76,7 @@ std::string SimulatedRoundMath::Check(Contribution& contribution) {
 Payload SimulatedRoundMath::Reduce(const Round&, const std::vector<Contribution>& contributions) {
   const Tally anchor = TallyOf(state_);
   Tally tally = anchor;
-  for (const Contribution& c : contributions) tally.Move(TallyOf(c.values), anchor);
+  for (const Contribution& c : contributions) tally.Move(TallyOf(c.values), stale_ ? Tally{} : anchor);
   next_ = ParametersOf(tally, words_);
   return next_;
 }
@@ -112,6 +112,13 @@ Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& 
   Tally tally = TallyOf(to);
   tally.Move(TallyOf(values), TallyOf(from));
   return ParametersOf(tally, values->size() / 8);
+}
+
+Payload SimulatedWorkerMath::Encode(const Payload& values, const Payload& from, uint64_t) {
+  if (!stale_ || !IsFinite(values)) return values;
+  Tally difference;
+  difference.Move(TallyOf(values), TallyOf(from));
+  return ParametersOf(difference, words_);
 }
 
 std::vector<uint64_t> SimulatedExchangeMath::Cuts(uint64_t bytes, int pieces) const {

@@ -30,9 +30,11 @@ bool IsFinite(const Payload& values);
 // Throws std::logic_error where these are no values of ParametersOf.
 Tally TallyOf(const Payload& values);
 
+// `stale`: as with CoordinatorOptions.stale.
 class SimulatedRoundMath : public RoundMath {
  public:
-  SimulatedRoundMath(Payload state, size_t words) : state_(std::move(state)), words_(words) {}
+  SimulatedRoundMath(Payload state, size_t words, bool stale = false)
+      : state_(std::move(state)), words_(words), stale_(stale) {}
 
   std::string Check(Contribution& contribution) override;
   Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
@@ -46,6 +48,7 @@ class SimulatedRoundMath : public RoundMath {
  private:
   Payload state_, next_, difference_;
   size_t words_;
+  bool stale_;
 };
 
 // Pieces are not added up but gathered, so that one that is missing or of another place is noticed. SHARDED only.
@@ -62,9 +65,10 @@ class SimulatedExchangeMath : public ExchangeMath {
 
 class SimulatedWorkerMath : public WorkerMath {
  public:
-  explicit SimulatedWorkerMath(size_t words) : words_(words) {}
+  explicit SimulatedWorkerMath(size_t words, bool stale = false) : words_(words), stale_(stale) {}
 
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
+  Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;
   // Null where a state comes to one who does not have what never changes.
   Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
   Payload Offer(const Payload& values, bool with_history) override;
@@ -73,6 +77,7 @@ class SimulatedWorkerMath : public WorkerMath {
 
  private:
   const size_t words_;
+  const bool stale_;
   const SimulatedExchangeMath exchange_;
   bool has_all_ = false;
 };

@@ -24,7 +24,7 @@ PeerAddress AddressOf(int machine) {
 
 Simulation::Simulation(const SimulatorOptions& options)
     : options_(options),
-      audit_(options.words),
+      audit_(options.words, options.coordinator.stale),
       network_(options.machines, options.latency, options.jitter, options.bytes_per_second, options.seed),
       dice_(options.seed, 2),
       machines_(static_cast<size_t>(options.machines)) {
@@ -193,7 +193,7 @@ void Simulation::StartWorker(int index) {
   options.name = std::to_string(index);
   options.timing = options_.timing;
   options.transfer = options_.coordinator.transfer;
-  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words);
+  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words, options_.coordinator.stale);
   machine.worker = std::make_unique<Worker>(options, *machine.math, now_);
   machine.tick = -1;
   AfterWorker(index);

@@ -71,6 +71,8 @@ struct SimulatorReport {
            gave_up = 0;
   // Rounds among workers, of which coordinators gave up; tasks begun while others' values were under way; and how often
   // all workers were gone that had the parameters.
+  // With CoordinatorOptions.stale: by how many leases one worker was ahead of another.
+  uint64_t most_ahead = 0;
   uint64_t exchanged = 0, exchanges_given_up = 0, ahead = 0, lost = 0;
 };
 

@@ -1,10 +1,12 @@
 #include "distributed/simulator_audit.h"
 
+#include <algorithm>
+
 #include "distributed/digest.h"
 
 namespace crema {
 
-Audit::Audit(size_t words) : words_(words) {
+Audit::Audit(size_t words, bool stale) : words_(words), stale_(stale) {
   history_.emplace_back();
   history_[0].digest = DigestOf(*ParametersOf({}, words));
   states_.insert({0, history_[0].digest});
@@ -32,7 +34,8 @@ void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
   if (commit.share_size() == 0) throw Violation("a commit of nothing");
   Entry entry;
   entry.iteration = commit.iteration();
-  if (entry.iteration <= history_.back().iteration) throw Violation("a commit goes back");
+  const uint64_t before = history_.back().iteration;
+  if (stale_ ? entry.iteration < before : entry.iteration <= before) throw Violation("a commit goes back");
   entry.tally = history_.back().tally;
   entry.digest = commit.digest();
   for (const JournalRecord::Commit::Share& share : commit.share()) {
@@ -55,14 +58,41 @@ void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
 }
 
 void Audit::OnCommitted(const ClusterEvent& event) const {
-  if (event.version != version()) throw Violation("a commit was announced that the journal does not have");
+  // Several at once.
+  const bool newest = event.version == version();
+  if (event.version > version() || (!newest && !stale_))
+    throw Violation("a commit was announced that the journal does not have");
   if (event.state) {
     OnState(event.version, DigestOf(*event.state), event.state);
     if (!Counts(event.version, DigestOf(*event.state))) {
       throw Violation("other parameters were announced than committed");
     }
   }
-  OnLedger(event.next_step, event.unused);
+  if (newest) OnLedger(event.next_step, event.unused);
+}
+
+void Audit::OnReady(const std::vector<uint64_t>& members) {
+  const std::set<uint64_t> ready(members.begin(), members.end());
+  std::erase_if(clocks_, [&](const auto& entry) { return ready.count(entry.first) == 0; });
+  uint64_t slowest = 0;
+  if (!clocks_.empty()) {
+    slowest = std::min_element(clocks_.begin(), clocks_.end(), [](const auto& a, const auto& b) {
+                return a.second < b.second;
+              })->second;
+  }
+  for (const uint64_t member : ready) clocks_.emplace(member, slowest);
+}
+
+uint64_t Audit::OnShares(const JournalRecord::Commit& commit, uint64_t staleness) {
+  for (const JournalRecord::Commit::Share& share : commit.share()) ++clocks_.at(share.member());
+  uint64_t slowest = UINT64_MAX, fastest = 0;
+  for (const auto& [member, clock] : clocks_) {
+    slowest = std::min(slowest, clock);
+    fastest = std::max(fastest, clock);
+  }
+  // The lease that it was allowed to begin is done.
+  if (fastest - slowest > staleness + 1) throw Violation("a worker is too far ahead of the slowest");
+  return fastest - slowest;
 }
 
 void Audit::OnState(uint64_t version, uint64_t digest, const Payload& state) const {

@@ -3,6 +3,7 @@
 #define CREMA_DISTRIBUTED_SIMULATOR_AUDIT_H_
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -21,7 +22,8 @@ class Violation : public std::logic_error {
 
 class Audit {
  public:
-  explicit Audit(size_t words);
+  // `stale`: as with CoordinatorOptions.stale.
+  explicit Audit(size_t words, bool stale = false);
 
   // A record that is on the disk. `ready`: workers that could take part, at least `least` of which must.
   void OnRecord(const JournalRecord& record, int ready, int least);
@@ -30,6 +32,12 @@ class Audit {
   void OnState(uint64_t version, uint64_t digest, const Payload& state) const;
   // What a snapshot or a coordinator says about steps as of the last commit.
   void OnLedger(uint64_t next, const std::vector<Steps>& unused) const;
+  // Leases that workers have done, of those that count for how far one may be ahead.
+  void OnReady(const std::vector<uint64_t>& members);
+  // The same, after a commit; by how many the first is ahead of the last.
+  uint64_t OnShares(const JournalRecord::Commit& commit, uint64_t staleness);
+  // Another coordinator counts anew.
+  void ForgetClocks() { clocks_.clear(); }
   void OnEpoch(uint64_t epoch, uint64_t* last) const;
 
   // Of the history that counts.
@@ -45,9 +53,11 @@ class Audit {
     std::vector<Steps> steps;
   };
 
-  size_t words_;
-  std::vector<Entry> history_;  // by version
-  std::vector<bool> used_;      // by step
+  const size_t words_;
+  const bool stale_;
+  std::map<uint64_t, uint64_t> clocks_;  // by member: leases that it has done
+  std::vector<Entry> history_;           // by version
+  std::vector<bool> used_;               // by step
   uint64_t uses_ = 0, epoch_ = 0;
   std::set<std::pair<uint64_t, uint64_t>> states_;  // ever committed: version and digest
 };

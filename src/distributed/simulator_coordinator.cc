@@ -17,10 +17,24 @@ void Simulation::Write(const JournalRecord& record) {
     const ClusterStatus status = coordinator_->Status(now_);
     for (const ClusterStatus::Worker& worker : status.worker()) ready += worker.state() != "joining";
     ++report_.commits;
+    CheckClocks(&record);
   }
   audit_.OnRecord(record, ready, options_.coordinator.min_workers);
   journal_.push_back(record);
   if (crash_ == Fault::kAfterJournal) throw Crash();
+}
+
+// Who may be how far ahead: whoever joins begins where the slowest is.
+void Simulation::CheckClocks(const JournalRecord* record) {
+  const CoordinatorOptions& options = options_.coordinator;
+  if (!options.stale) return;
+  const ClusterStatus status = coordinator_->Status(now_);
+  std::vector<uint64_t> ready;
+  for (const ClusterStatus::Worker& worker : status.worker()) {
+    if (worker.state() != "joining") ready.push_back(worker.member());
+  }
+  audit_.OnReady(ready);
+  if (record) report_.most_ahead = std::max(report_.most_ahead, audit_.OnShares(record->commit(), options.staleness));
 }
 
 // A round that was announced is lost only with all who had its parameters.
@@ -89,6 +103,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
       recovering_ = false;
     }
     if (event.kind == ClusterEvent::Kind::kLeft) CheckStalled(event.text);
+    if (event.kind == ClusterEvent::Kind::kLeft || event.kind == ClusterEvent::Kind::kJoined) CheckClocks(nullptr);
     Log("coordinator " + std::to_string(process_) + ": " + event.text);
     return;
   }
@@ -113,6 +128,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
     range.set_first(steps.first);
     range.set_count(steps.count);
   }
+  writing_.state.set_carried(event.carried);
   writing_.parameters = event.state;
   writing_.iteration = event.round.iteration + event.round.steps;
   is_writing_ = true;
@@ -131,6 +147,7 @@ void Simulation::StartCoordinator() {
   start.iteration = snapshot_.iteration;
   start.state = snapshot_.parameters;
   start.digest = DigestOf(*snapshot_.parameters);
+  start.carried = snapshot_.state.carried();
   start.ledger = replay.ledger;
   start.lost = replay.lost;
   if (replay.iteration.value_or(start.iteration) != start.iteration ||
@@ -146,7 +163,8 @@ void Simulation::StartCoordinator() {
   crash_ = Fault::kNow;
   Log("coordinator " + std::to_string(process_) + " starts from round " + std::to_string(start.version) + ", " +
       std::to_string(start.lost.size()) + " lost");
-  math_ = std::make_unique<SimulatedRoundMath>(start.state, options_.words);
+  math_ = std::make_unique<SimulatedRoundMath>(start.state, options_.words, options_.coordinator.stale);
+  audit_.ForgetClocks();
   Journal& journal = *this;
   try {
     coordinator_ = std::make_unique<Coordinator>(options_.coordinator, std::move(start), *math_, journal, now_);

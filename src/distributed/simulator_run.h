@@ -87,6 +87,7 @@ class Simulation : private Journal {
   void OnClusterEvent(ClusterEvent event);
   void StartCoordinator();
   void EndCoordinator();
+  void CheckClocks(const JournalRecord* record);
   void CheckLostRounds(const JournalRecord::Start& start) const;
   void CheckStalled(const std::string& text) const;
 

@@ -105,6 +105,16 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
     }
   }
   c.train_ahead = more.Chance(0.3);
+  Dice stale(seed, 5);
+  c.stale = machines <= 40 && c.topology == DistributedParameter::STAR && stale.Chance(0.5);
+  if (c.stale) {
+    c.train_ahead = c.history_always = false;
+    c.history_every = 0;
+    c.straggler_factor = 0;
+    if (stale.Chance(0.3)) c.staleness = UINT32_MAX;
+    // Each worker's result is a round.
+    options.snapshot_every *= static_cast<uint64_t>(stale.Between(1, machines));
+  }
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
   // Every round as slow as its slowest task, and steps that come back in pieces.
   const double slowest =
@@ -113,6 +123,8 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
                             8 * options.jitter + 2 * c.heartbeat + options.snapshot_takes;
   // What is under way between workers when they are healed is given up.
   if (c.topology != DistributedParameter::STAR) options.bound += 4 * c.dead + c.recovery;
+  // Each of several commits may wait for a snapshot.
+  if (c.stale) options.bound += rounds * machines * options.snapshot_takes;
   options.bound += 2 * c.join_timeout + c.recovery + 2 * c.dead + options.build + 15'000 +
                    static_cast<Milliseconds>(rounds) * (c.stops.empty() ? 1 : 2) * 3 / 2 * each;
   return options;

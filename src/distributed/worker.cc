@@ -53,6 +53,7 @@ void Worker::Join(Milliseconds now) {
   sender_.Cancel();
   receiver_.Forget();
   work_.reset();
+  own_ = nullptr;
   EndExchange();
 }
 

@@ -37,6 +37,9 @@ class WorkerMath {
   virtual ~WorkerMath() = default;
   // The values that were trained from the state `from`, as if from the state `to`.
   virtual Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) = 0;
+  // What this worker goes on from whose `values` were averaged with the state `from`; null: from the state that came of
+  // it.
+  virtual Payload Own(const Payload& /*values*/, const Payload& /*from*/) { return nullptr; }
   // What is sent for values that were trained from the state `from`, of version `version`; null where a value is not
   // finite.
   virtual Payload Encode(const Payload& values, const Payload& /*from*/, uint64_t /*version*/) { return values; }
@@ -68,6 +71,7 @@ struct TrainTask {
   bool with_history = false;
   uint32_t slot = 0;
   bool goes_on = false;  // `state` is the values of the last result, while that is under way
+  bool own = false;      // `state` is what WorkerMath::Own made
 };
 
 struct TrainResult {
@@ -173,6 +177,7 @@ class Worker {
   void Advance(Milliseconds now);
   void TakeState();
   void Settle();
+  void KeepOwn();
   void StartPush(Milliseconds now);
   void StartDonation(Milliseconds now);
 
@@ -207,6 +212,8 @@ class Worker {
   uint64_t steps_of_task_ = 0, steps_before_ = 0;
   Result task_;  // what the result of the task will be
   std::optional<Result> result_, ahead_result_;
+  Payload own_;                   // parameters of its own, if it has such
+  uint64_t own_version_ = 0;      // that they go with
   std::optional<Push> push_;      // the last one
   std::optional<Push> donation_;  // the state that the coordinator asked for
   uint64_t last_push_ = 0;

@@ -25,6 +25,8 @@ class WorkerAccount {
   void OnExchange(Milliseconds now);
   // They are where they should be.
   void OnDelivered(Milliseconds now) { times_.delivered = now; }
+  // It had nothing to do for so long, between rounds.
+  void OnWaited(Milliseconds time) { waited_ += time; }
   // They became part of a round. Bytes are those since it joined.
   WorkerInRound Commit(uint64_t examples, uint64_t staleness, bool trains_ahead, uint64_t bytes_sent,
                        uint64_t bytes_received, Milliseconds now);

@@ -12,6 +12,7 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
   work_ = work;
   slot_ = work.slot();
   if (!work.has_lease() || !lease_ || work.lease().serial() != lease_->serial()) {
+    if (lease_) KeepOwn();
     lease_ = work.has_lease() ? std::optional<Lease>(work.lease()) : std::nullopt;
     // What was done meanwhile is of use only where it continues what was committed.
     const bool next = lease_ && ahead_ && lease_->serial() == ahead_->serial();
@@ -48,6 +49,13 @@ void Worker::Settle() {
   if (!push_) return;
   const bool committed = work_->committed_push() == push_->id();
   math_.Settle(committed ? WorkerMath::Outcome::kCommitted : WorkerMath::Outcome::kDropped);
+}
+
+// Before the lease is forgotten. Of what did not count nothing is kept.
+void Worker::KeepOwn() {
+  const bool committed = push_ && work_->committed_push() == push_->id();
+  own_ = committed && result_ && result_->values ? math_.Own(result_->values, result_->from) : nullptr;
+  if (own_) own_version_ = push_->version() + 1;
 }
 
 void Worker::TakeState() {
@@ -134,7 +142,8 @@ std::optional<TrainTask> Worker::TakeTask() {
   TrainTask task;
   task.goes_on = goes_on;
   task.version = version_;
-  task.state = goes_on ? result_->values : state_;
+  task.own = !goes_on && own_ && own_version_ > work_->center() && own_version_ <= version_;
+  task.state = goes_on ? result_->values : task.own ? own_ : state_;
   task.iteration = work_->iteration() + (goes_on ? lease_->steps().count() : 0);
   task.steps = {lease.steps().first(), lease.steps().count()};
   task.lease = lease.serial();
@@ -146,7 +155,7 @@ std::optional<TrainTask> Worker::TakeTask() {
   // Never the version that its values are pushed for: these are to be moved to the average.
   task_.version = version_;
   task_.with_history = task.with_history;
-  task_.from = task.state;
+  task_.from = task.own ? state_ : task.state;
   return task;
 }
 

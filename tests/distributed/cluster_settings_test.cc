@@ -54,5 +54,56 @@ TEST(ClusterSettings, StarHasAllOfThem) {
   EXPECT_TRUE(Has(SaidOf("local_workers: 2 keep_rounds: 7"), "warning: distributed: keep_rounds has no effect"));
 }
 
+TEST(ClusterSettings, ElasticAndWhatItCannotBeWith) {
+  const std::string elastic = "local_workers: 2 mode: ELASTIC ";
+  EXPECT_EQ(SaidOf(elastic), "");
+  EXPECT_EQ(SaidOf(elastic + "elastic_rate: 0.3 history: RESET down_codec: INT8 straggler_factor: 2 staleness: 1"), "");
+  for (const char* outer : {"outer_lr: 0.5", "outer_momentum: 0.5", "outer_momentum_by_workers: true"}) {
+    EXPECT_TRUE(Has(SaidOf(elastic + outer), "remove outer_lr, outer_momentum and outer_nesterov")) << outer;
+  }
+  EXPECT_TRUE(Has(SaidOf(elastic + "history: MEAN"), "set history: LOCAL or RESET, or mode: AVERAGE"));
+  EXPECT_TRUE(Has(SaidOf(elastic + "codec: FP16"), "remove codec (down_codec may stay)"));
+  EXPECT_TRUE(Has(SaidOf(elastic + "topology: RING"), "but mode is ELASTIC; set mode: AVERAGE, or topology: STAR"));
+  EXPECT_TRUE(Has(SaidOf(elastic + "overlap: DELAYED"), "but mode is ELASTIC; set mode: AVERAGE, or remove overlap"));
+  EXPECT_TRUE(Has(SaidOf(elastic + "elastic_rate: 1.5"), "elastic_rate must be from 0 to 1"));
+  EXPECT_TRUE(Has(SaidOf(elastic + "elastic_rate: 0.6"), "warning: distributed: elastic_rate times expected_workers"));
+  EXPECT_TRUE(Has(SaidOf("local_workers: 2 elastic_rate: 0.3"), "warning: distributed: elastic_rate has no effect"));
+}
+
+TEST(ClusterSettings, StaleAndWhatItCannotBeWith) {
+  const std::string stale = "local_workers: 2 mode: STALE ";
+  EXPECT_EQ(SaidOf(stale), "");
+  EXPECT_EQ(SaidOf(stale + "staleness: 4294967295 outer_lr: 0.5 codec: INT8 history: RESET local_steps: 1"), "");
+  for (const char* outer : {"outer_momentum: 0.5", "outer_momentum_by_workers: true"}) {
+    EXPECT_TRUE(Has(SaidOf(stale + outer), "(outer_lr may stay), or set mode: AVERAGE")) << outer;
+  }
+  EXPECT_TRUE(Has(SaidOf(stale + "history: MEAN"), "set history: LOCAL or RESET, or mode: AVERAGE"));
+  EXPECT_TRUE(Has(SaidOf(stale + "down_codec: FP16"), "remove down_codec (codec may stay)"));
+  EXPECT_TRUE(Has(SaidOf(stale + "straggler_factor: 2"), "remove straggler_factor and set staleness"));
+  EXPECT_TRUE(Has(SaidOf(stale + "topology: TREE"), "but mode is STALE; set mode: AVERAGE, or topology: STAR"));
+  EXPECT_TRUE(Has(SaidOf(stale + "overlap: DELAYED"), "but mode is STALE; set mode: AVERAGE, or remove overlap"));
+}
+
+TEST(ClusterSettings, WhatTheProtocolMakesOfModes) {
+  const auto protocol = [](const std::string& settings) {
+    return ProtocolOf(
+        ParseSolver("base_lr: 0.1 max_iter: 90 snapshot: 30\ndistributed { local_workers: 2 local_steps: 7 " +
+                        settings + " }\n",
+                    "solver.prototxt")
+            .solver);
+  };
+  for (const char* mode : {"AVERAGE", "ELASTIC", "STALE"}) {
+    EXPECT_EQ(protocol(std::string("mode: ") + mode).local_steps, 7) << mode;
+  }
+  EXPECT_EQ(protocol("mode: ELASTIC").history_every, 30u);
+  EXPECT_EQ(protocol("mode: ELASTIC history: RESET").history_every, 30u) << "where all begin anew";
+  EXPECT_EQ(protocol("mode: AVERAGE history: RESET").history_every, 0u);
+  const CoordinatorOptions stale = protocol("mode: STALE staleness: 4294967295");
+  EXPECT_TRUE(stale.stale);
+  EXPECT_EQ(stale.staleness, 4294967295u);
+  EXPECT_EQ(stale.history_every, 0u);
+  EXPECT_FALSE(protocol("mode: ELASTIC").stale);
+}
+
 }  // namespace
 }  // namespace crema

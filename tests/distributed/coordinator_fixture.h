@@ -55,7 +55,7 @@ class CoordinatorTest : public testing::Test {
   void Start(CoordinatorStart start = {}) {
     if (!start.state) start.state = ParametersOf({}, kWords);
     start.digest = DigestOf(*start.state);
-    math_ = std::make_unique<SimulatedRoundMath>(start.state, kWords);
+    math_ = std::make_unique<SimulatedRoundMath>(start.state, kWords, options_.stale);
     coordinator_ = std::make_unique<Coordinator>(options_, std::move(start), *math_, journal_, now_);
   }
 

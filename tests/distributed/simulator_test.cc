@@ -59,6 +59,7 @@ class Simulator : public testing::Test {
       exchanges_given_up_ += report.exchanges_given_up;
       ahead_ += report.ahead;
       lost_ += report.lost;
+      apart_ += report.most_ahead > 1;
       if (report.violation.empty()) continue;
       ++failures;
       ADD_FAILURE() << report.violation << "\n" << HowToRepeat();
@@ -76,10 +77,12 @@ class Simulator : public testing::Test {
     EXPECT_GT(exchanges_given_up_, 0u);
     EXPECT_GT(ahead_, 2000u);
     EXPECT_GT(lost_, 2u);
+    EXPECT_GT(apart_, 50u);
   }
 
   uint64_t commits_ = 0, coordinators_ = 0, recovered_ = 0, rolled_back_ = 0;
   uint64_t exchanged_ = 0, exchanges_given_up_ = 0, ahead_ = 0, lost_ = 0;
+  uint64_t apart_ = 0;  // trainings in which one worker was more than a lease ahead of another
 };
 
 TEST_F(Simulator, Thousand0) { RunThousand(0); }
@@ -122,6 +125,66 @@ TEST_F(Simulator, WithoutFaultsEveryRoundIsCommittedOnce) {
   EXPECT_EQ(report.commits, 10u);
   EXPECT_EQ(report.coordinators, 1u);
   EXPECT_LT(report.coordinator_ended, 35'000);
+}
+
+SimulatorOptions TenRoundsStale(uint64_t staleness) {
+  SimulatorOptions options = TenRounds();
+  options.coordinator.stale = true;
+  options.coordinator.staleness = staleness;
+  return options;
+}
+
+TEST_F(Simulator, WhoeverNeedNotWaitIsNotHeldUpByStragglers) {
+  SimulatorOptions together = TenRounds();
+  together.stragglers = 4;
+  together.bound = 500'000;
+  SimulatorOptions apart = TenRoundsStale(UINT32_MAX);
+  apart.stragglers = 4;
+  const SimulatorReport waiting = Simulate(together), stale = Simulate(apart);
+  EXPECT_EQ(waiting.violation, "") << waiting.log;
+  EXPECT_EQ(stale.violation, "") << stale.log;
+  EXPECT_TRUE(stale.completed);
+  EXPECT_GE(stale.commits, 30u);
+  EXPECT_GT(stale.most_ahead, 2u);
+  EXPECT_LT(stale.coordinator_ended, waiting.coordinator_ended * 2 / 3);
+}
+
+TEST_F(Simulator, NobodyIsFurtherAheadThanAllowed) {
+  for (const uint64_t staleness : {0u, 1u, 3u}) {
+    SimulatorOptions options = TenRoundsStale(staleness);
+    options.stragglers = 6;
+    options.bound = 500'000;
+    const SimulatorReport report = Simulate(options);
+    EXPECT_EQ(report.violation, "") << report.log;
+    EXPECT_TRUE(report.completed);
+    // The lease that it was allowed to begin included.
+    EXPECT_EQ(report.most_ahead, staleness + 1);
+  }
+}
+
+TEST_F(Simulator, WithoutWaitingAKilledWorkerHoldsNobodyUp) {
+  const SimulatorReport report =
+      WithFault(TenRoundsStale(UINT32_MAX), {.kind = Fault::Kind::kKillWorkers, .at = 9000, .lasts = 0, .first = 1});
+  EXPECT_TRUE(report.completed);
+  EXPECT_LT(report.coordinator_ended, 40'000);
+}
+
+TEST_F(Simulator, WithoutWaitingWorkersBringBackWhatAKilledCoordinatorLost) {
+  for (const int point : {Fault::kNow, Fault::kBeforeJournal, Fault::kAfterJournal}) {
+    const SimulatorReport report = WithFault(
+        TenRoundsStale(2), {.kind = Fault::Kind::kKillCoordinator, .at = 9000, .lasts = 3000, .detail = point});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.coordinators, 2u);
+    EXPECT_EQ(report.recovered, 1u);
+    EXPECT_EQ(report.rolled_back, 0u);
+  }
+}
+
+TEST_F(Simulator, WithoutWaitingDrainFinishesLeases) {
+  const SimulatorReport drained = WithFault(TenRoundsStale(2), {.kind = Fault::Kind::kDrain, .at = 9000});
+  EXPECT_FALSE(drained.completed);
+  EXPECT_GT(drained.commits, 0u);
+  EXPECT_LT(drained.coordinator_ended, 9000 + 5000);
 }
 
 TEST_F(Simulator, AKilledWorkerHoldsOthersUpUntilItIsCalledDead) {

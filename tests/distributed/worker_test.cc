@@ -107,7 +107,14 @@ class WorkerTest : public testing::Test {
     return result;
   }
 
-  SimulatedWorkerMath math_{6};
+  // Goes on with what it made, if it is to.
+  struct Math : SimulatedWorkerMath {
+    using SimulatedWorkerMath::SimulatedWorkerMath;
+    Payload Own(const Payload& values, const Payload&) override { return keeps_own ? values : nullptr; }
+    bool keeps_own = false;
+  };
+
+  Math math_{6};
   Milliseconds now_ = 1000;
   uint64_t epoch_ = 3, member_ = 5, sequence_ = 0;
   Worker worker_;
@@ -133,6 +140,55 @@ TEST_F(WorkerTest, JoinsTrainsAndPushes) {
   EXPECT_TRUE(Last(Wait(now_ + 3000), ClusterMessage::kPush));
   Hear(WorkFor(1, StateOf(20), 2));
   EXPECT_FALSE(Last(Wait(now_ + 3000), ClusterMessage::kPush));
+}
+
+// Where its values were averaged, unless all begin anew; what did not count is forgotten.
+TEST_F(WorkerTest, GoesOnFromItsOwnParameters) {
+  math_.keeps_own = true;
+  Build();
+  struct Round {
+    bool committed;
+    uint64_t center;
+    bool own;
+  };
+  uint64_t version = 0, push = 0;
+  Hear(WorkFor(0, StateOf(0), 1));
+  BringState(0, StateOf(0));
+  for (const Round& round :
+       {Round{true, 0, true}, Round{true, 3, false}, Round{true, 3, true}, Round{false, 3, false}}) {
+    SCOPED_TRACE(version);
+    const auto task = worker_.TakeTask();
+    ASSERT_TRUE(task);
+    const TrainResult result = Trained(*task);
+    worker_.OnTrained(result, now_);
+    const auto pushed = Last(worker_.TakeOutgoing(), ClusterMessage::kPush);
+    ASSERT_TRUE(pushed);
+    push = pushed->push().id();
+    ++version;
+    const Payload state = StateOf(100 * version);
+    // First it hears of the end of its round, then of the next one.
+    for (const bool open : {false, true}) {
+      ClusterMessage message = WorkFor(version, state, open ? version + 1 : 0, open);
+      message.mutable_work()->set_committed_push(round.committed ? push : push - 1);
+      message.mutable_work()->set_center(round.center);
+      Hear(message);
+    }
+    BringState(version, state);
+    const auto next = worker_.TakeTask();
+    ASSERT_TRUE(next);
+    EXPECT_EQ(next->own, round.own);
+    EXPECT_EQ(*next->state, round.own ? *result.values : *state);
+    TrainResult again = Trained(*next);
+    worker_.OnTrained(std::move(again), now_);
+    const auto second = Last(worker_.TakeOutgoing(), ClusterMessage::kPush);
+    ASSERT_TRUE(second);
+    // It did not count, so that the next round begins with the state.
+    ++version;
+    ClusterMessage message = WorkFor(version, StateOf(100 * version), version + 1);
+    message.mutable_work()->set_committed_push(0);
+    Hear(message);
+    BringState(version, StateOf(100 * version));
+  }
 }
 
 TEST_F(WorkerTest, ResultsThatACommitOvertookMoveToTheNewParameters) {
