@@ -6,8 +6,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iomanip>
 #include <iostream>
 #include <set>
+#include <sstream>
 
 #include "crema/error.h"
 #include "solver/signals.h"
@@ -173,7 +175,14 @@ int RunWorker(const CommandLine& line) {
   }
   const JoinResult result = Join(options);
   if (!FLAGS_quiet) {
-    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples)";
+    std::ostringstream exchanged;
+    if (result.has_peers) {
+      exchanged << std::fixed << std::setprecision(2) << ", " << static_cast<double>(result.peer_bytes_sent) / 1e6
+                << " MB sent to and " << static_cast<double>(result.peer_bytes_received) / 1e6
+                << " MB received from other workers";
+    }
+    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples"
+              << exchanged.str() << ")";
   }
   return kExitSuccess;
 }

@@ -207,6 +207,7 @@ class Worker {
   uint64_t steps_of_task_ = 0, steps_before_ = 0;
   Result task_;  // what the result of the task will be
   std::optional<Result> result_, ahead_result_;
+  std::optional<Result> beginning_;  // where lease_ begins, which was to be trained ahead and is late
   std::optional<Push> push_;      // the last one
   std::optional<Push> donation_;  // the state that the coordinator asked for
   uint64_t last_push_ = 0;

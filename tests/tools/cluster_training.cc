@@ -21,9 +21,9 @@ namespace crema::testing_tools {
 namespace fs = std::filesystem;
 
 std::string Distributed(const std::string& more) {
-  std::string all = "distributed { heartbeat_ms: 50 " + more;
+  std::string all = "distributed { " + more;
   for (const auto& [field, value] :
-       {std::pair("dead_ms", "3000"), {"orphan_ms", "20000"}, {"join_timeout_ms", "20000"}}) {
+       {std::pair("heartbeat_ms", "50"), {"dead_ms", "3000"}, {"orphan_ms", "20000"}, {"join_timeout_ms", "20000"}}) {
     if (more.find(std::string(field) + ":") == std::string::npos) all += std::string(" ") + field + ": " + value;
   }
   return all + " }\n";
