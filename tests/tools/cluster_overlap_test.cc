@@ -86,6 +86,7 @@ TEST(Overlap, WorkersThatAreKilledLoseNothing) {
       ASSERT_TRUE(coordinator->WaitFor("worker again" + std::to_string(i) + " joined")) << coordinator->Err();
       ASSERT_TRUE(goes_on()) << coordinator->Err();
     }
+    ASSERT_TRUE(coordinator->WaitFor("Iteration 300, lr")) << coordinator->Err();
     coordinator->Signal(SIGINT);
     const Finished run = coordinator->Wait();
     EXPECT_EQ(run.exit_code, 0) << run.err;
