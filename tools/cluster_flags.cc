@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <iomanip>
 #include <iostream>
 #include <optional>
 #include <set>
+#include <sstream>
 
 #include "crema/error.h"
 #include "report/cluster_timeline.h"
@@ -203,7 +205,14 @@ int RunWorker(const CommandLine& line) {
   }
   const JoinResult result = Join(options);
   if (!FLAGS_quiet) {
-    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples)";
+    std::ostringstream exchanged;
+    if (result.has_peers) {
+      exchanged << std::fixed << std::setprecision(2) << ", " << static_cast<double>(result.peer_bytes_sent) / 1e6
+                << " MB sent to and " << static_cast<double>(result.peer_bytes_received) / 1e6
+                << " MB received from other workers";
+    }
+    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples"
+              << exchanged.str() << ")";
   }
   return kExitSuccess;
 }

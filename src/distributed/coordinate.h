@@ -49,6 +49,9 @@ struct JoinResult {
   bool completed = false;  // training came to its end
   std::string reason;      // why it ended
   uint64_t rounds = 0, examples = 0;
+  // Payload bytes to and from other workers; none where the topology is STAR.
+  bool has_peers = false;
+  uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
 };
 
 // Trains for the coordinator at an endpoint until it ends training, or, asked to stop, after telling it. Throws

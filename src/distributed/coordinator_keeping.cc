@@ -70,6 +70,8 @@ void Coordinator::LoseState(Milliseconds now) {
   lost_ = std::exchange(kept_.since, {});
   GoBack();
   if (end_when_here_) {
+    // Else whoever goes on would look for a worker that has them. Where the disk is full that is what happens.
+    VoidAfter(version_, iteration_, now);
     lost_.clear();
     Tell(ClusterEvent::Kind::kLost, "rounds " + rounds + " are lost: all workers that had their parameters are gone");
     return BeginEnding(*end_when_here_, now);

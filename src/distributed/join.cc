@@ -119,6 +119,7 @@ PeerAddress Joining::Listen() {
   const PeerAddress address = peers->address();
   Log("Other workers reach this one at " + address.endpoint());
   service_->AddPeers(std::move(peers));
+  result_.has_peers = true;
   return address;
 }
 
@@ -315,6 +316,8 @@ JoinResult Joining::Run() {
     result_.reason = worker.end_reason();
     failed = worker.failed();
     training_failed = worker.training_failed();
+    result_.peer_bytes_sent = worker.peer_bytes_sent();
+    result_.peer_bytes_received = worker.peer_bytes_received();
   });
   service_.reset();
   if (failed) {

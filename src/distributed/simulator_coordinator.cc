@@ -8,6 +8,13 @@
 
 namespace crema {
 
+namespace {
+
+// Coordinators wait that long before they try to write to a full disk again.
+constexpr Milliseconds kRetriesJournal = 2000;
+
+}  // namespace
+
 void Simulation::Write(const JournalRecord& record) {
   if (now_ < journal_fails_until_) throw EnvironmentError("no space left on device");
   if (crash_ == Fault::kBeforeJournal) throw Crash();
@@ -95,7 +102,9 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
     report_.recovered += event.kind == ClusterEvent::Kind::kRecovered;
     report_.rolled_back += event.kind == ClusterEvent::Kind::kRolledBack;
     if (event.kind == ClusterEvent::Kind::kLost) {
-      recovering_ = true;
+      // One that ends says in its journal what does not count, if it can.
+      recovering_ =
+          coordinator_->phase() == Coordinator::Phase::kRecovering || now_ < journal_fails_until_ + kRetriesJournal;
       ++report_.lost;
     }
     report_.exchanges_given_up += event.text.find("could not exchange") != std::string::npos;

@@ -212,6 +212,7 @@ class Worker {
   uint64_t steps_of_task_ = 0, steps_before_ = 0;
   Result task_;  // what the result of the task will be
   std::optional<Result> result_, ahead_result_;
+  std::optional<Result> beginning_;  // where lease_ begins, which was to be trained ahead and is late
   Payload own_;                   // parameters of its own, if it has such
   uint64_t own_version_ = 0;      // that they go with
   std::optional<Push> push_;      // the last one

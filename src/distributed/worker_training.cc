@@ -16,6 +16,8 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
     lease_ = work.has_lease() ? std::optional<Lease>(work.lease()) : std::nullopt;
     // What was done meanwhile is of use only where it continues what was committed.
     const bool next = lease_ && ahead_ && lease_->serial() == ahead_->serial();
+    const bool begun = ahead_result_ || (next && training_ && task_.lease == lease_->serial());
+    beginning_ = next && !begun ? std::exchange(result_, std::nullopt) : std::nullopt;
     result_ = next ? std::exchange(ahead_result_, std::nullopt) : std::nullopt;
     if (!work.wanted()) {
       Settle();
@@ -133,18 +135,20 @@ std::optional<TrainTask> Worker::TakeTask() {
       digest_ != work_->digest() || !work_->has_iteration()) {
     return std::nullopt;
   }
-  const bool goes_on = result_ && result_->failure.empty() && ahead_ && !ahead_result_;
-  if (result_ && !goes_on) return std::nullopt;
-  const Lease& lease = goes_on ? *ahead_ : *lease_;
+  const bool ahead = result_ && result_->failure.empty() && ahead_ && !ahead_result_;
+  if (result_ && !ahead) return std::nullopt;
+  const Lease& lease = ahead ? *ahead_ : *lease_;
+  // From where it would have begun if the average had not come so soon: what is learned does not depend on that.
+  const Result* const last = ahead ? &*result_ : beginning_ && beginning_->failure.empty() ? &*beginning_ : nullptr;
   training_ = true;
   steps_before_ += steps_of_task_;
   steps_of_task_ = 0;
   TrainTask task;
-  task.goes_on = goes_on;
-  task.version = version_;
-  task.own = !goes_on && own_ && own_version_ > work_->center() && own_version_ <= version_;
-  task.state = goes_on ? result_->values : task.own ? own_ : state_;
-  task.iteration = work_->iteration() + (goes_on ? lease_->steps().count() : 0);
+  task.goes_on = last != nullptr;
+  task.version = last ? last->version : version_;
+  task.own = !last && own_ && own_version_ > work_->center() && own_version_ <= version_;
+  task.state = last ? last->values : task.own ? own_ : state_;
+  task.iteration = work_->iteration() + (ahead ? lease_->steps().count() : 0);
   task.steps = {lease.steps().first(), lease.steps().count()};
   task.lease = lease.serial();
   task.stride = work_->stride();
@@ -153,9 +157,10 @@ std::optional<TrainTask> Worker::TakeTask() {
   task_ = Result{};
   task_.lease = task.lease;
   // Never the version that its values are pushed for: these are to be moved to the average.
-  task_.version = version_;
+  task_.version = task.version;
   task_.with_history = task.with_history;
   task_.from = task.own ? state_ : task.state;
+  beginning_.reset();
   return task;
 }
 

@@ -211,6 +211,42 @@ TEST_F(WorkerTest, ResultsThatACommitOvertookMoveToTheNewParameters) {
   EXPECT_EQ(push->push().digest(), DigestOf(*ParametersOf(tally, kWords)));
 }
 
+// Else it would depend on who is quick what is learned.
+TEST_F(WorkerTest, BeginsAheadAtTheSamePlaceWhereTheAverageComesSooner) {
+  const auto ahead_of = [](ClusterMessage work, uint64_t serial) {
+    work.mutable_work()->mutable_ahead()->set_serial(serial);
+    work.mutable_work()->mutable_ahead()->mutable_steps()->set_first(10 * serial);
+    work.mutable_work()->mutable_ahead()->mutable_steps()->set_count(10);
+    return work;
+  };
+  Build();
+  Hear(ahead_of(WorkFor(0, StateOf(0), 1), 3));
+  BringState(0, StateOf(0));
+  const auto task = worker_.TakeTask();
+  ASSERT_TRUE(task);
+  const TrainResult result = Trained(*task);
+  worker_.OnTrained(result, now_);
+  // Before it has asked what to do next.
+  Hear(ahead_of(WorkFor(1, StateOf(20), 3), 5));
+  BringState(1, StateOf(20));
+  const auto ahead = worker_.TakeTask();
+  ASSERT_TRUE(ahead);
+  EXPECT_TRUE(ahead->goes_on);
+  EXPECT_EQ(ahead->lease, 3u);
+  EXPECT_EQ(ahead->iteration, 10u);
+  EXPECT_EQ(*ahead->state, *result.values);
+  sent_.clear();
+  worker_.OnTrained(Trained(*ahead), now_);
+  const auto push = Last(worker_.TakeOutgoing(), ClusterMessage::kPush);
+  ASSERT_TRUE(push);
+  EXPECT_EQ(push->push().version(), 1u);
+  EXPECT_EQ(push->push().trained_from(), 0u);
+  Tally tally;
+  tally.Add({0, 20});
+  tally.Add({30, 10});
+  EXPECT_EQ(push->push().digest(), DigestOf(*ParametersOf(tally, kWords)));
+}
+
 TEST_F(WorkerTest, FollowsNoOlderCoordinatorNoOtherJobAndNoReplay) {
   Build();
   const uint64_t heard = sequence_;

@@ -51,6 +51,7 @@ TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
       if (!GoesOn(*coordinator, 1)) break;
     }
     EXPECT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+    EXPECT_TRUE(coordinator->WaitFor("Iteration 300, lr")) << coordinator->Err();
     coordinator->Signal(SIGINT);
     const Finished run = coordinator->Wait();
     ASSERT_EQ(run.exit_code, 0) << "seed " << seed << "\n" << run.err;

@@ -21,9 +21,9 @@ namespace crema::testing_tools {
 namespace fs = std::filesystem;
 
 std::string Distributed(const std::string& more) {
-  std::string all = "distributed { heartbeat_ms: 50 " + more;
+  std::string all = "distributed { " + more;
   for (const auto& [field, value] :
-       {std::pair("dead_ms", "3000"), {"orphan_ms", "20000"}, {"join_timeout_ms", "20000"}}) {
+       {std::pair("heartbeat_ms", "50"), {"dead_ms", "3000"}, {"orphan_ms", "20000"}, {"join_timeout_ms", "20000"}}) {
     if (more.find(std::string(field) + ":") == std::string::npos) all += std::string(" ") + field + ": " + value;
   }
   return all + " }\n";
@@ -104,6 +104,47 @@ int ClusterFolder::NewestState() const {
     }
   }
   return newest;
+}
+
+Cluster::Cluster(const ClusterFolder& where, int count, const std::vector<std::string>& worker_flags)
+    : folder(where), coordinator(where.Coordinate(count, &endpoint)) {
+  for (int i = 0; i < count; ++i) Join(std::string(1, static_cast<char>('a' + i)), worker_flags);
+}
+
+Running& Cluster::Join(const std::string& name, const std::vector<std::string>& flags) {
+  workers.push_back(folder.Join(endpoint, name, flags));
+  return *workers.back();
+}
+
+void Cluster::Kill(size_t index) {
+  workers[index]->Signal(SIGKILL);
+  workers[index]->Wait();
+  workers.erase(workers.begin() + static_cast<std::ptrdiff_t>(index));
+}
+
+void Cluster::KillCoordinator() {
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait();
+}
+
+void Cluster::StartSuccessor(int expected) {
+  coordinator = folder.Start({"--coordinate=tcp://127.0.0.1" + endpoint.substr(endpoint.rfind(':')),
+                              "--expect=" + std::to_string(expected), "--snapshot=auto"});
+}
+
+bool Cluster::GoesOn(int displays) {
+  return coordinator->WaitFor(", lr = ", Count(coordinator->Err(), ", lr = ") + displays);
+}
+
+Finished Cluster::Finish() {
+  const Finished run = coordinator->Wait();
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  for (const auto& worker : workers) {
+    const Finished left = worker->Wait();
+    EXPECT_EQ(left.exit_code, 0) << left.err;
+    logs.push_back(left.err);
+  }
+  return run;
 }
 
 bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration) {

@@ -46,6 +46,27 @@ class ClusterFolder : public ScratchFolder {
   int NewestState() const;
 };
 
+// A coordinator with its workers, named a, b, c and so on, that --join.
+struct Cluster {
+  Cluster(const ClusterFolder& where, int count, const std::vector<std::string>& worker_flags = {});
+
+  Running& Join(const std::string& name, const std::vector<std::string>& flags = {});
+  void Kill(size_t index);
+  void KillCoordinator();
+  // One that listens at the same port and goes on.
+  void StartSuccessor(int expected);
+  // Until the coordinator has displayed so many more iterations; false if it ended before.
+  bool GoesOn(int displays = 2);
+  // To the end, where all is well. Fills `logs`, of the workers.
+  Finished Finish();
+
+  const ClusterFolder& folder;
+  std::string endpoint;
+  std::unique_ptr<Running> coordinator;
+  std::vector<std::unique_ptr<Running>> workers;
+  std::vector<std::string> logs;
+};
+
 // Whether both folders hold a model of this iteration with the same bytes.
 bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration);
 // The largest difference of a weight, over the largest weight of its blob; infinity where the nets are not alike.
