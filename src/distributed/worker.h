@@ -213,10 +213,10 @@ class Worker {
   Result task_;  // what the result of the task will be
   std::optional<Result> result_, ahead_result_;
   std::optional<Result> beginning_;  // where lease_ begins, which was to be trained ahead and is late
-  Payload own_;                   // parameters of its own, if it has such
-  uint64_t own_version_ = 0;      // that they go with
-  std::optional<Push> push_;      // the last one
-  std::optional<Push> donation_;  // the state that the coordinator asked for
+  Payload own_;                      // parameters of its own, if it has such
+  uint64_t own_version_ = 0;         // that they go with
+  std::optional<Push> push_;         // the last one
+  std::optional<Push> donation_;     // the state that the coordinator asked for
   uint64_t last_push_ = 0;
   TransferSender sender_;
   TransferReceiver receiver_{0};

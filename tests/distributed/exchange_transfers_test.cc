@@ -267,7 +267,8 @@ TEST(PeerTransfers, AskWhoIsThereBeforeTheySendToThem) {
     EXPECT_EQ(said.back().to, 2);
     EXPECT_TRUE(said.back().message.has_chunk());
     EXPECT_EQ(said.back().message.chunk().transfer(), 0u);
-    EXPECT_EQ(said.back().slice.payload, nullptr);
+    ASSERT_TRUE(said.back().slice.payload);
+    EXPECT_TRUE(said.back().slice.payload->empty());
   }
   EXPECT_EQ(worker.bytes_sent(), 0u);
   // Whoever asks is told, again and again.
