@@ -69,9 +69,9 @@ class Simulator : public testing::Test {
     EXPECT_GT(recovered_, 50u);
     EXPECT_GT(rolled_back_, 10u);
     EXPECT_GT(exchanged_, 2000u);
-    EXPECT_GT(exchanges_given_up_, 3u);
+    EXPECT_GT(exchanges_given_up_, 0u);
     EXPECT_GT(ahead_, 2000u);
-    EXPECT_GT(lost_, 5u);
+    EXPECT_GT(lost_, 2u);
     EXPECT_GT(apart_, 50u);
   }
 
