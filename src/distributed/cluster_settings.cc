@@ -227,6 +227,7 @@ CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   CoordinatorOptions options;
   const bool averages = settings.mode() != DistributedParameter::GRADIENT;
   const bool elastic = settings.mode() == DistributedParameter::ELASTIC;
+  options.own_parameters = elastic;
   options.stale = settings.mode() == DistributedParameter::STALE;
   options.expected_workers = ExpectedWorkers(settings);
   options.min_workers = MinWorkers(settings);

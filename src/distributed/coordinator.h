@@ -39,6 +39,8 @@ struct CoordinatorOptions {
   // How long a restarted coordinator looks for a worker that has the parameters it lost.
   Milliseconds recovery = 30'000;
   double straggler_factor = 0;
+  // Workers go on with parameters of their own, but for rounds with histories.
+  bool own_parameters = false;
   // No worker waits for others: each result is committed as it comes, and its worker goes on, at most `staleness`
   // leases ahead of the slowest. What comes are differences to the state that they were trained from.
   bool stale = false;

@@ -65,7 +65,7 @@ void Coordinator::SendWork(Member& member) {
   work.set_form(member.form);
   work.set_committed_push(member.committed_push);
   work.set_digest(stale ? member.base.digest : digest_);
-  work.set_center(center_);
+  if (options_.own_parameters) work.set_center(center_);
   if (stale) {
     work.set_iteration(member.base.iteration);
     *work.mutable_lease() = *member.lease;

@@ -103,6 +103,8 @@ TEST(ClusterSettings, WhatTheProtocolMakesOfModes) {
   EXPECT_EQ(stale.staleness, 4294967295u);
   EXPECT_EQ(stale.history_every, 0u);
   EXPECT_FALSE(protocol("mode: ELASTIC").stale);
+  EXPECT_TRUE(protocol("mode: ELASTIC").own_parameters);
+  EXPECT_FALSE(protocol("mode: AVERAGE").own_parameters);
 }
 
 }  // namespace
