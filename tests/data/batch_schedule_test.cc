@@ -14,7 +14,6 @@
 namespace crema {
 namespace {
 
-
 constexpr int kBatch = 10;
 
 // Items are their positions; counts how many were made.

@@ -12,7 +12,6 @@
 namespace crema {
 namespace {
 
-
 struct Settings {
   int batch = 7, ahead = 4, threads = 1;
   uint64_t start = 0, seed = 1, rand_skip = 0;

@@ -69,8 +69,8 @@ TEST(SimulatedExchange, AMemberThatDiesInItIsLeftOut) {
 
 TEST(SimulatedExchange, WhereWorkersCannotReachEachOtherTheCoordinatorDoesIt) {
   for (const int lost : {0, 1}) {
-    const SimulatorReport report = WithFault(
-        Sharded(), {.kind = Fault::Kind::kSplit, .at = 9000, .lasts = 200'000, .first = 1, .detail = !lost});
+    const SimulatorReport report =
+        WithFault(Sharded(), {.kind = Fault::Kind::kSplit, .at = 9000, .lasts = 200'000, .first = 1, .detail = !lost});
     EXPECT_TRUE(report.completed);
     EXPECT_EQ(report.commits, 10u);
     EXPECT_EQ(report.exchanges_given_up, 1u) << report.log;
