@@ -16,6 +16,8 @@ class TemporaryFolder {
     std::string pattern = std::filesystem::temp_directory_path() / "crema_test_XXXXXX";
     if (mkdtemp(pattern.data()) == nullptr) throw std::runtime_error("cannot make " + pattern);
     path_ = pattern;
+    // Programs of other users are to look at what lies there.
+    std::filesystem::permissions(path_, std::filesystem::perms(0755));
   }
   ~TemporaryFolder() {
     std::error_code ignored;

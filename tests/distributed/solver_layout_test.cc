@@ -78,7 +78,8 @@ TEST_F(SolverLayout, StatesGoOutAndIn) {
     steps_->WriteHistory(history.data());
   }
   // Zeros at first.
-  const auto none = VelocityIn(layout, StateOf(*steps_, layout, true));
+  const Payload first = StateOf(*steps_, layout, true);
+  const auto none = VelocityIn(layout, first);
   EXPECT_EQ(std::vector<float>(none.begin(), none.end()), std::vector<float>(velocity.size()));
 }
 

@@ -97,7 +97,8 @@ TEST(Overlap, WorkersThatAreKilledLoseNothing) {
 }
 
 TEST(Overlap, ACoordinatorThatIsKilledIsReplaced) {
-  const ClusterFolder folder(kDelayed + "dead_ms: 600 topology: SHARDED", {.max_iter = 400, .snapshot = 150});
+  const ClusterFolder folder(kDelayed + "dead_ms: 600 topology: SHARDED",
+                             {.max_iter = 400, .snapshot = 150, .hidden = 512});
   std::string endpoint;
   auto coordinator = folder.Coordinate(3, &endpoint);
   std::vector<std::unique_ptr<Running>> workers;

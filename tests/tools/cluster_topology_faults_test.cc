@@ -106,7 +106,7 @@ TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
 
 TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentumFromAWorker) {
   const std::string settings = kQuick + kSharded + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
-  const TinyTraining training{.max_iter = 400, .snapshot = 150};
+  const TinyTraining training{.max_iter = 400, .snapshot = 150, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
@@ -131,7 +131,7 @@ TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
   const std::string settings = kQuick + kSharded + "history: MEAN outer_momentum: 0.5 ";
-  const TinyTraining training{.max_iter = 1000, .snapshot = 100};
+  const TinyTraining training{.max_iter = 1000, .snapshot = 100, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
@@ -157,7 +157,7 @@ TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
 
 TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
   const std::string settings = kQuick + kSharded + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
-  const TinyTraining training{.max_iter = 300, .snapshot = 100};
+  const TinyTraining training{.max_iter = 300, .snapshot = 100, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
@@ -202,7 +202,7 @@ TEST(TopologyFaults, WorkersThatDoNotReachEachOtherGoThroughTheCoordinator) {
 
 TEST(TopologyFaults, DrainedAndResumedItCompletes) {
   const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 ";
-  const TinyTraining training{.max_iter = 300, .snapshot = 0};
+  const TinyTraining training{.max_iter = 300, .snapshot = 0, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   int at = 0;
@@ -226,7 +226,8 @@ TEST(TopologyFaults, DrainedAndResumedItCompletes) {
 
 TEST(TopologyFaults, StoppedAndResumedItCompletes) {
   for (const char* topology : {"SHARDED", "TREE"}) {
-    const ClusterFolder folder(std::string("local_steps: 5 topology: ") + topology, {.max_iter = 300, .snapshot = 40});
+    const ClusterFolder folder(std::string("local_steps: 5 topology: ") + topology,
+                               {.max_iter = 300, .snapshot = 40, .hidden = 512});
     {
       Cluster cluster(folder, 3);
       ASSERT_TRUE(cluster.coordinator->WaitFor("Snapshotting solver state")) << cluster.coordinator->Err();
@@ -264,7 +265,7 @@ TEST(TopologyFaults, WorkersThatLeaveAreMissedAtOnce) {
 
 // These reach each other by sockets in folders of their own.
 TEST(TopologyFaults, LocalWorkersThatDieAreStartedAgain) {
-  const ClusterFolder folder(kQuick + kSharded + "local_workers: 3", {.max_iter = 400, .snapshot = 100});
+  const ClusterFolder folder(kQuick + kSharded + "local_workers: 3", {.max_iter = 400, .snapshot = 100, .hidden = 512});
   const auto coordinator = folder.Start();
   ASSERT_TRUE(coordinator->WaitFor(", lr = ", 2)) << coordinator->Err();
   pid_t victim = 0;
