@@ -127,7 +127,7 @@ TEST(ClusterModes, WithoutALimitNobodyWaitsForAWorkerThatStands) {
 TEST(ClusterModes, AKilledCoordinatorIsReplaced) {
   for (const std::string& mode : {kElastic, kStale}) {
     SCOPED_TRACE(mode);
-    const ClusterFolder folder(kQuick + mode, {.max_iter = 400, .snapshot = 150});
+    const ClusterFolder folder(kQuick + mode, {.max_iter = 400, .snapshot = 150, .hidden = 512});
     std::string endpoint;
     const auto coordinator = folder.Coordinate(2, &endpoint);
     const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
@@ -150,7 +150,7 @@ TEST(ClusterModes, AKilledCoordinatorIsReplaced) {
 TEST(ClusterModes, ADrainedTrainingGoesOn) {
   for (const std::string& mode : {kElastic, kStale, kUnlimited}) {
     SCOPED_TRACE(mode);
-    const ClusterFolder folder("local_workers: 2 " + mode, {.max_iter = 200, .snapshot = 0});
+    const ClusterFolder folder("local_workers: 2 " + mode, {.max_iter = 200, .snapshot = 0, .hidden = 512});
     const auto running = folder.Start();
     ASSERT_TRUE(running->WaitFor("Iteration 20, lr")) << running->Err();
     running->Signal(SIGINT);
