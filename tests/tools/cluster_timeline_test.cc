@@ -134,6 +134,8 @@ TEST(ClusterTimeline, WhatACrashLeavesCanBeRead) {
   fs::create_directory(folder / "tmp");
   std::string text = ReadText(folder / "timeline.json");
   EXPECT_FALSE(text.ends_with("]\n"));
+  // Each event has a line, behind which a comma follows; the last one may be cut.
+  text.resize(text.rfind(",\n"));
   SpanCounts spans = SpansOf(ParseJson(text + "]"));
   EXPECT_GT(spans["coordinator: rounds"]["round"], 1);
 }
