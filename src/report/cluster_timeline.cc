@@ -81,7 +81,9 @@ void ClusterTimeline::Add(const std::string& name, const std::string& category, 
                           const std::function<void(JsonWriter&)>& arguments) {
   int64_t& filled = ends_[track];
   begin = std::max(begin, filled);
-  if (category == "training" || category == "exchanging" || category == "late") end = std::max(end, begin + kShown);
+  if (category == "round" || category == "training" || category == "exchanging" || category == "late") {
+    end = std::max(end, begin + kShown);
+  }
   if (end <= begin || !MayAdd()) return;
   filled = end;
   writer_.Span(name, category, track, begin, end, arguments);
