@@ -3,7 +3,6 @@ import os
 import re
 import signal
 import statistics
-import struct
 import subprocess
 import time
 
@@ -48,15 +47,6 @@ NETS = {net.name: net for net in (Net("lenet64", "lenet", 64, 10), Net("lenet102
                                   Net("lstm20", "lstm", 20, 5), Net("lstm5", "lstm", 5, 10))}
 # How it trains: label, local_steps; 0: GRADIENT.
 WAYS = {"1 step": 1, "10 steps": 10, "50 steps": 50, "gradients": 0}
-
-
-def write_images(folder, programs):
-    with open(f"{folder}/images", "wb") as file:
-        file.write(struct.pack(">4i", 2051, IMAGES, 28, 28) + os.urandom(IMAGES * 28 * 28))
-    with open(f"{folder}/labels", "wb") as file:
-        file.write(struct.pack(">2i", 2049, IMAGES) + bytes(i % 10 for i in range(IMAGES)))
-    subprocess.run([f"{programs}/convert_mnist_data", f"{folder}/images", f"{folder}/labels", f"{folder}/lmdb"],
-                   check=True, capture_output=True)
 
 
 def train(program, folder, net, workers, steps, seconds):

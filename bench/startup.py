@@ -9,11 +9,14 @@ the databases and the first forward and backward pass. `bench_nets --benchmark_f
 import argparse
 import os
 import statistics
-import struct
 import subprocess
 import sys
 import tempfile
 import time
+
+sys.dont_write_bytecode = True  # no __pycache__ among the sources
+
+from random_images import write_database  # noqa: E402
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 IMAGES = 1000
@@ -27,12 +30,7 @@ snapshot_after_train: false snapshot_prefix: "startup" solver_mode: CPU
 
 def write_files(folder, programs):
     """A database of random images, LeNet reading it, a solver for one iteration."""
-    with open(f"{folder}/images", "wb") as file:
-        file.write(struct.pack(">4i", 2051, IMAGES, 28, 28) + os.urandom(IMAGES * 28 * 28))
-    with open(f"{folder}/labels", "wb") as file:
-        file.write(struct.pack(">2i", 2049, IMAGES) + bytes(i % 10 for i in range(IMAGES)))
-    subprocess.run([f"{programs}/convert_mnist_data", f"{folder}/images", f"{folder}/labels", f"{folder}/lmdb"],
-                   check=True, capture_output=True)
+    write_database(folder, programs, IMAGES)
     with open(f"{ROOT}/model_zoo/lenet/train_val.prototxt") as file:
         net = file.read()
     for name in ("train_lmdb", "test_lmdb"):
