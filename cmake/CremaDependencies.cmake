@@ -29,6 +29,10 @@ add_library(crema_lmdb INTERFACE)
 target_include_directories(crema_lmdb INTERFACE ${LMDB_INCLUDE_DIR})
 target_link_libraries(crema_lmdb INTERFACE ${LMDB_LIBRARY})
 
+find_package(JPEG REQUIRED)  # libjpeg-turbo: others have no colours in BGR order
+find_package(PNG REQUIRED)
+pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
+
 # Header-only C++ interface over the C library.
 pkg_check_modules(ZEROMQ REQUIRED IMPORTED_TARGET libzmq>=4.3.3)
 find_path(CPPZMQ_INCLUDE_DIR zmq.hpp REQUIRED)

@@ -49,8 +49,17 @@ class Parser {
   Parser(const Command& command, const std::string& program) : command_(command) { line_.program = program; }
 
   CommandLine Parse(const std::vector<std::string>& arguments) {
+    bool flags_over = false;
     for (size_t i = 0; i < arguments.size(); ++i) {
-      if (!LooksLikeFlag(arguments[i])) {
+      if (!flags_over && arguments[i] == "--" && command_.max_arguments > 0) {
+        flags_over = true;
+        continue;
+      }
+      if (flags_over || !LooksLikeFlag(arguments[i])) {
+        if (command_.max_arguments > 0) {
+          line_.arguments.push_back(arguments[i]);
+          continue;
+        }
         Error("unexpected \"" + arguments[i] + "\"; values are given as --flag=value" + MeantFlag(arguments[i]));
         continue;
       }
@@ -74,6 +83,10 @@ class Parser {
       if (flag.required && !line_.has(flag.name)) {
         Error("--" + flag.name + "=" + flag.value + " is missing");
       }
+    }
+    const size_t count = line_.arguments.size();
+    if (count < command_.min_arguments || count > command_.max_arguments) {
+      Error("expected " + command_.arguments + ", got " + (count == 0 ? "nothing" : Listed(line_.arguments)));
     }
     diagnostics_.ThrowIfErrors();
     return line_;

@@ -27,6 +27,7 @@ struct Flag {
 struct CommandLine {
   std::string program;  // "crema train": stands before messages
   std::vector<std::pair<std::string, std::string>> given;
+  std::vector<std::string> arguments;  // what is no flag, in order
 
   bool has(const std::string& flag) const;
   // Every value given for a repeatable flag, in order.
@@ -38,14 +39,17 @@ struct Command {
   std::string summary;  // one line
   std::string usage;    // "--solver=FILE [flags]"
   std::vector<Flag> flags;
-  std::string examples;                 // and further explanation, printed after the flags
+  std::string examples;  // and further explanation, printed after the flags
+  // How many words that are no flags are taken, and what they are: "IMAGE...".
+  std::string arguments;
+  size_t min_arguments = 0, max_arguments = 0;
   int (*run)(const CommandLine& line);  // returns the exit code, or throws as crema/error.h says
 };
 
 constexpr int kExitSuccess = 0, kExitEnvironment = 1, kExitUser = 2, kExitBug = 3;
 
 // Sets the gflags flags of `command` from `arguments` (without program and command). Accepts -x and --x, --x=v and
-// --x v, --x and --nox for switches. Throws UserError holding every mistake.
+// --x v, --x and --nox for switches; behind -- nothing is a flag. Throws UserError holding every mistake.
 CommandLine ParseFlags(const Command& command, const std::string& program, const std::vector<std::string>& arguments);
 
 // The text of --help.

@@ -1,0 +1,40 @@
+// Which images there are, and of which class each is.
+#ifndef CREMA_DATA_IMAGE_LIST_H_
+#define CREMA_DATA_IMAGE_LIST_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+struct ImageList {
+  struct Entry {
+    std::string path;  // as the list has it, or below the folder
+    int label = 0;     // the class, from 0
+  };
+
+  std::string root;  // put before the paths to open them; ends with "/" where it is not empty
+  std::vector<Entry> entries;
+  std::vector<std::string> labels;  // names of the classes; empty for list files, which have none
+
+  std::string PathOf(size_t i) const { return root + entries[i].path; }
+};
+
+// Caffe's list file: one "path label" per line, the label after the last blank, a path may hold blanks; empty lines are
+// skipped. Throws UserError with every line that is not so (the first 20), EnvironmentError where it cannot be read.
+ImageList ReadImageList(const std::string& file, const std::string& root);
+
+// A folder with one folder per class: classes are numbered in the order of their names (bytes), images of a class are
+// in the order of their paths, also from folders below. Files whose names begin with "." are left out, as are those
+// that do not end in .jpg, .jpeg, .png (any case); `skipped` counts the latter. Throws UserError where there are no
+// classes or images, EnvironmentError where a folder cannot be read.
+ImageList ListImageFolder(const std::string& folder, size_t* skipped);
+
+// "labels.txt": one name per line, in the order of the labels.
+std::vector<std::string> ReadLabels(const std::string& file);
+void WriteLabels(const std::vector<std::string>& labels, const std::string& file);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_IMAGE_LIST_H_

@@ -1,0 +1,51 @@
+// JPEG and PNG files to pixels and back, through libjpeg-turbo and libpng. What an image is shows in its first bytes:
+// names do not matter. All functions may be called by several threads at once.
+#ifndef CREMA_IMAGE_CODEC_H_
+#define CREMA_IMAGE_CODEC_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "image/image.h"
+
+namespace crema {
+
+enum class ImageFormat { kUnknown, kJpeg, kPng };
+
+// By the first bytes.
+ImageFormat FormatOf(std::span<const uint8_t> bytes);
+
+// What a file's header says.
+struct ImageInfo {
+  ImageFormat format = ImageFormat::kUnknown;
+  int height = 0, width = 0;  // upright, as DecodeImage gives the image
+  int channels = 0;           // 1 or 3; transparency is left out
+};
+
+struct DecodeOptions {
+  enum class Colors { kAsStored, kColor, kGray };
+  Colors colors = Colors::kColor;
+  // 1, 2, 4 or 8: the image is wanted at 1/reduction of its size, rounded up. JPEG decodes it so, which is several
+  // times faster and averages pixels; other formats ignore it.
+  int reduction = 1;
+};
+
+// Both return what is wrong with the bytes, with the remedy: "is cut short (...)"; empty when nothing is. What
+// libraries decode only with guesses, such as a file that is cut short, is wrong. Images from phones are turned
+// upright, as Exif's orientation says (https://www.cipa.jp/std/documents/e/DC-008-2012_E.pdf), as OpenCV and so Caffe
+// do.
+[[nodiscard]] std::string ReadImageInfo(std::span<const uint8_t> bytes, ImageInfo* info);
+[[nodiscard]] std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image);
+
+// Baseline JPEG with halved colour resolution, quality 1 to 100; OpenCV writes 95.
+std::vector<uint8_t> EncodeJpeg(const Image& image, int quality = 95);
+std::vector<uint8_t> EncodePng(const Image& image);
+
+// All bytes of a file. Throws EnvironmentError where it cannot be read.
+std::vector<uint8_t> ReadFileBytes(const std::string& path);
+
+}  // namespace crema
+
+#endif  // CREMA_IMAGE_CODEC_H_

@@ -1,0 +1,145 @@
+// PNG through libpng (http://www.libpng.org), which leaves by longjmp, as jpeg.cc says.
+#include <png.h>
+
+#include <csetjmp>
+#include <cstring>
+
+#include "crema/error.h"
+#include "image/formats.h"
+
+namespace crema {
+
+namespace {
+
+struct Reading {
+  std::span<const uint8_t> rest;
+  char message[256] = "";
+};
+
+void OnError(png_structp codec, png_const_charp message) {
+  auto* text = static_cast<char*>(png_get_error_ptr(codec));
+  std::strncpy(text, message, 255);
+  png_longjmp(codec, 1);
+}
+
+// A checksum that does not fit is an error; what else the library warns of does not touch pixels.
+void OnWarning(png_structp, png_const_charp) {}
+
+void ReadBytes(png_structp codec, png_bytep to, size_t count) {
+  auto* reading = static_cast<Reading*>(png_get_io_ptr(codec));
+  if (reading->rest.size() < count) png_error(codec, "premature end of file");
+  std::memcpy(to, reading->rest.data(), count);
+  reading->rest = reading->rest.subspan(count);
+}
+
+void WriteBytes(png_structp codec, png_bytep from, size_t count) {
+  auto* bytes = static_cast<std::vector<uint8_t>*>(png_get_io_ptr(codec));
+  try {
+    bytes->insert(bytes->end(), from, from + count);
+  } catch (const std::bad_alloc&) {
+    png_error(codec, "out of memory");
+  }
+}
+
+void Flush(png_structp) {}
+
+bool IsGrey(int color_type) { return color_type == PNG_COLOR_TYPE_GRAY || color_type == PNG_COLOR_TYPE_GRAY_ALPHA; }
+
+// Eight bits a channel, no transparency, in the wanted colours.
+void SetTransforms(png_structp codec, png_infop header, DecodeOptions::Colors colors) {
+  const int color_type = png_get_color_type(codec, header);
+  png_set_strip_16(codec);
+  png_set_packing(codec);
+  if (color_type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(codec);
+  if (color_type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(codec);
+  png_set_strip_alpha(codec);
+  if (IsGrey(color_type)) {
+    if (colors == DecodeOptions::Colors::kColor) png_set_gray_to_rgb(codec);
+  } else if (colors == DecodeOptions::Colors::kGray) {
+    png_set_rgb_to_gray_fixed(codec, PNG_ERROR_ACTION_NONE, 29900, 58700);
+  }
+  png_set_bgr(codec);
+}
+
+void ReadRows(png_structp codec, png_infop header, Image* image) {
+  const int passes = png_set_interlace_handling(codec);
+  png_read_update_info(codec, header);
+  const int channels = png_get_channels(codec, header);
+  if (channels != 1 && channels != 3) png_error(codec, "unexpected number of channels");
+  image->Resize(static_cast<int>(png_get_image_height(codec, header)),
+                static_cast<int>(png_get_image_width(codec, header)), channels);
+  if (png_get_rowbytes(codec, header) != image->row_bytes()) png_error(codec, "unexpected row size");
+  for (int pass = 0; pass < passes; ++pass) {
+    for (int y = 0; y < image->height; ++y) png_read_row(codec, image->row(y), nullptr);
+  }
+}
+
+std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, ImageInfo* info, Image* image) {
+  Reading reading{bytes};
+  png_structp codec = png_create_read_struct(PNG_LIBPNG_VER_STRING, reading.message, OnError, OnWarning);
+  png_infop header = codec ? png_create_info_struct(codec) : nullptr;
+  if (!header) {
+    png_destroy_read_struct(&codec, nullptr, nullptr);
+    throw EnvironmentError("libpng cannot be used: not enough memory, or another version than it was built with");
+  }
+  if (setjmp(png_jmpbuf(codec)) != 0) {
+    png_destroy_read_struct(&codec, &header, nullptr);
+    return std::string("is damaged or cut short (") + reading.message + "); restore it or leave it out";
+  }
+  png_set_read_fn(codec, &reading, ReadBytes);
+  png_set_crc_action(codec, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
+  png_set_user_limits(codec, 1 << 20, 1 << 20);
+  png_read_info(codec, header);
+  info->format = ImageFormat::kPng;
+  info->height = static_cast<int>(png_get_image_height(codec, header));
+  info->width = static_cast<int>(png_get_image_width(codec, header));
+  info->channels = IsGrey(png_get_color_type(codec, header)) ? 1 : 3;
+  if (int64_t{info->height} * info->width > kMostPixels) png_error(codec, "more pixels than are read");
+  if (image) {
+    SetTransforms(codec, header, options.colors);
+    ReadRows(codec, header, image);
+    png_read_end(codec, nullptr);
+  }
+  png_destroy_read_struct(&codec, &header, nullptr);
+  return {};
+}
+
+// Returns whether it came to an end; else `message` says why.
+bool Write(const Image& image, char* message, std::vector<uint8_t>* bytes) {
+  png_structp codec = png_create_write_struct(PNG_LIBPNG_VER_STRING, message, OnError, OnWarning);
+  png_infop header = codec ? png_create_info_struct(codec) : nullptr;
+  if (!header || setjmp(png_jmpbuf(codec)) != 0) {
+    png_destroy_write_struct(&codec, &header);
+    return false;
+  }
+  png_set_write_fn(codec, bytes, WriteBytes, Flush);
+  png_set_IHDR(codec, header, static_cast<unsigned>(image.width), static_cast<unsigned>(image.height), 8,
+               image.channels == 1 ? PNG_COLOR_TYPE_GRAY : PNG_COLOR_TYPE_RGB, PNG_INTERLACE_NONE,
+               PNG_COMPRESSION_TYPE_DEFAULT, PNG_FILTER_TYPE_DEFAULT);
+  png_write_info(codec, header);
+  png_set_bgr(codec);
+  for (int y = 0; y < image.height; ++y) png_write_row(codec, image.row(y));
+  png_write_end(codec, nullptr);
+  png_destroy_write_struct(&codec, &header);
+  return true;
+}
+
+}  // namespace
+
+std::string ReadPngInfo(std::span<const uint8_t> bytes, ImageInfo* info) { return Read(bytes, {}, info, nullptr); }
+
+std::string DecodePng(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image) {
+  ImageInfo info;
+  return Read(bytes, options, &info, image);
+}
+
+std::vector<uint8_t> EncodePng(const Image& image) {
+  std::vector<uint8_t> bytes;
+  char message[256] = "";
+  if (!Write(image, message, &bytes)) {
+    throw EnvironmentError(std::string("an image cannot be written as PNG: ") + message);
+  }
+  return bytes;
+}
+
+}  // namespace crema

@@ -1,0 +1,142 @@
+#include "image/resize.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "base/check.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int kWeightBits = 11, kOne = 1 << kWeightBits;
+
+// Where the centre of target pixel `i` falls among `extent` pixels.
+ResizeBuffers::Tap TapOf(int i, int extent, double scale) {
+  float place = static_cast<float>((i + 0.5) * scale - 0.5);
+  int first = static_cast<int>(std::floor(place));
+  place -= static_cast<float>(first);
+  if (first < 0) {
+    first = 0;
+    place = 0;
+  }
+  if (first >= extent - 1) {
+    first = extent - 1;
+    place = 0;
+  }
+  const auto weight = [](float share) { return static_cast<int>(std::lrint(share * kOne)); };
+  return {first, std::min(first + 1, extent - 1), weight(1 - place), weight(place)};
+}
+
+// As OpenCV divides: by the rounded quotient of the sizes.
+double ScaleOf(int from, int to) { return 1 / (static_cast<double>(to) / from); }
+
+void StretchRow(const uint8_t* row, const std::vector<ResizeBuffers::Tap>& columns, int channels, int* to) {
+  if (channels == 3) {
+    for (const ResizeBuffers::Tap& tap : columns) {
+      const uint8_t *a = row + tap.first, *b = row + tap.second;
+      to[0] = a[0] * tap.first_weight + b[0] * tap.second_weight;
+      to[1] = a[1] * tap.first_weight + b[1] * tap.second_weight;
+      to[2] = a[2] * tap.first_weight + b[2] * tap.second_weight;
+      to += 3;
+    }
+    return;
+  }
+  for (const ResizeBuffers::Tap& tap : columns) {
+    for (int c = 0; c < channels; ++c) {
+      *to++ = row[tap.first + c] * tap.first_weight + row[tap.second + c] * tap.second_weight;
+    }
+  }
+}
+
+void MixRows(const int* __restrict upper, const int* __restrict lower, int upper_weight, int lower_weight, size_t count,
+             uint8_t* __restrict to) {
+  for (size_t i = 0; i < count; ++i) {
+    const int sum = ((upper_weight * (upper[i] >> 4)) >> 16) + ((lower_weight * (lower[i] >> 4)) >> 16);
+    to[i] = static_cast<uint8_t>((sum + 2) >> 2);
+  }
+}
+
+void Halve(const Image& from, const ImageArea& area, Image* to) {
+  const int channels = from.channels;
+  for (int y = 0; y < to->height; ++y) {
+    const uint8_t* upper = from.row(area.top + 2 * y) + area.left * channels;
+    const uint8_t* lower = upper + from.row_bytes();
+    uint8_t* out = to->row(y);
+    for (int x = 0; x < to->width; ++x, upper += channels, lower += channels) {
+      for (int c = 0; c < channels; ++c, ++upper, ++lower) {
+        *out++ = static_cast<uint8_t>((upper[0] + upper[channels] + lower[0] + lower[channels] + 2) >> 2);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+void ResizeBilinear(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers,
+                    Image* to) {
+  CREMA_CHECK(height > 0 && width > 0 && area.height > 0 && area.width > 0 && area.top >= 0 && area.left >= 0 &&
+              area.top + area.height <= from.height && area.left + area.width <= from.width)
+      << "resizing " << area.height << "x" << area.width << " of " << from.height << "x" << from.width << " to "
+      << height << "x" << width;
+  const int channels = from.channels;
+  to->Resize(height, width, channels);
+  if (height == area.height && width == area.width) {
+    for (int y = 0; y < height; ++y) {
+      const uint8_t* row = from.row(area.top + y) + area.left * channels;
+      std::copy(row, row + to->row_bytes(), to->row(y));
+    }
+    return;
+  }
+  if (area.height == 2 * height && area.width == 2 * width) return Halve(from, area, to);
+
+  const double row_scale = ScaleOf(area.height, height), column_scale = ScaleOf(area.width, width);
+  buffers->columns.resize(width);
+  for (int x = 0; x < width; ++x) {
+    ResizeBuffers::Tap tap = TapOf(x, area.width, column_scale);
+    tap.first = (area.left + tap.first) * channels;
+    tap.second = (area.left + tap.second) * channels;
+    buffers->columns[x] = tap;
+  }
+  const size_t count = to->row_bytes();
+  buffers->upper.resize(count);
+  buffers->lower.resize(count);
+  int upper_row = -1, lower_row = -1;
+  for (int y = 0; y < height; ++y) {
+    // Rows, unlike columns, keep their weights at the borders: both are then the same row.
+    const float place = static_cast<float>((y + 0.5) * row_scale - 0.5);
+    const int first = static_cast<int>(std::floor(place));
+    const float share = place - static_cast<float>(first);
+    const int upper = std::clamp(first, 0, area.height - 1), lower = std::clamp(first + 1, 0, area.height - 1);
+    if (upper != upper_row) {
+      if (upper == lower_row) {
+        std::swap(buffers->upper, buffers->lower);
+        std::swap(upper_row, lower_row);
+      } else {
+        StretchRow(from.row(area.top + upper), buffers->columns, channels, buffers->upper.data());
+        upper_row = upper;
+      }
+    }
+    if (lower != lower_row) {
+      StretchRow(from.row(area.top + lower), buffers->columns, channels, buffers->lower.data());
+      lower_row = lower;
+    }
+    MixRows(buffers->upper.data(), buffers->lower.data(), static_cast<int>(std::lrint((1 - share) * kOne)),
+            static_cast<int>(std::lrint(share * kOne)), count, to->row(y));
+  }
+}
+
+void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buffers, Image* to) {
+  ResizeBilinear(from, {0, 0, from.height, from.width}, height, width, buffers, to);
+}
+
+ImageExtent WithShorterSide(int height, int width, int shorter_side) {
+  const auto longer = [&](int long_side, int short_side) {
+    return std::max(1, static_cast<int>(std::lround(static_cast<double>(long_side) * shorter_side / short_side)));
+  };
+  return height <= width ? ImageExtent{shorter_side, longer(width, height)}
+                         : ImageExtent{longer(height, width), shorter_side};
+}
+
+}  // namespace crema
