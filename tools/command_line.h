@@ -41,7 +41,7 @@ struct Command {
   std::vector<Flag> flags;
   std::string examples;  // and further explanation, printed after the flags
   // How many words that are no flags are taken, and what they are: "IMAGE...".
-  std::string arguments;
+  std::string arguments = {};
   size_t min_arguments = 0, max_arguments = 0;
   int (*run)(const CommandLine& line);  // returns the exit code, or throws as crema/error.h says
 };

@@ -91,6 +91,14 @@ struct TestResult {
   std::vector<OutputValue> outputs;  // means over all batches
 };
 
+// A test of a solver with `best` was better than all before: the parameters are in `model_path`.
+struct BestFound {
+  int iteration = 0;
+  std::string output;  // what was compared
+  float value = 0;
+  std::string model_path;
+};
+
 struct SnapshotWritten {
   int iteration = 0;
   std::string model_path, state_path;
@@ -174,7 +182,10 @@ struct ClusterSummary {
 struct TrainingEnd {
   int iteration = 0;
   bool stopped_early = false;  // by a signal
+  // The solver's `best` ran out of patience: that is a regular end before max_iter.
+  bool out_of_patience = false;
   int failed_snapshots = 0;
+  std::optional<BestFound> best;  // of this run and those it continues
 };
 
 // Called by the thread that trains, in order. A slow observer slows training; an exception ends it.
@@ -193,6 +204,7 @@ class Observer {
   virtual void OnStep(const LearningRateStepped&) {}
   virtual void OnTestStart(const TestStart&) {}
   virtual void OnTest(const TestResult&) {}
+  virtual void OnBest(const BestFound&) {}
   virtual void OnSnapshot(const SnapshotWritten&) {}
   virtual void OnSnapshotFailed(const SnapshotFailed&) {}
   virtual void OnRound(const RoundCommitted&) {}

@@ -71,10 +71,12 @@ class NotFinite : public EnvironmentError {
 };
 
 struct TrainingResult {
-  int iteration = 0;           // updates done since iteration 0
-  bool stopped_early = false;  // by SolverAction::kStop
-  int failed_snapshots = 0;    // programs exit with 1 when above 0
-  std::string last_snapshot;   // path of the last .solverstate written by this run, or empty
+  int iteration = 0;             // updates done since iteration 0
+  bool stopped_early = false;    // by SolverAction::kStop
+  int failed_snapshots = 0;      // programs exit with 1 when above 0
+  std::string last_snapshot;     // path of the last .solverstate written by this run, or empty
+  bool out_of_patience = false;  // TrainingEnd says what these are
+  std::optional<BestFound> best = {};
 };
 
 // A learning-rate schedule, one update rule and the nets they work on. Used by one thread at a time.
@@ -90,9 +92,10 @@ class Solver {
   // Trains to max_iter with tests, displays and snapshots on the way, then snapshots and tests a last time. Throws
   // NotFinite when the loss is not finite. Only of a solver that trains alone, as Step is.
   TrainingResult Train();
-  // `iterations` updates with everything that falls due among them; nothing at the end. True unless asked to stop.
+  // `iterations` updates with everything that falls due among them; nothing at the end. False where it ended before, as
+  // Test says.
   bool Step(int iterations);
-  // Tests every test net now. False when asked to stop.
+  // Tests every test net now. False when asked to stop, or when the solver's `best` has run out of patience.
   bool Test();
   // Writes <prefix>_iter_N.caffemodel and .solverstate now; throws EnvironmentError where that fails.
   void Snapshot();

@@ -22,14 +22,13 @@ unsigned PartBlocks(int64_t positions, unsigned threads) {
 
 // Sums of some positions.
 struct LossPart {
-  double loss;
-  int64_t counted;
+  double loss, weight;
 };
 
-__device__ LossPart SumParts(const LossPart& part) { return {SumBlock(part.loss), SumBlock(part.counted)}; }
+__device__ LossPart SumParts(const LossPart& part) { return {SumBlock(part.loss), SumBlock(part.weight)}; }
 
 __device__ void FinishLoss(const SoftmaxLoss& loss, const LossPart& total, float* value) {
-  if (threadIdx.x == 0) *value = static_cast<float>(total.loss / labels::Normalizer(loss, total.counted));
+  if (threadIdx.x == 0) *value = static_cast<float>(total.loss / labels::Normalizer(loss, total.weight));
 }
 
 __global__ void __launch_bounds__(kThreads)
@@ -38,8 +37,11 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t step = int64_t{gridDim.x} * blockDim.x, positions = loss.axis.outer * loss.axis.inner;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < positions; i += step) {
     if (!Counts(loss.rule, loss.axis.classes, label[i])) continue;
-    part.loss += static_cast<double>(labels::Loss(probability[labels::Offset(loss.axis, i, label[i])]));
-    ++part.counted;
+    const double weight = labels::Weight(loss.class_weight, label[i]);
+    if (weight > 0) {
+      part.loss += weight * static_cast<double>(labels::Loss(probability[labels::Offset(loss.axis, i, label[i])]));
+    }
+    part.weight += weight;
   }
   part = SumParts(part);
   if (gridDim.x == 1) {
@@ -57,18 +59,18 @@ __global__ void __launch_bounds__(kThreads)
 }
 static_assert(kPartBlocks <= kThreads);
 
-__device__ int64_t CountSome(const SoftmaxLoss& loss, const float* label, int64_t begin, int64_t step) {
-  int64_t counted = 0;
+__device__ double WeighSome(const SoftmaxLoss& loss, const float* label, int64_t begin, int64_t step) {
+  double weight = 0;
   for (int64_t i = begin; i < loss.axis.outer * loss.axis.inner; i += step) {
-    counted += Counts(loss.rule, loss.axis.classes, label[i]) ? 1 : 0;
+    if (Counts(loss.rule, loss.axis.classes, label[i])) weight += labels::Weight(loss.class_weight, label[i]);
   }
-  return SumBlock(counted);
+  return SumBlock(weight);
 }
 
-__global__ void __launch_bounds__(kThreads) CountKernel(SoftmaxLoss loss, const float* label, int64_t* parts) {
-  const int64_t counted =
-      CountSome(loss, label, int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x);
-  if (threadIdx.x == 0) parts[blockIdx.x] = counted;
+__global__ void __launch_bounds__(kThreads) WeighKernel(SoftmaxLoss loss, const float* label, double* parts) {
+  const double weight =
+      WeighSome(loss, label, int64_t{blockIdx.x} * blockDim.x + threadIdx.x, int64_t{gridDim.x} * blockDim.x);
+  if (threadIdx.x == 0) parts[blockIdx.x] = weight;
 }
 
 // What the gradient is made of besides labels.
@@ -76,26 +78,23 @@ struct LossGradient {
   SoftmaxLoss loss;
   const float *value_gradient, *probability, *label;
   float* dx;
-  const int64_t* counted;  // parts; null: each block counts
-  unsigned counted_parts;
+  const double* weights;  // of the labels that count, in parts; null: each block sums them up
+  unsigned weight_parts;
 
   // All threads of the block must call.
   __device__ float Scale() const {
-    int64_t count = 0;
-    if (loss.normalizer > 0) {
-      count = loss.normalizer;
-    } else if (!counted) {
-      count = CountSome(loss, label, threadIdx.x, blockDim.x);
-    } else {
-      count = SumBlock(threadIdx.x < counted_parts ? counted[threadIdx.x] : int64_t{0});
+    double weight = 0;
+    if (loss.normalizer <= 0) {
+      weight = weights ? SumBlock(threadIdx.x < weight_parts ? weights[threadIdx.x] : 0.0)
+                       : WeighSome(loss, label, threadIdx.x, blockDim.x);
     }
-    return static_cast<float>(*value_gradient / labels::Normalizer(loss, count));
+    return static_cast<float>(*value_gradient / labels::Normalizer(loss, weight));
   }
 
   __device__ float Of(float p, float of_label, int64_t c, float scale) const {
     if (!Counts(loss.rule, loss.axis.classes, of_label)) return 0.0f;
-    const float value = scale * p;
-    return c == static_cast<int64_t>(of_label) ? value - scale : value;
+    const float weighted = scale * labels::Weight(loss.class_weight, of_label), value = weighted * p;
+    return c == static_cast<int64_t>(of_label) ? value - weighted : value;
   }
 };
 
@@ -209,13 +208,13 @@ void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* v
   const ClassAxis& axis = loss.axis;
   if (axis.positions() * axis.classes == 0) return;
   LossGradient gradient = {loss, value_gradient, probability, label, dx, nullptr, 0};
-  if (!loss.rule.has_ignore && loss.normalizer <= 0) gradient.loss.normalizer = axis.positions();
+  if (!loss.rule.has_ignore && !loss.class_weight && loss.normalizer <= 0) gradient.loss.normalizer = axis.positions();
   if (gradient.loss.normalizer <= 0 && axis.positions() > kCountedDirectly) {
     const unsigned blocks = PartBlocks(axis.positions(), kThreads);
-    auto* parts = Scratch<int64_t>(blocks * sizeof(int64_t));
-    Launch(queue(), blocks, kThreads, CountKernel, loss, label, parts);
-    gradient.counted = parts;
-    gradient.counted_parts = blocks;
+    auto* parts = Scratch<double>(blocks * sizeof(double));
+    Launch(queue(), blocks, kThreads, WeighKernel, loss, label, parts);
+    gradient.weights = parts;
+    gradient.weight_parts = blocks;
   }
   const bool aligned = IsPackAligned(probability) && IsPackAligned(dx);
   if (aligned && axis.inner == 1 && axis.classes % 4 == 0) {

@@ -1,8 +1,12 @@
 // SoftmaxWithLoss: softmax along an axis, then the mean of -log(probability of the label). Tops: the loss; optionally
 // the probabilities, whose gradient is not propagated.
 #include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
 
 #include "crema/layer.h"
+#include "device/device.h"
 #include "layers/labels.h"
 #include "ops/operations.h"
 
@@ -23,6 +27,7 @@ class SoftmaxWithLossLayer : public Layer {
       normalization = param.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
     }
     loss_ = {axis, {param.has_ignore_label(), param.ignore_label()}, 0};
+    ReadClassWeights(setup, axis.classes);
     if (normalization == LossParameter::NONE) loss_.normalizer = 1;
     if (normalization == LossParameter::FULL) loss_.normalizer = std::max<int64_t>(1, axis.positions());
     if (normalization == LossParameter::BATCH_SIZE) loss_.normalizer = std::max<int64_t>(1, axis.outer);
@@ -36,6 +41,13 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
+    if (!class_weights_.empty()) {
+      const size_t bytes = class_weights_.size() * sizeof(float);
+      Device& device = *plan.context().device;
+      weights_on_device_ = Buffer(device, bytes);
+      device.CopyIn(class_weights_.data(), weights_on_device_.data(), bytes);
+      loss_.class_weight = reinterpret_cast<const float*>(weights_on_device_.data());
+    }
     if (plan.backward()) plan.BackwardReadsBottom(1);
     if (has_probability_top_) {
       if (plan.backward()) plan.BackwardReadsTop(1);
@@ -61,12 +73,30 @@ class SoftmaxWithLossLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
 
  private:
+  void ReadClassWeights(LayerSetup& setup, int64_t classes) {
+    const auto& weights = setup.param().loss_param().class_weight();
+    class_weights_.assign(weights.begin(), weights.end());
+    if (class_weights_.empty()) return;
+    if (static_cast<int64_t>(class_weights_.size()) != classes) {
+      setup.Fail("loss_param.class_weight", std::to_string(class_weights_.size()) + " class_weight for " +
+                                                std::to_string(classes) + " classes; give one for each class");
+    }
+    const bool usable = std::all_of(class_weights_.begin(), class_weights_.end(),
+                                    [](float weight) { return weight >= 0 && std::isfinite(weight); });
+    if (!usable) setup.Fail("loss_param.class_weight", "a class_weight is negative or no number; give 0 or more");
+    if (std::all_of(class_weights_.begin(), class_weights_.end(), [](float weight) { return weight == 0; })) {
+      setup.Fail("loss_param.class_weight", "every class_weight is 0: nothing would be learnt; weigh some class");
+    }
+  }
+
   float* Probability(const LayerRun& run) const {
     if (has_probability_top_) return run.tops[1].f32();
     return run.saved.empty() ? reinterpret_cast<float*>(run.workspace) : run.saved[0].f32();
   }
 
   SoftmaxLoss loss_;
+  std::vector<float> class_weights_;
+  Buffer weights_on_device_;
   LabelCheck labels_;
   bool has_probability_top_ = false;
 };

@@ -21,15 +21,16 @@ bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expe
 }  // namespace
 
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) {
-  const CrossEntropy sum = CrossEntropyForward(loss.axis, loss.rule, probability, label);
-  *value = static_cast<float>(sum.loss / labels::Normalizer(loss, sum.counted));
+  const CrossEntropy sum = CrossEntropyForward(loss.axis, loss.rule, loss.class_weight, probability, label);
+  *value = static_cast<float>(sum.loss / labels::Normalizer(loss, sum.weight));
 }
 
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx) {
-  const int64_t counted = loss.normalizer > 0 ? 0 : CountLabels(loss.rule, loss.axis.positions(), label);
-  const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, counted));
-  CrossEntropyBackward(loss.axis, loss.rule, scale, probability, label, dx);
+  const double weight =
+      loss.normalizer > 0 ? 0 : WeighLabels(loss.rule, loss.class_weight, loss.axis.positions(), label);
+  const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, weight));
+  CrossEntropyBackward(loss.axis, loss.rule, loss.class_weight, scale, probability, label, dx);
 }
 
 void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,

@@ -34,10 +34,15 @@ CREMA_HOST_DEVICE inline float Loss(float probability) {
   return -std::log(probability < FLT_MIN ? FLT_MIN : probability);
 }
 
-// What the sum of losses is divided by; a batch of ignored labels only has loss 0.
-CREMA_HOST_DEVICE inline double Normalizer(const SoftmaxLoss& loss, int64_t counted) {
-  const int64_t normalizer = loss.normalizer > 0 ? loss.normalizer : counted;
-  return static_cast<double>(normalizer > 1 ? normalizer : 1);
+CREMA_HOST_DEVICE inline float Weight(const float* class_weight, float label) {
+  return class_weight ? class_weight[static_cast<int64_t>(label)] : 1.0f;
+}
+
+// What the sum of losses is divided by, `weight` being that of the labels that count; a batch of ignored labels only
+// has loss 0.
+CREMA_HOST_DEVICE inline double Normalizer(const SoftmaxLoss& loss, double weight) {
+  if (loss.normalizer > 0) return static_cast<double>(loss.normalizer);
+  return weight > 0 ? weight : 1.0;
 }
 
 // Whether a score of the position counts as one that is higher than the label's, `own`; so that a NaN is never right.

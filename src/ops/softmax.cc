@@ -145,35 +145,48 @@ int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t count, cons
   return -1;
 }
 
-CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* probability,
-                                 const float* label) {
+CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight,
+                                 const float* probability, const float* label) {
   CrossEntropy result;
   for (int64_t i = 0; i < axis.positions(); ++i) {
     if (labels::IsIgnored(rule, label[i])) continue;
-    result.loss += labels::Loss(probability[labels::Offset(axis, i, label[i])]);
-    ++result.counted;
+    const double weight = labels::Weight(class_weight, label[i]);
+    // A class of weight 0 adds nothing, whatever its loss is.
+    if (weight > 0) result.loss += weight * labels::Loss(probability[labels::Offset(axis, i, label[i])]);
+    result.weight += weight;
   }
   return result;
 }
 
-void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, float scale, const float* probability,
-                          const float* label, float* dx) {
-  Scale(axis.positions() * axis.classes, scale, probability, dx);
+void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight, float scale,
+                          const float* probability, const float* label, float* dx) {
+  if (!class_weight) Scale(axis.positions() * axis.classes, scale, probability, dx);
   ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin * axis.inner; i < end * axis.inner; ++i) {
-      if (!labels::IsIgnored(rule, label[i])) {
-        dx[labels::Offset(axis, i, label[i])] -= scale;
+      const bool ignored = labels::IsIgnored(rule, label[i]);
+      const int64_t first = labels::FirstOffset(axis, i);
+      if (ignored) {
+        for (int64_t c = 0; c < axis.classes; ++c) dx[first + c * axis.inner] = 0;
         continue;
       }
-      float* first = dx + labels::FirstOffset(axis, i);
-      for (int64_t c = 0; c < axis.classes; ++c) first[c * axis.inner] = 0;
+      const float weighted = scale * labels::Weight(class_weight, label[i]);
+      if (class_weight) {
+        for (int64_t c = 0; c < axis.classes; ++c) {
+          dx[first + c * axis.inner] = weighted * probability[first + c * axis.inner];
+        }
+      }
+      dx[labels::Offset(axis, i, label[i])] -= weighted;
     }
   });
 }
 
-int64_t CountLabels(const LabelRule& rule, int64_t count, const float* label) {
-  if (!rule.has_ignore) return count;
-  return std::count_if(label, label + count, [&](float value) { return !labels::IsIgnored(rule, value); });
+double WeighLabels(const LabelRule& rule, const float* class_weight, int64_t count, const float* label) {
+  if (!rule.has_ignore && !class_weight) return static_cast<double>(count);
+  double sum = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    if (!labels::IsIgnored(rule, label[i])) sum += static_cast<double>(labels::Weight(class_weight, label[i]));
+  }
+  return sum;
 }
 
 }  // namespace crema

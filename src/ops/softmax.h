@@ -37,17 +37,18 @@ struct LabelRule {
 int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label);
 
 struct CrossEntropy {
-  double loss = 0;      // sum over the positions that count
-  int64_t counted = 0;  // how many those are
+  double loss = 0;    // sum over the positions that count
+  double weight = 0;  // sum of their weights; without weights how many those are
 };
-// Sum of -log(max(probability of the label, FLT_MIN)). All labels must be good (see FindBadLabel).
-CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* probability,
-                                 const float* label);
-// dx = scale * (probability - one_hot(label)), zero at ignored positions. dx may be probability.
-void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, float scale, const float* probability,
-                          const float* label, float* dx);
-// How many positions are not ignored.
-int64_t CountLabels(const LabelRule& rule, int64_t labels, const float* label);
+// Weights are those of the label's class, one for each class; null: 1 for all.
+// Sum of -weight * log(max(probability of the label, FLT_MIN)). All labels must be good (see FindBadLabel).
+CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight,
+                                 const float* probability, const float* label);
+// dx = scale * weight * (probability - one_hot(label)), zero at ignored positions. dx may be probability.
+void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight, float scale,
+                          const float* probability, const float* label, float* dx);
+// The sum of the weights of the positions that are not ignored.
+double WeighLabels(const LabelRule& rule, const float* class_weight, int64_t labels, const float* label);
 
 }  // namespace crema
 

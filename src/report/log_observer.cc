@@ -60,6 +60,9 @@ void LogObserver::OnStart(const TrainingStart& start) {
 
 void LogObserver::OnWeights(const WeightsLoaded& loaded) {
   Log("Finetuning from " + loaded.path);
+  std::string copied;
+  for (const std::string& layer : loaded.report.copied) copied += (copied.empty() ? "" : ", ") + layer;
+  Log(Text("Copied ", loaded.report.copied.size(), " layers", copied.empty() ? "" : ": ", copied));
   for (const std::string& layer : loaded.report.ignored) Log("Ignoring source layer " + layer);
   for (const std::string& layer : loaded.report.fresh) Log("Layer " + layer + " is not in it and starts afresh");
 }
@@ -106,6 +109,10 @@ void LogObserver::OnTest(const TestResult& result) {
   }
 }
 
+void LogObserver::OnBest(const BestFound& best) {
+  Log(Text("Best so far: ", best.output, " = ", best.value, ", kept in ", best.model_path));
+}
+
 void LogObserver::OnCluster(const ClusterChanged& change) {
   Log(Text(change.warning ? "Warning: " : "", change.text, " (", change.workers, " workers)"));
 }
@@ -130,6 +137,13 @@ void LogObserver::OnSnapshotFailed(const SnapshotFailed& failed) {
 
 void LogObserver::OnEnd(const TrainingEnd& end) {
   if (end.failed_snapshots > 0) log_(true, Text(end.failed_snapshots, " snapshot(s) could not be written"));
+  if (end.best) {
+    Log(Text("Best of all tests: ", end.best->output, " = ", end.best->value, " at iteration ", end.best->iteration,
+             ", in ", end.best->model_path));
+  }
+  if (end.out_of_patience) {
+    Log(Text("Stopping at iteration ", end.iteration, ": the last tests were not better (best { patience })"));
+  }
   Log(end.stopped_early ? "Optimization stopped early." : "Optimization Done.");
 }
 

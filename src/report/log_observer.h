@@ -30,6 +30,7 @@ class LogObserver : public Observer {
   void OnStep(const LearningRateStepped& stepped) override;
   void OnTestStart(const TestStart& test) override;
   void OnTest(const TestResult& result) override;
+  void OnBest(const BestFound& best) override;
   void OnSnapshot(const SnapshotWritten& snapshot) override;
   void OnSnapshotFailed(const SnapshotFailed& failed) override;
   void OnCluster(const ClusterChanged&) override;

@@ -38,6 +38,7 @@ class ProgressObserver : public Observer {
   void OnStep(const LearningRateStepped&) override { Erase(); }
   void OnTestStart(const TestStart&) override { Erase(); }
   void OnTest(const TestResult&) override { Erase(); }
+  void OnBest(const BestFound&) override { Erase(); }
   void OnSnapshot(const SnapshotWritten&) override { Erase(); }
   void OnSnapshotFailed(const SnapshotFailed&) override { Erase(); }
   void OnEnd(const TrainingEnd&) override { Erase(); }

@@ -1,4 +1,6 @@
 // From a running solver to a snapshot and back.
+#include <unistd.h>
+
 #include <algorithm>
 
 #include "solver/rates.h"
@@ -48,6 +50,7 @@ void Solver::Impl::Snapshot() {
     AddPositions(TestNet(i), testing ? positions_before_test[i] : test_nets[i]->data_positions(), &state);
   }
 
+  if (best && best->has_value()) *state.mutable_best() = testing ? best_before_test : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
 
   SnapshotWritten written;
@@ -71,6 +74,16 @@ void Solver::Impl::TrySnapshot() {
   }
 }
 
+void Solver::Impl::RestoreBest(const BestState& state) {
+  const std::string path = BestModelPath(prefix);
+  if (access(path.c_str(), R_OK) == 0) {
+    best->Restore(state);
+  } else {
+    Warn({}, "the best parameters so far, of iteration " + std::to_string(state.iteration()) + ", are not in \"" +
+                 path + "\" any more: the best of the tests to come are kept");
+  }
+}
+
 void Solver::Impl::Restore(const LoadedState& loaded) {
   const SolverState& state = loaded.state;
   const WeightsReport report = net->LoadWeights(ReadWeights(loaded.model_path));
@@ -83,6 +96,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
   iteration = saved_iteration = state.iter();
   for (const float loss : state.recent_loss()) losses.Add(loss);
+  if (best && state.best().has_value()) RestoreBest(state.best());
   if (state.has_cluster()) restored_cluster = state.cluster();
 
   const auto restore_positions = [&](const std::string& name, Net& target) {

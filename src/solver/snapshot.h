@@ -33,6 +33,9 @@ struct StoredHistory {
   Device* device = &CpuDevice();  // in whose memory the values lie
 };
 
+// Writes a .caffemodel; replaces an older file only when whole. Throws EnvironmentError.
+void WriteModel(const std::string& path, const NetParameter& model);
+
 // Writes the model, then the state that points to it; each replaces an older file only when whole. `state` has no
 // history yet (it comes from `history`, so that no second copy is made) and no learned_net, model_bytes, model_crc32.
 // Returns the bytes of both files. Throws EnvironmentError.

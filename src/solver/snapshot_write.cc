@@ -87,6 +87,13 @@ std::string StatePath(const std::string& prefix, int iteration) {
   return prefix + "_iter_" + std::to_string(iteration) + ".solverstate";
 }
 
+void WriteModel(const std::string& path, const NetParameter& model) {
+  CheckSize(model.ByteSizeLong(), path);
+  AtomicFile file(path);
+  Append(model, &file);
+  file.Commit();
+}
+
 uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
                        const std::vector<StoredHistory>& history) {
   const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());

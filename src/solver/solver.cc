@@ -177,6 +177,7 @@ void Solver::Impl::BuildNets(const SolverFile& file) {
     plan.options.share_memory = true;
     test_nets.push_back(std::make_unique<Net>(plan.file, plan.options));
   }
+  if (param.has_best() && !test_nets.empty()) best.emplace(file, *test_nets[0]);
   // Train and test nets mostly come from one file, whose warnings are worth telling once.
   std::set<std::string> told;
   const auto tell = [&](const std::vector<Diagnostic>& warnings) {

@@ -13,6 +13,7 @@
 #include "crema/cluster.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
+#include "solver/best.h"
 #include "solver/gradient_exchange.h"
 #include "solver/loss_window.h"
 #include "solver/rank_threads.h"
@@ -70,6 +71,8 @@ struct Solver::Impl {
 
   // testing.cc
   bool Test();
+  // What `best` has found, told to observers and at the end.
+  std::optional<BestFound> FoundBest() const;
 
   // resume.cc
   void Snapshot();
@@ -111,6 +114,10 @@ struct Solver::Impl {
   // again.
   bool testing = false;
   std::vector<std::vector<std::pair<std::string, uint64_t>>> positions_before_test;
+  std::optional<Best> best;  // of solvers that ask for it
+  bool out_of_patience = false;
+  BestState best_before_test;  // likewise, while testing
+
   // Asked for by snapshots; and what the one had that was restored.
   std::function<ClusterState()> cluster_state;
   std::optional<ClusterState> restored_cluster;
@@ -120,6 +127,7 @@ struct Solver::Impl {
   void ChooseSeed(const LoadedState* loaded);
   void BuildNets(const SolverFile& file);
   void LoadWeights();
+  void RestoreBest(const BestState& state);
   // Forward, backward and update of all ranks; returns the loss.
   float RunIteration();
   // A forward pass of all ranks, and of this one, at the end of training; returns the loss.
@@ -135,6 +143,8 @@ struct Solver::Impl {
   // Tells the observers where gradients of this norm are clipped; returns what they are scaled by.
   float TellClipping(int of_iteration, double norm);
   void TestOne(int index, bool* stopped);
+  // Keeps the parameters where this test is better than all before.
+  void Judge(const TestResult& result);
   [[noreturn]] void FailNonFinite(const std::string& what);
 
   bool started_ = false;

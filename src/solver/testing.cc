@@ -1,4 +1,5 @@
 // Tests of the net while it trains: means of the test nets' outputs.
+#include "solver/snapshot.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -7,12 +8,14 @@ bool Solver::Impl::Test() {
   Settle();
   positions_before_test.clear();
   for (const auto& test_net : test_nets) positions_before_test.push_back(test_net->data_positions());
+  if (best) best_before_test = best->state();
   testing = true;
   bool stopped = false;
   for (size_t i = 0; i < test_nets.size() && !stopped; ++i) TestOne(static_cast<int>(i), &stopped);
-  // A stopped test keeps the positions, so that the snapshot that follows lets it be done again in full.
-  testing = stopped;
-  return !stopped;
+  out_of_patience = !stopped && best && best->exhausted();
+  // Where training ends here, the snapshot that follows must let the test be done again in full.
+  testing = stopped || out_of_patience;
+  return !testing;
 }
 
 void Solver::Impl::TestOne(int index, bool* stopped) {
@@ -49,6 +52,28 @@ void Solver::Impl::TestOne(int index, bool* stopped) {
   if (param.test_compute_loss()) result.loss = static_cast<float>(loss / result.batches);
   result.seconds = watch.Seconds();
   Tell(&Observer::OnTest, result);
+  if (best && index == 0) Judge(result);
+}
+
+void Solver::Impl::Judge(const TestResult& result) {
+  const float value = best->ValueIn(result);
+  bool written = false;
+  if (best->IsBetter(value)) {
+    try {
+      WriteModel(BestModelPath(prefix), net->ToProto());
+      written = true;
+    } catch (const EnvironmentError& error) {
+      ++failed_snapshots;
+      Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
+    }
+  }
+  best->Add(iteration, value, written);
+  if (written) Tell(&Observer::OnBest, *FoundBest());
+}
+
+std::optional<BestFound> Solver::Impl::FoundBest() const {
+  if (!best || !best->has_value()) return std::nullopt;
+  return BestFound{best->state().iteration(), best->output(), best->state().value(), BestModelPath(prefix)};
 }
 
 }  // namespace crema

@@ -76,10 +76,12 @@ TrainingResult Solver::Impl::End(bool finished) {
 
   TrainingEnd end;
   end.iteration = iteration;
-  end.stopped_early = !finished;
+  end.stopped_early = !finished && !out_of_patience;
+  end.out_of_patience = out_of_patience;
   end.failed_snapshots = failed_snapshots;
+  end.best = FoundBest();
   Tell(&Observer::OnEnd, end);
-  return {iteration, !finished, failed_snapshots, last_snapshot};
+  return {iteration, end.stopped_early, failed_snapshots, last_snapshot, out_of_patience, end.best};
 }
 
 bool Solver::Impl::Step(int iterations) {

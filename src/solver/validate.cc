@@ -109,6 +109,9 @@ void Checker::CheckTests() {
           "test_interval is missing or 0 although there is a test net; set it to the number of iterations between "
           "tests, or remove test_iter");
   }
+  if (solver_.has_best() && counts == 0) {
+    Error("best", "best looks at tests, but there are none; set test_iter and test_interval");
+  }
   if (counts == 0 && named == 0 && solver_.test_interval() > 0) {
     Warn("test_interval", "nothing is tested: test_interval is set but there is no test_iter");
   }

@@ -43,32 +43,38 @@ TEST(Softmax, EqualsPlainLoops) {
   }
 }
 
-TEST(Softmax, CrossEntropyEqualsPlainLoops) {
+void CompareCrossEntropy(const float* class_weight) {
   ClassAxis axis(Shape{7, 5, 6}, 1);
   const LabelRule rule{true, 3};
   std::vector<float> probability = Generic(7 * 5 * 6, 1), label(7 * 6), dx(7 * 5 * 6);
   for (float& p : probability) p = std::fabs(p);
   for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<float>(i * 7 % 5);
-  double loss = 0;
-  int64_t counted = 0;
+  double loss = 0, weights = 0;
   std::vector<double> expected(7 * 5 * 6);
   for (int64_t o = 0; o < 7; ++o) {
     for (int64_t i = 0; i < 6; ++i) {
       const int own = static_cast<int>(label[o * 6 + i]);
       if (own == 3) continue;
-      loss -= std::log(static_cast<double>(probability[(o * 5 + own) * 6 + i]));
-      ++counted;
+      const double weight = class_weight ? class_weight[own] : 1;
+      loss -= weight * std::log(static_cast<double>(probability[(o * 5 + own) * 6 + i]));
+      weights += weight;
       for (int64_t k = 0; k < 5; ++k) {
-        expected[(o * 5 + k) * 6 + i] = 0.5 * (probability[(o * 5 + k) * 6 + i] - (k == own ? 1 : 0));
+        expected[(o * 5 + k) * 6 + i] = 0.5 * weight * (probability[(o * 5 + k) * 6 + i] - (k == own ? 1 : 0));
       }
     }
   }
-  const CrossEntropy actual = CrossEntropyForward(axis, rule, probability.data(), label.data());
+  const CrossEntropy actual = CrossEntropyForward(axis, rule, class_weight, probability.data(), label.data());
   EXPECT_NEAR(actual.loss, loss, 1e-5 * loss);
-  EXPECT_EQ(actual.counted, counted);
-  EXPECT_EQ(CountLabels(rule, 42, label.data()), counted);
-  CrossEntropyBackward(axis, rule, 0.5f, probability.data(), label.data(), dx.data());
-  for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], 1e-6);
+  EXPECT_NEAR(actual.weight, weights, 1e-9);
+  EXPECT_NEAR(WeighLabels(rule, class_weight, 42, label.data()), weights, 1e-9);
+  CrossEntropyBackward(axis, rule, class_weight, 0.5f, probability.data(), label.data(), dx.data());
+  for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], 2e-6);
+}
+
+TEST(Softmax, CrossEntropyEqualsPlainLoops) {
+  const std::vector<float> class_weight = {1, 0.5f, 4, 1, 0.25f};
+  CompareCrossEntropy(nullptr);
+  CompareCrossEntropy(class_weight.data());
 }
 
 TEST(Softmax, BadLabelsAreFound) {

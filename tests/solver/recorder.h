@@ -21,6 +21,7 @@ class Recorder : public Observer {
   void OnStep(const LearningRateStepped& event) override { steps.push_back(event); }
   void OnTestStart(const TestStart&) override { order += 't'; }
   void OnTest(const TestResult& event) override { tests.push_back(event), order += 'T'; }
+  void OnBest(const BestFound& event) override { bests.push_back(event), order += 'B'; }
   void OnSnapshot(const SnapshotWritten& event) override { snapshots.push_back(event), order += 's'; }
   void OnSnapshotFailed(const SnapshotFailed& event) override { failed.push_back(event), order += 'f'; }
   void OnEnd(const TrainingEnd& event) override { ends.push_back(event), order += 'e'; }
@@ -34,11 +35,12 @@ class Recorder : public Observer {
   std::vector<GradientsClipped> clipped;
   std::vector<LearningRateStepped> steps;
   std::vector<TestResult> tests;
+  std::vector<BestFound> bests;
   std::vector<SnapshotWritten> snapshots;
   std::vector<SnapshotFailed> failed;
   std::vector<TrainingEnd> ends;
-  // One letter an event: (b)egin (w)eights (r)estored . (iteration) (d)isplay (t)est start (T)est (s)napshot (f)ailed
-  // (e)nd.
+  // One letter an event: (b)egin (w)eights (r)estored . (iteration) (d)isplay (t)est start (T)est (B)est (s)napshot
+  // (f)ailed (e)nd.
   std::string order;
 };
 

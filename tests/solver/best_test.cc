@@ -1,0 +1,124 @@
+// The solver's `best`: keeping the best parameters, and stopping when nothing improves any more.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+
+#include "crema/files.h"
+#include "solver/snapshot.h"
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+// 9 batches of 4 are the 18 records twice, so that equal parameters give equal results.
+constexpr char kTests[] = "test_iter: 9 test_interval: 2 ";
+
+float LossIn(const TestResult& test) {
+  for (const OutputValue& value : test.outputs) {
+    if (value.name == "loss") return value.value;
+  }
+  ADD_FAILURE() << "no loss";
+  return 0;
+}
+
+class BestTest : public SmallTraining {
+ protected:
+  std::string BestModel() const { return folder_ / "snap_best.caffemodel"; }
+};
+
+TEST_F(BestTest, KeepsTheParametersOfTheBestTest) {
+  // Much too high a rate: the loss goes up and down.
+  const TrainingResult result = Train(std::string(kTests) + "base_lr: 1.5 best { output: \"loss\" }", 30);
+  ASSERT_EQ(recorder_.tests.size(), 16u);
+  float least = 1e30f;
+  std::vector<int> improved;
+  for (const TestResult& test : recorder_.tests) {
+    if (LossIn(test) >= least) continue;
+    least = LossIn(test);
+    improved.push_back(test.iteration);
+  }
+  ASSERT_EQ(recorder_.bests.size(), improved.size());
+  ASSERT_GT(improved.size(), 1u) << "the loss never fell";
+  ASSERT_LT(improved.back(), 30) << "the loss never rose at the end";
+  for (size_t i = 0; i < improved.size(); ++i) EXPECT_EQ(recorder_.bests[i].iteration, improved[i]);
+  EXPECT_FALSE(result.out_of_patience);
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.best->value, least);
+  EXPECT_EQ(result.best->model_path, BestModel());
+  ASSERT_TRUE(recorder_.ends[0].best);
+  EXPECT_EQ(recorder_.ends[0].best->iteration, improved.back());
+
+  // The file gives the same loss again.
+  Train(std::string(kTests) + "base_lr: 0", 1, {.weights = {BestModel()}});
+  EXPECT_EQ(LossIn(recorder_.tests[0]), least);
+}
+
+TEST_F(BestTest, HigherIsBetterForWhatIsNoLoss) {
+  Train(std::string(kTests) + "best { }", 20);
+  ASSERT_GT(recorder_.bests.size(), 0u);
+  for (size_t i = 1; i < recorder_.bests.size(); ++i) {
+    EXPECT_GT(recorder_.bests[i].value, recorder_.bests[i - 1].value);
+  }
+  EXPECT_EQ(recorder_.bests[0].output, "accuracy");
+  Train(std::string(kTests) + "best { output: \"loss\" better: HIGHER }", 20);
+  EXPECT_EQ(recorder_.bests.size(), 1u) << "the loss falls from the first test on";
+}
+
+TEST_F(BestTest, StopsWhenThePatienceIsOver) {
+  const TrainingResult result = Train(std::string(kTests) + "base_lr: 0 best { output: \"loss\" patience: 2 }", 50);
+  EXPECT_EQ(recorder_.order, "btTB..tT..tTse");
+  EXPECT_TRUE(result.out_of_patience);
+  EXPECT_FALSE(result.stopped_early);
+  EXPECT_EQ(result.iteration, 4);
+  EXPECT_TRUE(recorder_.ends[0].out_of_patience);
+  EXPECT_TRUE(fs::exists(folder_ / "snap_iter_4.solverstate"));
+
+  // Resumed, it makes the last test again and comes to the same end.
+  const TrainingResult again = Train(std::string(kTests) + "base_lr: 0 best { output: \"loss\" patience: 2 }", 50,
+                                     {.snapshot = folder_ / "snap_iter_4.solverstate"});
+  EXPECT_TRUE(again.out_of_patience);
+  EXPECT_EQ(again.iteration, 4);
+  // And with more patience goes on where it was.
+  const TrainingResult more = Train(std::string(kTests) + "base_lr: 0 best { output: \"loss\" patience: 4 }", 50,
+                                    {.snapshot = folder_ / "snap_iter_4.solverstate"});
+  EXPECT_TRUE(more.out_of_patience);
+  EXPECT_EQ(more.iteration, 8);
+}
+
+TEST_F(BestTest, ResumedRunsKnowTheBest) {
+  const std::string more = std::string(kTests) + "base_lr: 1.5 momentum: 0.5 snapshot: 11 best { output: \"loss\" }";
+  Train(more, 30);
+  const Recorder straight = recorder_;
+  const TrainingResult result = Train(more, 30, {.snapshot = folder_ / "snap_iter_11.solverstate"});
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.best->value, straight.ends[0].best->value);
+  EXPECT_EQ(result.best->iteration, straight.ends[0].best->iteration);
+
+  fs::remove(BestModel());
+  Train(more, 30, {.snapshot = folder_ / "snap_iter_22.solverstate"});
+  EXPECT_NE(recorder_.notices.find("are not in \"" + BestModel()), std::string::npos) << recorder_.notices;
+  ASSERT_FALSE(recorder_.bests.empty());
+  EXPECT_EQ(recorder_.bests[0].iteration, 22) << "the first test is the best of those to come";
+}
+
+TEST_F(BestTest, MistakesAreNamed) {
+  const auto message = [&](const std::string& more) -> std::string {
+    try {
+      Make(SolverText(more, 10));
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "no error";
+  };
+  EXPECT_NE(message(std::string(kTests) + "best { output: \"acuracy\" }")
+                .find("the test net has no output \"acuracy\"; did you mean \"accuracy\"?; it has accuracy, loss"),
+            std::string::npos)
+      << message(std::string(kTests) + "best { output: \"acuracy\" }");
+  EXPECT_NE(message("best { }").find("best looks at tests, but there are none; set test_iter and test_interval"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace crema
