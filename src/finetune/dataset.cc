@@ -1,0 +1,185 @@
+#include "finetune/dataset.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <set>
+
+#include "crema/error.h"
+#include "data/dataset_split.h"
+#include "data/datum.h"
+#include "data/ordered_work.h"
+#include "data/progress_line.h"
+#include "data/record_source.h"
+#include "image/codec.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool IsDatabase(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(fs::path(path) / "data.mdb", ignored);
+}
+
+// "train" and what stands beside it; empty where the folder is not divided.
+std::pair<std::string, std::string> DividedFolder(const std::string& folder) {
+  std::error_code ignored;
+  if (!fs::is_directory(fs::path(folder) / "train", ignored)) return {};
+  for (const char* name : {"val", "valid", "validation", "test"}) {
+    const fs::path beside = fs::path(folder) / name;
+    if (fs::is_directory(beside, ignored)) return {(fs::path(folder) / "train").string(), beside.string()};
+  }
+  return {};
+}
+
+// Decodes every image of the list; those that are not whole go from it to `broken`.
+void TakeOutBroken(int threads, ProgressLine* progress, ImageList* list, Dataset* dataset) {
+  struct Checked {
+    std::string problem;
+    int64_t bytes = 0;
+    Image image;
+  };
+  std::vector<ImageList::Entry> whole;
+  WorkInOrder<Checked>(
+      static_cast<int64_t>(list->entries.size()), WorkThreads(threads),
+      [&](int64_t i, int, Checked* checked) {
+        try {
+          const std::vector<uint8_t> bytes = ReadFileBytes(list->PathOf(static_cast<size_t>(i)));
+          checked->bytes = static_cast<int64_t>(bytes.size());
+          checked->problem = DecodeImage(bytes, {}, &checked->image);
+        } catch (const EnvironmentError& error) {
+          checked->problem = error.what();
+        }
+      },
+      [&](int64_t i, const Checked& checked) {
+        const auto at = static_cast<size_t>(i);
+        progress->Add(1, checked.bytes);
+        if (checked.problem.empty()) {
+          whole.push_back(list->entries[at]);
+          return;
+        }
+        progress->Say(list->PathOf(at) + " " + checked.problem);
+        dataset->broken.emplace_back(list->PathOf(at), checked.problem);
+      });
+  list->entries = std::move(whole);
+}
+
+ImageList Absolute(ImageList list) {
+  list.root = fs::absolute(list.root).lexically_normal().string();
+  return list;
+}
+
+void CheckClasses(const ImageList& list, const std::vector<std::string>& labels, const std::string& what) {
+  std::vector<int64_t> counts(labels.size());
+  for (const ImageList::Entry& entry : list.entries) ++counts[static_cast<size_t>(entry.label)];
+  for (size_t label = 0; label < labels.size(); ++label) {
+    if (counts[label] > 0) continue;
+    throw UserError("class \"" + labels[label] + "\" has no image to " + what +
+                    " with; every class needs at least two that can be read");
+  }
+}
+
+void FromFolder(const DatasetRequest& request, Dataset* dataset) {
+  const auto [train, validation] = DividedFolder(request.data);
+  size_t skipped = 0;
+  ProgressLine progress("images");
+  if (!train.empty()) {
+    dataset->train_list = Absolute(ListImageFolder(train, &skipped));
+    dataset->validation_list = Absolute(ListImageFolder(validation, &skipped));
+    if (dataset->train_list.labels != dataset->validation_list.labels) {
+      throw UserError("\"" + train + "\" and \"" + validation +
+                      "\" do not have the same classes (folders); each class needs images in both");
+    }
+    dataset->labels = dataset->train_list.labels;
+    progress.SetTotal(
+        static_cast<int64_t>(dataset->train_list.entries.size() + dataset->validation_list.entries.size()));
+    TakeOutBroken(request.threads, &progress, &dataset->train_list, dataset);
+    TakeOutBroken(request.threads, &progress, &dataset->validation_list, dataset);
+  } else {
+    ImageList all = Absolute(ListImageFolder(request.data, &skipped));
+    dataset->labels = all.labels;
+    progress.SetTotal(static_cast<int64_t>(all.entries.size()));
+    TakeOutBroken(request.threads, &progress, &all, dataset);
+    std::vector<int> labels;
+    for (const ImageList::Entry& entry : all.entries) labels.push_back(entry.label);
+    const std::vector<DatasetPart> parts = {{"train", 1 - request.validation_share},
+                                            {"val", request.validation_share}};
+    const std::vector<int> part = SplitByClass(labels, parts, request.seed);
+    for (ImageList* list : {&dataset->train_list, &dataset->validation_list}) {
+      list->root = all.root;
+      list->labels = all.labels;
+    }
+    for (size_t i = 0; i < part.size(); ++i) {
+      (part[i] == 0 ? dataset->train_list : dataset->validation_list).entries.push_back(all.entries[i]);
+    }
+  }
+  CheckClasses(dataset->train_list, dataset->labels, "train");
+  CheckClasses(dataset->validation_list, dataset->labels, "validate");
+  dataset->train_count = static_cast<int64_t>(dataset->train_list.entries.size());
+  dataset->validation_count = static_cast<int64_t>(dataset->validation_list.entries.size());
+}
+
+// The largest label of the database.
+int LargestLabel(const RecordSource& source) {
+  int largest = 0;
+  for (uint64_t i = 0; i < source.count(); ++i) {
+    DatumView datum;
+    if (const char* damage = ParseDatum(source.Read(i), &datum)) {
+      throw UserError(DescribeRecord(source, i) + " is not a readable Datum: " + damage + "; make the database anew");
+    }
+    largest = std::max(largest, datum.label);
+  }
+  return largest;
+}
+
+void FromDatabases(const DatasetRequest& request, const std::string& train, const std::string& validation,
+                   const std::string& labels, Dataset* dataset) {
+  dataset->database = true;
+  dataset->train_path = fs::absolute(train).lexically_normal().string();
+  dataset->validation_path = fs::absolute(validation).lexically_normal().string();
+  const auto train_source = OpenRecordSource(train), validation_source = OpenRecordSource(validation);
+  dataset->train_count = static_cast<int64_t>(train_source->count());
+  dataset->validation_count = static_cast<int64_t>(validation_source->count());
+  const int largest = std::max(LargestLabel(*train_source), LargestLabel(*validation_source));
+  if (!labels.empty()) {
+    dataset->labels = ReadLabels(labels);
+    if (largest >= static_cast<int>(dataset->labels.size())) {
+      throw UserError({labels, 0, 0}, "names " + std::to_string(dataset->labels.size()) + " classes, but \"" +
+                                          request.data + "\" has records of class " + std::to_string(largest) +
+                                          "; add the missing names");
+    }
+    return;
+  }
+  for (int label = 0; label <= largest; ++label) dataset->labels.push_back(std::to_string(label));
+}
+
+}  // namespace
+
+Dataset FindDataset(const DatasetRequest& request) {
+  Dataset dataset;
+  const std::string &data = request.data, train = data + "_train_lmdb", validation = data + "_val_lmdb";
+  std::error_code ignored;
+  if (IsDatabase(data)) {
+    if (request.validation.empty()) {
+      throw UserError("--data=" + data + " is a database; give another one to validate with: --val=DB");
+    }
+    FromDatabases(request, data, request.validation, request.labels, &dataset);
+  } else if (IsDatabase(train) && IsDatabase(validation)) {
+    const std::string labels = data + "_labels.txt";
+    FromDatabases(request, train, validation,
+                  !request.labels.empty() ? request.labels : fs::exists(labels, ignored) ? labels : "", &dataset);
+  } else if (fs::is_directory(data, ignored)) {
+    FromFolder(request, &dataset);
+  } else {
+    throw UserError("--data=" + data + ": there is neither such a folder nor \"" + train + "\" with \"" + validation +
+                    "\"; give a folder with one folder of images per class, or what convert_imageset --split made");
+  }
+  if (dataset.labels.size() < 2) {
+    throw UserError("--data=" + data + " has one class, \"" + dataset.labels[0] + "\"; at least two can be told apart");
+  }
+  return dataset;
+}
+
+}  // namespace crema
