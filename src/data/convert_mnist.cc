@@ -12,7 +12,7 @@
 namespace crema {
 
 MnistConversion ConvertMnist(const std::string& images_path, const std::string& labels_path,
-                             const std::string& database, bool replace, const ConversionProgress& progress) {
+                             const std::string& database, bool replace, ProgressLine* progress) {
   IdxReader images(images_path, 3, "images"), labels(labels_path, 1, "labels");
   if (images.count() != labels.count()) {
     throw UserError("\"" + images_path + "\" holds " + std::to_string(images.count()) + " images, but \"" +
@@ -21,6 +21,7 @@ MnistConversion ConvertMnist(const std::string& images_path, const std::string& 
   }
   LmdbWriter writer(database, replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse);
   MnistConversion done{images.count(), images.extents()[1], images.extents()[2], 255, 0};
+  if (progress) progress->SetTotal(done.records);
   Datum datum;
   datum.set_channels(1);
   datum.set_height(static_cast<int32_t>(done.height));
@@ -37,7 +38,7 @@ MnistConversion ConvertMnist(const std::string& images_path, const std::string& 
     char key[24];
     std::snprintf(key, sizeof(key), "%08lld", static_cast<long long>(i));
     writer.Put(key, value);
-    if (progress && (i + 1) % 10000 == 0) progress(i + 1, done.records);
+    if (progress) progress->Add(1, static_cast<int64_t>(value.size()));
     done.min_label = std::min<int>(done.min_label, label);
     done.max_label = std::max<int>(done.max_label, label);
   }

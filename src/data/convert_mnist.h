@@ -3,8 +3,9 @@
 #define CREMA_DATA_CONVERT_MNIST_H_
 
 #include <cstdint>
-#include <functional>
 #include <string>
+
+#include "data/progress_line.h"
 
 namespace crema {
 
@@ -13,13 +14,10 @@ struct MnistConversion {
   int min_label = 0, max_label = 0;
 };
 
-// Called now and then with the number of records written and to write.
-using ConversionProgress = std::function<void(int64_t done, int64_t total)>;
-
 // Writes one Datum (1 x height x width, label) for every image under the keys 00000000, 00000001, ... Throws UserError
 // where a file is no IDX file, they differ in length or `database` exists (unless `replace`); then nothing is written.
 MnistConversion ConvertMnist(const std::string& images, const std::string& labels, const std::string& database,
-                             bool replace, const ConversionProgress& progress = {});
+                             bool replace, ProgressLine* progress = nullptr);
 
 }  // namespace crema
 

@@ -8,6 +8,7 @@
 
 #include <cerrno>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <utility>
@@ -55,6 +56,7 @@ class Environment {
   std::span<const std::byte> first() const { return first_; }
   const std::vector<std::span<const std::byte>>& index() const;
   std::string Key(uint64_t i) const;
+  void VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const;
 
  private:
   int Open(unsigned extra_flags);
@@ -173,6 +175,15 @@ std::string Environment::Key(uint64_t i) const {
   return PrintableKey(key.mv_data, key.mv_size);
 }
 
+void Environment::VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const {
+  const std::lock_guard lock(transaction_mutex_);
+  Cursor cursor(transaction_, database_, folder_);
+  MDB_val key, value;
+  for (uint64_t i = 0; cursor.Next(&key, &value) == 0; ++i) {
+    if (!visit(i, PrintableKey(key.mv_data, key.mv_size))) return;
+  }
+}
+
 std::shared_ptr<const Environment> SharedEnvironment(const std::string& folder) {
   struct stat status;
   if (stat((folder + "/data.mdb").c_str(), &status) != 0) {
@@ -197,6 +208,9 @@ class LmdbSource : public RecordSource {
     return i == 0 ? environment_->first() : environment_->index()[i];
   }
   std::string Key(uint64_t i) const override { return environment_->Key(i); }
+  void VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const override {
+    environment_->VisitKeys(visit);
+  }
   const std::string& path() const override { return path_; }
 
  private:

@@ -153,7 +153,7 @@ void LmdbWriter::Begin(size_t first_record_bytes) {
 }
 
 void LmdbWriter::Put(std::string_view key, std::string_view value) {
-  CREMA_CHECK(environment_) << "Put after Commit";
+  CREMA_CHECK(environment_) << "Put after Flush";
   if (key.empty() || key.size() > kMaxKeyBytes) {
     throw UserError("a record's key must have 1 to 511 bytes, but this has " + std::to_string(key.size()) + ": \"" +
                     std::string(key.substr(0, 80)) + "\"");
@@ -179,19 +179,33 @@ void LmdbWriter::CommitTransaction() {
   if (status != 0) Fail("cannot write " + temporary_, status);
 }
 
-void LmdbWriter::Commit() {
-  CREMA_CHECK(environment_) << "Commit twice";
+void LmdbWriter::Flush() {
+  CREMA_CHECK(environment_) << "Flush twice";
   if (transaction_) CommitTransaction();
   const int status = mdb_env_sync(environment_, 1);
   if (status != 0) Fail("cannot flush " + temporary_, status);
   Close();
   SyncDirectory(temporary_);
+}
+
+void LmdbWriter::RemoveReplaced() {
+  if (existing_ != Existing::kReplace || !Exists(path_)) return;
+  // The name goes first: what is left when this is killed on the way is no half of a database.
+  const std::string old = temporary_ + ".old";
+  RemoveDatabase(old);
+  int status = rename(path_.c_str(), old.c_str()) == 0 ? 0 : errno;
+  if (status == 0) status = RemoveDatabase(old);
+  if (status != 0) Fail("cannot replace " + path_, status);
+}
+
+void LmdbWriter::Commit() {
+  CREMA_CHECK(!temporary_.empty()) << "Commit twice";
+  if (environment_) Flush();
   bool exchanged = false;
   if (existing_ == Existing::kReplace && Exists(path_)) {
     // One step where the file system can exchange names, so that the path always holds a whole database.
     exchanged = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
-    const int removed = exchanged ? 0 : RemoveDatabase(path_);
-    if (removed != 0) Fail("cannot replace " + path_, removed);
+    if (!exchanged) RemoveReplaced();
   }
   if (!exchanged && rename(temporary_.c_str(), path_.c_str()) != 0) {
     if (errno == EEXIST || errno == ENOTEMPTY || errno == ENOTDIR) {

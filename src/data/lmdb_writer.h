@@ -26,7 +26,11 @@ class LmdbWriter {
 
   // Keys have 1 to 511 bytes; a key given twice is a UserError. Ascending keys are written fastest and densest.
   void Put(std::string_view key, std::string_view value);
-  // Flushes to the disk and gives the database its name.
+  // Writes all to the disk, still under the temporary name; no Put may follow.
+  void Flush();
+  // Removes what Commit would replace.
+  void RemoveReplaced();
+  // Flushes where that was not done, and gives the database its name.
   void Commit();
 
   uint64_t records() const { return records_; }

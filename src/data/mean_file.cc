@@ -6,6 +6,8 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/atomic_file.h"
+#include "base/check.h"
 #include "crema/blob.pb.h"
 #include "crema/error.h"
 
@@ -65,6 +67,19 @@ MeanImage ReadMean(const std::string& path) {
                      std::to_string(mean.values.size()) + " values");
   }
   return mean;
+}
+
+void WriteMean(const MeanImage& mean, const std::string& path) {
+  CREMA_CHECK(mean.shape.axes() == 3) << "mean of shape " << mean.shape.ToString();
+  BlobProto blob;
+  blob.set_num(1);
+  blob.set_channels(static_cast<int32_t>(mean.shape[0]));
+  blob.set_height(static_cast<int32_t>(mean.shape[1]));
+  blob.set_width(static_cast<int32_t>(mean.shape[2]));
+  blob.mutable_data()->Add(mean.values.begin(), mean.values.end());
+  AtomicFile file(path);
+  file.Write(blob.SerializeAsString());
+  file.Commit();
 }
 
 }  // namespace crema

@@ -17,6 +17,9 @@ struct MeanImage {
 // Throws UserError where the file is absent, is no mean image or is damaged, EnvironmentError where it cannot be read.
 MeanImage ReadMean(const std::string& path);
 
+// Writes it as Caffe's compute_image_mean does, whole or not at all. Throws EnvironmentError where that cannot be.
+void WriteMean(const MeanImage& mean, const std::string& path);
+
 }  // namespace crema
 
 #endif  // CREMA_DATA_MEAN_FILE_H_

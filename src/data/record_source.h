@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -21,6 +22,8 @@ class RecordSource {
   virtual std::span<const std::byte> Read(uint64_t i) const = 0;
   // The key of record i with unprintable bytes escaped. For messages: may take time linear in i.
   virtual std::string Key(uint64_t i) const = 0;
+  // Calls visit(i, Key(i)) in order, until it returns false; takes one pass over the keys.
+  virtual void VisitKeys(const std::function<bool(uint64_t i, const std::string& key)>& visit) const = 0;
   // What the user called it.
   virtual const std::string& path() const = 0;
 };

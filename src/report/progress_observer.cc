@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -25,22 +24,6 @@ std::string Format(const char* format, double value) {
 }
 
 }  // namespace
-
-std::string FormatDuration(double seconds) {
-  if (!(seconds < 100.0 * 86400)) return "long";
-  const long s = std::lround(std::max(0.0, seconds));
-  char text[64];
-  if (s < 60) {
-    std::snprintf(text, sizeof text, "%lds", s);
-  } else if (s < 3600) {
-    std::snprintf(text, sizeof text, "%ldm%02lds", s / 60, s % 60);
-  } else if (s < 86400) {
-    std::snprintf(text, sizeof text, "%ldh%02ldm", s / 3600, s / 60 % 60);
-  } else {
-    std::snprintf(text, sizeof text, "%ldd%02ldh", s / 86400, s / 3600 % 24);
-  }
-  return text;
-}
 
 std::unique_ptr<ProgressObserver> ProgressObserver::OnStderr() {
   const char* kind = std::getenv("TERM");

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/duration.h"
 #include "crema/observer.h"
 
 namespace crema {
@@ -53,9 +54,6 @@ class ProgressObserver : public Observer {
   bool measured_ = false, drawn_ = false, ever_drawn_ = false;
   double last_drawn_ = 0;
 };
-
-// "42s", "3m05s", "2h07m", "3d04h".
-std::string FormatDuration(double seconds);
 
 }  // namespace crema
 

@@ -1,0 +1,70 @@
+// compute_image_mean: the mean image of a database, and mean and deviation of its channels.
+#include <gflags/gflags.h>
+
+#include <cstdio>
+#include <filesystem>
+
+#include "crema/error.h"
+#include "data/image_statistics.h"
+#include "data/mean_file.h"
+#include "data_tools/dataset_flags.h"
+
+namespace crema::tools {
+
+namespace {
+
+void PrintChannels(const char* field, const std::vector<double>& values) {
+  for (const double value : values) std::printf("%s: %.6g\n", field, value);
+}
+
+int Run(const CommandLine& line) {
+  const std::string database = line.arguments[0], file = line.arguments.size() > 1 ? line.arguments[1] : "";
+  TargetOf(line, database);
+  if (!file.empty() && !FLAGS_force && std::filesystem::exists(file)) {
+    throw UserError("\"" + file + "\" exists already; remove it, choose another name, or pass --force to replace it");
+  }
+  ProgressLine progress("images");
+  const auto source = OpenRecordSource(database);
+  const ImageStatistics statistics = ComputeImageStatistics(*source, FLAGS_threads, &progress);
+  if (!file.empty() && !statistics.same_size) {
+    throw UserError("the images of \"" + database + "\" differ in size, so there is no mean image: leave out \"" +
+                    file +
+                    "\" and use the means of the channels, or convert the images again with --resize_height and " +
+                    "--resize_width");
+  }
+  if (!file.empty()) WriteMean({statistics.size.shape(), statistics.mean}, file);
+  progress.Say(database + ": " + (statistics.same_size ? statistics.size.ToString() : "images of differing sizes") +
+               "\n" + progress.Summary());
+  PrintChannels("mean_value", statistics.channel_means);
+  PrintChannels("std_value", statistics.channel_deviations);
+  return kExitSuccess;
+}
+
+const Command& ComputeImageMean() {
+  static const Command command = {
+      .name = "compute_image_mean",
+      .summary = "the mean image of a database, and mean and standard deviation of its channels",
+      .usage = "[flags] INPUT_DB [OUTPUT_FILE]",
+      .flags = {BackendFlag(), ForceFlag(), ThreadsFlag()},
+      .examples =
+          "  INPUT_DB     an LMDB of images, also encoded ones\n"
+          "  OUTPUT_FILE  the mean image, for transform_param { mean_file }; all images must be of one size\n\n"
+          "examples:\n"
+          "  compute_image_mean train_lmdb mean.binaryproto\n"
+          "  compute_image_mean train_lmdb\n\n"
+          "Prints a mean_value and a std_value for each channel, as transform_param takes them.\n",
+      .arguments = "INPUT_DB [OUTPUT_FILE]",
+      .min_arguments = 1,
+      .max_arguments = 2,
+      .run = Run,
+  };
+  return command;
+}
+
+}  // namespace
+
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunCommand(crema::tools::ComputeImageMean(), "compute_image_mean", {argv + 1, argv + argc});
+}

@@ -1,0 +1,124 @@
+// db_tool: looking at databases.
+#include <gflags/gflags.h>
+
+#include <algorithm>
+#include <iostream>
+
+#include "crema/error.h"
+#include "data/export_database.h"
+#include "data/image_list.h"
+#include "data/inspect_database.h"
+#include "data_tools/dataset_flags.h"
+
+DEFINE_string(labels, "", "names of the classes");
+DEFINE_string(key, "", "key of a record");
+DEFINE_int64(index, -1, "number of a record");
+DEFINE_int64(limit, 0, "records to export");
+
+namespace crema::tools {
+
+namespace {
+
+void ExpectWords(const CommandLine& line, size_t count, const std::string& form) {
+  if (line.arguments.size() != count) RejectFlag(line, "expected " + form + "; see db_tool --help");
+}
+
+int Info(const CommandLine& line, const RecordSource& source) {
+  ExpectWords(line, 2, "db_tool info DB");
+  ProgressLine progress("records");
+  const DatabaseInfo info = InspectDatabase(source, FLAGS_threads, &progress);
+  const std::vector<std::string> names = FLAGS_labels.empty() ? std::vector<std::string>() : ReadLabels(FLAGS_labels);
+  std::cout << DescribeDatabase(source.path(), info, names);
+  return kExitSuccess;
+}
+
+int Verify(const CommandLine& line, const RecordSource& source) {
+  ExpectWords(line, 2, "db_tool verify DB");
+  ProgressLine progress("records");
+  const BrokenRecords broken = VerifyDatabase(source, FLAGS_threads, &progress);
+  for (const std::string& record : broken.first) progress.Say(record);
+  progress.Say(progress.Summary());
+  if (broken.count == 0) {
+    std::cout << source.path() << ": all " << source.count() << " records are whole\n";
+    return kExitSuccess;
+  }
+  std::cout << source.path() << ": " << broken.count << " of " << source.count() << " records are broken\n";
+  return kExitUser;
+}
+
+int Peek(const CommandLine& line, const RecordSource& source) {
+  uint64_t begin = 0, count = 1;
+  if (!FLAGS_key.empty() || FLAGS_index >= 0) {
+    ExpectWords(line, 2, "db_tool peek DB --key=KEY, or --index=N");
+    begin = FLAGS_key.empty() ? static_cast<uint64_t>(FLAGS_index) : FindKey(source, FLAGS_key);
+    if (begin >= source.count()) {
+      RejectFlag(line, "--index=" + std::to_string(begin) + ": \"" + source.path() + "\" holds " +
+                           std::to_string(source.count()) + " records, counted from 0");
+    }
+  } else if (line.arguments.size() > 2) {
+    ExpectWords(line, 3, "db_tool peek DB [N]");
+    const std::string& word = line.arguments[2];
+    if (word.empty() || word.size() > 9 || word.find_first_not_of("0123456789") != std::string::npos) {
+      RejectFlag(line, "\"" + word + "\" is no number of records; expected db_tool peek DB [N]");
+    }
+    count = std::stoull(word);
+  }
+  for (uint64_t i = begin; i < std::min(source.count(), begin + count); ++i) std::cout << DescribeFields(source, i);
+  return kExitSuccess;
+}
+
+int Export(const CommandLine& line, const RecordSource& source) {
+  ExpectWords(line, 3, "db_tool export DB FOLDER");
+  DatabaseExport how;
+  how.folder = line.arguments[2];
+  if (!FLAGS_labels.empty()) how.labels = ReadLabels(FLAGS_labels);
+  how.limit = FLAGS_limit;
+  how.threads = FLAGS_threads;
+  ProgressLine progress("images");
+  ExportDatabase(source, how, &progress);
+  progress.Say(how.folder + ": " + progress.Summary());
+  return kExitSuccess;
+}
+
+int Run(const CommandLine& line) {
+  const std::vector<std::string> names = {"info", "verify", "peek", "export"};
+  int (*const actions[])(const CommandLine&, const RecordSource&) = {Info, Verify, Peek, Export};
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (line.arguments[0] == names[i]) return actions[i](line, *OpenRecordSource(line.arguments[1]));
+  }
+  RejectFlag(line, "\"" + line.arguments[0] + "\": expected info, verify, peek or export");
+}
+
+const Command& DbTool() {
+  static const Command command = {
+      .name = "db_tool",
+      .summary = "look at a database: what it holds, whether it is whole, and its images as files",
+      .usage = "info|verify|peek|export DB [N|FOLDER] [flags]",
+      .flags = {{.name = "labels", .value = "FILE", .help = "names of the classes, for info and export"},
+                {.name = "key", .value = "KEY", .help = "the record to peek at"},
+                {.name = "index", .value = "N", .help = "the record to peek at, counted from 0", .min = 0},
+                {.name = "limit", .value = "N", .help = "export the first N records; 0: all", .min = 0},
+                ThreadsFlag()},
+      .examples =
+          "  info DB           records, bytes, shapes, formats, labels, first and last key\n"
+          "  verify DB         decode every record; the first 20 broken ones by key; exit code 2 where there are some\n"
+          "  peek DB [N]       fields and first values of the first N records, or of --key or --index\n"
+          "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing\n\n"
+          "examples:\n"
+          "  db_tool info train_lmdb --labels=pets_labels.txt\n"
+          "  db_tool export train_lmdb look --limit=20\n",
+      .arguments = "info, verify, peek or export, and DB",
+      .min_arguments = 2,
+      .max_arguments = 3,
+      .run = Run,
+  };
+  return command;
+}
+
+}  // namespace
+
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunCommand(crema::tools::DbTool(), "db_tool", {argv + 1, argv + argc});
+}

@@ -1,0 +1,164 @@
+#include "data/convert_images.h"
+
+#include <cstdio>
+#include <vector>
+
+#include "base/random.h"
+#include "crema/data.pb.h"
+#include "crema/error.h"
+#include "data/image_size.h"
+#include "data/ordered_work.h"
+#include "image/resize.h"
+
+namespace crema {
+
+namespace {
+
+// The working memory of one thread.
+struct Workshop {
+  Image decoded, resized;
+  ResizeBuffers buffers;
+  Datum datum;
+};
+
+struct Record {
+  std::string problem;  // empty where the image is whole
+  std::string value;
+  ImageSize size;
+};
+
+struct Place {
+  size_t entry = 0, part = 0;
+  int64_t number = 0;  // within the part
+};
+
+std::vector<Place> PlacesOf(const ImageList& list, const ImageConversion& how, const DatasetTarget& target) {
+  const size_t count = list.entries.size();
+  std::vector<int> labels;
+  for (const ImageList::Entry& entry : list.entries) labels.push_back(entry.label);
+  const std::vector<int> part_of = SplitByClass(labels, target.parts, target.seed);
+  std::vector<int64_t> numbers(target.parts.size(), 0);
+  std::vector<Place> places;
+  for (size_t i = 0; i < count; ++i) {
+    const size_t entry = how.shuffle ? static_cast<size_t>(Permute(target.seed, 0, i, count)) : i;
+    const auto part = static_cast<size_t>(part_of[entry]);
+    places.push_back({entry, part, numbers[part]++});
+  }
+  return places;
+}
+
+bool Resizes(const ImageConversion& how) { return how.resize_height > 0 || how.shorter_side > 0; }
+
+// The image as it is to be stored.
+const Image& Resized(const ImageConversion& how, Workshop* shop) {
+  const Image& from = shop->decoded;
+  if (!Resizes(how)) return from;
+  ImageExtent extent{how.resize_height, how.resize_width};
+  if (how.shorter_side > 0) extent = WithShorterSide(from.height, from.width, how.shorter_side);
+  ResizeBilinear(from, extent.height, extent.width, &shop->buffers, &shop->resized);
+  return shop->resized;
+}
+
+void Fill(const std::vector<uint8_t>& file, const ImageConversion& how, Workshop* shop, Record* record) {
+  const DecodeOptions options{how.gray ? DecodeOptions::Colors::kGray : DecodeOptions::Colors::kColor};
+  record->problem = DecodeImage(file, options, &shop->decoded);
+  if (!record->problem.empty()) return;
+  const Image& image = Resized(how, shop);
+  record->size = {image.channels, image.height, image.width};
+  Datum& datum = shop->datum;
+  datum.set_encoded(how.encoded);
+  if (!how.encoded) {
+    datum.set_channels(image.channels);
+    datum.set_height(image.height);
+    datum.set_width(image.width);
+    datum.mutable_data()->resize(image.size());
+    ToPlanes(image, reinterpret_cast<uint8_t*>(datum.mutable_data()->data()));
+    return;
+  }
+  const ImageFormat format = how.format == ImageFormat::kUnknown ? FormatOf(file) : how.format;
+  ImageInfo info;
+  bool as_it_is = !Resizes(how) && format == FormatOf(file);
+  if (as_it_is && how.gray) as_it_is = ReadImageInfo(file, &info).empty() && info.channels == 1;
+  if (as_it_is) {
+    datum.set_data(file.data(), file.size());
+  } else {
+    const std::vector<uint8_t> bytes = format == ImageFormat::kJpeg ? EncodeJpeg(image, how.quality) : EncodePng(image);
+    datum.set_data(bytes.data(), bytes.size());
+  }
+}
+
+void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how, Workshop* shop, Record* record) {
+  const std::string path = list.PathOf(entry);
+  record->problem.clear();
+  try {
+    Fill(ReadFileBytes(path), how, shop, record);
+    if (!record->problem.empty()) record->problem = "\"" + path + "\" " + record->problem;
+  } catch (const EnvironmentError& error) {
+    record->problem = error.what();
+  }
+  if (!record->problem.empty()) return;
+  shop->datum.set_label(list.entries[entry].label);
+  shop->datum.SerializeToString(&record->value);
+}
+
+void CheckOptions(const ImageConversion& how) {
+  if ((how.resize_height > 0) != (how.resize_width > 0)) {
+    throw UserError("--resize_height and --resize_width belong together; give both, or --shorter_side to keep the " +
+                    std::string("proportions"));
+  }
+  if (how.resize_height > 0 && how.shorter_side > 0) {
+    throw UserError("--shorter_side does not go together with --resize_height and --resize_width; leave out one");
+  }
+}
+
+}  // namespace
+
+ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
+                              ProgressLine* progress) {
+  CheckOptions(how);
+  const std::vector<Place> places = PlacesOf(list, how, target);
+  DatasetWriter writer(target, list.labels);
+  const int threads = WorkThreads(how.threads);
+  std::vector<Workshop> shops(static_cast<size_t>(threads));
+  ImagesConverted done;
+  ImageSize first_size;
+  std::string first_path;
+  progress->SetTotal(static_cast<int64_t>(places.size()));
+  WorkInOrder<Record>(
+      static_cast<int64_t>(places.size()), threads,
+      [&](int64_t i, int thread, Record* record) {
+        MakeRecord(list, places[static_cast<size_t>(i)].entry, how, &shops[static_cast<size_t>(thread)], record);
+      },
+      [&](int64_t i, const Record& record) {
+        const Place& place = places[static_cast<size_t>(i)];
+        if (!record.problem.empty()) {
+          if (how.broken == ImageConversion::Broken::kFail) {
+            throw UserError(record.problem + "; nothing was written (--broken=skip leaves such images out)");
+          }
+          ++done.broken;
+          progress->Say("left out: " + record.problem);
+          progress->Add(1, 0);
+          return;
+        }
+        const std::string& path = list.entries[place.entry].path;
+        if (how.check_size && done.records > 0 && record.size.count() != first_size.count()) {
+          throw UserError("\"" + path + "\" has " + record.size.ToString() + " values, but \"" + first_path +
+                          "\" has " + first_size.ToString() + " (--check_size); resize them with --resize_height and " +
+                          "--resize_width");
+        }
+        if (done.records++ == 0) {
+          first_size = record.size;
+          first_path = path;
+        }
+        char number[24];
+        std::snprintf(number, sizeof number, "%08lld_", static_cast<long long>(place.number));
+        writer.Put(place.part, number + path, record.value);
+        progress->Add(1, static_cast<int64_t>(record.value.size()));
+      });
+  if (done.records == 0) throw UserError("none of the " + std::to_string(places.size()) + " images can be read");
+  writer.Commit();
+  progress->Say(writer.Summary() + progress->Summary());
+  return done;
+}
+
+}  // namespace crema

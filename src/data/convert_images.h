@@ -1,0 +1,45 @@
+// Images to databases, as Caffe's convert_imageset does.
+#ifndef CREMA_DATA_CONVERT_IMAGES_H_
+#define CREMA_DATA_CONVERT_IMAGES_H_
+
+#include <cstdint>
+#include <string>
+
+#include "data/dataset_writer.h"
+#include "data/image_list.h"
+#include "data/progress_line.h"
+#include "image/codec.h"
+
+namespace crema {
+
+struct ImageConversion {
+  enum class Broken { kSkip, kFail };
+
+  bool gray = false;
+  bool shuffle = false;
+  bool check_size = false;  // all records have as many values as the first
+  bool encoded = false;     // store JPEG or PNG
+  // Of encoded records; kUnknown: that of each file.
+  ImageFormat format = ImageFormat::kUnknown;
+  int quality = 95;                         // of JPEG
+  int resize_height = 0, resize_width = 0;  // both or none; 0: as they are
+  int shorter_side = 0;                     // resizes, keeping the proportions; not together with the former
+  Broken broken = Broken::kSkip;
+  int threads = 0;  // that decode; 0: one per core
+};
+
+struct ImagesConverted {
+  int64_t records = 0, broken = 0;
+};
+
+// Writes one Datum for each image under Caffe's keys, "00000042_cat/1.jpg": the number is the place in the list, after
+// shuffling, and in a split within the part. Encoded images that need no resizing are stored as the file has them, with
+// no extents, after they were decoded to see whether they are whole; with `gray` those in colour are encoded anew.
+// Images that cannot be read or decoded are reported by path on `progress` and left out, or throw UserError. What is
+// written does not depend on the threads.
+ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
+                              ProgressLine* progress);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_CONVERT_IMAGES_H_

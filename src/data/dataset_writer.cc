@@ -1,0 +1,94 @@
+#include "data/dataset_writer.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "crema/error.h"
+#include "data/image_list.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Exists(const std::string& path) {
+  std::error_code ignored;
+  return fs::exists(fs::symlink_status(path, ignored));
+}
+
+// "dir/pets" of "dir/pets_lmdb/".
+std::string StemOf(std::string database) {
+  while (database.size() > 1 && database.ends_with("/")) database.pop_back();
+  for (const std::string ending : {"_lmdb", ".lmdb"}) {
+    if (database.size() > ending.size() && database.ends_with(ending) && database[database.size() - 6] != '/') {
+      return database.substr(0, database.size() - ending.size());
+    }
+  }
+  return database;
+}
+
+}  // namespace
+
+std::string DatasetTarget::DatabaseOf(size_t part) const {
+  return split() ? StemOf(database) + "_" + parts[part].name + "_lmdb" : database;
+}
+
+std::string DatasetTarget::LabelsFile() const { return StemOf(database) + "_labels.txt"; }
+
+DatasetWriter::DatasetWriter(DatasetTarget target, std::vector<std::string> labels)
+    : target_(std::move(target)), labels_(std::move(labels)) {
+  CheckExisting();
+  for (size_t part = 0; part < target_.parts.size(); ++part) {
+    writers_.push_back(std::make_unique<LmdbWriter>(
+        target_.DatabaseOf(part), target_.replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse));
+  }
+}
+
+void DatasetWriter::CheckExisting() const {
+  if (target_.replace) return;
+  std::string found, missing;
+  for (size_t part = 0; part < target_.parts.size(); ++part) {
+    const std::string name = target_.DatabaseOf(part);
+    std::string& list = Exists(name) ? found : missing;
+    list += (list.empty() ? "\"" : ", \"") + name + "\"";
+  }
+  if (!found.empty() && !missing.empty()) {
+    throw UserError("of the databases to write, " + found + " exists already, but " + missing +
+                    " does not (was a conversion killed?); pass --force to make all of them anew");
+  }
+  const std::string file = target_.LabelsFile();
+  if (found.empty() && !labels_.empty() && Exists(file) && ReadLabels(file) != labels_) {
+    throw UserError("\"" + file + "\" exists already with other classes; remove it, choose another name for the " +
+                    "database, or pass --force to replace it");
+  }
+}
+
+void DatasetWriter::Put(size_t part, std::string_view key, std::string_view value) { writers_[part]->Put(key, value); }
+
+void DatasetWriter::Commit() {
+  for (size_t part = 0; part < writers_.size(); ++part) {
+    if (writers_[part]->records() > 0) continue;
+    throw UserError(target_.split() ? "there are too few records: none is left for \"" + target_.parts[part].name +
+                                          "\"; leave out --split, or give it a larger share"
+                                    : "there is no record to write to \"" + target_.database + "\"");
+  }
+  // All that takes time, or may find the disk full, comes before the first name appears.
+  for (const auto& writer : writers_) writer->Flush();
+  // A kill from here on leaves a part missing, never parts of two conversions side by side.
+  for (size_t part = 1; part < writers_.size(); ++part) writers_[part]->RemoveReplaced();
+  // Early, so that databases never lack their labels.
+  if (!labels_.empty()) WriteLabels(labels_, target_.LabelsFile());
+  for (const auto& writer : writers_) writer->Commit();
+}
+
+std::string DatasetWriter::Summary() const {
+  std::string text;
+  for (size_t part = 0; part < writers_.size(); ++part) {
+    text += target_.DatabaseOf(part) + ": " + std::to_string(writers_[part]->records()) + " records\n";
+  }
+  if (!labels_.empty()) text += target_.LabelsFile() + ": " + std::to_string(labels_.size()) + " classes\n";
+  return text;
+}
+
+}  // namespace crema

@@ -1,0 +1,53 @@
+// Writing a data set: one database, or one for each part of a split, and the names of the classes.
+#ifndef CREMA_DATA_DATASET_WRITER_H_
+#define CREMA_DATA_DATASET_WRITER_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "data/dataset_split.h"
+#include "data/lmdb_writer.h"
+
+namespace crema {
+
+// What a program is told to write.
+struct DatasetTarget {
+  std::string database;                   // "pets" or "pets_lmdb"
+  std::vector<DatasetPart> parts = {{}};  // see ParseSplit
+  bool replace = false;
+  uint64_t seed = 1;  // which records go to which part, and their order
+
+  bool split() const { return parts.size() > 1 || !parts[0].name.empty(); }
+  // `database` where it is not split, else "pets_train_lmdb".
+  std::string DatabaseOf(size_t part) const;
+  // "pets_labels.txt".
+  std::string LabelsFile() const;
+};
+
+// Nothing appears under the final names before Commit; each name then appears whole. Used by one thread.
+class DatasetWriter {
+ public:
+  // `labels`: names of the classes for the labels file; empty for none. Throws UserError where something exists and is
+  // not to be replaced: it says which of the names do, as a killed conversion may leave some of them.
+  DatasetWriter(DatasetTarget target, std::vector<std::string> labels);
+
+  void Put(size_t part, std::string_view key, std::string_view value);
+  // Throws UserError where a part has no records.
+  void Commit();
+  // One line for each name: "pets_train_lmdb: 1259 records".
+  std::string Summary() const;
+
+ private:
+  void CheckExisting() const;
+
+  DatasetTarget target_;
+  std::vector<std::string> labels_;
+  std::vector<std::unique_ptr<LmdbWriter>> writers_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_DATASET_WRITER_H_

@@ -1,0 +1,88 @@
+#include "data/export_database.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <filesystem>
+#include <set>
+
+#include "base/atomic_file.h"
+#include "crema/error.h"
+#include "data/ordered_work.h"
+#include "data/record_image.h"
+#include "image/codec.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+struct ImageFile {
+  std::string problem;
+  std::vector<uint8_t> bytes;
+  const char* extension = "png";
+  int label = 0;
+};
+
+void MakeFile(std::span<const std::byte> record, RecordImage* image, ImageFile* file) {
+  file->problem = ReadRecordImage(record, image);
+  if (!file->problem.empty()) return;
+  file->label = image->datum.label;
+  if (image->datum.encoded) {
+    file->bytes.assign(image->datum.data.begin(), image->datum.data.end());
+    file->extension = FormatOf(file->bytes) == ImageFormat::kJpeg ? "jpg" : "png";
+    return;
+  }
+  if (image->bytes.empty()) {
+    file->problem = "holds floats, not the bytes of an image";
+  } else if (image->size.channels != 1 && image->size.channels != 3) {
+    file->problem = "has " + std::to_string(image->size.channels) + " channels; images have 1 or 3";
+  } else {
+    FromPlanes(image->bytes.data(), image->size.channels, image->size.height, image->size.width, &image->decoded);
+    file->bytes = EncodePng(image->decoded);
+    file->extension = "png";
+  }
+}
+
+std::string FolderOf(int label, const std::vector<std::string>& names) {
+  if (label < 0 || static_cast<size_t>(label) >= names.size()) return std::to_string(label);
+  std::string name = names[static_cast<size_t>(label)];
+  std::replace(name.begin(), name.end(), '/', '_');
+  return name.starts_with(".") ? "_" + name : name;
+}
+
+void MakeFolder(const std::string& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) throw EnvironmentError("cannot make the folder \"" + folder + "\": " + error.message());
+}
+
+}  // namespace
+
+int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, ProgressLine* progress) {
+  auto count = static_cast<int64_t>(source.count());
+  if (how.limit > 0) count = std::min(count, how.limit);
+  progress->SetTotal(count);
+  const int threads = WorkThreads(how.threads);
+  std::vector<RecordImage> images(static_cast<size_t>(threads));
+  std::set<std::string> folders;
+  WorkInOrder<ImageFile>(
+      count, threads,
+      [&](int64_t i, int thread, ImageFile* file) {
+        MakeFile(source.Read(static_cast<uint64_t>(i)), &images[static_cast<size_t>(thread)], file);
+      },
+      [&](int64_t i, const ImageFile& file) {
+        if (!file.problem.empty()) RejectRecord(source, static_cast<uint64_t>(i), file.problem);
+        const std::string folder = how.folder + "/" + FolderOf(file.label, how.labels);
+        if (folders.insert(folder).second) MakeFolder(folder);
+        char name[32];
+        std::snprintf(name, sizeof name, "/%08lld.%s", static_cast<long long>(i), file.extension);
+        AtomicFile out(folder + name, {.replace = false});
+        out.Write(file.bytes.data(), file.bytes.size());
+        out.Commit();
+        progress->Add(1, static_cast<int64_t>(file.bytes.size()));
+      });
+  return count;
+}
+
+}  // namespace crema

@@ -1,0 +1,28 @@
+// The images of a database as files.
+#ifndef CREMA_DATA_EXPORT_DATABASE_H_
+#define CREMA_DATA_EXPORT_DATABASE_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "data/progress_line.h"
+#include "data/record_source.h"
+
+namespace crema {
+
+struct DatabaseExport {
+  std::string folder;               // made where it is absent
+  std::vector<std::string> labels;  // names of the classes; without, or beyond them, the numbers
+  int64_t limit = 0;                // how many records, the first ones; 0: all
+  int threads = 0;                  // 0: one per core
+};
+
+// Writes record i to FOLDER/<class>/<i in 8 digits>.png, or encoded ones byte for byte as .jpg or .png; returns how
+// many. Files that exist are never overwritten: the first one met is a UserError, as are records that are broken or no
+// images of 1 or 3 channels of bytes.
+int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, ProgressLine* progress);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_EXPORT_DATABASE_H_

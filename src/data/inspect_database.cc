@@ -1,0 +1,219 @@
+#include "data/inspect_database.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <sstream>
+#include <vector>
+
+#include "base/byte_size.h"
+#include "crema/error.h"
+#include "data/ordered_work.h"
+#include "data/record_image.h"
+#include "image/codec.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kChunk = 256;  // records
+constexpr size_t kMostShown = 20;
+
+std::string FormatName(const DatumView& datum) {
+  if (!datum.encoded) return datum.bytes() ? "bytes" : "floats";
+  switch (FormatOf(datum.data)) {
+    case ImageFormat::kJpeg:
+      return "JPEG";
+    case ImageFormat::kPng:
+      return "PNG";
+    default:
+      return "unreadable";
+  }
+}
+
+std::string ShapeOf(const DatumView& datum) {
+  if (!datum.encoded) return datum.size.ToString();
+  ImageInfo info;
+  if (!ReadImageInfo(datum.data, &info).empty()) return "unreadable";
+  return ImageSize{info.channels, info.height, info.width}.ToString();
+}
+
+// The most frequent first.
+template <typename Name>
+std::vector<std::pair<Name, int64_t>> ByCount(const std::map<Name, int64_t>& counts) {
+  std::vector<std::pair<Name, int64_t>> sorted(counts.begin(), counts.end());
+  std::stable_sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
+  return sorted;
+}
+
+std::string Histogram(const std::map<std::string, int64_t>& counts) {
+  std::string text;
+  size_t shown = 0;
+  for (const auto& [name, count] : ByCount(counts)) {
+    if (shown++ == kMostShown) return text + ", and " + std::to_string(counts.size() - kMostShown) + " others";
+    text += (text.empty() ? "" : ", ") + name + (counts.size() == 1 ? "" : " (" + std::to_string(count) + ")");
+  }
+  return text;
+}
+
+void DescribeLabels(const std::map<int, int64_t>& labels, const std::vector<std::string>& names, std::ostream& out) {
+  const int lowest = labels.begin()->first, highest = labels.rbegin()->first;
+  out << "labels: " << lowest << " to " << highest << ", " << labels.size() << " different\n";
+  std::string missing;
+  int64_t missing_count = 0;
+  for (int64_t label = std::min(0, lowest), shown = 0; label <= highest && missing_count <= 1000; ++label) {
+    if (labels.contains(static_cast<int>(label))) continue;
+    ++missing_count;
+    if (shown++ < static_cast<int64_t>(kMostShown)) missing += (missing.empty() ? "" : ", ") + std::to_string(label);
+  }
+  if (missing_count > 0) {
+    out << "labels without a record: " << missing << (missing_count > static_cast<int64_t>(kMostShown) ? ", ..." : "")
+        << "\n";
+  }
+  constexpr size_t kMostLabels = 1000;
+  size_t shown = 0;
+  for (const auto& [label, count] : labels) {
+    if (shown++ == kMostLabels) {
+      out << "  ... and " << labels.size() - kMostLabels << " others\n";
+      return;
+    }
+    char line[48];
+    std::snprintf(line, sizeof line, "  %5d  %9lld", label, static_cast<long long>(count));
+    out << line;
+    if (label >= 0 && static_cast<size_t>(label) < names.size()) out << "  " << names[static_cast<size_t>(label)];
+    out << "\n";
+  }
+}
+
+}  // namespace
+
+DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLine* progress) {
+  const auto count = static_cast<int64_t>(source.count());
+  progress->SetTotal(count);
+  DatabaseInfo info;
+  WorkInOrder<DatabaseInfo>((count + kChunk - 1) / kChunk, WorkThreads(threads),
+                            [&](int64_t chunk, int, DatabaseInfo* part) {
+                              *part = {};
+                              for (int64_t i = chunk * kChunk; i < std::min(count, (chunk + 1) * kChunk); ++i) {
+                                const std::span<const std::byte> record = source.Read(static_cast<uint64_t>(i));
+                                ++part->records;
+                                part->bytes += static_cast<int64_t>(record.size());
+                                DatumView datum;
+                                if (ParseDatum(record, &datum)) {
+                                  ++part->formats["unreadable"];
+                                  ++part->shapes["unreadable"];
+                                  continue;
+                                }
+                                ++part->formats[FormatName(datum)];
+                                ++part->shapes[ShapeOf(datum)];
+                                ++part->labels[datum.label];
+                              }
+                            },
+                            [&](int64_t, const DatabaseInfo& part) {
+                              info.records += part.records;
+                              info.bytes += part.bytes;
+                              for (const auto& [name, n] : part.shapes) info.shapes[name] += n;
+                              for (const auto& [name, n] : part.formats) info.formats[name] += n;
+                              for (const auto& [label, n] : part.labels) info.labels[label] += n;
+                              progress->Add(part.records, part.bytes);
+                            });
+  info.first_key = source.Key(0);
+  info.last_key = source.Key(source.count() - 1);
+  return info;
+}
+
+std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, const std::vector<std::string>& names) {
+  std::ostringstream out;
+  out << "database: " << path << "\nrecords: " << info.records
+      << "\nbytes: " << FormatBytes(static_cast<size_t>(info.bytes)) << " ("
+      << FormatBytes(static_cast<size_t>(info.bytes / std::max<int64_t>(1, info.records)))
+      << " a record)\nstored as: " << Histogram(info.formats) << "\nshapes: " << Histogram(info.shapes)
+      << "\nfirst key: " << info.first_key << "\nlast key: " << info.last_key << "\n";
+  if (!info.labels.empty()) DescribeLabels(info.labels, names, out);
+  return out.str();
+}
+
+BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLine* progress) {
+  struct Part {
+    int64_t records = 0, bytes = 0, broken = 0;
+    std::vector<std::pair<uint64_t, std::string>> first;
+  };
+  constexpr int64_t kDecodedChunk = 16;
+  const auto count = static_cast<int64_t>(source.count());
+  progress->SetTotal(count);
+  threads = WorkThreads(threads);
+  std::vector<RecordImage> images(static_cast<size_t>(threads));
+  BrokenRecords broken;
+  WorkInOrder<Part>((count + kDecodedChunk - 1) / kDecodedChunk, threads,
+                    [&](int64_t chunk, int thread, Part* part) {
+                      *part = {};
+                      for (int64_t i = chunk * kDecodedChunk; i < std::min(count, (chunk + 1) * kDecodedChunk); ++i) {
+                        const std::span<const std::byte> record = source.Read(static_cast<uint64_t>(i));
+                        ++part->records;
+                        part->bytes += static_cast<int64_t>(record.size());
+                        std::string problem = ReadRecordImage(record, &images[static_cast<size_t>(thread)]);
+                        if (problem.empty()) continue;
+                        ++part->broken;
+                        part->first.emplace_back(i, std::move(problem));
+                      }
+                    },
+                    [&](int64_t, const Part& part) {
+                      for (const auto& [i, problem] : part.first) {
+                        if (broken.first.size() == kMostShown) break;
+                        broken.first.push_back(DescribeRecord(source, i) + " " + problem);
+                      }
+                      broken.count += part.broken;
+                      progress->Add(part.records, part.bytes);
+                    });
+  return broken;
+}
+
+std::string DescribeFields(const RecordSource& source, uint64_t i) {
+  constexpr int64_t kValues = 12;
+  std::ostringstream out;
+  out << "record " << i << "\n  key: " << source.Key(i) << "\n";
+  RecordImage image;
+  const std::string problem = ReadRecordImage(source.Read(i), &image);
+  const DatumView& datum = image.datum;
+  if (datum.size.channels != 0 || datum.size.height != 0 || datum.size.width != 0) {
+    out << "  channels: " << datum.size.channels << "\n  height: " << datum.size.height
+        << "\n  width: " << datum.size.width << "\n";
+  }
+  out << "  label: " << datum.label << "\n";
+  if (!datum.data.empty()) out << "  data: " << datum.data.size() << " bytes\n";
+  if (datum.float_count > 0) out << "  float_data: " << datum.float_count << " values\n";
+  if (datum.encoded) out << "  encoded: true, " << FormatName(datum) << "\n";
+  if (!problem.empty()) {
+    out << "  broken: " << problem << "\n";
+    return out.str();
+  }
+  if (datum.encoded) out << "  decoded: " << image.size.ToString() << "\n";
+  out << "  values:";
+  const int64_t count = image.size.count();
+  for (int64_t k = 0; k < std::min(count, kValues); ++k) {
+    out << " ";
+    if (image.bytes.empty()) {
+      out << image.floats[static_cast<size_t>(k)];
+    } else {
+      out << static_cast<int>(image.bytes[static_cast<size_t>(k)]);
+    }
+  }
+  out << (count > kValues ? " ...\n" : "\n");
+  return out.str();
+}
+
+uint64_t FindKey(const RecordSource& source, const std::string& key) {
+  uint64_t found = 0;
+  bool exists = false;
+  source.VisitKeys([&](uint64_t i, const std::string& other) {
+    exists = other == key;
+    found = i;
+    return !exists;
+  });
+  if (!exists) {
+    throw UserError("\"" + source.path() + "\" holds no record \"" + key + "\"; its keys go from \"" + source.Key(0) +
+                    "\" to \"" + source.Key(source.count() - 1) + "\"");
+  }
+  return found;
+}
+
+}  // namespace crema

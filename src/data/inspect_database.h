@@ -1,0 +1,45 @@
+// Looking at databases: what they hold, and whether all of it is whole.
+#ifndef CREMA_DATA_INSPECT_DATABASE_H_
+#define CREMA_DATA_INSPECT_DATABASE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/progress_line.h"
+#include "data/record_source.h"
+
+namespace crema {
+
+struct DatabaseInfo {
+  int64_t records = 0, bytes = 0;
+  std::map<std::string, int64_t> shapes;   // "3x256x256" and how many records have it
+  std::map<std::string, int64_t> formats;  // "bytes", "floats", "JPEG", "PNG", "unreadable"
+  std::map<int, int64_t> labels;
+  std::string first_key, last_key;
+};
+
+// Reads fields and headers, but no pixels. threads: 0 is one per core.
+DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLine* progress);
+// As db_tool info prints it. `names`: of the labels, or none.
+std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, const std::vector<std::string>& names);
+
+struct BrokenRecords {
+  int64_t count = 0;
+  std::vector<std::string> first;  // up to 20: `record "00000042" of train_lmdb is cut short (...)`
+};
+
+// Reads every record and decodes its image.
+BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLine* progress);
+
+// The fields of record `i`, one "name: value" per line, and its first values.
+std::string DescribeFields(const RecordSource& source, uint64_t i);
+
+// The record with this key. Throws UserError where there is none.
+uint64_t FindKey(const RecordSource& source, const std::string& key);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_INSPECT_DATABASE_H_

@@ -1,0 +1,38 @@
+#include "data/record_image.h"
+
+#include "crema/error.h"
+#include "image/codec.h"
+
+namespace crema {
+
+std::string ReadRecordImage(std::span<const std::byte> record, RecordImage* image) {
+  if (const char* problem = ParseDatum(record, &image->datum)) return std::string("is no Datum: ") + problem;
+  const DatumView& datum = image->datum;
+  image->floats.clear();
+  image->bytes = {};
+  if (!datum.encoded) {
+    std::string problem = CheckDatum(datum);
+    if (!problem.empty()) return problem;
+    image->size = datum.size;
+    image->bytes = datum.data;
+    if (!datum.bytes()) {
+      image->floats.resize(datum.float_count);
+      datum.CopyFloats(image->floats.data());
+    }
+    return {};
+  }
+  const DecodeOptions as_stored{DecodeOptions::Colors::kAsStored};
+  std::string problem = DecodeImage(datum.data, as_stored, &image->decoded);
+  if (!problem.empty()) return "holds a compressed image that " + problem;
+  image->size = {image->decoded.channels, image->decoded.height, image->decoded.width};
+  image->planes.resize(image->decoded.size());
+  ToPlanes(image->decoded, image->planes.data());
+  image->bytes = image->planes;
+  return {};
+}
+
+void RejectRecord(const RecordSource& source, uint64_t i, const std::string& why) {
+  throw UserError(DescribeRecord(source, i) + " " + why);
+}
+
+}  // namespace crema

@@ -1,0 +1,37 @@
+// Whole records of databases, decoded.
+#ifndef CREMA_DATA_RECORD_IMAGE_H_
+#define CREMA_DATA_RECORD_IMAGE_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/datum.h"
+#include "data/image_size.h"
+#include "data/record_source.h"
+#include "image/image.h"
+
+namespace crema {
+
+// What one record holds; one for each thread, so that its buffers stay.
+struct RecordImage {
+  DatumView datum;
+  ImageSize size;                  // of the decoded image where the datum is encoded
+  std::span<const uint8_t> bytes;  // size.count() values channel by channel, or empty where there are floats
+  std::vector<float> floats;       // the same of float_data
+
+  Image decoded;  // where the datum is encoded
+  std::vector<uint8_t> planes;
+};
+
+// Reads the record's fields and decodes its image. Returns what is wrong with it, "is cut short (...)"; empty when
+// nothing is. The record must stay as long as `image` is used.
+[[nodiscard]] std::string ReadRecordImage(std::span<const std::byte> record, RecordImage* image);
+
+// The key with which record `i` is named in a message; see RecordSource::Key.
+[[noreturn]] void RejectRecord(const RecordSource& source, uint64_t i, const std::string& why);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_RECORD_IMAGE_H_
