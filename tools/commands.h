@@ -14,6 +14,9 @@ const Command& ProbeCommand();
 const Command& DeviceQueryCommand();
 const Command& KeygenCommand();
 const Command& ClusterCommand();
+const Command& ZooCommand();
+const Command& PredictCommand();
+const Command& EvaluateCommand();
 
 }  // namespace crema::tools
 

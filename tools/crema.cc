@@ -12,9 +12,9 @@ namespace crema::tools {
 namespace {
 
 const std::vector<const Command*>& Commands() {
-  static const std::vector<const Command*> commands = {&TrainCommand(),   &TestCommand(),   &TimeCommand(),
-                                                       &CompileCommand(), &ProbeCommand(),  &DeviceQueryCommand(),
-                                                       &KeygenCommand(),  &ClusterCommand()};
+  static const std::vector<const Command*> commands = {
+      &TrainCommand(),  &TestCommand(),    &TimeCommand(), &CompileCommand(), &ProbeCommand(),   &DeviceQueryCommand(),
+      &KeygenCommand(), &ClusterCommand(), &ZooCommand(),  &PredictCommand(), &EvaluateCommand()};
   return commands;
 }
 
@@ -42,7 +42,10 @@ const Command& Find(const std::string& name) {
   throw UserError(
       Location{"crema", 0, 0},
       "there is no command \"" + name + "\"" +
-          (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster" : hint));
+          (hint.empty()
+               ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, zoo, predict, "
+                 "evaluate"
+               : hint));
 }
 
 int Main(std::vector<std::string> arguments) {

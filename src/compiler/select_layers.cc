@@ -2,6 +2,7 @@
 
 #include "base/suggest.h"
 #include "compiler/compiler.h"
+#include "compiler/selection.h"
 
 namespace crema {
 
@@ -17,12 +18,6 @@ bool Meets(const NetState& state, const NetStateRule& rule) {
   if (rule.has_max_level() && state.level() > rule.max_level()) return false;
   return std::all_of(rule.stage().begin(), rule.stage().end(), has_stage) &&
          std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has_stage);
-}
-
-bool Selected(const NetState& state, const LayerParameter& layer) {
-  const auto meets = [&](const NetStateRule& rule) { return Meets(state, rule); };
-  if (layer.include_size() > 0) return std::any_of(layer.include().begin(), layer.include().end(), meets);
-  return std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);
 }
 
 std::string UnknownType(const std::string& type) {
@@ -50,12 +45,23 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
 
 }  // namespace
 
+NetState StateOf(const NetParameter& file, const NetOptions& options) {
+  NetState state = file.state();
+  state.set_phase(options.phase);
+  if (options.level != 0) state.set_level(options.level);
+  for (const std::string& stage : options.stages) state.add_stage(stage);
+  return state;
+}
+
+bool TakesPart(const NetState& state, const LayerParameter& layer) {
+  const auto meets = [&](const NetStateRule& rule) { return Meets(state, rule); };
+  if (layer.include_size() > 0) return std::any_of(layer.include().begin(), layer.include().end(), meets);
+  return std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);
+}
+
 void SelectLayers(Compilation& c) {
   const NetParameter& file = c.net.file.net;
-  NetState state = file.state();
-  state.set_phase(c.options.phase);
-  if (c.options.level != 0) state.set_level(c.options.level);
-  for (const std::string& stage : c.options.stages) state.add_stage(stage);
+  const NetState state = StateOf(file, c.options);
 
   Graph& graph = c.net.graph;
   graph.name = file.name();
@@ -71,7 +77,7 @@ void SelectLayers(Compilation& c) {
                           "layer \"" + layer.name() + "\" has both include and exclude rules; keep one kind");
       continue;
     }
-    if (!Selected(state, layer)) continue;
+    if (!TakesPart(state, layer)) continue;
     node.type = FindLayerType(layer.type());
     if (!node.type) {
       c.diagnostics.Error(c.Where(node, "type"), layer.has_type() && !layer.type().empty()

@@ -45,6 +45,7 @@ class InputLayer : public Layer {
 
 }  // namespace
 
-REGISTER_LAYER(Input, InputLayer, "input_param");
+// transform_param is for `crema predict` and `evaluate`: how images are made ready for the tops. Caffe ignores it, too.
+REGISTER_LAYER(Input, InputLayer, "input_param", "transform_param");
 
 }  // namespace crema

@@ -3,31 +3,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace crema {
-
-namespace {
-
-// Bytes of the UTF-8 sequence at the start of `text`, 0 if it is none (RFC 3629).
-size_t SequenceLength(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char first = byte(0);
-  const size_t length = first < 0x80   ? 1
-                        : first < 0xC2 ? 0
-                        : first < 0xE0 ? 2
-                        : first < 0xF0 ? 3
-                        : first < 0xF5 ? 4
-                                       : 0;
-  if (length == 0 || length > text.size()) return 0;
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-  }
-  // Overlong forms, surrogates and what lies beyond U+10FFFF.
-  if ((first == 0xE0 && byte(1) < 0xA0) || (first == 0xED && byte(1) > 0x9F)) return 0;
-  if ((first == 0xF0 && byte(1) < 0x90) || (first == 0xF4 && byte(1) > 0x8F)) return 0;
-  return length;
-}
-
-}  // namespace
 
 std::string JsonWriter::Take() {
   std::string text;
@@ -86,7 +64,7 @@ void JsonWriter::String(std::string_view text) {
   Separate();
   text_ += '"';
   while (!text.empty()) {
-    const size_t length = SequenceLength(text);
+    const size_t length = Utf8SequenceLength(text);
     const char c = text[0];
     if (length == 0) {
       text_ += "\\ufffd";

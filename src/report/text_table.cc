@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdio>
 
+#include "base/utf8.h"
+
 namespace crema {
 
 namespace {
@@ -33,7 +35,7 @@ void TextTable::AddRow(std::vector<std::string> cells) {
 std::string TextTable::ToString() const {
   std::vector<size_t> widths(right_.size());
   for (const auto& row : rows_) {
-    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+    for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], Utf8Characters(row[i]));
   }
   size_t total = 0;
   for (size_t width : widths) total += width + 2;
@@ -41,7 +43,7 @@ std::string TextTable::ToString() const {
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string padding(widths[i] - row[i].size(), ' ');
+      const std::string padding(widths[i] - Utf8Characters(row[i]), ' ');
       line += (right_[i] ? padding + row[i] : row[i] + padding) + "  ";
     }
     if (row.empty()) line = std::string(total - 2, '-');

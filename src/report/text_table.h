@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// Columns as wide as their widest cell. Cells hold ASCII.
+// Columns as wide as their widest cell, a character of UTF-8 counting as one.
 class TextTable {
  public:
   // A heading that starts with '>' aligns its column to the right; the mark is not printed.

@@ -1,0 +1,80 @@
+#include "inference/image_items.h"
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <span>
+
+#include "crema/error.h"
+#include "image/codec.h"
+
+namespace crema {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+std::optional<ImageSize> SizeOfFile(std::span<const uint8_t> bytes) {
+  ImageInfo info;
+  if (!ReadImageInfo(bytes, &info).empty()) return std::nullopt;
+  return ImageSize{info.channels, info.height, info.width};
+}
+
+}  // namespace
+
+std::optional<ImageSize> ImageFiles::Size(uint64_t i) const {
+  try {
+    return SizeOfFile(ReadFileBytes(list_.PathOf(i)));
+  } catch (const EnvironmentError&) {
+    return std::nullopt;
+  }
+}
+
+std::optional<ImageSize> DatabaseImages::Size(uint64_t i) const {
+  DatumView datum;
+  if (ParseDatum(source_->Read(i), &datum)) return std::nullopt;
+  if (datum.encoded) return SizeOfFile(datum.data);
+  if (!CheckDatum(datum).empty()) return std::nullopt;
+  return datum.size;
+}
+
+std::string ImageFiles::Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
+                             int64_t* label) const {
+  *label = labelled_ ? list_.entries[i].label : -1;
+  try {
+    return preparation.FromFile(ReadFileBytes(list_.PathOf(i)), buffers, out);
+  } catch (const EnvironmentError& error) {
+    return error.what();
+  }
+}
+
+std::string DatabaseImages::Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers,
+                                 float* out, int64_t* label) const {
+  DatumView datum;
+  if (const char* problem = ParseDatum(source_->Read(i), &datum)) return std::string("is no Datum: ") + problem;
+  *label = datum.label;
+  return preparation.FromRecord(datum, buffers, out);
+}
+
+std::vector<std::string> ImagesBelow(const std::string& folder) {
+  std::vector<std::string> paths;
+  try {
+    for (fs::recursive_directory_iterator at(folder), end; at != end; ++at) {
+      if (at->path().filename().string().starts_with(".")) {
+        if (at->is_directory()) at.disable_recursion_pending();
+        continue;
+      }
+      std::string extension = at->path().extension().string();
+      std::transform(extension.begin(), extension.end(), extension.begin(),
+                     [](unsigned char c) { return std::tolower(c); });
+      const bool image = extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+      if (image && !at->is_directory()) paths.push_back(at->path().string());
+    }
+  } catch (const fs::filesystem_error& error) {
+    throw EnvironmentError("cannot read the folder \"" + error.path1().string() + "\": " + error.code().message());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+}  // namespace crema

@@ -1,0 +1,71 @@
+// The images that a net is run over: files, or the records of a database.
+#ifndef CREMA_INFERENCE_IMAGE_ITEMS_H_
+#define CREMA_INFERENCE_IMAGE_ITEMS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "data/image_list.h"
+#include "data/record_source.h"
+#include "inference/image_preparation.h"
+
+namespace crema {
+
+// Const methods may be called by several threads at once.
+class ImageItems {
+ public:
+  virtual ~ImageItems() = default;
+
+  virtual uint64_t count() const = 0;
+  // The path or the record's key.
+  virtual std::string Name(uint64_t i) const = 0;
+  // The size of image i as it is stored; empty where it cannot be read.
+  virtual std::optional<ImageSize> Size(uint64_t i) const = 0;
+  // Writes what the net sees of image i and its class, -1 where that is not known; returns what is wrong with the
+  // image, empty when nothing is.
+  [[nodiscard]] virtual std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers,
+                                         float* out, int64_t* label) const = 0;
+};
+
+// Image files; their labels are those of the list where `labelled`.
+class ImageFiles : public ImageItems {
+ public:
+  ImageFiles(ImageList list, bool labelled) : list_(std::move(list)), labelled_(labelled) {}
+
+  uint64_t count() const override { return list_.entries.size(); }
+  std::string Name(uint64_t i) const override { return list_.PathOf(i); }
+  std::optional<ImageSize> Size(uint64_t i) const override;
+  std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
+                   int64_t* label) const override;
+
+ private:
+  ImageList list_;
+  bool labelled_;
+};
+
+// The records of a database of Datums, raw or encoded.
+class DatabaseImages : public ImageItems {
+ public:
+  explicit DatabaseImages(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
+
+  uint64_t count() const override { return source_->count(); }
+  std::string Name(uint64_t i) const override { return source_->Key(i); }
+  std::optional<ImageSize> Size(uint64_t i) const override;
+  std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
+                   int64_t* label) const override;
+
+ private:
+  std::shared_ptr<const RecordSource> source_;
+};
+
+// Every image file (.jpg, .jpeg, .png in any case) in `folder` and the folders in it, in the order of their paths;
+// names that begin with "." are left out. Throws EnvironmentError where a folder cannot be read.
+std::vector<std::string> ImagesBelow(const std::string& folder);
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_IMAGE_ITEMS_H_

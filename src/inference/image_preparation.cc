@@ -1,0 +1,125 @@
+#include "inference/image_preparation.h"
+
+#include "base/random.h"
+#include "crema/error.h"
+#include "data/mean_file.h"
+#include "image/codec.h"
+
+namespace crema {
+
+namespace {
+
+// Of what a Transform does, that which is left after resizing.
+TransformationParameter WithoutResizing(TransformationParameter param) {
+  param.clear_resize_height();
+  param.clear_resize_width();
+  param.clear_resize_shorter_side();
+  param.clear_random_resized_crop();
+  param.clear_color_jitter();
+  param.clear_force_color();
+  param.clear_force_gray();
+  param.clear_mirror();
+  return param;
+}
+
+void Check(const TransformationParameter& param, const ImageSize& input) {
+  if ((param.resize_height() > 0) != (param.resize_width() > 0)) {
+    throw UserError("resize_height and resize_width belong together; set both or neither");
+  }
+  if (param.resize_height() > 0 && param.resize_shorter_side() > 0) {
+    throw UserError("resize_shorter_side and resize_height with resize_width are both set; keep one way of resizing");
+  }
+  const int crop = static_cast<int>(param.crop_size());
+  if (crop > 0 && (crop != input.height || crop != input.width)) {
+    throw UserError("crop_size is " + std::to_string(crop) + ", but the net's input is " + input.ToString() +
+                    " (channels x height x width); make them equal");
+  }
+}
+
+}  // namespace
+
+ImagePreparation::ImagePreparation(const TransformationParameter& param, const std::string& mean_file,
+                                   const ImageSize& input)
+    : input_(input),
+      fixed_{static_cast<int>(param.resize_height()), static_cast<int>(param.resize_width())},
+      shorter_side_(static_cast<int>(param.resize_shorter_side())),
+      crop_(static_cast<int>(param.crop_size())),
+      transform_(WithoutResizing(param), TEST, mean_file) {
+  Check(param, input);
+  if (param.has_mean_file()) {
+    const Shape mean = ReadMean(mean_file).shape;
+    mean_ = {static_cast<int>(mean[1]), static_cast<int>(mean[2])};
+  }
+}
+
+ImageExtent ImagePreparation::ResizedTo(bool record, int height, int width) const {
+  if (fixed_.height > 0) return fixed_;
+  if (shorter_side_ > 0) return WithShorterSide(height, width, shorter_side_);
+  if (record && (crop_ > 0 || mean_.height > 0)) return {height, width};
+  if (mean_.height > 0) return mean_;
+  if (crop_ > 0) return WithShorterSide(height, width, crop_);
+  return {input_.height, input_.width};
+}
+
+std::string ImagePreparation::CheckSize(const ImageSize& size) const {
+  const std::string problem = transform_.Check(size);
+  if (!problem.empty()) return problem;
+  const ImageSize output = transform_.OutputSize(size);
+  if (output == input_) return {};
+  return "comes out as " + output.ToString() + ", but the net's input is " + input_.ToString() +
+         " (channels x height x width); set resize_height and resize_width, or resize_shorter_side and crop_size";
+}
+
+std::string ImagePreparation::FromPlanes(const uint8_t* planes, const ImageSize& size, float* out) const {
+  const std::string problem = CheckSize(size);
+  if (problem.empty()) transform_.Apply(planes, size, RandomStream(0, 0), out);
+  return problem;
+}
+
+std::string ImagePreparation::Decode(std::span<const uint8_t> bytes, Image* image) const {
+  DecodeOptions options;
+  options.colors = input_.channels == 1 ? DecodeOptions::Colors::kGray : DecodeOptions::Colors::kColor;
+  return DecodeImage(bytes, options, image);
+}
+
+std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffers, float* out) const {
+  const Image* image = &buffers->decoded;
+  const auto [height, width] = ResizedTo(record, image->height, image->width);
+  if (height != image->height || width != image->width) {
+    ResizeBilinear(*image, height, width, &buffers->resize, &buffers->resized);
+    image = &buffers->resized;
+  }
+  if (buffers->planes.size() < image->size()) buffers->planes.resize(image->size());
+  ToPlanes(*image, buffers->planes.data());
+  return FromPlanes(buffers->planes.data(), {image->channels, image->height, image->width}, out);
+}
+
+std::string ImagePreparation::FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const {
+  const std::string problem = Decode(bytes, &buffers->decoded);
+  return problem.empty() ? FromDecoded(false, buffers, out) : problem;
+}
+
+std::string ImagePreparation::FromRecord(const DatumView& record, PreparationBuffers* buffers, float* out) const {
+  if (record.encoded) {
+    const std::string problem = Decode(record.data, &buffers->decoded);
+    return problem.empty() ? FromDecoded(true, buffers, out) : problem;
+  }
+  if (std::string problem = CheckDatum(record); !problem.empty()) return problem;
+  const ImageSize& size = record.size;
+  if (!record.bytes()) {
+    if (std::string problem = CheckSize(size); !problem.empty()) return problem;
+    buffers->values.resize(record.float_count);
+    record.CopyFloats(buffers->values.data());
+    transform_.Apply(buffers->values.data(), size, RandomStream(0, 0), out);
+    return {};
+  }
+  const auto [height, width] = ResizedTo(true, size.height, size.width);
+  if (height == size.height && width == size.width) return FromPlanes(record.data.data(), size, out);
+  if (size.channels != 1 && size.channels != 3) {
+    return "has " + std::to_string(size.channels) + " channels; only images of 1 or 3 can be resized";
+  }
+  crema::FromPlanes(record.data.data(), size.channels, size.height, size.width, &buffers->decoded);
+  return FromDecoded(true, buffers, out);
+}
+
+}  // namespace crema

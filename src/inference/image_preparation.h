@@ -1,0 +1,63 @@
+// From an image file or a database record to what a net sees.
+#ifndef CREMA_INFERENCE_IMAGE_PREPARATION_H_
+#define CREMA_INFERENCE_IMAGE_PREPARATION_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "crema/data.pb.h"
+#include "data/datum.h"
+#include "data/image_size.h"
+#include "data/transform.h"
+#include "image/image.h"
+#include "image/resize.h"
+
+namespace crema {
+
+// The working memory of one thread, kept from image to image.
+struct PreparationBuffers {
+  Image decoded, resized;
+  ResizeBuffers resize;
+  std::vector<uint8_t> planes;
+  std::vector<float> values;
+};
+
+// Resizes, crops from the centre and transforms as a transform_param says in TEST, but never mirrors. Images are
+// resized by resize_height and resize_width, or by resize_shorter_side. Where neither is set they get the size of the
+// mean image; else, with a crop_size, their shorter side gets that many pixels; else they get the size of the net's
+// input, whatever their proportions, as Caffe's cpp_classification does. Records of a database are as large as they are
+// to be for a crop or a mean image, and are resized only where a resize_ field, or an input of another size without
+// either, asks for it. Immutable, so any number of threads may use it.
+class ImagePreparation {
+ public:
+  // `input` is the net's, `mean_file` where param.mean_file() was found. Throws UserError where fields contradict each
+  // other or cannot give an image of that size.
+  ImagePreparation(const TransformationParameter& param, const std::string& mean_file, const ImageSize& input);
+
+  const ImageSize& input() const { return input_; }
+
+  // All write input().count() values and return what is wrong with the image, empty when nothing is.
+  [[nodiscard]] std::string FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const;
+  [[nodiscard]] std::string FromRecord(const DatumView& record, PreparationBuffers* buffers, float* out) const;
+
+ private:
+  [[nodiscard]] std::string Decode(std::span<const uint8_t> bytes, Image* image) const;
+  [[nodiscard]] std::string FromDecoded(bool record, PreparationBuffers* buffers, float* out) const;
+  [[nodiscard]] std::string FromPlanes(const uint8_t* planes, const ImageSize& size, float* out) const;
+  [[nodiscard]] std::string CheckSize(const ImageSize& size) const;
+  // The size to which an image of that size is resized.
+  ImageExtent ResizedTo(bool record, int height, int width) const;
+
+  ImageSize input_;
+  ImageExtent fixed_;  // of resize_height and resize_width; 0: none
+  int shorter_side_;   // 0: none
+  int crop_;           // 0: none
+  ImageExtent mean_;   // of the mean image; 0: none
+  Transform transform_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_IMAGE_PREPARATION_H_

@@ -1,0 +1,177 @@
+#include "inference/scoring_net.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "compiler/selection.h"
+#include "crema/error.h"
+#include "report/assumed_inputs.h"
+
+namespace crema {
+
+namespace {
+
+// From the working directory, or else from the net's folder.
+std::string Resolved(const std::string& path, const std::string& net_path) {
+  if (path.empty() || path[0] == '/' || access(path.c_str(), F_OK) == 0) return path;
+  const std::string beside = DirectoryOf(net_path) + "/" + path;
+  return access(beside.c_str(), F_OK) == 0 ? beside : path;
+}
+
+class Conversion {
+ public:
+  Conversion(NetFile file, const std::string& path, const NetOptions& options)
+      : path_(path), state_(StateOf(file.net, options)) {
+    state_.set_phase(TEST);
+    net_.file = std::move(file);
+  }
+
+  ScoringNet Run() {
+    std::vector<int> inputs, readers;
+    for (int i = 0; i < net_.file.net.layer_size(); ++i) {
+      const LayerParameter& layer = net_.file.net.layer(i);
+      if (!TakesPart(state_, layer)) continue;
+      if (layer.type() == "Input") inputs.push_back(i);
+      if (ReadsData(layer)) readers.push_back(i);
+    }
+    if (inputs.size() == 1 && readers.empty()) {
+      TakeInput(inputs[0]);
+    } else if (inputs.empty() && readers.size() == 1) {
+      ReplaceReader(readers[0]);
+    } else {
+      const size_t count = inputs.size() + readers.size();
+      throw UserError(Location{path_},
+                      count == 0
+                          ? "has no input for images: expected one Input layer, or in TEST one data layer"
+                          : "has " + std::to_string(count) +
+                                " inputs; expected one Input layer, or in TEST one data layer: images can go into "
+                                "one blob only");
+    }
+    if (!net_.transform.mean_file().empty()) {
+      net_.transform.set_mean_file(Resolved(net_.transform.mean_file(), path_));
+    } else {
+      net_.transform.clear_mean_file();
+    }
+    return std::move(net_);
+  }
+
+ private:
+  LayerParameter* Layer(int i) { return net_.file.net.mutable_layer(i); }
+
+  Location Where(int i, std::string_view field = {}) const {
+    return net_.file.source ? net_.file.source->Layer(i, field) : Location{path_};
+  }
+
+  void TakeInput(int i) {
+    LayerParameter* layer = Layer(i);
+    if (layer->top_size() != 1) {
+      throw UserError(Where(i, "top"), "layer \"" + layer->name() + "\" (Input) has " +
+                                           std::to_string(layer->top_size()) +
+                                           " tops; expected one: images can go into one blob only");
+    }
+    net_.input = layer->top(0);
+    net_.has_shape = layer->input_param().shape_size() > 0;
+    net_.says_transform = layer->has_transform_param();
+    net_.transform = layer->transform_param();
+    net_.transform_at = Where(i, "transform_param");
+  }
+
+  void ReplaceReader(int i) {
+    LayerParameter* layer = Layer(i);
+    if (layer->type() != "Data" && layer->type() != "ImageData") {
+      throw UserError(Where(i, "type"), "layer \"" + layer->name() + "\" (" + layer->type() +
+                                            ") reads no images; expected Data, ImageData or Input: use the deploy net");
+    }
+    if (layer->top_size() < 1) throw UserError(Where(i), "layer \"" + layer->name() + "\" has no top");
+    net_.input = layer->top(0);
+    net_.says_transform = true;
+    net_.transform = layer->transform_param();
+    net_.transform_at = Where(i, "transform_param");
+    if (layer->type() == "Data") {
+      net_.database = Resolved(layer->data_param().source(), path_);
+    } else {
+      const ImageDataParameter& param = layer->image_data_param();
+      net_.list = Resolved(param.source(), path_);
+      net_.list_root = Resolved(param.root_folder(), path_);
+      if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
+      if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());
+      if (!param.is_color()) net_.transform.set_force_gray(true);
+    }
+    std::set<std::string> labels(layer->top().begin() + 1, layer->top().end());
+    LayerParameter input;
+    input.set_name(layer->name());
+    input.set_type("Input");
+    input.add_top(net_.input);
+    *input.mutable_include() = layer->include();
+    *input.mutable_exclude() = layer->exclude();
+    *layer = std::move(input);
+    RemoveReadersOf(&labels);
+  }
+
+  // Takes out what reads labels, or what came of them.
+  void RemoveReadersOf(std::set<std::string>* labels) {
+    int loss = -1, accuracy = -1;
+    for (int i = 0; i < net_.file.net.layer_size(); ++i) {
+      LayerParameter* layer = Layer(i);
+      if (!TakesPart(state_, *layer)) continue;
+      const auto& bottoms = layer->bottom();
+      if (std::none_of(bottoms.begin(), bottoms.end(), [&](const auto& name) { return labels->count(name) > 0; })) {
+        continue;
+      }
+      labels->insert(layer->top().begin(), layer->top().end());
+      const bool scored = labels->count(layer->bottom(0)) == 0;
+      if (layer->type() == "SoftmaxWithLoss" && scored) loss = i;
+      if (layer->type() == "Accuracy" && scored) {
+        accuracy = i;
+        net_.scores = layer->bottom(0);
+      }
+      removed_.push_back(i);
+    }
+    for (const int i : removed_) {
+      if (i == loss) {
+        ReplaceLoss(i);
+      } else {
+        Layer(i)->clear_include();
+        Layer(i)->clear_exclude();
+        Layer(i)->add_exclude()->set_phase(state_.phase());
+      }
+    }
+    if (loss < 0 && accuracy < 0) {
+      throw UserError(Location{path_},
+                      "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "
+                      "use the deploy net, which ends in the scores of the classes");
+    }
+  }
+
+  void ReplaceLoss(int i) {
+    LayerParameter* layer = Layer(i);
+    LayerParameter softmax;
+    softmax.set_name(layer->name());
+    softmax.set_type("Softmax");
+    softmax.add_bottom(layer->bottom(0));
+    softmax.add_top(layer->name() + " probabilities");
+    if (layer->has_softmax_param()) *softmax.mutable_softmax_param() = layer->softmax_param();
+    *softmax.mutable_include() = layer->include();
+    *softmax.mutable_exclude() = layer->exclude();
+    net_.scores = softmax.top(0);
+    *layer = std::move(softmax);
+  }
+
+  std::string path_;
+  NetState state_;
+  ScoringNet net_;
+  std::vector<int> removed_;
+};
+
+}  // namespace
+
+ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options) {
+  return Conversion(std::move(file), path, options).Run();
+}
+
+}  // namespace crema

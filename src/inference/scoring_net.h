@@ -1,0 +1,35 @@
+// A net as it is used: an input for images and scores of classes, no labels.
+#ifndef CREMA_INFERENCE_SCORING_NET_H_
+#define CREMA_INFERENCE_SCORING_NET_H_
+
+#include <string>
+
+#include "crema/data.pb.h"
+#include "crema/files.h"
+#include "crema/net.h"
+
+namespace crema {
+
+struct ScoringNet {
+  NetFile file;
+  std::string input;       // blob of the images
+  bool has_shape = false;  // the file says the input's shape
+  // How images are made ready, as the Input layer of a deploy net says, or the data layer that the input stands for.
+  TransformationParameter transform;
+  Location transform_at;
+  bool says_transform = false;
+  // What that data layer reads in TEST, as found from the working directory or the net's folder: a database, or a list
+  // of image files with its root. Empty where there is none.
+  std::string database, list, list_root;
+  std::string scores;  // blob; empty: the net's output
+};
+
+// Of a deploy net, itself. Of a net for training, what remains of its TEST form without labels: an Input layer in place
+// of the data layer, and probabilities in place of SoftmaxWithLoss; scores are then these, or else what Accuracy reads.
+// `path` is the file's, `options` says level and stages. Throws UserError where the file has no input for images, or
+// several.
+ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_SCORING_NET_H_

@@ -1,0 +1,150 @@
+// The confusion matrix as a picture (https://www.w3.org/TR/SVG11/).
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include "base/utf8.h"
+#include "report/classification_writers.h"
+#include "report/text_table.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int kMostCounts = 30;  // classes with whose counts cells are legible
+constexpr size_t kLongestName = 20;
+constexpr double kSmallestSide = 4, kLargestSide = 56;  // of a cell
+constexpr double kLargestPicture = 900;
+constexpr double kMargin = 16, kTitle = 40, kAxis = 22;  // an axis: the line of text that says what it shows
+
+// Text as it may stand between tags and in attributes; what XML has no character for becomes U+FFFD.
+std::string Escaped(std::string_view text) {
+  std::string escaped;
+  while (!text.empty()) {
+    const size_t length = Utf8SequenceLength(text);
+    const auto byte = static_cast<unsigned char>(text[0]);
+    if (length == 0 || (byte < 0x20 && byte != '\t') || byte == 0x7F) {
+      escaped += "\xEF\xBF\xBD";
+    } else if (byte == '&') {
+      escaped += "&amp;";
+    } else if (byte == '<') {
+      escaped += "&lt;";
+    } else if (byte == '>') {
+      escaped += "&gt;";
+    } else if (byte == '"') {
+      escaped += "&quot;";
+    } else {
+      escaped += text.substr(0, length);
+    }
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return escaped;
+}
+
+std::string Number(double value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%.6g", value);
+  return text;
+}
+
+// From white to dark blue, by the share of the row; readable text on it is black below a half, white above.
+std::string Colour(double share) {
+  const auto mixed = [share](int light, int dark) {
+    return static_cast<int>(std::lround(light + share * (dark - light)));
+  };
+  char text[8];
+  std::snprintf(text, sizeof text, "#%02x%02x%02x", mixed(255, 8), mixed(255, 48), mixed(255, 107));
+  return text;
+}
+
+std::string Text(double x, double y, double size, const char* anchor, const std::string& content,
+                 const std::string& more = {}) {
+  return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" font-size=\"" + Number(size) + "\" text-anchor=\"" +
+         anchor + "\"" + more + ">" + Escaped(content) + "</text>\n";
+}
+
+class Picture {
+ public:
+  Picture(const ClassificationReport& report, const std::string& title) : report_(report), title_(title) {
+    const int classes = report.class_count();
+    side_ = std::clamp(kLargestPicture / classes, kSmallestSide, kLargestSide);
+    font_ = std::clamp(side_ * 0.6, 4.0, 13.0);
+    size_t longest = 1;
+    for (const std::string& name : report.classes()) {
+      longest = std::max(longest, std::min(Utf8Characters(name), kLongestName));
+    }
+    names_ = static_cast<double>(longest) * font_ * 0.62 + 8;
+    left_ = kMargin + kAxis + names_;
+    top_ = kMargin + kTitle + kAxis + names_;
+    grid_ = side_ * classes;
+    width_ = std::max(left_ + grid_ + kMargin, 420.0);
+    height_ = top_ + grid_ + kMargin;
+  }
+
+  std::string ToString() const {
+    std::string svg = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
+                      Number(width_) + "\" height=\"" + Number(height_) + "\" viewBox=\"0 0 " + Number(width_) + " " +
+                      Number(height_) + "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" " +
+                      "fill=\"#ffffff\"/>\n";
+    char accuracy[32];
+    std::snprintf(accuracy, sizeof accuracy, "%.2f%%", 100 * report_.accuracy());
+    svg += Text(kMargin, kMargin + 14, 16, "start", title_, " font-weight=\"bold\"");
+    svg += Text(
+        kMargin, kMargin + 32, 12, "start",
+        "accuracy " + std::string(accuracy) + ", " + FormatCount(report_.items()) + " items; colour: share of the row");
+    svg += Text(left_, kMargin + kTitle + 14, 12, "start", "taken for", " fill=\"#555555\"");
+    const double x = kMargin + 12, y = top_ + grid_;
+    svg += Text(x, y, 12, "start", "is", Turned(x, y) + " fill=\"#555555\"");
+    for (int i = 0; i < report_.class_count(); ++i) svg += Names(i);
+    for (int label = 0; label < report_.class_count(); ++label) svg += Row(label);
+    return svg + "<rect x=\"" + Number(left_) + "\" y=\"" + Number(top_) + "\" width=\"" + Number(grid_) +
+           "\" height=\"" + Number(grid_) + "\" fill=\"none\" stroke=\"#888888\"/>\n</svg>\n";
+  }
+
+ private:
+  static std::string Turned(double x, double y) {
+    return " transform=\"rotate(-90 " + Number(x) + " " + Number(y) + ")\"";
+  }
+
+  // Of class i: beside its row and above its column.
+  std::string Names(int i) const {
+    const std::string name = Utf8Shortened(report_.classes()[i], kLongestName);
+    const double middle = side_ * (i + 0.5) + font_ * 0.35;
+    const double x = left_ + middle, y = top_ - 6;
+    return Text(left_ - 6, top_ + middle, font_, "end", name) + Text(x, y, font_, "start", name, Turned(x, y));
+  }
+
+  std::string Row(int label) const {
+    std::string svg;
+    const int64_t support = report_.scores(label).support;
+    for (int predicted = 0; predicted < report_.class_count(); ++predicted) {
+      const int64_t count = report_.count(label, predicted);
+      if (count == 0) continue;
+      const double share = static_cast<double>(count) / static_cast<double>(support);
+      const double x = left_ + side_ * predicted, y = top_ + side_ * label;
+      svg += "<rect x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" width=\"" + Number(side_) + "\" height=\"" +
+             Number(side_) + "\" fill=\"" + Colour(share) + "\"><title>" +
+             Escaped(report_.classes()[label] + " taken for " + report_.classes()[predicted] + ": " +
+                     FormatCount(count) + " of " + FormatCount(support)) +
+             "</title></rect>\n";
+      if (report_.class_count() > kMostCounts) continue;
+      const std::string text = std::to_string(count);
+      const double size = std::min(font_, side_ / (0.62 * static_cast<double>(text.size()) + 0.4));
+      svg += Text(x + side_ / 2, y + side_ / 2 + size * 0.35, size, "middle", text,
+                  share > 0.5 ? " fill=\"#ffffff\" pointer-events=\"none\"" : " pointer-events=\"none\"");
+    }
+    return svg;
+  }
+
+  const ClassificationReport& report_;
+  const std::string& title_;
+  double side_ = 0, font_ = 0, names_ = 0, left_ = 0, top_ = 0, grid_ = 0, width_ = 0, height_ = 0;
+};
+
+}  // namespace
+
+std::string ConfusionSvg(const ClassificationReport& report, const std::string& title) {
+  return Picture(report, title).ToString();
+}
+
+}  // namespace crema

@@ -1,0 +1,130 @@
+// crema evaluate: how well a net tells labelled images apart.
+#include <unistd.h>
+
+#include <chrono>
+#include <iostream>
+#include <optional>
+
+#include "base/atomic_file.h"
+#include "inference/evaluation_data.h"
+#include "inference/image_evaluation.h"
+#include "report/classification_writers.h"
+#include "report/text_table.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/image_flags.h"
+
+DECLARE_string(output);
+DEFINE_string(root, "", "what stands before the paths of a list");
+DEFINE_int32(worst, 20, "images with the highest loss to name");
+
+namespace crema::tools {
+
+namespace {
+
+// A line on a terminal that shows how far it is; nothing elsewhere.
+class ProgressLine {
+ public:
+  explicit ProgressLine(uint64_t count) : count_(count), shown_(isatty(STDERR_FILENO) != 0) {}
+  ~ProgressLine() {
+    if (shown_) std::cerr << "\r\033[K" << std::flush;
+  }
+
+  void Show(uint64_t done) {
+    const auto now = std::chrono::steady_clock::now();
+    if (!shown_ || now - last_ < std::chrono::milliseconds(200)) return;
+    last_ = now;
+    const double seconds = std::chrono::duration<double>(now - begin_).count();
+    const double rate = static_cast<double>(done) / std::max(seconds, 1e-9);
+    std::cerr << "\r" << FormatCount(static_cast<int64_t>(done)) << " of " << FormatCount(static_cast<int64_t>(count_))
+              << " images, " << FormatScaled(rate) << "/s, "
+              << FormatCount(static_cast<int64_t>(static_cast<double>(count_ - done) / rate)) << " s left\033[K"
+              << std::flush;
+  }
+
+ private:
+  const uint64_t count_;
+  const bool shown_;
+  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_ = begin_;
+};
+
+void WriteFile(const std::string& path, const std::string& text) {
+  AtomicFile file(path);
+  file.Write(text);
+  file.Commit();
+}
+
+int Run(const CommandLine& line) {
+  ApplyThreads();
+  ImageEvaluationOptions options;
+  options.skip_broken = SkipsBroken(line);
+  options.top_k = FLAGS_top;
+  options.worst = static_cast<size_t>(FLAGS_worst);
+  const ClassifierOptions classifier_options = ClassifierOptionsOf(line);
+  const ScoringNet scoring = ReadScoringNet(line, classifier_options);
+  EvaluationData data = OpenEvaluationData(line.arguments.empty() ? "" : line.arguments[0], FLAGS_root, scoring);
+  Classifier classifier = MakeClassifier(line, scoring, *data.items(), classifier_options);
+  options.classes = data.MatchClasses(LabelsFlag(classifier), classifier.classes());
+  const std::shared_ptr<const ImageItems> items = data.items();
+
+  std::optional<AtomicFile> predictions;
+  if (!FLAGS_output.empty()) {
+    MakeFolder(FLAGS_output);
+    predictions.emplace(FLAGS_output + "/predictions.csv");
+    predictions->Write(JudgedHeading());
+    options.judged = [&](const JudgedImage& image) { predictions->Write(JudgedLine(options.classes, image)); };
+  }
+  std::optional<ProgressLine> progress(items->count());
+  options.progress = [&](uint64_t done) { progress->Show(done); };
+  const ImageEvaluation evaluation = EvaluateImages(classifier, items, options);
+  progress.reset();
+
+  for (const auto& [name, problem] : evaluation.broken) {
+    std::cerr << name << ": warning: " << problem << "; skipped\n";
+  }
+  std::cout << EvaluationText(evaluation);
+  if (predictions) {
+    predictions->Commit();
+    WriteFile(FLAGS_output + "/report.json", EvaluationJson(evaluation, {FLAGS_model, FLAGS_weights, data.name()}));
+    WriteFile(FLAGS_output + "/confusion.csv", ConfusionCsv(evaluation.report));
+    WriteFile(FLAGS_output + "/confusion.svg", ConfusionSvg(evaluation.report, FLAGS_model + " on " + data.name()));
+    std::cout << "\nwrote report.json, predictions.csv, confusion.csv and confusion.svg into " << FLAGS_output << "\n";
+  }
+  return kExitSuccess;
+}
+
+Command Make() {
+  Command command = {
+      .name = "evaluate",
+      .summary = "accuracy, precision, recall and mistakes of a net on labelled images",
+      .usage = "--model=FILE --weights=FILE [flags] [LMDB|DIR|LIST]",
+      .flags = ImageFlags(),
+      .examples =
+          "LMDB is the folder of a database, DIR a folder with one folder of images for each class, LIST a file with "
+          "one\n"
+          "\"path label\" a line. Without any, a net for training is scored on the data of its TEST phase.\n\n"
+          "examples, from the repository's root:\n"
+          "  crema evaluate --model=model_zoo/lenet/train_val.prototxt \\\n"
+          "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n"
+          "  crema evaluate --model=deploy.prototxt --weights=cats.caffemodel --output=build/report photos/\n",
+      .arguments = "one LMDB, DIR or LIST",
+      .max_arguments = 1,
+      .run = Run,
+  };
+  command.flags.insert(
+      command.flags.begin(),
+      {{.name = "output", .value = "DIR", .help = "write report.json, predictions.csv, confusion.csv, confusion.svg"},
+       {.name = "worst", .value = "N", .help = "images with the highest loss to name", .min = 0, .max = 1000000},
+       {.name = "root", .value = "DIR", .help = "put before the paths of a LIST"}});
+  return command;
+}
+
+}  // namespace
+
+const Command& EvaluateCommand() {
+  static const Command command = Make();
+  return command;
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,171 @@
+#include "tools/image_flags.h"
+
+#include <charconv>
+#include <cmath>
+#include <iostream>
+
+#include "crema/error.h"
+#include "data/image_list.h"
+#include "tools/flags.h"
+
+DEFINE_string(labels, "", "names of the classes");
+DEFINE_int32(top, 5, "classes to look at for each image");
+DEFINE_string(broken, "skip", "what to do about images that cannot be read");
+DEFINE_int32(batch, 0, "images in a pass");
+DEFINE_string(blob, "", "the blob that holds the scores");
+DEFINE_string(mean_file, "", "mean image to subtract");
+DEFINE_string(mean_value, "", "means to subtract");
+DEFINE_string(std_value, "", "standard deviations to divide by");
+DEFINE_double(scale, 1, "what values are multiplied by");
+DEFINE_int32(shorter_side, 0, "pixels of the shorter side");
+DEFINE_string(resize, "", "height and width");
+
+namespace crema::tools {
+
+namespace {
+
+[[noreturn]] void Fail(const CommandLine& line, const std::string& message) {
+  throw UserError(Location{line.program, 0, 0}, message);
+}
+
+std::vector<float> Values(const CommandLine& line, const std::string& flag, const std::string& text) {
+  std::vector<float> values;
+  for (const std::string& part : CommaList(line, flag, text)) {
+    float value = 0;
+    const char* const end = part.data() + part.size();
+    const auto [rest, error] = std::from_chars(part.data(), end, value);
+    if (error != std::errc() || rest != end || !std::isfinite(value)) {
+      Fail(line, "--" + flag + "=" + text + ": \"" + part +
+                     "\" is no number; expected one for all channels, or blue,green,red");
+    }
+    values.push_back(value);
+  }
+  return values;
+}
+
+// "HxW".
+void SetResize(const CommandLine& line, const std::string& text, TransformationParameter* transform) {
+  uint32_t height = 0, width = 0;
+  const char* const end = text.data() + text.size();
+  const auto first = std::from_chars(text.data(), end, height);
+  const bool cross = first.ec == std::errc() && first.ptr != end && *first.ptr == 'x';
+  const auto second = cross ? std::from_chars(first.ptr + 1, end, width) : first;
+  if (!cross || second.ec != std::errc() || second.ptr != end || height == 0 || width == 0 || height > 65535 ||
+      width > 65535) {
+    Fail(line, "--resize=" + text + ": expected height x width in pixels, as in --resize=256x256");
+  }
+  transform->set_resize_height(height);
+  transform->set_resize_width(width);
+}
+
+TransformationParameter TransformFlags(const CommandLine& line) {
+  TransformationParameter transform;
+  if (line.has("mean_file") && line.has("mean_value")) {
+    Fail(line, "--mean_file and --mean_value are both given; keep the one to subtract");
+  }
+  if (line.has("resize") && line.has("shorter_side")) {
+    Fail(line, "--resize and --shorter_side are both given; keep one way of resizing");
+  }
+  if (line.has("mean_file")) transform.set_mean_file(FLAGS_mean_file);
+  for (const float value : Values(line, "mean_value", FLAGS_mean_value)) transform.add_mean_value(value);
+  for (const float value : Values(line, "std_value", FLAGS_std_value)) {
+    if (value <= 0) Fail(line, "--std_value=" + FLAGS_std_value + ": standard deviations are above 0");
+    transform.add_std_value(value);
+  }
+  if (line.has("scale")) {
+    if (!std::isfinite(FLAGS_scale)) Fail(line, "--scale is not finite");
+    transform.set_scale(static_cast<float>(FLAGS_scale));
+  }
+  if (line.has("shorter_side")) transform.set_resize_shorter_side(FLAGS_shorter_side);
+  if (line.has("resize")) SetResize(line, FLAGS_resize, &transform);
+  return transform;
+}
+
+}  // namespace
+
+std::vector<Flag> ImageFlags() {
+  return {
+      {.name = "labels", .value = "FILE", .help = "names of the classes, one a line, in the order of the scores"},
+      {.name = "top", .value = "K", .help = "how many of the best classes count", .min = 1, .max = 1000000},
+      {.name = "broken", .value = "skip|fail", .help = "report images that cannot be read and go on, or end there"},
+      ModelFlag(),
+      WeightsFlag(true),
+      {.name = "batch", .value = "N", .help = "images in a pass [32, or all]", .min = 1, .max = 65536},
+      {.name = "blob", .value = "NAME", .help = "the blob with the scores [the net's output]"},
+      {.name = "mean_file", .value = "FILE", .help = "mean image to subtract (.binaryproto)"},
+      {.name = "mean_value", .value = "V|B,G,R", .help = "means to subtract"},
+      {.name = "std_value", .value = "V|B,G,R", .help = "standard deviations to divide by"},
+      {.name = "scale", .value = "F", .help = "multiply values by this, after all else"},
+      {.name = "shorter_side",
+       .value = "N",
+       .help = "resize so that the shorter side has N pixels",
+       .min = 1,
+       .max = 65535},
+      {.name = "resize", .value = "HxW", .help = "resize to height x width, whatever the proportions"},
+      ShapeFlag(),
+      LevelFlag(),
+      StageFlag(),
+      PrecisionFlag(),
+      ThreadsFlag(),
+      DataThreadsFlag(),
+      GpuFlag(),
+  };
+}
+
+ClassifierOptions ClassifierOptionsOf(const CommandLine& line) {
+  ClassifierOptions options;
+  options.net = NetOptionsOf(line);
+  options.net.phase = TEST;
+  options.net.backward = false;
+  options.net.context.device = &DeviceOf(line);
+  options.scores = FLAGS_blob;
+  options.batch = FLAGS_batch;
+  options.threads = FLAGS_data_threads;
+  options.transform = TransformFlags(line);
+  return options;
+}
+
+ScoringNet ReadScoringNet(const CommandLine& line, const ClassifierOptions& options) {
+  NetFile file = ReadModel(line);
+  PrintWarnings(file.warnings);
+  file.warnings.clear();
+  return MakeScoringNet(std::move(file), FLAGS_model, options.net);
+}
+
+Classifier MakeClassifier(const CommandLine& line, const ScoringNet& scoring, const ImageItems& items,
+                          const ClassifierOptions& options) {
+  Classifier classifier(scoring, items, options);
+  PrintWarnings(classifier.net().warnings());
+  LoadWeightsFlag(line, classifier.net());
+  if (!classifier.says_values()) {
+    std::cerr << FLAGS_model
+              << ": warning: does not say how values are made ready, so the net gets bytes from 0 to 255; "
+              << "if it was trained otherwise, add transform_param to its Input layer, or give --mean_value, --scale\n";
+  }
+  if (!classifier.probabilities()) {
+    std::cerr << FLAGS_model << ": note: \"" << classifier.scores()
+              << "\" is not made by a Softmax layer: its scores are shown as they are, and are no probabilities\n";
+  }
+  return classifier;
+}
+
+std::vector<std::string> LabelsFlag(const Classifier& classifier) {
+  if (FLAGS_labels.empty()) return {};
+  std::vector<std::string> labels = ReadLabels(FLAGS_labels);
+  if (static_cast<int>(labels.size()) != classifier.classes()) {
+    throw UserError(Location{FLAGS_labels}, "names " + std::to_string(labels.size()) + " classes, but \"" +
+                                                classifier.scores() + "\" of " + FLAGS_model + " has the scores of " +
+                                                std::to_string(classifier.classes()) +
+                                                "; give the labels that the net was trained with");
+  }
+  return labels;
+}
+
+bool SkipsBroken(const CommandLine& line) {
+  if (FLAGS_broken != "skip" && FLAGS_broken != "fail") {
+    Fail(line, "--broken=" + FLAGS_broken + ": skip or fail was expected");
+  }
+  return FLAGS_broken == "skip";
+}
+
+}  // namespace crema::tools

@@ -1,0 +1,35 @@
+// Flags of the commands that run images through a net: how these are made ready, and which blob holds the scores.
+#ifndef CREMA_TOOLS_IMAGE_FLAGS_H_
+#define CREMA_TOOLS_IMAGE_FLAGS_H_
+
+#include <gflags/gflags.h>
+
+#include <string>
+#include <vector>
+
+#include "inference/classifier.h"
+#include "tools/command_line.h"
+
+DECLARE_string(labels);
+DECLARE_int32(top);
+
+namespace crema::tools {
+
+// --labels, --top and --broken, then --model, --weights and those of preprocessing and computing.
+std::vector<Flag> ImageFlags();
+
+// What the flags ask for. Throws UserError naming the flag.
+ClassifierOptions ClassifierOptionsOf(const CommandLine& line);
+// Reads --model, says its warnings, and makes the net that gives scores.
+ScoringNet ReadScoringNet(const CommandLine& line, const ClassifierOptions& options);
+// The net for images like `items`, with --weights; what should be known about it goes to stderr.
+Classifier MakeClassifier(const CommandLine& line, const ScoringNet& scoring, const ImageItems& items,
+                          const ClassifierOptions& options);
+// The names in --labels; empty without it. Throws UserError where there are not as many as classes.
+std::vector<std::string> LabelsFlag(const Classifier& classifier);
+// Whether broken images are skipped.
+bool SkipsBroken(const CommandLine& line);
+
+}  // namespace crema::tools
+
+#endif  // CREMA_TOOLS_IMAGE_FLAGS_H_
