@@ -18,6 +18,7 @@
 
 #include "crema/batch_schedule.h"
 #include "crema/context.h"
+#include "crema/data_supply.h"
 #include "crema/error.h"
 #include "crema/net.pb.h"
 #include "crema/parameter_layout.h"
@@ -279,6 +280,8 @@ class Layer {
   // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of
   // x_lmdb").
   virtual std::string DescribeItem(int64_t index) const { return {}; }
+  // Sources only: how batches come so far.
+  virtual DataSupply data_supply() const { return {}; }
 };
 
 // Thrown by Forward when a value of the data is unusable (a label outside the class range). The runtime turns it into a

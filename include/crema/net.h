@@ -20,6 +20,7 @@
 
 #include "crema/batch_schedule.h"
 #include "crema/context.h"
+#include "crema/data_supply.h"
 #include "crema/files.h"
 #include "crema/parameter_layout.h"
 #include "crema/tensor.h"
@@ -204,6 +205,9 @@ class Net {
   void ReadBatches(const BatchSchedule& schedule);
   // The first batch that begins behind all that the data layers have read; 0 without any.
   uint64_t next_batch() const;
+
+  // How the data layers get their batches: (layer name, what it says).
+  std::vector<std::pair<std::string, DataSupply>> data_supplies() const;
 
   // Repeats the last forward pass on the same batch and names the first parameter or layer that holds a NaN or an
   // infinity: `parameter conv1[0]` or `layer "loss" (SoftmaxWithLoss), top "loss"`. Empty if there is none.

@@ -164,8 +164,8 @@ void DatumView::CopyFloats(float* to) const {
 
 std::string CheckDatum(const DatumView& datum) {
   if (datum.encoded) {
-    return "holds a compressed image (encoded: true), which is not read yet; convert the images again without "
-           "--encoded";
+    if (!datum.data.empty()) return {};
+    return "is damaged: it says it holds a compressed image (encoded: true), but it holds no bytes";
   }
   const auto [channels, height, width] = datum.size;
   if (channels <= 0 || height <= 0 || width <= 0) {

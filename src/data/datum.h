@@ -30,7 +30,8 @@ struct DatumView {
 // Accepts and reads exactly what protobuf does. Returns what is wrong with the bytes, null when nothing is.
 const char* ParseDatum(std::span<const std::byte> record, DatumView* datum);
 
-// Returns what is wrong with a parsed Datum as an image of raw values, with the remedy; empty when nothing is.
+// Returns what is wrong with a parsed Datum as an image of raw values, with the remedy; empty when nothing is. Of a
+// compressed image only whether it is there.
 std::string CheckDatum(const DatumView& datum);
 
 }  // namespace crema

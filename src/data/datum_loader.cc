@@ -4,6 +4,7 @@
 
 #include "crema/error.h"
 #include "data/datum.h"
+#include "data/encoded_image.h"
 
 namespace crema {
 
@@ -21,51 +22,52 @@ DatumView ReadDatum(const RecordSource& source, uint64_t record) {
   return datum;
 }
 
+Transform::Values ValuesOf(const DatumView& datum) {
+  return datum.bytes() ? Transform::Values::kBytes : Transform::Values::kFloats;
+}
+
 }  // namespace
 
-ImageSize FirstImageSize(const RecordSource& source) { return ReadDatum(source, 0).size; }
-
-ImageSize FirstOutputSize(const RecordSource& source, const Transform& transform) {
-  const ImageSize first = FirstImageSize(source);
-  const std::string problem = transform.Check(first);
+FirstRecord LookAtFirst(const RecordSource& source, const Transform& transform) {
+  const DatumView datum = ReadDatum(source, 0);
+  FirstRecord first{datum.size, {}, datum.encoded};
+  if (datum.encoded) {
+    const std::string problem = EncodedImageSize(datum.data, transform, &first.image);
+    if (!problem.empty()) throw UserError(DescribeRecord(source, 0) + " holds an image that " + problem);
+  }
+  const std::string problem = transform.Check(first.image, ValuesOf(datum));
   if (!problem.empty()) throw UserError(DescribeRecord(source, 0) + ": " + problem);
-  return transform.OutputSize(first);
+  first.item = transform.OutputSize(first.image, ValuesOf(datum));
+  return first;
 }
 
 DatumLoader::DatumLoader(std::shared_ptr<const RecordSource> source, Transform transform, SampleOrder order)
     : source_(std::move(source)),
       transform_(std::move(transform)),
       order_(order),
-      first_(FirstImageSize(*source_)),
-      item_shape_(FirstOutputSize(*source_, transform_).shape()) {
+      first_(LookAtFirst(*source_, transform_)),
+      item_shape_(first_.item.shape()) {
   order_.records = source_->count();
 }
 
-void DatumLoader::CheckSize(uint64_t record, const ImageSize& size) const {
-  if (size == first_) return;
-  const std::string problem = transform_.Check(size);
-  if (!problem.empty()) throw UserError(DescribeRecord(*source_, record) + ": " + problem);
-  if (transform_.OutputSize(size) != transform_.OutputSize(first_)) {
-    throw UserError(
-        DescribeRecord(*source_, record) + " is " + size.ToString() + ", but the first record is " + first_.ToString() +
-        " (channels x height x width); all images of a batch must agree: convert them " +
-        "again to one size (--resize_height, --resize_width) and number of channels, or set crop_size where " +
-        "only their sizes differ");
-  }
-}
-
-void DatumLoader::Load(uint64_t position, float* data, float* label, std::vector<float>& scratch) const {
+void DatumLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
   const uint64_t record = order_.RecordAt(position);
   const DatumView datum = ReadDatum(*source_, record);
-  CheckSize(record, datum.size);
   *label = static_cast<float>(datum.label);
   const RandomStream random = order_.RandomAt(position);
+  if (datum.encoded) {
+    const std::string problem = LoadEncodedImage(datum.data, transform_, random, first_.item, scratch, data);
+    if (!problem.empty()) throw UserError(DescribeRecord(*source_, record) + problem);
+    return;
+  }
+  const std::string problem = CheckItemSize(datum.size, transform_, ValuesOf(datum), first_.item);
+  if (!problem.empty()) throw UserError(DescribeRecord(*source_, record) + problem);
   if (datum.bytes()) {
-    transform_.Apply(datum.data.data(), datum.size, random, data);
+    transform_.Apply(datum.data.data(), datum.size, random, &scratch.transform, data);
   } else {
-    if (scratch.size() < datum.float_count) scratch.resize(datum.float_count);
-    datum.CopyFloats(scratch.data());
-    transform_.Apply(scratch.data(), datum.size, random, data);
+    if (scratch.floats.size() < datum.float_count) scratch.floats.resize(datum.float_count);
+    datum.CopyFloats(scratch.floats.data());
+    transform_.Apply(scratch.floats.data(), datum.size, random, data);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "data/item_loader.h"
 #include "data/record_source.h"
@@ -13,29 +12,33 @@
 
 namespace crema {
 
-// Size of the first record's image. Throws UserError where it is no usable Datum.
-ImageSize FirstImageSize(const RecordSource& source);
+// What the first record says of a database.
+struct FirstRecord {
+  ImageSize image, item;  // before and after the transform
+  bool encoded = false;   // a compressed image
+};
 
-// Throws UserError, naming the first record, where its image does not fit the transform; returns its transformed size.
-ImageSize FirstOutputSize(const RecordSource& source, const Transform& transform);
+// Throws UserError, naming the record, where it is no usable Datum or does not fit the transform.
+FirstRecord LookAtFirst(const RecordSource& source, const Transform& transform);
 
-// Every record must be as large as the first, or be cropped to the same size. Records may hold bytes or floats.
+// Every record must be as large as the first, or be cropped or resized to the same size. Records may hold bytes, floats
+// or compressed images, which are decoded as the transform says.
 class DatumLoader : public ItemLoader {
  public:
   // Sets order.records itself. Throws UserError where the first record does not fit the transform.
   DatumLoader(std::shared_ptr<const RecordSource> source, Transform transform, SampleOrder order);
 
   const Shape& item_shape() const override { return item_shape_; }
-  void Load(uint64_t position, float* data, float* label, std::vector<float>& scratch) const override;
+  void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
   std::string Describe(uint64_t position) const override;
+  // Whether the first record is a compressed image.
+  bool decodes() const override { return first_.encoded; }
 
  private:
-  void CheckSize(uint64_t record, const ImageSize& size) const;
-
   std::shared_ptr<const RecordSource> source_;
   Transform transform_;
   SampleOrder order_;
-  ImageSize first_;
+  FirstRecord first_;
   Shape item_shape_;
 };
 

@@ -7,8 +7,19 @@
 #include <vector>
 
 #include "crema/tensor.h"
+#include "data/transform.h"
+#include "image/image.h"
 
 namespace crema {
+
+// The working memory of one thread, kept from item to item so that loading allocates nothing once it has grown.
+struct ItemScratch {
+  std::vector<float> floats;   // of a record of floats
+  std::vector<uint8_t> bytes;  // of a file
+  std::string path;            // of a file
+  Image decoded;
+  TransformScratch transform;
+};
 
 // An endless stream of items (images with labels), each a pure function of its position in the stream, so that batches
 // can be made by any thread in any order. Const methods are called by several threads at once.
@@ -18,11 +29,13 @@ class ItemLoader {
 
   // Shape of one item.
   virtual const Shape& item_shape() const = 0;
-  // Writes item_shape().count() values to `data` and the label to `label`. `scratch` is the calling thread's own, kept
-  // from item to item. Throws UserError, naming the record, where the item is unusable.
-  virtual void Load(uint64_t position, float* data, float* label, std::vector<float>& scratch) const = 0;
+  // Writes item_shape().count() values to `data` and the label to `label`. `scratch` is the calling thread's own.
+  // Throws UserError, naming the record, where the item is unusable.
+  virtual void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const = 0;
   // `record "00000042" of train_lmdb`, for messages.
   virtual std::string Describe(uint64_t position) const = 0;
+  // Whether items are compressed images: decoding them is worth a thread for every core.
+  virtual bool decodes() const { return false; }
 };
 
 }  // namespace crema

@@ -1,5 +1,7 @@
 #include "data/prefetcher.h"
 
+#include <algorithm>
+#include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -25,12 +27,21 @@ float* Allocate(int64_t item_count, const PrefetchOptions& options) {
   return static_cast<float*>(data);
 }
 
+// Several parts for each thread, so that none waits long for the others at the end of a batch.
+int64_t PartItems(const PrefetchOptions& options) {
+  if (options.threads == 1) return options.batch;
+  const int64_t parts = int64_t{4} * std::max(1, options.threads);
+  return (options.batch + parts - 1) / parts;
+}
+
 }  // namespace
 
 Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchOptions& options)
     : loader_(std::move(loader)),
       options_(options),
       item_count_(loader_->item_shape().count()),
+      part_items_(PartItems(options)),
+      parts_((options.batch + part_items_ - 1) / std::max<int64_t>(1, part_items_)),
       slots_(options.ahead + 1),
       start_(options.start),
       schedule_(options.schedule) {
@@ -47,11 +58,13 @@ Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchO
 Prefetcher::~Prefetcher() { Stop(); }
 
 void Prefetcher::Start() {
-  claimed_ = released_ = delivered_ = 0;
+  released_ = delivered_ = 0;
+  next_ = Part();
   stop_ = false;
   failed_ = false;
   current_ = Batch();
   for (Slot& slot : slots_) {
+    slot.in_work = slot.done = 0;
     slot.ready = false;
     slot.error = nullptr;
   }
@@ -95,13 +108,19 @@ void Prefetcher::Follow(const BatchSchedule& schedule) {
 const Batch& Prefetcher::Next() {
   std::unique_lock lock(mutex_);
   Slot& slot = SlotOf(delivered_);
-  filled_.wait(lock, [&slot] { return slot.ready; });
+  if (!slot.ready) {
+    const auto begin = std::chrono::steady_clock::now();
+    filled_.wait(lock, [&slot] { return slot.ready; });
+    waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  }
   if (slot.error) std::rethrow_exception(slot.error);
   // Not before: where this batch cannot be had, the last one stays.
   if (released_ < delivered_) {
-    SlotOf(released_).ready = false;
+    Slot& free = SlotOf(released_);
+    free.done = 0;
+    free.ready = false;
     ++released_;
-    work_.notify_one();
+    parts_ > 1 ? work_.notify_all() : work_.notify_one();
   }
   current_ = {FirstOf(delivered_), slot.data.get(), slot.labels.get()};
   ++delivered_;
@@ -109,32 +128,52 @@ const Batch& Prefetcher::Next() {
 }
 
 void Prefetcher::Work() {
-  std::vector<float> scratch;
+  ItemScratch scratch;
   std::unique_lock lock(mutex_);
   while (true) {
-    work_.wait(lock, [this] { return stop_ || (!failed_ && claimed_ < released_ + slots_.size()); });
+    work_.wait(lock, [this] { return stop_ || (!failed_ && next_.batch < released_ + slots_.size()); });
     if (stop_) return;
-    const uint64_t batch = claimed_++;
-    Slot& slot = SlotOf(batch);
+    const Part part = Claim();
+    Slot& slot = SlotOf(part.batch);
     lock.unlock();
-    Fill(slot, batch, scratch);
+    std::exception_ptr error;
+    try {
+      Fill(slot, part, scratch);
+    } catch (...) {
+      error = std::current_exception();
+    }
     lock.lock();
-    // Batches behind a failed one are never delivered.
-    failed_ |= slot.error != nullptr;
+    Finish(slot, part, std::move(error));
+  }
+}
+
+Prefetcher::Part Prefetcher::Claim() {
+  const Part part = next_;
+  ++SlotOf(part.batch).in_work;
+  if (++next_.index == parts_) next_ = {part.batch + 1, 0};
+  return part;
+}
+
+void Prefetcher::Finish(Slot& slot, const Part& part, std::exception_ptr error) {
+  --slot.in_work;
+  ++slot.done;
+  if (error && (!slot.error || part.index < slot.error_part)) {
+    slot.error = std::move(error);
+    slot.error_part = part.index;
+  }
+  // Parts behind a failed one are never delivered; those before it have all been claimed.
+  failed_ |= slot.error != nullptr;
+  if (slot.done == parts_ || (slot.error && slot.in_work == 0)) {
     slot.ready = true;
     filled_.notify_one();
   }
 }
 
-void Prefetcher::Fill(Slot& slot, uint64_t batch, std::vector<float>& scratch) {
-  const uint64_t first = FirstOf(batch);
-  try {
-    for (int64_t i = 0; i < options_.batch && !stop_.load(std::memory_order_relaxed); ++i) {
-      loader_->Load(first + static_cast<uint64_t>(i), slot.data.get() + i * item_count_, slot.labels.get() + i,
-                    scratch);
-    }
-  } catch (...) {
-    slot.error = std::current_exception();
+void Prefetcher::Fill(const Slot& slot, const Part& part, ItemScratch& scratch) {
+  const uint64_t first = FirstOf(part.batch);
+  const int64_t begin = part.index * part_items_, end = std::min(options_.batch, begin + part_items_);
+  for (int64_t i = begin; i < end && !stop_.load(std::memory_order_relaxed); ++i) {
+    loader_->Load(first + static_cast<uint64_t>(i), slot.data.get() + i * item_count_, slot.labels.get() + i, scratch);
   }
 }
 

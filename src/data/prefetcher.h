@@ -34,8 +34,8 @@ struct Batch {
   const float* labels = nullptr;  // batch
 };
 
-// Worker threads fill whole batches into a ring of buffers that is allocated once. What is delivered does not depend on
-// the number of threads. Used by one consumer thread.
+// Worker threads fill batches, several of them parts of one, into a ring of buffers that is allocated once. What is
+// delivered does not depend on the number of threads. Used by one consumer thread.
 class Prefetcher {
  public:
   // Starts the workers. Throws EnvironmentError where there is not enough memory for `ahead` + 1 batches.
@@ -60,6 +60,9 @@ class Prefetcher {
   // The last batch delivered; all null before the first.
   const Batch& current() const { return current_; }
   const ItemLoader& loader() const { return *loader_; }
+  int threads() const { return options_.threads; }
+  // How long Next has waited for batches so far.
+  double waited_seconds() const { return waited_seconds_; }
 
  private:
   struct FreeMemory {
@@ -67,8 +70,16 @@ class Prefetcher {
   };
   struct Slot {
     std::unique_ptr<float[], FreeMemory> data, labels;
-    std::exception_ptr error;
-    bool ready = false;  // guarded by mutex_
+    // Guarded by mutex_.
+    std::exception_ptr error;  // of the first part that has one
+    int64_t error_part = 0;
+    int64_t in_work = 0, done = 0;  // parts
+    bool ready = false;
+  };
+  // A run of items of one batch, which one worker fills.
+  struct Part {
+    uint64_t batch = 0;
+    int64_t index = 0;
   };
 
   uint64_t batch() const { return static_cast<uint64_t>(options_.batch); }
@@ -77,12 +88,14 @@ class Prefetcher {
   void Start();
   void Stop();
   void Work();
-  void Fill(Slot& slot, uint64_t batch, std::vector<float>& scratch);
+  void Fill(const Slot& slot, const Part& part, ItemScratch& scratch);
+  Part Claim();
+  void Finish(Slot& slot, const Part& part, std::exception_ptr error);
   Slot& SlotOf(uint64_t batch) { return slots_[batch % slots_.size()]; }
 
   const std::shared_ptr<const ItemLoader> loader_;
   const PrefetchOptions options_;
-  const int64_t item_count_;
+  const int64_t item_count_, part_items_, parts_;
   std::vector<Slot> slots_;
   std::vector<std::thread> workers_;
 
@@ -92,11 +105,13 @@ class Prefetcher {
   // The consumer's own.
   uint64_t delivered_ = 0;
   Batch current_;
+  double waited_seconds_ = 0;
 
   std::mutex mutex_;
   std::condition_variable work_, filled_;
-  uint64_t claimed_ = 0, released_ = 0;  // batches; claimed by workers, given back by the consumer
-  std::atomic<bool> stop_ = false;       // changed under mutex_
+  Part next_;                       // to be claimed by a worker
+  uint64_t released_ = 0;           // batches given back by the consumer
+  std::atomic<bool> stop_ = false;  // changed under mutex_
   bool failed_ = false;
 };
 

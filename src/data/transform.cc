@@ -1,107 +1,247 @@
 #include "data/transform.h"
 
+#include <algorithm>
+#include <cstdlib>
+
+#include "base/check.h"
 #include "crema/error.h"
+#include "data/pixel_values.h"
+#include "data/transform_check.h"
 
 namespace crema {
 
 namespace {
 
-template <typename Value>
-void Row(const Value* __restrict from, int64_t n, float mean, float scale, float* __restrict to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = (static_cast<float>(from[i]) - mean) * scale;
+enum RandomNumber : uint64_t { kMirror = 0, kTop = 1, kLeft = 2, kJitter = 3, kArea = 6 };
+
+DecodeOptions::Colors ColorsOf(const TransformationParameter& param) {
+  return param.force_color()  ? DecodeOptions::Colors::kColor
+         : param.force_gray() ? DecodeOptions::Colors::kGray
+                              : DecodeOptions::Colors::kAsStored;
 }
 
-template <typename Value>
-void Row(const Value* __restrict from, int64_t n, const float* __restrict mean, float scale, float* __restrict to) {
-  for (int64_t i = 0; i < n; ++i) to[i] = (static_cast<float>(from[i]) - mean[i]) * scale;
+// Without making a Shape, which allocates.
+bool SameExtents(const MeanImage& mean, const ImageSize& image) {
+  return mean.shape[0] == image.channels && mean.shape[1] == image.height && mean.shape[2] == image.width;
 }
 
-template <typename Value>
-void MirroredRow(const Value* __restrict from, int64_t n, float mean, float scale, float* __restrict to) {
-  for (int64_t i = 0; i < n; ++i) to[n - 1 - i] = (static_cast<float>(from[i]) - mean) * scale;
-}
-
-template <typename Value>
-void MirroredRow(const Value* __restrict from, int64_t n, const float* __restrict mean, float scale,
-                 float* __restrict to) {
-  for (int64_t i = 0; i < n; ++i) to[n - 1 - i] = (static_cast<float>(from[i]) - mean[i]) * scale;
+std::string CountProblem(const char* field, size_t count, const ImageSize& image) {
+  if (count <= 1 || static_cast<int32_t>(count) == image.channels) return {};
+  return "there are " + std::to_string(count) + " " + field + " fields, but the image " + image.ToString() + " has " +
+         std::to_string(image.channels) + " channel(s); give one value, or one per channel";
 }
 
 }  // namespace
 
+std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
+  const auto crop = static_cast<int>(param.crop_size()), border = 2 * static_cast<int>(param.pad());
+  if (crop > 0) return ImageExtent{crop, crop};
+  if (param.resize_height() == 0) return {};
+  return ImageExtent{static_cast<int>(param.resize_height()) + border, static_cast<int>(param.resize_width()) + border};
+}
+
 Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file)
     : scale_(param.scale()),
       mirror_(param.mirror()),
+      train_(phase == TRAIN),
       crop_(static_cast<int32_t>(param.crop_size())),
-      random_crop_(phase == TRAIN),
+      pad_(static_cast<int32_t>(param.pad())),
+      shorter_side_(static_cast<int32_t>(param.resize_shorter_side())),
+      resize_height_(static_cast<int32_t>(param.resize_height())),
+      resize_width_(static_cast<int32_t>(param.resize_width())),
+      colors_(ColorsOf(param)),
+      fixed_extent_(FixedExtentOf(param)),
       mean_values_(param.mean_value().begin(), param.mean_value().end()),
+      std_values_(param.std_value().begin(), param.std_value().end()),
       mean_file_(mean_file) {
-  if (param.has_mean_file() && !mean_values_.empty()) {
-    throw UserError("mean_file and mean_value are both set; keep the one to subtract");
+  if (const auto mistake = FindMistake(param)) throw UserError("transform_param: " + mistake->message);
+  if (train_ && param.has_random_resized_crop()) random_area_.emplace(param.random_resized_crop());
+  if (train_) jitter_ = ColorJitter(param.color_jitter());
+  if (!param.has_mean_file()) return;
+  mean_ = ReadMean(mean_file);
+  if (resize_height_ > 0 && (mean_->shape[1] != resize_height_ || mean_->shape[2] != resize_width_)) {
+    throw UserError("the mean image in \"" + mean_file_ + "\" is " + mean_->shape.ToString() +
+                    " (channels x height x width), but images are resized to " + std::to_string(resize_height_) + "x" +
+                    std::to_string(resize_width_) + " before it is subtracted; give one mean_value per channel, or " +
+                    "the mean of a database of that size");
   }
-  if (param.crop_size() > INT32_MAX)
-    throw UserError("crop_size " + std::to_string(param.crop_size()) + " is too large");
-  if (param.has_mean_file()) mean_ = ReadMean(mean_file);
 }
 
-ImageSize Transform::OutputSize(const ImageSize& image) const {
-  return crop_ > 0 ? ImageSize{image.channels, crop_, crop_} : image;
+ImageExtent Transform::ResizedExtent(int height, int width) const {
+  if (resize_height_ > 0) return {resize_height_, resize_width_};
+  if (shorter_side_ > 0) return WithShorterSide(height, width, shorter_side_);
+  return {height, width};
 }
 
-std::string Transform::Check(const ImageSize& image) const {
-  if (mean_ && image.shape() != mean_->shape) {
-    return "the image is " + image.ToString() + ", but the mean image in \"" + mean_file_ + "\" is " +
+ImageSize Transform::OutputSize(const ImageSize& image, Values values) const {
+  if (crop_ > 0) return {image.channels, crop_, crop_};
+  ImageExtent extent{image.height, image.width};
+  if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
+  return {image.channels, extent.height + 2 * pad_, extent.width + 2 * pad_};
+}
+
+std::string Transform::Check(const ImageSize& image, Values values) const {
+  ImageExtent extent{image.height, image.width};
+  if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
+  const ImageSize resized{image.channels, extent.height, extent.width};
+  if (mean_ && !SameExtents(*mean_, resized)) {
+    return "the image is " + resized.ToString() + ", but the mean image in \"" + mean_file_ + "\" is " +
            mean_->shape.ToString() + " (channels x height x width); compute the mean of this database with " +
            "compute_image_mean, or give one mean_value per channel";
   }
-  if (mean_values_.size() > 1 && static_cast<int32_t>(mean_values_.size()) != image.channels) {
-    return "there are " + std::to_string(mean_values_.size()) + " mean_value fields, but the image " +
-           image.ToString() + " has " + std::to_string(image.channels) +
-           " channel(s); give one value, or one per channel";
+  for (const std::string& problem :
+       {CountProblem("mean_value", mean_values_.size(), image), CountProblem("std_value", std_values_.size(), image)}) {
+    if (!problem.empty()) return problem;
   }
-  if (crop_ > image.height || crop_ > image.width) {
-    return "crop_size " + std::to_string(crop_) + " exceeds the image, which is " + image.ToString() +
-           " (channels x height x width); lower crop_size, or convert the images again with a larger size";
+  if (values == Values::kBytes && jitter_.changes() && image.channels != 1 && image.channels != 3) {
+    return "color_jitter changes images of 1 or 3 channels, but the image is " + image.ToString() +
+           " (channels x height x width); leave color_jitter out";
+  }
+  if (random_area_ && values == Values::kBytes) return {};
+  if (crop_ > extent.height + 2 * pad_ || crop_ > extent.width + 2 * pad_) {
+    return "crop_size " + std::to_string(crop_) + " exceeds the image, which is " + resized.ToString() +
+           " (channels x height x width)" + (pad_ > 0 ? " with a border of " + std::to_string(pad_) : "") +
+           "; enlarge small images with resize_shorter_side: " + std::to_string(crop_) + " or more, lower crop_size, " +
+           "or convert the images again with a larger size";
   }
   return {};
 }
 
-template <typename Value>
-void Transform::ApplyTo(const Value* image, const ImageSize& size, const RandomStream& random, float* out) const {
-  const int64_t image_height = size.height, image_width = size.width;
-  const int64_t height = crop_ > 0 ? crop_ : image_height, width = crop_ > 0 ? crop_ : image_width;
-  const bool mirrored = mirror_ && random.Below(0, 2) == 1;
-  int64_t top = (image_height - height) / 2, left = (image_width - width) / 2;
-  if (random_crop_ && crop_ > 0) {
-    top = static_cast<int64_t>(random.Below(1, image_height - height + 1));
-    left = static_cast<int64_t>(random.Below(2, image_width - width + 1));
+int Transform::ReductionFor(const ImageExtent& whole, const RandomStream& random) const {
+  if (!random_area_) return 1;
+  return LargestReduction(random_area_->Draw(whole.height, whole.width, random, kArea), crop_);
+}
+
+Transform::Window Transform::WindowOf(int height, int width, const RandomStream& random) const {
+  Window window;
+  window.mirrored = mirror_ && random.Below(kMirror, 2) == 1;
+  const int padded_height = height + 2 * pad_, padded_width = width + 2 * pad_;
+  window.height = crop_ > 0 ? crop_ : padded_height;
+  window.width = crop_ > 0 ? crop_ : padded_width;
+  int top = (padded_height - window.height) / 2, left = (padded_width - window.width) / 2;
+  if (train_ && crop_ > 0) {
+    top = static_cast<int>(random.Below(kTop, static_cast<uint64_t>(padded_height - window.height + 1)));
+    left = static_cast<int>(random.Below(kLeft, static_cast<uint64_t>(padded_width - window.width + 1)));
   }
-  // A mean image is one for the whole record: it is cropped along.
-  const float* mean_image = mean_ ? mean_->values.data() : nullptr;
+  // From places in the padded image to places in the image.
+  top -= pad_;
+  left -= pad_;
+  window.seen.top = std::clamp(top, 0, height);
+  window.seen.left = std::clamp(left, 0, width);
+  window.seen.height = std::clamp(top + window.height, 0, height) - window.seen.top;
+  window.seen.width = std::clamp(left + window.width, 0, width) - window.seen.left;
+  window.top = window.seen.top - top;
+  window.left = window.seen.left - left;
+  if (window.mirrored) window.left = window.width - window.left - window.seen.width;
+  return window;
+}
+
+float Transform::MeanOf(int64_t channel) const {
+  return mean_values_.empty() ? 0 : mean_values_[mean_values_.size() > 1 ? channel : 0];
+}
+
+float Transform::FactorOf(int64_t channel) const {
+  return std_values_.empty() ? scale_ : scale_ / std_values_[std_values_.size() > 1 ? channel : 0];
+}
+
+template <typename Value>
+void Transform::ApplyToPlanes(const Value* planes, const ImageSize& size, const RandomStream& random,
+                              float* out) const {
+  const Window window = WindowOf(size.height, size.width, random);
+  const int64_t plane = int64_t{window.height} * window.width;
+  if (!window.covers()) std::fill(out, out + plane * size.channels, 0.0f);
   // Where rows follow each other in the image and in the result, a whole plane is one row.
-  const bool whole = !mirrored && width == image_width;
-  const int64_t rows = whole ? 1 : height, run = whole ? height * width : width;
+  const bool whole = !window.mirrored && window.covers() && window.width == size.width;
+  const int64_t rows = whole ? 1 : window.seen.height, run = whole ? plane : window.seen.width;
   for (int64_t c = 0; c < size.channels; ++c) {
-    const float mean = mean_values_.empty() ? 0.0f : mean_values_[mean_values_.size() > 1 ? c : 0];
-    for (int64_t h = 0; h < rows; ++h, out += run) {
-      const int64_t start = (c * image_height + top + h) * image_width + left;
-      if (mean_image) {
-        const float* mean_row = mean_image + start;
-        mirrored ? MirroredRow(image + start, run, mean_row, scale_, out)
-                 : Row(image + start, run, mean_row, scale_, out);
-      } else {
-        mirrored ? MirroredRow(image + start, run, mean, scale_, out) : Row(image + start, run, mean, scale_, out);
-      }
+    const float mean = mean_ ? 0 : MeanOf(c), factor = mean_ ? 1 : FactorOf(c);
+    for (int64_t y = 0; y < rows; ++y) {
+      const Value* from = planes + (c * size.height + window.seen.top + y) * size.width + window.seen.left;
+      WriteRow(from, run, mean, factor, window.mirrored,
+               out + c * plane + (window.top + y) * window.width + window.left);
+    }
+  }
+  if (mean_) SubtractMeanImage(window, size.channels, out);
+}
+
+// A mean image is one for the whole record: it is cropped and mirrored along.
+void Transform::SubtractMeanImage(const Window& window, int channels, float* out) const {
+  const int64_t height = mean_->shape[1], width = mean_->shape[2];
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t y = 0; y < window.height; ++y, out += window.width) {
+      const float* mean = mean_->values.data() + (c * height + window.seen.top + y) * width + window.seen.left;
+      SubtractRow(mean, window.width, FactorOf(c), window.mirrored, out);
     }
   }
 }
 
-void Transform::Apply(const uint8_t* image, const ImageSize& size, const RandomStream& random, float* out) const {
-  ApplyTo(image, size, random, out);
+void Transform::Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const {
+  ApplyToPlanes(planes, size, random, out);
 }
 
-void Transform::Apply(const float* image, const ImageSize& size, const RandomStream& random, float* out) const {
-  ApplyTo(image, size, random, out);
+void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
+                      TransformScratch* scratch, float* out) const {
+  const ImageExtent resized = ResizedExtent(size.height, size.width);
+  if (!random_area_ && !jitter_.changes() && resized.height == size.height && resized.width == size.width) {
+    return ApplyToPlanes(planes, size, random, out);
+  }
+  FromPlanes(planes, size.channels, size.height, size.width, &scratch->image);
+  Apply(scratch->image, random, scratch, out);
+}
+
+void Transform::Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
+                      const Reduction& reduced) const {
+  if (random_area_) {
+    const bool whole = reduced.reduction == 1;
+    ImageArea area = random_area_->Draw(whole ? image.height : reduced.whole.height,
+                                        whole ? image.width : reduced.whole.width, random, kArea);
+    if (!whole) area = Reduced(area, reduced.reduction);
+    ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
+    Window window;
+    window.mirrored = mirror_ && random.Below(kMirror, 2) == 1;
+    window.height = window.width = crop_;
+    window.seen = {0, 0, crop_, crop_};
+    return WritePixels(scratch->resized, window, random, out);
+  }
+  CREMA_CHECK(reduced.reduction == 1) << "an image was decoded smaller that is not resized";
+  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  const Image* resized = &image;
+  if (extent.height != image.height || extent.width != image.width) {
+    ResizeBilinear(image, extent.height, extent.width, &scratch->buffers, &scratch->resized);
+    resized = &scratch->resized;
+  }
+  WritePixels(*resized, WindowOf(resized->height, resized->width, random), random, out);
+}
+
+void Transform::WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const {
+  const int channels = image.channels;
+  const int64_t plane = int64_t{window.height} * window.width;
+  if (!window.covers()) std::fill(out, out + plane * channels, 0.0f);
+  const bool colored = channels == 3, changed = jitter_.changes();
+  ColorChange change;
+  if (changed) change = jitter_.Draw(image, window.seen, random, kJitter);
+  ColorValues values{};
+  for (int c = 0; c < 3 && colored; ++c) {
+    values.mean[c] = mean_ ? 0 : MeanOf(c);
+    values.factor[c] = mean_ ? 1 : FactorOf(c);
+  }
+  const int n = window.seen.width;
+  for (int y = 0; y < window.seen.height; ++y) {
+    const uint8_t* from = image.row(window.seen.top + y) + window.seen.left * channels;
+    float* to = out + int64_t{window.top + y} * window.width + window.left;
+    if (colored) {
+      const std::array<float*, 3> rows = {to, to + plane, to + 2 * plane};
+      changed ? WriteChangedColorRow(from, n, change, values, window.mirrored, rows)
+              : WriteColorRow(from, n, values, window.mirrored, rows);
+      continue;
+    }
+    for (int c = 0; c < channels; ++c) {
+      const float mean = mean_ ? 0 : MeanOf(c), factor = mean_ ? 1 : FactorOf(c);
+      changed ? WriteChangedRow(from, n, change, mean, factor, window.mirrored, to)
+              : WriteChannelRow(from + c, channels, n, mean, factor, window.mirrored, to + c * plane);
+    }
+  }
+  if (mean_) SubtractMeanImage(window, channels, out);
 }
 
 }  // namespace crema

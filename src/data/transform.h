@@ -1,4 +1,4 @@
-// From a stored image to what a net sees: Caffe's transform_param.
+// From a stored image to what a net sees: transform_param.
 #ifndef CREMA_DATA_TRANSFORM_H_
 #define CREMA_DATA_TRANSFORM_H_
 
@@ -10,39 +10,95 @@
 #include "base/random.h"
 #include "crema/data.pb.h"
 #include "crema/state.pb.h"
+#include "data/color_jitter.h"
 #include "data/image_size.h"
 #include "data/mean_file.h"
+#include "data/random_area.h"
+#include "image/codec.h"
+#include "image/image.h"
+#include "image/resize.h"
 
 namespace crema {
 
-// (x - mean) * scale over an optional crop (random in TRAIN, the centre in TEST), mirrored along the width for half of
-// the images in both phases where mirror is set. Immutable, so any number of threads may use it.
+// The working memory of Transform::Apply, kept from image to image.
+struct TransformScratch {
+  Image image, resized;
+  ResizeBuffers buffers;
+};
+
+// An image that was decoded at 1/reduction of its size (DecodeOptions::reduction); `whole` is that size.
+struct Reduction {
+  int reduction = 1;
+  ImageExtent whole;
+};
+
+// Size of all results that are made of images of bytes, where the transform alone fixes it.
+std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
+
+// TransformationParameter (proto/crema/data.proto) says what is done in which order. The random numbers of an image are
+// those of its stream: 0 mirror, 1 and 2 the crop's row and column, 3 to 5 brightness, contrast and saturation, 6 to 45
+// the rectangle of random_resized_crop. Immutable, so any number of threads may use it.
 class Transform {
  public:
-  // `mean_file` is where param.mean_file() was found; read here. Throws UserError where fields contradict each other,
-  // and as ReadMean.
+  // `mean_file` is where param.mean_file() was found; read here. Throws UserError where a field is wrong or fields
+  // contradict each other (transform_check.h) or the mean image, and as ReadMean.
   Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file);
 
-  // Size of the result for an image of that size.
-  ImageSize OutputSize(const ImageSize& image) const;
-  // What is wrong, with the remedy, where an image does not fit the crop, the mean image or the number of mean values;
-  // empty where it fits.
-  std::string Check(const ImageSize& image) const;
+  // As FixedExtentOf.
+  const std::optional<ImageExtent>& fixed_extent() const { return fixed_extent_; }
+  // What images are to be decoded to: as force_color and force_gray say, else as they are stored.
+  DecodeOptions::Colors colors() const { return colors_; }
 
-  // Transforms one image of `size`, which Check must have accepted, to OutputSize(size).count() values. The numbers 0
-  // (mirror), 1 and 2 (crop's row and column) of `random` decide.
-  void Apply(const uint8_t* image, const ImageSize& size, const RandomStream& random, float* out) const;
-  void Apply(const float* image, const ImageSize& size, const RandomStream& random, float* out) const;
+  // Values of a record: floats are neither resized nor changed in colour.
+  enum class Values { kBytes, kFloats };
+  // Size of the result for an image of that size.
+  ImageSize OutputSize(const ImageSize& image, Values values = Values::kBytes) const;
+  // What is wrong, with the remedy, where an image does not fit the crop, the mean image, or the number of mean or
+  // standard values; empty where it fits.
+  std::string Check(const ImageSize& image, Values values = Values::kBytes) const;
+
+  // Whether random_resized_crop acts.
+  bool cuts_random_areas() const { return random_area_.has_value(); }
+  // The largest DecodeOptions::reduction that leaves what random_resized_crop will cut out of an image of size `whole`
+  // at least as large as the result; else 1.
+  int ReductionFor(const ImageExtent& whole, const RandomStream& random) const;
+
+  // Transform one image, which Check must have accepted, to OutputSize().count() values: planes one after the other
+  // (the form of Datums), or an image in memory. `reduced.whole` matters only where reduced.reduction is above 1.
+  void Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random, TransformScratch* scratch,
+             float* out) const;
+  void Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const;
+  void Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
+             const Reduction& reduced = {}) const;
 
  private:
+  // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
+  // border.
+  struct Window {
+    ImageArea seen;
+    int top = 0, left = 0, height = 0, width = 0;
+    bool mirrored = false;
+
+    bool covers() const { return seen.height == height && seen.width == width; }
+  };
+
+  ImageExtent ResizedExtent(int height, int width) const;
+  Window WindowOf(int height, int width, const RandomStream& random) const;
+  float MeanOf(int64_t channel) const;
+  float FactorOf(int64_t channel) const;
   template <typename Value>
-  void ApplyTo(const Value* image, const ImageSize& size, const RandomStream& random, float* out) const;
+  void ApplyToPlanes(const Value* planes, const ImageSize& size, const RandomStream& random, float* out) const;
+  void WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const;
+  void SubtractMeanImage(const Window& window, int channels, float* out) const;
 
   float scale_;
-  bool mirror_;
-  int32_t crop_;
-  bool random_crop_;
-  std::vector<float> mean_values_;
+  bool mirror_, train_;
+  int32_t crop_, pad_, shorter_side_, resize_height_, resize_width_;
+  DecodeOptions::Colors colors_;
+  std::optional<ImageExtent> fixed_extent_;
+  std::optional<RandomArea> random_area_;
+  ColorJitter jitter_;
+  std::vector<float> mean_values_, std_values_;
   std::string mean_file_;
   std::optional<MeanImage> mean_;
 };

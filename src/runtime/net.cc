@@ -186,6 +186,14 @@ uint64_t Net::next_batch() const {
   return next;
 }
 
+std::vector<std::pair<std::string, DataSupply>> Net::data_supplies() const {
+  std::vector<std::pair<std::string, DataSupply>> supplies;
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) supplies.emplace_back(node.name(), node.layer->data_supply());
+  }
+  return supplies;
+}
+
 std::string Net::FindNonFinite() {
   Operations& ops = OperationsOf(*impl_->options.context.device);
   for (const Parameter& p : parameters()) {

@@ -13,6 +13,7 @@
 #include "crema/cluster.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
+#include "solver/data_waits.h"
 #include "solver/gradient_exchange.h"
 #include "solver/loss_window.h"
 #include "solver/rank_threads.h"
@@ -140,6 +141,7 @@ struct Solver::Impl {
   bool started_ = false;
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
+  DataWaits data_waits_;
   static constexpr int kNoNorm = -2;
   int norm_issued_in_ = kNoNorm;          // whose norm of the gradients a GPU finds, not told yet
   std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does

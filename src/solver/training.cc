@@ -211,6 +211,7 @@ void Solver::Impl::TellDisplay(float rate, std::vector<OutputValue> outputs) {
   display.iterations = iteration - iteration_of_display_;
   display.outputs = std::move(outputs);
   Tell(&Observer::OnDisplay, display);
+  if (std::string notice = data_waits_.Look(*net, display.seconds); !notice.empty()) Warn({}, std::move(notice));
   since_display_.Restart();
   iteration_of_display_ = iteration;
 }

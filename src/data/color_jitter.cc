@@ -1,0 +1,58 @@
+#include "data/color_jitter.h"
+
+#include <algorithm>
+#include <array>
+
+namespace crema {
+
+namespace {
+
+float FactorOf(float range, const RandomStream& random, uint64_t number) {
+  return range > 0 ? 1 - range + 2 * range * random.Uniform(number) : 1;
+}
+
+using Histogram = std::array<uint32_t, 256>;
+
+double MeanOf(const Histogram& histogram, float brightness, double count) {
+  double sum = 0;
+  for (int value = 0; value < 256; ++value) {
+    sum += static_cast<double>(histogram[value]) * std::min(255.0f, static_cast<float>(value) * brightness);
+  }
+  return sum / count;
+}
+
+// By way of histograms, so that the sum does not depend on the order of pixels or the kind of CPU.
+float MeanLuminance(const Image& image, const ImageArea& area, float brightness) {
+  std::array<Histogram, 3> histograms{};
+  for (int y = 0; y < area.height; ++y) {
+    const uint8_t* row = image.row(area.top + y) + area.left * image.channels;
+    if (image.channels == 3) {
+      for (int x = 0; x < area.width; ++x, row += 3) {
+        ++histograms[0][row[0]];
+        ++histograms[1][row[1]];
+        ++histograms[2][row[2]];
+      }
+    } else {
+      for (int x = 0; x < area.width; ++x) ++histograms[0][row[x]];
+    }
+  }
+  const double count = static_cast<double>(area.height) * area.width;
+  const double first = MeanOf(histograms[0], brightness, count);
+  if (image.channels == 1) return static_cast<float>(first);
+  return static_cast<float>(kBlueShare * first + kGreenShare * MeanOf(histograms[1], brightness, count) +
+                            kRedShare * MeanOf(histograms[2], brightness, count));
+}
+
+}  // namespace
+
+ColorChange ColorJitter::Draw(const Image& image, const ImageArea& area, const RandomStream& random,
+                              uint64_t first) const {
+  ColorChange change;
+  change.brightness = FactorOf(brightness_, random, first);
+  change.contrast = FactorOf(contrast_, random, first + 1);
+  change.saturation = FactorOf(saturation_, random, first + 2);
+  if (contrast_ > 0) change.mean = MeanLuminance(image, area, change.brightness);
+  return change;
+}
+
+}  // namespace crema

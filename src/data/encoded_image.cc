@@ -1,0 +1,64 @@
+#include "data/encoded_image.h"
+
+#include "image/codec.h"
+
+namespace crema {
+
+namespace {
+
+ImageSize SizeOf(const ImageInfo& info, DecodeOptions::Colors colors) {
+  const int channels = colors == DecodeOptions::Colors::kColor  ? 3
+                       : colors == DecodeOptions::Colors::kGray ? 1
+                                                                : info.channels;
+  return {channels, info.height, info.width};
+}
+
+}  // namespace
+
+std::string EncodedImageSize(std::span<const uint8_t> bytes, const Transform& transform, ImageSize* size) {
+  ImageInfo info;
+  const std::string problem = ReadImageInfo(bytes, &info);
+  if (!problem.empty()) return problem + kBrokenImageRemedy;
+  *size = SizeOf(info, transform.colors());
+  return {};
+}
+
+std::string CheckItemSize(const ImageSize& image, const Transform& transform, Transform::Values values,
+                          const ImageSize& item) {
+  const std::string problem = transform.Check(image, values);
+  if (!problem.empty()) return ": " + problem;
+  const ImageSize output = transform.OutputSize(image, values);
+  if (output == item) return {};
+  std::string text = " is " + image.ToString();
+  if (output != image) text += ", transformed " + output.ToString();
+  text += ", but the first record makes " + item.ToString() + " (channels x height x width); ";
+  if (output.channels != item.channels) {
+    return text + "all images of a batch must have the same channels: set force_color (or force_gray) in " +
+           "transform_param for compressed images, or convert the images again to one number of channels";
+  }
+  return text + "all images of a batch must agree: set crop_size, or resize_height and resize_width, in " +
+         "transform_param, or convert the images again to one size (--resize_height, --resize_width)";
+}
+
+std::string LoadEncodedImage(std::span<const uint8_t> bytes, const Transform& transform, const RandomStream& random,
+                             const ImageSize& item, ItemScratch& scratch, float* out) {
+  DecodeOptions options{transform.colors()};
+  Reduction reduced;
+  if (transform.cuts_random_areas() && FormatOf(bytes) == ImageFormat::kJpeg) {
+    ImageInfo info;
+    const std::string problem = ReadImageInfo(bytes, &info);
+    if (!problem.empty()) return " " + problem + kBrokenImageRemedy;
+    reduced.whole = {info.height, info.width};
+    options.reduction = reduced.reduction = transform.ReductionFor(reduced.whole, random);
+  }
+  const std::string problem = DecodeImage(bytes, options, &scratch.decoded);
+  if (!problem.empty()) return " " + problem + kBrokenImageRemedy;
+  const Image& image = scratch.decoded;
+  const std::string misfit =
+      CheckItemSize({image.channels, image.height, image.width}, transform, Transform::Values::kBytes, item);
+  if (!misfit.empty()) return misfit;
+  transform.Apply(image, random, &scratch.transform, out, reduced);
+  return {};
+}
+
+}  // namespace crema

@@ -1,0 +1,101 @@
+#include "data/image_list_loader.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/check.h"
+#include "crema/error.h"
+#include "data/encoded_image.h"
+
+namespace crema {
+
+namespace {
+
+class File {
+ public:
+  explicit File(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + list.PathOf(entry) + "\""; }
+
+[[noreturn]] void CannotRead(const ImageList& list, size_t entry, int error) {
+  if (error == ENOENT || error == ENOTDIR) {
+    throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it");
+  }
+  if (error == EISDIR) throw UserError(NameOf(list, entry) + " is a folder; the list must name files");
+  throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));
+}
+
+// Into buffers that are kept, unlike ReadFileBytes.
+std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch) {
+  scratch.path = list.root;
+  scratch.path += list.entries[entry].path;
+  const File file(scratch.path.c_str());
+  if (file.descriptor() < 0) CannotRead(list, entry, errno);
+  size_t used = 0;
+  struct stat status;
+  if (fstat(file.descriptor(), &status) != 0) CannotRead(list, entry, errno);
+  // One byte more, so that the end is seen without growing.
+  const size_t expected = status.st_size > 0 ? static_cast<size_t>(status.st_size) + 1 : size_t{1} << 16;
+  if (scratch.bytes.size() < expected) scratch.bytes.resize(expected);
+  for (;;) {
+    if (used == scratch.bytes.size()) scratch.bytes.resize(2 * used);
+    const ssize_t bytes = read(file.descriptor(), scratch.bytes.data() + used, scratch.bytes.size() - used);
+    if (bytes < 0 && errno == EINTR) continue;
+    if (bytes < 0) CannotRead(list, entry, errno);
+    if (bytes == 0) return {scratch.bytes.data(), used};
+    used += static_cast<size_t>(bytes);
+  }
+}
+
+ImageSize FirstItemSize(const ImageList& list, const Transform& transform) {
+  const std::optional<ImageExtent> extent = transform.fixed_extent();
+  if (extent && transform.colors() != DecodeOptions::Colors::kAsStored) {
+    const int channels = transform.colors() == DecodeOptions::Colors::kColor ? 3 : 1;
+    return {channels, extent->height, extent->width};
+  }
+  ItemScratch scratch;
+  ImageSize size;
+  std::string problem = EncodedImageSize(ReadImage(list, 0, scratch), transform, &size);
+  if (!problem.empty()) throw UserError(NameOf(list, 0) + " " + problem);
+  problem = transform.Check(size);
+  if (!problem.empty()) throw UserError(NameOf(list, 0) + ": " + problem);
+  return transform.OutputSize(size);
+}
+
+}  // namespace
+
+ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transform transform, SampleOrder order)
+    : list_(std::move(list)), transform_(std::move(transform)), order_(order) {
+  CREMA_CHECK(!list_->entries.empty());
+  order_.records = list_->entries.size();
+  item_size_ = FirstItemSize(*list_, transform_);
+  item_shape_ = item_size_.shape();
+}
+
+void ImageListLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
+  const size_t entry = EntryAt(position);
+  *label = static_cast<float>(list_->entries[entry].label);
+  const std::string problem = LoadEncodedImage(ReadImage(*list_, entry, scratch), transform_, order_.RandomAt(position),
+                                               item_size_, scratch, data);
+  if (!problem.empty()) throw UserError(NameOf(*list_, entry) + problem);
+}
+
+std::string ImageListLoader::Describe(uint64_t position) const { return NameOf(*list_, EntryAt(position)); }
+
+}  // namespace crema

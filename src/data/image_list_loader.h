@@ -1,0 +1,44 @@
+// Items from image files.
+#ifndef CREMA_DATA_IMAGE_LIST_LOADER_H_
+#define CREMA_DATA_IMAGE_LIST_LOADER_H_
+
+#include <memory>
+#include <string>
+
+#include "data/image_list.h"
+#include "data/item_loader.h"
+#include "data/sample_order.h"
+#include "data/transform.h"
+
+namespace crema {
+
+// Image i of the list is record i of the order; the label is its class. Images have the colours that the transform
+// forces (force_color, force_gray), else those of their files.
+class ImageListLoader : public ItemLoader {
+ public:
+  // Sets order.records itself. Opens the first image where the transform alone does not fix the items' shape. Throws
+  // UserError where it does not fit the transform.
+  ImageListLoader(std::shared_ptr<const ImageList> list, Transform transform, SampleOrder order);
+
+  const Shape& item_shape() const override { return item_shape_; }
+  void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
+  // `image "photos/cat/1.jpg"`.
+  std::string Describe(uint64_t position) const override;
+  bool decodes() const override { return true; }
+
+  const ImageSize& item_size() const { return item_size_; }
+  const ImageList& list() const { return *list_; }
+  // Which entry of the list stands at `position`.
+  size_t EntryAt(uint64_t position) const { return static_cast<size_t>(order_.RecordAt(position)); }
+
+ private:
+  std::shared_ptr<const ImageList> list_;
+  Transform transform_;
+  SampleOrder order_;
+  ImageSize item_size_;
+  Shape item_shape_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_IMAGE_LIST_LOADER_H_

@@ -1,0 +1,39 @@
+// Random rectangles for training on objects of any size.
+#ifndef CREMA_DATA_RANDOM_AREA_H_
+#define CREMA_DATA_RANDOM_AREA_H_
+
+#include <cstdint>
+
+#include "base/random.h"
+#include "crema/data.pb.h"
+#include "image/image.h"
+
+namespace crema {
+
+// The rectangle of random_resized_crop (Szegedy et al., "Going Deeper with Convolutions", 2014): the area is drawn
+// evenly, the proportions evenly by their logarithm, the place evenly.
+class RandomArea {
+ public:
+  static constexpr int kTries = 10, kNumbersPerTry = 4;
+
+  explicit RandomArea(const RandomResizedCropParameter& param);
+
+  // Of the first of kTries draws that lies within height x width; else the largest rectangle from the centre that has
+  // allowed proportions. Reads the numbers from `first` to `first` + kTries * kNumbersPerTry - 1 of `random`.
+  ImageArea Draw(int height, int width, const RandomStream& random, uint64_t first) const;
+
+ private:
+  ImageArea Centre(int height, int width) const;
+
+  double min_area_, max_area_, min_aspect_, max_aspect_;
+};
+
+// Where `area` lies in the image that was decoded at 1/reduction of its size.
+ImageArea Reduced(const ImageArea& area, int reduction);
+
+// The largest of 8, 4, 2 that leaves both sides of the area at least `side` pixels long; else 1.
+int LargestReduction(const ImageArea& area, int side);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_RANDOM_AREA_H_

@@ -1,0 +1,146 @@
+#include "data/transform_check.h"
+
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+
+namespace crema {
+
+namespace {
+
+constexpr uint32_t kMostPixels = 1 << 15;  // of a side
+
+std::string Text(float value) {
+  char text[32];
+  std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
+  return text;
+}
+
+using Mistake = std::optional<TransformMistake>;
+
+Mistake CheckSide(const std::string& field, uint32_t pixels) {
+  if (pixels <= kMostPixels) return {};
+  return TransformMistake{field, field + " is " + std::to_string(pixels) + "; it must be from 0 to " +
+                                     std::to_string(kMostPixels) + " pixels"};
+}
+
+Mistake CheckResize(const TransformationParameter& param) {
+  const bool height = param.resize_height() > 0, width = param.resize_width() > 0;
+  if (height != width) {
+    return TransformMistake{height ? "resize_height" : "resize_width",
+                            std::string(height ? "resize_height" : "resize_width") + " is set without " +
+                                (height ? "resize_width" : "resize_height") +
+                                "; set both, or resize_shorter_side, which keeps the proportions"};
+  }
+  if (param.resize_shorter_side() > 0 && height) {
+    return TransformMistake{"resize_shorter_side",
+                            "resize_shorter_side and resize_height, resize_width are both set; keep "
+                            "resize_shorter_side to keep the proportions, else the other two"};
+  }
+  return {};
+}
+
+Mistake CheckMeanFile(const TransformationParameter& param) {
+  if (!param.has_mean_file()) return {};
+  const auto contradicts = [](const std::string& other, const std::string& why) {
+    return TransformMistake{"mean_file", "mean_file and " + other + " are both set" + why +
+                                             "; give one mean_value per channel instead of mean_file"};
+  };
+  if (param.mean_value_size() > 0) {
+    return TransformMistake{"mean_file", "mean_file and mean_value are both set; keep the one to subtract"};
+  }
+  if (param.pad() > 0) return contradicts("pad", ", but the mean image has no border");
+  if (param.resize_shorter_side() > 0) {
+    return contradicts("resize_shorter_side", ", but images of different sizes have no common mean image");
+  }
+  if (param.has_random_resized_crop()) {
+    return contradicts("random_resized_crop", ", but the mean image does not fit what is cut out and resized");
+  }
+  return {};
+}
+
+Mistake CheckRandomResizedCrop(const TransformationParameter& param) {
+  if (!param.has_random_resized_crop()) return {};
+  const RandomResizedCropParameter& crop = param.random_resized_crop();
+  const auto mistake = [](const std::string& field, const std::string& message) {
+    return TransformMistake{"random_resized_crop." + field, message};
+  };
+  if (param.crop_size() == 0) {
+    return TransformMistake{"random_resized_crop",
+                            "random_resized_crop is set without crop_size, the side of its results; add crop_size, "
+                            "e.g. 224"};
+  }
+  if (!(crop.min_area() > 0 && crop.min_area() <= 1)) {
+    return mistake("min_area", "min_area is " + Text(crop.min_area()) + "; it must be above 0 and at most 1");
+  }
+  if (!(crop.max_area() > 0 && crop.max_area() <= 1)) {
+    return mistake("max_area", "max_area is " + Text(crop.max_area()) + "; it must be above 0 and at most 1");
+  }
+  if (crop.min_area() > crop.max_area()) {
+    return mistake("min_area", "min_area " + Text(crop.min_area()) + " exceeds max_area " + Text(crop.max_area()) +
+                                   "; exchange them");
+  }
+  for (const bool low : {true, false}) {
+    const float aspect = low ? crop.min_aspect() : crop.max_aspect();
+    if (aspect >= 0.01f && aspect <= 100) continue;
+    const std::string field = low ? "min_aspect" : "max_aspect";
+    return mistake(field, field + " is " + Text(aspect) + "; it must be from 0.01 to 100 (width / height)");
+  }
+  if (crop.min_aspect() > crop.max_aspect()) {
+    return mistake("min_aspect", "min_aspect " + Text(crop.min_aspect()) + " exceeds max_aspect " +
+                                     Text(crop.max_aspect()) + "; exchange them");
+  }
+  return {};
+}
+
+Mistake CheckColorJitter(const ColorJitterParameter& jitter) {
+  const std::pair<const char*, float> fields[] = {
+      {"brightness", jitter.brightness()}, {"contrast", jitter.contrast()}, {"saturation", jitter.saturation()}};
+  for (const auto& [field, value] : fields) {
+    if (value >= 0 && value <= 1) continue;
+    return TransformMistake{std::string("color_jitter.") + field,
+                            std::string(field) + " is " + Text(value) +
+                                "; it must be from 0 (unchanged) to 1, factors are drawn from [1 - x, 1 + x]"};
+  }
+  return {};
+}
+
+Mistake CheckValues(const TransformationParameter& param) {
+  if (!std::isfinite(param.scale())) {
+    return TransformMistake{"scale", "scale is " + Text(param.scale()) + "; it must be a finite number"};
+  }
+  for (const float mean : param.mean_value()) {
+    if (std::isfinite(mean)) continue;
+    return TransformMistake{"mean_value", "mean_value is " + Text(mean) + "; it must be a finite number"};
+  }
+  for (const float deviation : param.std_value()) {
+    if (deviation > 0 && std::isfinite(deviation)) continue;
+    return TransformMistake{"std_value", "std_value is " + Text(deviation) +
+                                             "; values are divided by it, so it must be above 0 "
+                                             "(compute_image_mean prints those of a database)"};
+  }
+  return {};
+}
+
+}  // namespace
+
+std::optional<TransformMistake> FindMistake(const TransformationParameter& param) {
+  const std::pair<const char*, uint32_t> sides[] = {{"crop_size", param.crop_size()},
+                                                    {"pad", param.pad()},
+                                                    {"resize_shorter_side", param.resize_shorter_side()},
+                                                    {"resize_height", param.resize_height()},
+                                                    {"resize_width", param.resize_width()}};
+  for (const auto& [field, pixels] : sides) {
+    if (Mistake mistake = CheckSide(field, pixels)) return mistake;
+  }
+  if (param.force_color() && param.force_gray()) {
+    return TransformMistake{"force_gray", "force_color and force_gray are both set; keep one"};
+  }
+  if (Mistake mistake = CheckValues(param)) return mistake;
+  if (Mistake mistake = CheckResize(param)) return mistake;
+  if (Mistake mistake = CheckMeanFile(param)) return mistake;
+  if (Mistake mistake = CheckRandomResizedCrop(param)) return mistake;
+  return CheckColorJitter(param.color_jitter());
+}
+
+}  // namespace crema

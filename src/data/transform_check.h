@@ -1,0 +1,22 @@
+// Mistakes in transform_param that show without an image.
+#ifndef CREMA_DATA_TRANSFORM_CHECK_H_
+#define CREMA_DATA_TRANSFORM_CHECK_H_
+
+#include <optional>
+#include <string>
+
+#include "crema/data.pb.h"
+
+namespace crema {
+
+struct TransformMistake {
+  std::string field;    // below transform_param: "random_resized_crop.min_area"
+  std::string message;  // with the remedy
+};
+
+// The first field that is out of range or contradicts another one.
+std::optional<TransformMistake> FindMistake(const TransformationParameter& param);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_TRANSFORM_CHECK_H_
