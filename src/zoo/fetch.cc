@@ -1,11 +1,13 @@
 #include "zoo/fetch.h"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cctype>
 #include <cerrno>
+#include <csignal>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -93,6 +95,8 @@ CurlResult RunCurl(const std::string& url, const std::string& part, bool resume)
   if (pipe2(ends, O_CLOEXEC) != 0) throw EnvironmentError(std::string("cannot start curl: ") + std::strerror(errno));
   const pid_t child = fork();
   if (child == 0) {
+    // It must not go on writing when this program is killed.
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
     dup2(ends[1], STDOUT_FILENO);
     execvp("curl", arguments.data());
     _exit(kNoProgram);
