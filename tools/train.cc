@@ -9,13 +9,11 @@
 #include <optional>
 
 #include "crema/solver.h"
-#include "report/log_observer.h"
 #include "report/profile_observer.h"
-#include "report/progress_observer.h"
-#include "solver/signals.h"
 #include "tools/cluster_flags.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
+#include "tools/training_console.h"
 
 DEFINE_string(solver, "", "solver file");
 DEFINE_string(snapshot, "", "snapshot to go on from");
@@ -91,20 +89,15 @@ int Run(const CommandLine& line) {
     FLAGS_alsologtostderr = true;
   }
 
-  LogObserver log;
-  const std::unique_ptr<ProgressObserver> progress = ProgressObserver::OnStderr();
-  SignalActions signals(SignalEffect("--sigint_effect", FLAGS_sigint_effect),
-                        SignalEffect("--sighup_effect", FLAGS_sighup_effect));
+  TrainingConsole console(SignalEffect("--sigint_effect", FLAGS_sigint_effect),
+                          SignalEffect("--sighup_effect", FLAGS_sighup_effect));
   SolverOptions options;
   options.path = FLAGS_solver;
   options.weights = CommaList(line, "weights", FLAGS_weights);
   options.snapshot = FLAGS_snapshot;
   if (line.has("level")) options.level = FLAGS_level;
   options.stages = CommaList(line, "stage", FLAGS_stage);
-  options.requested_action = [&signals] { return signals.Take(); };
-  // The progress line goes away before the log prints.
-  if (progress) options.observers.push_back(progress.get());
-  options.observers.push_back(&log);
+  console.Watch(&options);
   options.data_threads = FLAGS_data_threads;
   // Worker processes open their own.
   if (!line.has("workers") && !line.has("coordinate")) options.devices = DevicesOf(line);
@@ -117,10 +110,6 @@ int Run(const CommandLine& line) {
   }
 
   Solver solver(file, options);
-  for (const Diagnostic& warning : solver.net().warnings()) log.OnNotice(warning);
-  for (int i = 0; i < solver.test_nets(); ++i) {
-    for (const Diagnostic& warning : solver.test_net(i).warnings()) log.OnNotice(warning);
-  }
   const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
   if (profile && !profile->error().empty()) throw EnvironmentError("no profile was written: " + profile->error());
   return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;

@@ -104,8 +104,7 @@ void FromFolder(const DatasetRequest& request, Dataset* dataset) {
     TakeOutBroken(request.threads, &progress, &all, dataset);
     std::vector<int> labels;
     for (const ImageList::Entry& entry : all.entries) labels.push_back(entry.label);
-    const std::vector<DatasetPart> parts = {{"train", 1 - request.validation_share},
-                                            {"val", request.validation_share}};
+    const std::vector<DatasetPart> parts = {{"train", 1 - request.validation_share}, {"val", request.validation_share}};
     const std::vector<int> part = SplitByClass(labels, parts, request.seed);
     for (ImageList* list : {&dataset->train_list, &dataset->validation_list}) {
       list->root = all.root;
@@ -169,7 +168,10 @@ Dataset FindDataset(const DatasetRequest& request) {
   } else if (IsDatabase(train) && IsDatabase(validation)) {
     const std::string labels = data + "_labels.txt";
     FromDatabases(request, train, validation,
-                  !request.labels.empty() ? request.labels : fs::exists(labels, ignored) ? labels : "", &dataset);
+                  !request.labels.empty()       ? request.labels
+                  : fs::exists(labels, ignored) ? labels
+                                                : "",
+                  &dataset);
   } else if (fs::is_directory(data, ignored)) {
     FromFolder(request, &dataset);
   } else {

@@ -16,7 +16,7 @@ struct DatasetRequest {
   // that kind; the beginning of the names that convert_imageset --split gave ("pets" for pets_train_lmdb, pets_val_lmdb
   // and pets_labels.txt); or a database, and then `validation` is another one.
   std::string data, validation;
-  std::string labels;            // file with the names of the classes; needed for databases without pets_labels.txt
+  std::string labels;             // file with the names of the classes; needed for databases without pets_labels.txt
   double validation_share = 0.1;  // of each class, where the data are not divided
   uint64_t seed = 1;              // which images those are
   int threads = 0;                // that look whether images are whole; 0: one per core

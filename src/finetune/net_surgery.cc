@@ -33,8 +33,8 @@ bool IsIn(const LayerParameter& layer, Phase phase) {
   const auto names_other = [phase](const NetStateRule& rule) { return rule.has_phase() && rule.phase() != phase; };
   const auto names = [phase](const NetStateRule& rule) { return rule.has_phase() && rule.phase() == phase; };
   const bool left_out = std::any_of(layer.exclude().begin(), layer.exclude().end(), names);
-  const bool other_only = layer.include_size() > 0 &&
-                          std::all_of(layer.include().begin(), layer.include().end(), names_other);
+  const bool other_only =
+      layer.include_size() > 0 && std::all_of(layer.include().begin(), layer.include().end(), names_other);
   return !left_out && !other_only;
 }
 
@@ -52,8 +52,8 @@ const LayerParameter& Classifier(const NetParameter& net, int end, std::string b
     }
     blob = layer.bottom(0);
   }
-  throw UserError({path, 0, 0}, "nothing makes the blob \"" + blob + "\" that layer \"" + net.layer(end).name() +
-                                    "\" reads");
+  throw UserError({path, 0, 0},
+                  "nothing makes the blob \"" + blob + "\" that layer \"" + net.layer(end).name() + "\" reads");
 }
 
 void ReadData(const LayerParameter& layer, Classification* found) {
@@ -93,8 +93,8 @@ void SetClasses(int classes, LayerParameter* layer) {
 }
 
 int BlobsOfClassifier(const LayerParameter& layer) {
-  const bool bias = layer.type() == "InnerProduct" ? layer.inner_product_param().bias_term()
-                                                   : layer.convolution_param().bias_term();
+  const bool bias =
+      layer.type() == "InnerProduct" ? layer.inner_product_param().bias_term() : layer.convolution_param().bias_term();
   return bias ? 2 : 1;
 }
 
@@ -183,8 +183,8 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
       MultiplyRates(wanted.classifier_rate, BlobsOfClassifier(layer), copy);
     }
     if (i > last_frozen) continue;
-    const auto blobs = std::find_if(weights.begin(), weights.end(),
-                                    [&](const LayerWeights& one) { return one.name == layer.name(); });
+    const auto blobs =
+        std::find_if(weights.begin(), weights.end(), [&](const LayerWeights& one) { return one.name == layer.name(); });
     if (blobs != weights.end()) Freeze(static_cast<int>(blobs->blobs.size()), copy);
     if (blobs == weights.end() && MakesScores(layer)) {
       throw UserError("--freeze=until:" + wanted.frozen_until + " freezes layer \"" + layer.name() +

@@ -25,7 +25,7 @@ struct Classification {
   std::string scores;                    // the blob that the main loss, or the softmax, reads
   std::vector<std::string> classifiers;  // layers that make scores, of every loss; the last is the main one
   std::optional<TransformationParameter> train_transform, test_transform;  // of the data layers
-  std::optional<NetInputSize> input;                                      // where the file fixes it
+  std::optional<NetInputSize> input;                                       // where the file fixes it
 };
 
 // Throws UserError, naming the file, where there is no softmax, or what makes its scores is neither InnerProduct nor
@@ -45,8 +45,8 @@ struct NewNet {
   std::string frozen_until;
 };
 
-// The net for training and testing. `weights` tells how many blobs a layer has. Throws UserError where frozen_until is no
-// layer, is a classifier, or freezes parameters that are not in the weights.
+// The net for training and testing. `weights` tells how many blobs a layer has. Throws UserError where frozen_until is
+// no layer, is a classifier, or freezes parameters that are not in the weights.
 NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const NewNet& wanted,
                           const std::vector<LayerWeights>& weights);
 

@@ -108,8 +108,8 @@ Model ReadModel(const std::string& path) {
                     "deploy.prototxt beside it; set transform_param { crop_size: ... } in its data layers");
   }
   if (input->channels != 1 && input->channels != 3) {
-    throw UserError({path, 0, 0}, "takes images of " + std::to_string(input->channels) +
-                                      " channels; image files have 1 or 3");
+    throw UserError({path, 0, 0},
+                    "takes images of " + std::to_string(input->channels) + " channels; image files have 1 or 3");
   }
   model.input = *input;
   if (model.classification.test_transform) {
@@ -181,7 +181,8 @@ int ValidationBatch(int64_t count, int most) {
 
 double LearningRate(const RecipeRequest& request, const Model& model) {
   if (request.learning_rate) return *request.learning_rate;
-  return model.solver ? model.solver->solver.base_lr() / 10 : 0.001;
+  if (!model.solver) return 0.001;
+  return model.solver->solver.base_lr() / (request.weights.empty() ? 1 : 10);
 }
 
 struct Batches {
@@ -192,10 +193,11 @@ struct Batches {
 std::string SolverText(const RecipeRequest& request, const Model& model, const Batches& batches) {
   const SolverParameter* own = model.solver ? &model.solver->solver : nullptr;
   const int64_t epoch = batches.train_iterations;
-  std::string text = "# Fine-tuning " + request.model + ". An epoch is " + std::to_string(epoch) + " iterations of " +
-                     std::to_string(batches.train) + " images.\n";
+  std::string text = (request.weights.empty() ? "# Training " : "# Fine-tuning ") + request.model + ". An epoch is " +
+                     std::to_string(epoch) + " iterations of " + std::to_string(batches.train) + " images.\n";
   text += "net: " + Quoted(request.output + "/train_val.prototxt") + "\n";
-  text += "weights: " + Quoted(request.weights) + "\n\n";
+  if (!request.weights.empty()) text += "weights: " + Quoted(request.weights) + "\n";
+  text += "\n";
   text += "# All validation images after each epoch; the best parameters are in snapshots/model_best.caffemodel.\n";
   text += "test_iter: " + std::to_string(batches.validation_iterations) + "\n";
   text += "test_interval: " + std::to_string(epoch) + "\n";
@@ -251,12 +253,13 @@ std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, cons
   wanted.name = model.file.net.name().empty() ? "fine_tuned" : model.file.net.name() + "_fine_tuned";
   wanted.classes = static_cast<int>(dataset.labels.size());
   wanted.frozen_until = request.frozen_until;
+  if (request.weights.empty()) wanted.classifier_rate = 1;
   const std::string train_source = database ? dataset.train_path : request.output + "/train.txt";
   const std::string validation_source = database ? dataset.validation_path : request.output + "/val.txt";
-  wanted.data = {DataLayer(model, TRAIN, TrainTransform(model, test, request.augment), train_source,
-                           dataset.train_list.root, database, batches.train),
-                 DataLayer(model, TEST, test, validation_source, dataset.validation_list.root, database,
-                           batches.validation)};
+  wanted.data = {
+      DataLayer(model, TRAIN, TrainTransform(model, test, request.augment), train_source, dataset.train_list.root,
+                database, batches.train),
+      DataLayer(model, TEST, test, validation_source, dataset.validation_list.root, database, batches.validation)};
   const NetParameter net = MakeTrainNet(model.file, model.classification, wanted, weights);
 
   std::map<std::string, std::string> files;

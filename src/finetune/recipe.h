@@ -15,13 +15,13 @@
 namespace crema {
 
 struct RecipeRequest {
-  std::string model;                    // path of the net file
-  std::string weights;                  // .caffemodel files, separated by commas
-  std::string output;                   // folder, absolute
+  std::string model;    // path of the net file
+  std::string weights;  // .caffemodel files, separated by commas; empty: from scratch
+  std::string output;   // folder, absolute
   int epochs = 30;
-  std::optional<double> learning_rate;  // default: a tenth of what the model's own solver begins with, else 0.001
+  std::optional<double> learning_rate;  // default: that of the model's own solver, of weights a tenth of it; else 0.001
   std::string frozen_until;
-  int batch = 0;     // 0: that of the model's net, at most 64 and a quarter of the images
+  int batch = 0;      // 0: that of the model's net, at most 64 and a quarter of the images
   int patience = 10;  // epochs without a better validation after which training ends; 0: never
   uint64_t seed = 1;
   bool bfloat16 = false;

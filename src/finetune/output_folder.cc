@@ -1,0 +1,78 @@
+#include "finetune/output_folder.h"
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <optional>
+
+#include "base/atomic_file.h"
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr size_t kSnapshotsKept = 2;
+
+std::optional<std::string> Contents(const fs::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  return std::string(std::istreambuf_iterator<char>(file), {});
+}
+
+void RemoveSnapshots(const fs::path& folder) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+    const std::string extension = entry.path().extension().string();
+    if (extension == ".caffemodel" || extension == ".solverstate") fs::remove(entry.path());
+  }
+}
+
+}  // namespace
+
+bool WriteOutputFolder(const std::string& folder, const std::map<std::string, std::string>& files, bool force) {
+  try {
+    const fs::path snapshots = fs::path(folder) / "snapshots";
+    fs::create_directories(snapshots);
+    bool all_there = true;
+    std::string other;
+    for (const auto& [name, text] : files) {
+      const std::optional<std::string> present = Contents(fs::path(folder) / name);
+      all_there &= present == text;
+      if (present && *present != text) other += (other.empty() ? "" : ", ") + name;
+    }
+    if (all_there && !force) return true;
+    if (!other.empty() && !force) {
+      throw UserError("\"" + folder + "\" holds files of another request, or edited ones (" + other +
+                      "). To go on with them: crema train --solver=" + folder +
+                      "/solver.prototxt --snapshot=auto. To start anew: --force, or another --output");
+    }
+    if (force) RemoveSnapshots(snapshots);
+    for (const auto& [name, text] : files) {
+      AtomicFile file((fs::path(folder) / name).string());
+      file.Write(text);
+      file.Commit();
+    }
+    return false;
+  } catch (const fs::filesystem_error& error) {
+    throw EnvironmentError("cannot write \"" + error.path1().string() + "\": " + error.code().message());
+  }
+}
+
+void SnapshotPruner::OnRestored(const SnapshotRestored& restored) {
+  kept_.push_back({restored.model_path, restored.state_path});
+}
+
+void SnapshotPruner::OnSnapshot(const SnapshotWritten& snapshot) {
+  kept_.push_back({snapshot.model_path, snapshot.state_path});
+  while (kept_.size() > kSnapshotsKept) {
+    std::error_code ignored;
+    // The state first: one without its model would be taken for damaged.
+    fs::remove(kept_.front().state_path, ignored);
+    fs::remove(kept_.front().model_path, ignored);
+    kept_.pop_front();
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,35 @@
+// The folder that a fine-tuning works in, which people read and edit.
+#ifndef CREMA_FINETUNE_OUTPUT_FOLDER_H_
+#define CREMA_FINETUNE_OUTPUT_FOLDER_H_
+
+#include <deque>
+#include <map>
+#include <string>
+
+#include "crema/observer.h"
+
+namespace crema {
+
+// Writes the files (names to contents) into `folder`, which is made where it is absent, and snapshots/ in it. Returns
+// whether all of them were there already: a run that was broken off goes on then. Throws UserError where a file holds
+// something else, unless `force`, which also removes the snapshots of the run before; EnvironmentError where the folder
+// cannot be written.
+bool WriteOutputFolder(const std::string& folder, const std::map<std::string, std::string>& files, bool force);
+
+// Removes all but the last two snapshots of a run.
+class SnapshotPruner : public Observer {
+ public:
+  void OnRestored(const SnapshotRestored& restored) override;
+  void OnSnapshot(const SnapshotWritten& snapshot) override;
+
+ private:
+  struct Pair {
+    std::string model_path, state_path;
+  };
+
+  std::deque<Pair> kept_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_FINETUNE_OUTPUT_FOLDER_H_

@@ -1,0 +1,226 @@
+// crema finetune: a trained net learns other classes.
+#include <gflags/gflags.h>
+#include <glog/logging.h>
+
+#include <filesystem>
+#include <iostream>
+
+#include "crema/error.h"
+#include "finetune/dataset.h"
+#include "finetune/output_folder.h"
+#include "finetune/recipe.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/training_console.h"
+#include "zoo/zoo.h"
+
+DECLARE_string(labels);
+DECLARE_string(output);
+DECLARE_string(zoo);
+DECLARE_bool(force);
+DECLARE_int32(batch);
+DEFINE_string(data, "", "what to learn from");
+DEFINE_string(val, "", "what to validate with");
+DEFINE_int32(epochs, 30, "times that all images are seen");
+DEFINE_double(lr, 0, "learning rate at the start");
+DEFINE_string(freeze, "", "layers that keep their parameters");
+DEFINE_int32(patience, 10, "epochs without a better validation");
+DEFINE_int64(seed, 1, "of all random numbers");
+DEFINE_bool(augment, true, "cut and mirror training images at random");
+DEFINE_bool(from_scratch, false, "start without weights");
+
+namespace crema::tools {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+[[noreturn]] void Fail(const CommandLine& line, const std::string& message) {
+  throw UserError(Location{line.program, 0, 0}, message);
+}
+
+std::string Absolute(const std::string& path) {
+  std::string absolute = fs::absolute(path).lexically_normal().string();
+  while (absolute.size() > 1 && absolute.back() == '/') absolute.pop_back();
+  return absolute;
+}
+
+// Net and weights of --model, which is a file or the name of a model of the zoo.
+void ChooseModel(const CommandLine& line, RecipeRequest* request) {
+  std::error_code ignored;
+  if (fs::is_regular_file(FLAGS_model, ignored)) {
+    request->model = FLAGS_model;
+    if (FLAGS_weights.empty() && !FLAGS_from_scratch) {
+      Fail(line,
+           "--weights=FILE is missing: what --model=" + FLAGS_model + " learnt; or --from_scratch, to start without");
+    }
+  } else {
+    if (FLAGS_model.find('/') != std::string::npos || FLAGS_model.ends_with(".prototxt")) {
+      Fail(line, "--model=" + FLAGS_model + ": there is no such file");
+    }
+    const ZooModel model = FindModel(FindZoo(FLAGS_zoo), FLAGS_model);
+    request->model = model.folder + "/train_val.prototxt";
+    if (FLAGS_weights.empty() && !FLAGS_from_scratch) {
+      if (!model.has_weights) {
+        Fail(line, "the zoo has no weights of " + FLAGS_model + " here" +
+                       (model.card.weights_url.empty() ? "; give them with --weights=FILE, or start --from_scratch"
+                                                       : "; fetch them: crema zoo get " + FLAGS_model));
+      }
+      request->weights = Absolute(model.weights_path());
+    }
+  }
+  if (FLAGS_from_scratch && !FLAGS_weights.empty()) Fail(line, "--weights and --from_scratch exclude each other");
+  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
+    request->weights += (request->weights.empty() ? "" : ",") + Absolute(path);
+  }
+}
+
+RecipeRequest RequestOf(const CommandLine& line) {
+  RecipeRequest request;
+  ChooseModel(line, &request);
+  request.output = Absolute(FLAGS_output);
+  request.epochs = FLAGS_epochs;
+  if (line.has("lr")) {
+    if (!(FLAGS_lr > 0)) Fail(line, "--lr must be above 0");
+    request.learning_rate = FLAGS_lr;
+  }
+  constexpr std::string_view kUntil = "until:";
+  if (!FLAGS_freeze.empty()) {
+    if (!FLAGS_freeze.starts_with(kUntil) || FLAGS_freeze.size() == kUntil.size()) {
+      Fail(line, "--freeze=" + FLAGS_freeze + ": expected until:LAYER, the last layer that keeps its parameters");
+    }
+    if (FLAGS_from_scratch) Fail(line, "--freeze and --from_scratch exclude each other: there is nothing to keep");
+    request.frozen_until = FLAGS_freeze.substr(kUntil.size());
+  }
+  request.batch = FLAGS_batch;
+  request.patience = FLAGS_patience;
+  request.seed = static_cast<uint64_t>(FLAGS_seed);
+  request.augment = FLAGS_augment;
+  request.bfloat16 = NetOptionsOf(line).precision == Precision::kBF16;
+  return request;
+}
+
+std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& files) {
+  std::vector<LayerWeights> all;
+  for (const std::string& path : CommaList(line, "weights", files)) {
+    for (LayerWeights& layer : ReadWeights(path)) all.push_back(std::move(layer));
+  }
+  return all;
+}
+
+TrainingResult Train(const CommandLine& line, const std::string& solver_path, bool resume) {
+  TrainingConsole console(SolverAction::kStop, SolverAction::kSnapshot);
+  SnapshotPruner pruner;
+  SolverOptions options;
+  options.path = solver_path;
+  options.devices = DevicesOf(line);
+  options.data_threads = FLAGS_data_threads;
+  if (resume) options.snapshot = "auto";
+  console.Watch(&options);
+  options.observers.push_back(&pruner);
+  Solver solver(ReadSolverFile(solver_path), options);
+  return solver.Train();
+}
+
+// As `crema evaluate` does, of the best parameters.
+int Evaluate(const std::string& output, const std::string& weights) {
+  std::cout << "\nValidation of " << weights << ":\n" << std::flush;
+  const CommandLine line =
+      ParseFlags(EvaluateCommand(), "crema evaluate",
+                 {"--model=" + output + "/train_val.prototxt", "--weights=" + weights,
+                  "--labels=" + output + "/labels.txt", "--output=" + output + "/report", "--batch=32"});
+  const int code = EvaluateCommand().run(line);
+  if (code == kExitSuccess) {
+    std::cout << "\nTo use it:\n  crema predict --model=" << output << "/deploy.prototxt --weights=" << weights
+              << " --labels=" << output << "/labels.txt IMAGE...\n";
+  }
+  return code;
+}
+
+int Run(const CommandLine& line) {
+  ApplyThreads();
+  const RecipeRequest request = RequestOf(line);
+  DatasetRequest data;
+  data.data = FLAGS_data;
+  data.validation = FLAGS_val;
+  data.labels = FLAGS_labels;
+  data.seed = request.seed;
+  data.threads = FLAGS_data_threads;
+  const Dataset dataset = FindDataset(data);
+  const auto files = MakeRecipe(request, dataset, WeightsOf(line, request.weights));
+  const bool resume = WriteOutputFolder(request.output, files, FLAGS_force);
+  std::cout << dataset.labels.size() << " classes, " << dataset.train_count << " images to train with, "
+            << dataset.validation_count << " to validate with";
+  if (!dataset.broken.empty()) std::cout << "; " << dataset.broken.size() << " that cannot be read are left out";
+  std::cout << "\n" << (resume ? "going on with " : "wrote ") << request.output << std::endl;
+
+  const TrainingResult result = Train(line, request.output + "/solver.prototxt", resume);
+  if (result.stopped_early) {
+    std::cout << "stopped; the same command goes on\n";
+    return result.failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+  }
+  if (!result.best) throw EnvironmentError("the best parameters could not be written; see above");
+  const int code = Evaluate(request.output, result.best->model_path);
+  return code == kExitSuccess && result.failed_snapshots > 0 ? kExitEnvironment : code;
+}
+
+}  // namespace
+
+const Command& FinetuneCommand() {
+  static const Command command = {
+      .name = "finetune",
+      .summary = "teach a trained net other classes, from a folder of images",
+      .usage = "--model=NAME|FILE --data=DIR|DB --output=DIR [--weights=FILE] [flags]",
+      .flags =
+          {
+              {.name = "model",
+               .value = "NAME|FILE",
+               .help = "a model of the zoo (crema zoo list), or a net file",
+               .required = true},
+              {.name = "data",
+               .value = "DIR|DB",
+               .help = "a folder with one folder of images for each class, perhaps in folders train and val; or a "
+                       "database; or what convert_imageset --split=train:0.9,val:0.1 was told to write",
+               .required = true},
+              {.name = "output", .value = "DIR", .help = "the folder to work in", .required = true},
+              {.name = "weights", .value = "FILE[,FILE]", .help = "what the net learnt [the zoo's]"},
+              {.name = "val", .value = "DB", .help = "database to validate with, where --data is one"},
+              {.name = "labels", .value = "FILE", .help = "names of the classes, where --data is a database"},
+              {.name = "epochs", .value = "N", .help = "times that all images are seen", .min = 1, .max = 100000},
+              {.name = "lr",
+               .value = "F",
+               .help = "learning rate at the start [a tenth of what the model's solver begins with, or 0.001]"},
+              {.name = "freeze", .value = "until:LAYER", .help = "keep the parameters of the layers up to this one"},
+              {.name = "patience",
+               .value = "N",
+               .help = "stop after N epochs that were not better than the best; 0: never",
+               .min = 0,
+               .max = 100000},
+              {.name = "batch",
+               .value = "N",
+               .help = "images of an iteration [the model's, at most 64]",
+               .min = 1,
+               .max = 65536},
+              {.name = "augment", .help = "cut and mirror training photographs at random; on unless --noaugment"},
+              {.name = "from_scratch", .help = "start without weights, for comparison"},
+              {.name = "seed", .value = "N", .help = "of all random numbers", .min = 0},
+              {.name = "force", .help = "replace the files and snapshots of another run in --output"},
+              {.name = "zoo", .value = "DIR", .help = "the folder of models [found beside the program]"},
+              PrecisionFlag(),
+              ThreadsFlag(),
+              DataThreadsFlag(),
+              GpusFlag(),
+          },
+      .examples =
+          "Writes train_val.prototxt, deploy.prototxt, solver.prototxt and labels.txt into --output, to be read and\n"
+          "edited, trains until nothing improves, keeps the best parameters, and evaluates them into report/.\n"
+          "The same command goes on where it was stopped or killed. Images that cannot be read are named and\n"
+          "left out.\n\n"
+          "example, from the repository's root:\n"
+          "  crema finetune --model=cifar_quick --data=photos --output=build/photos_net\n",
+      .run = Run,
+  };
+  return command;
+}
+
+}  // namespace crema::tools
