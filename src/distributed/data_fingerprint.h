@@ -1,4 +1,4 @@
-// Tells copies of a database apart, so that no worker trains on other records than the rest.
+// Tells copies of data apart, so that no worker trains on other records than the rest.
 #ifndef CREMA_DISTRIBUTED_DATA_FINGERPRINT_H_
 #define CREMA_DISTRIBUTED_DATA_FINGERPRINT_H_
 
@@ -10,7 +10,8 @@
 
 namespace crema {
 
-// Of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among them.
+// Of a database: of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among
+// them. Of a list of images: of its paths and labels.
 struct DataFingerprint {
   std::string layer;
   std::string path;  // where it was found
@@ -19,8 +20,15 @@ struct DataFingerprint {
   bool operator==(const DataFingerprint&) const = default;
 };
 
-// Of every Data layer of the net. Relative paths are looked for in the working directory, then in `folders`. Throws as
-// OpenRecordSource does.
+// What the layer reads, as the file says it: the database of Data, the list of ImageData; empty for other types.
+std::string DataSourceOf(const LayerParameter& layer);
+
+// Lets the Data and ImageData layers of the net read `path`: a database; a list, or the folder that its paths are
+// relative to.
+void ReadDataFrom(const std::string& path, NetParameter* net);
+
+// Of every Data and ImageData layer of the net. Relative paths are looked for in the working directory, then in
+// `folders`. Throws as OpenRecordSource and ReadImageList do.
 std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std::vector<std::string>& folders);
 
 }  // namespace crema

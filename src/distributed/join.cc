@@ -129,11 +129,7 @@ void Joining::Build(const Welcome& welcome) {
     throw EnvironmentError("the coordinator's solver cannot be read; run the same crema on all machines");
   }
   SolverParameter& solver = file_->solver;
-  if (!options_.data.empty()) {
-    for (LayerParameter& layer : *solver.mutable_train_net_param()->mutable_layer()) {
-      if (layer.type() == "Data") layer.mutable_data_param()->set_source(options_.data);
-    }
-  }
+  if (!options_.data.empty()) ReadDataFrom(options_.data, solver.mutable_train_net_param());
   CheckData(welcome);
   gradients_ = solver.distributed().mode() == DistributedParameter::GRADIENT;
   SolverOptions options;
@@ -195,15 +191,16 @@ void Joining::TakeFixed() {
 // Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
 void Joining::CheckData(const Welcome& welcome) const {
   for (const LayerParameter& layer : file_->solver.train_net_param().layer()) {
-    if (layer.type() != "Data") continue;
-    const std::string& source = layer.data_param().source();
+    const std::string source = DataSourceOf(layer);
+    if (source.empty()) continue;
     std::error_code ignored;
     bool found = std::filesystem::exists(source, ignored);
     for (const std::string& folder : welcome.search_folders()) {
       found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
     }
     if (!found) {
-      throw UserError("layer \"" + layer.name() + "\": there is no database \"" + source +
+      throw UserError("layer \"" + layer.name() + "\": there is no " +
+                      (layer.type() == "ImageData" ? "list" : "database") + " \"" + source +
                       "\" on this machine; give its place here with --data=PATH");
     }
   }
@@ -211,7 +208,7 @@ void Joining::CheckData(const Welcome& welcome) const {
   for (const DataFingerprint& here : FingerprintData(file_->solver.train_net_param(), folders)) {
     for (const Welcome::Data& there : welcome.data()) {
       if (there.layer() != here.layer || there.fingerprint() == here.value) continue;
-      throw UserError("layer \"" + here.layer + "\": the database " + here.path +
+      throw UserError("layer \"" + here.layer + "\": " + here.path +
                       " has other records than the coordinator's, or has them in another order; copy that one, or name "
                       "the right one with --data=PATH");
     }

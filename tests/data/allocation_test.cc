@@ -7,6 +7,8 @@
 
 #include "data/data_testing.h"
 #include "data/datum_loader.h"
+#include "data/image_list_loader.h"
+#include "data/image_testing.h"
 #include "data/prefetcher.h"
 
 namespace {
@@ -53,6 +55,43 @@ TEST(Allocation, NoneInASteadyStream) {
   EXPECT_EQ(allocations - before, 0);
   ::operator delete(::operator new(1));
   EXPECT_GE(allocations - before, 1) << "the counter does not count";
+}
+
+void ExpectNoneOf(const std::shared_ptr<const ItemLoader>& loader) {
+  Prefetcher prefetcher(loader, {.batch = 7, .ahead = 4, .threads = 2});
+  for (int k = 0; k < 60; ++k) prefetcher.Next();
+  const int64_t before = allocations;
+  for (int k = 0; k < 60; ++k) prefetcher.Next();
+  EXPECT_EQ(allocations - before, 0);
+}
+
+// libjpeg's own memory is not counted: it does not come from operator new.
+TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
+  TemporaryFolder folder;
+  std::vector<Datum> datums;
+  const auto list = std::make_shared<ImageList>();
+  list->root = folder.path() + "/";
+  for (int i = 0; i < 12; ++i) {
+    datums.push_back(testing::EncodedDatum(testing::Photograph(90 + i, 120 - i), i, true));
+    const std::string name = "a name that does not fit into the string itself " + std::to_string(i) + ".jpg";
+    testing::WriteFile(folder / name, datums.back().data());
+    list->entries.push_back({name, i});
+  }
+  testing::WriteDatums(folder / "db", datums);
+  TransformationParameter crop, random;
+  crop.set_resize_shorter_side(50);
+  crop.set_crop_size(40);
+  crop.set_pad(2);
+  crop.mutable_color_jitter()->set_contrast(0.5f);
+  crop.add_mean_value(1);
+  crop.add_std_value(2);
+  random.set_crop_size(20);
+  random.mutable_random_resized_crop();
+  for (const TransformationParameter& param : {crop, random}) {
+    ExpectNoneOf(
+        std::make_shared<DatumLoader>(OpenRecordSource(folder / "db"), Transform(param, TRAIN, ""), SampleOrder()));
+    ExpectNoneOf(std::make_shared<ImageListLoader>(list, Transform(param, TRAIN, ""), SampleOrder()));
+  }
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ constexpr int kBatch = 10;
 class Positions : public ItemLoader {
  public:
   const Shape& item_shape() const override { return shape_; }
-  void Load(uint64_t position, float* data, float* label, std::vector<float>&) const override {
+  void Load(uint64_t position, float* data, float* label, ItemScratch&) const override {
     *data = *label = static_cast<float>(position);
     ++made;
   }

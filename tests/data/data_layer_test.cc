@@ -1,59 +1,22 @@
-#include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include "crema/layer.h"
-#include "crema/net.pb.h"
+#include <thread>
+
 #include "data/data_testing.h"
+#include "data/image_testing.h"
+#include "data/source_driver.h"
 
 namespace crema {
 namespace {
 
 using testing::ExpectThrows;
 
-LayerParameter Parse(const std::string& text) {
-  LayerParameter param;
-  EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString("name: \"in\" type: \"Data\" " + text, &param));
-  return param;
-}
-
-// One Data layer with its tops, driven as the compiler and the runtime do.
-class Driver {
+// One Data layer, whatever its text.
+class Driver : public testing::SourceDriver {
  public:
   explicit Driver(const std::string& text, Phase phase = TEST,
                   std::vector<std::pair<std::string, Shape>> overrides = {})
-      : param_(Parse(text)),
-        setup_(param_, phase, std::vector<TensorSpec>(param_.bottom_size()),
-               [](std::string_view field) {
-                 return Location{"net.prototxt:" + std::string(field), 0, 0};
-               }),
-        layer_(FindLayerType("Data")->create()) {
-    setup_.set_shape_overrides(std::move(overrides));
-    layer_->Setup(setup_);
-    for (const TensorSpec& spec : setup_.top_specs()) {
-      values_.emplace_back(spec.shape.count(), -1.0f);
-      tops_.emplace_back(values_.back().data(), spec);
-    }
-  }
-
-  void Forward(bool replay = false, uint64_t seed = 1) {
-    const Context context{nullptr, seed};
-    LayerRun run;
-    run.context = &context;
-    run.tops = tops_;
-    run.replay = replay;
-    layer_->Forward(run);
-  }
-
-  Layer& layer() { return *layer_; }
-  const LayerSetup& setup() const { return setup_; }
-  std::vector<float>& value(int top) { return values_[top]; }
-
- private:
-  LayerParameter param_;
-  LayerSetup setup_;
-  std::unique_ptr<Layer> layer_;
-  std::vector<std::vector<float>> values_;
-  std::vector<Tensor> tops_;
+      : SourceDriver("Data", text, phase, std::move(overrides)) {}
 };
 
 std::string Net(const std::string& path, const std::string& data = "", const std::string& rest = "") {
@@ -181,7 +144,7 @@ TEST(DataLayer, MistakesInTheFileAreNamedWithTheirField) {
   expect("top: \"d\" data_param { source: " + db + " batch_size: 0 }", {"data_param.batch_size"});
   expect(Net(folder / "db", "prefetch: 0"), {"data_param.prefetch", "from 1"});
   expect(Net(folder / "db", "prefetch: 4000000000"), {"data_param.prefetch", "4000000000"});
-  expect(Net(folder / "db", "threads: 0"), {"data_param.threads", "from 1"});
+  expect(Net(folder / "db", "threads: 257"), {"data_param.threads", "from 0 to 256"});
   expect(Net(folder / "db", "", "transform_param { mean_file: \"m\" mean_value: 1 }"), {"mean_file and mean_value"});
   expect(Net(folder / "db", "", "transform_param { mean_file: \"no_mean\" }"),
          {"transform_param.mean_file", "no_mean"});
@@ -207,6 +170,100 @@ TEST(DataLayer, FieldsWithoutEffectAreWarnedAbout) {
   EXPECT_NE(warning("backend: LEVELDB", "").find("LevelDB"), std::string::npos);
   EXPECT_NE(warning("", "transform_param { force_color: true }").find("compressed images only"), std::string::npos);
   EXPECT_TRUE(Driver(Net(folder / "db", "", "transform_param { force_gray: true }")).setup().warnings().empty());
+  // Compressed images are decoded as these say.
+  testing::WriteDatums(folder / "encoded", {testing::EncodedDatum(testing::Photograph(5, 4, 1), 0)});
+  EXPECT_TRUE(Driver(Net(folder / "encoded", "force_encoded_color: true")).setup().warnings().empty());
+}
+
+TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
+  TemporaryFolder folder;
+  testing::WriteImages(folder / "db", 3, 1, 8, 8);
+  const auto expect = [&](const std::string& transform, const std::string& field, const std::string& part) {
+    SCOPED_TRACE(transform);
+    ExpectThrows<UserError>([&] { Driver driver(Net(folder / "db", "", "transform_param { " + transform + " }")); },
+                            {"net.prototxt:transform_param." + field + ":", part});
+  };
+  expect("resize_shorter_side: 4 resize_height: 5 resize_width: 5", "resize_shorter_side", "both set");
+  expect("resize_height: 5", "resize_height", "without resize_width");
+  expect("resize_width: 5", "resize_width", "without resize_height");
+  expect("resize_width: 4294967295 resize_height: 3", "resize_width", "from 0 to");
+  expect("crop_size: 4294967295", "crop_size", "from 0 to");
+  expect("random_resized_crop {}", "random_resized_crop", "crop_size");
+  const auto expect_crop = [&](const std::string& fields, const std::string& field, const std::string& part) {
+    expect("crop_size: 4 random_resized_crop { " + fields + " }", "random_resized_crop." + field, part);
+  };
+  expect_crop("min_area: 0.5 max_area: 0.4", "min_area", "exceeds max_area");
+  expect_crop("min_area: 0", "min_area", "above 0");
+  expect_crop("max_area: 1.5", "max_area", "at most 1");
+  expect_crop("min_area: nan", "min_area", "nan");
+  expect_crop("min_aspect: 0", "min_aspect", "from 0.01");
+  expect_crop("min_aspect: 2 max_aspect: 1", "min_aspect", "exceeds max_aspect");
+  expect("color_jitter { brightness: 1.5 }", "color_jitter.brightness", "to 1");
+  expect("color_jitter { contrast: -0.5 }", "color_jitter.contrast", "to 1");
+  expect("color_jitter { saturation: inf }", "color_jitter.saturation", "to 1");
+  expect("std_value: 0", "std_value", "above 0");
+  expect("std_value: 1 std_value: -1", "std_value", "above 0");
+  expect("mean_value: nan", "mean_value", "finite");
+  expect("scale: inf", "scale", "finite");
+  expect("mean_file: \"m\" pad: 1", "mean_file", "pad");
+  expect("mean_file: \"m\" resize_shorter_side: 4", "mean_file", "resize_shorter_side");
+  expect("mean_file: \"m\" crop_size: 3 random_resized_crop {}", "mean_file", "random_resized_crop");
+}
+
+TEST(DataLayer, DecodesCompressedRecords) {
+  TemporaryFolder folder;
+  std::vector<Datum> datums;
+  for (int i = 0; i < 6; ++i) datums.push_back(testing::EncodedDatum(testing::Photograph(5, 4, 3, i), i));
+  testing::WriteDatums(folder / "db", datums);
+  Driver driver(Net(folder / "db"));
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 5, 4}));
+  driver.Forward();
+  const Image second = testing::Photograph(5, 4, 3, 1);
+  for (int c = 0; c < 3; ++c) EXPECT_EQ(driver.value(0)[60 + c * 20 + 7], second.row(1)[3 * 3 + c]);
+  EXPECT_EQ(driver.layer().data_supply().threads, static_cast<int>(std::thread::hardware_concurrency()));
+  Driver grey(
+      Net(folder / "db", "threads: 3", "transform_param { force_gray: true resize_height: 7 resize_width: 9 }"));
+  EXPECT_EQ(grey.setup().top_specs()[0].shape, (Shape{4, 1, 7, 9}));
+  grey.Forward();
+  EXPECT_EQ(grey.layer().data_supply().threads, 3);
+  EXPECT_NE(grey.layer().data_supply().remedy, "");
+  ExpectThrows<UserError>(
+      [&] { Driver(Net(folder / "db", "force_encoded_color: true", "transform_param { force_gray: true }")); },
+      {"data_param.force_encoded_color", "force_gray"});
+  testing::WriteImages(folder / "raw", 4, 1, 3, 3);
+  Driver raw(Net(folder / "raw"));
+  raw.Forward();
+  EXPECT_EQ(raw.layer().data_supply().threads, 1);
+}
+
+TEST(DataLayer, SizesTheTransformFixesNeedNoSource) {
+  const Driver driver(
+      Net("absent", "", "transform_param { resize_height: 6 resize_width: 4 pad: 1 force_color: true }"));
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 8, 6}));
+}
+
+TEST(DataLayer, AugmentedStreamsResumeWithinAnEpoch) {
+  TemporaryFolder folder;
+  std::vector<Datum> datums;
+  for (int i = 0; i < 11; ++i) datums.push_back(testing::EncodedDatum(testing::Photograph(40 + i, 50 - i, 3, i), i));
+  testing::WriteDatums(folder / "db", datums);
+  const std::string augment =
+      "transform_param { mirror: true crop_size: 8 random_resized_crop {} "
+      "color_jitter { brightness: 0.4 contrast: 0.4 saturation: 0.4 } mean_value: 100 std_value: 60 }";
+  Driver whole(Net(folder / "db", "shuffle: true threads: 1", augment), TRAIN);
+  std::vector<std::vector<float>> batches;
+  for (int k = 0; k < 12; ++k) {
+    whole.Forward();
+    batches.push_back(whole.value(0));
+  }
+  for (const int threads : {2, 5}) {
+    Driver resumed(Net(folder / "db", "shuffle: true threads: " + std::to_string(threads), augment), TRAIN);
+    resumed.layer().set_position(4 * 4);
+    for (int k = 4; k < 12; ++k) {
+      resumed.Forward();
+      EXPECT_TRUE(resumed.value(0) == batches[k]) << threads << " threads, batch " << k;
+    }
+  }
 }
 
 TEST(DataLayer, BadRecordsAreReportedWithLayerAndPlace) {

@@ -222,7 +222,7 @@ TEST(Prefetcher, ErrorsReachTheConsumerInTheirBatch) {
     for (int k = 0; k < 4; ++k) prefetcher.Next();
     for (int again = 0; again < 3; ++again) {
       testing::ExpectThrows<UserError>([&] { prefetcher.Next(); },
-                                       {"record \"00000023\" of " + folder / "db", "1x4x5", "first record is 1x4x4",
+                                       {"record \"00000023\" of " + folder / "db", "1x4x5", "first record makes 1x4x4",
                                         "crop_size", "--resize_height"});
       EXPECT_EQ(prefetcher.position(), 20u);
       EXPECT_EQ(prefetcher.current().labels[0], 15);
@@ -242,7 +242,7 @@ TEST(Prefetcher, DamagedRecordsAreNamed) {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {good.substr(0, 9), "not a readable Datum"},
       {"", "0x0x0"},
-      {encoded.SerializeAsString(), "encoded"},
+      {encoded.SerializeAsString(), "is no image that is known"},
       {short_data.SerializeAsString(), "holds 3 bytes"},
       {testing::ImageDatum(3, 4, 4, 0).SerializeAsString(), "3x4x4"}};
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -277,7 +277,7 @@ TEST(Prefetcher, CropsMakeImagesOfDifferentSizesEqual) {
 class CountingLoader : public ItemLoader {
  public:
   const Shape& item_shape() const override { return shape_; }
-  void Load(uint64_t position, float* data, float* label, std::vector<float>&) const override {
+  void Load(uint64_t position, float* data, float* label, ItemScratch&) const override {
     *data = *label = static_cast<float>(position);
     ++loaded;
   }

@@ -12,14 +12,15 @@ namespace {
 
 constexpr ImageSize kSize{3, 7, 9};
 
-std::vector<uint8_t> Image() {
+std::vector<uint8_t> Planes() {
   const std::string data = testing::ImageDatum(kSize.channels, kSize.height, kSize.width, 11).data();
   return {data.begin(), data.end()};
 }
 
 std::vector<float> Apply(const Transform& transform, const std::vector<uint8_t>& image, uint64_t seed) {
   std::vector<float> out(transform.OutputSize(kSize).count());
-  transform.Apply(image.data(), kSize, RandomStream(seed, 5), out.data());
+  TransformScratch scratch;
+  transform.Apply(image.data(), kSize, RandomStream(seed, 5), &scratch, out.data());
   return out;
 }
 
@@ -60,13 +61,13 @@ std::vector<float> WriteMean(const std::string& path, bool old_shape) {
 }
 
 TEST(Transform, WithoutFieldsCopies) {
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   const Transform transform({}, TRAIN, "");
   EXPECT_EQ(Apply(transform, image, 1), Expected(image, 0, 0, 0, false, 1, {}, {}));
 }
 
 TEST(Transform, SubtractsTheMeanThenScales) {
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   TransformationParameter param;
   param.set_scale(0.00390625f);
   param.add_mean_value(104);
@@ -78,7 +79,7 @@ TEST(Transform, SubtractsTheMeanThenScales) {
 }
 
 TEST(Transform, TestCropsTheCentre) {
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   TransformationParameter param;
   param.set_crop_size(4);
   const Transform transform(param, TEST, "");
@@ -90,7 +91,7 @@ TEST(Transform, TestCropsTheCentre) {
 
 TEST(Transform, TrainCropsEverywhereAndMirrorsHalf) {
   TemporaryFolder folder;
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   for (const bool with_mean : {false, true}) {
     TransformationParameter param;
     param.set_crop_size(4);
@@ -125,7 +126,7 @@ TEST(Transform, TrainCropsEverywhereAndMirrorsHalf) {
 }
 
 TEST(Transform, MirrorsInTestToo) {
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   TransformationParameter param;
   param.set_mirror(true);
   const Transform transform(param, TEST, "");
@@ -142,7 +143,7 @@ TEST(Transform, MirrorsInTestToo) {
 
 TEST(Transform, MeanFileInBothShapesOfBlobProto) {
   TemporaryFolder folder;
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   TransformationParameter param;
   param.set_mean_file("as written in the net");
   for (const bool old_shape : {false, true}) {
@@ -155,7 +156,7 @@ TEST(Transform, MeanFileInBothShapesOfBlobProto) {
 }
 
 TEST(Transform, FloatImagesGiveTheSame) {
-  const std::vector<uint8_t> image = Image();
+  const std::vector<uint8_t> image = Planes();
   const std::vector<float> floats(image.begin(), image.end());
   TransformationParameter param;
   param.set_crop_size(5);

@@ -1,0 +1,204 @@
+// Image files: ImageListLoader and the layer ImageData.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+
+#include "data/data_testing.h"
+#include "data/image_list_loader.h"
+#include "data/image_testing.h"
+#include "data/source_driver.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectThrows;
+using testing::Photograph;
+
+class ImageDataTest : public ::testing::Test {
+ protected:
+  // Images 0, 1, ... as PNG, of class 10, 11, ..., in a folder whose name holds a blank, and their list.
+  std::string WriteList(int count, int height, int width) {
+    std::filesystem::create_directory(folder_ / "the images");
+    std::string list;
+    for (int i = 0; i < count; ++i) {
+      const std::string name = std::to_string(i) + ".png";
+      testing::WriteFile(folder_ / ("the images/" + name),
+                         testing::Png(Photograph(height, width, 3, static_cast<uint64_t>(i))));
+      list += name + " " + std::to_string(10 + i) + "\n";
+    }
+    testing::WriteFile(folder_ / "list.txt", list);
+    return folder_ / "list.txt";
+  }
+
+  std::string Layer(const std::string& fields = "", const std::string& rest = "") const {
+    return "top: \"data\" top: \"label\" image_data_param { source: \"" + folder_ / "list.txt" + "\" root_folder: \"" +
+           folder_ / "the images/" + "\" batch_size: 4 " + fields + " } " + rest;
+  }
+
+  testing::SourceDriver Driver(const std::string& text, Phase phase = TEST) const {
+    return testing::SourceDriver("ImageData", text, phase);
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ImageDataTest, DeliversTheListInOrder) {
+  WriteList(6, 5, 4);
+  testing::SourceDriver driver = Driver(Layer());
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 5, 4}));
+  EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{4}));
+  EXPECT_TRUE(driver.setup().is_source());
+  EXPECT_TRUE(driver.setup().warnings().empty());
+  for (int k = 0; k < 5; ++k) {
+    driver.Forward();
+    for (int i = 0; i < 4; ++i) {
+      const int entry = (4 * k + i) % 6;
+      EXPECT_EQ(driver.value(1)[i], static_cast<float>(10 + entry));
+      const Image image = Photograph(5, 4, 3, static_cast<uint64_t>(entry));
+      for (int c = 0; c < 3; ++c) EXPECT_EQ(driver.value(0)[i * 60 + c * 20 + 9], image.row(2)[3 + c]);
+      EXPECT_EQ(driver.layer().DescribeItem(i),
+                "image \"" + folder_ / "the images/" + std::to_string(entry) + ".png\"");
+    }
+  }
+}
+
+TEST_F(ImageDataTest, ResizesAndDecodesToGrey) {
+  WriteList(4, 9, 12);
+  testing::SourceDriver driver = Driver(Layer("new_height: 6 new_width: 7 is_color: false"));
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 1, 6, 7}));
+  driver.Forward();
+  Image grey, resized;
+  ResizeBuffers buffers;
+  ASSERT_EQ(DecodeImage(EncodePng(Photograph(9, 12, 3, 1)), {DecodeOptions::Colors::kGray}, &grey), "");
+  ResizeBilinear(grey, 6, 7, &buffers, &resized);
+  EXPECT_EQ(std::vector<float>(driver.value(0).begin() + 42, driver.value(0).begin() + 84),
+            std::vector<float>(resized.pixels.begin(), resized.pixels.begin() + 42));
+}
+
+TEST_F(ImageDataTest, ShuffledEpochsResumeAndTakeTurns) {
+  WriteList(11, 12, 10);
+  const std::string text = Layer("shuffle: true rand_skip: 5 threads: 2",
+                                 "transform_param { crop_size: 6 mirror: true color_jitter { contrast: 0.5 } }");
+  testing::SourceDriver whole = Driver(text, TRAIN);
+  std::vector<std::vector<float>> data, labels;
+  for (int k = 0; k < 11; ++k) {
+    whole.Forward();
+    data.push_back(whole.value(0));
+    labels.push_back(whole.value(1));
+  }
+  // Four epochs: every image four times.
+  std::vector<int> seen(21);
+  for (const std::vector<float>& batch : labels) {
+    for (const float label : batch) ++seen[static_cast<size_t>(label)];
+  }
+  for (int i = 10; i < 21; ++i) EXPECT_NEAR(seen[i], 4, 1);
+  EXPECT_NE(std::vector<float>(labels[0].begin(), labels[0].end()), labels[3]);
+  testing::SourceDriver resumed = Driver(text, TRAIN);
+  resumed.layer().set_position(5 * 4);
+  resumed.Forward();
+  EXPECT_EQ(resumed.value(0), data[5]);
+  EXPECT_EQ(resumed.layer().next_batch(), 6u);
+  // As one of three workers.
+  testing::SourceDriver worker = Driver(text, TRAIN);
+  worker.layer().ReadBatches({1, 1, 3});
+  for (int k = 1; k < 11; k += 3) {
+    worker.Forward();
+    EXPECT_EQ(worker.value(0), data[k]);
+    EXPECT_EQ(worker.value(1), labels[k]);
+  }
+}
+
+TEST_F(ImageDataTest, PathsAreFoundBesideTheNet) {
+  WriteList(4, 5, 4);
+  testing::WriteFile(folder_ / "own.txt", "the images/1.png 3\n");
+  LayerParameter param = testing::ParseSource("ImageData", "top: \"d\" image_data_param { source: \"own.txt\" }");
+  LayerSetup setup(param, TEST, {}, [](std::string_view) { return Location{}; });
+  setup.set_search_folders({"/nowhere", folder_.path()});
+  FindLayerType("ImageData")->create()->Setup(setup);
+  EXPECT_EQ(setup.top_specs()[0].shape, (Shape{1, 3, 5, 4}));
+  // The folder, too.
+  testing::WriteFile(folder_ / "bare.txt", "2.png 3\n");
+  param = testing::ParseSource("ImageData",
+                               "top: \"d\" image_data_param { source: \"bare.txt\" root_folder: \"the images/\" }");
+  LayerSetup other(param, TEST, {}, [](std::string_view) { return Location{}; });
+  other.set_search_folders({folder_.path()});
+  FindLayerType("ImageData")->create()->Setup(other);
+  EXPECT_EQ(other.top_specs()[0].shape, (Shape{1, 3, 5, 4}));
+}
+
+TEST_F(ImageDataTest, SizesThatAreFixedNeedNoImages) {
+  testing::WriteFile(folder_ / "list.txt", "absent.jpg 0\n");
+  testing::SourceDriver driver = Driver(Layer("new_height: 8 new_width: 9"));
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 8, 9}));
+  ExpectThrows<UserError>([&] { driver.Forward(); },
+                          {"net.prototxt:image_data_param.source", "\"in\" (ImageData)",
+                           "image \"" + folder_ / "the images/absent.jpg" + "\" does not exist", "root_folder"});
+  std::filesystem::remove(folder_ / "list.txt");
+  EXPECT_EQ(Driver(Layer("", "transform_param { crop_size: 5 }")).setup().top_specs()[0].shape, (Shape{4, 3, 5, 5}));
+  ExpectThrows<UserError>([&] { Driver(Layer()); }, {"image_data_param.source", "list", "does not exist here"});
+}
+
+TEST_F(ImageDataTest, BrokenImagesAreNamed) {
+  WriteList(6, 5, 4);
+  const std::string whole = testing::ReadFile(folder_ / "the images/2.png");
+  testing::WriteFile(folder_ / "the images/2.png", whole.substr(0, whole.size() / 2));
+  testing::SourceDriver driver = Driver(Layer());
+  ExpectThrows<UserError>([&] { driver.Forward(); },
+                          {"net.prototxt:image_data_param.source", "layer \"in\" (ImageData)",
+                           folder_ / "the images/2.png", "db_tool verify", "convert_imageset"});
+  testing::WriteFile(folder_ / "the images/2.png", testing::Png(Photograph(6, 4)));
+  testing::SourceDriver uneven = Driver(Layer());
+  ExpectThrows<UserError>([&] { uneven.Forward(); }, {folder_ / "the images/2.png", "3x6x4", "resize_height"});
+  std::filesystem::remove(folder_ / "the images/2.png");
+  std::filesystem::create_directory(folder_ / "the images/2.png");
+  testing::SourceDriver directory = Driver(Layer());
+  ExpectThrows<UserError>([&] { directory.Forward(); }, {"2.png\" is a folder"});
+}
+
+TEST_F(ImageDataTest, MistakesAreNamedWithTheirField) {
+  WriteList(2, 5, 4);
+  const auto expect = [&](const std::string& text, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(text);
+    ExpectThrows<UserError>([&] { Driver(text); }, parts);
+  };
+  expect("top: \"d\" image_data_param { batch_size: 4 }", {"net.prototxt:image_data_param", "source"});
+  expect(Layer("new_height: 4"), {"image_data_param.new_height", "without new_width"});
+  expect(Layer("new_width: 4"), {"image_data_param.new_width", "without new_height"});
+  expect(Layer("new_width: 4 new_height: 4000000000"), {"image_data_param.new_height", "at most"});
+  expect(Layer("new_height: 4 new_width: 4", "transform_param { resize_shorter_side: 5 }"),
+         {"image_data_param.new_height", "keep one"});
+  expect(Layer("is_color: true", "transform_param { force_gray: true }"), {"image_data_param.is_color", "force_gray"});
+  expect(Layer("is_color: false", "transform_param { force_color: true }"), {"is_color", "force_color"});
+  expect(Layer("prefetch: 0"), {"image_data_param.prefetch", "from 1"});
+  testing::SourceDriver small = Driver(Layer("", "transform_param { crop_size: 5 }"));
+  ExpectThrows<UserError>([&] { small.Forward(); }, {"image_data_param.source", "crop_size 5 exceeds", "0.png"});
+  testing::WriteFile(folder_ / "list.txt", "0.png 0\n1.png one\n");
+  expect(Layer(), {folder_ / "list.txt" + ":2", "\"one\""});
+  std::filesystem::remove(folder_ / "list.txt");
+  std::filesystem::create_directory(folder_ / "list.txt");
+  expect(Layer(), {"image_data_param.source", "is a folder"});
+}
+
+TEST_F(ImageDataTest, ListsOfFoldersServeWithoutALayer) {
+  std::filesystem::create_directories(folder_ / "set/cat");
+  std::filesystem::create_directories(folder_ / "set/dog");
+  testing::WriteFile(folder_ / "set/cat/a.png", testing::Png(Photograph(5, 4, 1, 1)));
+  testing::WriteFile(folder_ / "set/dog/b.png", testing::Png(Photograph(5, 4, 1, 2)));
+  size_t skipped = 0;
+  const auto list = std::make_shared<const ImageList>(ListImageFolder(folder_ / "set", &skipped));
+  const ImageListLoader loader(list, Transform({}, TEST, ""), {});
+  EXPECT_EQ(loader.item_shape(), (Shape{1, 5, 4}));
+  EXPECT_EQ(loader.EntryAt(3), 1u);
+  std::vector<float> data(20);
+  float label = -1;
+  ItemScratch scratch;
+  loader.Load(1, data.data(), &label, scratch);
+  EXPECT_EQ(label, 1);
+  const Image image = Photograph(5, 4, 1, 2);
+  EXPECT_EQ(data, std::vector<float>(image.pixels.begin(), image.pixels.begin() + 20));
+  EXPECT_EQ(loader.Describe(1), "image \"" + folder_ / "set/dog/b.png" + "\"");
+}
+
+}  // namespace
+}  // namespace crema

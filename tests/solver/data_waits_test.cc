@@ -1,0 +1,49 @@
+// Trainings that wait for their data say so, once, and what would help.
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "data/image_testing.h"
+#include "data/lmdb_writer.h"
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+constexpr char kSlowNet[] = R"(
+layer { name: "photographs" type: "Data" top: "data" top: "label"
+        transform_param { crop_size: 1 } data_param { source: "large_lmdb" batch_size: 2 prefetch: 1 threads: 1 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+int NoticesOfWaiting(const std::string& notices) {
+  int count = 0;
+  for (size_t at = 0; (at = notices.find("waits for its data", at)) != std::string::npos; ++at) ++count;
+  return count;
+}
+
+class DataWaitsTest : public SmallTraining {};
+
+TEST_F(DataWaitsTest, SlowDataIsNoticedOnce) {
+  // Of each hundreds of thousands of pixels are decoded for one.
+  LmdbWriter writer(folder_ / "large_lmdb", LmdbWriter::Existing::kRefuse);
+  writer.Put("0", testing::EncodedDatum(testing::Photograph(2000, 2000), 1).SerializeAsString());
+  writer.Commit();
+  folder_.Write("net.prototxt", kSlowNet);
+  Train("display: 3\n", 13);
+  const std::string& notice = recorder_.notices;
+  EXPECT_EQ(NoticesOfWaiting(notice), 1);
+  EXPECT_NE(notice.find("layer \"photographs\""), std::string::npos) << notice;
+  const bool alone = std::thread::hardware_concurrency() < 2;
+  EXPECT_NE(notice.find(alone ? "--shorter_side" : "data_param.threads (now 1"), std::string::npos) << notice;
+}
+
+TEST_F(DataWaitsTest, FastDataIsNot) {
+  Train("display: 3\n", 30);
+  EXPECT_EQ(NoticesOfWaiting(recorder_.notices), 0) << recorder_.notices;
+}
+
+}  // namespace
+}  // namespace crema
