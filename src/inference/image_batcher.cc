@@ -25,7 +25,7 @@ class ImageBatcher::Loader : public ItemLoader {
 
   const Shape& item_shape() const override { return shape_; }
 
-  void Load(uint64_t position, float* data, float* label, std::vector<float>&) const override {
+  void Load(uint64_t position, float* data, float* label, ItemScratch&) const override {
     thread_local PreparationBuffers buffers;
     *label = 0;
     Item item;

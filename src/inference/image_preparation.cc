@@ -1,8 +1,11 @@
 #include "inference/image_preparation.h"
 
+#include <optional>
+
 #include "base/random.h"
 #include "crema/error.h"
 #include "data/mean_file.h"
+#include "data/transform_check.h"
 #include "image/codec.h"
 
 namespace crema {
@@ -23,11 +26,8 @@ TransformationParameter WithoutResizing(TransformationParameter param) {
 }
 
 void Check(const TransformationParameter& param, const ImageSize& input) {
-  if ((param.resize_height() > 0) != (param.resize_width() > 0)) {
-    throw UserError("resize_height and resize_width belong together; set both or neither");
-  }
-  if (param.resize_height() > 0 && param.resize_shorter_side() > 0) {
-    throw UserError("resize_shorter_side and resize_height with resize_width are both set; keep one way of resizing");
+  if (const std::optional<TransformMistake> mistake = FindMistake(param)) {
+    throw UserError(mistake->field + ": " + mistake->message);
   }
   const int crop = static_cast<int>(param.crop_size());
   if (crop > 0 && (crop != input.height || crop != input.width)) {
@@ -61,19 +61,13 @@ ImageExtent ImagePreparation::ResizedTo(bool record, int height, int width) cons
   return {input_.height, input_.width};
 }
 
-std::string ImagePreparation::CheckSize(const ImageSize& size) const {
-  const std::string problem = transform_.Check(size);
+std::string ImagePreparation::CheckSize(const ImageSize& size, Transform::Values values) const {
+  const std::string problem = transform_.Check(size, values);
   if (!problem.empty()) return problem;
-  const ImageSize output = transform_.OutputSize(size);
+  const ImageSize output = transform_.OutputSize(size, values);
   if (output == input_) return {};
   return "comes out as " + output.ToString() + ", but the net's input is " + input_.ToString() +
          " (channels x height x width); set resize_height and resize_width, or resize_shorter_side and crop_size";
-}
-
-std::string ImagePreparation::FromPlanes(const uint8_t* planes, const ImageSize& size, float* out) const {
-  const std::string problem = CheckSize(size);
-  if (problem.empty()) transform_.Apply(planes, size, RandomStream(0, 0), out);
-  return problem;
 }
 
 std::string ImagePreparation::Decode(std::span<const uint8_t> bytes, Image* image) const {
@@ -89,9 +83,9 @@ std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffe
     ResizeBilinear(*image, height, width, &buffers->resize, &buffers->resized);
     image = &buffers->resized;
   }
-  if (buffers->planes.size() < image->size()) buffers->planes.resize(image->size());
-  ToPlanes(*image, buffers->planes.data());
-  return FromPlanes(buffers->planes.data(), {image->channels, image->height, image->width}, out);
+  const std::string problem = CheckSize({image->channels, image->height, image->width});
+  if (problem.empty()) transform_.Apply(*image, RandomStream(0, 0), &buffers->transform, out);
+  return problem;
 }
 
 std::string ImagePreparation::FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const {
@@ -107,18 +101,22 @@ std::string ImagePreparation::FromRecord(const DatumView& record, PreparationBuf
   if (std::string problem = CheckDatum(record); !problem.empty()) return problem;
   const ImageSize& size = record.size;
   if (!record.bytes()) {
-    if (std::string problem = CheckSize(size); !problem.empty()) return problem;
+    if (std::string problem = CheckSize(size, Transform::Values::kFloats); !problem.empty()) return problem;
     buffers->values.resize(record.float_count);
     record.CopyFloats(buffers->values.data());
     transform_.Apply(buffers->values.data(), size, RandomStream(0, 0), out);
     return {};
   }
   const auto [height, width] = ResizedTo(true, size.height, size.width);
-  if (height == size.height && width == size.width) return FromPlanes(record.data.data(), size, out);
+  if (height == size.height && width == size.width) {
+    std::string problem = CheckSize(size);
+    if (problem.empty()) transform_.Apply(record.data.data(), size, RandomStream(0, 0), &buffers->transform, out);
+    return problem;
+  }
   if (size.channels != 1 && size.channels != 3) {
     return "has " + std::to_string(size.channels) + " channels; only images of 1 or 3 can be resized";
   }
-  crema::FromPlanes(record.data.data(), size.channels, size.height, size.width, &buffers->decoded);
+  FromPlanes(record.data.data(), size.channels, size.height, size.width, &buffers->decoded);
   return FromDecoded(true, buffers, out);
 }
 

@@ -20,7 +20,7 @@ namespace crema {
 struct PreparationBuffers {
   Image decoded, resized;
   ResizeBuffers resize;
-  std::vector<uint8_t> planes;
+  TransformScratch transform;
   std::vector<float> values;
 };
 
@@ -45,8 +45,8 @@ class ImagePreparation {
  private:
   [[nodiscard]] std::string Decode(std::span<const uint8_t> bytes, Image* image) const;
   [[nodiscard]] std::string FromDecoded(bool record, PreparationBuffers* buffers, float* out) const;
-  [[nodiscard]] std::string FromPlanes(const uint8_t* planes, const ImageSize& size, float* out) const;
-  [[nodiscard]] std::string CheckSize(const ImageSize& size) const;
+  [[nodiscard]] std::string CheckSize(const ImageSize& size,
+                                      Transform::Values values = Transform::Values::kBytes) const;
   // The size to which an image of that size is resized.
   ImageExtent ResizedTo(bool record, int height, int width) const;
 

@@ -115,7 +115,7 @@ TEST(HighestScores, AreStableAndPutNumbersFirst) {
 TEST(ClassificationText, ShowsTableMatrixAndMistakes) {
   EXPECT_EQ(ClassificationText(Animals()),
             "accuracy 60.00% (9 of 15)\n"
-            "top-2 accuracy 86.67%\n"
+            "top-2 accuracy 100.00%\n"
             "\n"
             "class            precision  recall      F1  items\n"
             "-------------------------------------------------\n"

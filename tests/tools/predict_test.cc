@@ -1,0 +1,168 @@
+// crema predict on small images whose colour is their class.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "report/json_reader.h"
+#include "tools/colour_net.h"
+#include "tools/program.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+using testing_json::Json;
+using testing_json::ParseJson;
+
+class Predict : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteColourNet(folder_);
+    WritePng(folder_, "red.png", Coloured(4, 4, 0, 0, 255));
+    WriteJpeg(folder_, "photos/green.JPG", Coloured(60, 45, 20, 250, 20));
+    WritePng(folder_, "photos/more/blue.png", Coloured(9, 31, 255, 0, 0));
+    WritePng(folder_, "photos/.hidden.png", Coloured(4, 4, 0, 0, 0));
+    folder_.Write("photos/notes.txt", "no image");
+  }
+
+  Finished Run(std::vector<std::string> words) const {
+    words.insert(words.begin(),
+                 {"crema", "predict", "--model=deploy.prototxt", "--weights=net.caffemodel", "--threads=1"});
+    return RunProgram(words, {.folder = folder_.path()});
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(Predict, WritesTheBestClassesAsText) {
+  const Finished run = Run({"--labels=labels.txt", "--top=2", "red.png", "photos"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  // Scores of the red one, whose first pixel is black: 0, 0, 4 * 15 / 16.
+  const double red = std::exp(3.75) / (std::exp(3.75) + 2);
+  char line[64];
+  std::snprintf(line, sizeof line, "red.png\n  %7.2f%%  red\n  %7.2f%%  blue\n", 100 * red, 100 * (1 - red) / 2);
+  EXPECT_TRUE(run.out.starts_with(line)) << run.out;
+  EXPECT_NE(run.out.find("photos/green.JPG\n    96"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("%  green\n"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("photos/more/blue.png\n"), std::string::npos) << run.out;
+  EXPECT_EQ(run.out.find("hidden"), std::string::npos);
+  EXPECT_EQ(run.err, "");
+}
+
+TEST_F(Predict, WritesJsonLines) {
+  folder_.Write("bad.png", "not an image");
+  const Finished run = Run({"--format=json", "--labels=labels.txt", "red.png", "bad.png"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const Json first = ParseJson(line);
+  EXPECT_EQ(first["image"].string, "red.png");
+  ASSERT_EQ(first["predictions"].items.size(), 3u);
+  EXPECT_EQ(first["predictions"].items[0]["class"].number, 2);
+  EXPECT_EQ(first["predictions"].items[0]["label"].string, "red");
+  EXPECT_NEAR(first["predictions"].items[0]["probability"].number, std::exp(3.75) / (std::exp(3.75) + 2), 1e-5);
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_FALSE(ParseJson(line)["error"].string.empty());
+  EXPECT_TRUE(run.Says("bad.png: warning: ")) << run.err;
+}
+
+TEST_F(Predict, WritesCsv) {
+  fs::copy(folder_ / "red.png", folder_ / "a,b.png");
+  const Finished run = Run({"--format=csv", "--top=1", "a,b.png"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("image,rank,class,label,probability\n\"a,b.png\",1,2,2,0.95")) << run.out;
+}
+
+TEST_F(Predict, ReadsPathsFromStdin) {
+  const std::string crema = std::string(CREMA_BIN_DIR) + "/crema";
+  const Finished run =
+      RunProgram({"/bin/sh", "-c",
+                  "printf 'red.png\\n\\nphotos/more/blue.png' | " + crema +
+                      " predict --model=deploy.prototxt --weights=net.caffemodel --format=csv --top=1 -"},
+                 {.folder = folder_.path()});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("red.png,1,2,"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("photos/more/blue.png,1,0,"), std::string::npos) << run.out;
+  EXPECT_TRUE(Run({"-"}).Says("stdin names no image"));
+}
+
+TEST_F(Predict, DoesNotDependOnTheBatch) {
+  for (int i = 0; i < 7; ++i) {
+    WritePng(folder_, "many/" + std::to_string(i) + ".png", Coloured(4, 4, i * 30, 100, 255 - i * 30));
+  }
+  const Finished one = Run({"--batch=1", "--format=csv", "many"}), three = Run({"--batch=3", "--format=csv", "many"}),
+                 all = Run({"--format=csv", "--data_threads=3", "many"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(std::count(one.out.begin(), one.out.end(), '\n'), 1 + 7 * 3);
+  EXPECT_EQ(one.out, three.out);
+  EXPECT_EQ(one.out, all.out);
+}
+
+TEST_F(Predict, TakesPreprocessingFromFlags) {
+  // Without the net's scale and with means of all but red, the third class gets nothing.
+  const Finished run =
+      Run({"--format=csv", "--blob=score", "--scale=1", "--mean_value=0,0,255", "--std_value=1,1,2", "red.png"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("are no probabilities")) << run.err;
+  // Red: 15 pixels of (255 - 255) / 2 and one of (0 - 255) / 2, times 1/4.
+  EXPECT_NE(run.out.find("image,rank,class,label,score\nred.png,1,0,0,0\nred.png,2,1,1,0\nred.png,3,2,2,-31.875"),
+            std::string::npos)
+      << run.out;
+  // Stretched to the input, the black pixel of 8x8 is a quarter of one of 4x4; cut from the centre it is left out.
+  WritePng(folder_, "large.png", Coloured(8, 8, 0, 0, 255));
+  const Finished stretched = Run({"--format=csv", "--blob=score", "--top=1", "large.png"});
+  EXPECT_NE(stretched.out.find("large.png,1,2,2,3.93"), std::string::npos) << stretched.out;
+}
+
+TEST_F(Predict, SkipsOrFailsAtBrokenImages) {
+  std::string bytes = ReadText(folder_ / "photos/green.JPG");
+  folder_.Write("photos/cut.jpg", bytes.substr(0, bytes.size() / 2));
+  const Finished skip = Run({"--format=csv", "photos"});
+  EXPECT_EQ(skip.exit_code, 0) << skip.err;
+  EXPECT_TRUE(skip.Says("photos/cut.jpg: warning: ")) << skip.err;
+  EXPECT_EQ(skip.out.find("cut.jpg"), std::string::npos);
+  EXPECT_NE(skip.out.find("green.JPG"), std::string::npos);
+  const Finished fail = Run({"--broken=fail", "photos"});
+  EXPECT_EQ(fail.exit_code, 2);
+  EXPECT_TRUE(fail.Says("photos/cut.jpg: error: ")) << fail.err;
+  const Finished none = Run({"photos/cut.jpg"});
+  EXPECT_EQ(none.exit_code, 2);
+  EXPECT_TRUE(none.Says("none of the images can be read")) << none.err;
+}
+
+TEST_F(Predict, SaysMistakes) {
+  fs::create_directories(folder_ / "empty");
+  const Finished absent = Run({"rde.png", "empty", "red.png"});
+  EXPECT_EQ(absent.exit_code, 2);
+  EXPECT_TRUE(absent.Says("rde.png: error: there is no such image or folder")) << absent.err;
+  EXPECT_TRUE(absent.Says("empty: error: holds no image")) << absent.err;
+  folder_.Write("two.txt", "a\nb\n");
+  EXPECT_TRUE(Run({"--labels=two.txt", "red.png"}).Says("two.txt: error: names 2 classes")) << "labels";
+  EXPECT_TRUE(Run({"--format=xml", "red.png"}).Says("text, json or csv"));
+  EXPECT_TRUE(Run({"--blob=nothing", "red.png"}).Says("the net has no blob \"nothing\""));
+  EXPECT_TRUE(Run({"--resize=4", "red.png"}).Says("--resize=4: expected height x width"));
+  EXPECT_TRUE(Run({"--mean_value=1,x", "red.png"}).Says("\"x\" is no number"));
+  EXPECT_TRUE(Run({"--mean_value=1,2", "red.png"}).Says("mean_value"));
+  EXPECT_TRUE(Run({"--resize=5x5", "red.png"}).Says("comes out as 3x5x5, but the net's input is 3x4x4"));
+  EXPECT_TRUE(Run({}).Says("IMAGE"));
+}
+
+TEST_F(Predict, WarnsWhereNothingSaysHowValuesAreMadeReady) {
+  std::string text = ReadText(folder_ / "deploy.prototxt");
+  const size_t at = text.find("transform_param");
+  text.erase(at, text.find('}', at) + 1 - at);
+  folder_.Write("deploy.prototxt", text);
+  EXPECT_TRUE(Run({"red.png"}).Says("gets bytes from 0 to 255"));
+  EXPECT_EQ(Run({"--scale=0.5", "red.png"}).err, "");
+}
+
+}  // namespace
+}  // namespace crema::testing_tools
