@@ -12,7 +12,7 @@ namespace crema {
 
 namespace {
 
-constexpr int kAhead = 2;  // batches
+constexpr int kAhead = 3;  // batches; several threads fill one
 
 }  // namespace
 
@@ -60,7 +60,7 @@ ImageBatcher::ImageBatcher(std::shared_ptr<const ImageItems> items, std::shared_
     : items_(std::move(items)), batch_(batch), loader_(std::make_shared<Loader>(items_, std::move(preparation))) {
   PrefetchOptions options;
   options.batch = batch;
-  options.ahead = std::max(kAhead, threads);
+  options.ahead = kAhead;
   options.threads = threads;
   prefetcher_ = std::make_unique<Prefetcher>(loader_, options);
 }

@@ -205,6 +205,9 @@ std::string FetchWeights(const ZooModel& model, const FetchOptions& options) {
     throw UserError(where, "gives no weights_url, and the file \"" + card.weights +
                                "\" is not beside it; give --mirror=URL where you have it");
   }
+  if (access(folder.c_str(), W_OK) != 0) {
+    throw EnvironmentError("cannot write to \"" + folder + "\": " + std::strerror(errno) + "; give --output=DIR");
+  }
   std::vector<std::string> failures;
   for (const std::string& url : urls) {
     options.say("fetching " + url);

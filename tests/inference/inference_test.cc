@@ -1,0 +1,210 @@
+// How images become a net's input, and training nets nets that score.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crema/error.h"
+#include "crema/files.h"
+#include "image/codec.h"
+#include "inference/classifier.h"
+#include "inference/image_batcher.h"
+#include "inference/image_preparation.h"
+#include "inference/scoring_net.h"
+
+namespace crema {
+namespace {
+
+// Values of row y and column x: 10 y + x.
+Image Ramp(int height, int width) {
+  Image image;
+  image.Resize(height, width, 1);
+  for (int y = 0; y < height; ++y) {
+    for (int x = 0; x < width; ++x) image.row(y)[x] = static_cast<uint8_t>(10 * y + x);
+  }
+  return image;
+}
+
+TransformationParameter Param(const std::string& text) {
+  NetFile file = ParseNet("layer { name: \"d\" type: \"Input\" top: \"d\" transform_param { " + text + " } }", "net");
+  return file.net.layer(0).transform_param();
+}
+
+// What the net sees of the image, or what is wrong with it.
+struct Prepared {
+  std::vector<float> values;
+  std::string problem;
+};
+
+Prepared FromFile(const std::string& param, const Image& image, const ImageSize& input) {
+  const ImagePreparation preparation(Param(param), "", input);
+  PreparationBuffers buffers;
+  Prepared prepared{std::vector<float>(input.count()), ""};
+  prepared.problem = preparation.FromFile(EncodePng(image), &buffers, prepared.values.data());
+  return prepared;
+}
+
+Prepared FromRecord(const std::string& param, const Image& image, const ImageSize& input) {
+  const ImagePreparation preparation(Param(param), "", input);
+  PreparationBuffers buffers;
+  DatumView record;
+  record.size = {image.channels, image.height, image.width};
+  record.data = {image.pixels.data(), image.size()};
+  Prepared prepared{std::vector<float>(input.count()), ""};
+  prepared.problem = preparation.FromRecord(record, &buffers, prepared.values.data());
+  return prepared;
+}
+
+TEST(ImagePreparation, StretchesToTheInputWhereNothingIsSaid) {
+  // Halves are means of four pixels.
+  EXPECT_EQ(FromFile("", Ramp(4, 4), {1, 2, 2}).values, (std::vector<float>{6, 8, 26, 28}));
+  EXPECT_EQ(FromRecord("scale: 2", Ramp(4, 4), {1, 2, 2}).values, (std::vector<float>{12, 16, 52, 56}));
+}
+
+TEST(ImagePreparation, CropsFilesAfterTheShorterSideAndRecordsAsTheyAre) {
+  // 4x8: the shorter side becomes 2, so 2x4, of which the middle is kept.
+  EXPECT_EQ(FromFile("crop_size: 2", Ramp(4, 8), {1, 2, 2}).values, (std::vector<float>{8, 10, 28, 30}));
+  EXPECT_EQ(FromRecord("crop_size: 2", Ramp(4, 8), {1, 2, 2}).values, (std::vector<float>{13, 14, 23, 24}));
+  EXPECT_EQ(FromFile("crop_size: 2 resize_shorter_side: 4", Ramp(4, 8), {1, 2, 2}).values,
+            (std::vector<float>{13, 14, 23, 24}));
+  EXPECT_EQ(FromRecord("crop_size: 2 resize_height: 2 resize_width: 4", Ramp(4, 8), {1, 2, 2}).values,
+            (std::vector<float>{8, 10, 28, 30}));
+}
+
+TEST(ImagePreparation, NeverMirrorsAndCountsPadding) {
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(FromRecord("mirror: true", Ramp(2, 2), {1, 2, 2}).values, (std::vector<float>{0, 1, 10, 11}));
+  }
+  EXPECT_EQ(FromRecord("pad: 1 crop_size: 4", Ramp(2, 2), {1, 4, 4}).values,
+            (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 0, 0, 10, 11, 0, 0, 0, 0, 0}));
+}
+
+TEST(ImagePreparation, SaysWhatDoesNotFit) {
+  EXPECT_THROW(FromFile("crop_size: 3", Ramp(4, 4), {1, 2, 2}), UserError);
+  EXPECT_THROW(FromFile("resize_height: 3", Ramp(4, 4), {1, 2, 2}), UserError);
+  EXPECT_THROW(FromFile("resize_height: 3 resize_width: 3 resize_shorter_side: 3", Ramp(4, 4), {1, 2, 2}), UserError);
+  EXPECT_NE(FromFile("resize_height: 3 resize_width: 3", Ramp(4, 4), {1, 2, 2}).problem.find("comes out as 1x3x3"),
+            std::string::npos);
+  EXPECT_FALSE(FromRecord("", Ramp(2, 2), {3, 2, 2}).problem.empty());
+  PreparationBuffers buffers;
+  float out[4];
+  EXPECT_FALSE(ImagePreparation({}, "", {1, 2, 2}).FromFile(std::vector<uint8_t>{1, 2, 3}, &buffers, out).empty());
+}
+
+TEST(ImagePreparation, ChangedFieldsReplaceWaysOfResizingAndMeansAsAWhole) {
+  const TransformationParameter changed =
+      Changed(Param("mean_value: 1 mean_value: 2 resize_height: 5 resize_width: 6 scale: 3 crop_size: 4"),
+              Param("mean_value: 7 resize_shorter_side: 8"));
+  EXPECT_EQ(changed.SerializeAsString(),
+            Param("mean_value: 7 resize_shorter_side: 8 scale: 3 crop_size: 4").SerializeAsString());
+}
+
+// Images in memory: the label is the number, each third one is broken.
+class Numbers : public ImageItems {
+ public:
+  uint64_t count() const override { return 10; }
+  std::string Name(uint64_t i) const override { return "image " + std::to_string(i); }
+  std::optional<ImageSize> Size(uint64_t) const override { return ImageSize{1, 1, 2}; }
+  std::string Load(uint64_t i, const ImagePreparation&, PreparationBuffers*, float* out,
+                   int64_t* label) const override {
+    out[0] = out[1] = static_cast<float>(i + 1);
+    *label = static_cast<int64_t>(i);
+    return i % 3 == 2 ? "broken" : "";
+  }
+};
+
+TEST(ImageBatcher, DeliversAllImagesOnceAndZerosForBrokenOnes) {
+  const auto preparation = std::make_shared<const ImagePreparation>(TransformationParameter(), "", ImageSize{1, 1, 2});
+  for (const int threads : {1, 4}) {
+    ImageBatcher batcher(std::make_shared<Numbers>(), preparation, 4, threads);
+    ImageBatch batch;
+    uint64_t seen = 0;
+    while (batcher.Next(&batch)) {
+      EXPECT_EQ(batch.first, seen);
+      EXPECT_EQ(batch.count, seen == 8 ? 2 : 4);
+      for (int64_t row = 0; row < 4; ++row, ++seen) {
+        const bool there = row < batch.count, broken = there && seen % 3 == 2;
+        EXPECT_EQ(batch.data[row * 2 + 1], there && !broken ? static_cast<float>(seen + 1) : 0) << seen;
+        if (!there) continue;
+        EXPECT_EQ(batch.labels[row], static_cast<int64_t>(seen));
+        EXPECT_EQ(batch.problems[row], broken ? "broken" : "");
+      }
+    }
+    EXPECT_EQ(seen, 12u);
+    EXPECT_FALSE(batcher.Next(&batch));
+  }
+}
+
+ScoringNet Scoring(const std::string& text) {
+  return MakeScoringNet(ParseNet(text, "net.prototxt"), "net.prototxt", {});
+}
+
+constexpr char kTrainVal[] = R"(
+layer { name: "a" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+  data_param { source: "train_db" batch_size: 8 } }
+layer { name: "b" type: "Data" top: "data" top: "label" include { phase: TEST }
+  transform_param { crop_size: 2 mean_value: 9 } data_param { source: "test_db" batch_size: 8 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 4 } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "shown" type: "Silence" bottom: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
+TEST(ScoringNet, OfANetForTrainingEndsInProbabilities) {
+  const ScoringNet scoring = Scoring(kTrainVal);
+  EXPECT_EQ(scoring.input, "data");
+  EXPECT_EQ(scoring.database, "test_db");
+  EXPECT_EQ(scoring.transform.crop_size(), 2u);
+  EXPECT_EQ(scoring.transform.mean_value(0), 9);
+  EXPECT_FALSE(scoring.has_shape);
+  const auto items = std::make_shared<Numbers>();
+  Classifier classifier(scoring, *items, {});
+  EXPECT_EQ(classifier.classes(), 4);
+  EXPECT_TRUE(classifier.probabilities());
+  EXPECT_EQ(classifier.input(), (ImageSize{1, 2, 2}));
+  EXPECT_EQ(classifier.net().outputs().size(), 1u);
+}
+
+TEST(ScoringNet, WithoutALossGivesWhatAccuracyReads) {
+  std::string text = kTrainVal;
+  text = text.substr(0, text.find("layer { name: \"loss\""));
+  const ScoringNet scoring = Scoring(text);
+  EXPECT_EQ(scoring.scores, "ip");
+  Classifier classifier(scoring, Numbers(), {});
+  EXPECT_FALSE(classifier.probabilities());
+}
+
+TEST(ScoringNet, RefusesWhatTakesNoImages) {
+  EXPECT_THROW(Scoring("name: \"empty\""), UserError);
+  EXPECT_THROW(Scoring("layer { name: \"i\" type: \"Input\" top: \"a\" top: \"b\" }"), UserError);
+  EXPECT_THROW(
+      Scoring("layer { name: \"i\" type: \"Input\" top: \"a\" } layer { name: \"j\" type: \"Input\" top: \"b\" }"),
+      UserError);
+  EXPECT_THROW(Scoring("layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" }"), UserError);  // no scores
+  const ScoringNet words = Scoring(
+      "layer { name: \"i\" type: \"Input\" top: \"a\" input_param { shape { dim: 5 dim: 4 } } }"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"a\" top: \"ip\" inner_product_param { num_output: 2 } }");
+  EXPECT_THROW(Classifier(words, Numbers(), {}), UserError);
+}
+
+TEST(Classifier, AsksWhichOutputHoldsTheScores) {
+  const std::string text =
+      "layer { name: \"i\" type: \"Input\" top: \"a\" input_param { shape { dim: 1 dim: 1 dim: 1 dim: 2 } } }"
+      "layer { name: \"x\" type: \"InnerProduct\" bottom: \"a\" top: \"x\" inner_product_param { num_output: 2 } }"
+      "layer { name: \"y\" type: \"InnerProduct\" bottom: \"a\" top: \"y\" inner_product_param { num_output: 3 } }";
+  try {
+    Classifier(Scoring(text), Numbers(), {});
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("\"x 10x2\", \"y 10x3\"; say which with --blob"), std::string::npos)
+        << error.what();
+  }
+  ClassifierOptions options;
+  options.scores = "y";
+  EXPECT_EQ(Classifier(Scoring(text), Numbers(), options).classes(), 3);
+}
+
+}  // namespace
+}  // namespace crema
