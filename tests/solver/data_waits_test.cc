@@ -22,7 +22,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 // Of hundreds of thousands of pixels, which are all decoded for a crop of one.
 std::string LargeRecord() {
   Image image;
-  image.Resize(2000, 2000, 3);
+  image.Resize(1500, 1500, 3);
   for (size_t i = 0; i < image.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * i >> 12);
   const std::vector<uint8_t> png = EncodePng(image);
   Datum datum;
