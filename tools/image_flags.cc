@@ -16,6 +16,7 @@ DEFINE_string(blob, "", "the blob that holds the scores");
 DEFINE_string(mean_file, "", "mean image to subtract");
 DEFINE_string(mean_value, "", "means to subtract");
 DEFINE_string(std_value, "", "standard deviations to divide by");
+DEFINE_bool(rgb, false, "channels are red, green, blue");
 DEFINE_double(scale, 1, "what values are multiplied by");
 DEFINE_int32(shorter_side, 0, "pixels of the shorter side");
 DEFINE_string(resize, "", "height and width");
@@ -95,6 +96,7 @@ std::vector<Flag> ImageFlags() {
       {.name = "mean_file", .value = "FILE", .help = "mean image to subtract (.binaryproto)"},
       {.name = "mean_value", .value = "V|B,G,R", .help = "means to subtract"},
       {.name = "std_value", .value = "V|B,G,R", .help = "standard deviations to divide by"},
+      {.name = "rgb", .value = "", .help = "the net was trained on red, green, blue, in this order"},
       {.name = "scale", .value = "F", .help = "multiply values by this, after all else"},
       {.name = "shorter_side",
        .value = "N",
@@ -120,6 +122,7 @@ ClassifierOptions ClassifierOptionsOf(const CommandLine& line) {
   options.net.context.device = &DeviceOf(line);
   options.scores = FLAGS_blob;
   options.batch = FLAGS_batch;
+  options.rgb = FLAGS_rgb;
   options.threads = FLAGS_data_threads;
   options.transform = TransformFlags(line);
   return options;

@@ -66,7 +66,7 @@ Classifier::Classifier(ScoringNet scoring, const ImageItems& items, ClassifierOp
                  transform.mean_value_size() > 0 || transform.std_value_size() > 0;
   const ImageSize input = InputSize(scoring, items, transform);
   try {
-    preparation_ = std::make_shared<ImagePreparation>(transform, transform.mean_file(), input);
+    preparation_ = std::make_shared<ImagePreparation>(transform, transform.mean_file(), input, options_.rgb);
   } catch (const UserError& error) {
     throw UserError(scoring.transform_at, "images cannot be made ready: " + error.diagnostics().front().message);
   }

@@ -19,6 +19,7 @@ namespace crema {
 struct ClassifierOptions {
   NetOptions net;      // phase is TEST and backward false, whatever it says
   std::string scores;  // blob; empty: as the ScoringNet says
+  bool rgb = false;    // images go into the net as red, green, blue; else blue first, as Caffe's do
   int64_t batch = 0;   // images in a pass; 0: 32, or as many as there are
   int threads = 0;     // that decode; 0: one for each core
   // Fields that are set replace those of the net; how to resize, and what to subtract, as a whole.

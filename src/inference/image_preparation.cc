@@ -1,6 +1,7 @@
 #include "inference/image_preparation.h"
 
 #include <optional>
+#include <utility>
 
 #include "base/random.h"
 #include "crema/error.h"
@@ -39,8 +40,9 @@ void Check(const TransformationParameter& param, const ImageSize& input) {
 }  // namespace
 
 ImagePreparation::ImagePreparation(const TransformationParameter& param, const std::string& mean_file,
-                                   const ImageSize& input)
+                                   const ImageSize& input, bool rgb)
     : input_(input),
+      rgb_(rgb),
       fixed_{static_cast<int>(param.resize_height()), static_cast<int>(param.resize_width())},
       shorter_side_(static_cast<int>(param.resize_shorter_side())),
       crop_(static_cast<int>(param.crop_size())),
@@ -73,7 +75,11 @@ std::string ImagePreparation::CheckSize(const ImageSize& size, Transform::Values
 std::string ImagePreparation::Decode(std::span<const uint8_t> bytes, Image* image) const {
   DecodeOptions options;
   options.colors = input_.channels == 1 ? DecodeOptions::Colors::kGray : DecodeOptions::Colors::kColor;
-  return DecodeImage(bytes, options, image);
+  std::string problem = DecodeImage(bytes, options, image);
+  if (problem.empty() && rgb_ && image->channels == 3) {
+    for (size_t i = 0; i < image->size(); i += 3) std::swap(image->pixels[i], image->pixels[i + 2]);
+  }
+  return problem;
 }
 
 std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffers, float* out) const {

@@ -34,7 +34,9 @@ class ImagePreparation {
  public:
   // `input` is the net's, `mean_file` where param.mean_file() was found. Throws UserError where fields contradict each
   // other or cannot give an image of that size.
-  ImagePreparation(const TransformationParameter& param, const std::string& mean_file, const ImageSize& input);
+  // `rgb`: what is decoded goes into the net as red, green, blue; raw records stay as they are.
+  ImagePreparation(const TransformationParameter& param, const std::string& mean_file, const ImageSize& input,
+                   bool rgb = false);
 
   const ImageSize& input() const { return input_; }
 
@@ -51,6 +53,7 @@ class ImagePreparation {
   ImageExtent ResizedTo(bool record, int height, int width) const;
 
   ImageSize input_;
+  bool rgb_;
   ImageExtent fixed_;  // of resize_height and resize_width; 0: none
   int shorter_side_;   // 0: none
   int crop_;           // 0: none

@@ -116,6 +116,8 @@ TEST_F(Predict, TakesPreprocessingFromFlags) {
   EXPECT_NE(run.out.find("image,rank,class,label,score\nred.png,1,0,0,0\nred.png,2,1,1,0\nred.png,3,2,2,-31.875"),
             std::string::npos)
       << run.out;
+  const Finished rgb = Run({"--format=csv", "--rgb", "--top=1", "red.png"});
+  EXPECT_NE(rgb.out.find("red.png,1,0,0,0.95"), std::string::npos) << rgb.out << rgb.err;
   // Stretched to the input, the black pixel of 8x8 is a quarter of one of 4x4; cut from the centre it is left out.
   WritePng(folder_, "large.png", Coloured(8, 8, 0, 0, 255));
   const Finished stretched = Run({"--format=csv", "--blob=score", "--top=1", "large.png"});
