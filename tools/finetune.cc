@@ -14,12 +14,12 @@
 #include "tools/training_console.h"
 #include "zoo/zoo.h"
 
+DECLARE_string(data);
 DECLARE_string(labels);
 DECLARE_string(output);
 DECLARE_string(zoo);
 DECLARE_bool(force);
 DECLARE_int32(batch);
-DEFINE_string(data, "", "what to learn from");
 DEFINE_string(val, "", "what to validate with");
 DEFINE_int32(epochs, 30, "times that all images are seen");
 DEFINE_double(lr, 0, "learning rate at the start");
@@ -201,10 +201,12 @@ const Command& FinetuneCommand() {
                .help = "images of an iteration [the model's, at most 64]",
                .min = 1,
                .max = 65536},
-              {.name = "augment", .help = "cut and mirror training photographs at random; on unless --noaugment"},
-              {.name = "from_scratch", .help = "start without weights, for comparison"},
+              {.name = "augment",
+               .value = "",
+               .help = "cut and mirror training photographs at random; on unless --noaugment"},
+              {.name = "from_scratch", .value = "", .help = "start without weights, for comparison"},
               {.name = "seed", .value = "N", .help = "of all random numbers", .min = 0},
-              {.name = "force", .help = "replace the files and snapshots of another run in --output"},
+              {.name = "force", .value = "", .help = "replace the files and snapshots of another run in --output"},
               {.name = "zoo", .value = "DIR", .help = "the folder of models [found beside the program]"},
               PrecisionFlag(),
               ThreadsFlag(),

@@ -176,11 +176,16 @@ std::string Environment::Key(uint64_t i) const {
 }
 
 void Environment::VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const {
-  const std::lock_guard lock(transaction_mutex_);
+  // Not locked while it visits, so that the visitor may read.
+  std::unique_lock lock(transaction_mutex_);
   Cursor cursor(transaction_, database_, folder_);
   MDB_val key, value;
-  for (uint64_t i = 0; cursor.Next(&key, &value) == 0; ++i) {
-    if (!visit(i, PrintableKey(key.mv_data, key.mv_size))) return;
+  bool more = true;
+  for (uint64_t i = 0; more && cursor.Next(&key, &value) == 0; ++i) {
+    const std::string printable = PrintableKey(key.mv_data, key.mv_size);
+    lock.unlock();
+    more = visit(i, printable);
+    lock.lock();
   }
 }
 

@@ -41,6 +41,11 @@ CREMA_INLINE void Pixel(const uint8_t* from, const ColorValues& values, float* b
   *red = (static_cast<float>(from[2]) - values.mean[2]) * values.factor[2];
 }
 
+// Behind the loop that tells channels apart, which is vectorised in one direction only.
+CREMA_INLINE void Mirror(const std::array<float*, 3>& rows, int64_t n) {
+  for (float* row : rows) std::reverse(row, row + n);
+}
+
 }  // namespace
 
 CREMA_MULTIVERSION void WriteRow(const uint8_t* from, int64_t n, float mean, float factor, bool mirrored, float* to) {
@@ -63,11 +68,8 @@ CREMA_MULTIVERSION void WriteColorRow(const uint8_t* from, int64_t n, const Colo
   const uint8_t* __restrict pixels = from;
   float* __restrict blue = to[0], * __restrict green = to[1], * __restrict red = to[2];
   const ColorValues own = values;
-  if (mirrored) {
-    for (int64_t i = 0; i < n; ++i) Pixel(pixels + 3 * (n - 1 - i), own, blue + i, green + i, red + i);
-  } else {
-    for (int64_t i = 0; i < n; ++i) Pixel(pixels + 3 * i, own, blue + i, green + i, red + i);
-  }
+  for (int64_t i = 0; i < n; ++i) Pixel(pixels + 3 * i, own, blue + i, green + i, red + i);
+  if (mirrored) Mirror(to, n);
 }
 
 CREMA_MULTIVERSION void WriteChangedRow(const uint8_t* from, int64_t n, const ColorChange& change, float mean,
@@ -86,13 +88,8 @@ CREMA_MULTIVERSION void WriteChangedColorRow(const uint8_t* from, int64_t n, con
   float* __restrict blue = to[0], * __restrict green = to[1], * __restrict red = to[2];
   const ColorChange own = change;
   const ColorValues scaling = values;
-  if (mirrored) {
-    for (int64_t i = 0; i < n; ++i) {
-      ChangedPixel(pixels + 3 * (n - 1 - i), own, scaling, blue + i, green + i, red + i);
-    }
-  } else {
-    for (int64_t i = 0; i < n; ++i) ChangedPixel(pixels + 3 * i, own, scaling, blue + i, green + i, red + i);
-  }
+  for (int64_t i = 0; i < n; ++i) ChangedPixel(pixels + 3 * i, own, scaling, blue + i, green + i, red + i);
+  if (mirrored) Mirror(to, n);
 }
 
 CREMA_MULTIVERSION void SubtractRow(const float* mean, int64_t n, float factor, bool mirrored, float* to) {

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "base/check.h"
+#include "base/multiversion.h"
 
 namespace crema {
 
@@ -50,8 +51,8 @@ void StretchRow(const uint8_t* row, const std::vector<ResizeBuffers::Tap>& colum
   }
 }
 
-void MixRows(const int* __restrict upper, const int* __restrict lower, int upper_weight, int lower_weight, size_t count,
-             uint8_t* __restrict to) {
+CREMA_MULTIVERSION void MixRows(const int* __restrict upper, const int* __restrict lower, int upper_weight,
+                                int lower_weight, size_t count, uint8_t* __restrict to) {
   for (size_t i = 0; i < count; ++i) {
     const int sum = ((upper_weight * (upper[i] >> 4)) >> 16) + ((lower_weight * (lower[i] >> 4)) >> 16);
     to[i] = static_cast<uint8_t>((sum + 2) >> 2);

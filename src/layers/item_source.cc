@@ -27,7 +27,11 @@ void Copy(const float* from, const Tensor& top) {
   });
 }
 
-int Cores() { return static_cast<int>(std::clamp(std::thread::hardware_concurrency(), 1u, kMaxThreads)); }
+// That one of `ranks` in this process may take.
+int CoresOf(int ranks) {
+  return static_cast<int>(
+      std::clamp(std::thread::hardware_concurrency() / static_cast<unsigned>(ranks), 1u, kMaxThreads));
+}
 
 }  // namespace
 
@@ -90,10 +94,10 @@ DataSupply ItemSource::data_supply() const {
   supply.waited_seconds = prefetcher_->waited_seconds();
   supply.threads = prefetcher_->threads();
   supply.prefetch = static_cast<int>(fields_.prefetch);
-  const int cores = Cores();
+  const int cores = CoresOf(ranks_);
   if (supply.threads < cores) {
-    supply.remedy = "more threads would help: raise " + Field("threads") + " (now " + std::to_string(supply.threads) +
-                    ", of " + std::to_string(cores) + " cores)";
+    supply.remedy = "more threads would help: raise " + (flag_decides_ ? "--data_threads" : Field("threads")) +
+                    " (now " + std::to_string(supply.threads) + " for " + std::to_string(cores) + " cores)";
   } else {
     supply.remedy = std::string(prefetcher_->loader().decodes() ? "decoding" : "preparing it") + " takes " +
                     (cores == 1 ? "the only core" : "all " + std::to_string(cores) + " cores") +
@@ -180,12 +184,14 @@ void ItemSource::Start(const LayerRun& run) {
                     "\" are " + loader->item_shape().ToString() +
                     " (channels x height x width); correct --shape or crop_size");
   }
+  ranks_ = run.context->ranks;
+  flag_decides_ = run.context->data_threads > 0;
   PrefetchOptions options;
   options.batch = top[0];
   options.ahead = static_cast<int>(fields_.prefetch);
   options.threads = run.context->data_threads > 0 ? run.context->data_threads
                     : fields_.threads > 0         ? static_cast<int>(fields_.threads)
-                    : loader->decodes()           ? Cores()
+                    : loader->decodes()           ? CoresOf(ranks_)
                                                   : 1;
   options.start = start_;
   // Ranks take turns.

@@ -68,8 +68,10 @@ class ItemSource : public Layer {
   std::string name_, type_, source_, mean_file_;
   TransformationParameter transform_;
   Location source_place_;
-  uint64_t batch_ = 1;  // records
-  uint64_t start_ = 0;  // what was said before the first Forward; then also the schedule
+  int ranks_ = 1;
+  bool flag_decides_ = false;  // how many threads there are
+  uint64_t batch_ = 1;         // records
+  uint64_t start_ = 0;         // what was said before the first Forward; then also the schedule
   std::optional<BatchSchedule> schedule_;
   std::optional<Prefetcher> prefetcher_;
 };

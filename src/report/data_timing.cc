@@ -24,10 +24,12 @@ constexpr double kWithin = 1e-9;  // a division by no time
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
+bool IsDataLayer(const LayerParameter& layer) { return ReadsData(layer) && FindLayerType(layer.type()) != nullptr; }
+
 // Layers keep their indices, by which messages find their places; those left out belong to no phase of this net.
 NetFile OnlyData(NetFile file, Phase phase, const std::string* name) {
   for (LayerParameter& layer : *file.net.mutable_layer()) {
-    if (ReadsData(layer) && FindLayerType(layer.type()) != nullptr && (!name || layer.name() == *name)) continue;
+    if (IsDataLayer(layer) && (!name || layer.name() == *name)) continue;
     layer.clear_exclude();
     layer.clear_include();
     layer.add_include()->set_phase(phase == TRAIN ? TEST : TRAIN);
@@ -71,16 +73,14 @@ std::vector<DataTiming> TimeData(const NetFile& file, const NetOptions& options,
   NetOptions own = options;
   own.backward = false;
   own.context.device = nullptr;
+  if (std::none_of(file.net.layer().begin(), file.net.layer().end(), IsDataLayer)) {
+    throw UserError("net \"" + file.net.name() +
+                    "\" has no layer that reads data; give the net that is trained (train_val.prototxt)");
+  }
   std::vector<std::string> names;
   {
     const Net all(OnlyData(file, own.phase, nullptr), own);
-    for (const Node& node : all.compiled().graph.nodes) {
-      if (node.setup->is_source()) names.push_back(node.name());
-    }
-  }
-  if (names.empty()) {
-    throw UserError("the net has no layer that reads data in phase " + Phase_Name(own.phase) +
-                    "; give the net that is trained (train_val.prototxt), or --phase");
+    for (const Node& node : all.compiled().graph.nodes) names.push_back(node.name());
   }
   std::vector<DataTiming> timings;
   for (const std::string& name : names) timings.push_back(TimeLayer(file, own, name, batches));

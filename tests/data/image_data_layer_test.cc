@@ -4,10 +4,12 @@
 
 #include <filesystem>
 
+#include "crema/files.h"
 #include "data/data_testing.h"
 #include "data/image_list_loader.h"
 #include "data/image_testing.h"
 #include "data/source_driver.h"
+#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -178,6 +180,27 @@ TEST_F(ImageDataTest, MistakesAreNamedWithTheirField) {
   std::filesystem::remove(folder_ / "list.txt");
   std::filesystem::create_directory(folder_ / "list.txt");
   expect(Layer(), {"image_data_param.source", "is a folder"});
+}
+
+TEST_F(ImageDataTest, LayersOfRealNetsAreAccepted) {
+  const std::filesystem::path nets = std::filesystem::path(CorpusFolder()) / "nets";
+  if (!std::filesystem::exists(nets)) GTEST_SKIP() << "Caffe's files are not in " << CorpusFolder();
+  int layers = 0;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(nets)) {
+    if (entry.path().extension() != ".prototxt") continue;
+    const std::string text = testing::ReadFile(entry.path());
+    if (text.find("ImageData") == std::string::npos && text.find("IMAGE_DATA") == std::string::npos) continue;
+    const NetFile file = ReadNetFile(entry.path());
+    for (const LayerParameter& layer : file.net.layer()) {
+      if (layer.type() != "ImageData") continue;
+      LayerSetup setup(layer, TRAIN, {}, [](std::string_view) { return Location{}; });
+      FindLayerType("ImageData")->create()->Setup(setup);
+      EXPECT_EQ(setup.top_specs()[0].shape, (Shape{layer.image_data_param().batch_size(), 3, 227, 227}))
+          << entry.path();
+      ++layers;
+    }
+  }
+  EXPECT_GT(layers, 5);
 }
 
 TEST_F(ImageDataTest, ListsOfFoldersServeWithoutALayer) {

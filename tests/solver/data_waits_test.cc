@@ -3,8 +3,9 @@
 
 #include <thread>
 
-#include "data/image_testing.h"
+#include "crema/data.pb.h"
 #include "data/lmdb_writer.h"
+#include "image/codec.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -18,6 +19,19 @@ layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip"
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
+// Of hundreds of thousands of pixels, which are all decoded for a crop of one.
+std::string LargeRecord() {
+  Image image;
+  image.Resize(1500, 1500, 3);
+  for (size_t i = 0; i < image.size(); ++i) image.pixels[i] = static_cast<uint8_t>(i * i >> 12);
+  const std::vector<uint8_t> png = EncodePng(image);
+  Datum datum;
+  datum.set_data(std::string(png.begin(), png.end()));
+  datum.set_encoded(true);
+  datum.set_label(1);
+  return datum.SerializeAsString();
+}
+
 int NoticesOfWaiting(const std::string& notices) {
   int count = 0;
   for (size_t at = 0; (at = notices.find("waits for its data", at)) != std::string::npos; ++at) ++count;
@@ -27,9 +41,8 @@ int NoticesOfWaiting(const std::string& notices) {
 class DataWaitsTest : public SmallTraining {};
 
 TEST_F(DataWaitsTest, SlowDataIsNoticedOnce) {
-  // Of each hundreds of thousands of pixels are decoded for one.
   LmdbWriter writer(folder_ / "large_lmdb", LmdbWriter::Existing::kRefuse);
-  writer.Put("0", testing::EncodedDatum(testing::Photograph(2000, 2000), 1).SerializeAsString());
+  writer.Put("0", LargeRecord());
   writer.Commit();
   folder_.Write("net.prototxt", kSlowNet);
   Train("display: 3\n", 13);

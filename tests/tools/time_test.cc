@@ -44,7 +44,7 @@ TEST(TimeData, MistakesAreNamed) {
   };
   const Finished deploy = time("deploy.prototxt", "--data");
   EXPECT_EQ(deploy.exit_code, 2);
-  EXPECT_TRUE(deploy.Says("no layer that reads data in phase TRAIN")) << deploy.err;
+  EXPECT_TRUE(deploy.Says("has no layer that reads data")) << deploy.err;
   const Finished path = time("net.prototxt", "--data=db");
   EXPECT_EQ(path.exit_code, 2);
   EXPECT_TRUE(path.Says("--data without a value")) << path.err;

@@ -1,0 +1,88 @@
+// convert_csv: a table of numbers to a database for Data layers.
+#include "data/convert_csv.h"
+
+#include <gflags/gflags.h>
+
+#include <cstdio>
+
+#include "crema/error.h"
+#include "data_tools/dataset_flags.h"
+
+DEFINE_string(header, "auto", "whether the first row holds names");
+DEFINE_string(label_column, "", "the column of the labels");
+DEFINE_string(features_shape, "", "shape of the features");
+DEFINE_bool(float, false, "float_data");
+
+namespace crema::tools {
+
+namespace {
+
+ImageSize FeaturesShape(const CommandLine& line) {
+  ImageSize shape;
+  if (FLAGS_features_shape.empty()) return shape;
+  char rest = 0;
+  const int read =
+      std::sscanf(FLAGS_features_shape.c_str(), "%d,%d,%d%c", &shape.channels, &shape.height, &shape.width, &rest);
+  constexpr int kMost = 1 << 20;
+  const auto sensible = [](int extent) { return extent > 0 && extent <= kMost; };
+  if (read != 3 || !sensible(shape.channels) || !sensible(shape.height) || !sensible(shape.width)) {
+    RejectFlag(line, "--features_shape=" + FLAGS_features_shape + ": expected channels,height,width, as in 3,32,32");
+  }
+  return shape;
+}
+
+int Run(const CommandLine& line) {
+  CsvConversion how;
+  how.file = line.arguments[0];
+  how.header = static_cast<CsvConversion::Header>(ChoiceOf(line, "header", FLAGS_header, {"auto", "yes", "no"}));
+  how.label_column = FLAGS_label_column;
+  how.shape = FeaturesShape(line);
+  how.floats = FLAGS_float;
+  const DatasetTarget target = TargetOf(line, line.arguments[1]);
+  ProgressLine progress("rows");
+  ConvertCsv(how, target, &progress);
+  return kExitSuccess;
+}
+
+const Command& ConvertCsvCommand() {
+  static const Command command = {
+      .name = "convert_csv",
+      .summary = "a table of numbers, separated by commas, to an LMDB that Data layers read",
+      .usage = "[flags] FILE DB",
+      .flags = {{.name = "header",
+                 .value = "auto|yes|no",
+                 .help = "whether the first row holds names; auto: where a feature in it is no number"},
+                {.name = "label_column",
+                 .value = "NAME|N",
+                 .help = "the column of the labels, by name or counted from 0; without it the last one"},
+                {.name = "features_shape",
+                 .value = "C,H,W",
+                 .help = "shape of the features; without it as many channels of 1x1"},
+                {.name = "float",
+                 .value = "",
+                 .help = "store floats also where all values are whole numbers from 0 to 255, which become bytes"},
+                SplitFlag("each class alike"),
+                SeedFlag(),
+                ForceFlag(),
+                BackendFlag()},
+      .examples =
+          "  FILE  one record per line, plain or .gz; labels are whole numbers from 0, or names, which are numbered\n"
+          "        in their order and written to DB_labels.txt\n"
+          "  DB    folder to write; it appears only when the conversion is complete\n\n"
+          "example:\n"
+          "  convert_csv --label_column=species --split=train:0.8,val:0.2 iris.csv iris\n",
+      .arguments = "FILE DB",
+      .min_arguments = 2,
+      .max_arguments = 2,
+      .run = Run,
+  };
+  return command;
+}
+
+}  // namespace
+
+}  // namespace crema::tools
+
+int main(int argc, char** argv) {
+  return crema::tools::RunCommand(crema::tools::ConvertCsvCommand(), "convert_csv", {argv + 1, argv + argc});
+}

@@ -1,0 +1,205 @@
+#include "data/convert_csv.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/suggest.h"
+#include "crema/data.pb.h"
+#include "crema/error.h"
+#include "data/csv_file.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int kMostErrors = 20;
+
+bool ParseFloat(const std::string& text, float* value) {
+  const size_t begin = text.starts_with("+") ? 1 : 0;
+  const char *first = text.data() + begin, *last = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(first, last, *value);
+  return error == std::errc() && rest == last && std::isfinite(*value);
+}
+
+bool IsByte(float value) { return value >= 0 && value <= 255 && value == std::floor(value); }
+
+// What the first reading finds.
+struct Table {
+  std::vector<std::string> names;  // of the columns, where there is a header
+  bool header = false, bytes = true;
+  size_t columns = 0, label = 0;
+  std::map<std::string, int> classes;                          // texts of labels, and their numbers
+  std::vector<const std::pair<const std::string, int>*> rows;  // the class of each row
+  bool named_classes = false;
+
+  std::string NameOf(size_t column) const {
+    return header ? "\"" + names[column] + "\"" : "column " + std::to_string(column);
+  }
+};
+
+size_t LabelColumn(const CsvConversion& how, const Table& table) {
+  if (how.label_column.empty()) return table.columns - 1;
+  for (size_t i = 0; i < table.names.size(); ++i) {
+    if (table.names[i] == how.label_column) return i;
+  }
+  size_t index = 0;
+  const char* end = how.label_column.data() + how.label_column.size();
+  const auto [rest, error] = std::from_chars(how.label_column.data(), end, index);
+  if (error == std::errc() && rest == end && index < table.columns) return index;
+  throw UserError({how.file, 1, 0}, "--label_column=" + how.label_column + ": there is no such column; expected " +
+                                        (table.header ? "a name of the header, or " : "") + "a number from 0 to " +
+                                        std::to_string(table.columns - 1) + DidYouMean(how.label_column, table.names));
+}
+
+void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector<CsvField>& row, Table* table) {
+  table->columns = row.size();
+  if (row.size() < 2) {
+    throw UserError(file.At(1), "the row has one column; expected features and a label, separated by commas");
+  }
+  bool words = false;
+  for (size_t i = 0; i < row.size(); ++i) {
+    float ignored;
+    const bool may_be_name = how.label_column.empty() ? i + 1 == row.size() : how.label_column == std::to_string(i);
+    words |= !may_be_name && !ParseFloat(row[i].text, &ignored);
+  }
+  table->header = how.header == CsvConversion::Header::kYes || (how.header == CsvConversion::Header::kDetect && words);
+  if (table->header) {
+    for (const CsvField& field : row) table->names.push_back(field.text);
+  }
+  table->label = LabelColumn(how, *table);
+}
+
+void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* table, Diagnostics* diagnostics) {
+  if (row.size() != table->columns) {
+    diagnostics->Error(file.At(0), "the row has " + std::to_string(row.size()) + " columns, but the first has " +
+                                       std::to_string(table->columns));
+    return;
+  }
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i == table->label) continue;
+    float value;
+    if (!ParseFloat(row[i].text, &value)) {
+      diagnostics->Error(file.At(row[i].column),
+                         table->NameOf(i) + (row[i].text.empty() ? " is empty" : " holds \"" + row[i].text + "\"") +
+                             "; expected a finite number");
+      return;
+    }
+    table->bytes &= IsByte(value);
+  }
+  const std::string& label = row[table->label].text;
+  if (label.empty()) diagnostics->Error(file.At(row[table->label].column), "the label is empty");
+  if (label.find('\n') != std::string::npos) {
+    diagnostics->Error(file.At(row[table->label].column), "the label holds the end of a line");
+  }
+  table->rows.push_back(&*table->classes.emplace(label, 0).first);
+}
+
+// Numbers the classes: by their number where all are whole numbers from 0, else in the order of their names.
+void NumberClasses(const CsvConversion& how, Table* table) {
+  bool numbers = true;
+  std::string no_class;
+  for (auto& [text, number] : table->classes) {
+    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    float value;
+    if (error == std::errc() && rest == text.data() + text.size() && number >= 0) continue;
+    numbers = false;
+    if (ParseFloat(text, &value)) no_class = text;
+  }
+  if (numbers) return;
+  if (!no_class.empty()) {
+    throw UserError({how.file, 0, 0}, "the label \"" + no_class + "\" of " + table->NameOf(table->label) +
+                                          " is a number, but no class; expected whole numbers from 0, or names" +
+                                          " (--label_column names the column)");
+  }
+  table->named_classes = true;
+  int next = 0;
+  for (auto& [text, number] : table->classes) number = next++;
+}
+
+void Scan(const CsvConversion& how, Table* found) {
+  Table& table = *found;
+  CsvFile file(how.file);
+  std::vector<CsvField> row;
+  if (!file.ReadRow(&row)) throw UserError({how.file, 0, 0}, "holds no rows");
+  ReadHeader(how, file, row, &table);
+  Diagnostics diagnostics;
+  bool more = table.header ? file.ReadRow(&row) : true;
+  for (; more && diagnostics.errors() < kMostErrors; more = file.ReadRow(&row)) {
+    CheckRow(file, row, &table, &diagnostics);
+  }
+  diagnostics.ThrowIfErrors();
+  if (table.rows.empty()) throw UserError({how.file, 0, 0}, "holds a header, but no rows");
+  NumberClasses(how, &table);
+}
+
+ImageSize ShapeOf(const CsvConversion& how, size_t features) {
+  if (how.shape.count() == 0) return {static_cast<int32_t>(features), 1, 1};
+  if (how.shape.count() == static_cast<int64_t>(features)) return how.shape;
+  throw UserError({how.file, 0, 0}, "has " + std::to_string(features) + " features, but --features_shape=" +
+                                        how.shape.ToString() + " takes " + std::to_string(how.shape.count()));
+}
+
+void FillDatum(const std::vector<CsvField>& row, size_t label, bool bytes, Datum* datum) {
+  datum->clear_data();
+  datum->clear_float_data();
+  for (size_t i = 0; i < row.size(); ++i) {
+    if (i == label) continue;
+    float value = 0;
+    ParseFloat(row[i].text, &value);
+    if (bytes) {
+      datum->mutable_data()->push_back(static_cast<char>(static_cast<uint8_t>(value)));
+    } else {
+      datum->add_float_data(value);
+    }
+  }
+}
+
+}  // namespace
+
+int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, ProgressLine* progress) {
+  Table table;
+  Scan(how, &table);
+  const ImageSize shape = ShapeOf(how, table.columns - 1);
+  std::vector<int> row_labels;
+  for (const auto* row_class : table.rows) row_labels.push_back(row_class->second);
+  std::vector<std::string> labels;
+  if (table.named_classes) {
+    for (const auto& [text, number] : table.classes) labels.push_back(text);
+  }
+  const std::vector<int> part_of = SplitByClass(row_labels, target.parts, target.seed);
+  DatasetWriter writer(target, labels);
+  progress->SetTotal(static_cast<int64_t>(row_labels.size()));
+
+  CsvFile file(how.file);
+  std::vector<CsvField> row;
+  std::vector<int64_t> numbers(target.parts.size(), 0);
+  Datum datum;
+  datum.set_channels(shape.channels);
+  datum.set_height(shape.height);
+  datum.set_width(shape.width);
+  std::string value;
+  if (table.header) file.ReadRow(&row);
+  for (size_t i = 0; i < row_labels.size(); ++i) {
+    if (!file.ReadRow(&row) || row.size() != table.columns) {
+      throw EnvironmentError("\"" + how.file + "\" changed while it was read");
+    }
+    FillDatum(row, table.label, table.bytes && !how.floats, &datum);
+    datum.set_label(row_labels[i]);
+    datum.SerializeToString(&value);
+    const auto part = static_cast<size_t>(part_of[i]);
+    char key[24];
+    std::snprintf(key, sizeof key, "%08lld", static_cast<long long>(numbers[part]++));
+    writer.Put(part, key, value);
+    progress->Add(1, static_cast<int64_t>(value.size()));
+  }
+  writer.Commit();
+  progress->Say(writer.Summary() + shape.ToString() + (table.bytes && !how.floats ? " bytes" : " floats") +
+                " a record, labels in " + table.NameOf(table.label) + "\n" + progress->Summary());
+  return static_cast<int64_t>(row_labels.size());
+}
+
+}  // namespace crema

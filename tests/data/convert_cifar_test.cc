@@ -1,0 +1,94 @@
+#include "data/convert_cifar.h"
+
+#include <gtest/gtest.h>
+
+#include "data/convert_testing.h"
+
+namespace crema {
+namespace {
+
+using testing::DatumOf;
+using testing::ExpectThrows;
+using testing::SilentProgress;
+using testing::WriteFile;
+
+// Images whose planes hold 10 + i, 20 + i and 30 + i behind the label bytes.
+std::string Batch(int begin, int count, int label_bytes) {
+  std::string file;
+  for (int i = begin; i < begin + count; ++i) {
+    if (label_bytes == 2) file += static_cast<char>(i % 20);
+    file += static_cast<char>(label_bytes == 2 ? i % 100 : i % 10);
+    for (int plane = 1; plane <= 3; ++plane) file += std::string(1024, static_cast<char>(10 * plane + i));
+  }
+  return file;
+}
+
+void WriteCifar10(const TemporaryFolder& folder) {
+  std::filesystem::create_directory(folder / "in");
+  for (int b = 1; b <= 5; ++b) {
+    WriteFile(folder / ("in/data_batch_" + std::to_string(b) + ".bin"), Batch(4 * (b - 1), 4, 1));
+  }
+  WriteFile(folder / "in/test_batch.bin", Batch(40, 3, 1));
+  WriteFile(folder / "in/batches.meta.txt", "airplane\nautomobile\n\n");
+}
+
+std::string Convert(const CifarConversion& how) {
+  SilentProgress progress;
+  return ConvertCifar(how, &progress.line);
+}
+
+TEST(ConvertCifar, WritesWhatCaffeWrites) {
+  TemporaryFolder folder;
+  WriteCifar10(folder);
+  Convert({.input = folder / "in", .output = folder.path()});
+  EXPECT_EQ(testing::Listing(folder.path()), "cifar10_labels.txt cifar10_test_lmdb cifar10_train_lmdb in");
+  EXPECT_EQ(testing::ReadFile(folder / "cifar10_labels.txt"), "airplane\nautomobile\n");
+  const auto train = OpenRecordSource(folder / "cifar10_train_lmdb"),
+             test = OpenRecordSource(folder / "cifar10_test_lmdb");
+  ASSERT_EQ(train->count(), 20u);
+  ASSERT_EQ(test->count(), 3u);
+  EXPECT_EQ(train->Key(19), "00019");
+  const Datum datum = DatumOf(*train, 17);
+  EXPECT_EQ(datum.label(), 7);
+  EXPECT_EQ(datum.channels(), 3);
+  EXPECT_EQ(datum.height(), 32);
+  EXPECT_EQ(datum.data(), std::string(1024, 27) + std::string(1024, 37) + std::string(1024, 47));
+  Convert({.input = folder / "in", .output = folder.path(), .bgr = true, .replace = true});
+  EXPECT_EQ(DatumOf(*OpenRecordSource(folder / "cifar10_train_lmdb"), 17).data(),
+            std::string(1024, 47) + std::string(1024, 37) + std::string(1024, 27));
+}
+
+TEST(ConvertCifar, TakesEitherLabelOfCifar100) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "in");
+  WriteFile(folder / "in/train.bin", Batch(0, 50, 2));
+  WriteFile(folder / "in/test.bin", Batch(0, 5, 2));
+  Convert({.input = folder / "in", .output = folder.path()});
+  EXPECT_EQ(DatumOf(*OpenRecordSource(folder / "cifar100_train_lmdb"), 45).label(), 45);
+  Convert({.input = folder / "in", .output = folder.path(), .coarse = true, .replace = true});
+  EXPECT_EQ(DatumOf(*OpenRecordSource(folder / "cifar100_train_lmdb"), 45).label(), 5);
+}
+
+TEST(ConvertCifar, MistakesAreUserErrorsAndWriteNothing) {
+  TemporaryFolder folder;
+  WriteCifar10(folder);
+  const auto expect = [&](const CifarConversion& how, const std::vector<std::string>& parts) {
+    ExpectThrows<UserError>([&] { Convert(how); }, parts);
+    EXPECT_EQ(testing::Listing(folder.path()), "in");
+  };
+  const CifarConversion how{.input = folder / "in", .output = folder.path()};
+  expect({.input = folder.path(), .output = folder.path()}, {"data_batch_1.bin", "train.bin"});
+  expect({.input = folder / "in", .output = folder.path(), .coarse = true}, {"--coarse"});
+  const std::string batch = Batch(0, 4, 1);
+  WriteFile(folder / "in/data_batch_3.bin", batch.substr(0, batch.size() - 1));
+  expect(how, {"data_batch_3.bin", "3073"});
+  std::string labels = batch;
+  labels[2 * 3073] = 10;
+  WriteFile(folder / "in/data_batch_3.bin", labels);
+  expect(how, {"data_batch_3.bin", "image 2", "label 10"});
+  std::filesystem::remove(folder / "in/data_batch_3.bin");
+  expect(how, {"data_batch_3.bin", "does not exist"});
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,123 @@
+#include "data/convert_csv.h"
+
+#include <gtest/gtest.h>
+#include <zlib.h>
+
+#include "data/convert_testing.h"
+
+namespace crema {
+namespace {
+
+using testing::DatumOf;
+using testing::ExpectThrows;
+using testing::SilentProgress;
+using testing::WriteFile;
+
+class ConvertCsvTest : public ::testing::Test {
+ protected:
+  int64_t Convert(const std::string& text, CsvConversion how, DatasetTarget target = {}) {
+    WriteFile(folder_ / "t.csv", text);
+    how.file = folder_ / "t.csv";
+    target.database = folder_ / "db";
+    target.replace = true;
+    SilentProgress progress;
+    return ConvertCsv(how, target, &progress.line);
+  }
+  void Expect(const std::string& text, const CsvConversion& how, const std::vector<std::string>& parts) {
+    std::filesystem::remove_all(folder_ / "db");
+    ExpectThrows<UserError>([&] { Convert(text, how); }, parts);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "db")) << text;
+  }
+  Datum Row(uint64_t i) { return DatumOf(*OpenRecordSource(folder_ / "db"), i); }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(ConvertCsvTest, WholeNumbersBecomeBytes) {
+  EXPECT_EQ(Convert("0, 255 ,3\r\n\n+7,8,0", {}), 2);
+  EXPECT_EQ(Row(0).data(), std::string("\0\xff", 2));
+  EXPECT_EQ(Row(0).label(), 3);
+  EXPECT_EQ(Row(1).data(), "\7\10");
+  EXPECT_EQ(Row(1).channels(), 2);
+  EXPECT_EQ(Row(1).height(), 1);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db_labels.txt"));
+  CsvConversion how;
+  how.floats = true;
+  how.shape = {1, 1, 2};
+  Convert("0,255,3\n", how);
+  EXPECT_EQ(Row(0).float_data(1), 255);
+  EXPECT_EQ(Row(0).channels(), 1);
+  EXPECT_EQ(Row(0).width(), 2);
+}
+
+TEST_F(ConvertCsvTest, OneOtherValueMakesAllFloats) {
+  for (const char* value : {"1.5", "-1", "256", "1e-3"}) {
+    Convert("1,2,0\n1," + std::string(value) + ",0\n", {});
+    EXPECT_EQ(Row(0).float_data_size(), 2) << value;
+    EXPECT_EQ(Row(1).float_data(1), std::stof(value));
+    EXPECT_TRUE(Row(0).data().empty());
+  }
+}
+
+TEST_F(ConvertCsvTest, HeadersAndNames) {
+  CsvConversion how;
+  how.label_column = "kind";
+  Convert("\xef\xbb\xbfkind,a,\"the \"\"b\"\"\"\n\"tit, great\",1,2\nowl,3,4\n\"owl\",5,6\n", how);
+  EXPECT_EQ(testing::ReadFile(folder_ / "db_labels.txt"), "owl\ntit, great\n");
+  EXPECT_EQ(Row(0).label(), 1);
+  EXPECT_EQ(Row(2).label(), 0);
+  EXPECT_EQ(Row(2).data(), "\5\6");
+  how.label_column = "0";
+  EXPECT_EQ(Convert("2,10\n3,11\n", how), 2);
+  EXPECT_EQ(Row(1).label(), 3);
+  how.header = CsvConversion::Header::kYes;
+  EXPECT_EQ(Convert("2,10\n3,11\n", how), 1);
+  std::filesystem::remove(folder_ / "db_labels.txt");
+  EXPECT_EQ(Convert("1,cat\n2,dog\n", {}), 2);  // a name in the label's column makes no header
+}
+
+TEST_F(ConvertCsvTest, ReadsGzAndSplitsByClass) {
+  gzFile file = gzopen((folder_ / "big.csv.gz").c_str(), "wb");
+  for (int i = 0; i < 20000; ++i) gzprintf(file, "%d,%d.5,%d\n", i, -i, i % 4);
+  gzclose(file);
+  SilentProgress progress;
+  CsvConversion how;
+  how.file = folder_ / "big.csv.gz";
+  ConvertCsv(how, {.database = folder_ / "big", .parts = ParseSplit("train:0.75,val:0.25")}, &progress.line);
+  const auto val = OpenRecordSource(folder_ / "big_val_lmdb");
+  ASSERT_EQ(val->count(), 5000u);
+  int labels[4] = {};
+  for (uint64_t i = 0; i < 5000; ++i) {
+    const Datum datum = DatumOf(*val, i);
+    ++labels[datum.label()];
+    EXPECT_EQ(static_cast<int>(datum.float_data(0)) % 4, datum.label());
+  }
+  for (const int count : labels) EXPECT_EQ(count, 1250);
+  const std::string whole = testing::ReadFile(folder_ / "big.csv.gz");
+  WriteFile(folder_ / "cut.csv.gz", whole.substr(0, whole.size() / 2));
+  how.file = folder_ / "cut.csv.gz";
+  ExpectThrows<UserError>([&] { ConvertCsv(how, {.database = folder_ / "cut"}, &progress.line); }, {"cut.csv.gz"});
+}
+
+TEST_F(ConvertCsvTest, MistakesNameLineAndColumn) {
+  CsvConversion by_name, shaped;
+  by_name.label_column = "spezies";
+  shaped.shape = {3, 2, 2};
+  Expect("", {}, {"holds no rows"});
+  Expect("a,b\n", {}, {"but no rows"});
+  Expect("1\n2\n", {}, {"one column"});
+  Expect("1,2,0\n1,x,0\n", {}, {"t.csv:2:3", "\"x\""});
+  Expect("a,b,c\n1,,0\n", {}, {"t.csv:2:3", "\"b\" is empty"});
+  Expect("1,2,0\n1,2\n", {}, {"t.csv:2", "2 columns", "first has 3"});
+  Expect("1,nan,0\n2,inf,0\n", {}, {"t.csv:"});
+  Expect("1,2,0\n1,\"2,0\n", {}, {"t.csv:2:3", "not closed"});
+  Expect("1,2,0\n1,\"2\"3,0\n", {}, {"t.csv:2:3", "comma"});
+  Expect("1,2,0\n1,2,\n", {}, {"t.csv:2:5", "label is empty"});
+  Expect("1,2,0\n1,2,-1\n", {}, {"\"-1\"", "no class"});
+  Expect("1,2,0.5\n", {}, {"\"0.5\"", "no class"});
+  Expect("a,species\n1,0\n", by_name, {"spezies", "did you mean \"species\"?"});
+  Expect("1,2,0\n", shaped, {"2 features", "3x2x2"});
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,314 @@
+#include "data/convert_images.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <sstream>
+
+#include "base/sha256.h"
+#include "data/convert_testing.h"
+
+namespace crema {
+namespace {
+
+using testing::ContentOf;
+using testing::DatumOf;
+using testing::ExpectThrows;
+using testing::ReadFile;
+using testing::SilentProgress;
+using testing::WriteFile;
+
+ImageList FolderList(const std::string& folder) {
+  size_t skipped = 0;
+  return ListImageFolder(folder, &skipped);
+}
+
+std::string Convert(const ImageList& list, const ImageConversion& how, const DatasetTarget& target) {
+  SilentProgress progress;
+  ConvertImages(list, how, target, &progress.line);
+  return progress.text;
+}
+
+// One line as the corpus has it.
+std::string RecordLine(const RecordSource& source, uint64_t i, const std::string& scratch) {
+  const Datum datum = DatumOf(source, i);
+  WriteFile(scratch, datum.data());
+  std::ostringstream line;
+  line << source.Key(i) << "\t" << datum.channels() << "\t" << datum.height() << "\t" << datum.width() << "\t"
+       << datum.label() << "\t" << datum.encoded() << "\t" << datum.data().size() << "\t" << Sha256OfFile(scratch);
+  return line.str();
+}
+
+TEST(ConvertImages, WritesCaffesRecordsBitForBit) {
+  const std::string corpus = CREMA_CORPUS_DIR "/convert/", archive = CREMA_CORPUS_DIR "/../data/dog-cat.tar.gz";
+  if (!std::filesystem::exists(corpus + "list.txt") || !std::filesystem::exists(archive)) {
+    GTEST_SKIP() << "what Caffe's converter wrote is not at " << corpus << ", or the photographs not at " << archive;
+  }
+  TemporaryFolder folder;
+  std::string names;
+  std::istringstream list_file(ReadFile(corpus + "list.txt"));
+  for (std::string path, label; list_file >> path >> label;) names += " dog-cat/" + path;
+  ASSERT_EQ(std::system(("tar -xzf " + archive + " -C " + folder.path() + names).c_str()), 0);
+  ImageConversion raw, gray, encoded;
+  raw.resize_height = 64;
+  raw.resize_width = 48;
+  gray.gray = true;
+  gray.resize_height = gray.resize_width = 32;
+  encoded.encoded = true;
+  encoded.format = ImageFormat::kJpeg;
+  const std::pair<std::string, ImageConversion> cases[] = {
+      {"raw", raw}, {"gray", gray}, {"encoded", encoded}, {"native", {}}};
+  const ImageList list = ReadImageList(corpus + "list.txt", folder / "dog-cat");
+  for (const auto& [name, how] : cases) {
+    Convert(list, how, {.database = folder / name});
+    std::istringstream expected(ReadFile(corpus + name + ".tsv"));
+    std::string line;
+    std::getline(expected, line);
+    const auto source = OpenRecordSource(folder / name);
+    uint64_t i = 0;
+    for (; std::getline(expected, line); ++i) EXPECT_EQ(RecordLine(*source, i, folder / "data"), line) << name;
+    EXPECT_EQ(i, 24u);
+    EXPECT_EQ(source->count(), i);
+  }
+}
+
+TEST(ConvertImages, ThreadsDoNotChangeTheDatabase) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 20);
+  const ImageList list = FolderList(folder / "set");
+  ImageConversion how;
+  how.shorter_side = 10;
+  how.shuffle = true;
+  std::string files[2];
+  for (const int threads : {1, 2, 7}) {
+    how.threads = threads;
+    const std::string name = folder / ("db" + std::to_string(threads));
+    Convert(list, how, {.database = name, .parts = ParseSplit("train:0.75,val:0.25"), .seed = 5});
+    const std::string now[2] = {ReadFile(name + "_train_lmdb/data.mdb"), ReadFile(name + "_val_lmdb/data.mdb")};
+    for (int part = 0; part < 2; ++part) {
+      ASSERT_FALSE(now[part].empty());
+      EXPECT_TRUE(threads == 1 || now[part] == files[part]) << threads;
+      files[part] = now[part];
+    }
+    EXPECT_EQ(ReadFile(name + "_labels.txt"), "cat\ndog\n");
+  }
+}
+
+TEST(ConvertImages, ShufflesAndSplitsBySeed) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 20);
+  const ImageList list = FolderList(folder / "set");
+  ImageConversion how;
+  how.shuffle = true;
+  const auto convert = [&](const std::string& name, uint64_t seed) {
+    Convert(list, how, {.database = folder / name, .parts = ParseSplit("a:0.5,b:0.3,c:0.2"), .seed = seed});
+    return ContentOf(folder / (name + "_a_lmdb")) + ContentOf(folder / (name + "_b_lmdb"));
+  };
+  EXPECT_EQ(convert("one", 1), convert("again", 1));
+  EXPECT_NE(convert("two", 2), ContentOf(folder / "one_a_lmdb") + ContentOf(folder / "one_b_lmdb"));
+  std::multiset<std::string> paths;
+  const int per_class[] = {10, 6, 4};
+  for (int part = 0; part < 3; ++part) {
+    const auto source = OpenRecordSource(folder / (std::string("one_") + "abc"[part] + "_lmdb"));
+    ASSERT_EQ(source->count(), 2u * per_class[part]);
+    int cats = 0, changes = 0;
+    for (uint64_t i = 0; i < source->count(); ++i) {
+      paths.insert(source->Key(i).substr(9));
+      EXPECT_EQ(source->Key(i).substr(0, 9), testing::KeyOf(static_cast<int>(i)) + "_");
+      cats += DatumOf(*source, i).label() == 0;
+      changes += i > 0 && DatumOf(*source, i).label() != DatumOf(*source, i - 1).label();
+    }
+    EXPECT_EQ(cats, per_class[part]);
+    EXPECT_GT(changes, 1);
+  }
+  EXPECT_EQ(std::set<std::string>(paths.begin(), paths.end()).size(), 40u);
+}
+
+TEST(ConvertImages, StoresEncodedImagesAsAsked) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 1);
+  const ImageList list = FolderList(folder / "set");
+  ImageConversion how;
+  how.encoded = true;
+  Convert(list, how, {.database = folder / "same"});
+  const auto same = OpenRecordSource(folder / "same");
+  EXPECT_EQ(DatumOf(*same, 0).data(), ReadFile(folder / "set/cat/0.jpg"));
+  EXPECT_EQ(DatumOf(*same, 1).data(), ReadFile(folder / "set/dog/0.png"));
+  EXPECT_FALSE(DatumOf(*same, 0).has_height());
+
+  how.format = ImageFormat::kPng;
+  Convert(list, how, {.database = folder / "png"});
+  const auto png = OpenRecordSource(folder / "png");
+  Image from_jpeg, from_png;
+  const std::string jpeg = ReadFile(folder / "set/cat/0.jpg"), stored = DatumOf(*png, 0).data();
+  ASSERT_EQ(DecodeImage({reinterpret_cast<const uint8_t*>(jpeg.data()), jpeg.size()}, {}, &from_jpeg), "");
+  ASSERT_EQ(DecodeImage({reinterpret_cast<const uint8_t*>(stored.data()), stored.size()}, {}, &from_png), "");
+  EXPECT_EQ(from_jpeg.pixels, from_png.pixels);
+  EXPECT_EQ(DatumOf(*png, 1).data(), ReadFile(folder / "set/dog/0.png"));
+
+  how.format = ImageFormat::kUnknown;
+  how.gray = true;
+  how.shorter_side = 8;
+  Convert(list, how, {.database = folder / "gray"});
+  const auto gray = OpenRecordSource(folder / "gray");
+  for (uint64_t i = 0; i < 2; ++i) {
+    const std::string data = DatumOf(*gray, i).data();
+    ImageInfo info;
+    ASSERT_EQ(ReadImageInfo({reinterpret_cast<const uint8_t*>(data.data()), data.size()}, &info), "");
+    EXPECT_EQ(info.channels, 1);
+    EXPECT_EQ(std::min(info.height, info.width), 8);
+    EXPECT_EQ(info.format, i == 0 ? ImageFormat::kJpeg : ImageFormat::kPng);
+  }
+}
+
+class BrokenImages : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    testing::WritePictures(folder_ / "set", 3);
+    const std::string jpeg = ReadFile(folder_ / "set/cat/1.jpg"), png = ReadFile(folder_ / "set/dog/1.png");
+    WriteFile(folder_ / "set/cat/1.jpg", jpeg.substr(0, jpeg.size() / 2));
+    WriteFile(folder_ / "set/dog/1.png", png.substr(0, png.size() - 20));
+    WriteFile(folder_ / "set/cat/empty.jpg", "");
+    WriteFile(folder_ / "set/cat/text.jpg", "no image at all");
+    std::filesystem::create_directory(folder_ / "set/list");
+    WriteFile(folder_ / "list.txt",
+              "cat/0.jpg 0\ncat/1.jpg 0\ncat/2.jpg 0\ndog/0.png 1\ndog/1.png 1\ndog/absent.png 1\n"
+              "cat/empty.jpg 0\ncat/text.jpg 0\nlist 1\ndog/2.png 1\n");
+  }
+  TemporaryFolder folder_;
+};
+
+TEST_F(BrokenImages, AreReportedByPathAndLeftOut) {
+  for (const bool encoded : {false, true}) {
+    ImageConversion how;
+    how.encoded = encoded;
+    SilentProgress progress;
+    const std::string name = folder_ / (encoded ? "encoded" : "raw");
+    const ImagesConverted done =
+        ConvertImages(ReadImageList(folder_ / "list.txt", folder_ / "set"), how, {.database = name}, &progress.line);
+    EXPECT_EQ(done.records, 4);
+    EXPECT_EQ(done.broken, 6);
+    for (const char* path : {"cat/1.jpg", "dog/1.png", "dog/absent.png", "cat/empty.jpg", "cat/text.jpg", "set/list"}) {
+      EXPECT_NE(progress.text.find(path), std::string::npos) << path << " not in " << progress.text;
+    }
+    const auto source = OpenRecordSource(name);
+    EXPECT_EQ(source->Key(1), "00000002_cat/2.jpg");  // the line's number, as in Caffe
+    EXPECT_EQ(source->Key(3), "00000009_dog/2.png");
+  }
+}
+
+TEST_F(BrokenImages, StopTheConversionIfAsked) {
+  ImageConversion how;
+  how.broken = ImageConversion::Broken::kFail;
+  const ImageList list = ReadImageList(folder_ / "list.txt", folder_ / "set");
+  for (const int threads : {1, 4}) {
+    how.threads = threads;
+    ExpectThrows<UserError>([&] { Convert(list, how, {.database = folder_ / "db"}); }, {"cat/1.jpg", "nothing"});
+    EXPECT_EQ(testing::Listing(folder_.path()), "list.txt set");
+  }
+}
+
+TEST_F(BrokenImages, AloneMakeNoDatabase) {
+  WriteFile(folder_ / "list.txt", "cat/1.jpg 0\n");
+  ExpectThrows<UserError>(
+      [&] { Convert(ReadImageList(folder_ / "list.txt", folder_ / "set"), {}, {.database = folder_ / "db"}); },
+      {"none of the 1 images"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db"));
+}
+
+TEST(ConvertImages, MistakesAreUserErrorsAndWriteNothing) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 2);
+  const ImageList list = FolderList(folder / "set");
+  ImageConversion half, both, sizes;
+  half.resize_height = 10;
+  both.resize_height = both.resize_width = both.shorter_side = 10;
+  sizes.check_size = true;
+  const auto expect = [&](const ImageConversion& how, const std::vector<std::string>& parts) {
+    ExpectThrows<UserError>([&] { Convert(list, how, {.database = folder / "db"}); }, parts);
+  };
+  expect(half, {"--resize_width"});
+  expect(both, {"--shorter_side"});
+  expect(sizes, {"3x21x30", "3x20x30", "cat/1.jpg", "--resize_height"});
+  EXPECT_EQ(testing::Listing(folder.path()), "set");
+  sizes.resize_height = sizes.resize_width = 5;
+  Convert(list, sizes, {.database = folder / "db"});
+}
+
+TEST(DatasetWriter, SaysWhichPartsExistAndReplacesAll) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 4);
+  const ImageList list = FolderList(folder / "set");
+  DatasetTarget target{.database = folder / "pets_lmdb", .parts = ParseSplit("train:0.5,val:0.5")};
+  Convert(list, {}, target);
+  EXPECT_EQ(testing::Listing(folder.path()), "pets_labels.txt pets_train_lmdb pets_val_lmdb set");
+  ExpectThrows<UserError>([&] { Convert(list, {}, target); }, {"pets_train_lmdb", "exists already", "--force"});
+  std::filesystem::remove_all(folder / "pets_val_lmdb");
+  ExpectThrows<UserError>([&] { Convert(list, {}, target); },
+                          {"pets_train_lmdb\" exists already", "pets_val_lmdb\" does not", "--force"});
+  target.replace = true;
+  Convert(list, {}, target);
+  Convert(list, {}, target);
+  EXPECT_EQ(testing::Listing(folder.path()), "pets_labels.txt pets_train_lmdb pets_val_lmdb set");
+  target.replace = false;
+  target.database = folder / "new";
+  WriteFile(folder / "new_labels.txt", "cat\ncow\n");
+  ExpectThrows<UserError>([&] { Convert(list, {}, target); }, {"new_labels.txt", "other classes"});
+  WriteFile(folder / "new_labels.txt", "cat\ndog\n");
+  Convert(list, {}, target);
+}
+
+TEST(DatasetSplit, ReadsNamesAndShares) {
+  EXPECT_EQ(ParseSplit("").size(), 1u);
+  const std::vector<DatasetPart> parts = ParseSplit("train:0.9,val:0.1");
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[1].name, "val");
+  EXPECT_EQ(parts[1].share, 0.1);
+  for (const char* text : {"train", "train:1.5,val:0.1", "a:0.5,a:0.5", "a:0.5,b:0.4", "a/b:0.5,c:0.5", ":0.5,b:0.5",
+                           "a:0.5,,b:0.5", "a:0.5x,b:0.5", "a:nan,b:0.5"}) {
+    ExpectThrows<UserError>([&] { ParseSplit(text); }, {"train:0.9,val:0.1"});
+  }
+}
+
+TEST(DatasetSplit, GivesEachPartSomething) {
+  const std::vector<DatasetPart> parts = ParseSplit("train:0.9,val:0.05,test:0.05");
+  EXPECT_EQ(PartSizes(1000, parts), (std::vector<int64_t>{900, 50, 50}));
+  EXPECT_EQ(PartSizes(3, parts), (std::vector<int64_t>{1, 1, 1}));
+  EXPECT_EQ(PartSizes(1, parts), (std::vector<int64_t>{1, 0, 0}));
+  for (int64_t n = 0; n < 100; ++n) {
+    const std::vector<int64_t> sizes = PartSizes(n, parts);
+    EXPECT_EQ(sizes[0] + sizes[1] + sizes[2], n);
+    for (const int64_t size : sizes) EXPECT_GE(size, n >= 3 ? 1 : 0);
+  }
+}
+
+TEST(ProgressLine, IsRewrittenOnTerminalsOnly) {
+  double now = 0;
+  std::string text;
+  const auto write = [&](const std::string& more) { text += more; };
+  const auto clock = [&] { return now; };
+  {
+    ProgressLine line("images", {write, clock, true, 80});
+    line.SetTotal(400);
+    now = 2;
+    line.Add(100, 1 << 20);
+    EXPECT_EQ(text, "\r\x1b[K100/400 images 25%  1.0 MiB  50 images/s  6s left\r");
+    line.Add(1, 0);  // too soon
+    text.clear();
+    line.Say("a note");
+    EXPECT_EQ(text, "\r\x1b[Ka note\n");
+  }
+  text.clear();
+  now = 0;
+  ProgressLine line("images", {write, clock, false, 80});
+  now = 9;
+  line.Add(100, 1 << 20);
+  EXPECT_EQ(text, "");
+  now = 20;
+  line.Add(100, 0);
+  EXPECT_EQ(text, "200 images  1.0 MiB  10 images/s\n");
+  EXPECT_EQ(line.Summary(), "200 images, 1.0 MiB in 20.0s: 10 images/s");
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,195 @@
+#include "data/inspect_database.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "data/convert_images.h"
+#include "data/convert_testing.h"
+#include "data/export_database.h"
+#include "data/image_statistics.h"
+#include "data/mean_file.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectThrows;
+using testing::ReadFile;
+using testing::SilentProgress;
+
+ImageStatistics StatisticsOf(const std::string& database, int threads = 2) {
+  SilentProgress progress;
+  return ComputeImageStatistics(*OpenRecordSource(database), threads, &progress.line);
+}
+
+void Convert(const std::string& folder, const ImageConversion& how, const std::string& database) {
+  size_t skipped = 0;
+  SilentProgress progress;
+  ConvertImages(ListImageFolder(folder, &skipped), how, {.database = database}, &progress.line);
+}
+
+Datum FloatDatum(std::vector<float> values, int label) {
+  Datum datum;
+  datum.set_channels(1);
+  datum.set_height(1);
+  datum.set_width(static_cast<int>(values.size()));
+  datum.set_label(label);
+  datum.mutable_float_data()->Add(values.begin(), values.end());
+  return datum;
+}
+
+TEST(ImageStatistics, EqualPlainSums) {
+  TemporaryFolder folder;
+  testing::WriteImages(folder / "db", 200, 3, 4, 5);
+  const ImageStatistics statistics = StatisticsOf(folder / "db");
+  ASSERT_EQ(statistics.mean.size(), 60u);
+  double sum[3] = {}, squares[3] = {};
+  for (int i = 0; i < 60; ++i) {
+    float caffe = 0;
+    for (int label = 0; label < 200; ++label) {
+      const double value = (i * 7 + label) % 256;
+      caffe += static_cast<float>(value);
+      sum[i / 20] += value;
+      squares[i / 20] += value * value;
+    }
+    EXPECT_EQ(statistics.mean[static_cast<size_t>(i)], caffe / 200);
+  }
+  for (size_t c = 0; c < 3; ++c) {
+    const double mean = sum[c] / 4000;
+    EXPECT_DOUBLE_EQ(statistics.channel_means[c], mean);
+    EXPECT_NEAR(statistics.channel_deviations[c], std::sqrt(squares[c] / 4000 - mean * mean), 1e-9);
+  }
+  WriteMean({statistics.size.shape(), statistics.mean}, folder / "mean");
+  EXPECT_EQ(ReadMean(folder / "mean").values, statistics.mean);
+  EXPECT_EQ(ReadMean(folder / "mean").shape, (Shape{3, 4, 5}));
+}
+
+TEST(ImageStatistics, OfFloatsDoNotDependOnThreads) {
+  TemporaryFolder folder;
+  std::vector<Datum> datums;
+  for (int i = 0; i < 500; ++i) datums.push_back(FloatDatum({std::sin(0.7f * i), 1e4f + 0.1f * i, -1.0f / (i + 1)}, 0));
+  testing::WriteDatums(folder / "db", datums);
+  const ImageStatistics one = StatisticsOf(folder / "db", 1), many = StatisticsOf(folder / "db", 5);
+  EXPECT_EQ(one.mean, many.mean);
+  EXPECT_EQ(one.channel_means, many.channel_means);
+  EXPECT_EQ(one.channel_deviations, many.channel_deviations);
+  EXPECT_NEAR(one.mean[1], 1e4 + 24.95, 0.01);
+}
+
+TEST(ImageStatistics, OfImagesOfDifferingSizes) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 70);
+  ImageConversion encoded;
+  encoded.encoded = true;
+  Convert(folder / "set", encoded, folder / "encoded");
+  Convert(folder / "set", {}, folder / "raw");
+  const ImageStatistics a = StatisticsOf(folder / "encoded"), b = StatisticsOf(folder / "raw");
+  EXPECT_FALSE(a.same_size);
+  EXPECT_TRUE(a.mean.empty());
+  EXPECT_EQ(a.channel_means, b.channel_means);
+  EXPECT_EQ(a.channel_deviations, b.channel_deviations);
+}
+
+TEST(ImageStatistics, NameTheBrokenRecord) {
+  TemporaryFolder folder;
+  std::vector<Datum> datums;
+  for (int i = 0; i < 100; ++i) datums.push_back(testing::ImageDatum(3, 2, 2, i));
+  datums[70].set_data("short");
+  testing::WriteDatums(folder / "db", datums);
+  ExpectThrows<UserError>([&] { StatisticsOf(folder / "db"); }, {"00000070", "5 bytes"});
+  datums[70] = testing::ImageDatum(1, 2, 2, 0);
+  testing::WriteDatums(folder / "db2", datums);
+  ExpectThrows<UserError>([&] { StatisticsOf(folder / "db2"); }, {"00000070", "1 channel", "--gray"});
+  datums = {datums.begin(), datums.begin() + 64};
+  datums.push_back(testing::ImageDatum(1, 2, 2, 0));
+  testing::WriteDatums(folder / "db3", datums);
+  ExpectThrows<UserError>([&] { StatisticsOf(folder / "db3"); }, {"00000064", "1 channel"});
+}
+
+TEST(InspectDatabase, CountsWhatThereIs) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 3);
+  ImageConversion encoded;
+  encoded.encoded = true;
+  Convert(folder / "set", encoded, folder / "db");
+  SilentProgress progress;
+  const DatabaseInfo info = InspectDatabase(*OpenRecordSource(folder / "db"), 2, &progress.line);
+  EXPECT_EQ(info.records, 6);
+  EXPECT_EQ(info.formats, (std::map<std::string, int64_t>{{"JPEG", 3}, {"PNG", 3}}));
+  EXPECT_EQ(info.labels, (std::map<int, int64_t>{{0, 3}, {1, 3}}));
+  EXPECT_EQ(info.shapes.at("3x21x30"), 1);
+  EXPECT_EQ(info.shapes.size(), 6u);
+  EXPECT_EQ(info.first_key, "00000000_cat/0.jpg");
+  EXPECT_EQ(info.last_key, "00000005_dog/2.png");
+
+  std::vector<Datum> datums(300, testing::ImageDatum(1, 2, 2, 5));
+  datums[7] = FloatDatum({1, 2, 3}, 2);
+  testing::WriteDatums(folder / "plain", datums);
+  const DatabaseInfo plain = InspectDatabase(*OpenRecordSource(folder / "plain"), 2, &progress.line);
+  const std::string text = DescribeDatabase("plain", plain, {"a", "b", "c"});
+  for (const char* part : {"records: 300", "bytes (299), floats (1)", "1x2x2 (299), 1x1x3 (1)", "labels: 2 to 5, 2 d",
+                           "without a record: 0, 1, 3, 4", "2          1  c\n", "5        299\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " not in\n" << text;
+  }
+}
+
+TEST(VerifyDatabase, NamesBrokenRecords) {
+  TemporaryFolder folder;
+  std::vector<std::string> values(100, testing::ImageDatum(1, 2, 2, 5).SerializeAsString());
+  Datum encoded;
+  encoded.set_encoded(true);
+  const std::string jpeg = testing::Bytes(EncodeJpeg(testing::Picture(1, 40, 40, 3)));
+  encoded.set_data(jpeg);
+  values[10] = encoded.SerializeAsString();
+  testing::WriteRecords(folder / "good", values);
+  SilentProgress progress;
+  EXPECT_EQ(VerifyDatabase(*OpenRecordSource(folder / "good"), 2, &progress.line).count, 0);
+  encoded.set_data(jpeg.substr(0, jpeg.size() / 2));
+  values[20] = encoded.SerializeAsString();
+  values[50] = "\xff\xff";
+  testing::WriteRecords(folder / "bad", values);
+  const auto source = OpenRecordSource(folder / "bad");
+  const BrokenRecords broken = VerifyDatabase(*source, 3, &progress.line);
+  EXPECT_EQ(broken.count, 2);
+  ASSERT_EQ(broken.first.size(), 2u);
+  EXPECT_NE(broken.first[0].find("00000020"), std::string::npos);
+  EXPECT_NE(broken.first[1].find("00000050"), std::string::npos);
+  EXPECT_NE(DescribeFields(*source, 20).find("broken: "), std::string::npos);
+  EXPECT_NE(DescribeFields(*source, 10).find("decoded: 3x40x40"), std::string::npos);
+  EXPECT_NE(DescribeFields(*source, 0).find("values: 5 12 19 26\n"), std::string::npos);
+  EXPECT_EQ(FindKey(*source, "00000042"), 42u);
+  ExpectThrows<UserError>([&] { FindKey(*source, "42"); }, {"00000099"});
+}
+
+TEST(ExportDatabase, GivesTheImagesBack) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 2);
+  ImageConversion encoded;
+  encoded.encoded = true;
+  Convert(folder / "set", encoded, folder / "encoded");
+  Convert(folder / "set", {}, folder / "raw");
+  SilentProgress progress;
+  const auto source = OpenRecordSource(folder / "encoded");
+  EXPECT_EQ(ExportDatabase(*source, {folder / "a", {"cat"}}, &progress.line), 4);
+  EXPECT_EQ(ReadFile(folder / "a/cat/00000001.jpg"), ReadFile(folder / "set/cat/1.jpg"));
+  EXPECT_EQ(ReadFile(folder / "a/1/00000003.png"), ReadFile(folder / "set/dog/1.png"));
+  EXPECT_EQ(ExportDatabase(*OpenRecordSource(folder / "raw"), {folder / "b", {"../x", "dog"}}, &progress.line), 4);
+  EXPECT_EQ(ReadFile(folder / "b/dog/00000003.png"), ReadFile(folder / "set/dog/1.png"));
+  EXPECT_EQ(testing::Listing(folder / "b"), "_.._x dog");
+  ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*source, {folder / "a", {"cat"}}, &progress.line);
+      },
+      {"00000000.jpg", "exists already"});
+  EXPECT_EQ(ExportDatabase(*source, {folder / "c", {}, 3}, &progress.line), 3);
+  EXPECT_EQ(testing::Listing(folder / "c/1"), "00000002.png");
+  testing::WriteDatums(folder / "floats", {FloatDatum({1, 2}, 0)});
+  ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*OpenRecordSource(folder / "floats"), {folder / "d", {}}, &progress.line);
+      },
+      {"floats", "00000000"});
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,63 @@
+// Which data the workers of a training on several machines read.
+#include "distributed/data_fingerprint.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "crema/error.h"
+#include "temporary_folder.h"
+
+namespace crema {
+namespace {
+
+NetParameter ListNet(const std::string& source) {
+  NetParameter net;
+  LayerParameter* layer = net.add_layer();
+  layer->set_name("images");
+  layer->set_type("ImageData");
+  layer->mutable_image_data_param()->set_source(source);
+  layer->mutable_image_data_param()->set_root_folder("here/");
+  net.add_layer()->set_type("ReLU");
+  return net;
+}
+
+TEST(DataFingerprint, TellsListsApart) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 0\n2.jpg 1\n";
+  std::ofstream(folder / "copy.txt") << "1.jpg   0\n\n2.jpg 1\n";
+  std::ofstream(folder / "order.txt") << "2.jpg 1\n1.jpg 0\n";
+  std::ofstream(folder / "label.txt") << "1.jpg 0\n2.jpg 2\n";
+  const auto print = [&](const std::string& name) {
+    const std::vector<DataFingerprint> all = FingerprintData(ListNet(name), {folder.path()});
+    EXPECT_EQ(all.size(), 1u);
+    EXPECT_EQ(all[0].layer, "images");
+    EXPECT_EQ(all[0].path, folder / name);
+    return all[0].value;
+  };
+  EXPECT_EQ(print("a.txt"), print("copy.txt"));
+  EXPECT_NE(print("a.txt"), print("order.txt"));
+  EXPECT_NE(print("a.txt"), print("label.txt"));
+  EXPECT_ANY_THROW(FingerprintData(ListNet("absent.txt"), {folder.path()}));
+}
+
+TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
+  const TemporaryFolder folder;
+  NetParameter net = ListNet("theirs.txt");
+  LayerParameter* database = net.add_layer();
+  database->set_type("Data");
+  database->mutable_data_param()->set_source("their_lmdb");
+  EXPECT_EQ(DataSourceOf(net.layer(0)), "theirs.txt");
+  EXPECT_EQ(DataSourceOf(net.layer(1)), "");
+  EXPECT_EQ(DataSourceOf(net.layer(2)), "their_lmdb");
+  ReadDataFrom(folder.path(), &net);
+  EXPECT_EQ(net.layer(0).image_data_param().source(), "theirs.txt");
+  EXPECT_EQ(net.layer(0).image_data_param().root_folder(), folder.path() + "/");
+  EXPECT_EQ(net.layer(2).data_param().source(), folder.path());
+  ReadDataFrom(folder / "own.txt", &net);
+  EXPECT_EQ(DataSourceOf(net.layer(0)), folder / "own.txt");
+}
+
+}  // namespace
+}  // namespace crema

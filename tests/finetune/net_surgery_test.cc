@@ -1,0 +1,205 @@
+// Nets for other classes, made from nets of every form.
+#include "finetune/net_surgery.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "crema/error.h"
+#include "crema/net.h"
+#include "source_folder.h"
+
+namespace crema {
+namespace {
+
+constexpr char kNet[] = R"(
+name: "photos"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+        transform_param { crop_size: 8 mirror: true mean_value: 1 mean_value: 2 mean_value: 3 }
+        data_param { source: "a" batch_size: 2 backend: LMDB } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+        transform_param { crop_size: 8 mean_value: 1 mean_value: 2 mean_value: 3 }
+        data_param { source: "b" batch_size: 2 backend: LMDB } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        param { lr_mult: 1 } param { lr_mult: 2 } convolution_param { num_output: 4 kernel_size: 3 } }
+layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "aux" type: "InnerProduct" bottom: "conv1" top: "aux" inner_product_param { num_output: 10 bias_term: false } }
+layer { name: "aux_loss" type: "SoftmaxWithLoss" bottom: "aux" bottom: "label" top: "aux_loss" loss_weight: 0.3 }
+layer { name: "fc" type: "InnerProduct" bottom: "conv1" top: "fc"
+        param { lr_mult: 2 decay_mult: 0.5 } inner_product_param { num_output: 10 } }
+layer { name: "relu2" type: "ReLU" bottom: "fc" top: "fc" }
+layer { name: "top5" type: "Accuracy" bottom: "fc" bottom: "label" top: "top5" accuracy_param { top_k: 5 }
+        include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "loss"
+        loss_param { class_weight: 1 } }
+)";
+
+LayerWeights Weights(const std::string& layer, int blobs) {
+  return {layer, "", std::vector<LayerWeights::Blob>(static_cast<size_t>(blobs))};
+}
+
+NewNet TwoClasses() {
+  NewNet wanted;
+  wanted.name = "pets";
+  wanted.classes = 2;
+  LayerParameter data;
+  data.set_name("data");
+  data.set_type("Input");
+  data.add_top("data");
+  data.add_top("label");
+  for (const auto& extents : {std::vector<int>{2, 3, 8, 8}, std::vector<int>{2}}) {
+    BlobShape* shape = data.mutable_input_param()->add_shape();
+    for (const int extent : extents) shape->add_dim(extent);
+  }
+  wanted.data = {data};
+  return wanted;
+}
+
+const LayerParameter& Layer(const NetParameter& net, const std::string& name) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.name() == name) return layer;
+  }
+  throw std::runtime_error("no layer " + name);
+}
+
+std::set<std::string> Names(const NetParameter& net) {
+  std::set<std::string> names;
+  for (const LayerParameter& layer : net.layer()) names.insert(layer.name());
+  return names;
+}
+
+std::string MessageOf(const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "no error";
+}
+
+TEST(NetSurgery, FindsClassifiersAndTransforms) {
+  const Classification found = FindClassification(ParseNet(kNet, "net.prototxt"), "net.prototxt");
+  EXPECT_EQ(found.data, "data");
+  EXPECT_EQ(found.label, "label");
+  EXPECT_EQ(found.scores, "fc");
+  EXPECT_EQ(found.classifiers, (std::vector<std::string>{"aux", "fc"}));
+  EXPECT_TRUE(found.train_transform->mirror());
+  EXPECT_FALSE(found.test_transform->mirror());
+  ASSERT_TRUE(found.input);
+  EXPECT_EQ(found.input->channels, 3);
+  EXPECT_EQ(found.input->height, 8);
+}
+
+TEST(NetSurgery, ClassifiersGetClassesNamesAndRates) {
+  const NetFile file = ParseNet(kNet, "net.prototxt");
+  const NetParameter net = MakeTrainNet(file, FindClassification(file, "net.prototxt"), TwoClasses(), {});
+  const LayerParameter& fc = Layer(net, "fc_new");
+  EXPECT_EQ(fc.inner_product_param().num_output(), 2u);
+  ASSERT_EQ(fc.param_size(), 2);
+  EXPECT_EQ(fc.param(0).lr_mult(), 20);
+  EXPECT_EQ(fc.param(0).decay_mult(), 0.5f);
+  EXPECT_EQ(fc.param(1).lr_mult(), 20);
+  EXPECT_EQ(fc.param(1).decay_mult(), 0);
+  EXPECT_EQ(Layer(net, "aux_new").param_size(), 1) << "it has no bias";
+  EXPECT_EQ(Layer(net, "conv1").param(1).lr_mult(), 2) << "other layers keep theirs";
+  EXPECT_EQ(Layer(net, "loss").loss_param().class_weight_size(), 0) << "weights of the classes before";
+  EXPECT_EQ(Names(net), (std::set<std::string>{"data", "conv1", "bn1", "relu1", "aux_new", "aux_loss", "fc_new",
+                                               "relu2", "loss", "accuracy"}));
+  NetFile made;
+  made.net = net;
+  Net compiled(made, {.phase = TEST});
+  EXPECT_EQ(compiled.outputs().size(), 3u);
+}
+
+TEST(NetSurgery, FreezesWhatTheWeightsHold) {
+  const NetFile file = ParseNet(kNet, "net.prototxt");
+  const Classification found = FindClassification(file, "net.prototxt");
+  NewNet wanted = TwoClasses();
+  wanted.frozen_until = "relu1";
+  const NetParameter net = MakeTrainNet(file, found, wanted, {Weights("conv1", 2), Weights("bn1", 3)});
+  for (const char* name : {"conv1", "bn1"}) {
+    for (const ParamSpec& param : Layer(net, name).param()) EXPECT_EQ(param.lr_mult(), 0) << name;
+  }
+  EXPECT_EQ(Layer(net, "bn1").param_size(), 3);
+  EXPECT_TRUE(Layer(net, "bn1").batch_norm_param().use_global_stats());
+  EXPECT_GT(Layer(net, "fc_new").param(0).lr_mult(), 0);
+  NetFile made;
+  made.net = net;
+  Net compiled(made, {.phase = TRAIN});
+  for (const Parameter& parameter : compiled.parameters()) {
+    EXPECT_EQ(parameter.trained, parameter.layer == "fc_new" || parameter.layer == "aux_new") << parameter.name();
+  }
+
+  wanted.frozen_until = "relu";
+  EXPECT_EQ(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }),
+            "error: --freeze=until:relu: the net has no layer of this name; did you mean \"relu1\"?");
+  wanted.frozen_until = "fc";
+  EXPECT_NE(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }).find("would freeze layer \"aux\""),
+            std::string::npos);
+  wanted.frozen_until = "conv1";
+  EXPECT_NE(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }).find("the weights hold nothing for it"),
+            std::string::npos);
+}
+
+TEST(NetSurgery, DeployNetsHaveNoLabels) {
+  const NetFile file = ParseNet(kNet, "net.prototxt");
+  const Classification found = FindClassification(file, "net.prototxt");
+  TransformationParameter transform;
+  transform.set_crop_size(8);
+  const NetParameter net = MakeDeployNet(MakeTrainNet(file, found, TwoClasses(), {}), found, {3, 8, 8}, transform, 5);
+  EXPECT_EQ(Names(net), (std::set<std::string>{"data", "conv1", "bn1", "relu1", "fc_new", "relu2", "prob"}));
+  EXPECT_EQ(Layer(net, "data").transform_param().crop_size(), 8u);
+  NetFile made;
+  made.net = net;
+  Net compiled(made, {.phase = TEST, .backward = false});
+  ASSERT_EQ(compiled.outputs().size(), 1u);
+  EXPECT_EQ(compiled.outputs()[0].value.shape(), Shape({5, 2}));
+}
+
+TEST(NetSurgery, EveryClassifierOfTheZooCanBeReplaced) {
+  for (const char* name :
+       {"alexnet", "cifar_quick", "googlenet", "lenet", "mobilenet", "resnet20", "resnet50", "squeezenet"}) {
+    for (const char* form : {"train_val", "deploy"}) {
+      const std::string path = SourceFolder() + "/model_zoo/" + name + "/" + form + ".prototxt";
+      const NetFile file = ReadNetFile(path);
+      const Classification found = FindClassification(file, path);
+      EXPECT_EQ(found.classifiers.size(), std::string(name) == "googlenet" && form[0] == 't' ? 3u : 1u) << path;
+      const NetFile deploy = ReadNetFile(SourceFolder() + "/model_zoo/" + name + "/deploy.prototxt");
+      const NetInputSize input = *FindClassification(deploy, path).input;
+      NewNet wanted = TwoClasses();
+      BlobShape* shape = wanted.data[0].mutable_input_param()->mutable_shape(0);
+      shape->set_dim(1, input.channels);
+      shape->set_dim(2, input.height);
+      shape->set_dim(3, input.width);
+      wanted.data[0].set_top(0, found.data);
+      wanted.data[0].set_top(1, found.label);
+      NetFile made;
+      made.net = MakeTrainNet(file, found, wanted, {});
+      const Net train(made, {.phase = TRAIN, .keep_gradients = false});
+      made.net = MakeDeployNet(made.net, found, input, {}, 1);
+      const Net use(made, {.phase = TEST, .backward = false});
+      EXPECT_EQ(use.outputs()[0].value.shape()[1], 2) << path;
+    }
+  }
+}
+
+TEST(NetSurgery, MistakesAreNamed) {
+  const auto message = [](const std::string& text) {
+    return MessageOf([&] { FindClassification(ParseNet(text, "n"), "n"); });
+  };
+  EXPECT_EQ(message("layer { name: \"x\" type: \"ReLU\" bottom: \"a\" top: \"b\" }"),
+            "n: error: has no layer that gives it images (Data, ImageData, Input)");
+  const std::string input = "layer { name: \"data\" type: \"Input\" top: \"data\" }";
+  EXPECT_EQ(message(input), "n: error: has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies");
+  EXPECT_NE(message(input + "layer { name: \"e\" type: \"Eltwise\" bottom: \"data\" bottom: \"data\" top: \"e\" }"
+                            "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
+                .find("the scores of layer \"p\" come from layer \"e\" (Eltwise)"),
+            std::string::npos);
+  EXPECT_NE(message(input + "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
+                .find("nothing makes the blob \"e\""),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,176 @@
+// The dataset programs as a user runs them: what they say, exit codes, and what a kill leaves behind.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "image/codec.h"
+#include "tools/program.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kPerClass = 150;
+
+class DatasetPrograms : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!fs::exists(CREMA_BIN_DIR "/convert_imageset")) GTEST_SKIP() << "convert_imageset is not built";
+    Image image;
+    image.Resize(40, 50, 3);
+    for (const char* name : {"cat", "dog"}) {
+      fs::create_directories(folder_ / "pets" / name);
+      for (int i = 0; i < kPerClass; ++i) {
+        for (size_t k = 0; k < image.size(); ++k) image.pixels[k] = static_cast<uint8_t>(k / 20 + i + name[0]);
+        const std::vector<uint8_t> bytes = EncodeJpeg(image);
+        std::ofstream(folder_ / "pets" / name / (std::to_string(i) + ".jpg"), std::ios::binary)
+            .write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+      }
+    }
+  }
+
+  Finished Run(const std::vector<std::string>& words, bool on_terminal = false) {
+    return RunProgram(words, {.folder = folder_.path(), .on_terminal = on_terminal});
+  }
+
+  // Whether a whole database of `records` lies there.
+  bool Whole(const std::string& database, int records) {
+    const Finished verify = Run({"db_tool", "verify", database});
+    return verify.exit_code == 0 && verify.out.find("all " + std::to_string(records) + " ") != std::string::npos;
+  }
+
+  ScratchFolder folder_;
+};
+
+TEST_F(DatasetPrograms, FromPhotographsToDatabases) {
+  const Finished converted =
+      Run({"convert_imageset", "--shorter_side=32", "--split=train:0.9,val:0.1", "--shuffle", "pets", "db/pets"});
+  EXPECT_EQ(converted.exit_code, 1) << converted.err;  // there is no folder db
+  fs::create_directory(folder_ / "db");
+  const Finished again =
+      Run({"convert_imageset", "--shorter_side=32", "--split=train:0.9,val:0.1", "--shuffle", "pets", "db/pets"});
+  ASSERT_EQ(again.exit_code, 0) << again.err;
+  for (const char* text : {"300 images of 2 classes", "db/pets_train_lmdb: 270 records", "db/pets_val_lmdb: 30 records",
+                           "db/pets_labels.txt: 2 classes", "300 images, ", "images/s"}) {
+    EXPECT_TRUE(again.Says(text)) << text << " not in " << again.err;
+  }
+  const Finished mean = Run({"compute_image_mean", "db/pets_train_lmdb", "mean.binaryproto"});
+  EXPECT_EQ(mean.exit_code, 0) << mean.err;
+  EXPECT_EQ(std::count(mean.out.begin(), mean.out.end(), '\n'), 6) << mean.out;
+  EXPECT_EQ(mean.out.find("mean_value: "), 0u);
+  EXPECT_NE(mean.out.find("\nstd_value: "), std::string::npos);
+  EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));
+  EXPECT_EQ(Run({"compute_image_mean", "db/pets_train_lmdb", "mean.binaryproto"}).exit_code, 2);
+
+  const Finished info = Run({"db_tool", "info", "db/pets_val_lmdb", "--labels=db/pets_labels.txt"});
+  EXPECT_NE(info.out.find("records: 30\n"), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find("3x32x40"), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find("15  dog"), std::string::npos) << info.out;
+  EXPECT_TRUE(Whole("db/pets_train_lmdb", 270));
+  EXPECT_EQ(Run({"db_tool", "export", "db/pets_val_lmdb", "look", "--limit=7"}).exit_code, 0);
+  size_t files = 0;
+  for (const auto& entry : fs::recursive_directory_iterator(folder_ / "look")) files += entry.is_regular_file();
+  EXPECT_EQ(files, 7u);
+  const Finished peek = Run({"db_tool", "peek", "db/pets_val_lmdb", "2"});
+  EXPECT_NE(peek.out.find("record 1\n"), std::string::npos) << peek.out;
+}
+
+TEST_F(DatasetPrograms, ReportBrokenImagesAndGoOn) {
+  std::ofstream(folder_ / "pets/cat/broken.jpg") << "text";
+  fs::resize_file(folder_ / "pets/dog/7.jpg", 300);
+  const Finished skip = Run({"convert_imageset", "pets", "db"});
+  EXPECT_EQ(skip.exit_code, 0) << skip.err;
+  EXPECT_TRUE(skip.Says("pets/cat/broken.jpg") && skip.Says("pets/dog/7.jpg")) << skip.err;
+  EXPECT_TRUE(skip.Says("2 of 301 images were broken")) << skip.err;
+  const Finished fail = Run({"convert_imageset", "--broken=fail", "pets", "other"});
+  EXPECT_EQ(fail.exit_code, 2);
+  EXPECT_TRUE(fail.Says("pets/cat/broken.jpg")) << fail.err;
+  EXPECT_FALSE(fs::exists(folder_ / "other"));
+}
+
+TEST_F(DatasetPrograms, ShowProgressOnATerminal) {
+  if (!TerminalsExist()) GTEST_SKIP() << "this system has no pseudo-terminals";
+  const Finished done = Run({"convert_imageset", "--resize_height=400", "--resize_width=400", "pets", "db"}, true);
+  EXPECT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_TRUE(done.Says("\r\x1b[K") && done.Says("/300 images ") && done.Says(" left")) << done.err;
+}
+
+TEST_F(DatasetPrograms, TeachOnMistakes) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
+      {{"convert_imageset"}, "expected ROOTFOLDER LISTFILE DB, or FOLDER DB"},
+      {{"convert_imageset", "--resise_width=3", "pets", "db"}, "did you mean \"--resize_width\"?"},
+      {{"convert_imageset", "--backend=leveldb", "pets", "db"}, "LevelDB"},
+      {{"convert_imageset", "--encode_type=gif", "pets", "db"}, "expected jpg, jpeg or png"},
+      {{"convert_imageset", "--split=train:0.9", "pets", "db"}, "add up to 0.9"},
+      {{"convert_imageset", "--resize_width=3", "pets", "db"}, "--resize_height"},
+      {{"convert_imageset", "--broken=maybe", "pets", "db"}, "expected skip or fail"},
+      {{"convert_imageset", "absent", "db"}, "is no folder"},
+      {{"compute_image_mean", "absent"}, "does not exist"},
+      {{"compute_image_mean", "a", "b", "c"}, "got a, b, c"},
+      {{"db_tool", "look", "db"}, "expected info, verify, peek or export"},
+      {{"db_tool", "info", "absent"}, "does not exist"},
+      {{"convert_cifar_data", "pets", "."}, "data_batch_1.bin"},
+  };
+  for (const auto& [words, text] : cases) {
+    const Finished finished = Run(words);
+    EXPECT_EQ(finished.exit_code, 2) << words[0] << ": " << finished.err;
+    EXPECT_TRUE(finished.Says(text)) << text << " not in " << finished.err;
+  }
+  for (const char* program :
+       {"convert_imageset", "compute_image_mean", "db_tool", "convert_cifar_data", "convert_mnist_data"}) {
+    const Finished help = Run({program, "--help"});
+    EXPECT_EQ(help.exit_code, 0);
+    EXPECT_NE(help.out.find("example"), std::string::npos) << help.out;
+  }
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 1);
+}
+
+// Kills at moments spread over a whole run. Under each name lies nothing or all of a database, and going again with
+// --force mends whatever there is.
+TEST_F(DatasetPrograms, AKillLeavesNothingOrAWholeDatabase) {
+  const std::vector<std::string> words = {"convert_imageset",
+                                          "--resize_height=200",
+                                          "--resize_width=200",
+                                          "--force",
+                                          "--split=train:0.9,val:0.1",
+                                          "pets",
+                                          "db"};
+  const auto begin = std::chrono::steady_clock::now();
+  ASSERT_EQ(Run(words).exit_code, 0);
+  const auto whole = std::chrono::steady_clock::now() - begin;
+  fs::remove_all(folder_ / "db_train_lmdb");
+  fs::remove_all(folder_ / "db_val_lmdb");
+  constexpr int kKills = 16;
+  int leftovers = 0, mentioned = 0;
+  for (int k = 0; k < kKills; ++k) {
+    {
+      Running running(words, {.folder = folder_.path()});
+      std::this_thread::sleep_for(whole * (k + 1) / kKills);
+      running.Signal(SIGKILL);
+      const Finished finished = running.Wait();
+      mentioned += finished.Says("still runs or was killed");
+    }
+    const bool train = fs::exists(folder_ / "db_train_lmdb"), val = fs::exists(folder_ / "db_val_lmdb");
+    EXPECT_TRUE(!train || Whole("db_train_lmdb", 270));
+    EXPECT_TRUE(!val || Whole("db_val_lmdb", 30));
+    EXPECT_TRUE(train || !val);
+    for (const auto& entry : fs::directory_iterator(folder_.path())) {
+      if (entry.path().string().find(".tmp.") == std::string::npos) continue;
+      ++leftovers;
+      if (k % 4 == 3) fs::remove_all(entry.path());
+    }
+  }
+  EXPECT_GT(leftovers, 0);
+  EXPECT_GT(mentioned, 0);
+  ASSERT_EQ(Run(words).exit_code, 0);
+  EXPECT_TRUE(Whole("db_train_lmdb", 270) && Whole("db_val_lmdb", 30));
+}
+
+}  // namespace
+}  // namespace crema::testing_tools

@@ -1,0 +1,179 @@
+// crema finetune on small images whose colour is their class.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "image/codec.h"
+#include "tools/colour_net.h"
+#include "tools/program.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kNet[] = R"(
+name: "colours"
+layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.004 }
+        data_param { source: "none" batch_size: 16 backend: LMDB } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 8 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "fc" type: "InnerProduct" bottom: "conv1" top: "fc"
+        inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "loss" }
+)";
+constexpr char kDeploy[] = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 12 dim: 12 } } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 8 kernel_size: 3 } }
+layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
+layer { name: "fc" type: "InnerProduct" bottom: "conv1" top: "fc" inner_product_param { num_output: 10 } }
+layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
+)";
+
+class Finetune : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("model/train_val.prototxt", kNet);
+    folder_.Write("model/deploy.prototxt", kDeploy);
+    for (int i = 0; i < 20; ++i) {
+      const auto dim = static_cast<uint8_t>(5 * i);
+      const std::string number = std::to_string(i);
+      WriteJpeg(folder_, "photos/blue/" + number + ".jpg", Coloured(20 + i, 30, 250, dim, dim));
+      WritePng(folder_, "photos/green/" + number + ".png", Coloured(30, 20 + i, dim, 250, dim));
+      WriteJpeg(folder_, "photos/red/" + number + ".jpg", Coloured(16, 16 + i, dim, dim, 250));
+    }
+  }
+
+  std::vector<std::string> Words(const std::string& output, std::vector<std::string> more) const {
+    std::vector<std::string> words = {"crema",         "finetune",           "--model=model/train_val.prototxt",
+                                      "--data=photos", "--output=" + output, "--threads=1",
+                                      "--lr=0.02"};
+    words.insert(words.end(), more.begin(), more.end());
+    return words;
+  }
+
+  Finished Run(const std::string& output, std::vector<std::string> more) const {
+    return RunProgram(Words(output, std::move(more)), {.folder = folder_.path()});
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(Finetune, GoesFromAFolderToANetThatPredicts) {
+  // A truncated and an empty file harm nothing.
+  const std::string whole = ReadText(folder_ / "photos/red/1.jpg");
+  folder_.Write("photos/red/cut.jpg", whole.substr(0, whole.size() / 2));
+  folder_.Write("photos/red/empty.jpg", "");
+  const Finished first = Run("scratch", {"--from_scratch", "--epochs=8", "--patience=0"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(
+      first.out.find("3 classes, 54 images to train with, 6 to validate with; 2 that cannot be read are left out"),
+      std::string::npos)
+      << first.out;
+  EXPECT_TRUE(first.Says("photos/red/cut.jpg is damaged or cut short")) << first.err;
+  EXPECT_TRUE(first.Says("photos/red/empty.jpg is empty")) << first.err;
+  EXPECT_NE(first.out.find("accuracy 100.00% (6 of 6)"), std::string::npos) << first.out;
+  for (const char* name :
+       {"train_val.prototxt", "deploy.prototxt", "solver.prototxt", "labels.txt", "train.txt", "val.txt",
+        "snapshots/model_best.caffemodel", "report/confusion.svg", "report/report.json"}) {
+    EXPECT_TRUE(fs::exists(folder_ / "scratch" / name)) << name;
+  }
+  EXPECT_EQ(ReadText(folder_ / "scratch/labels.txt"), "blue\ngreen\nred\n");
+  EXPECT_EQ(ReadText(folder_ / "scratch/train.txt").find("cut.jpg"), std::string::npos);
+  // Two snapshots are kept.
+  int snapshots = 0;
+  for (const auto& entry : fs::directory_iterator(folder_ / "scratch/snapshots")) {
+    snapshots += entry.path().extension() == ".solverstate";
+  }
+  EXPECT_EQ(snapshots, 2);
+
+  // The net that came out is the one to start from, and learns two of the classes; conv1 stays as it is.
+  fs::remove_all(folder_ / "photos/green");
+  const Finished second = RunProgram(
+      {"crema", "finetune", "--model=scratch/train_val.prototxt", "--weights=scratch/snapshots/model_best.caffemodel",
+       "--data=photos", "--output=tuned", "--freeze=until:relu1", "--epochs=4", "--threads=1"},
+      {.folder = folder_.path()});
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_TRUE(second.Says("Copied 1 layers: conv1")) << second.err;
+  EXPECT_TRUE(second.Says("Ignoring source layer fc_new")) << second.err;
+  EXPECT_TRUE(second.Says("Layer fc_new_new is not in it and starts afresh")) << second.err;
+  EXPECT_NE(second.out.find("accuracy 100.00%"), std::string::npos) << second.out;
+
+  const Finished predicted = RunProgram(
+      {"crema", "predict", "--model=tuned/deploy.prototxt", "--weights=tuned/snapshots/model_best.caffemodel",
+       "--labels=tuned/labels.txt", "--top=1", "--format=csv", "photos/red/3.jpg", "photos/blue/3.jpg"},
+      {.folder = folder_.path()});
+  ASSERT_EQ(predicted.exit_code, 0) << predicted.err;
+  EXPECT_NE(predicted.out.find("photos/red/3.jpg,1,1,red,"), std::string::npos) << predicted.out;
+  EXPECT_NE(predicted.out.find("photos/blue/3.jpg,1,0,blue,"), std::string::npos) << predicted.out;
+}
+
+TEST_F(Finetune, AKilledRunContinuesExactly) {
+  const std::vector<std::string> flags = {"--from_scratch", "--epochs=120", "--patience=0", "--seed=7"};
+  const Finished straight = Run("straight", flags);
+  ASSERT_EQ(straight.exit_code, 0) << straight.err;
+  for (const char* moment : {"Snapshotting solver state", "Testing net"}) {
+    fs::remove_all(folder_ / "killed");
+    {
+      Running running(Words("killed", flags), {.folder = folder_.path()});
+      ASSERT_TRUE(running.WaitFor(moment, 10)) << running.Err();
+      running.Signal(SIGKILL);
+    }
+    const Finished again = Run("killed", flags);
+    ASSERT_EQ(again.exit_code, 0) << again.err;
+    EXPECT_TRUE(again.Says("Resuming from")) << again.err;
+    for (const char* name : {"model_best.caffemodel", "model_iter_1680.caffemodel"}) {
+      EXPECT_TRUE(ReadText(folder_ / "killed/snapshots" / name) == ReadText(folder_ / "straight/snapshots" / name))
+          << name << " differs after a kill at \"" << moment << "\"";
+    }
+  }
+}
+
+TEST_F(Finetune, FilesOfAnotherRequestAreNotReplaced) {
+  ASSERT_EQ(Run("out", {"--from_scratch", "--epochs=1"}).exit_code, 0);
+  const Finished other = Run("out", {"--from_scratch", "--epochs=2"});
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_TRUE(other.Says("holds files of another request, or edited ones (solver.prototxt)")) << other.err;
+  EXPECT_EQ(Run("out", {"--from_scratch", "--epochs=2", "--force"}).exit_code, 0);
+}
+
+TEST_F(Finetune, LearnsFromDatabases) {
+  const Finished converted = RunProgram(
+      {"convert_imageset", "--encoded", "--split=train:0.8,val:0.2", "photos", "colours"}, {.folder = folder_.path()});
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  const Finished run =
+      RunProgram({"crema", "finetune", "--model=model/train_val.prototxt", "--from_scratch", "--data=colours",
+                  "--output=out", "--epochs=8", "--lr=0.02", "--threads=1", "--patience=0"},
+                 {.folder = folder_.path()});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_NE(run.out.find("3 classes, 48 images to train with, 12 to validate with"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("accuracy 100.00% (12 of 12)"), std::string::npos) << run.out;
+  EXPECT_EQ(ReadText(folder_ / "out/labels.txt"), "blue\ngreen\nred\n");
+}
+
+TEST_F(Finetune, MistakesAreNamed) {
+  const auto expect = [&](const std::vector<std::string>& words, const std::string& text) {
+    std::vector<std::string> all = {"crema", "finetune"};
+    all.insert(all.end(), words.begin(), words.end());
+    const Finished run = RunProgram(all, {.folder = folder_.path()});
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_TRUE(run.Says(text)) << run.err;
+    EXPECT_FALSE(fs::exists(folder_ / "out"));
+  };
+  const std::string model = "--model=model/train_val.prototxt";
+  expect({model, "--data=photos", "--output=out"}, "--weights=FILE is missing");
+  expect({model, "--data=nothing", "--output=out", "--from_scratch"}, "there is neither such a folder nor");
+  expect({model, "--data=photos", "--output=out", "--from_scratch", "--freeze=conv1"}, "expected until:LAYER");
+  expect({"--model=no/such.prototxt", "--data=photos", "--output=out", "--from_scratch"}, "there is no such file");
+  expect({"--model=alexnet", "--data=photos", "--output=out"}, "the zoo has no weights of alexnet here");
+  fs::create_directories(folder_ / "photos/void");
+  expect({model, "--data=photos", "--output=out", "--from_scratch"}, "photos/void\" holds no image");
+}
+
+}  // namespace
+}  // namespace crema::testing_tools
