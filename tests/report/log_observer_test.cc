@@ -136,10 +136,11 @@ TEST_F(LogLines, WeightsAndSnapshotsTakenUpAreNamed) {
   log_.OnWeights({"a.caffemodel", {{"conv1"}, {"old"}, {"new"}}});
   log_.OnRestored({"a.solverstate", "a.caffemodel", 100, false});
   EXPECT_EQ(lines_[0], "Finetuning from a.caffemodel");
-  EXPECT_EQ(lines_[1], "Ignoring source layer old");
-  EXPECT_NE(lines_[2].find("new"), std::string::npos);
-  EXPECT_EQ(lines_[3], "Resuming from a.solverstate");
-  EXPECT_EQ(lines_.size(), 6u);
+  EXPECT_EQ(lines_[1], "Copied 1 layer: conv1");
+  EXPECT_EQ(lines_[2], "Ignoring source layer old");
+  EXPECT_NE(lines_[3].find("new"), std::string::npos);
+  EXPECT_EQ(lines_[4], "Resuming from a.solverstate");
+  EXPECT_EQ(lines_.size(), 7u);
 }
 
 TEST_F(LogLines, TheBestTestIsNamed) {

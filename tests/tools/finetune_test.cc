@@ -100,7 +100,7 @@ TEST_F(Finetune, GoesFromAFolderToANetThatPredicts) {
        "--data=photos", "--output=tuned", "--freeze=until:relu1", "--epochs=4", "--threads=1"},
       {.folder = folder_.path()});
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_TRUE(second.Says("Copied 1 layers: conv1")) << second.err;
+  EXPECT_TRUE(second.Says("Copied 1 layer: conv1")) << second.err;
   EXPECT_TRUE(second.Says("Ignoring source layer fc_new")) << second.err;
   EXPECT_TRUE(second.Says("Layer fc_new_new is not in it and starts afresh")) << second.err;
   EXPECT_NE(second.out.find("accuracy 100.00%"), std::string::npos) << second.out;
