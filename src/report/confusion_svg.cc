@@ -15,7 +15,8 @@ constexpr int kMostCounts = 30;  // classes with whose counts cells are legible
 constexpr size_t kLongestName = 20;
 constexpr double kSmallestSide = 4, kLargestSide = 56;  // of a cell
 constexpr double kLargestPicture = 900;
-constexpr double kMargin = 16, kTitle = 40, kAxis = 22;  // an axis: the line of text that says what it shows
+constexpr double kMargin = 16, kTitle = 40, kTitleFont = 16,
+                 kAxis = 22;  // an axis: the line of text that says what it shows
 
 // Text as it may stand between tags and in attributes; what XML has no character for becomes U+FFFD.
 std::string Escaped(std::string_view text) {
@@ -77,7 +78,8 @@ class Picture {
     left_ = kMargin + kAxis + names_;
     top_ = kMargin + kTitle + kAxis + names_;
     grid_ = side_ * classes;
-    width_ = std::max(left_ + grid_ + kMargin, 420.0);
+    const double title_width = static_cast<double>(Utf8Characters(title)) * kTitleFont * 0.62;
+    width_ = std::max({left_ + grid_ + kMargin, 2 * kMargin + title_width, 420.0});
     height_ = top_ + grid_ + kMargin;
   }
 
@@ -88,7 +90,7 @@ class Picture {
                       "fill=\"#ffffff\"/>\n";
     char accuracy[32];
     std::snprintf(accuracy, sizeof accuracy, "%.2f%%", 100 * report_.accuracy());
-    svg += Text(kMargin, kMargin + 14, 16, "start", title_, " font-weight=\"bold\"");
+    svg += Text(kMargin, kMargin + 14, kTitleFont, "start", title_, " font-weight=\"bold\"");
     svg += Text(
         kMargin, kMargin + 32, 12, "start",
         "accuracy " + std::string(accuracy) + ", " + FormatCount(report_.items()) + " items; colour: share of the row");

@@ -47,7 +47,7 @@ TEST(Tutorial, RunsAsItStands) {
   ASSERT_EQ(run.exit_code, 0) << run.out << run.err;
   EXPECT_NE(run.out.find("accuracy 100.00% (12 of 12)"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("photos/cat/0.jpg"), std::string::npos) << run.out;
-  EXPECT_NE(run.out.find("\"label\":\"dog\""), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("\"label\": \"dog\""), std::string::npos) << run.out;
   EXPECT_TRUE(fs::exists(folder / "pets_net/report/confusion.svg"));
 }
 
