@@ -116,7 +116,7 @@ class OpenFile {
     if (file.valid()) return file;
     const std::string reason = LastError();
     if (H5Fis_hdf5(path.c_str()) <= 0) throw UserError({path}, "is not an HDF5 file");
-    if (reason.find("lock") != std::string::npos) {
+    if (reason.find("unable to lock") != std::string::npos) {
       throw EnvironmentError("cannot read " + path + ": " + reason +
                              "; another program has it open for writing: wait for it, or end it (where the file "
                              "system cannot lock, set HDF5_USE_FILE_LOCKING=FALSE)");

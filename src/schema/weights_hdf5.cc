@@ -13,7 +13,7 @@ namespace crema {
 namespace {
 
 // Deeper than any name of a layer; links may lead in circles.
-constexpr int kMostLevels = 16;
+constexpr int kMostLevels = 16, kMostGroups = 1 << 20;
 
 class Reader {
  public:
@@ -49,10 +49,13 @@ class Reader {
   }
 
   void ReadGroup(const std::string& layer, int level) {
-    if (level > kMostLevels) Fail("has groups within groups without end, at \"" + layer.substr(0, 64) + "...\"");
+    if (level > kMostLevels || ++groups_ > kMostGroups) {
+      Fail("has groups within groups without end, at \"" + layer.substr(0, 64) + "...\"");
+    }
     const std::string group = layer.empty() ? "data" : "data/" + layer;
     const Hdf5File::Names names = file_->List(group);
-    if (!names.datasets.empty()) ReadLayer(layer, group, names.datasets);
+    if (level == 0 && names.groups.empty()) Fail("holds no layers; it is not a .caffemodel.h5");
+    if (level > 0 && !names.datasets.empty()) ReadLayer(layer, group, names.datasets);
     for (const std::string& name : names.groups) ReadGroup(layer.empty() ? name : layer + "/" + name, level + 1);
   }
 
@@ -85,6 +88,7 @@ class Reader {
 
   const std::unique_ptr<Hdf5File> file_;
   std::vector<LayerWeights> layers_;
+  int groups_ = 0;  // seen
 };
 
 }  // namespace
