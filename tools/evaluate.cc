@@ -1,15 +1,13 @@
 // crema evaluate: how well a net tells labelled images apart.
-#include <unistd.h>
-
-#include <chrono>
 #include <iostream>
 #include <optional>
+#include <utility>
 
 #include "base/atomic_file.h"
+#include "data/progress_line.h"
 #include "inference/evaluation_data.h"
 #include "inference/image_evaluation.h"
 #include "report/classification_writers.h"
-#include "report/text_table.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"
@@ -21,33 +19,6 @@ DEFINE_int32(worst, 20, "images with the highest loss to name");
 namespace crema::tools {
 
 namespace {
-
-// A line on a terminal that shows how far it is; nothing elsewhere.
-class ProgressLine {
- public:
-  explicit ProgressLine(uint64_t count) : count_(count), shown_(isatty(STDERR_FILENO) != 0) {}
-  ~ProgressLine() {
-    if (shown_) std::cerr << "\r\033[K" << std::flush;
-  }
-
-  void Show(uint64_t done) {
-    const auto now = std::chrono::steady_clock::now();
-    if (!shown_ || now - last_ < std::chrono::milliseconds(200)) return;
-    last_ = now;
-    const double seconds = std::chrono::duration<double>(now - begin_).count();
-    const double rate = static_cast<double>(done) / std::max(seconds, 1e-9);
-    std::cerr << "\r" << FormatCount(static_cast<int64_t>(done)) << " of " << FormatCount(static_cast<int64_t>(count_))
-              << " images, " << FormatScaled(rate) << "/s, "
-              << FormatCount(static_cast<int64_t>(static_cast<double>(count_ - done) / rate)) << " s left\033[K"
-              << std::flush;
-  }
-
- private:
-  const uint64_t count_;
-  const bool shown_;
-  const std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
-  std::chrono::steady_clock::time_point last_ = begin_;
-};
 
 void WriteFile(const std::string& path, const std::string& text) {
   AtomicFile file(path);
@@ -75,8 +46,11 @@ int Run(const CommandLine& line) {
     predictions->Write(JudgedHeading());
     options.judged = [&](const JudgedImage& image) { predictions->Write(JudgedLine(options.classes, image)); };
   }
-  std::optional<ProgressLine> progress(items->count());
-  options.progress = [&](uint64_t done) { progress->Show(done); };
+  std::optional<ProgressLine> progress("images");
+  progress->SetTotal(static_cast<int64_t>(items->count()));
+  options.progress = [&, shown = uint64_t{0}](uint64_t done) mutable {
+    progress->Add(static_cast<int64_t>(done - std::exchange(shown, done)), 0);
+  };
   const ImageEvaluation evaluation = EvaluateImages(classifier, items, options);
   progress.reset();
 

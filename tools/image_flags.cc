@@ -77,7 +77,7 @@ TransformationParameter TransformFlags(const CommandLine& line) {
     if (!std::isfinite(FLAGS_scale)) Fail(line, "--scale is not finite");
     transform.set_scale(static_cast<float>(FLAGS_scale));
   }
-  if (line.has("shorter_side")) transform.set_resize_shorter_side(FLAGS_shorter_side);
+  if (FLAGS_shorter_side > 0) transform.set_resize_shorter_side(FLAGS_shorter_side);
   if (line.has("resize")) SetResize(line, FLAGS_resize, &transform);
   return transform;
 }
@@ -91,7 +91,7 @@ std::vector<Flag> ImageFlags() {
       {.name = "broken", .value = "skip|fail", .help = "report images that cannot be read and go on, or end there"},
       ModelFlag(),
       WeightsFlag(true),
-      {.name = "batch", .value = "N", .help = "images in a pass [32, or all]", .min = 1, .max = 65536},
+      {.name = "batch", .value = "N", .help = "images in a pass; 0: 32, or all", .min = 0, .max = 65536},
       {.name = "blob", .value = "NAME", .help = "the blob with the scores [the net's output]"},
       {.name = "mean_file", .value = "FILE", .help = "mean image to subtract (.binaryproto)"},
       {.name = "mean_value", .value = "V|B,G,R", .help = "means to subtract"},
@@ -100,8 +100,8 @@ std::vector<Flag> ImageFlags() {
       {.name = "scale", .value = "F", .help = "multiply values by this, after all else"},
       {.name = "shorter_side",
        .value = "N",
-       .help = "resize so that the shorter side has N pixels",
-       .min = 1,
+       .help = "resize so that the shorter side has N pixels; 0: as the net says",
+       .min = 0,
        .max = 65535},
       {.name = "resize", .value = "HxW", .help = "resize to height x width, whatever the proportions"},
       ShapeFlag(),

@@ -15,8 +15,8 @@ namespace crema {
 
 // What a program is told to write.
 struct DatasetTarget {
-  std::string database;                   // "pets" or "pets_lmdb"
-  std::vector<DatasetPart> parts = {{}};  // see ParseSplit
+  std::string database;                              // "pets" or "pets_lmdb"
+  std::vector<DatasetPart> parts = {DatasetPart()};  // see ParseSplit
   bool replace = false;
   uint64_t seed = 1;  // which records go to which part, and their order
 

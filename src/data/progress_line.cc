@@ -87,7 +87,8 @@ std::string ProgressLine::Line() const {
   } else {
     text += " " + unit_;
   }
-  text += "  " + FormatBytes(static_cast<size_t>(bytes_)) + "  " + Speed();
+  if (bytes_ > 0) text += "  " + FormatBytes(static_cast<size_t>(bytes_));
+  text += "  " + Speed();
   if (total_ > 0 && records_ > 0) {
     text +=
         "  " +

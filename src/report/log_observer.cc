@@ -62,7 +62,8 @@ void LogObserver::OnWeights(const WeightsLoaded& loaded) {
   Log("Finetuning from " + loaded.path);
   std::string copied;
   for (const std::string& layer : loaded.report.copied) copied += (copied.empty() ? "" : ", ") + layer;
-  Log(Text("Copied ", loaded.report.copied.size(), " layers", copied.empty() ? "" : ": ", copied));
+  const size_t count = loaded.report.copied.size();
+  Log(Text("Copied ", count, count == 1 ? " layer" : " layers", copied.empty() ? "" : ": ", copied));
   for (const std::string& layer : loaded.report.ignored) Log("Ignoring source layer " + layer);
   for (const std::string& layer : loaded.report.fresh) Log("Layer " + layer + " is not in it and starts afresh");
 }

@@ -1,6 +1,5 @@
 #include "solver/data_waits.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace crema {
@@ -8,24 +7,26 @@ namespace crema {
 namespace {
 
 constexpr double kShare = 0.1;
-constexpr double kLeastSeconds = 0.1;  // less is of no account, however short the interval
+constexpr double kLeastSeconds = 0.5;  // shorter intervals are taken together: a single wait would tell nothing
 
 }  // namespace
 
 std::string DataWaits::Look(const Net& net, double seconds) {
-  if (told_) return {};
+  seconds_ += seconds;
+  if (told_ || (!first_ && seconds_ < kLeastSeconds)) return {};
   std::string notice;
-  double longest = std::max(kLeastSeconds, kShare * seconds);
+  double longest = kShare * seconds_;
   for (const auto& [layer, supply] : net.data_supplies()) {
     double& before = waited_[layer];
     const double waited = supply.waited_seconds - before;
     before = supply.waited_seconds;
     if (first_ || waited <= longest) continue;
     longest = waited;
-    notice = "training waits for its data: " + std::to_string(std::lround(100 * waited / seconds)) +
-             " % of the time since the last display, in layer \"" + layer + "\"; " + supply.remedy;
+    notice = "training waits for its data: " + std::to_string(std::lround(100 * waited / seconds_)) +
+             " % of the time lately, in layer \"" + layer + "\"; " + supply.remedy;
   }
   first_ = false;
+  seconds_ = 0;
   told_ = !notice.empty();
   return notice;
 }

@@ -11,14 +11,15 @@ namespace crema {
 
 class DataWaits {
  public:
-  // `seconds` have passed since the last call. The first time that a data layer kept the net waiting for more than a
-  // tenth of them: says which, and what would help; else empty. What the first call sees is left out: nothing was made
-  // ahead when training began.
+  // Called at every display; `seconds` have passed since the last one. The first time that a data layer kept the net
+  // waiting for more than a tenth of half a second or more: says which, and what would help; else empty. What the first
+  // call sees is left out: nothing was made ahead when training began.
   std::string Look(const Net& net, double seconds);
 
  private:
   bool first_ = true, told_ = false;
-  std::map<std::string, double> waited_;  // by layer, up to the last call
+  double seconds_ = 0;                    // since the last look at
+  std::map<std::string, double> waited_;  // up to then, by layer
 };
 
 }  // namespace crema

@@ -24,7 +24,8 @@ layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
         param { lr_mult: 1 } param { lr_mult: 2 } convolution_param { num_output: 4 kernel_size: 3 } }
 layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
 layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
-layer { name: "aux" type: "InnerProduct" bottom: "conv1" top: "aux" inner_product_param { num_output: 10 bias_term: false } }
+layer { name: "aux" type: "InnerProduct" bottom: "conv1" top: "aux"
+        inner_product_param { num_output: 10 bias_term: false } }
 layer { name: "aux_loss" type: "SoftmaxWithLoss" bottom: "aux" bottom: "label" top: "aux_loss" loss_weight: 0.3 }
 layer { name: "fc" type: "InnerProduct" bottom: "conv1" top: "fc"
         param { lr_mult: 2 decay_mult: 0.5 } inner_product_param { num_output: 10 } }

@@ -136,15 +136,27 @@ TEST_F(LogLines, WeightsAndSnapshotsTakenUpAreNamed) {
   log_.OnWeights({"a.caffemodel", {{"conv1"}, {"old"}, {"new"}}});
   log_.OnRestored({"a.solverstate", "a.caffemodel", 100, false});
   EXPECT_EQ(lines_[0], "Finetuning from a.caffemodel");
-  EXPECT_EQ(lines_[1], "Ignoring source layer old");
-  EXPECT_NE(lines_[2].find("new"), std::string::npos);
-  EXPECT_EQ(lines_[3], "Resuming from a.solverstate");
-  EXPECT_EQ(lines_.size(), 6u);
+  EXPECT_EQ(lines_[1], "Copied 1 layer: conv1");
+  EXPECT_EQ(lines_[2], "Ignoring source layer old");
+  EXPECT_NE(lines_[3].find("new"), std::string::npos);
+  EXPECT_EQ(lines_[4], "Resuming from a.solverstate");
+  EXPECT_EQ(lines_.size(), 7u);
+}
+
+TEST_F(LogLines, TheBestTestIsNamed) {
+  const BestFound best = {40, "accuracy", 0.75f, "net_best.caffemodel"};
+  log_.OnBest(best);
+  log_.OnEnd({.iteration = 60, .out_of_patience = true, .best = best});
+  EXPECT_EQ(lines_,
+            (std::vector<std::string>{"Best so far: accuracy = 0.75, kept in net_best.caffemodel",
+                                      "Best of all tests: accuracy = 0.75 at iteration 40, in net_best.caffemodel",
+                                      "Stopping at iteration 60: the last tests were not better (best { patience })",
+                                      "Optimization Done."}));
 }
 
 TEST_F(LogLines, EndSaysWhetherAllWasDone) {
-  log_.OnEnd({100, false, 0});
-  log_.OnEnd({50, true, 2});
+  log_.OnEnd({.iteration = 100});
+  log_.OnEnd({.iteration = 50, .stopped_early = true, .failed_snapshots = 2});
   EXPECT_EQ(lines_, (std::vector<std::string>{"Optimization Done.", "Optimization stopped early."}));
   ASSERT_EQ(errors_.size(), 1u);
   EXPECT_NE(errors_[0].find("2 snapshot(s)"), std::string::npos);

@@ -54,7 +54,11 @@ TEST_F(DataWaitsTest, SlowDataIsNoticedOnce) {
 }
 
 TEST_F(DataWaitsTest, FastDataIsNot) {
-  Train("display: 3\n", 30);
+  std::string large_net = kSmallNet;
+  for (size_t at; (at = large_net.find("num_output: 16")) != std::string::npos;)
+    large_net.replace(at, 14, "num_output: 60000");
+  folder_.Write("net.prototxt", large_net);
+  Train("display: 20\n", 101);
   EXPECT_EQ(NoticesOfWaiting(recorder_.notices), 0) << recorder_.notices;
 }
 

@@ -94,6 +94,20 @@ TEST_F(DatasetPrograms, ReportBrokenImagesAndGoOn) {
   EXPECT_FALSE(fs::exists(folder_ / "other"));
 }
 
+TEST_F(DatasetPrograms, ConvertTablesAndTexts) {
+  folder_.Write("t.csv", "a,b,kind\n1,2.5,owl\n3,4,tit\n5,6,owl\n7,8,tit\n");
+  const Finished csv = Run({"convert_csv", "--label_column=kind", "--split=train:0.5,val:0.5", "t.csv", "birds"});
+  EXPECT_EQ(csv.exit_code, 0) << csv.err;
+  EXPECT_TRUE(csv.Says("2x1x1 floats a record, labels in \"kind\"")) << csv.err;
+  EXPECT_TRUE(Whole("birds_train_lmdb", 2) && Whole("birds_val_lmdb", 2));
+  EXPECT_EQ(ReadText(folder_ / "birds_labels.txt"), "owl\ntit\n");
+  folder_.Write("t.txt", std::string(100, 'a') + "b\n");
+  const Finished text = Run({"convert_text", "--streams=4", "--vocabulary=v.txt", "t.txt", "text"});
+  EXPECT_EQ(text.exit_code, 0) << text.err;
+  EXPECT_TRUE(text.Says("102 characters, 0 of them unknown") && text.Says("v.txt: 3 different")) << text.err;
+  EXPECT_TRUE(Whole("text", 25));
+}
+
 TEST_F(DatasetPrograms, ShowProgressOnATerminal) {
   if (!TerminalsExist()) GTEST_SKIP() << "this system has no pseudo-terminals";
   const Finished done = Run({"convert_imageset", "--resize_height=400", "--resize_width=400", "pets", "db"}, true);
@@ -116,14 +130,20 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"db_tool", "look", "db"}, "expected info, verify, peek or export"},
       {{"db_tool", "info", "absent"}, "does not exist"},
       {{"convert_cifar_data", "pets", "."}, "data_batch_1.bin"},
+      {{"convert_csv", "absent.csv", "db"}, "does not exist"},
+      {{"convert_csv", "--features_shape=3,2", "absent.csv", "db"}, "expected channels,height,width"},
+      {{"convert_csv", "pets", "db"}, "is a folder"},
+      {{"convert_text", "text", "db"}, "--streams=N is missing"},
+      {{"convert_text", "--streams=0", "--vocabulary=v", "text", "db"}, "at least 1"},
+      {{"convert_text", "--streams=2", "--vocabulary=v", "text", "db"}, "does not exist"},
   };
   for (const auto& [words, text] : cases) {
     const Finished finished = Run(words);
     EXPECT_EQ(finished.exit_code, 2) << words[0] << ": " << finished.err;
     EXPECT_TRUE(finished.Says(text)) << text << " not in " << finished.err;
   }
-  for (const char* program :
-       {"convert_imageset", "compute_image_mean", "db_tool", "convert_cifar_data", "convert_mnist_data"}) {
+  for (const char* program : {"convert_imageset", "compute_image_mean", "db_tool", "convert_cifar_data",
+                              "convert_mnist_data", "convert_csv", "convert_text"}) {
     const Finished help = Run({program, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("example"), std::string::npos) << help.out;

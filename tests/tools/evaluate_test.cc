@@ -82,7 +82,7 @@ void ExpectResult(const Finished& run) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_NE(run.out.find("accuracy 83.33% (5 of 6)"), std::string::npos) << run.out;
   EXPECT_NE(run.out.find("green               0.5000  1.0000  0.6667      1"), std::string::npos) << run.out;
-  EXPECT_NE(run.out.find("2  red      .  1  2\n"), std::string::npos) << run.out;
+  EXPECT_NE(run.out.find("2  red    .  1  2\n"), std::string::npos) << run.out;
   // The worst one is the green among the red: 4 * 15 / 16 for green, 0 for others.
   char line[64];
   std::snprintf(line, sizeof line, "%.3f  red    green           %.4f  ", std::log(2 + std::exp(3.75)),

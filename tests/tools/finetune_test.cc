@@ -29,7 +29,8 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "fc" bottom: "label" top: "
 )";
 constexpr char kDeploy[] = R"(
 layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 12 dim: 12 } } }
-layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1" convolution_param { num_output: 8 kernel_size: 3 } }
+layer { name: "conv1" type: "Convolution" bottom: "data" top: "conv1"
+        convolution_param { num_output: 8 kernel_size: 3 } }
 layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 layer { name: "fc" type: "InnerProduct" bottom: "conv1" top: "fc" inner_product_param { num_output: 10 } }
 layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
@@ -99,7 +100,7 @@ TEST_F(Finetune, GoesFromAFolderToANetThatPredicts) {
        "--data=photos", "--output=tuned", "--freeze=until:relu1", "--epochs=4", "--threads=1"},
       {.folder = folder_.path()});
   ASSERT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_TRUE(second.Says("Copied 1 layers: conv1")) << second.err;
+  EXPECT_TRUE(second.Says("Copied 1 layer: conv1")) << second.err;
   EXPECT_TRUE(second.Says("Ignoring source layer fc_new")) << second.err;
   EXPECT_TRUE(second.Says("Layer fc_new_new is not in it and starts afresh")) << second.err;
   EXPECT_NE(second.out.find("accuracy 100.00%"), std::string::npos) << second.out;

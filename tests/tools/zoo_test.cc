@@ -73,7 +73,7 @@ bool HasCurl() { return std::system("command -v curl >/dev/null 2>&1") == 0; }
 TEST_F(Zoo, ListsAndShows) {
   const Finished list = Run({"list"});
   EXPECT_EQ(list.exit_code, 0) << list.err;
-  EXPECT_NE(list.out.find("far                         by URL"), std::string::npos) << list.out;
+  EXPECT_NE(list.out.find("far                      by URL"), std::string::npos) << list.out;
   EXPECT_NE(list.out.find("here"), std::string::npos) << list.out;
   const Finished show = Run({"show", "tiny"});
   EXPECT_NE(show.out.find("parameters      6\n"), std::string::npos) << show.out;
@@ -81,7 +81,7 @@ TEST_F(Zoo, ListsAndShows) {
 }
 
 TEST_F(Zoo, SaysMistakes) {
-  EXPECT_TRUE(Run({"show", "tyni"}).Says("there is no model \"tyni\" in zoo; did you mean \"tiny\"?"));
+  EXPECT_TRUE(Run({"show", "tinny"}).Says("there is no model \"tinny\" in zoo; did you mean \"tiny\"?"));
   EXPECT_TRUE(Run({"lsit"}).Says("did you mean \"list\"?"));
   EXPECT_TRUE(Run({"copy", "tiny"}).Says("expected crema zoo copy NAME DIR"));
   EXPECT_TRUE(Run({"list", "--force"}).Says("--force belongs to crema zoo copy"));
