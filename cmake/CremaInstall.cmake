@@ -19,8 +19,9 @@ endif()
 install(TARGETS crema EXPORT crema-targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
         INCLUDES DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
-if(TARGET crema_cuda)  # loaded from beside libcrema
-  install(TARGETS crema_cuda LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
+get_property(plugins GLOBAL PROPERTY CREMA_PLUGINS)
+if(plugins)  # loaded from beside libcrema
+  install(TARGETS ${plugins} LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 endif()
 install(EXPORT crema-targets NAMESPACE crema:: FILE cremaTargets.cmake DESTINATION "${config_dir}")
 

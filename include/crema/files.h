@@ -1,5 +1,5 @@
 // Reading the files users write and the weights that training leaves behind. Formats: Caffe's prototxt (text) and
-// .caffemodel (binary NetParameter). Old V0 and V1 nets are upgraded while reading.
+// .caffemodel (binary NetParameter, or HDF5). Old V0 and V1 nets are upgraded while reading.
 #ifndef CREMA_FILES_H_
 #define CREMA_FILES_H_
 
@@ -56,11 +56,11 @@ struct LayerWeights {
     bool legacy_shape = false;
   };
   std::string name;
-  std::string type;
+  std::string type;  // empty where the file does not say it (HDF5)
   std::vector<Blob> blobs;
 };
 
-// Layers without blobs are left out. A .solverstate, HDF5 or damaged file is a UserError that says what it is.
+// Layers without blobs are left out. A .solverstate, other or damaged file is a UserError that says what it is.
 std::vector<LayerWeights> ReadWeights(const std::string& path);
 
 }  // namespace crema

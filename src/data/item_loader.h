@@ -3,6 +3,7 @@
 #define CREMA_DATA_ITEM_LOADER_H_
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -14,23 +15,24 @@ namespace crema {
 
 // The working memory of one thread, kept from item to item so that loading allocates nothing once it has grown.
 struct ItemScratch {
-  std::vector<float> floats;   // of a record of floats
-  std::vector<uint8_t> bytes;  // of a file
-  std::string path;            // of a file
+  std::vector<float> floats;         // of a record of floats
+  std::vector<uint8_t> bytes;        // of a file
+  std::string path;                  // of a file
+  std::shared_ptr<const void> kept;  // what the loader will want again for the next item
   Image decoded;
   TransformScratch transform;
 };
 
-// An endless stream of items (images with labels), each a pure function of its position in the stream, so that batches
-// can be made by any thread in any order. Const methods are called by several threads at once.
+// An endless stream of items (images with labels, rows of numbers), each a pure function of its position in the stream,
+// so that batches can be made by any thread in any order. Const methods are called by several threads at once.
 class ItemLoader {
  public:
   virtual ~ItemLoader() = default;
 
   // Shape of one item.
   virtual const Shape& item_shape() const = 0;
-  // Writes item_shape().count() values to `data` and the label to `label`. `scratch` is the calling thread's own.
-  // Throws UserError, naming the record, where the item is unusable.
+  // Writes item_shape().count() values to `data` and the label, where items have one, to `label`. `scratch` is the
+  // calling thread's own. Throws UserError, naming the record, where the item is unusable.
   virtual void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const = 0;
   // `record "00000042" of train_lmdb`, for messages.
   virtual std::string Describe(uint64_t position) const = 0;

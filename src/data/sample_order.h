@@ -23,6 +23,17 @@ struct SampleOrder {
     return shuffle ? Permute(seed, StreamId(kShuffle, at / records), at % records, records) : at % records;
   }
 
+  // Where records lie in several files: which file is the i-th of an epoch, and which of a file's records is its i-th
+  // then. Records stay together with those of their file.
+  uint64_t FileAt(uint64_t epoch, uint64_t i, uint64_t files) const {
+    return shuffle ? Permute(seed, StreamId(kShuffle | 1, epoch), i, files) : i;
+  }
+  uint64_t RecordOfFileAt(uint64_t epoch, uint64_t file, uint64_t i, uint64_t file_records) const {
+    if (!shuffle) return i;
+    const uint64_t pass = RandomStream(seed, StreamId(kShuffle | 2, epoch)).Bits64(file);
+    return Permute(seed, StreamId(kShuffle | 3, pass), i, file_records);
+  }
+
   // The random numbers of the item at `position` (crop, mirror).
   RandomStream RandomAt(uint64_t position) const {
     return RandomStream(seed, StreamId(drawer | kItem, position + skip));

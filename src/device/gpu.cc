@@ -2,10 +2,10 @@
 
 #include <dlfcn.h>
 
-#include <filesystem>
 #include <map>
 #include <mutex>
 
+#include "base/plugin.h"
 #include "crema/error.h"
 #include "device/gpu_library.h"
 
@@ -16,8 +16,7 @@ namespace {
 // Null, with the reason in *why, where it is not there or cannot be loaded.
 const GpuLibrary* Load(std::string* why) {
   const std::string path = GpuLibraryPath();
-  std::error_code ignored;
-  if (path.find('/') != std::string::npos && !std::filesystem::exists(path, ignored)) {
+  if (!MayBeThere(path)) {
     *why = "this crema was built without CUDA (there is no " + path +
            "); to use a GPU, install the CUDA toolkit (12 or later, nvcc on PATH) and configure with -DCREMA_CUDA=ON";
     return nullptr;

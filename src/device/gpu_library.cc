@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/plugin.h"
+
 namespace crema {
 
 namespace {
@@ -72,13 +74,7 @@ fs::path Newest(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
-std::string GpuLibraryPath() {
-  if (const std::string given = Environment("CREMA_GPU_LIBRARY"); !given.empty()) return given;
-  constexpr const char* kFile = "libcrema_cuda.so";
-  Dl_info info;
-  if (dladdr(reinterpret_cast<void*>(&GpuLibraryPath), &info) == 0 || !info.dli_fname) return kFile;
-  return (fs::path(info.dli_fname).parent_path() / kFile).string();
-}
+std::string GpuLibraryPath() { return PluginPath("CREMA_GPU_LIBRARY", "libcrema_cuda.so"); }
 
 void LoadCudaLibraries() {
   const auto load = [](const fs::path& file) { return dlopen(file.c_str(), RTLD_LAZY | RTLD_GLOBAL) != nullptr; };

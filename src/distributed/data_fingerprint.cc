@@ -2,7 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
+#include <span>
+#include <vector>
 
+#include "base/hdf5.h"
+#include "data/file_order.h"
+#include "data/hdf5_files.h"
 #include "data/image_list.h"
 #include "data/record_source.h"
 #include "distributed/digest.h"
@@ -14,13 +20,35 @@ namespace {
 
 constexpr uint64_t kRecords = 64;
 
+// Calls `look` with records that are evenly spread, the first and the last of `count` among them.
+template <typename Look>
+void LookAtRecords(uint64_t count, const Look& look) {
+  const uint64_t looked_at = std::min(count, kRecords);
+  for (uint64_t i = 0; i < looked_at; ++i) look(looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1));
+}
+
 uint64_t FingerprintOf(const RecordSource& source) {
-  const uint64_t count = source.count(), looked_at = std::min(count, kRecords);
-  std::vector<uint64_t> digests = {count};
-  for (uint64_t i = 0; i < looked_at; ++i) {
-    const uint64_t record = looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1);
-    digests.push_back(DigestOf(source.Read(record)));
-  }
+  std::vector<uint64_t> digests = {source.count()};
+  LookAtRecords(source.count(), [&](uint64_t record) { digests.push_back(DigestOf(source.Read(record))); });
+  return DigestOf(std::as_bytes(std::span(digests)));
+}
+
+uint64_t FingerprintOf(const Hdf5Files& files) {
+  std::vector<uint64_t> digests = files.rows;
+  const FileOrder order(files.rows, {});
+  size_t open = files.paths.size();
+  std::unique_ptr<Hdf5File> file;
+  std::vector<float> values;
+  LookAtRecords(files.row_count(), [&](uint64_t record) {
+    const FileOrder::Place place = order.At(record);
+    if (place.file != open) file = OpenHdf5(files.paths[open = place.file]);
+    const auto row = static_cast<int64_t>(place.record);
+    for (size_t i = 0; i < files.datasets.size(); ++i) {
+      values.resize(static_cast<size_t>(files.row_shapes[i].count()));
+      file->ReadRows(files.datasets[i], row, row + 1, values.data());
+      digests.push_back(DigestOf(std::as_bytes(std::span(values))));
+    }
+  });
   return DigestOf(std::as_bytes(std::span(digests)));
 }
 
@@ -30,11 +58,20 @@ uint64_t FingerprintOf(const ImageList& list) {
   return DigestOf(std::as_bytes(std::span(text)));
 }
 
+uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
+  if (layer.type() == "ImageData") return FingerprintOf(ReadImageList(path, ""));
+  if (layer.type() == "HDF5Data") {
+    return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
+  }
+  return FingerprintOf(*OpenRecordSource(path));
+}
+
 }  // namespace
 
 std::string DataSourceOf(const LayerParameter& layer) {
   if (layer.type() == "Data") return layer.data_param().source();
   if (layer.type() == "ImageData") return layer.image_data_param().source();
+  if (layer.type() == "HDF5Data") return layer.hdf5_data_param().source();
   return {};
 }
 
@@ -48,6 +85,10 @@ void ReadDataFrom(const std::string& path, NetParameter* net) {
       layer.mutable_image_data_param()->set_root_folder(path + "/");
     } else if (layer.type() == "ImageData") {
       layer.mutable_image_data_param()->set_source(path);
+    } else if (layer.type() == "HDF5Data") {
+      HDF5DataParameter* param = layer.mutable_hdf5_data_param();
+      const std::filesystem::path name = std::filesystem::path(param->source()).filename();
+      param->set_source(folder ? (std::filesystem::path(path) / name).string() : path);
     }
   }
 }
@@ -58,9 +99,7 @@ std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std:
     const std::string source = DataSourceOf(layer);
     if (source.empty()) continue;
     const std::string path = FindFile(source, folders);
-    const bool list = layer.type() == "ImageData";
-    all.push_back(
-        {layer.name(), path, list ? FingerprintOf(ReadImageList(path, "")) : FingerprintOf(*OpenRecordSource(path))});
+    all.push_back({layer.name(), path, FingerprintOf(layer, path)});
   }
   return all;
 }

@@ -199,9 +199,8 @@ void Joining::CheckData(const Welcome& welcome) const {
       found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
     }
     if (!found) {
-      throw UserError("layer \"" + layer.name() + "\": there is no " +
-                      (layer.type() == "ImageData" ? "list" : "database") + " \"" + source +
-                      "\" on this machine; give its place here with --data=PATH");
+      throw UserError("layer \"" + layer.name() + "\": there is no " + (layer.type() == "Data" ? "database" : "list") +
+                      " \"" + source + "\" on this machine; give its place here with --data=PATH");
     }
   }
   const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());

@@ -4,13 +4,13 @@
 
 #include "data/datum_loader.h"
 #include "data/record_source.h"
-#include "layers/item_source.h"
+#include "layers/image_source.h"
 
 namespace crema {
 
 namespace {
 
-class DataLayer : public ItemSource {
+class DataLayer : public ImageSource {
  private:
   Fields ReadFields(const LayerParameter& layer) override {
     const DataParameter& param = layer.data_param();
@@ -19,7 +19,7 @@ class DataLayer : public ItemSource {
             param.threads(), param.rand_skip(), param.shuffle()};
   }
 
-  void CheckFields(LayerSetup& setup) override {
+  void CheckImageFields(LayerSetup& setup) override {
     const DataParameter& param = setup.param().data_param();
     if (param.has_backend() && param.backend() == DataParameter::LEVELDB) {
       setup.Warn("data_param.backend", "LevelDB is not read, only LMDB; convert the database and set backend: LMDB");
@@ -47,7 +47,7 @@ class DataLayer : public ItemSource {
     return first.item;
   }
 
-  std::shared_ptr<const ItemLoader> MakeLoader(Transform transformed, const SampleOrder& order) const override {
+  std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transformed, const SampleOrder& order) const override {
     return std::make_shared<DatumLoader>(OpenRecordSource(source()), std::move(transformed), order);
   }
 

@@ -4,13 +4,13 @@
 #include <utility>
 
 #include "data/image_list_loader.h"
-#include "layers/item_source.h"
+#include "layers/image_source.h"
 
 namespace crema {
 
 namespace {
 
-class ImageDataLayer : public ItemSource {
+class ImageDataLayer : public ImageSource {
  private:
   Fields ReadFields(const LayerParameter& layer) override {
     const ImageDataParameter& param = layer.image_data_param();
@@ -18,7 +18,7 @@ class ImageDataLayer : public ItemSource {
             param.threads(),    param.rand_skip(), param.shuffle()};
   }
 
-  void CheckFields(LayerSetup& setup) override {
+  void CheckImageFields(LayerSetup& setup) override {
     const ImageDataParameter& param = setup.param().image_data_param();
     const bool height = param.new_height() > 0, width = param.new_width() > 0;
     if (height != width) {
@@ -92,7 +92,7 @@ class ImageDataLayer : public ItemSource {
     return ImageListLoader(list_, transformed, {}).item_size();
   }
 
-  std::shared_ptr<const ItemLoader> MakeLoader(Transform transformed, const SampleOrder& order) const override {
+  std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transformed, const SampleOrder& order) const override {
     const auto list = list_ ? list_ : std::make_shared<const ImageList>(ReadImageList(source(), root_));
     return std::make_shared<ImageListLoader>(list, std::move(transformed), order);
   }

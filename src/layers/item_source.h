@@ -1,21 +1,22 @@
-// What layers that read images through a Prefetcher share: Data and ImageData.
+// What layers that read their items through a Prefetcher share: Data, ImageData and HDF5Data.
 #ifndef CREMA_LAYERS_ITEM_SOURCE_H_
 #define CREMA_LAYERS_ITEM_SOURCE_H_
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
 
 #include "crema/layer.h"
 #include "data/item_loader.h"
 #include "data/prefetcher.h"
 #include "data/sample_order.h"
-#include "data/transform.h"
 
 namespace crema {
 
-// Tops: images (N x C x H x W) and labels (N). Batches are made ahead by threads; what they hold is a function of the
-// seed, the layer's name and the position in the stream.
+// Batches are made ahead by threads; what they hold is a function of the seed, the layer's name and the position in the
+// stream.
 class ItemSource : public Layer {
  public:
   void Setup(LayerSetup& setup) override;
@@ -28,45 +29,45 @@ class ItemSource : public Layer {
   DataSupply data_supply() const override;
 
  protected:
-  // The fields that blocks of all such types have.
+  // The fields that blocks of such types have, and what stands for those that one has not.
   struct Fields {
     std::string block;  // "data_param"
     std::string source;
-    uint32_t batch_size = 0, prefetch = 0, threads = 0, rand_skip = 0;
+    uint32_t batch_size = 0, prefetch = 4, threads = 0, rand_skip = 0;
     bool shuffle = false;
+    bool threads_help = true;  // and are a field; false: the source is read by one at a time
   };
 
   // Called once in Setup, before all else.
   virtual Fields ReadFields(const LayerParameter& param) = 0;
-  // Checks the other fields; may move some of them to transform().
+  // Checks what the type has of its own.
   virtual void CheckFields(LayerSetup& setup) = 0;
-  // For messages: "database".
-  virtual const char* what_source_is() const = 0;
+  // For messages: "folder of an LMDB".
   virtual const char* example_of_source() const = 0;
-  virtual bool SourceExists() const = 0;
-  // Size of the items of a source that exists. Throws UserError.
-  virtual ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) = 0;
-  // Throws as loaders do.
-  virtual std::shared_ptr<const ItemLoader> MakeLoader(Transform transform, const SampleOrder& order) const = 0;
+  // Of every top, the first extent being the number of items in a batch.
+  virtual std::vector<Shape> TopShapes(LayerSetup& setup) = 0;
+  // Throws as loaders do, also where it does not give what Setup said.
+  virtual std::shared_ptr<const ItemLoader> MakeLoader(const SampleOrder& order) const = 0;
+  virtual void Deliver(const Batch& batch, std::span<const Tensor> tops) const = 0;
+  // As in DataSupply, where more threads would not help.
+  virtual std::string Remedy(int cores) const = 0;
 
+  // "data_param.threads".
+  std::string Field(const std::string& name) const { return fields_.block + "." + name; }
+  Phase phase() const { return phase_; }
   // Where the source was found.
   const std::string& source() const { return source_; }
   const Fields& fields() const { return fields_; }
-  TransformationParameter& transform() { return transform_; }
-  const TransformationParameter& transform() const { return transform_; }
+  // Null before the first Forward.
+  const ItemLoader* loader() const { return prefetcher_ ? &prefetcher_->loader() : nullptr; }
 
  private:
-  std::string Field(const std::string& name) const { return fields_.block + "." + name; }
   void CheckCommonFields(LayerSetup& setup) const;
-  Shape DataShape(LayerSetup& setup);
-  Shape ShapeOfSource(LayerSetup& setup);
-  Shape ShapeWithoutSource(LayerSetup& setup, const ImageExtent& extent) const;
   void Start(const LayerRun& run);
 
   Phase phase_ = TRAIN;
   Fields fields_;
-  std::string name_, type_, source_, mean_file_;
-  TransformationParameter transform_;
+  std::string name_, type_, source_;
   Location source_place_;
   int ranks_ = 1;
   bool flag_decides_ = false;  // how many threads there are
@@ -75,6 +76,9 @@ class ItemSource : public Layer {
   std::optional<BatchSchedule> schedule_;
   std::optional<Prefetcher> prefetcher_;
 };
+
+// Copies `count` values on the threads that compute.
+void CopyValues(const float* from, int64_t count, float* to);
 
 }  // namespace crema
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "crema/error.h"
 #include "runtime/net_impl.h"
@@ -45,6 +46,7 @@ WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
   const CompiledNet& net = *impl_->compiled;
   WeightsReport report;
   Diagnostics diagnostics;
+  std::set<int> copied;  // parameters
   for (const LayerWeights& layer : weights) {
     const auto node = std::find_if(net.graph.nodes.begin(), net.graph.nodes.end(),
                                    [&](const Node& n) { return n.name() == layer.name; });
@@ -55,11 +57,13 @@ WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
     const Location where = net.file.source ? net.file.source->Layer(node->index_in_file) : Location{};
     CopyLayer(layer, *node, parameters(), where, diagnostics);
     report.copied.push_back(layer.name);
+    copied.insert(node->params.begin(), node->params.end());
   }
   diagnostics.ThrowIfErrors();
   for (const Node& node : net.graph.nodes) {
-    const bool copied = std::find(report.copied.begin(), report.copied.end(), node.name()) != report.copied.end();
-    if (!node.params.empty() && !copied) report.fresh.push_back(node.name());
+    // Some files have those that layers share only once.
+    const bool fresh = std::any_of(node.params.begin(), node.params.end(), [&](int i) { return copied.count(i) == 0; });
+    if (fresh) report.fresh.push_back(node.name());
   }
   return report;
 }

@@ -1,7 +1,9 @@
+#include "base/hdf5.h"
 #include "crema/files.h"
 #include "schema/blob_reader.h"
 #include "schema/file_error.h"
 #include "schema/upgrade.h"
+#include "schema/weights_hdf5.h"
 #include "schema/weights_kind.h"
 #include "schema/wire_reader.h"
 
@@ -113,6 +115,7 @@ class Reader {
 
 std::vector<LayerWeights> ReadWeights(const std::string& path) {
   CheckReadableFile(path, ".caffemodel");
+  if (BeginsAsHdf5(path)) return ReadHdf5Weights(path);
   return Reader(path).Run();
 }
 

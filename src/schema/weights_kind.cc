@@ -43,12 +43,6 @@ void CheckWeightsKind(const std::string& path, WireReader* reader) {
   std::string head(std::min<uint64_t>(reader->size(), 4096), '\0');
   reader->Bytes(head.data(), head.size(), reader->size());
   reader->Seek(0);
-  if (StartsWith(head, "\x89HDF\r\n\x1a\n")) {
-    throw UserError(
-        {path},
-        "is an HDF5 file; HDF5 weights are not read yet: load it with the program that wrote it and save it "
-        "as .caffemodel (Caffe: snapshot_format: BINARYPROTO, or net.save(\"x.caffemodel\") in Python)");
-  }
   if (StartsWith(head, "version https://git-lfs")) {
     throw UserError({path}, "is a Git LFS pointer, not the file itself; run git lfs pull");
   }

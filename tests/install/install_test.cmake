@@ -27,6 +27,14 @@ expect_installed(include/crema/net.h include/crema/layer.h include/crema/net.pb.
   ${DATADIR}/crema/proto/crema/net.proto ${DATADIR}/crema/model_zoo/lenet/deploy.prototxt
   ${DATADIR}/crema/configs/fashion_mnist/solver.prototxt)
 
+# Libraries that are loaded from beside libcrema.
+foreach(plugin libcrema_cuda.so libcrema_hdf5.so)
+  file(GLOB_RECURSE installed "${prefix}/*/${plugin}")
+  if(EXISTS "${BUILD_DIR}/lib/${plugin}" AND NOT installed)
+    message(FATAL_ERROR "not installed: ${plugin}")
+  endif()
+endforeach()
+
 file(GLOB_RECURSE package_files "${prefix}/*.cmake")
 list(LENGTH package_files count)
 if(count LESS 4)

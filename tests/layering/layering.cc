@@ -35,6 +35,7 @@ const std::vector<OutsideRule>& OutsideRules() {
       {std::regex("zmq.*"), std::regex("src/distributed/.*"), "only src/distributed uses ZeroMQ"},
       {std::regex("(cuda.*|cublas.*|cudnn.*|curand.*|cub/.*|thrust/.*|cooperative_groups.*|nvtx.*|nccl\\.h)"),
        std::regex("(src|tests)/cuda/.*"), "CUDA stays in src/cuda and tests/cuda"},
+      {std::regex("(hdf5|hdf5_hl|H5\\w+)\\.h"), std::regex("(src|tests)/hdf5/.*"), "only src/hdf5 calls HDF5"},
       {std::regex("(oneapi/dnnl/.*|dnnl.*|cblas\\.h)"), std::regex("src/ops/.*"), "only src/ops calls oneDNN and BLAS"},
   };
   return rules;
@@ -154,7 +155,7 @@ class Checker {
 }  // namespace
 
 Edges ReadEdges(const fs::path& cmake_file) {
-  static const std::regex line(R"(\n\s*crema_(?:component|gpu_library)\(\s*(\w+)([^)]*)\))");
+  static const std::regex line(R"(\n\s*crema_(?:component|plugin)\(\s*(\w+)([^)]*)\))");
   const std::string text = "\n" + ReadFile(cmake_file);
   Edges edges;
   for (std::sregex_iterator at(text.begin(), text.end(), line), end; at != end; ++at) {

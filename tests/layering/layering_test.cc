@@ -64,6 +64,7 @@ TEST(Layering, ReadsTheTableAndFollowsIt) {
 TEST_F(MadeUpTree, GoodOnePasses) {
   Write("src/data/lmdb_reader.cc", "#include <lmdb.h>\n#include \"crema/data.pb.h\"\n");
   Write("src/cuda/a.cc", "#include <cuda_runtime.h>\n");
+  Write("src/hdf5/a.cc", "#include <hdf5.h>\n#include \"base/check.h\"\n");
   Write("src/cuda/a.cu", "#include <cublas_v2.h>\n");
   Write("tools/flags.h", "#include <string>\n");
   Write("tools/train.cc",
@@ -71,8 +72,8 @@ TEST_F(MadeUpTree, GoodOnePasses) {
   const Findings findings = CheckTree(root_);
   EXPECT_TRUE(findings.errors.empty()) << testing::PrintToString(findings.errors);
   EXPECT_TRUE(findings.warnings.empty());
-  EXPECT_EQ(findings.files, 9);
-  EXPECT_EQ(findings.includes, 13);
+  EXPECT_EQ(findings.files, 10);
+  EXPECT_EQ(findings.includes, 15);
 }
 
 TEST_F(MadeUpTree, UpwardEdgeFailsWithItsPlace) {
@@ -93,6 +94,11 @@ TEST_F(MadeUpTree, LmdbOutsideDataFails) { ErrorOf("tools/bad.cc", "#include <lm
 TEST_F(MadeUpTree, ZeroMqOutsideDistributedFails) { ErrorOf("src/solver/bad.cc", "#include <zmq.hpp>\n"); }
 
 TEST_F(MadeUpTree, CudaOutsideItsPlacesFails) { ErrorOf("src/ops/bad.cc", "#include <cuda_runtime.h>\n"); }
+
+TEST_F(MadeUpTree, Hdf5OutsideItsPlaceFails) {
+  const std::string error = ErrorOf("src/data/bad.cc", "#include <hdf5.h>\n");
+  EXPECT_NE(error.find("only src/hdf5"), std::string::npos) << error;
+}
 
 TEST_F(MadeUpTree, OneDnnOutsideOpsFails) { ErrorOf("src/layers/bad.cc", "#include <oneapi/dnnl/dnnl.hpp>\n"); }
 

@@ -174,7 +174,6 @@ TEST_F(WeightsTest, OtherFilesAreNamed) {
     EXPECT_EQ(Error(bytes).compare(0, start.size(), start), 0) << Error(bytes);
   };
   expect("", "is empty;");
-  expect("\x89HDF\r\n\x1a\n.....", "is an HDF5 file; HDF5 weights are not read yet: ");
   expect("name: \"LeNet\"\nlayer { }\n", "is a text file, not a .caffemodel;");
   expect("\n\n# comment with \xc3\xa4\nlayer { }\n", "is a text file, not a .caffemodel;");
   expect("version https://git-lfs.github.com/spec/v1\n", "is a Git LFS pointer");

@@ -1,0 +1,51 @@
+// Reading HDF5 files, through libcrema_hdf5: a library of its own, loaded when the first such file is opened, because
+// HDF5 brings some forty other libraries along.
+#ifndef CREMA_BASE_HDF5_H_
+#define CREMA_BASE_HDF5_H_
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// An open file. Datasets are named by paths ("data", "group/data"). May be used by any thread; the calls of all files
+// take turns. All functions throw UserError at the file where it does not hold what is asked for, or is damaged.
+class Hdf5File {
+ public:
+  struct Names {
+    std::vector<std::string> datasets, groups;  // each in the order of their names
+  };
+
+  virtual ~Hdf5File() = default;
+
+  virtual const std::string& path() const = 0;
+  // What lies directly in a group; "/" is the file's own. Links that lead nowhere are left out.
+  virtual Names List(const std::string& group) const = 0;
+  virtual bool HasGroup(const std::string& group) const = 0;
+  // Empty for a single value. The dataset holds numbers: others throw.
+  virtual std::vector<int64_t> Extents(const std::string& dataset) const = 0;
+  // All values in C order, as HDF5 itself turns floats and integers of any size into float.
+  virtual void Read(const std::string& dataset, float* values) const = 0;
+  // Those of [begin, end) of the first axis.
+  virtual void ReadRows(const std::string& dataset, int64_t begin, int64_t end, float* values) const = 0;
+};
+
+// Throws UserError where `path` is absent, no HDF5 file, or cut short; EnvironmentError where it cannot be read, or
+// where this crema has no HDF5. CREMA_HDF5_LIBRARY names another library than the libcrema_hdf5.so beside libcrema.
+std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path);
+
+// What libcrema_hdf5 exports under the name "crema_hdf5_library".
+constexpr int kHdf5Interface = 1;
+struct Hdf5Library {
+  int interface_version;
+  std::unique_ptr<Hdf5File> (*open)(const std::string& path);
+};
+
+// Whether the file begins as HDF5 files do; false where it cannot be read.
+bool BeginsAsHdf5(const std::string& path);
+
+}  // namespace crema
+
+#endif  // CREMA_BASE_HDF5_H_

@@ -1,0 +1,117 @@
+#include "data/hdf5_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <numeric>
+#include <string_view>
+#include <utility>
+
+#include "base/atomic_file.h"
+#include "base/hdf5.h"
+#include "crema/error.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostErrors = 20;
+
+std::string Trimmed(const std::string& line) {
+  constexpr std::string_view kBlanks = " \t\r\n\v\f";
+  const size_t begin = line.find_first_not_of(kBlanks);
+  return begin == std::string::npos ? "" : line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
+}
+
+// Empty where the file is at neither place.
+std::string Find(const std::string& path, const std::string& folder) {
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return path;
+  const std::string beside = (fs::path(folder) / path).string();
+  return fs::exists(beside, ignored) ? beside : "";
+}
+
+Shape RowShape(const std::vector<int64_t>& extents) {
+  return Shape(std::vector<int64_t>(extents.begin() + 1, extents.end()));
+}
+
+std::string Named(const std::string& dataset) { return "dataset \"" + dataset + "\""; }
+
+// Adds one file to what the others say.
+void LookAt(const std::string& path, Hdf5Files* files) {
+  const std::unique_ptr<Hdf5File> file = OpenHdf5(path);
+  const bool first = files->paths.empty();
+  int64_t rows = 0;
+  for (size_t i = 0; i < files->datasets.size(); ++i) {
+    const std::string& name = files->datasets[i];
+    const std::vector<int64_t> extents = file->Extents(name);
+    if (extents.empty()) {
+      throw UserError({path}, Named(name) + " is a single value; expected rows along the first axis");
+    }
+    if (i == 0) rows = extents[0];
+    if (extents[0] != rows) {
+      throw UserError({path}, Named(name) + " has " + std::to_string(extents[0]) + " rows, but " +
+                                  Named(files->datasets[0]) + " has " + std::to_string(rows) +
+                                  "; all of them must have the same number: the first axis counts records");
+    }
+    const Shape row = RowShape(extents);
+    if (row.count() == 0) throw UserError({path}, Named(name) + " is " + Shape(extents).ToString() + ": it is empty");
+    if (first) {
+      files->row_shapes.push_back(row);
+    } else if (row != files->row_shapes[i]) {
+      throw UserError({path}, Named(name) + " has rows of " + row.ToString() + ", but those of " + files->paths[0] +
+                                  " are " + files->row_shapes[i].ToString() +
+                                  "; all files of a list must agree in all but the number of rows");
+    }
+  }
+  files->paths.push_back(path);
+  files->rows.push_back(static_cast<uint64_t>(rows));
+}
+
+}  // namespace
+
+uint64_t Hdf5Files::row_count() const { return std::accumulate(rows.begin(), rows.end(), uint64_t{0}); }
+
+std::vector<std::string> ReadHdf5List(const std::string& list) {
+  if (BeginsAsHdf5(list)) {
+    throw UserError({list},
+                    "is an HDF5 file; expected a text file that names one such file per line: write its path into one");
+  }
+  std::error_code ignored;
+  if (fs::is_directory(list, ignored)) {
+    throw UserError({list}, "is a folder; expected a text file that names one HDF5 file per line");
+  }
+  std::ifstream stream(list);
+  if (!stream) throw EnvironmentError("cannot open " + list + ": " + std::strerror(errno));
+  std::vector<std::string> paths;
+  Diagnostics diagnostics;
+  std::string line;
+  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
+    line = Trimmed(line);
+    if (line.empty()) continue;
+    std::string path = Find(line, DirectoryOf(list));
+    if (path.empty()) {
+      diagnostics.Error({list, number, 0}, "there is no file \"" + line + "\", neither in the working directory nor " +
+                                               "beside the list; name one HDF5 file per line");
+    }
+    paths.push_back(std::move(path));
+  }
+  if (stream.bad()) throw EnvironmentError("cannot read " + list + ": " + std::strerror(errno));
+  diagnostics.ThrowIfErrors();
+  if (paths.empty()) throw UserError({list}, "names no file; write the path of one HDF5 file per line");
+  return paths;
+}
+
+Hdf5Files LookAtHdf5Files(const std::string& list, const std::vector<std::string>& datasets) {
+  Hdf5Files files;
+  files.datasets = datasets;
+  for (const std::string& path : ReadHdf5List(list)) LookAt(path, &files);
+  if (files.row_count() == 0) throw UserError({list}, "names only files without rows");
+  return files;
+}
+
+}  // namespace crema

@@ -1,0 +1,225 @@
+#include <limits>
+#include <utility>
+
+#include "base/hdf5.h"
+#include "base/suggest.h"
+#include "crema/error.h"
+#include "hdf5/handle.h"
+
+namespace crema::hdf5 {
+
+namespace {
+
+using FileHandle = Handle<H5Fclose>;
+using Object = Handle<H5Oclose>;
+using Type = Handle<H5Tclose>;
+using Space = Handle<H5Sclose>;
+
+constexpr size_t kMostNames = 10;  // in a message
+
+const char* WhatItHolds(H5T_class_t kind) {
+  switch (kind) {
+    case H5T_STRING:
+      return "text";
+    case H5T_COMPOUND:
+      return "compound values (records)";
+    case H5T_VLEN:
+      return "values of varying length";
+    case H5T_ARRAY:
+      return "arrays as values";
+    case H5T_REFERENCE:
+      return "references";
+    case H5T_TIME:
+      return "times";
+    default:
+      return "values that are no numbers";
+  }
+}
+
+// "group/data" -> "group"; "/" without one.
+std::string GroupOf(const std::string& name) {
+  const size_t slash = name.find_last_of('/');
+  return slash == std::string::npos || slash == 0 ? "/" : name.substr(0, slash);
+}
+
+std::string QuotedList(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < kMostNames; ++i) text += (i ? ", \"" : "\"") + names[i] + "\"";
+  return names.size() > kMostNames ? text + " and " + std::to_string(names.size() - kMostNames) + " more" : text;
+}
+
+// Members are called by one thread at a time, with the lock (Calls) held.
+class OpenFile {
+ public:
+  explicit OpenFile(const std::string& path) : path_(path), file_(Open(path)) {}
+
+  [[noreturn]] void Fail(const std::string& message) const { throw UserError({path_}, message); }
+  [[noreturn]] void Damaged(const std::string& what) const {
+    const std::string reason = LastError();
+    Fail(what + ": " + reason + "; is the file damaged, or compressed by a filter that this HDF5 does not have?");
+  }
+
+  Hdf5File::Names List(const std::string& group) const {
+    Hdf5File::Names names;
+    const Object at(H5Oopen(file_.id(), group.c_str(), H5P_DEFAULT));
+    H5G_info_t info;
+    if (!at.valid() || H5Gget_info(at.id(), &info) < 0) Damaged("its group \"" + group + "\" cannot be read");
+    for (hsize_t i = 0; i < info.nlinks; ++i) {
+      const std::string name = LinkName(at.id(), i);
+      const Object object(H5Oopen(at.id(), name.c_str(), H5P_DEFAULT));
+      if (!object.valid()) continue;
+      const H5I_type_t kind = H5Iget_type(object.id());
+      if (kind == H5I_DATASET) names.datasets.push_back(name);
+      if (kind == H5I_GROUP) names.groups.push_back(name);
+    }
+    return names;
+  }
+
+  H5I_type_t KindOf(const std::string& name) const {
+    const Object object(H5Oopen(file_.id(), name.c_str(), H5P_DEFAULT));
+    return object.valid() ? H5Iget_type(object.id()) : H5I_BADID;
+  }
+
+  Object Dataset(const std::string& name) const {
+    Object object(H5Oopen(file_.id(), name.c_str(), H5P_DEFAULT));
+    if (!object.valid() || H5Iget_type(object.id()) != H5I_DATASET) Missing(name, object.valid());
+    const Type type(H5Dget_type(object.id()));
+    const H5T_class_t kind = H5Tget_class(type.id());
+    // Booleans of other languages are enumerations.
+    if (kind != H5T_INTEGER && kind != H5T_FLOAT && kind != H5T_ENUM) {
+      Fail("dataset \"" + name + "\" holds " + WhatItHolds(kind) + ", expected numbers (floats or integers)");
+    }
+    return object;
+  }
+
+  Space SpaceOf(const Object& dataset, const std::string& name, std::vector<int64_t>* extents) const {
+    Space space(H5Dget_space(dataset.id()));
+    const H5S_class_t kind = H5Sget_simple_extent_type(space.id());
+    if (kind != H5S_SIMPLE && kind != H5S_SCALAR) Fail("dataset \"" + name + "\" holds nothing");
+    std::vector<hsize_t> dims(static_cast<size_t>(H5Sget_simple_extent_ndims(space.id())));
+    if (!dims.empty()) H5Sget_simple_extent_dims(space.id(), dims.data(), nullptr);
+    hsize_t most = static_cast<hsize_t>(std::numeric_limits<int64_t>::max()) / sizeof(float);
+    extents->clear();
+    for (const hsize_t dim : dims) {
+      if (dim > most) Fail("dataset \"" + name + "\" says it has more values than any memory holds; is it damaged?");
+      if (dim > 0) most /= dim;
+      extents->push_back(static_cast<int64_t>(dim));
+    }
+    return space;
+  }
+
+  const std::string& path() const { return path_; }
+
+ private:
+  static FileHandle Open(const std::string& path) {
+    FileHandle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
+    if (file.valid()) return file;
+    const std::string reason = LastError();
+    if (H5Fis_hdf5(path.c_str()) <= 0) throw UserError({path}, "is not an HDF5 file");
+    if (reason.find("unable to lock") != std::string::npos) {
+      throw EnvironmentError("cannot read " + path + ": " + reason +
+                             "; another program has it open for writing: wait for it, or end it (where the file "
+                             "system cannot lock, set HDF5_USE_FILE_LOCKING=FALSE)");
+    }
+    throw UserError({path}, "is cut short or damaged: " + reason + "; was it copied or downloaded in full?");
+  }
+
+  std::string LinkName(hid_t group, hsize_t i) const {
+    const auto get = [&](char* name, size_t bytes) {
+      return H5Lget_name_by_idx(group, ".", H5_INDEX_NAME, H5_ITER_INC, i, name, bytes, H5P_DEFAULT);
+    };
+    const ssize_t length = get(nullptr, 0);
+    if (length < 0) Damaged("its names cannot be read");
+    std::string name(static_cast<size_t>(length) + 1, '\0');
+    get(name.data(), name.size());
+    name.resize(static_cast<size_t>(length));
+    return name;
+  }
+
+  [[noreturn]] void Missing(const std::string& name, bool is_group) const {
+    if (is_group) Fail("\"" + name + "\" is a group, expected a dataset");
+    std::string group = GroupOf(name);
+    if (KindOf(group) != H5I_GROUP) group = "/";
+    const std::string prefix = group == "/" ? "" : group + "/";
+    std::vector<std::string> names = List(group).datasets;
+    for (std::string& one : names) one = prefix + one;
+    const std::string where = group == "/" ? "it" : "its group \"" + group + "\"";
+    Fail("has no dataset \"" + name + "\" (" + where + " has " + (names.empty() ? "none" : QuotedList(names)) + ")" +
+         DidYouMean(name, names));
+  }
+
+  std::string path_;
+  FileHandle file_;
+};
+
+class File : public Hdf5File {
+ public:
+  explicit File(const std::string& path) {
+    const Calls calls;
+    file_ = std::make_unique<OpenFile>(path);
+  }
+  ~File() override {
+    const Calls calls;
+    file_.reset();
+  }
+
+  const std::string& path() const override { return file_->path(); }
+
+  Names List(const std::string& group) const override {
+    const Calls calls;
+    return file_->List(group);
+  }
+
+  bool HasGroup(const std::string& group) const override {
+    const Calls calls;
+    return file_->KindOf(group) == H5I_GROUP;
+  }
+
+  std::vector<int64_t> Extents(const std::string& dataset) const override {
+    const Calls calls;
+    std::vector<int64_t> extents;
+    file_->SpaceOf(file_->Dataset(dataset), dataset, &extents);
+    return extents;
+  }
+
+  void Read(const std::string& dataset, float* values) const override {
+    const Calls calls;
+    const Object object = file_->Dataset(dataset);
+    if (H5Dread(object.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
+      file_->Damaged("dataset \"" + dataset + "\" cannot be read");
+    }
+  }
+
+  void ReadRows(const std::string& dataset, int64_t begin, int64_t end, float* values) const override {
+    const Calls calls;
+    const Object object = file_->Dataset(dataset);
+    std::vector<int64_t> extents;
+    const Space all = file_->SpaceOf(object, dataset, &extents);
+    if (extents.empty() || begin < 0 || begin > end || end > extents[0]) {
+      file_->Fail("dataset \"" + dataset + "\" has no rows " + std::to_string(begin) + " to " + std::to_string(end));
+    }
+    if (begin == end) return;
+    std::vector<hsize_t> start(extents.size(), 0), count(extents.begin(), extents.end());
+    start[0] = static_cast<hsize_t>(begin);
+    count[0] = static_cast<hsize_t>(end - begin);
+    const Space rows(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
+    if (H5Sselect_hyperslab(all.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
+        H5Dread(object.id(), H5T_NATIVE_FLOAT, rows.id(), all.id(), H5P_DEFAULT, values) < 0) {
+      file_->Damaged("dataset \"" + dataset + "\" cannot be read");
+    }
+  }
+
+ private:
+  std::unique_ptr<OpenFile> file_;
+};
+
+std::unique_ptr<Hdf5File> OpenFileAt(const std::string& path) { return std::make_unique<File>(path); }
+
+}  // namespace
+
+}  // namespace crema::hdf5
+
+extern "C" {
+extern const crema::Hdf5Library crema_hdf5_library;
+const crema::Hdf5Library crema_hdf5_library{crema::kHdf5Interface, crema::hdf5::OpenFileAt};
+}

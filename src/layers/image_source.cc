@@ -1,0 +1,95 @@
+#include "layers/image_source.h"
+
+#include <utility>
+
+#include "data/transform_check.h"
+
+namespace crema {
+
+void ImageSource::CheckFields(LayerSetup& setup) {
+  setup.ExpectTops(1, 2);
+  transform_ = setup.param().transform_param();
+  if (const auto mistake = FindMistake(transform_)) setup.Fail("transform_param." + mistake->field, mistake->message);
+  mean_file_ = setup.ResolvePath(transform_.mean_file());
+  CheckImageFields(setup);
+}
+
+std::vector<Shape> ImageSource::TopShapes(LayerSetup& setup) {
+  const Shape data = DataShape(setup);
+  item_shape_ = Shape{data[1], data[2], data[3]};
+  if (setup.tops() == 1) return {data};
+  const Shape label = setup.shape_override(1) ? *setup.shape_override(1) : Shape{data[0]};
+  if (label.count() != data[0]) {
+    setup.Fail("top", "\"" + setup.param().top(1) + "\" cannot be " + label.ToString() + ": a batch has " +
+                          std::to_string(data[0]) + " labels");
+  }
+  return {data, label};
+}
+
+std::shared_ptr<const ItemLoader> ImageSource::MakeLoader(const SampleOrder& order) const {
+  auto loader = MakeImageLoader(Transform(transform_, phase(), mean_file_), order);
+  if (loader->item_shape() != item_shape_) {
+    throw UserError("the net was compiled for images of " + item_shape_.ToString() + ", but those of \"" + source() +
+                    "\" are " + loader->item_shape().ToString() +
+                    " (channels x height x width); correct --shape or crop_size");
+  }
+  return loader;
+}
+
+void ImageSource::Deliver(const Batch& batch, std::span<const Tensor> tops) const {
+  CopyValues(batch.data, tops[0].count(), tops[0].f32());
+  if (tops.size() > 1) CopyValues(batch.labels, tops[1].count(), tops[1].f32());
+}
+
+std::string ImageSource::Remedy(int cores) const {
+  return std::string(loader()->decodes() ? "decoding" : "preparing it") + " takes " +
+         (cores == 1 ? "the only core" : "all " + std::to_string(cores) + " cores") +
+         ": store smaller images (convert_imageset --shorter_side=256)";
+}
+
+Shape ImageSource::DataShape(LayerSetup& setup) {
+  if (const Shape* shape = setup.shape_override(0)) {
+    if (shape->axes() != 4 || shape->count() < 1) {
+      setup.Fail("top", "the shape given for \"" + setup.param().top(0) + "\" is " + shape->ToString() +
+                            "; expected N,C,H,W, each at least 1");
+    }
+    return *shape;
+  }
+  if (SourceExists()) return ShapeOfSource(setup);
+  if (const auto extent = FixedExtentOf(transform_)) return ShapeWithoutSource(setup, *extent);
+  const std::string& top = setup.param().top(0);
+  setup.Fail(Field("source"), "cannot tell the shape of \"" + top + "\": " + what_source_is() + " \"" +
+                                  fields().source + "\" does not exist here, and no crop_size fixes it; make the " +
+                                  what_source_is() + ", correct the path, or pass --shape=" + top + "=" +
+                                  std::to_string(fields().batch_size) + ",C,H,W");
+}
+
+Shape ImageSource::ShapeOfSource(LayerSetup& setup) {
+  std::string field = "transform_param.mean_file";
+  try {
+    const Transform transform(transform_, phase(), mean_file_);
+    field = Field("source");
+    const ImageSize size = ItemSizeOf(setup, transform);
+    return Shape{fields().batch_size, size.channels, size.height, size.width};
+  } catch (const UserError& error) {
+    // What has a place of its own stands in another file.
+    if (!error.diagnostics().front().where.file.empty()) throw;
+    setup.Fail(field, error.diagnostics().front().message);
+  }
+}
+
+Shape ImageSource::ShapeWithoutSource(LayerSetup& setup, const ImageExtent& extent) const {
+  int64_t channels = 3;
+  if (transform_.force_gray()) {
+    channels = 1;
+  } else if (transform_.mean_value_size() > 1) {
+    channels = transform_.mean_value_size();
+  } else if (!transform_.force_color()) {
+    setup.Warn(Field("source"), std::string(what_source_is()) + " \"" + fields().source +
+                                    "\" does not exist here; 3 channels are assumed for \"" + setup.param().top(0) +
+                                    "\" (--shape says otherwise)");
+  }
+  return Shape{fields().batch_size, channels, extent.height, extent.width};
+}
+
+}  // namespace crema

@@ -1,0 +1,49 @@
+// What layers that read images with labels share: Data and ImageData.
+#ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
+#define CREMA_LAYERS_IMAGE_SOURCE_H_
+
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "data/transform.h"
+#include "layers/item_source.h"
+
+namespace crema {
+
+// Tops: images (N x C x H x W) and labels (N).
+class ImageSource : public ItemSource {
+ protected:
+  // Checks the fields that the other type does not have; may move some of them to transform().
+  virtual void CheckImageFields(LayerSetup& setup) = 0;
+  // For messages: "database".
+  virtual const char* what_source_is() const = 0;
+  virtual bool SourceExists() const = 0;
+  // Size of the items of a source that exists. Throws UserError.
+  virtual ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) = 0;
+  // Throws as loaders do.
+  virtual std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const = 0;
+
+  TransformationParameter& transform() { return transform_; }
+  const TransformationParameter& transform() const { return transform_; }
+
+ private:
+  void CheckFields(LayerSetup& setup) override;
+  std::vector<Shape> TopShapes(LayerSetup& setup) override;
+  std::shared_ptr<const ItemLoader> MakeLoader(const SampleOrder& order) const override;
+  void Deliver(const Batch& batch, std::span<const Tensor> tops) const override;
+  std::string Remedy(int cores) const override;
+
+  Shape DataShape(LayerSetup& setup);
+  Shape ShapeOfSource(LayerSetup& setup);
+  Shape ShapeWithoutSource(LayerSetup& setup, const ImageExtent& extent) const;
+
+  std::string mean_file_;
+  TransformationParameter transform_;
+  Shape item_shape_;  // that the net was compiled for
+};
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_IMAGE_SOURCE_H_
