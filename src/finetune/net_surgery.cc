@@ -1,6 +1,7 @@
 #include "finetune/net_surgery.h"
 
 #include <algorithm>
+#include <initializer_list>
 #include <set>
 
 #include "base/suggest.h"
@@ -10,7 +11,7 @@ namespace crema {
 
 namespace {
 
-bool IsOneOf(const std::string& type, const std::vector<const char*>& types) {
+bool IsOneOf(const std::string& type, std::initializer_list<const char*> types) {
   return std::any_of(types.begin(), types.end(), [&](const char* other) { return type == other; });
 }
 

@@ -1,0 +1,88 @@
+#include "image/resize.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "base/random.h"
+
+namespace crema {
+namespace {
+
+Image Noise(int height, int width, int channels) {
+  Image image;
+  image.Resize(height, width, channels);
+  const RandomStream random(3, 4);
+  for (size_t i = 0; i < image.size(); ++i) {
+    image.pixels[i] = static_cast<uint8_t>(random.Below(static_cast<uint32_t>(i), 256));
+  }
+  return image;
+}
+
+// Bilinear interpolation in double precision, pixels as little squares.
+double Interpolated(const Image& image, const ImageArea& area, double row, double column, int channel) {
+  const auto at = [&](int y, int x) {
+    y = std::clamp(y, 0, area.height - 1);
+    x = std::clamp(x, 0, area.width - 1);
+    return static_cast<double>(image.row(area.top + y)[(area.left + x) * image.channels + channel]);
+  };
+  const int y = static_cast<int>(std::floor(row)), x = static_cast<int>(std::floor(column));
+  const double v = row - y, u = column - x;
+  return (1 - v) * ((1 - u) * at(y, x) + u * at(y, x + 1)) + v * ((1 - u) * at(y + 1, x) + u * at(y + 1, x + 1));
+}
+
+TEST(Resize, EqualsInterpolationUpToRounding) {
+  ResizeBuffers buffers;
+  Image to;
+  for (const int channels : {1, 3}) {
+    const Image from = Noise(37, 53, channels);
+    for (const ImageArea& area : {ImageArea{0, 0, 37, 53}, ImageArea{5, 9, 20, 30}, ImageArea{36, 52, 1, 1}}) {
+      for (const auto& [height, width] : {std::pair{16, 16}, {64, 100}, {37, 20}, {1, 1}, {80, 53}}) {
+        ResizeBilinear(from, area, height, width, &buffers, &to);
+        ASSERT_EQ(to.height, height);
+        ASSERT_EQ(to.width, width);
+        for (int y = 0; y < height; ++y) {
+          for (int x = 0; x < width; ++x) {
+            const double row = (y + 0.5) * area.height / height - 0.5, column = (x + 0.5) * area.width / width - 0.5;
+            for (int c = 0; c < channels; ++c) {
+              ASSERT_NEAR(to.row(y)[x * channels + c], Interpolated(from, area, row, column, c), 1.01)
+                  << y << "," << x << " of " << height << "x" << width;
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(Resize, HalvingTakesMeansOfFour) {
+  const Image from = Noise(8, 12, 3);
+  ResizeBuffers buffers;
+  Image to;
+  ResizeBilinear(from, {2, 4, 6, 8}, 3, 4, &buffers, &to);
+  for (int y = 0; y < 3; ++y) {
+    for (int x = 0; x < 4; ++x) {
+      const uint8_t *a = from.row(2 + 2 * y) + (4 + 2 * x) * 3, *b = a + from.row_bytes();
+      EXPECT_EQ(to.row(y)[x * 3], (a[0] + a[3] + b[0] + b[3] + 2) / 4);
+    }
+  }
+}
+
+TEST(Resize, TheSameSizeIsACopy) {
+  const Image from = Noise(9, 7, 3);
+  ResizeBuffers buffers;
+  Image to;
+  ResizeBilinear(from, 9, 7, &buffers, &to);
+  EXPECT_TRUE(std::equal(from.pixels.begin(), from.pixels.begin() + static_cast<long>(from.size()), to.pixels.begin()));
+}
+
+TEST(Resize, ShorterSidesKeepProportions) {
+  EXPECT_EQ(WithShorterSide(480, 640, 256).height, 256);
+  EXPECT_EQ(WithShorterSide(480, 640, 256).width, 341);
+  EXPECT_EQ(WithShorterSide(640, 480, 256).height, 341);
+  EXPECT_EQ(WithShorterSide(3, 3000, 1).width, 1000);
+  EXPECT_EQ(WithShorterSide(100, 100, 32).width, 32);
+}
+
+}  // namespace
+}  // namespace crema
