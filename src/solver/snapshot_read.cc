@@ -56,7 +56,9 @@ std::string StateBeside(const std::string& model) {
   char magic[8] = {};
   std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
   if (std::memcmp(magic, "\x89HDF\r\n\x1a\n", sizeof magic) == 0) {
-    Fail(path, "this is an HDF5 snapshot; only binary .solverstate files are read (snapshot_format: BINARYPROTO)");
+    Fail(path,
+         "this is an HDF5 snapshot; only binary .solverstate files are read (snapshot_format: BINARYPROTO); to "
+         "start from its parameters give the .caffemodel.h5 beside it with --weights");
   }
   NetParameter net;
   if (EndsWith(path, ".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
