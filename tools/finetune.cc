@@ -189,7 +189,7 @@ const Command& FinetuneCommand() {
               {.name = "epochs", .value = "N", .help = "times that all images are seen", .min = 1, .max = 100000},
               {.name = "lr",
                .value = "F",
-               .help = "learning rate at the start [a tenth of what the model's solver begins with, or 0.001]"},
+               .help = "learning rate at the start [0.3 of what the model's solver begins with, or 0.001]"},
               {.name = "freeze", .value = "until:LAYER", .help = "keep the parameters of the layers up to this one"},
               {.name = "patience",
                .value = "N",

@@ -19,7 +19,7 @@ struct RecipeRequest {
   std::string weights;  // .caffemodel files, separated by commas; empty: from scratch
   std::string output;   // folder, absolute
   int epochs = 30;
-  std::optional<double> learning_rate;  // default: that of the model's own solver, of weights a tenth of it; else 0.001
+  std::optional<double> learning_rate;  // default: that of the model's own solver, with weights 0.3 of it; else 0.001
   std::string frozen_until;
   int batch = 0;      // 0: that of the model's net, at most 64 and a quarter of the images
   int patience = 10;  // epochs without a better validation after which training ends; 0: never
