@@ -185,7 +185,7 @@ struct TrainingEnd {
   // The solver's `best` ran out of patience: that is a regular end before max_iter.
   bool out_of_patience = false;
   int failed_snapshots = 0;
-  std::optional<BestFound> best;  // of this run and those it continues
+  std::optional<BestFound> best = {};  // of this run and those it continues
 };
 
 // Called by the thread that trains, in order. A slow observer slows training; an exception ends it.
