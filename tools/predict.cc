@@ -1,10 +1,14 @@
 // crema predict: the classes of images.
+#include <unistd.h>
+
 #include <filesystem>
 #include <iostream>
 #include <limits>
+#include <optional>
 
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "data/progress_line.h"
 #include "inference/prediction_writer.h"
 #include "report/text_table.h"
 #include "tools/commands.h"
@@ -65,6 +69,9 @@ int Run(const CommandLine& line) {
   options.labels = LabelsFlag(classifier);
   options.probabilities = classifier.probabilities();
 
+  // Predictions on a terminal are progress enough.
+  std::optional<ProgressLine> progress;
+  if (!isatty(STDOUT_FILENO)) progress.emplace("images").SetTotal(static_cast<int64_t>(items->count()));
   uint64_t broken = 0;
   std::cout << PredictionHeading(options);
   classifier.Run(items, [&](const ScoredImage& image) {
@@ -72,11 +79,14 @@ int Run(const CommandLine& line) {
     if (!image.problem.empty()) {
       if (!skip) throw UserError(Location{name}, image.problem);
       ++broken;
-      std::cerr << name << ": warning: " << image.problem << "; skipped\n";
+      const std::string warning = name + ": warning: " + image.problem + "; skipped";
+      progress ? progress->Say(warning) : void(std::cerr << warning << "\n");
     }
     std::cout << PredictionLines(options, name, image);
     if (!std::cout) throw EnvironmentError("predictions cannot be written to stdout");
+    if (progress) progress->Add(1, 0);
   });
+  progress.reset();
   std::cout.flush();
   if (!std::cout) throw EnvironmentError("predictions cannot be written to stdout");
   if (broken == items->count()) throw UserError(Location{line.program}, "none of the images can be read");

@@ -14,15 +14,22 @@
 namespace {
 std::atomic<int64_t> allocations = 0;
 
-void* Counted(size_t bytes) {
+void* CountedOrNull(size_t bytes) {
   allocations.fetch_add(1, std::memory_order_relaxed);
-  if (void* data = std::malloc(bytes ? bytes : 1)) return data;
+  return std::malloc(bytes ? bytes : 1);
+}
+
+void* Counted(size_t bytes) {
+  if (void* data = CountedOrNull(bytes)) return data;
   throw std::bad_alloc();
 }
 }  // namespace
 
 void* operator new(size_t bytes) { return Counted(bytes); }
 void* operator new[](size_t bytes) { return Counted(bytes); }
+// Else sanitizers bring their own, whose memory is not free's.
+void* operator new(size_t bytes, const std::nothrow_t&) noexcept { return CountedOrNull(bytes); }
+void* operator new[](size_t bytes, const std::nothrow_t&) noexcept { return CountedOrNull(bytes); }
 void operator delete(void* data) noexcept { std::free(data); }
 void operator delete[](void* data) noexcept { std::free(data); }
 void operator delete(void* data, size_t) noexcept { std::free(data); }
