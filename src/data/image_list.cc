@@ -50,13 +50,6 @@ std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   return {};
 }
 
-bool HasImageName(const fs::path& path) {
-  std::string extension = path.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 bool Hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
 
 // Paths below `root`, sorted, of all images in root/below and the folders in it.
@@ -66,7 +59,7 @@ void AddImages(const fs::path& root, const std::string& below, std::vector<std::
     if (Hidden(entry.path())) continue;
     if (entry.is_directory()) {
       AddImages(root, path, paths, skipped);
-    } else if (HasImageName(entry.path())) {
+    } else if (HasImageName(entry.path().string())) {
       paths->push_back(path);
     } else {
       ++*skipped;
@@ -75,6 +68,13 @@ void AddImages(const fs::path& root, const std::string& below, std::vector<std::
 }
 
 }  // namespace
+
+bool HasImageName(const std::string& path) {
+  std::string extension = fs::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
+}
 
 ImageList ReadImageList(const std::string& file, const std::string& root) {
   std::ifstream stream = Open(file, "a list with one \"path label\" per line");

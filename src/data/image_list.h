@@ -21,6 +21,9 @@ struct ImageList {
   std::string PathOf(size_t i) const { return root + entries[i].path; }
 };
 
+// Whether a file of this name is taken for an image: .jpg, .jpeg or .png, in any case.
+bool HasImageName(const std::string& path);
+
 // Caffe's list file: one "path label" per line, the label after the last blank, a path may hold blanks; empty lines are
 // skipped. Throws UserError with every line that is not so (the first 20), EnvironmentError where it cannot be read.
 ImageList ReadImageList(const std::string& file, const std::string& root);

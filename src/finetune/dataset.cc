@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <set>
 
 #include "crema/error.h"
 #include "data/dataset_split.h"

@@ -92,19 +92,16 @@ Model ReadModel(const std::string& path) {
   model.classification = FindClassification(model.file, path);
   model.batch = BatchOf(model.file.net);
   std::error_code ignored;
-  const std::string deploy = Beside(path, "deploy.prototxt"), solver = Beside(path, "solver.prototxt");
   const fs::path folder = fs::path(path).parent_path();
   std::optional<NetInputSize> input = model.classification.input;
   // The deploy net knows the number of channels, which a crop_size does not say.
-  if (fs::exists(folder / "deploy.prototxt", ignored)) {
-    const NetFile file = ReadNetFile((folder / "deploy.prototxt").string());
-    const Classification other = FindClassification(file, (folder / "deploy.prototxt").string());
+  const std::string deploy = (folder / "deploy.prototxt").string(), solver = (folder / "solver.prototxt").string();
+  if (fs::exists(deploy, ignored)) {
+    const Classification other = FindClassification(ReadNetFile(deploy), deploy);
     if (other.input) input = other.input;
     if (!model.classification.test_transform) model.classification.test_transform = other.test_transform;
   }
-  if (fs::exists(folder / "solver.prototxt", ignored)) {
-    model.solver = ReadSolverFile((folder / "solver.prototxt").string());
-  }
+  if (fs::exists(solver, ignored)) model.solver = ReadSolverFile(solver);
   if (!input) {
     throw UserError({path, 0, 0},
                     "does not say how large its images are: neither a crop_size, nor an Input layer here or in "

@@ -1,7 +1,6 @@
 #include "inference/image_items.h"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <span>
 
@@ -64,11 +63,8 @@ std::vector<std::string> ImagesBelow(const std::string& folder) {
         if (at->is_directory()) at.disable_recursion_pending();
         continue;
       }
-      std::string extension = at->path().extension().string();
-      std::transform(extension.begin(), extension.end(), extension.begin(),
-                     [](unsigned char c) { return std::tolower(c); });
-      const bool image = extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-      if (image && !at->is_directory()) paths.push_back(at->path().string());
+      const std::string path = at->path().string();
+      if (HasImageName(path) && !at->is_directory()) paths.push_back(path);
     }
   } catch (const fs::filesystem_error& error) {
     throw EnvironmentError("cannot read the folder \"" + error.path1().string() + "\": " + error.code().message());
