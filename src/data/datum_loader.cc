@@ -2,6 +2,7 @@
 
 #include <utility>
 
+#include "base/machine_memory.h"
 #include "crema/error.h"
 #include "data/datum.h"
 #include "data/encoded_image.h"
@@ -48,9 +49,13 @@ DatumLoader::DatumLoader(std::shared_ptr<const RecordSource> source, Transform t
       first_(LookAtFirst(*source_, transform_)),
       item_shape_(first_.item.shape()) {
   order_.records = source_->count();
+  if (RecordReadAhead::Wanted(source_->bytes(), MachineMemory())) {
+    read_ahead_ = std::make_unique<RecordReadAhead>(source_, order_);
+  }
 }
 
 void DatumLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
+  if (read_ahead_) read_ahead_->At(position);
   const uint64_t record = order_.RecordAt(position);
   const DatumView datum = ReadDatum(*source_, record);
   *label = static_cast<float>(datum.label);

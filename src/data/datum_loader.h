@@ -6,6 +6,7 @@
 #include <string>
 
 #include "data/item_loader.h"
+#include "data/record_read_ahead.h"
 #include "data/record_source.h"
 #include "data/sample_order.h"
 #include "data/transform.h"
@@ -25,7 +26,8 @@ FirstRecord LookAtFirst(const RecordSource& source, const Transform& transform);
 // or compressed images, which are decoded as the transform says.
 class DatumLoader : public ItemLoader {
  public:
-  // Sets order.records itself. Throws UserError where the first record does not fit the transform.
+  // Sets order.records itself. Records of a database that does not fit well into memory are read ahead. Throws
+  // UserError where the first record does not fit the transform.
   DatumLoader(std::shared_ptr<const RecordSource> source, Transform transform, SampleOrder order);
 
   const Shape& item_shape() const override { return item_shape_; }
@@ -38,6 +40,7 @@ class DatumLoader : public ItemLoader {
   std::shared_ptr<const RecordSource> source_;
   Transform transform_;
   SampleOrder order_;
+  std::unique_ptr<RecordReadAhead> read_ahead_;  // null where it is of no use
   FirstRecord first_;
   Shape item_shape_;
 };

@@ -3,11 +3,14 @@
 #include <fcntl.h>
 #include <glog/logging.h>
 #include <lmdb.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <mutex>
@@ -26,6 +29,21 @@ namespace {
 
 std::span<const std::byte> Bytes(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
+}
+
+// Where the mapping begins that `address` is in; null where that is not known. LMDB tells of fixed ones only.
+const std::byte* MappingOf(const std::byte* address) {
+  std::ifstream maps("/proc/self/maps");
+  const auto wanted = reinterpret_cast<uintptr_t>(address);
+  std::string line;
+  while (std::getline(maps, line)) {
+    char* dash = nullptr;
+    const uintptr_t begin = std::strtoull(line.c_str(), &dash, 16);
+    if (*dash == '-' && begin <= wanted && wanted < std::strtoull(dash + 1, nullptr, 16)) {
+      return reinterpret_cast<const std::byte*>(begin);
+    }
+  }
+  return nullptr;
 }
 
 class Cursor {
@@ -53,6 +71,9 @@ class Environment {
   Environment& operator=(const Environment&) = delete;
 
   uint64_t count() const { return count_; }
+  uint64_t bytes() const { return map_bytes_; }
+  void ExpectReadAhead() const;
+  void ReadAhead(uint64_t first, uint64_t count) const;
   std::span<const std::byte> first() const { return first_; }
   const std::vector<std::span<const std::byte>>& index() const;
   std::string Key(uint64_t i) const;
@@ -61,13 +82,20 @@ class Environment {
  private:
   int Open(unsigned extra_flags);
   void Close();
-  void CheckLength() const;
+  void CheckLength();
+  void Advise(const std::byte* begin, uint64_t bytes, int advice) const;
+  void AdviseAll(int advice) const {
+    if (map_) Advise(map_, map_bytes_, advice);
+  }
 
   std::string folder_;
   MDB_env* environment_ = nullptr;
   MDB_txn* transaction_ = nullptr;
   MDB_dbi database_ = 0;
   uint64_t count_ = 0;
+  uint64_t map_bytes_ = 0;          // as far as there is something in the file
+  const std::byte* map_ = nullptr;  // null where the system does not tell
+  bool sparse_keys_ = false;        // values lie apart from the keys, and are long
   std::span<const std::byte> first_;
   mutable std::mutex transaction_mutex_;  // LMDB allows one thread at a time in a transaction
   mutable std::once_flag indexed_;
@@ -92,7 +120,7 @@ void Environment::Close() {
 }
 
 // Reading the map past the end of the file would kill the process with SIGBUS.
-void Environment::CheckLength() const {
+void Environment::CheckLength() {
   MDB_envinfo info;
   MDB_stat statistics;
   int fd = -1;
@@ -106,6 +134,39 @@ void Environment::CheckLength() const {
     throw UserError("database \"" + folder_ + "\" is cut short: data.mdb has " + std::to_string(status.st_size) +
                     " bytes, expected " + std::to_string(wanted) +
                     "; copy it again (if it is whole, mdb_copy -c repairs " + "the count)");
+  }
+  map_bytes_ = wanted;
+}
+
+void Environment::Advise(const std::byte* begin, uint64_t bytes, int advice) const {
+  static const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
+  const uintptr_t first = reinterpret_cast<uintptr_t>(begin), of_page = first % page;
+  // It is a hint: where the system does not take it, reading is slower, not wrong.
+  madvise(reinterpret_cast<void*>(first - of_page), bytes + of_page, advice);
+}
+
+void Environment::ExpectReadAhead() const {
+  index();  // is read once, in order of its own
+  // A page that is touched too early brings megabytes of its neighbours along otherwise.
+  AdviseAll(MADV_RANDOM);
+}
+
+void Environment::ReadAhead(uint64_t first, uint64_t count) const {
+  // Records of one gap at most are asked for together: the disk reads on rather than seeks.
+  constexpr ptrdiff_t kGap = 256 << 10;
+  const auto& records = index();
+  std::span<const std::byte> run = records[first];
+  for (uint64_t i = first + 1; i <= first + count; ++i) {
+    if (i < first + count) {
+      const std::span<const std::byte>& next = records[i];
+      const std::byte* const end = run.data() + run.size();
+      if (next.data() >= end && next.data() - end <= kGap) {
+        run = {run.data(), next.data() + next.size()};
+        continue;
+      }
+    }
+    Advise(run.data(), run.size(), MADV_WILLNEED);
+    if (i < first + count) run = records[i];
   }
 }
 
@@ -134,6 +195,7 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
     if (status == 0) status = mdb_stat(transaction_, database_, &statistics);
     if (status != 0) Damaged(folder_, mdb_strerror(status));
     count_ = statistics.ms_entries;
+    sparse_keys_ = statistics.ms_overflow_pages > 8 * statistics.ms_leaf_pages;
     if (count_ == 0) {
       throw UserError("database \"" + folder_ + "\" is empty; was its conversion interrupted? Make it anew");
     }
@@ -141,6 +203,7 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
     status = Cursor(transaction_, database_, folder_).Next(&key, &value);
     if (status != 0) Damaged(folder_, mdb_strerror(status));
     first_ = Bytes(value);
+    map_ = MappingOf(first_.data());
   } catch (...) {
     Close();
     throw;
@@ -150,12 +213,15 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
 const std::vector<std::span<const std::byte>>& Environment::index() const {
   std::call_once(indexed_, [this] {
     const std::lock_guard lock(transaction_mutex_);
+    // The pages of the keys lie scattered among those of the values, which need not be read for the index.
+    if (sparse_keys_) AdviseAll(MADV_RANDOM);
     Cursor cursor(transaction_, database_, folder_);
     std::vector<std::span<const std::byte>> index;
     index.reserve(count_);
     MDB_val key, value;
     int status;
     while ((status = cursor.Next(&key, &value)) == 0) index.push_back(Bytes(value));
+    if (sparse_keys_) AdviseAll(MADV_NORMAL);
     if (status != MDB_NOTFOUND) Damaged(folder_, mdb_strerror(status));
     if (index.size() != count_) {
       Damaged(folder_, std::to_string(index.size()) + " records found, " + std::to_string(count_) + " promised");
@@ -212,6 +278,9 @@ class LmdbSource : public RecordSource {
   std::span<const std::byte> Read(uint64_t i) const override {
     return i == 0 ? environment_->first() : environment_->index()[i];
   }
+  uint64_t bytes() const override { return environment_->bytes(); }
+  void ExpectReadAhead() const override { environment_->ExpectReadAhead(); }
+  void ReadAhead(uint64_t first, uint64_t count) const override { environment_->ReadAhead(first, count); }
   std::string Key(uint64_t i) const override { return environment_->Key(i); }
   void VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const override {
     environment_->VisitKeys(visit);

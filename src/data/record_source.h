@@ -20,6 +20,14 @@ class RecordSource {
   virtual uint64_t count() const = 0;
   // The bytes of record i < count(); valid as long as the source.
   virtual std::span<const std::byte> Read(uint64_t i) const = 0;
+  // Bytes that all records take on the disk.
+  virtual uint64_t bytes() const = 0;
+  // From now on the disk is read by ReadAhead only, where that asked in time: what the system would read in addition,
+  // on its own guess, is left away. For all who read this database in this process.
+  virtual void ExpectReadAhead() const = 0;
+  // Asks for records first to first + count - 1, which lie below count(), to be read from the disk, without waiting for
+  // them: Read then need not.
+  virtual void ReadAhead(uint64_t first, uint64_t count) const = 0;
   // The key of record i with unprintable bytes escaped. For messages: may take time linear in i.
   virtual std::string Key(uint64_t i) const = 0;
   // Calls visit(i, Key(i)) in order, until it returns false; takes one pass over the keys.

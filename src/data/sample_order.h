@@ -16,15 +16,38 @@ struct SampleOrder {
   uint32_t drawer = 0;   // who draws the numbers of RandomAt; below 2^22
   uint64_t records = 1;  // of the database
   bool shuffle = false;  // another order in every epoch; false: the database's order
+  uint64_t buffer = 0;   // records that a shuffled order mixes with each other; 0, or at least `records`: all
   uint64_t skip = 0;     // positions left out at the very start
 
   uint64_t RecordAt(uint64_t position) const {
     const uint64_t at = position + skip;
-    return shuffle ? Permute(seed, StreamId(kShuffle, at / records), at % records, records) : at % records;
+    if (!shuffle) return at % records;
+    return in_blocks() ? RecordInBlocks(at / records, at % records)
+                       : Permute(seed, StreamId(kShuffle, at / records), at % records, records);
   }
 
-  // Where records lie in several files: which file is the i-th of an epoch, and which of a file's records is its i-th
-  // then. Records stay together with those of their file.
+  // --- Orders that keep neighbours together (CorgiPile: Xu et al., "In-database machine learning with CorgiPile",
+  // 2022): blocks of neighbouring records in a random order, and groups of kGroup blocks in that order, the records of
+  // each of which are mixed. Blocks begin at another record in every epoch, and may reach over the end of the database
+  // to its beginning.
+
+  static constexpr uint64_t kGroup = 64;
+
+  struct Block {
+    uint64_t first = 0, count = 0;  // records first, first + 1, ..., counted modulo `records`
+  };
+
+  bool in_blocks() const { return shuffle && buffer > 0 && buffer < records; }
+  uint64_t block_records() const { return buffer < kGroup ? 1 : buffer / kGroup; }
+  // In an epoch.
+  uint64_t blocks() const { return (records + block_records() - 1) / block_records(); }
+  // The i-th block of an epoch. Its records stand in the epoch's i / kGroup-th group, whose positions begin at
+  // i / kGroup * kGroup * block_records().
+  Block BlockAt(uint64_t epoch, uint64_t i) const;
+
+  // --- Where records lie in several files: which file is the i-th of an epoch, and which of a file's records is its
+  // i-th then. Records stay together with those of their file.
+
   uint64_t FileAt(uint64_t epoch, uint64_t i, uint64_t files) const {
     return shuffle ? Permute(seed, StreamId(kShuffle | 1, epoch), i, files) : i;
   }
@@ -43,6 +66,8 @@ struct SampleOrder {
   void DrawSkip(uint64_t bound) { skip = bound > 0 ? RandomStream(seed, StreamId(kSkip, 0)).Below(0, bound) : 0; }
 
  private:
+  uint64_t RecordInBlocks(uint64_t epoch, uint64_t i) const;
+
   // Keep the three uses, and layers' own streams, apart: StreamId has room for drawers of 24 bits.
   static constexpr uint32_t kShuffle = 1u << 22, kItem = 2u << 22, kSkip = 3u << 22;
 };

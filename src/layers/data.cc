@@ -2,7 +2,10 @@
 #include <memory>
 #include <utility>
 
+#include "base/byte_size.h"
+#include "base/machine_memory.h"
 #include "data/datum_loader.h"
+#include "data/record_read_ahead.h"
 #include "data/record_source.h"
 #include "layers/image_source.h"
 
@@ -16,7 +19,7 @@ class DataLayer : public ImageSource {
     const DataParameter& param = layer.data_param();
     force_encoded_color_ = param.force_encoded_color();
     return {"data_param",    param.source(),    param.batch_size(), param.prefetch(),
-            param.threads(), param.rand_skip(), param.shuffle()};
+            param.threads(), param.rand_skip(), param.shuffle(),    param.shuffle_buffer()};
   }
 
   void CheckImageFields(LayerSetup& setup) override {
@@ -36,7 +39,9 @@ class DataLayer : public ImageSource {
   bool SourceExists() const override { return RecordSourceExists(source()); }
 
   ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transformed) override {
-    const FirstRecord first = LookAtFirst(*OpenRecordSource(source()), transformed);
+    const std::shared_ptr<const RecordSource> database = OpenRecordSource(source());
+    CheckOrder(setup, *database);
+    const FirstRecord first = LookAtFirst(*database, transformed);
     if (first.encoded) return first.item;
     const std::string raw = "has no effect: it acts on compressed images only, and the records of \"" +
                             fields().source + "\" hold raw values of " + std::to_string(first.image.channels) +
@@ -49,6 +54,19 @@ class DataLayer : public ImageSource {
 
   std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transformed, const SampleOrder& order) const override {
     return std::make_shared<DatumLoader>(OpenRecordSource(source()), std::move(transformed), order);
+  }
+
+  void CheckOrder(LayerSetup& setup, const RecordSource& database) const {
+    if (fields().shuffle_buffer > 0 && !fields().shuffle) {
+      setup.Warn("data_param.shuffle_buffer", "has no effect without shuffle: true");
+    }
+    const uint64_t bytes = database.bytes(), memory = MachineMemory();
+    if (!fields().shuffle || fields().shuffle_buffer > 0 || bytes <= memory) return;
+    setup.Warn("data_param.shuffle",
+               "\"" + fields().source + "\" takes " + FormatBytes(bytes) + " and memory has " + FormatBytes(memory) +
+                   ", so that the disk looks for every record anew, which rotating ones do slowly; with " +
+                   "shuffle_buffer: " + std::to_string(SuggestShuffleBuffer(database.count(), bytes, memory)) +
+                   " it reads runs of neighbours in a random order");
   }
 
   bool force_color_ = false, force_encoded_color_ = false;

@@ -118,6 +118,7 @@ void ItemSource::Start(const LayerRun& run) {
   order.seed = run.context->seed;
   order.drawer = DrawerOf(name_);
   order.shuffle = fields_.shuffle;
+  order.buffer = fields_.shuffle_buffer;
   order.DrawSkip(fields_.rand_skip);
   auto loader = MakeLoader(order);
   ranks_ = run.context->ranks;

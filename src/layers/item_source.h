@@ -35,6 +35,7 @@ class ItemSource : public Layer {
     std::string source;
     uint32_t batch_size = 0, prefetch = 4, threads = 0, rand_skip = 0;
     bool shuffle = false;
+    uint32_t shuffle_buffer = 0;
     bool threads_help = true;  // and are a field; false: the source is read by one at a time
   };
 

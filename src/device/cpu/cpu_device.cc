@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/machine_memory.h"
 #include "crema/error.h"
 #include "device/device.h"
 
@@ -14,16 +15,6 @@ namespace crema {
 namespace {
 
 constexpr size_t kAlignment = 64;  // a cache line and an AVX-512 register
-
-// The first number in a file behind `label`; 0 without one.
-size_t NumberAfter(const std::string& path, const std::string& label) {
-  std::ifstream file(path);
-  std::string line;
-  while (std::getline(file, line)) {
-    if (line.starts_with(label)) return std::strtoull(line.c_str() + label.size(), nullptr, 10);
-  }
-  return 0;
-}
 
 class Cpu final : public Device {
  public:
@@ -49,12 +40,7 @@ class Cpu final : public Device {
   void Free(void* data) override { std::free(data); }
   void CopyIn(const void* host, void* data, size_t bytes) override { std::memcpy(data, host, bytes); }
   void CopyOut(const void* data, void* host, size_t bytes) override { std::memcpy(host, data, bytes); }
-  size_t FreeMemory() const override {
-    const std::string group = "/sys/fs/cgroup/memory.";
-    const size_t limit = NumberAfter(group + "max", ""), used = NumberAfter(group + "current", "");
-    const size_t machine = NumberAfter("/proc/meminfo", "MemAvailable:") * 1024;
-    return limit > used ? std::min(machine, limit - used) : machine;
-  }
+  size_t FreeMemory() const override { return FreeMachineMemory(); }
 };
 
 }  // namespace
@@ -77,9 +63,7 @@ DeviceFacts DescribeCpu() {
   if (!model.empty()) facts.facts.emplace_back("Model", model);
   facts.facts.emplace_back("Logical cores", std::to_string(sysconf(_SC_NPROCESSORS_ONLN)));
   facts.facts.emplace_back("Compute threads", std::to_string(omp_get_max_threads()) + " (OMP_NUM_THREADS)");
-  facts.facts.emplace_back(
-      "Memory",
-      std::to_string((static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE)) >> 20) + " MiB");
+  facts.facts.emplace_back("Memory", std::to_string(MachineMemory() >> 20) + " MiB");
   std::string vector_units;
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"}) {
     if (flags.find(" " + std::string(flag) + " ") != std::string::npos) vector_units += std::string(flag) + " ";
