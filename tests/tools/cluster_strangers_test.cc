@@ -60,7 +60,7 @@ class ClusterStrangers : public ::testing::Test {
   }
   static void TearDownTestSuite() { delete &Undisturbed(); }
 
-  ClusterStrangers() : folder_("local_steps: 5", {.max_iter = kIterations}) {
+  ClusterStrangers() : folder_("local_steps: 5 dead_ms: 60000", {.max_iter = kIterations}) {
     coordinator_ = folder_.Coordinate(2, &endpoint_);
     port_ = PortOf(endpoint_);
     relay_ = std::make_unique<TcpRelay>(port_);
@@ -261,6 +261,8 @@ TEST_F(ClusterStrangers, WellFormedMessagesOfOthersAreDropped) {
 TEST_F(ClusterStrangers, ARecordedSessionThatIsSentAgainCountsForNothing) {
   Begin();
   ASSERT_TRUE(coordinator_->WaitFor("Iteration 20, lr")) << coordinator_->Err();
+  // So that training is not over too early.
+  two_->Signal(SIGSTOP);
   // To the byte, and under a name of its own, as ZeroMQ knows no second one of the same.
   std::vector<std::string> recorded = relay_->Sent();
   ASSERT_GE(recorded.size(), 2u);
@@ -270,13 +272,27 @@ TEST_F(ClusterStrangers, ARecordedSessionThatIsSentAgainCountsForNothing) {
       const size_t name = bytes.find("Identity");
       ASSERT_NE(name, std::string::npos);
       if (renamed) bytes[name + 8 + 4 + 3] ^= 0x55;
+      const size_t greeting = Greeting().size(), ready = 2 + static_cast<unsigned char>(bytes[greeting + 1]);
       connections.emplace_back(port_);
-      connections.back().Send(bytes);
+      const Connection& connection = connections.back();
+      // One by one, as ZeroMQ takes them.
+      connection.Send(bytes.substr(0, greeting));
+      EXPECT_NE(connection.Receive(200).find("NULL"), std::string::npos);
+      connection.Send(bytes.substr(greeting, ready));
+      connection.Receive(50);
+      connection.Send(bytes.substr(greeting + ready));
     }
-    for (const Connection& connection : connections) connection.Receive(20);
+    for (const Connection& connection : connections) connection.Receive(50);
   };
   replay(false);
+  const int before = Dropped();
+  ASSERT_GE(before, 0);
   replay(true);
+  // The messages of both connections came to the coordinator.
+  int dropped = before;
+  for (int i = 0; i < 20 && dropped >= 0 && dropped < before + 10; ++i) dropped = Dropped();
+  EXPECT_GE(dropped, before + 10);
+  two_->Signal(SIGCONT);
   Finish();
 }
 
