@@ -35,8 +35,9 @@ def verdict(row):
     return "yes" if row["machine_busy"] < 0.8 else "busy machine"
 
 
-def node_tables(rows, rate):
-    lines = ["", f"Emulated nodes on links of {rate}, computation a pause. E: measured, by alpha and beta alone, and",
+def node_tables(rows, rate, slower):
+    motion = f", everything {slower:g} times as slow" if slower > 1 else ""
+    lines = ["", f"Emulated nodes on links of {rate}{motion}, computation a pause. E: measured, by alpha and beta alone, and",
              "with what a worker costs besides (gamma, fitted to the first row with as many parameters).", ""]
     cells = [[row["net"], exchange(row), str(row["workers"]), cell(row["round_ms"], 1), cell(row["efficiency"], 3),
               cell(row["model_efficiency"], 3), cell(row["fitted_efficiency"], 3), cell(row["wait_ms"], 1),
@@ -63,5 +64,5 @@ def text_tables(results):
     if results["local"]:
         lines += local_table(results["local"])
     if results["nodes"]:
-        lines += node_tables(results["nodes"], results["rate"])
+        lines += node_tables(results["nodes"], results["rate"], results["slower"])
     return "\n".join(lines + [""] * bool(results["notes"]) + [f"- {note}" for note in results["notes"]]) + "\n"
