@@ -57,14 +57,14 @@ TEST_F(GpuHalfPrecision, LearnsAsInF32) {
   const Recorder expected = recorder_;
   const auto solver = On(gpu_, settings + " precision: FP16", 30);
   const Graph& graph = solver->net().compiled().graph;
-  EXPECT_EQ(std::count_if(graph.order.begin(), graph.order.end(),
+  EXPECT_GE(std::count_if(graph.order.begin(), graph.order.end(),
                           [&](int u) { return graph.unit(u).image_type == DType::kF16; }),
             4);
   solver->Train();
   EXPECT_TRUE(recorder_.overflowed.empty());
   EXPECT_LT(recorder_.iterations.back().loss, 0.5f * recorder_.iterations.front().loss);
   for (size_t i = 0; i < 10; ++i) {
-    EXPECT_NEAR(recorder_.iterations[i].loss, expected.iterations[i].loss, 1e-2) << i;
+    EXPECT_NEAR(recorder_.iterations[i].loss, expected.iterations[i].loss, 3e-2) << i;
   }
   ASSERT_EQ(recorder_.tests.size(), 2u);
   EXPECT_NEAR(recorder_.tests[1].outputs[0].value, expected.tests[1].outputs[0].value, 0.07);
@@ -116,7 +116,8 @@ TEST_F(GpuHalfPrecision, TellsOfTheLastUpdate) {
 }
 
 TEST_F(GpuHalfPrecision, TriesALargerScaleAfterManyUpdates) {
-  const std::string settings = "precision: FP16 base_lr: 0.001";
+  WeighLoss("1e-4");  // so that the largest scale does not overflow
+  const std::string settings = "precision: FP16";
   On(gpu_, settings, 1)->Train();
   SolverState state = ReadState(1);
   EXPECT_EQ(state.loss_scale(), 65536);
@@ -131,9 +132,9 @@ TEST_F(GpuHalfPrecision, TriesALargerScaleAfterManyUpdates) {
   state.set_loss_scale_updates(1999);
   WriteState(1, state);
   Resumed(1, settings, 2)->Train();
-  if (recorder_.overflowed.empty()) {
-    EXPECT_EQ(ReadState(2).loss_scale(), 0x1p24f);
-  }
+  EXPECT_TRUE(recorder_.overflowed.empty());
+  EXPECT_EQ(ReadState(2).loss_scale(), 0x1p24f);
+  EXPECT_EQ(ReadState(2).loss_scale_updates(), 0u);
 }
 
 TEST_F(GpuHalfPrecision, ResumesWithTheSameBits) {
