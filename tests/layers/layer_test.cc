@@ -117,8 +117,8 @@ class Threads {
 // itself; layers round a few times on the way (the tops that a gradient is made from, sums of several bottoms), and
 // products of rounded weights once more. Ten such errors in a row: a wrong element is off by far more.
 constexpr double kBFloat16Tolerance = 2e-2;
-// f16 holds three bits more, so a tenth would do; the smallest numbers of some cases are below its normal ones.
-constexpr double kFloat16Tolerance = 4e-3;
+// Likewise; f16 is off by up to 2^-12.
+constexpr double kFloat16Tolerance = 2.5e-3;
 
 // What may differ where other kernels, or other parts of one, come into play.
 double KernelTolerance(const Placing& placing, double f32) {
