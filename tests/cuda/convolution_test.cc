@@ -47,9 +47,13 @@ class DeviceArray {
  public:
   DeviceArray(Device& device, const std::vector<float>& values, DType dtype = DType::kF32)
       : device_(device), dtype_(dtype), count_(values.size()), memory_(device, std::max<size_t>(64, 4 * count_)) {
-    if (dtype == DType::kBF16) return CopyIn<BFloat16>(values);
-    if (dtype == DType::kF16) return CopyIn<Float16>(values);
-    CopyIn<float>(values);
+    if (dtype == DType::kBF16) {
+      CopyIn<BFloat16>(values);
+    } else if (dtype == DType::kF16) {
+      CopyIn<Float16>(values);
+    } else {
+      CopyIn<float>(values);
+    }
   }
   template <typename Number = void>
   Number* data() const {
