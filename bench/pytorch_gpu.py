@@ -42,7 +42,8 @@ def make_step(net, batch, classes, mode, precision, layout, device, compiled=Fal
     if layout == "channels_last":
         model = model.to(memory_format=form)
     run = torch.compile(model, mode="reduce-overhead") if compiled else model
-    autocast = lambda: (torch.autocast(device.type, dtype=torch.bfloat16) if precision == "bf16"
+    halves = {"bf16": torch.bfloat16, "fp16": torch.float16}
+    autocast = lambda: (torch.autocast(device.type, dtype=halves[precision]) if precision in halves
                         else contextlib.nullcontext())
 
     if mode == "inference":
@@ -53,6 +54,7 @@ def make_step(net, batch, classes, mode, precision, layout, device, compiled=Fal
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0001, momentum=0.9, weight_decay=0.0005,
                                 **({"fused": True} if on_gpu else {}))
+    scaler = torch.amp.GradScaler(device.type, enabled=precision == "fp16")  # else it does nothing
 
     def training_step():
         optimizer.zero_grad(set_to_none=True)
@@ -60,8 +62,9 @@ def make_step(net, batch, classes, mode, precision, layout, device, compiled=Fal
         wanted = labels.to(device, non_blocking=True)
         with autocast():
             value = pytorch_nets.loss(run(images), wanted)
-        value.backward()
-        optimizer.step()
+        scaler.scale(value).backward()
+        scaler.step(optimizer)
+        scaler.update()
     return training_step
 
 
@@ -127,7 +130,7 @@ def main():
     parser.add_argument("--batch", type=int, required=True)
     parser.add_argument("--classes", type=int, required=True)
     parser.add_argument("--mode", choices=["training", "inference"], default="training")
-    parser.add_argument("--precision", choices=["f32", "tf32", "bf16"], default="f32")
+    parser.add_argument("--precision", choices=["f32", "tf32", "bf16", "fp16"], default="f32")
     parser.add_argument("--layout", choices=["plain", "channels_last"], help="default: the faster one")
     parser.add_argument("--compile", action="store_true", help="through torch.compile")
     parser.add_argument("--seconds", type=float, default=2.0)

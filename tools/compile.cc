@@ -63,7 +63,7 @@ int Run(const CommandLine& line) {
   CheckFlags(line);
   NetOptions options = NetOptionsOf(line);
   options.backward = options.phase == TRAIN;
-  options.context.device = &CpuDevice();
+  options.context.device = &DeviceOf(line);
   const auto net = Compile(AssumeInputs(ReadModel(line), options.shapes, true), options);
   PrintWarnings(net->warnings);
   std::cout << DumpOf(*net);
@@ -87,6 +87,9 @@ const Command& CompileCommand() {
                 MemoryLimitFlag(),
                 SkipPassesFlag(),
                 ShapeFlag(),
+                {.name = "gpu",
+                 .value = "ID",
+                 .help = "compile for this GPU, as `crema device_query` counts them [the CPU]"},
                 {.name = "dump",
                  .value = "WHAT",
                  .help = "shapes: a table with parameters, operations and memory; graph: values, parameters and "

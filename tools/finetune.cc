@@ -96,7 +96,7 @@ RecipeRequest RequestOf(const CommandLine& line) {
   request.patience = FLAGS_patience;
   request.seed = static_cast<uint64_t>(FLAGS_seed);
   request.augment = FLAGS_augment;
-  request.bfloat16 = NetOptionsOf(line).precision == Precision::kBF16;
+  request.precision = NetOptionsOf(line).precision;
   return request;
 }
 

@@ -111,9 +111,12 @@ Flag IterationsFlag(const std::string& help) {
 }
 
 Flag PrecisionFlag() {
-  return {.name = "precision",
-          .value = "NAME",
-          .help = "f32; tf32: GPUs round what they multiply; bf16: images between layers are held and convolved in it"};
+  return {
+      .name = "precision",
+      .value = "NAME",
+      .help =
+          "f32; tf32: GPUs round what they multiply; bf16, or fp16 on GPUs: what images between layers are held and "
+          "convolved in"};
 }
 
 Flag MemoryLimitFlag() {
@@ -232,10 +235,12 @@ NetOptions NetOptionsOf(const CommandLine& line) {
   options.shapes = ShapesOf(line);
   if (FLAGS_precision == "bf16") {
     options.precision = Precision::kBF16;
+  } else if (FLAGS_precision == "fp16") {
+    options.precision = Precision::kFP16;
   } else if (FLAGS_precision == "tf32") {
     options.precision = Precision::kTF32;
   } else if (FLAGS_precision != "f32") {
-    Fail(line, "--precision=" + FLAGS_precision + ": f32, tf32 or bf16 was expected");
+    Fail(line, "--precision=" + FLAGS_precision + ": f32, tf32, bf16 or fp16 was expected");
   }
   if (!FLAGS_memory_limit.empty()) {
     const std::optional<size_t> limit = ParseBytes(FLAGS_memory_limit);

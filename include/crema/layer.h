@@ -93,9 +93,9 @@ class LayerSetup {
   void AllowChannelsLast() { channels_last_ = ChannelsLast::kAllowed; }
   // The same, and the layer is much faster so: the compiler brings its images into that layout.
   void PreferChannelsLast() { channels_last_ = ChannelsLast::kPreferred; }
-  // Images that lie channels last may also be DType::kBF16, all of them alike: so are then those of their gradients.
-  // Parameters and their gradients stay f32.
-  void AllowBFloat16() { bfloat16_ = true; }
+  // Images that lie channels last may also be DType::kBF16 or, on a GPU, DType::kF16, all of them alike: so are then
+  // those of their gradients. Parameters and their gradients stay f32.
+  void AllowHalfPrecision() { half_precision_ = true; }
   // Bottom i is never differentiated (labels, indices).
   void NoGradient(int i) { no_gradient_.push_back(i); }
   // Top 0 is a loss: its loss_weight is 1 where the file sets none.
@@ -120,7 +120,7 @@ class LayerSetup {
   const std::vector<Diagnostic>& warnings() const { return warnings_; }
   enum class ChannelsLast { kNever, kAllowed, kPreferred };
   ChannelsLast channels_last() const { return channels_last_; }
-  bool bfloat16() const { return bfloat16_; }
+  bool half_precision() const { return half_precision_; }
   bool is_view() const { return view_; }
   bool in_place() const { return in_place_; }
   bool is_loss() const { return loss_; }
@@ -144,7 +144,7 @@ class LayerSetup {
   std::vector<std::pair<std::string, Shape>> overrides_;
   std::vector<std::string> folders_;
   ChannelsLast channels_last_ = ChannelsLast::kNever;
-  bool bfloat16_ = false;
+  bool half_precision_ = false;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
   double flops_ = 0;
 };

@@ -27,7 +27,7 @@
 
 namespace crema {
 
-enum class Precision { kF32, kTF32, kBF16 };
+enum class Precision { kF32, kTF32, kBF16, kFP16 };
 enum class Recompute { kNone, kAuto };
 
 struct NetOptions {
@@ -44,7 +44,8 @@ struct NetOptions {
   // kBF16: images between layers that can are bf16; convolutions and inner products multiply in bf16 and add in f32;
   // parameters, their gradients and updates, losses and statistics stay f32. Falls back to kF32, with a warning, on
   // CPUs without AVX-512 BF16. kTF32: only what convolutions and products of matrices multiply is rounded; falls back
-  // likewise on devices without it, as CPUs are.
+  // likewise on devices without it, as CPUs are. kFP16: as kBF16 in IEEE half precision, on GPUs from compute
+  // capability 5.3 on; a solver scales the loss then (SolverParameter.loss_scale), a net alone does not.
   Precision precision = Precision::kF32;
   // Keep every tensor readable after a pass, at the cost of memory and time: no two share storage, no layers are fused.
   bool keep_all = false;
@@ -166,6 +167,12 @@ class Net {
   float ForwardBackward(GradientReader* reader = nullptr, const std::function<void()>& then = {});
   // Makes the next Backward overwrite the gradients.
   void ClearGradients();
+  // Repeats the last forward pass on the same batch, with the same random numbers and without moving running
+  // statistics, and then its backward pass, which overwrites the gradients.
+  void RepeatBackward();
+  // From the next backward pass on gradients are those of the losses times *factor, a number in the device's memory
+  // that must outlive the passes; null: times 1.
+  void set_loss_factor(const float* factor);
 
   // Number of forward passes so far; random numbers (dropout) depend on it.
   uint64_t pass() const;

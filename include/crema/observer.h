@@ -72,6 +72,13 @@ struct GradientsClipped {
   float norm = 0, limit = 0;
 };
 
+// precision FP16: gradients of `iteration` were not finite, and the loss is multiplied by loss_scale from here on.
+struct GradientsOverflowed {
+  int iteration = 0;
+  float loss_scale = 0;
+  bool left_out = true;  // the update; else the batch is computed once more
+};
+
 // lr_policy "multistep" passed a stepvalue.
 struct LearningRateStepped {
   int iteration = 0, step = 0;
@@ -201,6 +208,7 @@ class Observer {
   virtual void OnIteration(const IterationEnd&) {}
   virtual void OnDisplay(const Display&) {}
   virtual void OnClipped(const GradientsClipped&) {}
+  virtual void OnOverflowed(const GradientsOverflowed&) {}
   virtual void OnStep(const LearningRateStepped&) {}
   virtual void OnTestStart(const TestStart&) {}
   virtual void OnTest(const TestResult&) {}

@@ -11,13 +11,15 @@
 namespace crema {
 
 struct BFloat16;
+struct Float16;
 
-// kBF16 holds images between layers where a net computes in it; everything a user sees is kF32.
-enum class DType : uint8_t { kF32, kI32, kU8, kBF16 };
+// kBF16 and kF16 (IEEE half precision) hold images between layers where a net computes in them; everything a user sees
+// is kF32.
+enum class DType : uint8_t { kF32, kI32, kU8, kBF16, kF16 };
 
 // What factors of matrix products and convolutions in f32 may be rounded to, where that is faster; sums are of f32.
-// kTF32: 10 bits of mantissa; kBF16: 7.
-enum class Factors : uint8_t { kF32, kTF32, kBF16 };
+// kTF32 and kF16: 10 bits of mantissa; kBF16: 7.
+enum class Factors : uint8_t { kF32, kTF32, kBF16, kF16 };
 
 // Bytes of one element.
 size_t SizeOf(DType dtype);
@@ -91,6 +93,8 @@ class Tensor {
   float* f32() const { return static_cast<float*>(data_); }
   // The upper halves of floats (base/bfloat16.h).
   BFloat16* bf16() const { return static_cast<BFloat16*>(data_); }
+  // base/float16.h
+  Float16* f16() const { return static_cast<Float16*>(data_); }
   int32_t* i32() const { return static_cast<int32_t*>(data_); }
   uint8_t* u8() const { return static_cast<uint8_t*>(data_); }
 

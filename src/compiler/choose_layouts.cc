@@ -36,10 +36,11 @@ class LayoutChooser {
       for (int u : graph_.order) moved |= Move(graph_.unit(u));
       for (auto u = graph_.order.rbegin(); u != graph_.order.rend(); ++u) moved |= Move(graph_.unit(*u));
     }
-    if (precision == Precision::kBF16) {
+    if (precision == Precision::kBF16 || precision == Precision::kFP16) {
       for (int u : graph_.order) {
         Node& node = graph_.unit(u);
-        if (node.layout == Layout::kChannelsLast && node.setup->bfloat16()) node.image_type = DType::kBF16;
+        if (node.layout != Layout::kChannelsLast || !node.setup->half_precision()) continue;
+        node.image_type = precision == Precision::kBF16 ? DType::kBF16 : DType::kF16;
       }
     }
     for (Value& value : graph_.values) {
@@ -94,7 +95,15 @@ void ChooseLayouts(Compilation& c) {
         {}, "this device does not multiply in TF32 (GPUs of compute capability 8.0 on do); going on in f32");
     precision = Precision::kF32;
   }
+  if (precision == Precision::kFP16 && !c.options.context.device->ComputesFloat16()) {
+    c.diagnostics.Warning(
+        {},
+        "this device does not compute in FP16 (GPUs of compute capability 5.3 on do; CPUs with AVX-512 "
+        "BF16 compute in BF16: set precision: BF16 there); going on in f32");
+    precision = Precision::kF32;
+  }
   c.net.graph.factors = precision == Precision::kBF16   ? Factors::kBF16
+                        : precision == Precision::kFP16 ? Factors::kF16
                         : precision == Precision::kTF32 ? Factors::kTF32
                                                         : Factors::kF32;
   LayoutChooser(c.net.graph).Run(precision);

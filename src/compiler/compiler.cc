@@ -60,10 +60,10 @@ std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& opti
   }
   VerifyMemory(c);
   const auto& skipped = options.skip_passes;
-  if (options.precision == Precision::kBF16 &&
-      std::find(skipped.begin(), skipped.end(), "choose_layouts") != skipped.end()) {
+  const bool halves = options.precision == Precision::kBF16 || options.precision == Precision::kFP16;
+  if (halves && std::find(skipped.begin(), skipped.end(), "choose_layouts") != skipped.end()) {
     c.diagnostics.Warning({},
-                          "only images that lie channels last are bf16, and choose_layouts, which brings them "
+                          "only images that lie channels last have 16 bits, and choose_layouts, which brings them "
                           "there, is left out; going on in f32");
   }
   for (const Diagnostic& d : c.diagnostics.list()) net->warnings.push_back(d);

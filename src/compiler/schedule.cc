@@ -68,9 +68,9 @@ class Scheduler {
   // differs, and that in name only.
   int Reorder(int tensor, const TensorSpec& wanted, std::vector<Step>& steps) {
     const TensorSpec& spec = program_.tensors[tensor].spec;
-    const char* suffix = wanted.dtype != spec.dtype        ? (wanted.dtype == DType::kBF16 ? " (bf16)" : " (f32)")
-                         : wanted.layout == Layout::kPlain ? " (plain)"
-                                                           : " (channels last)";
+    const std::string suffix = wanted.dtype != spec.dtype        ? std::string(" (") + Name(wanted.dtype) + ")"
+                               : wanted.layout == Layout::kPlain ? " (plain)"
+                                                                 : " (channels last)";
     const bool same_memory = wanted.dtype == spec.dtype && (spec.shape[1] == 1 || spec.shape.count(2) == 1);
     const int reordered = NewTensor(program_.tensors[tensor].name + suffix, wanted);
     if (same_memory) {
@@ -156,7 +156,11 @@ class Scheduler {
     for (int v : graph_.unit(u).tops) maker_[v] = u;
     RunUnit(u, first_, program_.forward);
     for (int v : graph_.unit(u).tops) {
-      const bool shown = c_.options.keep_all || graph_.values[v].uses.empty();
+      const Value& value = graph_.values[v];
+      // Losses are summed in f32.
+      const bool summed =
+          value.spec.dtype != DType::kF32 && graph_.nodes[value.producer].loss_weights[value.producer_top] != 0;
+      const bool shown = c_.options.keep_all || value.uses.empty() || summed;
       if (shown) program_.value_tensor[v] = TensorAs(v, Shown(graph_.values[v].spec), program_.forward);
     }
   }

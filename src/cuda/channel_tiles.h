@@ -14,7 +14,7 @@ inline bool InPlanes(const ChannelGrid& grid) {
   return grid.channels == 1 || (grid.layout == Layout::kPlain && grid.pixels > 1);
 }
 
-inline int PackWidth(DType dtype) { return dtype == DType::kBF16 ? Pack<BFloat16>::kWidth : Pack<float>::kWidth; }
+inline int PackWidth(DType dtype) { return 16 / static_cast<int>(SizeOf(dtype)); }
 
 // Whether packs of `width` numbers never hold numbers of two rows or planes.
 inline bool FitsPacks(const ChannelGrid& grid, int width) {

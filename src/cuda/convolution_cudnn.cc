@@ -20,7 +20,9 @@ enum Id : int64_t { kSource = 1, kWeights, kDestination, kBias, kProduct, kSum }
 constexpr size_t kAlignment = 256;  // of what lies in a workspace
 size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
-cudnnDataType_t TypeOf(DType dtype) { return dtype == DType::kBF16 ? CUDNN_DATA_BFLOAT16 : CUDNN_DATA_FLOAT; }
+cudnnDataType_t TypeOf(DType dtype) {
+  return dtype == DType::kBF16 ? CUDNN_DATA_BFLOAT16 : dtype == DType::kF16 ? CUDNN_DATA_HALF : CUDNN_DATA_FLOAT;
+}
 
 // Takes pieces of a workspace, one after the other; a null workspace only measures.
 class Pieces {
@@ -98,8 +100,8 @@ class Describer {
 
   std::string Key(const std::string& what) const {
     std::ostringstream key;
-    key << what << (problem_.dtype == DType::kBF16 ? " bf16" : " f32") << (channels_last() ? " last" : " plain") << " n"
-        << problem_.batch << " c" << problem_.channels << " k" << problem_.outputs << " g" << problem_.groups;
+    key << what << ' ' << Name(problem_.dtype) << (channels_last() ? " last" : " plain") << " n" << problem_.batch
+        << " c" << problem_.channels << " k" << problem_.outputs << " g" << problem_.groups;
     const auto list = [&](const char* name, const std::vector<int64_t>& values) {
       key << ' ' << name;
       for (size_t i = 0; i < values.size(); ++i) key << (i ? "x" : "") << values[i];
@@ -292,12 +294,12 @@ class CudnnConvolution final : public ConvolutionKernel {
   }
 
   void FindWeightsGradient(const Describer& describer, CudnnPlanSearch& search, bool reorders) {
-    // Sums that are not rounded are better; not every engine for bf16 gives them.
-    for (const DType type : {DType::kF32, DType::kBF16}) {
-      if (weights_plan_ || (type == DType::kBF16 && problem_.dtype == DType::kF32)) continue;
+    // Sums that are not rounded are better; not every engine for 16 bits gives them.
+    for (const DType type : {DType::kF32, problem_.dtype}) {
+      if (weights_plan_) break;
+      const std::string key = type == DType::kF32 ? "weights" : std::string("weights-") + Name(type);
       gradient_type_ = type;
-      weights_plan_ = search.Find(describer.Key(type == DType::kF32 ? "weights" : "weights-bf16"),
-                                  [&] { return describer.WeightsGradient(type); });
+      weights_plan_ = search.Find(describer.Key(key), [&] { return describer.WeightsGradient(type); });
     }
     if (!weights_plan_) throw CudnnError("no engine for the gradient of weights");
     gradient_converts_ = reorders || gradient_type_ != DType::kF32;
@@ -316,7 +318,7 @@ class CudnnConvolution final : public ConvolutionKernel {
     return gradient_converts_ ? static_cast<size_t>(extents_.count()) * SizeOf(gradient_type_) : 0;
   }
 
-  // bf16 comes with channels last only.
+  // 16 bits come with channels last only.
   void Convert(const float* weights, void* to) const {
     ToChannelsLast(gpu_.queue(), extents_, weights, problem_.dtype, to);
   }
@@ -342,7 +344,7 @@ class CudnnConvolution final : public ConvolutionKernel {
   CudaGpu& gpu_;
   std::shared_ptr<CudnnSession> session_;
   WeightsExtents extents_;
-  bool converts_ = false;           // weights, to another order or to bf16
+  bool converts_ = false;           // weights, to another order or to 16 bits
   bool gradient_converts_ = false;  // theirs
   bool ends_ = false;               // something follows the product
   bool fused_ = false;              // forward_plan_ does that, too
@@ -362,7 +364,7 @@ std::unique_ptr<ConvolutionKernel> MakeConvolutionCudnn(const ConvolutionProblem
   } else if (problem.source_shape().count() == 0) {
     *why_not = "an empty batch";
   } else if (problem.dtype != DType::kF32 && problem.layout != Layout::kChannelsLast) {
-    *why_not = "bf16 with channels last only";
+    *why_not = std::string(Name(problem.dtype)) + " with channels last only";
   }
   if (!why_not->empty()) return nullptr;
   try {

@@ -74,7 +74,7 @@ int64_t CudnnDescriptor::Get(cudnnBackendAttributeName_t name, cudnnBackendAttri
 size_t CudnnTensor::bytes() const {
   int64_t count = 1;
   for (const int64_t extent : dims) count *= extent;
-  return static_cast<size_t>(count) * (type == CUDNN_DATA_BFLOAT16 ? 2 : 4);
+  return static_cast<size_t>(count) * (type == CUDNN_DATA_FLOAT ? 4 : 2);
 }
 
 bool CudnnEngine::Has(cudnnBackendNumericalNote_t note) const {

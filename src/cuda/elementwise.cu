@@ -6,6 +6,10 @@ namespace crema::cuda {
 
 void CudaOperations::Fill(float value, const Tensor& y) { Map(queue(), formula::Constant{value}, y); }
 
+void CudaOperations::FillTimes(float value, const float* factor, const Tensor& y) {
+  Map(queue(), formula::ConstantTimes{value, factor}, y);
+}
+
 void CudaOperations::Activate(const Activation& activation, const Tensor& x, const Tensor& y) {
   WithFormula(activation, [&](const auto& formula) { Map(queue(), formula, y, x); });
 }

@@ -61,7 +61,7 @@ void MapNumbers(const Queue& queue, const Formula& formula, int64_t n, Number* o
 
 }  // namespace internal
 
-// output[i] = formula(inputs[i]...) for tensors of equal count, all f32 or all bf16, each aligned to 16 bytes. The
+// output[i] = formula(inputs[i]...) for tensors of equal count, all of one type, each aligned to 16 bytes. The
 // output may be one of the inputs.
 template <typename Formula, typename... Inputs>
 void Map(const Queue& queue, const Formula& formula, const Tensor& output, const Inputs&... inputs) {

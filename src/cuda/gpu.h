@@ -25,6 +25,7 @@ class CudaGpu final : public Gpu {
 
   std::string name() const override { return name_; }
   bool ComputesBFloat16() const override { return capability_ >= 80; }
+  bool ComputesFloat16() const override { return capability_ >= 53; }
   bool ComputesTF32() const override { return capability_ >= 80; }
   // CUDA's calls act on the GPU that the calling thread has chosen.
   void UseHere() const override;

@@ -89,6 +89,7 @@ Plan::Plan(cublasLtHandle_t handle, const Key& key, const float* any_bias)
       b(key.transpose_b ? RowMajor(key.n, key.k, key.b_stride) : RowMajor(key.k, key.n, key.b_stride)),
       c(RowMajor(key.m, key.n, key.c_stride)) {
   const cublasComputeType_t compute = key.factors == Factors::kBF16   ? CUBLAS_COMPUTE_32F_FAST_16BF
+                                      : key.factors == Factors::kF16  ? CUBLAS_COMPUTE_32F_FAST_16F
                                       : key.factors == Factors::kTF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                       : CUBLAS_COMPUTE_32F;
   Check(cublasLtMatmulDescCreate(operation.address(), compute, CUDA_R_32F), "describing a product");

@@ -6,6 +6,7 @@
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/float16.h"
 #include "crema/tensor.h"
 
 namespace crema::cuda {
@@ -18,11 +19,13 @@ struct alignas(16) Pack {
 
 inline bool IsPackAligned(const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; }
 
-// Calls body with a null Number*: float or BFloat16.
+// Calls body with a null Number*: float, BFloat16 or Float16.
 template <typename Body>
 void WithNumber(DType dtype, const Body& body) {
-  CREMA_CHECK(dtype == DType::kF32 || dtype == DType::kBF16) << "numbers of type " << Name(dtype);
+  CREMA_CHECK(dtype == DType::kF32 || dtype == DType::kBF16 || dtype == DType::kF16)
+      << "numbers of type " << Name(dtype);
   if (dtype == DType::kBF16) return body(static_cast<BFloat16*>(nullptr));
+  if (dtype == DType::kF16) return body(static_cast<Float16*>(nullptr));
   body(static_cast<float*>(nullptr));
 }
 

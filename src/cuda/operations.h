@@ -14,6 +14,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
   explicit CudaOperations(CudaGpu& gpu) : gpu_(gpu), products_(gpu), scratch_(gpu, kScratchBytes) {}
 
   void Fill(float value, const Tensor& y) override;
+  void FillTimes(float value, const float* factor, const Tensor& y) override;
   void Activate(const Activation& activation, const Tensor& x, const Tensor& y) override;
   void ActivationGradient(const Activation& activation, const Tensor& known, const Tensor& dy,
                           const Tensor& dx) override;
@@ -86,6 +87,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
 
   MultiUpdater* multi_updater() override { return this; }
   void Update(const UpdateFormula& formula, const MultiUpdate& update) override;
+  void DivideByLossScale(const MultiUpdate& update) override;
 
  private:
   // Parts of sums of operations that are given no workspace, of one operation at a time.

@@ -26,6 +26,30 @@ __global__ void FindNorm(const double* squares, int64_t count, double scale, dou
 
 __device__ bool IsFinite(double x) { return x - x == 0; }
 
+__device__ bool IsUsable(const PassState& state) { return IsFinite(state.result.loss) && state.result.faulty_unit < 0; }
+
+__global__ void DivideGradients(const UpdateChunk* chunks, LossScale* loss_scale) {
+  const UpdateChunk& chunk = chunks[blockIdx.x];
+  const float scale = loss_scale->scale;
+  bool finite = true;
+  for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
+    const float g = chunk.gradient[i] / scale;
+    chunk.gradient[i] = g;
+    finite &= IsFinite(g);
+  }
+  if (!finite) loss_scale->not_finite = 1;  // whoever writes, it is the same
+}
+
+__global__ void StepScale(bool adapts, LossScale* loss_scale, const PassState* state) {
+  const uint32_t not_finite = loss_scale->not_finite;
+  if (!IsUsable(*state)) {
+    loss_scale->not_finite = 0;
+    return;
+  }
+  StepLossScale(adapts, loss_scale);
+  if (!adapts) loss_scale->not_finite = not_finite;  // training stops: all later updates are left out, too
+}
+
 template <WeightDecay kDecay, typename Formula>
 __device__ void UpdateElements(const Formula& formula, const UpdateChunk& chunk, float scale, float rate) {
   for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
@@ -41,7 +65,7 @@ __device__ void UpdateElements(const Formula& formula, const UpdateChunk& chunk,
 
 template <typename Formula>
 __global__ void UpdateChunks(Formula formula, MultiUpdate update, const PassState* state) {
-  if (!IsFinite(state->result.loss) || state->result.faulty_unit >= 0) return;
+  if (!IsUsable(*state) || (update.loss_scale && update.loss_scale->not_finite)) return;
   float scale = update.gradient_scale;
   if (update.largest_norm > 0) {
     const double norm = *update.norm;
@@ -66,6 +90,7 @@ void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& upd
   if (update.count == 0) return;
   gpu_.UseHere();
   const unsigned blocks = static_cast<unsigned>(update.count);
+  if (update.loss_scale) Launch(queue(), blocks, kThreads, DivideGradients, update.chunks, update.loss_scale);
   if (update.largest_norm > 0) {
     Launch(queue(), blocks, kThreads, SumSquares, update.chunks, update.squares);
     Launch(queue(), 1, kThreads, FindNorm, update.squares, update.count, update.norm_scale, update.norm);
@@ -76,6 +101,16 @@ void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& upd
         Launch(queue(), blocks, kThreads, UpdateChunks<Formula>, given, update, gpu_.state());
       },
       formula);
+  if (update.loss_scale) {
+    Launch(queue(), 1, 1, StepScale, update.loss_scale_adapts, update.loss_scale, gpu_.state());
+  }
+}
+
+void CudaOperations::DivideByLossScale(const MultiUpdate& update) {
+  if (update.count == 0) return;
+  gpu_.UseHere();
+  Launch(queue(), static_cast<unsigned>(update.count), kThreads, DivideGradients, update.chunks, update.loss_scale);
+  Launch(queue(), 1, 1, StepScale, update.loss_scale_adapts, update.loss_scale, gpu_.state());
 }
 
 }  // namespace crema::cuda

@@ -14,7 +14,7 @@ struct WeightsExtents {
   bool one_order() const { return channels == 1 || taps == 1; }
 };
 
-// to[output][tap][channel] = from[output][channel][tap], as f32 or rounded to bf16.
+// to[output][tap][channel] = from[output][channel][tap], as numbers of that type.
 void ToChannelsLast(const Queue& queue, const WeightsExtents& extents, const float* from, DType dtype, void* to);
 // to[output][channel][tap] = from[output][tap][channel]
 void FromChannelsLast(const Queue& queue, const WeightsExtents& extents, DType dtype, const void* from, float* to);

@@ -20,6 +20,8 @@ class Device {
   virtual std::string name() const = 0;
   // Whether it multiplies bf16 numbers, adding in f32, faster than f32 ones.
   virtual bool ComputesBFloat16() const { return false; }
+  // Whether it multiplies numbers in half precision (f16), adding in f32.
+  virtual bool ComputesFloat16() const { return false; }
   // Whether it multiplies f32 numbers that are rounded to TF32 faster than others.
   virtual bool ComputesTF32() const { return false; }
   // To be called by a thread that worked on another device before.

@@ -113,7 +113,7 @@ struct GpuLibrary {
   std::vector<DeviceFacts> (*describe)(std::string* why);
   std::vector<std::unique_ptr<Communicator>> (*connect)(const std::vector<Gpu*>& gpus);
 };
-inline constexpr uint32_t kGpuInterface = 2;
+inline constexpr uint32_t kGpuInterface = 3;
 
 }  // namespace crema
 

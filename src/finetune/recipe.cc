@@ -221,7 +221,14 @@ std::string SolverText(const RecipeRequest& request, const Model& model, const B
   text += "snapshot: " + std::to_string(epoch) + "\n";
   text += "snapshot_prefix: " + Quoted(request.output + "/snapshots/model") + "\n";
   text += "solver_mode: CPU\n";
-  if (request.bfloat16) text += "precision: BF16\n";
+  if (request.precision != Precision::kF32) {
+    const bool halves = request.precision == Precision::kFP16;
+    text += std::string("precision: ") +
+            (halves                                  ? "FP16"
+             : request.precision == Precision::kBF16 ? "BF16"
+                                                     : "TF32") +
+            "\n";
+  }
   return text;
 }
 

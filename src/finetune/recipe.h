@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "crema/files.h"
+#include "crema/net.h"
 #include "finetune/dataset.h"
 #include "finetune/net_surgery.h"
 
@@ -24,7 +25,7 @@ struct RecipeRequest {
   int batch = 0;      // 0: that of the model's net, at most 64 and a quarter of the images
   int patience = 10;  // epochs without a better validation after which training ends; 0: never
   uint64_t seed = 1;
-  bool bfloat16 = false;
+  Precision precision = Precision::kF32;
   bool augment = true;
 };
 

@@ -5,7 +5,8 @@
 namespace crema {
 
 bool IsImage(const TensorSpec& spec) {
-  return (spec.dtype == DType::kF32 || spec.dtype == DType::kBF16) && spec.shape.axes() >= 3 && spec.shape.axes() <= 5;
+  const bool numbers = spec.dtype == DType::kF32 || spec.dtype == DType::kBF16 || spec.dtype == DType::kF16;
+  return numbers && spec.shape.axes() >= 3 && spec.shape.axes() <= 5;
 }
 
 TensorSpec Node::Laid(TensorSpec spec) const {

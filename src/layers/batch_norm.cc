@@ -46,7 +46,7 @@ class BatchNormLayer : public Layer {
     setup.SetTop(0, shape);
     setup.AllowInPlace();
     setup.AllowChannelsLast();
-    setup.AllowBFloat16();
+    setup.AllowHalfPrecision();
     setup.SetFlops(4.0 * static_cast<double>(shape.count()));
   }
 

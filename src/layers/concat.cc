@@ -37,7 +37,7 @@ class ConcatLayer : public Layer {
     bottoms_ = setup.bottoms();
     setup.SetTop(0, std::move(top));
     setup.AllowChannelsLast();
-    setup.AllowBFloat16();
+    setup.AllowHalfPrecision();
     if (bottoms_ == 1) setup.MakeView();
   }
 

@@ -55,7 +55,7 @@ class ConvolutionLayer : public Layer {
     if (problem_.sum) setup.AllowInPlace();
     if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) {
       setup.PreferChannelsLast();
-      setup.AllowBFloat16();
+      setup.AllowHalfPrecision();
     }
     if (problem_.axes() == 0) {  // a product of matrices; the kernels want a pixel
       problem_.input = problem_.kernel = problem_.stride = problem_.dilation = {1};

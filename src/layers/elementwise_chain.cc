@@ -70,7 +70,7 @@ void ElementwiseChainLayer::Setup(LayerSetup& setup) {
   members_.Setup(setup, 0);
   setup.SetTop(0, setup.bottom_shape(0));
   setup.AllowChannelsLast();
-  setup.AllowBFloat16();
+  setup.AllowHalfPrecision();
   setup.AllowInPlace();
   double flops = 0;
   for (const LayerParameter* member : setup.members()) {

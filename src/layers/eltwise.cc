@@ -32,7 +32,7 @@ class EltwiseLayer : public Layer {
     }
     setup.SetTop(0, shape);
     setup.AllowChannelsLast();
-    setup.AllowBFloat16();
+    setup.AllowHalfPrecision();
     setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(shape.count()) * (setup.bottoms() - 1));
   }

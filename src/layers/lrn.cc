@@ -39,7 +39,7 @@ class LrnLayer : public Layer {
     setup.SetTop(0, shape);
     if (across) {
       setup.AllowChannelsLast();
-      setup.AllowBFloat16();
+      setup.AllowHalfPrecision();
     }
     const double window = static_cast<double>(across ? problem_.size : problem_.size * problem_.size);
     setup.SetFlops(static_cast<double>(shape.count()) * (2 * window + 3));

@@ -47,8 +47,8 @@ class PoolingLayer : public Layer {
     // Numbers are drawn for elements as they lie in memory.
     if (problem_.method != PoolingMethod::kStochastic) {
       setup.AllowChannelsLast();
-      // Indices do not fit bf16.
-      if (setup.tops() == 1 && PositionsFit(problem_)) setup.AllowBFloat16();
+      // Indices do not fit 16 bits.
+      if (setup.tops() == 1 && PositionsFit(problem_)) setup.AllowHalfPrecision();
     }
     setup.SetFlops(static_cast<double>(top.count()) *
                    static_cast<double>(problem_.vertical.kernel * problem_.horizontal.kernel));

@@ -11,7 +11,7 @@ class SilenceLayer : public Layer {
     setup.ExpectBottoms(1, -1);
     setup.ExpectTops(0);
     setup.AllowChannelsLast();
-    setup.AllowBFloat16();
+    setup.AllowHalfPrecision();
     setup.MakeNonDifferentiable();
   }
 };

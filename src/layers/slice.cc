@@ -31,7 +31,7 @@ class SliceLayer : public Layer {
       setup.MakeView();
     } else {
       setup.AllowChannelsLast();
-      setup.AllowBFloat16();
+      setup.AllowHalfPrecision();
     }
     tops_ = setup.tops();
   }

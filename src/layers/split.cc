@@ -13,7 +13,7 @@ class SplitLayer : public Layer {
     setup.ExpectTops(1, -1);
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, setup.bottom_shape(0));
     setup.AllowChannelsLast();
-    setup.AllowBFloat16();
+    setup.AllowHalfPrecision();
     setup.MakeView();
   }
 };

@@ -51,9 +51,9 @@ StretchedVector ReadStretchedVector(LayerSetup& setup, const std::string& block,
   vector.grid.channels = vector.shape.count();
   vector.grid.pixels = shape.count(axis + vector.shape.axes());
   vector.of_channels = axis == 1 && vector.shape.axes() == 1;
-  // A single number does not mind the order; bf16 is read by rows of channels only.
+  // A single number does not mind the order; numbers of 16 bits are read by rows of channels only.
   if (vector.of_channels || vector.shape.axes() == 0) setup.AllowChannelsLast();
-  if (vector.of_channels && vector.learnt) setup.AllowBFloat16();
+  if (vector.of_channels && vector.learnt) setup.AllowHalfPrecision();
   return vector;
 }
 

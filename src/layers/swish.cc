@@ -14,7 +14,7 @@ class SwishLayer : public Layer {
     swish_ = {Activation::Kind::kSwish, setup.param().swish_param().beta()};
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowChannelsLast();
-    setup.AllowBFloat16();
+    setup.AllowHalfPrecision();
     setup.AllowInPlace();
   }
 

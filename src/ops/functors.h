@@ -150,6 +150,12 @@ struct Maximum {
   CREMA_FORMULA float operator()(float a, float b) const { return a > b ? a : b; }
 };
 
+struct ConstantTimes {
+  float value;
+  const float* factor;  // in the device's memory
+  CREMA_FORMULA float operator()() const { return value * *factor; }
+};
+
 struct Constant {
   float value;
   CREMA_FORMULA float operator()() const { return value; }

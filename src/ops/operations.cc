@@ -15,7 +15,7 @@ namespace crema {
 
 namespace {
 
-// Calls body with a null pointer to float or to BFloat16.
+// Calls body with a null pointer to float or to BFloat16; f16 is of GPUs.
 template <typename Body>
 void WithNumber(DType dtype, const Body& body) {
   if (dtype == DType::kBF16) return body(static_cast<BFloat16*>(nullptr));
@@ -40,6 +40,7 @@ Rows<Number> As(MutableByteRows rows, Number*) {
 class CpuOperations final : public Operations {
  public:
   void Fill(float value, const Tensor& y) override { Map(formula::Constant{value}, y); }
+  void FillTimes(float value, const float* factor, const Tensor& y) override { Fill(value * *factor, y); }
   void Activate(const Activation& activation, const Tensor& x, const Tensor& y) override {
     RunActivation(activation, x, y);
   }

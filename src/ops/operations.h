@@ -48,8 +48,10 @@ class Operations {
  public:
   virtual ~Operations() = default;
 
-  // --- Elementwise: tensors of equal count, all f32 or all bf16; y may be one of the inputs. ---
+  // --- Elementwise: tensors of equal count, all f32, all bf16 or, on GPUs, all f16; y may be one of the inputs. ---
   virtual void Fill(float value, const Tensor& y) = 0;
+  // y = value * *factor
+  virtual void FillTimes(float value, const float* factor, const Tensor& y) = 0;
   virtual void Activate(const Activation& activation, const Tensor& x, const Tensor& y) = 0;
   virtual void ActivationGradient(const Activation& activation, const Tensor& known, const Tensor& dy,
                                   const Tensor& dx) = 0;
@@ -79,7 +81,7 @@ class Operations {
   virtual void Copy(const void* from, void* to, size_t bytes) = 0;
   // `rows` rows of `width` bytes.
   virtual void CopyRows(int64_t rows, int64_t width, ByteRows from, MutableByteRows to) = 0;
-  // ops/rectified_rows.h; widths and strides count bytes all the same, of f32 or bf16 numbers.
+  // ops/rectified_rows.h; widths and strides count bytes all the same, of numbers of that type.
   virtual void CopyRectified(DType dtype, int64_t rows, int64_t width, ByteRows from, MutableByteRows to) = 0;
   virtual void CopyRectifiedGradient(DType dtype, int64_t rows, int64_t width, ByteRows gradient, ByteRows rectified,
                                      MutableByteRows to) = 0;

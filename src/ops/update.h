@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "ops/loss_scale.h"
 #include "ops/update_formulas.h"
 
 namespace crema {
@@ -13,7 +14,7 @@ enum class WeightDecay { kNone, kL1, kL2 };
 // A run of elements of one parameter and what is done to it in one update.
 struct UpdateChunk {
   float* data = nullptr;
-  const float* gradient = nullptr;
+  float* gradient = nullptr;
   float* history[2] = {nullptr, nullptr};  // as many as the rule has
   int64_t count = 0;
   float gradient_scale = 1;  // clipping and 1 / iter_size
@@ -40,6 +41,10 @@ struct MultiUpdate {
   // Above 0: gradients are scaled down to this Euclidean norm of all of them (times norm_scale) where they exceed it.
   float largest_norm = 0;
   double norm_scale = 1;
+  // Not null: gradients are those of a loss that was multiplied by loss_scale->scale. They are divided by it where they
+  // lie; where one is not finite nothing changes. Then it steps as StepLossScale says, if loss_scale_adapts.
+  LossScale* loss_scale = nullptr;  // in the device's memory
+  bool loss_scale_adapts = false;
   double* norm = nullptr;     // gets that norm before it is scaled down, where largest_norm is above 0
   double* squares = nullptr;  // scratch, one for each chunk
 };
@@ -50,6 +55,8 @@ class MultiUpdater {
   // Issues the update. Nothing changes where the loss of the latest pass or the norm is not finite, or a value of its
   // data was unusable.
   virtual void Update(const UpdateFormula& formula, const MultiUpdate& update) = 0;
+  // Issues what Update does about the loss scale, which must be given, and changes no parameter.
+  virtual void DivideByLossScale(const MultiUpdate& update) = 0;
 };
 
 }  // namespace crema

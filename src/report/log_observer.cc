@@ -94,6 +94,11 @@ void LogObserver::OnClipped(const GradientsClipped& clipped) {
            ") by scale factor ", clipped.limit / clipped.norm));
 }
 
+void LogObserver::OnOverflowed(const GradientsOverflowed& overflowed) {
+  Log(Text("Loss scale: lowered to ", overflowed.loss_scale, ", gradients of iteration ", overflowed.iteration,
+           " were not finite; ", overflowed.left_out ? "that update is left out" : "they are computed once more"));
+}
+
 void LogObserver::OnStep(const LearningRateStepped& stepped) {
   Log(Text("MultiStep Status: Iteration ", stepped.iteration, ", step = ", stepped.step));
 }

@@ -27,6 +27,7 @@ class LogObserver : public Observer {
   void OnRestored(const SnapshotRestored& restored) override;
   void OnDisplay(const Display& display) override;
   void OnClipped(const GradientsClipped& clipped) override;
+  void OnOverflowed(const GradientsOverflowed& overflowed) override;
   void OnStep(const LearningRateStepped& stepped) override;
   void OnTestStart(const TestStart& test) override;
   void OnTest(const TestResult& result) override;

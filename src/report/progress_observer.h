@@ -36,6 +36,7 @@ class ProgressObserver : public Observer {
   void OnRestored(const SnapshotRestored&) override { Erase(); }
   void OnDisplay(const Display&) override { Erase(); }
   void OnClipped(const GradientsClipped&) override { Erase(); }
+  void OnOverflowed(const GradientsOverflowed&) override { Erase(); }
   void OnStep(const LearningRateStepped&) override { Erase(); }
   void OnTestStart(const TestStart&) override { Erase(); }
   void OnTest(const TestResult&) override { Erase(); }

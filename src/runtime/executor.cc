@@ -139,6 +139,7 @@ void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, Gradie
     case StepKind::kBackward:
       return net_.graph.unit(step.node).layer->Backward(MakeRun(bound, pass, false));
     case StepKind::kFillGradient:
+      if (loss_factor_ && step.value != 0) return ops_.FillTimes(step.value, loss_factor_, bound.tops[0]);
       return ops_.Fill(step.value, bound.tops[0]);
     case StepKind::kSumGradients:
       ops_.WeightedSum(1, bound.bottoms[0], 1, bound.bottoms[1], bound.tops[0]);
@@ -206,6 +207,11 @@ float Executor::ForwardBackward(uint64_t pass, uint64_t parameters_version, bool
   Backward(pass, first, reader);
   if (then) then();
   return loss;
+}
+
+void Executor::set_loss_factor(const float* factor) {
+  loss_factor_ = factor;
+  if (gpu_) gpu_->ForgetBackward();
 }
 
 Tensor Executor::on_host(int id) const { return gpu_ ? gpu_->OnHost(id) : tensor(id); }

@@ -36,6 +36,8 @@ class Executor {
   float ForwardBackward(uint64_t pass, uint64_t parameters_version, bool first, GradientReader* reader,
                         const std::function<void()>& then);
 
+  // Net::set_loss_factor.
+  void set_loss_factor(const float* factor);
   void set_recorder(StepRecorder* recorder) { recorder_ = recorder; }
 
   // What is free between two passes, for another net to work in.
@@ -75,6 +77,7 @@ class Executor {
   std::vector<Tensor> tensors_;
   std::vector<Bound> forward_, backward_;
   std::vector<Loss> losses_;
+  const float* loss_factor_ = nullptr;
   StepRecorder* recorder_ = nullptr;
   std::unique_ptr<GpuPasses> gpu_;  // null: the device is the CPU
 };

@@ -154,6 +154,10 @@ void GpuPasses::Backward(uint64_t pass, bool first, GradientReader* reader) {
   if (executor_.recorder_) TellRecorder(executor_.forward_.size(), executor_.backward_.size());
 }
 
+void GpuPasses::ForgetBackward() {
+  for (auto& graph : backward_graphs_) graph.reset();
+}
+
 void GpuPasses::IssueBackward(uint64_t pass, bool first, GradientReader* reader) {
   const bool timed = executor_.recorder_ != nullptr;
   if (timed) StepEvent(0).Record();

@@ -23,6 +23,8 @@ class GpuPasses {
   float AwaitLoss();
   // Issues a backward pass.
   void Backward(uint64_t pass, bool first, GradientReader* reader);
+  // What Backward issues is other work from here on.
+  void ForgetBackward();
   // See Executor::on_host.
   Tensor OnHost(int id);
 

@@ -101,6 +101,15 @@ void Net::Backward(GradientReader* reader) {
 
 void Net::ClearGradients() { impl_->gradients_cleared = true; }
 
+void Net::RepeatBackward() {
+  CheckOwnsParameters(impl_->options);
+  impl_->executor.Forward(impl_->pass - 1, impl_->Version(), true);
+  impl_->executor.Backward(impl_->pass - 1, true, nullptr);
+  impl_->gradients_cleared = false;
+}
+
+void Net::set_loss_factor(const float* factor) { impl_->executor.set_loss_factor(factor); }
+
 Tensor Net::blob(const std::string& name) const {
   const int value = impl_->LastValue(name);
   return value < 0 ? Tensor() : impl_->executor.on_host(impl_->compiled->program.value_tensor[value]);

@@ -64,6 +64,7 @@ NetPlan Planner::Plan(NetFile file, Phase phase, const NetState* state) const {
   plan.options.context = context_;
   if (file_.solver.precision() == SolverParameter::BF16) plan.options.precision = Precision::kBF16;
   if (file_.solver.precision() == SolverParameter::TF32) plan.options.precision = Precision::kTF32;
+  if (file_.solver.precision() == SolverParameter::FP16) plan.options.precision = Precision::kFP16;
   return plan;
 }
 

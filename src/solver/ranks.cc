@@ -33,7 +33,7 @@ Solver::Impl::Impl(const SolverFile& file, const Impl& first, int given_rank)
   options.requested_action = {};
   BuildNets(file);
   Device& device = *options.devices[rank];
-  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), device, ranks);
+  MakeUpdater();
   exchange = std::make_unique<GradientExchange>(*net, device, *communicator);
 }
 
@@ -75,6 +75,7 @@ void Solver::Impl::CopyToRanks() {
     for (int h = 0; h < updater->histories(); ++h) {
       CopyTensor(device, updater->history(h), to, other.updater->history(h));
     }
+    if (updater->loss_factor()) other.updater->RestoreLossScale(updater->ReadLossScale());
     for (const auto& [layer, records] : net->data_positions()) other.net->set_data_position(layer, records);
     other.iteration = iteration;
   }

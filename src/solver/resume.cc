@@ -52,6 +52,11 @@ void Solver::Impl::Snapshot() {
 
   if (best && best->has_value()) *state.mutable_best() = testing ? best_before_test : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
+  if (updater->finds_loss_scale()) {
+    const LossScale loss_scale = updater->ReadLossScale();
+    state.set_loss_scale(loss_scale.scale);
+    state.set_loss_scale_updates(loss_scale.updates);
+  }
 
   SnapshotWritten written;
   written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state),
@@ -98,6 +103,9 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   for (const float loss : state.recent_loss()) losses.Add(loss);
   if (best && state.best().has_value()) RestoreBest(state.best());
   if (state.has_cluster()) restored_cluster = state.cluster();
+  if (state.has_loss_scale() && updater->finds_loss_scale()) {
+    updater->RestoreLossScale({.scale = state.loss_scale(), .updates = state.loss_scale_updates()});
+  }
 
   const auto restore_positions = [&](const std::string& name, Net& target) {
     for (const auto& [layer, now] : target.data_positions()) {

@@ -11,6 +11,7 @@
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "device/device.h"
+#include "graph/program.h"
 #include "solver/nets.h"
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
@@ -85,7 +86,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   if (ranks > 1) group = Connect(options.devices);
   BuildNets(file);
   if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
-  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.device, ranks);
+  MakeUpdater();
   if (resume) {
     Restore(loaded);
   } else if (options.role != Role::kWorker) {
@@ -188,6 +189,13 @@ void Solver::Impl::BuildNets(const SolverFile& file) {
   tell(plans.warnings);
   tell(net->warnings());
   for (const auto& test_net : test_nets) tell(test_net->warnings());
+}
+
+void Solver::Impl::MakeUpdater() {
+  const bool half_precision = net->compiled().graph.factors == Factors::kF16;
+  updater =
+      std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.devices[rank], ranks, half_precision);
+  if (updater->loss_factor()) net->set_loss_factor(updater->loss_factor());
 }
 
 void Solver::Impl::LoadWeights() {

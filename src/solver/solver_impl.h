@@ -60,15 +60,18 @@ struct Solver::Impl {
   // Forward, backward and update of this rank, in step with the others; returns the loss. Step k is of the batches from
   // k * iter_size on.
   float Iterate(uint64_t step);
-  // Without `rate` there is no update.
-  float RunPasses(uint64_t step, std::optional<float> rate);
-  // By the gradients that the net keeps.
+  // Without `rate` there is no update. With `after_each` each pass overwrites the gradients, and that is called then.
+  float RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each = {});
+  // By the gradients that the net keeps, of the losses themselves.
   void Update(float rate);
   void TellDisplay(float rate, std::vector<OutputValue> outputs);
   void TellRateStep(int of_iteration) const;
-  // Of an update that a GPU was given, where that was not told yet.
-  void TellIssuedClipping();
-  void ForgetIssuedClipping() { norm_issued_in_ = kNoNorm; }
+  // Makes the gradients of the last pass those of the losses themselves, and runs the pass again where that took them
+  // out of the range of half precision.
+  void DivideByLossScale();
+  // What became of an update that a GPU was given, where that was not told yet.
+  void TellIssued();
+  void ForgetIssued() { issued_in_ = kNone; }
 
   // testing.cc
   bool Test();
@@ -127,6 +130,7 @@ struct Solver::Impl {
   void Check(const SolverFile& file);
   void ChooseSeed(const LoadedState* loaded);
   void BuildNets(const SolverFile& file);
+  void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);
   // Forward, backward and update of all ranks; returns the loss.
@@ -143,6 +147,11 @@ struct Solver::Impl {
   float ClipScale();
   // Tells the observers where gradients of this norm are clipped; returns what they are scaled by.
   float TellClipping(int of_iteration, double norm);
+  // Tells the observers where gradients were not finite; throws where no smaller loss scale would help. Returns whether
+  // they were not.
+  bool TellOverflow(int of_iteration, const LossScale& loss_scale, bool left_out);
+  // Both, of an update that a GPU was given at the end of that iteration and has done.
+  void TellUpdate(int of_iteration);
   void TestOne(int index, bool* stopped);
   // Keeps the parameters where this test is better than all before.
   void Judge(const TestResult& result);
@@ -152,8 +161,8 @@ struct Solver::Impl {
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
   DataWaits data_waits_;
-  static constexpr int kNoNorm = -2;
-  int norm_issued_in_ = kNoNorm;          // whose norm of the gradients a GPU finds, not told yet
+  static constexpr int kNone = -2;
+  int issued_in_ = kNone;                 // the iteration whose update a GPU was given, not told yet
   std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
 };
 

@@ -63,6 +63,7 @@ void Solver::Impl::WarnIfNothingIsLeft() const {
 }
 
 TrainingResult Solver::Impl::End(bool finished) {
+  if (updater->loss_factor()) TellIssued();
   if ((param.snapshot_after_train() || !finished) && saved_iteration != iteration) TrySnapshot();
   if (finished && DueEvery(param.display()) && options.role == Role::kAlone) {
     losses.Add(Forward());
@@ -111,19 +112,19 @@ float Solver::Impl::Iterate(uint64_t step) {
   const float rate = LearningRateAt(param, iteration);
   const float loss = RunPasses(step, rate);
   const bool at_once = updater->updates_at_once();
-  const int issued_in = std::exchange(norm_issued_in_, kNoNorm);
-  if (issued_in == iteration - 1) TellClipping(issued_in, updater->NormOf(issued_in));
+  const int issued_in = std::exchange(issued_in_, kNone);
+  if (issued_in == iteration - 1) TellUpdate(issued_in);
   losses.Add(loss);
   if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
   TellRateStep(iteration);
   if (!updates_singly && !at_once) Update(rate);
-  if (at_once) norm_issued_in_ = iteration;
+  if (at_once) issued_in_ = iteration;
   net->ParametersChanged();
   ++iteration;
   return loss;
 }
 
-float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate) {
+float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each) {
   net->set_pass(step * static_cast<uint64_t>(param.iter_size()));
   net->ClearGradients();
   const bool at_once = rate && updater->updates_at_once(), singly = rate && updates_singly;
@@ -131,6 +132,7 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate) {
   double sum = 0;
   for (int part = 1; part <= param.iter_size(); ++part) {
     const bool last = part == param.iter_size();
+    if (after_each) net->ClearGradients();
     GradientReader* const exchanges = last ? exchange.get() : nullptr;
     // Whether the other ranks may be waiting for this one's gradients.
     bool owes_gradients = exchanges != nullptr;
@@ -152,6 +154,7 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate) {
     if (!std::isfinite(loss) && owes_gradients) FailNonFinite("the loss is " + Number(loss));
     const double mean = Mean(loss);
     if (!std::isfinite(mean)) EndTogether(loss, failure);
+    if (after_each) after_each();
     sum += mean;
   }
   return static_cast<float>(sum / param.iter_size());
@@ -160,7 +163,7 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate) {
 void Solver::Impl::Update(float rate) {
   if (updater->updates_at_once()) {
     updater->Begin(iteration, rate);
-    updater->Apply();
+    updater->Apply(false);
     AwaitDevice();
     TellClipping(iteration, updater->NormOf(iteration));
   } else {
@@ -169,11 +172,40 @@ void Solver::Impl::Update(float rate) {
   }
 }
 
-void Solver::Impl::TellIssuedClipping() {
-  if (norm_issued_in_ < 0) return;
+void Solver::Impl::TellIssued() {
+  if (issued_in_ < 0) return;
   AwaitDevice();
-  const int of_iteration = std::exchange(norm_issued_in_, kNoNorm);
+  TellUpdate(std::exchange(issued_in_, kNone));
+}
+
+void Solver::Impl::TellUpdate(int of_iteration) {
+  if (TellOverflow(of_iteration, updater->LossScaleOf(of_iteration), true)) return;
   TellClipping(of_iteration, updater->NormOf(of_iteration));
+}
+
+bool Solver::Impl::TellOverflow(int of_iteration, const LossScale& loss_scale, bool left_out) {
+  if (!loss_scale.overflowed) return false;
+  const std::string what = "iteration " + std::to_string(of_iteration) + ": gradients are not finite with ";
+  const std::string snapshot = last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + ".";
+  if (!updater->finds_loss_scale()) {
+    throw NotFinite(what + "loss_scale " + Number(loss_scale.scale) +
+                    "; training stops before this update. Set a lower loss_scale, or none: it is then found while "
+                    "training, and such updates are left out." +
+                    snapshot);
+  }
+  if (loss_scale.scale < kSmallestLossScale) {
+    throw NotFinite(
+        what + "a loss scale of " + Number(2 * loss_scale.scale) +
+        " still, so it is not the range of half precision; training stops before this update. Lower base_lr "
+        "(now " +
+        Number(param.base_lr()) + "), or look for the cause with precision: F32." + snapshot);
+  }
+  Tell(&Observer::OnOverflowed, GradientsOverflowed{of_iteration, loss_scale.scale, left_out});
+  return true;
+}
+
+void Solver::Impl::DivideByLossScale() {
+  while (TellOverflow(iteration, updater->DivideGradients(), false)) net->RepeatBackward();
 }
 
 void Solver::Impl::TellRateStep(int of_iteration) const {
@@ -222,14 +254,16 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
   // A coordinator has no batch to look at.
   const bool computes = options.role != Role::kCoordinator;
   const std::string cause = computes ? net->FindNonFinite() : "";
-  throw NotFinite("iteration " + std::to_string(iteration) + ": " + what + "; training stops before this update." +
-                  (!computes       ? ""
-                   : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
-                                   : " The first values that are not finite: " + cause + ".") +
-                  " Lower base_lr (now " + Number(param.base_lr()) + "), set clip_gradients" +
-                  (param.clip_gradients() > 0 ? " lower" : "") +
-                  ", or check the scale of the input (scale and mean in transform_param)." +
-                  (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+  throw NotFinite(
+      "iteration " + std::to_string(iteration) + ": " + what + "; training stops before this update." +
+      (!computes       ? ""
+       : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
+                       : " The first values that are not finite: " + cause + ".") +
+      " Lower base_lr (now " + Number(param.base_lr()) + "), set clip_gradients" +
+      (param.clip_gradients() > 0 ? " lower" : "") +
+      ", or check the scale of the input (scale and mean in transform_param)." +
+      (updater->loss_factor() ? " Half precision holds numbers up to 65504; precision: BF16 holds larger ones." : "") +
+      (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
 }
 
 }  // namespace crema

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
 #include <utility>
 
@@ -48,7 +49,8 @@ TrainingSteps::TrainingSteps(Solver& solver) : impl_(*solver.impl_) {
   trained_blocks_ = blocks_.size();
   value_count_ = trained_count_;
   AddStatistics();
-  if (impl_.options.exchanges_gradients && impl_.param.iter_size() > 1) scaled_.resize(static_cast<size_t>(largest));
+  const bool sums = impl_.param.iter_size() > 1 || impl_.updater->loss_factor();
+  if (impl_.options.exchanges_gradients && sums) block_.resize(static_cast<size_t>(largest));
 }
 
 void TrainingSteps::AddStatistics() {
@@ -86,14 +88,14 @@ void TrainingSteps::AddStatistics() {
 void TrainingSteps::ReadValues(float* values) const {
   const auto parameters = ParametersOf(*impl_.net);
   for (const Block& block : blocks_) parameters[block.parameter].CopyDataTo(values + block.offset);
-  impl_.TellIssuedClipping();
+  impl_.TellIssued();
 }
 
 void TrainingSteps::WriteValues(const float* values) {
   const auto parameters = ParametersOf(*impl_.net);
   for (const Block& block : blocks_) parameters[block.parameter].SetData(values + block.offset);
   impl_.net->ParametersChanged();
-  impl_.ForgetIssuedClipping();
+  impl_.ForgetIssued();
 }
 
 std::vector<int> TrainingSteps::FixedParameters() const {
@@ -197,10 +199,24 @@ TrainingSteps::StepResult TrainingSteps::Train(int iteration, uint64_t step) {
 TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step, float* gradients) {
   CREMA_CHECK(impl_.options.role != SolverOptions::Role::kCoordinator && impl_.options.exchanges_gradients);
   impl_.iteration = iteration;
-  const float loss = impl_.RunPasses(step, std::nullopt);
   const auto parameters = ParametersOf(*impl_.net);
-  for (size_t b = 0; b < trained_blocks_; ++b) {
-    parameters[blocks_[b].parameter].CopyGradTo(gradients + blocks_[b].offset);
+  float loss = 0;
+  if (impl_.updater->loss_factor()) {
+    // A batch whose gradients overflow is computed once more: each before the next one is read.
+    std::fill_n(gradients, trained_count_, 0.0f);
+    loss = impl_.RunPasses(step, std::nullopt, [&] {
+      impl_.DivideByLossScale();
+      for (size_t b = 0; b < trained_blocks_; ++b) {
+        float* const to = gradients + blocks_[b].offset;
+        parameters[blocks_[b].parameter].CopyGradTo(block_.data());
+        std::transform(to, to + blocks_[b].count, block_.begin(), to, std::plus<float>());
+      }
+    });
+  } else {
+    loss = impl_.RunPasses(step, std::nullopt);
+    for (size_t b = 0; b < trained_blocks_; ++b) {
+      parameters[blocks_[b].parameter].CopyGradTo(gradients + blocks_[b].offset);
+    }
   }
   if (impl_.param.iter_size() > 1) {
     const float batches = static_cast<float>(impl_.param.iter_size());
@@ -235,8 +251,8 @@ void TrainingSteps::Update(int iteration, const float* gradients) {
     const Parameter& parameter = parameters[block.parameter];
     const float* from = gradients + block.offset;
     if (impl_.param.iter_size() > 1) {
-      std::transform(from, from + block.count, scaled_.begin(), [batches](float g) { return g * batches; });
-      from = scaled_.data();
+      std::transform(from, from + block.count, block_.begin(), [batches](float g) { return g * batches; });
+      from = block_.data();
     }
     CopyPlainIn(*parameter.device, parameter.layout.get(), from, parameter.grad);
   }

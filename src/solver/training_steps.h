@@ -60,7 +60,7 @@ class TrainingSteps {
   int64_t value_count() const { return value_count_; }
   int64_t trained_count() const { return trained_count_; }
   // value_count() numbers, each block in C order. Reading waits for a GPU, and throws NotFinite where an update by
-  // Train was to clip gradients that were not finite.
+  // Train was to clip gradients that were not finite, or no loss scale kept them finite.
   void ReadValues(float* values) const;
   void WriteValues(const float* values);
 
@@ -140,7 +140,7 @@ class TrainingSteps {
   std::vector<Block> blocks_;
   size_t trained_blocks_ = 0;
   int64_t value_count_ = 0, trained_count_ = 0;
-  std::vector<float> scaled_;  // gradients of one block
+  std::vector<float> block_;  // gradients of one block
 };
 
 }  // namespace crema

@@ -34,7 +34,8 @@ std::unique_ptr<UpdateRule> RuleOf(const SolverParameter& solver) {
 
 }  // namespace
 
-Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device, int ranks)
+Updater::Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device, int ranks,
+                 bool half_precision)
     : rule_(RuleOf(solver)),
       clip_gradients_(solver.clip_gradients()),
       iter_size_(static_cast<float>(solver.iter_size())),
@@ -86,6 +87,11 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   device.CopyIn(chunks.data(), chunks_.data(), chunks_.bytes());
   norm_memory_ = Buffer(device, (1 + chunks.size()) * sizeof(double));
   norms_ = PinnedBuffer(static_cast<Gpu&>(device), 2 * sizeof(double));
+  if (!half_precision) return;
+  adapts_ = solver.loss_scale() == 0;
+  loss_scale_memory_ = Buffer(device, sizeof(LossScale));
+  loss_scales_ = PinnedBuffer(static_cast<Gpu&>(device), 2 * sizeof(LossScale));
+  RestoreLossScale({.scale = adapts_ ? kFirstLossScale : solver.loss_scale()});
 }
 
 double Updater::GradientNorm() {
@@ -115,7 +121,7 @@ void Updater::Begin(int iteration, float rate, float clip_scale) {
   rate_ = rate * rule_->RateFactor(iteration);
 }
 
-void Updater::Update(const Segment& segment, const float* gradient) const {
+void Updater::Update(const Segment& segment, float* gradient) const {
   UpdateChunk chunk = segment.chunk;
   chunk.gradient = gradient;
   chunk.gradient_scale = gradient_scale_;
@@ -125,8 +131,26 @@ void Updater::Update(const Segment& segment, const float* gradient) const {
 
 double Updater::NormOf(int iteration) const { return reinterpret_cast<const double*>(norms_.data())[iteration % 2]; }
 
-void Updater::ApplyAtOnce() {
-  if (segments_.empty()) return;
+const float* Updater::loss_factor() const { return loss_scale_memory_.data() ? &loss_scale()->scale : nullptr; }
+
+LossScale Updater::LossScaleOf(int iteration) const {
+  return loss_factor() ? reinterpret_cast<const LossScale*>(loss_scales_.data())[iteration % 2] : LossScale();
+}
+
+LossScale Updater::DivideGradients() {
+  multi_->DivideByLossScale(AllAtOnce());
+  return ReadLossScale();
+}
+
+LossScale Updater::ReadLossScale() const {
+  LossScale now;
+  device_.CopyOut(loss_scale(), &now, sizeof now);
+  return now;
+}
+
+void Updater::RestoreLossScale(const LossScale& now) { device_.CopyIn(&now, loss_scale(), sizeof now); }
+
+MultiUpdate Updater::AllAtOnce() const {
   MultiUpdate update;
   update.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
   update.count = static_cast<int64_t>(segments_.size());
@@ -136,14 +160,27 @@ void Updater::ApplyAtOnce() {
   update.norm_scale = 1 / ranks_;
   update.norm = reinterpret_cast<double*>(norm_memory_.data());
   update.squares = update.norm + 1;
+  update.loss_scale = loss_scale();
+  update.loss_scale_adapts = adapts_;
+  return update;
+}
+
+void Updater::ApplyAtOnce(bool scaled) {
+  if (segments_.empty()) return;
+  MultiUpdate update = AllAtOnce();
+  if (!scaled) update.loss_scale = nullptr;
   multi_->Update(rule_->formula(), update);
+  if (update.loss_scale) {
+    LossScale* const now = reinterpret_cast<LossScale*>(loss_scales_.data()) + iteration_ % 2;
+    static_cast<Gpu&>(device_).CopyOutLater(update.loss_scale, now, sizeof *now);
+  }
   if (update.largest_norm == 0) return;
   double* const norm = reinterpret_cast<double*>(norms_.data()) + iteration_ % 2;
   static_cast<Gpu&>(device_).CopyOutLater(update.norm, norm, sizeof(double));
 }
 
-void Updater::Apply() {
-  if (multi_) return ApplyAtOnce();
+void Updater::Apply(bool scaled) {
+  if (multi_) return ApplyAtOnce(scaled);
   ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) Update(segments_[s], segments_[s].chunk.gradient);
   });

@@ -17,9 +17,9 @@ namespace crema {
 class Updater : public GradientReader {
  public:
   // `parameters` must outlive this and keep their tensors. Gradients are sums over so many ranks, and are to act as
-  // their means. The solver must have passed CheckSolver.
+  // their means. The solver must have passed CheckSolver. `half_precision`: of the net, so that the loss is scaled.
   Updater(const SolverParameter& solver, std::span<const Parameter> parameters, Device& device = CpuDevice(),
-          int ranks = 1);
+          int ranks = 1, bool half_precision = false);
 
   // Whether Apply updates all parameters in one go, which it then only issues, and clips gradients itself: on a GPU.
   bool updates_at_once() const { return multi_ != nullptr; }
@@ -40,10 +40,22 @@ class Updater : public GradientReader {
   float ClipScale(double norm) const;
   // What the updates that follow are for: the end of iteration `iteration` with learning rate `rate`.
   void Begin(int iteration, float rate, float clip_scale = 1);
-  // Updates all parameters by their own gradients.
-  void Apply();
+  // Updates all parameters by their own gradients. `scaled`: these are of a loss times loss_factor().
+  void Apply(bool scaled = true);
   // Updates one, by a gradient that is not kept.
   void OnGradient(int parameter, const Tensor& gradient) override;
+
+  // For Net::set_loss_factor; null where the loss is not scaled.
+  const float* loss_factor() const;
+  // Whether it changes while training, as snapshots then hold.
+  bool finds_loss_scale() const { return loss_factor() && adapts_; }
+  // What Apply left at the end of `iteration`, known when NormOf is. Of what scales no loss: nothing overflowed.
+  LossScale LossScaleOf(int iteration) const;
+  // Divides all gradients by loss_factor() without an update, waits, and returns what became of the scale.
+  LossScale DivideGradients();
+  // The present one, which is waited for, and another one. Where the loss is scaled.
+  LossScale ReadLossScale() const;
+  void RestoreLossScale(const LossScale& loss_scale);
 
   // One per parameter, or all first moments and then all second ones: Caffe's order in SolverState.history.
   int histories() const { return static_cast<int>(histories_.size()); }
@@ -56,8 +68,10 @@ class Updater : public GradientReader {
     int64_t offset;  // in the parameter
   };
 
-  void Update(const Segment& segment, const float* gradient) const;
-  void ApplyAtOnce();
+  void Update(const Segment& segment, float* gradient) const;
+  MultiUpdate AllAtOnce() const;
+  void ApplyAtOnce(bool scaled);
+  LossScale* loss_scale() const { return reinterpret_cast<LossScale*>(loss_scale_memory_.data()); }
 
   std::unique_ptr<UpdateRule> rule_;
   float clip_gradients_ = -1, iter_size_ = 1;
@@ -71,10 +85,13 @@ class Updater : public GradientReader {
   std::vector<double> squares_;      // of each segment's gradient
 
   // Of updates at once, in the device's memory: the segments as chunks, and the norm with what it takes to find it; and
-  // the norms of the latest two iterations on the host.
+  // the norms of the latest two iterations on the host; and so the loss scale, where there is one.
   MultiUpdater* multi_ = nullptr;
   Buffer chunks_, norm_memory_;
   PinnedBuffer norms_;
+  bool adapts_ = false;
+  Buffer loss_scale_memory_;
+  PinnedBuffer loss_scales_;
   int iteration_ = 0;
 };
 

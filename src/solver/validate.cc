@@ -220,6 +220,10 @@ void Checker::CheckLoop() {
   Range("iter_size", solver_.iter_size(), 1, std::numeric_limits<double>::infinity());
   Range("average_loss", solver_.average_loss(), 1, std::numeric_limits<double>::infinity());
   NotNegative("display", solver_.display(), "; 0 shows nothing");
+  NotNegative("loss_scale", solver_.loss_scale(), "; 0 finds it while training");
+  if (solver_.loss_scale() != 0 && solver_.precision() != SolverParameter::FP16) {
+    Warn("loss_scale", "loss_scale is read with precision: FP16 only");
+  }
   if (solver_.has_memory_limit() && ParseBytes(solver_.memory_limit()).value_or(0) == 0) {
     Error("memory_limit",
           "memory_limit is \"" + solver_.memory_limit() + "\"; give a size such as \"800MB\" or \"2GiB\"");

@@ -2,6 +2,7 @@
 
 #include "base/bfloat16.h"
 #include "base/check.h"
+#include "base/float16.h"
 
 namespace crema {
 
@@ -11,6 +12,7 @@ size_t SizeOf(DType dtype) {
     case DType::kI32:
       return 4;
     case DType::kBF16:
+    case DType::kF16:
       return 2;
     case DType::kU8:
       return 1;
@@ -29,6 +31,8 @@ const char* Name(DType dtype) {
       return "u8";
     case DType::kBF16:
       return "bf16";
+    case DType::kF16:
+      return "f16";
   }
   return "?";
 }
@@ -48,6 +52,8 @@ double Tensor::value(int64_t i) const {
       return u8()[i];
     case DType::kBF16:
       return bf16()[i];
+    case DType::kF16:
+      return f16()[i];
   }
   return 0;
 }

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "ops/comparison.h"
@@ -46,10 +47,12 @@ class DeviceArray {
  public:
   DeviceArray(Device& device, const std::vector<float>& values, DType dtype = DType::kF32)
       : device_(device), dtype_(dtype), count_(values.size()), memory_(device, std::max<size_t>(64, 4 * count_)) {
-    if (dtype == DType::kF32) {
-      device.CopyIn(values.data(), memory_.data(), 4 * count_);
+    if (dtype == DType::kBF16) {
+      CopyIn<BFloat16>(values);
+    } else if (dtype == DType::kF16) {
+      CopyIn<Float16>(values);
     } else {
-      device.CopyIn(Rounded(values).data(), memory_.data(), 2 * count_);
+      CopyIn<float>(values);
     }
   }
   template <typename Number = void>
@@ -57,17 +60,23 @@ class DeviceArray {
     return reinterpret_cast<Number*>(memory_.data());
   }
   std::vector<float> Read() const {
-    std::vector<float> values(count_);
-    if (dtype_ == DType::kF32) {
-      device_.CopyOut(memory_.data(), values.data(), 4 * count_);
-      return values;
-    }
-    std::vector<BFloat16> rounded(count_);
-    device_.CopyOut(memory_.data(), rounded.data(), 2 * count_);
-    return Widened(rounded);
+    if (dtype_ == DType::kBF16) return CopyOut<BFloat16>();
+    return dtype_ == DType::kF16 ? CopyOut<Float16>() : CopyOut<float>();
   }
 
  private:
+  template <typename Number>
+  void CopyIn(const std::vector<float>& values) {
+    const std::vector<Number> rounded(values.begin(), values.end());
+    device_.CopyIn(rounded.data(), memory_.data(), sizeof(Number) * count_);
+  }
+  template <typename Number>
+  std::vector<float> CopyOut() const {
+    std::vector<Number> rounded(count_);
+    device_.CopyOut(memory_.data(), rounded.data(), sizeof(Number) * count_);
+    return {rounded.begin(), rounded.end()};
+  }
+
   Device& device_;
   DType dtype_;
   size_t count_;
@@ -78,7 +87,7 @@ struct Results {
   std::vector<float> destination, source_gradient, weights_gradient, bias_gradient;
 };
 
-// Values that bf16 holds, so that the CPU's f32 kernels start from the same numbers.
+// Values that bf16 and f16 hold, so that the CPU's f32 kernels start from the same numbers.
 std::vector<float> Values(int64_t count, unsigned seed) { return Widened(Rounded(RandomValues(count, seed))); }
 
 Results RunKernel(const ConvolutionProblem& problem, Device& device, const char* name) {
@@ -173,15 +182,19 @@ TEST_P(GpuConvolution, EqualsTheCpus) {
   }
 }
 
-TEST_P(GpuConvolution, TakesBFloat16) {
+TEST_P(GpuConvolution, TakesHalfPrecision) {
   if (GetParam().input.size() > 3) return;
-  ConvolutionProblem problem = Problem();
-  problem.layout = Layout::kChannelsLast;
-  problem.dtype = DType::kBF16;
-  Compare(problem, 2e-2f);
-  problem.activation = {Activation::Kind::kTanh};
-  problem.sum = true;
-  Compare(problem, 2e-2f);
+  for (const DType dtype : {DType::kBF16, DType::kF16}) {
+    SCOPED_TRACE(Name(dtype));
+    ConvolutionProblem problem = Problem();
+    problem.layout = Layout::kChannelsLast;
+    problem.dtype = dtype;
+    const float tolerance = dtype == DType::kBF16 ? 2e-2f : 3e-3f;
+    Compare(problem, tolerance);
+    problem.activation = {Activation::Kind::kTanh};
+    problem.sum = true;
+    Compare(problem, tolerance);
+  }
 }
 
 TEST_P(GpuConvolution, EndsWithSumsAndActivations) {

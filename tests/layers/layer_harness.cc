@@ -7,6 +7,7 @@
 #include <stdexcept>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "device/gpu.h"
 #include "graph/filler.h"
 #include "ops/operations.h"
@@ -88,7 +89,7 @@ bool GuardedTensor::GuardsIntact() const {
 
 int64_t GuardedTensor::Poisoned() const {
   if (!tensor_.defined()) return 0;
-  if (tensor_.dtype() == DType::kBF16) {
+  if (SizeOf(tensor_.dtype()) == 2) {
     const auto* halves = static_cast<const uint16_t*>(tensor_.raw());
     return std::count(halves, halves + tensor_.count(), static_cast<uint16_t>(kPattern));
   }
@@ -239,6 +240,8 @@ void LayerInstance::Write(const std::vector<float>& values, const Tensor& tensor
   ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) {
     if (tensor.dtype() == DType::kBF16) {
       tensor.bf16()[at] = values[i];
+    } else if (tensor.dtype() == DType::kF16) {
+      tensor.f16()[at] = values[i];
     } else {
       tensor.f32()[at] = values[i];
     }
@@ -246,8 +249,10 @@ void LayerInstance::Write(const std::vector<float>& values, const Tensor& tensor
 }
 
 void LayerInstance::WriteImage(std::vector<float> values, const Tensor& tensor) const {
-  if (placing_.rounded && IsImage(tensor.shape())) {
-    for (float& value : values) value = BFloat16(value);
+  if (placing_.rounded != DType::kF32 && IsImage(tensor.shape())) {
+    for (float& value : values) {
+      value = placing_.rounded == DType::kBF16 ? float{BFloat16(value)} : float{Float16(value)};
+    }
   }
   Write(values, tensor);
 }
@@ -257,7 +262,9 @@ std::vector<float> LayerInstance::Read(const GuardedTensor& guarded) const {
   if (!tensor.defined()) return {};
   std::vector<float> values(static_cast<size_t>(tensor.count()));
   ForEachElement(tensor, placing_.by_memory, [&](size_t i, int64_t at) {
-    values[i] = tensor.dtype() == DType::kBF16 ? static_cast<float>(tensor.bf16()[at]) : tensor.f32()[at];
+    values[i] = tensor.dtype() == DType::kBF16  ? static_cast<float>(tensor.bf16()[at])
+                : tensor.dtype() == DType::kF16 ? static_cast<float>(tensor.f16()[at])
+                                                : tensor.f32()[at];
   });
   return values;
 }

@@ -16,8 +16,8 @@
 namespace crema::testing {
 
 // Memory of one tensor as the host sees it, with a copy of it, guard zones included, on a device that is not the CPU:
-// what a layer is given. Poisoned with a pattern that is NaN as f32 and as bf16, between two guard zones: the second
-// one reaches to where the tensor would end if each number took four bytes, and further.
+// what a layer is given. Poisoned with a pattern that is NaN as f32, as bf16 and as f16, between two guard zones: the
+// second one reaches to where the tensor would end if each number took four bytes, and further.
 class GuardedTensor {
  public:
   GuardedTensor() = default;
@@ -63,12 +63,12 @@ struct Placing {
   bool in_place = false;
   // Of every image, that is of bottoms and tops with three to five axes.
   Layout images = Layout::kPlain;
-  // Of every image likewise, and of its gradient. kBF16: with channels last only.
+  // Of every image likewise, and of its gradient. kBF16, kF16: with channels last only.
   DType numbers = DType::kF32;
   // Values are put into memory, and read, in plain order whatever the layout.
   bool by_memory = false;
-  // The numbers of images given to the layer are such as bf16 holds.
-  bool rounded = false;
+  // The numbers of images given to the layer are such as this type holds.
+  DType rounded = DType::kF32;
   // Where the layer runs; one that makes data always does on the CPU.
   Device* device = &CpuDevice();
 };
@@ -102,7 +102,7 @@ class LayerInstance {
  private:
   TensorSpec Placed(TensorSpec spec) const;
   void Write(const std::vector<float>& values, const Tensor& tensor) const;
-  // Of an image: values that bf16 holds, where the placing says so.
+  // Of an image: rounded, where the placing says so.
   void WriteImage(std::vector<float> values, const Tensor& tensor) const;
   std::vector<float> Read(const GuardedTensor& tensor) const;
   void Note(const std::string& problem);

@@ -117,10 +117,14 @@ class Threads {
 // itself; layers round a few times on the way (the tops that a gradient is made from, sums of several bottoms), and
 // products of rounded weights once more. Ten such errors in a row: a wrong element is off by far more.
 constexpr double kBFloat16Tolerance = 2e-2;
+// Likewise; f16 is off by up to 2^-12.
+constexpr double kFloat16Tolerance = 2.5e-3;
 
 // What may differ where other kernels, or other parts of one, come into play.
 double KernelTolerance(const Placing& placing, double f32) {
-  return placing.numbers == DType::kBF16 ? kBFloat16Tolerance : f32;
+  return placing.numbers == DType::kBF16  ? kBFloat16Tolerance
+         : placing.numbers == DType::kF16 ? kFloat16Tolerance
+                                          : f32;
 }
 
 void CheckInPlace(const LayerCase& test, const Wanted& everything, Placing placing, const Outcome& reference) {
@@ -210,7 +214,7 @@ void CheckChannelsLast(const LayerCase& test, const LayerSetup& setup, const Wan
 
 // Nearly the same numbers come of images in bf16, where the layer says that it takes them.
 void CheckBFloat16(const LayerCase& test, const LayerSetup& setup, const Wanted& everything, const Outcome& reference) {
-  if (!setup.bfloat16() || !HasImage(test, setup)) return;
+  if (!setup.half_precision() || !HasImage(test, setup)) return;
   ASSERT_NE(setup.channels_last(), LayerSetup::ChannelsLast::kNever) << "bf16 images lie channels last";
   if (setup.channels_last() == LayerSetup::ChannelsLast::kPreferred && !CpuDevice().ComputesBFloat16()) {
     std::cout << "not run in bf16: products of bf16 need AVX-512 BF16, which this CPU lacks\n";
@@ -218,9 +222,11 @@ void CheckBFloat16(const LayerCase& test, const LayerSetup& setup, const Wanted&
   }
   const ::testing::ScopedTrace trace(__FILE__, __LINE__, "in bf16");
   const Wanted* wanted = Any(everything) ? &everything : nullptr;
-  const Placing placing{
-      .images = Layout::kChannelsLast, .numbers = DType::kBF16, .by_memory = Draws(test, reference), .rounded = true};
-  const Outcome rounded = RunOnce(test, wanted, {.rounded = true}), outcome = RunOnce(test, wanted, placing);
+  const Placing placing{.images = Layout::kChannelsLast,
+                        .numbers = DType::kBF16,
+                        .by_memory = Draws(test, reference),
+                        .rounded = DType::kBF16};
+  const Outcome rounded = RunOnce(test, wanted, {.rounded = DType::kBF16}), outcome = RunOnce(test, wanted, placing);
   EXPECT_EQ(outcome.problem, "");
   ExpectSame(outcome, rounded, kBFloat16Tolerance, "bf16 against f32");
   if (::testing::Test::HasFatalFailure()) return;
@@ -308,10 +314,13 @@ void CheckOnGpu(const LayerCase& test, Gpu& gpu) {
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, "with channels last");
     check({.images = Layout::kChannelsLast, .by_memory = draws, .device = &gpu}, reference, kGpuTolerance);
   }
-  if (!setup.bfloat16() || !gpu.ComputesBFloat16() || ::testing::Test::HasFatalFailure()) return;
-  const ::testing::ScopedTrace trace(__FILE__, __LINE__, "in bf16");
-  check({.images = Layout::kChannelsLast, .numbers = DType::kBF16, .by_memory = draws, .rounded = true, .device = &gpu},
-        RunOnce(test, wanted, {.rounded = true}), kBFloat16Tolerance);
+  for (const DType type : {DType::kBF16, DType::kF16}) {
+    const bool computes = type == DType::kBF16 ? gpu.ComputesBFloat16() : gpu.ComputesFloat16();
+    if (!setup.half_precision() || !computes || ::testing::Test::HasFatalFailure()) continue;
+    const ::testing::ScopedTrace trace(__FILE__, __LINE__, std::string("in ") + Name(type));
+    check({.images = Layout::kChannelsLast, .numbers = type, .by_memory = draws, .rounded = type, .device = &gpu},
+          RunOnce(test, wanted, {.rounded = type}), type == DType::kBF16 ? kBFloat16Tolerance : kFloat16Tolerance);
+  }
 }
 
 // Whether the case's layer takes images with channels last (in bf16), and whether the case shows that it does: the
@@ -323,7 +332,7 @@ struct ChannelsLastCase {
 ChannelsLastCase FindChannelsLast(const LayerCase& test) {
   const LayerInstance layer(test, nullptr, {});
   if (layer.setup().channels_last() == LayerSetup::ChannelsLast::kNever) return {};
-  const bool bfloat16 = layer.setup().bfloat16();
+  const bool bfloat16 = layer.setup().half_precision();
   for (const CaseTensor& bottom : test.bottom()) {
     const Shape shape = ShapeOf(bottom);
     if (IsImage(shape) && shape[1] > 1 && shape.count(2) > 1) return {true, true, bfloat16, bfloat16};

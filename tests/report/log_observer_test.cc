@@ -126,10 +126,16 @@ TEST_F(LogLines, SnapshotsClippingAndSteps) {
   log_.OnSnapshot({100, "a_iter_100.caffemodel", "a_iter_100.solverstate", 10, 0.1});
   log_.OnClipped({3, 20, 5});
   log_.OnStep({5000, 1});
+  log_.OnOverflowed({7, 32768, true});
+  log_.OnOverflowed({8, 0.5, false});
   EXPECT_EQ(lines_[0], "Snapshotting to binary proto file a_iter_100.caffemodel");
   EXPECT_EQ(lines_[1], "Snapshotting solver state to binary proto file a_iter_100.solverstate");
   EXPECT_EQ(lines_[2], "Gradient clipping: scaling down gradients (L2 norm 20 > 5) by scale factor 0.25");
   EXPECT_EQ(lines_[3], "MultiStep Status: Iteration 5000, step = 1");
+  EXPECT_EQ(lines_[4],
+            "Loss scale: lowered to 32768, gradients of iteration 7 were not finite; that update is left out");
+  EXPECT_EQ(lines_[5],
+            "Loss scale: lowered to 0.5, gradients of iteration 8 were not finite; they are computed once more");
 }
 
 TEST_F(LogLines, WeightsAndSnapshotsTakenUpAreNamed) {

@@ -81,6 +81,7 @@ TEST_F(Progress, EveryEventThatIsLoggedErasesItOnce) {
   erases([&] { progress.OnWeights({}); });
   erases([&] { progress.OnRestored({}); });
   erases([&] { progress.OnClipped({}); });
+  erases([&] { progress.OnOverflowed({}); });
   erases([&] { progress.OnStep({}); });
   erases([&] { progress.OnEnd({}); });
 }

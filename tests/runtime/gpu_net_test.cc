@@ -135,12 +135,60 @@ TEST_F(GpuNet, TestsWithTheParametersOfATrainNet) {
 }
 
 TEST_F(GpuNet, ClassifiesInEveryPrecision) {
-  for (const Precision precision : {Precision::kF32, Precision::kTF32, Precision::kBF16}) {
+  for (const Precision precision : {Precision::kF32, Precision::kTF32, Precision::kBF16, Precision::kFP16}) {
     const NetOptions options{.phase = TEST, .precision = precision, .backward = false};
     Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice(), {.phase = TEST, .backward = false}));
     Net gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_, options));
     EXPECT_TRUE(gpu.warnings().empty());
-    Compare(cpu, gpu, 3, false, precision == Precision::kF32 ? 1e-4 : 3e-2);
+    Compare(cpu, gpu, 3, false, precision == Precision::kF32 ? 1e-4 : precision == Precision::kFP16 ? 3e-3 : 3e-2);
+  }
+}
+
+TEST_F(GpuNet, SumsLossesThatAreImagesInHalfPrecision) {
+  const NetFile file = ParseNet(R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 3 dim: 4 dim: 5 dim: 5 } } }
+layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" loss_weight: 0.25
+        convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
+layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { kernel_size: 3 } }
+)",
+                               "net.prototxt");
+  for (const Precision precision : {Precision::kBF16, Precision::kFP16}) {
+    Net cpu(file, On(CpuDevice())), gpu(file, On(*gpu_, {.precision = precision}));
+    Compare(cpu, gpu, 2, true, 1e-2);
+  }
+}
+
+// Gradients times a factor that lies on the device, also when passes are replayed; and those of the same pass again.
+TEST_F(GpuNet, GradientsTakeAFactorOfTheLoss) {
+  Net plain(ParseNet(kNet, "net.prototxt"), On(*gpu_)), scaled(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  const Buffer memory(*gpu_, sizeof(float));
+  const auto* const factor = reinterpret_cast<const float*>(memory.data());
+  const auto gradients = [](const Net& net) {
+    std::vector<float> all;
+    for (const Parameter& p : net.parameters()) {
+      if (!p.grad.defined()) continue;
+      std::vector<float> values(static_cast<size_t>(p.shape.count()));
+      p.CopyGradTo(values.data());
+      all.insert(all.end(), values.begin(), values.end());
+    }
+    return all;
+  };
+  for (int turn = 0; turn < 6; ++turn) {
+    SCOPED_TRACE(turn);
+    if (turn == 2) scaled.set_loss_factor(factor);
+    if (turn == 5) scaled.set_loss_factor(nullptr);
+    const float value = turn < 2 || turn == 5 ? 1 : turn == 3 ? 0.125f : 16;
+    gpu_->CopyIn(&value, memory.data(), sizeof value);
+    for (Net* net : {&plain, &scaled}) {
+      WriteInputs(*net, turn);
+      net->ClearGradients();
+      net->ForwardBackward();
+    }
+    std::vector<float> expected = gradients(plain);
+    for (float& g : expected) g *= value;
+    EXPECT_EQ(gradients(scaled), expected);
+    scaled.RepeatBackward();
+    EXPECT_EQ(gradients(scaled), expected);
   }
 }
 

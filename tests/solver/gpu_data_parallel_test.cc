@@ -34,6 +34,24 @@ TEST_F(DataParallelOnGpus, ClipsTheMeanOfTheGradients) {
   EXPECT_FALSE(recorder_.clipped.empty());
 }
 
+TEST_F(DataParallelOnGpus, LeaveOutTheSameUpdatesInHalfPrecision) {
+  std::string net = SharedNet(6);
+  const std::string top = "bottom: \"label\" top: \"loss\"";
+  ASSERT_NE(net.find(top), std::string::npos);
+  net.insert(net.find(top) + top.size(), " loss_weight: 1e6");
+  folder_.Write("net.prototxt", net);
+  const std::string settings = "precision: FP16 base_lr: 5e-8 momentum: 0.9";
+  const Result alone = Run(1, settings + " iter_size: 2", 24), both = Run(2, settings, 24);
+  ASSERT_GT(both.told.overflowed.size(), 10u);
+  ASSERT_LT(both.told.overflowed.size(), 22u);
+  EXPECT_EQ(both.told.overflowed.size(), alone.told.overflowed.size());
+  ExpectNear(both.parameters, alone.parameters, 1e-3);
+  SolverOptions options;
+  const Result whole = Run(2, settings + " snapshot: 7", 24);
+  options.snapshot = folder_ / "snap_iter_7.solverstate";
+  EXPECT_EQ(Run(2, settings, 24, options).parameters, whole.parameters);
+}
+
 TEST_F(DataParallelOnGpus, BucketsDoNotChangeSums) { ExpectSumsInBuckets(); }
 
 TEST_F(DataParallelOnGpus, RanksDrawOtherMasks) { ExpectOtherMasks(); }

@@ -36,6 +36,42 @@ TEST_F(StepsOnAGpu, GradientsAndUpdateAreAStep) {
   }
 }
 
+TEST_F(StepsOnAGpu, TrainInHalfPrecision) {
+  for (const std::string settings :
+       {"precision: FP16 momentum: 0.9", "precision: FP16 iter_size: 2 clip_gradients: 0.2"}) {
+    ExpectTrainsAsAlone(settings, false, 1e-5);
+    // The loss scale leaves nothing in gradients but their rounding.
+    ExpectUpdatesAsAlone(settings, 1e-4);
+  }
+}
+
+TEST_F(StepsOnAGpu, ComputeABatchOnceMoreWhoseGradientsOverflow) {
+  const auto gradients = [&](const std::string& settings) {
+    const auto worker = MakeAs(Role::kWorker, settings, true);
+    TrainingSteps steps(*worker);
+    steps.ReadBatches(0, 1, 1);
+    Floats all;
+    for (int i = 0; i < 3; ++i) {
+      for (const float g : GradientsOf(steps, i, i)) all.push_back(g);
+    }
+    return all;
+  };
+  std::string net = kSmallNet;
+  const std::string top = "bottom: \"label\" top: \"loss\"";
+  net.insert(net.find(top) + top.size(), " loss_weight: 1e6");
+  folder_.Write("net.prototxt", net);
+  for (const std::string settings : {"", "iter_size: 2"}) {
+    const Floats expected = gradients(settings), found = gradients(settings + " precision: FP16");
+    EXPECT_GT(recorder_.overflowed.size(), 10u);
+    for (const GradientsOverflowed& overflowed : recorder_.overflowed) {
+      EXPECT_EQ(overflowed.iteration, 0);
+      EXPECT_FALSE(overflowed.left_out);
+    }
+    const float largest = *std::max_element(expected.begin(), expected.end());
+    for (size_t i = 0; i < expected.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-2 * largest) << i;
+  }
+}
+
 TEST_F(StepsOnAGpu, ClippingOfTheLastUpdateIsToldWhenValuesAreRead) {
   const auto worker = MakeAs(Role::kWorker, "clip_gradients: 1e-6");
   TrainingSteps steps(*worker);

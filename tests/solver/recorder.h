@@ -18,6 +18,7 @@ class Recorder : public Observer {
   void OnIteration(const IterationEnd& event) override { iterations.push_back(event), order += '.'; }
   void OnDisplay(const Display& event) override { displays.push_back(event), order += 'd'; }
   void OnClipped(const GradientsClipped& event) override { clipped.push_back(event); }
+  void OnOverflowed(const GradientsOverflowed& event) override { overflowed.push_back(event); }
   void OnStep(const LearningRateStepped& event) override { steps.push_back(event); }
   void OnTestStart(const TestStart&) override { order += 't'; }
   void OnTest(const TestResult& event) override { tests.push_back(event), order += 'T'; }
@@ -33,6 +34,7 @@ class Recorder : public Observer {
   std::vector<IterationEnd> iterations;
   std::vector<Display> displays;
   std::vector<GradientsClipped> clipped;
+  std::vector<GradientsOverflowed> overflowed;
   std::vector<LearningRateStepped> steps;
   std::vector<TestResult> tests;
   std::vector<BestFound> bests;

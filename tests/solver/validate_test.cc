@@ -112,6 +112,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"NegativeTestInterval", With("test_interval: -1"), "test_interval is -1"},
         Case{"MemoryLimit", With("memory_limit: \"much\""), "memory_limit is \"much\"; give a size such as"},
         Case{"ClipAtZero", With("clip_gradients: 0"), "clip_gradients is 0"},
+        Case{"NegativeLossScale", With("precision: FP16 loss_scale: -1"), "0 finds it while training"},
+        Case{"InfiniteLossScale", With("precision: FP16 loss_scale: inf"), "loss_scale is inf"},
         Case{"AverageLoss", With("average_loss: 0"), "average_loss is 0"}),
     [](const auto& info) { return std::string(info.param.name); });
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/bfloat16.h"
+#include "base/float16.h"
 #include "ops/gemm.h"
 
 namespace crema::cuda {
@@ -17,12 +18,15 @@ MatrixProducts::~MatrixProducts() = default;
 
 namespace {
 
-std::vector<float> Rounded(const float* x, int64_t rows, int64_t columns, int64_t stride, bool round) {
+std::vector<float> Rounded(const float* x, int64_t rows, int64_t columns, int64_t stride, Factors factors) {
   std::vector<float> values(static_cast<size_t>(rows * columns));
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < columns; ++c) {
       const float value = x[r * stride + c];
-      values[static_cast<size_t>(r * columns + c)] = round ? static_cast<float>(BFloat16(value)) : value;
+      float& rounded = values[static_cast<size_t>(r * columns + c)];
+      rounded = factors == Factors::kBF16  ? static_cast<float>(BFloat16(value))
+                : factors == Factors::kF16 ? static_cast<float>(Float16(value))
+                                           : value;
     }
   }
   return values;
@@ -31,20 +35,21 @@ std::vector<float> Rounded(const float* x, int64_t rows, int64_t columns, int64_
 }  // namespace
 
 void MatrixProducts::Multiply(const Product& p, const float* a, const float* b, float* c) {
-  Check(crema_emulation::Enqueue(
-            impl_->gpu.queue().stream,
-            [=] {
-              const int64_t a_rows = p.transpose_a ? p.k : p.m, a_columns = p.transpose_a ? p.m : p.k;
-              const int64_t b_rows = p.transpose_b ? p.n : p.k, b_columns = p.transpose_b ? p.k : p.n;
-              const auto left = Rounded(a, a_rows, a_columns, p.a_stride(), p.factors == Factors::kBF16);
-              const auto right = Rounded(b, b_rows, b_columns, p.b_stride(), p.factors == Factors::kBF16);
-              GemmStrided(p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, left.data(), a_columns, right.data(),
-                          b_columns, p.beta, c, p.c_stride());
-              if (!p.bias) return;
-              for (int64_t r = 0; r < p.m; ++r) {
-                for (int64_t j = 0; j < p.n; ++j) c[r * p.c_stride() + j] += p.bias[j];
-              }
-            }),
+  Check(crema_emulation::Enqueue(impl_->gpu.queue().stream,
+                                 [=] {
+                                   const int64_t a_rows = p.transpose_a ? p.k : p.m,
+                                                 a_columns = p.transpose_a ? p.m : p.k;
+                                   const int64_t b_rows = p.transpose_b ? p.n : p.k,
+                                                 b_columns = p.transpose_b ? p.k : p.n;
+                                   const auto left = Rounded(a, a_rows, a_columns, p.a_stride(), p.factors);
+                                   const auto right = Rounded(b, b_rows, b_columns, p.b_stride(), p.factors);
+                                   GemmStrided(p.transpose_a, p.transpose_b, p.m, p.n, p.k, p.alpha, left.data(),
+                                               a_columns, right.data(), b_columns, p.beta, c, p.c_stride());
+                                   if (!p.bias) return;
+                                   for (int64_t r = 0; r < p.m; ++r) {
+                                     for (int64_t j = 0; j < p.n; ++j) c[r * p.c_stride() + j] += p.bias[j];
+                                   }
+                                 }),
         "multiplying matrices");
 }
 
