@@ -177,8 +177,9 @@ Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>
   const auto next = NewPayload(layout_.state_bytes(false));
   float* const out = FloatsOf(*next);
   const std::span<const float> now = FloatsOf(state_);
-  std::copy(now.begin(), now.begin() + layout_.values, out);
-  update_.apply(round.iteration, gradient.data(), out);
+  std::copy(now.begin(), now.end(), out);
+  update_.apply(round.iteration, gradient.data(), out,
+                layout_.shared_history > 0 ? out + layout_.shared_history_in_state() : nullptr);
   PoolStatistics(contributions, out);
   next_state_ = Compressed(round, next);
   return next_state_;
@@ -190,9 +191,9 @@ void GradientMean::Accept() {
 }
 
 LocalMoves::LocalMoves(const DistributedParameter& settings, StateLayout layout, uint64_t fixed_bytes,
-                       std::function<void(Payload)> on_fixed)
+                       std::function<void(Payload)> on_fixed, GradientUpdate update)
     : settings_(settings),
-      peers_(settings, std::move(layout)),
+      peers_(settings, std::move(layout), std::move(update)),
       layout_(peers_.layout()),
       fixed_bytes_(fixed_bytes),
       on_fixed_(std::move(on_fixed)) {

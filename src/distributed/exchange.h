@@ -19,6 +19,7 @@ struct ExchangePlan {
   DistributedParameter::Topology topology = DistributedParameter::SHARDED;
   int rank = 0;
   std::vector<uint64_t> examples = {};  // of each, by rank
+  uint64_t iteration = 0;               // that the round begins with
 
   int size() const { return static_cast<int>(examples.size()); }
 };

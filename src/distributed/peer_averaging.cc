@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "crema/error.h"
+
 namespace crema {
 
 namespace {
@@ -36,13 +38,28 @@ Payload PeerAveraging::Conclude(const ExchangePlan& plan, const Payload& mean, b
   }
   const auto next = NewPayload(layout.state_bytes(with_history));
   float* const out = FloatsOf(*next);
-  const float *const values = FloatsOf(mean).data(), *const anchor = FloatsOf(from).data();
-  const bool has_velocity = layout.velocity > 0;
-  formula_.OuterUpdate(plan.size(), anchor, values, has_velocity ? anchor + layout.velocity_in_state() : nullptr, out,
-                       has_velocity ? out + layout.velocity_in_state() : nullptr);
+  const float* const values = FloatsOf(mean).data();
+  try {
+    Step(plan, FloatsOf(from).data(), values, out);
+  } catch (const EnvironmentError&) {
+    return nullptr;
+  }
   std::copy(values + layout.trained, values + layout.values, out + layout.trained);
   if (with_history) std::copy_n(values + layout.values, layout.history, out + layout.history_in_state());
   return AllFinite(FloatsOf(next)) ? next : nullptr;
+}
+
+void PeerAveraging::Step(const ExchangePlan& plan, const float* from, const float* mean, float* next) const {
+  const StateLayout& layout = this->layout();
+  if (update_) {
+    std::copy(from, from + layout.trained, next);
+    float* const history = next + layout.shared_history_in_state();
+    std::copy_n(from + layout.shared_history_in_state(), layout.shared_history, history);
+    return update_(plan.iteration, mean, next, history);
+  }
+  const bool has_velocity = layout.velocity > 0;
+  formula_.OuterUpdate(plan.size(), from, mean, has_velocity ? from + layout.velocity_in_state() : nullptr, next,
+                       has_velocity ? next + layout.velocity_in_state() : nullptr);
 }
 
 std::vector<uint64_t> PeerAveraging::Cuts(uint64_t bytes, int pieces) const {

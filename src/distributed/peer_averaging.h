@@ -15,17 +15,20 @@ namespace crema {
 // The mean of everybody's values, and with SHARDED the bits that the coordinator's Averaging has before its outer
 // update. A sum's term is a value times its worker's share of the weights, rounded to a float; of N workers the mean is
 // then off by at most N + 1 roundings of the mean of magnitudes, and a pooled variance by 4 N + 2 of variance + mean^2.
-// Has no state, and is thread-safe.
+// Has no state, and is as thread-safe as the update.
 class PeerAveraging : public ExchangeMath {
  public:
-  PeerAveraging(const DistributedParameter& settings, StateLayout layout) : formula_(settings, std::move(layout)) {}
+  // `update`: where the values are gradients.
+  PeerAveraging(const DistributedParameter& settings, StateLayout layout, GradientUpdate update = {})
+      : formula_(settings, std::move(layout)), update_(std::move(update)) {}
 
   const StateLayout& layout() const { return formula_.layout(); }
 
   // What of a worker's values is exchanged: without a history where the round has none. Null where a value is not
   // finite, or the history is missing.
   Payload Offer(const Payload& values, bool with_history) const;
-  // The state that follows `from` when this is the mean; null where a length is wrong or a number not finite.
+  // The state that follows `from` when this is the mean; null where a length is wrong, a number not finite, or the
+  // update throws EnvironmentError.
   Payload Conclude(const ExchangePlan& plan, const Payload& mean, bool with_history, const Payload& from) const;
 
   // Multiples of 64 bytes. A cut that would divide the statistics comes before them instead.
@@ -42,7 +45,11 @@ class PeerAveraging : public ExchangeMath {
   // By rank; empty where there is no mean.
   std::vector<double> WeightsOf(const ExchangePlan& plan) const;
 
+  // Trained values, and what the step of a round remembers, behind those of a state.
+  void Step(const ExchangePlan& plan, const float* from, const float* mean, float* next) const;
+
   const RoundFormula formula_;
+  const GradientUpdate update_;
 };
 
 }  // namespace crema

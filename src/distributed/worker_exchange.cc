@@ -62,6 +62,7 @@ void Worker::BeginExchange(Milliseconds now) {
   ExchangePlan& plan = exchange_->plan;
   plan.topology = options_.topology;
   plan.rank = static_cast<int>(order.rank());
+  plan.iteration = work_->iteration();
   for (const ExchangeOrder::Peer& peer : exchange_->peers) {
     plan.examples.push_back(peer.examples());
     if (peer.member() != member_) acquaintances_[peer.address().endpoint()] = {peer.address(), last_attempt_};

@@ -149,7 +149,7 @@ std::optional<TrainTask> Worker::TakeTask() {
   task.own = !last && own_ && own_version_ > work_->center() && own_version_ <= version_;
   task.state = last ? last->values : task.own ? own_ : state_;
   task.iteration = work_->iteration() + (ahead ? lease_->steps().count() : 0);
-  task.steps = {lease.steps().first(), lease.steps().count()};
+  task.steps = StepsOf(lease.steps());
   task.lease = lease.serial();
   task.stride = work_->stride();
   task.with_history = work_->with_history();

@@ -42,7 +42,7 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
            Case{"local_workers: 2 mode: GRADIENT outer_momentum: 0.5", "but mode is GRADIENT; remove them"},
            Case{"local_workers: 2 mode: GRADIENT history: MEAN", "history has no meaning with mode: GRADIENT"},
            Case{"local_workers: 2 topology: RING keep_rounds: 0", "keep_rounds is 0; it must be from 1 to 1000000"},
-           Case{"local_workers: 2 topology: TREE mode: GRADIENT", "topology is TREE, which averages parameters"},
+           Case{"local_workers: 2 topology: TREE mode: STALE", "topology is TREE, where workers take means"},
            Case{"local_workers: 2 topology: HALVING codec: FP16", "but codec is FP16; remove codec"},
            Case{"local_workers: 2 topology: SHARDED down_codec: INT8", "but down_codec is INT8; remove down_codec"},
            Case{"local_workers: 2 topology: SHARDED endpoint: \"tcp://127.0.0.1:0\"",

@@ -192,9 +192,9 @@ TEST(Topology, SettingsThatContradictNameTheirPlaceAndARemedy) {
                         Case{"topology: RING down_codec: BF16",
                              "topology is RING, where workers exchange plain numbers, but down_codec is BF16; remove "
                              "down_codec, or set topology: STAR"},
-                        Case{"topology: SHARDED mode: GRADIENT",
-                             "topology is SHARDED, which averages parameters among workers, but mode is GRADIENT; set "
-                             "mode: AVERAGE, or topology: STAR"}}) {
+                        Case{"topology: SHARDED mode: ELASTIC",
+                             "topology is SHARDED, where workers take means among themselves, but mode is ELASTIC; set "
+                             "mode: AVERAGE or GRADIENT, or topology: STAR"}}) {
     folder.Write("solver.prototxt", solver + "distributed { local_workers: 2 " + c.settings + " }\n");
     const Finished run = folder.Run();
     EXPECT_EQ(run.exit_code, 2) << c.settings << "\n" << run.err;
