@@ -114,7 +114,7 @@ class LocalMoves : public WorkerMath {
   Payload DifferenceTo(const Payload& values, const Payload& from) const;
 
   const DistributedParameter settings_;
-  const PeerAveraging peers_;
+  PeerAveraging peers_;
   const StateLayout& layout_;  // of peers_
   const uint64_t fixed_bytes_;
   const std::function<void(Payload)> on_fixed_;

@@ -154,9 +154,10 @@ void Checker::CheckTopology() {
          topology + "where workers take means among themselves, but mode is " + mode +
              "; set mode: AVERAGE or GRADIENT, or topology: STAR");
   const auto uncoded = [&](const char* field, DistributedParameter::Codec codec) {
-    Expect(codec == DistributedParameter::NONE, topology + "where workers exchange plain numbers, but " + field +
-                                                    " is " + DistributedParameter::Codec_Name(codec) + "; remove " +
-                                                    field + ", or set topology: STAR");
+    Expect(codec == DistributedParameter::NONE || settings_.topology() == DistributedParameter::SHARDED,
+           topology + "where sums that grow from worker to worker would have to be coded anew at each of them, but " +
+               field + " is " + DistributedParameter::Codec_Name(codec) + "; set topology: SHARDED, or remove " +
+               field);
   };
   uncoded("codec", settings_.codec());
   uncoded("down_codec", settings_.down_codec());

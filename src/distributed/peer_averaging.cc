@@ -10,7 +10,40 @@ namespace {
 
 constexpr uint64_t kCutUnit = 64;
 
+PeerCoding::Range PlacesOf(uint64_t begin, uint64_t end) {
+  return {static_cast<int64_t>(begin / sizeof(float)), static_cast<int64_t>(end / sizeof(float))};
+}
+
+std::unique_ptr<PeerCoding> CodingOf(const DistributedParameter& settings, const StateLayout& layout) {
+  const bool coded =
+      settings.codec() != DistributedParameter::NONE || settings.down_codec() != DistributedParameter::NONE;
+  return coded && settings.topology() == DistributedParameter::SHARDED ? std::make_unique<PeerCoding>(settings, layout)
+                                                                       : nullptr;
+}
+
 }  // namespace
+
+PeerAveraging::PeerAveraging(const DistributedParameter& settings, StateLayout layout, GradientUpdate update)
+    : formula_(settings, std::move(layout)),
+      update_(std::move(update)),
+      codes_differences_(settings.mode() != DistributedParameter::GRADIENT),
+      warmup_rounds_(settings.codec_warmup_rounds()),
+      coding_(CodingOf(settings, formula_.layout())) {}
+
+void PeerAveraging::Settle(bool committed) {
+  if (coding_) coding_->Settle(committed);
+}
+
+void PeerAveraging::Forget() {
+  if (coding_) coding_->Forget();
+}
+
+uint64_t PeerAveraging::most_piece_bytes() const { return coding_ ? coding_->most_bytes() : layout().bytes(true); }
+
+std::span<const float> PeerAveraging::AnchorOf(const ExchangePlan& plan) const {
+  return codes_differences_ ? FloatsOf(plan.from).first(static_cast<size_t>(layout().trained))
+                            : std::span<const float>();
+}
 
 std::vector<double> PeerAveraging::WeightsOf(const ExchangePlan& plan) const {
   std::vector<double> weights;
@@ -66,15 +99,55 @@ std::vector<uint64_t> PeerAveraging::Cuts(uint64_t bytes, int pieces) const {
   const uint64_t statistics = static_cast<uint64_t>(layout().trained) * sizeof(float), behind = layout().bytes(false);
   std::vector<uint64_t> cuts = {0};
   for (int i = 1; i < pieces; ++i) {
-    const uint64_t cut = bytes / kCutUnit * static_cast<uint64_t>(i) / static_cast<uint64_t>(pieces) * kCutUnit;
+    uint64_t cut = bytes / kCutUnit * static_cast<uint64_t>(i) / static_cast<uint64_t>(pieces) * kCutUnit;
+    if (coding_)
+      cut = static_cast<uint64_t>(coding_->CutNear(static_cast<int64_t>(cut / sizeof(float)))) * sizeof(float);
     cuts.push_back(cut > statistics && cut < behind ? statistics : cut);
   }
   cuts.push_back(bytes);
   return cuts;
 }
 
+std::vector<Payload> PeerAveraging::Pieces(const ExchangePlan& plan, const Payload& values,
+                                           std::span<const uint64_t> cuts) const {
+  if (!coding_) return ExchangeMath::Pieces(plan, values, cuts);
+  coding_->Settle(false);
+  std::vector<Payload> pieces;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    pieces.push_back(coding_->Encode(Direction::kUp, PlacesOf(cuts[i], cuts[i + 1]),
+                                     FloatsOf(values).data() + cuts[i] / sizeof(float), AnchorOf(plan), Exactly(plan)));
+    if (!pieces.back()) return {};
+  }
+  return pieces;
+}
+
+Payload PeerAveraging::Gather(const ExchangePlan& plan, std::span<const uint64_t> cuts,
+                              std::span<const Payload> combined) const {
+  if (!coding_) return ExchangeMath::Gather(plan, cuts, combined);
+  std::vector<Payload> pieces(combined.begin(), combined.end());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i]) continue;
+    pieces[i] = coding_->Decode(Direction::kDown, PlacesOf(cuts[i], cuts[i + 1]), pieces[i], AnchorOf(plan));
+    if (!pieces[i]) return nullptr;
+  }
+  return ExchangeMath::Gather(plan, cuts, pieces);
+}
+
 Payload PeerAveraging::Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                                std::span<const Payload> pieces) const {
+  if (!coding_) return MeanOf(plan, begin, end, pieces);
+  const PeerCoding::Range places = PlacesOf(begin, end);
+  std::vector<Payload> decoded;
+  for (const Payload& piece : pieces) {
+    decoded.push_back(coding_->Decode(Direction::kUp, places, piece, AnchorOf(plan)));
+  }
+  const Payload mean = MeanOf(plan, begin, end, decoded);
+  if (!mean) return nullptr;
+  return coding_->Encode(Direction::kDown, places, FloatsOf(mean).data(), AnchorOf(plan), Exactly(plan));
+}
+
+Payload PeerAveraging::MeanOf(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                              std::span<const Payload> pieces) const {
   const std::vector<double> weights = WeightsOf(plan);
   if (weights.empty() || pieces.size() != weights.size() || begin % sizeof(float) != 0 || end % sizeof(float) != 0 ||
       begin > end || end > layout().bytes(true)) {

@@ -19,11 +19,9 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
     const bool begun = ahead_result_ || (next && training_ && task_.lease == lease_->serial());
     beginning_ = next && !begun ? std::exchange(result_, std::nullopt) : std::nullopt;
     result_ = next ? std::exchange(ahead_result_, std::nullopt) : std::nullopt;
-    if (!work.wanted()) {
-      Settle();
-      push_.reset();
-      sender_.Cancel();
-    }
+    Settle();
+    push_.reset();
+    if (!work.wanted()) sender_.Cancel();
   }
   if (!work.has_ahead() || !ahead_ || work.ahead().serial() != ahead_->serial()) {
     ahead_ = work.has_ahead() ? std::optional<Lease>(work.ahead()) : std::nullopt;

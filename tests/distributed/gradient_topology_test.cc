@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <deque>
 #include <limits>
 
 #include "crema/error.h"
@@ -25,27 +24,6 @@ DistributedParameter Gradients(DistributedParameter::Topology topology) {
   settings.set_mode(DistributedParameter::GRADIENT);
   settings.set_topology(topology);
   return settings;
-}
-
-// What all of them come to.
-std::vector<Payload> ExchangeAll(ExchangePlan plan, const std::vector<Payload>& values,
-                                 const std::vector<const ExchangeMath*>& maths) {
-  std::vector<std::unique_ptr<Exchange>> exchanges;
-  for (plan.rank = 0; plan.rank < plan.size(); ++plan.rank) {
-    exchanges.push_back(MakeExchange(plan, values[plan.rank], *maths[plan.rank]));
-  }
-  for (bool some = true; some;) {
-    some = false;
-    for (int from = 0; from < plan.size(); ++from) {
-      for (Exchange::Message& message : exchanges[from]->TakeMessages()) {
-        exchanges[message.to]->OnMessage(from, message.stage, std::move(message.payload));
-        some = true;
-      }
-    }
-  }
-  std::vector<Payload> results;
-  for (const auto& exchange : exchanges) results.push_back(exchange->result());
-  return results;
 }
 
 class GradientTopology : public DataParallel {

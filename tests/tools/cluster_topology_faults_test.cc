@@ -21,13 +21,14 @@ const std::string kSharded = "topology: SHARDED local_steps: 5 ";
 struct Way {
   const char *name, *topology;
   bool gradients = false;
+  const char* codes = "";
 };
 
 std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
 
 class TopologyKills : public ::testing::TestWithParam<Way> {
  protected:
-  std::string Topology() const { return std::string("topology: ") + GetParam().topology + " "; }
+  std::string Topology() const { return std::string("topology: ") + GetParam().topology + " " + GetParam().codes; }
 };
 
 // At moments of chance, of which many are in an exchange, as steps take little.
@@ -95,7 +96,9 @@ INSTANTIATE_TEST_SUITE_P(All, TopologyKills,
                          ::testing::Values(Way{"SHARDED", "SHARDED"}, Way{"RING", "RING"}, Way{"TREE", "TREE"},
                                            Way{"HALVING", "HALVING"}, Way{"ShardedGradients", "SHARDED", true},
                                            Way{"RingGradients", "RING", true}, Way{"TreeGradients", "TREE", true},
-                                           Way{"HalvingGradients", "HALVING", true}),
+                                           Way{"HalvingGradients", "HALVING", true},
+                                           Way{"Codes", "SHARDED", false, "codec: INT8 down_codec: INT8 "},
+                                           Way{"CodedGradients", "SHARDED", true, "codec: TOPK down_codec: INT8 "}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
