@@ -32,7 +32,7 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
 
 void Worker::StartDonation(Milliseconds now) {
   // What was under way is sent again, after it.
-  if (sender_.active()) push_.reset();
+  if (sender_.active() && push_ && !push_->kept()) push_.reset();
   Push push;
   push.set_id(++last_push_);
   push.set_state(true);
