@@ -132,9 +132,9 @@ TEST_P(GradientTopologies, OneWorkerIsTrainAloneToTheBit) {
 
 // What a coordinator lost, a worker has: parameters, and what Adam remembers.
 TEST_P(GradientTopologies, ASuccessorOfAKilledCoordinatorGoesOnExactly) {
-  const std::string settings = Settings() + "dead_ms: 600 ";
+  const std::string settings = Settings();
   const TinyTraining training{.max_iter = 200, .snapshot = 80, .hidden = 512, .more = kAdam};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings + "dead_ms: 600 ", training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 120, lr")) << cluster.coordinator->Err();
@@ -159,9 +159,9 @@ INSTANTIATE_TEST_SUITE_P(All, GradientTopologies, ::testing::Values("SHARDED", "
                          [](const auto& info) { return std::string(info.param); });
 
 TEST(GradientTopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
-  const std::string settings = kGradients + "topology: SHARDED dead_ms: 600 min_workers: 3 keep_rounds: 15 ";
+  const std::string settings = kGradients + "topology: SHARDED min_workers: 3 keep_rounds: 15 ";
   const TinyTraining training{.max_iter = 150, .snapshot = 50, .hidden = 512, .more = kAdam};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings + "dead_ms: 600 ", training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 70, lr")) << cluster.coordinator->Err();

@@ -120,9 +120,9 @@ TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
 }
 
 TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentumFromAWorker) {
-  const std::string settings = kQuick + kSharded + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
+  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
   const TinyTraining training{.max_iter = 400, .snapshot = 150, .hidden = 512};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 200, lr")) << cluster.coordinator->Err();
@@ -145,9 +145,9 @@ TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentum
 TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
-  const std::string settings = kQuick + kSharded + "history: MEAN outer_momentum: 0.5 ";
+  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 1000, .snapshot = 100, .hidden = 512};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Snapshotting solver state")) << cluster.coordinator->Err();
@@ -171,9 +171,9 @@ TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
 }
 
 TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
-  const std::string settings = kQuick + kSharded + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
+  const std::string settings = kSharded + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 300, .snapshot = 100, .hidden = 512};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 130, lr")) << cluster.coordinator->Err();
