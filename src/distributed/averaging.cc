@@ -18,6 +18,11 @@ bool SendsDifferences(const DistributedParameter& settings) {
   return settings.mode() == DistributedParameter::GRADIENT || settings.mode() == DistributedParameter::STALE;
 }
 
+// Whether this is a codec between workers and coordinator: with other topologies values come here as they are.
+bool CodesHere(const DistributedParameter& settings, DistributedParameter::Codec codec) {
+  return codec != DistributedParameter::NONE && settings.topology() == DistributedParameter::STAR;
+}
+
 }  // namespace
 
 Averaging::Averaging(const DistributedParameter& settings, StateLayout layout, Payload state,
@@ -34,8 +39,8 @@ Averaging::Averaging(const DistributedParameter& settings, StateLayout layout, P
     velocity_.resize(static_cast<size_t>(layout_.trained));
   }
   CREMA_CHECK(velocity_.empty() || velocity_.size() == static_cast<size_t>(layout_.trained));
-  if (settings_.codec() != DistributedParameter::NONE) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
-  if (settings_.down_codec() != DistributedParameter::NONE) {
+  if (CodesHere(settings_, settings_.codec())) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
+  if (CodesHere(settings_, settings_.down_codec())) {
     down_.emplace(CodecOf(settings_, Direction::kDown), layout_);
     down_decoder_.emplace(CodecOf(settings_, Direction::kDown), layout_);
   }
@@ -177,8 +182,9 @@ Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>
   const auto next = NewPayload(layout_.state_bytes(false));
   float* const out = FloatsOf(*next);
   const std::span<const float> now = FloatsOf(state_);
-  std::copy(now.begin(), now.begin() + layout_.values, out);
-  update_.apply(round.iteration, gradient.data(), out);
+  std::copy(now.begin(), now.end(), out);
+  update_.apply(round.iteration, gradient.data(), out,
+                layout_.shared_history > 0 ? out + layout_.shared_history_in_state() : nullptr);
   PoolStatistics(contributions, out);
   next_state_ = Compressed(round, next);
   return next_state_;
@@ -190,15 +196,14 @@ void GradientMean::Accept() {
 }
 
 LocalMoves::LocalMoves(const DistributedParameter& settings, StateLayout layout, uint64_t fixed_bytes,
-                       std::function<void(Payload)> on_fixed)
+                       std::function<void(Payload)> on_fixed, GradientUpdate update)
     : settings_(settings),
-      peers_(settings, std::move(layout)),
+      peers_(settings, std::move(layout), std::move(update)),
       layout_(peers_.layout()),
       fixed_bytes_(fixed_bytes),
       on_fixed_(std::move(on_fixed)) {
-  if (settings_.codec() != DistributedParameter::NONE) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
-  if (settings_.down_codec() != DistributedParameter::NONE)
-    down_.emplace(CodecOf(settings_, Direction::kDown), layout_);
+  if (CodesHere(settings_, settings_.codec())) up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
+  if (CodesHere(settings_, settings_.down_codec())) down_.emplace(CodecOf(settings_, Direction::kDown), layout_);
 }
 
 uint64_t LocalMoves::most_state_bytes() const {
@@ -206,6 +211,8 @@ uint64_t LocalMoves::most_state_bytes() const {
 }
 
 Payload LocalMoves::Encode(const Payload& values, const Payload& from, uint64_t version) {
+  // What it gave to an exchange before counts no more.
+  peers_.Settle(false);
   if (!up_) return settings_.mode() == DistributedParameter::STALE ? DifferenceTo(values, from) : values;
   const bool gradients = settings_.mode() == DistributedParameter::GRADIENT;
   try {
@@ -244,9 +251,14 @@ Payload LocalMoves::Own(const Payload& values, const Payload& from) {
 }
 
 void LocalMoves::Settle(Outcome outcome) {
+  // Rather forget what was left out than send it twice.
+  if (outcome == Outcome::kUnknown) {
+    peers_.Forget();
+  } else {
+    peers_.Settle(outcome == Outcome::kCommitted);
+  }
   if (!up_) return;
   if (outcome == Outcome::kUnknown) {
-    // Rather forget what was left out than send it twice.
     up_.emplace(CodecOf(settings_, Direction::kUp), layout_);
   } else {
     up_->Settle(outcome == Outcome::kCommitted);

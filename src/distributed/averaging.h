@@ -72,11 +72,11 @@ class Averaging : public RoundMath {
 // DistributedParameter.GRADIENT: contributions hold gradients in the place of trained values.
 class GradientMean : public Averaging {
  public:
-  // Changes trained values (the first argument, in and out) by a mean gradient, in iteration `iteration`; and puts back
-  // what else it changed in the call before.
   struct Update {
-    std::function<void(uint64_t iteration, const float* gradient, float* values)> apply;
-    std::function<void()> undo;
+    // Without a history, unless it is part of the layout's states.
+    GradientUpdate apply;
+    // Puts back what else that changed in the call before.
+    std::function<void()> undo = [] {};
   };
 
   GradientMean(const DistributedParameter& settings, StateLayout layout, Payload state, Update update);
@@ -93,9 +93,10 @@ class GradientMean : public Averaging {
 // version of what workers exchanged.
 class LocalMoves : public WorkerMath {
  public:
-  // `on_fixed` gets what never changes, when it comes: so many bytes.
+  // `on_fixed` gets what never changes, when it comes: so many bytes. `update`: where workers make the next version of
+  // gradients that they exchanged.
   LocalMoves(const DistributedParameter& settings, StateLayout layout, uint64_t fixed_bytes = 0,
-             std::function<void(Payload)> on_fixed = {});
+             std::function<void(Payload)> on_fixed = {}, GradientUpdate update = {});
 
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
   Payload Own(const Payload& values, const Payload& from) override;
@@ -113,7 +114,7 @@ class LocalMoves : public WorkerMath {
   Payload DifferenceTo(const Payload& values, const Payload& from) const;
 
   const DistributedParameter settings_;
-  const PeerAveraging peers_;
+  PeerAveraging peers_;
   const StateLayout& layout_;  // of peers_
   const uint64_t fixed_bytes_;
   const std::function<void(Payload)> on_fixed_;

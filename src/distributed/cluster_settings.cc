@@ -94,8 +94,7 @@ void Checker::CheckRounds() {
            "outer_lr, outer_momentum and outer_nesterov average parameters, but mode is GRADIENT; remove them, "
            "or set mode: AVERAGE");
     Expect(!settings_.has_history(),
-           "history has no meaning with mode: GRADIENT, where the coordinator alone has "
-           "one; remove it, or set mode: AVERAGE");
+           "history has no meaning with mode: GRADIENT, where there is one for all; remove it, or set mode: AVERAGE");
     Warn(settings_.has_local_steps() && settings_.local_steps() != 1,
          "local_steps has no effect with mode: GRADIENT, which exchanges gradients in every step");
   }
@@ -151,13 +150,14 @@ void Checker::CheckTopology() {
   }
   const std::string topology = "topology is " + DistributedParameter::Topology_Name(settings_.topology()) + ", ";
   const std::string mode = DistributedParameter::Mode_Name(settings_.mode());
-  Expect(settings_.mode() == DistributedParameter::AVERAGE,
-         topology + "which averages parameters among workers, but mode is " + mode +
-             "; set mode: AVERAGE, or topology: STAR");
+  Expect(settings_.mode() == DistributedParameter::AVERAGE || settings_.mode() == DistributedParameter::GRADIENT,
+         topology + "where workers take means among themselves, but mode is " + mode +
+             "; set mode: AVERAGE or GRADIENT, or topology: STAR");
   const auto uncoded = [&](const char* field, DistributedParameter::Codec codec) {
-    Expect(codec == DistributedParameter::NONE, topology + "where workers exchange plain numbers, but " + field +
-                                                    " is " + DistributedParameter::Codec_Name(codec) + "; remove " +
-                                                    field + ", or set topology: STAR");
+    Expect(codec == DistributedParameter::NONE || settings_.topology() == DistributedParameter::SHARDED,
+           topology + "where sums that grow from worker to worker would have to be coded anew at each of them, but " +
+               field + " is " + DistributedParameter::Codec_Name(codec) + "; set topology: SHARDED, or remove " +
+               field);
   };
   uncoded("codec", settings_.codec());
   uncoded("down_codec", settings_.down_codec());

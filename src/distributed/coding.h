@@ -30,8 +30,14 @@ class StateEncoder {
   // nothing is compressed, and what was left out before is sent, too. Again before Settle: replaces the last code.
   // Throws NonFiniteValue.
   Payload Encode(std::span<const float> values, std::span<const float> anchor, bool exactly);
-  // Whether what was encoded last became part of the parameters. Without a code: does nothing.
+  // The same of the buckets [first, last) and what lies behind these in `values`, which begins with the first one's, as
+  // `anchor` does. Again before Settle: replaces these buckets' last code.
+  Payload EncodePart(size_t first, size_t last, std::span<const float> values, std::span<const float> anchor,
+                     bool exactly);
+  // Whether what was encoded since the last time became part of the parameters. Without a code: does nothing.
   void Settle(bool committed);
+  // What was left out is not sent any more.
+  void Forget();
 
  private:
   const StateLayout layout_;
@@ -51,8 +57,15 @@ class StateDecoder {
   // The values that were encoded, as far as the code tells: trained ones as anchor + difference, each sum rounded to a
   // float. Throws MalformedCode.
   Payload Decode(const Payload& code, std::span<const float> anchor) const;
+  // Of EncodePart, with so many values behind the buckets.
+  Payload DecodePart(size_t first, size_t last, size_t others, const Payload& code,
+                     std::span<const float> anchor) const;
 
  private:
+  // Reads the buckets [first, last) into the beginning of `values`; returns what lies behind them.
+  std::span<const std::byte> DecodeBuckets(size_t first, size_t last, const Payload& code,
+                                           std::span<const float> anchor, std::vector<std::byte>& values) const;
+
   const StateLayout layout_;
   std::unique_ptr<const Codec> codec_, exact_;
   uint64_t most_bytes_ = 0;

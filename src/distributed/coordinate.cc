@@ -50,7 +50,8 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
       warnings_(CheckDistributed(file)),
       cluster_(cluster),
       options_(options),
-      gradients_(settings_.mode() == DistributedParameter::GRADIENT),
+      updates_net_(settings_.mode() == DistributedParameter::GRADIENT &&
+                   settings_.topology() == DistributedParameter::STAR),
       solver_(file, CoordinatorsOwn(file, std::move(options))),
       steps_(solver_),
       layout_(LayoutOf(steps_, settings_)) {
@@ -105,7 +106,7 @@ CoordinatorStart Coordination::StartingPoint() {
   std::string nobody_has_them;
   if (HasOuterMomentum(settings_) && layout_.velocity == 0) {
     nobody_has_them = "workers do not know the outer momentum";
-  } else if (gradients_ && steps_.history_count() > 0) {
+  } else if (updates_net_ && steps_.history_count() > 0) {
     nobody_has_them = "workers do not know the solver's history";
   } else if (settings_.endpoint().empty()) {
     nobody_has_them = "no worker is left";
@@ -124,13 +125,17 @@ CoordinatorStart Coordination::StartingPoint() {
 }
 
 std::unique_ptr<Averaging> Coordination::MakeMath(const Payload& state) {
-  if (!gradients_) {
+  if (settings_.mode() != DistributedParameter::GRADIENT) {
     std::vector<float> velocity;
     if (layout_.velocity == 0) velocity.assign(cluster_state_.velocity().begin(), cluster_state_.velocity().end());
     return std::make_unique<Averaging>(settings_, layout_, state, std::move(velocity));
   }
   GradientMean::Update update;
-  update.apply = [this](uint64_t iteration, const float* gradient, float* values) {
+  if (!updates_net_) {
+    update.apply = SharedUpdate(steps_);
+    return std::make_unique<GradientMean>(settings_, layout_, state, std::move(update));
+  }
+  update.apply = [this](uint64_t iteration, const float* gradient, float* values, float*) {
     const std::lock_guard lock(solver_mutex_);
     history_before_.resize(static_cast<size_t>(steps_.history_count()));
     steps_.ReadHistory(history_before_.data());
@@ -239,8 +244,8 @@ TrainingResult Coordination::Run() {
     protocol.data.emplace_back(data.layer, data.value);
   }
   protocol.seed = solver_.seed();
-  // With gradients, the next round changes the net that a test or snapshot of this one needs.
-  if (gradients_) protocol.hold_at_stops = true;
+  // The next round changes the net that a test or snapshot of this one needs.
+  if (updates_net_) protocol.hold_at_stops = true;
 
   steps_.Start();
   // Workers of other machines outlive a coordinator: the next one has to know them, and the seed, from the beginning.

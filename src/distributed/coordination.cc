@@ -26,10 +26,10 @@ void Coordination::Serve() {
   const int first = solver_.iteration();
   if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
       (first > 0 || solver.test_initialization())) {
-    // With gradients a round would change the net meanwhile.
-    if (gradients_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
+    // A round would change the net meanwhile.
+    if (updates_net_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
     if (!steps_.Test()) Stop();
-    if (gradients_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+    if (updates_net_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
   }
   bool ended = false;
   while (!ended) {
@@ -52,7 +52,7 @@ void Coordination::Prepare(ClusterEvent& event) {
   if (event.kind != ClusterEvent::Kind::kCommitted) return;
   if (!event.round.among_workers) event.averaging_seconds = math_->reduce_seconds();
   event.journal_seconds = journal_->write_seconds();
-  if (gradients_) return;
+  if (updates_net_) return;
   // The math goes on while this event waits. Elsewhere it is in the state.
   if (layout_.velocity == 0) event.velocity = math_->velocity();
 }

@@ -55,7 +55,8 @@ class Coordination {
   const std::vector<Diagnostic> warnings_;
   const CoordinateOptions& cluster_;
   const SolverOptions options_;
-  const bool gradients_;
+  // Whether rounds change the net here: gradients come, and this updates.
+  const bool updates_net_;
   Solver solver_;
   TrainingSteps steps_;
   const StateLayout layout_;
@@ -63,7 +64,7 @@ class Coordination {
   std::string rolled_back_;  // what is lost for good, as one sentence
 
   std::unique_ptr<JournalFile> journal_;
-  std::mutex solver_mutex_;  // the service's thread uses the solver, too, with mode GRADIENT
+  std::mutex solver_mutex_;  // the service's thread uses the solver, too, where updates_net_
   std::unique_ptr<Averaging> math_;
   std::unique_ptr<PrivateFolder> folder_;  // of local workers
   zmq::context_t context_;

@@ -14,8 +14,6 @@ namespace {
 
 constexpr uint64_t kMostFailuresInARow = 5;
 
-Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps().count()}; }
-
 }  // namespace
 
 void Coordinator::Close(Milliseconds now) {
@@ -28,7 +26,7 @@ void Coordinator::Close(Milliseconds now) {
                 (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
     }
     if (!member->has_result()) continue;
-    contributions.push_back({member->id, member->slot, StepsOf(*member->lease), *member->push, member->values});
+    contributions.push_back({member->id, member->slot, StepsOf(member->lease->steps()), *member->push, member->values});
   }
   const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
   if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) || failures >= kMostFailuresInARow) {

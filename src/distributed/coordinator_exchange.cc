@@ -131,8 +131,7 @@ void Coordinator::CommitExchange(Milliseconds now) {
   std::vector<Contribution> contributions;
   for (const uint64_t id : exchange_->members) {
     const Member& member = members_.at(id);
-    contributions.push_back(
-        {id, member.slot, {member.lease->steps().first(), member.lease->steps().count()}, *member.push, nullptr});
+    contributions.push_back({id, member.slot, StepsOf(member.lease->steps()), *member.push, nullptr});
   }
   round_.with_history = exchange_->with_history;
   if (!Record(contributions, exchange_->digests.begin()->second, now)) return;

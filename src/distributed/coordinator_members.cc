@@ -101,7 +101,7 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
     return;
   }
   if (!same || hello.lease().serial() == 0) return;
-  const Steps steps{hello.lease().steps().first(), hello.lease().steps().count()};
+  const Steps steps = StepsOf(hello.lease().steps());
   // Not so far ahead that the steps between would be made up.
   const uint64_t ahead = static_cast<uint64_t>(options_.max_workers) * static_cast<uint64_t>(options_.local_steps);
   if (steps.count == 0 || steps.count > static_cast<uint64_t>(options_.local_steps) ||
@@ -170,7 +170,7 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
 void Coordinator::ReturnLease(Member& member) {
   for (std::optional<Lease>* lease : {&member.ahead, &member.lease}) {
     if (!*lease) continue;
-    ledger_.Return({(*lease)->steps().first(), (*lease)->steps().count()});
+    ledger_.Return(StepsOf((*lease)->steps()));
     lease->reset();
   }
   member.ForgetPush();

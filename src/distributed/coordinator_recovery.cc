@@ -42,7 +42,7 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   if (!VoidAfter(commit->version(), commit->iteration(), now)) return;
   for (auto c = lost_.begin(); c != commit + 1; ++c) {
     for (const JournalRecord::Commit::Share& share : c->share()) {
-      const Steps steps{share.steps().first(), share.steps().count()};
+      const Steps steps = StepsOf(share.steps());
       const bool taken = ledger_.TakeThese(steps);
       CREMA_CHECK(taken) << "the journal commits steps twice";
       ledger_.Use(steps);

@@ -7,12 +7,6 @@
 
 namespace crema {
 
-namespace {
-
-Steps StepsOf(const Lease& lease) { return {lease.steps().first(), lease.steps().count()}; }
-
-}  // namespace
-
 void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
   member.heard = now;
   if (push.state()) {
@@ -53,7 +47,7 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
     member.failed = changed_ = true;
     return;
   }
-  Contribution contribution{member.id, member.slot, StepsOf(*member.lease), *member.push, values};
+  Contribution contribution{member.id, member.slot, StepsOf(member.lease->steps()), *member.push, values};
   const std::string wrong = math_.Check(contribution);
   if (!wrong.empty()) {
     member.failed = changed_ = true;

@@ -24,6 +24,21 @@ Payload Join(std::span<const Payload> parts) {
   return all;
 }
 
+std::vector<Payload> ExchangeMath::Pieces(const ExchangePlan&, const Payload& values,
+                                          std::span<const uint64_t> cuts) const {
+  std::vector<Payload> pieces;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) pieces.push_back(Part(values, cuts[i], cuts[i + 1]));
+  return pieces;
+}
+
+Payload ExchangeMath::Gather(const ExchangePlan&, std::span<const uint64_t>, std::span<const Payload> combined) const {
+  std::vector<Payload> filled;
+  for (const Payload& piece : combined) {
+    if (piece) filled.push_back(piece);
+  }
+  return Join(filled);
+}
+
 ExchangeBase::ExchangeBase(ExchangePlan plan, const ExchangeMath& math, uint64_t bytes, int pieces)
     : plan_(std::move(plan)), math_(math), cuts_(math.Cuts(bytes, pieces)) {
   CREMA_CHECK(cuts_.size() == static_cast<size_t>(pieces) + 1 && cuts_.front() == 0 && cuts_.back() == bytes &&

@@ -19,6 +19,8 @@ struct ExchangePlan {
   DistributedParameter::Topology topology = DistributedParameter::SHARDED;
   int rank = 0;
   std::vector<uint64_t> examples = {};  // of each, by rank
+  uint64_t iteration = 0, version = 0;  // that the round begins with
+  Payload from = nullptr;               // the state of this version
 
   int size() const { return static_cast<int>(examples.size()); }
 };
@@ -33,9 +35,16 @@ class ExchangeMath {
   // Pieces, partial sums and results have at most so many bytes.
   virtual uint64_t most_piece_bytes() const = 0;
 
-  // SHARDED. What comes of the piece [begin, end) of everybody's values, by rank. Nothing comes of empty pieces.
+  // SHARDED. What is sent of one worker's values, cut in this way, piece by piece: once, at the beginning. None where
+  // they cannot be used.
+  virtual std::vector<Payload> Pieces(const ExchangePlan& plan, const Payload& values,
+                                      std::span<const uint64_t> cuts) const;
+  // What comes of the piece [begin, end) of everybody's values, by rank. Nothing comes of empty pieces.
   virtual Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                           std::span<const Payload> pieces) const = 0;
+  // The result, of what came of each piece; null for empty ones.
+  virtual Payload Gather(const ExchangePlan& plan, std::span<const uint64_t> cuts,
+                         std::span<const Payload> combined) const;
 
   // RING, TREE, HALVING. One worker's values as a term of the sum, as long as they are.
   virtual Payload Term(const ExchangePlan& plan, const Payload& values) const = 0;
@@ -62,7 +71,7 @@ class Exchange {
   virtual void OnMessage(int from, uint32_t stage, Payload payload) = 0;
   // Whether such a message is to come, or came.
   virtual bool Expects(int from, uint32_t stage) const = 0;
-  // In SHARDED the pieces' results, else what Finish returned, one behind the other; null until then.
+  // What Gather or Finish returned; null until then.
   virtual Payload result() const = 0;
   // Nothing will come of it: math returned null, or a piece is not as long as it has to be.
   virtual bool failed() const = 0;

@@ -15,16 +15,19 @@ class ShardedExchange : public ExchangeBase {
         results_(static_cast<size_t>(size())),
         results_missing_(Filled()),
         pieces_missing_(Makes(rank()) ? size() : 0) {
+    std::vector<Payload> sent;
+    if (results_missing_ == 0) {
+      End(Join({}));
+    } else if (sent = math_.Pieces(plan_, values, cuts_); sent.empty()) {
+      Fail();
+    }
+    if (over()) return;
     // Everybody begins with another one, so that nobody gets all at once.
     for (int i = 1; i < size(); ++i) {
       const int to = (rank() + i) % size();
-      if (Makes(to)) Send(to, 0, PieceFor(values, to));
+      if (Makes(to)) Send(to, 0, std::move(sent[static_cast<size_t>(to)]));
     }
-    if (results_missing_ == 0) {
-      End(Join({}));
-    } else if (Makes(rank())) {
-      TakePiece(rank(), PieceFor(values, rank()));
-    }
+    if (Makes(rank())) TakePiece(rank(), std::move(sent[static_cast<size_t>(rank())]));
   }
 
   uint32_t stages() const override { return 2; }
@@ -38,10 +41,6 @@ class ShardedExchange : public ExchangeBase {
 
  private:
   bool Makes(int worker) const { return BytesOf(worker) > 0; }
-
-  Payload PieceFor(const Payload& values, int to) const {
-    return Part(values, cuts_[static_cast<size_t>(to)], cuts_[static_cast<size_t>(to) + 1]);
-  }
 
   void TakePiece(int from, Payload piece) {
     pieces_[static_cast<size_t>(from)] = std::move(piece);
@@ -57,8 +56,7 @@ class ShardedExchange : public ExchangeBase {
   void TakeResult(int from, Payload result) {
     results_[static_cast<size_t>(from)] = std::move(result);
     if (--results_missing_ > 0) return;
-    std::erase(results_, nullptr);
-    End(Join(results_));
+    End(math_.Gather(plan_, cuts_, results_));
     results_.clear();
   }
 

@@ -145,12 +145,14 @@ void Joining::Build(const Welcome& welcome) {
   }
   steps_ = std::make_unique<TrainingSteps>(*solver_);
   layout_ = LayoutOf(*steps_, solver.distributed());
-  auto moves =
-      std::make_unique<LocalMoves>(solver.distributed(), layout_,
-                                   static_cast<uint64_t>(steps_->fixed_count()) * sizeof(float), [this](Payload fixed) {
-                                     const std::lock_guard lock(fixed_mutex_);
-                                     fixed_ = std::move(fixed);
-                                   });
+  const bool among_workers = solver.distributed().topology() != DistributedParameter::STAR;
+  auto moves = std::make_unique<LocalMoves>(
+      solver.distributed(), layout_, static_cast<uint64_t>(steps_->fixed_count()) * sizeof(float),
+      [this](Payload fixed) {
+        const std::lock_guard lock(fixed_mutex_);
+        fixed_ = std::move(fixed);
+      },
+      among_workers && gradients_ ? SharedUpdate(*steps_) : GradientUpdate());
   const uint64_t most_state_bytes = moves->most_state_bytes();
   const PeerAddress address = Listen();
   service_->Do([&](Worker& worker) {
@@ -228,7 +230,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   float* const floats = reinterpret_cast<float*>(values->data());
   try {
     TakeFixed();
-    if (task.goes_on || task.own) {
+    if (task.goes_on || task.own || gradients_) {
       SetValues(*steps_, layout_, task.state);
     } else {
       SetState(*steps_, layout_, task.state);

@@ -15,8 +15,6 @@ namespace {
                   "; start from a snapshot of this training, or with an empty folder");
 }
 
-Steps StepsOf(const StepRange& range) { return {range.first(), range.count()}; }
-
 // Whether the steps of these commits can be used, one after the other, in a ledger like this.
 void CheckSteps(Ledger ledger, const std::vector<JournalRecord::Commit>& commits) {
   for (const JournalRecord::Commit& commit : commits) {

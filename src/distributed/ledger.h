@@ -7,6 +7,8 @@
 #include <map>
 #include <vector>
 
+#include "crema/cluster.pb.h"
+
 namespace crema {
 
 // Steps [first, first + count).
@@ -16,6 +18,9 @@ struct Steps {
   uint64_t end() const { return first + count; }
   bool operator==(const Steps&) const = default;
 };
+
+// As messages and records have them.
+inline Steps StepsOf(const StepRange& range) { return {range.first(), range.count()}; }
 
 // A step is unused, leased, or used. All from next() on are unused. Not thread-safe.
 class Ledger {

@@ -2,13 +2,48 @@
 
 #include <algorithm>
 
+#include "crema/error.h"
+
 namespace crema {
 
 namespace {
 
 constexpr uint64_t kCutUnit = 64;
 
+PeerCoding::Range PlacesOf(uint64_t begin, uint64_t end) {
+  return {static_cast<int64_t>(begin / sizeof(float)), static_cast<int64_t>(end / sizeof(float))};
+}
+
+std::unique_ptr<PeerCoding> CodingOf(const DistributedParameter& settings, const StateLayout& layout) {
+  const bool coded =
+      settings.codec() != DistributedParameter::NONE || settings.down_codec() != DistributedParameter::NONE;
+  return coded && settings.topology() == DistributedParameter::SHARDED ? std::make_unique<PeerCoding>(settings, layout)
+                                                                       : nullptr;
+}
+
 }  // namespace
+
+PeerAveraging::PeerAveraging(const DistributedParameter& settings, StateLayout layout, GradientUpdate update)
+    : formula_(settings, std::move(layout)),
+      update_(std::move(update)),
+      codes_differences_(settings.mode() != DistributedParameter::GRADIENT),
+      warmup_rounds_(settings.codec_warmup_rounds()),
+      coding_(CodingOf(settings, formula_.layout())) {}
+
+void PeerAveraging::Settle(bool committed) {
+  if (coding_) coding_->Settle(committed);
+}
+
+void PeerAveraging::Forget() {
+  if (coding_) coding_->Forget();
+}
+
+uint64_t PeerAveraging::most_piece_bytes() const { return coding_ ? coding_->most_bytes() : layout().bytes(true); }
+
+std::span<const float> PeerAveraging::AnchorOf(const ExchangePlan& plan) const {
+  return codes_differences_ ? FloatsOf(plan.from).first(static_cast<size_t>(layout().trained))
+                            : std::span<const float>();
+}
 
 std::vector<double> PeerAveraging::WeightsOf(const ExchangePlan& plan) const {
   std::vector<double> weights;
@@ -36,28 +71,83 @@ Payload PeerAveraging::Conclude(const ExchangePlan& plan, const Payload& mean, b
   }
   const auto next = NewPayload(layout.state_bytes(with_history));
   float* const out = FloatsOf(*next);
-  const float *const values = FloatsOf(mean).data(), *const anchor = FloatsOf(from).data();
-  const bool has_velocity = layout.velocity > 0;
-  formula_.OuterUpdate(plan.size(), anchor, values, has_velocity ? anchor + layout.velocity_in_state() : nullptr, out,
-                       has_velocity ? out + layout.velocity_in_state() : nullptr);
+  const float* const values = FloatsOf(mean).data();
+  try {
+    Step(plan, FloatsOf(from).data(), values, out);
+  } catch (const EnvironmentError&) {
+    return nullptr;
+  }
   std::copy(values + layout.trained, values + layout.values, out + layout.trained);
   if (with_history) std::copy_n(values + layout.values, layout.history, out + layout.history_in_state());
   return AllFinite(FloatsOf(next)) ? next : nullptr;
+}
+
+void PeerAveraging::Step(const ExchangePlan& plan, const float* from, const float* mean, float* next) const {
+  const StateLayout& layout = this->layout();
+  if (update_) {
+    std::copy(from, from + layout.trained, next);
+    float* const history = next + layout.shared_history_in_state();
+    std::copy_n(from + layout.shared_history_in_state(), layout.shared_history, history);
+    return update_(plan.iteration, mean, next, history);
+  }
+  const bool has_velocity = layout.velocity > 0;
+  formula_.OuterUpdate(plan.size(), from, mean, has_velocity ? from + layout.velocity_in_state() : nullptr, next,
+                       has_velocity ? next + layout.velocity_in_state() : nullptr);
 }
 
 std::vector<uint64_t> PeerAveraging::Cuts(uint64_t bytes, int pieces) const {
   const uint64_t statistics = static_cast<uint64_t>(layout().trained) * sizeof(float), behind = layout().bytes(false);
   std::vector<uint64_t> cuts = {0};
   for (int i = 1; i < pieces; ++i) {
-    const uint64_t cut = bytes / kCutUnit * static_cast<uint64_t>(i) / static_cast<uint64_t>(pieces) * kCutUnit;
+    uint64_t cut = bytes / kCutUnit * static_cast<uint64_t>(i) / static_cast<uint64_t>(pieces) * kCutUnit;
+    if (coding_)
+      cut = static_cast<uint64_t>(coding_->CutNear(static_cast<int64_t>(cut / sizeof(float)))) * sizeof(float);
     cuts.push_back(cut > statistics && cut < behind ? statistics : cut);
   }
   cuts.push_back(bytes);
   return cuts;
 }
 
+std::vector<Payload> PeerAveraging::Pieces(const ExchangePlan& plan, const Payload& values,
+                                           std::span<const uint64_t> cuts) const {
+  if (!coding_) return ExchangeMath::Pieces(plan, values, cuts);
+  coding_->Settle(false);
+  std::vector<Payload> pieces;
+  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
+    pieces.push_back(coding_->Encode(Direction::kUp, PlacesOf(cuts[i], cuts[i + 1]),
+                                     FloatsOf(values).data() + cuts[i] / sizeof(float), AnchorOf(plan), Exactly(plan)));
+    if (!pieces.back()) return {};
+  }
+  return pieces;
+}
+
+Payload PeerAveraging::Gather(const ExchangePlan& plan, std::span<const uint64_t> cuts,
+                              std::span<const Payload> combined) const {
+  if (!coding_) return ExchangeMath::Gather(plan, cuts, combined);
+  std::vector<Payload> pieces(combined.begin(), combined.end());
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    if (!pieces[i]) continue;
+    pieces[i] = coding_->Decode(Direction::kDown, PlacesOf(cuts[i], cuts[i + 1]), pieces[i], AnchorOf(plan));
+    if (!pieces[i]) return nullptr;
+  }
+  return ExchangeMath::Gather(plan, cuts, pieces);
+}
+
 Payload PeerAveraging::Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                                std::span<const Payload> pieces) const {
+  if (!coding_) return MeanOf(plan, begin, end, pieces);
+  const PeerCoding::Range places = PlacesOf(begin, end);
+  std::vector<Payload> decoded;
+  for (const Payload& piece : pieces) {
+    decoded.push_back(coding_->Decode(Direction::kUp, places, piece, AnchorOf(plan)));
+  }
+  const Payload mean = MeanOf(plan, begin, end, decoded);
+  if (!mean) return nullptr;
+  return coding_->Encode(Direction::kDown, places, FloatsOf(mean).data(), AnchorOf(plan), Exactly(plan));
+}
+
+Payload PeerAveraging::MeanOf(const ExchangePlan& plan, uint64_t begin, uint64_t end,
+                              std::span<const Payload> pieces) const {
   const std::vector<double> weights = WeightsOf(plan);
   if (weights.empty() || pieces.size() != weights.size() || begin % sizeof(float) != 0 || end % sizeof(float) != 0 ||
       begin > end || end > layout().bytes(true)) {

@@ -3,6 +3,7 @@
 #define CREMA_DISTRIBUTED_ROUND_FORMULA_H_
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <vector>
@@ -27,6 +28,11 @@ std::span<const float> VelocityIn(const StateLayout& layout, const Payload& stat
 bool HasOuterMomentum(const DistributedParameter& settings);
 // StateLayout.velocity, for so many trained values: workers that average among themselves have to know V.
 int64_t VelocityInStates(const DistributedParameter& settings, int64_t trained);
+
+// A solver's update at the end of an iteration, by the mean of the workers' gradients: changes trained values and,
+// where it is not null, what the solver remembers, one as the other as TrainingSteps reads them. Throws
+// EnvironmentError where it cannot.
+using GradientUpdate = std::function<void(uint64_t iteration, const float* gradient, float* values, float* history)>;
 
 // DistributedParameter.elastic_rate, or what stands in its place.
 double ElasticRate(const DistributedParameter& settings);

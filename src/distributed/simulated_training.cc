@@ -43,6 +43,8 @@ void Tally::Add(const Steps& steps) {
   }
 }
 
+void Tally::Update(uint64_t iteration) { updates = Mix(updates ^ Mix(iteration)); }
+
 void Tally::Move(const Tally& other, const Tally& base) {
   count += other.count - base.count;
   sum += other.sum - base.sum;
@@ -54,7 +56,8 @@ Payload ParametersOf(const Tally& tally, size_t words) {
   all[0] = tally.count;
   all[1] = tally.sum;
   all[2] = tally.mixed;
-  for (size_t i = 3; i < words; ++i) all[i] = Mix(tally.count ^ Mix(tally.sum + i) ^ tally.mixed);
+  for (size_t i = 3; i < words; ++i) all[i] = Mix(tally.count ^ Mix(tally.sum + i) ^ tally.mixed ^ tally.updates);
+  if (words > 4) all[4] = tally.updates;
   return PayloadOf(all);
 }
 
@@ -62,7 +65,8 @@ Payload NotFinite(size_t words) { return PayloadOf(std::vector<uint64_t>(words, 
 
 Tally TallyOf(const Payload& values) {
   if (values->size() < 32 || values->size() % 8 != 0) throw std::logic_error("these are no parameters");
-  const Tally tally{WordAt(values, 0), WordAt(values, 1), WordAt(values, 2)};
+  Tally tally{WordAt(values, 0), WordAt(values, 1), WordAt(values, 2)};
+  if (values->size() > 32) tally.updates = WordAt(values, 4);
   if (*ParametersOf(tally, values->size() / 8) != *values) throw std::logic_error("parameters are torn");
   return tally;
 }
@@ -73,10 +77,13 @@ std::string SimulatedRoundMath::Check(Contribution& contribution) {
   return "";
 }
 
-Payload SimulatedRoundMath::Reduce(const Round&, const std::vector<Contribution>& contributions) {
+Payload SimulatedRoundMath::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
   const Tally anchor = TallyOf(state_);
   Tally tally = anchor;
-  for (const Contribution& c : contributions) tally.Move(TallyOf(c.values), stale_ ? Tally{} : anchor);
+  for (const Contribution& c : contributions) {
+    tally.Move(TallyOf(c.values), kind_ == Simulated::kParameters ? anchor : Tally{});
+  }
+  if (kind_ == Simulated::kGradients) tally.Update(round.iteration);
   next_ = ParametersOf(tally, words_);
   return next_;
 }
@@ -108,14 +115,14 @@ Payload SimulatedWorkerMath::Decode(Work::Form form, const Payload& sent, const 
 }
 
 Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& from, const Payload& to) {
-  if (!IsFinite(values)) return values;
+  if (!IsFinite(values) || kind_ == Simulated::kGradients) return values;
   Tally tally = TallyOf(to);
   tally.Move(TallyOf(values), TallyOf(from));
   return ParametersOf(tally, values->size() / 8);
 }
 
 Payload SimulatedWorkerMath::Encode(const Payload& values, const Payload& from, uint64_t) {
-  if (!stale_ || !IsFinite(values)) return values;
+  if (kind_ != Simulated::kDifferences || !IsFinite(values)) return values;
   Tally difference;
   difference.Move(TallyOf(values), TallyOf(from));
   return ParametersOf(difference, words_);
@@ -174,8 +181,9 @@ Payload SimulatedWorkerMath::Conclude(const ExchangePlan& plan, const Payload& e
   Tally tally = anchor;
   for (const auto& one : values) {
     if (one->size() != bytes) throw std::logic_error("an exchange lacks pieces");
-    tally.Move(TallyOf(one), anchor);
+    tally.Move(TallyOf(one), kind_ == Simulated::kGradients ? Tally{} : anchor);
   }
+  if (kind_ == Simulated::kGradients) tally.Update(plan.iteration);
   return ParametersOf(tally, words_);
 }
 

@@ -15,14 +15,22 @@ namespace crema {
 // What some steps add up to.
 struct Tally {
   uint64_t count = 0, sum = 0, mixed = 0;  // steps, and the sum and the exclusive or of their hashes
+  uint64_t updates = 0;                    // hash of those that gradients went into, in their order
 
   void Add(const Steps& steps);
+  // A solver's update at the end of an iteration.
+  void Update(uint64_t iteration);
   // this + (other - base)
   void Move(const Tally& other, const Tally& base);
   bool operator==(const Tally&) const = default;
 };
 
-// Parameters of `words` >= 4 words of 8 bytes: the tally, and words that follow from it.
+// How values go into parameters: as what training made of these, as differences to them (CoordinatorOptions.stale), or
+// as gradients, of which each round makes one update.
+enum class Simulated { kParameters, kDifferences, kGradients };
+
+// Parameters of `words` words of 8 bytes, at least 4, where there are updates 5: the tally, and words that follow from
+// it.
 Payload ParametersOf(const Tally& tally, size_t words);
 // Values that training spoiled.
 Payload NotFinite(size_t words);
@@ -30,11 +38,10 @@ bool IsFinite(const Payload& values);
 // Throws std::logic_error where these are no values of ParametersOf.
 Tally TallyOf(const Payload& values);
 
-// `stale`: as with CoordinatorOptions.stale.
 class SimulatedRoundMath : public RoundMath {
  public:
-  SimulatedRoundMath(Payload state, size_t words, bool stale = false)
-      : state_(std::move(state)), words_(words), stale_(stale) {}
+  SimulatedRoundMath(Payload state, size_t words, Simulated kind = Simulated::kParameters)
+      : state_(std::move(state)), words_(words), kind_(kind) {}
 
   std::string Check(Contribution& contribution) override;
   Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
@@ -48,7 +55,7 @@ class SimulatedRoundMath : public RoundMath {
  private:
   Payload state_, next_, difference_;
   size_t words_;
-  bool stale_;
+  Simulated kind_;
 };
 
 // Pieces are not added up but gathered, so that one that is missing or of another place is noticed. SHARDED only.
@@ -65,7 +72,7 @@ class SimulatedExchangeMath : public ExchangeMath {
 
 class SimulatedWorkerMath : public WorkerMath {
  public:
-  explicit SimulatedWorkerMath(size_t words, bool stale = false) : words_(words), stale_(stale) {}
+  explicit SimulatedWorkerMath(size_t words, Simulated kind = Simulated::kParameters) : words_(words), kind_(kind) {}
 
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
   Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;
@@ -77,7 +84,7 @@ class SimulatedWorkerMath : public WorkerMath {
 
  private:
   const size_t words_;
-  const bool stale_;
+  const Simulated kind_;
   const SimulatedExchangeMath exchange_;
   bool has_all_ = false;
 };

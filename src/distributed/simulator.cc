@@ -24,7 +24,7 @@ PeerAddress AddressOf(int machine) {
 
 Simulation::Simulation(const SimulatorOptions& options)
     : options_(options),
-      audit_(options.words, options.coordinator.stale),
+      audit_(options.words, options.coordinator.stale, options.gradients),
       network_(options.machines, options.latency, options.jitter, options.bytes_per_second, options.seed),
       dice_(options.seed, 2),
       machines_(static_cast<size_t>(options.machines)) {
@@ -193,7 +193,7 @@ void Simulation::StartWorker(int index) {
   options.name = std::to_string(index);
   options.timing = options_.timing;
   options.transfer = options_.coordinator.transfer;
-  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words, options_.coordinator.stale);
+  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words, kind());
   machine.worker = std::make_unique<Worker>(options, *machine.math, now_);
   machine.tick = -1;
   AfterWorker(index);
@@ -224,7 +224,8 @@ void Simulation::EndTask(Machine& machine) {
   } else if (machine.fails || !IsFinite(machine.task->state)) {
     result.values = NotFinite(words);
   } else {
-    Tally tally = TallyOf(machine.task->state);
+    const Tally begun = TallyOf(machine.task->state);
+    Tally tally = options_.gradients ? Tally{} : begun;
     tally.Add(machine.task->steps);
     result.values = ParametersOf(tally, words);
   }

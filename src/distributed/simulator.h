@@ -42,7 +42,8 @@ struct SimulatorOptions {
   Milliseconds start_spread = 0;  // workers start within this time
   CoordinatorOptions coordinator;
   WorkerTiming timing;
-  size_t words = 6;  // of the parameters; history takes as many again
+  size_t words = 6;        // of the parameters; history takes as many again
+  bool gradients = false;  // workers bring these, and each round makes one update of them: at least 5 words
   // The network: one way, plus up to `jitter`; 0 bytes per second: no limit.
   Milliseconds latency = 1, jitter = 2;
   double bytes_per_second = 0;

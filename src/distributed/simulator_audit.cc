@@ -6,7 +6,7 @@
 
 namespace crema {
 
-Audit::Audit(size_t words, bool stale) : words_(words), stale_(stale) {
+Audit::Audit(size_t words, bool stale, bool gradients) : words_(words), stale_(stale), gradients_(gradients) {
   history_.emplace_back();
   history_[0].digest = DigestOf(*ParametersOf({}, words));
   states_.insert({0, history_[0].digest});
@@ -39,7 +39,7 @@ void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
   entry.tally = history_.back().tally;
   entry.digest = commit.digest();
   for (const JournalRecord::Commit::Share& share : commit.share()) {
-    const Steps steps{share.steps().first(), share.steps().count()};
+    const Steps steps = StepsOf(share.steps());
     if (used_.size() < steps.end()) used_.resize(steps.end());
     for (uint64_t step = steps.first; step < steps.end(); ++step) {
       if (used_[step]) throw Violation("step " + std::to_string(step) + " is committed twice");
@@ -49,6 +49,7 @@ void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
     entry.tally.Add(steps);
     entry.steps.push_back(steps);
   }
+  if (gradients_) entry.tally.Update(before);
   if (DigestOf(*ParametersOf(entry.tally, words_)) != entry.digest) {
     throw Violation("the parameters of round " + std::to_string(commit.version()) +
                     " are not those before and its shares");

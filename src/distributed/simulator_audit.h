@@ -22,8 +22,8 @@ class Violation : public std::logic_error {
 
 class Audit {
  public:
-  // `stale`: as with CoordinatorOptions.stale.
-  explicit Audit(size_t words, bool stale = false);
+  // `stale`: as with CoordinatorOptions.stale; `gradients`: as with SimulatorOptions.gradients.
+  explicit Audit(size_t words, bool stale = false, bool gradients = false);
 
   // A record that is on the disk. `ready`: workers that could take part, at least `least` of which must.
   void OnRecord(const JournalRecord& record, int ready, int least);
@@ -54,7 +54,7 @@ class Audit {
   };
 
   const size_t words_;
-  const bool stale_;
+  const bool stale_, gradients_;
   std::map<uint64_t, uint64_t> clocks_;  // by member: leases that it has done
   std::vector<Entry> history_;           // by version
   std::vector<bool> used_;               // by step

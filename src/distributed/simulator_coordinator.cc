@@ -172,7 +172,7 @@ void Simulation::StartCoordinator() {
   crash_ = Fault::kNow;
   Log("coordinator " + std::to_string(process_) + " starts from round " + std::to_string(start.version) + ", " +
       std::to_string(start.lost.size()) + " lost");
-  math_ = std::make_unique<SimulatedRoundMath>(start.state, options_.words, options_.coordinator.stale);
+  math_ = std::make_unique<SimulatedRoundMath>(start.state, options_.words, kind());
   audit_.ForgetClocks();
   Journal& journal = *this;
   try {

@@ -97,6 +97,12 @@ class Simulation : private Journal {
   void KillCoordinator(Milliseconds back);
   void Heal();
 
+  Simulated kind() const {
+    return options_.gradients           ? Simulated::kGradients
+           : options_.coordinator.stale ? Simulated::kDifferences
+                                        : Simulated::kParameters;
+  }
+
   const SimulatorOptions options_;
   SimulatorReport report_;
   Audit audit_;

@@ -115,6 +115,17 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
     // Each worker's result is a round.
     options.snapshot_every *= static_cast<uint64_t>(stale.Between(1, machines));
   }
+  Dice gradients(seed, 6);
+  options.gradients = !c.stale && gradients.Chance(0.3);
+  if (options.gradients) {
+    c.max_iter = rounds;
+    c.local_steps = 1;
+    for (uint64_t& stop : c.stops) stop = static_cast<uint64_t>(gradients.Between(1, 3));
+    c.train_ahead = c.history_always = false;
+    c.history_every = 0;
+    options.words = std::max<size_t>(options.words, 5);
+    c.most_push_bytes = 16 * options.words;
+  }
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
   // Every round as slow as its slowest task, and steps that come back in pieces.
   const double slowest =

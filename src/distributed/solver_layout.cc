@@ -1,11 +1,12 @@
 #include "distributed/solver_layout.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 
 #include "base/check.h"
 #include "crema/error.h"
-#include "distributed/round_formula.h"
+#include "solver/plain_update.h"
 
 namespace crema {
 
@@ -14,7 +15,11 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
   layout.trained = steps.trained_count();
   layout.values = steps.value_count();
   layout.velocity = VelocityInStates(settings, layout.trained);
-  layout.history = settings.mode() == DistributedParameter::GRADIENT ? 0 : steps.history_count();
+  if (settings.mode() != DistributedParameter::GRADIENT) {
+    layout.history = steps.history_count();
+  } else if (settings.topology() != DistributedParameter::STAR) {
+    layout.shared_history = steps.history_count();
+  }
   for (const TrainingSteps::Block& block : steps.blocks()) {
     if (block.kind != TrainingSteps::Kind::kStatistics) {
       layout.buckets.push_back({static_cast<size_t>(block.count), block.shape.axes() <= 1});
@@ -32,6 +37,13 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
   return layout;
 }
 
+GradientUpdate SharedUpdate(const TrainingSteps& steps) {
+  return [update = std::shared_ptr<PlainUpdate>(steps.MakePlainUpdate())](uint64_t iteration, const float* gradient,
+                                                                          float* values, float* history) {
+    update->Apply(static_cast<int>(iteration), gradient, values, history);
+  };
+}
+
 Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with_history,
                 std::span<const float> velocity) {
   const auto state = NewPayload(layout.state_bytes(with_history));
@@ -45,6 +57,7 @@ Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with
     }
     std::copy(velocity.begin(), velocity.end(), floats + layout.velocity_in_state());
   }
+  if (layout.shared_history > 0) steps.ReadHistory(floats + layout.shared_history_in_state());
   if (with_history) steps.ReadHistory(floats + layout.history_in_state());
   return state;
 }
@@ -57,12 +70,16 @@ bool SetState(TrainingSteps& steps, const StateLayout& layout, const Payload& st
   }
   const float* const floats = FloatsOf(state).data();
   steps.WriteValues(floats);
+  if (layout.shared_history > 0) steps.WriteHistory(floats + layout.shared_history_in_state());
   if (with_history) steps.WriteHistory(floats + layout.history_in_state());
   return with_history;
 }
 
 void SetValues(TrainingSteps& steps, const StateLayout& layout, const Payload& values) {
-  CREMA_CHECK(values->size() >= layout.bytes(false));
+  if (values->size() < layout.bytes(false)) {
+    throw EnvironmentError("the coordinator's parameters take " + std::to_string(values->size()) +
+                           " bytes, those of the net here " + std::to_string(layout.bytes(false)));
+  }
   steps.WriteValues(reinterpret_cast<const float*>(values->data()));
 }
 

@@ -15,13 +15,15 @@ struct BatchNormBlobs {
   int64_t mean = 0, variance = 0, factor = 0, channels = 0;
 };
 
-// Little-endian floats. A state: trained values, statistics, the outer momentum where workers have to know it, and,
-// where it is sent, the solver's history. What workers make of one has no outer momentum.
+// Little-endian floats. A state: trained values, statistics, what the step of a round remembers where workers have to
+// know it (the outer momentum; with gradients, the solver's history), and, where it is sent, the history of workers
+// that have their own. What workers make of a state is without what the step of a round remembers.
 struct StateLayout {
-  int64_t trained = 0;   // numbers
-  int64_t values = 0;    // trained ones and statistics
-  int64_t velocity = 0;  // the outer momentum: 0, or `trained`
-  int64_t history = 0;
+  int64_t trained = 0;         // numbers
+  int64_t values = 0;          // trained ones and statistics
+  int64_t velocity = 0;        // the outer momentum: 0, or `trained`
+  int64_t shared_history = 0;  // the solver's history where all workers update alike, and have the same
+  int64_t history = 0;         // of each worker
   std::vector<BatchNormBlobs> batch_norms = {};
   std::vector<Bucket> buckets = {};  // the trained values as they are coded, parameter by parameter
 
@@ -30,11 +32,12 @@ struct StateLayout {
     return static_cast<uint64_t>(values + (with_history ? history : 0)) * sizeof(float);
   }
   uint64_t state_bytes(bool with_history) const {
-    return bytes(with_history) + static_cast<uint64_t>(velocity) * sizeof(float);
+    return bytes(with_history) + static_cast<uint64_t>(velocity + shared_history) * sizeof(float);
   }
   // Where these begin in a state, in floats.
   int64_t velocity_in_state() const { return values; }
-  int64_t history_in_state() const { return values + velocity; }
+  int64_t shared_history_in_state() const { return values + velocity; }
+  int64_t history_in_state() const { return values + velocity + shared_history; }
 };
 
 }  // namespace crema

@@ -153,7 +153,6 @@ class Worker {
     std::vector<ExchangeOrder::Peer> peers;  // by rank
     ExchangePlan plan;
     bool with_history = false;
-    Payload from;  // the state before
     std::unique_ptr<PeerTransfers> transfers;
     bool over = false;
     Payload state;  // that came of it

@@ -58,10 +58,12 @@ void Worker::BeginExchange(Milliseconds now) {
   exchange_->attempt = order.attempt();
   exchange_->peers.assign(order.peer().begin(), order.peer().end());
   exchange_->with_history = work_->with_history();
-  exchange_->from = state_;
   ExchangePlan& plan = exchange_->plan;
   plan.topology = options_.topology;
   plan.rank = static_cast<int>(order.rank());
+  plan.iteration = work_->iteration();
+  plan.version = version_;
+  plan.from = state_;
   for (const ExchangeOrder::Peer& peer : exchange_->peers) {
     plan.examples.push_back(peer.examples());
     if (peer.member() != member_) acquaintances_[peer.address().endpoint()] = {peer.address(), last_attempt_};
@@ -133,7 +135,7 @@ void Worker::Conclude(Milliseconds now) {
   if (exchange_->transfers->failed()) {
     exchange_->failure = "values of another worker cannot be used";
   } else if (const Payload result = exchange_->transfers->result()) {
-    exchange_->state = math_.Conclude(exchange_->plan, result, exchange_->with_history, exchange_->from);
+    exchange_->state = math_.Conclude(exchange_->plan, result, exchange_->with_history, exchange_->plan.from);
     if (exchange_->state) {
       exchange_->digest = DigestOf(*exchange_->state);
     } else {

@@ -19,11 +19,9 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
     const bool begun = ahead_result_ || (next && training_ && task_.lease == lease_->serial());
     beginning_ = next && !begun ? std::exchange(result_, std::nullopt) : std::nullopt;
     result_ = next ? std::exchange(ahead_result_, std::nullopt) : std::nullopt;
-    if (!work.wanted()) {
-      Settle();
-      push_.reset();
-      sender_.Cancel();
-    }
+    Settle();
+    push_.reset();
+    if (!work.wanted()) sender_.Cancel();
   }
   if (!work.has_ahead() || !ahead_ || work.ahead().serial() != ahead_->serial()) {
     ahead_ = work.has_ahead() ? std::optional<Lease>(work.ahead()) : std::nullopt;
@@ -34,7 +32,7 @@ void Worker::OnWork(const Work& work, Milliseconds now) {
 
 void Worker::StartDonation(Milliseconds now) {
   // What was under way is sent again, after it.
-  if (sender_.active()) push_.reset();
+  if (sender_.active() && push_ && !push_->kept()) push_.reset();
   Push push;
   push.set_id(++last_push_);
   push.set_state(true);
@@ -149,7 +147,7 @@ std::optional<TrainTask> Worker::TakeTask() {
   task.own = !last && own_ && own_version_ > work_->center() && own_version_ <= version_;
   task.state = last ? last->values : task.own ? own_ : state_;
   task.iteration = work_->iteration() + (ahead ? lease_->steps().count() : 0);
-  task.steps = {lease.steps().first(), lease.steps().count()};
+  task.steps = StepsOf(lease.steps());
   task.lease = lease.serial();
   task.stride = work_->stride();
   task.with_history = work_->with_history();

@@ -12,6 +12,7 @@
 #include "device/host_copies.h"
 #include "graph/program.h"
 #include "ops/operations.h"
+#include "solver/plain_update.h"
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
 
@@ -265,6 +266,10 @@ void TrainingSteps::Update(int iteration, const float* gradients) {
   impl_.Update(LearningRateAt(impl_.param, iteration));
   impl_.net->ParametersChanged();
   ++impl_.iteration;
+}
+
+std::unique_ptr<PlainUpdate> TrainingSteps::MakePlainUpdate() const {
+  return std::make_unique<PlainUpdate>(impl_.param, ParametersOf(*impl_.net));
 }
 
 void TrainingSteps::AddLoss(double loss) { impl_.losses.Add(static_cast<float>(loss)); }

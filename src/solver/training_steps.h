@@ -13,6 +13,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -21,6 +22,8 @@
 #include "crema/solver.h"
 
 namespace crema {
+
+class PlainUpdate;
 
 // A view of a solver on one device, which must outlive it. Used by one thread at a time.
 class TrainingSteps {
@@ -107,6 +110,8 @@ class TrainingSteps {
   // The end of `iteration`: clipping and the update by a mean of what Gradients gave. Needs
   // SolverOptions::exchanges_gradients. Throws NotFinite where the norm is needed and is not finite.
   void Update(int iteration, const float* gradients);
+  // What Update does, outside of the net: for workers that all update. Does not need the solver any more.
+  std::unique_ptr<PlainUpdate> MakePlainUpdate() const;
   // Adds to the smoothed loss, once an iteration.
   void AddLoss(double loss);
   // Tells the observers Display with the smoothed loss and the learning rate of `iteration`; to be called when due,

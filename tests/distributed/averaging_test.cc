@@ -147,7 +147,7 @@ TEST(GradientMean, AppliesTheMeanOnce) {
   std::vector<float> applied;
   int undone = 0;
   GradientMean::Update update;
-  update.apply = [&](uint64_t iteration, const float* gradient, float* values) {
+  update.apply = [&](uint64_t iteration, const float* gradient, float* values, float*) {
     EXPECT_EQ(iteration, 5u);
     applied.push_back(gradient[0]);
     values[0] -= gradient[0];
@@ -195,7 +195,7 @@ TEST(Averaging, CompressesBothWays) {
     settings.set_codec_warmup_rounds(1);
     const Payload start = Bytes(RandomFloats(1, 3010));
     GradientMean::Update update;
-    update.apply = [](uint64_t, const float* gradient, float* values) {
+    update.apply = [](uint64_t, const float* gradient, float* values, float*) {
       for (int i = 0; i < 3010; ++i) values[i] -= gradient[i];
     };
     update.undo = [] {};

@@ -27,22 +27,26 @@ TEST(ClusterSettings, ExchangesAmongWorkersThatCannotBe) {
     const std::string peers = "topology: " + topology + " ";
     EXPECT_EQ(SaidOf("local_workers: 2 " + peers), "");
     EXPECT_EQ(SaidOf(tcp + peers + "keep_rounds: 1 outer_momentum: 0.5 history: MEAN batch_norm: FIRST"), "");
-    const std::string gradient = SaidOf("local_workers: 2 mode: GRADIENT " + peers);
-    EXPECT_TRUE(Has(gradient, "solver.prototxt:2:")) << gradient;
-    EXPECT_TRUE(Has(gradient, "topology is " + topology)) << gradient;
-    EXPECT_TRUE(Has(gradient, "set mode: AVERAGE, or topology: STAR")) << gradient;
-    const std::string codec = SaidOf(tcp + "codec: FP16 " + peers);
-    EXPECT_TRUE(Has(codec, "codec is FP16; remove codec, or set topology: STAR")) << codec;
-    const std::string down = SaidOf(tcp + "down_codec: INT8 " + peers);
-    EXPECT_TRUE(Has(down, "down_codec is INT8; remove down_codec, or set topology: STAR")) << down;
-    EXPECT_FALSE(Has(down, "but codec")) << down;
+    EXPECT_EQ(SaidOf("local_workers: 2 mode: GRADIENT " + peers), "");
+    const std::string elastic = SaidOf("local_workers: 2 mode: ELASTIC " + peers);
+    EXPECT_TRUE(Has(elastic, "solver.prototxt:2:")) << elastic;
+    EXPECT_TRUE(Has(elastic, "topology is " + topology)) << elastic;
+    EXPECT_TRUE(Has(elastic, "set mode: AVERAGE or GRADIENT, or topology: STAR")) << elastic;
+    const std::string codec = SaidOf(tcp + "codec: FP16 " + peers), down = SaidOf(tcp + "down_codec: INT8 " + peers);
+    if (topology == "SHARDED") {
+      EXPECT_EQ(codec + down, "");
+    } else {
+      EXPECT_TRUE(Has(codec, "codec is FP16; set topology: SHARDED, or remove codec")) << codec;
+      EXPECT_TRUE(Has(down, "down_codec is INT8; set topology: SHARDED, or remove down_codec")) << down;
+      EXPECT_FALSE(Has(down, "but codec")) << down;
+    }
     const std::string both = SaidOf(tcp + "local_workers: 2 " + peers);
     EXPECT_TRUE(Has(both, "remove one of the two")) << both;
     EXPECT_TRUE(Has(SaidOf(tcp + peers + "keep_rounds: 0"), "keep_rounds is 0; it must be from 1 to 1000000"));
   }
   // All of them at once.
-  const std::string all = SaidOf(tcp + "topology: RING local_workers: 2 mode: GRADIENT codec: FP16 keep_rounds: 0");
-  for (const char* part : {"mode is GRADIENT", "codec is FP16", "remove one of the two", "keep_rounds is 0"}) {
+  const std::string all = SaidOf(tcp + "topology: RING local_workers: 2 mode: STALE codec: FP16 keep_rounds: 0");
+  for (const char* part : {"mode is STALE", "codec is FP16", "remove one of the two", "keep_rounds is 0"}) {
     EXPECT_TRUE(Has(all, part)) << all;
   }
 }
@@ -63,7 +67,8 @@ TEST(ClusterSettings, ElasticAndWhatItCannotBeWith) {
   }
   EXPECT_TRUE(Has(SaidOf(elastic + "history: MEAN"), "set history: LOCAL or RESET, or mode: AVERAGE"));
   EXPECT_TRUE(Has(SaidOf(elastic + "codec: FP16"), "remove codec (down_codec may stay)"));
-  EXPECT_TRUE(Has(SaidOf(elastic + "topology: RING"), "but mode is ELASTIC; set mode: AVERAGE, or topology: STAR"));
+  EXPECT_TRUE(
+      Has(SaidOf(elastic + "topology: RING"), "but mode is ELASTIC; set mode: AVERAGE or GRADIENT, or topology"));
   EXPECT_TRUE(Has(SaidOf(elastic + "overlap: DELAYED"), "but mode is ELASTIC; set mode: AVERAGE, or remove overlap"));
   EXPECT_TRUE(Has(SaidOf(elastic + "elastic_rate: 1.5"), "elastic_rate must be from 0 to 1"));
   EXPECT_TRUE(Has(SaidOf(elastic + "elastic_rate: 0.6"), "warning: distributed: elastic_rate times expected_workers"));
@@ -80,7 +85,7 @@ TEST(ClusterSettings, StaleAndWhatItCannotBeWith) {
   EXPECT_TRUE(Has(SaidOf(stale + "history: MEAN"), "set history: LOCAL or RESET, or mode: AVERAGE"));
   EXPECT_TRUE(Has(SaidOf(stale + "down_codec: FP16"), "remove down_codec (codec may stay)"));
   EXPECT_TRUE(Has(SaidOf(stale + "straggler_factor: 2"), "remove straggler_factor and set staleness"));
-  EXPECT_TRUE(Has(SaidOf(stale + "topology: TREE"), "but mode is STALE; set mode: AVERAGE, or topology: STAR"));
+  EXPECT_TRUE(Has(SaidOf(stale + "topology: TREE"), "but mode is STALE; set mode: AVERAGE or GRADIENT, or topology"));
   EXPECT_TRUE(Has(SaidOf(stale + "overlap: DELAYED"), "but mode is STALE; set mode: AVERAGE, or remove overlap"));
 }
 

@@ -45,6 +45,31 @@ inline StateLayout Trained(int64_t count, int64_t history = 0) {
   return layout;
 }
 
+// What each comes to where these workers, of whom `plan` tells, exchange their values; `bytes` counts what each sends.
+inline std::vector<Payload> ExchangeAll(ExchangePlan plan, const std::vector<Payload>& values,
+                                        const std::vector<const ExchangeMath*>& maths,
+                                        std::vector<uint64_t>* bytes = nullptr) {
+  std::vector<std::unique_ptr<Exchange>> exchanges;
+  for (plan.rank = 0; plan.rank < plan.size(); ++plan.rank) {
+    const auto rank = static_cast<size_t>(plan.rank);
+    exchanges.push_back(MakeExchange(plan, values[rank], *maths[rank]));
+  }
+  for (bool some = true; some;) {
+    some = false;
+    for (size_t from = 0; from < exchanges.size(); ++from) {
+      for (Exchange::Message& message : exchanges[from]->TakeMessages()) {
+        if (bytes) (*bytes)[from] += message.payload->size();
+        exchanges[static_cast<size_t>(message.to)]->OnMessage(static_cast<int>(from), message.stage,
+                                                              std::move(message.payload));
+        some = true;
+      }
+    }
+  }
+  std::vector<Payload> results;
+  for (const auto& exchange : exchanges) results.push_back(exchange->result());
+  return results;
+}
+
 }  // namespace crema
 
 #endif  // CREMA_TESTS_DISTRIBUTED_CONTRIBUTIONS_H_

@@ -55,7 +55,8 @@ class CoordinatorTest : public testing::Test {
   void Start(CoordinatorStart start = {}) {
     if (!start.state) start.state = ParametersOf({}, kWords);
     start.digest = DigestOf(*start.state);
-    math_ = std::make_unique<SimulatedRoundMath>(start.state, kWords, options_.stale);
+    math_ = std::make_unique<SimulatedRoundMath>(start.state, kWords,
+                                                 options_.stale ? Simulated::kDifferences : Simulated::kParameters);
     coordinator_ = std::make_unique<Coordinator>(options_, std::move(start), *math_, journal_, now_);
   }
 

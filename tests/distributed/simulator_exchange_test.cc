@@ -99,6 +99,67 @@ TEST(SimulatedExchange, ARestartedCoordinatorGetsTheStateBack) {
   }
 }
 
+// Each round is one step of each, and one update that all make alike.
+SimulatorOptions ShardedGradients() {
+  SimulatorOptions options = Sharded();
+  options.gradients = true;
+  options.coordinator.local_steps = 1;
+  options.coordinator.max_iter = 40;
+  options.coordinator.keep_rounds = 15;
+  options.step = 500;
+  return options;
+}
+
+TEST(SimulatedGradients, EveryUpdateIsMadeOnceByAll) {
+  const SimulatorReport report = Simulate(ShardedGradients());
+  EXPECT_EQ(report.violation, "") << report.log;
+  EXPECT_TRUE(report.completed);
+  EXPECT_EQ(report.commits, 40u);
+  EXPECT_EQ(report.exchanged, 40u);
+}
+
+TEST(SimulatedGradients, AMemberThatDiesInTheExchangeIsLeftOut) {
+  for (Milliseconds at = 8000; at < 9200; at += 30) {
+    const SimulatorReport report =
+        WithFault(ShardedGradients(), {.kind = Fault::Kind::kKillWorkers, .at = at, .lasts = 5000, .first = 2});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.commits, 40u);
+    EXPECT_EQ(report.lost, 0u);
+  }
+}
+
+TEST(SimulatedGradients, ARestartedCoordinatorGetsTheStateBack) {
+  for (const int point : {Fault::kNow, Fault::kBeforeJournal, Fault::kAfterJournal, Fault::kWhileSending}) {
+    const SimulatorReport report = WithFault(
+        ShardedGradients(), {.kind = Fault::Kind::kKillCoordinator, .at = 9000, .lasts = 3000, .detail = point});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.coordinators, 2u);
+    EXPECT_EQ(report.recovered, 1u) << report.log;
+    EXPECT_EQ(report.rolled_back, 0u);
+    // One that nobody heard of is made again.
+    EXPECT_EQ(report.commits, point == Fault::kAfterJournal ? 41u : 40u);
+  }
+}
+
+TEST(SimulatedGradients, WhatOnlyTheDeadKnewIsTrainedAgain) {
+  const SimulatorReport report = WithFault(
+      ShardedGradients(), {.kind = Fault::Kind::kKillWorkers, .at = 15'000, .lasts = 20'000, .first = 0, .count = 4});
+  EXPECT_TRUE(report.completed);
+  EXPECT_EQ(report.lost, 1u) << report.log;
+  EXPECT_EQ(report.rolled_back, 1u) << report.log;
+  EXPECT_GT(report.commits, 40u);
+}
+
+TEST(SimulatedGradients, WhereWorkersCannotReachEachOtherTheCoordinatorUpdates) {
+  const SimulatorReport report = WithFault(
+      ShardedGradients(), {.kind = Fault::Kind::kSplit, .at = 9000, .lasts = 200'000, .first = 1, .detail = 1});
+  EXPECT_TRUE(report.completed);
+  EXPECT_EQ(report.commits, 40u);
+  EXPECT_GE(report.exchanges_given_up, 1u) << report.log;
+  EXPECT_GT(report.exchanged, 5u);
+  EXPECT_LT(report.exchanged, 40u);
+}
+
 // 100 KB/s and states of 2 KB: everybody's values take a tenth of the steps' time through the coordinator.
 TEST(SimulatedOverlap, HidesTheNetworksTime) {
   for (const auto topology : {DistributedParameter::STAR, DistributedParameter::SHARDED}) {

@@ -18,16 +18,25 @@ namespace {
 const std::string kQuick = "dead_ms: 600 ";
 const std::string kSharded = "topology: SHARDED local_steps: 5 ";
 
-class TopologyKills : public ::testing::TestWithParam<const char*> {
+struct Way {
+  const char *name, *topology;
+  bool gradients = false;
+  const char* codes = "";
+};
+
+std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+
+class TopologyKills : public ::testing::TestWithParam<Way> {
  protected:
-  std::string Topology() const { return std::string("topology: ") + GetParam() + " local_steps: 5 "; }
+  std::string Topology() const { return std::string("topology: ") + GetParam().topology + " " + GetParam().codes; }
 };
 
 // At moments of chance, of which many are in an exchange, as steps take little.
 TEST_P(TopologyKills, WorkersThatAreKilledLoseNothingAndFreshOnesComplete) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
-  const ClusterFolder folder(kQuick + Topology() + "min_workers: 1",
+  const std::string steps = GetParam().gradients ? "mode: GRADIENT " : "local_steps: 5 ";
+  const ClusterFolder folder(kQuick + Topology() + steps + "min_workers: 1",
                              {.max_iter = 1000000, .snapshot = 0, .test_interval = 50});
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.GoesOn()) << cluster.coordinator->Err();
@@ -52,9 +61,9 @@ TEST_P(TopologyKills, WorkersThatAreKilledLoseNothingAndFreshOnesComplete) {
 
 // One is frozen where others wait for what it has, as the coordinator says, and another one is killed then.
 TEST_P(TopologyKills, AWorkerThatIsKilledInTheMiddleOfAnExchangeLosesNothing) {
-  const ClusterFolder folder(
-      "dead_ms: 1000 min_workers: 1 chunk_bytes: 2048 credits: 2 local_steps: 1 topology: " + std::string(GetParam()),
-      {.max_iter = 1000000, .snapshot = 0, .test_interval = 50, .hidden = 512});
+  const std::string steps = GetParam().gradients ? "mode: GRADIENT " : "local_steps: 1 ";
+  const ClusterFolder folder("dead_ms: 1000 min_workers: 1 chunk_bytes: 2048 credits: 2 " + steps + Topology(),
+                             {.max_iter = 1000000, .snapshot = 0, .test_interval = 50, .hidden = 512});
   folder.Write("solver.prototxt",
                std::regex_replace(ReadText(folder / "solver.prototxt"), std::regex("display: 10"), "display: 1"));
   Cluster cluster(folder, 3);
@@ -83,8 +92,14 @@ TEST_P(TopologyKills, AWorkerThatIsKilledInTheMiddleOfAnExchangeLosesNothing) {
   EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "") << run.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TopologyKills, ::testing::Values("SHARDED", "RING", "TREE", "HALVING"),
-                         [](const auto& info) { return std::string(info.param); });
+INSTANTIATE_TEST_SUITE_P(All, TopologyKills,
+                         ::testing::Values(Way{"SHARDED", "SHARDED"}, Way{"RING", "RING"}, Way{"TREE", "TREE"},
+                                           Way{"HALVING", "HALVING"}, Way{"ShardedGradients", "SHARDED", true},
+                                           Way{"RingGradients", "RING", true}, Way{"TreeGradients", "TREE", true},
+                                           Way{"HalvingGradients", "HALVING", true},
+                                           Way{"Codes", "SHARDED", false, "codec: INT8 down_codec: INT8 "},
+                                           Way{"CodedGradients", "SHARDED", true, "codec: TOPK down_codec: INT8 "}),
+                         [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
   const ClusterFolder folder(kQuick + kSharded + "min_workers: 1", {.max_iter = 1000000, .snapshot = 0});
@@ -105,9 +120,9 @@ TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
 }
 
 TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentumFromAWorker) {
-  const std::string settings = kQuick + kSharded + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
+  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
   const TinyTraining training{.max_iter = 400, .snapshot = 150, .hidden = 512};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 200, lr")) << cluster.coordinator->Err();
@@ -130,9 +145,9 @@ TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentum
 TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
-  const std::string settings = kQuick + kSharded + "history: MEAN outer_momentum: 0.5 ";
+  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 1000, .snapshot = 100, .hidden = 512};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Snapshotting solver state")) << cluster.coordinator->Err();
@@ -156,9 +171,9 @@ TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
 }
 
 TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
-  const std::string settings = kQuick + kSharded + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
+  const std::string settings = kSharded + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 300, .snapshot = 100, .hidden = 512};
-  const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
+  const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 130, lr")) << cluster.coordinator->Err();

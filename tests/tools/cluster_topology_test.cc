@@ -83,6 +83,19 @@ std::ostream& operator<<(std::ostream& out, const Route& route) {
   return out << route.topology << " of " << route.workers;
 }
 
+// MB that each worker sent to others in a round, and got, by what they log.
+void ReadPeerBytes(const Cluster& cluster, int rounds, std::vector<double>* sent, std::vector<double>* received) {
+  const std::regex pattern(
+      R"(\((\d+) rounds, \d+ examples, (\S+) MB sent to and (\S+) MB received from other workers\))");
+  for (const std::string& log : cluster.logs) {
+    std::smatch match;
+    ASSERT_TRUE(std::regex_search(log, match, pattern)) << log;
+    EXPECT_EQ(std::stoi(match[1]), rounds);
+    sent->push_back(std::stod(match[2]) / rounds);
+    received->push_back(std::stod(match[3]) / rounds);
+  }
+}
+
 class TopologyRoutes : public ::testing::TestWithParam<Route> {};
 
 // Sums in another order: how far that may drive losses apart in 60 iterations of a net that learns.
@@ -114,7 +127,6 @@ TEST_P(TopologyRoutes, LossesAreThoseOfStarAndRerunsTheSameToTheBit) {
 // Payload bytes, as workers count them, against what the topology is known for.
 TEST_P(TopologyRoutes, BytesAreThoseOfTheFormula) {
   constexpr int kIterations = 40, kHidden = 512;
-  constexpr double kRounds = kIterations / 5.0;
   // conv1, ip1, ip2.
   constexpr double kBytes = 4.0 * (8 * 9 + 8 + kHidden * (8 * 16 + 1) + 4 * (kHidden + 1));
   const int count = GetParam().workers;
@@ -124,13 +136,10 @@ TEST_P(TopologyRoutes, BytesAreThoseOfTheFormula) {
       {.max_iter = kIterations, .snapshot = 0, .test_interval = 1000, .hidden = kHidden});
   Cluster cluster(folder, count);
   cluster.Finish();
-  const std::regex pattern(R"(\(8 rounds, \d+ examples, (\S+) MB sent to and (\S+) MB received from other workers\))");
   std::vector<double> sent, received;
-  for (const std::string& log : cluster.logs) {
-    std::smatch match;
-    ASSERT_TRUE(std::regex_search(log, match, pattern)) << log;
-    sent.push_back(std::stod(match[1]) * 1e6 / kRounds / kBytes);
-    received.push_back(std::stod(match[2]) * 1e6 / kRounds / kBytes);
+  ReadPeerBytes(cluster, kIterations / 5, &sent, &received);
+  for (std::vector<double>* all : {&sent, &received}) {
+    for (double& one : *all) one *= 1e6 / kBytes;
   }
   if (std::string(GetParam().topology) == "TREE") {
     // Each edge carries them once each way; leaves have one edge.
@@ -157,6 +166,70 @@ INSTANTIATE_TEST_SUITE_P(Routes, TopologyRoutes,
                          ::testing::Values(Route{"SHARDED", 3}, Route{"RING", 3}, Route{"TREE", 3},
                                            Route{"HALVING", 4}),
                          [](const auto& info) { return std::string(info.param.topology); });
+
+class TopologyCodes : public ::testing::TestWithParam<Way> {};
+
+TEST_P(TopologyCodes, ShardedIsStarToTheBit) {
+  const std::string settings =
+      std::string("local_workers: 3 local_steps: 5 codec_warmup_rounds: 3 ") + GetParam().settings;
+  const TinyTraining training{.max_iter = 60, .snapshot = 20, .hidden = 256};
+  const ClusterFolder star(settings, training), sharded(settings + " topology: SHARDED", training);
+  for (const ClusterFolder* folder : {&star, &sharded}) {
+    if (GetParam().batch_norm) AddBatchNorm(*folder);
+    const Finished run = folder->Run();
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.err.find("Warning"), std::string::npos) << run.err;
+    EXPECT_EQ(AuditJournal(*folder, 60).mistake, "");
+  }
+  for (const int iteration : {20, 60}) EXPECT_TRUE(SameModel(star, sharded, iteration)) << iteration;
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, TopologyCodes,
+                         ::testing::Values(Way{"BothWays", "codec: INT8 down_codec: INT8 history: MEAN"},
+                                           Way{"Halves", "codec: BF16 down_codec: FP16 history: RESET", true},
+                                           Way{"Up", "codec: THRESHOLD outer_lr: 0.8"},
+                                           Way{"Gradients", "mode: GRADIENT codec: INT8"}),
+                         [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Topology, LearnsWithCodes) {
+  for (const std::string codes :
+       {"codec: TOPK topk_ratio: 0.2 codec_warmup_rounds: 2 down_codec: INT8", "codec: ONEBIT outer_momentum: 0.3",
+        "codec: INT8 down_codec: INT8 mode: GRADIENT", "codec: INT8 down_codec: INT8 overlap: DELAYED"}) {
+    const std::string settings = "local_workers: 3 local_steps: 5 topology: SHARDED " + codes;
+    const TinyTraining training{.max_iter = 200, .snapshot = 100, .hidden = 256};
+    const ClusterFolder folder(settings, training), again(settings, training);
+    const Finished run = folder.Run();
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_EQ(run.err.find("Warning"), std::string::npos) << codes << "\n" << run.err;
+    EXPECT_GT(LastAccuracy(run.err), 0.9f) << codes << "\n" << run.err;
+    EXPECT_EQ(AuditJournal(folder, 200).mistake, "");
+    ASSERT_EQ(again.Run().exit_code, 0);
+    EXPECT_TRUE(SameModel(folder, again, 200)) << codes;
+  }
+}
+
+// With INT8 both ways: a byte each and a scale for every 256, but for biases and small parameters.
+TEST(Topology, BytesOfCodesAreThoseOfTheFormula) {
+  constexpr int kHidden = 1024, kWorkers = 3;
+  constexpr double kWeights = kHidden * 8 * 16 + 4 * kHidden, kOthers = 8 * 9 + 8 + kHidden + 4;
+  constexpr double kBytes = kWeights * (1 + 4.0 / 256) + 4 * kOthers;
+  for (const std::string mode : {"local_steps: 5 history: RESET ", "mode: GRADIENT "}) {
+    const ClusterFolder folder(
+        "heartbeat_ms: 1000 dead_ms: 10000 codec: INT8 down_codec: INT8 codec_warmup_rounds: 0 "
+        "topology: SHARDED " +
+            mode,
+        {.max_iter = 40, .snapshot = 0, .test_interval = 1000, .hidden = kHidden});
+    Cluster cluster(folder, kWorkers);
+    cluster.Finish();
+    std::vector<double> sent, received;
+    ReadPeerBytes(cluster, mode.find("GRADIENT") == std::string::npos ? 8 : 40, &sent, &received);
+    ASSERT_EQ(sent.size(), static_cast<size_t>(kWorkers));
+    for (size_t i = 0; i < sent.size(); ++i) {
+      EXPECT_NEAR(sent[i] * 1e6 / kBytes / (2.0 * (kWorkers - 1) / kWorkers), 1, 0.03) << mode;
+      EXPECT_NEAR(received[i] * 1e6 / kBytes / (2.0 * (kWorkers - 1) / kWorkers), 1, 0.03) << mode;
+    }
+  }
+}
 
 TEST(Topology, HalvingOfWorkersThatAreNoPowerOfTwo) {
   const TinyTraining training{.max_iter = 40, .snapshot = 40};
@@ -186,15 +259,15 @@ TEST(Topology, SettingsThatContradictNameTheirPlaceAndARemedy) {
   const ClusterFolder folder("", {.max_iter = 10});
   const std::string solver = ReadText(folder / "solver.prototxt");
   const std::string place = "solver.prototxt:" + std::to_string(Count(solver, "\n") + 1) + ":1: error: distributed: ";
-  for (const Case& c : {Case{"topology: SHARDED codec: INT8",
-                             "topology is SHARDED, where workers exchange plain numbers, but codec is INT8; remove "
-                             "codec, or set topology: STAR"},
+  for (const Case& c : {Case{"topology: TREE codec: INT8",
+                             "topology is TREE, where sums that grow from worker to worker would have to be coded anew "
+                             "at each of them, but codec is INT8; set topology: SHARDED, or remove codec"},
                         Case{"topology: RING down_codec: BF16",
-                             "topology is RING, where workers exchange plain numbers, but down_codec is BF16; remove "
-                             "down_codec, or set topology: STAR"},
-                        Case{"topology: SHARDED mode: GRADIENT",
-                             "topology is SHARDED, which averages parameters among workers, but mode is GRADIENT; set "
-                             "mode: AVERAGE, or topology: STAR"}}) {
+                             "topology is RING, where sums that grow from worker to worker would have to be coded anew "
+                             "at each of them, but down_codec is BF16; set topology: SHARDED, or remove down_codec"},
+                        Case{"topology: SHARDED mode: ELASTIC",
+                             "topology is SHARDED, where workers take means among themselves, but mode is ELASTIC; set "
+                             "mode: AVERAGE or GRADIENT, or topology: STAR"}}) {
     folder.Write("solver.prototxt", solver + "distributed { local_workers: 2 " + c.settings + " }\n");
     const Finished run = folder.Run();
     EXPECT_EQ(run.exit_code, 2) << c.settings << "\n" << run.err;
