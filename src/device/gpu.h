@@ -106,14 +106,18 @@ Gpu& OpenGpu(int id);
 // Communicators between different GPUs, in their order. Throws EnvironmentError where they cannot be connected.
 std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
 
+// The end of a group of processes, each of which has a GPU. Throws EnvironmentError where they cannot be connected.
+std::unique_ptr<Communicator> ConnectGpu(Gpu& gpu, class Processes& processes);
+
 // What the GPU library exports under the name "crema_gpu_library".
 struct GpuLibrary {
   uint32_t interface_version;  // kGpuInterface of the headers it was compiled with
   std::unique_ptr<Gpu> (*open)(int id);
   std::vector<DeviceFacts> (*describe)(std::string* why);
   std::vector<std::unique_ptr<Communicator>> (*connect)(const std::vector<Gpu*>& gpus);
+  std::unique_ptr<Communicator> (*connect_process)(Gpu& gpu, class Processes& processes);
 };
-inline constexpr uint32_t kGpuInterface = 2;
+inline constexpr uint32_t kGpuInterface = 3;
 
 }  // namespace crema
 
