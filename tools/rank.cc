@@ -67,7 +67,8 @@ std::string RanksText(const Processes& processes, const std::vector<int>& ranks)
 }
 
 void SayWho(const CommandLine& line, const std::string& ranks) {
-  if (!ranks.empty()) std::cerr << line.program << ": " << ranks << ":\n";
+  // In one piece: ranks write side by side.
+  if (!ranks.empty()) std::cerr << line.program + ": " + ranks + ":\n";
 }
 
 // Where this rank, or another one, failed alone: the rest may be waiting for it.
@@ -111,13 +112,14 @@ void ApplyEngineFlag(const CommandLine& line, SolverFile* file) {
 
 int RunRank(const CommandLine& line, const SolverFile& file, SolverOptions options, TrainingConsole& console,
             const std::function<int(const SolverOptions&, const std::function<void(Solver&)>&)>& train) {
-  const std::vector<Diagnostic> warnings = CheckMpi(file);
   const std::unique_ptr<Processes> processes = OpenMpi();
   std::exception_ptr failure;
   try {
     options.processes = processes.get();
     console.ForLaunched();
     if (processes->rank() > 0) options.observers.clear();
+    std::vector<Diagnostic> warnings;
+    Together(*processes, [&] { warnings = CheckMpi(file); });
     for (Observer* observer : options.observers) {
       for (const Diagnostic& warning : warnings) observer->OnNotice(warning);
     }
