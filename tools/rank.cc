@@ -111,7 +111,7 @@ void ApplyEngineFlag(const CommandLine& line, SolverFile* file) {
 }
 
 int RunRank(const CommandLine& line, const SolverFile& file, SolverOptions options, TrainingConsole& console,
-            const std::function<int(const SolverOptions&, const std::function<void(Solver&)>&)>& train) {
+            const std::function<int(const SolverOptions&)>& train) {
   const std::unique_ptr<Processes> processes = OpenMpi();
   std::exception_ptr failure;
   try {
@@ -142,11 +142,7 @@ int RunRank(const CommandLine& line, const SolverFile& file, SolverOptions optio
       facts = FactsOf(file, options, VersionText());
     });
     CheckAlike(*processes, facts);
-    return train(options, [&](Solver& solver) {
-      std::vector<Fact> data;
-      Together(*processes, [&] { data = DataFactsOf(solver, options); });
-      CheckAlike(*processes, data);
-    });
+    return train(options);
   } catch (const FailedTogether& failed) {
     if (failed.own) {
       SayWho(line, RanksText(*processes, failed.ranks));

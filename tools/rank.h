@@ -16,7 +16,7 @@ void ApplyEngineFlag(const CommandLine& line, SolverFile* file);
 
 // Trains by distributed { engine: MPI }; returns the exit code. `train` is called with the options of this rank.
 int RunRank(const CommandLine& line, const SolverFile& file, SolverOptions options, TrainingConsole& console,
-            const std::function<int(const SolverOptions& options, const std::function<void(Solver&)>& begin)>& train);
+            const std::function<int(const SolverOptions& options)>& train);
 
 // Says that each of several processes that a launcher started trains for itself, where that is so.
 void WarnOfLaunchedAlone();

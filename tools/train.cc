@@ -5,7 +5,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <functional>
 #include <memory>
 #include <optional>
 
@@ -80,15 +79,14 @@ TrainingResult Train(Solver& solver, ProfileObserver* profile) {
   }
 }
 
-// In this process, with a profile where one is asked for; `begin` is called before training. Returns the exit code.
-int TrainHere(const SolverFile& file, SolverOptions options, const std::function<void(Solver&)>& begin = {}) {
+// In this process, with a profile where one is asked for. Returns the exit code.
+int TrainHere(const SolverFile& file, SolverOptions options) {
   const bool first = !options.processes || options.processes->rank() == 0;
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty() && first) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
   }
   Solver solver(file, options);
-  if (begin) begin(solver);
   const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
   if (profile && !profile->error().empty()) throw EnvironmentError("no profile was written: " + profile->error());
   return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
@@ -127,7 +125,7 @@ int Run(const CommandLine& line) {
   if (IsDistributed(file.solver)) return RunCoordinator(line, file, std::move(options));
   if (UsesMpi(file.solver)) {
     return RunRank(line, file, options, console,
-                   [&](const SolverOptions& of_rank, const auto& begin) { return TrainHere(file, of_rank, begin); });
+                   [&](const SolverOptions& of_rank) { return TrainHere(file, of_rank); });
   }
   WarnOfLaunchedAlone();
   options.devices = DevicesOf(line);

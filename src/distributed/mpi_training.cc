@@ -3,10 +3,10 @@
 #include <span>
 #include <sstream>
 
+#include "compiler/selection.h"
 #include "crema/error.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/digest.h"
-#include "graph/program.h"
 #include "solver/nets.h"
 
 namespace crema {
@@ -35,6 +35,17 @@ std::string Hex(uint64_t number) {
   std::ostringstream text;
   text << std::hex << number;
   return text.str();
+}
+
+// Where the records cannot be read anywhere, the net says so better.
+std::string TextOfData(const LayerParameter& layer, const std::vector<std::string>& folders) {
+  NetParameter net;
+  *net.add_layer() = layer;
+  try {
+    return "records with fingerprint " + Hex(FingerprintData(net, folders).at(0).value);
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
 }
 
 uint64_t DigestOfText(const std::string& text) { return DigestOf(std::as_bytes(std::span(text))); }
@@ -80,17 +91,10 @@ std::vector<Fact> FactsOf(const SolverFile& file, const SolverOptions& options, 
   for (const std::string& stage : train.options.stages) state << "stage " << stage << "\n";
   facts.push_back({"state of the train net (--level, --stage)", state.str()});
   facts.push_back({"train net", train.file.net.Utf8DebugString()});
-  return facts;
-}
-
-std::vector<Fact> DataFactsOf(Solver& solver, const SolverOptions& options) {
-  NetParameter net;
-  for (const Node& node : solver.net().compiled().graph.nodes) {
-    if (node.members.empty() && !DataSourceOf(*node.param).empty()) *net.add_layer() = *node.param;
-  }
-  std::vector<Fact> facts;
-  for (const DataFingerprint& data : FingerprintData(net, SearchFolders(options))) {
-    facts.push_back({"data of layer \"" + data.layer + "\"", "records with fingerprint " + Hex(data.value)});
+  const NetState selection = StateOf(train.file.net, train.options);
+  for (const LayerParameter& layer : train.file.net.layer()) {
+    if (DataSourceOf(layer).empty() || !TakesPart(selection, layer)) continue;
+    facts.push_back({"data of layer \"" + layer.name() + "\"", TextOfData(layer, SearchFolders(options))});
   }
   return facts;
 }

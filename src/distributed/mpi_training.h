@@ -23,11 +23,9 @@ struct Fact {
   std::string text;
 };
 
-// Of what is trained, before any net is built: crema's version, the solver, the net, the kind of device. Throws
-// UserError where the net cannot be read.
+// Of what is trained, before any net is built: crema's version, the kind of device, the solver, the net, the records
+// that it reads. Throws UserError where the net cannot be read.
 std::vector<Fact> FactsOf(const SolverFile& file, const SolverOptions& options, const std::string& version);
-// Of the records that the train net reads.
-std::vector<Fact> DataFactsOf(Solver& solver, const SolverOptions& options);
 
 // Throws UserError, in all ranks, where one has another fact than the first rank; names it and the first difference.
 // All ranks must call it.

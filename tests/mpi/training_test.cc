@@ -2,10 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <csignal>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "crema/files.h"
 #include "mpi/mpirun.h"
@@ -113,7 +115,7 @@ TEST_F(Mpirun, SnapshotsAreTheFirstRanks) {
 }
 
 TEST_F(Mpirun, StopsWhenMpirunPassesOnSigusr2) {
-  Write(folder_, {.max_iter = 100000, .snapshot = 0, .test_interval = 0});
+  Write(folder_, {.max_iter = 100000, .snapshot = 0, .test_interval = 1000000});
   const auto run = Start({{3}});
   ASSERT_TRUE(run->WaitFor("Iteration 10 ")) << run->Err();
   run->Signal(SIGUSR1);
@@ -138,22 +140,26 @@ TEST_F(Mpirun, StopsWhenMpirunPassesOnSigusr2) {
 }
 
 TEST_F(Mpirun, CtrlCWritesASnapshot) {
-  // With time for it (odls_base_sigkill_timeout).
+  Write(folder_, {.max_iter = 10000000, .snapshot = 0, .test_interval = 10000000});
+  // Interrupted, mpirun reads no log any more: a rank that says much would wait for it.
+  std::string solver = ReadText(folder_ / "solver.prototxt");
+  solver.replace(solver.find("display: 10"), 11, "display: 10000000");
+  folder_.Write("solver.prototxt", solver);
   for (const int signal : {SIGINT, SIGTERM}) {
-    Write(folder_, {.max_iter = 100000, .snapshot = 0, .test_interval = 0});
-    const auto run = Start({{2}}, {}, {"--mca", "odls_base_sigkill_timeout", "120"});
-    ASSERT_TRUE(run->WaitFor("Iteration 10 ")) << run->Err();
+    // With time for it on a busy machine; mpirun waits so long in any case.
+    const auto run = Start({{2}}, {}, {"--mca", "odls_base_sigkill_timeout", "4"});
+    ASSERT_TRUE(run->WaitFor("Iteration 0, lr")) << run->Err();
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
     run->Signal(signal);
     const Finished finished = run->Wait();
     EXPECT_TRUE(finished.Says("Optimization stopped early")) << finished.err;
-    EXPECT_GE(NewestState(), 10) << finished.err;
+    EXPECT_GE(NewestState(), 1) << finished.err;
     RemoveSnapshots();
-    std::filesystem::remove_all(folder_ / "db");
   }
 }
 
 TEST_F(Mpirun, WhatOneRankIsAskedAllDo) {
-  Write(folder_, {.max_iter = 100000, .snapshot = 0, .test_interval = 0});
+  Write(folder_, {.max_iter = 100000, .snapshot = 0, .test_interval = 1000000});
   const auto run = Start({{2}});
   ASSERT_TRUE(run->WaitFor("Iteration 10 ")) << run->Err();
   const std::vector<pid_t> ranks = ChildrenOf(run->pid());
