@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -171,6 +172,24 @@ TEST_F(Mpirun, WhatOneRankIsAskedAllDo) {
   EXPECT_EQ(finished.exit_code, 0) << finished.err;
   EXPECT_TRUE(finished.Says("Optimization stopped early")) << finished.err;
   EXPECT_EQ(Count(finished.err, "Snapshotting solver state"), 2) << finished.err;
+}
+
+TEST_F(Mpirun, RanksTakeTheGpusOfTheirMachineInTurn) {
+  if (!std::getenv("CREMA_GPU_LIBRARY")) GTEST_SKIP() << "CREMA_GPU_LIBRARY names no GPU library (the emulated one)";
+  Write(folder_, {.max_iter = 3, .snapshot = 2});
+  const Finished threads = RunAlone({"--gpu=0,1"});
+  if (threads.exit_code != 0) GTEST_SKIP() << "there are no two GPUs: " << threads.err;
+  const std::string model = Model(3);
+  RemoveSnapshots();
+  const Finished ranks = Run({{2}}, {"--gpu=0,1"});
+  ASSERT_EQ(ranks.exit_code, 0) << ranks.err;
+  EXPECT_EQ(model == Model(3), true);
+  const Finished too_many = Run({{3}}, {"--gpu=0,1"});
+  EXPECT_EQ(too_many.exit_code, 2) << too_many.err;
+  EXPECT_TRUE(too_many.Says("--gpu=0,1 names 2 GPUs, and there are 3 ranks on machine")) << too_many.err;
+  const Finished mixed = Run({{1, {"--gpu=0,1"}}, {1}});
+  EXPECT_EQ(mixed.exit_code, 2) << mixed.err;
+  EXPECT_TRUE(mixed.Says("\"the CPU\" where rank 0 has \"a GPU\"")) << mixed.err;
 }
 
 TEST_F(Mpirun, OneProcessWithoutMpirunTrainsAsEver) {
