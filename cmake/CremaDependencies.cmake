@@ -54,5 +54,6 @@ else()
   message(STATUS "crema: HDF5 is not found (libhdf5-dev): the layer HDF5Data and .caffemodel.h5 will not be read")
 endif()
 
+include(CremaMpi)
 include(CremaCuda)
-message(STATUS "crema: CUDA ${CREMA_HAS_CUDA}, HDF5 ${CREMA_HAS_HDF5}, oneDNN ${DNNL_LIBRARY}, protobuf ${Protobuf_VERSION}")
+message(STATUS "crema: CUDA ${CREMA_HAS_CUDA}, HDF5 ${CREMA_HAS_HDF5}, MPI ${CREMA_HAS_MPI}, oneDNN ${DNNL_LIBRARY}, protobuf ${Protobuf_VERSION}")

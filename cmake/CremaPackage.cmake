@@ -1,7 +1,7 @@
 # The preset "package" and cpack: crema-<version>-<system>-<processor>.tar.gz that runs where nothing but the C library
 # is installed. lib/ then also holds the libraries that crema and its HDF5 library link, with their licences; not the C
 # library, the GPU's driver or CUDA's libraries, which the GPU library looks for when it is loaded
-# (src/device/gpu_library.cc).
+# (src/device/gpu_library.cc), nor MPI, which must be the one that mpirun belongs to.
 if(CREMA_BUNDLE)
   install(CODE "set(crema_lib \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
     set(crema_licences \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/licences\")")

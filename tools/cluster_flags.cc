@@ -13,9 +13,11 @@
 #include <sstream>
 
 #include "crema/error.h"
+#include "distributed/mpi_training.h"
 #include "report/cluster_timeline.h"
 #include "solver/signals.h"
 #include "tools/flags.h"
+#include "tools/rank.h"
 
 DEFINE_int32(workers, 0, "worker processes on this machine");
 DEFINE_string(coordinate, "", "where to listen for workers");
@@ -81,6 +83,10 @@ std::vector<Flag> ClusterFlags() {
       {.name = "workers", .value = "N", .help = "train with N worker processes on this machine", .min = 1, .max = 256},
       {.name = "coordinate", .value = "ENDPOINT", .help = "listen there for workers of other machines: tcp://*:5570"},
       {.name = "expect", .value = "N", .help = "begin when N workers are there (default: --workers, or 1)", .min = 1},
+      {.name = "engine",
+       .value = "MPI|ZMQ",
+       .help = "what joins the processes: MPI, whose launcher starts them (mpirun -n 4 train ...); ZMQ, for --workers, "
+               "--coordinate and --join"},
       {.name = "join",
        .value = "ENDPOINT",
        .help = "be a worker of the coordinator there (tcp://HOST:5570), which sends solver and net"},
@@ -121,6 +127,8 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
                      "solver file's distributed block");
   }
   SolverParameter& solver = file->solver;
+  ApplyEngineFlag(line, file);
+  if (UsesMpi(solver)) return;
   if (line.has("timeline") && FLAGS_timeline.empty()) Fail(line, "--timeline needs a value: --timeline=FILE");
   const bool asked = line.has("workers") || line.has("coordinate") || line.has("expect");
   if (asked && solver.distributed().mode() == DistributedParameter::OFF) {

@@ -201,8 +201,7 @@ Device& DeviceOf(const CommandLine& line) {
   return OpenGpu(GpuNumber(line, FLAGS_gpu));
 }
 
-std::vector<Device*> DevicesOf(const CommandLine& line) {
-  if (!line.has("gpu")) return {&CpuDevice()};
+std::vector<int> GpusOf(const CommandLine& line) {
   std::vector<int> ids;
   if (FLAGS_gpu == "all") {
     std::string why;
@@ -218,8 +217,13 @@ std::vector<Device*> DevicesOf(const CommandLine& line) {
       ids.push_back(id);
     }
   }
+  return ids;
+}
+
+std::vector<Device*> DevicesOf(const CommandLine& line) {
+  if (!line.has("gpu")) return {&CpuDevice()};
   std::vector<Device*> devices;
-  for (const int id : ids) devices.push_back(&OpenGpu(id));
+  for (const int id : GpusOf(line)) devices.push_back(&OpenGpu(id));
   return devices;
 }
 

@@ -57,7 +57,9 @@ std::vector<std::string> CommaList(const CommandLine& line, const std::string& f
 std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line);
 // What --gpu names; the CPU without it. Throws EnvironmentError where that GPU is not there.
 Device& DeviceOf(const CommandLine& line);
-// The same where it may name several.
+// The numbers that --gpu names, of which there may be several.
+std::vector<int> GpusOf(const CommandLine& line);
+// The same as devices; the CPU without it.
 std::vector<Device*> DevicesOf(const CommandLine& line);
 // Lets every computation use --threads threads; 0 leaves it to OMP_NUM_THREADS.
 void ApplyThreads();

@@ -9,10 +9,13 @@
 #include <optional>
 
 #include "crema/solver.h"
+#include "device/processes.h"
+#include "distributed/mpi_training.h"
 #include "report/profile_observer.h"
 #include "tools/cluster_flags.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
+#include "tools/rank.h"
 #include "tools/training_console.h"
 
 DEFINE_string(solver, "", "solver file");
@@ -76,6 +79,19 @@ TrainingResult Train(Solver& solver, ProfileObserver* profile) {
   }
 }
 
+// In this process, with a profile where one is asked for. Returns the exit code.
+int TrainHere(const SolverFile& file, SolverOptions options) {
+  const bool first = !options.processes || options.processes->rank() == 0;
+  std::optional<ProfileObserver> profile;
+  if (!FLAGS_profile.empty() && first) {
+    options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
+  }
+  Solver solver(file, options);
+  const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
+  if (profile && !profile->error().empty()) throw EnvironmentError("no profile was written: " + profile->error());
+  return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+}
+
 int Run(const CommandLine& line) {
   if (line.has("join")) return RunWorker(line);
   if (line.has("solver") && FLAGS_solver.empty()) {
@@ -104,20 +120,16 @@ int Run(const CommandLine& line) {
   options.stages = CommaList(line, "stage", FLAGS_stage);
   console.Watch(&options);
   options.data_threads = FLAGS_data_threads;
-  // Worker processes open their own.
-  if (!line.has("workers") && !line.has("coordinate")) options.devices = DevicesOf(line);
   SolverFile file = ReadSolver(line);
   ApplyClusterFlags(line, &file);
   if (IsDistributed(file.solver)) return RunCoordinator(line, file, std::move(options));
-  std::optional<ProfileObserver> profile;
-  if (!FLAGS_profile.empty()) {
-    options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
+  if (UsesMpi(file.solver)) {
+    return RunRank(line, file, options, console,
+                   [&](const SolverOptions& of_rank) { return TrainHere(file, of_rank); });
   }
-
-  Solver solver(file, options);
-  const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
-  if (profile && !profile->error().empty()) throw EnvironmentError("no profile was written: " + profile->error());
-  return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
+  WarnOfLaunchedAlone();
+  options.devices = DevicesOf(line);
+  return TrainHere(file, std::move(options));
 }
 
 }  // namespace
@@ -164,6 +176,8 @@ const Command& TrainCommand() {
             "    train --solver=configs/fashion_mnist/solver.prototxt --workers=4\n"
             "    train --solver=configs/fashion_mnist/solver.prototxt --coordinate=tcp://*:5570 --expect=4\n"
             "    train --join=tcp://HOST:5570 --secret_key=worker1.secret --server_key=coordinator.public\n"
+            "  With four processes that MPI joins, and four times the records an iteration:\n"
+            "    mpirun -n 4 train --solver=configs/fashion_mnist/solver.prototxt --engine=MPI\n"
             "  Fine-tune: copy the layers whose names fit, start the others afresh:\n"
             "    train --solver=my_solver.prototxt \\\n"
             "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n\n"

@@ -24,6 +24,9 @@ class TrainingConsole {
     options->observers.push_back(&log_);
   }
 
+  // Of a process that mpirun started.
+  void ForLaunched() { signals_.TakeUserSignals(); }
+
   LogObserver& log() { return log_; }
 
  private:

@@ -49,6 +49,11 @@ struct SolverOptions {
   // is that of the first: its net, its tests, its outputs in displays and the running statistics (BatchNorm) in
   // snapshots; losses are means over all. Naming the CPU several times is for tests.
   std::vector<Device*> devices = {};
+  // The processes that train one net together, a rank each with one device (device/processes.h): ranks as above, but
+  // that this solver is one of them, and all make the same calls. Only the first has observers and test nets, reads
+  // weights and snapshots and writes these; what it has the others get. What fails in the constructor does so in all
+  // (FailedTogether). Not owned; null: this process trains alone.
+  class Processes* processes = nullptr;
   // What the solver is for. Of several processes that train together (solver/training_steps.h) a worker computes: it
   // has no test nets, reads neither weights nor snapshots, since it gets its parameters from outside, and writes none.
   // A coordinator never runs a pass of the train net, which then takes little more memory than its parameters.
@@ -60,7 +65,8 @@ struct SolverOptions {
   int data_threads = 0;
   // Not owned; called in this order. Must outlive the solver.
   std::vector<Observer*> observers = {};
-  // Asked after every iteration and test batch; takes the request, so that the next call gives kNone.
+  // Asked after every iteration and test batch; takes the request, so that the next call gives kNone. With `processes`
+  // in every rank, and what one is asked all do.
   std::function<SolverAction()> requested_action = {};
 };
 

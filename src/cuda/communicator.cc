@@ -5,7 +5,14 @@
 namespace crema::cuda {
 
 StreamCommunicator::StreamCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting)
-    : rank_(rank), gpu_(gpu), meeting_(std::move(meeting)) {
+    : StreamCommunicator(rank, gpu, std::move(meeting), nullptr) {}
+
+StreamCommunicator::StreamCommunicator(const CudaGpu& gpu, Processes& processes)
+    : StreamCommunicator(processes.rank(), gpu, nullptr, &processes) {}
+
+StreamCommunicator::StreamCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting,
+                                       Processes* processes)
+    : rank_(rank), gpu_(gpu), meeting_(std::move(meeting)), processes_(processes) {
   gpu.UseHere();
   Check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "making a stream");
   Check(cudaEventCreateWithFlags(&ready_, cudaEventDisableTiming), "making an event");
@@ -30,7 +37,7 @@ void StreamCommunicator::Join() {
 }
 
 void StreamCommunicator::Abort() {
-  meeting_->Abort();
+  if (meeting_) meeting_->Abort();
   AbortIssued();
 }
 

@@ -7,6 +7,7 @@
 #include "cuda/gpu.h"
 #include "device/communicator.h"
 #include "device/meeting.h"
+#include "device/processes.h"
 
 namespace crema::cuda {
 
@@ -15,13 +16,17 @@ class StreamCommunicator : public Communicator {
  public:
   // `meeting`: of the ranks' threads on the host.
   StreamCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting);
+  // Of ranks that are processes.
+  StreamCommunicator(const CudaGpu& gpu, Processes& processes);
   ~StreamCommunicator() override;
 
   int rank() const override { return rank_; }
-  int ranks() const override { return meeting_->ranks(); }
+  int ranks() const override { return processes_ ? processes_->ranks() : meeting_->ranks(); }
   void SumInPlace(float* data, int64_t count) override;
   void Join() override;
-  double SumOnHost(double value) override { return meeting_->Sum(rank_, value); }
+  double SumOnHost(double value) override {
+    return processes_ ? processes_->SumOnHost(value) : meeting_->Sum(rank_, value);
+  }
   void Abort() override;
 
  protected:
@@ -33,9 +38,12 @@ class StreamCommunicator : public Communicator {
   const CudaGpu& gpu() const { return gpu_; }
 
  private:
+  StreamCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting, Processes* processes);
+
   const int rank_;
   const CudaGpu& gpu_;
-  const std::shared_ptr<Meeting> meeting_;
+  const std::shared_ptr<Meeting> meeting_;  // null: ranks are processes
+  Processes* const processes_ = nullptr;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t ready_ = nullptr, done_ = nullptr;
 };

@@ -24,6 +24,8 @@ struct Nccl {
   decltype(&ncclGetLastError) GetLastError = nullptr;
   decltype(&ncclGetErrorString) GetErrorString = nullptr;
   decltype(&ncclCommInitAll) CommInitAll = nullptr;
+  decltype(&ncclGetUniqueId) GetUniqueId = nullptr;
+  decltype(&ncclCommInitRank) CommInitRank = nullptr;
   decltype(&ncclCommDestroy) CommDestroy = nullptr;
   decltype(&ncclCommAbort) CommAbort = nullptr;
   decltype(&ncclCommGetAsyncError) CommGetAsyncError = nullptr;
@@ -43,6 +45,8 @@ struct Nccl {
     find(&GetLastError, "ncclGetLastError");
     find(&GetErrorString, "ncclGetErrorString");
     find(&CommInitAll, "ncclCommInitAll");
+    find(&GetUniqueId, "ncclGetUniqueId");
+    find(&CommInitRank, "ncclCommInitRank");
     find(&CommDestroy, "ncclCommDestroy");
     find(&CommAbort, "ncclCommAbort");
     find(&CommGetAsyncError, "ncclCommGetAsyncError");
@@ -74,8 +78,9 @@ class NcclGroup {
     for (End& end : ends_) Library().CommDestroy(end.comm);
   }
 
-  void Sum(int rank, float* data, int64_t count, cudaStream_t stream) {
-    End& end = ends_[rank];
+  // `index`: of the end.
+  void Sum(size_t index, float* data, int64_t count, cudaStream_t stream) {
+    End& end = ends_[index];
     const std::lock_guard lock(end.mutex);
     if (aborted_) throw Aborted();
     ncclResult_t result = ncclSuccess;
@@ -109,12 +114,16 @@ class NcclGroup {
 class NcclCommunicator final : public StreamCommunicator {
  public:
   NcclCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting, std::shared_ptr<NcclGroup> group)
-      : StreamCommunicator(rank, gpu, std::move(meeting)), group_(std::move(group)) {}
+      : StreamCommunicator(rank, gpu, std::move(meeting)), end_(static_cast<size_t>(rank)), group_(std::move(group)) {}
+  // The group has only this process's end.
+  NcclCommunicator(const CudaGpu& gpu, Processes& processes, std::shared_ptr<NcclGroup> group)
+      : StreamCommunicator(gpu, processes), end_(0), group_(std::move(group)) {}
 
  private:
-  void Issue(float* data, int64_t count, cudaStream_t stream) override { group_->Sum(rank(), data, count, stream); }
+  void Issue(float* data, int64_t count, cudaStream_t stream) override { group_->Sum(end_, data, count, stream); }
   void AbortIssued() override { group_->Abort(); }
 
+  const size_t end_;
   const std::shared_ptr<NcclGroup> group_;
 };
 
@@ -135,13 +144,34 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   return group;
 }
 
+std::unique_ptr<Communicator> ConnectGpu(Gpu& device, Processes& processes) {
+  const auto& gpu = static_cast<const CudaGpu&>(device);
+  ncclUniqueId id = {};
+  Together(processes, [&] {
+    Library();
+    if (processes.rank() == 0) CheckNccl(Library().GetUniqueId(&id), "asking NCCL for a name of the group");
+  });
+  processes.Broadcast(&id, sizeof id);
+  ncclComm_t comm = nullptr;
+  gpu.UseHere();
+  CheckNccl(Library().CommInitRank(&comm, processes.ranks(), id, processes.rank()), "connecting the GPUs");
+  return std::make_unique<NcclCommunicator>(gpu, processes, std::make_shared<NcclGroup>(std::vector{comm}));
+}
+
 #else
 
-std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>&) {
+namespace {
+
+[[noreturn]] void FailWithoutNccl() {
   throw EnvironmentError(
       "this crema was built without NCCL, by which GPUs train together: install it with its header (Debian and Ubuntu: "
       "libnccl-dev) or set NCCL_ROOT to where it is, and build again; or train on one GPU, as in --gpu=0");
 }
+
+}  // namespace
+
+std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>&) { FailWithoutNccl(); }
+std::unique_ptr<Communicator> ConnectGpu(Gpu&, Processes&) { FailWithoutNccl(); }
 
 #endif
 

@@ -210,5 +210,5 @@ std::unique_ptr<Gpu> Open(int id) { return std::make_unique<CudaGpu>(id); }
 extern "C" {
 extern const crema::GpuLibrary crema_gpu_library;
 const crema::GpuLibrary crema_gpu_library{crema::kGpuInterface, crema::cuda::Open, crema::cuda::Describe,
-                                          crema::cuda::ConnectGpus};
+                                          crema::cuda::ConnectGpus, crema::cuda::ConnectGpu};
 }

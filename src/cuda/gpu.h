@@ -70,6 +70,7 @@ class CudaGpu final : public Gpu {
 std::vector<DeviceFacts> Describe(std::string* why);
 // communicator_nccl.cc
 std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
+std::unique_ptr<Communicator> ConnectGpu(Gpu& gpu, Processes& processes);
 
 }  // namespace crema::cuda
 

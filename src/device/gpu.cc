@@ -70,6 +70,10 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   return Library().library->connect(gpus);
 }
 
+std::unique_ptr<Communicator> ConnectGpu(Gpu& gpu, Processes& processes) {
+  return Library().library->connect_process(gpu, processes);
+}
+
 std::vector<DeviceFacts> DescribeGpus(std::string* why) {
   why->clear();
   const Loaded& loaded = Library();

@@ -16,6 +16,8 @@
 
 namespace crema {
 
+class Processes;
+
 // A moment in the work that was issued to a GPU.
 class GpuEvent {
  public:
@@ -106,14 +108,18 @@ Gpu& OpenGpu(int id);
 // Communicators between different GPUs, in their order. Throws EnvironmentError where they cannot be connected.
 std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
 
+// The end of a group of processes, each of which has a GPU. Throws EnvironmentError where they cannot be connected.
+std::unique_ptr<Communicator> ConnectGpu(Gpu& gpu, Processes& processes);
+
 // What the GPU library exports under the name "crema_gpu_library".
 struct GpuLibrary {
   uint32_t interface_version;  // kGpuInterface of the headers it was compiled with
   std::unique_ptr<Gpu> (*open)(int id);
   std::vector<DeviceFacts> (*describe)(std::string* why);
   std::vector<std::unique_ptr<Communicator>> (*connect)(const std::vector<Gpu*>& gpus);
+  std::unique_ptr<Communicator> (*connect_process)(Gpu& gpu, Processes& processes);
 };
-inline constexpr uint32_t kGpuInterface = 3;
+inline constexpr uint32_t kGpuInterface = 4;
 
 }  // namespace crema
 

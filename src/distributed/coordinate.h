@@ -13,7 +13,7 @@
 namespace crema {
 
 // Whether this solver file, with what the command line added to it, is to be trained by several processes: its mode is
-// not OFF, and it has local_workers or an endpoint.
+// not OFF, its engine ZMQ, and it has local_workers or an endpoint.
 bool IsDistributed(const SolverParameter& solver);
 
 struct CoordinateOptions {

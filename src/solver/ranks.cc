@@ -27,14 +27,15 @@ Solver::Impl::Impl(const SolverFile& file, const Impl& first, int given_rank)
       seed(first.seed),
       rank(given_rank),
       ranks(first.ranks),
+      device(first.options.devices[given_rank]),
       communicator(first.group[given_rank].get()),
       losses(std::max(1, first.param.average_loss())) {
   options.observers.clear();
   options.requested_action = {};
-  BuildNets(file);
-  Device& device = *options.devices[rank];
+  NetPlans plans = PlanNets(file, options, Context{device, seed, options.data_threads, rank, ranks});
+  BuildTrainNet(plans);
   MakeUpdater();
-  exchange = std::make_unique<GradientExchange>(*net, device, *communicator);
+  exchange = std::make_unique<GradientExchange>(*net, *device, *communicator);
 }
 
 Solver::Impl::~Impl() {
@@ -45,12 +46,11 @@ Solver::Impl::~Impl() {
 void Solver::Impl::MakeRanks(const SolverFile& file) {
   RefuseInputs("on the first device only: train on one device");
   communicator = group[0].get();
-  Device& device = *options.device;
-  exchange = std::make_unique<GradientExchange>(*net, device, *communicator);
+  exchange = std::make_unique<GradientExchange>(*net, *device, *communicator);
   for (int r = 1; r < ranks; ++r) others.push_back(std::make_unique<Impl>(file, *this, r));
-  device.UseHere();
+  device->UseHere();
   // Ranks on the CPU sum in the order that one alone would.
-  const bool on_cpu = device.type() == DeviceType::kCpu;
+  const bool on_cpu = device->type() == DeviceType::kCpu;
   const int threads = on_cpu ? omp_get_max_threads() : std::max(1, omp_get_max_threads() / ranks);
   threads_ = std::make_unique<RankThreads>(ranks, threads, [this] { communicator->Abort(); });
 }
@@ -63,17 +63,16 @@ void Solver::Impl::RefuseInputs(const std::string& why) const {
 }
 
 void Solver::Impl::CopyToRanks() {
-  Device& device = *options.device;
   const auto parameters = std::as_const(*net).parameters();
   for (int r = 1; r < ranks; ++r) {
     Impl& other = Rank(r);
     Device& to = *options.devices[r];
     const auto copies = std::as_const(*other.net).parameters();
     CREMA_CHECK(copies.size() == parameters.size());
-    for (size_t p = 0; p < parameters.size(); ++p) CopyTensor(device, parameters[p].data, to, copies[p].data);
+    for (size_t p = 0; p < parameters.size(); ++p) CopyTensor(*device, parameters[p].data, to, copies[p].data);
     other.net->ParametersChanged();
     for (int h = 0; h < updater->histories(); ++h) {
-      CopyTensor(device, updater->history(h), to, other.updater->history(h));
+      CopyTensor(*device, updater->history(h), to, other.updater->history(h));
     }
     if (updater->loss_factor()) other.updater->RestoreLossScale(updater->ReadLossScale());
     for (const auto& [layer, records] : net->data_positions()) other.net->set_data_position(layer, records);
@@ -82,7 +81,10 @@ void Solver::Impl::CopyToRanks() {
 }
 
 float Solver::Impl::RunIteration() {
-  if (!threads_) return Iterate(static_cast<uint64_t>(iteration));
+  if (!threads_) {
+    settled = communicator == nullptr;
+    return Iterate(static_cast<uint64_t>(iteration));
+  }
   for (const auto& other : others) other->last_snapshot = last_snapshot;
   settled = false;
   float loss = 0;
@@ -113,12 +115,16 @@ double Solver::Impl::Mean(double value) { return communicator ? communicator->Su
 void Solver::Impl::AwaitDevice() {
   const auto parameters = std::as_const(*net).parameters();
   float value = 0;
-  if (!parameters.empty()) options.devices[rank]->CopyOut(parameters[0].data.raw(), &value, sizeof value);
+  if (!parameters.empty()) device->CopyOut(parameters[0].data.raw(), &value, sizeof value);
 }
 
 void Solver::Impl::Settle() {
   if (settled) return;
-  if (threads_) threads_->Run([this](int r) { Rank(r).AwaitDevice(); });
+  if (threads_) {
+    threads_->Run([this](int r) { Rank(r).AwaitDevice(); });
+  } else {
+    AwaitDevice();
+  }
   settled = true;
 }
 

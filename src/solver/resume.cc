@@ -71,6 +71,7 @@ void Solver::Impl::Snapshot() {
 }
 
 void Solver::Impl::TrySnapshot() {
+  if (rank > 0) return;
   try {
     Snapshot();
   } catch (const EnvironmentError& error) {

@@ -16,7 +16,7 @@ constexpr size_t kStackBytes = size_t{1} << 17;
 std::atomic<bool> interrupted{false}, hung_up{false}, in_use{false};
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-void HandleSignal(int signal) { (signal == SIGHUP ? hung_up : interrupted).store(true); }
+void HandleSignal(int signal) { (signal == SIGHUP || signal == SIGUSR1 ? hung_up : interrupted).store(true); }
 
 void Install(int signal, struct sigaction* before) {
   struct sigaction action = {};
@@ -54,8 +54,19 @@ SignalActions::~SignalActions() {
   sigaction(SIGINT, &before_interrupt_, nullptr);
   sigaction(SIGTERM, &before_terminate_, nullptr);
   sigaction(SIGHUP, &before_hangup_, nullptr);
+  if (takes_user_signals_) {
+    sigaction(SIGUSR1, &before_user_1_, nullptr);
+    sigaction(SIGUSR2, &before_user_2_, nullptr);
+  }
   sigaltstack(&before_stack_, nullptr);
   in_use.store(false);
+}
+
+void SignalActions::TakeUserSignals() {
+  if (takes_user_signals_) return;
+  takes_user_signals_ = true;
+  Install(SIGUSR1, &before_user_1_);
+  Install(SIGUSR2, &before_user_2_);
 }
 
 SolverAction SignalActions::Take() {

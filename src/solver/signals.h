@@ -25,12 +25,16 @@ class SignalActions {
   SignalActions(const SignalActions&) = delete;
   SignalActions& operator=(const SignalActions&) = delete;
 
+  // SIGUSR1 then acts as SIGHUP and SIGUSR2 as SIGINT: mpirun passes these two on, and on the others ends all.
+  void TakeUserSignals();
+
   // The action of a signal that came since the last call, or kNone; a snapshot asked for comes before a stop.
   SolverAction Take();
 
  private:
   SolverAction on_interrupt_, on_hangup_;
-  struct sigaction before_interrupt_, before_terminate_, before_hangup_;
+  struct sigaction before_interrupt_, before_terminate_, before_hangup_, before_user_1_, before_user_2_;
+  bool takes_user_signals_ = false;
   // Handlers run here: oneDNN's kernels use the stack pointer for other things, and a handler on the stack of the
   // thread that they interrupt would write into whatever memory that points to.
   std::unique_ptr<std::byte[]> stack_;

@@ -67,32 +67,51 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
   prefix = SnapshotPrefix(param, options);
   if (options.devices.empty()) options.devices = {options.device ? options.device : &CpuDevice()};
-  options.device = options.devices[0];
-  ranks = static_cast<int>(options.devices.size());
-  Check(file);
+  device = options.device = options.devices[0];
+  if (options.processes && options.processes->ranks() == 1) options.processes = nullptr;
+  ranks = options.processes ? options.processes->ranks() : static_cast<int>(options.devices.size());
+  if (options.processes) rank = options.processes->rank();
+  if (rank > 0) options.observers.clear();
 
   LoadedState loaded;
   bool resume = false;
-  if (options.snapshot == "auto") {
-    resume = LoadNewestState(
-        prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
-    if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0) + " and higher: a fresh start");
-  } else if (!options.snapshot.empty()) {
-    loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
-    resume = true;
-  }
+  InAll([&] {
+    Check(file);
+    if (rank > 0) return;
+    if (options.snapshot == "auto") {
+      resume = LoadNewestState(
+          prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
+      if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0) + " and higher: a fresh start");
+    } else if (!options.snapshot.empty()) {
+      loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
+      resume = true;
+    }
+  });
 
   ChooseSeed(resume ? &loaded : nullptr);
-  if (ranks > 1) group = Connect(options.devices);
-  BuildNets(file);
-  if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
-  MakeUpdater();
-  if (resume) {
-    Restore(loaded);
-  } else if (options.role != Role::kWorker) {
-    LoadWeights();
+  if (options.processes) {
+    options.processes->Broadcast(&seed, sizeof seed);
+  } else if (ranks > 1) {
+    group = Connect(options.devices);
   }
-  if (ranks > 1) MakeRanks(file);
+  NetPlans plans;
+  InAll([&] {
+    plans = PlanNets(file, options, Context{device, seed, options.data_threads, rank, ranks});
+    BuildTrainNet(plans);
+  });
+  if (options.processes) ConnectProcesses(plans);
+  InAll([&] {
+    BuildTestNets(plans, file);
+    if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
+    MakeUpdater();
+    if (rank > 0) return;
+    if (resume) {
+      Restore(loaded);
+    } else if (options.role != Role::kWorker) {
+      LoadWeights();
+    }
+  });
+  if (ranks > 1 && !options.processes) MakeRanks(file);
 }
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -125,6 +144,11 @@ void Solver::Impl::Check(const SolverFile& file) {
     found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
   }
   const bool worker = options.role == Role::kWorker;
+  if (options.processes && options.devices.size() > 1) {
+    found.Error({}, "each of the processes that train together uses one device, and " +
+                        std::to_string(options.devices.size()) + " are given; start a process for each");
+  }
+  CREMA_CHECK(!options.processes || options.role == Role::kAlone);
   if (options.role != Role::kAlone && options.devices.size() > 1) {
     found.Error({}, "a process that trains with others uses one device, and " + std::to_string(options.devices.size()) +
                         " are given; start a worker for each");
@@ -135,7 +159,7 @@ void Solver::Impl::Check(const SolverFile& file) {
   if (options.role == Role::kCoordinator && param.snapshot_diff() && !options.exchanges_gradients) {
     found.Warning(at("snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");
   }
-  if (!worker && (param.snapshot() > 0 || param.snapshot_after_train())) {
+  if (!worker && rank == 0 && (param.snapshot() > 0 || param.snapshot_after_train())) {
     if (prefix.empty()) {
       found.Error(at("snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
     }
@@ -167,11 +191,13 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
   }
 }
 
-void Solver::Impl::BuildNets(const SolverFile& file) {
-  NetPlans plans = PlanNets(file, options, Context{options.devices[rank], seed, options.data_threads, rank, ranks});
+void Solver::Impl::BuildTrainNet(NetPlans& plans) {
   updates_singly = !plans.train.options.keep_gradients;
-  options.devices[rank]->UseHere();
+  device->UseHere();
   net = std::make_unique<Net>(plans.train.file, plans.train.options);
+}
+
+void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
   if (rank > 0) return;
   for (NetPlan& plan : plans.tests) {
     plan.options.share_with = net.get();
@@ -193,8 +219,7 @@ void Solver::Impl::BuildNets(const SolverFile& file) {
 
 void Solver::Impl::MakeUpdater() {
   const bool half_precision = net->compiled().graph.factors == Factors::kF16;
-  updater =
-      std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.devices[rank], ranks, half_precision);
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *device, ranks, half_precision);
   if (updater->loss_factor()) net->set_loss_factor(updater->loss_factor());
 }
 
@@ -217,6 +242,11 @@ void Solver::Impl::Warn(Location where, std::string message) const {
 
 SolverAction Solver::Impl::RequestedAction() const {
   return options.requested_action ? options.requested_action() : SolverAction::kNone;
+}
+
+void Solver::Impl::InAll(const std::function<void()>& action) const {
+  if (!options.processes) return action();
+  Together(*options.processes, action);
 }
 
 Solver::Solver(const SolverFile& file, SolverOptions options)

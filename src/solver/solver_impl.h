@@ -13,10 +13,12 @@
 #include "crema/cluster.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
+#include "device/processes.h"
 #include "solver/best.h"
 #include "solver/data_waits.h"
 #include "solver/gradient_exchange.h"
 #include "solver/loss_window.h"
+#include "solver/nets.h"
 #include "solver/rank_threads.h"
 #include "solver/snapshot.h"
 #include "solver/updater.h"
@@ -44,6 +46,15 @@ struct Solver::Impl {
   void MakeRanks(const SolverFile& file);
   // Gives all ranks what the first one has: parameters, histories, positions, iteration.
   void CopyToRanks();
+  // process_ranks.cc: of ranks that are processes.
+  void ConnectProcesses(NetPlans& plans);
+  // Gives all ranks what the first one has: parameters and histories; at a start also positions and iteration.
+  void ShareState(bool at_start);
+  // Before a snapshot: gives all ranks the first one's parameters where these are not the same bits.
+  void CompareRanks();
+  // Of a decision that the first rank takes.
+  bool AsTheFirst(bool decision);
+
   // Throws UserError where the train net has Input layers; `why` they cannot be, and what to do.
   void RefuseInputs(const std::string& why) const;
   // Waits for what all ranks issued to their devices, before the first goes on alone.
@@ -73,14 +84,14 @@ struct Solver::Impl {
   void TellIssued();
   void ForgetIssued() { issued_in_ = kNone; }
 
-  // testing.cc
+  // testing.cc: in all ranks, of which the first does it and decides whether to go on.
   bool Test();
   // What `best` has found, told to observers and at the end.
   std::optional<BestFound> FoundBest() const;
 
   // resume.cc
   void Snapshot();
-  // As Snapshot, but a failure is told to the observers and training goes on.
+  // As Snapshot, but a failure is told to the observers and training goes on; by the first rank.
   void TrySnapshot();
   void Restore(const LoadedState& loaded);
 
@@ -90,6 +101,15 @@ struct Solver::Impl {
   }
   void Warn(Location where, std::string message) const;
   SolverAction RequestedAction() const;
+  // What any rank was asked since the last call, by the end of the iteration.
+  struct Requests {
+    bool snapshot = false, stop = false;
+  };
+  Requests TakeRequests() const;
+  // Tells the other processes, with the next loss, what this one is asked.
+  void AskTheOthers() const;
+  // Runs `action` in all processes, and throws where it failed in any of them.
+  void InAll(const std::function<void()>& action) const;
   bool DueEvery(int interval) const { return interval > 0 && iteration % interval == 0; }
 
   SolverParameter param;
@@ -102,6 +122,7 @@ struct Solver::Impl {
   std::unique_ptr<Updater> updater;
   // Of several ranks (SolverOptions::devices). The first one has the others, and the ends of all.
   int rank = 0, ranks = 1;
+  Device* device = nullptr;  // of this rank
   std::vector<std::unique_ptr<Communicator>> group;
   Communicator* communicator = nullptr;  // null: there is one rank
   std::unique_ptr<GradientExchange> exchange;
@@ -129,7 +150,9 @@ struct Solver::Impl {
  private:
   void Check(const SolverFile& file);
   void ChooseSeed(const LoadedState* loaded);
-  void BuildNets(const SolverFile& file);
+  void BuildTrainNet(NetPlans& plans);
+  // And tells what is to be said of all nets.
+  void BuildTestNets(NetPlans& plans, const SolverFile& file);
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);
@@ -152,6 +175,7 @@ struct Solver::Impl {
   bool TellOverflow(int of_iteration, const LossScale& loss_scale, bool left_out);
   // Both, of an update that a GPU was given at the end of that iteration and has done.
   void TellUpdate(int of_iteration);
+  bool TestHere();
   void TestOne(int index, bool* stopped);
   // Keeps the parameters where this test is better than all before.
   void Judge(const TestResult& result);

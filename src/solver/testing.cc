@@ -6,6 +6,10 @@ namespace crema {
 
 bool Solver::Impl::Test() {
   Settle();
+  return AsTheFirst(rank > 0 || TestHere());
+}
+
+bool Solver::Impl::TestHere() {
   positions_before_test.clear();
   for (const auto& test_net : test_nets) positions_before_test.push_back(test_net->data_positions());
   if (best) best_before_test = best->state();

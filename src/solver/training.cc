@@ -46,7 +46,11 @@ void Solver::Impl::Start() {
   Tell(&Observer::OnStart, start);
   since_display_.Restart();
   iteration_of_display_ = iteration;
-  if (ranks > 1) CopyToRanks();
+  if (options.processes) {
+    ShareState(true);
+  } else if (ranks > 1) {
+    CopyToRanks();
+  }
 }
 
 TrainingResult Solver::Impl::Train() {
@@ -64,7 +68,10 @@ void Solver::Impl::WarnIfNothingIsLeft() const {
 
 TrainingResult Solver::Impl::End(bool finished) {
   if (updater->loss_factor()) TellIssued();
-  if ((param.snapshot_after_train() || !finished) && saved_iteration != iteration) TrySnapshot();
+  if (param.snapshot_after_train() || !finished) {
+    CompareRanks();
+    if (saved_iteration != iteration) TrySnapshot();
+  }
   if (finished && DueEvery(param.display()) && options.role == Role::kAlone) {
     losses.Add(Forward());
     Display display;
@@ -97,9 +104,12 @@ bool Solver::Impl::Step(int iterations) {
     event.seconds = watch.Seconds();
     Tell(&Observer::OnIteration, event);
 
-    const SolverAction action = RequestedAction();
-    if (DueEvery(param.snapshot()) || action == SolverAction::kSnapshot) TrySnapshot();
-    if (action == SolverAction::kStop) {
+    const Requests asked = TakeRequests();
+    if (DueEvery(param.snapshot()) || asked.snapshot) {
+      CompareRanks();
+      TrySnapshot();
+    }
+    if (asked.stop) {
       Settle();
       return false;
     }
@@ -152,6 +162,7 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
     }
     // Where they are not, all end the iteration together, and none has changed its parameters.
     if (!std::isfinite(loss) && owes_gradients) FailNonFinite("the loss is " + Number(loss));
+    if (last) AskTheOthers();
     const double mean = Mean(loss);
     if (!std::isfinite(mean)) EndTogether(loss, failure);
     if (after_each) after_each();

@@ -100,6 +100,11 @@ TEST_F(MadeUpTree, Hdf5OutsideItsPlaceFails) {
   EXPECT_NE(error.find("only src/hdf5"), std::string::npos) << error;
 }
 
+TEST_F(MadeUpTree, MpiOutsideItsPlaceFails) {
+  const std::string error = ErrorOf("src/solver/bad.cc", "#include <mpi.h>\n");
+  EXPECT_NE(error.find("only src/mpi"), std::string::npos) << error;
+}
+
 TEST_F(MadeUpTree, OneDnnOutsideOpsFails) { ErrorOf("src/layers/bad.cc", "#include <oneapi/dnnl/dnnl.hpp>\n"); }
 
 TEST_F(MadeUpTree, RelativeIncludeFails) { ErrorOf("src/ops/bad.cc", "#include \"gemm.h\"\n"); }

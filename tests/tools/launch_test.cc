@@ -96,7 +96,7 @@ TEST_F(Launchers, AreCleanShell) {
     const fs::path extension = entry.path().extension();
     if (extension == ".sh" || extension == ".sbatch") scripts.push_back(entry.path().string());
   }
-  EXPECT_EQ(scripts.size(), 8u);
+  EXPECT_EQ(scripts.size(), 9u);
   for (const std::string& script : scripts) {
     const Finished parsed = RunProgram({"/bin/bash", "-n", script});
     EXPECT_EQ(parsed.exit_code, 0) << parsed.err;
@@ -231,6 +231,36 @@ for ((t = 0; t < SLURM_NTASKS; ++t)); do "$@" & done; wait)");
   EXPECT_TRUE(second.Says("Resuming from tiny_iter_")) << second.err;
   EXPECT_TRUE(second.Says("Optimization Done.")) << second.err;
   EXPECT_FALSE(Exists("scontrol.txt")) << "nothing is left to do";
+}
+
+TEST_F(Launchers, SlurmStartsRanksOfMpi) {
+  if (!Installed("mpirun")) GTEST_SKIP() << "there is no mpirun (openmpi-bin)";
+  if (!fs::exists(fs::path(CREMA_BIN_DIR) / "../lib/libcrema_mpi.so")) GTEST_SKIP() << "crema was built without MPI";
+  WriteTinyTraining(folder_, {.max_iter = 3000, .snapshot = 0, .test_interval = 3000});
+  StandIn("srun", R"(while [[ $1 == --* ]]; do echo "$1" >>flags.txt; shift; done
+echo $$ >srun.pid
+exec mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 "$@")");
+  StandIn("scancel", "[[ $* == '--signal=USR2 77.0' ]] && kill -USR2 $(<srun.pid)");
+  StandIn("scontrol", "echo \"$@\" >scontrol.txt");
+  const auto job = With({"SLURM_JOB_ID=77"}, {kCluster + "/mpi/train.sbatch", "solver.prototxt"});
+  Running first(job, In());
+  ASSERT_TRUE(first.WaitFor("Iteration 50 (")) << first.Err();
+  first.Signal(SIGUSR1);
+  const Finished interrupted = first.Wait();
+  EXPECT_EQ(interrupted.exit_code, 0) << interrupted.err;
+  EXPECT_TRUE(interrupted.Says("Optimization stopped early.")) << interrupted.err;
+  EXPECT_EQ(ReadText(folder_ / "scontrol.txt"), "requeue 77\n");
+  EXPECT_EQ(ReadText(folder_ / "flags.txt"), "--mpi=pmix\n--kill-on-bad-exit=1\n--cpus-per-task=1\n");
+  fs::remove(folder_ / "scontrol.txt");
+  const Finished second = RunProgram(job, In());
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_TRUE(second.Says("Resuming from tiny_iter_")) << second.err;
+  EXPECT_TRUE(second.Says("Optimization Done.")) << second.err;
+  EXPECT_FALSE(Exists("scontrol.txt")) << "nothing is left to do";
+  // A mistake ends it for good.
+  folder_.Write("solver.prototxt", "net: \"nowhere.prototxt\"\n");
+  EXPECT_EQ(RunProgram(job, In()).exit_code, 2);
+  EXPECT_FALSE(Exists("scontrol.txt"));
 }
 
 // The scripts of the pods with folders of the test's where Kubernetes mounts volumes.

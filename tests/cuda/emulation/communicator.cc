@@ -1,5 +1,9 @@
-// Stands in for src/cuda/communicator_nccl.cc: ranks meet in the work of their streams.
+// Stands in for src/cuda/communicator_nccl.cc: ranks meet in the work of their streams, those of other processes on the
+// host.
 #include "cuda/communicator.h"
+
+#include <cstring>
+#include <string>
 
 namespace crema::cuda {
 
@@ -26,7 +30,37 @@ class EmulatedCommunicator final : public StreamCommunicator {
   const std::shared_ptr<Meeting> streams_;
 };
 
+class ProcessCommunicator final : public StreamCommunicator {
+ public:
+  ProcessCommunicator(const CudaGpu& gpu, Processes& processes)
+      : StreamCommunicator(gpu, processes), processes_(processes) {}
+
+ private:
+  void Issue(float* data, int64_t count, cudaStream_t stream) override {
+    const auto work = [this, data, count] {
+      if (aborted_) return;
+      const size_t bytes = static_cast<size_t>(count) * sizeof(float);
+      const auto given = processes_.Gather(std::string(reinterpret_cast<const char*>(data), bytes));
+      std::vector<float> sums(static_cast<size_t>(count)), addends(sums.size());
+      for (const std::string& of_rank : given) {
+        std::memcpy(addends.data(), of_rank.data(), bytes);
+        for (size_t i = 0; i < sums.size(); ++i) sums[i] += addends[i];
+      }
+      std::memcpy(data, sums.data(), bytes);
+    };
+    Check(crema_emulation::Enqueue(stream, work), "summing over GPUs");
+  }
+  void AbortIssued() override { aborted_ = true; }
+
+  Processes& processes_;
+  bool aborted_ = false;
+};
+
 }  // namespace
+
+std::unique_ptr<Communicator> ConnectGpu(Gpu& gpu, Processes& processes) {
+  return std::make_unique<ProcessCommunicator>(static_cast<const CudaGpu&>(gpu), processes);
+}
 
 std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus) {
   const int ranks = static_cast<int>(gpus.size());

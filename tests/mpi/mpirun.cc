@@ -1,0 +1,121 @@
+#include "mpi/mpirun.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+namespace crema::testing_tools {
+
+namespace fs = std::filesystem;
+
+std::string WhyNoRanks() {
+  const char* library = std::getenv("CREMA_MPI_LIBRARY");
+  if (!library && !fs::exists(fs::path(CREMA_BIN_DIR) / "../lib/libcrema_mpi.so")) {
+    return "this crema was built without MPI (libopenmpi-dev)";
+  }
+  const Finished version = RunProgram({"/usr/bin/env", "mpirun", "--version"});
+  if (version.exit_code != 0) return "there is no mpirun (openmpi-bin)";
+  if (version.out.find("Open MPI") == std::string::npos) return "mpirun is not Open MPI's, whose flags the tests use";
+  return "";
+}
+
+std::vector<pid_t> ChildrenOf(pid_t parent) {
+  std::vector<pid_t> children;
+  for (const auto& entry : fs::directory_iterator("/proc")) {
+    const std::string name = entry.path().filename();
+    if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+    std::ifstream file(entry.path() / "stat");
+    const std::string text{std::istreambuf_iterator<char>(file), {}};
+    const size_t end = text.rfind(')');
+    if (end == std::string::npos) continue;
+    std::istringstream words(text.substr(end + 1));
+    std::string state;
+    pid_t of = 0;
+    words >> state >> of;
+    if (of == parent && state != "Z") children.push_back(std::stoi(name));
+  }
+  std::sort(children.begin(), children.end());
+  return children;
+}
+
+void Mpirun::SetUp() {
+  static const std::string why = WhyNoRanks();
+  if (!why.empty()) GTEST_SKIP() << why;
+}
+
+void Mpirun::Write(const ScratchFolder& folder, TinyTraining training) {
+  WriteTinyTraining(folder, training);
+  std::string net = ReadText(folder / "net.prototxt");
+  const std::string dropout = "layer { name: \"drop1\"";
+  const size_t at = net.find(dropout);
+  ASSERT_NE(at, std::string::npos);
+  net.erase(at, net.find('\n', at) - at);
+  folder.Write("net.prototxt", net);
+}
+
+std::vector<std::string> Mpirun::Command(const std::vector<Ranks>& ranks, const std::vector<std::string>& more,
+                                         const std::vector<std::string>& mpirun) {
+  std::vector<std::string> words = {"/usr/bin/env",    "mpirun",    "--allow-run-as-root",
+                                    "--oversubscribe", "--bind-to", "none"};
+  words.insert(words.end(), mpirun.begin(), mpirun.end());
+  for (size_t i = 0; i < ranks.size(); ++i) {
+    if (i > 0) words.push_back(":");
+    for (const std::string& word : {std::string("-n"), std::to_string(ranks[i].count)}) words.push_back(word);
+    if (!ranks[i].folder.empty()) words.insert(words.end(), {"-wdir", ranks[i].folder});
+    words.push_back(std::string(CREMA_BIN_DIR) + "/train");
+    const bool own_solver = std::any_of(ranks[i].flags.begin(), ranks[i].flags.end(),
+                                        [](const std::string& flag) { return flag.starts_with("--solver="); });
+    if (!own_solver) words.push_back("--solver=solver.prototxt");
+    words.insert(words.end(), {"--engine=MPI", "--threads=1"});
+    words.insert(words.end(), ranks[i].flags.begin(), ranks[i].flags.end());
+    words.insert(words.end(), more.begin(), more.end());
+  }
+  return words;
+}
+
+std::unique_ptr<Running> Mpirun::Start(const std::vector<Ranks>& ranks, const std::vector<std::string>& more,
+                                       const std::vector<std::string>& mpirun) const {
+  return std::make_unique<Running>(Command(ranks, more, mpirun), Setting{.folder = folder_.path()});
+}
+
+Finished Mpirun::Run(const std::vector<Ranks>& ranks, const std::vector<std::string>& more) const {
+  return Start(ranks, more)->Wait();
+}
+
+Finished Mpirun::RunAlone(const std::vector<std::string>& flags) const {
+  std::vector<std::string> words = {"train", "--solver=solver.prototxt", "--threads=1"};
+  words.insert(words.end(), flags.begin(), flags.end());
+  return RunProgram(words, {.folder = folder_.path()});
+}
+
+std::string Mpirun::Model(int iteration) const {
+  const std::string model = ReadText(folder_ / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
+  EXPECT_FALSE(model.empty()) << "no model of iteration " << iteration;
+  return model;
+}
+
+bool Mpirun::HasState(int iteration) const {
+  return fs::exists(folder_ / ("tiny_iter_" + std::to_string(iteration) + ".solverstate"));
+}
+
+int Mpirun::NewestState() const {
+  int newest = -1;
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename();
+    if (name.starts_with("tiny_iter_") && name.ends_with(".solverstate"))
+      newest = std::max(newest, std::stoi(name.substr(10)));
+  }
+  return newest;
+}
+
+void Mpirun::RemoveSnapshots() const {
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    if (entry.path().filename().string().starts_with("tiny_iter_")) fs::remove(entry.path());
+  }
+}
+
+}  // namespace crema::testing_tools
