@@ -129,6 +129,13 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   if (line.has("workers")) solver.mutable_distributed()->set_local_workers(static_cast<uint32_t>(FLAGS_workers));
   if (line.has("coordinate")) solver.mutable_distributed()->set_endpoint(FLAGS_coordinate);
   if (line.has("expect")) solver.mutable_distributed()->set_expected_workers(static_cast<uint32_t>(FLAGS_expect));
+  // Threads of this process: Solver knows what it takes, and refuses the rest.
+  const bool hogwild = solver.distributed().mode() == DistributedParameter::HOGWILD;
+  if (hogwild && line.has("timeline")) {
+    Fail(line, "--timeline shows what worker processes do, and with mode: HOGWILD there are none; --profile=" +
+                   FLAGS_timeline + " shows what the first thread does");
+  }
+  if (hogwild) return;
   if (asked && !IsDistributed(solver)) {
     Fail(line, "--expect=" + std::to_string(FLAGS_expect) +
                    ": nobody can join; add --coordinate=ENDPOINT, or --workers=N for processes of this machine");

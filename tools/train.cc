@@ -109,6 +109,7 @@ int Run(const CommandLine& line) {
   SolverFile file = ReadSolver(line);
   ApplyClusterFlags(line, &file);
   if (IsDistributed(file.solver)) return RunCoordinator(line, file, std::move(options));
+  if (options.devices.empty()) options.devices = DevicesOf(line);
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty()) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));

@@ -69,6 +69,8 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   options.device = options.devices[0];
   ranks = static_cast<int>(options.devices.size());
   Check(file);
+  ChooseHogwild();
+  const bool shares = options.role == Role::kAlone && TrainsHogwild(param);
 
   LoadedState loaded;
   bool resume = false;
@@ -82,16 +84,20 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   }
 
   ChooseSeed(resume ? &loaded : nullptr);
-  if (ranks > 1) group = Connect(options.devices);
+  if (ranks > 1 && !shares) group = Connect(options.devices);
   BuildNets(file);
   if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
-  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.device, ranks);
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *options.device, shares ? 1 : ranks);
   if (resume) {
     Restore(loaded);
   } else if (options.role != Role::kWorker) {
     LoadWeights();
   }
-  if (ranks > 1) MakeRanks(file);
+  if (shares) {
+    MakeHogwild(file);
+  } else if (ranks > 1) {
+    MakeRanks(file);
+  }
 }
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -114,6 +120,17 @@ void Solver::Impl::Check(const SolverFile& file) {
     if (!on_cpu && std::count(options.devices.begin(), options.devices.end(), device) > 1) {
       found.Error({}, "GPU \"" + device->name() + "\" is given twice; each can train one copy of the net");
       break;
+    }
+  }
+  if (options.role == Role::kAlone && TrainsHogwild(param)) {
+    if (!on_cpu) {
+      found.Error(
+          at("distributed"),
+          "mode is HOGWILD, whose threads change parameters in the memory of the CPU, but this run computes on a "
+          "GPU; train on the CPU, or, on GPUs, with mode: GRADIENT or AVERAGE");
+    } else if (options.devices.size() > 1) {
+      found.Error(at("distributed"), "mode is HOGWILD, and " + std::to_string(options.devices.size()) +
+                                         " devices are given; give the CPU alone, local_workers says how many threads");
     }
   }
   if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
@@ -166,11 +183,16 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
   }
 }
 
-void Solver::Impl::BuildNets(const SolverFile& file) {
+void Solver::Impl::BuildNets(const SolverFile& file, const Net* shared) {
   NetPlans plans = PlanNets(file, options, Context{options.devices[rank], seed, options.data_threads, rank, ranks});
   updates_singly = !plans.train.options.keep_gradients;
   options.devices[rank]->UseHere();
-  net = std::make_unique<Net>(plans.train.file, plans.train.options);
+  plans.train.options.train_with = shared;
+  {
+    // Kernels are made for as many threads as run them.
+    const ComputeThreads share(ThreadsOfNet());
+    net = std::make_unique<Net>(plans.train.file, plans.train.options);
+  }
   if (rank > 0) return;
   for (NetPlan& plan : plans.tests) {
     plan.options.share_with = net.get();
