@@ -22,6 +22,7 @@ DEFINE_string(coordinate, "", "where to listen for workers");
 DEFINE_int32(expect, 1, "workers to wait for");
 DEFINE_string(join, "", "the coordinator to work for");
 DEFINE_string(data, "", "where this worker's data is");
+DEFINE_string(test_data, "", "where this worker's test data is");
 DEFINE_string(worker_name, "", "what this worker is called in messages");
 DEFINE_string(peer_address, "", "where other workers reach this one");
 DEFINE_bool(quiet, false, "errors only");
@@ -87,6 +88,9 @@ std::vector<Flag> ClusterFlags() {
       {.name = "data",
        .value = "PATH",
        .help = "with --join: this machine's copy of the database, or of the images' list or folder"},
+      {.name = "test_data",
+       .value = "PATH",
+       .help = "with --join: the same of the test net, with mode TOURNAMENT, where workers test"},
       {.name = "worker_name",
        .value = "NAME",
        .help = "with --join: what this worker is called (default HOST:PROCESS)"},
@@ -114,7 +118,7 @@ DistributedParameter::Security SecurityOf() {
 
 void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   for (const char* flag :
-       {"data", "worker_name", "peer_address", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
+       {"data", "test_data", "worker_name", "peer_address", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
     if (line.has(flag))
       Fail(line, std::string("--") + flag +
                      " goes with --join; a coordinator's settings are in the "
@@ -183,7 +187,7 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
 
 int RunWorker(const CommandLine& line) {
   static const std::set<std::string> of_workers = {
-      "join",         "data",       "worker_name",   "quiet",           "peer_address",
+      "test_data",    "join",         "data",       "worker_name",   "quiet",           "peer_address",
       "secret_key",   "server_key", "threads",       "allow_plaintext", "gpu",
       "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
   for (const auto& [flag, value] : line.given) {
@@ -203,6 +207,7 @@ int RunWorker(const CommandLine& line) {
   options.endpoint = FLAGS_join;
   options.name = FLAGS_worker_name;
   options.data = FLAGS_data;
+  options.test_data = FLAGS_test_data;
   options.peer_address = FLAGS_peer_address;
   options.security = SecurityOf();
   options.device = &DeviceOf(line);

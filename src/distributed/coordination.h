@@ -56,6 +56,7 @@ class Coordination {
   const CoordinateOptions& cluster_;
   const SolverOptions options_;
   const bool gradients_;
+  bool higher_wins_ = true;  // of a tournament
   Solver solver_;
   TrainingSteps steps_;
   const StateLayout layout_;

@@ -106,7 +106,8 @@ NetPlans Planner::Run() {
     if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
   }
 
-  if (!writes) return std::move(plans_);
+  const bool has_tests = writes || solver.distributed().mode() == DistributedParameter::TOURNAMENT;
+  if (!has_tests) return std::move(plans_);
   std::vector<NetFile> tests;
   for (const NetParameter& net : solver.test_net_param()) tests.push_back(Make(net, "test_net_param"));
   for (const std::string& path : solver.test_net()) tests.push_back(Read(path, "test_net"));

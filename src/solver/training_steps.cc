@@ -188,6 +188,25 @@ TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step,
   return ResultOf(loss);
 }
 
+std::optional<double> TrainingSteps::Score(const std::string& output, uint64_t test,
+                                           const std::function<bool()>& goes_on) {
+  CREMA_CHECK(!impl_.test_nets.empty());
+  impl_.Settle();
+  Net& net = *impl_.test_nets[0];
+  const uint64_t batches = static_cast<uint64_t>(impl_.param.test_iter(0));
+  net.ReadBatches({test * batches, batches, batches});
+  net.set_pass(test * batches);
+  double sum = 0;
+  for (uint64_t batch = 0; batch < batches; ++batch) {
+    net.Forward();
+    for (const OutputValue& value : OutputValues(net)) {
+      if (value.name == output) sum += static_cast<double>(value.value);
+    }
+    if (!goes_on()) return std::nullopt;
+  }
+  return sum / static_cast<double>(batches);
+}
+
 void TrainingSteps::Start() {
   impl_.Start();
   impl_.WarnIfNothingIsLeft();
