@@ -187,9 +187,9 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
 
 int RunWorker(const CommandLine& line) {
   static const std::set<std::string> of_workers = {
-      "test_data",    "join",         "data",       "worker_name",   "quiet",           "peer_address",
-      "secret_key",   "server_key", "threads",       "allow_plaintext", "gpu",
-      "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
+      "test_data",    "join",         "data",       "worker_name",   "quiet",
+      "peer_address", "secret_key",   "server_key", "threads",       "allow_plaintext",
+      "gpu",          "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
   for (const auto& [flag, value] : line.given) {
     if (flag == "timeline") {
       Fail(line,

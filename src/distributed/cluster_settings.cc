@@ -142,20 +142,22 @@ void Checker::CheckTournament(bool outer) {
   Expect(!outer,
          "mode is TOURNAMENT, where nothing is averaged; remove outer_lr, outer_momentum and outer_nesterov, or set "
          "mode: AVERAGE");
-  Expect(settings_.history() != DistributedParameter::MEAN,
-         "mode is TOURNAMENT, where a history goes with the parameters that it is of, but history is MEAN; set history: "
-         "LOCAL or RESET, or mode: AVERAGE");
+  Expect(
+      settings_.history() != DistributedParameter::MEAN,
+      "mode is TOURNAMENT, where a history goes with the parameters that it is of, but history is MEAN; set history: "
+      "LOCAL or RESET, or mode: AVERAGE");
   const auto averages = [&](const char* field, bool given) {
-    Expect(!given, std::string("mode is TOURNAMENT, where nothing is averaged, but ") + field + " is set; remove " + field +
-                       ", or set mode: AVERAGE");
+    Expect(!given, std::string("mode is TOURNAMENT, where nothing is averaged, but ") + field + " is set; remove " +
+                       field + ", or set mode: AVERAGE");
   };
   averages("weight_by_examples", settings_.has_weight_by_examples());
   averages("batch_norm", settings_.has_batch_norm());
   const auto coded = [&](const char* field, DistributedParameter::Codec codec) {
-    Expect(codec == DistributedParameter::NONE,
-           std::string("mode is TOURNAMENT, where workers have no parameters in common that a difference could be taken "
-                       "to, but ") +
-               field + " is " + DistributedParameter::Codec_Name(codec) + "; remove it, or set mode: AVERAGE");
+    Expect(
+        codec == DistributedParameter::NONE,
+        std::string("mode is TOURNAMENT, where workers have no parameters in common that a difference could be taken "
+                    "to, but ") +
+            field + " is " + DistributedParameter::Codec_Name(codec) + "; remove it, or set mode: AVERAGE");
   };
   coded("codec", settings_.codec());
   coded("down_codec", settings_.down_codec());
@@ -280,7 +282,8 @@ CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   // Of a tournament's participants each has its own, which goes along.
   options.history_always = averages && (settings.history() == DistributedParameter::MEAN ||
                                         (options.tournament && settings.history() == DistributedParameter::LOCAL));
-  if (elastic || (averages && !options.stale && !options.tournament && settings.history() == DistributedParameter::LOCAL)) {
+  if (elastic ||
+      (averages && !options.stale && !options.tournament && settings.history() == DistributedParameter::LOCAL)) {
     // A snapshot at the end only is a snapshot, too. Those with parameters of their own give these up there, too.
     options.history_every = solver.snapshot() > 0 ? static_cast<uint64_t>(solver.snapshot()) : options.max_iter;
   }

@@ -48,8 +48,8 @@ void Coordinator::Close(Milliseconds now) {
 
 void Coordinator::Commit(const std::vector<Contribution>& contributions, Milliseconds now) {
   if (options_.tournament) Meet(contributions);
-  const Payload state = options_.tournament ? math_.Reduce(round_, {contributions[meeting_.best]})
-                                            : math_.Reduce(round_, contributions);
+  const Payload state =
+      options_.tournament ? math_.Reduce(round_, {contributions[meeting_.best]}) : math_.Reduce(round_, contributions);
   if (!Record(contributions, DigestOf(*state), now)) return;
   math_.Accept();
   state_ = state;

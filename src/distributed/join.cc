@@ -68,7 +68,8 @@ class Joining {
   PeerAddress Listen();
   void CheckData(const Welcome& welcome) const;
   void CheckNetData(const NetParameter& net, const std::vector<std::string>& folders,
-                    const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag) const;
+                    const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag,
+                    const std::string& what) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
@@ -202,8 +203,8 @@ void Joining::TakeFixed() {
 
 // Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
 void Joining::CheckNetData(const NetParameter& net, const std::vector<std::string>& folders,
-                           const google::protobuf::RepeatedPtrField<Welcome::Data>& known,
-                           const std::string& flag) const {
+                           const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag,
+                           const std::string& what) const {
   for (const LayerParameter& layer : net.layer()) {
     const std::string source = DataSourceOf(layer);
     if (source.empty()) continue;
@@ -213,14 +214,15 @@ void Joining::CheckNetData(const NetParameter& net, const std::vector<std::strin
       found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
     }
     if (!found) {
-      throw UserError("layer \"" + layer.name() + "\": there is no " + (layer.type() == "Data" ? "database" : "list") +
-                      " \"" + source + "\" on this machine; give its place here with " + flag + "=PATH");
+      throw UserError(what + "layer \"" + layer.name() + "\": there is no " +
+                      (layer.type() == "Data" ? "database" : "list") + " \"" + source +
+                      "\" on this machine; give its place here with " + flag + "=PATH");
     }
   }
   for (const DataFingerprint& here : FingerprintData(net, folders)) {
     for (const Welcome::Data& there : known) {
       if (there.layer() != here.layer || there.fingerprint() == here.value) continue;
-      throw UserError("layer \"" + here.layer + "\": " + here.path +
+      throw UserError(what + "layer \"" + here.layer + "\": " + here.path +
                       " has other records than the coordinator's, or has them in another order; copy that one, or name "
                       "the right one with " +
                       flag + "=PATH");
@@ -230,14 +232,10 @@ void Joining::CheckNetData(const NetParameter& net, const std::vector<std::strin
 
 void Joining::CheckData(const Welcome& welcome) const {
   const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());
-  CheckNetData(file_->solver.train_net_param(), folders, welcome.data(), "--data");
+  CheckNetData(file_->solver.train_net_param(), folders, welcome.data(), "--data", "");
   for (const NetParameter& net : file_->solver.test_net_param()) {
-    try {
-      CheckNetData(net, folders, welcome.test_data(), "--test_data");
-    } catch (const UserError& error) {
-      throw UserError(std::string("mode is TOURNAMENT, where each worker tests what it learned. Test net, ") +
-                      error.what());
-    }
+    CheckNetData(net, folders, welcome.test_data(), "--test_data",
+                 "mode is TOURNAMENT, where each worker tests what it learned: test net, ");
   }
 }
 

@@ -59,9 +59,9 @@ class Audit {
   const size_t words_;
   const bool stale_, tournament_;
   std::map<std::pair<uint64_t, uint64_t>, std::set<uint64_t>> made_;  // by first step and number: digests
-  std::map<uint64_t, uint64_t> clocks_;  // by member: leases that it has done
-  std::vector<Entry> history_;           // by version
-  std::vector<bool> used_;               // by step
+  std::map<uint64_t, uint64_t> clocks_;                               // by member: leases that it has done
+  std::vector<Entry> history_;                                        // by version
+  std::vector<bool> used_;                                            // by step
   uint64_t uses_ = 0, epoch_ = 0;
   std::set<std::pair<uint64_t, uint64_t>> states_;  // ever committed: version and digest
 };

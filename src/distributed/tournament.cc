@@ -11,9 +11,13 @@
 namespace crema {
 
 std::vector<std::pair<size_t, size_t>> DrawPairs(uint64_t seed, uint64_t version, size_t count) {
+  std::vector<size_t> order(count);
+  std::iota(order.begin(), order.end(), size_t{0});
+  // All orders alike, which Permute's are not where there are so few.
+  const RandomStream draws(seed, version);
+  for (size_t left = count; left > 1; --left) std::swap(order[left - 1], order[draws.Below(left, left)]);
   std::vector<std::pair<size_t, size_t>> pairs;
-  const auto drawn = [&](size_t i) { return static_cast<size_t>(Permute(seed, version, i, count)); };
-  for (size_t i = 0; i + 1 < count; i += 2) pairs.emplace_back(drawn(i), drawn(i + 1));
+  for (size_t i = 0; i + 1 < count; i += 2) pairs.emplace_back(order[i], order[i + 1]);
   return pairs;
 }
 
@@ -46,7 +50,8 @@ bool HigherWins(const Net& test_net, const std::string& name, const Location& wh
                                " values, and a tournament compares one; name another output");
   }
   throw UserError(where, "distributed: the test net has no output \"" + name + "\"" + DidYouMean(name, names) +
-                             " that could decide a tournament; it has " + known + ": set tournament_output to one of them");
+                             " that could decide a tournament; it has " + known +
+                             ": set tournament_output to one of them");
 }
 
 }  // namespace crema

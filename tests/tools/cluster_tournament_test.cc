@@ -15,8 +15,8 @@ namespace fs = std::filesystem;
 const std::string kTournament = "mode: TOURNAMENT local_steps: 10 ";
 
 TEST(ClusterTournament, Learns) {
-  for (const std::string& settings :
-       {std::string("local_workers: 3 "), std::string("local_workers: 2 history: RESET tournament_output: \"loss\" ")}) {
+  for (const std::string& settings : {std::string("local_workers: 3 "),
+                                      std::string("local_workers: 2 history: RESET tournament_output: \"loss\" ")}) {
     SCOPED_TRACE(settings);
     const ClusterFolder folder(settings + kTournament, {.max_iter = 120, .snapshot = 60});
     const Finished run = folder.Run();
@@ -86,7 +86,8 @@ TEST(ClusterTournament, NamesWhatIsWrong) {
 
 TEST(HogwildProgram, LearnsStopsAndGoesOn) {
   const ScratchFolder folder;
-  WriteTinyTraining(folder, {.max_iter = 100, .snapshot = 50, .more = "distributed { mode: HOGWILD local_workers: 2 }\n"});
+  WriteTinyTraining(folder,
+                    {.max_iter = 100, .snapshot = 50, .more = "distributed { mode: HOGWILD local_workers: 2 }\n"});
   const std::vector<std::string> train = {"train", "--solver=solver.prototxt", "--threads=2"};
   const Finished run = RunProgram(train, {.folder = folder.path()});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -100,7 +101,8 @@ TEST(HogwildProgram, LearnsStopsAndGoesOn) {
   EXPECT_GT(LastAccuracy(resumed.err), 0.9f) << resumed.err;
 
   const ScratchFolder stopped;
-  WriteTinyTraining(stopped, {.max_iter = 1000000, .snapshot = 0, .more = "distributed { mode: HOGWILD local_workers: 2 }\n"});
+  WriteTinyTraining(stopped,
+                    {.max_iter = 1000000, .snapshot = 0, .more = "distributed { mode: HOGWILD local_workers: 2 }\n"});
   Running running(train, {.folder = stopped.path()});
   ASSERT_TRUE(running.WaitFor(", lr = ", 3));
   running.Signal(SIGINT);
