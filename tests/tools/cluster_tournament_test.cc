@@ -55,8 +55,6 @@ TEST(ClusterTournament, GoesOnWithoutAWorkerThatDies) {
 
 TEST(ClusterTournament, AWorkerWithoutTestDataIsTold) {
   const ClusterFolder folder(kTournament, {.max_iter = 60, .snapshot = 20});
-  std::string net = ReadText(folder / "net.prototxt");
-  // A test net whose database only the coordinator finds.
   const ScratchFolder elsewhere;
   fs::copy(folder / "db", elsewhere / "db", fs::copy_options::recursive);
   std::string endpoint;
@@ -108,7 +106,7 @@ TEST(HogwildProgram, LearnsStopsAndGoesOn) {
   running.Signal(SIGINT);
   const Finished end = running.Wait();
   EXPECT_EQ(end.exit_code, 0) << end.err;
-  EXPECT_TRUE(end.Says("Snapshotting to solver state file")) << end.err;
+  EXPECT_TRUE(end.Says("Snapshotting solver state to binary proto file")) << end.err;
 }
 
 TEST(HogwildProgram, RefusesOtherMachines) {
