@@ -24,6 +24,7 @@ DEFINE_string(coordinate, "", "where to listen for workers");
 DEFINE_int32(expect, 1, "workers to wait for");
 DEFINE_string(join, "", "the coordinator to work for");
 DEFINE_string(data, "", "where this worker's data is");
+DEFINE_string(test_data, "", "where this worker's test data is");
 DEFINE_string(worker_name, "", "what this worker is called in messages");
 DEFINE_string(peer_address, "", "where other workers reach this one");
 DEFINE_bool(quiet, false, "errors only");
@@ -93,6 +94,9 @@ std::vector<Flag> ClusterFlags() {
       {.name = "data",
        .value = "PATH",
        .help = "with --join: this machine's copy of the database, or of the images' list or folder"},
+      {.name = "test_data",
+       .value = "PATH",
+       .help = "with --join: the same of the test net, with mode TOURNAMENT, where workers test"},
       {.name = "worker_name",
        .value = "NAME",
        .help = "with --join: what this worker is called (default HOST:PROCESS)"},
@@ -120,7 +124,7 @@ DistributedParameter::Security SecurityOf() {
 
 void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   for (const char* flag :
-       {"data", "worker_name", "peer_address", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
+       {"data", "test_data", "worker_name", "peer_address", "quiet", "secret_key", "server_key", "allow_plaintext"}) {
     if (line.has(flag))
       Fail(line, std::string("--") + flag +
                      " goes with --join; a coordinator's settings are in the "
@@ -137,6 +141,13 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   if (line.has("workers")) solver.mutable_distributed()->set_local_workers(static_cast<uint32_t>(FLAGS_workers));
   if (line.has("coordinate")) solver.mutable_distributed()->set_endpoint(FLAGS_coordinate);
   if (line.has("expect")) solver.mutable_distributed()->set_expected_workers(static_cast<uint32_t>(FLAGS_expect));
+  // Threads of this process: Solver knows what it takes, and refuses the rest.
+  const bool hogwild = solver.distributed().mode() == DistributedParameter::HOGWILD;
+  if (hogwild && line.has("timeline")) {
+    Fail(line, "--timeline shows what worker processes do, and with mode: HOGWILD there are none; --profile=" +
+                   FLAGS_timeline + " shows what the first thread does");
+  }
+  if (hogwild) return;
   if (asked && !IsDistributed(solver)) {
     Fail(line, "--expect=" + std::to_string(FLAGS_expect) +
                    ": nobody can join; add --coordinate=ENDPOINT, or --workers=N for processes of this machine");
@@ -184,9 +195,9 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
 
 int RunWorker(const CommandLine& line) {
   static const std::set<std::string> of_workers = {
-      "join",         "data",       "worker_name",   "quiet",           "peer_address",
-      "secret_key",   "server_key", "threads",       "allow_plaintext", "gpu",
-      "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
+      "test_data",    "join",         "data",       "worker_name",   "quiet",
+      "peer_address", "secret_key",   "server_key", "threads",       "allow_plaintext",
+      "gpu",          "data_threads", "log_dir",    "sigint_effect", "sighup_effect"};
   for (const auto& [flag, value] : line.given) {
     if (flag == "timeline") {
       Fail(line,
@@ -204,6 +215,7 @@ int RunWorker(const CommandLine& line) {
   options.endpoint = FLAGS_join;
   options.name = FLAGS_worker_name;
   options.data = FLAGS_data;
+  options.test_data = FLAGS_test_data;
   options.peer_address = FLAGS_peer_address;
   options.security = SecurityOf();
   options.device = &DeviceOf(line);

@@ -77,6 +77,9 @@ struct NetOptions {
   int parameter_copies = 0;
   // Layers of the same name use this net's parameters, whose memory must outlive this net.
   const class Net* share_with = nullptr;
+  // A net of the same file and options, but for Context::rank, whose memory must outlive this net: both train the same
+  // parameters, in its memory. Gradients, and what passes change (BatchNorm's statistics), each net has for itself.
+  const class Net* train_with = nullptr;
   // Work in the memory that share_with needs only during its passes, where that suffices: then neither net keeps
   // anything but its inputs while the other one runs, and they must not run at the same time.
   bool share_memory = false;

@@ -32,6 +32,7 @@ struct TrainingStart {
   uint64_t seed = 0;
   bool seed_drawn = false;  // random_seed is not set: drawn from the system
   int ranks = 1;            // devices that train together, each with batch_size records an iteration
+  int threads = 1;          // likewise, that change the same parameters without locks (HOGWILD)
 };
 
 // A .caffemodel was copied into the train net.

@@ -285,7 +285,8 @@ Payload LocalMoves::Decode(Work::Form form, const Payload& sent, const Payload& 
 
 Payload LocalMoves::Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) {
   // Gradients belong to no parameters, and parameters of the worker's own do not follow the center.
-  if (settings_.mode() == DistributedParameter::GRADIENT || settings_.mode() == DistributedParameter::ELASTIC) {
+  if (settings_.mode() == DistributedParameter::GRADIENT || settings_.mode() == DistributedParameter::ELASTIC ||
+      settings_.mode() == DistributedParameter::TOURNAMENT) {
     return values;
   }
   CREMA_CHECK(values->size() == layout_.bytes(with_history));

@@ -40,6 +40,7 @@ class Checker {
   void CheckNumbers();
   void CheckRounds();
   void CheckElastic(bool outer);
+  void CheckTournament(bool outer);
   void CheckStale(bool outer_momentum);
   void CheckTopology();
   void CheckOverlap();
@@ -99,7 +100,10 @@ void Checker::CheckRounds() {
          "local_steps has no effect with mode: GRADIENT, which exchanges gradients in every step");
   }
   if (settings_.mode() == DistributedParameter::ELASTIC) CheckElastic(outer);
+  if (settings_.mode() == DistributedParameter::TOURNAMENT) CheckTournament(outer);
   if (settings_.mode() == DistributedParameter::STALE) CheckStale(settings_.outer_momentum() != 0 || by_workers);
+  Warn(settings_.has_tournament_output() && settings_.mode() != DistributedParameter::TOURNAMENT,
+       "tournament_output has no effect without mode: TOURNAMENT");
   Warn(settings_.has_elastic_rate() && settings_.mode() != DistributedParameter::ELASTIC,
        "elastic_rate has no effect without mode: ELASTIC");
   Expect(!by_workers || settings_.outer_momentum() == 0,
@@ -125,6 +129,40 @@ void Checker::CheckElastic(bool outer) {
   Warn(reach > 1,
        "elastic_rate times expected_workers is above 1: the center moves to the mean of the workers, as with "
        "mode: AVERAGE; elastic_rate is usually 0.9 / expected_workers");
+}
+
+void Checker::CheckTournament(bool outer) {
+  Expect(file_.solver.test_iter_size() > 0,
+         "mode is TOURNAMENT, which decides by the first test net, but there is none; set test_iter and test_interval, "
+         "or mode: AVERAGE");
+  Expect(ExpectedWorkers(settings_) >= 2,
+         "mode is TOURNAMENT, where workers meet in pairs, but one worker is expected; raise local_workers or "
+         "expected_workers (--expect) to 2 or more");
+  Expect(!outer,
+         "mode is TOURNAMENT, where nothing is averaged; remove outer_lr, outer_momentum and outer_nesterov, or set "
+         "mode: AVERAGE");
+  Expect(
+      settings_.history() != DistributedParameter::MEAN,
+      "mode is TOURNAMENT, where a history goes with the parameters that it is of, but history is MEAN; set history: "
+      "LOCAL or RESET, or mode: AVERAGE");
+  const auto averages = [&](const char* field, bool given) {
+    Expect(!given, std::string("mode is TOURNAMENT, where nothing is averaged, but ") + field + " is set; remove " +
+                       field + ", or set mode: AVERAGE");
+  };
+  averages("weight_by_examples", settings_.has_weight_by_examples());
+  averages("batch_norm", settings_.has_batch_norm());
+  const auto coded = [&](const char* field, DistributedParameter::Codec codec) {
+    Expect(
+        codec == DistributedParameter::NONE,
+        std::string("mode is TOURNAMENT, where workers have no parameters in common that a difference could be taken "
+                    "to, but ") +
+            field + " is " + DistributedParameter::Codec_Name(codec) + "; remove it, or set mode: AVERAGE");
+  };
+  coded("codec", settings_.codec());
+  coded("down_codec", settings_.down_codec());
+  Expect(settings_.straggler_factor() == 0,
+         "mode is TOURNAMENT, where those meet who have done the same steps; remove straggler_factor, or set mode: "
+         "AVERAGE");
 }
 
 void Checker::CheckStale(bool outer_momentum) {
@@ -197,6 +235,7 @@ bool IsDistributed(const SolverParameter& solver) {
   const DistributedParameter& settings = solver.distributed();
   return solver.has_distributed() && settings.mode() != DistributedParameter::OFF &&
          settings.engine() == DistributedParameter::ZMQ &&
+         settings.mode() != DistributedParameter::HOGWILD &&
          (settings.local_workers() > 0 || !settings.endpoint().empty());
 }
 
@@ -229,6 +268,7 @@ CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   const bool averages = settings.mode() != DistributedParameter::GRADIENT;
   const bool elastic = settings.mode() == DistributedParameter::ELASTIC;
   options.own_parameters = elastic;
+  options.tournament = settings.mode() == DistributedParameter::TOURNAMENT;
   options.stale = settings.mode() == DistributedParameter::STALE;
   options.expected_workers = ExpectedWorkers(settings);
   options.min_workers = MinWorkers(settings);
@@ -240,8 +280,11 @@ CoordinatorOptions ProtocolOf(const SolverParameter& solver) {
   };
   stop_at(solver.test_interval());
   stop_at(solver.snapshot());
-  options.history_always = averages && settings.history() == DistributedParameter::MEAN;
-  if (elastic || (averages && !options.stale && settings.history() == DistributedParameter::LOCAL)) {
+  // Of a tournament's participants each has its own, which goes along.
+  options.history_always = averages && (settings.history() == DistributedParameter::MEAN ||
+                                        (options.tournament && settings.history() == DistributedParameter::LOCAL));
+  if (elastic ||
+      (averages && !options.stale && !options.tournament && settings.history() == DistributedParameter::LOCAL)) {
     // A snapshot at the end only is a snapshot, too. Those with parameters of their own give these up there, too.
     options.history_every = solver.snapshot() > 0 ? static_cast<uint64_t>(solver.snapshot()) : options.max_iter;
   }

@@ -30,15 +30,15 @@ SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options) {
   return options;
 }
 
-// Without those that only tests have: workers have no data for them.
-NetParameter TrainedLayers(const NetParameter& net, const Graph& graph) {
-  std::set<int> trained;
+// Those that are in this graph only: workers need not have the data of others.
+NetParameter LayersOf(const NetParameter& net, const Graph& graph) {
+  std::set<int> used;
   for (const Node& node : graph.nodes) {
-    if (node.members.empty()) trained.insert(node.index_in_file);
+    if (node.members.empty()) used.insert(node.index_in_file);
   }
   NetParameter kept = net;
   kept.clear_layer();
-  for (const int index : trained) *kept.add_layer() = net.layer(index);
+  for (const int index : used) *kept.add_layer() = net.layer(index);
   return kept;
 }
 
@@ -61,6 +61,10 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
   if (!solver_.net().inputs().empty()) {
     throw UserError("the train net gets \"" + solver_.net().inputs().front().name +
                     "\" from an Input layer, which a program would have to write: workers read from Data layers");
+  }
+  if (settings_.mode() == DistributedParameter::TOURNAMENT) {
+    higher_wins_ = HigherWins(solver_.test_net(0), settings_.tournament_output(),
+                              file.source ? file.source->Field("distributed") : Location{});
   }
   if (!settings_.endpoint().empty()) protection_ = CheckSecurity(settings_.endpoint(), settings_.security(), true);
 }
@@ -180,7 +184,7 @@ std::unique_ptr<ServerSockets> Coordination::Listen() {
 SolverParameter Coordination::WelcomeSolver() {
   NetPlans plans = PlanNets(file_, options_, Context{});
   SolverParameter solver = file_.solver;
-  *solver.mutable_train_net_param() = TrainedLayers(plans.train.file.net, solver_.net().compiled().graph);
+  *solver.mutable_train_net_param() = LayersOf(plans.train.file.net, solver_.net().compiled().graph);
   NetState& state = *solver.mutable_train_state();
   state.set_level(plans.train.options.level);
   state.clear_stage();
@@ -193,13 +197,23 @@ SolverParameter Coordination::WelcomeSolver() {
   solver.clear_test_net_param();
   solver.clear_test_state();
   solver.clear_test_iter();
-  solver.clear_test_interval();
+  if (settings_.mode() == DistributedParameter::TOURNAMENT) {
+    // Workers test, too.
+    *solver.add_test_net_param() = LayersOf(plans.tests[0].file.net, solver_.test_net(0).compiled().graph);
+    NetState& test_state = *solver.add_test_state();
+    test_state.set_level(plans.tests[0].options.level);
+    for (const std::string& stage : plans.tests[0].options.stages) test_state.add_stage(stage);
+    solver.add_test_iter(file_.solver.test_iter(0));
+  } else {
+    solver.clear_test_interval();
+  }
   solver.clear_test_initialization();
   solver.clear_test_compute_loss();
   solver.clear_weights();
   solver.clear_snapshot();
   solver.clear_snapshot_prefix();
   solver.clear_display();
+  solver.clear_best();
   solver.mutable_distributed()->clear_security();
   solver.mutable_distributed()->clear_endpoint();
   return solver;
@@ -242,6 +256,12 @@ TrainingResult Coordination::Run() {
   protocol.search_folders = Folders();
   for (const DataFingerprint& data : FingerprintData(solver_for_workers.train_net_param(), Folders())) {
     protocol.data.emplace_back(data.layer, data.value);
+  }
+  protocol.higher_wins = higher_wins_;
+  for (const NetParameter& net : solver_for_workers.test_net_param()) {
+    for (const DataFingerprint& data : FingerprintData(net, Folders())) {
+      protocol.test_data.emplace_back(data.layer, data.value);
+    }
   }
   protocol.seed = solver_.seed();
   // The next round changes the net that a test or snapshot of this one needs.

@@ -36,7 +36,8 @@ struct JoinOptions {
   // HOST or HOST:PORT where other workers reach this one, with topologies other than STAR. Empty: as this machine
   // reaches the coordinator, at any port.
   std::string peer_address = {};
-  std::string data = {};  // replaces `source` of the train net's data layers
+  std::string data = {};       // replaces `source` of the train net's data layers
+  std::string test_data = {};  // likewise of the test net's, with mode TOURNAMENT
   DistributedParameter::Security security = {};
   Device* device = nullptr;  // null: the CPU
   int data_threads = 0;

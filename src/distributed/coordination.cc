@@ -36,12 +36,16 @@ void Coordination::Serve() {
     ended = service_->ended();
     const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
     for (const ClusterEvent& event : events) {
+      bool stop = false;
       {
         const std::lock_guard lock(solver_mutex_);
-        Handle(event);
+        stop = Handle(event);
       }
       // Not under the lock: the service may hold its own while it waits for the solver.
-      if (event.kind == ClusterEvent::Kind::kCommitted) service_->OnHandled();
+      if (stop) Stop();
+      if (event.kind != ClusterEvent::Kind::kCommitted) continue;
+      if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+      service_->OnHandled();
     }
     TakeRequests();
     Tend();
@@ -57,7 +61,7 @@ void Coordination::Prepare(ClusterEvent& event) {
   if (layout_.velocity == 0) event.velocity = math_->velocity();
 }
 
-void Coordination::Handle(const ClusterEvent& event) {
+bool Coordination::Handle(const ClusterEvent& event) {
   using Kind = ClusterEvent::Kind;
   workers_ = event.workers;
   if (event.kind == Kind::kCommitted) return OnCommitted(event);
@@ -68,9 +72,10 @@ void Coordination::Handle(const ClusterEvent& event) {
   Tell(event.text, event.workers, warning);
   // What is in the net is of a round that did not count, or is older than what a worker kept.
   if (event.kind == Kind::kRecovered) PutIntoNet(event);
+  return false;
 }
 
-void Coordination::OnCommitted(const ClusterEvent& event) {
+bool Coordination::OnCommitted(const ClusterEvent& event) {
   const SolverParameter& solver = file_.solver;
   const Milliseconds now = Now();
   committed_ = true;
@@ -117,8 +122,7 @@ void Coordination::OnCommitted(const ClusterEvent& event) {
     saved_iteration_ = end;
     saved_version_ = event.version;
   }
-  if (test && !steps_.Test()) Stop();
-  if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+  return test && !steps_.Test();
 }
 
 // Who did what, and whether it was training together at all.

@@ -39,8 +39,9 @@ class Coordination {
   void Serve();
   void Tell(const std::string& text, int workers, bool warning);
   void Prepare(ClusterEvent& event);
-  void Handle(const ClusterEvent& event);
-  void OnCommitted(const ClusterEvent& event);
+  // Under solver_mutex_. Returns whether training is to stop.
+  bool Handle(const ClusterEvent& event);
+  bool OnCommitted(const ClusterEvent& event);
   void SumUp();
   void PutIntoNet(const ClusterEvent& event);
   bool DueAt(uint64_t iteration, int interval) const {
@@ -57,6 +58,7 @@ class Coordination {
   const SolverOptions options_;
   // Whether rounds change the net here: gradients come, and this updates.
   const bool updates_net_;
+  bool higher_wins_ = true;  // of a tournament
   Solver solver_;
   TrainingSteps steps_;
   const StateLayout layout_;

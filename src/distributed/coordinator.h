@@ -16,6 +16,7 @@
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
 #include "distributed/round_math.h"
+#include "distributed/tournament.h"
 #include "distributed/transfer.h"
 #include "distributed/worker_account.h"
 
@@ -41,6 +42,8 @@ struct CoordinatorOptions {
   double straggler_factor = 0;
   // Workers go on with parameters of their own, but for rounds with histories.
   bool own_parameters = false;
+  // Workers meet in pairs after each round (tournament.h); the state is that of the one with the best score.
+  bool tournament = false, higher_wins = true;
   // No worker waits for others: each result is committed as it comes, and its worker goes on, at most `staleness`
   // leases ahead of the slowest. What comes are differences to the state that they were trained from.
   bool stale = false;
@@ -60,7 +63,7 @@ struct CoordinatorOptions {
   std::string solver = {};
   std::vector<std::string> search_folders = {};
   uint64_t seed = 0;
-  std::vector<std::pair<std::string, uint64_t>> data = {};  // by layer: fingerprints
+  std::vector<std::pair<std::string, uint64_t>> data = {}, test_data = {};  // by layer: fingerprints
 };
 
 // Where commits are made durable.
@@ -209,6 +212,16 @@ class Coordinator {
     uint64_t failures = 0;  // in a row
     std::optional<Milliseconds> idle_since;
 
+    // In tournaments: what it goes on with since the last round, null where that is the state of all; and whether it
+    // has made that itself.
+    Payload own_state;
+    uint64_t own_digest = 0;
+    bool keeps_own = false;
+
+    void ForgetOwn() {
+      own_state = nullptr;
+      keeps_own = false;
+    }
     bool has_result() const { return values != nullptr || offered; }
     void ForgetPush() {
       push.reset();
@@ -293,6 +306,10 @@ class Coordinator {
   std::vector<Contribution> TakeUntilStop();
   bool AnyLeased() const;
 
+  // coordinator_tournament.cc
+  void Meet(const std::vector<Contribution>& contributions);
+  void GoOnApart(const std::vector<Contribution>& contributions, ClusterEvent* event, Milliseconds now);
+
   // coordinator_exchange.cc: rounds among workers
   bool MayExchange();
   void BeginExchange(const std::vector<Contribution>& contributions, uint64_t failures, Milliseconds now);
@@ -352,6 +369,7 @@ class Coordinator {
   bool changed_ = true;  // since Advance last looked
   Milliseconds next_tick_ = 0;
 
+  Meeting meeting_;  // of the round that is committed
   std::optional<ExchangeUnderWay> exchange_;
   uint64_t last_attempt_ = 0;
   uint64_t exchange_failures_ = 0;                 // of this round

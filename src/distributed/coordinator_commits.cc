@@ -45,7 +45,9 @@ void Coordinator::Close(Milliseconds now) {
 }
 
 void Coordinator::Commit(const std::vector<Contribution>& contributions, Milliseconds now) {
-  const Payload state = math_.Reduce(round_, contributions);
+  if (options_.tournament) Meet(contributions);
+  const Payload state =
+      options_.tournament ? math_.Reduce(round_, {contributions[meeting_.best]}) : math_.Reduce(round_, contributions);
   if (!Record(contributions, DigestOf(*state), now)) return;
   math_.Accept();
   state_ = state;
@@ -133,6 +135,7 @@ void Coordinator::Follow(const std::vector<Contribution>& contributions, Millise
     member.idle_since = now;
   }
   loss_ = event.loss = weight > 0 ? event.loss / weight : 0;
+  if (options_.tournament) GoOnApart(contributions, &event, now);
   for (auto& [id, member] : members_) {
     if (options_.stale) {
       // Others go on with what they have.

@@ -85,6 +85,11 @@ void Coordinator::SendWelcome(Member& member) {
     data.set_layer(layer);
     data.set_fingerprint(fingerprint);
   }
+  for (const auto& [layer, fingerprint] : options_.test_data) {
+    Welcome::Data& data = *welcome.add_test_data();
+    data.set_layer(layer);
+    data.set_fingerprint(fingerprint);
+  }
   SendTo(member, Lane::kControl, std::move(message));
 }
 

@@ -1,5 +1,6 @@
 // Rounds: opened with leases for all, and what comes in meanwhile.
 #include <algorithm>
+#include <cmath>
 
 #include "base/check.h"
 #include "distributed/coordinator.h"
@@ -48,7 +49,8 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
     return;
   }
   Contribution contribution{member.id, member.slot, StepsOf(member.lease->steps()), *member.push, values};
-  const std::string wrong = math_.Check(contribution);
+  std::string wrong = math_.Check(contribution);
+  if (wrong.empty() && options_.tournament && !std::isfinite(member.push->score())) wrong = "its score is not finite";
   if (!wrong.empty()) {
     member.failed = changed_ = true;
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + wrong);

@@ -19,7 +19,7 @@ void Coordinator::SendState(Member& member, Milliseconds now) {
   // Others go on from what they have.
   if (options_.stale && !(member.lease && member.base.version == version_)) return;
   if (!state_) return Want(now);
-  if (member.has_serial + 1 != state_serial_ || !difference_) return SendAnew(member, now);
+  if (member.has_serial + 1 != state_serial_ || !difference_ || member.own_state) return SendAnew(member, now);
   member.form = Work::DIFFERENCE;
   member.sender.Start(kTransfersOfAState * state_serial_, difference_, now);
   member.account.OnParametersSent(now);
@@ -31,10 +31,11 @@ void Coordinator::SendAnew(Member& member, Milliseconds now) {
   const uint64_t id = std::max(kTransfersOfAState * state_serial_, member.sender.id() + 1);
   if (SerialOf(id) != state_serial_) return;
   if (!state_) return Want(now);
-  if (!member.has_all && !whole_) whole_ = math_.Whole(state_);
+  const Payload& state = member.own_state ? member.own_state : state_;
+  if (!member.has_all && !member.own_state && !whole_) whole_ = math_.Whole(state_);
   member.form = member.has_all ? Work::STATE : Work::WHOLE;
   member.has_serial = 0;
-  member.sender.Start(id, member.has_all ? state_ : whole_, now);
+  member.sender.Start(id, member.has_all ? state : member.own_state ? math_.Whole(state) : whole_, now);
   member.account.OnParametersSent(now);
   Poll(member, now);
 }
@@ -64,7 +65,8 @@ void Coordinator::SendWork(Member& member) {
   work.set_state(member.sender.id());
   work.set_form(member.form);
   work.set_committed_push(member.committed_push);
-  work.set_digest(stale ? member.base.digest : digest_);
+  work.set_digest(stale ? member.base.digest : member.own_state ? member.own_digest : digest_);
+  work.set_keep_own(member.keeps_own);
   if (options_.own_parameters) work.set_center(center_);
   if (stale) {
     work.set_iteration(member.base.iteration);

@@ -67,9 +67,13 @@ class Joining {
   void Build(const Welcome& welcome);
   PeerAddress Listen();
   void CheckData(const Welcome& welcome) const;
+  void CheckNetData(const NetParameter& net, const std::vector<std::string>& folders,
+                    const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag,
+                    const std::string& what) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
+  bool GoesOn(const TrainTask& task, uint64_t steps_done);
   void TakeFixed();
   void LogPhase();
   void Log(const std::string& line) const {
@@ -130,6 +134,15 @@ void Joining::Build(const Welcome& welcome) {
   }
   SolverParameter& solver = file_->solver;
   if (!options_.data.empty()) ReadDataFrom(options_.data, solver.mutable_train_net_param());
+  const bool tests = solver.distributed().mode() == DistributedParameter::TOURNAMENT;
+  if (!options_.test_data.empty()) {
+    if (!tests) {
+      throw UserError("--test_data has no effect: the coordinator's mode is " +
+                      DistributedParameter::Mode_Name(solver.distributed().mode()) +
+                      ", where it tests alone; remove --test_data");
+    }
+    ReadDataFrom(options_.test_data, solver.mutable_test_net_param(0));
+  }
   CheckData(welcome);
   gradients_ = solver.distributed().mode() == DistributedParameter::GRADIENT;
   SolverOptions options;
@@ -191,34 +204,56 @@ void Joining::TakeFixed() {
 }
 
 // Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
-void Joining::CheckData(const Welcome& welcome) const {
-  for (const LayerParameter& layer : file_->solver.train_net_param().layer()) {
+void Joining::CheckNetData(const NetParameter& net, const std::vector<std::string>& folders,
+                           const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag,
+                           const std::string& what) const {
+  for (const LayerParameter& layer : net.layer()) {
     const std::string source = DataSourceOf(layer);
     if (source.empty()) continue;
     std::error_code ignored;
     bool found = std::filesystem::exists(source, ignored);
-    for (const std::string& folder : welcome.search_folders()) {
+    for (const std::string& folder : folders) {
       found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
     }
     if (!found) {
-      throw UserError("layer \"" + layer.name() + "\": there is no " + (layer.type() == "Data" ? "database" : "list") +
-                      " \"" + source + "\" on this machine; give its place here with --data=PATH");
+      throw UserError(what + "layer \"" + layer.name() + "\": there is no " +
+                      (layer.type() == "Data" ? "database" : "list") + " \"" + source +
+                      "\" on this machine; give its place here with " + flag + "=PATH");
     }
   }
-  const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());
-  for (const DataFingerprint& here : FingerprintData(file_->solver.train_net_param(), folders)) {
-    for (const Welcome::Data& there : welcome.data()) {
+  for (const DataFingerprint& here : FingerprintData(net, folders)) {
+    for (const Welcome::Data& there : known) {
       if (there.layer() != here.layer || there.fingerprint() == here.value) continue;
-      throw UserError("layer \"" + here.layer + "\": " + here.path +
+      throw UserError(what + "layer \"" + here.layer + "\": " + here.path +
                       " has other records than the coordinator's, or has them in another order; copy that one, or name "
-                      "the right one with --data=PATH");
+                      "the right one with " +
+                      flag + "=PATH");
     }
+  }
+}
+
+void Joining::CheckData(const Welcome& welcome) const {
+  const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());
+  CheckNetData(file_->solver.train_net_param(), folders, welcome.data(), "--data", "");
+  for (const NetParameter& net : file_->solver.test_net_param()) {
+    CheckNetData(net, folders, welcome.test_data(), "--test_data",
+                 "mode is TOURNAMENT, where each worker tests what it learned: test net, ");
   }
 }
 
 bool Joining::AskedToStop() {
   if (options_.requested_action && options_.requested_action() == SolverAction::kStop) stop_ = true;
   return stop_;
+}
+
+// Tells of progress; whether the task is still wanted.
+bool Joining::GoesOn(const TrainTask& task, uint64_t steps_done) {
+  bool wanted = true;
+  service_->Do([&](Worker& worker) {
+    worker.OnProgress(steps_done);
+    wanted = worker.Wanted(task.lease);
+  });
+  return wanted && !AskedToStop();
 }
 
 TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
@@ -243,11 +278,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
                                                         : steps_->Train(iteration, task.steps.first + i);
       result.loss += step.loss / static_cast<double>(task.steps.count);
       result.outputs = step.outputs;
-      service_->Do([&](Worker& worker) {
-        worker.OnProgress(i + 1);
-        *abandoned = !worker.Wanted(task.lease);
-      });
-      if (*abandoned || AskedToStop()) {
+      if (!GoesOn(task, i + 1)) {
         *abandoned = true;
         return result;
       }
@@ -260,6 +291,15 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
     } else {
       steps_->ReadValues(floats);
       if (task.with_history) steps_->ReadHistory(floats + layout_.values);
+    }
+    if (settings.mode() == DistributedParameter::TOURNAMENT) {
+      // A test is progress, too.
+      uint64_t done = task.steps.count;
+      const std::optional<double> score =
+          steps_->Score(settings.tournament_output(), task.version, [&] { return GoesOn(task, ++done); });
+      *abandoned = !score;
+      if (*abandoned) return result;
+      result.score = *score;
     }
     result.values = values;
   } catch (const NotFinite& error) {

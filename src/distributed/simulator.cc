@@ -24,7 +24,7 @@ PeerAddress AddressOf(int machine) {
 
 Simulation::Simulation(const SimulatorOptions& options)
     : options_(options),
-      audit_(options.words, options.coordinator.stale, options.gradients),
+      audit_(options.words, options.coordinator.stale, options.gradients, options.coordinator.tournament),
       network_(options.machines, options.latency, options.jitter, options.bytes_per_second, options.seed),
       dice_(options.seed, 2),
       machines_(static_cast<size_t>(options.machines)) {
@@ -228,6 +228,9 @@ void Simulation::EndTask(Machine& machine) {
     Tally tally = options_.gradients ? Tally{} : begun;
     tally.Add(machine.task->steps);
     result.values = ParametersOf(tally, words);
+    // Some are equal.
+    result.score = static_cast<double>(tally.sum % 16);
+    audit_.OnMade(machine.task->steps, result.values);
   }
   result.examples = machine.task->steps.count * 32;
   result.loss = 1;
@@ -281,6 +284,8 @@ void Simulation::AfterWorker(int index) {
   }
   if (std::optional<TrainTask> task = worker.TakeTask()) {
     report_.ahead += task->goes_on;
+    report_.apart += options_.coordinator.tournament && task->version == audit_.version() &&
+                     !audit_.Counts(task->version, worker.digest());
     if (!task->goes_on) audit_.OnState(task->version, DigestOf(*task->state), task->state);
     double takes = static_cast<double>(options_.step) * static_cast<double>(task->steps.count);
     takes *= 1 + options_.spread * (2 * dice_.Uniform() - 1);

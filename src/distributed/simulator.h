@@ -74,6 +74,7 @@ struct SimulatorReport {
   // all workers were gone that had the parameters.
   // With CoordinatorOptions.stale: by how many leases one worker was ahead of another.
   uint64_t most_ahead = 0;
+  uint64_t apart = 0;  // tasks that begin from other parameters than the best
   uint64_t exchanged = 0, exchanges_given_up = 0, ahead = 0, lost = 0;
 };
 

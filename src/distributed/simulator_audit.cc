@@ -6,10 +6,15 @@
 
 namespace crema {
 
-Audit::Audit(size_t words, bool stale, bool gradients) : words_(words), stale_(stale), gradients_(gradients) {
+Audit::Audit(size_t words, bool stale, bool gradients, bool tournament)
+    : words_(words), stale_(stale), gradients_(gradients), tournament_(tournament) {
   history_.emplace_back();
   history_[0].digest = DigestOf(*ParametersOf({}, words));
   states_.insert({0, history_[0].digest});
+}
+
+void Audit::OnMade(const Steps& steps, const Payload& values) {
+  made_[{steps.first, steps.count}].insert(DigestOf(*values));
 }
 
 void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
@@ -48,9 +53,15 @@ void Audit::OnRecord(const JournalRecord& record, int ready, int least) {
     uses_ += steps.count;
     entry.tally.Add(steps);
     entry.steps.push_back(steps);
+    if (!tournament_) continue;
+    for (const uint64_t digest : made_[{steps.first, steps.count}]) states_.insert({commit.version(), digest});
   }
   if (gradients_) entry.tally.Update(before);
-  if (DigestOf(*ParametersOf(entry.tally, words_)) != entry.digest) {
+  if (tournament_) {
+    if (states_.count({commit.version(), entry.digest}) == 0) {
+      throw Violation("the parameters of round " + std::to_string(commit.version()) + " are of none of its workers");
+    }
+  } else if (DigestOf(*ParametersOf(entry.tally, words_)) != entry.digest) {
     throw Violation("the parameters of round " + std::to_string(commit.version()) +
                     " are not those before and its shares");
   }

@@ -22,8 +22,11 @@ class Violation : public std::logic_error {
 
 class Audit {
  public:
-  // `stale`: as with CoordinatorOptions.stale; `gradients`: as with SimulatorOptions.gradients.
-  explicit Audit(size_t words, bool stale = false, bool gradients = false);
+  // `stale`, `tournament`: as in CoordinatorOptions; `gradients`: as in SimulatorOptions.
+  explicit Audit(size_t words, bool stale = false, bool gradients = false, bool tournament = false);
+
+  // What a worker made of these steps. With tournaments.
+  void OnMade(const Steps& steps, const Payload& values);
 
   // A record that is on the disk. `ready`: workers that could take part, at least `least` of which must.
   void OnRecord(const JournalRecord& record, int ready, int least);
@@ -54,10 +57,11 @@ class Audit {
   };
 
   const size_t words_;
-  const bool stale_, gradients_;
-  std::map<uint64_t, uint64_t> clocks_;  // by member: leases that it has done
-  std::vector<Entry> history_;           // by version
-  std::vector<bool> used_;               // by step
+  const bool stale_, gradients_, tournament_;
+  std::map<std::pair<uint64_t, uint64_t>, std::set<uint64_t>> made_;  // by first step and number: digests
+  std::map<uint64_t, uint64_t> clocks_;                               // by member: leases that it has done
+  std::vector<Entry> history_;                                        // by version
+  std::vector<bool> used_;                                            // by step
   uint64_t uses_ = 0, epoch_ = 0;
   std::set<std::pair<uint64_t, uint64_t>> states_;  // ever committed: version and digest
 };

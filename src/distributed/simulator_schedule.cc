@@ -126,6 +126,16 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
     options.words = std::max<size_t>(options.words, 5);
     c.most_push_bytes = 16 * options.words;
   }
+  Dice tournament(seed, 7);
+  c.tournament = machines <= 40 && c.topology == DistributedParameter::STAR && !c.stale && !options.gradients &&
+                 tournament.Chance(0.4);
+  if (c.tournament) {
+    c.higher_wins = tournament.Chance(0.5);
+    c.seed = seed;
+    c.train_ahead = c.history_always = false;
+    c.history_every = 0;
+    c.straggler_factor = 0;
+  }
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
   // Every round as slow as its slowest task, and steps that come back in pieces.
   const double slowest =

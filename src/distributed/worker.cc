@@ -53,7 +53,7 @@ void Worker::Join(Milliseconds now) {
   sender_.Cancel();
   receiver_.Forget();
   work_.reset();
-  own_ = nullptr;
+  own_ = pushed_ = nullptr;
   EndExchange();
 }
 

@@ -79,6 +79,7 @@ struct TrainResult {
   Payload values;
   uint64_t examples = 0;
   double loss = 0, seconds = 0;
+  double score = 0;  // in tournaments
   std::vector<float> outputs = {};
   std::string failure = {};  // not empty: there are no values
   bool fatal = false;        // the failure would come anywhere else, too
@@ -214,6 +215,7 @@ class Worker {
   std::optional<Result> beginning_;  // where lease_ begins, which was to be trained ahead and is late
   Payload own_;                      // parameters of its own, if it has such
   uint64_t own_version_ = 0;         // that they go with
+  Payload pushed_;                   // by it, and the coordinator wants it to go on from there
   std::optional<Push> push_;         // the last one
   std::optional<Push> donation_;     // the state that the coordinator asked for
   uint64_t last_push_ = 0;

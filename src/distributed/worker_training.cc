@@ -56,6 +56,7 @@ void Worker::KeepOwn() {
   const bool committed = push_ && work_->committed_push() == push_->id();
   own_ = committed && result_ && result_->values ? math_.Own(result_->values, result_->from) : nullptr;
   if (own_) own_version_ = push_->version() + 1;
+  pushed_ = committed && work_->keep_own() && result_ ? result_->values : nullptr;
 }
 
 void Worker::TakeState() {
@@ -64,6 +65,12 @@ void Worker::TakeState() {
     version_ = work_->version();
     digest_ = work_->digest();
     state_ = exchange_->state;
+    return;
+  }
+  if (pushed_ && work_->keep_own() && version_ + 1 == work_->version() && DigestOf(*pushed_) == work_->digest()) {
+    version_ = work_->version();
+    digest_ = work_->digest();
+    state_ = std::exchange(pushed_, nullptr);
     return;
   }
   const Payload whole = receiver_.Whole(work_->state());
@@ -106,6 +113,7 @@ void Worker::StartPush(Milliseconds now) {
   push.set_loss(result_->loss);
   for (const float output : result_->outputs) push.add_output(output);
   push.set_seconds(result_->seconds);
+  push.set_score(result_->score);
   push.set_failure(result_->failure);
   push.set_fatal(result_->fatal);
   result_->version = version_;

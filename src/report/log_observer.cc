@@ -53,6 +53,10 @@ void LogObserver::OnStart(const TrainingStart& start) {
   Log("Starting Optimization");
   Log("Solving " + start.net);
   Log("Learning Rate Policy: " + start.lr_policy);
+  if (start.threads > 1) {
+    Log(Text("Hogwild: ", start.threads,
+             " threads change the same parameters, each with batch_size records of its own"));
+  }
   if (start.ranks > 1) Log(Text("Devices: ", start.ranks, ", each with batch_size records of its own"));
   Log(Text("Random seed: ", start.seed,
            start.seed_drawn ? " (drawn for this run; random_seed in the solver file repeats it)" : ""));

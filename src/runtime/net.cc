@@ -30,11 +30,15 @@ void CheckOwnsParameters(const NetOptions& options) {
 Net::Impl::Impl(const NetFile& file, const NetOptions& given)
     : options(WithDevice(given)),
       compiled(Compile(file, options, options.share_with ? &options.share_with->compiled() : nullptr)),
-      parameters(compiled->graph, *options.context.device, options.context.seed,
-                 options.backward && options.keep_gradients,
-                 [&](const std::string& layer, int index) -> const Parameter* {
-                   return options.share_with ? options.share_with->impl_->Find(layer, index) : nullptr;
-                 }),
+      parameters(
+          compiled->graph, *options.context.device, options.context.seed, options.backward && options.keep_gradients,
+          [&](const std::string& layer, int index) -> const Parameter* {
+            if (options.share_with) return options.share_with->impl_->Find(layer, index);
+            if (!options.train_with) return nullptr;
+            const Parameter* other = options.train_with->impl_->Find(layer, index);
+            return other && other->trained ? other : nullptr;
+          },
+          options.train_with != nullptr),
       executor(*compiled, parameters.list(), options.context,
                options.share_with && options.share_memory ? options.share_with->impl_->executor.free_memory()
                                                           : std::span<std::byte>()) {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/check.h"
 #include "crema/error.h"
 #include "device/host_copies.h"
 #include "graph/filler.h"
@@ -43,9 +44,10 @@ void Parameter::CopyGradTo(float* plain) const { CopyPlainOut(*device, layout.ge
 void Parameter::SetData(const float* plain) const { CopyPlainIn(*device, layout.get(), plain, data); }
 
 ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
-                               const std::function<const Parameter*(const std::string&, int)>& shared) {
-  std::vector<int64_t> offsets;
-  int64_t total = 0;
+                               const std::function<const Parameter*(const std::string&, int)>& shared,
+                               bool trains_shared) {
+  std::vector<int64_t> offsets, gradient_offsets;
+  int64_t total = 0, gradient_total = 0;
   bool any_gradient = false;
   for (const GraphParam& param : graph.params) {
     Parameter p;
@@ -61,12 +63,16 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     if (other) {
       CheckShared(p, *other);
       p.data = other->data;
+      CREMA_CHECK(!trains_shared || other->data.spec() == param.stored()) << p.name() << " is stored in two forms";
       owns_all_ = false;
-    } else {
-      any_gradient |= param.wants_grad();
     }
+    const int64_t padded = Padded(param.stored().shape.count());
+    const bool with_gradient = !other || trains_shared;
+    any_gradient |= with_gradient && p.trained;
     offsets.push_back(total);
-    total += other ? 0 : Padded(param.stored().shape.count());
+    gradient_offsets.push_back(gradient_total);
+    if (!other) total += padded;
+    if (with_gradient) gradient_total += padded;
     list_.push_back(std::move(p));
   }
   const size_t bytes = total * sizeof(float);
@@ -75,17 +81,20 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
   // For the padding; the CPU clears that alone, below.
   if (!on_cpu && bytes > 0) Clear(device, values());
   if (gradients && any_gradient) {
-    gradients_ = Buffer(device, bytes);
+    gradients_ = Buffer(device, static_cast<size_t>(gradient_total) * sizeof(float));
     Clear(device, this->gradients());
   }
   std::vector<float> plain;
   for (size_t i = 0; i < list_.size(); ++i) {
     Parameter& p = list_[i];
     const GraphParam& param = graph.params[i];
-    if (p.data.defined()) continue;
+    const bool own = !p.data.defined();
+    if (gradients && p.trained && (own || trains_shared)) {
+      p.grad = Tensor(this->gradients().data() + gradient_offsets[i], param.stored());
+    }
+    if (!own) continue;
     float* const at = values().data() + offsets[i];
     p.data = Tensor(at, param.stored());
-    if (gradients && p.trained) p.grad = Tensor(this->gradients().data() + offsets[i], param.stored());
     if (on_cpu) std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
     if (on_cpu && !p.layout) {
       Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);

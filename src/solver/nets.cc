@@ -7,6 +7,7 @@
 
 #include "base/atomic_file.h"
 #include "base/byte_size.h"
+#include "solver/hogwild.h"
 #include "solver/updater.h"
 
 namespace crema {
@@ -86,7 +87,8 @@ NetPlans Planner::Run() {
   plans_.train.options.accumulate = computes && solver.iter_size() > 1;
   // A GPU updates all parameters at once.
   const bool on_cpu = !context_.device || context_.device->type() == DeviceType::kCpu;
-  const bool exchanged = context_.ranks > 1;
+  const bool hogwild = TrainsHogwild(solver);
+  const bool exchanged = context_.ranks > 1 && !hogwild;
   plans_.train.options.keep_gradients =
       options_.exchanges_gradients || exchanged ||
       (computes && (!Updater::TakesGradientsSingly(solver) || (writes && solver.snapshot_diff()) || !on_cpu));
@@ -99,12 +101,14 @@ NetPlans Planner::Run() {
   plans_.train.options.parameter_copies = Updater::HistoriesOf(solver);
   // What a coordinator on the CPU never uses takes no memory.
   if (computes || !on_cpu) {
-    plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0);
+    const int threads = hogwild ? context_.ranks : 1;
+    plans_.train.options.memory_limit = ParseBytes(solver.memory_limit()).value_or(0) / static_cast<size_t>(threads);
     plans_.train.options.memory_limit_at = At(solver.has_memory_limit() ? "memory_limit" : "recompute");
     if (solver.recompute() == SolverParameter::AUTO) plans_.train.options.recompute = Recompute::kAuto;
   }
 
-  if (!writes) return std::move(plans_);
+  const bool has_tests = writes || solver.distributed().mode() == DistributedParameter::TOURNAMENT;
+  if (!has_tests) return std::move(plans_);
   std::vector<NetFile> tests;
   for (const NetParameter& net : solver.test_net_param()) tests.push_back(Make(net, "test_net_param"));
   for (const std::string& path : solver.test_net()) tests.push_back(Read(path, "test_net"));

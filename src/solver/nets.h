@@ -25,8 +25,8 @@ struct NetPlan {
 
 struct NetPlans {
   NetPlan train;
-  std::vector<NetPlan>
-      tests;  // Caffe's order: test_net_param, test_net, then copies of net; one per test_iter; none of a worker
+  std::vector<NetPlan> tests;  // Caffe's order: test_net_param, test_net, then copies of net; one per test_iter; none
+                               // of a worker but with mode TOURNAMENT
   std::vector<Diagnostic> warnings;
 };
 

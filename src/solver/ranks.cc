@@ -2,6 +2,7 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -14,6 +15,7 @@ namespace {
 
 void CopyTensor(Device& from_device, const Tensor& from, Device& to_device, const Tensor& to) {
   CREMA_CHECK(from.spec() == to.spec()) << "ranks store parameters in different forms";
+  if (from.raw() == to.raw()) return;
   std::vector<std::byte> host(from.bytes());
   from_device.CopyOut(from.raw(), host.data(), host.size());
   to_device.CopyIn(host.data(), to.raw(), host.size());
@@ -28,14 +30,14 @@ Solver::Impl::Impl(const SolverFile& file, const Impl& first, int given_rank)
       rank(given_rank),
       ranks(first.ranks),
       device(first.options.devices[given_rank]),
-      communicator(first.group[given_rank].get()),
+      communicator(first.hogwild ? nullptr : first.group[given_rank].get()),
       losses(std::max(1, first.param.average_loss())) {
   options.observers.clear();
   options.requested_action = {};
   NetPlans plans = PlanNets(file, options, Context{device, seed, options.data_threads, rank, ranks});
-  BuildTrainNet(plans);
+  BuildTrainNet(plans, first.hogwild ? first.net.get() : nullptr);
   MakeUpdater();
-  exchange = std::make_unique<GradientExchange>(*net, *device, *communicator);
+  if (communicator) exchange = std::make_unique<GradientExchange>(*net, *device, *communicator);
 }
 
 Solver::Impl::~Impl() {
@@ -97,12 +99,10 @@ float Solver::Impl::RunIteration() {
 
 float Solver::Impl::Forward() {
   if (!threads_) return ForwardOfRank();
-  float loss = 0;
-  threads_->Run([&](int r) {
-    const float of_rank = Rank(r).ForwardOfRank();
-    if (r == 0) loss = of_rank;
-  });
-  return loss;
+  std::vector<double> losses_of_ranks(static_cast<size_t>(ranks));
+  threads_->Run([&](int r) { losses_of_ranks[static_cast<size_t>(r)] = Rank(r).ForwardOfRank(); });
+  if (communicator) return static_cast<float>(losses_of_ranks[0]);
+  return static_cast<float>(std::accumulate(losses_of_ranks.begin(), losses_of_ranks.end(), 0.0) / ranks);
 }
 
 float Solver::Impl::ForwardOfRank() {

@@ -58,9 +58,14 @@ void Solver::Impl::Snapshot() {
     state.set_loss_scale_updates(loss_scale.updates);
   }
 
+  std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
+  std::vector<std::vector<float>> means;  // over threads that share all but their histories
+  for (int i = 0; hogwild && ranks > 1 && i < updater->histories(); ++i) {
+    means.push_back(MeanHistory(i));
+    histories[static_cast<size_t>(i)].values = Tensor(means.back().data(), updater->history(i).spec());
+  }
   SnapshotWritten written;
-  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state),
-                                Histories(*updater, std::as_const(*net).parameters()));
+  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories);
   written.iteration = iteration;
   written.model_path = ModelPath(prefix, iteration);
   written.state_path = StatePath(prefix, iteration);

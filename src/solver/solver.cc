@@ -88,10 +88,12 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     }
   });
 
+  ChooseHogwild();
+  const bool shares = options.role == Role::kAlone && TrainsHogwild(param);
   ChooseSeed(resume ? &loaded : nullptr);
   if (options.processes) {
     options.processes->Broadcast(&seed, sizeof seed);
-  } else if (ranks > 1) {
+  } else if (ranks > 1 && !shares) {
     group = Connect(options.devices);
   }
   NetPlans plans;
@@ -111,7 +113,11 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
       LoadWeights();
     }
   });
-  if (ranks > 1 && !options.processes) MakeRanks(file);
+  if (shares) {
+    MakeHogwild(file);
+  } else if (ranks > 1 && !options.processes) {
+    MakeRanks(file);
+  }
 }
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -134,6 +140,17 @@ void Solver::Impl::Check(const SolverFile& file) {
     if (!on_cpu && std::count(options.devices.begin(), options.devices.end(), device) > 1) {
       found.Error({}, "GPU \"" + device->name() + "\" is given twice; each can train one copy of the net");
       break;
+    }
+  }
+  if (options.role == Role::kAlone && TrainsHogwild(param)) {
+    if (!on_cpu) {
+      found.Error(
+          at("distributed"),
+          "mode is HOGWILD, whose threads change parameters in the memory of the CPU, but this run computes on a "
+          "GPU; train on the CPU, or, on GPUs, with mode: GRADIENT or AVERAGE");
+    } else if (options.devices.size() > 1) {
+      found.Error(at("distributed"), "mode is HOGWILD, and " + std::to_string(options.devices.size()) +
+                                         " devices are given; give the CPU alone, local_workers says how many threads");
     }
   }
   if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
@@ -191,9 +208,12 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
   }
 }
 
-void Solver::Impl::BuildTrainNet(NetPlans& plans) {
+void Solver::Impl::BuildTrainNet(NetPlans& plans, const Net* shared) {
   updates_singly = !plans.train.options.keep_gradients;
   device->UseHere();
+  plans.train.options.train_with = shared;
+  // Kernels are made for as many threads as run them.
+  const ComputeThreads share(ThreadsOfNet());
   net = std::make_unique<Net>(plans.train.file, plans.train.options);
 }
 
@@ -219,7 +239,9 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
 
 void Solver::Impl::MakeUpdater() {
   const bool half_precision = net->compiled().graph.factors == Factors::kF16;
-  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *device, ranks, half_precision);
+  // Threads that share parameters do not sum their gradients.
+  const int summed = TrainsHogwild(param) ? 1 : ranks;
+  updater = std::make_unique<Updater>(param, std::as_const(*net).parameters(), *device, summed, half_precision);
   if (updater->loss_factor()) net->set_loss_factor(updater->loss_factor());
 }
 

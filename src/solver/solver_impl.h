@@ -17,6 +17,7 @@
 #include "solver/best.h"
 #include "solver/data_waits.h"
 #include "solver/gradient_exchange.h"
+#include "solver/hogwild.h"
 #include "solver/loss_window.h"
 #include "solver/nets.h"
 #include "solver/rank_threads.h"
@@ -35,6 +36,10 @@ class Stopwatch {
 };
 
 struct Solver::Impl {
+  struct Requests {
+    bool snapshot = false, stop = false;
+  };
+
   using Role = SolverOptions::Role;
 
   Impl(const SolverFile& file, SolverOptions options);
@@ -60,12 +65,31 @@ struct Solver::Impl {
   // Waits for what all ranks issued to their devices, before the first goes on alone.
   void Settle();
 
+  // hogwild_training.cc
+  // Where the solver file asks for threads that share parameters: how many.
+  void ChooseHogwild();
+  void MakeHogwild(const SolverFile& file);
+  // Threads that each net may compute with.
+  int ThreadsOfNet() const;
+  // The iteration before `end` at which all threads must meet, for a test or a snapshot; or `end`.
+  int NextPause(int end) const;
+  // All threads train to `end`, or to where they can stop for what is asked for meanwhile, which is returned.
+  Requests RunFreely(int end);
+  // One iteration of this thread. What it does to parameters others do at the same time.
+  void StepFreely(HogwildProgress& progress);
+  // Of the iterations that all threads have done since the last call.
+  void TellFinished();
+  // Of all threads, as it is stored.
+  std::vector<float> MeanHistory(int index);
+
   // training.cc
   TrainingResult Train();
   bool Step(int iterations);
   // Tells that training starts, once.
   void Start();
   void WarnIfNothingIsLeft() const;
+  // One iteration of all ranks; returns what is asked for.
+  Requests RunAndTell();
   // What falls due behind the last iteration.
   TrainingResult End(bool finished);
   // Forward, backward and update of this rank, in step with the others; returns the loss. Step k is of the batches from
@@ -102,9 +126,6 @@ struct Solver::Impl {
   void Warn(Location where, std::string message) const;
   SolverAction RequestedAction() const;
   // What any rank was asked since the last call, by the end of the iteration.
-  struct Requests {
-    bool snapshot = false, stop = false;
-  };
   Requests TakeRequests() const;
   // Tells the other processes, with the next loss, what this one is asked.
   void AskTheOthers() const;
@@ -124,9 +145,10 @@ struct Solver::Impl {
   int rank = 0, ranks = 1;
   Device* device = nullptr;  // of this rank
   std::vector<std::unique_ptr<Communicator>> group;
-  Communicator* communicator = nullptr;  // null: there is one rank
+  Communicator* communicator = nullptr;  // null: there is one rank, or ranks share parameters
   std::unique_ptr<GradientExchange> exchange;
   std::vector<std::unique_ptr<Impl>> others;
+  std::unique_ptr<HogwildProgress> hogwild;  // of the first rank, where ranks are threads that share parameters
   bool settled = true;
   bool updates_singly = false;  // parameters change within the backward pass, and no gradient outlives it
   LossWindow losses;
@@ -150,7 +172,8 @@ struct Solver::Impl {
  private:
   void Check(const SolverFile& file);
   void ChooseSeed(const LoadedState* loaded);
-  void BuildTrainNet(NetPlans& plans);
+  // With the parameters of `shared`, where there is one.
+  void BuildTrainNet(NetPlans& plans, const Net* shared = nullptr);
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   void MakeUpdater();
@@ -184,6 +207,7 @@ struct Solver::Impl {
   bool started_ = false;
   Stopwatch since_display_;
   int iteration_of_display_ = 0;
+  Stopwatch since_finished_;
   DataWaits data_waits_;
   static constexpr int kNone = -2;
   int issued_in_ = kNone;                 // the iteration whose update a GPU was given, not told yet

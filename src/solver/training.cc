@@ -42,7 +42,7 @@ void Solver::Impl::Start() {
   start.test_nets = static_cast<int>(test_nets.size());
   start.seed = seed;
   start.seed_drawn = seed_drawn;
-  start.ranks = ranks;
+  (hogwild ? start.threads : start.ranks) = ranks;
   Tell(&Observer::OnStart, start);
   since_display_.Restart();
   iteration_of_display_ = iteration;
@@ -97,14 +97,7 @@ bool Solver::Impl::Step(int iterations) {
   const int end = iteration + std::max(0, iterations);
   while (iteration < end) {
     if (DueEvery(param.test_interval()) && (iteration > 0 || param.test_initialization()) && !Test()) return false;
-    Stopwatch watch;
-    IterationEnd event;
-    event.iteration = iteration;
-    event.loss = RunIteration();
-    event.seconds = watch.Seconds();
-    Tell(&Observer::OnIteration, event);
-
-    const Requests asked = TakeRequests();
+    const Requests asked = hogwild ? RunFreely(NextPause(end)) : RunAndTell();
     if (DueEvery(param.snapshot()) || asked.snapshot) {
       CompareRanks();
       TrySnapshot();
@@ -118,15 +111,27 @@ bool Solver::Impl::Step(int iterations) {
   return true;
 }
 
+Solver::Impl::Requests Solver::Impl::RunAndTell() {
+  Stopwatch watch;
+  IterationEnd event;
+  event.iteration = iteration;
+  event.loss = RunIteration();
+  event.seconds = watch.Seconds();
+  Tell(&Observer::OnIteration, event);
+  return TakeRequests();
+}
+
 float Solver::Impl::Iterate(uint64_t step) {
   const float rate = LearningRateAt(param, iteration);
   const float loss = RunPasses(step, rate);
   const bool at_once = updater->updates_at_once();
   const int issued_in = std::exchange(issued_in_, kNone);
   if (issued_in == iteration - 1) TellUpdate(issued_in);
-  losses.Add(loss);
-  if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
-  TellRateStep(iteration);
+  if (!hogwild) {
+    losses.Add(loss);
+    if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
+    TellRateStep(iteration);
+  }
   if (!updates_singly && !at_once) Update(rate);
   if (at_once) issued_in_ = iteration;
   net->ParametersChanged();

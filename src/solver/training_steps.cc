@@ -1,7 +1,6 @@
 #include "solver/training_steps.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <functional>
 #include <map>
@@ -15,21 +14,13 @@
 #include "solver/plain_update.h"
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
+#include "solver/statistics.h"
 
 namespace crema {
 
 namespace {
 
-constexpr size_t kStatistics = 3;  // blobs of a BatchNorm layer
-
 std::span<const Parameter> ParametersOf(const Net& net) { return net.parameters(); }
-
-// Whether forward passes of this net change the layer's statistics.
-bool GathersStatistics(const Node& node) {
-  if (node.param->type() != "BatchNorm") return false;
-  const BatchNormParameter& param = node.param->batch_norm_param();
-  return param.has_use_global_stats() ? !param.use_global_stats() : node.setup->phase() == TRAIN;
-}
 
 }  // namespace
 
@@ -56,30 +47,18 @@ TrainingSteps::TrainingSteps(Solver& solver) : impl_(*solver.impl_) {
 
 void TrainingSteps::AddStatistics() {
   const auto parameters = ParametersOf(*impl_.net);
-  std::map<int, std::pair<const Node*, int>> added;  // by parameter: the first layer of those that share it, its group
+  std::map<int, std::pair<int, int>> added;  // by parameter: group and blob
   int groups = 0;
-  for (const Node& node : impl_.net->compiled().graph.nodes) {
-    if (!GathersStatistics(node)) continue;
-    const auto shared =
-        std::count_if(node.params.begin(), node.params.begin() + kStatistics, [&](int p) { return added.contains(p); });
-    if (shared > 0) {
-      const auto at = std::find_if(node.params.begin(), node.params.end(), [&](int p) { return added.contains(p); });
-      const Node& other = *added[*at].first;
-      if (std::equal(node.params.begin(), node.params.begin() + kStatistics, other.params.begin())) continue;
-      throw UserError("BatchNorm layers \"" + other.name() + "\" and \"" + node.name() +
-                      "\" share some of their statistics but not all; give all three blobs the same names in both, or "
-                      "none");
-    }
-    for (size_t i = 0; i < kStatistics; ++i) added[node.params[i]] = {&node, groups};
+  for (const StatisticsBlobs& blobs : StatisticsOf(*impl_.net)) {
+    for (size_t i = 0; i < blobs.parameters.size(); ++i) added[blobs.parameters[i]] = {groups, static_cast<int>(i)};
     ++groups;
   }
-  for (const auto& [p, owner] : added) {
+  for (const auto& [p, place] : added) {
     Block block{parameters[p].name(), parameters[p].shape, Kind::kStatistics};
     block.offset = value_count_;
     block.count = block.shape.count();
-    block.group = owner.second;
-    const auto& blobs = owner.first->params;
-    block.statistics_blob = static_cast<int>(std::find(blobs.begin(), blobs.end(), p) - blobs.begin());
+    block.group = place.first;
+    block.statistics_blob = place.second;
     block.parameter = p;
     value_count_ += block.count;
     blocks_.push_back(std::move(block));
@@ -224,6 +203,25 @@ TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step,
     for (int64_t i = 0; i < trained_count_; ++i) gradients[i] /= batches;
   }
   return ResultOf(loss);
+}
+
+std::optional<double> TrainingSteps::Score(const std::string& output, uint64_t test,
+                                           const std::function<bool()>& goes_on) {
+  CREMA_CHECK(!impl_.test_nets.empty());
+  impl_.Settle();
+  Net& net = *impl_.test_nets[0];
+  const uint64_t batches = static_cast<uint64_t>(impl_.param.test_iter(0));
+  net.ReadBatches({test * batches, batches, batches});
+  net.set_pass(test * batches);
+  double sum = 0;
+  for (uint64_t batch = 0; batch < batches; ++batch) {
+    net.Forward();
+    for (const OutputValue& value : OutputValues(net)) {
+      if (value.name == output) sum += static_cast<double>(value.value);
+    }
+    if (!goes_on()) return std::nullopt;
+  }
+  return sum / static_cast<double>(batches);
 }
 
 void TrainingSteps::Start() {

@@ -98,6 +98,11 @@ class TrainingSteps {
   // Needs SolverOptions::exchanges_gradients.
   StepResult Gradients(int iteration, uint64_t step, float* gradients);
 
+  // Mean of an output of one number over the batches of a test by the first test net, which workers have with mode
+  // TOURNAMENT. Test k is of the batches from k * test_iter on: the same in all workers. `goes_on` is asked behind each
+  // batch; where it says no there is none. Throws UserError for unusable data.
+  std::optional<double> Score(const std::string& output, uint64_t test, const std::function<bool()>& goes_on);
+
   // --- Coordinators -----------------------------------------------------------------------------------------------
 
   // Tells the observers that training starts.

@@ -7,6 +7,7 @@
 #include "base/byte_size.h"
 #include "base/suggest.h"
 #include "crema/solver.h"
+#include "solver/hogwild.h"
 #include "solver/rates.h"
 #include "solver/update_rule.h"
 
@@ -31,6 +32,7 @@ class Checker {
     CheckRule();
     CheckLoop();
     CheckSnapshots();
+    if (TrainsHogwild(solver_)) CheckHogwild();
     return diagnostics_.list();
   }
 
@@ -63,6 +65,7 @@ class Checker {
   void CheckRule();
   void CheckLoop();
   void CheckSnapshots();
+  void CheckHogwild();
 
   const SolverParameter& solver_;
   const SourceMap* source_;
@@ -238,6 +241,40 @@ void Checker::CheckSnapshots() {
   if (solver_.snapshot_format() == SolverParameter::HDF5) {
     Warn("snapshot_format",
          "snapshots in HDF5 are not supported: they are written as BINARYPROTO, which Caffe reads too");
+  }
+}
+
+void Checker::CheckHogwild() {
+  const DistributedParameter& settings = solver_.distributed();
+  const uint32_t threads = settings.local_workers();
+  if (threads < 1 || threads > 256) {
+    Error("distributed", "distributed: mode is HOGWILD and local_workers is " + std::to_string(threads) +
+                             "; set local_workers (--workers) to the number of threads, from 2 to 256");
+  } else if (threads == 1) {
+    Warn("distributed",
+         "distributed: mode is HOGWILD with one thread, which trains as without this block; set local_workers to "
+         "the number of threads");
+  }
+  if (settings.history() != DistributedParameter::LOCAL) {
+    Error("distributed",
+          "distributed: mode is HOGWILD, where each thread keeps what it remembers of gradients, but "
+          "history is " +
+              DistributedParameter::History_Name(settings.history()) + "; remove history, or set mode: AVERAGE");
+  }
+  std::vector<const google::protobuf::FieldDescriptor*> given;
+  settings.GetReflection()->ListFields(settings, &given);
+  std::string without_meaning;
+  for (const auto* field : given) {
+    const std::string& name = field->name();
+    if (name == "mode" || name == "local_workers" || name == "history" || name == "batch_norm") continue;
+    without_meaning += (without_meaning.empty() ? "" : ", ") + name;
+  }
+  if (!without_meaning.empty()) {
+    Error(
+        "distributed",
+        "distributed: mode is HOGWILD, whose threads share the memory of one process, take no rounds and send nothing, "
+        "but these are set: " +
+            without_meaning + "; remove them, or set another mode");
   }
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "crema/error.h"
+#include "distributed/coordinate.h"
 
 namespace crema {
 namespace {
@@ -89,6 +90,44 @@ TEST(ClusterSettings, StaleAndWhatItCannotBeWith) {
   EXPECT_TRUE(Has(SaidOf(stale + "overlap: DELAYED"), "but mode is STALE; set mode: AVERAGE, or remove overlap"));
 }
 
+TEST(ClusterSettings, TournamentsAndWhatTheyCannotBeWith) {
+  const auto said = [](const std::string& settings, const std::string& tests = "test_iter: 4 test_interval: 10 ") {
+    const SolverFile file =
+        ParseSolver(tests + "base_lr: 0.1\ndistributed { mode: TOURNAMENT " + settings + " }\n", "solver.prototxt");
+    try {
+      std::string all;
+      for (const Diagnostic& warning : CheckDistributed(file)) all += "warning: " + warning.message + "\n";
+      return all;
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+  };
+  const std::string two = "local_workers: 2 ";
+  EXPECT_EQ(said(two + "tournament_output: \"loss\" history: RESET local_steps: 50 min_workers: 1"), "");
+  EXPECT_EQ(said("endpoint: \"tcp://127.0.0.1:0\" expected_workers: 3"), "");
+  EXPECT_TRUE(Has(said(two, ""), "set test_iter and test_interval"));
+  EXPECT_TRUE(Has(said("local_workers: 1"), "to 2 or more"));
+  EXPECT_TRUE(Has(said("endpoint: \"tcp://127.0.0.1:0\""), "to 2 or more"));
+  EXPECT_TRUE(Has(said(two + "history: MEAN"), "history is MEAN"));
+  EXPECT_TRUE(Has(said(two + "outer_momentum: 0.5"), "remove outer_lr, outer_momentum"));
+  EXPECT_TRUE(Has(said(two + "codec: FP16"), "codec is FP16"));
+  EXPECT_TRUE(Has(said(two + "down_codec: INT8"), "down_codec is INT8"));
+  EXPECT_TRUE(Has(said(two + "straggler_factor: 2"), "remove straggler_factor"));
+  EXPECT_TRUE(Has(said(two + "weight_by_examples: true"), "weight_by_examples is set"));
+  EXPECT_TRUE(Has(said(two + "batch_norm: FIRST"), "batch_norm is set"));
+  EXPECT_TRUE(Has(said(two + "topology: SHARDED"), "but mode is TOURNAMENT; set mode: AVERAGE, or topology: STAR"));
+  EXPECT_TRUE(Has(said(two + "overlap: DELAYED"), "but mode is TOURNAMENT; set mode: AVERAGE, or remove overlap"));
+  EXPECT_TRUE(Has(SaidOf("local_workers: 2 tournament_output: \"loss\""), "tournament_output has no effect"));
+}
+
+TEST(ClusterSettings, HogwildIsNotForProcesses) {
+  SolverParameter solver;
+  solver.mutable_distributed()->set_local_workers(4);
+  EXPECT_TRUE(IsDistributed(solver));
+  solver.mutable_distributed()->set_mode(DistributedParameter::HOGWILD);
+  EXPECT_FALSE(IsDistributed(solver));
+}
+
 TEST(ClusterSettings, WhatTheProtocolMakesOfModes) {
   const auto protocol = [](const std::string& settings) {
     return ProtocolOf(
@@ -110,6 +149,11 @@ TEST(ClusterSettings, WhatTheProtocolMakesOfModes) {
   EXPECT_FALSE(protocol("mode: ELASTIC").stale);
   EXPECT_TRUE(protocol("mode: ELASTIC").own_parameters);
   EXPECT_FALSE(protocol("mode: AVERAGE").own_parameters);
+  EXPECT_FALSE(protocol("mode: AVERAGE").tournament);
+  EXPECT_TRUE(protocol("mode: TOURNAMENT").tournament);
+  EXPECT_TRUE(protocol("mode: TOURNAMENT").history_always);
+  EXPECT_EQ(protocol("mode: TOURNAMENT").history_every, 0u);
+  EXPECT_FALSE(protocol("mode: TOURNAMENT history: RESET").history_always);
 }
 
 }  // namespace

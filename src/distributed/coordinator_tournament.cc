@@ -1,0 +1,33 @@
+// Rounds after which workers go on with parameters of their own, or with those of the one that they met.
+#include "distributed/coordinator.h"
+
+namespace crema {
+
+// Who goes on with what; the same whenever it is asked for this round.
+void Coordinator::Meet(const std::vector<Contribution>& contributions) {
+  std::vector<double> scores;
+  for (const Contribution& c : contributions) scores.push_back(c.push.score());
+  meeting_ = MeetInPairs(options_.seed, round_.version, scores, options_.higher_wins);
+}
+
+// What is seen of the round is of the best; who took part goes on with what won its meeting.
+void Coordinator::GoOnApart(const std::vector<Contribution>& contributions, ClusterEvent* event, Milliseconds now) {
+  const Push& best = contributions[meeting_.best].push;
+  loss_ = event->loss = best.loss();
+  event->outputs.assign(best.output().begin(), best.output().end());
+  for (auto& [id, member] : members_) member.ForgetOwn();
+  for (size_t i = 0; i < contributions.size(); ++i) {
+    Member& member = members_.at(contributions[i].member);
+    const size_t winner = meeting_.winner[i];
+    const bool is_best = winner == meeting_.best;
+    member.own_state = is_best ? state_ : contributions[winner].values;
+    member.own_digest = is_best ? digest_ : contributions[winner].push.digest();
+    member.keeps_own = winner == i && member.own_digest == contributions[i].push.digest();
+    if (!member.keeps_own) continue;
+    // It has what it pushed.
+    member.has_serial = state_serial_;
+    member.delivered = now;
+  }
+}
+
+}  // namespace crema

@@ -1,0 +1,44 @@
+#include "solver/statistics.h"
+
+#include <algorithm>
+#include <map>
+
+#include "graph/program.h"
+
+namespace crema {
+
+namespace {
+
+// Whether forward passes of this net change the layer's statistics.
+bool GathersStatistics(const Node& node) {
+  if (node.param->type() != "BatchNorm") return false;
+  const BatchNormParameter& param = node.param->batch_norm_param();
+  return param.has_use_global_stats() ? !param.use_global_stats() : node.setup->phase() == TRAIN;
+}
+
+}  // namespace
+
+std::vector<StatisticsBlobs> StatisticsOf(const Net& net) {
+  std::vector<StatisticsBlobs> list;
+  std::map<int, const Node*> owners;  // by parameter: the first layer of those that share it
+  for (const Node& node : net.compiled().graph.nodes) {
+    if (!GathersStatistics(node)) continue;
+    StatisticsBlobs blobs;
+    std::copy_n(node.params.begin(), blobs.parameters.size(), blobs.parameters.begin());
+    const auto shared = std::find_if(blobs.parameters.begin(), blobs.parameters.end(),
+                                     [&](int parameter) { return owners.contains(parameter); });
+    if (shared == blobs.parameters.end()) {
+      for (const int parameter : blobs.parameters) owners[parameter] = &node;
+      list.push_back(blobs);
+      continue;
+    }
+    const Node& other = *owners[*shared];
+    if (std::equal(blobs.parameters.begin(), blobs.parameters.end(), other.params.begin())) continue;
+    throw UserError("BatchNorm layers \"" + other.name() + "\" and \"" + node.name() +
+                    "\" share some of their statistics but not all; give all three blobs the same names in both, or "
+                    "none");
+  }
+  return list;
+}
+
+}  // namespace crema
