@@ -234,8 +234,7 @@ std::vector<Diagnostic> Checker::Run() {
 bool IsDistributed(const SolverParameter& solver) {
   const DistributedParameter& settings = solver.distributed();
   return solver.has_distributed() && settings.mode() != DistributedParameter::OFF &&
-         settings.engine() == DistributedParameter::ZMQ &&
-         settings.mode() != DistributedParameter::HOGWILD &&
+         settings.engine() == DistributedParameter::ZMQ && settings.mode() != DistributedParameter::HOGWILD &&
          (settings.local_workers() > 0 || !settings.endpoint().empty());
 }
 

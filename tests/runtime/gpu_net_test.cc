@@ -151,7 +151,7 @@ layer { name: "conv" type: "Convolution" bottom: "data" top: "conv" loss_weight:
         convolution_param { num_output: 6 kernel_size: 3 weight_filler { type: "xavier" } } }
 layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { kernel_size: 3 } }
 )",
-                               "net.prototxt");
+                                "net.prototxt");
   for (const Precision precision : {Precision::kBF16, Precision::kFP16}) {
     Net cpu(file, On(CpuDevice())), gpu(file, On(*gpu_, {.precision = precision}));
     Compare(cpu, gpu, 2, true, 1e-2);

@@ -91,8 +91,8 @@ TEST(Training, CompileShowsTheKernelsOfAGpu) {
   if (RunProgram({"crema", "device_query"}).out.find("No GPU") != std::string::npos) GTEST_SKIP() << "there is no GPU";
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.max_iter = 4});
-  const Finished run =
-      RunProgram({"crema", "compile", "--model=net.prototxt", "--dump=plan", "--gpu=0", "--precision=fp16"}, In(folder));
+  const Finished run = RunProgram(
+      {"crema", "compile", "--model=net.prototxt", "--dump=plan", "--gpu=0", "--precision=fp16"}, In(folder));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_NE(run.out.find("cuBLASLt"), std::string::npos) << run.out;
   EXPECT_FALSE(run.Says("going on in f32")) << run.err;
