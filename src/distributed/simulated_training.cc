@@ -79,6 +79,7 @@ std::string SimulatedRoundMath::Check(Contribution& contribution) {
 
 Payload SimulatedRoundMath::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
   const Tally anchor = TallyOf(state_);
+  if (kind_ == Simulated::kApart) return next_ = ParametersOf(TallyOf(contributions[0].values), words_);
   Tally tally = anchor;
   for (const Contribution& c : contributions) {
     tally.Move(TallyOf(c.values), kind_ == Simulated::kParameters ? anchor : Tally{});
@@ -115,7 +116,7 @@ Payload SimulatedWorkerMath::Decode(Work::Form form, const Payload& sent, const 
 }
 
 Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& from, const Payload& to) {
-  if (!IsFinite(values) || kind_ == Simulated::kGradients) return values;
+  if (!IsFinite(values) || kind_ == Simulated::kGradients || kind_ == Simulated::kApart) return values;
   Tally tally = TallyOf(to);
   tally.Move(TallyOf(values), TallyOf(from));
   return ParametersOf(tally, values->size() / 8);

@@ -26,8 +26,8 @@ struct Tally {
 };
 
 // How values go into parameters: as what training made of these, as differences to them (CoordinatorOptions.stale), or
-// as gradients, of which each round makes one update.
-enum class Simulated { kParameters, kDifferences, kGradients };
+// as gradients, of which each round makes one update; or not at all: they replace them (CoordinatorOptions.tournament).
+enum class Simulated { kParameters, kDifferences, kGradients, kApart };
 
 // Parameters of `words` words of 8 bytes, at least 4, where there are updates 5: the tally, and words that follow from
 // it.

@@ -98,9 +98,10 @@ class Simulation : private Journal {
   void Heal();
 
   Simulated kind() const {
-    return options_.gradients           ? Simulated::kGradients
-           : options_.coordinator.stale ? Simulated::kDifferences
-                                        : Simulated::kParameters;
+    return options_.gradients                ? Simulated::kGradients
+           : options_.coordinator.stale      ? Simulated::kDifferences
+           : options_.coordinator.tournament ? Simulated::kApart
+                                             : Simulated::kParameters;
   }
 
   const SimulatorOptions options_;

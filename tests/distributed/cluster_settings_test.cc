@@ -115,7 +115,8 @@ TEST(ClusterSettings, TournamentsAndWhatTheyCannotBeWith) {
   EXPECT_TRUE(Has(said(two + "straggler_factor: 2"), "remove straggler_factor"));
   EXPECT_TRUE(Has(said(two + "weight_by_examples: true"), "weight_by_examples is set"));
   EXPECT_TRUE(Has(said(two + "batch_norm: FIRST"), "batch_norm is set"));
-  EXPECT_TRUE(Has(said(two + "topology: SHARDED"), "but mode is TOURNAMENT; set mode: AVERAGE, or topology: STAR"));
+  EXPECT_TRUE(
+      Has(said(two + "topology: SHARDED"), "but mode is TOURNAMENT; set mode: AVERAGE or GRADIENT, or topology: STAR"));
   EXPECT_TRUE(Has(said(two + "overlap: DELAYED"), "but mode is TOURNAMENT; set mode: AVERAGE, or remove overlap"));
   EXPECT_TRUE(Has(SaidOf("local_workers: 2 tournament_output: \"loss\""), "tournament_output has no effect"));
 }
