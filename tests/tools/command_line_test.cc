@@ -128,7 +128,7 @@ TEST_F(Mistakes, GpusThatAreNoneAreRefused) {
   ExpectSays(Err({"train", "--solver=solver.prototxt", "--gpu=first"}), "the number of a GPU was expected");
   ExpectSays(Err({"train", "--solver=solver.prototxt", "--gpu=0,1,0"}), "GPU 0 is given twice");
   ExpectSays(Err({"train", "--solver=solver.prototxt", "--gpu=0,"}), "there is nothing beside a comma");
-  const auto unknown = RunProgram({"train", "--solver=solver.prototxt", "--gpu=0,99"});
+  const auto unknown = RunProgram({"train", "--solver=solver.prototxt", "--gpu=0,99"}, {.folder = folder_.path()});
   EXPECT_EQ(unknown.exit_code, 1) << unknown.err;
   ExpectSays(unknown.err, "GPU");
   const auto absent = RunProgram({"crema", "time", "--model=net.prototxt", "-gpu", "99"});
