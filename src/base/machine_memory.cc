@@ -29,6 +29,7 @@ struct Group {
 // needed, and so does not count as used.
 Group ReadGroup(const std::string& folder, bool second_version) {
   const size_t limit = NumberAfter(folder + (second_version ? "/memory.max" : "/memory.limit_in_bytes"), "");
+  if (limit == 0) return {};
   const size_t used = NumberAfter(folder + (second_version ? "/memory.current" : "/memory.usage_in_bytes"), "");
   const size_t idle = NumberAfter(folder + "/memory.stat", second_version ? "inactive_file " : "total_inactive_file ");
   return {limit, used - std::min(used, idle)};

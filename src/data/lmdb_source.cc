@@ -85,7 +85,7 @@ class Environment {
   void CheckLength();
   void Advise(const std::byte* begin, uint64_t bytes, int advice) const;
   void AdviseAll(int advice) const {
-    if (map_) Advise(map_, map_bytes_, advice);
+    if (const std::byte* const map = MappingOf(first_.data())) Advise(map, map_bytes_, advice);
   }
 
   std::string folder_;
@@ -93,9 +93,8 @@ class Environment {
   MDB_txn* transaction_ = nullptr;
   MDB_dbi database_ = 0;
   uint64_t count_ = 0;
-  uint64_t map_bytes_ = 0;          // as far as there is something in the file
-  const std::byte* map_ = nullptr;  // null where the system does not tell
-  bool sparse_keys_ = false;        // values lie apart from the keys, and are long
+  uint64_t map_bytes_ = 0;    // as far as there is something in the file
+  bool sparse_keys_ = false;  // values lie apart from the keys, and are long
   std::span<const std::byte> first_;
   mutable std::mutex transaction_mutex_;  // LMDB allows one thread at a time in a transaction
   mutable std::once_flag indexed_;
@@ -156,18 +155,16 @@ void Environment::ReadAhead(uint64_t first, uint64_t count) const {
   constexpr ptrdiff_t kGap = 256 << 10;
   const auto& records = index();
   std::span<const std::byte> run = records[first];
-  for (uint64_t i = first + 1; i <= first + count; ++i) {
-    if (i < first + count) {
-      const std::span<const std::byte>& next = records[i];
-      const std::byte* const end = run.data() + run.size();
-      if (next.data() >= end && next.data() - end <= kGap) {
-        run = {run.data(), next.data() + next.size()};
-        continue;
-      }
+  for (const std::span<const std::byte>& next : std::span(records).subspan(first + 1, count - 1)) {
+    const std::byte* const end = run.data() + run.size();
+    if (next.data() >= end && next.data() - end <= kGap) {
+      run = {run.data(), next.data() + next.size()};
+    } else {
+      Advise(run.data(), run.size(), MADV_WILLNEED);
+      run = next;
     }
-    Advise(run.data(), run.size(), MADV_WILLNEED);
-    if (i < first + count) run = records[i];
   }
+  Advise(run.data(), run.size(), MADV_WILLNEED);
 }
 
 Environment::Environment(const std::string& folder) : folder_(folder) {
@@ -203,7 +200,6 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
     status = Cursor(transaction_, database_, folder_).Next(&key, &value);
     if (status != 0) Damaged(folder_, mdb_strerror(status));
     first_ = Bytes(value);
-    map_ = MappingOf(first_.data());
   } catch (...) {
     Close();
     throw;

@@ -60,8 +60,9 @@ class DataLayer : public ImageSource {
     if (fields().shuffle_buffer > 0 && !fields().shuffle) {
       setup.Warn("data_param.shuffle_buffer", "has no effect without shuffle: true");
     }
+    if (!fields().shuffle || fields().shuffle_buffer > 0) return;
     const uint64_t bytes = database.bytes(), memory = MachineMemory();
-    if (!fields().shuffle || fields().shuffle_buffer > 0 || bytes <= memory) return;
+    if (bytes <= memory) return;
     setup.Warn("data_param.shuffle",
                "\"" + fields().source + "\" takes " + FormatBytes(bytes) + " and memory has " + FormatBytes(memory) +
                    ", so that the disk looks for every record anew, which rotating ones do slowly; with " +
