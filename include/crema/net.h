@@ -216,6 +216,12 @@ class Net {
   // The first batch that begins behind all that the data layers have read; 0 without any.
   uint64_t next_batch() const;
 
+  // What recurrent layers carry from pass to pass: (layer name, values in the device's memory), which may be written
+  // between passes.
+  std::vector<std::pair<std::string, Tensor>> recurrent_states() const;
+  // The next pass begins anew, with zeros.
+  void ClearRecurrentStates();
+
   // How the data layers get their batches: (layer name, what it says).
   std::vector<std::pair<std::string, DataSupply>> data_supplies() const;
 

@@ -1,9 +1,9 @@
 // LSTM over sequences: bottoms x (T x N x ...), continuation (T x N) and optionally a static input (N x ...); top T x N
 // x num_output. Blobs: input weights [4 num_output, inputs], bias [4 num_output], with a static input its weights [4
 // num_output, static inputs], hidden weights [4 num_output, num_output]; rows are the gates i, f, o, g.
-// The state goes on from pass to pass, except where the continuation is 0; gradients stop at the first step. Snapshots
-// do not hold it: a resumed run begins with a state of zeros. With expose_hidden h_0 and c_0 (1 x N x num_output) are
-// further bottoms, and h_T and c_T further tops; gradients flow through them.
+// The state goes on from pass to pass, except where the continuation is 0; gradients stop at the first step. With
+// expose_hidden h_0 and c_0 (1 x N x num_output) are further bottoms, and h_T and c_T further tops; gradients flow
+// through them.
 #include <algorithm>
 #include <vector>
 
@@ -105,6 +105,8 @@ class LstmLayer : public Layer {
                           reinterpret_cast<float*>(run.workspace));
   }
 
+  Tensor recurrent_state() const override { return exposed_ ? Tensor() : final_.values(); }
+
  private:
   // Zeros at first. Lies in the device's memory.
   class State {
@@ -112,8 +114,9 @@ class LstmLayer : public Layer {
     State() = default;
     State(Operations& ops, Device& device, int64_t count)
         : count_(count), memory_(device, 2 * static_cast<size_t>(count) * sizeof(float)) {
-      ops.Fill(0, Tensor(memory_.data(), {Shape{2 * count}, DType::kF32}));
+      ops.Fill(0, values());
     }
+    Tensor values() const { return Tensor(memory_.data(), {Shape{2 * count_}, DType::kF32}); }
     float* hidden() const { return reinterpret_cast<float*>(memory_.data()); }
     float* cell() const { return hidden() + count_; }
 

@@ -181,6 +181,20 @@ void Net::set_data_position(const std::string& layer, uint64_t records) {
   }
 }
 
+std::vector<std::pair<std::string, Tensor>> Net::recurrent_states() const {
+  std::vector<std::pair<std::string, Tensor>> states;
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    Tensor state = node.layer->recurrent_state();
+    if (state.defined()) states.emplace_back(node.name(), std::move(state));
+  }
+  return states;
+}
+
+void Net::ClearRecurrentStates() {
+  Operations& ops = OperationsOf(*impl_->options.context.device);
+  for (const auto& [layer, state] : recurrent_states()) ops.Fill(0, state);
+}
+
 void Net::ReadBatches(const BatchSchedule& schedule) {
   if (!schedule.valid()) {
     throw UserError("batches cannot be read in runs of " + std::to_string(schedule.run) + " that begin " +
