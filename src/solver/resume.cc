@@ -14,13 +14,18 @@ constexpr char kTrainNet[] = "train";
 
 std::string TestNet(size_t index) { return "test" + std::to_string(index); }
 
-void AddPositions(const std::string& net, const std::vector<std::pair<std::string, uint64_t>>& positions,
-                  SolverState* state) {
-  for (const auto& [layer, records] : positions) {
-    DataPosition* position = state->add_data_position();
-    position->set_net(net);
-    position->set_layer(layer);
-    position->set_records(records);
+void AddPosition(const std::string& net, const NetPosition& position, SolverState* state) {
+  for (const auto& [layer, records] : position.records) {
+    DataPosition* data = state->add_data_position();
+    data->set_net(net);
+    data->set_layer(layer);
+    data->set_records(records);
+  }
+  for (const auto& [layer, values] : position.recurrent) {
+    RecurrentState* recurrent = state->add_recurrent_state();
+    recurrent->set_net(net);
+    recurrent->set_layer(layer);
+    recurrent->mutable_value()->Add(values.begin(), values.end());
   }
 }
 
@@ -35,6 +40,17 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
 
 }  // namespace
 
+NetPosition Solver::Impl::PositionOf(const Net& of) const {
+  NetPosition position{of.data_positions(), {}};
+  if (&of == net.get() && (ranks > 1 || options.role != Role::kAlone)) return position;
+  for (const auto& [layer, values] : of.recurrent_states()) {
+    std::vector<float> plain(static_cast<size_t>(values.count()));
+    device->CopyOut(values.raw(), plain.data(), values.bytes());
+    position.recurrent.emplace_back(layer, std::move(plain));
+  }
+  return position;
+}
+
 void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
   Settle();
@@ -45,9 +61,9 @@ void Solver::Impl::Snapshot() {
   state.set_solver_type(UpdateRuleName(param));
   state.set_random_seed(seed);
   for (const float loss : losses.losses()) state.add_recent_loss(loss);
-  AddPositions(kTrainNet, net->data_positions(), &state);
+  AddPosition(kTrainNet, PositionOf(*net), &state);
   for (size_t i = 0; i < test_nets.size(); ++i) {
-    AddPositions(TestNet(i), testing ? positions_before_test[i] : test_nets[i]->data_positions(), &state);
+    AddPosition(TestNet(i), testing ? positions_before_test[i] : PositionOf(*test_nets[i]), &state);
   }
 
   if (best && best->has_value()) *state.mutable_best() = testing ? best_before_test : best->state();
@@ -113,11 +129,14 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
     updater->RestoreLossScale({.scale = state.loss_scale(), .updates = state.loss_scale_updates()});
   }
 
-  const auto restore_positions = [&](const std::string& name, Net& target) {
+  const auto restore_position = [&](const std::string& name, Net& target) {
+    const auto is_of = [&name](const auto& stored, const std::string& layer) {
+      return stored.net() == name && stored.layer() == layer;
+    };
     for (const auto& [layer, now] : target.data_positions()) {
       bool found = false;
       for (const DataPosition& position : state.data_position()) {
-        if (position.net() != name || position.layer() != layer) continue;
+        if (!is_of(position, layer)) continue;
         target.set_data_position(layer, position.records());
         found = true;
       }
@@ -126,9 +145,22 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                      " net: it starts at the first record");
       }
     }
+    if (&target == net.get() && ranks > 1) return;
+    for (const auto& [layer, values] : target.recurrent_states()) {
+      bool found = false;
+      for (const RecurrentState& recurrent : state.recurrent_state()) {
+        if (!is_of(recurrent, layer) || recurrent.value_size() != values.count()) continue;
+        device->CopyIn(recurrent.value().data(), values.raw(), values.bytes());
+        found = true;
+      }
+      if (!found && loaded.exact) {
+        Warn({}, "the snapshot knows no state of recurrent layer \"" + layer + "\" of the " + name +
+                     " net that fits: it starts with zeros");
+      }
+    }
   };
-  restore_positions(kTrainNet, *net);
-  for (size_t i = 0; i < test_nets.size(); ++i) restore_positions(TestNet(i), *test_nets[i]);
+  restore_position(kTrainNet, *net);
+  for (size_t i = 0; i < test_nets.size(); ++i) restore_position(TestNet(i), *test_nets[i]);
   if (!loaded.exact) {
     Warn(Location{loaded.state_path, 0, 0},
          "written by Caffe, which saves neither data positions nor the seed: data starts at the first record");

@@ -235,6 +235,17 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
   tell(plans.warnings);
   tell(net->warnings());
   for (const auto& test_net : test_nets) tell(test_net->warnings());
+  WarnOfRecurrentLayers();
+}
+
+void Solver::Impl::WarnOfRecurrentLayers() const {
+  const bool leases = options.role == Role::kCoordinator;
+  if ((ranks == 1 && !leases) || net->recurrent_states().empty()) return;
+  Warn({}, "recurrent layer \"" + net->recurrent_states()[0].first + "\" goes on where the batch before ended, but " +
+               (leases ? "workers take local_steps batches in a row, so that the first of them begins"
+                       : "each of " + std::to_string(ranks) + " ranks takes one batch in " + std::to_string(ranks) +
+                             ", so that each begins") +
+               " with a state of zeros: choose sequences (T) that are long enough to learn from alone");
 }
 
 void Solver::Impl::MakeUpdater() {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "crema/cluster.pb.h"
@@ -33,6 +34,12 @@ class Stopwatch {
 
  private:
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+// Where a net is in its data.
+struct NetPosition {
+  std::vector<std::pair<std::string, uint64_t>> records;              // delivered, by data layer
+  std::vector<std::pair<std::string, std::vector<float>>> recurrent;  // what goes on to the next batch, by layer
 };
 
 struct Solver::Impl {
@@ -114,6 +121,7 @@ struct Solver::Impl {
   std::optional<BestFound> FoundBest() const;
 
   // resume.cc
+  NetPosition PositionOf(const Net& of) const;
   void Snapshot();
   // As Snapshot, but a failure is told to the observers and training goes on; by the first rank.
   void TrySnapshot();
@@ -157,10 +165,9 @@ struct Solver::Impl {
   int saved_iteration = -1;  // of the last snapshot written or restored
   int failed_snapshots = 0;
   std::string last_snapshot;
-  // While testing: the test nets' data positions before it, which a snapshot must hold, since a resumed run tests
-  // again.
+  // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
   bool testing = false;
-  std::vector<std::vector<std::pair<std::string, uint64_t>>> positions_before_test;
+  std::vector<NetPosition> positions_before_test;
   std::optional<Best> best;  // of solvers that ask for it
   bool out_of_patience = false;
   BestState best_before_test;  // likewise, while testing
@@ -174,6 +181,8 @@ struct Solver::Impl {
   void ChooseSeed(const LoadedState* loaded);
   // With the parameters of `shared`, where there is one.
   void BuildTrainNet(NetPlans& plans, const Net* shared = nullptr);
+  // Where the batches of a net do not follow each other.
+  void WarnOfRecurrentLayers() const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   void MakeUpdater();
@@ -210,8 +219,9 @@ struct Solver::Impl {
   Stopwatch since_finished_;
   DataWaits data_waits_;
   static constexpr int kNone = -2;
-  int issued_in_ = kNone;                 // the iteration whose update a GPU was given, not told yet
-  std::unique_ptr<RankThreads> threads_;  // last: they end before what they work on does
+  std::optional<uint64_t> following_step_;  // behind the latest
+  int issued_in_ = kNone;                   // the iteration whose update a GPU was given, not told yet
+  std::unique_ptr<RankThreads> threads_;    // last: they end before what they work on does
 };
 
 // Every element of every output as a number.

@@ -11,7 +11,7 @@ bool Solver::Impl::Test() {
 
 bool Solver::Impl::TestHere() {
   positions_before_test.clear();
-  for (const auto& test_net : test_nets) positions_before_test.push_back(test_net->data_positions());
+  for (const auto& test_net : test_nets) positions_before_test.push_back(PositionOf(*test_net));
   if (best) best_before_test = best->state();
   testing = true;
   bool stopped = false;

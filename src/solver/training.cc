@@ -141,12 +141,16 @@ float Solver::Impl::Iterate(uint64_t step) {
 
 float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each) {
   net->set_pass(step * static_cast<uint64_t>(param.iter_size()));
+  const bool goes_on = step == following_step_.value_or(step);
+  following_step_ = step + 1;
   net->ClearGradients();
   const bool at_once = rate && updater->updates_at_once(), singly = rate && updates_singly;
   if (singly || at_once) updater->Begin(iteration, *rate);
   double sum = 0;
   for (int part = 1; part <= param.iter_size(); ++part) {
     const bool last = part == param.iter_size();
+    // What recurrent layers carry belongs to the batch before, which another rank may have had.
+    if (ranks > 1 || (part == 1 && !goes_on)) net->ClearRecurrentStates();
     if (after_each) net->ClearGradients();
     GradientReader* const exchanges = last ? exchange.get() : nullptr;
     // Whether the other ranks may be waiting for this one's gradients.

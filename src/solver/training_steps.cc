@@ -212,6 +212,7 @@ std::optional<double> TrainingSteps::Score(const std::string& output, uint64_t t
   Net& net = *impl_.test_nets[0];
   const uint64_t batches = static_cast<uint64_t>(impl_.param.test_iter(0));
   net.ReadBatches({test * batches, batches, batches});
+  net.ClearRecurrentStates();
   net.set_pass(test * batches);
   double sum = 0;
   for (uint64_t batch = 0; batch < batches; ++batch) {

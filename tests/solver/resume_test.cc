@@ -134,6 +134,39 @@ layer { name: "c3" type: "Convolution" bottom: "c2" top: "c3"
   EXPECT_EQ(history.data_size(), weights.shape.count());
 }
 
+TEST_F(Resume, IsExactWithRecurrentLayers) {
+  folder_.Write("net.prototxt", kRecurrentNet);
+  ExpectSame("momentum: 0.9 iter_size: 2 display: 3 test_iter: 3 test_interval: 7 test_initialization: false\n");
+  const SolverState state = LoadState(folder_ / "snap_iter_10.solverstate").state;
+  ASSERT_EQ(state.recurrent_state_size(), 2);
+  for (const RecurrentState& recurrent : state.recurrent_state()) {
+    EXPECT_EQ(recurrent.layer(), "lstm");
+    EXPECT_EQ(recurrent.value_size(), 2 * 6 * 5);
+    EXPECT_NE(recurrent.value(7), 0);
+  }
+  EXPECT_EQ(state.recurrent_state(0).net(), "train");
+  EXPECT_EQ(state.recurrent_state(1).net(), "test0");
+}
+
+// As where a test is broken off.
+TEST_F(Resume, RecurrentLayersTestAgainFromWhereTheTestBegan) {
+  folder_.Write("net.prototxt", kRecurrentNet);
+  const std::string settings = "test_iter: 3 test_interval: 5 test_initialization: false\n";
+  Train(settings, 10);
+  const TestResult straight = recorder_.tests.at(1);
+  int asked_while_testing = 0;
+  SolverOptions stop;
+  stop.requested_action = [&] {
+    const bool second_test = recorder_.iterations.size() == 10 && recorder_.tests.size() == 1;
+    return second_test && ++asked_while_testing == 3 ? SolverAction::kStop : SolverAction::kNone;
+  };
+  EXPECT_TRUE(Train(settings, 12, std::move(stop)).stopped_early);
+  ASSERT_EQ(recorder_.tests.size(), 1u);
+  Train(settings, 12, {.snapshot = folder_ / "snap_iter_10.solverstate"});
+  ASSERT_EQ(recorder_.tests.size(), 1u);
+  EXPECT_EQ(recorder_.tests[0].outputs[1].value, straight.outputs[1].value);
+}
+
 TEST_F(Resume, ADifferentSeedIsTold) {
   Train("", 3);
   Train("", 5, {.snapshot = folder_ / "snap_iter_3.solverstate", .seed = 6});

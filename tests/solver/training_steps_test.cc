@@ -41,9 +41,36 @@ TEST_F(Steps, DependOnTheStepNotOnWhoComputesIt) {
   EXPECT_EQ(GradientsOf(some, 3, 5), gradients[5]);
 }
 
-TEST_F(Steps, TwoWorkersAreTwoRanks) {
-  folder_.Write("net.prototxt", SharedNet(6));
-  const std::string settings = "momentum: 0.9 clip_gradients: 0.5";
+TEST_F(Steps, CarryRecurrentStatesToTheNextStepOnly) {
+  folder_.Write("net.prototxt", kRecurrentNet);
+  const std::string tests = " test_iter: 1 test_interval: 100";
+  ExpectTrainsAsAlone("momentum: 0.9" + tests, false);
+  const auto first = MakeAs(Role::kWorker, tests, true), second = MakeAs(Role::kWorker, tests, true);
+  TrainingSteps all(*first), some(*second);
+  all.ReadBatches(0, 6, 6);
+  std::vector<Floats> gradients;
+  for (int step = 0; step < 6; ++step) gradients.push_back(GradientsOf(all, 0, step));
+  some.ReadBatches(4, 1, 1);
+  const Floats anew = GradientsOf(some, 0, 4);
+  EXPECT_NE(anew, gradients[4]);
+  some.ReadBatches(1, 1, 1);
+  GradientsOf(some, 0, 1);
+  some.ReadBatches(4, 2, 2);
+  EXPECT_EQ(GradientsOf(some, 0, 4), anew);
+  EXPECT_NE(GradientsOf(some, 0, 5), gradients[5]);  // goes on from there
+  some.ReadBatches(0, 2, 2);
+  EXPECT_EQ(GradientsOf(some, 0, 0), gradients[0]);
+  EXPECT_EQ(GradientsOf(some, 0, 1), gradients[1]);
+}
+
+class TwoWorkers : public Steps, public ::testing::WithParamInterface<std::string> {};
+
+INSTANTIATE_TEST_SUITE_P(Nets, TwoWorkers, ::testing::Values(SharedNet(6), std::string(kRecurrentNet)),
+                         [](const auto& info) { return info.index == 0 ? "Ordinary" : "Recurrent"; });
+
+TEST_P(TwoWorkers, AreTwoRanks) {
+  folder_.Write("net.prototxt", GetParam());
+  const std::string settings = "momentum: 0.9 clip_gradients: 0.5 test_iter: 1 test_interval: 100";
   const Result ranks = Run(2, settings, 6);
   const auto coordinator = MakeAs(Role::kCoordinator, settings, true);
   TrainingSteps updates(*coordinator);

@@ -29,6 +29,26 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip2" bottom: "label" top: "ac
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: "loss" }
 )";
 
+// Each batch is a sequence of images, 6 rows of which are texts side by side that go on with the next batch.
+constexpr char kRecurrentNet[] = R"(
+name: "recurrent"
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TRAIN }
+        transform_param { scale: 0.00390625 } data_param { source: "train_lmdb" batch_size: 7 backend: LMDB } }
+layer { name: "data" type: "Data" top: "data" top: "label" include { phase: TEST }
+        transform_param { scale: 0.00390625 } data_param { source: "test_lmdb" batch_size: 4 backend: LMDB } }
+layer { name: "cont" type: "DummyData" top: "cont" include { phase: TRAIN }
+        dummy_data_param { shape { dim: 7 dim: 6 } data_filler { value: 1 } } }
+layer { name: "cont" type: "DummyData" top: "cont" include { phase: TEST }
+        dummy_data_param { shape { dim: 4 dim: 6 } data_filler { value: 1 } } }
+layer { name: "steps" type: "Reshape" bottom: "data" top: "steps" reshape_param { shape { dim: 0 dim: 6 dim: 6 } } }
+layer { name: "lstm" type: "LSTM" bottom: "steps" bottom: "cont" top: "lstm"
+        recurrent_param { num_output: 5 weight_filler { type: "uniform" min: -0.5 max: 0.5 } } }
+layer { name: "ip" type: "InnerProduct" bottom: "lstm" top: "ip"
+        inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }
+layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "accuracy" include { phase: TEST } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)";
+
 class SmallTraining : public testing::Test {
  protected:
   SmallTraining() {
