@@ -7,7 +7,7 @@ import subprocess
 import time
 
 import cluster_nodes as nodes_of
-from cluster_model import Wire, exchanged_bytes, round_seconds
+from cluster_model import CODED, Wire, exchanged_bytes, round_seconds
 
 PORT = 5570
 WARM_UP = 3  # rounds
@@ -45,13 +45,15 @@ class Net:
 
 
 class Case:
-    def __init__(self, net, steps, workers, gradients=False, topology="STAR", delayed=False):
+    def __init__(self, net, steps, workers, gradients=False, topology="STAR", delayed=False, codec=None):
         self.net, self.steps, self.workers, self.gradients = net, 1 if gradients else steps, workers, gradients
-        self.topology, self.delayed = topology, delayed
+        self.topology, self.delayed, self.codec = topology, delayed, codec
+        # Both ways: the parameters, but for the codes' warming up.
+        self.sent_bytes = net.state_bytes * (CODED[codec] if codec else 1)
 
     def label(self):
         return (f"{self.net.label}, {'gradients' if self.gradients else f'{self.steps} steps'}, {self.workers} "
-                f"workers, {self.topology}{', delayed' if self.delayed else ''}")
+                f"workers, {self.topology}{', delayed' if self.delayed else ''}{f', {self.codec}' if self.codec else ''}")
 
     def pause_ms(self):
         """Of a round: all of its steps but for one update of the parameters, which is computed. That all are would say
@@ -66,6 +68,8 @@ class Case:
             return "mode: GRADIENT"
         # Only the first state and the last pass through the coordinator.
         ways = "" if self.topology == "STAR" else f"topology: {self.topology} keep_rounds: 100000 "
+        if self.codec:
+            ways += f"codec: {self.codec} down_codec: {self.codec} codec_warmup_rounds: 1 "
         return f"local_steps: 1 {ways}{'overlap: DELAYED' if self.delayed else ''}"
 
 
@@ -117,13 +121,13 @@ class Emulation:
         self.each = {}  # gamma, seconds, for parameters of so many bytes
 
     def expected(self, case, each=0.0):
-        return round_seconds(1 / case.net.alone, case.steps, case.workers, case.net.state_bytes, self.bytes_a_second,
+        return round_seconds(1 / case.net.alone, case.steps, case.workers, case.sent_bytes, self.bytes_a_second,
                              case.topology, case.delayed, each=each)
 
     def add_model(self, case, row):
         """What a round should take, by alpha and beta, and with a gamma that the first row of that size decides."""
         ideal = self.expected(case)
-        kind = (case.net.state_bytes, case.topology, case.delayed)
+        kind = (case.sent_bytes, case.topology, case.delayed)
         each = self.each.setdefault(kind, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
         for name, seconds in (("model", ideal), ("fitted", self.expected(case, each))):
             row[f"{name}_round_ms"] = 1e3 * seconds
@@ -180,7 +184,7 @@ class Emulation:
         own = sum(after.cpu) - sum(before.cpu)
         row = {"net": case.net.label, "parameters": case.net.parameters, "steps": case.steps,
                "mode": "GRADIENT" if case.gradients else "AVERAGE", "topology": case.topology,
-               "overlap": "DELAYED" if case.delayed else "WAIT", "workers": case.workers, "rounds": rounds,
+               "overlap": "DELAYED" if case.delayed else "WAIT", "codec": case.codec or "", "workers": case.workers, "rounds": rounds,
                "round_ms": 1e3 * a_round, **self.gaps(case, passes),
                "efficiency": case.steps / a_round / case.net.alone,
                "cores_used": own / wall / cores, "machine_busy": (after.busy - before.busy) / wall / cores,
@@ -217,9 +221,9 @@ class Emulation:
     def traffic(case, rounds, a_round, passes):
         """Bytes of a worker in a round against the formula: what TCP delivered. What the link carried holds headers and
         what was sent again, too."""
-        wire = Wire(case.net.state_bytes, case.workers, rounds, case.steps)
+        wire = Wire(round(case.sent_bytes), case.workers, rounds, case.steps)
         if case.topology != "STAR":
-            wire.up = wire.down = exchanged_bytes(case.net.state_bytes, case.workers)
+            wire.up = wire.down = exchanged_bytes(case.sent_bytes, case.workers)
         grown = [[(b - a) / (len(worker) - 1) for a, b in zip(worker[0], worker[-1])]
                  for worker in passes]
         result, holds = {"sent_again": statistics.mean(node[SENT_AGAIN] for node in grown)}, True

@@ -25,6 +25,7 @@ def exchange(row):
     if row["mode"] == "GRADIENT":
         return "gradients"
     way = row["topology"] + (", delayed" if row["overlap"] == "DELAYED" else "")
+    way += f", {row['codec']}" if row["codec"] else ""
     return f"{row['steps']} step" + ("s" if row["steps"] > 1 else "") + f", {way}"
 
 
