@@ -3,8 +3,10 @@
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <numeric>
 #include <set>
+#include <vector>
 
 #include "base/atomic_file.h"
 #include "base/byte_size.h"
@@ -29,6 +31,26 @@ TEST(Random, PhiloxMatchesItsPublishedVectors) {
   EXPECT_EQ(zero, (std::array<uint32_t, 4>{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   const auto ones = RandomStream(~0ull, ~0ull).Bits(~0ull);
   EXPECT_EQ(ones, (std::array<uint32_t, 4>{0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}));
+}
+
+TEST(Random, PermuteDrawsAllOrdersAlike) {
+  constexpr int kDraws = 12000;
+  for (const uint64_t n : {2, 3, 4, 5}) {
+    std::map<std::vector<uint64_t>, int> counts;
+    for (uint64_t seed = 0; seed < kDraws; ++seed) {
+      std::vector<uint64_t> order(n);
+      for (uint64_t i = 0; i < n; ++i) order[i] = Permute(seed, 5, i, n);
+      ++counts[order];
+    }
+    const size_t orders = n == 2 ? 2 : n == 3 ? 6 : n == 4 ? 24 : 120;
+    ASSERT_EQ(counts.size(), orders);
+    const double each = static_cast<double>(kDraws) / static_cast<double>(orders);
+    double chi_square = 0;
+    for (const auto& [order, count] : counts) chi_square += (count - each) * (count - each) / each;
+    // Above this once in 10,000 draws of a fair one.
+    const double limit = n == 2 ? 15.1 : n == 3 ? 25.7 : n == 4 ? 59 : 187;
+    EXPECT_LT(chi_square, limit) << n;
+  }
 }
 
 TEST(Random, PermuteIsAPermutationForEverySize) {
