@@ -10,12 +10,6 @@
 namespace crema::testing_tools {
 namespace {
 
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 using MpirunFailures = Mpirun;
 
 TEST_F(MpirunFailures, ARankThatFailsSaysSoAndEndsAll) {

@@ -3,44 +3,16 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <thread>
 
-#include "crema/files.h"
 #include "mpi/mpirun.h"
 
 namespace crema::testing_tools {
 namespace {
-
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-// The largest difference of a weight, over the largest weight of its blob.
-double Difference(const std::string& model, const std::string& other) {
-  NetParameter a, b;
-  EXPECT_TRUE(a.ParseFromString(model) && b.ParseFromString(other));
-  double largest = 0;
-  for (int l = 0; l < a.layer_size(); ++l) {
-    for (int i = 0; i < a.layer(l).blobs_size(); ++i) {
-      const auto &x = a.layer(l).blobs(i).data(), &y = b.layer(l).blobs(i).data();
-      EXPECT_EQ(x.size(), y.size());
-      double size = 1e-6, difference = 0;
-      for (int k = 0; k < x.size(); ++k) {
-        size = std::max<double>(size, std::fabs(x[k]));
-        difference = std::max<double>(difference, std::fabs(x[k] - y[k]));
-      }
-      largest = std::max(largest, difference / size);
-    }
-  }
-  return largest;
-}
 
 TEST_F(Mpirun, TwoRanksAreOneThatSumsOverTwoBatches) {
   for (const std::string rule : {"", "clip_gradients: 0.5\n", "type: \"Adam\"\n"}) {

@@ -6,9 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cmath>
 #include <filesystem>
-#include <limits>
 #include <map>
 #include <regex>
 #include <thread>
@@ -152,40 +150,11 @@ bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration) {
   return !model.empty() && model == b.Model(iteration);
 }
 
-double Difference(const std::string& model, const std::string& other) {
-  NetParameter nets[2];
-  const double apart = std::numeric_limits<double>::infinity();
-  if (!nets[0].ParseFromString(model) || !nets[1].ParseFromString(other)) return apart;
-  double worst = 0;
-  int blobs = 0;
-  for (int i = 0; i < nets[0].layer_size(); ++i) {
-    for (int b = 0; b < nets[0].layer(i).blobs_size(); ++b) {
-      if (i >= nets[1].layer_size() || b >= nets[1].layer(i).blobs_size()) return apart;
-      const auto &one = nets[0].layer(i).blobs(b).data(), &two = nets[1].layer(i).blobs(b).data();
-      if (one.size() != two.size() || one.empty()) return apart;
-      ++blobs;
-      double difference = 0, largest = 0;
-      for (int k = 0; k < one.size(); ++k) {
-        difference = std::max(difference, std::abs(static_cast<double>(one[k]) - static_cast<double>(two[k])));
-        largest = std::max(largest, std::abs(static_cast<double>(one[k])));
-      }
-      worst = std::max(worst, largest > 0 ? difference / largest : difference);
-    }
-  }
-  return blobs > 0 ? worst : apart;
-}
-
 float LastAccuracy(const std::string& log) {
   static const std::regex pattern(R"(Test net output #0: accuracy = ([\.\deE+-]+))");
   float accuracy = -1;
   for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) accuracy = std::stof((*at)[1]);
   return accuracy;
-}
-
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
 }
 
 std::string EndpointOf(const std::string& log) {

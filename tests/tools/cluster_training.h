@@ -69,12 +69,8 @@ struct Cluster {
 
 // Whether both folders hold a model of this iteration with the same bytes.
 bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration);
-// The largest difference of a weight, over the largest weight of its blob; infinity where the nets are not alike.
-double Difference(const std::string& model, const std::string& other);
 // Of the last test in a log; -1: none.
 float LastAccuracy(const std::string& log);
-// At least this many occurrences.
-int Count(const std::string& text, const std::string& part);
 // The endpoint of a coordinator's last "Listening for workers at ...".
 std::string EndpointOf(const std::string& log);
 

@@ -49,12 +49,6 @@ std::vector<std::string> Lines(const std::string& text) {
   return lines;
 }
 
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 class Mistakes : public testing::Test {
  protected:
   void SetUp() override {

@@ -42,12 +42,6 @@ int FreePort() {
   return port;
 }
 
-int Count(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
 bool Installed(const std::string& program) {
   return RunProgram({"/bin/sh", "-c", "command -v " + program + " >/dev/null"}).exit_code == 0;
 }

@@ -26,6 +26,8 @@ class ScratchFolder {
 };
 
 std::string ReadText(const std::filesystem::path& path);
+// How often a part occurs.
+int Count(const std::string& text, const std::string& part);
 
 struct Finished {
   int exit_code = -1;  // -1: ended by `signal`

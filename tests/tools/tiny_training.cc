@@ -1,9 +1,13 @@
 #include "tools/tiny_training.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
+#include <limits>
 
 #include "base/random.h"
 #include "crema/data.pb.h"
+#include "crema/net.pb.h"
 #include "data/lmdb_writer.h"
 
 namespace crema::testing_tools {
@@ -91,6 +95,29 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
                    "snapshot_prefix: \"tiny\"\nsolver_mode: CPU\nmax_iter: " + std::to_string(options.max_iter) +
                    "\ntest_interval: " + std::to_string(options.test_interval) +
                    "\nsnapshot: " + std::to_string(options.snapshot) + "\n" + options.more);
+}
+
+double Difference(const std::string& model, const std::string& other) {
+  NetParameter nets[2];
+  const double apart = std::numeric_limits<double>::infinity();
+  if (!nets[0].ParseFromString(model) || !nets[1].ParseFromString(other)) return apart;
+  double worst = 0;
+  int blobs = 0;
+  for (int i = 0; i < nets[0].layer_size(); ++i) {
+    for (int b = 0; b < nets[0].layer(i).blobs_size(); ++b) {
+      if (i >= nets[1].layer_size() || b >= nets[1].layer(i).blobs_size()) return apart;
+      const auto &one = nets[0].layer(i).blobs(b).data(), &two = nets[1].layer(i).blobs(b).data();
+      if (one.size() != two.size() || one.empty()) return apart;
+      ++blobs;
+      double difference = 0, largest = 0;
+      for (int k = 0; k < one.size(); ++k) {
+        difference = std::max(difference, std::abs(static_cast<double>(one[k]) - static_cast<double>(two[k])));
+        largest = std::max(largest, std::abs(static_cast<double>(one[k])));
+      }
+      worst = std::max(worst, largest > 0 ? difference / largest : difference);
+    }
+  }
+  return blobs > 0 ? worst : apart;
 }
 
 }  // namespace crema::testing_tools

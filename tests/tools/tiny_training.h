@@ -23,6 +23,10 @@ struct TinyTraining {
 // Writes solver.prototxt, net.prototxt and the database db into the folder.
 void WriteTinyTraining(const ScratchFolder& folder, const TinyTraining& options);
 
+// Of two models, as the bytes of their files: the largest difference of a weight, over the largest weight of its blob;
+// infinity where the nets are not alike.
+double Difference(const std::string& model, const std::string& other);
+
 }  // namespace crema::testing_tools
 
 #endif  // CREMA_TESTS_TOOLS_TINY_TRAINING_H_
