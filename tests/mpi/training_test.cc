@@ -1,7 +1,6 @@
 // Training by ranks that mpirun starts: what comes of it.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdlib>
