@@ -9,6 +9,7 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "distributed/cluster_settings.h"
+#include "solver/statistics.h"
 
 namespace crema {
 
@@ -42,28 +43,9 @@ bool EachBlock(int64_t count, float* out, const Value& value) {
   return finite;
 }
 
-// A layer's statistics of one worker.
-struct Moments {
-  double scale;
-  const float *means, *variances;
-
-  Moments(const float* statistics, const BatchNormBlobs& layer, int64_t trained)
-      : means(statistics + layer.mean - trained), variances(statistics + layer.variance - trained) {
-    const double factor = static_cast<double>(statistics[layer.factor - trained]);
-    scale = factor == 0 ? 0 : 1 / factor;
-  }
-  double mean(int64_t channel) const { return static_cast<double>(means[channel]) * scale; }
-  // About zero.
-  double square(int64_t channel) const {
-    const double m = mean(channel), v = static_cast<double>(variances[channel]) * scale;
-    return v + m * m;
-  }
-};
-
-// Writes what the pooled mean and square of a channel say.
-void PutMoments(double mean, double square, double factor, float* mean_out, float* variance_out) {
-  *mean_out = static_cast<float>(mean * factor);
-  *variance_out = static_cast<float>(std::max(0.0, square - mean * mean) * factor);
+// A layer's statistics, of values that begin with the first statistic.
+RunningMoments MomentsIn(const float* statistics, const BatchNormBlobs& layer, int64_t trained) {
+  return {statistics + layer.mean - trained, statistics + layer.variance - trained, statistics[layer.factor - trained]};
 }
 
 }  // namespace
@@ -159,14 +141,14 @@ bool RoundFormula::PoolStatistics(std::span<const WeighedValues> terms, float* o
   if (settings_.batch_norm() == DistributedParameter::FIRST || terms.size() == 1) return finite;
   double total = 0;
   for (const WeighedValues& term : terms) total += term.weight;
-  std::vector<Moments> moments;
+  std::vector<RunningMoments> moments;
   moments.reserve(terms.size());
   for (const BatchNormBlobs& layer : layout_.batch_norms) {
     double factor = 0;
     moments.clear();
     for (const WeighedValues& term : terms) {
       factor += term.weight / total * static_cast<double>(term.values[layer.factor - layout_.trained]);
-      moments.emplace_back(term.values, layer, layout_.trained);
+      moments.push_back(MomentsIn(term.values, layer, layout_.trained));
     }
     out[layer.factor - layout_.trained] = static_cast<float>(factor);
     float* const means = out + layer.mean - layout_.trained;
@@ -192,7 +174,7 @@ void RoundFormula::StatisticsToTerm(const float* statistics, double share, bool 
   }
   if (settings_.batch_norm() == DistributedParameter::FIRST) return;
   for (const BatchNormBlobs& layer : layout_.batch_norms) {
-    const Moments moments(statistics, layer, layout_.trained);
+    const RunningMoments moments = MomentsIn(statistics, layer, layout_.trained);
     const int64_t factor = layer.factor - layout_.trained;
     for (int64_t channel = 0; channel < layer.channels; ++channel) {
       out[layer.mean - layout_.trained + channel] = static_cast<float>(share * moments.mean(channel));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include "device/communicator.h"
 #include "solver/statistics.h"
@@ -83,19 +84,20 @@ void PoolStatistics(const std::vector<Net*>& nets) {
   for (const StatisticsBlobs& blobs : StatisticsOf(*nets[0])) {
     const auto [means, variances, weights] = blobs.parameters;
     double weight = 0;
-    for (const Net* net : nets) weight += share * static_cast<double>(blob(net, weights).f32()[0]);
+    std::vector<RunningMoments> moments;
+    for (const Net* net : nets) {
+      const float own = blob(net, weights).f32()[0];
+      weight += share * static_cast<double>(own);
+      moments.emplace_back(blob(net, means).f32(), blob(net, variances).f32(), own);
+    }
     for (int64_t channel = 0; channel < blob(nets[0], means).count(); ++channel) {
       double mean = 0, square = 0;
-      for (const Net* net : nets) {
-        const double own = static_cast<double>(blob(net, weights).f32()[0]), scale = own == 0 ? 0 : 1 / own;
-        const double m = static_cast<double>(blob(net, means).f32()[channel]) * scale;
-        mean += share * m;
-        square += share * (static_cast<double>(blob(net, variances).f32()[channel]) * scale + m * m);
+      for (const RunningMoments& one : moments) {
+        mean += share * one.mean(channel);
+        square += share * one.square(channel);
       }
-      const double variance = std::max(0.0, square - mean * mean);
       for (const Net* net : nets) {
-        blob(net, means).f32()[channel] = static_cast<float>(mean * weight);
-        blob(net, variances).f32()[channel] = static_cast<float>(variance * weight);
+        PutMoments(mean, square, weight, blob(net, means).f32() + channel, blob(net, variances).f32() + channel);
       }
     }
     for (const Net* net : nets) blob(net, weights).f32()[0] = static_cast<float>(weight);
