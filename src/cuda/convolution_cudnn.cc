@@ -3,6 +3,7 @@
 #include <array>
 #include <sstream>
 
+#include "crema/error.h"
 #include "cuda/convolution_bias.h"
 #include "cuda/convolution_kernels.h"
 #include "cuda/cudnn_plan_search.h"
@@ -138,8 +139,9 @@ class Describer {
   CudnnTensor Weights(cudnnDataType_t type) const {
     return Laid(kWeights, type, problem_.outputs, problem_.channels / problem_.groups, kernel_);
   }
+  // Of the images' type: with another one cuDNN has only engines that it compiles first.
   CudnnTensor Bias() const {
-    return Laid(kBias, CUDNN_DATA_FLOAT, 1, problem_.outputs, std::vector<int64_t>(input_.size(), 1));
+    return Laid(kBias, TypeOf(problem_.dtype), 1, problem_.outputs, std::vector<int64_t>(input_.size(), 1));
   }
 
   CudnnTensor Laid(int64_t id, cudnnDataType_t type, int64_t outer, int64_t channels,
@@ -186,7 +188,8 @@ class CudnnConvolution final : public ConvolutionKernel {
   }
 
   size_t forward_workspace() const override {
-    return RoomFor({problem_.prepared ? 0 : ConvertedBytes(), ProductBytes(), forward_plan_->workspace()});
+    if (problem_.prepared) return RoomFor({ProductBytes(), forward_plan_->workspace()});
+    return RoomFor({ConvertedBytes(), ConvertedBiasBytes(), ProductBytes(), forward_plan_->workspace()});
   }
 
   size_t backward_workspace() const override {
@@ -205,23 +208,33 @@ class CudnnConvolution final : public ConvolutionKernel {
     } else {
       Copy(weights, WeightsBytes(), weights_);
     }
-    if (problem_.bias) Copy(bias, BiasBytes(), bias_);
+    if (ConvertedBiasBytes() > 0) {
+      ConvertBias(bias, bias_.data());
+    } else if (problem_.bias) {
+      Copy(bias, BiasBytes(), bias_);
+    }
   }
 
   void Forward(const void* source, const float* weights, const float* bias, void* destination,
                std::byte* workspace) override {
     Pieces pieces(workspace);
-    const void* taken = weights;
+    const void *taken = weights, *taken_bias = bias;
     if (problem_.prepared) {
       taken = weights_.data();
+      taken_bias = bias_.data();
       bias = reinterpret_cast<const float*>(bias_.data());
-    } else if (converts_) {
-      taken = Converted(weights, pieces);
+    } else {
+      if (converts_) taken = Converted(weights, pieces);
+      if (ConvertedBiasBytes() > 0) {
+        void* const to = pieces.Take(ConvertedBiasBytes());
+        ConvertBias(bias, to);
+        taken_bias = to;
+      }
     }
     void* const product = problem_.sum ? pieces.Take(ProductBytes()) : destination;
     void* const scratch = pieces.Take(forward_plan_->workspace());
     if (fused_ && problem_.bias) {
-      Run(*forward_plan_, {source, taken, destination, bias}, scratch);
+      Run(*forward_plan_, {source, taken, destination, taken_bias}, scratch);
     } else {
       Run(*forward_plan_, {source, taken, product}, scratch);
     }
@@ -272,7 +285,8 @@ class CudnnConvolution final : public ConvolutionKernel {
     forward_plan_ = product_plan();
     if (could_fuse) {
       auto fused = fused_plan();
-      fused_ = fused && (!forward_plan_ || IsFaster(search, *fused, *forward_plan_));
+      fused_ = fused && search.KeepsNaN(*fused, kDestination) &&
+               (!forward_plan_ || IsFaster(search, *fused, *forward_plan_));
       choices.Remember(which, fused_ ? 1 : 0);
       if (fused_) forward_plan_ = std::move(fused);
     }
@@ -307,6 +321,11 @@ class CudnnConvolution final : public ConvolutionKernel {
 
   size_t WeightsBytes() const { return static_cast<size_t>(extents_.count()) * SizeOf(problem_.dtype); }
   size_t BiasBytes() const { return static_cast<size_t>(problem_.outputs) * sizeof(float); }
+  // The bias in 16 bits, where cuDNN adds it.
+  size_t ConvertedBiasBytes() const {
+    if (!fused_ || !problem_.bias || problem_.dtype == DType::kF32) return 0;
+    return static_cast<size_t>(problem_.outputs) * SizeOf(problem_.dtype);
+  }
   // In the workspace: weights as cuDNN wants them, a product that is added to destination, a gradient as cuDNN gives
   // it.
   size_t ConvertedBytes() const { return converts_ ? WeightsBytes() : 0; }
@@ -322,6 +341,9 @@ class CudnnConvolution final : public ConvolutionKernel {
   void Convert(const float* weights, void* to) const {
     ToChannelsLast(gpu_.queue(), extents_, weights, problem_.dtype, to);
   }
+  void ConvertBias(const float* bias, void* to) const {
+    ToChannelsLast(gpu_.queue(), {problem_.outputs, 1, 1}, bias, problem_.dtype, to);
+  }
   const void* Converted(const float* weights, Pieces& pieces) const {
     void* const to = pieces.Take(ConvertedBytes());
     Convert(weights, to);
@@ -336,7 +358,11 @@ class CudnnConvolution final : public ConvolutionKernel {
     std::array<void*, 4> addresses;
     size_t count = 0;
     for (const void* address : data) addresses[count++] = const_cast<void*>(address);
-    plan.Run(session_->handle(), std::span(addresses.data(), count), scratch);
+    try {
+      plan.Run(session_->handle(), std::span(addresses.data(), count), scratch);
+    } catch (const CudnnError& error) {
+      throw EnvironmentError(error.what());
+    }
   }
 
   ConvolutionProblem problem_;

@@ -235,7 +235,13 @@ std::vector<CudnnEngine> CudnnGraph::Engines() const {
         const int64_t noted = engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                          CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes.data());
         notes.resize(std::min<size_t>(notes.size(), static_cast<size_t>(noted)));
-        engines.push_back({std::move(found[i]), std::move(notes)});
+        std::vector<cudnnBackendBehaviorNote_t> behavior(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+        const int64_t behaves = engine.Get(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                           CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behavior.data());
+        behavior.resize(std::min<size_t>(behavior.size(), static_cast<size_t>(behaves)));
+        const bool compiled =
+            std::find(behavior.begin(), behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior.end();
+        engines.push_back({std::move(found[i]), std::move(notes), compiled});
       }
     } catch (const CudnnError&) {
       // This mode knows no engine for the graph.
@@ -262,25 +268,21 @@ void CudnnPlan::Run(cudnnHandle_t handle, std::span<void* const> data, void* wor
   }
   const bool known = !pack_.empty() && addresses_.back() == workspace &&
                      std::equal(data.begin(), data.end(), addresses_.begin(), addresses_.end() - 1);
-  try {
-    if (!known) {
-      pack_.clear();
-      addresses_.assign(data.begin(), data.end());
-      addresses_.push_back(workspace);
-      std::vector<int64_t> ids;
-      for (const auto& [id, tensor] : stored) ids.push_back(id);
-      CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-      pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-      pack.SetArray(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(data.size()),
-                    addresses_.data());
-      pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
-      pack.Finalize();
-      pack_.push_back(std::move(pack));
-    }
-    CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack_[0].get()), "running cuDNN");
-  } catch (const CudnnError& error) {
-    throw EnvironmentError(error.what());
+  if (!known) {
+    pack_.clear();
+    addresses_.assign(data.begin(), data.end());
+    addresses_.push_back(workspace);
+    std::vector<int64_t> ids;
+    for (const auto& [id, tensor] : stored) ids.push_back(id);
+    CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+    pack.SetArray(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(data.size()),
+                  addresses_.data());
+    pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+    pack.Finalize();
+    pack_.push_back(std::move(pack));
   }
+  CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack_[0].get()), "running cuDNN");
 }
 
 }  // namespace crema::cuda

@@ -86,6 +86,7 @@ struct CudnnWindow {
 struct CudnnEngine {
   CudnnDescriptor configuration;
   std::vector<cudnnBackendNumericalNote_t> notes;
+  bool compiled;  // when a plan is made of it, which takes about a second
   bool Has(cudnnBackendNumericalNote_t note) const;
 };
 
@@ -129,6 +130,7 @@ class CudnnPlan {
   const CudnnGraph& graph() const { return *graph_; }
   size_t workspace() const { return workspace_; }
   // Issues it; `data` holds the address of every stored tensor, by ascending id. The workspace is aligned to 256 bytes.
+  // Throws CudnnError where cuDNN refuses.
   void Run(cudnnHandle_t handle, std::span<void* const> data, void* workspace);
 
  private:
