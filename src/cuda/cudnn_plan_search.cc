@@ -1,6 +1,5 @@
 #include "cuda/cudnn_plan_search.h"
 
-#include <algorithm>
 #include <limits>
 
 #include "crema/error.h"
@@ -26,17 +25,6 @@ void Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
 
 }  // namespace
 
-bool CudnnPlanSearch::Accepts(const CudnnEngine& engine, bool in_floats) const {
-  if (engine.Has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
-  if (engine.Has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
-  // Large tiles of Winograd's lose several digits.
-  if (engine.Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) || engine.Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)) {
-    return false;
-  }
-  if (!in_floats || allows_tf32_) return true;
-  return !engine.Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !engine.Has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-}
-
 std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
                                                  const std::function<std::shared_ptr<CudnnGraph>()>& make) {
   const std::string key = given_key + (allows_tf32_ ? " tf32" : "");
@@ -52,10 +40,8 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
     engines.clear();
     graph = std::make_shared<CudnnGraph>();
   }
-  const bool in_floats = std::all_of(graph->stored().begin(), graph->stored().end(),
-                                     [](const auto& tensor) { return tensor.second.type == CUDNN_DATA_FLOAT; });
   const auto plan_of = [&](size_t i) -> std::unique_ptr<CudnnPlan> {
-    if (!engines[i].configuration.get() || !Accepts(engines[i], in_floats)) return nullptr;
+    if (!engines[i].configuration.get() || !engines[i].IsAllowed(graph->in_floats(), allows_tf32_)) return nullptr;
     try {
       auto plan = std::make_unique<CudnnPlan>(graph, std::move(engines[i]), session_.handle());
       return plan->workspace() <= kMostWorkspace ? std::move(plan) : nullptr;

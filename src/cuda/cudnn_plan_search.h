@@ -32,7 +32,6 @@ class CudnnPlanSearch {
   void* Scratch(size_t bytes);
 
  private:
-  bool Accepts(const CudnnEngine& engine, bool in_floats) const;
   // Memory for the plan's tensors, by ascending id, and for its workspace.
   std::span<void* const> Prepare(const CudnnPlan& plan);
 
