@@ -36,7 +36,10 @@ class Graph final : public GpuGraph {
   Graph(const CudaGpu& gpu, cudaGraph_t graph) : gpu_(gpu) {
     Check(cudaGraphInstantiate(&executable_, graph, 0), "preparing a CUDA graph");
   }
-  ~Graph() override { cudaGraphExecDestroy(executable_); }
+  ~Graph() override {
+    cudaStreamSynchronize(gpu_.queue().stream);  // it may be under way
+    cudaGraphExecDestroy(executable_);
+  }
   void Launch() override { Check(cudaGraphLaunch(executable_, gpu_.queue().stream), "launching a CUDA graph"); }
 
  private:

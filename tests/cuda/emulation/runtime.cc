@@ -127,7 +127,8 @@ PinnedMemory& Pinned() {
 // --- Streams: queues of work that runs when somebody waits. ---
 
 struct CUevent_st {
-  int device;
+  explicit CUevent_st(int given) : device(given) {}
+  const int device;
   cudaStream_t stream = nullptr;  // of the latest record
   uint64_t after = 0;             // how many entries of that stream come before it
   std::chrono::steady_clock::time_point time;
@@ -141,7 +142,8 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
-  int device;
+  explicit CUstream_st(int given) : device(given) {}
+  const int device;
   std::deque<Work> queue;
   uint64_t done = 0;  // entries
   bool capturing = false;
@@ -420,7 +422,7 @@ cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t st
 }
 
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
-  *stream = new CUstream_st{.device = current_device};
+  *stream = new CUstream_st(current_device);
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
@@ -444,7 +446,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   return Issue(stream, [=] { other->RunUntil(after); });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
-  *event = new CUevent_st{.device = current_device};
+  *event = new CUevent_st(current_device);
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
