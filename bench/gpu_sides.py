@@ -80,8 +80,11 @@ class Crema:
             self.precisions.insert(1, "tf32")
 
     def text(self, program, *arguments):
-        done = subprocess.run([os.path.join(self.programs, program), *arguments], capture_output=True, text=True,
-                              env={**os.environ, **ENVIRONMENT})
+        try:
+            done = subprocess.run([os.path.join(self.programs, program), *arguments], capture_output=True, text=True,
+                                  env={**os.environ, **ENVIRONMENT}, timeout=60)
+        except subprocess.TimeoutExpired:
+            return ""
         return done.stdout + done.stderr
 
     def measure(self, net, mode, precision, limit):

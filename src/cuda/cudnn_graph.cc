@@ -81,6 +81,47 @@ bool CudnnEngine::Has(cudnnBackendNumericalNote_t note) const {
   return std::find(notes.begin(), notes.end(), note) != notes.end();
 }
 
+bool CudnnEngine::IsAllowed(bool in_floats, bool allows_tf32) const {
+  if (Has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
+  if (Has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
+  // Large tiles of Winograd's lose several digits.
+  if (Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) || Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)) return false;
+  if (!in_floats || allows_tf32) return true;
+  return !Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !Has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
+}
+
+std::vector<CudnnEngine> EnginesOf(CudnnDescriptor& heuristics) {
+  heuristics.Finalize();
+  const int64_t count = heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
+  // Filled in place.
+  std::vector<CudnnDescriptor> found;
+  std::vector<cudnnBackendDescriptor_t> addresses;
+  for (int64_t i = 0; i < count; ++i) {
+    addresses.push_back(found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
+  }
+  const int64_t filled = count == 0 ? 0
+                                    : heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                                     count, addresses.data());
+  std::vector<CudnnEngine> engines;
+  for (int64_t i = 0; i < std::min(count, filled); ++i) {
+    const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
+    cudnnBackendDescriptor_t address = engine.get();
+    found[i].Get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &address);
+    std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+    const int64_t noted = engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+                                     CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes.data());
+    notes.resize(std::min<size_t>(notes.size(), static_cast<size_t>(noted)));
+    std::vector<cudnnBackendBehaviorNote_t> behavior(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+    const int64_t behaves = engine.Get(CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                                       CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, behavior.data());
+    behavior.resize(std::min<size_t>(behavior.size(), static_cast<size_t>(behaves)));
+    const bool compiled =
+        std::find(behavior.begin(), behavior.end(), CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) != behavior.end();
+    engines.push_back({std::move(found[i]), std::move(notes), compiled});
+  }
+  return engines;
+}
+
 cudnnBackendDescriptor_t CudnnGraph::Describe(const CudnnTensor& tensor) {
   const auto known = tensors_.find(tensor.id);
   if (known != tensors_.end()) return known->second.get();
@@ -216,32 +257,17 @@ std::vector<CudnnEngine> CudnnGraph::Engines() const {
       CudnnDescriptor heuristics(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
       heuristics.SetDescriptor(CUDNN_ATTR_ENGINEHEUR_OPERATION_GRAPH, graph_[0].get());
       heuristics.Set(CUDNN_ATTR_ENGINEHEUR_MODE, CUDNN_TYPE_HEUR_MODE, mode);
-      heuristics.Finalize();
-      const int64_t count = heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR, 0, nullptr);
-      // Filled in place.
-      std::vector<CudnnDescriptor> found;
-      std::vector<cudnnBackendDescriptor_t> addresses;
-      for (int64_t i = 0; i < count; ++i) {
-        addresses.push_back(found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR).get());
-      }
-      const int64_t filled = count == 0 ? 0
-                                        : heuristics.Get(CUDNN_ATTR_ENGINEHEUR_RESULTS, CUDNN_TYPE_BACKEND_DESCRIPTOR,
-                                                         count, addresses.data());
-      for (int64_t i = 0; i < std::min(count, filled); ++i) {
-        const CudnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
-        cudnnBackendDescriptor_t address = engine.get();
-        found[i].Get(CUDNN_ATTR_ENGINECFG_ENGINE, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &address);
-        std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
-        const int64_t noted = engine.Get(CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
-                                         CUDNN_NUMERICAL_NOTE_TYPE_COUNT, notes.data());
-        notes.resize(std::min<size_t>(notes.size(), static_cast<size_t>(noted)));
-        engines.push_back({std::move(found[i]), std::move(notes)});
-      }
+      for (CudnnEngine& engine : EnginesOf(heuristics)) engines.push_back(std::move(engine));
     } catch (const CudnnError&) {
       // This mode knows no engine for the graph.
     }
   }
   return engines;
+}
+
+bool CudnnGraph::in_floats() const {
+  return std::all_of(stored_.begin(), stored_.end(),
+                     [](const auto& tensor) { return tensor.second.type == CUDNN_DATA_FLOAT; });
 }
 
 CudnnPlan::CudnnPlan(std::shared_ptr<const CudnnGraph> graph, CudnnEngine engine, cudnnHandle_t handle)
@@ -262,25 +288,21 @@ void CudnnPlan::Run(cudnnHandle_t handle, std::span<void* const> data, void* wor
   }
   const bool known = !pack_.empty() && addresses_.back() == workspace &&
                      std::equal(data.begin(), data.end(), addresses_.begin(), addresses_.end() - 1);
-  try {
-    if (!known) {
-      pack_.clear();
-      addresses_.assign(data.begin(), data.end());
-      addresses_.push_back(workspace);
-      std::vector<int64_t> ids;
-      for (const auto& [id, tensor] : stored) ids.push_back(id);
-      CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
-      pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-      pack.SetArray(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(data.size()),
-                    addresses_.data());
-      pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
-      pack.Finalize();
-      pack_.push_back(std::move(pack));
-    }
-    CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack_[0].get()), "running cuDNN");
-  } catch (const CudnnError& error) {
-    throw EnvironmentError(error.what());
+  if (!known) {
+    pack_.clear();
+    addresses_.assign(data.begin(), data.end());
+    addresses_.push_back(workspace);
+    std::vector<int64_t> ids;
+    for (const auto& [id, tensor] : stored) ids.push_back(id);
+    CudnnDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
+    pack.Set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+    pack.SetArray(CUDNN_ATTR_VARIANT_PACK_DATA_POINTERS, CUDNN_TYPE_VOID_PTR, static_cast<int64_t>(data.size()),
+                  addresses_.data());
+    pack.Set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace);
+    pack.Finalize();
+    pack_.push_back(std::move(pack));
   }
+  CheckCudnn(cudnnBackendExecute(handle, plan_.get(), pack_[0].get()), "running cuDNN");
 }
 
 }  // namespace crema::cuda

@@ -86,8 +86,15 @@ struct CudnnWindow {
 struct CudnnEngine {
   CudnnDescriptor configuration;
   std::vector<cudnnBackendNumericalNote_t> notes;
+  bool compiled;  // when a plan is made of it, which takes about a second
   bool Has(cudnnBackendNumericalNote_t note) const;
+  // Whether it gives the same results in every run and rounds no more than wanted: `in_floats`, where all tensors hold
+  // f32, factors only with TF32.
+  bool IsAllowed(bool in_floats, bool allows_tf32) const;
 };
+
+// What a CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR, which this finishes, proposes, best first.
+std::vector<CudnnEngine> EnginesOf(CudnnDescriptor& heuristics);
 
 // Operations that run as one. Computes in f32.
 class CudnnGraph {
@@ -107,8 +114,11 @@ class CudnnGraph {
 
   // Best first as cuDNN guesses, then those that it falls back to.
   std::vector<CudnnEngine> Engines() const;
+  const std::vector<CudnnDescriptor>& operations() const { return operations_; }
   // Those that are stored, by id.
   const std::map<int64_t, CudnnTensor>& stored() const { return stored_; }
+  // Whether all of these hold f32.
+  bool in_floats() const;
 
  private:
   cudnnBackendDescriptor_t Describe(const CudnnTensor& tensor);
@@ -129,6 +139,7 @@ class CudnnPlan {
   const CudnnGraph& graph() const { return *graph_; }
   size_t workspace() const { return workspace_; }
   // Issues it; `data` holds the address of every stored tensor, by ascending id. The workspace is aligned to 256 bytes.
+  // Throws CudnnError where cuDNN refuses.
   void Run(cudnnHandle_t handle, std::span<void* const> data, void* workspace);
 
  private:

@@ -1,6 +1,6 @@
 #include "cuda/cudnn_plan_search.h"
 
-#include <algorithm>
+#include <limits>
 
 #include "crema/error.h"
 
@@ -10,7 +10,11 @@ namespace {
 
 constexpr size_t kMostWorkspace = size_t{1} << 30;
 constexpr size_t kCandidates = 6;  // that are timed
+// Of those, the ones that are compiled at every start of a program: they must be worth it.
+constexpr size_t kCompiled = 1;
+constexpr double kWorthCompiling = 1.25;
 constexpr int kRuns = 3;
+constexpr double kDoesNotRun = std::numeric_limits<double>::infinity(), kUntried = 1e30;  // seconds
 
 void Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
   if (buffer->bytes() >= bytes) return;
@@ -20,17 +24,6 @@ void Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
 }
 
 }  // namespace
-
-bool CudnnPlanSearch::Accepts(const CudnnEngine& engine, bool in_floats) const {
-  if (engine.Has(CUDNN_NUMERICAL_NOTE_NONDETERMINISTIC)) return false;
-  if (engine.Has(CUDNN_NUMERICAL_NOTE_REDUCED_PRECISION_REDUCTION)) return false;
-  // Large tiles of Winograd's lose several digits.
-  if (engine.Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6) || engine.Has(CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13)) {
-    return false;
-  }
-  if (!in_floats || allows_tf32_) return true;
-  return !engine.Has(CUDNN_NUMERICAL_NOTE_TENSOR_CORE) && !engine.Has(CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS);
-}
 
 std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
                                                  const std::function<std::shared_ptr<CudnnGraph>()>& make) {
@@ -47,10 +40,8 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
     engines.clear();
     graph = std::make_shared<CudnnGraph>();
   }
-  const bool in_floats = std::all_of(graph->stored().begin(), graph->stored().end(),
-                                     [](const auto& tensor) { return tensor.second.type == CUDNN_DATA_FLOAT; });
   const auto plan_of = [&](size_t i) -> std::unique_ptr<CudnnPlan> {
-    if (!Accepts(engines[i], in_floats)) return nullptr;
+    if (!engines[i].configuration.get() || !engines[i].IsAllowed(graph->in_floats(), allows_tf32_)) return nullptr;
     try {
       auto plan = std::make_unique<CudnnPlan>(graph, std::move(engines[i]), session_.handle());
       return plan->workspace() <= kMostWorkspace ? std::move(plan) : nullptr;
@@ -61,24 +52,26 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
   if (known && static_cast<size_t>(*known) < engines.size()) {
     if (auto plan = plan_of(static_cast<size_t>(*known))) return plan;
   }
-  std::vector<std::pair<int, std::unique_ptr<CudnnPlan>>> plans;
-  for (size_t i = 0; i < engines.size() && plans.size() < kCandidates; ++i) {
-    if (auto plan = plan_of(i)) plans.emplace_back(static_cast<int>(i), std::move(plan));
-  }
-  size_t best = 0;
-  double least = 0;
-  for (size_t i = 0; plans.size() > 1 && i < plans.size(); ++i) {
-    const std::optional<double> seconds = Measure(*plans[i].second);
-    if (!seconds) continue;
-    if (least == 0 || *seconds < least) {
-      best = i;
-      least = *seconds;
-    }
+  std::unique_ptr<CudnnPlan> best;
+  size_t choice = 0, tried = 0, compiled = 0;
+  double least = kDoesNotRun;
+  for (size_t i = 0; i < engines.size() && tried < kCandidates; ++i) {
+    const bool compiles = engines[i].compiled;
+    if (compiles && compiled == kCompiled) continue;
+    auto plan = plan_of(i);
+    compiled += compiles;
+    if (!plan) continue;
+    ++tried;
+    // Without memory to try any, the first one is taken, which cuDNN thinks the best.
+    const double seconds = Measure(*plan).value_or(kUntried) * (compiles ? kWorthCompiling : 1);
+    if (seconds >= least) continue;
+    least = seconds;
+    choice = i;
+    best = std::move(plan);
   }
   // Not that there is none: the reason may be gone the next time.
-  if (plans.empty()) return nullptr;
-  session_.choices().Remember(key, plans[best].first);
-  return std::move(plans[best].second);
+  if (best) session_.choices().Remember(key, static_cast<int>(choice));
+  return best;
 }
 
 void* CudnnPlanSearch::Scratch(size_t bytes) {
@@ -86,18 +79,23 @@ void* CudnnPlanSearch::Scratch(size_t bytes) {
   return scratch_.data();
 }
 
+std::span<void* const> CudnnPlanSearch::Prepare(const CudnnPlan& plan) {
+  const auto& tensors = plan.graph().stored();
+  if (buffers_.size() < tensors.size()) buffers_.resize(tensors.size());
+  data_.clear();
+  for (const auto& [id, tensor] : tensors) {
+    Buffer& buffer = buffers_[data_.size()];
+    Grow(gpu_, tensor.bytes(), &buffer);
+    data_.push_back(buffer.data());
+  }
+  Grow(gpu_, plan.workspace(), &workspace_);
+  return data_;
+}
+
 std::optional<double> CudnnPlanSearch::Measure(CudnnPlan& plan,
                                                const std::function<void(std::span<void* const>)>& after) {
-  const auto& tensors = plan.graph().stored();
   try {
-    std::vector<void*> data;
-    if (buffers_.size() < tensors.size()) buffers_.resize(tensors.size());
-    size_t index = 0;
-    for (const auto& [id, tensor] : tensors) {
-      Grow(gpu_, tensor.bytes(), &buffers_[index]);
-      data.push_back(buffers_[index++].data());
-    }
-    Grow(gpu_, plan.workspace(), &workspace_);
+    const std::span<void* const> data = Prepare(plan);
     const auto run = [&] {
       plan.Run(session_.handle(), data, workspace_.data());
       if (after) after(data);
@@ -109,8 +107,44 @@ std::optional<double> CudnnPlanSearch::Measure(CudnnPlan& plan,
     end->Record();
     end->Wait();
     return end->SecondsSince(*begin) / kRuns;
+  } catch (const CudnnError&) {
+    return kDoesNotRun;
   } catch (const EnvironmentError&) {
     return std::nullopt;
+  }
+}
+
+bool CudnnPlanSearch::KeepsNaN(CudnnPlan& plan, int64_t result) {
+  try {
+    const std::span<void* const> data = Prepare(plan);
+    size_t index = 0;
+    const CudnnTensor* written = nullptr;
+    void* at = nullptr;
+    for (const auto& [id, tensor] : plan.graph().stored()) {
+      const bool is_result = id == result;
+      // All bits set is a NaN in every type.
+      Check(cudaMemsetAsync(data[index], is_result ? 0 : 0xFF, tensor.bytes(), gpu_.queue().stream), "filling memory");
+      if (is_result) {
+        written = &tensor;
+        at = data[index];
+      }
+      ++index;
+    }
+    plan.Run(session_.handle(), data, workspace_.data());
+    uint32_t bits = 0;  // of the first number
+    gpu_.CopyOut(at, &bits, written->type == CUDNN_DATA_FLOAT ? 4 : 2);
+    for (Buffer& buffer : buffers_) {
+      if (buffer.bytes() == 0) continue;
+      Check(cudaMemsetAsync(buffer.data(), 0, buffer.bytes(), gpu_.queue().stream), "filling memory");
+    }
+    const uint32_t infinity = written->type == CUDNN_DATA_FLOAT      ? 0x7f800000
+                              : written->type == CUDNN_DATA_BFLOAT16 ? 0x7f80
+                                                                     : 0x7c00;
+    return (bits & (written->type == CUDNN_DATA_FLOAT ? 0x7fffffff : 0x7fff)) > infinity;
+  } catch (const CudnnError&) {
+    return false;
+  } catch (const EnvironmentError&) {
+    return false;  // no memory to try it
   }
 }
 

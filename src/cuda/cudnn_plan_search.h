@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cuda/cudnn_graph.h"
@@ -21,18 +22,24 @@ class CudnnPlanSearch {
   // describes it without finishing it.
   std::unique_ptr<CudnnPlan> Find(const std::string& key, const std::function<std::shared_ptr<CudnnGraph>()>& make);
 
-  // Seconds of one run, with what `after` issues; empty where there is no memory to try it.
+  // Seconds of one run, with what `after` issues; infinity where cuDNN does not run it after all, empty where there is
+  // no memory to try it.
   std::optional<double> Measure(CudnnPlan& plan, const std::function<void(std::span<void* const>)>& after = {});
+  // Whether NaNs in all tensors that it reads arrive in the one that it writes, `result`. Activations may drop them,
+  // and a net that has diverged would look sound.
+  bool KeepsNaN(CudnnPlan& plan, int64_t result);
   // Memory that a trial may use besides; zeros. Throws EnvironmentError where there is none.
   void* Scratch(size_t bytes);
 
  private:
-  bool Accepts(const CudnnEngine& engine, bool in_floats) const;
+  // Memory for the plan's tensors, by ascending id, and for its workspace.
+  std::span<void* const> Prepare(const CudnnPlan& plan);
 
   CudnnSession& session_;
   CudaGpu& gpu_;
   const bool allows_tf32_;
   std::vector<Buffer> buffers_;  // of tensors, in their order; grown as trials need
+  std::vector<void*> data_;      // where those of the latest plan begin
   Buffer workspace_, scratch_;
 };
 

@@ -1,4 +1,6 @@
+#include <cstdlib>
 #include <limits>
+#include <string_view>
 
 #include "crema/error.h"
 #include "cuda/gpu.h"
@@ -34,7 +36,10 @@ class Graph final : public GpuGraph {
   Graph(const CudaGpu& gpu, cudaGraph_t graph) : gpu_(gpu) {
     Check(cudaGraphInstantiate(&executable_, graph, 0), "preparing a CUDA graph");
   }
-  ~Graph() override { cudaGraphExecDestroy(executable_); }
+  ~Graph() override {
+    cudaStreamSynchronize(gpu_.queue().stream);  // it may be under way
+    cudaGraphExecDestroy(executable_);
+  }
   void Launch() override { Check(cudaGraphLaunch(executable_, gpu_.queue().stream), "launching a CUDA graph"); }
 
  private:
@@ -108,8 +113,8 @@ void* CudaGpu::Allocate(size_t bytes) {
     cudaGetLastError();
     throw EnvironmentError("not enough memory on GPU " + std::to_string(id_) + " (" + name_ + ") for " + MiB(bytes) +
                            "; " + MiB(FreeMemory()) +
-                           " are free. Lower batch_size (and raise iter_size to keep the effective batch), set "
-                           "precision: BF16, or recompute: AUTO");
+                           " are free. End other programs that use it (nvidia-smi lists them), lower batch_size (and "
+                           "raise iter_size to keep the effective batch), or set recompute: AUTO");
   }
   Check(error, "allocating GPU memory");
   return data;
@@ -142,7 +147,13 @@ void* CudaGpu::AllocateHost(size_t bytes) {
   UseHere();
   void* data = nullptr;
   const cudaError_t error = cudaHostAlloc(&data, bytes, cudaHostAllocDefault);
-  if (error != cudaSuccess) Throw(error, "allocating " + MiB(bytes) + " of pinned memory");
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();
+    throw EnvironmentError("the system does not let " + MiB(bytes) +
+                           " of its memory be pinned for copies to the GPU; lower batch_size, or let it (ulimit -l, "
+                           "or the memory limit of the container)");
+  }
+  Check(error, "allocating memory for copies to the GPU");
   return data;
 }
 
@@ -167,20 +178,36 @@ std::unique_ptr<GpuEvent> CudaGpu::MakeEvent() {
 }
 
 std::unique_ptr<GpuGraph> CudaGpu::Capture(const std::function<void()>& issue) {
+  const char* const wanted = std::getenv("CREMA_GPU_GRAPHS");
+  if (wanted && std::string_view(wanted) == "0") return nullptr;
   UseHere();
   Check(cudaStreamBeginCapture(queue_.stream, cudaStreamCaptureModeThreadLocal), "capturing a CUDA graph");
   cudaGraph_t graph = nullptr;
+  bool capturing = true;
+  const auto end = [&] {
+    capturing = false;
+    return cudaStreamEndCapture(queue_.stream, &graph);
+  };
+  const auto give_up = [&] {
+    if (capturing) end();
+    if (graph) cudaGraphDestroy(graph);
+    cudaGetLastError();
+  };
   try {
     issue();
+    Check(end(), "capturing a CUDA graph");
+    auto made = std::make_unique<Graph>(*this, graph);
+    cudaGraphDestroy(graph);
+    return made;
+  } catch (const EnvironmentError& error) {
+    give_up();
+    throw EnvironmentError(
+        std::string(error.what()) +
+        "; this was while a CUDA graph was made, which CREMA_GPU_GRAPHS=0 in the environment avoids");
   } catch (...) {
-    cudaStreamEndCapture(queue_.stream, &graph);
-    if (graph) cudaGraphDestroy(graph);
+    give_up();
     throw;
   }
-  Check(cudaStreamEndCapture(queue_.stream, &graph), "capturing a CUDA graph");
-  auto made = std::make_unique<Graph>(*this, graph);
-  cudaGraphDestroy(graph);
-  return made;
 }
 
 void CudaGpu::BeginUnit(int unit) {

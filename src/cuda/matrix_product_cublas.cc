@@ -59,10 +59,11 @@ Matrix RowMajor(int64_t rows, int64_t columns, int64_t stride) {
   return matrix;
 }
 
-// The largest power of two up to 256 that all addresses are a multiple of.
+// The largest power of two up to 16 that all addresses are a multiple of. No algorithm asks for more, and where a net's
+// tensors happen to lie must not change which one is chosen.
 uint32_t AlignmentOf(const void* a, const void* b, const void* c, const void* bias) {
   const uintptr_t bits = reinterpret_cast<uintptr_t>(a) | reinterpret_cast<uintptr_t>(b) |
-                         reinterpret_cast<uintptr_t>(c) | reinterpret_cast<uintptr_t>(bias) | 256;
+                         reinterpret_cast<uintptr_t>(c) | reinterpret_cast<uintptr_t>(bias) | 16;
   return static_cast<uint32_t>(bits & (~bits + 1));
 }
 
@@ -112,13 +113,24 @@ Plan::Plan(cublasLtHandle_t handle, const Key& key, const float* any_bias)
     Set(preference, alignment, key.alignment);
   }
   cublasLtMatmulHeuristicResult_t found = {};
-  int count = 0;
-  const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), b.get(), a.get(), c.get(),
-                                                               c.get(), preference.get(), 1, &found, &count);
-  const std::string what = "choosing how to multiply " + std::to_string(key.m) + "x" + std::to_string(key.k) + " by " +
-                           std::to_string(key.k) + "x" + std::to_string(key.n);
-  Check(status, what.c_str());
-  Check(count > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED, what.c_str());
+  const auto choose = [&] {
+    int count = 0;
+    const cublasStatus_t status = cublasLtMatmulAlgoGetHeuristic(handle, operation.get(), b.get(), a.get(), c.get(),
+                                                                 c.get(), preference.get(), 1, &found, &count);
+    if (status != CUBLAS_STATUS_SUCCESS) return status;
+    return count > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
+  };
+  cublasStatus_t status = choose();
+  if (status != CUBLAS_STATUS_SUCCESS && compute != CUBLAS_COMPUTE_32F) {
+    // Factors may be rounded; where odd extents or addresses are not to cuBLASLt's liking, they are not.
+    Set(operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, CUBLAS_COMPUTE_32F);
+    status = choose();
+  }
+  if (status != CUBLAS_STATUS_SUCCESS) {
+    const std::string what = "choosing how to multiply " + std::to_string(key.m) + "x" + std::to_string(key.k) +
+                             " by " + std::to_string(key.k) + "x" + std::to_string(key.n);
+    Check(status, what.c_str());
+  }
   algorithm = found.algo;
 }
 

@@ -80,7 +80,8 @@ class Gpu : public Device {
   virtual void JoinUploads() = 0;
 
   virtual std::unique_ptr<GpuEvent> MakeEvent() = 0;
-  // Keeps what `issue` issues instead of doing it. Nothing in it may wait.
+  // Keeps what `issue` issues instead of doing it. Nothing in it may wait. Null, and nothing was done, with
+  // CREMA_GPU_GRAPHS=0 in the environment.
   virtual std::unique_ptr<GpuGraph> Capture(const std::function<void()>& issue) = 0;
 
   // A forward pass begins: its number, of which random numbers depend, also where a graph of another pass is launched.

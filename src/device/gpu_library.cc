@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <sstream>
 #include <vector>
 
 #include "base/plugin.h"
@@ -29,14 +30,32 @@ void AddFolder(const fs::path& folder, std::vector<fs::path>* folders) {
   if (fs::is_directory(folder, ignored)) folders->push_back(folder);
 }
 
-// The lib folders of NVIDIA's packages below <environment>/lib/python*/site-packages/nvidia.
+// The lib folders of NVIDIA's packages below <environment>/lib/python*/site-packages/nvidia, or where Debian's Python
+// has them.
 void AddPackages(const fs::path& environment, std::vector<fs::path>* folders) {
   std::error_code ignored;
   for (const auto& python : fs::directory_iterator(environment / "lib", ignored)) {
     if (!python.path().filename().string().starts_with("python")) continue;
-    for (const auto& package : fs::directory_iterator(python.path() / "site-packages" / "nvidia", ignored)) {
-      AddFolder(package.path() / "lib", folders);
+    for (const char* packages : {"site-packages", "dist-packages"}) {
+      for (const auto& package : fs::directory_iterator(python.path() / packages / "nvidia", ignored)) {
+        AddFolder(package.path() / "lib", folders);
+      }
     }
+  }
+}
+
+// Of the python3 on PATH, and of those that it is a link to: an environment need not be active to be used.
+void AddPackagesOfPython(std::vector<fs::path>* folders) {
+  std::error_code ignored;
+  fs::path python;
+  std::istringstream path(Environment("PATH"));
+  for (std::string folder; python.empty() && std::getline(path, folder, ':');) {
+    if (!folder.empty() && fs::exists(fs::path(folder) / "python3", ignored)) python = fs::path(folder) / "python3";
+  }
+  for (int links = 0; !python.empty() && links < 8; ++links) {
+    AddPackages(python.parent_path().parent_path(), folders);
+    if (!fs::is_symlink(python, ignored)) return;
+    python = python.parent_path() / fs::read_symlink(python, ignored);  // one that is absolute replaces all
   }
 }
 
@@ -54,7 +73,9 @@ std::vector<fs::path> UsualFolders() {
   for (const char* name : {"VIRTUAL_ENV", "CONDA_PREFIX"}) {
     if (const std::string environment = Environment(name); !environment.empty()) AddPackages(environment, &folders);
   }
+  AddPackagesOfPython(&folders);
   if (const std::string home = Environment("HOME"); !home.empty()) AddPackages(fs::path(home) / ".local", &folders);
+  AddPackages("/usr/local", &folders);
   AddFolder("/usr/local/cuda/lib64", &folders);
   return folders;
 }

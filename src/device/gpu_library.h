@@ -10,8 +10,9 @@ namespace crema {
 std::string GpuLibraryPath();
 
 // Loads the libraries of CUDA that the GPU library links: those in CUDA_HOME; else those that the system's own search
-// finds (LD_LIBRARY_PATH, ld.so.conf); else those of Python's nvidia packages in VIRTUAL_ENV, CONDA_PREFIX or
-// ~/.local, or in /usr/local/cuda. What is nowhere is left out: loading the GPU library then says which it is.
+// finds (LD_LIBRARY_PATH, ld.so.conf); else those of Python's nvidia packages in VIRTUAL_ENV, CONDA_PREFIX, the
+// environment of the python3 on PATH, ~/.local or /usr/local, or in /usr/local/cuda. What is nowhere is left out:
+// loading the GPU library then says which it is.
 void LoadCudaLibraries();
 
 }  // namespace crema

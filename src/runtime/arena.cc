@@ -63,7 +63,10 @@ Buffer AllocateArena(const CompiledNet& net, Device& device, size_t bytes) {
   try {
     return Buffer(device, bytes);
   } catch (const EnvironmentError& error) {
-    throw EnvironmentError(Explain(net, bytes) + ": " + error.what());
+    const bool gpu_in_floats = device.type() == DeviceType::kCuda &&
+                               (net.graph.factors == Factors::kF32 || net.graph.factors == Factors::kTF32);
+    throw EnvironmentError(Explain(net, bytes) + ": " + error.what() +
+                           (gpu_in_floats ? "; precision: BF16 or FP16 holds images in half of it" : ""));
   }
 }
 

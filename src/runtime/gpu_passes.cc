@@ -82,7 +82,7 @@ void GpuPasses::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
     if (!forward_graph_) {
       forward_graph_ = gpu_.Capture([&] { IssueForward(pass, parameters_version, false, {}); });
     }
-    forward_graph_->Launch();
+    forward_graph_ ? forward_graph_->Launch() : IssueForward(pass, parameters_version, false, {});
   }
   forward_done_->Record();
   awaited_ = false;
@@ -149,7 +149,7 @@ void GpuPasses::Backward(uint64_t pass, bool first, GradientReader* reader) {
     if (!graph) {
       graph = gpu_.Capture([&] { IssueBackward(pass, first, nullptr); });
     }
-    graph->Launch();
+    graph ? graph->Launch() : IssueBackward(pass, first, nullptr);
   }
   if (executor_.recorder_) TellRecorder(executor_.forward_.size(), executor_.backward_.size());
 }

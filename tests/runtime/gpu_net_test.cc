@@ -2,11 +2,14 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <functional>
 
 #include "crema/error.h"
 #include "crema/net.h"
 #include "device/gpu.h"
 #include "graph/program.h"
+#include "ops/operations.h"
 
 namespace crema {
 namespace {
@@ -96,6 +99,46 @@ class GpuNet : public testing::Test {
 TEST_F(GpuNet, TrainsAsOnTheCpu) {
   Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice())), gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_));
   Compare(cpu, gpu, 4, true, 2e-4);
+}
+
+TEST_F(GpuNet, IssuesEachPassWhereGraphsAreTurnedOff) {
+  Net replayed(ParseNet(kNet, "net.prototxt"), On(*gpu_)), issued(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  for (int turn = 0; turn < 4; ++turn) {
+    float losses[2];
+    for (Net* net : {&replayed, &issued}) {
+      if (net == &issued) setenv("CREMA_GPU_GRAPHS", "0", 1);
+      WriteInputs(*net, turn);
+      losses[net == &issued] = net->ForwardBackward();
+      unsetenv("CREMA_GPU_GRAPHS");
+    }
+    EXPECT_EQ(losses[0], losses[1]) << "pass " << turn;
+  }
+}
+
+TEST_F(GpuNet, TellsWhatAGraphCannotKeep) {
+  Operations& ops = OperationsOf(*gpu_);
+  const Buffer memory(*gpu_, sizeof(float));
+  const Tensor value(memory.data(), {Shape{1}, DType::kF32});
+  float read = 0;
+  const std::function<void()> wrong[] = {[&] { gpu_->CopyOut(value.raw(), &read, sizeof read); },
+                                         [&] { const Buffer more(*gpu_, 64); }};
+  for (const auto& issue : wrong) {
+    try {
+      gpu_->Capture([&] {
+        ops.Fill(2, value);
+        issue();
+      });
+      FAIL() << "kept";
+    } catch (const EnvironmentError& error) {
+      EXPECT_NE(std::string(error.what()).find("CREMA_GPU_GRAPHS=0"), std::string::npos) << error.what();
+    }
+    // The GPU goes on.
+    ops.Fill(1, value);
+    const auto graph = gpu_->Capture([&] { ops.Multiply(3, value, value); });
+    for (int turn = 0; turn < 2; ++turn) graph->Launch();
+    gpu_->CopyOut(value.raw(), &read, sizeof read);
+    EXPECT_EQ(read, 9);
+  }
 }
 
 TEST_F(GpuNet, KeepsEveryValueWhereThatIsWanted) {
@@ -223,13 +266,17 @@ TEST_F(GpuNet, TellsWhenEachStepRan) {
 TEST_F(GpuNet, SaysWhatTakesTheMemory) {
   std::string large = kNet;
   for (size_t at = 0; (at = large.find("dim: 4", at)) != std::string::npos; ++at) large.replace(at, 6, "dim: 90000000");
-  try {
-    const Net net(ParseNet(large, "net.prototxt"), On(*gpu_));
-    FAIL() << "allocated";
-  } catch (const EnvironmentError& error) {
-    const std::string text = error.what();
-    for (const char* part : {"net \"small\" needs", "pass of layer \"", "on GPU 0", "Lower batch_size", "recompute"}) {
-      EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+  for (const Precision precision : {Precision::kF32, Precision::kFP16}) {
+    try {
+      const Net net(ParseNet(large, "net.prototxt"), On(*gpu_, {.precision = precision}));
+      FAIL() << "allocated";
+    } catch (const EnvironmentError& error) {
+      const std::string text = error.what();
+      for (const char* part : {"net \"small\" needs", "pass of layer \"", "on GPU 0", "ower batch_size", "recompute"}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << " in: " << text;
+      }
+      // Only where that would help.
+      EXPECT_EQ(text.find("precision: BF16") != std::string::npos, precision == Precision::kF32) << text;
     }
   }
 }

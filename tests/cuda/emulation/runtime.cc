@@ -3,10 +3,12 @@
 #include <ucontext.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -22,7 +24,13 @@ constexpr int kDevices = 2;
 thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t Fail(cudaError_t error) { return last_error = error; }
 
-// --- Memory: its pages are closed unless a kernel or a copy runs. ---
+thread_local int current_device = 0;
+// The stream that this thread captures.
+thread_local CUstream_st* captured = nullptr;
+// What must not be done while a stream is captured breaks the capture.
+cudaError_t FailInCapture(CUstream_st* stream = captured);
+
+// --- Memory: a device's pages are closed unless one of its kernels or copies runs. ---
 
 class DeviceMemory {
  public:
@@ -74,21 +82,53 @@ class DeviceMemory {
   int open_ = 0;
 };
 
-DeviceMemory& Memory() {
-  static auto& memory = *new DeviceMemory;  // freed to when the process ends
-  return memory;
+DeviceMemory& Memory(int device) {
+  static auto& memories = *new std::array<DeviceMemory, kDevices>;  // freed to when the process ends
+  return memories[device];
 }
 
 struct Access {
-  Access() { Memory().Open(); }
-  ~Access() { Memory().Close(); }
+  explicit Access(int device) : memory(Memory(device)) { memory.Open(); }
+  ~Access() { memory.Close(); }
+  DeviceMemory& memory;
 };
+
+// Memory of cudaHostAlloc.
+class PinnedMemory {
+ public:
+  void Add(void* at, size_t bytes) {
+    const std::lock_guard lock(mutex_);
+    blocks_[at] = bytes;
+  }
+  void Remove(void* at) {
+    const std::lock_guard lock(mutex_);
+    blocks_.erase(at);
+  }
+  bool Holds(const void* at) {
+    const std::lock_guard lock(mutex_);
+    const auto next = blocks_.upper_bound(const_cast<void*>(at));
+    if (next == blocks_.begin()) return false;
+    const auto& [begin, bytes] = *std::prev(next);
+    return static_cast<const std::byte*>(at) < static_cast<const std::byte*>(begin) + bytes;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<void*, size_t> blocks_;
+};
+
+PinnedMemory& Pinned() {
+  static auto& memory = *new PinnedMemory;
+  return memory;
+}
 
 }  // namespace
 
 // --- Streams: queues of work that runs when somebody waits. ---
 
 struct CUevent_st {
+  explicit CUevent_st(int given) : device(given) {}
+  const int device;
   cudaStream_t stream = nullptr;  // of the latest record
   uint64_t after = 0;             // how many entries of that stream come before it
   std::chrono::steady_clock::time_point time;
@@ -102,9 +142,12 @@ struct CUgraphExec_st {
 };
 
 struct CUstream_st {
+  explicit CUstream_st(int given) : device(given) {}
+  const int device;
   std::deque<Work> queue;
   uint64_t done = 0;  // entries
-  bool capturing = false, draining = false;
+  bool capturing = false;
+  bool broken = false;  // the capture
   CUgraph_st* capture = nullptr;
 
   uint64_t issued() const { return done + queue.size(); }
@@ -119,6 +162,11 @@ struct CUstream_st {
 };
 
 namespace {
+
+cudaError_t FailInCapture(CUstream_st* stream) {
+  stream->broken = true;
+  return Fail(cudaErrorStreamCaptureUnsupported);
+}
 
 cudaError_t Issue(cudaStream_t stream, Work work) {
   if (!stream) return Fail(cudaErrorInvalidValue);  // the default stream waits for all others: a mistake here
@@ -247,9 +295,11 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const bool fits = threads >= 1 && threads <= 1024 && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 &&
                     grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 && config.dynamicSmemBytes <= 49152;
-  if (!fits) return Fail(cudaErrorInvalidValue);
-  return Issue(config.stream, [grid, block, threads, body = std::move(body)] {
-    const Access access;
+  if (!fits || !config.stream) return Fail(cudaErrorInvalidValue);
+  const int device = config.stream->device;
+  if (device != current_device) return Fail(cudaErrorInvalidResourceHandle);
+  return Issue(config.stream, [device, grid, block, threads, body = std::move(body)] {
+    const Access access(device);
     gridDim = grid;
     blockDim = block;
     Block runner(static_cast<unsigned>(threads));
@@ -265,8 +315,9 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
 }
 
 cudaError_t Enqueue(cudaStream_t stream, Work work) {
-  return Issue(stream, [work = std::move(work)] {
-    const Access access;
+  if (!stream) return Fail(cudaErrorInvalidValue);
+  return Issue(stream, [device = stream->device, work = std::move(work)] {
+    const Access access(device);
     work();
   });
 }
@@ -285,10 +336,16 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInsufficientDriver";
     case cudaErrorNoDevice:
       return "cudaErrorNoDevice";
+    case cudaErrorInvalidResourceHandle:
+      return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
     case cudaErrorStreamCaptureUnsupported:
       return "cudaErrorStreamCaptureUnsupported";
+    case cudaErrorStreamCaptureInvalidated:
+      return "cudaErrorStreamCaptureInvalidated";
+    case cudaErrorStreamCaptureIsolation:
+      return "cudaErrorStreamCaptureIsolation";
   }
   return "cudaErrorUnknown";
 }
@@ -300,7 +357,9 @@ cudaError_t cudaRuntimeGetVersion(int* version) { return *version = 13000, cudaS
 cudaError_t cudaDriverGetVersion(int* version) { return *version = 13000, cudaSuccess; }
 cudaError_t cudaGetDeviceCount(int* count) { return *count = kDevices, cudaSuccess; }
 cudaError_t cudaSetDevice(int device) {
-  return device >= 0 && device < kDevices ? cudaSuccess : Fail(cudaErrorNoDevice);
+  if (device < 0 || device >= kDevices) return Fail(cudaErrorNoDevice);
+  current_device = device;
+  return cudaSuccess;
 }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   *properties = {};
@@ -311,23 +370,41 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int device) {
   return cudaSuccess;
 }
 cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
-  *free = Memory().free_bytes();
+  *free = Memory(current_device).free_bytes();
   *total = kDeviceBytes;
   return cudaSuccess;
 }
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
-  *data = Memory().Allocate(bytes);
+  if (captured) return FailInCapture();
+  *data = Memory(current_device).Allocate(bytes);
   return *data ? cudaSuccess : Fail(cudaErrorMemoryAllocation);
 }
-cudaError_t cudaFree(void* data) { return !data || Memory().Free(data) ? cudaSuccess : Fail(cudaErrorInvalidValue); }
+cudaError_t cudaFree(void* data) {
+  if (captured) return FailInCapture();
+  if (!data) return cudaSuccess;
+  for (int device = 0; device < kDevices; ++device) {
+    if (Memory(device).Free(data)) return cudaSuccess;
+  }
+  return Fail(cudaErrorInvalidValue);
+}
 cudaError_t cudaHostAlloc(void** data, size_t bytes, unsigned) {
+  if (captured) return FailInCapture();
   *data = std::aligned_alloc(64, (bytes + 63) / 64 * 64);
-  return *data ? cudaSuccess : Fail(cudaErrorMemoryAllocation);
+  if (!*data) return Fail(cudaErrorMemoryAllocation);
+  Pinned().Add(*data, bytes);
+  return cudaSuccess;
 }
-cudaError_t cudaFreeHost(void* data) { return std::free(data), cudaSuccess; }
+cudaError_t cudaFreeHost(void* data) {
+  if (captured) return FailInCapture();
+  Pinned().Remove(data);
+  std::free(data);
+  return cudaSuccess;
+}
 
-cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind, cudaStream_t stream) {
+cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
+  const bool pinned = kind == cudaMemcpyDeviceToDevice || Pinned().Holds(kind == cudaMemcpyHostToDevice ? from : to);
+  if (captured && !pinned) return FailInCapture();  // a replay would copy to or from where something else is by then
   return crema_emulation::Enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
 cudaError_t cudaMemcpy2DAsync(void* to, size_t to_stride, const void* from, size_t from_stride, size_t width,
@@ -344,14 +421,17 @@ cudaError_t cudaMemsetAsync(void* data, int value, size_t bytes, cudaStream_t st
   return crema_emulation::Enqueue(stream, [=] { std::memset(data, value, bytes); });
 }
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) { return *stream = new CUstream_st, cudaSuccess; }
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned) {
+  *stream = new CUstream_st(current_device);
+  return cudaSuccess;
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   stream->RunUntil(stream->issued());
   delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
-  if (stream->capturing) return Fail(cudaErrorStreamCaptureUnsupported);
+  if (stream->capturing) return FailInCapture(stream);
   stream->RunUntil(stream->issued());
   return cudaSuccess;
 }
@@ -359,12 +439,20 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
   const cudaStream_t other = event->stream;
   const uint64_t after = event->after;
   if (!other || other == stream) return cudaSuccess;
+  if (stream->capturing) {  // the graph would depend on work that is not in it
+    stream->broken = true;
+    return Fail(cudaErrorStreamCaptureIsolation);
+  }
   return Issue(stream, [=] { other->RunUntil(after); });
 }
-cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) { return *event = new CUevent_st, cudaSuccess; }
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
+  *event = new CUevent_st(current_device);
+  return cudaSuccess;
+}
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
-  if (stream->capturing) return Fail(cudaErrorStreamCaptureUnsupported);  // such an event could not be waited for
+  if (event->device != stream->device) return Fail(cudaErrorInvalidResourceHandle);
+  if (stream->capturing) return FailInCapture(stream);  // such an event could not be waited for
   const cudaError_t error = Issue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
   event->stream = stream;
   event->after = stream->issued();
@@ -386,12 +474,16 @@ cudaError_t cudaStreamBeginCapture(cudaStream_t stream, cudaStreamCaptureMode) {
   if (stream->capturing) return Fail(cudaErrorStreamCaptureUnsupported);
   stream->capturing = true;
   stream->capture = new CUgraph_st;
+  captured = stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t* graph) {
   stream->capturing = false;
+  captured = nullptr;
   *graph = std::exchange(stream->capture, nullptr);
-  return cudaSuccess;
+  if (!std::exchange(stream->broken, false)) return cudaSuccess;
+  delete std::exchange(*graph, nullptr);
+  return Fail(cudaErrorStreamCaptureInvalidated);
 }
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   *executable = new CUgraphExec_st{graph->work};

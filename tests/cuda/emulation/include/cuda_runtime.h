@@ -6,7 +6,10 @@
 // - streams do nothing until something waits for them, and then only what that needs, so an order that was not asked
 //   for does not happen by luck; pinned memory that is reused too early shows;
 // - memory is filled with NaNs when it is allocated;
-// - what may not be done while a stream is captured is an error.
+// - what may not be done while a stream is captured is an error: waiting, allocating and freeing, copies from and to
+//   memory that is not pinned, dependence on work outside;
+// - a kernel starts on a stream of the thread's current device only, and reaches no other device's memory;
+// - a number or pack that is not aligned to its size ends the process (CMakeLists.txt).
 // Signatures and meanings: NVIDIA, CUDA Runtime API, version 12 and later.
 #ifndef CREMA_TESTS_CUDA_EMULATION_CUDA_RUNTIME_H_
 #define CREMA_TESTS_CUDA_EMULATION_CUDA_RUNTIME_H_
@@ -100,8 +103,11 @@ enum cudaError_t {
   cudaErrorMemoryAllocation = 2,
   cudaErrorInsufficientDriver = 35,
   cudaErrorNoDevice = 100,
+  cudaErrorInvalidResourceHandle = 400,
   cudaErrorNotReady = 600,
   cudaErrorStreamCaptureUnsupported = 900,
+  cudaErrorStreamCaptureInvalidated = 901,
+  cudaErrorStreamCaptureIsolation = 905,
 };
 const char* cudaGetErrorString(cudaError_t error);
 const char* cudaGetErrorName(cudaError_t error);
