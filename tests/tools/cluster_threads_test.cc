@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <filesystem>
 #include <regex>
 #include <string>
 #include <vector>
@@ -62,21 +63,25 @@ TEST_P(ClusterThreads, AreProcessesToTheBitAndRerunsTheSame) {
   EXPECT_EQ(AuditJournal(threads, 60).mistake, "");
 }
 
-// By threads or by processes.
-TEST_P(ClusterThreads, GoOnAfterAKillExactly) {
-  const ClusterFolder whole(Settings(), Training()), killed(Settings(), Training());
+// Threads with what processes left, and the other way round.
+TEST_P(ClusterThreads, GoOnExactlyAfterAKill) {
+  const ClusterFolder whole(Settings(), Training());
   ASSERT_EQ(whole.Run({GetParam().threads, kThreads}).exit_code, 0);
-  for (const char* number : {"20", "40"}) {
-    const auto running = killed.Start({GetParam().threads, kThreads, "--snapshot=auto"});
-    ASSERT_TRUE(running->WaitFor("Snapshotting solver state to binary proto file tiny_iter_" + std::string(number)))
-        << running->Err();
-    running->Signal(SIGKILL);
-    running->Wait();
+  for (const bool threads_first : {true, false}) {
+    const ClusterFolder killed(Settings(), Training());
+    const std::string switches[] = {kThreads, "--noworker_threads"};
+    {
+      const auto running = killed.Start({GetParam().threads, switches[threads_first ? 0 : 1]});
+      ASSERT_TRUE(running->WaitFor("Snapshotting solver state")) << running->Err();
+      running->Signal(SIGKILL);
+      running->Wait();
+      EXPECT_TRUE(ProcessesLeftIn(killed.path()).empty());
+    }
+    const Finished resumed = killed.Run({GetParam().threads, switches[threads_first ? 1 : 0], "--snapshot=auto"});
+    ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+    ExpectSame(whole, killed, 60);
+    EXPECT_EQ(AuditJournal(killed, 60).mistake, "");
   }
-  const Finished resumed = killed.Run({GetParam().threads, "--snapshot=auto"});
-  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
-  ExpectSame(whole, killed, 60);
-  EXPECT_EQ(AuditJournal(killed, 60).mistake, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, ClusterThreads,
@@ -199,6 +204,9 @@ TEST(ClusterOfOneProcess, WhereThereAreNoThreadsToMakeItIsRefused) {
         Case{"mode: HOGWILD local_workers: 2 worker_threads: true", {}, "but these are set: worker_threads"},
         Case{"mode: OFF", {"--workers=2", kThreads}, "the solver file says distributed { mode: OFF }"},
         Case{"engine: MPI", {kThreads}, "--worker_threads does not go with engine: MPI"},
+        Case{"",
+             {"--workers=3", kThreads, "--gpu=0,1"},
+             "GPUs: 2, worker threads: 3, each of which needs a GPU of its own"},
         Case{"topology: RING",
              {"--workers=2", kThreads, "--coordinate=tcp://127.0.0.1:*"},
              "topology is RING, where all workers must reach each other"},
