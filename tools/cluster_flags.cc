@@ -13,6 +13,7 @@
 #include <sstream>
 
 #include "crema/error.h"
+#include "device/gpu.h"
 #include "distributed/mpi_training.h"
 #include "report/cluster_timeline.h"
 #include "solver/signals.h"
@@ -20,6 +21,7 @@
 #include "tools/rank.h"
 
 DEFINE_int32(workers, 0, "worker processes on this machine");
+DEFINE_bool(worker_threads, false, "make them threads of this process");
 DEFINE_string(coordinate, "", "where to listen for workers");
 DEFINE_int32(expect, 1, "workers to wait for");
 DEFINE_string(join, "", "the coordinator to work for");
@@ -50,12 +52,15 @@ std::string OwnProgram() {
   return std::string(path, static_cast<size_t>(length));
 }
 
+// Of each of `count` workers.
+int ComputeThreadsOf(int count) { return FLAGS_threads > 0 ? FLAGS_threads : std::max(1, omp_get_num_procs() / count); }
+
 std::vector<std::vector<std::string>> WorkerCommands(const CommandLine& line, int count) {
   const std::vector<std::string> gpus =
       FLAGS_gpu.empty() ? std::vector<std::string>() : CommaList(line, "gpu", FLAGS_gpu);
   if (FLAGS_gpu == "all")
     Fail(line, "--gpu=all with --workers: name the GPUs (--gpu=0,1), worker after worker gets one");
-  const int threads = FLAGS_threads > 0 ? FLAGS_threads : std::max(1, omp_get_num_procs() / count);
+  const int threads = ComputeThreadsOf(count);
   std::vector<std::vector<std::string>> commands;
   for (int i = 0; i < count; ++i) {
     std::vector<std::string> command = {OwnProgram()};
@@ -67,6 +72,21 @@ std::vector<std::vector<std::string>> WorkerCommands(const CommandLine& line, in
     commands.push_back(std::move(command));
   }
   return commands;
+}
+
+// A GPU computes for one thread only.
+std::vector<Device*> WorkerDevices(const CommandLine& line, int count) {
+  std::vector<Device*> devices(static_cast<size_t>(count), &CpuDevice());
+  if (!line.has("gpu")) return devices;
+  const std::vector<int> ids = GpusOf(line);
+  if (ids.size() < devices.size()) {
+    Fail(line, "--gpu=" + FLAGS_gpu + ": GPUs: " + std::to_string(ids.size()) + ", worker threads: " +
+                   std::to_string(count) + ", each of which needs a GPU of its own; name more, start fewer workers " +
+                   "(--workers=" + std::to_string(ids.size()) +
+                   "), or leave out worker_threads: several processes may compute on one GPU");
+  }
+  for (size_t i = 0; i < devices.size(); ++i) devices[i] = &OpenGpu(ids[i]);
+  return devices;
 }
 
 }  // namespace
@@ -82,6 +102,9 @@ std::vector<Flag> KeyFlags() {
 std::vector<Flag> ClusterFlags() {
   std::vector<Flag> flags = {
       {.name = "workers", .value = "N", .help = "train with N worker processes on this machine", .min = 1, .max = 256},
+      {.name = "worker_threads",
+       .value = "",
+       .help = "with --workers: make them threads of this process, which hand values to each other in memory"},
       {.name = "coordinate", .value = "ENDPOINT", .help = "listen there for workers of other machines: tcp://*:5570"},
       {.name = "expect", .value = "N", .help = "begin when N workers are there (default: --workers, or 1)", .min = 1},
       {.name = "engine",
@@ -134,7 +157,7 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   ApplyEngineFlag(line, file);
   if (UsesMpi(solver)) return;
   if (line.has("timeline") && FLAGS_timeline.empty()) Fail(line, "--timeline needs a value: --timeline=FILE");
-  const bool asked = line.has("workers") || line.has("coordinate") || line.has("expect");
+  const bool asked = line.has("workers") || FLAGS_worker_threads || line.has("coordinate") || line.has("expect");
   if (asked && solver.distributed().mode() == DistributedParameter::OFF) {
     Fail(line, "the solver file says distributed { mode: OFF }; remove that to train with several workers");
   }
@@ -143,11 +166,18 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   if (line.has("expect")) solver.mutable_distributed()->set_expected_workers(static_cast<uint32_t>(FLAGS_expect));
   // Threads of this process: Solver knows what it takes, and refuses the rest.
   const bool hogwild = solver.distributed().mode() == DistributedParameter::HOGWILD;
+  if (FLAGS_worker_threads && hogwild) {
+    Fail(line, "--worker_threads: with mode: HOGWILD all workers are threads of this process; leave it out");
+  }
+  if (FLAGS_worker_threads && solver.distributed().local_workers() == 0) {
+    Fail(line, "--worker_threads: there are no workers that could be threads; add --workers=N");
+  }
   if (hogwild && line.has("timeline")) {
     Fail(line, "--timeline shows what worker processes do, and with mode: HOGWILD there are none; --profile=" +
                    FLAGS_timeline + " shows what the first thread does");
   }
   if (hogwild) return;
+  if (line.has("worker_threads")) solver.mutable_distributed()->set_worker_threads(FLAGS_worker_threads);
   if (asked && !IsDistributed(solver)) {
     Fail(line, "--expect=" + std::to_string(FLAGS_expect) +
                    ": nobody can join; add --coordinate=ENDPOINT, or --workers=N for processes of this machine");
@@ -173,7 +203,12 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
   CoordinateOptions cluster;
   const int workers = static_cast<int>(file.solver.distributed().local_workers());
   if (workers > 0) {
-    cluster.worker_commands = WorkerCommands(line, workers);
+    if (file.solver.distributed().worker_threads()) {
+      cluster.worker_devices = WorkerDevices(line, workers);
+      cluster.compute_threads = ComputeThreadsOf(workers);
+    } else {
+      cluster.worker_commands = WorkerCommands(line, workers);
+    }
   } else if (line.has("gpu")) {
     Fail(line, "--gpu: a coordinator does not train; give it to the workers (--join)");
   }

@@ -102,7 +102,7 @@ void ApplyEngineFlag(const CommandLine& line, SolverFile* file) {
                                                                    : DistributedParameter::ZMQ);
   }
   if (!UsesMpi(solver)) return;
-  for (const char* flag : {"workers", "coordinate", "expect", "timeline"}) {
+  for (const char* flag : {"workers", "worker_threads", "coordinate", "expect", "timeline"}) {
     if (!line.has(flag)) continue;
     Fail(line, std::string("--") + flag +
                    " does not go with engine: MPI, where the launcher says how many ranks there "

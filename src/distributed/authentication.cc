@@ -1,6 +1,5 @@
 #include "distributed/authentication.h"
 
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include "distributed/environment.h"
 #include "distributed/library.h"
 #include "distributed/self_test.h"
+#include "distributed/signals_blocked.h"
 
 namespace crema {
 
@@ -30,20 +30,6 @@ constexpr int kZapEnforceDomain = 93;
 constexpr int64_t kMostWaitMs = 15'000;
 constexpr size_t kMostWaiting = 1000;
 constexpr size_t kFixedFrames = 6;  // version, request id, domain, address, routing id, mechanism
-
-// Starts threads that no signal interrupts: those are for the threads that train.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-
- private:
-  sigset_t before_;
-};
 
 std::string Z85Of(const std::string& bytes) {
   char text[kKeyCharacters + 1];

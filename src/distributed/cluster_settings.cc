@@ -7,6 +7,7 @@
 #include "crema/error.h"
 #include "distributed/coordinate.h"
 #include "distributed/round_formula.h"
+#include "distributed/socket_messages.h"
 
 namespace crema {
 
@@ -38,6 +39,7 @@ class Checker {
                                                 std::to_string(least) + " to " + std::to_string(most));
   }
   void CheckNumbers();
+  void CheckWorkers();
   void CheckRounds();
   void CheckElastic(bool outer);
   void CheckTournament(bool outer);
@@ -84,6 +86,16 @@ void Checker::CheckNumbers() {
        "codec_threshold has no effect without codec: THRESHOLD");
   Expect(settings_.outer_momentum() >= 0 && settings_.outer_momentum() < 1,
          "outer_momentum must be at least 0 and below 1");
+}
+
+void Checker::CheckWorkers() {
+  Expect(!settings_.worker_threads() || settings_.local_workers() > 0,
+         "worker_threads makes threads of the workers of this machine, but there are none; set local_workers "
+         "(--workers=N), or remove worker_threads");
+  Expect(!settings_.endpoint().starts_with(kInproc),
+         "endpoint is " + settings_.endpoint() +
+             ", where nobody outside of this program can join; write tcp://HOST:PORT, or for threads of this process "
+             "remove it and set local_workers and worker_threads: true");
 }
 
 void Checker::CheckRounds() {
@@ -218,6 +230,7 @@ void Checker::CheckOverlap() {
 
 std::vector<Diagnostic> Checker::Run() {
   CheckNumbers();
+  CheckWorkers();
   CheckRounds();
   CheckTopology();
   CheckOverlap();

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
@@ -18,6 +19,8 @@
 #include "distributed/environment.h"
 #include "distributed/journal_replay.h"
 #include "graph/program.h"
+#include "ops/gemm.h"
+#include "solver/hogwild.h"
 #include "solver/nets.h"
 
 namespace crema {
@@ -157,12 +160,9 @@ std::unique_ptr<Averaging> Coordination::MakeMath(const Payload& state) {
 }
 
 std::unique_ptr<ServerSockets> Coordination::Listen() {
+  if (settings_.worker_threads()) AllowSockets();
   auto sockets = std::make_unique<ServerSockets>(context_, settings_.chunk_bytes());
-  if (settings_.local_workers() > 0) {
-    folder_ = std::make_unique<PrivateFolder>();
-    local_endpoint_ = "ipc://" + folder_->socket();
-    sockets->Bind(local_endpoint_, nullptr);
-  }
+  if (settings_.local_workers() > 0) sockets->Bind(LocalEndpoint(), nullptr);
   if (settings_.endpoint().empty()) return sockets;
   if (protection_ == Protection::kNone) {
     const std::string bound = sockets->Bind(settings_.endpoint(), nullptr);
@@ -277,12 +277,7 @@ TrainingResult Coordination::Run() {
   last_commit_ = Now();
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
                                                   [this](ClusterEvent& event) { Prepare(event); });
-  if (settings_.local_workers() > 0) {
-    std::vector<std::vector<std::string>> commands = cluster_.worker_commands;
-    CREMA_CHECK(commands.size() == settings_.local_workers());
-    for (std::vector<std::string>& command : commands) command.push_back("--join=" + local_endpoint_);
-    local_ = std::make_unique<LocalWorkers>(commands);
-  }
+  if (settings_.local_workers() > 0) StartWorkers();
   try {
     Serve();
   } catch (const std::exception& error) {
@@ -322,6 +317,11 @@ TrainingResult Coordination::Run() {
 }
 
 TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster) {
+  std::optional<ComputeThreads> share;
+  if (file.solver.distributed().worker_threads()) {
+    share.emplace(cluster.compute_threads);
+    SetGemmThreads(cluster.compute_threads);
+  }
   return Coordination(file, std::move(options), cluster).Run();
 }
 

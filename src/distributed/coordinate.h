@@ -20,6 +20,11 @@ struct CoordinateOptions {
   // Of each worker of this machine, as many as settings.local_workers: program and arguments, to which --join=ENDPOINT
   // and --worker_name=NAME are added.
   std::vector<std::vector<std::string>> worker_commands = {};
+  // With settings.worker_threads instead: where each of them computes, each on a GPU of its own or all on the CPU, and
+  // with how many threads each. The thread that calls Coordinate then computes with as many, too. Signals must be
+  // handled by other threads than the workers', which block them.
+  std::vector<Device*> worker_devices = {};
+  int compute_threads = 1;
   // Called once with where other machines reach the coordinator; with no endpoint in the settings, never.
   std::function<void(const std::string& endpoint)> on_listening = {};
 };

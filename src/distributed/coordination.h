@@ -35,6 +35,11 @@ class Coordination {
   std::vector<std::string> Folders() const;
   void TellWorkersOfEnd(const std::string& why);
 
+  // coordination_workers.cc: those of this machine
+  void AllowSockets();
+  const std::string& LocalEndpoint();
+  void StartWorkers();
+
   // coordination.cc: what happens meanwhile
   void Serve();
   void Tell(const std::string& text, int workers, bool warning);
@@ -69,7 +74,7 @@ class Coordination {
   std::mutex solver_mutex_;  // the service's thread uses the solver, too, where updates_net_
   std::unique_ptr<Averaging> math_;
   std::unique_ptr<PrivateFolder> folder_;  // of local workers
-  zmq::context_t context_;
+  zmq::context_t context_;                 // of worker threads, too
   std::mutex lines_mutex_;
   std::vector<std::string> lines_;  // of the authenticator, under lines_mutex_
   std::unique_ptr<Authenticator> authenticator_;

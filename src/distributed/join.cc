@@ -1,4 +1,6 @@
 // A worker's program: trains what the coordinator says, from the parameters that it sends.
+#include "distributed/join.h"
+
 #include <unistd.h>
 
 #include <chrono>
@@ -11,7 +13,6 @@
 #include "crema/error.h"
 #include "distributed/averaging.h"
 #include "distributed/cluster_settings.h"
-#include "distributed/coordinate.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/environment.h"
 #include "distributed/security.h"
@@ -59,7 +60,7 @@ class MovesOfNet : public WorkerMath {
 
 class Joining {
  public:
-  explicit Joining(const JoinOptions& options) : options_(options) {}
+  Joining(zmq::context_t& context, const JoinOptions& options) : options_(options), context_(context) {}
   JoinResult Run();
 
  private:
@@ -81,7 +82,7 @@ class Joining {
   }
 
   const JoinOptions& options_;
-  zmq::context_t context_;
+  zmq::context_t& context_;
   std::optional<KeyPair> own_keys_;
   MovesOfNet moves_;
   std::unique_ptr<WorkerService> service_;
@@ -367,6 +368,15 @@ JoinResult Joining::Run() {
 
 }  // namespace
 
-JoinResult Join(const JoinOptions& options) { return Joining(options).Run(); }
+JoinResult Join(const JoinOptions& options) {
+  if (options.endpoint.starts_with(kInproc)) {
+    throw UserError("nobody joins at " + options.endpoint +
+                    ", which is within one program; an endpoint looks like tcp://HOST:5570");
+  }
+  zmq::context_t context;
+  return JoinInside(context, options);
+}
+
+JoinResult JoinInside(zmq::context_t& context, const JoinOptions& options) { return Joining(context, options).Run(); }
 
 }  // namespace crema

@@ -1,44 +1,55 @@
-// Worker processes on the coordinator's own machine.
+// Workers that a coordinator starts on its own machine.
 #ifndef CREMA_DISTRIBUTED_LOCAL_WORKERS_H_
 #define CREMA_DISTRIBUTED_LOCAL_WORKERS_H_
 
-#include <sys/types.h>
-
+#include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace crema {
 
-// Used by the thread that made it, with whose end they end.
+// Starts them, again when they die, and ends them; what they are says who derives from it. Used by the thread that made
+// it.
 class LocalWorkers {
  public:
-  // Starts a process of each command, with --worker_name=NAME added.
-  explicit LocalWorkers(const std::vector<std::vector<std::string>>& commands);
-  // Ends those that still run: politely, and after two seconds by force.
-  ~LocalWorkers();
+  virtual ~LocalWorkers() = default;
   LocalWorkers(const LocalWorkers&) = delete;
   LocalWorkers& operator=(const LocalWorkers&) = delete;
 
-  // Starts those again that died, unless one dies again and again: then it throws EnvironmentError. What it did is in
+  // Starts those that do not run, unless one dies again and again: then it throws EnvironmentError. What it did is in
   // the sentences that it returns. To be called now and then.
   std::vector<std::string> Tend(int64_t now_ms);
   // No more starting; waits for all to end by themselves, for at most `timeout_ms`.
   void Wind(int64_t timeout_ms);
 
- private:
-  struct Process {
-    pid_t pid = -1;
-    std::vector<std::string> command;
-    std::string name;
-    int deaths = 0;
-    int64_t started = 0, restart_at = 0;
+ protected:
+  struct End {
+    std::string how;        // "was ended by signal 9"
+    bool hopeless = false;  // another one would end so, too
   };
 
-  void Start(Process& process);
-  bool Reap(Process& process, int* status);
+  explicit LocalWorkers(size_t count);
 
-  std::vector<Process> processes_;
+  size_t count() const { return workers_.size(); }
+  static std::string NameOf(size_t index) { return "local-" + std::to_string(index); }
+  // Starts all of them. To be called once, by the constructor of who derives from this.
+  void StartAll();
+  virtual void Start(size_t index) = 0;
+  // How a worker that was started came to its end, once; nothing while it runs.
+  virtual std::optional<End> TakeEnd(size_t index) = 0;
+
+ private:
+  struct Worker {
+    bool running = false;
+    int deaths = 0;
+    int64_t started = -1, restart_at = 0;  // -1: since the last call of Tend
+  };
+
+  void StartOne(size_t index);
+
+  std::vector<Worker> workers_;
 };
 
 }  // namespace crema

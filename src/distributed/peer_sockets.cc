@@ -24,6 +24,8 @@ constexpr Milliseconds kPatience = 2'000;
 
 constexpr std::string_view kTcp = "tcp://", kIpc = "ipc://";
 
+bool IsInproc(std::string_view endpoint) { return endpoint.starts_with(kInproc); }
+
 }  // namespace
 
 PeerSockets::PeerSockets(zmq::context_t& context, PeerOptions options)
@@ -43,6 +45,8 @@ std::string PeerSockets::Listen() {
   if (!options_.announced.empty()) {
     named = ParseNamedAddress(options_.announced);
     where = "tcp://*:" + (named.port ? std::to_string(named.port) : "*");
+  } else if (IsInproc(options_.coordinator)) {
+    where = options_.coordinator + "/" + std::to_string(Draw());
   } else if (options_.coordinator.starts_with(kIpc)) {
     folder_ = std::make_unique<PrivateFolder>();
     where = std::string(kIpc) + folder_->socket();
@@ -66,8 +70,10 @@ std::string PeerSockets::Listen() {
 
 bool PeerSockets::IsPeer(const PeerAddress& address) const {
   const std::string& endpoint = address.endpoint();
-  return endpoint.size() <= kLongestEndpoint && (endpoint.starts_with(kTcp) || endpoint.starts_with(kIpc)) &&
-         endpoint.find('\0') == std::string::npos &&
+  // Within a process nobody is reached in another way.
+  const bool reachable =
+      IsInproc(address_.endpoint()) ? IsInproc(endpoint) : endpoint.starts_with(kTcp) || endpoint.starts_with(kIpc);
+  return endpoint.size() <= kLongestEndpoint && reachable && endpoint.find('\0') == std::string::npos &&
          (options_.keys ? IsKey(address.public_key()) : address.public_key().empty());
 }
 
@@ -116,7 +122,8 @@ bool PeerSockets::Connect(const std::string& endpoint, Peer& peer) {
     peer.socket.set(zmq::sockopt::reconnect_ivl, 50);
     peer.socket.set(zmq::sockopt::reconnect_ivl_max, 2'000);
     if (options_.keys) ConfigureClient(peer.socket, *options_.keys, peer.public_key);
-    peer.watch = std::make_unique<HandshakeWatch>(context_, peer.socket);
+    // Within a process there is none.
+    if (!IsInproc(endpoint)) peer.watch = std::make_unique<HandshakeWatch>(context_, peer.socket);
     peer.socket.connect(endpoint);
     return true;
   } catch (const std::exception&) {
@@ -135,7 +142,9 @@ void PeerSockets::Send(const Outgoing& outgoing) {
   }
   Peer& peer = at->second;
   if (peer.socket && !IsOver(peer) && SendParts(peer.socket, nullptr, outgoing)) return;
-  const bool anew = !peer.connected || Now() - *peer.connected >= kPatience;
+  // Within a process a peer that is gone does not come back under its name, and one that is there loses nothing.
+  const bool final = peer.socket && IsInproc(at->first);
+  const bool anew = !peer.connected || (!final && Now() - *peer.connected >= kPatience);
   if (!anew || !Connect(at->first, peer) || !SendParts(peer.socket, nullptr, outgoing)) ++unsent_;
 }
 

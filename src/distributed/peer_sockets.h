@@ -26,7 +26,7 @@ struct PeerOptions {
   std::string coordinator;
   // HOST or HOST:PORT by which others reach this machine where it cannot know that, behind an address translation for
   // one; then it listens at all its addresses, at that port. Empty: what AddressTowards(coordinator) says, at any port;
-  // at ipc:// coordinators a socket in a private folder.
+  // at ipc:// coordinators a socket in a private folder, at inproc:// ones a name in the same context.
   std::string announced = {};
   // With them only peers get in, which have keys, too.
   std::optional<KeyPair> keys = {};

@@ -6,6 +6,7 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 #include <zmq.hpp>
 
@@ -17,6 +18,9 @@ namespace crema {
 // `bytes` holds during the call.
 using OnReceived =
     std::function<void(const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes)>;
+
+// How endpoints begin that are within one process, and one context. They need neither keys nor a handshake.
+constexpr std::string_view kInproc = "inproc://";
 
 // Messages of one socket that are handed over before it is the others' turn, so that a flood on one does not starve
 // them, nor the clock.

@@ -54,6 +54,8 @@ void MatrixVector(bool transpose, int64_t rows, int64_t columns, float alpha, co
               beta, y, 1);
 }
 
+void SetGemmThreads(int threads) { openblas_set_num_threads(threads); }
+
 void GemmReference(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                    const float* b, float beta, float* c) {
   for (int64_t i = 0; i < m; ++i) {

@@ -15,6 +15,10 @@ void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, f
 void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                  int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc);
 
+// Before several threads call Gemm at a time, each of which has so many of OpenMP's: OpenBLAS keeps one number for the
+// process, and frees memory that it computes with when a call finds another one.
+void SetGemmThreads(int threads);
+
 // Plain loops for tests.
 void GemmReference(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                    const float* b, float beta, float* c);

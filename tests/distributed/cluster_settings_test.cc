@@ -52,6 +52,20 @@ TEST(ClusterSettings, ExchangesAmongWorkersThatCannotBe) {
   }
 }
 
+TEST(ClusterSettings, WorkersAsThreads) {
+  EXPECT_EQ(SaidOf("local_workers: 2 worker_threads: true"), "");
+  EXPECT_EQ(SaidOf("local_workers: 2 worker_threads: true topology: SHARDED"), "");
+  EXPECT_EQ(SaidOf("local_workers: 2 worker_threads: true endpoint: \"tcp://127.0.0.1:0\""), "");
+  const std::string none = SaidOf("worker_threads: true endpoint: \"tcp://127.0.0.1:0\"");
+  EXPECT_TRUE(Has(none, "solver.prototxt:2:")) << none;
+  EXPECT_TRUE(Has(none, "there are none; set local_workers (--workers=N), or remove worker_threads")) << none;
+  const std::string both =
+      SaidOf("local_workers: 2 worker_threads: true topology: RING endpoint: \"tcp://127.0.0.1:0\"");
+  EXPECT_TRUE(Has(both, "remove one of the two")) << both;
+  const std::string inside = SaidOf("endpoint: \"inproc://a\"");
+  EXPECT_TRUE(Has(inside, "endpoint is inproc://a, where nobody outside of this program can join")) << inside;
+}
+
 TEST(ClusterSettings, StarHasAllOfThem) {
   EXPECT_EQ(SaidOf("endpoint: \"tcp://127.0.0.1:0\" local_workers: 2 codec: FP16 down_codec: INT8"), "");
   EXPECT_EQ(SaidOf("local_workers: 2 mode: GRADIENT topology: STAR"), "");

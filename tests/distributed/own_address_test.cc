@@ -88,7 +88,7 @@ TEST(OwnAddress, ThatCannotBeIsAnError) {
   EXPECT_TRUE(has(error_of({.coordinator = kIpc, .announced = "10.0.0.7"}), "it has no keys"));
   EXPECT_EQ(error_of({.coordinator = kIpc, .announced = "10.0.0.7", .allow_plaintext = true}), "");
   EXPECT_TRUE(has(error_of({.coordinator = kIpc, .announced = "10.0.0.7:"}), "is no address by which"));
-  EXPECT_TRUE(has(error_of({.coordinator = "inproc://a"}), "tcp://HOST:5570"));
+  EXPECT_TRUE(has(error_of({.coordinator = "pgm://a"}), "tcp://HOST:5570"));
   EXPECT_TRUE(has(error_of({.coordinator = "tcp://nowhere.invalid:5570"}), "environment: "));
   Node first({.coordinator = kLoopback, .announced = "127.0.0.1", .allow_plaintext = true});
   EXPECT_TRUE(has(error_of({.coordinator = kLoopback,

@@ -200,6 +200,9 @@ TEST(PeerSockets, AddressesThatAreNoneAreCounted) {
   // Nothing goes out as plain text to one that expects keys.
   without_keys.sockets().SetPeers({{address("tcp://127.0.0.1:5570", key)}});
   EXPECT_EQ(without_keys.sockets().bad_peers(), 1u);
+  // Nor is a peer what only this process could reach.
+  without_keys.sockets().SetPeers({{address("inproc://coordinator/1", "")}});
+  EXPECT_EQ(without_keys.sockets().bad_peers(), 2u);
 
   // These look like some.
   std::vector<PeerAddress> worse;

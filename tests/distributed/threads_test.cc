@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <future>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,22 +17,47 @@ namespace {
 
 constexpr int kIterations = 40;
 
+// What is told of workers.
+class ClusterRecorder : public Recorder {
+ public:
+  void OnCluster(const ClusterChanged& event) override { said += event.text + "\n"; }
+  void OnClusterEnd(const ClusterSummary& event) override { summary = event; }
+
+  std::string said;
+  ClusterSummary summary;
+};
+
 class ClusterOfThreads : public DataParallel {
  protected:
-  // Trains with `workers` threads that join over loopback; `settings` go into `distributed`.
-  TrainingResult Run(int workers, const std::string& settings, const std::string& more = "momentum: 0.9") {
+  SolverFile Solver(int workers, const std::string& settings) {
     const std::string count = std::to_string(workers);
-    SolverFile file = ParseSolver(
-        SolverText(more + " test_iter: 4 test_interval: 20 snapshot: 20 distributed { endpoint: 'tcp://127.0.0.1:*' " +
-                       "local_steps: 4 heartbeat_ms: 50 expected_workers: " + count + " min_workers: " + count + " " +
-                       settings + " }",
+    return ParseSolver(
+        SolverText("momentum: 0.9 test_iter: 4 test_interval: 20 snapshot: 20 distributed { local_steps: 4 "
+                   "heartbeat_ms: 50 expected_workers: " +
+                       count + " min_workers: " + count + " " + settings + " }",
                    kIterations),
         "solver.prototxt");
-    recorder_ = Recorder();
+  }
+  SolverOptions Options() {
+    told_ = ClusterRecorder();
     SolverOptions options;
     options.path = folder_ / "solver.prototxt";
-    options.observers = {&recorder_};
-    std::promise<std::string> listening;
+    options.observers = {&told_};
+    return options;
+  }
+
+  // Trains with threads that Coordinate starts; `settings` go into `distributed`.
+  TrainingResult Run(int workers, const std::string& settings) {
+    const SolverFile file =
+        Solver(workers, "local_workers: " + std::to_string(workers) + " worker_threads: true " + settings);
+    CoordinateOptions cluster;
+    cluster.worker_devices = Devices(workers);
+    return Coordinate(file, Options(), cluster);
+  }
+
+  // Trains with threads that join over loopback.
+  TrainingResult RunOverLoopback(int workers, const std::string& settings) {
+    const SolverFile file = Solver(workers, "endpoint: 'tcp://127.0.0.1:*' " + settings);
     std::vector<std::future<JoinResult>> joined;
     CoordinateOptions cluster;
     cluster.on_listening = [&](const std::string& endpoint) {
@@ -44,21 +70,34 @@ class ClusterOfThreads : public DataParallel {
         }));
       }
     };
-    const TrainingResult result = Coordinate(file, std::move(options), cluster);
-    examples_ = 0;
+    const TrainingResult result = Coordinate(file, Options(), cluster);
     for (std::future<JoinResult>& worker : joined) {
       const JoinResult one = worker.get();
       EXPECT_TRUE(one.completed) << one.reason;
       EXPECT_GT(one.rounds, 0u);
-      examples_ += one.examples;
     }
     return result;
   }
 
-  // Of the last test.
-  float Accuracy() const { return recorder_.tests.empty() ? -1 : recorder_.tests.back().outputs[0].value; }
+  void ExpectTrained(const TrainingResult& result, int workers) {
+    EXPECT_EQ(result.iteration, kIterations);
+    EXPECT_FALSE(result.stopped_early);
+    ASSERT_FALSE(told_.tests.empty());
+    EXPECT_GT(told_.tests.back().outputs[0].value, 0.6);
+    uint64_t examples = 0;
+    std::set<std::string> names;
+    for (const ClusterSummary::Worker& worker : told_.summary.workers) {
+      EXPECT_GT(worker.rounds, 0u);
+      EXPECT_FALSE(worker.left) << told_.said;
+      names.insert(worker.name);
+      examples += worker.examples;
+    }
+    EXPECT_EQ(names.size(), static_cast<size_t>(workers)) << told_.said;
+    // A step of each worker uses 6 records.
+    EXPECT_GE(examples, static_cast<uint64_t>(6 * kIterations * workers));
+  }
 
-  uint64_t examples_ = 0;
+  ClusterRecorder told_;
 };
 
 struct Way {
@@ -71,22 +110,44 @@ class EveryWay : public ClusterOfThreads, public ::testing::WithParamInterface<W
 
 TEST_P(EveryWay, TrainsToTheEnd) {
   const TrainingResult result = Run(GetParam().workers, GetParam().settings);
-  EXPECT_EQ(result.iteration, kIterations);
-  EXPECT_FALSE(result.stopped_early);
-  EXPECT_GT(Accuracy(), 0.6);
-  // A step of each worker uses 6 records.
-  EXPECT_GE(examples_, static_cast<uint64_t>(6 * kIterations * GetParam().workers));
+  ExpectTrained(result, GetParam().workers);
+  EXPECT_EQ(told_.summary.workers[0].name.find("local-"), 0u);
+  EXPECT_EQ(told_.said.find("through the coordinator"), std::string::npos) << told_.said;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, EveryWay,
                          ::testing::Values(Way{"Average", "", 3}, Way{"Gradient", "mode: GRADIENT", 3},
                                            Way{"Elastic", "mode: ELASTIC", 3}, Way{"Stale", "mode: STALE", 3},
+                                           Way{"Tournament", "mode: TOURNAMENT", 2},
                                            Way{"Coded", "codec: INT8 down_codec: BF16 codec_warmup_rounds: 2", 2},
                                            Way{"Delayed", "overlap: DELAYED", 2},
                                            Way{"Sharded", "topology: SHARDED overlap: DELAYED", 3},
+                                           Way{"ShardedGradient", "topology: SHARDED mode: GRADIENT", 3},
                                            Way{"Ring", "topology: RING history: MEAN", 3},
                                            Way{"Tree", "topology: TREE", 4}, Way{"Halving", "topology: HALVING", 3}),
                          [](const auto& info) { return info.param.name; });
+
+class OverLoopback : public ClusterOfThreads, public ::testing::WithParamInterface<Way> {};
+
+TEST_P(OverLoopback, TrainsToTheEnd) {
+  ExpectTrained(RunOverLoopback(GetParam().workers, GetParam().settings), GetParam().workers);
+}
+
+INSTANTIATE_TEST_SUITE_P(Cluster, OverLoopback,
+                         ::testing::Values(Way{"Average", "", 3},
+                                           Way{"Sharded", "topology: SHARDED overlap: DELAYED", 3}),
+                         [](const auto& info) { return info.param.name; });
+
+TEST(ClusterWithinAProcess, CannotBeJoinedFromOutside) {
+  JoinOptions join;
+  join.endpoint = "inproc://coordinator";
+  try {
+    Join(join);
+    FAIL() << "joined nobody";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("nobody joins at inproc://coordinator"), std::string::npos);
+  }
+}
 
 }  // namespace
 }  // namespace crema
