@@ -141,6 +141,10 @@ struct WorkerInRound {
   uint64_t examples = 0;                                 // that it trained
   uint64_t bytes_sent = 0, bytes_received = 0;           // payload, since its last round
   uint64_t staleness = 0;  // rounds between the parameters that it trained from and those of this round
+  // In tournaments: what it reached, whom it met ("": nobody), and how that ended; neither where both reached the same.
+  std::optional<double> score = {};
+  std::string met = {};
+  bool won = false, lost = false;
 };
 
 // Of a training on several machines: a round became parameters. Its iterations are told behind it.
@@ -180,6 +184,9 @@ struct ClusterSummary {
     double waited = 0;        // for others
     double communicated = 0;  // parameters were on their way to it, or results from it
     uint64_t bytes_sent = 0, bytes_received = 0;
+    // In tournaments: of the last round that counted; rounds in which it met another one, and those of them it won.
+    std::optional<double> score = {};
+    uint64_t rounds_met = 0, rounds_won = 0;
   };
   std::vector<Worker> workers;  // in the order of places
   // Why no round was an average of several, where several were wanted; empty otherwise.

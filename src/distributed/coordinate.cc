@@ -237,7 +237,7 @@ void Coordination::TellWorkersOfEnd(const std::string& why) {
   service_->Do([&](Coordinator& coordinator) {
     if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(why, Now());
   });
-  const Milliseconds end = Now() + 4 * static_cast<Milliseconds>(settings_.heartbeat_ms());
+  const Milliseconds end = Now() + static_cast<Milliseconds>(settings_.dead_ms() + settings_.heartbeat_ms());
   while (!service_->ended() && Now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 

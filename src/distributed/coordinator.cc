@@ -113,7 +113,7 @@ Coordinator::Member* Coordinator::MemberOf(const std::string& route, const Clust
   const auto found = members_.find(message.member());
   if (message.job() != options_.job || message.epoch() != epoch_ || found == members_.end()) {
     Drop();
-    if (!bulk && phase_ != Phase::kEnding) Refuse(route, Refusal::NOT_A_MEMBER, "");
+    if (!bulk) Refuse(route, Refusal::NOT_A_MEMBER, "");
     return nullptr;
   }
   Member& member = found->second;
@@ -121,7 +121,7 @@ Coordinator::Member* Coordinator::MemberOf(const std::string& route, const Clust
   if ((bulk ? member.bulk_route : member.route) != route || message.sequence() <= sequence) {
     Drop();
     // Whose connection was made anew has to join by it.
-    if (!bulk && member.route != route && phase_ != Phase::kEnding) Refuse(route, Refusal::NOT_A_MEMBER, "");
+    if (!bulk && member.route != route) Refuse(route, Refusal::NOT_A_MEMBER, "");
     return nullptr;
   }
   sequence = message.sequence();
@@ -177,7 +177,7 @@ void Coordinator::OnTick(Milliseconds now) {
   CheckLiveness(now);
   for (auto& [id, member] : members_) Poll(member, now);
   Advance(now);
-  if (phase_ == Phase::kEnding && now - ending_since_ >= 3 * options_.heartbeat) linger_over_ = true;
+  if (phase_ == Phase::kEnding) Linger(now);
 }
 
 }  // namespace crema

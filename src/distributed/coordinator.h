@@ -13,6 +13,7 @@
 
 #include "crema/distributed.pb.h"
 #include "crema/observer.h"
+#include "distributed/cluster_event.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
 #include "distributed/round_math.h"
@@ -86,31 +87,6 @@ struct CoordinatorStart {
   std::vector<JournalRecord::Commit> lost = {};
 };
 
-// For people and for whoever drives the coordinator.
-struct ClusterEvent {
-  // kLost: rounds that only workers knew, who are gone; kRecovered or kRolledBack follows, or the end.
-  enum class Kind { kJoined, kLeft, kCommitted, kLost, kRecovered, kRolledBack, kWaiting, kWarning };
-  Kind kind = Kind::kWarning;
-  std::string text;  // one sentence
-  // kJoined, kLeft: ready workers now. kCommitted: that took part.
-  int workers = 0;
-  // kCommitted; of kRecovered what there is, round.iteration being the next.
-  Round round;
-  uint64_t version = 0;
-  Payload state;
-  double loss = 0;
-  std::vector<float> outputs;
-  uint64_t examples = 0;
-  uint64_t next_step = 0, carried = 0;
-  std::vector<Steps> unused;
-  Milliseconds opened = 0, closed = 0;
-  double averaging_seconds = 0, journal_seconds = 0;  // of whoever drives the coordinator
-  std::vector<WorkerInRound> by_worker;               // of places in their order
-  bool held = false;                                  // no further round is opened until Hold(false)
-  // The outer momentum at that moment, where there is one; of whoever drives the coordinator.
-  std::vector<float> velocity;
-};
-
 class Coordinator {
  public:
   enum class Phase { kRecovering, kWaiting, kTraining, kEnding };
@@ -150,7 +126,7 @@ class Coordinator {
   Phase phase() const { return phase_; }
   // All iterations are done.
   bool completed() const { return iteration_ >= options_.max_iter; }
-  // Ending, and every worker knows, or had the time to.
+  // Ending, and every worker said that it knows, is dead, or had CoordinatorOptions.dead to say so.
   bool ended() const { return phase_ == Phase::kEnding && (members_.empty() || linger_over_); }
   // Why training could not go on; empty while it can.
   const std::string& failure() const { return failure_; }
@@ -172,6 +148,8 @@ class Coordinator {
  private:
   // Between attempts to write to a full disk.
   static constexpr Milliseconds kJournalRetry = 2000;
+  // Rounds, or with CoordinatorOptions.stale leases of one worker, whose results cannot be used, until training fails.
+  static constexpr uint64_t kMostFailuresInARow = 5;
 
   struct Member {
     explicit Member(const TransferOptions& transfer, uint64_t most) : sender(transfer), receiver(most) {}
@@ -181,6 +159,9 @@ class Coordinator {
     uint32_t slot = 0;
     bool ready = false;
     std::optional<uint64_t> version;  // of the parameters that it said it has, where those count
+    // What else it said while this coordinator recovered: work on these steps, and the place that it had.
+    std::optional<Lease> brought;
+    std::optional<uint32_t> had_slot;
     uint64_t sequence = 0, bulk_sequence = 0;
     Milliseconds joined = 0, heard = 0, progressed = 0;
     uint64_t steps_in_all = 0;
@@ -263,12 +244,23 @@ class Coordinator {
   void Admit(const std::string& route, const Hello& hello, Milliseconds now);
   void SendWelcome(Member& member);
   void Adopt(Member& member, const Hello& hello);
+  void TakeUp(Member& member, const Lease& lease);
   bool Lost(const Hello& hello) const;
   void MakeRoom(Milliseconds now);
   void Remove(Members::iterator member, const std::string& why, Milliseconds now);
   void CheckLiveness(Milliseconds now);
+  void Linger(Milliseconds now);
   uint32_t FreeSlot(std::optional<uint32_t> wanted) const;
   int ReadyWorkers() const { return ready_; }
+
+  // coordinator_commits.cc
+  static Contribution ContributionOf(const Member& member);
+  static std::string FailureOf(const Member& member);
+  void Close(Milliseconds now);
+  void Commit(const std::vector<Contribution>& contributions, Milliseconds now);
+  bool Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now);
+  void Follow(const std::vector<Contribution>& contributions, Milliseconds now);
+  void Announce(ClusterEvent event, Milliseconds now);
 
   // coordinator_rounds.cc
   void OnPush(Member& member, const Push& push, Milliseconds now);
@@ -280,11 +272,6 @@ class Coordinator {
   void GiveLease(Member& member);
   bool MayClose(Milliseconds now);
   bool TooFewLeft(int leased, Milliseconds now);
-  void Close(Milliseconds now);
-  void Commit(const std::vector<Contribution>& contributions, Milliseconds now);
-  bool Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now);
-  void Follow(const std::vector<Contribution>& contributions, Milliseconds now);
-  void Announce(ClusterEvent event, Milliseconds now);
   uint64_t StepsOfRound(uint64_t iteration) const;
   uint64_t StepsToStop(uint64_t iteration) const;
   bool IsStop(uint64_t iteration) const;
@@ -308,6 +295,7 @@ class Coordinator {
 
   // coordinator_tournament.cc
   void Meet(const std::vector<Contribution>& contributions);
+  void AccountMeeting(const std::vector<Contribution>& contributions, size_t one, WorkerInRound* round);
   void GoOnApart(const std::vector<Contribution>& contributions, ClusterEvent* event, Milliseconds now);
 
   // coordinator_exchange.cc: rounds among workers
@@ -342,6 +330,7 @@ class Coordinator {
 
   // coordinator_recovery.cc
   void Recover(Milliseconds now);
+  bool NobodyHasTheLast() const;
   void TakeRecovered(Member& member, Payload state, Milliseconds now);
   bool VoidAfter(uint64_t version, uint64_t iteration, Milliseconds now);
   void RollBack(const std::string& why, Milliseconds now);
@@ -387,7 +376,7 @@ class Coordinator {
   std::optional<Milliseconds> waiting_since_;  // for enough workers
   bool started_ = false;                       // the first round of this process was opened
   bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,
-       linger_over_ = false, told_waiting_ = false;
+       hurried_ = false, told_lingering_ = false, linger_over_ = false, told_waiting_ = false;
   std::string end_reason_, failure_;
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;

@@ -29,6 +29,9 @@ std::vector<WorkerInRound> Coordinator::AccountRound(const std::vector<Contribut
     if (part != contributions.end()) {
       all.push_back(member->account.Commit(part->push.examples(), Staleness(*member), member->ahead.has_value(), sent,
                                            received, now));
+      if (options_.tournament) {
+        AccountMeeting(contributions, static_cast<size_t>(part - contributions.begin()), &all.back());
+      }
     } else if (member->lease && !options_.stale) {
       all.push_back(member->account.Miss(!member->failed, sent, received));
       all.back().staleness = Staleness(*member) + !member->failed;
@@ -61,6 +64,9 @@ ClusterSummary::Worker Coordinator::SummaryOf(const Member& member, Milliseconds
   worker.communicated = member.account.communicated();
   worker.bytes_sent = member.receiver.bytes_received() + member.peer_bytes_sent;
   worker.bytes_received = member.sender.bytes_sent() + member.peer_bytes_received;
+  worker.score = member.account.score();
+  worker.rounds_met = member.account.rounds_met();
+  worker.rounds_won = member.account.rounds_won();
   if (const auto before = accounts_.gone.find(member.process); before != accounts_.gone.end()) {
     const ClusterSummary::Worker& was = before->second;
     worker.examples += was.examples;
@@ -72,6 +78,9 @@ ClusterSummary::Worker Coordinator::SummaryOf(const Member& member, Milliseconds
     worker.communicated += was.communicated;
     worker.bytes_sent += was.bytes_sent;
     worker.bytes_received += was.bytes_received;
+    if (!worker.score) worker.score = was.score;
+    worker.rounds_met += was.rounds_met;
+    worker.rounds_won += was.rounds_won;
   }
   return worker;
 }
@@ -139,6 +148,11 @@ ClusterStatus Coordinator::Status(Milliseconds now) const {
     worker.set_silent(SecondsOf(now - member.heard));
     worker.set_rounds(account.rounds());
     worker.set_rounds_late(account.rounds_late());
+    if (account.score()) worker.set_score(*account.score());
+    if (options_.tournament) {
+      worker.set_rounds_met(account.rounds_met());
+      worker.set_rounds_won(account.rounds_won());
+    }
     if (member.lease) worker.set_staleness(Staleness(member));
     if (member.lease && open_) worker.set_round(version_ + 1);
   }

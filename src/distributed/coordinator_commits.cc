@@ -10,23 +10,22 @@
 
 namespace crema {
 
-namespace {
+Contribution Coordinator::ContributionOf(const Member& member) {
+  return {member.id, member.slot, StepsOf(member.lease->steps()), *member.push, member.values};
+}
 
-constexpr uint64_t kMostFailuresInARow = 5;
-
-}  // namespace
+std::string Coordinator::FailureOf(const Member& member) {
+  return "worker " + member.name + ": " +
+         (member.push->failure().empty() ? "its values cannot be used" : member.push->failure());
+}
 
 void Coordinator::Close(Milliseconds now) {
   if (options_.stale) return CloseStale(now);
   std::vector<Contribution> contributions;
   std::string failure;
   for (Member* member : BySlot()) {
-    if (member->failed) {
-      failure = "worker " + member->name + ": " +
-                (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
-    }
-    if (!member->has_result()) continue;
-    contributions.push_back({member->id, member->slot, StepsOf(member->lease->steps()), *member->push, member->values});
+    if (member->failed) failure = FailureOf(*member);
+    if (member->has_result()) contributions.push_back(ContributionOf(*member));
   }
   const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
   if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) || failures >= kMostFailuresInARow) {

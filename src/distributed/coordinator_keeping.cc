@@ -96,6 +96,7 @@ void Coordinator::GoBack() {
     member.ForgetPush();
     member.donation.reset();
     member.version.reset();
+    member.brought.reset();
     member.late = 0;
     member.has_serial = 0;
   }

@@ -1,5 +1,6 @@
 // Who takes part.
 #include <algorithm>
+#include <utility>
 
 #include "distributed/coordinator.h"
 #include "distributed/protocol_version.h"
@@ -19,7 +20,10 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
   if (message.job() != 0 && message.job() != options_.job) {
     return refuse(Refusal::FINAL, "this coordinator runs another training than the worker was part of");
   }
-  if (phase_ == Phase::kEnding) return refuse(Refusal::FINAL, "training has ended: " + end_reason_);
+  // Whoever was a member once and missed the end is told of it as the others are.
+  if (phase_ == Phase::kEnding && message.job() == 0) {
+    return refuse(Refusal::FINAL, "training has ended: " + end_reason_);
+  }
   for (auto& [id, member] : members_) {
     if (member.incarnation != hello.incarnation()) continue;
     // A Welcome that was lost. From elsewhere it is a copy of what somebody else said.
@@ -101,19 +105,27 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
     member.has_serial = state_serial_;
     member.has_all = true;
   }
+  const bool has_work = hello.lease().serial() != 0;
   if (phase_ == Phase::kRecovering) {
     if (Lost(hello)) member.version = hello.version();
-    return;
+    if (hello.has_slot()) member.had_slot = hello.slot();
+    // Whether it is of use is known when there is a state again.
+    if (member.version && has_work) member.brought = hello.lease();
+  } else if (same && has_work && phase_ != Phase::kEnding) {
+    TakeUp(member, hello.lease());
   }
-  if (!same || hello.lease().serial() == 0) return;
-  const Steps steps = StepsOf(hello.lease().steps());
+}
+
+// Work on the state of now, on steps that nobody else has.
+void Coordinator::TakeUp(Member& member, const Lease& lease) {
+  const Steps steps = StepsOf(lease.steps());
   // Not so far ahead that the steps between would be made up.
   const uint64_t ahead = static_cast<uint64_t>(options_.max_workers) * static_cast<uint64_t>(options_.local_steps);
   if (steps.count == 0 || steps.count > static_cast<uint64_t>(options_.local_steps) ||
       steps.first > ledger_.next() + ahead || !ledger_.TakeThese(steps)) {
     return;
   }
-  member.lease = hello.lease();
+  member.lease = lease;
   Rebase(member);
 }
 
@@ -134,6 +146,7 @@ void Coordinator::MakeRoom(Milliseconds now) {
 
 void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now) {
   member.heard = now;
+  if (phase_ == Phase::kEnding) return SendEnd(member);
   if (heartbeat.steps_in_all() > member.steps_in_all) {
     member.steps_in_all = heartbeat.steps_in_all();
     member.progressed = now;
@@ -152,9 +165,7 @@ void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Millis
   member.peer_bytes_received = heartbeat.peer_bytes_received();
   member.attempt = heartbeat.attempt();
   if (exchange_) OnExchanged(member, heartbeat, now);
-  if (phase_ == Phase::kEnding) {
-    SendEnd(member);
-  } else if (member.ready) {
+  if (member.ready) {
     // It got a difference to parameters that it did not take up in time, say.
     const bool stale = options_.stale && member.lease;
     const uint64_t serial = stale ? member.base.serial : state_serial_,
@@ -203,6 +214,9 @@ void Coordinator::CheckLiveness(Milliseconds now) {
     const auto member = next++;
     const Member& m = member->second;
     if (now - m.heard >= options_.dead) {
+      if (phase_ == Phase::kEnding) {
+        Tell(ClusterEvent::Kind::kWarning, "worker " + m.name + " did not answer when it was told of the end");
+      }
       Remove(member, "was not heard of for " + std::to_string((now - m.heard) / 1000) + " s and is out", now);
       continue;
     }
@@ -211,6 +225,22 @@ void Coordinator::CheckLiveness(Milliseconds now) {
     if (options_.stall > 0 && owes && now - m.progressed >= options_.stall) {
       Remove(member, "made no progress for " + std::to_string((now - m.progressed) / 1000) + " s and is out", now);
     }
+  }
+}
+
+// Whoever does not hear of the end would look for a coordinator for long, and then call it a failure.
+void Coordinator::Linger(Milliseconds now) {
+  const Milliseconds lasted = now - ending_since_, soon = 3 * options_.heartbeat;
+  if (members_.empty() || linger_over_ || lasted < soon) return;
+  std::string names;
+  for (const auto& [id, member] : members_) names += (names.empty() ? "" : ", ") + member.name;
+  if (hurried_ || lasted >= std::max(options_.dead, soon)) {
+    linger_over_ = true;
+    Tell(ClusterEvent::Kind::kWarning, "this ends though not all workers answered when they were told of the end: " +
+                                           names + "; they look for a coordinator for as long as orphan_ms says");
+  } else if (!std::exchange(told_lingering_, true)) {
+    Tell(ClusterEvent::Kind::kWaiting, "waiting until all workers know of the end, for at most " +
+                                           std::to_string(options_.dead / 1000) + " s; not yet: " + names);
   }
 }
 

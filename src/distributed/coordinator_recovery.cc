@@ -1,5 +1,6 @@
 // A coordinator that was started again with a snapshot older than its journal: workers may have what it lost.
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "crema/error.h"
@@ -9,20 +10,47 @@ namespace crema {
 
 void Coordinator::Recover(Milliseconds now) {
   changed_ = true;
-  if (donor_ != 0) return;
   // The newest of what anybody has.
   Member* best = nullptr;
   for (auto& [id, member] : members_) {
     if (!member.ready) continue;
     if (member.version.value_or(0) > version_ && (!best || *member.version > *best->version)) best = &member;
   }
-  // However many are here, one who has it may still come.
+  if (donor_ != 0) {
+    Member& donor = members_.at(donor_);
+    if (!best || *best->version <= donor.version.value_or(0)) return;
+    // One with a newer one came meanwhile.
+    donor.donation.reset();
+    donor_ = 0;
+    SendWork(donor);
+  }
+  // However many are here, one who has the newest may still come.
   const bool newest = best && *best->version == lost_.back().version();
-  if (!newest && now - recovering_since_ < options_.recovery) return;
-  if (!best) return RollBack("no worker that has them joined in time", now);
+  const bool late = now - recovering_since_ >= options_.recovery;
+  if (!newest && !late && !NobodyHasTheLast()) return;
+  if (!best) {
+    return RollBack(late ? "no worker that has them joined in time" : "all its workers came back without them", now);
+  }
   donor_ = best->id;
   best->progressed = now;
   SendWork(*best);
+}
+
+// Whether all who were members at the last commit took part in it, and are here with what it was made from: it was on
+// the disk, and nobody was told.
+bool Coordinator::NobodyHasTheLast() const {
+  const JournalRecord::Commit& last = lost_.back();
+  uint64_t admitted = 0;
+  for (const JournalRecord::Commit::Share& share : last.share()) {
+    admitted = std::max(admitted, share.member());
+    const bool here = std::any_of(members_.begin(), members_.end(), [&](const auto& entry) {
+      const Member& member = entry.second;
+      return member.ready && member.had_slot == share.slot() && member.version == last.version() - 1;
+    });
+    if (!here) return false;
+  }
+  // Members are counted as they come, generations also as they go. Whoever came has taken part, or is gone.
+  return admitted > 0 && 2 * admitted == last.generation() + static_cast<uint64_t>(last.share_size());
 }
 
 // What it said it has, it does not.
@@ -54,6 +82,7 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
   carried_ = commit->carried();
   digest_ = commit->digest();
   state_ = state;
+  ++state_serial_;  // those that have the snapshot's do not have this one
   math_.Restore(state);
   member.receiver.Release(member.donation->id());
   member.donation.reset();
@@ -61,6 +90,9 @@ void Coordinator::TakeRecovered(Member& member, Payload state, Milliseconds now)
                                            std::to_string(version_) + "; the last snapshot is of round " +
                                            std::to_string(was));
   ClusterEvent& event = events_.back();
+  if (version_ != lost_.back().version()) {
+    event.text += "; nobody has those of round " + std::to_string(lost_.back().version()) + ", whose steps come again";
+  }
   event.version = version_;
   event.state = state_;
   event.round.iteration = iteration_;
@@ -106,12 +138,14 @@ void Coordinator::GoOn(Milliseconds now) {
   phase_ = Phase::kWaiting;
   changed_ = true;
   for (auto& [id, member] : members_) {
-    if (member.version == version_) {
-      member.has_serial = state_serial_;
-      member.has_all = true;
-    } else {
-      SendState(member, now);
-    }
+    const std::optional<Lease> brought = std::exchange(member.brought, std::nullopt);
+    if (member.version != version_) continue;
+    member.has_serial = state_serial_;
+    member.has_all = true;
+    if (brought) TakeUp(member, *brought);
+  }
+  for (auto& [id, member] : members_) {
+    SendState(member, now);
     if (member.ready) SendWork(member);
   }
 }

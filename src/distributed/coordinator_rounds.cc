@@ -282,7 +282,8 @@ void Coordinator::Drain(const std::string& reason, Milliseconds now) {
 }
 
 void Coordinator::Stop(const std::string& reason, Milliseconds now) {
-  if (phase_ != Phase::kEnding) BeginEnding(reason, now);
+  if (phase_ != Phase::kEnding) return BeginEnding(reason, now);
+  hurried_ = true;
 }
 
 void Coordinator::Fail(const std::string& why, Milliseconds now) {

@@ -6,12 +6,6 @@
 
 namespace crema {
 
-namespace {
-
-constexpr uint64_t kMostFailuresInARow = 5;
-
-}  // namespace
-
 // Leases that the slowest has done.
 uint64_t Coordinator::SlowestClock() const {
   std::optional<uint64_t> least;
@@ -82,8 +76,7 @@ std::vector<Contribution> Coordinator::TakeUntilStop() {
     for (const Member* other : members) {
       all += static_cast<double>(other->lease ? other->lease->steps().count() : steps.count());
     }
-    Contribution& mine = contributions.emplace_back(
-        Contribution{member->id, member->slot, {steps.first(), steps.count()}, *member->push, member->values});
+    Contribution& mine = contributions.emplace_back(ContributionOf(*member));
     mine.share = static_cast<double>(steps.count()) / all;
     carried += steps.count();
   }
@@ -99,10 +92,7 @@ std::vector<Contribution> Coordinator::TakeUntilStop() {
 void Coordinator::CloseStale(Milliseconds now) {
   for (Member* member : BySlot()) {
     if (!member->failed) continue;
-    const std::string failure =
-        "worker " + member->name + ": " +
-        (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
-    if (!options_.drop_nonfinite || ++member->failures >= kMostFailuresInARow) return Fail(failure, now);
+    if (!options_.drop_nonfinite || ++member->failures >= kMostFailuresInARow) return Fail(FailureOf(*member), now);
     ReturnLease(*member);
   }
   const std::vector<Contribution> contributions = TakeUntilStop();

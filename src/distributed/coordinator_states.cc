@@ -54,8 +54,9 @@ void Coordinator::SendWork(Member& member) {
   work.set_slot(member.slot);
   work.set_generation(generation_);
   if (phase_ == Phase::kRecovering) {
-    // Keep what you have: no state goes with this.
+    // Keep what you have, and what you are at: no state goes with this.
     work.set_version(member.version.value_or(0));
+    if (member.brought) *work.mutable_lease() = *member.brought;
     work.set_wanted(donor_ == member.id);
     return SendTo(member, Lane::kControl, std::move(message));
   }

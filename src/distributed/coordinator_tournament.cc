@@ -10,6 +10,18 @@ void Coordinator::Meet(const std::vector<Contribution>& contributions) {
   meeting_ = MeetInPairs(options_.seed, round_.version, scores, options_.higher_wins);
 }
 
+// For people.
+void Coordinator::AccountMeeting(const std::vector<Contribution>& contributions, size_t one, WorkerInRound* round) {
+  const bool met = meeting_.has_met(one), won = meeting_.has_won(one);
+  const size_t other = meeting_.met[one];
+  const double score = contributions[one].push.score();
+  members_.at(contributions[one].member).account.OnMeeting(score, met, won);
+  round->score = score;
+  round->won = won;
+  round->lost = meeting_.has_won(other);
+  if (met) round->met = members_.at(contributions[other].member).name;
+}
+
 // What is seen of the round is of the best; who took part goes on with what won its meeting.
 void Coordinator::GoOnApart(const std::vector<Contribution>& contributions, ClusterEvent* event, Milliseconds now) {
   const Push& best = contributions[meeting_.best].push;

@@ -1,5 +1,6 @@
 #include "distributed/inquiry.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -14,6 +15,47 @@ namespace crema {
 namespace {
 
 double Percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+
+std::string TableOf(const ClusterStatus& status) {
+  char line[400];
+  std::snprintf(line, sizeof line, "%5s %-14s %-9s %6s %5s %8s %7s %5s %5s %7s %7s %4s %5s\n", "place", "worker",
+                "state", "round", "stale", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "late", "heard");
+  std::string text = line;
+  for (const ClusterStatus::Worker& worker : status.worker()) {
+    std::snprintf(line, sizeof line, "%5u %-14s %-9s %6s %5llu %8llu %7.1f %4.0f%% %4.0f%% %7.1f %7.1f %4llu %4.0fs\n",
+                  worker.slot(), ShortName(worker.name(), 14).c_str(), worker.state().c_str(),
+                  worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
+                  static_cast<unsigned long long>(worker.staleness()),
+                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(),
+                  Percent(worker.waited(), worker.present()), Percent(worker.communicated(), worker.present()),
+                  static_cast<double>(worker.bytes_sent()) / 1e6, static_cast<double>(worker.bytes_received()) / 1e6,
+                  static_cast<unsigned long long>(worker.rounds_late()), worker.silent());
+    text += line;
+  }
+  return text;
+}
+
+// Where nobody is late. Workers have scores, once a round was committed.
+std::string TableOfTournament(const ClusterStatus& status) {
+  char line[400];
+  std::snprintf(line, sizeof line, "%5s %-11s %-8s %6s %8s %7s %5s %5s %6s %5s %5s %8s %9s\n", "place", "worker",
+                "state", "round", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "heard", "score", "won");
+  std::string text = line;
+  for (const ClusterStatus::Worker& worker : status.worker()) {
+    char score[40] = "-";
+    if (worker.has_score()) std::snprintf(score, sizeof score, "%.4g", worker.score());
+    const std::string won = std::to_string(worker.rounds_won()) + "/" + std::to_string(worker.rounds_met());
+    std::snprintf(line, sizeof line, "%5u %-11s %-8s %6s %8llu %7.1f %4.0f%% %4.0f%% %6.1f %5.1f %4.0fs %8s %9s\n",
+                  worker.slot(), ShortName(worker.name(), 11).c_str(), worker.state().c_str(),
+                  worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
+                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(),
+                  Percent(worker.waited(), worker.present()), Percent(worker.communicated(), worker.present()),
+                  static_cast<double>(worker.bytes_sent()) / 1e6, static_cast<double>(worker.bytes_received()) / 1e6,
+                  worker.silent(), score, won.c_str());
+    text += line;
+  }
+  return text;
+}
 
 }  // namespace
 
@@ -62,21 +104,9 @@ std::string TextOf(const ClusterStatus& status) {
                 static_cast<unsigned long long>(status.epoch()), static_cast<unsigned long long>(status.generation()),
                 static_cast<unsigned long long>(status.dropped_messages()));
   text += line;
-  std::snprintf(line, sizeof line, "%5s %-14s %-9s %6s %5s %8s %7s %5s %5s %7s %7s %4s %5s\n", "place", "worker",
-                "state", "round", "stale", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "late", "heard");
-  text += line;
-  for (const ClusterStatus::Worker& worker : status.worker()) {
-    std::snprintf(line, sizeof line, "%5u %-14s %-9s %6s %5llu %8llu %7.1f %4.0f%% %4.0f%% %7.1f %7.1f %4llu %4.0fs\n",
-                  worker.slot(), ShortName(worker.name(), 14).c_str(), worker.state().c_str(),
-                  worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
-                  static_cast<unsigned long long>(worker.staleness()),
-                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(),
-                  Percent(worker.waited(), worker.present()), Percent(worker.communicated(), worker.present()),
-                  static_cast<double>(worker.bytes_sent()) / 1e6, static_cast<double>(worker.bytes_received()) / 1e6,
-                  static_cast<unsigned long long>(worker.rounds_late()), worker.silent());
-    text += line;
-  }
-  return text;
+  const bool tournament = std::any_of(status.worker().begin(), status.worker().end(),
+                                      [](const ClusterStatus::Worker& worker) { return worker.has_rounds_met(); });
+  return text + (tournament ? TableOfTournament(status) : TableOf(status));
 }
 
 }  // namespace crema

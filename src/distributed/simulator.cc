@@ -275,6 +275,7 @@ void Simulation::AfterWorker(int index) {
   if (worker.TakeWelcome()) At(now_ + options_.build, What::kBuilt, index, machine.process);
   if (worker.ended()) {
     Log("worker " + worker.end_reason() + " (" + std::to_string(index) + " ends)");
+    if (worker.failed()) CheckTold(index);
     const bool again = !over_ && !worker.completed() && !machine.leaving;
     machine.worker.reset();
     machine.task.reset();
@@ -291,6 +292,7 @@ void Simulation::AfterWorker(int index) {
     takes *= 1 + options_.spread * (2 * dice_.Uniform() - 1);
     if (options_.stragglers > 0 && dice_.Below(options_.stragglers) == 0) takes *= 10;
     machine.fails = !healed_ && options_.failures > 0 && dice_.Below(options_.failures) == 0;
+    ++report_.tasks;
     machine.task = std::move(task);
     machine.task_began = now_;
     machine.task_ends = now_ + 1 + static_cast<Milliseconds>(takes);

@@ -74,7 +74,9 @@ struct SimulatorReport {
   // all workers were gone that had the parameters.
   // With CoordinatorOptions.stale: by how many leases one worker was ahead of another.
   uint64_t most_ahead = 0;
-  uint64_t apart = 0;  // tasks that begin from other parameters than the best
+  uint64_t apart = 0;    // tasks that begin from other parameters than the best
+  uint64_t tasks = 0;    // that workers began
+  uint64_t orphans = 0;  // members that were not told of the end
   uint64_t exchanged = 0, exchanges_given_up = 0, ahead = 0, lost = 0;
 };
 

@@ -67,6 +67,18 @@ void Simulation::CheckStalled(const std::string& text) const {
   if (now_ > unsteady + kLongestPatience) throw Violation(text);
 }
 
+// A member that could be reached knows when training has ended.
+void Simulation::CheckTold(int index) {
+  const Machine& machine = machines_[static_cast<size_t>(index)];
+  if (!over_ || machine.epoch != epoch_) return;
+  ++report_.orphans;
+  // Whoever was refused for want of a place was none.
+  const bool was_member = options_.coordinator.max_workers >= options_.machines;
+  const Milliseconds quiet = report_.coordinator_ended - 2 * options_.timing.dead;
+  if (!was_member || options_.bytes_per_second > 0 || std::max(machine.disturbed, disturbed_) > quiet) return;
+  throw Violation("machine " + std::to_string(index) + " was not told that training has ended");
+}
+
 void Simulation::WithCoordinator(const std::function<void(Coordinator&)>& call) {
   if (!coordinator_) return;
   try {

@@ -90,6 +90,7 @@ class Simulation : private Journal {
   void CheckClocks(const JournalRecord* record);
   void CheckLostRounds(const JournalRecord::Start& start) const;
   void CheckStalled(const std::string& text) const;
+  void CheckTold(int machine);
 
   // simulator_faults.cc
   void Apply(const Fault& fault);

@@ -27,7 +27,10 @@ Meeting MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> sco
   Meeting meeting;
   meeting.winner.resize(scores.size());
   std::iota(meeting.winner.begin(), meeting.winner.end(), size_t{0});
+  meeting.met = meeting.winner;
   for (const auto& [a, b] : DrawPairs(seed, version, scores.size())) {
+    meeting.met[a] = b;
+    meeting.met[b] = a;
     if (better(a, b)) meeting.winner[b] = a;
     if (better(b, a)) meeting.winner[a] = b;
   }

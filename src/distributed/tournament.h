@@ -20,7 +20,12 @@ std::vector<std::pair<size_t, size_t>> DrawPairs(uint64_t seed, uint64_t version
 
 struct Meeting {
   size_t best = 0;             // of all; of equal ones the first
+  std::vector<size_t> met;     // by participant: whom; itself where that is nobody
   std::vector<size_t> winner;  // by participant: whose parameters it goes on with; of equal ones each keeps its own
+
+  bool has_met(size_t one) const { return met[one] != one; }
+  // Whether the other one goes on with its parameters.
+  bool has_won(size_t one) const { return has_met(one) && winner[met[one]] == one; }
 };
 
 // `scores` must be finite and are at least one.

@@ -58,6 +58,12 @@ WorkerInRound WorkerAccount::Commit(uint64_t examples, uint64_t staleness, bool 
   return times;
 }
 
+void WorkerAccount::OnMeeting(double score, bool met, bool won) {
+  score_ = score;
+  rounds_met_ += met;
+  rounds_won_ += won;
+}
+
 WorkerInRound WorkerAccount::Miss(bool late, uint64_t bytes_sent, uint64_t bytes_received) {
   rounds_late_ += late;
   WorkerInRound times = Close(bytes_sent, bytes_received);

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <vector>
 
 #include "crema/observer.h"
@@ -30,12 +31,17 @@ class WorkerAccount {
   // They became part of a round. Bytes are those since it joined.
   WorkerInRound Commit(uint64_t examples, uint64_t staleness, bool trains_ahead, uint64_t bytes_sent,
                        uint64_t bytes_received, Milliseconds now);
+  // In a tournament, with that: what it reached, and whether it met another one and won.
+  void OnMeeting(double score, bool met, bool won);
   // They did not: came late, or were dropped.
   WorkerInRound Miss(bool late, uint64_t bytes_sent, uint64_t bytes_received);
 
   uint64_t examples() const { return examples_; }
   uint64_t rounds() const { return rounds_; }
   uint64_t rounds_late() const { return rounds_late_; }
+  const std::optional<double>& score() const { return score_; }
+  uint64_t rounds_met() const { return rounds_met_; }
+  uint64_t rounds_won() const { return rounds_won_; }
   // Seconds: for what was committed; until others were as far; parameters or results were on their way. With those that
   // train ahead the last happens meanwhile.
   double trained() const { return trained_; }
@@ -47,6 +53,8 @@ class WorkerAccount {
 
   WorkerInRound times_;
   uint64_t examples_ = 0, rounds_ = 0, rounds_late_ = 0, bytes_sent_ = 0, bytes_received_ = 0;
+  std::optional<double> score_;
+  uint64_t rounds_met_ = 0, rounds_won_ = 0;
   double trained_ = 0;
   Milliseconds waited_ = 0, communicated_ = 0;
   Milliseconds ahead_since_ = 0;  // trains ahead of results that were there then; 0: does not

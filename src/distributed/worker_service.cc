@@ -13,6 +13,8 @@ WorkerService::WorkerService(WorkerOptions options, WorkerMath& math, std::uniqu
 WorkerService::~WorkerService() {
   {
     const std::lock_guard lock(mutex_);
+    // Else it would be missed only when nothing was heard of it for long.
+    worker_.Leave("its program ends", Now());
     stop_ = true;
   }
   sockets_->Wake();

@@ -158,6 +158,14 @@ void ClusterTimeline::AddWorker(const RoundCommitted& round, const WorkerInRound
         json.Key("staleness");
         json.Integer(static_cast<int64_t>(worker.staleness));
         bytes(json);
+        if (!worker.score) return;
+        json.Key("score");
+        json.Number(*worker.score);
+        json.Key("met");
+        json.String(worker.met.empty() ? "nobody" : worker.met);
+        if (worker.met.empty()) return;
+        json.Key("won by");
+        json.String(worker.won ? worker.name : worker.lost ? worker.met : "nobody: both are as good");
       });
   if (round.among_workers && worker.exchange > 0) {
     const int64_t exchange = FromMilliseconds(worker.exchange);

@@ -222,6 +222,32 @@ TEST(StatusText, IsNarrow) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_EQ(TextOf(ClusterStatus()).find("the last of"), std::string::npos);
+  EXPECT_EQ(text.find("score"), std::string::npos);
+}
+
+TEST(StatusText, OfATournamentHasScores) {
+  ClusterStatus status;
+  for (int i = 0; i < 2; ++i) {
+    ClusterStatus::Worker& worker = *status.add_worker();
+    worker.set_slot(1023);
+    worker.set_name("a-machine-with-a-long-name.example.org:4711");
+    worker.set_state("training");
+    worker.set_round(123456);
+    worker.set_examples(12345678);
+    worker.set_examples_per_second(12345.6);
+    worker.set_bytes_sent(1'234'500'000);
+    worker.set_bytes_received(123'400'000);
+    worker.set_silent(999);
+    worker.set_rounds_met(i == 0 ? 9999 : 0);
+    worker.set_rounds_won(i == 0 ? 4321 : 0);
+    if (i == 0) worker.set_score(0.98765);
+  }
+  const std::string text = TextOf(status);
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(line.size(), 100u) << line;
+  for (const char* part : {"    score       won\n", "   0.9877 4321/9999\n", "        -       0/0\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
+  }
 }
 
 }  // namespace

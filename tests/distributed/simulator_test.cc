@@ -224,6 +224,25 @@ TEST_F(Simulator, WorkersBringBackWhatAKilledCoordinatorLost) {
     EXPECT_EQ(report.recovered, 1u);
     EXPECT_EQ(report.rolled_back, 0u);
     EXPECT_EQ(report.commits, static_cast<uint64_t>(commits)) << report.log;
+    // What they were at counts, the results of the round that was told to nobody among it, and nobody waited for more.
+    EXPECT_EQ(report.tasks, 40u) << report.log;
+    EXPECT_LT(report.coordinator_ended, 45'000);
+  }
+}
+
+// Between two snapshots, and one of those who took part does not come back: what it might have had is waited for.
+TEST_F(Simulator, ARoundThatNobodyWasToldOfTakesNoOtherWithIt) {
+  for (const bool dies : {false, true}) {
+    SimulatorOptions options = TenRounds();
+    options.snapshot_every = 4;
+    if (dies) options.faults.push_back({.kind = Fault::Kind::kKillWorkers, .at = 19'500, .lasts = 60'000, .first = 2});
+    const SimulatorReport report = WithFault(
+        options, {.kind = Fault::Kind::kKillCoordinator, .at = 17'500, .lasts = 3000, .detail = Fault::kAfterJournal});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.recovered, 1u) << report.log;
+    EXPECT_EQ(report.rolled_back, 0u) << report.log;
+    EXPECT_EQ(report.commits, 11u) << report.log;
+    EXPECT_EQ(report.orphans, 0u);
   }
 }
 

@@ -58,10 +58,15 @@ TEST(Tournament, BothGoOnWithTheBetterOne) {
         EXPECT_EQ(scores[meeting.winner[a]], best);
         EXPECT_EQ(scores[meeting.winner[b]], best);
         EXPECT_EQ(meeting.winner[a] == meeting.winner[b], scores[a] != scores[b]) << "of equal ones each keeps its own";
+        EXPECT_EQ(meeting.met[a], b);
+        EXPECT_EQ(meeting.met[b], a);
+        EXPECT_EQ(meeting.has_won(a), scores[a] != scores[b] && scores[a] == best);
+        EXPECT_EQ(meeting.has_won(b), scores[a] != scores[b] && scores[b] == best);
       }
       for (size_t i = 0; i < scores.size(); ++i) {
         if (!met[i]) {
           EXPECT_EQ(meeting.winner[i], i);
+          EXPECT_FALSE(meeting.has_met(i) || meeting.has_won(i));
         }
       }
     }
@@ -140,6 +145,36 @@ TEST_F(TournamentCoordinator, LosersGetWhatWonAndWinnersNothing) {
     EXPECT_EQ(work.digest(), coordinator_->digest());
     EXPECT_FALSE(work.keep_own());
     EXPECT_EQ(work.form(), Work::WHOLE);
+  }
+}
+
+TEST_F(TournamentCoordinator, PeopleSeeWhoMetWhomAndWhoWon) {
+  Start();
+  std::vector<Peer> peers = {Join("a", 1), Join("b", 2), Join("c", 3)};
+  for (Peer& peer : peers) WorkOf(peer);
+  EXPECT_FALSE(coordinator_->Status(now_).worker(0).has_score());
+  const std::vector<double> scores = {0.2, 0.7, 0.4};
+  for (size_t i = 0; i < peers.size(); ++i) Bring(peers[i], WorkOf(peers[i]), scores[i]);
+  const std::vector<ClusterEvent> commits = Commits();
+  ASSERT_EQ(commits.size(), 1u);
+  const Meeting meeting = MeetInPairs(4, 0, scores, true);
+  const std::string routes[] = {"a", "b", "c"};
+  const ClusterStatus status = coordinator_->Status(now_);
+  const ClusterSummary summary = coordinator_->Summary(now_);
+  for (size_t i = 0; i < 3; ++i) {
+    const WorkerInRound& round = commits[0].by_worker[i];
+    const bool met = meeting.met[i] != i;
+    EXPECT_EQ(round.score, scores[i]);
+    EXPECT_EQ(round.met, met ? routes[meeting.met[i]] : "");
+    EXPECT_EQ(round.won, met && meeting.winner[i] == i);
+    EXPECT_EQ(round.lost, meeting.winner[i] != i);
+    const ClusterStatus::Worker& worker = status.worker(static_cast<int>(i));
+    EXPECT_EQ(worker.score(), scores[i]);
+    EXPECT_EQ(worker.rounds_met(), met);
+    EXPECT_EQ(worker.rounds_won(), round.won);
+    EXPECT_EQ(summary.workers[i].score, scores[i]);
+    EXPECT_EQ(summary.workers[i].rounds_met, met);
+    EXPECT_EQ(summary.workers[i].rounds_won, round.won);
   }
 }
 

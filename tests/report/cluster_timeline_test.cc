@@ -261,6 +261,30 @@ TEST_F(Timeline, SaysWhatHindersIt) {
   EXPECT_NE(full.error().find("/dev/full: No space left"), std::string::npos) << full.error();
 }
 
+TEST_F(Timeline, ATournamentsWorkersSayWhomTheyMet) {
+  std::vector<WorkerInRound> workers;
+  for (uint32_t place = 0; place < 4; ++place) {
+    workers.push_back(Worker(place, 0, 10, 1));
+    workers.back().score = 0.25 * place;
+  }
+  workers[0].met = "node1";
+  workers[0].lost = true;
+  workers[1].met = "node0";
+  workers[1].won = true;
+  workers[2].met = "nodeX";
+  timeline_->OnRound(Round(1, 0, 12, workers));
+  const Json trace = Finish();
+  std::vector<std::string> told;
+  for (const Json& event : trace.items) {
+    if (event["name"].string != "training 1") continue;
+    const Json& arguments = event["args"];
+    told.push_back(std::to_string(arguments["score"].number).substr(0, 4) + " " + arguments["met"].string);
+    if (arguments["met"].string != "nobody") told.back() += ", won by " + arguments["won by"].string;
+  }
+  EXPECT_EQ(told, (std::vector<std::string>{"0.00 node1, won by node1", "0.25 node0, won by node1",
+                                            "0.50 nodeX, won by nobody: both are as good", "0.75 nobody"}));
+}
+
 ClusterSummary Summary() {
   ClusterSummary summary;
   summary.workers.push_back({.place = 0,
@@ -287,6 +311,20 @@ TEST(ClusterSummary, IsANarrowTable) {
   EXPECT_EQ(lines[2],
             "    1 b                         0        0.0      0    0   0.0%   0.0%   0.0%      0.0      0.0 left");
   EXPECT_EQ(lines[0].size(), lines[1].size());
+}
+
+TEST(ClusterSummary, OfATournamentHasScores) {
+  ClusterSummary summary = Summary();
+  summary.workers[0].score = -0.0123456;
+  summary.workers[0].rounds_met = 9999;
+  summary.workers[0].rounds_won = 4321;
+  const std::vector<std::string> lines = SummaryLines(summary);
+  ASSERT_EQ(lines.size(), 3u);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 100u) << line;
+  EXPECT_EQ(lines[0].size(), lines[1].size());
+  EXPECT_EQ(lines[0].substr(lines[0].size() - 18), "    score       won");
+  EXPECT_EQ(lines[1].substr(lines[1].size() - 18), "-0.01235 4321/9999");
+  EXPECT_EQ(lines[2].substr(lines[2].size() - 23), "       -       0/0 left") << "it left before its first round";
 }
 
 TEST(ClusterSummary, IsLogged) {

@@ -149,6 +149,36 @@ TEST(ClusterFaults, ACoordinatorThatIsKilledIsReplacedWithoutALoss) {
   EXPECT_LE(audit.committed, audit.version + 1);
 }
 
+// Killed between its journal and its workers: nobody can have that round, but all have the one before it.
+TEST(ClusterFaults, ARoundThatNobodyWasToldOfTakesNoOtherWithIt) {
+  for (const std::string topology : {"", "topology: SHARDED "}) {
+    // It would wait for three times as long if it had to.
+    const ClusterFolder folder(topology + "local_steps: 5 dead_ms: 5000", {.max_iter = 400, .snapshot = 150});
+    Cluster cluster(folder, 2);
+    ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 200, lr")) << cluster.coordinator->Err();
+    cluster.KillCoordinator();
+    CommitInSecret(folder, 5);
+    cluster.StartSuccessor(2);
+    const Finished run = cluster.Finish();
+    EXPECT_TRUE(std::regex_search(
+        run.err, std::regex(R"(worker [ab] still had the parameters of round \d+; the last snapshot is of round 30; )"
+                            R"(nobody has those of round \d+, whose steps come again)")))
+        << run.err;
+    EXPECT_FALSE(run.Says("are lost and will be trained again")) << run.err;
+    EXPECT_FALSE(run.Says("Iteration 160, lr")) << "what workers had is trained again: " << run.err;
+    const JournalAudit audit = AuditJournal(folder, 400);
+    EXPECT_EQ(audit.mistake, "");
+    // That one, and perhaps the last one that the first coordinator wrote.
+    EXPECT_GT(audit.committed, audit.version);
+    EXPECT_LE(audit.committed, audit.version + 2);
+    // Else a machine was so busy that a worker was out for a while.
+    if (audit.used == 2 * audit.iteration) {
+      EXPECT_EQ(5 * (RoundsTrained(cluster.logs[0]) + RoundsTrained(cluster.logs[1])), static_cast<int>(audit.used))
+          << "what workers were at counts: " << run.err << cluster.logs[0] << cluster.logs[1];
+    }
+  }
+}
+
 TEST(ClusterFaults, WithOuterMomentumACoordinatorsSuccessorGoesBackToTheSnapshot) {
   const std::string settings = "local_steps: 5 history: MEAN outer_momentum: 0.5 dead_ms: 600 ";
   const TinyTraining training{.max_iter = 250, .snapshot = 100};
@@ -235,6 +265,20 @@ TEST(ClusterFaults, ACoordinatorThatDoesNotComeBackIsGivenUp) {
   const Finished left = worker->Wait();
   EXPECT_EQ(left.exit_code, 1) << left.err;
   EXPECT_TRUE(left.Says("the coordinator was not heard of for 1 s")) << left.err;
+}
+
+TEST(ClusterFaults, TheCoordinatorStaysUntilAllKnowOfTheEnd) {
+  const ClusterFolder folder("dead_ms: 15000 local_steps: 5", {.max_iter = 1000000, .snapshot = 0});
+  Cluster cluster(folder, 2);
+  ASSERT_TRUE(cluster.GoesOn()) << cluster.coordinator->Err();
+  cluster.workers[1]->Signal(SIGSTOP);
+  EXPECT_EQ(folder.Ask("stop", cluster.endpoint).exit_code, 0);
+  ASSERT_TRUE(cluster.coordinator->WaitFor("waiting until all workers know of the end, for at most 15 s; not yet: b"))
+      << cluster.coordinator->Err();
+  EXPECT_FALSE(cluster.coordinator->ended());
+  cluster.workers[1]->Signal(SIGCONT);
+  const Finished run = cluster.Finish();
+  EXPECT_FALSE(run.Says("when they were told of the end")) << run.err;
 }
 
 TEST(ClusterFaults, AFullDiskForSnapshotsLosesNothingAndIsReported) {

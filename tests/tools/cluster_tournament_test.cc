@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <regex>
 #include <string>
 
 #include "tools/cluster_training.h"
@@ -39,6 +40,26 @@ TEST(ClusterTournament, RerunsAreTheSameToTheBitAndResume) {
   const Finished resumed = again.Run({"--snapshot=tiny_iter_40.solverstate"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_GT(LastAccuracy(resumed.err), 0.8f) << resumed.err;
+}
+
+TEST(ClusterTournament, ScoresAreShown) {
+  const ClusterFolder folder(kTournament, {.max_iter = 1000000, .snapshot = 0});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(2, &endpoint, {"--timeline=timeline.json"});
+  const auto a = folder.Join(endpoint, "a"), b = folder.Join(endpoint, "b");
+  ASSERT_TRUE(coordinator->WaitFor(", lr = ", 5)) << coordinator->Err();
+  const Finished status = folder.Ask("status", endpoint);
+  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"( score +won\n)"))) << status.out;
+  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +0 [ab] .* 0?\.?\d+ +\d+/\d+\n)"))) << status.out;
+  coordinator->Signal(SIGINT);
+  const Finished run = coordinator->Wait();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(a->Wait().exit_code, 0);
+  EXPECT_EQ(b->Wait().exit_code, 0);
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"( score +won\n)"))) << run.err;
+  const std::string timeline = ReadText(folder / "timeline.json");
+  EXPECT_TRUE(std::regex_search(timeline, std::regex(R"("met": ?"[ab]")"))) << timeline.substr(0, 3000);
+  EXPECT_TRUE(std::regex_search(timeline, std::regex(R"("won by": ?")"))) << timeline.substr(0, 3000);
 }
 
 TEST(ClusterTournament, GoesOnWithoutAWorkerThatDies) {

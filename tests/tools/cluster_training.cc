@@ -186,6 +186,35 @@ std::vector<pid_t> ProcessesLeftIn(const fs::path& folder) {
   return left;
 }
 
+void CommitInSecret(const ClusterFolder& folder, uint64_t steps) {
+  JournalFile journal((folder / "tiny_cluster.journal").string());
+  JournalRecord record;
+  uint64_t next = 0;
+  for (const JournalRecord& written : journal.records()) {
+    if (!written.has_commit()) continue;
+    record = written;
+    for (const JournalRecord::Commit::Share& share : written.commit().share()) {
+      next = std::max(next, share.steps().first() + share.steps().count());
+    }
+  }
+  JournalRecord::Commit& commit = *record.mutable_commit();
+  commit.set_version(commit.version() + 1);
+  commit.set_iteration(commit.iteration() + steps);
+  commit.set_digest(commit.digest() ^ 1);
+  for (JournalRecord::Commit::Share& share : *commit.mutable_share()) {
+    share.mutable_steps()->set_first(next);
+    share.mutable_steps()->set_count(steps);
+    next += steps;
+  }
+  journal.Write(record);
+}
+
+int RoundsTrained(const std::string& log) {
+  static const std::regex pattern(R"(Done: [^\n]* \((\d+) rounds, )");
+  std::smatch match;
+  return std::regex_search(log, match, pattern) ? std::stoi(match[1]) : -1;
+}
+
 JournalAudit AuditJournal(const ClusterFolder& folder, int iteration) {
   JournalAudit audit;
   const auto wrong = [&](const std::string& what) {

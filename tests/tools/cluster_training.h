@@ -79,6 +79,13 @@ std::vector<pid_t> ProcessesIn(const std::filesystem::path& folder);
 // Waits for what such processes may need to end; what is left then.
 std::vector<pid_t> ProcessesLeftIn(const std::filesystem::path& folder);
 
+// What a coordinator leaves that dies when a round is in its journal and nobody was told: the next round of those who
+// made the last one, all with leases of `steps`. No process may have the journal open.
+void CommitInSecret(const ClusterFolder& folder, uint64_t steps);
+
+// Rounds that a worker says in its log to have trained, whether they counted or not; -1: it does not.
+int RoundsTrained(const std::string& log);
+
 // What a journal tells, with what the last snapshot says of it.
 struct JournalAudit {
   std::string mistake;     // empty: every step was used once, and what was void is used again
