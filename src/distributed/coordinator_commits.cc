@@ -25,7 +25,7 @@ void Coordinator::Close(Milliseconds now) {
       failure = "worker " + member->name + ": " +
                 (member->push->failure().empty() ? "its values cannot be used" : member->push->failure());
     }
-    if (!member->has_result()) continue;
+    if (!member->has_result() && !member->has_promised()) continue;
     contributions.push_back({member->id, member->slot, StepsOf(member->lease->steps()), *member->push, member->values});
   }
   const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;

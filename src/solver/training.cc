@@ -139,7 +139,8 @@ float Solver::Impl::Iterate(uint64_t step) {
   return loss;
 }
 
-float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each) {
+float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each,
+                              GradientReader* reader) {
   net->set_pass(step * static_cast<uint64_t>(param.iter_size()));
   net->ClearGradients();
   const bool at_once = rate && updater->updates_at_once(), singly = rate && updates_singly;
@@ -148,9 +149,9 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
   for (int part = 1; part <= param.iter_size(); ++part) {
     const bool last = part == param.iter_size();
     if (after_each) net->ClearGradients();
-    GradientReader* const exchanges = last ? exchange.get() : nullptr;
+    GradientReader* const exchanges = !last ? nullptr : exchange ? exchange.get() : reader;
     // Whether the other ranks may be waiting for this one's gradients.
-    bool owes_gradients = exchanges != nullptr;
+    bool owes_gradients = last && exchange;
     const auto end_of_pass = [&] {
       if (exchange) exchange->Finish();
       owes_gradients = false;
