@@ -22,9 +22,9 @@ def local_table(rows):
 
 
 def exchange(row):
+    way = row["topology"] + ("" if row["overlap"] == "WAIT" else ", " + row["overlap"].lower())
     if row["mode"] == "GRADIENT":
-        return "gradients"
-    way = row["topology"] + (", delayed" if row["overlap"] == "DELAYED" else "")
+        return f"gradients, {way}"
     return f"{row['steps']} step" + ("s" if row["steps"] > 1 else "") + f", {way}"
 
 
