@@ -249,8 +249,8 @@ TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step,
   const auto parameters = ParametersOf(*impl_.net);
   float loss = 0;
   if (on_gradients && !announced_.empty()) {
-    GradientCopies copies(std::span(blocks_).first(trained_blocks_), parameters, announced_, impl_.param.iter_size(),
-                          gradients, on_gradients);
+    GradientCopies copies({blocks_.data(), trained_blocks_}, parameters, announced_, impl_.param.iter_size(), gradients,
+                          on_gradients);
     return ResultOf(impl_.RunPasses(step, std::nullopt, {}, &copies));
   }
   if (impl_.updater->loss_factor()) {

@@ -153,7 +153,7 @@ class PromisingWorker : public testing::Test {
   // Keeps what was said last, and lets the other worker answer.
   void Drain(bool tick = false) {
     if (tick) {
-      now_ += 600;
+      now_ += 1100;
       worker_.OnTick(now_);
     }
     for (bool some = true; some;) {
