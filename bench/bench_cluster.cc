@@ -9,12 +9,14 @@
 //   bench_cluster alone SOLVER STEPS    the same net without a cluster; prints its iterations a second
 //
 // Seconds are of the monotonic clock, which all processes of a machine share. Nets may have layers of type Pause, which
-// take the milliseconds that python_param { param_str: "20" } says and hand their bottom on.
+// take the milliseconds that python_param { param_str: "20" } says and hand their bottom on; "0 3 50000": no time
+// forward, 3 ms backward, and then there is the gradient of 50000 parameters.
 #include <linux/tcp.h>
 #include <netinet/in.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -23,6 +25,7 @@
 #include <exception>
 #include <fstream>
 #include <iostream>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -87,32 +90,45 @@ class PauseLayer : public Layer {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1);
     const std::string& text = setup.param().python_param().param_str();
-    char* end = nullptr;
-    const double milliseconds = std::strtod(text.c_str(), &end);
-    if (text.empty() || *end != '\0' || !(milliseconds >= 0) || milliseconds > 1e6) {
-      setup.Fail("python_param.param_str", "is \"" + text + "\", expected milliseconds from 0 to 1000000");
+    std::istringstream words(text);
+    double forward = -1, backward = 0, parameters = 0;
+    if (words >> forward && !words.eof()) words >> backward >> parameters;
+    const auto between = [](double value, double least, double most) { return least <= value && value <= most; };
+    if (!words || !words.eof() || !between(forward, 0, 1e6) || !between(backward, 0, 1e6) ||
+        !between(parameters, 0, 1e9)) {
+      setup.Fail("python_param.param_str", "is \"" + text +
+                                               "\", expected milliseconds from 0 to 1000000, or those forward, those "
+                                               "backward, and how many parameters");
     }
-    pause_ = std::chrono::duration<double, std::milli>(milliseconds);
+    forward_ = std::chrono::duration<double, std::milli>(forward);
+    backward_ = std::chrono::duration<double, std::milli>(backward);
+    has_parameters_ = parameters > 0;
+    if (has_parameters_) setup.AddParam({{static_cast<int64_t>(parameters)}, {}});
     setup.SetTop(0, setup.bottom_shape(0));
   }
 
   void Forward(const LayerRun& run) override {
     // All that a round needs has come, and what it makes is not there yet: nothing is under way.
-    Pass pass{Seconds(), 0, ReadLink()};
-    if (pause_.count() > 0) std::this_thread::sleep_for(pause_);
+    Pass pass;
+    if (!has_parameters_) pass = {Seconds(), 0, ReadLink()};
+    if (forward_.count() > 0) std::this_thread::sleep_for(forward_);
     std::memcpy(run.tops[0].f32(), run.bottoms[0].f32(), static_cast<size_t>(run.bottoms[0].count()) * sizeof(float));
+    if (has_parameters_) return;
     pass.end = Seconds();
     Passes().push_back(pass);
   }
 
   void Backward(const LayerRun& run) override {
+    if (backward_.count() > 0) std::this_thread::sleep_for(backward_);
+    if (has_parameters_) std::fill_n(run.param_grads[0].f32(), run.param_grads[0].count(), 1e-3f);
     if (!run.bottom_grads[0].defined()) return;
     std::memcpy(run.bottom_grads[0].f32(), run.top_grads[0].f32(),
                 static_cast<size_t>(run.top_grads[0].count()) * sizeof(float));
   }
 
  private:
-  std::chrono::duration<double, std::milli> pause_{0};
+  std::chrono::duration<double, std::milli> forward_{0}, backward_{0};
+  bool has_parameters_ = false;
 };
 
 class RoundPrinter : public Observer {

@@ -27,6 +27,18 @@ layer {{ name: "table" type: "Embed" bottom: "paused" top: "table"
   embed_param {{ input_dim: {rows} num_output: {classes} bias_term: false weight_filler {{ type: "xavier" }} }} }}
 layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "table" bottom: "label" top: "loss" }}
 """
+# Where gradients are exchanged: as many layers, each of which takes its part of the backward pass and then has its
+# gradient. Backward takes two thirds of a step, as it mostly does.
+LAYERS, BACKWARD = 8, 2 / 3
+LAYERED = """name: "paused"
+layer {{ name: "data" type: "DummyData" top: "data" top: "label"
+  dummy_data_param {{ shape {{ dim: 1 dim: {classes} }} shape {{ dim: 1 }} }} }}
+layer {{ name: "pause" type: "Pause" bottom: "data" top: "l0" python_param {{ param_str: "{pause}" }} }}
+{layers}layer {{ name: "loss" type: "SoftmaxWithLoss" bottom: "l{last}" bottom: "label" top: "loss" }}
+"""
+LAYER = """layer {{ name: "l{top}" type: "Pause" bottom: "l{bottom}" top: "l{top}"
+  python_param {{ param_str: "0 {pause} {parameters}" }} }}
+"""
 SOLVER = """net: "{name}.net"
 base_lr: 0.0001 lr_policy: "fixed" max_iter: {iterations} random_seed: 1 solver_mode: CPU
 snapshot_prefix: "{name}" snapshot_after_train: false
@@ -45,15 +57,16 @@ class Net:
 
 
 class Case:
-    def __init__(self, net, steps, workers, gradients=False, topology="STAR", delayed=False, codec=None):
+    def __init__(self, net, steps, workers, gradients=False, topology="STAR", overlap="WAIT", codec=None):
         self.net, self.steps, self.workers, self.gradients = net, 1 if gradients else steps, workers, gradients
-        self.topology, self.delayed, self.codec = topology, delayed, codec
+        self.topology, self.overlap, self.codec = topology, overlap, codec
         # Both ways: the parameters, but for the codes' warming up.
         self.sent_bytes = net.state_bytes * (CODED[codec] if codec else 1)
 
     def label(self):
+        way = "".join(f", {word}" for word in ("" if self.overlap == "WAIT" else self.overlap.lower(), self.codec) if word)
         return (f"{self.net.label}, {'gradients' if self.gradients else f'{self.steps} steps'}, {self.workers} "
-                f"workers, {self.topology}{', delayed' if self.delayed else ''}{f', {self.codec}' if self.codec else ''}")
+                f"workers, {self.topology}{way}")
 
     def pause_ms(self):
         """Of a round: all of its steps but for one update of the parameters, which is computed. That all are would say
@@ -63,21 +76,29 @@ class Case:
         step = 1e3 / self.net.alone
         return self.steps * step - (step - self.net.pause_ms)
 
+    def backward_ms(self):
+        return BACKWARD * self.pause_ms() if self.gradients else 0.0
+
     def settings(self):
-        if self.gradients:
-            return "mode: GRADIENT"
         # Only the first state and the last pass through the coordinator.
         ways = "" if self.topology == "STAR" else f"topology: {self.topology} keep_rounds: 100000 "
         if self.codec:
             ways += f"codec: {self.codec} down_codec: {self.codec} codec_warmup_rounds: 1 "
-        return f"local_steps: 1 {ways}{'overlap: DELAYED' if self.delayed else ''}"
+        return f"{'mode: GRADIENT' if self.gradients else 'local_steps: 1'} {ways}overlap: {self.overlap}"
+
+    def net_text(self):
+        forward = self.pause_ms() - self.backward_ms()
+        if not self.gradients:
+            return NET.format(pause=forward, rows=self.net.parameters // CLASSES, classes=CLASSES)
+        layers = "".join(LAYER.format(bottom=k, top=k + 1, pause=self.backward_ms() / LAYERS,
+                                      parameters=self.net.parameters // LAYERS) for k in range(LAYERS))
+        return LAYERED.format(pause=forward, classes=CLASSES, layers=layers, last=LAYERS)
 
 
 def write_solver(folder, name, case, rounds, address):
     """Solver and net; max_iter is one round more than is measured, since the last one sends histories, too."""
-    net = case.net
     with open(f"{folder}/{name}.net", "w") as file:
-        file.write(NET.format(pause=case.pause_ms(), rows=net.parameters // CLASSES, classes=CLASSES))
+        file.write(case.net_text())
     with open(f"{folder}/{name}.solver", "w") as file:
         file.write(SOLVER.format(name=name, iterations=WARM_UP + rounds + 1, address=address, port=PORT,
                                  workers=case.workers, settings=case.settings()))
@@ -122,12 +143,12 @@ class Emulation:
 
     def expected(self, case, each=0.0):
         return round_seconds(1 / case.net.alone, case.steps, case.workers, case.sent_bytes, self.bytes_a_second,
-                             case.topology, case.delayed, each=each)
+                             case.topology, case.overlap, BACKWARD, LAYERS, each=each)
 
     def add_model(self, case, row):
         """What a round should take, by alpha and beta, and with a gamma that the first row of that size decides."""
         ideal = self.expected(case)
-        kind = (case.sent_bytes, case.topology, case.delayed)
+        kind = (case.sent_bytes, case.gradients, case.topology, case.overlap)
         each = self.each.setdefault(kind, max(0.0, (row["round_ms"] / 1e3 - ideal) / case.workers))
         for name, seconds in (("model", ideal), ("fitted", self.expected(case, each))):
             row[f"{name}_round_ms"] = 1e3 * seconds
@@ -184,7 +205,7 @@ class Emulation:
         own = sum(after.cpu) - sum(before.cpu)
         row = {"net": case.net.label, "parameters": case.net.parameters, "steps": case.steps,
                "mode": "GRADIENT" if case.gradients else "AVERAGE", "topology": case.topology,
-               "overlap": "DELAYED" if case.delayed else "WAIT", "codec": case.codec or "", "workers": case.workers, "rounds": rounds,
+               "overlap": case.overlap, "codec": case.codec or "", "workers": case.workers, "rounds": rounds,
                "round_ms": 1e3 * a_round, **self.gaps(case, passes),
                "efficiency": case.steps / a_round / case.net.alone,
                "cores_used": own / wall / cores, "machine_busy": (after.busy - before.busy) / wall / cores,
@@ -211,10 +232,11 @@ class Emulation:
 
     @staticmethod
     def gaps(case, passes):
-        """From a worker's pass of a round to that of the next, and how much longer than asked its pauses were: means
-        over the workers."""
-        waits = [after[0] - before[1] for worker in passes for before, after in zip(worker, worker[1:])]
-        late = [one[1] - one[0] - case.pause_ms() / 1e3 for worker in passes for one in worker]
+        """From a worker's pass of a round to that of the next, and how much longer than asked its pauses were (of the
+        forward pass): means over the workers."""
+        backward = case.backward_ms() / 1e3
+        waits = [after[0] - before[1] - backward for worker in passes for before, after in zip(worker, worker[1:])]
+        late = [one[1] - one[0] - case.pause_ms() / 1e3 + backward for worker in passes for one in worker]
         return {"wait_ms": 1e3 * statistics.mean(waits), "late_ms": 1e3 * statistics.mean(late)}
 
     @staticmethod
@@ -241,4 +263,4 @@ class Emulation:
             result[f"{name}_floor_a_second"] = floor
             holds = holds and abs(worst - formula) <= TOLERANCE * formula + floor * a_round
         # Where bytes are under way while passes begin nothing is to be counted.
-        return {**result, "bytes_hold": None if case.delayed else holds}
+        return {**result, "bytes_hold": None if case.overlap == "DELAYED" else holds}

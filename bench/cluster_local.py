@@ -45,16 +45,18 @@ class Net:
 
 NETS = {net.name: net for net in (Net("lenet64", "lenet", 64, 10), Net("lenet1024", "lenet", 1024, 2),
                                   Net("lstm20", "lstm", 20, 5), Net("lstm5", "lstm", 5, 10))}
-# How it trains: label, local_steps; 0: GRADIENT.
-WAYS = {"1 step": 1, "10 steps": 10, "50 steps": 50, "gradients": 0}
+# How it trains: steps between two exchanges, and what `distributed` says.
+SHARDED = "mode: GRADIENT topology: SHARDED keep_rounds: 100000"
+WAYS = {"1 step": (1, "local_steps: 1"), "10 steps": (10, "local_steps: 10"), "50 steps": (50, "local_steps: 50"),
+        "gradients": (1, "mode: GRADIENT"), "gradients SHARDED": (1, SHARDED),
+        "gradients BACKWARD": (1, f"{SHARDED} overlap: BACKWARD")}
 
 
-def train(program, folder, net, workers, steps, seconds):
+def train(program, folder, net, workers, way, seconds):
     """Iterations a second, and the coordinator's processor milliseconds for a round, of a run of about `seconds`."""
+    steps, settings = WAYS.get(way, (1, ""))
     display = max(net.display, steps)
-    settings = ""
     if workers:
-        settings = "mode: GRADIENT" if steps == 0 else f"local_steps: {steps}"
         settings = f"distributed {{ local_workers: {workers} {settings} }}"
     with open(f"{folder}/solver.prototxt", "w") as file:
         file.write(SOLVER.format(net=net.name, display=display, endless=ENDLESS, settings=settings))
@@ -83,7 +85,7 @@ def train(program, folder, net, workers, steps, seconds):
         process.communicate(timeout=30)
     finally:
         end([process])
-    rounds = (cpu[-1][0] - cpu[0][0]) / max(1, steps)
+    rounds = (cpu[-1][0] - cpu[0][0]) / steps
     return iterations / measured, 1e3 * (cpu[-1][1] - cpu[0][1]) / rounds
 
 
@@ -98,13 +100,13 @@ class Measured:
         for workers, way in [(0, None)] + [(workers, way) for way in ways for workers in (1, 2)]:
             key = (workers, way)
             try:
-                rate, cpu = train(program, folder, self.net, workers, WAYS.get(way, 1), seconds)
+                rate, cpu = train(program, folder, self.net, workers, way, seconds)
             except (Failure, subprocess.TimeoutExpired) as failure:
                 self.errors[key] = str(failure)
                 continue
             self.rates.setdefault(key, []).append(rate)
             self.cpu.setdefault(key, []).append(cpu)
-            yield f"{self.net.name:<10} {way or 'plain':<10} {workers} workers  {rate:8.2f} iterations a second"
+            yield f"{self.net.name:<10} {way or 'plain':<19} {workers} workers  {rate:8.2f} iterations a second"
 
     def rate(self, workers, way):
         return statistics.median(self.rates[workers, way]) if (workers, way) in self.rates else None
@@ -118,7 +120,7 @@ class Measured:
                    "errors": {f"{workers} workers": text for (workers, at), text in self.errors.items() if at == way}}
             if alone and one:
                 row["efficiency_1"] = one / alone
-                steps = max(1, WAYS[way])
+                steps = WAYS[way][0]
                 row["round_overhead_ms"] = 1e3 * steps * (1 / one - 1 / alone)
                 # What a round costs grows with the workers: the star's model with what one of them costs.
                 row["model_2"] = (steps / alone) / (steps / alone + 2e-3 * max(0.0, row["round_overhead_ms"]))

@@ -66,8 +66,8 @@ def exchanged_bytes(state_bytes, workers):
     return 2 * state_bytes * (workers - 1) / workers
 
 
-def round_seconds(compute, steps, workers, state_bytes, bytes_a_second, topology="STAR", delayed=False, delay=DELAY,
-                  each=0.0):
+def round_seconds(compute, steps, workers, state_bytes, bytes_a_second, topology="STAR", overlap="WAIT", backward=0.0,
+                  parts=1, delay=DELAY, each=0.0):
     """alpha and beta; `each`: what a worker costs besides (gamma). A star: parameters to all, then from all, through
     the coordinator's link. Else what workers exchange, after the coordinator's word and before its commit."""
     levels = math.ceil(math.log2(max(2, workers)))
@@ -80,4 +80,11 @@ def round_seconds(compute, steps, workers, state_bytes, bytes_a_second, topology
         stages = {"SHARDED": 2, "RING": 2 * (workers - 1), "HALVING": 2 * levels}[topology]
         exchange = exchanged_bytes(state_bytes, workers) / bytes_a_second + (stages + 4) * delay
     exchange += each * workers
-    return max(steps * compute, exchange) if delayed else steps * compute + exchange
+    if overlap == "DELAYED":
+        return max(steps * compute, exchange)
+    if overlap == "BACKWARD":
+        # Gradients come in so many parts, equally far apart in their share of the computation; the last one is there
+        # when that ends.
+        first = compute * (1 - backward * (1 - 1 / parts))
+        return max(compute + exchange / parts, first + exchange)
+    return steps * compute + exchange

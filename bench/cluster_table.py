@@ -22,10 +22,10 @@ def local_table(rows):
 
 
 def exchange(row):
-    if row["mode"] == "GRADIENT":
-        return "gradients"
-    way = row["topology"] + (", delayed" if row["overlap"] == "DELAYED" else "")
+    way = row["topology"] + ("" if row["overlap"] == "WAIT" else ", " + row["overlap"].lower())
     way += f", {row['codec']}" if row["codec"] else ""
+    if row["mode"] == "GRADIENT":
+        return f"gradients, {way}"
     return f"{row['steps']} step" + ("s" if row["steps"] > 1 else "") + f", {way}"
 
 

@@ -46,6 +46,7 @@ class Checker {
   void CheckStale(bool outer_momentum);
   void CheckTopology();
   void CheckOverlap();
+  void CheckBackward();
 
   const SolverFile& file_;
   const DistributedParameter& settings_;
@@ -220,12 +221,27 @@ void Checker::CheckTopology() {
 
 void Checker::CheckOverlap() {
   if (settings_.overlap() == DistributedParameter::WAIT) return;
+  if (settings_.overlap() == DistributedParameter::BACKWARD) return CheckBackward();
   Expect(settings_.mode() == DistributedParameter::AVERAGE,
          "overlap is DELAYED, which trains on from parameters while their average is under way, but mode is " +
              DistributedParameter::Mode_Name(settings_.mode()) + "; set mode: AVERAGE, or remove overlap");
   Expect(settings_.history() != DistributedParameter::MEAN,
          "overlap is DELAYED, where workers go on with a history of their own, but history is MEAN; set history: LOCAL "
          "or RESET, or remove overlap");
+}
+
+void Checker::CheckBackward() {
+  Expect(settings_.mode() == DistributedParameter::GRADIENT,
+         "overlap is BACKWARD, where gradients are on their way while the backward pass makes others, but mode is " +
+             DistributedParameter::Mode_Name(settings_.mode()) + "; set mode: GRADIENT, or remove overlap" +
+             (settings_.mode() == DistributedParameter::AVERAGE ? ", or set overlap: DELAYED" : ""));
+  Expect(settings_.topology() == DistributedParameter::SHARDED,
+         "overlap is BACKWARD, where each worker sums its part of the gradients that are there, but topology is " +
+             DistributedParameter::Topology_Name(settings_.topology()) +
+             ", which sums all of them at once; set topology: SHARDED, or remove overlap");
+  Expect(settings_.straggler_factor() == 0,
+         "overlap is BACKWARD, where workers begin to exchange gradients before it is known who is late; remove "
+         "straggler_factor, or overlap");
 }
 
 std::vector<Diagnostic> Checker::Run() {

@@ -204,6 +204,8 @@ class Coordinator {
       keeps_own = false;
     }
     bool has_result() const { return values != nullptr || offered; }
+    // Values are being made that others get as they come.
+    bool has_promised() const { return push && push->promised(); }
     void ForgetPush() {
       push.reset();
       values = nullptr;
@@ -303,6 +305,8 @@ class Coordinator {
   void BeginExchange(const std::vector<Contribution>& contributions, uint64_t failures, Milliseconds now);
   void OnExchanged(Member& member, const Heartbeat& heartbeat, Milliseconds now);
   void TendExchange(Milliseconds now);
+  bool IsMaking() const;
+  void LeaveExchange(const Member& member);
   void GiveUpExchange(Milliseconds now);
   void CommitExchange(Milliseconds now);
   void Offer(Member& member, Work& work);

@@ -25,7 +25,7 @@ void Coordinator::Close(Milliseconds now) {
   std::string failure;
   for (Member* member : BySlot()) {
     if (member->failed) failure = FailureOf(*member);
-    if (member->has_result()) contributions.push_back(ContributionOf(*member));
+    if (member->has_result() || member->has_promised()) contributions.push_back(ContributionOf(*member));
   }
   const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
   if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) || failures >= kMostFailuresInARow) {

@@ -89,11 +89,25 @@ void Coordinator::OnExchanged(Member& member, const Heartbeat& heartbeat, Millis
   }
 }
 
+// Whether somebody's values are not all there yet.
+bool Coordinator::IsMaking() const {
+  return std::any_of(exchange_->members.begin(), exchange_->members.end(),
+                     [this](uint64_t id) { return members_.at(id).has_promised(); });
+}
+
+// Nothing comes of it when one of those who take part is out.
+void Coordinator::LeaveExchange(const Member& member) {
+  if (!exchange_ || std::count(exchange_->members.begin(), exchange_->members.end(), member.id) == 0) return;
+  exchange_.reset();
+  changed_ = true;
+}
+
 void Coordinator::TendExchange(Milliseconds now) {
   const ExchangeUnderWay& exchange = *exchange_;
+  const bool making = IsMaking();
   // Who died is found out before that.
-  const bool stuck = now - exchange.progressed >= options_.dead + 2 * options_.heartbeat;
-  if (exchange.digests.size() == exchange.members.size()) {
+  const bool stuck = !making && now - exchange.progressed >= options_.dead + 2 * options_.heartbeat;
+  if (exchange.digests.size() == exchange.members.size() && !making) {
     const uint64_t digest = exchange.digests.begin()->second;
     const bool agree = std::all_of(exchange.digests.begin(), exchange.digests.end(),
                                    [&](const auto& other) { return other.second == digest; });
@@ -121,7 +135,7 @@ void Coordinator::GiveUpExchange(Milliseconds now) {
   detour_ = std::min(2 * detour_, kLongestDetour);
   round_.among_workers = false;
   for (auto& [id, member] : members_) {
-    if (member.offered) member.ForgetPush();
+    if (member.offered || member.has_promised()) member.ForgetPush();
     if (member.ready) SendWork(member);
   }
   if (!state_) Want(now);

@@ -203,7 +203,7 @@ void Coordinator::Remove(Members::iterator found, const std::string& why, Millis
   changed_ = true;
   ReturnLease(member);
   if (donor_ == member.id) donor_ = 0;
-  if (exchange_ && std::count(exchange_->members.begin(), exchange_->members.end(), member.id) > 0) exchange_.reset();
+  LeaveExchange(member);
   members_.erase(found);
   ++generation_;
   if (was_ready && phase_ != Phase::kEnding) Tell(ClusterEvent::Kind::kLeft, text);

@@ -19,17 +19,26 @@ void Coordinator::OnPush(Member& member, const Push& push, Milliseconds now) {
   const bool expected = options_.stale ? member.lease && push.version() == member.base.version
                                        : open_ && member.lease && push.version() == version_;
   if (!expected || push.lease().serial() != member.lease->serial()) return;
-  if (member.push && member.push->id() >= push.id()) return;
+  const bool keeps_promise = member.has_promised() && push.id() == member.push->id() && !push.promised();
+  if (member.push && member.push->id() >= push.id() && !keeps_promise) return;
   if (push.kept() && !round_.among_workers) return;
+  if (push.promised() && !push.kept()) return Drop();
   member.ForgetPush();
   member.push = push;
   member.progressed = now;
+  if (push.promised()) {
+    changed_ = true;
+    return;
+  }
   if (push.failure().empty()) member.account.OnTrained(push.seconds(), now);
   if (push.kept() && push.failure().empty()) {
     member.offered = changed_ = true;
     member.pushed = now;
+    // Before that others had perhaps nothing to wait for but the computation.
+    if (exchange_) exchange_->progressed = now;
     return;
   }
+  if (!push.failure().empty()) LeaveExchange(member);
   TakeValues(member, now);
 }
 
@@ -227,7 +236,7 @@ bool Coordinator::MayClose(Milliseconds now) {
   for (auto& [id, member] : members_) {
     if (!member.ready || !member.lease) continue;
     ++leased;
-    finished += member.has_result() || member.failed;
+    finished += member.has_result() || member.has_promised() || member.failed;
     usable += member.has_result();
     if (member.late > 0) continue;
     ++began;

@@ -24,11 +24,8 @@ Payload Join(std::span<const Payload> parts) {
   return all;
 }
 
-std::vector<Payload> ExchangeMath::Pieces(const ExchangePlan&, const Payload& values,
-                                          std::span<const uint64_t> cuts) const {
-  std::vector<Payload> pieces;
-  for (size_t i = 0; i + 1 < cuts.size(); ++i) pieces.push_back(Part(values, cuts[i], cuts[i + 1]));
-  return pieces;
+Payload ExchangeMath::Piece(const ExchangePlan&, const Payload& values, uint64_t begin, uint64_t end) const {
+  return Part(values, begin, end);
 }
 
 Payload ExchangeMath::Gather(const ExchangePlan&, std::span<const uint64_t>, std::span<const Payload> combined) const {
@@ -84,11 +81,13 @@ void ExchangeBase::End(Payload result) {
   result_ = std::move(result);
 }
 
-std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math) {
+std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math,
+                                       uint64_t there_from) {
   CREMA_CHECK(values && 0 <= plan.rank && plan.rank < plan.size());
+  CREMA_CHECK(there_from == 0 || plan.topology == DistributedParameter::SHARDED);
   switch (plan.topology) {
     case DistributedParameter::SHARDED:
-      return MakeShardedExchange(std::move(plan), values, math);
+      return MakeShardedExchange(std::move(plan), std::move(values), math, there_from);
     case DistributedParameter::RING:
       return MakeRingExchange(std::move(plan), values, math);
     case DistributedParameter::TREE:

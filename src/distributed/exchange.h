@@ -35,10 +35,13 @@ class ExchangeMath {
   // Pieces, partial sums and results have at most so many bytes.
   virtual uint64_t most_piece_bytes() const = 0;
 
-  // SHARDED. What is sent of one worker's values, cut in this way, piece by piece: once, at the beginning. None where
-  // they cannot be used.
-  virtual std::vector<Payload> Pieces(const ExchangePlan& plan, const Payload& values,
-                                      std::span<const uint64_t> cuts) const;
+  // SHARDED. In how many buckets values of so many bytes travel: a bucket's pieces are sent when all of it is there.
+  virtual int Buckets(uint64_t /*bytes*/) const { return 1; }
+  // An exchange of one worker's values begins.
+  virtual void Begin(const ExchangePlan& /*plan*/) const {}
+  // What is sent of the piece [begin, end) of these values, once for each. Null where a value is not finite, or the
+  // values cannot be used.
+  virtual Payload Piece(const ExchangePlan& plan, const Payload& values, uint64_t begin, uint64_t end) const;
   // What comes of the piece [begin, end) of everybody's values, by rank. Nothing comes of empty pieces.
   virtual Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                           std::span<const Payload> pieces) const = 0;
@@ -65,6 +68,8 @@ class Exchange {
   };
 
   virtual ~Exchange() = default;
+  // More of this worker's own values is there: bytes from `there_from` on.
+  virtual void OnValues(uint64_t /*there_from*/) {}
   // What is to be sent since the last call.
   virtual std::vector<Message> TakeMessages() = 0;
   // In any order. Ignores what is not to come, and what came before.
@@ -79,8 +84,10 @@ class Exchange {
   virtual uint32_t stages() const = 0;
 };
 
-// Of the topologies but STAR. `math` must outlive it; everybody's values must be equally long.
-std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math);
+// Of the topologies but STAR. `math` must outlive it; everybody's values must be equally long. With SHARDED bytes
+// before `there_from` may still be written, and are not looked at before Exchange::OnValues tells of them.
+std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const ExchangeMath& math,
+                                       uint64_t there_from = 0);
 
 // An exchange over connections that lose and repeat what they carry: its messages as transfers, stage s as transfer
 // s + 1. Workers begin at different times, and what comes to one before is lost: so nothing is sent to one that was not
@@ -95,10 +102,11 @@ class PeerTransfers {
   };
 
   PeerTransfers(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& options,
-                Milliseconds now);
+                Milliseconds now, uint64_t there_from = 0);
   ~PeerTransfers();
 
   // What comes of these is due at once: no Poll is needed in between.
+  void OnValues(uint64_t there_from, Milliseconds now);
   void OnChunk(int from, const Chunk& chunk, std::span<const std::byte> bytes, Milliseconds now);
   void OnChunkReceived(int from, const ChunkReceived& received, Milliseconds now);
   // Sends again what nobody answers.

@@ -66,7 +66,8 @@ Payload Part(const Payload& whole, uint64_t begin, uint64_t end);
 // One behind the other; no copy of a single one.
 Payload Join(std::span<const Payload> parts);
 
-std::unique_ptr<Exchange> MakeShardedExchange(ExchangePlan plan, const Payload& values, const ExchangeMath& math);
+std::unique_ptr<Exchange> MakeShardedExchange(ExchangePlan plan, Payload values, const ExchangeMath& math,
+                                              uint64_t there_from);
 std::unique_ptr<Exchange> MakeRingExchange(ExchangePlan plan, const Payload& values, const ExchangeMath& math);
 std::unique_ptr<Exchange> MakeTreeExchange(ExchangePlan plan, const Payload& values, const ExchangeMath& math);
 std::unique_ptr<Exchange> MakeHalvingExchange(ExchangePlan plan, const Payload& values, const ExchangeMath& math);

@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <system_error>
@@ -264,6 +265,23 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   result.lease = task.lease;
   const auto values = std::make_shared<std::vector<std::byte>>(layout_.bytes(task.with_history));
   float* const floats = reinterpret_cast<float*>(values->data());
+  result.examples = task.steps.count * steps_->records_per_step();
+  // Others may have values from this byte on.
+  const auto share_from = [&](uint64_t byte) {
+    service_->Do([&](Worker& worker) { worker.OnMaking(task.lease, values, result.examples, byte, Now()); });
+  };
+  bool has_statistics = false;
+  const auto read_statistics = [&] {
+    if (!std::exchange(has_statistics, true)) steps_->ReadStatistics(floats + layout_.trained);
+  };
+  std::function<void(int64_t)> on_gradients;
+  if (settings.overlap() == DistributedParameter::BACKWARD) {
+    share_from(values->size());
+    on_gradients = [&](int64_t first) {
+      read_statistics();
+      share_from(static_cast<uint64_t>(first) * sizeof(float));
+    };
+  }
   try {
     TakeFixed();
     if (task.goes_on || task.own || gradients_) {
@@ -275,8 +293,9 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
     steps_->ReadBatches(task.steps.first, task.steps.count, std::max(task.stride, task.steps.count));
     for (uint64_t i = 0; i < task.steps.count; ++i) {
       const int iteration = static_cast<int>(task.iteration + i);
-      const TrainingSteps::StepResult step = gradients_ ? steps_->Gradients(iteration, task.steps.first + i, floats)
-                                                        : steps_->Train(iteration, task.steps.first + i);
+      const uint64_t number = task.steps.first + i;
+      const TrainingSteps::StepResult step =
+          gradients_ ? steps_->Gradients(iteration, number, floats, on_gradients) : steps_->Train(iteration, number);
       result.loss += step.loss / static_cast<double>(task.steps.count);
       result.outputs = step.outputs;
       if (!GoesOn(task, i + 1)) {
@@ -285,10 +304,8 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
       }
     }
     if (gradients_) {
-      // Statistics moved with the pass; gradients keep their place.
-      std::vector<float> now(static_cast<size_t>(layout_.values));
-      steps_->ReadValues(now.data());
-      std::copy(now.begin() + layout_.trained, now.end(), floats + layout_.trained);
+      // They moved with the pass.
+      read_statistics();
     } else {
       steps_->ReadValues(floats);
       if (task.with_history) steps_->ReadHistory(floats + layout_.values);
@@ -306,7 +323,6 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   } catch (const NotFinite& error) {
     result.failure = error.what();
   }
-  result.examples = task.steps.count * steps_->records_per_step();
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   return result;
 }

@@ -9,6 +9,9 @@ namespace crema {
 namespace {
 
 constexpr uint64_t kCutUnit = 64;
+// Where gradients leave while others are being made: enough of them that little is left to send behind the last one,
+// and each large enough that it is worth its messages.
+constexpr uint64_t kBuckets = 8, kLeastBucketBytes = 64 << 10, kMostBucketBytes = 4 << 20;
 
 PeerCoding::Range PlacesOf(uint64_t begin, uint64_t end) {
   return {static_cast<int64_t>(begin / sizeof(float)), static_cast<int64_t>(end / sizeof(float))};
@@ -27,6 +30,7 @@ PeerAveraging::PeerAveraging(const DistributedParameter& settings, StateLayout l
     : formula_(settings, std::move(layout)),
       update_(std::move(update)),
       codes_differences_(settings.mode() != DistributedParameter::GRADIENT),
+      in_buckets_(settings.overlap() == DistributedParameter::BACKWARD),
       warmup_rounds_(settings.codec_warmup_rounds()),
       coding_(CodingOf(settings, formula_.layout())) {}
 
@@ -108,17 +112,22 @@ std::vector<uint64_t> PeerAveraging::Cuts(uint64_t bytes, int pieces) const {
   return cuts;
 }
 
-std::vector<Payload> PeerAveraging::Pieces(const ExchangePlan& plan, const Payload& values,
-                                           std::span<const uint64_t> cuts) const {
-  if (!coding_) return ExchangeMath::Pieces(plan, values, cuts);
-  coding_->Settle(false);
-  std::vector<Payload> pieces;
-  for (size_t i = 0; i + 1 < cuts.size(); ++i) {
-    pieces.push_back(coding_->Encode(Direction::kUp, PlacesOf(cuts[i], cuts[i + 1]),
-                                     FloatsOf(values).data() + cuts[i] / sizeof(float), AnchorOf(plan), Exactly(plan)));
-    if (!pieces.back()) return {};
-  }
-  return pieces;
+int PeerAveraging::Buckets(uint64_t bytes) const {
+  if (!in_buckets_) return 1;
+  const uint64_t wanted = std::max(kBuckets, (bytes + kMostBucketBytes - 1) / kMostBucketBytes);
+  return static_cast<int>(std::min(wanted, std::max<uint64_t>(1, bytes / kLeastBucketBytes)));
+}
+
+void PeerAveraging::Begin(const ExchangePlan&) const {
+  if (coding_) coding_->Settle(false);
+}
+
+Payload PeerAveraging::Piece(const ExchangePlan& plan, const Payload& values, uint64_t begin, uint64_t end) const {
+  const std::span<const float> piece = FloatsOf(values).subspan(begin / sizeof(float), (end - begin) / sizeof(float));
+  // Of values that are still being made nobody else has looked at this.
+  if (!AllFinite(piece)) return nullptr;
+  if (!coding_) return ExchangeMath::Piece(plan, values, begin, end);
+  return coding_->Encode(Direction::kUp, PlacesOf(begin, end), piece.data(), AnchorOf(plan), Exactly(plan));
 }
 
 Payload PeerAveraging::Gather(const ExchangePlan& plan, std::span<const uint64_t> cuts,

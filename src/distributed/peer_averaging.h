@@ -42,8 +42,10 @@ class PeerAveraging : public ExchangeMath {
   // before them instead.
   std::vector<uint64_t> Cuts(uint64_t bytes, int pieces) const override;
   uint64_t most_piece_bytes() const override;
-  std::vector<Payload> Pieces(const ExchangePlan& plan, const Payload& values,
-                              std::span<const uint64_t> cuts) const override;
+  // With overlap: BACKWARD some eight, of 64 KiB at least and 4 MiB at most; else one.
+  int Buckets(uint64_t bytes) const override;
+  void Begin(const ExchangePlan& plan) const override;
+  Payload Piece(const ExchangePlan& plan, const Payload& values, uint64_t begin, uint64_t end) const override;
   Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                   std::span<const Payload> pieces) const override;
   Payload Gather(const ExchangePlan& plan, std::span<const uint64_t> cuts,
@@ -68,7 +70,7 @@ class PeerAveraging : public ExchangeMath {
 
   const RoundFormula formula_;
   const GradientUpdate update_;
-  const bool codes_differences_;
+  const bool codes_differences_, in_buckets_;
   const uint64_t warmup_rounds_;
   const std::unique_ptr<PeerCoding> coding_;  // null: there are no codecs
 };

@@ -42,11 +42,12 @@ ChunkReceived IAmHere() {
 }  // namespace
 
 struct PeerTransfers::Impl {
-  Impl(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& transfer_options)
+  Impl(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& transfer_options,
+       uint64_t there_from)
       : options(transfer_options),
         most_bytes(math.most_piece_bytes()),
         peers(plan.examples.size(), Peer(transfer_options.patience)),
-        exchange(MakeExchange(std::move(plan), std::move(values), math)) {}
+        exchange(MakeExchange(std::move(plan), std::move(values), math, there_from)) {}
 
   void Greet();
   Peer* At(int rank) {
@@ -177,13 +178,18 @@ void PeerTransfers::Impl::GiveUp() {
 }
 
 PeerTransfers::PeerTransfers(ExchangePlan plan, Payload values, const ExchangeMath& math,
-                             const TransferOptions& options, Milliseconds now)
-    : impl_(std::make_unique<Impl>(std::move(plan), std::move(values), math, options)) {
+                             const TransferOptions& options, Milliseconds now, uint64_t there_from)
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(values), math, options, there_from)) {
   impl_->Greet();
   impl_->Poll(now);
 }
 
 PeerTransfers::~PeerTransfers() = default;
+
+void PeerTransfers::OnValues(uint64_t there_from, Milliseconds now) {
+  impl_->exchange->OnValues(there_from);
+  impl_->Poll(now);
+}
 
 void PeerTransfers::OnChunk(int from, const Chunk& chunk, std::span<const std::byte> bytes, Milliseconds now) {
   impl_->OnChunk(from, chunk, bytes);

@@ -137,6 +137,14 @@ std::vector<uint64_t> SimulatedExchangeMath::Cuts(uint64_t bytes, int pieces) co
   return cuts;
 }
 
+Payload SimulatedExchangeMath::Piece(const ExchangePlan& plan, const Payload& values, uint64_t begin,
+                                     uint64_t end) const {
+  for (uint64_t at = begin; at < end; at += 8) {
+    if (WordAt(values, at / 8) == kNotFinite) return nullptr;
+  }
+  return ExchangeMath::Piece(plan, values, begin, end);
+}
+
 // [begin, end), the number of pieces, the pieces.
 Payload SimulatedExchangeMath::Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                                        std::span<const Payload> pieces) const {

@@ -61,6 +61,10 @@ class SimulatedRoundMath : public RoundMath {
 // Pieces are not added up but gathered, so that one that is missing or of another place is noticed. SHARDED only.
 class SimulatedExchangeMath : public ExchangeMath {
  public:
+  explicit SimulatedExchangeMath(int buckets) : buckets_(buckets) {}
+
+  int Buckets(uint64_t) const override { return buckets_; }
+  Payload Piece(const ExchangePlan& plan, const Payload& values, uint64_t begin, uint64_t end) const override;
   std::vector<uint64_t> Cuts(uint64_t bytes, int pieces) const override;
   uint64_t most_piece_bytes() const override { return 1 << 20; }
   Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
@@ -68,11 +72,15 @@ class SimulatedExchangeMath : public ExchangeMath {
   Payload Term(const ExchangePlan&, const Payload&) const override { return nullptr; }
   Payload Add(const Payload&, const Payload&) const override { return nullptr; }
   Payload Finish(const ExchangePlan&, std::span<const Payload>) const override { return nullptr; }
+
+ private:
+  const int buckets_;
 };
 
 class SimulatedWorkerMath : public WorkerMath {
  public:
-  explicit SimulatedWorkerMath(size_t words, Simulated kind = Simulated::kParameters) : words_(words), kind_(kind) {}
+  explicit SimulatedWorkerMath(size_t words, Simulated kind = Simulated::kParameters, int buckets = 1)
+      : words_(words), kind_(kind), exchange_(buckets) {}
 
   Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override;
   Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;

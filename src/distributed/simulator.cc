@@ -76,7 +76,8 @@ bool Simulation::Finished() const {
 
 void Simulation::Handle(const Event& event) {
   Machine& machine = machines_[static_cast<size_t>(event.machine)];
-  const bool of_worker = event.what == What::kWorkerTick || event.what == What::kBuilt || event.what == What::kTrained;
+  const bool of_worker = event.what == What::kWorkerTick || event.what == What::kBuilt || event.what == What::kMaking ||
+                         event.what == What::kTrained;
   if (of_worker && (!machine.worker || machine.process != event.token)) return;
   if (of_worker && now_ < machine.paused_until) return At(machine.paused_until, event.what, event.machine, event.token);
   switch (event.what) {
@@ -92,6 +93,15 @@ void Simulation::Handle(const Event& event) {
       machine.worker->OnBuilt(8 * options_.words + 16, options_.timing, options_.coordinator.transfer,
                               options_.coordinator.topology, AddressOf(event.machine), now_);
       return AfterWorker(event.machine);
+    case What::kMaking: {
+      if (!machine.task) return;
+      // In the last two thirds of the task.
+      const double part = static_cast<double>(now_ - machine.task_began) /
+                          static_cast<double>(std::max<Milliseconds>(1, machine.task_ends - machine.task_began));
+      const double made = std::clamp(1.5 * part - 0.5, 0.0, 1.0);
+      MakeMore(machine, 8 * static_cast<uint64_t>(static_cast<double>(options_.words) * (1 - made)));
+      return AfterWorker(event.machine);
+    }
     case What::kTrained:
       if (!machine.task || now_ < machine.task_ends) return;
       EndTask(machine);
@@ -182,6 +192,7 @@ void Simulation::StartWorker(int index) {
   ++machine.process;
   machine.paused_until = 0;
   machine.task.reset();
+  machine.making = nullptr;
   machine.epoch = machine.version = machine.digest = 0;
   for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
     network_.Break(index, lane, Direction::kToWorker);
@@ -193,7 +204,7 @@ void Simulation::StartWorker(int index) {
   options.name = std::to_string(index);
   options.timing = options_.timing;
   options.transfer = options_.coordinator.transfer;
-  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words, kind());
+  machine.math = std::make_unique<SimulatedWorkerMath>(options_.words, kind(), options_.backward ? 3 : 1);
   machine.worker = std::make_unique<Worker>(options, *machine.math, now_);
   machine.tick = -1;
   AfterWorker(index);
@@ -215,23 +226,62 @@ void Simulation::TickWorker(int index) {
   AfterWorker(index);
 }
 
+void Simulation::BeginTask(int index, TrainTask task) {
+  Machine& machine = machines_[static_cast<size_t>(index)];
+  double takes = static_cast<double>(options_.step) * static_cast<double>(task.steps.count);
+  takes *= 1 + options_.spread * (2 * dice_.Uniform() - 1);
+  if (options_.stragglers > 0 && dice_.Below(options_.stragglers) == 0) takes *= 10;
+  machine.fails = !healed_ && options_.failures > 0 && dice_.Below(options_.failures) == 0;
+  ++report_.tasks;
+  machine.task = std::move(task);
+  machine.task_began = now_;
+  machine.task_ends = now_ + 1 + static_cast<Milliseconds>(takes);
+  if (options_.backward) {
+    machine.making = std::make_shared<std::vector<std::byte>>(8 * options_.words, std::byte{0xEE});
+    MakeMore(machine, 8 * options_.words);
+    constexpr int kParts = 5;
+    for (int part = 1; part <= kParts; ++part) {
+      At(now_ + static_cast<Milliseconds>(takes * (1 + 2.0 * part / kParts) / 3), What::kMaking, index,
+         machine.process);
+    }
+  }
+  At(machine.task_ends, What::kTrained, index, machine.process);
+}
+
+// That the task is to give.
+Payload Simulation::ValuesOf(const Machine& machine) const {
+  const size_t words = options_.words * (machine.task->with_history ? 2 : 1);
+  if (machine.fails || !IsFinite(machine.task->state)) return NotFinite(words);
+  Tally tally = options_.gradients ? Tally{} : TallyOf(machine.task->state);
+  tally.Add(machine.task->steps);
+  return ParametersOf(tally, words);
+}
+
+void Simulation::MakeMore(Machine& machine, uint64_t there_from) {
+  const auto from = static_cast<ptrdiff_t>(there_from);
+  const Payload values = ValuesOf(machine);
+  std::copy(values->begin() + from, values->end(), machine.making->begin() + from);
+  machine.worker->OnMaking(machine.task->lease, machine.making, machine.task->steps.count * 32, there_from, now_);
+}
+
 void Simulation::EndTask(Machine& machine) {
   TrainResult result;
   result.lease = machine.task->lease;
-  const size_t words = options_.words * (machine.task->with_history ? 2 : 1);
   if (machine.fails && dice_.Chance(0.5)) {
     result.failure = "the loss is nan";
-  } else if (machine.fails || !IsFinite(machine.task->state)) {
-    result.values = NotFinite(words);
   } else {
-    const Tally begun = TallyOf(machine.task->state);
-    Tally tally = options_.gradients ? Tally{} : begun;
-    tally.Add(machine.task->steps);
-    result.values = ParametersOf(tally, words);
-    // Some are equal.
-    result.score = static_cast<double>(tally.sum % 16);
-    audit_.OnMade(machine.task->steps, result.values);
+    result.values = ValuesOf(machine);
+    if (IsFinite(result.values)) {
+      // Some are equal.
+      result.score = static_cast<double>(TallyOf(result.values).sum % 16);
+      audit_.OnMade(machine.task->steps, result.values);
+    }
+    if (machine.making) {
+      *machine.making = *result.values;
+      result.values = machine.making;
+    }
   }
+  machine.making = nullptr;
   result.examples = machine.task->steps.count * 32;
   result.loss = 1;
   result.seconds = static_cast<double>(now_ - machine.task_began) / 1000;
@@ -288,15 +338,7 @@ void Simulation::AfterWorker(int index) {
     report_.apart += options_.coordinator.tournament && task->version == audit_.version() &&
                      !audit_.Counts(task->version, worker.digest());
     if (!task->goes_on) audit_.OnState(task->version, DigestOf(*task->state), task->state);
-    double takes = static_cast<double>(options_.step) * static_cast<double>(task->steps.count);
-    takes *= 1 + options_.spread * (2 * dice_.Uniform() - 1);
-    if (options_.stragglers > 0 && dice_.Below(options_.stragglers) == 0) takes *= 10;
-    machine.fails = !healed_ && options_.failures > 0 && dice_.Below(options_.failures) == 0;
-    ++report_.tasks;
-    machine.task = std::move(task);
-    machine.task_began = now_;
-    machine.task_ends = now_ + 1 + static_cast<Milliseconds>(takes);
-    At(machine.task_ends, What::kTrained, index, machine.process);
+    BeginTask(index, *std::move(task));
   }
   if (machine.tick < 0 || worker.deadline() < machine.tick) {
     machine.tick = std::max(now_ + 1, worker.deadline());

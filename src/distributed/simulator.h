@@ -44,6 +44,7 @@ struct SimulatorOptions {
   WorkerTiming timing;
   size_t words = 6;        // of the parameters; history takes as many again
   bool gradients = false;  // workers bring these, and each round makes one update of them: at least 5 words
+  bool backward = false;   // ... and, SHARDED, promise them, and exchange them word by word as they are made
   // The network: one way, plus up to `jitter`; 0 bytes per second: no limit.
   Milliseconds latency = 1, jitter = 2;
   double bytes_per_second = 0;
@@ -78,6 +79,7 @@ struct SimulatorReport {
   uint64_t tasks = 0;    // that workers began
   uint64_t orphans = 0;  // members that were not told of the end
   uint64_t exchanged = 0, exchanges_given_up = 0, ahead = 0, lost = 0;
+  uint64_t early = 0;  // rounds among workers that began before all values were there
 };
 
 SimulatorReport Simulate(const SimulatorOptions& options);

@@ -132,6 +132,10 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
       std::to_string(event.workers) + " workers");
   audit_.OnCommitted(event);
   report_.exchanged += event.round.among_workers;
+  report_.early += event.round.among_workers &&
+                   std::any_of(event.by_worker.begin(), event.by_worker.end(), [](const WorkerInRound& worker) {
+                     return worker.exchange > 0 && worker.exchange < worker.trained;
+                   });
   if (coordinator_->ledger().leases() > 2 * static_cast<size_t>(coordinator_->Status(now_).worker_size())) {
     throw Violation("steps are leased to nobody");
   }

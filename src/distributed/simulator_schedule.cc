@@ -136,6 +136,9 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines) {
     c.history_every = 0;
     c.straggler_factor = 0;
   }
+  Dice backward(seed, 8);
+  options.backward = options.gradients && c.topology == DistributedParameter::SHARDED && backward.Chance(0.6);
+  if (options.backward) c.straggler_factor = 0;
   for (const Fault& fault : options.faults) options.healed = std::max(options.healed, fault.at + fault.lasts + 1);
   // Every round as slow as its slowest task, and steps that come back in pieces.
   const double slowest =

@@ -113,6 +113,10 @@ class Worker {
     return phase_ != Phase::kEnded && training_ &&
            ((lease_ && lease_->serial() == lease) || (ahead_ && ahead_->serial() == lease));
   }
+  // The task's values, which are still being made: bytes from `there_from` on are there, and not changed any more. They
+  // are promised where other workers are to have them, and go to these as they come; what comes of it is due at once,
+  // at the next tick. OnTrained then brings the same values. Not for tasks with a history.
+  void OnMaking(uint64_t lease, const Payload& values, uint64_t examples, uint64_t there_from, Milliseconds now);
   // Steps of the task that are done: tells the coordinator that this worker is alive.
   void OnProgress(uint64_t steps_of_task);
   void OnTrained(TrainResult result, Milliseconds now);
@@ -148,9 +152,16 @@ class Worker {
     Payload from;
   };
 
+  // Values of the task before they are a result.
+  struct Making {
+    Payload values;
+    uint64_t examples = 0, there_from = 0;
+  };
+
   // A round among workers.
   struct ExchangeUnderWay {
     uint64_t attempt = 0;
+    Payload making;                          // what it began with, while that is not all there
     std::vector<ExchangeOrder::Peer> peers;  // by rank
     ExchangePlan plan;
     bool with_history = false;
@@ -176,15 +187,19 @@ class Worker {
   void OnWork(const Work& work, Milliseconds now);
   void Advance(Milliseconds now);
   void TakeState();
+  bool HasAnnounced(uint64_t lease) const;
+  bool MayPromise() const;
   void Settle();
   void KeepOwn();
   void StartPush(Milliseconds now);
+  void Promise(Milliseconds now);
   void StartDonation(Milliseconds now);
 
   // worker_exchange.cc
   void TendExchange(Milliseconds now);
   void BeginExchange(Milliseconds now);
   void EndExchange();
+  void GoOnWithValues(Milliseconds now);
   void TakeFromPeer(const std::string& public_key, const ClusterMessage& message, std::span<const std::byte> bytes,
                     Milliseconds now);
   void SendToPeers();
@@ -211,6 +226,7 @@ class Worker {
   bool training_ = false;  // a task was taken and its result has not come
   uint64_t steps_of_task_ = 0, steps_before_ = 0;
   Result task_;  // what the result of the task will be
+  std::optional<Making> making_;
   std::optional<Result> result_, ahead_result_;
   std::optional<Result> beginning_;  // where lease_ begins, which was to be trained ahead and is late
   Payload own_;                      // parameters of its own, if it has such

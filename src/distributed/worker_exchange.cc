@@ -39,19 +39,34 @@ void Worker::TendExchange(Milliseconds now) {
   }
   if (!exchange_ && work_->has_exchange() && work_->exchange().attempt() > last_attempt_) BeginExchange(now);
   if (!exchange_) return;
+  GoOnWithValues(now);
   exchange_->transfers->Poll(now);
   SendToPeers();
+}
+
+// More of them may be there by now.
+void Worker::GoOnWithValues(Milliseconds now) {
+  const Payload& values = exchange_->making;
+  if (!values) return;
+  if (making_ && making_->values == values) {
+    exchange_->transfers->OnValues(making_->there_from, now);
+  } else if (result_ && result_->values == values) {
+    exchange_->transfers->OnValues(0, now);
+    exchange_->making = nullptr;
+  }
+  Conclude(now);
 }
 
 void Worker::BeginExchange(Milliseconds now) {
   const ExchangeOrder& order = work_->exchange();
   const bool here = result_ && lease_ && result_->lease == lease_->serial() && result_->version == version_ &&
                     result_->failure.empty() && version_ == work_->version() && digest_ == work_->digest();
-  if (!here || order.peer_size() == 0 || order.rank() >= static_cast<uint32_t>(order.peer_size()) ||
+  const bool making = !here && MayPromise();
+  if (!(here || making) || order.peer_size() == 0 || order.rank() >= static_cast<uint32_t>(order.peer_size()) ||
       order.peer(static_cast<int>(order.rank())).member() != member_) {
     return;
   }
-  const Payload values = math_.Offer(result_->values, work_->with_history());
+  const Payload values = making ? making_->values : math_.Offer(result_->values, work_->with_history());
   if (!values || !math_.exchange()) return;
   last_attempt_ = order.attempt();
   exchange_ = std::make_unique<ExchangeUnderWay>();
@@ -72,7 +87,9 @@ void Worker::BeginExchange(Milliseconds now) {
   std::erase_if(acquaintances_, [this](const auto& other) { return other.second.attempt + 100 < last_attempt_; });
   peers_.emplace();
   for (const auto& [endpoint, other] : acquaintances_) peers_->push_back(other.address);
-  exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now);
+  if (making) exchange_->making = values;
+  exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now,
+                                                         making ? making_->there_from : 0);
   std::vector<PeerMessage> early;
   early.swap(early_);
   for (const PeerMessage& message : early) TakeFromPeer(message.public_key, message.message, {}, now);
@@ -133,6 +150,8 @@ void Worker::SendToPeers() {
 void Worker::Conclude(Milliseconds now) {
   if (exchange_->over) return;
   if (exchange_->transfers->failed()) {
+    // Perhaps by what was made here: the result says so, and then nothing is wrong with the others.
+    if (exchange_->making) return;
     exchange_->failure = "values of another worker cannot be used";
   } else if (const Payload result = exchange_->transfers->result()) {
     exchange_->state = math_.Conclude(exchange_->plan, result, exchange_->with_history, exchange_->plan.from);

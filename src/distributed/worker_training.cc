@@ -83,6 +83,19 @@ void Worker::TakeState() {
   state_ = state;
 }
 
+// That there are values of it, or will be, for the version and the way that the coordinator wants.
+bool Worker::HasAnnounced(uint64_t lease) const {
+  return push_ && push_->version() == version_ && push_->lease().serial() == lease &&
+         push_->kept() == work_->keep_values();
+}
+
+// Whether what is being made is for the open round, and of the parameters that it begins with.
+bool Worker::MayPromise() const {
+  return making_ && training_ && lease_ && task_.lease == lease_->serial() && task_.version == version_ &&
+         work_->keep_values() && work_->has_lease() && work_->has_iteration() && work_->digest() == digest_ &&
+         work_->version() == version_ && !task_.with_history && !work_->with_history();
+}
+
 void Worker::Advance(Milliseconds now) {
   if (phase_ != Phase::kMember || !work_) return;
   TakeState();
@@ -91,12 +104,25 @@ void Worker::Advance(Milliseconds now) {
   // Between rounds nobody waits for it, and it is not known which way it will take.
   if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->has_iteration() &&
       work_->digest() == digest_ && version_ == work_->version() &&
-      (!push_ || push_->version() != version_ || push_->lease().serial() != result_->lease ||
-       push_->kept() != work_->keep_values()) &&
-      (!donating || work_->keep_values())) {
+      (!HasAnnounced(result_->lease) || push_->promised()) && (!donating || work_->keep_values())) {
     StartPush(now);
   }
+  if (MayPromise() && !HasAnnounced(task_.lease)) Promise(now);
   TendExchange(now);
+}
+
+void Worker::Promise(Milliseconds now) {
+  Push push;
+  push.set_id(++last_push_);
+  *push.mutable_lease() = *lease_;
+  push.set_version(version_);
+  push.set_trained_from(task_.version);
+  push.set_examples(making_->examples);
+  push.set_kept(true);
+  push.set_promised(true);
+  push_ = push;
+  SendPush();
+  Poll(now);
 }
 
 void Worker::StartPush(Milliseconds now) {
@@ -104,7 +130,8 @@ void Worker::StartPush(Milliseconds now) {
     result_->values = math_.Rebase(result_->values, result_->with_history, result_->from, state_);
   }
   Push push;
-  push.set_id(++last_push_);
+  const bool promised = HasAnnounced(result_->lease) && push_->promised();
+  push.set_id(promised ? push_->id() : ++last_push_);
   *push.mutable_lease() = *lease_;
   push.set_version(version_);
   push.set_trained_from(result_->version);
@@ -131,6 +158,8 @@ void Worker::StartPush(Milliseconds now) {
   } else if (result_->failure.empty()) {
     push.set_failure("its values are not all finite");
   }
+  // Others go on without it: nothing is wrong with what they exchange.
+  if (!push.failure().empty()) EndExchange();
   push_ = push;
   SendPush();
   Poll(now);
@@ -167,15 +196,24 @@ std::optional<TrainTask> Worker::TakeTask() {
   task_.with_history = task.with_history;
   task_.from = task.own ? state_ : task.state;
   beginning_.reset();
+  making_.reset();
   return task;
 }
 
 void Worker::OnProgress(uint64_t steps_of_task) { steps_of_task_ = steps_of_task; }
 
+void Worker::OnMaking(uint64_t lease, const Payload& values, uint64_t examples, uint64_t there_from, Milliseconds now) {
+  if (!Wanted(lease)) return;
+  CREMA_CHECK(values && task_.lease == lease && !task_.with_history);
+  making_ = {values, examples, there_from};
+  next_tick_ = now;
+}
+
 void Worker::OnTrained(TrainResult result, Milliseconds now) {
   CREMA_CHECK(training_ && result.lease == task_.lease);
   const bool wanted = Wanted(result.lease);
   training_ = false;
+  making_.reset();
   if (!wanted) return;
   static_cast<TrainResult&>(task_) = std::move(result);
   (lease_ && lease_->serial() == task_.lease ? result_ : ahead_result_) = std::move(task_);

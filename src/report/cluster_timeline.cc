@@ -127,7 +127,8 @@ void ClusterTimeline::AddWorker(const RoundCommitted& round, const WorkerInRound
   const std::string number = std::to_string(round.version);
   const int64_t closed = FromMilliseconds(round.closed);
   // Then it trains while values are under way.
-  const bool apart = worker.trains_ahead || worker.staleness > 0;
+  const bool early = round.among_workers && worker.exchange > 0 && worker.exchange < worker.trained;
+  const bool apart = worker.trains_ahead || worker.staleness > 0 || early;
   NameTracks(worker, apart && !worker.late);
   if (worker.late || worker.dropped) {
     return Add((worker.late ? "late for round " : "dropped from round ") + number, worker.late ? "late" : "dropped",

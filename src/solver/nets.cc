@@ -92,7 +92,10 @@ NetPlans Planner::Run() {
   plans_.train.options.keep_gradients =
       options_.exchanges_gradients || exchanged ||
       (computes && (!Updater::TakesGradientsSingly(solver) || (writes && solver.snapshot_diff()) || !on_cpu));
-  plans_.train.options.announce_gradients = exchanged;
+  // A GPU's passes are graphs, and what such a worker gives away is there when they end.
+  const bool leave_early = options_.role == SolverOptions::Role::kWorker && options_.exchanges_gradients && on_cpu &&
+                           solver.distributed().overlap() == DistributedParameter::BACKWARD;
+  plans_.train.options.announce_gradients = exchanged || leave_early;
   // Blocks of gradients are summed as they are stored, which must be alike in all ranks.
   const auto differs = [this](const Device* device) { return device->name() != options_.devices[0]->name(); };
   if (!computes || std::any_of(options_.devices.begin(), options_.devices.end(), differs)) {

@@ -103,7 +103,9 @@ struct Solver::Impl {
   // k * iter_size on.
   float Iterate(uint64_t step);
   // Without `rate` there is no update. With `after_each` each pass overwrites the gradients, and that is called then.
-  float RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each = {});
+  // `reader` is told of those of the last pass, where nobody else is.
+  float RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each = {},
+                  GradientReader* reader = nullptr);
   // By the gradients that the net keeps, of the losses themselves.
   void Update(float rate);
   void TellDisplay(float rate, std::vector<OutputValue> outputs);

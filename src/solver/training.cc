@@ -139,7 +139,8 @@ float Solver::Impl::Iterate(uint64_t step) {
   return loss;
 }
 
-float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each) {
+float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const std::function<void()>& after_each,
+                              GradientReader* reader) {
   net->set_pass(step * static_cast<uint64_t>(param.iter_size()));
   const bool goes_on = step == following_step_.value_or(step);
   following_step_ = step + 1;
@@ -152,9 +153,9 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
     // What recurrent layers carry belongs to the batch before, which another rank may have had.
     if (ranks > 1 || (part == 1 && !goes_on)) net->ClearRecurrentStates();
     if (after_each) net->ClearGradients();
-    GradientReader* const exchanges = last ? exchange.get() : nullptr;
+    GradientReader* const exchanges = !last ? nullptr : exchange ? exchange.get() : reader;
     // Whether the other ranks may be waiting for this one's gradients.
-    bool owes_gradients = exchanges != nullptr;
+    bool owes_gradients = last && exchange;
     const auto end_of_pass = [&] {
       if (exchange) exchange->Finish();
       owes_gradients = false;

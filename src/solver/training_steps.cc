@@ -22,6 +22,58 @@ namespace {
 
 std::span<const Parameter> ParametersOf(const Net& net) { return net.parameters(); }
 
+// Copies each gradient to where it goes once it is complete.
+class GradientCopies : public GradientReader {
+ public:
+  // `blocks`: the trained ones; `announced`: by parameter, the block of those that will come, or -1.
+  GradientCopies(std::span<const TrainingSteps::Block> blocks, std::span<const Parameter> parameters,
+                 const std::vector<int>& announced, int batches, float* gradients,
+                 const std::function<void(int64_t first)>& on_gradients)
+      : blocks_(blocks),
+        parameters_(parameters),
+        announced_(announced),
+        batches_(static_cast<float>(batches)),
+        gradients_(gradients),
+        on_gradients_(on_gradients),
+        there_(blocks.size(), true),
+        left_(blocks.size()) {
+    for (const int block : announced) {
+      if (block >= 0) there_[static_cast<size_t>(block)] = false;
+    }
+    // What no pass writes.
+    for (size_t b = 0; b < there_.size(); ++b) {
+      if (there_[b]) Copy(blocks_[b]);
+    }
+  }
+
+  void OnGradient(int parameter, const Tensor&) override {
+    const int block = announced_[static_cast<size_t>(parameter)];
+    if (block < 0) return;
+    Copy(blocks_[static_cast<size_t>(block)]);
+    there_[static_cast<size_t>(block)] = true;
+    const size_t before = left_;
+    while (left_ > 0 && there_[left_ - 1]) --left_;
+    if (left_ < before) on_gradients_(blocks_[left_].offset);
+  }
+
+ private:
+  void Copy(const TrainingSteps::Block& block) {
+    float* const to = gradients_ + block.offset;
+    parameters_[static_cast<size_t>(block.parameter)].CopyGradTo(to);
+    if (batches_ == 1) return;
+    for (int64_t i = 0; i < block.count; ++i) to[i] /= batches_;
+  }
+
+  const std::span<const TrainingSteps::Block> blocks_;
+  const std::span<const Parameter> parameters_;
+  const std::vector<int>& announced_;
+  const float batches_;
+  float* const gradients_;
+  const std::function<void(int64_t first)>& on_gradients_;
+  std::vector<bool> there_;
+  size_t left_;  // all blocks from here on are there
+};
+
 }  // namespace
 
 TrainingSteps::TrainingSteps(Solver& solver) : impl_(*solver.impl_) {
@@ -41,6 +93,13 @@ TrainingSteps::TrainingSteps(Solver& solver) : impl_(*solver.impl_) {
   trained_blocks_ = blocks_.size();
   value_count_ = trained_count_;
   AddStatistics();
+  for (const Step& step : impl_.net->compiled().program.backward) {
+    if (step.kind != StepKind::kUseGradient || !impl_.options.exchanges_gradients) continue;
+    announced_.resize(parameters.size(), -1);
+    for (size_t b = 0; b < trained_blocks_; ++b) {
+      if (blocks_[b].parameter == step.param) announced_[static_cast<size_t>(step.param)] = static_cast<int>(b);
+    }
+  }
   const bool sums = impl_.param.iter_size() > 1 || impl_.updater->loss_factor();
   if (impl_.options.exchanges_gradients && sums) block_.resize(static_cast<size_t>(largest));
 }
@@ -69,6 +128,13 @@ void TrainingSteps::ReadValues(float* values) const {
   const auto parameters = ParametersOf(*impl_.net);
   for (const Block& block : blocks_) parameters[block.parameter].CopyDataTo(values + block.offset);
   impl_.TellIssued();
+}
+
+void TrainingSteps::ReadStatistics(float* statistics) const {
+  const auto parameters = ParametersOf(*impl_.net);
+  for (size_t b = trained_blocks_; b < blocks_.size(); ++b) {
+    parameters[blocks_[b].parameter].CopyDataTo(statistics + (blocks_[b].offset - trained_count_));
+  }
 }
 
 void TrainingSteps::WriteValues(const float* values) {
@@ -176,11 +242,17 @@ TrainingSteps::StepResult TrainingSteps::Train(int iteration, uint64_t step) {
   return ResultOf(impl_.Iterate(step));
 }
 
-TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step, float* gradients) {
+TrainingSteps::StepResult TrainingSteps::Gradients(int iteration, uint64_t step, float* gradients,
+                                                   const std::function<void(int64_t first)>& on_gradients) {
   CREMA_CHECK(impl_.options.role != SolverOptions::Role::kCoordinator && impl_.options.exchanges_gradients);
   impl_.iteration = iteration;
   const auto parameters = ParametersOf(*impl_.net);
   float loss = 0;
+  if (on_gradients && !announced_.empty()) {
+    GradientCopies copies({blocks_.data(), trained_blocks_}, parameters, announced_, impl_.param.iter_size(), gradients,
+                          on_gradients);
+    return ResultOf(impl_.RunPasses(step, std::nullopt, {}, &copies));
+  }
   if (impl_.updater->loss_factor()) {
     // A batch whose gradients overflow is computed once more: each before the next one is read.
     std::fill_n(gradients, trained_count_, 0.0f);

@@ -95,8 +95,13 @@ class TrainingSteps {
   // a GPU clips is looked at in the next call only, or by ReadValues.
   StepResult Train(int iteration, uint64_t step);
   // The same without clipping and update: writes the gradients of the trained_count() numbers, divided by iter_size.
-  // Needs SolverOptions::exchanges_gradients.
-  StepResult Gradients(int iteration, uint64_t step, float* gradients);
+  // Needs SolverOptions::exchanges_gradients. Where gradients are known one after the other (on the CPU, with overlap:
+  // BACKWARD), `on_gradients` is called within the last backward pass whenever all from number `first` on are written:
+  // those, and the statistics, do not change any more in this step.
+  StepResult Gradients(int iteration, uint64_t step, float* gradients,
+                       const std::function<void(int64_t first)>& on_gradients = {});
+  // Those of ReadValues behind the trained ones.
+  void ReadStatistics(float* statistics) const;
 
   // Mean of an output of one number over the batches of a test by the first test net, which workers have with mode
   // TOURNAMENT. Test k is of the batches from k * test_iter on: the same in all workers. `goes_on` is asked behind each
@@ -149,6 +154,8 @@ class TrainingSteps {
   Solver::Impl& impl_;
   std::vector<Block> blocks_;
   size_t trained_blocks_ = 0;
+  std::vector<int>
+      announced_;  // by parameter: the block of those whose gradients are known before the pass ends, or -1
   int64_t value_count_ = 0, trained_count_ = 0;
   std::vector<float> block_;  // gradients of one block
 };

@@ -104,6 +104,18 @@ TEST(ClusterSettings, StaleAndWhatItCannotBeWith) {
   EXPECT_TRUE(Has(SaidOf(stale + "overlap: DELAYED"), "but mode is STALE; set mode: AVERAGE, or remove overlap"));
 }
 
+TEST(ClusterSettings, BackwardAndWhatItCannotBeWith) {
+  const std::string backward = "local_workers: 2 overlap: BACKWARD ", gradients = backward + "mode: GRADIENT ";
+  EXPECT_EQ(SaidOf(gradients + "topology: SHARDED"), "");
+  EXPECT_EQ(SaidOf(gradients + "topology: SHARDED codec: TOPK down_codec: INT8"), "");
+  EXPECT_TRUE(Has(SaidOf(backward + "topology: SHARDED"),
+                  "but mode is AVERAGE; set mode: GRADIENT, or remove overlap, or set overlap: DELAYED"));
+  EXPECT_TRUE(Has(SaidOf(backward + "mode: STALE"), "but mode is STALE; set mode: GRADIENT, or remove overlap"));
+  EXPECT_TRUE(Has(SaidOf(gradients), "but topology is STAR, which sums all of them at once; set topology: SHARDED"));
+  EXPECT_TRUE(Has(SaidOf(gradients + "topology: RING"), "but topology is RING"));
+  EXPECT_TRUE(Has(SaidOf(gradients + "topology: SHARDED straggler_factor: 2"), "remove straggler_factor, or overlap"));
+}
+
 TEST(ClusterSettings, TournamentsAndWhatTheyCannotBeWith) {
   const auto said = [](const std::string& settings, const std::string& tests = "test_iter: 4 test_interval: 10 ") {
     const SolverFile file =

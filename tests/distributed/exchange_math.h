@@ -67,6 +67,9 @@ class FloatMath : public ExchangeMath {
     return cuts;
   }
 
+  int Buckets(uint64_t) const override { return buckets_; }
+  void set_buckets(int buckets) { buckets_ = buckets; }
+
   uint64_t most_piece_bytes() const override { return most_; }
 
   Payload Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
@@ -139,6 +142,7 @@ class FloatMath : public ExchangeMath {
 
   const uint64_t most_;
   const Cutting cutting_;
+  int buckets_ = 1;
   mutable int calls_left_ = std::numeric_limits<int>::max();
   mutable int calls_ = 0;
   mutable std::vector<std::weak_ptr<const std::vector<std::byte>>> seen_;

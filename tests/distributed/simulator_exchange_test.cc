@@ -160,6 +160,91 @@ TEST(SimulatedGradients, WhereWorkersCannotReachEachOtherTheCoordinatorUpdates) 
   EXPECT_LT(report.exchanged, 40u);
 }
 
+// Promised, and exchanged word by word while the rest is made.
+SimulatorOptions Backward() {
+  SimulatorOptions options = ShardedGradients();
+  options.backward = true;
+  return options;
+}
+
+TEST(SimulatedBackward, EveryRoundBeginsEarly) {
+  const SimulatorReport report = Simulate(Backward());
+  EXPECT_EQ(report.violation, "") << report.log;
+  EXPECT_TRUE(report.completed);
+  EXPECT_EQ(report.commits, 40u);
+  EXPECT_EQ(report.early, 40u);
+  EXPECT_EQ(report.exchanges_given_up, 0u);
+}
+
+TEST(SimulatedBackward, AMemberThatDiesMeanwhileIsLeftOut) {
+  for (Milliseconds at = 8000; at < 9200; at += 30) {
+    const SimulatorReport report =
+        WithFault(Backward(), {.kind = Fault::Kind::kKillWorkers, .at = at, .lasts = 5000, .first = 2});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.commits, 40u);
+    EXPECT_EQ(report.lost, 0u);
+    EXPECT_GT(report.early, 30u);
+  }
+}
+
+TEST(SimulatedBackward, AMemberWhoseLineWasDownComesBack) {
+  for (Milliseconds at = 8000; at < 9200; at += 60) {
+    const SimulatorReport report =
+        WithFault(Backward(), {.kind = Fault::Kind::kCut, .at = at, .lasts = 15'000, .first = 2, .detail = 3});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.commits, 40u);
+  }
+}
+
+TEST(SimulatedBackward, ARestartedCoordinatorGetsTheStateBack) {
+  for (const int point : {Fault::kNow, Fault::kBeforeJournal, Fault::kAfterJournal, Fault::kWhileSending}) {
+    const SimulatorReport report =
+        WithFault(Backward(), {.kind = Fault::Kind::kKillCoordinator, .at = 9000, .lasts = 3000, .detail = point});
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.recovered, 1u) << report.log;
+    EXPECT_EQ(report.rolled_back, 0u);
+  }
+}
+
+TEST(SimulatedBackward, WhatIsNotFiniteIsLeftOut) {
+  SimulatorOptions options = Backward();
+  options.failures = 30;
+  options.healed = 1'000'000;
+  const SimulatorReport report = Simulate(options);
+  EXPECT_EQ(report.violation, "") << report.log;
+  EXPECT_TRUE(report.completed);
+  EXPECT_EQ(report.commits, 40u);
+  EXPECT_EQ(report.exchanges_given_up, 0u);
+}
+
+TEST(SimulatedBackward, WhereWorkersCannotReachEachOtherTheCoordinatorUpdates) {
+  const SimulatorReport report =
+      WithFault(Backward(), {.kind = Fault::Kind::kSplit, .at = 9000, .lasts = 200'000, .first = 1, .detail = 1});
+  EXPECT_TRUE(report.completed);
+  EXPECT_EQ(report.commits, 40u);
+  EXPECT_GE(report.exchanges_given_up, 1u) << report.log;
+}
+
+// 100 KB/s, and 16 KB of gradients in steps of half a second, of which two thirds make them.
+TEST(SimulatedBackward, HidesTheNetworksTime) {
+  Milliseconds took[2];
+  for (const bool backward : {false, true}) {
+    SimulatorOptions options = ShardedGradients();
+    options.words = 2000;
+    options.coordinator.most_push_bytes = 40'000;
+    options.coordinator.transfer.chunk_bytes = 500;
+    options.bytes_per_second = 100'000;
+    options.spread = 0;
+    options.backward = backward;
+    const SimulatorReport report = Simulate(options);
+    EXPECT_EQ(report.violation, "") << report.log;
+    EXPECT_TRUE(report.completed);
+    EXPECT_EQ(report.commits, 40u);
+    took[backward] = report.coordinator_ended;
+  }
+  EXPECT_LT(took[1], took[0] - 40 * 60);
+}
+
 // 100 KB/s and states of 2 KB: everybody's values take a tenth of the steps' time through the coordinator.
 TEST(SimulatedOverlap, HidesTheNetworksTime) {
   for (const auto topology : {DistributedParameter::STAR, DistributedParameter::SHARDED}) {

@@ -59,6 +59,7 @@ class Simulator : public testing::Test {
       exchanges_given_up_ += report.exchanges_given_up;
       ahead_ += report.ahead;
       lost_ += report.lost;
+      early_ += report.early;
       apart_ += report.most_ahead > 1;
       own_ += report.apart;
       if (report.violation.empty()) continue;
@@ -78,12 +79,13 @@ class Simulator : public testing::Test {
     EXPECT_GT(exchanges_given_up_, 0u);
     EXPECT_GT(ahead_, 2000u);
     EXPECT_GT(lost_, 2u);
+    EXPECT_GT(early_, 300u);
     EXPECT_GT(apart_, 50u);
     EXPECT_GT(own_, 300u);
   }
 
   uint64_t commits_ = 0, coordinators_ = 0, recovered_ = 0, rolled_back_ = 0;
-  uint64_t exchanged_ = 0, exchanges_given_up_ = 0, ahead_ = 0, lost_ = 0;
+  uint64_t exchanged_ = 0, exchanges_given_up_ = 0, ahead_ = 0, lost_ = 0, early_ = 0;
   uint64_t own_ = 0;    // tasks of tournaments that began from other parameters than the best
   uint64_t apart_ = 0;  // trainings in which one worker was more than a lease ahead of another
 };

@@ -123,6 +123,7 @@ INSTANTIATE_TEST_SUITE_P(Cluster, EveryWay,
                                            Way{"Delayed", "overlap: DELAYED", 2},
                                            Way{"Sharded", "topology: SHARDED overlap: DELAYED", 3},
                                            Way{"ShardedGradient", "topology: SHARDED mode: GRADIENT", 3},
+                                           Way{"Backward", "mode: GRADIENT topology: SHARDED overlap: BACKWARD", 3},
                                            Way{"Ring", "topology: RING history: MEAN", 3},
                                            Way{"Tree", "topology: TREE", 4}, Way{"Halving", "topology: HALVING", 3}),
                          [](const auto& info) { return info.param.name; });

@@ -180,6 +180,18 @@ TEST_F(Timeline, ValuesTravelInATrackOfTheirOwnWhileAWorkerTrainsAhead) {
             (Spans{"sending 1 50-90", "waiting for others 90-100", "waiting for others 120-121"}));
 }
 
+// With overlap: BACKWARD.
+TEST_F(Timeline, AnExchangeThatBeginsInTheStepIsBesideIt) {
+  WorkerInRound worker = Worker(0, 0, 50, 5);
+  worker.exchange = base_ + 2;
+  RoundCommitted round = Round(1, 0, 100, {worker});
+  round.among_workers = true;
+  timeline_->OnRound(round);
+  const Json trace = Finish();
+  EXPECT_EQ(SpansOf(trace, "place 0: node0"), (Spans{"training 1 0-50"}));
+  EXPECT_EQ(SpansOf(trace, "place 0: values under way"), (Spans{"exchanging 1 2-55", "waiting for others 55-100"}));
+}
+
 TEST_F(Timeline, TestsSnapshotsAndWhoCameAreThere) {
   timeline_->OnCluster({"worker \"a\" joined", 1, false});
   timeline_->OnTestStart({});

@@ -41,6 +41,49 @@ TEST_F(Steps, DependOnTheStepNotOnWhoComputesIt) {
   EXPECT_EQ(GradientsOf(some, 3, 5), gradients[5]);
 }
 
+// With overlap: BACKWARD they are told of from the last layers on, and what was told of stays.
+TEST_F(Steps, GradientsComeFromTheLastOnesOn) {
+  const std::string overlap = " distributed { mode: GRADIENT topology: SHARDED overlap: BACKWARD local_workers: 2 }";
+  for (const char* net : {kSmallNet, kManyKinds}) {
+    folder_.Write("net.prototxt", net);
+    for (const std::string settings : {"momentum: 0.9", "momentum: 0.9 iter_size: 2", "iter_size: 3"}) {
+      SCOPED_TRACE(settings);
+      const auto waiting = MakeAs(Role::kWorker, settings, true),
+                 early = MakeAs(Role::kWorker, settings + overlap, true);
+      TrainingSteps all(*waiting), some(*early);
+      const auto trained = static_cast<size_t>(some.trained_count());
+      const auto statistics = [&](const TrainingSteps& steps) {
+        Floats values(static_cast<size_t>(steps.value_count()) - trained);
+        steps.ReadStatistics(values.data());
+        return values;
+      };
+      all.ReadBatches(0, 1, 1);
+      some.ReadBatches(0, 1, 1);
+      for (int step = 0; step < 3; ++step) {
+        Floats got(trained, NAN), told(trained, NAN), told_statistics;
+        std::vector<int64_t> firsts;
+        some.Gradients(step, step, got.data(), [&](int64_t first) {
+          EXPECT_LT(first, firsts.empty() ? some.trained_count() : firsts.back());
+          for (size_t i = first; i < (firsts.empty() ? trained : firsts.back()); ++i) told[i] = got[i];
+          if (firsts.empty()) told_statistics = statistics(some);
+          firsts.push_back(first);
+        });
+        EXPECT_GT(firsts.size(), 2u);
+        EXPECT_EQ(firsts.back(), 0);
+        EXPECT_EQ(got, told) << "what was told of has changed";
+        EXPECT_EQ(got, GradientsOf(all, step, step));
+        EXPECT_EQ(told_statistics, statistics(all));
+        Floats values = ValuesOf(some);
+        EXPECT_EQ(statistics(some), Floats(values.begin() + static_cast<std::ptrdiff_t>(trained), values.end()));
+      }
+      // Where they are not known before the end nobody is told.
+      Floats got(trained);
+      all.Gradients(3, 3, got.data(), [](int64_t) { ADD_FAILURE(); });
+      EXPECT_EQ(got, GradientsOf(some, 3, 3));
+    }
+  }
+}
+
 TEST_F(Steps, CarryRecurrentStatesToTheNextStepOnly) {
   folder_.Write("net.prototxt", kRecurrentNet);
   const std::string tests = " test_iter: 1 test_interval: 100";

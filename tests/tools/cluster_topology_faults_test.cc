@@ -97,6 +97,7 @@ INSTANTIATE_TEST_SUITE_P(All, TopologyKills,
                                            Way{"HALVING", "HALVING"}, Way{"ShardedGradients", "SHARDED", true},
                                            Way{"RingGradients", "RING", true}, Way{"TreeGradients", "TREE", true},
                                            Way{"HalvingGradients", "HALVING", true},
+                                           Way{"Backward", "SHARDED", true, "overlap: BACKWARD "},
                                            Way{"Codes", "SHARDED", false, "codec: INT8 down_codec: INT8 "},
                                            Way{"CodedGradients", "SHARDED", true, "codec: TOPK down_codec: INT8 "}),
                          [](const auto& info) { return std::string(info.param.name); });
