@@ -57,7 +57,7 @@ std::vector<float> Averaging::velocity() const {
 
 Payload Averaging::Whole(const Payload& state) {
   if (!fixed_ || fixed_->empty()) return state;
-  const auto whole = std::make_shared<std::vector<std::byte>>(*state);
+  const auto whole = std::make_shared<Bytes>(*state);
   whole->insert(whole->end(), fixed_->begin(), fixed_->end());
   return whole;
 }
@@ -177,7 +177,7 @@ Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>
   const Stopwatch stopwatch(&reduce_seconds_);
   if (pending_) update_.undo();
   pending_ = true;
-  std::vector<float> gradient(static_cast<size_t>(layout_.trained));
+  std::vector<float, KeptAllocator<float>> gradient(static_cast<size_t>(layout_.trained));
   Mean(contributions, 0, layout_.trained, gradient.data());
   const auto next = NewPayload(layout_.state_bytes(false));
   float* const out = FloatsOf(*next);
@@ -225,7 +225,7 @@ Payload LocalMoves::Encode(const Payload& values, const Payload& from, uint64_t 
 
 // Statistics and history as they are.
 Payload LocalMoves::DifferenceTo(const Payload& values, const Payload& from) const {
-  const auto difference = std::make_shared<std::vector<std::byte>>(*values);
+  const auto difference = std::make_shared<Bytes>(*values);
   float* const out = FloatsOf(*difference);
   const float* const anchor = FloatsOf(from).data();
   ParallelFor(layout_.trained, 1 << 15, [&](int64_t begin, int64_t end) {
@@ -237,8 +237,8 @@ Payload LocalMoves::DifferenceTo(const Payload& values, const Payload& from) con
 Payload LocalMoves::Own(const Payload& values, const Payload& from) {
   if (settings_.mode() != DistributedParameter::ELASTIC) return nullptr;
   const double rate = ElasticRate(settings_);
-  const auto own = std::make_shared<std::vector<std::byte>>(
-      values->begin(), values->begin() + static_cast<ptrdiff_t>(layout_.bytes(false)));
+  const auto own =
+      std::make_shared<Bytes>(values->begin(), values->begin() + static_cast<ptrdiff_t>(layout_.bytes(false)));
   float* const out = FloatsOf(*own);
   const float* const center = FloatsOf(from).data();
   ParallelFor(layout_.trained, 1 << 15, [&](int64_t begin, int64_t end) {
@@ -272,8 +272,8 @@ Payload LocalMoves::Decode(Work::Form form, const Payload& sent, const Payload& 
     has_fixed_ = true;
     if (sent->size() < fixed_bytes_) return nullptr;
     const auto middle = sent->end() - static_cast<int64_t>(fixed_bytes_);
-    if (on_fixed_) on_fixed_(std::make_shared<std::vector<std::byte>>(middle, sent->end()));
-    return std::make_shared<std::vector<std::byte>>(sent->begin(), middle);
+    if (on_fixed_) on_fixed_(std::make_shared<Bytes>(middle, sent->end()));
+    return std::make_shared<Bytes>(sent->begin(), middle);
   }
   if (!down_ || !last) return nullptr;
   try {
@@ -290,7 +290,7 @@ Payload LocalMoves::Rebase(const Payload& values, bool with_history, const Paylo
     return values;
   }
   CREMA_CHECK(values->size() == layout_.bytes(with_history));
-  const auto moved = std::make_shared<std::vector<std::byte>>(*values);
+  const auto moved = std::make_shared<Bytes>(*values);
   float* const out = FloatsOf(*moved);
   const float *const old_anchor = FloatsOf(from).data(), *const anchor = FloatsOf(to).data();
   ParallelFor(layout_.trained, 1 << 15, [&](int64_t begin, int64_t end) {

@@ -50,7 +50,7 @@ const char* NameOf(CodecKind kind) {
 NonFiniteValue::NonFiniteValue(size_t index, float value)
     : std::runtime_error(DescribeNonFinite(index, value)), index_(index) {}
 
-void Codec::Encode(std::span<const float> values, std::vector<std::byte>& out) const {
+void Codec::Encode(std::span<const float> values, Bytes& out) const {
   if (values.empty()) return;
   if (LargestMagnitudeBits(values) >= kInfinityBits) {
     const auto bad = std::ranges::find_if_not(values, [](float value) { return std::isfinite(value); });

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "base/kept_memory.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -87,7 +88,7 @@ class Codec {
 
   // Appends the code of `values` to `out`, at most EncodedBytesAtMost(values.size()) bytes; reserving them saves
   // copies. Throws NonFiniteValue, and then `out` is as before: no code carries what is not finite.
-  void Encode(std::span<const float> values, std::vector<std::byte>& out) const;
+  void Encode(std::span<const float> values, Bytes& out) const;
 
   // Reads a code of exactly values.size() values that fills `code`. Any bytes are safe: throws MalformedCode where they
   // are no code, with nothing written outside of `values` (whose contents are then unspecified); allocates nothing.
@@ -111,7 +112,7 @@ class Codec {
 
  private:
   // values: finite, at least one.
-  virtual void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const = 0;
+  virtual void EncodeFinite(std::span<const float> values, Bytes& out) const = 0;
   virtual void DecodeSome(std::span<const std::byte> code, std::span<float> values) const = 0;
 
   const CodecKind kind_;

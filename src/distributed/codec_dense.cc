@@ -19,7 +19,7 @@ class Float32Codec final : public Codec {
   size_t EncodedBytesAtMost(size_t count) const override { return count * sizeof(float); }
 
  private:
-  void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
+  void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     const auto bytes = std::as_bytes(values);
     out.insert(out.end(), bytes.begin(), bytes.end());
   }
@@ -119,7 +119,7 @@ class ShortFloatCodec final : public Codec {
   float Scale(std::span<const float>, std::span<const float>) const override { return Format::kScale; }
 
  private:
-  void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
+  void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     std::byte* const code = Extend(out, values.size() * sizeof(uint16_t));
     ParallelFor(static_cast<int64_t>(values.size()), kCodecGrain, [&](int64_t begin, int64_t end) {
       uint16_t strip[kStrip];
@@ -197,7 +197,7 @@ class Int8Codec final : public Codec {
  private:
   static size_t Blocks(size_t count) { return (count + kBlock - 1) / kBlock; }
 
-  void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
+  void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     const auto count = static_cast<int64_t>(values.size()), blocks = static_cast<int64_t>(Blocks(values.size()));
     std::byte* const scales = Extend(out, EncodedBytesAtMost(values.size()));
     auto* const codes = reinterpret_cast<int8_t*>(scales + blocks * sizeof(float));

@@ -35,7 +35,7 @@ int32_t LargestMagnitudeBits(const float* values, int64_t n);
 int32_t LargestMagnitudeBits(std::span<const float> values);
 
 // Appends `bytes` bytes and returns the first of them.
-inline std::byte* Extend(std::vector<std::byte>& out, size_t bytes) {
+inline std::byte* Extend(Bytes& out, size_t bytes) {
   const size_t before = out.size();
   out.resize(before + bytes);
   return out.data() + before;

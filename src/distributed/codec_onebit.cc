@@ -148,10 +148,10 @@ class OneBitCodec final : public Codec {
     return means;
   }
 
-  void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
+  void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     const int64_t columns = ColumnsOf(values.size());
     std::vector<Means> means(columns);
-    std::vector<std::byte> forms(columns);
+    Bytes forms(columns, std::byte{0});
     ParallelFor(columns, Grain(), [&](int64_t begin, int64_t end) {
       for (int64_t c = begin; c < end; ++c) {
         means[c] = MeansOf(values.data() + c * column_, RowsOf(values.size(), c));

@@ -132,7 +132,7 @@ class TopKCodec final : public Codec {
     return found;
   }
 
-  void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
+  void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     CheckCount(values.size());
     const std::vector<uint32_t> indices = Largest(values, Kept(values.size()));
     const size_t before = out.size();
@@ -243,7 +243,7 @@ class ThresholdCodec final : public Codec {
   static constexpr size_t kHeader = sizeof(float) + 1;
   static constexpr int64_t kStrip = 1024;
 
-  void EncodeFinite(std::span<const float> values, std::vector<std::byte>& out) const override {
+  void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     CheckCount(values.size());
     const auto least = std::bit_cast<int32_t>(threshold_);
     if (SmallEnough(values, least)) {
@@ -270,7 +270,7 @@ class ThresholdCodec final : public Codec {
     return static_cast<size_t>(sent) < BytesOfBits(values.size(), 2);
   }
 
-  std::byte* Begin(Form form, size_t bytes, std::vector<std::byte>& out) const {
+  std::byte* Begin(Form form, size_t bytes, Bytes& out) const {
     std::byte* const code = Extend(out, kHeader + bytes);
     Store(code, threshold_);
     Store(code + sizeof(float), form);

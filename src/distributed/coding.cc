@@ -60,7 +60,7 @@ Payload StateEncoder::Encode(std::span<const float> values, std::span<const floa
 Payload StateEncoder::EncodePart(size_t first, size_t last, std::span<const float> values,
                                  std::span<const float> anchor, bool exactly) {
   open_ = true;
-  const auto code = std::make_shared<std::vector<std::byte>>(kHeadBytes);
+  const auto code = std::make_shared<Bytes>(kHeadBytes, std::byte{0});
   (*code)[0] = static_cast<std::byte>(exactly ? CodecKind::kFloat32 : kind_);
   const float* at = values.data();
   const float* from = anchor.data();
@@ -113,8 +113,7 @@ StateDecoder::StateDecoder(const CodecOptions& options, const StateLayout& layou
 }
 
 std::span<const std::byte> StateDecoder::DecodeBuckets(size_t first, size_t last, const Payload& code,
-                                                       std::span<const float> anchor,
-                                                       std::vector<std::byte>& values) const {
+                                                       std::span<const float> anchor, Bytes& values) const {
   std::span<const std::byte> rest(*code);
   if (rest.size() < kHeadBytes) Refuse("has no beginning");
   const CodecKind kind = static_cast<CodecKind>(rest[0]);
@@ -147,7 +146,7 @@ std::span<const std::byte> StateDecoder::DecodeBuckets(size_t first, size_t last
 Payload StateDecoder::Decode(const Payload& code, std::span<const float> anchor) const {
   CREMA_CHECK(anchor.empty() || anchor.size() >= static_cast<size_t>(layout_.trained));
   // As long as it can be, until it is known whether there is a history.
-  const auto values = std::make_shared<std::vector<std::byte>>(layout_.bytes(false));
+  const auto values = std::make_shared<Bytes>(layout_.bytes(false));
   const std::span<const std::byte> rest = DecodeBuckets(0, layout_.buckets.size(), code, anchor, *values);
   const uint64_t others = static_cast<uint64_t>(layout_.values - layout_.trained) * sizeof(float);
   const uint64_t history = static_cast<uint64_t>(layout_.history) * sizeof(float);
@@ -162,7 +161,7 @@ Payload StateDecoder::DecodePart(size_t first, size_t last, size_t others, const
                                  std::span<const float> anchor) const {
   size_t coded = 0;
   for (size_t i = first; i < last; ++i) coded += layout_.buckets[i].count;
-  const auto values = std::make_shared<std::vector<std::byte>>((coded + others) * sizeof(float));
+  const auto values = std::make_shared<Bytes>((coded + others) * sizeof(float));
   const std::span<const std::byte> rest = DecodeBuckets(first, last, code, anchor, *values);
   if (rest.size() != others * sizeof(float)) Refuse("has another length than the piece");
   std::copy(rest.begin(), rest.end(), values->begin() + static_cast<std::ptrdiff_t>(coded * sizeof(float)));

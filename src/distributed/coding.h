@@ -64,7 +64,7 @@ class StateDecoder {
  private:
   // Reads the buckets [first, last) into the beginning of `values`; returns what lies behind them.
   std::span<const std::byte> DecodeBuckets(size_t first, size_t last, const Payload& code,
-                                           std::span<const float> anchor, std::vector<std::byte>& values) const;
+                                           std::span<const float> anchor, Bytes& values) const;
 
   const StateLayout layout_;
   std::unique_ptr<const Codec> codec_, exact_;

@@ -244,8 +244,7 @@ void Coordination::TellWorkersOfEnd(const std::string& why) {
 TrainingResult Coordination::Run() {
   CoordinatorStart start = StartingPoint();
   math_ = MakeMath(start.state);
-  const auto fixed =
-      std::make_shared<std::vector<std::byte>>(static_cast<size_t>(steps_.fixed_count()) * sizeof(float));
+  const auto fixed = std::make_shared<Bytes>(static_cast<size_t>(steps_.fixed_count()) * sizeof(float));
   steps_.ReadFixed(reinterpret_cast<float*>(fixed->data()));
   math_->set_fixed(fixed);
   CoordinatorOptions protocol = ProtocolOf(file_.solver);

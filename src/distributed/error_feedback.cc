@@ -86,16 +86,15 @@ ErrorFeedback::~ErrorFeedback() = default;
 
 const Codec& ErrorFeedback::codec(size_t bucket) const { return *states_.at(bucket).codec; }
 
-void ErrorFeedback::Encode(size_t bucket, std::span<const float> values, std::vector<std::byte>& out) {
+void ErrorFeedback::Encode(size_t bucket, std::span<const float> values, Bytes& out) {
   EncodeWith(codec(bucket), bucket, values, out);
 }
 
-void ErrorFeedback::EncodeExactly(size_t bucket, std::span<const float> values, std::vector<std::byte>& out) {
+void ErrorFeedback::EncodeExactly(size_t bucket, std::span<const float> values, Bytes& out) {
   EncodeWith(*exact_, bucket, values, out);
 }
 
-void ErrorFeedback::EncodeWith(const Codec& codec, size_t bucket, std::span<const float> values,
-                               std::vector<std::byte>& out) {
+void ErrorFeedback::EncodeWith(const Codec& codec, size_t bucket, std::span<const float> values, Bytes& out) {
   State& state = states_.at(bucket);
   CREMA_CHECK(values.size() == state.bucket.count)
       << values.size() << " values for bucket " << bucket << " of " << state.bucket.count;

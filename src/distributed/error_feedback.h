@@ -45,10 +45,10 @@ class ErrorFeedback {
   // Appends the code of `values` and what is left of earlier ones; again before Commit or Abort, replaces the bucket's
   // last one. Throws NonFiniteValue where the sum is not finite, with `out` as before and no code of this bucket to
   // commit.
-  void Encode(size_t bucket, std::span<const float> values, std::vector<std::byte>& out);
+  void Encode(size_t bucket, std::span<const float> values, Bytes& out);
 
   // The same as kFloat32 for any bucket: after it is committed nothing is left. For the first rounds, and the last.
-  void EncodeExactly(size_t bucket, std::span<const float> values, std::vector<std::byte>& out);
+  void EncodeExactly(size_t bucket, std::span<const float> values, Bytes& out);
 
   // What was encoded since the last Commit or Abort has become part of the parameters.
   void Commit();
@@ -74,7 +74,7 @@ class ErrorFeedback {
  private:
   struct State;
 
-  void EncodeWith(const Codec& codec, size_t bucket, std::span<const float> values, std::vector<std::byte>& out);
+  void EncodeWith(const Codec& codec, size_t bucket, std::span<const float> values, Bytes& out);
 
   std::unique_ptr<const Codec> codec_, exact_;
   std::vector<State> states_;

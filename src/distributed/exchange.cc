@@ -10,15 +10,15 @@ namespace crema {
 Payload Part(const Payload& whole, uint64_t begin, uint64_t end) {
   CREMA_CHECK(begin <= end && end <= whole->size());
   if (begin == 0 && end == whole->size()) return whole;
-  return std::make_shared<std::vector<std::byte>>(whole->begin() + static_cast<std::ptrdiff_t>(begin),
-                                                  whole->begin() + static_cast<std::ptrdiff_t>(end));
+  return std::make_shared<Bytes>(whole->begin() + static_cast<std::ptrdiff_t>(begin),
+                                 whole->begin() + static_cast<std::ptrdiff_t>(end));
 }
 
 Payload Join(std::span<const Payload> parts) {
   if (parts.size() == 1) return parts[0];
   size_t bytes = 0;
   for (const Payload& part : parts) bytes += part->size();
-  const auto all = std::make_shared<std::vector<std::byte>>();
+  const auto all = std::make_shared<Bytes>();
   all->reserve(bytes);
   for (const Payload& part : parts) all->insert(all->end(), part->begin(), part->end());
   return all;

@@ -263,7 +263,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   const auto begin = std::chrono::steady_clock::now();
   TrainResult result;
   result.lease = task.lease;
-  const auto values = std::make_shared<std::vector<std::byte>>(layout_.bytes(task.with_history));
+  const auto values = std::make_shared<Bytes>(layout_.bytes(task.with_history));
   float* const floats = reinterpret_cast<float*>(values->data());
   result.examples = task.steps.count * steps_->records_per_step();
   // Others may have values from this byte on.

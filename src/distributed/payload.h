@@ -2,14 +2,14 @@
 #ifndef CREMA_DISTRIBUTED_PAYLOAD_H_
 #define CREMA_DISTRIBUTED_PAYLOAD_H_
 
-#include <cstddef>
 #include <memory>
-#include <vector>
+
+#include "base/kept_memory.h"
 
 namespace crema {
 
 // Not changed once it is shared.
-using Payload = std::shared_ptr<const std::vector<std::byte>>;
+using Payload = std::shared_ptr<const Bytes>;
 
 }  // namespace crema
 

@@ -63,7 +63,7 @@ Payload PeerAveraging::Offer(const Payload& values, bool with_history) const {
   if (!values || !AreValues(values->size()) || values->size() < bytes) return nullptr;
   if (!AllFinite(FloatsOf(values).first(bytes / sizeof(float)))) return nullptr;
   if (values->size() == bytes) return values;
-  return std::make_shared<std::vector<std::byte>>(values->begin(), values->begin() + static_cast<int64_t>(bytes));
+  return std::make_shared<Bytes>(values->begin(), values->begin() + static_cast<int64_t>(bytes));
 }
 
 Payload PeerAveraging::Conclude(const ExchangePlan& plan, const Payload& mean, bool with_history,
@@ -230,7 +230,7 @@ Payload PeerAveraging::Finish(const ExchangePlan& plan, std::span<const Payload>
     bytes += piece->size();
   }
   if (plan.size() == 0 || !AreValues(bytes)) return nullptr;
-  const auto values = std::make_shared<std::vector<std::byte>>();
+  const auto values = std::make_shared<Bytes>();
   values->reserve(static_cast<size_t>(bytes));
   for (const Payload& piece : sum) values->insert(values->end(), piece->begin(), piece->end());
   if (plan.size() > 1) formula_.TermsToStatistics(FloatsOf(*values) + layout().trained);

@@ -76,7 +76,7 @@ Payload PeerCoding::Encode(Direction direction, Range piece, const float* values
   const std::span<const float> all(values, static_cast<size_t>(piece.last - piece.first));
   if (!way.encoder) {
     const std::span<const std::byte> bytes = std::as_bytes(all);
-    return std::make_shared<std::vector<std::byte>>(bytes.begin(), bytes.end());
+    return std::make_shared<Bytes>(bytes.begin(), bytes.end());
   }
   const Blocks blocks = BlocksOf(piece);
   try {

@@ -93,7 +93,7 @@ void PeerTransfers::Impl::Ask(int to, Peer& peer, Milliseconds now) {
   Outgoing& out = outgoing.emplace_back();
   out.to = to;
   out.message.mutable_chunk()->set_transfer(0);
-  out.slice.payload = std::make_shared<std::vector<std::byte>>();
+  out.slice.payload = std::make_shared<Bytes>();
 }
 
 void PeerTransfers::Impl::OnChunk(int from, const Chunk& chunk, std::span<const std::byte> bytes) {

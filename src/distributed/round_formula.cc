@@ -55,11 +55,9 @@ std::span<const float> FloatsOf(const Payload& payload) {
   return {reinterpret_cast<const float*>(payload->data()), payload->size() / sizeof(float)};
 }
 
-float* FloatsOf(std::vector<std::byte>& bytes) { return reinterpret_cast<float*>(bytes.data()); }
+float* FloatsOf(Bytes& bytes) { return reinterpret_cast<float*>(bytes.data()); }
 
-std::shared_ptr<std::vector<std::byte>> NewPayload(uint64_t bytes) {
-  return std::make_shared<std::vector<std::byte>>(static_cast<size_t>(bytes));
-}
+std::shared_ptr<Bytes> NewPayload(uint64_t bytes) { return std::make_shared<Bytes>(static_cast<size_t>(bytes)); }
 
 bool AllFinite(std::span<const float> values) {
   std::atomic<bool> finite = true;

@@ -16,9 +16,9 @@ namespace crema {
 
 // Floats of a payload whose size is a multiple of theirs.
 std::span<const float> FloatsOf(const Payload& payload);
-float* FloatsOf(std::vector<std::byte>& bytes);
-// Zeros.
-std::shared_ptr<std::vector<std::byte>> NewPayload(uint64_t bytes);
+float* FloatsOf(Bytes& bytes);
+// To be written in full: its memory holds what was there before.
+std::shared_ptr<Bytes> NewPayload(uint64_t bytes);
 bool AllFinite(std::span<const float> values);
 
 // The outer momentum in a state of a layout that has it.

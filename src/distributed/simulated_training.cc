@@ -26,7 +26,7 @@ uint64_t WordAt(const Payload& values, size_t i) {
 }
 
 Payload PayloadOf(const std::vector<uint64_t>& words) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(8 * words.size());
+  auto bytes = std::make_shared<Bytes>(8 * words.size());
   std::memcpy(bytes->data(), words.data(), bytes->size());
   return bytes;
 }
@@ -92,14 +92,14 @@ Payload SimulatedRoundMath::Reduce(const Round& round, const std::vector<Contrib
 void SimulatedRoundMath::Accept() {
   const uint64_t before = DigestOf(*state_);
   state_ = next_;
-  auto difference = std::make_shared<std::vector<std::byte>>(sizeof before + state_->size());
+  auto difference = std::make_shared<Bytes>(sizeof before + state_->size());
   std::memcpy(difference->data(), &before, sizeof before);
   std::memcpy(difference->data() + sizeof before, state_->data(), state_->size());
   difference_ = difference;
 }
 
 Payload SimulatedRoundMath::Whole(const Payload& state) {
-  auto whole = std::make_shared<std::vector<std::byte>>(*state);
+  auto whole = std::make_shared<Bytes>(*state);
   whole->resize(whole->size() + kFixedBytes);
   return whole;
 }
@@ -107,12 +107,12 @@ Payload SimulatedRoundMath::Whole(const Payload& state) {
 Payload SimulatedWorkerMath::Decode(Work::Form form, const Payload& sent, const Payload& last) {
   if (form == Work::WHOLE) {
     has_all_ = true;
-    return std::make_shared<std::vector<std::byte>>(sent->begin(), sent->end() - kFixedBytes);
+    return std::make_shared<Bytes>(sent->begin(), sent->end() - kFixedBytes);
   }
   if (!has_all_) return nullptr;
   if (form == Work::STATE) return sent;
   if (!last || WordAt(sent, 0) != DigestOf(*last)) return nullptr;
-  return std::make_shared<std::vector<std::byte>>(sent->begin() + sizeof(uint64_t), sent->end());
+  return std::make_shared<Bytes>(sent->begin() + sizeof(uint64_t), sent->end());
 }
 
 Payload SimulatedWorkerMath::Rebase(const Payload& values, bool, const Payload& from, const Payload& to) {
@@ -149,7 +149,7 @@ Payload SimulatedExchangeMath::Piece(const ExchangePlan& plan, const Payload& va
 Payload SimulatedExchangeMath::Combine(const ExchangePlan& plan, uint64_t begin, uint64_t end,
                                        std::span<const Payload> pieces) const {
   const uint64_t head[] = {begin, end, pieces.size()};
-  const auto all = std::make_shared<std::vector<std::byte>>(sizeof head);
+  const auto all = std::make_shared<Bytes>(sizeof head);
   std::memcpy(all->data(), head, sizeof head);
   if (pieces.size() != plan.examples.size()) return nullptr;
   for (const Payload& piece : pieces) {
@@ -162,15 +162,14 @@ Payload SimulatedExchangeMath::Combine(const ExchangePlan& plan, uint64_t begin,
 Payload SimulatedWorkerMath::Offer(const Payload& values, bool with_history) {
   if (!IsFinite(values)) return nullptr;
   if (with_history) return values;
-  return std::make_shared<std::vector<std::byte>>(values->begin(),
-                                                  values->begin() + static_cast<ptrdiff_t>(8 * words_));
+  return std::make_shared<Bytes>(values->begin(), values->begin() + static_cast<ptrdiff_t>(8 * words_));
 }
 
 Payload SimulatedWorkerMath::Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history,
                                       const Payload& from) {
   const size_t bytes = 8 * words_ * (with_history ? 2 : 1);
-  std::vector<std::shared_ptr<std::vector<std::byte>>> values;
-  for (int i = 0; i < plan.size(); ++i) values.push_back(std::make_shared<std::vector<std::byte>>());
+  std::vector<std::shared_ptr<Bytes>> values;
+  for (int i = 0; i < plan.size(); ++i) values.push_back(std::make_shared<Bytes>());
   size_t at = 0;
   while (at + 24 <= exchanged->size()) {
     uint64_t head[3];

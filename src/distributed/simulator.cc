@@ -237,7 +237,7 @@ void Simulation::BeginTask(int index, TrainTask task) {
   machine.task_began = now_;
   machine.task_ends = now_ + 1 + static_cast<Milliseconds>(takes);
   if (options_.backward) {
-    machine.making = std::make_shared<std::vector<std::byte>>(8 * options_.words, std::byte{0xEE});
+    machine.making = std::make_shared<Bytes>(8 * options_.words, std::byte{0xEE});
     MakeMore(machine, 8 * options_.words);
     constexpr int kParts = 5;
     for (int part = 1; part <= kParts; ++part) {

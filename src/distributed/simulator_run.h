@@ -51,12 +51,12 @@ class Simulation : private Journal {
     Milliseconds paused_until = 0, tick = -1;
     std::optional<TrainTask> task;
     Milliseconds task_began = 0, task_ends = 0;
-    bool fails = false;                              // the task
-    std::shared_ptr<std::vector<std::byte>> making;  // its values, where others get them as they come
-    bool restarts = false;                           // a process is about to start
-    bool ended = false;                              // the last process ended by itself
-    bool leaving = false;                            // as it was told to
-    uint64_t epoch = 0, version = 0, digest = 0;     // seen last
+    bool fails = false;                           // the task
+    std::shared_ptr<Bytes> making;                // its values, where others get them as they come
+    bool restarts = false;                        // a process is about to start
+    bool ended = false;                           // the last process ended by itself
+    bool leaving = false;                         // as it was told to
+    uint64_t epoch = 0, version = 0, digest = 0;  // seen last
     // By faults, until then; by ones that last.
     Milliseconds disturbed = 0, unsteady = 0;
   };

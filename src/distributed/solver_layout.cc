@@ -49,13 +49,18 @@ Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with
   const auto state = NewPayload(layout.state_bytes(with_history));
   float* const floats = FloatsOf(*state);
   steps.ReadValues(floats);
-  if (layout.velocity > 0 && !velocity.empty()) {
-    if (velocity.size() != static_cast<size_t>(layout.velocity)) {
+  if (layout.velocity > 0) {
+    if (!velocity.empty() && velocity.size() != static_cast<size_t>(layout.velocity)) {
       throw EnvironmentError("the snapshot's outer momentum has " + std::to_string(velocity.size()) +
                              " numbers, but the net trains " + std::to_string(layout.velocity) +
                              ": go on from a snapshot of this net");
     }
-    std::copy(velocity.begin(), velocity.end(), floats + layout.velocity_in_state());
+    float* const out = floats + layout.velocity_in_state();
+    if (velocity.empty()) {
+      std::fill_n(out, layout.velocity, 0.0f);
+    } else {
+      std::ranges::copy(velocity, out);
+    }
   }
   if (layout.shared_history > 0) steps.ReadHistory(floats + layout.shared_history_in_state());
   if (with_history) steps.ReadHistory(floats + layout.history_in_state());

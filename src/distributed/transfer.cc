@@ -83,7 +83,7 @@ std::optional<ChunkReceived> TransferReceiver::OnChunk(const Chunk& chunk, std::
     total_ = chunk.total();
     received_ = 0;
     complete_ = false;
-    bytes_ = std::make_shared<std::vector<std::byte>>();
+    bytes_ = std::make_shared<Bytes>();
   }
   // Grows as bytes come, so that announcing much takes no memory. Ones that came before, or too early, change nothing.
   if (!complete_ && chunk.offset() == received_) {

@@ -92,7 +92,7 @@ class TransferReceiver {
  private:
   uint64_t most_, id_ = 0, received_ = 0, total_ = 0, refused_ = 0, bytes_received_ = 0;
   bool complete_ = false;
-  std::shared_ptr<std::vector<std::byte>> bytes_;
+  std::shared_ptr<Bytes> bytes_;
 };
 
 }  // namespace crema

@@ -16,7 +16,7 @@ class InTheMaking {
  public:
   explicit InTheMaking(Payload whole)
       : whole_(std::move(whole)),
-        bytes_(std::make_shared<std::vector<std::byte>>(whole_->size(), std::byte{0xFF})),
+        bytes_(std::make_shared<Bytes>(whole_->size(), std::byte{0xFF})),
         there_from_(whole_->size()) {}
 
   void MakeFrom(uint64_t byte) {
@@ -29,7 +29,7 @@ class InTheMaking {
 
  private:
   Payload whole_;
-  std::shared_ptr<std::vector<std::byte>> bytes_;
+  std::shared_ptr<Bytes> bytes_;
   uint64_t there_from_;
 };
 
@@ -104,10 +104,9 @@ TEST(ExchangeInBuckets, SendsWhatIsThereAndGivesBackWhatCameOfIt) {
   std::vector<Exchange::Message> sent = exchange->TakeMessages();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].stage, 6u);
-  EXPECT_EQ(*sent[0].payload, std::vector<std::byte>(values[0]->begin() + 2800, values[0]->end()));
+  EXPECT_EQ(*sent[0].payload, Bytes(values[0]->begin() + 2800, values[0]->end()));
   // The other one's piece of the same bucket.
-  exchange->OnMessage(1, 6,
-                      std::make_shared<std::vector<std::byte>>(values[1]->begin() + 2400, values[1]->begin() + 2800));
+  exchange->OnMessage(1, 6, std::make_shared<Bytes>(values[1]->begin() + 2400, values[1]->begin() + 2800));
   sent = exchange->TakeMessages();
   ASSERT_EQ(sent.size(), 1u);
   EXPECT_EQ(sent[0].stage, 7u);

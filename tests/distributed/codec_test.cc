@@ -17,13 +17,13 @@ namespace {
 constexpr size_t kCounts[] = {1,   2,   3,   7,   8,   15,  16,  17,  63,   64,   65,   127,  128,  129,
                               255, 256, 257, 511, 512, 513, 767, 768, 1023, 1024, 1025, 4097, 12345};
 
-std::vector<std::byte> Bytes(std::initializer_list<int> bytes) {
-  std::vector<std::byte> result;
+Bytes BytesOf(std::initializer_list<int> bytes) {
+  Bytes result;
   for (const int byte : bytes) result.push_back(static_cast<std::byte>(byte));
   return result;
 }
 
-std::vector<std::byte> WithFloats(std::vector<std::byte> code, std::initializer_list<float> values) {
+Bytes WithFloats(Bytes code, std::initializer_list<float> values) {
   for (const float value : values) {
     const auto bytes = std::bit_cast<std::array<std::byte, 4>>(value);
     code.insert(code.end(), bytes.begin(), bytes.end());
@@ -31,7 +31,7 @@ std::vector<std::byte> WithFloats(std::vector<std::byte> code, std::initializer_
   return code;
 }
 
-std::vector<std::byte> operator+(std::vector<std::byte> a, const std::vector<std::byte>& b) {
+Bytes operator+(Bytes a, const Bytes& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;
 }
@@ -163,7 +163,7 @@ TEST_P(EveryCodec, NothingIsNoBytes) {
   EXPECT_EQ(codec_->EncodedBytesAtMost(0), 0u);
   EXPECT_TRUE(Encoded(*codec_, {}).empty());
   EXPECT_TRUE(Decoded(*codec_, {}, 0).empty());
-  EXPECT_THROW(Decoded(*codec_, Bytes({0}), 0), MalformedCode);
+  EXPECT_THROW(Decoded(*codec_, BytesOf({0}), 0), MalformedCode);
   EXPECT_THROW(Decoded(*codec_, {}, 1), MalformedCode);
 }
 
@@ -175,13 +175,13 @@ TEST_P(EveryCodec, AppendsTheSameBytesOnAnyNumberOfThreads) {
   const auto code = Encoded(*codec_, values);
   const auto decoded = Decoded(*codec_, code, n);
   omp_set_num_threads(4);
-  auto after = Bytes({1, 2, 3});  // also puts the code at an odd address
+  auto after = BytesOf({1, 2, 3});  // also puts the code at an odd address
   codec_->Encode(values, after);
-  const std::vector<std::byte> appended(after.begin() + 3, after.end());
+  const Bytes appended(after.begin() + 3, after.end());
   std::vector<float> decoded_in_place(n);
   codec_->Decode(std::span(after).subspan(3), decoded_in_place);
   omp_set_num_threads(threads);
-  EXPECT_TRUE(std::equal(after.begin(), after.begin() + 3, Bytes({1, 2, 3}).begin()));
+  EXPECT_TRUE(std::equal(after.begin(), after.begin() + 3, BytesOf({1, 2, 3}).begin()));
   EXPECT_TRUE(appended == code);
   EXPECT_TRUE(decoded_in_place == decoded);
   ExpectWithinBounds(GetParam(), values, decoded);
@@ -195,14 +195,14 @@ TEST_P(EveryCodec, RefusesToEncodeWhatIsNotFinite) {
       for (const size_t place : {size_t{0}, n / 2, n - 1}) {
         std::vector<float> values(n, 1.0f);
         values[place] = values[n - 1] = bad;
-        auto out = Bytes({1, 2});
+        auto out = BytesOf({1, 2});
         try {
           codec_->Encode(values, out);
           ADD_FAILURE() << bad << " at " << place << " of " << n;
         } catch (const NonFiniteValue& e) {
           EXPECT_EQ(e.index(), place);
         }
-        EXPECT_EQ(out, Bytes({1, 2}));
+        EXPECT_EQ(out, BytesOf({1, 2}));
       }
     }
   }
@@ -224,9 +224,9 @@ TEST_P(EveryCodec, RefusesOtherLengths) {
 }
 
 // Exactly as many floats as there are, between pages that sanitizers guard and values that must stay.
-void ExpectRefusedOrFinite(const Codec& codec, const std::vector<std::byte>& code, size_t count, int* refused) {
+void ExpectRefusedOrFinite(const Codec& codec, const Bytes& code, size_t count, int* refused) {
   constexpr float kGuard = -77.25f;
-  const std::vector<std::byte> exact_code(code.begin(), code.end());
+  const Bytes exact_code(code.begin(), code.end());
   std::vector<float> values(count + 2, kGuard);
   try {
     codec.Decode(exact_code, std::span(values).subspan(1, count));
@@ -282,7 +282,7 @@ TEST_P(EveryCodec, SurvivesRandomBytes) {
   for (int round = 0; round < kRounds && !HasFatalFailure(); ++round) {
     const size_t count = random.Below(draw++, 600), bound = codec_->EncodedBytesAtMost(count);
     // Often of a length that the codec would not refuse at once.
-    std::vector<std::byte> code(random.Below(draw++, 2) == 0 ? bound : random.Below(draw++, 2 * bound + 20));
+    Bytes code(random.Below(draw++, 2) == 0 ? bound : random.Below(draw++, 2 * bound + 20));
     const uint64_t range = random.Below(draw++, 2) == 0 ? 256 : 3;
     for (std::byte& byte : code) byte = static_cast<std::byte>(random.Below(draw++, range));
     ExpectRefusedOrFinite(*codec_, code, count, &refused);
@@ -309,25 +309,25 @@ TEST(CodecTest, BytesAreThoseOfTheFormat) {
   };
   EXPECT_EQ(code_of({.kind = CodecKind::kFloat32}, {1, -2}), WithFloats({}, {1, -2}));
   EXPECT_EQ(code_of({.kind = CodecKind::kFloat16}, {1, -2, 65520, 0x1p-24f, -1e30f}),
-            Bytes({0x00, 0x3c, 0x00, 0xc0, 0xff, 0x7b, 0x01, 0x00, 0xff, 0xfb}));
-  EXPECT_EQ(code_of({.kind = CodecKind::kBFloat16}, {1, -2, kMost}), Bytes({0x80, 0x3f, 0x00, 0xc0, 0x7f, 0x7f}));
+            BytesOf({0x00, 0x3c, 0x00, 0xc0, 0xff, 0x7b, 0x01, 0x00, 0xff, 0xfb}));
+  EXPECT_EQ(code_of({.kind = CodecKind::kBFloat16}, {1, -2, kMost}), BytesOf({0x80, 0x3f, 0x00, 0xc0, 0x7f, 0x7f}));
   EXPECT_EQ(code_of({.kind = CodecKind::kInt8}, {127, -127, 2.5, 3.5, -0.4f}),
-            WithFloats({}, {1}) + Bytes({127, 0x81, 2, 4, 0}));
+            WithFloats({}, {1}) + BytesOf({127, 0x81, 2, 4, 0}));
   // k = 3; gaps 1, 0, 200 - 3.
   std::vector<float> values(250, 0.5f);
   values[1] = -3;
   values[2] = 4;
   values[200] = 5;
   EXPECT_EQ(code_of({.kind = CodecKind::kTopK, .topk_ratio = 0.01}, values),
-            WithFloats(Bytes({3, 1, 0, 0xc5, 0x01}), {-3, 4, 5}));
+            WithFloats(BytesOf({3, 1, 0, 0xc5, 0x01}), {-3, 4, 5}));
   // Of equal ones the first; no zeros.
   EXPECT_EQ(code_of({.kind = CodecKind::kTopK, .topk_ratio = 0.5}, {1, -1, 1, 2}),
-            WithFloats(Bytes({2, 0, 2}), {1, 2}));
-  EXPECT_EQ(code_of({.kind = CodecKind::kTopK, .topk_ratio = 1}, {0, 7, -0.0f}), WithFloats(Bytes({1, 1}), {7}));
+            WithFloats(BytesOf({2, 0, 2}), {1, 2}));
+  EXPECT_EQ(code_of({.kind = CodecKind::kTopK, .topk_ratio = 1}, {0, 7, -0.0f}), WithFloats(BytesOf({1, 1}), {7}));
   EXPECT_EQ(code_of({.kind = CodecKind::kThreshold, .threshold = 3}, values),
-            WithFloats({}, {3}) + Bytes({0, 3, 3, 0, 0x8a, 0x03}));
+            WithFloats({}, {3}) + BytesOf({0, 3, 3, 0, 0x8a, 0x03}));
   EXPECT_EQ(code_of({.kind = CodecKind::kThreshold, .threshold = 1}, {1, -2, 0.5f, 2, -1}),
-            WithFloats({}, {1}) + Bytes({1, 0x49, 0x02}));
+            WithFloats({}, {1}) + BytesOf({1, 0x49, 0x02}));
   std::vector<float> columns(64 + 64 + 3, 1);
   std::fill_n(columns.begin(), 64, 0.0f);
   columns[65] = -3;
@@ -335,55 +335,56 @@ TEST(CodecTest, BytesAreThoseOfTheFormat) {
   columns[128] = -1;
   columns[129] = 0;
   EXPECT_EQ(code_of({.kind = CodecKind::kOneBit, .onebit_column = 64}, columns),
-            WithFloats(Bytes({0, 1, 2}), {-3, 65.0f / 63}) + Bytes({2, 0, 0, 0, 0, 0, 0, 0}) + WithFloats({}, {-1, 1}) +
-                Bytes({2, 1}));
+            WithFloats(BytesOf({0, 1, 2}), {-3, 65.0f / 63}) + BytesOf({2, 0, 0, 0, 0, 0, 0, 0}) +
+                WithFloats({}, {-1, 1}) + BytesOf({2, 1}));
 }
 
 TEST(CodecTest, CodesThatCannotBeAreRefused) {
-  const auto expect_refused = [](CodecOptions options, const std::vector<std::byte>& code, size_t count) {
+  const auto expect_refused = [](CodecOptions options, const Bytes& code, size_t count) {
     EXPECT_THROW(Decoded(*MakeCodec(options), code, count), MalformedCode);
   };
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   expect_refused({.kind = CodecKind::kFloat32}, WithFloats({}, {1, -kInfinity}), 2);
-  expect_refused({.kind = CodecKind::kFloat16}, Bytes({0x00, 0x7c}), 1);
-  expect_refused({.kind = CodecKind::kFloat16}, Bytes({0x01, 0xfc}), 1);
-  expect_refused({.kind = CodecKind::kBFloat16}, Bytes({0x80, 0xff}), 1);
-  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {-1}) + Bytes({1}), 1);
-  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {kMost / 126}) + Bytes({1}), 1);
-  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {std::nanf("")}) + Bytes({1}), 1);
-  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {1}) + Bytes({0x80}), 1);
+  expect_refused({.kind = CodecKind::kFloat16}, BytesOf({0x00, 0x7c}), 1);
+  expect_refused({.kind = CodecKind::kFloat16}, BytesOf({0x01, 0xfc}), 1);
+  expect_refused({.kind = CodecKind::kBFloat16}, BytesOf({0x80, 0xff}), 1);
+  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {-1}) + BytesOf({1}), 1);
+  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {kMost / 126}) + BytesOf({1}), 1);
+  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {std::nanf("")}) + BytesOf({1}), 1);
+  expect_refused({.kind = CodecKind::kInt8}, WithFloats({}, {1}) + BytesOf({0x80}), 1);
   const CodecOptions topk = {.kind = CodecKind::kTopK};
-  EXPECT_EQ(Decoded(*MakeCodec(topk), WithFloats(Bytes({1, 2}), {9}), 3), std::vector<float>({0, 0, 9}));
-  expect_refused(topk, WithFloats(Bytes({1, 3}), {9}), 3);
-  expect_refused(topk, WithFloats(Bytes({2, 2, 0}), {9, 9}), 3);
-  expect_refused(topk, WithFloats(Bytes({1, 0x82, 0x00}), {9}), 3);  // not the shortest form
-  expect_refused(topk, WithFloats(Bytes({1, 2}), {kInfinity}), 3);
-  expect_refused(topk, WithFloats(Bytes({4, 0, 0, 0, 0}), {9, 9, 9, 9}), 3);
-  expect_refused(topk, Bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), 3);
-  expect_refused(topk, Bytes({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}), 3);
+  EXPECT_EQ(Decoded(*MakeCodec(topk), WithFloats(BytesOf({1, 2}), {9}), 3), std::vector<float>({0, 0, 9}));
+  expect_refused(topk, WithFloats(BytesOf({1, 3}), {9}), 3);
+  expect_refused(topk, WithFloats(BytesOf({2, 2, 0}), {9, 9}), 3);
+  expect_refused(topk, WithFloats(BytesOf({1, 0x82, 0x00}), {9}), 3);  // not the shortest form
+  expect_refused(topk, WithFloats(BytesOf({1, 2}), {kInfinity}), 3);
+  expect_refused(topk, WithFloats(BytesOf({4, 0, 0, 0, 0}), {9, 9, 9, 9}), 3);
+  expect_refused(topk, BytesOf({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), 3);
+  expect_refused(topk, BytesOf({0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x01}), 3);
   // A gap that would come round to 0.
-  expect_refused(topk, WithFloats(Bytes({2, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), {9, 9}), 3);
+  expect_refused(topk, WithFloats(BytesOf({2, 1, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0x7f}), {9, 9}), 3);
   const CodecOptions threshold = {.kind = CodecKind::kThreshold};
-  EXPECT_EQ(Decoded(*MakeCodec(threshold), WithFloats({}, {2}) + Bytes({0, 1, 5}), 3), std::vector<float>({0, 0, -2}));
-  expect_refused(threshold, WithFloats({}, {2}) + Bytes({0, 1, 6}), 3);
-  expect_refused(threshold, WithFloats({}, {2}) + Bytes({0, 1, 5, 0}), 3);
-  expect_refused(threshold, WithFloats({}, {2}) + Bytes({2, 1, 5}), 3);
-  expect_refused(threshold, WithFloats({}, {2}) + Bytes({1, 0x03}), 3);
-  expect_refused(threshold, WithFloats({}, {2}) + Bytes({1, 0x40}), 3);  // a fourth value
+  EXPECT_EQ(Decoded(*MakeCodec(threshold), WithFloats({}, {2}) + BytesOf({0, 1, 5}), 3),
+            std::vector<float>({0, 0, -2}));
+  expect_refused(threshold, WithFloats({}, {2}) + BytesOf({0, 1, 6}), 3);
+  expect_refused(threshold, WithFloats({}, {2}) + BytesOf({0, 1, 5, 0}), 3);
+  expect_refused(threshold, WithFloats({}, {2}) + BytesOf({2, 1, 5}), 3);
+  expect_refused(threshold, WithFloats({}, {2}) + BytesOf({1, 0x03}), 3);
+  expect_refused(threshold, WithFloats({}, {2}) + BytesOf({1, 0x40}), 3);  // a fourth value
   for (const float bad : {0.0f, -1.0f, kInfinity, std::nanf("")}) {
-    expect_refused(threshold, WithFloats({}, {bad}) + Bytes({0, 0}), 3);
+    expect_refused(threshold, WithFloats({}, {bad}) + BytesOf({0, 0}), 3);
   }
   const CodecOptions onebit = {.kind = CodecKind::kOneBit};
-  EXPECT_EQ(Decoded(*MakeCodec(onebit), WithFloats(Bytes({2}), {-1, 2}) + Bytes({1, 2}), 3),
+  EXPECT_EQ(Decoded(*MakeCodec(onebit), WithFloats(BytesOf({2}), {-1, 2}) + BytesOf({1, 2}), 3),
             std::vector<float>({0, -1, 2}));
-  expect_refused(onebit, WithFloats(Bytes({2}), {-1, 2}) + Bytes({1, 1}), 3);  // 0 and negative
-  expect_refused(onebit, WithFloats(Bytes({2}), {-1, 2}) + Bytes({8, 0}), 3);  // a fourth value
-  expect_refused(onebit, WithFloats(Bytes({1}), {-1, 2}) + Bytes({8}), 3);
-  expect_refused(onebit, WithFloats(Bytes({1}), {1, 2}) + Bytes({0}), 3);
-  expect_refused(onebit, WithFloats(Bytes({1}), {-1, -2}) + Bytes({0}), 3);
-  expect_refused(onebit, WithFloats(Bytes({1}), {-kInfinity, 2}) + Bytes({0}), 3);
-  expect_refused(onebit, WithFloats(Bytes({1}), {-1, std::nanf("")}) + Bytes({0}), 3);
-  expect_refused(onebit, WithFloats(Bytes({3}), {-1, 2}) + Bytes({0}), 3);
+  expect_refused(onebit, WithFloats(BytesOf({2}), {-1, 2}) + BytesOf({1, 1}), 3);  // 0 and negative
+  expect_refused(onebit, WithFloats(BytesOf({2}), {-1, 2}) + BytesOf({8, 0}), 3);  // a fourth value
+  expect_refused(onebit, WithFloats(BytesOf({1}), {-1, 2}) + BytesOf({8}), 3);
+  expect_refused(onebit, WithFloats(BytesOf({1}), {1, 2}) + BytesOf({0}), 3);
+  expect_refused(onebit, WithFloats(BytesOf({1}), {-1, -2}) + BytesOf({0}), 3);
+  expect_refused(onebit, WithFloats(BytesOf({1}), {-kInfinity, 2}) + BytesOf({0}), 3);
+  expect_refused(onebit, WithFloats(BytesOf({1}), {-1, std::nanf("")}) + BytesOf({0}), 3);
+  expect_refused(onebit, WithFloats(BytesOf({3}), {-1, 2}) + BytesOf({0}), 3);
 }
 
 // Every half, and every float exactly between two of them, which goes to the even one.

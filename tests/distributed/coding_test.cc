@@ -106,18 +106,18 @@ TEST(Coding, RefusesWhatIsNoCode) {
     const StateDecoder decoder(OptionsOf(codec), layout);
     const Payload code = encoder.Encode(RandomFloats(6, layout.values), {}, false);
     for (const size_t size : {size_t{0}, size_t{3}, size_t{4}, size_t{7}, code->size() / 2, code->size() - 1}) {
-      const Payload cut = std::make_shared<std::vector<std::byte>>(code->begin(), code->begin() + size);
+      const Payload cut = std::make_shared<Bytes>(code->begin(), code->begin() + size);
       EXPECT_THROW(decoder.Decode(cut, {}), MalformedCode) << size;
     }
     for (int i = 0; i < 300; ++i) {
-      auto changed = std::make_shared<std::vector<std::byte>>(*code);
+      auto changed = std::make_shared<Bytes>(*code);
       for (int n = 0; n < 3; ++n) (*changed)[random() % changed->size()] = static_cast<std::byte>(random());
       try {
         decoder.Decode(changed, {});
       } catch (const MalformedCode&) {
       }
     }
-    auto other = std::make_shared<std::vector<std::byte>>(*code);
+    auto other = std::make_shared<Bytes>(*code);
     (*other)[0] = static_cast<std::byte>(codec == DistributedParameter::FP16 ? CodecKind::kInt8 : CodecKind::kFloat16);
     EXPECT_THROW(decoder.Decode(other, {}), MalformedCode);
   }

@@ -12,7 +12,7 @@
 namespace crema {
 
 inline Payload Bytes(const std::vector<float>& floats) {
-  const auto bytes = std::make_shared<std::vector<std::byte>>(floats.size() * sizeof(float));
+  const auto bytes = std::make_shared<Bytes>(floats.size() * sizeof(float));
   if (!floats.empty()) std::memcpy(bytes->data(), floats.data(), bytes->size());
   return bytes;
 }

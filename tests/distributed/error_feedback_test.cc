@@ -17,8 +17,8 @@ double NormOf(std::span<const float> values) {
   return std::sqrt(squares);
 }
 
-std::vector<std::byte> EncodedBy(ErrorFeedback& feedback, size_t bucket, const std::vector<float>& values) {
-  std::vector<std::byte> code;
+Bytes EncodedBy(ErrorFeedback& feedback, size_t bucket, const std::vector<float>& values) {
+  Bytes code;
   feedback.Encode(bucket, values, code);
   return code;
 }
@@ -134,7 +134,7 @@ TEST_P(EveryFeedback, EncodesExactlyWhatIsLeft) {
   feedback_.Commit();
   std::vector<float> expected(kCount);
   for (size_t i = 0; i < kCount; ++i) expected[i] = feedback_.residual(0)[i] + more[i];
-  std::vector<std::byte> code;
+  Bytes code;
   feedback_.EncodeExactly(0, more, code);
   EXPECT_EQ(Decoded(*MakeCodec({}), code, kCount), expected);
   EXPECT_GT(feedback_.Norm(), 0);
@@ -160,7 +160,7 @@ TEST_P(EveryFeedback, WhatIsNotFiniteChangesNothing) {
   auto values = Gaussians(kCount, 13);
   EncodedBy(feedback_, 0, values);
   values[17] = std::nanf("");
-  std::vector<std::byte> out(3);
+  Bytes out(3);
   EXPECT_THROW(feedback_.Encode(0, values, out), NonFiniteValue);
   EXPECT_EQ(out.size(), 3u);
   feedback_.Commit();
@@ -248,7 +248,7 @@ TEST(ErrorFeedbackTest, SmallAndExactBucketsAreNotCompressed) {
   const CodecKind kinds[] = {CodecKind::kFloat32, CodecKind::kOneBit, CodecKind::kFloat32, CodecKind::kOneBit,
                              CodecKind::kFloat32};
   ErrorFeedback feedback({.kind = CodecKind::kOneBit}, buckets);
-  std::vector<std::byte> out;
+  Bytes out;
   for (size_t b = 0; b < buckets.size(); ++b) {
     EXPECT_EQ(KindOf(buckets[b], CodecKind::kOneBit), kinds[b]) << b;
     EXPECT_EQ(feedback.codec(b).kind(), kinds[b]) << b;

@@ -20,7 +20,7 @@ inline constexpr DistributedParameter::Topology kTopologies[] = {DistributedPara
                                                                  DistributedParameter::HALVING};
 
 inline Payload BytesOfFloats(const std::vector<float>& floats) {
-  const auto bytes = std::make_shared<std::vector<std::byte>>(floats.size() * sizeof(float));
+  const auto bytes = std::make_shared<Bytes>(floats.size() * sizeof(float));
   if (!floats.empty()) std::memcpy(bytes->data(), floats.data(), bytes->size());
   return bytes;
 }
@@ -145,7 +145,7 @@ class FloatMath : public ExchangeMath {
   int buckets_ = 1;
   mutable int calls_left_ = std::numeric_limits<int>::max();
   mutable int calls_ = 0;
-  mutable std::vector<std::weak_ptr<const std::vector<std::byte>>> seen_;
+  mutable std::vector<std::weak_ptr<const Bytes>> seen_;
 };
 
 }  // namespace crema

@@ -178,7 +178,7 @@ TEST_P(ExchangeTest, APieceOfAnotherLengthIsTheEndOfIt) {
         Letter changed;
         group.RunInOrder([&](Letter& letter) {
           if (delivered++ != wrong) return;
-          auto payload = std::make_shared<std::vector<std::byte>>(*letter.payload);
+          auto payload = std::make_shared<Bytes>(*letter.payload);
           payload->resize(static_cast<size_t>(std::max<int64_t>(0, static_cast<int64_t>(payload->size()) + longer)));
           letter.payload = payload;
           changed = letter;

@@ -91,7 +91,7 @@ class Network {
       at(to).OnChunkReceived(packet.from, message.chunk_received(), now_);
     } else {
       const Slice& slice = packet.outgoing.slice;
-      std::vector<std::byte> bytes;
+      Bytes bytes;
       if (slice.payload) bytes.assign(slice.bytes().begin(), slice.bytes().end());
       if (packet.broken && !bytes.empty()) bytes[bytes.size() / 2] ^= std::byte{4};
       at(to).OnChunk(packet.from, message.chunk(), bytes, now_);

@@ -107,7 +107,7 @@ class GradientTopology : public DataParallel {
       const std::vector<Payload> exchanged = ExchangeAll(plan, offers, maths);
       std::vector<Payload> next;
       for (int i = 0; i < count; ++i) {
-        const Payload before = std::make_shared<std::vector<std::byte>>(*state);
+        const Payload before = std::make_shared<Bytes>(*state);
         // A round that begins again does it twice.
         for (int again = 0; again < 2; ++again) {
           next.push_back(moves[i]->Conclude(plan, exchanged[i], false, state));

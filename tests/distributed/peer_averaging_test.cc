@@ -42,12 +42,12 @@ std::vector<float> ValuesOf(const StateLayout& layout, uint32_t seed, bool with_
 }
 
 Payload PieceOf(const Payload& values, uint64_t begin, uint64_t end) {
-  return std::make_shared<std::vector<std::byte>>(values->begin() + static_cast<int64_t>(begin),
-                                                  values->begin() + static_cast<int64_t>(end));
+  return std::make_shared<Bytes>(values->begin() + static_cast<int64_t>(begin),
+                                 values->begin() + static_cast<int64_t>(end));
 }
 
 Payload Joined(const std::vector<Payload>& pieces) {
-  const auto whole = std::make_shared<std::vector<std::byte>>();
+  const auto whole = std::make_shared<Bytes>();
   for (const Payload& piece : pieces) whole->insert(whole->end(), piece->begin(), piece->end());
   return whole;
 }

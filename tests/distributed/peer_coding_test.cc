@@ -308,12 +308,12 @@ TEST(PeerCoding, CodesThatAreNoneMakeNothing) {
     EXPECT_EQ(coding.Decode(direction, piece, nullptr, {}), nullptr);
     EXPECT_EQ(coding.Decode(direction, {0, layout.values}, code, {}), nullptr) << "of another piece";
     for (size_t size = 0; size < code->size(); size += 1 + size / 3) {
-      const auto cut = std::make_shared<std::vector<std::byte>>(code->begin(), code->begin() + size);
+      const auto cut = std::make_shared<Bytes>(code->begin(), code->begin() + size);
       EXPECT_EQ(coding.Decode(direction, piece, cut, {}), nullptr) << size;
     }
     const RandomStream random(5, 6);
     for (uint64_t i = 0; i < 200; ++i) {
-      auto broken = std::make_shared<std::vector<std::byte>>(*code);
+      auto broken = std::make_shared<Bytes>(*code);
       for (uint64_t k = 0; k < 4; ++k) {
         (*broken)[random.Below(8 * i + k, broken->size())] = static_cast<std::byte>(random.Below(8 * i + 4 + k, 256));
       }

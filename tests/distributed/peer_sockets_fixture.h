@@ -27,7 +27,7 @@ constexpr char kLoopback[] = "tcp://127.0.0.1:5570", kIpc[] = "ipc:///nowhere/co
 struct Received {
   std::string route;
   uint64_t number = 0;
-  std::vector<std::byte> bytes;
+  Bytes bytes;
 };
 
 // A worker as far as its peers know it.
@@ -66,7 +66,7 @@ class Node {
       sockets_.Receive(
           [this](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
             received_.push_back({route, message.chunk().transfer() | message.chunk_received().transfer(),
-                                 std::vector<std::byte>(bytes.begin(), bytes.end())});
+                                 Bytes(bytes.begin(), bytes.end())});
           });
     }
     return received_;
@@ -82,7 +82,7 @@ class Node {
 };
 
 inline Payload Bytes(size_t count, uint8_t first) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(count);
+  auto bytes = std::make_shared<Bytes>(count);
   for (size_t i = 0; i < count; ++i) (*bytes)[i] = static_cast<std::byte>(first + i * 7);
   return bytes;
 }

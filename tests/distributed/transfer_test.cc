@@ -10,7 +10,7 @@ namespace crema {
 namespace {
 
 Payload Bytes(size_t count, uint64_t seed = 1) {
-  auto bytes = std::make_shared<std::vector<std::byte>>(count);
+  auto bytes = std::make_shared<Bytes>(count);
   const RandomStream random(seed, 0);
   for (size_t i = 0; i < count; ++i) (*bytes)[i] = static_cast<std::byte>(random.Below(i, 256));
   return bytes;

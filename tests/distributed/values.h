@@ -25,14 +25,14 @@ inline std::vector<float> Gaussians(size_t n, uint64_t stream, float scale = 1) 
   return values;
 }
 
-inline std::vector<std::byte> Encoded(const Codec& codec, const std::vector<float>& values) {
-  std::vector<std::byte> code;
+inline Bytes Encoded(const Codec& codec, const std::vector<float>& values) {
+  Bytes code;
   codec.Encode(values, code);
   return code;
 }
 
 // Decodes into memory that held something else.
-inline std::vector<float> Decoded(const Codec& codec, const std::vector<std::byte>& code, size_t count) {
+inline std::vector<float> Decoded(const Codec& codec, const Bytes& code, size_t count) {
   std::vector<float> values(count, 12345.0f);
   codec.Decode(code, values);
   return values;
