@@ -1,8 +1,10 @@
 // The GPU's convolutions against the CPU's loops, on groups wide enough for tiles and on others.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <cmath>
+#include <limits>
 
 #include "base/bfloat16.h"
 #include "base/float16.h"
@@ -90,7 +92,8 @@ struct Results {
 // Values that bf16 and f16 hold, so that the CPU's f32 kernels start from the same numbers.
 std::vector<float> Values(int64_t count, unsigned seed) { return Widened(Rounded(RandomValues(count, seed))); }
 
-Results RunKernel(const ConvolutionProblem& problem, Device& device, const char* name) {
+// `has_diverged`: the first number of the source is none.
+Results RunKernel(const ConvolutionProblem& problem, Device& device, const char* name, bool has_diverged = false) {
   KernelChoice choice;
   const auto kernel = OperationsOf(device).MakeConvolution(problem, &choice, name);
   if (!kernel) return {};
@@ -102,7 +105,9 @@ Results RunKernel(const ConvolutionProblem& problem, Device& device, const char*
     layout->FromPlain(weight_values.data(), stored.data());
     weight_values.swap(stored);
   }
-  const DeviceArray source(device, Values(problem.source_shape().count(), 1), problem.dtype);
+  std::vector<float> source_values = Values(problem.source_shape().count(), 1);
+  if (has_diverged) source_values[0] = std::numeric_limits<float>::quiet_NaN();
+  const DeviceArray source(device, source_values, problem.dtype);
   const DeviceArray weights(device, weight_values), bias(device, Values(problem.outputs, 3));
   const DeviceArray gradient(device, gradient_values, problem.dtype);
   const DeviceArray destination(device, problem.sum ? gradient_values : Poison(gradient_values.size()), problem.dtype);
@@ -209,6 +214,27 @@ TEST_P(GpuConvolution, EndsWithSumsAndActivations) {
     Compare(problem, 4e-5f);
     problem.sum = true;
     Compare(problem, 4e-5f);
+  }
+}
+
+// Activations must not hide that a net has diverged.
+TEST_P(GpuConvolution, KeepsNaNs) {
+  using Kind = Activation::Kind;
+  for (const DType dtype : {DType::kF32, DType::kBF16, DType::kF16}) {
+    if (dtype != DType::kF32 && GetParam().input.size() > 3) continue;
+    for (const Activation& activation : {Activation{}, Activation{Kind::kRelu}, Activation{Kind::kRelu6}}) {
+      ConvolutionProblem problem = Problem();
+      problem.layout = Layout::kChannelsLast;
+      problem.dtype = dtype;
+      problem.activation = activation;
+      problem.prepared = true;
+      for (const char* name : {"cuDNN", "direct"}) {
+        const std::vector<float> results = RunKernel(problem, *gpu_, name, true).destination;
+        if (results.empty()) continue;
+        EXPECT_TRUE(std::any_of(results.begin(), results.end(), [](float x) { return std::isnan(x); }))
+            << name << ", " << Name(dtype) << ", activation " << static_cast<int>(activation.kind);
+      }
+    }
   }
 }
 

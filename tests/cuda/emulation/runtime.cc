@@ -195,7 +195,8 @@ class Block {
  public:
   explicit Block(unsigned threads) : threads_(threads) {}
 
-  void Run(const Work& body);
+  // `backwards`: the last thread first, between two points where they wait for each other.
+  void Run(const Work& body, bool backwards);
   void Wait() {
     thread_[current_].waits = true;
     SwitchBack();
@@ -244,7 +245,7 @@ void Block::Enter() {
   block->SwitchBack();
 }
 
-void Block::Run(const Work& body) {
+void Block::Run(const Work& body, bool backwards) {
   body_ = &body;
   running = this;
   exchanged_.assign(threads_, 0);
@@ -259,7 +260,8 @@ void Block::Run(const Work& body) {
   }
   for (unsigned left = threads_; left > 0;) {
     bool run = false;
-    for (unsigned t = 0; t < threads_; ++t) {
+    for (unsigned i = 0; i < threads_; ++i) {
+      const unsigned t = backwards ? threads_ - 1 - i : i;
       if (thread_[t].finished || thread_[t].waits) continue;
       run = true;
       current_ = t;
@@ -303,13 +305,15 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
     gridDim = grid;
     blockDim = block;
     Block runner(static_cast<unsigned>(threads));
-    for (unsigned z = 0; z < grid.z; ++z) {
-      for (unsigned y = 0; y < grid.y; ++y) {
-        for (unsigned x = 0; x < grid.x; ++x) {
-          blockIdx = {x, y, z};
-          runner.Run(body);
-        }
-      }
+    // Results must not depend on the order of threads and blocks: every other kernel takes them from behind.
+    static thread_local bool backwards = false;
+    backwards = !backwards;
+    const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
+    for (uint64_t i = 0; i < blocks; ++i) {
+      const uint64_t at = backwards ? blocks - 1 - i : i;
+      blockIdx = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
+                  static_cast<unsigned>(at / grid.x / grid.y)};
+      runner.Run(body, backwards);
     }
   });
 }

@@ -6,6 +6,7 @@
 // - streams do nothing until something waits for them, and then only what that needs, so an order that was not asked
 //   for does not happen by luck; pinned memory that is reused too early shows;
 // - memory is filled with NaNs when it is allocated;
+// - every other kernel takes blocks and threads from the last to the first;
 // - what may not be done while a stream is captured is an error: waiting, allocating and freeing, copies from and to
 //   memory that is not pinned, dependence on work outside;
 // - a kernel starts on a stream of the thread's current device only, and reaches no other device's memory;
