@@ -194,6 +194,19 @@ TEST(ClusterOfOneProcess, OthersJoinItFromOutside) {
   EXPECT_NE(ReadText(folder / "trace.json").find("local-1"), std::string::npos);
 }
 
+TEST(ClusterOfOneProcess, GivesEachWorkerAGpuOfItsOwn) {
+  if (RunProgram({"crema", "device_query"}).out.find("No GPU") != std::string::npos) GTEST_SKIP() << "there is no GPU";
+  const std::string settings = "local_workers: 2 local_steps: 2 topology: SHARDED";
+  const TinyTraining training{.max_iter = 4, .test_interval = 100};
+  const ClusterFolder processes(settings, training), threads(settings, training);
+  const Finished run = threads.Run({kThreads, "--gpu=0,1"});
+  if (run.Says("there is no GPU 1")) GTEST_SKIP() << "there is one GPU";
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Finished other = processes.Run({"--gpu=0,1"});
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  ExpectSame(processes, threads, 4);
+}
+
 TEST(ClusterOfOneProcess, WhereThereAreNoThreadsToMakeItIsRefused) {
   struct Case {
     const char* settings;
