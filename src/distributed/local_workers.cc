@@ -19,13 +19,10 @@ constexpr int64_t kForgiveAfter = 60'000;
 LocalWorkers::LocalWorkers(size_t count) : workers_(count) {}
 
 void LocalWorkers::StartAll() {
-  for (size_t i = 0; i < count(); ++i) StartOne(i);
-}
-
-void LocalWorkers::StartOne(size_t index) {
-  Start(index);
-  workers_[index].running = true;
-  workers_[index].started = -1;
+  for (size_t i = 0; i < count(); ++i) {
+    Start(i);
+    workers_[i].running = true;
+  }
 }
 
 std::vector<std::string> LocalWorkers::Tend(int64_t now_ms) {
@@ -46,7 +43,11 @@ std::vector<std::string> LocalWorkers::Tend(int64_t now_ms) {
       told.push_back(what + " and is started again");
       worker.restart_at = now_ms + (500LL << (worker.deaths - 1));
     }
-    if (!worker.running && now_ms >= worker.restart_at) StartOne(i);
+    if (!worker.running && now_ms >= worker.restart_at) {
+      Start(i);
+      worker.running = true;
+      worker.started = now_ms;
+    }
   }
   return told;
 }

@@ -44,10 +44,8 @@ class LocalWorkers {
   struct Worker {
     bool running = false;
     int deaths = 0;
-    int64_t started = -1, restart_at = 0;  // -1: since the last call of Tend
+    int64_t started = -1, restart_at = 0;  // -1: before the first call of Tend
   };
-
-  void StartOne(size_t index);
 
   std::vector<Worker> workers_;
 };

@@ -76,6 +76,12 @@ TEST_P(ClusterThreads, GoOnExactlyAfterAKill) {
       running->Signal(SIGKILL);
       running->Wait();
       EXPECT_TRUE(ProcessesLeftIn(killed.path()).empty());
+      // The sockets of killed processes, which the next ones would remove.
+      if (!threads_first) {
+        for (const auto& entry : std::filesystem::directory_iterator(killed / "tmp")) {
+          std::filesystem::remove_all(entry.path());
+        }
+      }
     }
     const Finished resumed = killed.Run({GetParam().threads, switches[threads_first ? 1 : 0], "--snapshot=auto"});
     ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
@@ -186,6 +192,19 @@ TEST(ClusterOfOneProcess, OthersJoinItFromOutside) {
   EXPECT_TRUE(run.Says("Optimization stopped early.")) << run.err;
   EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "");
   EXPECT_NE(ReadText(folder / "trace.json").find("local-1"), std::string::npos);
+}
+
+TEST(ClusterOfOneProcess, GivesEachWorkerAGpuOfItsOwn) {
+  if (RunProgram({"crema", "device_query"}).out.find("No GPU") != std::string::npos) GTEST_SKIP() << "there is no GPU";
+  const std::string settings = "local_workers: 2 local_steps: 2 topology: SHARDED";
+  const TinyTraining training{.max_iter = 4, .test_interval = 100};
+  const ClusterFolder processes(settings, training), threads(settings, training);
+  const Finished run = threads.Run({kThreads, "--gpu=0,1"});
+  if (run.Says("there is no GPU 1")) GTEST_SKIP() << "there is one GPU";
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Finished other = processes.Run({"--gpu=0,1"});
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  ExpectSame(processes, threads, 4);
 }
 
 TEST(ClusterOfOneProcess, WhereThereAreNoThreadsToMakeItIsRefused) {
