@@ -71,11 +71,9 @@ void Worker::SendHello(Milliseconds now) {
     hello.set_version(version_);
     hello.set_digest(digest_);
   }
-  // Not what was trained from older parameters: that was late already.
-  const std::optional<uint64_t> base = result_     ? std::optional(result_->version)
-                                       : training_ ? std::optional(task_.version)
-                                                   : std::nullopt;
-  if (lease_ && base == version_) *hello.mutable_lease() = *lease_;
+  // Not what was trained from older parameters: that was late already. Nor from results, which may come to nothing.
+  const Payload base = result_ ? result_->from : training_ ? task_.from : nullptr;
+  if (lease_ && base && base == state_) *hello.mutable_lease() = *lease_;
   if (has_slot_) hello.set_slot(slot_);
   Send(Lane::kControl, std::move(message));
 }

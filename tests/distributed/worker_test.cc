@@ -211,23 +211,24 @@ TEST_F(WorkerTest, ResultsThatACommitOvertookMoveToTheNewParameters) {
   EXPECT_EQ(push->push().digest(), DigestOf(*ParametersOf(tally, kWords)));
 }
 
+ClusterMessage AheadOf(ClusterMessage work, uint64_t serial) {
+  work.mutable_work()->mutable_ahead()->set_serial(serial);
+  work.mutable_work()->mutable_ahead()->mutable_steps()->set_first(10 * serial);
+  work.mutable_work()->mutable_ahead()->mutable_steps()->set_count(10);
+  return work;
+}
+
 // Else it would depend on who is quick what is learned.
 TEST_F(WorkerTest, BeginsAheadAtTheSamePlaceWhereTheAverageComesSooner) {
-  const auto ahead_of = [](ClusterMessage work, uint64_t serial) {
-    work.mutable_work()->mutable_ahead()->set_serial(serial);
-    work.mutable_work()->mutable_ahead()->mutable_steps()->set_first(10 * serial);
-    work.mutable_work()->mutable_ahead()->mutable_steps()->set_count(10);
-    return work;
-  };
   Build();
-  Hear(ahead_of(WorkFor(0, StateOf(0), 1), 3));
+  Hear(AheadOf(WorkFor(0, StateOf(0), 1), 3));
   BringState(0, StateOf(0));
   const auto task = worker_.TakeTask();
   ASSERT_TRUE(task);
   const TrainResult result = Trained(*task);
   worker_.OnTrained(result, now_);
   // Before it has asked what to do next.
-  Hear(ahead_of(WorkFor(1, StateOf(20), 3), 5));
+  Hear(AheadOf(WorkFor(1, StateOf(20), 3), 5));
   BringState(1, StateOf(20));
   const auto ahead = worker_.TakeTask();
   ASSERT_TRUE(ahead);
@@ -322,6 +323,27 @@ TEST_F(WorkerTest, BringsItsLeaseAlongWhenItJoinsAnew) {
   Welcomed(hello);
   // The lease was adopted: what it trained is pushed.
   EXPECT_TRUE(Last(Hear(WorkFor(0, StateOf(0), 1)), ClusterMessage::kPush));
+}
+
+// They may come to nothing: a coordinator that is gone may have committed them, or not.
+TEST_F(WorkerTest, BringsNoLeaseAlongThatBeganFromResults) {
+  Build();
+  Hear(AheadOf(WorkFor(0, StateOf(0), 1), 3));
+  BringState(0, StateOf(0));
+  for (int i = 0; i < 2; ++i) {
+    const auto task = worker_.TakeTask();
+    ASSERT_TRUE(task);
+    EXPECT_EQ(task->goes_on, i == 1);
+    worker_.OnTrained(Trained(*task), now_);
+  }
+  // The state of that version has not come.
+  Hear(WorkFor(1, StateOf(20), 3));
+  ClusterMessage refusal;
+  refusal.mutable_refusal()->set_kind(Refusal::NOT_A_MEMBER);
+  Hear(refusal);
+  const Hello hello = NextHello(1000);
+  EXPECT_EQ(hello.version(), 0u);
+  EXPECT_FALSE(hello.has_lease());
 }
 
 TEST_F(WorkerTest, BuildsOnceHoweverOftenItIsWelcomed) {

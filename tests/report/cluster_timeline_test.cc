@@ -334,7 +334,7 @@ TEST(ClusterSummary, OfATournamentHasScores) {
   ASSERT_EQ(lines.size(), 3u);
   for (const std::string& line : lines) EXPECT_LE(line.size(), 100u) << line;
   EXPECT_EQ(lines[0].size(), lines[1].size());
-  EXPECT_EQ(lines[0].substr(lines[0].size() - 18), "    score       won");
+  EXPECT_EQ(lines[0].substr(lines[0].size() - 18), "   score       won");
   EXPECT_EQ(lines[1].substr(lines[1].size() - 18), "-0.01235 4321/9999");
   EXPECT_EQ(lines[2].substr(lines[2].size() - 23), "       -       0/0 left") << "it left before its first round";
 }

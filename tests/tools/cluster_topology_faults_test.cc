@@ -31,6 +31,16 @@ class TopologyKills : public ::testing::TestWithParam<Way> {
   std::string Topology() const { return std::string("topology: ") + GetParam().topology + " " + GetParam().codes; }
 };
 
+// The same model of both, unless a machine was so busy that in one of them a worker was out for a while.
+void ExpectTheSame(const ClusterFolder& whole, const ClusterFolder& folder, int iteration, const std::string& log) {
+  const JournalAudit one = AuditJournal(whole, iteration), other = AuditJournal(folder, iteration);
+  EXPECT_EQ(one.mistake + other.mistake, "") << log;
+  if (one.used != 3 * one.iteration || other.used != 3 * other.iteration) return;
+  EXPECT_TRUE(SameModel(whole, folder, iteration))
+      << "they differ by " << Difference(whole.Model(iteration), folder.Model(iteration)) << "\n"
+      << log;
+}
+
 // At moments of chance, of which many are in an exchange, as steps take little.
 TEST_P(TopologyKills, WorkersThatAreKilledLoseNothingAndFreshOnesComplete) {
   const unsigned seed = std::random_device{}();
@@ -135,12 +145,7 @@ TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentum
       run.err, std::regex(R"(worker [abc] still had the parameters of round \d+; the last snapshot is of round 30)")))
       << run.err;
   EXPECT_FALSE(run.Says("Iteration 160, lr")) << "what workers had is trained again: " << run.err;
-  const JournalAudit audit = AuditJournal(folder, 400);
-  EXPECT_EQ(audit.mistake, "");
-  // Else a machine was so busy that a worker was out for a while.
-  if (audit.used == 3 * audit.iteration) {
-    EXPECT_TRUE(SameModel(whole, folder, 400)) << run.err;
-  }
+  ExpectTheSame(whole, folder, 400, run.err);
 }
 
 TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
@@ -163,12 +168,7 @@ TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   }
   const Finished run = cluster.Finish();
   EXPECT_GE(kills, 2) << run.err;
-  const JournalAudit audit = AuditJournal(folder, 1000);
-  EXPECT_EQ(audit.mistake, "") << "seed " << seed;
-  // Else a machine was so busy that a worker was out for a while.
-  if (audit.used == 3 * audit.iteration) {
-    EXPECT_TRUE(SameModel(whole, folder, 1000)) << "seed " << seed << "\n" << run.err;
-  }
+  ExpectTheSame(whole, folder, 1000, "seed " + std::to_string(seed) + "\n" + run.err);
 }
 
 TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
