@@ -49,7 +49,8 @@ TEST_P(BackwardWays, AreWaitingToTheBitKilledAndResumedOrNot) {
   }
   for (const int iteration : {20, 60}) {
     EXPECT_TRUE(SameModel(waiting, backward, iteration)) << iteration;
-    EXPECT_TRUE(SameModel(star, backward, iteration)) << iteration;
+    // A star codes what comes back in another way.
+    EXPECT_EQ(SameModel(star, backward, iteration), GetParam().settings.empty()) << iteration;
   }
   {
     const auto running = killed.Start();
