@@ -115,6 +115,12 @@ TEST_P(EveryWay, TrainsToTheEnd) {
   EXPECT_EQ(told_.said.find("through the coordinator"), std::string::npos) << told_.said;
 }
 
+// While one thread makes gradients another one sends those that are there.
+TEST_F(ClusterOfThreads, GradientsOfAWideNetLeaveInManyBuckets) {
+  folder_.Write("net.prototxt", SharedNet(6, 8000));
+  EXPECT_EQ(Run(3, "mode: GRADIENT topology: SHARDED overlap: BACKWARD").iteration, kIterations);
+}
+
 INSTANTIATE_TEST_SUITE_P(Cluster, EveryWay,
                          ::testing::Values(Way{"Average", "", 3}, Way{"Gradient", "mode: GRADIENT", 3},
                                            Way{"Elastic", "mode: ELASTIC", 3}, Way{"Stale", "mode: STALE", 3},

@@ -49,7 +49,8 @@ TEST_P(BackwardWays, AreWaitingToTheBitKilledAndResumedOrNot) {
   }
   for (const int iteration : {20, 60}) {
     EXPECT_TRUE(SameModel(waiting, backward, iteration)) << iteration;
-    EXPECT_TRUE(SameModel(star, backward, iteration)) << iteration;
+    // A star codes what comes back in another way.
+    EXPECT_EQ(SameModel(star, backward, iteration), GetParam().settings.empty()) << iteration;
   }
   {
     const auto running = killed.Start();
@@ -61,7 +62,9 @@ TEST_P(BackwardWays, AreWaitingToTheBitKilledAndResumedOrNot) {
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(AuditJournal(killed, 60).mistake, "");
   // What codes left out is in no snapshot.
-  if (GetParam().settings.empty()) EXPECT_TRUE(SameModel(backward, killed, 60)) << resumed.err;
+  if (GetParam().settings.empty()) {
+    EXPECT_TRUE(SameModel(backward, killed, 60)) << resumed.err;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, BackwardWays,
@@ -71,18 +74,18 @@ INSTANTIATE_TEST_SUITE_P(Ways, BackwardWays,
                                            Way{"Coded", "", "codec: INT8 down_codec: BF16 codec_warmup_rounds: 5"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
-// The root of zero has no derivative: the loss is a number, the gradients of the first layer, the last ones that are
-// made, are none.
-void SpoilTheFirstLayer(const ClusterFolder& folder) {
-  LmdbWriter database(folder / "spoiled", LmdbWriter::Existing::kRefuse);
+// Three records are so bright, and the loss weighs so much, that the loss is a number and gradients overflow, unless
+// the record is in its class; all others are dark.
+void Overexpose(const ClusterFolder& folder) {
+  LmdbWriter database(folder / "bright", LmdbWriter::Existing::kRefuse);
   for (int i = 0; i < 230; ++i) {
     Datum datum;
     datum.set_channels(1);
     datum.set_height(12);
     datum.set_width(12);
     datum.set_label(i % 4);
-    std::string pixels(144, i == 200 ? '\0' : '\1');
-    if (i != 200) pixels[static_cast<size_t>(37 * i % 144)] = '\50';
+    std::string pixels(144, '\0');
+    if (i == 61 || i == 130 || i == 199) pixels[70] = '\377';
     datum.set_data(pixels);
     char key[16];
     std::snprintf(key, sizeof key, "%08d", i);
@@ -90,23 +93,20 @@ void SpoilTheFirstLayer(const ClusterFolder& folder) {
   }
   database.Commit();
   std::string net = ReadText(folder / "net.prototxt");
-  net = std::regex_replace(net, std::regex("source: \"db\""), "source: \"spoiled\"");
-  net = std::regex_replace(net, std::regex("num_output: 8 "), "num_output: 8 bias_term: false ");
-  net.insert(net.find("layer {\n  name: \"pool1\""),
-             R"(layer { name: "size" type: "AbsVal" bottom: "conv1" top: "size" }
-layer { name: "root" type: "Power" bottom: "size" top: "root" power_param { power: 0.5 } }
-)");
-  net = std::regex_replace(net, std::regex("bottom: \"conv1\"\n"), "bottom: \"root\"\n");
+  net = std::regex_replace(net, std::regex("source: \"db\""), "source: \"bright\"");
+  net = std::regex_replace(net, std::regex("scale: 0.00390625"), "scale: 4e31");
+  net = std::regex_replace(net, std::regex("top: \"loss\""), "top: \"loss\" loss_weight: 1e9");
   folder.Write("net.prototxt", net);
 }
 
 // Its steps are given to others, who come to the same.
 TEST(Backward, GradientsThatAreNotFiniteAreLeftOutAsThoseOfWorkersThatWait) {
-  const TinyTraining training{.max_iter = 60, .snapshot = 0, .hidden = 1024, .more = "test_initialization: false\n"};
+  const TinyTraining training{
+      .max_iter = 60, .snapshot = 0, .hidden = 1024, .base_lr = "2e-11", .more = "test_initialization: false\n"};
   uint64_t rounds[2] = {0, 0};
   for (const bool backward : {false, true}) {
     const ClusterFolder folder((backward ? kBackward : kSharded) + "local_workers: 3 ", training);
-    SpoilTheFirstLayer(folder);
+    Overexpose(folder);
     const Finished run = folder.Run();
     EXPECT_EQ(run.exit_code, 1) << run.err;
     EXPECT_GE(Count(run.err, ": its values are not all finite"), 5) << run.err;
