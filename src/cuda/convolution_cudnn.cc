@@ -115,7 +115,7 @@ class CudnnConvolution final : public ConvolutionKernel {
     }
     void* const product = problem_.sum ? pieces.Take(ProductBytes()) : destination;
     void* const scratch = pieces.Take(forward_plan_->workspace());
-    if (fused_ && problem_.bias) {
+    if (fused_) {
       Run(*forward_plan_, {source, taken, destination, taken_bias}, scratch);
     } else {
       Run(*forward_plan_, {source, taken, product}, scratch);
@@ -148,7 +148,7 @@ class CudnnConvolution final : public ConvolutionKernel {
   // One graph for all where cuDNN has a fast engine for that, else a kernel of our own ends what it multiplies.
   void FindForward(const ConvolutionGraphs& graphs, CudnnPlanSearch& search) {
     ends_ = problem_.bias || problem_.sum || problem_.activation.present();
-    const bool could_fuse = ends_ && !problem_.sum && Fuses(problem_.activation);
+    const bool could_fuse = Fuses(problem_);
     ChoiceFile& choices = session_->choices();
     const std::string which = graphs.FusedKey("fuses") + (problem_.factors == Factors::kTF32 ? " tf32" : "");
     const std::optional<int> known = could_fuse ? choices.Find(which) : 0;
@@ -169,14 +169,17 @@ class CudnnConvolution final : public ConvolutionKernel {
     if (!forward_plan_) throw CudnnError("no engine for the problem");
   }
 
-  static bool Fuses(const Activation& activation) {
-    return activation.kind != Kind::kSwish || activation.parameter == 1;
+  // Whether cuDNN has engines for all at once that it need not compile at every start.
+  static bool Fuses(const ConvolutionProblem& problem) {
+    const Activation& activation = problem.activation;
+    const bool is_leaky = activation.kind == Kind::kRelu && activation.parameter != 0;
+    return problem.bias && !problem.sum && !is_leaky && activation.kind != Kind::kSwish;
   }
 
   bool IsFaster(CudnnPlanSearch& search, CudnnPlan& fused, CudnnPlan& product) {
     const std::optional<double> together = search.Measure(fused);
     const std::optional<double> apart = search.Measure(product, [&](std::span<void* const> data) {
-      const float* const bias = problem_.bias ? static_cast<const float*>(search.Scratch(BiasBytes())) : nullptr;
+      const auto* const bias = static_cast<const float*>(search.Scratch(BiasBytes()));
       FinishImages(gpu_.queue(), sizes_.destination, sizes_.batch, problem_.dtype, {bias, false, problem_.activation},
                    data.back(), data.back());
     });
@@ -187,7 +190,7 @@ class CudnnConvolution final : public ConvolutionKernel {
   size_t BiasBytes() const { return static_cast<size_t>(problem_.outputs) * sizeof(float); }
   // The bias in 16 bits, where cuDNN adds it.
   size_t ConvertedBiasBytes() const {
-    if (!fused_ || !problem_.bias || problem_.dtype == DType::kF32) return 0;
+    if (!fused_ || problem_.dtype == DType::kF32) return 0;
     return static_cast<size_t>(problem_.outputs) * SizeOf(problem_.dtype);
   }
   // In the workspace: weights as cuDNN wants them, a product that is added to destination, a gradient as cuDNN gives

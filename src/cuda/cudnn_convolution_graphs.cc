@@ -33,14 +33,11 @@ std::shared_ptr<CudnnGraph> ConvolutionGraphs::Product() const {
 
 std::shared_ptr<CudnnGraph> ConvolutionGraphs::Fused() const {
   auto graph = std::make_shared<CudnnGraph>();
-  CudnnTensor product = Between(kProduct);
+  const CudnnTensor product = Between(kProduct);
   graph->Convolve(window_, Source(), Weights(), product);
-  if (problem_.bias) {
-    const CudnnTensor sum = problem_.activation.present() ? Between(kSum) : Destination();
-    graph->Add(product, Bias(), sum);
-    product = sum;
-  }
-  if (problem_.activation.present()) graph->Activate(problem_.activation, product, Destination());
+  const CudnnTensor sum = problem_.activation.present() ? Between(kSum) : Destination();
+  graph->Add(product, Bias(), sum);
+  if (problem_.activation.present()) graph->Activate(problem_.activation.kind, sum, Destination());
   return graph;
 }
 
@@ -74,8 +71,7 @@ std::string ConvolutionGraphs::Key(const std::string& what) const {
 
 std::string ConvolutionGraphs::FusedKey(const std::string& what) const {
   std::ostringstream key;
-  key << Key(what) << (problem_.bias ? " bias" : "") << " activation " << static_cast<int>(problem_.activation.kind)
-      << " of " << problem_.activation.parameter;
+  key << Key(what) << " bias activation " << static_cast<int>(problem_.activation.kind);
   return key.str();
 }
 

@@ -21,7 +21,7 @@ class ConvolutionGraphs {
   explicit ConvolutionGraphs(const ConvolutionProblem& problem);
 
   std::shared_ptr<CudnnGraph> Product() const;
-  // With bias and activation.
+  // With the bias, which there must be, and the activation: none or one of CudnnGraph::Activate.
   std::shared_ptr<CudnnGraph> Fused() const;
   std::shared_ptr<CudnnGraph> SourceGradient() const;
   // Of the images' type: cuDNN has no engine with another one.

@@ -201,35 +201,15 @@ void CudnnGraph::Add(const CudnnTensor& x, const CudnnTensor& b, const CudnnTens
   operation.Finalize();
 }
 
-void CudnnGraph::Activate(const Activation& activation, const CudnnTensor& x, const CudnnTensor& y) {
+void CudnnGraph::Activate(Activation::Kind activation, const CudnnTensor& x, const CudnnTensor& y) {
+  using Kind = Activation::Kind;
+  CREMA_CHECK(activation != Kind::kNone && activation != Kind::kSwish) << "an activation that is not fused";
   CudnnDescriptor made(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
-  const auto mode = [&](cudnnPointwiseMode_t value) {
-    made.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE, value);
-  };
-  switch (activation.kind) {
-    case Activation::Kind::kNone:
-      mode(CUDNN_POINTWISE_IDENTITY);
-      break;
-    case Activation::Kind::kRelu:
-      mode(CUDNN_POINTWISE_RELU_FWD);
-      made.Set(CUDNN_ATTR_POINTWISE_RELU_LOWER_CLIP_SLOPE, CUDNN_TYPE_DOUBLE,
-               static_cast<double>(activation.parameter));
-      break;
-    case Activation::Kind::kRelu6:
-      mode(CUDNN_POINTWISE_RELU_FWD);
-      made.Set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 6.0);
-      break;
-    case Activation::Kind::kSigmoid:
-      mode(CUDNN_POINTWISE_SIGMOID_FWD);
-      break;
-    case Activation::Kind::kTanh:
-      mode(CUDNN_POINTWISE_TANH_FWD);
-      break;
-    case Activation::Kind::kSwish:
-      mode(CUDNN_POINTWISE_SWISH_FWD);
-      made.Set(CUDNN_ATTR_POINTWISE_SWISH_BETA, CUDNN_TYPE_DOUBLE, static_cast<double>(activation.parameter));
-      break;
-  }
+  made.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE,
+           activation == Kind::kSigmoid ? CUDNN_POINTWISE_SIGMOID_FWD
+           : activation == Kind::kTanh  ? CUDNN_POINTWISE_TANH_FWD
+                                        : CUDNN_POINTWISE_RELU_FWD);
+  if (activation == Kind::kRelu6) made.Set(CUDNN_ATTR_POINTWISE_RELU_UPPER_CLIP, CUDNN_TYPE_DOUBLE, 6.0);
   made.Set(CUDNN_ATTR_POINTWISE_MATH_PREC, CUDNN_TYPE_DATA_TYPE, CUDNN_DATA_FLOAT);
   made.Finalize();
   CudnnDescriptor& operation = Operation(CUDNN_BACKEND_OPERATION_POINTWISE_DESCRIPTOR);
