@@ -126,8 +126,7 @@ class Coordinator {
   Phase phase() const { return phase_; }
   // All iterations are done.
   bool completed() const { return iteration_ >= options_.max_iter; }
-  // Ending, and every worker said that it knows, is dead, or had CoordinatorOptions.dead to say so: also those who look
-  // for a coordinator since the last one died.
+  // Ending, and every worker, those of a coordinator that died included, knows, or had CoordinatorOptions.dead to hear.
   bool ended() const {
     return phase_ == Phase::kEnding && ((members_.empty() && incarnations_.size() >= awaited_) || linger_over_);
   }
