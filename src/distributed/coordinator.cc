@@ -36,6 +36,7 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
   journal_.Write(record);
   if (!lost_.empty()) {
     phase_ = Phase::kRecovering;
+    awaited_ = static_cast<size_t>(lost_.back().share_size());
     Tell(ClusterEvent::Kind::kWaiting,
          "the journal is ahead of the snapshot, by rounds " + std::to_string(version_ + 1) + " to " +
              std::to_string(lost_.back().version()) + ": looking for a worker that has their parameters, for at most " +
@@ -177,6 +178,7 @@ void Coordinator::OnTick(Milliseconds now) {
   CheckLiveness(now);
   for (auto& [id, member] : members_) Poll(member, now);
   Advance(now);
+  if (now - recovering_since_ >= options_.dead || hurried_) awaited_ = 0;
   if (phase_ == Phase::kEnding) Linger(now);
 }
 

@@ -126,8 +126,10 @@ class Coordinator {
   Phase phase() const { return phase_; }
   // All iterations are done.
   bool completed() const { return iteration_ >= options_.max_iter; }
-  // Ending, and every worker said that it knows, is dead, or had CoordinatorOptions.dead to say so.
-  bool ended() const { return phase_ == Phase::kEnding && (members_.empty() || linger_over_); }
+  // Ending, and every worker, those of a coordinator that died included, knows, or had CoordinatorOptions.dead to hear.
+  bool ended() const {
+    return phase_ == Phase::kEnding && ((members_.empty() && incarnations_.size() >= awaited_) || linger_over_);
+  }
   // Why training could not go on; empty while it can.
   const std::string& failure() const { return failure_; }
   uint64_t version() const { return version_; }
@@ -387,6 +389,7 @@ class Coordinator {
 
   std::vector<JournalRecord::Commit> lost_;
   Milliseconds recovering_since_ = 0;
+  size_t awaited_ = 0;  // workers of the last one's last round, as long as they may not have found this one yet
   uint64_t donor_ = 0;  // member that was asked for the state; 0: none
 
   ClusterAccounts accounts_;

@@ -232,6 +232,35 @@ TEST_F(Recovery, OneWithANewerRoundIsAskedInstead) {
   EXPECT_EQ(coordinator_->version(), 3u);
 }
 
+// The last one was killed when all was done, and one of its workers finds this one before the other does.
+TEST_F(Recovery, AtTheEndThoseAreToldWhoCameLater) {
+  for (const bool comes : {true, false}) {
+    options_.max_iter = 10;
+    Start(After(1));
+    Peer a = Return(0, 1), b;
+    ASSERT_TRUE(WorkOf(a).wanted());
+    Donate(a, 1);
+    ASSERT_EQ(coordinator_->phase(), Coordinator::Phase::kEnding);
+    EXPECT_TRUE(coordinator_->completed());
+    ClusterMessage leave;
+    leave.mutable_leave();
+    Say(a, leave);
+    EXPECT_FALSE(coordinator_->ended());
+    if (comes) {
+      b = Return(1, 1);
+      EXPECT_FALSE(coordinator_->ended());
+      const std::vector<Outgoing> answer = Say(b, Beat());
+      ASSERT_EQ(answer.size(), 1u);
+      EXPECT_TRUE(answer[0].message.end().completed());
+      Say(b, leave);
+    } else {
+      coordinator_->OnTick(now_ += options_.dead);
+    }
+    EXPECT_TRUE(coordinator_->ended());
+    EXPECT_EQ(coordinator_->ledger().leases(), 0u);
+  }
+}
+
 // Meanwhile they go on training.
 TEST_F(Recovery, WorkersKeepTheirLeases) {
   Start(After(2));
