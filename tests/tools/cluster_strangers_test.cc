@@ -181,7 +181,7 @@ TEST_F(ClusterStrangers, WellFormedMessagesOfOthersAreDropped) {
   WorkerSockets sockets(context, endpoint_, std::nullopt);
   uint64_t sequence = uint64_t{1} << 40;
   int sent = 0;
-  const auto payload = std::make_shared<std::vector<std::byte>>(1000);
+  const auto payload = std::make_shared<Bytes>(1000);
   const auto send = [&](uint64_t job, uint64_t epoch, uint64_t member, const std::function<void(ClusterMessage&)>& fill,
                         bool bytes = false) {
     Outgoing outgoing;
