@@ -12,16 +12,16 @@ namespace {
 
 TEST(Averaging, WeighsByExamples) {
   DistributedParameter settings;
-  Averaging math(settings, Trained(2), Bytes({0, 0}), {});
+  Averaging math(settings, Trained(2), PayloadOf({0, 0}), {});
   EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 1, {1, 8}), Of(1, 3, {5, 0})})), (std::vector<float>{4, 2}));
   settings.set_weight_by_examples(false);
-  Averaging plain(settings, Trained(2), Bytes({0, 0}), {});
+  Averaging plain(settings, Trained(2), PayloadOf({0, 0}), {});
   EXPECT_EQ(Floats(plain.Reduce({}, {Of(0, 1, {1, 8}), Of(1, 3, {5, 0})})), (std::vector<float>{3, 4}));
 }
 
 TEST(Averaging, OneWorkerKeepsItsBits) {
   const size_t count = 5000;
-  Averaging math({}, Trained(count), Bytes(RandomFloats(1, count)), {});
+  Averaging math({}, Trained(count), PayloadOf(RandomFloats(1, count)), {});
   const std::vector<float> mine = RandomFloats(2, count);
   EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 7, mine)})), mine);
 }
@@ -40,7 +40,7 @@ TEST(Averaging, OuterUpdates) {
         settings.set_outer_nesterov(nesterov);
         const std::vector<float> start = RandomFloats(3, count);
         std::vector<double> w(start.begin(), start.end()), v(count, 0.0);
-        Averaging math(settings, Trained(count), Bytes(start), {});
+        Averaging math(settings, Trained(count), PayloadOf(start), {});
         for (uint32_t round = 0; round < 3; ++round) {
           const auto a = RandomFloats(10 + round, count), b = RandomFloats(20 + round, count);
           const Payload next = math.Reduce({}, {Of(0, 2, a), Of(1, 1, b)});
@@ -62,7 +62,7 @@ TEST(Averaging, OuterUpdates) {
 TEST(Averaging, MomentumByTheNumberOfWorkers) {
   DistributedParameter settings;
   settings.set_outer_momentum_by_workers(true);
-  Averaging math(settings, Trained(1), Bytes({0}), {1.0f});
+  Averaging math(settings, Trained(1), PayloadOf({0}), {1.0f});
   // V = 3/4 * 1 + (0 - 2)
   const Payload next = math.Reduce({}, {Of(0, 1, {2}), Of(1, 1, {2}), Of(2, 1, {2}), Of(3, 1, {2})});
   EXPECT_FLOAT_EQ(Floats(next)[0], 1.25f);
@@ -71,7 +71,7 @@ TEST(Averaging, MomentumByTheNumberOfWorkers) {
 TEST(Averaging, NothingCountsBeforeItIsAccepted) {
   DistributedParameter settings;
   settings.set_outer_momentum(0.5f);
-  Averaging math(settings, Trained(1), Bytes({0}), {});
+  Averaging math(settings, Trained(1), PayloadOf({0}), {});
   const auto first = Floats(math.Reduce({}, {Of(0, 1, {4})}));
   // The journal could not be written, and one more worker came.
   EXPECT_EQ(Floats(math.Reduce({}, {Of(0, 1, {4})})), first);
@@ -102,7 +102,7 @@ TEST(Averaging, PoolsStatisticsOfBatchNorm) {
         Of(static_cast<uint32_t>(g), groups[g].size(), {0, m, 2 * m, v, 4 * v, static_cast<float>(factor)}));
   }
   const double mean = sum / count, variance = squares / count - mean * mean;
-  Averaging math({}, layout, Bytes(std::vector<float>(6)), {});
+  Averaging math({}, layout, PayloadOf(std::vector<float>(6)), {});
   const auto pooled = Floats(math.Reduce({}, contributions));
   EXPECT_NEAR(pooled[1] / pooled[5], mean, 1e-5);
   EXPECT_NEAR(pooled[2] / pooled[5], 2 * mean, 1e-5);
@@ -112,13 +112,13 @@ TEST(Averaging, PoolsStatisticsOfBatchNorm) {
 
   DistributedParameter settings;
   settings.set_batch_norm(DistributedParameter::FIRST);
-  Averaging first(settings, layout, Bytes(std::vector<float>(6)), {});
+  Averaging first(settings, layout, PayloadOf(std::vector<float>(6)), {});
   const auto kept = Floats(first.Reduce({}, contributions)), own = Floats(contributions[0].values);
   EXPECT_TRUE(std::equal(kept.begin() + 1, kept.end(), own.begin() + 1));
 }
 
 TEST(Averaging, HistoryIsTheMeanOfThoseThatHaveOne) {
-  Averaging math({}, Trained(1, 2), Bytes({0}), {});
+  Averaging math({}, Trained(1, 2), PayloadOf({0}), {});
   Round round;
   round.with_history = true;
   // The second is of a round without.
@@ -132,7 +132,7 @@ TEST(Averaging, HistoryIsTheMeanOfThoseThatHaveOne) {
 std::string Wrong(Averaging& math, Contribution contribution) { return math.Check(contribution); }
 
 TEST(Averaging, RefusesWhatCannotBeAveraged) {
-  Averaging math({}, Trained(3, 2), Bytes({0, 0, 0}), {});
+  Averaging math({}, Trained(3, 2), PayloadOf({0, 0, 0}), {});
   EXPECT_EQ(Wrong(math, Of(0, 1, {1, 2, 3})), "");
   EXPECT_EQ(Wrong(math, Of(0, 1, {1, 2, 3, 4, 5}, true)), "");
   EXPECT_NE(Wrong(math, Of(0, 1, {1, 2})), "");
@@ -156,7 +156,7 @@ TEST(GradientMean, AppliesTheMeanOnce) {
   StateLayout layout;
   layout.trained = 1;
   layout.values = 1;
-  GradientMean math({}, layout, Bytes({10}), update);
+  GradientMean math({}, layout, PayloadOf({10}), update);
   Round round;
   round.iteration = 5;
   EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {1}), Of(1, 1, {3})}))[0], 8);
@@ -172,12 +172,12 @@ TEST(LocalMoves, KeepWhatWasLearned) {
   StateLayout layout = Trained(2, 1);
   layout.values = 3;  // one statistic
   LocalMoves moves({}, layout);
-  const auto moved = Floats(moves.Rebase(Bytes({5, 6, 7, 9}), true, Bytes({1, 1, 1}), Bytes({10, 20, 30})));
+  const auto moved = Floats(moves.Rebase(PayloadOf({5, 6, 7, 9}), true, PayloadOf({1, 1, 1}), PayloadOf({10, 20, 30})));
   EXPECT_EQ(moved, (std::vector<float>{14, 25, 7, 9}));
   DistributedParameter settings;
   settings.set_mode(DistributedParameter::GRADIENT);
   LocalMoves gradients(settings, layout);
-  EXPECT_EQ(Floats(gradients.Rebase(Bytes({5, 6, 7}), false, Bytes({1, 1, 1}), Bytes({10, 20, 30}))),
+  EXPECT_EQ(Floats(gradients.Rebase(PayloadOf({5, 6, 7}), false, PayloadOf({1, 1, 1}), PayloadOf({10, 20, 30}))),
             (std::vector<float>{5, 6, 7}));
 }
 
@@ -193,7 +193,7 @@ TEST(Averaging, CompressesBothWays) {
     settings.set_topk_ratio(0.05f);
     settings.set_down_codec(DistributedParameter::INT8);
     settings.set_codec_warmup_rounds(1);
-    const Payload start = Bytes(RandomFloats(1, 3010));
+    const Payload start = PayloadOf(RandomFloats(1, 3010));
     GradientMean::Update update;
     update.apply = [](uint64_t, const float* gradient, float* values, float*) {
       for (int i = 0; i < 3010; ++i) values[i] -= gradient[i];
@@ -249,12 +249,12 @@ TEST(LocalMoves, TakesApartWhatJoinersGet) {
   const StateLayout layout = Trained(2);
   Payload fixed;
   LocalMoves moves({}, layout, 2 * sizeof(float), [&](Payload payload) { fixed = std::move(payload); });
-  Averaging math({}, layout, Bytes({1, 2}), {});
-  math.set_fixed(Bytes({8, 9}));
-  EXPECT_EQ(Floats(moves.Decode(Work::WHOLE, math.Whole(Bytes({3, 4})), nullptr)), (std::vector<float>{3, 4}));
+  Averaging math({}, layout, PayloadOf({1, 2}), {});
+  math.set_fixed(PayloadOf({8, 9}));
+  EXPECT_EQ(Floats(moves.Decode(Work::WHOLE, math.Whole(PayloadOf({3, 4})), nullptr)), (std::vector<float>{3, 4}));
   EXPECT_EQ(Floats(fixed), (std::vector<float>{8, 9}));
-  EXPECT_EQ(moves.Decode(Work::WHOLE, Bytes({1}), nullptr), nullptr);
-  EXPECT_EQ(moves.Decode(Work::DIFFERENCE, Bytes({1}), Bytes({1, 2})), nullptr);
+  EXPECT_EQ(moves.Decode(Work::WHOLE, PayloadOf({1}), nullptr), nullptr);
+  EXPECT_EQ(moves.Decode(Work::DIFFERENCE, PayloadOf({1}), PayloadOf({1, 2})), nullptr);
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace crema {
 
-inline Payload Bytes(const std::vector<float>& floats) {
+inline Payload PayloadOf(const std::vector<float>& floats) {
   const auto bytes = std::make_shared<Bytes>(floats.size() * sizeof(float));
   if (!floats.empty()) std::memcpy(bytes->data(), floats.data(), bytes->size());
   return bytes;
@@ -34,7 +34,7 @@ inline Contribution Of(uint32_t slot, uint64_t examples, const std::vector<float
   contribution.slot = slot;
   contribution.push.set_examples(examples);
   contribution.push.set_with_history(with_history);
-  contribution.values = Bytes(values);
+  contribution.values = PayloadOf(values);
   return contribution;
 }
 

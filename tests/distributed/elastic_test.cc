@@ -27,9 +27,9 @@ TEST(Elastic, WorkersAndCenterFollowTheFormula) {
 
   std::vector<double> center(start.begin(), start.end());
   std::vector<std::vector<double>> w(kWorkers, center);
-  Averaging math(settings, Trained(kCount), Bytes(start), {});
+  Averaging math(settings, Trained(kCount), PayloadOf(start), {});
   LocalMoves moves(settings, Trained(kCount));
-  Payload state = Bytes(start);
+  Payload state = PayloadOf(start);
   std::vector<Payload> own(kWorkers, state);
   for (int round = 0; round < 8; ++round) {
     std::vector<double> pull(kCount, 0.0);
@@ -73,7 +73,7 @@ TEST(Elastic, TheRateIsNineTenthsOverTheWorkersUnlessItIsGiven) {
 }
 
 TEST(Elastic, TheCenterIsNotThrownBeyondTheMean) {
-  Averaging math(Elastic(0.5f), Trained(1), Bytes({0}), {});
+  Averaging math(Elastic(0.5f), Trained(1), PayloadOf({0}), {});
   const auto of = [](uint32_t workers) {
     std::vector<Contribution> all;
     for (uint32_t i = 0; i < workers; ++i) all.push_back(Of(i, 1, {static_cast<float>(2 * i + 1)}));
@@ -90,11 +90,11 @@ TEST(Elastic, OnlyTrainedValuesArePulledAndHistoryIsNotKept) {
   layout.values = 3;
   layout.history = 1;
   LocalMoves moves(Elastic(0.5f), layout);
-  EXPECT_EQ(Floats(moves.Own(Bytes({4, 5, 6, 7}), Bytes({2, 0, 0}))), (std::vector<float>{3, 5, 6}));
+  EXPECT_EQ(Floats(moves.Own(PayloadOf({4, 5, 6, 7}), PayloadOf({2, 0, 0}))), (std::vector<float>{3, 5, 6}));
   // It stays what it is, though the center goes on.
-  EXPECT_EQ(Floats(moves.Rebase(Bytes({4, 5, 6}), false, Bytes({2, 0, 0}), Bytes({3, 0, 0}))),
+  EXPECT_EQ(Floats(moves.Rebase(PayloadOf({4, 5, 6}), false, PayloadOf({2, 0, 0}), PayloadOf({3, 0, 0}))),
             (std::vector<float>{4, 5, 6}));
-  EXPECT_EQ(LocalMoves({}, layout).Own(Bytes({4, 5, 6}), Bytes({2, 0, 0})), nullptr) << "of mode AVERAGE";
+  EXPECT_EQ(LocalMoves({}, layout).Own(PayloadOf({4, 5, 6}), PayloadOf({2, 0, 0})), nullptr) << "of mode AVERAGE";
 }
 
 }  // namespace

@@ -241,11 +241,11 @@ TEST(GradientAmongWorkers, UpdatesThatFailMakeNoState) {
                              for (int i = 0; i < 2; ++i) values[i] -= history[i] += value * gradient[i];
                            });
   const ExchangePlan plan{.topology = DistributedParameter::TREE, .examples = {1, 1}, .iteration = 7};
-  const Payload state = Bytes({10, 20, 1, 2}), mean = Bytes({0.5f, 0.25f});
+  const Payload state = PayloadOf({10, 20, 1, 2}), mean = PayloadOf({0.5f, 0.25f});
   EXPECT_EQ(Floats(math.Conclude(plan, mean, false, state)), (std::vector<float>{8.5f, 17.75f, 1.5f, 2.25f}));
   EXPECT_EQ(Floats(state), (std::vector<float>{10, 20, 1, 2}));
-  EXPECT_EQ(math.Conclude(plan, Bytes({1}), false, state), nullptr);
-  EXPECT_EQ(math.Conclude(plan, mean, false, Bytes({10, 20})), nullptr) << "without a history";
+  EXPECT_EQ(math.Conclude(plan, PayloadOf({1}), false, state), nullptr);
+  EXPECT_EQ(math.Conclude(plan, mean, false, PayloadOf({10, 20})), nullptr) << "without a history";
   fails = true;
   EXPECT_EQ(math.Conclude(plan, mean, false, state), nullptr);
   fails = false;

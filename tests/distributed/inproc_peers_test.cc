@@ -46,7 +46,7 @@ TEST(InprocPeers, GetValuesWithoutACopy) {
   const std::vector<PeerAddress> both = {a.address(), b.address()};
   a.SetPeers(both);
   b.SetPeers(both);
-  const Payload payload = Bytes(1 << 20, 3);
+  const Payload payload = PayloadOf(1 << 20, 3);
   for (uint64_t i = 0; i < 10; ++i) {
     a.Send(ChunkTo(b, i, payload, i * 100));
     b.Send(ChunkTo(a, 50 + i, payload, i));
@@ -67,7 +67,7 @@ TEST(InprocPeers, CoordinatorsGetValuesWithoutACopy) {
   ServerSockets server(context, 1 << 20);
   ASSERT_EQ(server.Bind(kCoordinator, nullptr), kCoordinator);
   WorkerSockets worker(context, kCoordinator, std::nullopt);
-  const Payload payload = Bytes(1 << 20, 5);
+  const Payload payload = PayloadOf(1 << 20, 5);
   Outgoing outgoing;
   outgoing.lane = Lane::kBulk;
   outgoing.message.mutable_chunk()->set_transfer(7);
@@ -115,7 +115,7 @@ TEST(InprocPeers, CoordinatorsGetValuesWithoutACopy) {
 TEST(InprocPeers, ThatAreGoneAreNotWaitedFor) {
   zmq::context_t context;
   PeerSockets a(context, {.coordinator = kCoordinator});
-  const Payload payload = Bytes(1 << 10, 1);
+  const Payload payload = PayloadOf(1 << 10, 1);
   std::vector<PeerAddress> peers = {a.address()};
   PeerAddress gone_at_once;
   {

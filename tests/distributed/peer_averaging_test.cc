@@ -174,7 +174,7 @@ TEST(PeerAveraging, ShardsHaveTheCoordinatorsBits) {
   ForAllSettings([](const DistributedParameter& settings, bool statistics, bool history) {
     for (const int workers : {1, 2, 5}) {
       const StateLayout layout = LayoutWith(settings, 1001, statistics, history);
-      Payload state = Bytes(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
+      Payload state = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
       Averaging coordinator(settings, layout, state, {});
       LocalMoves worker(settings, layout);
       ASSERT_TRUE(worker.exchange());
@@ -216,7 +216,7 @@ TEST(PeerAveraging, MomentumInStatesIsTheCoordinators) {
     const std::vector<float> start = RandomFloats(3, static_cast<size_t>(alone.values));
     std::vector<float> start_with_velocity = start;
     start_with_velocity.resize(shared.state_bytes(false) / sizeof(float));
-    Averaging a(star, alone, Bytes(start), {}), b(peers, shared, Bytes(start_with_velocity), {});
+    Averaging a(star, alone, PayloadOf(start), {}), b(peers, shared, PayloadOf(start_with_velocity), {});
     for (uint32_t r = 0; r < 3; ++r) {
       const RoundOfWorkers now = WorkersWith(alone, 3, r, true);
       Round round;
@@ -291,11 +291,11 @@ TEST(PeerAveraging, SumsAreTheMeanUpToRounding) {
         }
       }
       // It is a mean like any other.
-      const Payload state = Bytes(RandomFloats(9, layout.state_bytes(false) / sizeof(float)));
+      const Payload state = PayloadOf(RandomFloats(9, layout.state_bytes(false) / sizeof(float)));
       const Payload next = math.Conclude(now.plan, Ring(math, now.plan, now.values), history, state);
       ASSERT_TRUE(next);
       const std::vector<float> got = Floats(next),
-                               expected = Floats(math.Conclude(now.plan, Bytes(exact), history, state));
+                               expected = Floats(math.Conclude(now.plan, PayloadOf(exact), history, state));
       // (1 + momentum) rate <= 2 of what the mean is off by; numbers below 4, rounded on both sides.
       for (int64_t at = 0; at < layout.trained; ++at) {
         ASSERT_LE(std::fabs(double{got[at]} - double{expected[at]}), 2 * tolerance[at] + 2 * 4 * u) << at;
@@ -323,7 +323,7 @@ TEST(PeerAveraging, PooledVariancesAreNeverNegative) {
   layout.batch_norms = {{0, 1, 2, 1}};
   const PeerAveraging math(settings, layout);
   const ExchangePlan plan{.examples = {1, 1, 1}};
-  const std::vector<Payload> same(3, Bytes({1000.1f, 0.0f, 1.0f}));
+  const std::vector<Payload> same(3, PayloadOf({1000.1f, 0.0f, 1.0f}));
   for (const Payload& result : {Ring(math, plan, same), Pairs(math, plan, same), Sharded(math, plan, same)}) {
     ASSERT_TRUE(result);
     EXPECT_NEAR(Floats(result)[0], 1000.1f, 1e-3);
@@ -365,7 +365,7 @@ TEST(PeerAveraging, ThreadsDoNotChangeBits) {
   const StateLayout layout = LayoutWith(settings, 300'001, true, false);
   const PeerAveraging math(settings, layout);
   const RoundOfWorkers now = WorkersWith(layout, 3, 5, false);
-  const Payload state = Bytes(RandomFloats(9, layout.state_bytes(false) / sizeof(float)));
+  const Payload state = PayloadOf(RandomFloats(9, layout.state_bytes(false) / sizeof(float)));
   const int threads = omp_get_max_threads();
   std::vector<Payload> results;
   for (const int count : {1, 3}) {
@@ -388,13 +388,13 @@ class SpoiledPieces : public testing::Test {
     settings_.set_outer_momentum(0.5f);
     layout_ = LayoutWith(settings_, 400, true, true);
     round_ = WorkersWith(layout_, 3, 5, true);
-    state_ = Bytes(RandomFloats(9, layout_.state_bytes(false) / sizeof(float)));
+    state_ = PayloadOf(RandomFloats(9, layout_.state_bytes(false) / sizeof(float)));
   }
   // With one value changed.
   static Payload With(const Payload& values, int64_t at, float value) {
     std::vector<float> floats = Floats(values);
     floats[static_cast<size_t>(at)] = value;
-    return Bytes(floats);
+    return PayloadOf(floats);
   }
   static Payload Shorter(const Payload& values, uint64_t by) { return PieceOf(values, 0, values->size() - by); }
   // A trained value, a mean, a factor, and a history.
@@ -443,7 +443,7 @@ TEST_F(SpoiledPieces, AreNotCombined) {
       }
     }
     for (const Payload& wrong : {Shorter(round_.values[who], 4), Shorter(round_.values[who], 1),
-                                 Joined({round_.values[who], Bytes({1})}), Payload()}) {
+                                 Joined({round_.values[who], PayloadOf({1})}), Payload()}) {
       values[who] = wrong;
       EXPECT_FALSE(math.Combine(plan, 0, bytes, values));
     }
@@ -458,7 +458,7 @@ TEST_F(SpoiledPieces, AreNotCombined) {
   EXPECT_FALSE(math.Combine(plan, 64, statistics + 4, cut(64, statistics + 4)));
   EXPECT_FALSE(math.Combine(plan, statistics + 4, bytes, cut(statistics + 4, bytes)));
   EXPECT_FALSE(math.Combine(plan, 2, 66, cut(2, 66)));
-  EXPECT_FALSE(math.Combine(plan, bytes, bytes + 4, std::vector<Payload>(3, Bytes({1}))));
+  EXPECT_FALSE(math.Combine(plan, bytes, bytes + 4, std::vector<Payload>(3, PayloadOf({1}))));
   EXPECT_FALSE(math.Combine(plan, 0, bytes, std::span(round_.values).first(2)));
   EXPECT_FALSE(math.Combine({.examples = {1, 0, 1}}, 0, bytes, round_.values));
   EXPECT_FALSE(math.Combine({}, 0, bytes, {}));
@@ -478,7 +478,7 @@ TEST_F(SpoiledPieces, AreNotAdded) {
       EXPECT_FALSE(math.Conclude(plan, spoiled, true, state_)) << at;
     }
   }
-  for (const Payload& wrong : {Shorter(values, 4), Shorter(values, 1), Joined({values, Bytes({1})}), Payload()}) {
+  for (const Payload& wrong : {Shorter(values, 4), Shorter(values, 1), Joined({values, PayloadOf({1})}), Payload()}) {
     EXPECT_FALSE(math.Term(plan, wrong));
     EXPECT_FALSE(math.Add(values, wrong));
     EXPECT_FALSE(math.Add(wrong, values));
@@ -488,7 +488,7 @@ TEST_F(SpoiledPieces, AreNotAdded) {
   EXPECT_FALSE(math.Add(Shorter(values, 1), Shorter(values, 1)));
   const Payload much = Joined({values, values});
   EXPECT_FALSE(math.Add(much, much));
-  const Payload most = Bytes({std::numeric_limits<float>::max()});
+  const Payload most = PayloadOf({std::numeric_limits<float>::max()});
   EXPECT_FALSE(math.Add(most, most));
   EXPECT_FALSE(math.Finish(plan, {}));
   plan.rank = 3;

@@ -110,7 +110,7 @@ void ExpectSameBits(DistributedParameter star, int64_t history) {
   sharded.set_topology(DistributedParameter::SHARDED);
   const StateLayout layout = Layout(history);
   const bool gradients = star.mode() == DistributedParameter::GRADIENT;
-  const Payload start = Bytes(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
+  const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
   const GradientUpdate update = [&](uint64_t, const float* gradient, float* values, float*) {
     for (int64_t i = 0; i < layout.trained; ++i) values[i] -= 0.5f * gradient[i];
   };
@@ -168,7 +168,7 @@ TEST(PeerCoding, EverythingArrives) {
                                      gradients ? DistributedParameter::GRADIENT : DistributedParameter::AVERAGE);
       SCOPED_TRACE(settings.ShortDebugString());
       const StateLayout layout = Layout();
-      const Payload start = Bytes(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
+      const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
       const GradientUpdate update = [&](uint64_t, const float* gradient, float* values, float*) {
         for (int64_t i = 0; i < layout.trained; ++i) values[i] += gradient[i];
       };
@@ -176,7 +176,7 @@ TEST(PeerCoding, EverythingArrives) {
       std::vector<double> exact(FloatsOf(start).begin(), FloatsOf(start).end());
       const std::vector<float> zeros(static_cast<size_t>(layout.values));
       for (uint64_t version = 0; version < 30; ++version) {
-        const std::vector<Contribution> moved = Learned(layout, Bytes(zeros), 3, 5, true);
+        const std::vector<Contribution> moved = Learned(layout, PayloadOf(zeros), 3, 5, true);
         std::vector<Contribution> now = moved;
         double total = 0;
         for (const Contribution& one : now) total += static_cast<double>(one.push.examples());
@@ -186,7 +186,7 @@ TEST(PeerCoding, EverythingArrives) {
             exact[k] += static_cast<double>(one.push.examples()) / total * values[k];
             if (!gradients) values[k] += FloatsOf(workers.state)[k];
           }
-          one.values = Bytes(values);
+          one.values = PayloadOf(values);
         }
         const Payload next = workers.Exchange(now, version);
         ASSERT_TRUE(next);
@@ -206,7 +206,7 @@ TEST(PeerCoding, EverythingArrives) {
 TEST(PeerCoding, AttemptsThatDidNotCountLeaveNoTrace) {
   const auto settings = Settings(DistributedParameter::SHARDED, Codec::TOPK, Codec::INT8);
   const StateLayout layout = Layout();
-  const Payload start = Bytes(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
+  const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
   Workers steady(settings, layout, 3, start), shaken(settings, layout, 3, start);
   for (uint64_t version = 0; version < 8; ++version) {
     const std::vector<Contribution> now = Learned(layout, steady.state, 3, static_cast<uint32_t>(version), false);
@@ -280,7 +280,7 @@ TEST(PeerCoding, BytesAreThoseOfTheFormula) {
   for (const auto& [codec, bytes] : {std::pair(Codec::FP16, 2.0), {Codec::BF16, 2.0}, {Codec::INT8, 1 + 4.0 / 256}}) {
     for (const int count : {2, 3}) {
       Workers workers(Settings(DistributedParameter::SHARDED, codec, codec), layout, count,
-                      Bytes(RandomFloats(7, 200'500)));
+                      PayloadOf(RandomFloats(7, 200'500)));
       const double coded = 200'000 * bytes + 4 * 500;
       ASSERT_TRUE(workers.Exchange(Learned(layout, workers.state, count, 3, false), 5));
       for (const uint64_t sent : workers.bytes) {
@@ -331,7 +331,7 @@ TEST(PeerCoding, CodesThatAreNoneMakeNothing) {
 // A worker that sends no code, or of another codec, spoils the attempt and nothing else.
 TEST(PeerCoding, WhoSendsNonsenseSpoilsTheExchangeOnly) {
   const StateLayout layout = Layout();
-  const Payload start = Bytes(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
+  const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
   Workers right(Settings(DistributedParameter::SHARDED, Codec::INT8, Codec::INT8), layout, 3, start),
       wrong(Settings(DistributedParameter::SHARDED, Codec::FP16, Codec::FP16), layout, 3, start);
   const std::vector<Contribution> now = Learned(layout, start, 3, 4, false);

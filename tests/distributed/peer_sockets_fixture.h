@@ -81,7 +81,7 @@ class Node {
   std::vector<Received> received_;
 };
 
-inline Payload Bytes(size_t count, uint8_t first) {
+inline Payload PayloadOf(size_t count, uint8_t first) {
   auto bytes = std::make_shared<Bytes>(count);
   for (size_t i = 0; i < count; ++i) (*bytes)[i] = static_cast<std::byte>(first + i * 7);
   return bytes;

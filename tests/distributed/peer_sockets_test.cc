@@ -32,7 +32,7 @@ TEST_P(EachWay, MessagesArriveWholeAndInOrder) {
   Node a(Options()), b(Options()), c(Options());
   const std::vector<const Node*> all = {&a, &b, &c};  // each gets itself, too
   for (Node* node : {&a, &b, &c}) node->Know(all);
-  const Payload large = Bytes(3 << 20, 1), small = Bytes(100, 2), none = Bytes(0, 0);
+  const Payload large = PayloadOf(3 << 20, 1), small = PayloadOf(100, 2), none = PayloadOf(0, 0);
   for (uint64_t i = 0; i < 20; ++i) {
     a.Send(b, 4 * i, large, i);
     a.Send(b, 4 * i + 1, small, 100 - i);
@@ -71,7 +71,7 @@ TEST_P(EachWay, WhatIsSentBeforeTheOtherKnowsThisOneWaits) {
   Node a(Options()), b(Options());
   a.Know({&b});
   a.Send(b, 1);
-  a.Send(b, 2, Bytes(50, 3));
+  a.Send(b, 2, PayloadOf(50, 3));
   if (std::get<bool>(GetParam())) {
     EXPECT_TRUE(b.Await(1, kPeerQuiet).empty());
     EXPECT_GE(b.sockets().refused(), 1u);
@@ -289,7 +289,7 @@ TEST(PeerSockets, SendingNeverWaits) {
   PeerAddress nobody;
   nobody.set_endpoint("tcp://127.0.0.1:1");
   a.sockets().SetPeers({{nobody}});
-  const Payload payload = Bytes(1 << 20, 1);
+  const Payload payload = PayloadOf(1 << 20, 1);
   const Milliseconds begin = Now();
   for (uint64_t i = 0; i < 5000; ++i) a.Send(nobody.endpoint(), i, payload);
   EXPECT_LT(Now() - begin, 5000);
@@ -372,7 +372,7 @@ TEST(PeerSockets, AWorkerHearsCoordinatorAndPeersInOneWait) {
   EXPECT_EQ(routes[1], other.route());
   // Connections to peers have nothing to do with the one to the coordinator.
   worker.Reconnect();
-  other.Send(address.endpoint(), 2, Bytes(1000, 1));
+  other.Send(address.endpoint(), 2, PayloadOf(1000, 1));
   await(3);
   ASSERT_EQ(routes.size(), 3u);
   EXPECT_EQ(routes[2], other.route());

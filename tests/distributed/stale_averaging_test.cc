@@ -29,7 +29,7 @@ Round RoundOf(int workers) {
 TEST(StaleAveraging, AddsDifferencesByTheirShares) {
   DistributedParameter settings = Stale();
   settings.set_outer_lr(0.5f);
-  Averaging math(settings, Trained(2), Bytes({10, 20}), {});
+  Averaging math(settings, Trained(2), PayloadOf({10, 20}), {});
   EXPECT_EQ(Floats(math.Reduce(RoundOf(4), {With(0.25, Of(0, 8, {4, -8}))})), (std::vector<float>{10.5f, 19}));
   // Not accepted.
   EXPECT_EQ(Floats(math.Reduce(RoundOf(4), {With(0.5, Of(0, 8, {4, -8})), With(0.25, Of(2, 4, {8, 0}))})),
@@ -37,7 +37,7 @@ TEST(StaleAveraging, AddsDifferencesByTheirShares) {
   math.Accept();
   EXPECT_EQ(Floats(math.Reduce(RoundOf(4), {With(1, Of(1, 8, {2, 2}))})), (std::vector<float>{13, 19}));
   settings.set_weight_by_examples(false);
-  Averaging plain(settings, Trained(2), Bytes({10, 20}), {});
+  Averaging plain(settings, Trained(2), PayloadOf({10, 20}), {});
   EXPECT_EQ(Floats(plain.Reduce(RoundOf(4), {With(0.9, Of(0, 8, {8, 16}))})), (std::vector<float>{11, 22}));
 }
 
@@ -45,7 +45,7 @@ TEST(StaleAveraging, AddsDifferencesByTheirShares) {
 TEST(StaleAveraging, InAnyOrderEqualsTheAverageOfOneRound) {
   constexpr size_t kCount = 2000;
   const std::vector<float> start = RandomFloats(1, kCount);
-  const Payload anchor = Bytes(start);
+  const Payload anchor = PayloadOf(start);
   LocalMoves moves(Stale(), Trained(kCount));
   Averaging together({}, Trained(kCount), anchor, {}), apart(Stale(), Trained(kCount), anchor, {});
   std::vector<Contribution> all;
@@ -66,9 +66,9 @@ TEST(StaleAveraging, InAnyOrderEqualsTheAverageOfOneRound) {
 // A result that moved to other parameters is the same difference.
 TEST(StaleAveraging, ADifferenceStaysWhatItIsWhenItMoves) {
   LocalMoves moves(Stale(), Trained(2));
-  const Payload from = Bytes({1, 2}), to = Bytes({5, 5});
-  const Payload moved = moves.Rebase(Bytes({2, 4}), false, from, to);
-  EXPECT_EQ(Floats(moves.Encode(moved, to, 1)), Floats(moves.Encode(Bytes({2, 4}), from, 0)));
+  const Payload from = PayloadOf({1, 2}), to = PayloadOf({5, 5});
+  const Payload moved = moves.Rebase(PayloadOf({2, 4}), false, from, to);
+  EXPECT_EQ(Floats(moves.Encode(moved, to, 1)), Floats(moves.Encode(PayloadOf({2, 4}), from, 0)));
   EXPECT_EQ(Floats(moves.Encode(moved, to, 1)), (std::vector<float>{1, 2}));
 }
 
@@ -83,9 +83,9 @@ TEST(StaleAveraging, CodesAreOfDifferences) {
   std::vector<float> values = from;
   for (size_t k = 0; k < kCount; ++k) values[k] += 0.25f;
   LocalMoves moves(settings, layout);
-  Averaging math(settings, layout, Bytes(RandomFloats(2, kCount)), {});
+  Averaging math(settings, layout, PayloadOf(RandomFloats(2, kCount)), {});
   Contribution one = With(0.5, Of(0, 8, values));
-  one.values = moves.Encode(one.values, Bytes(from), 0);
+  one.values = moves.Encode(one.values, PayloadOf(from), 0);
   ASSERT_TRUE(one.values);
   EXPECT_LT(one.values->size(), 3 * kCount);
   ASSERT_EQ(math.Check(one), "");
@@ -99,7 +99,7 @@ TEST(StaleAveraging, StatisticsArePooledWithThoseThatWere) {
   layout.trained = 1;
   layout.values = 1 + 1 + 1 + 1;
   layout.batch_norms = {{1, 2, 3, 1}};
-  Averaging math(Stale(), layout, Bytes({0, 2, 3, 1}), {});
+  Averaging math(Stale(), layout, PayloadOf({0, 2, 3, 1}), {});
   const std::vector<float> next = Floats(math.Reduce(RoundOf(4), {With(0.25, Of(0, 1, {0, 6, 5, 1}))}));
   EXPECT_FLOAT_EQ(next[1] / next[3], 3);
   // The mean of squares, 3/4 (3 + 4) + 1/4 (5 + 36), less that of the mean.
@@ -108,7 +108,7 @@ TEST(StaleAveraging, StatisticsArePooledWithThoseThatWere) {
 }
 
 TEST(StaleAveraging, RefusesValuesThatAreNotFinite) {
-  Averaging math(Stale(), Trained(1), Bytes({0}), {});
+  Averaging math(Stale(), Trained(1), PayloadOf({0}), {});
   Contribution one = Of(0, 1, {std::numeric_limits<float>::infinity()});
   EXPECT_NE(math.Check(one).find("not all finite"), std::string::npos);
 }

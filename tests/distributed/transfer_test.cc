@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-Payload Bytes(size_t count, uint64_t seed = 1) {
+Payload PayloadOf(size_t count, uint64_t seed = 1) {
   auto bytes = std::make_shared<Bytes>(count);
   const RandomStream random(seed, 0);
   for (size_t i = 0; i < count; ++i) (*bytes)[i] = static_cast<std::byte>(random.Below(i, 256));
@@ -33,7 +33,7 @@ TEST(Transfer, ArrivesWholeAndIsNeverFurtherAheadThanAllowed) {
   for (const size_t size : {0u, 1u, 9u, 10u, 11u, 30u, 99u}) {
     TransferSender sender(kSmall);
     TransferReceiver receiver(100);
-    const Payload payload = Bytes(size);
+    const Payload payload = PayloadOf(size);
     sender.Start(5, payload, 0);
     uint64_t received = 0;
     while (!sender.done()) {
@@ -61,7 +61,7 @@ TEST(Transfer, SurvivesLossDuplicatesAndAnotherOrder) {
     uint64_t drawn = 0;
     TransferSender sender(kSmall);
     TransferReceiver receiver(1000);
-    const Payload payload = Bytes(random.Below(drawn++, 400), seed);
+    const Payload payload = PayloadOf(random.Below(drawn++, 400), seed);
     sender.Start(1 + seed, payload, 0);
     std::deque<Sent> way;
     Milliseconds now = 0;
@@ -86,7 +86,7 @@ TEST(Transfer, SurvivesLossDuplicatesAndAnotherOrder) {
 
 TEST(Transfer, WaitsLongerEachTimeThatNothingMoves) {
   TransferSender sender(kSmall);
-  sender.Start(1, Bytes(100), 0);
+  sender.Start(1, PayloadOf(100), 0);
   EXPECT_EQ(Poll(sender, 0).size(), 3u);
   EXPECT_EQ(sender.deadline(), 100);
   EXPECT_TRUE(Poll(sender, 99).empty());
@@ -103,7 +103,7 @@ TEST(Transfer, WaitsLongerEachTimeThatNothingMoves) {
 
 TEST(Transfer, TheSenderIgnoresAnswersThatMakeNoSense) {
   TransferSender sender(kSmall);
-  sender.Start(7, Bytes(50), 0);
+  sender.Start(7, PayloadOf(50), 0);
   Poll(sender, 0);
   ChunkReceived received;
   received.set_transfer(6);
@@ -123,7 +123,7 @@ TEST(Transfer, TheSenderIgnoresAnswersThatMakeNoSense) {
 TEST(Transfer, ACancelledOneIsNotDoneAndAnyLaterIdMayFollow) {
   TransferSender sender(kSmall);
   sender.Cancel();
-  sender.Start(1, Bytes(5), 0);
+  sender.Start(1, PayloadOf(5), 0);
   Poll(sender, 0);
   sender.Cancel();
   EXPECT_FALSE(sender.done());
@@ -133,7 +133,7 @@ TEST(Transfer, ACancelledOneIsNotDoneAndAnyLaterIdMayFollow) {
 
 TEST(Transfer, RefusesWhatCannotBe) {
   TransferReceiver receiver(100);
-  const Payload payload = Bytes(100);
+  const Payload payload = PayloadOf(100);
   TransferSender sender({.chunk_bytes = 40, .credits = 10});
   sender.Start(3, payload, 0);
   const std::vector<Sent> sent = Poll(sender, 0);
@@ -171,10 +171,10 @@ TEST(Transfer, RefusesWhatCannotBe) {
 TEST(Transfer, ANewOneEndsTheOldAndAReleasedOneIsNotSentAgain) {
   TransferReceiver receiver(100);
   TransferSender sender({.chunk_bytes = 60, .credits = 10, .patience = 10});
-  sender.Start(1, Bytes(100), 0);
+  sender.Start(1, PayloadOf(100), 0);
   const std::vector<Sent> old = Poll(sender, 0);
   ASSERT_TRUE(receiver.OnChunk(old[0].chunk, old[0].slice.bytes()));
-  sender.Start(2, Bytes(70, 2), 0);
+  sender.Start(2, PayloadOf(70, 2), 0);
   for (const Sent& s : Poll(sender, 0)) ASSERT_TRUE(receiver.OnChunk(s.chunk, s.slice.bytes()));
   EXPECT_FALSE(receiver.OnChunk(old[1].chunk, old[1].slice.bytes()));
   ASSERT_TRUE(receiver.Whole(2));
