@@ -12,10 +12,7 @@ namespace crema {
 
 std::vector<std::pair<size_t, size_t>> DrawPairs(uint64_t seed, uint64_t version, size_t count) {
   std::vector<size_t> order(count);
-  std::iota(order.begin(), order.end(), size_t{0});
-  // All orders alike, which Permute's are not where there are so few.
-  const RandomStream draws(seed, version);
-  for (size_t left = count; left > 1; --left) std::swap(order[left - 1], order[draws.Below(left, left)]);
+  for (size_t i = 0; i < count; ++i) order[i] = Permute(seed, version, i, count);
   std::vector<std::pair<size_t, size_t>> pairs;
   for (size_t i = 0; i + 1 < count; i += 2) pairs.emplace_back(order[i], order[i + 1]);
   return pairs;
