@@ -265,8 +265,8 @@ class Layer {
   // Forward itself, or, for what a GPU found (Operations::FindBadLabel), when the pass is over.
   virtual void OnBadValue(int64_t position, float value) const {}
 
-  // What goes on from pass to pass beside parameters (an LSTM's hidden state and cell): flat f32 in the device's memory,
-  // zeros at first. Undefined where there is none. Part of snapshots.
+  // What goes on from pass to pass beside parameters (an LSTM's hidden state and cell): flat f32 in the device's
+  // memory, zeros at first. Undefined where there is none. Part of snapshots.
   virtual Tensor recurrent_state() const { return {}; }
 
   // Sources only: how many records were delivered, in all ranks (Context::ranks), saved in snapshots so that a resumed

@@ -68,8 +68,8 @@ CREMA_HOST_DEVICE inline uint64_t StreamId(uint32_t drawer, uint64_t pass) {
   return (uint64_t{drawer} << 40) ^ (pass & ((uint64_t{1} << 40) - 1));
 }
 
-// A pseudo-random permutation of [0, n): element i of epoch `stream`. From n = 257 on without a table: a Feistel network
-// over the next even power of two, walking cycles until it falls below n (Black and Rogaway, CT-RSA 2002).
+// A pseudo-random permutation of [0, n): element i of epoch `stream`. From n = 257 on without a table: a Feistel
+// network over the next even power of two, walking cycles until it falls below n (Black and Rogaway, CT-RSA 2002).
 uint64_t Permute(uint64_t seed, uint64_t stream, uint64_t i, uint64_t n);
 
 }  // namespace crema
