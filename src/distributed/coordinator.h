@@ -14,6 +14,7 @@
 #include "crema/distributed.pb.h"
 #include "crema/observer.h"
 #include "distributed/cluster_event.h"
+#include "distributed/journal.h"
 #include "distributed/ledger.h"
 #include "distributed/outgoing.h"
 #include "distributed/round_math.h"
@@ -65,14 +66,6 @@ struct CoordinatorOptions {
   std::vector<std::string> search_folders = {};
   uint64_t seed = 0;
   std::vector<std::pair<std::string, uint64_t>> data = {}, test_data = {};  // by layer: fingerprints
-};
-
-// Where commits are made durable.
-class Journal {
- public:
-  virtual ~Journal() = default;
-  // Returns when the record is on the disk. Throws EnvironmentError, and has then written nothing that will be read.
-  virtual void Write(const JournalRecord& record) = 0;
 };
 
 // What a coordinator starts from.

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "distributed/coordinator.h"
+#include "distributed/journal.h"
 
 namespace crema {
 

@@ -132,22 +132,6 @@ TEST(ClusterOfOneProcess, CtrlCWritesASnapshotThatGoesOnExactly) {
   }
 }
 
-TEST(ClusterOfOneProcess, CtrlCTwiceStopsAtOnce) {
-  // A round takes long.
-  const ClusterFolder folder("local_workers: 2 worker_threads: true local_steps: 100000 history: RESET",
-                             {.max_iter = 100000, .snapshot = 0, .test_interval = 100000});
-  const auto running = folder.Start();
-  ASSERT_TRUE(running->WaitFor("joined in place ", 2)) << running->Err();
-  running->Signal(SIGINT);
-  ASSERT_TRUE(running->WaitFor("once more to stop at once")) << running->Err();
-  running->Signal(SIGINT);
-  const Finished run = running->Wait();
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(run.Says("stopping at once")) << run.err;
-  EXPECT_TRUE(run.Says("Optimization stopped early.")) << run.err;
-  EXPECT_EQ(folder.NewestState(), 0) << run.err;
-}
-
 TEST(ClusterOfOneProcess, ABadRecordEndsTraining) {
   for (const std::string topology : {"STAR", "SHARDED"}) {
     const ClusterFolder folder("local_workers: 2 local_steps: 5 worker_threads: true topology: " + topology,
