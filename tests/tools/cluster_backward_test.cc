@@ -114,7 +114,7 @@ TEST(Backward, GradientsThatAreNotFiniteAreLeftOutAsThoseOfWorkersThatWait) {
     EXPECT_FALSE(run.Says("could not exchange")) << run.err;
     rounds[backward] = AuditJournal(folder, folder.NewestState()).version;
   }
-  EXPECT_GT(rounds[0], 4u);
+  EXPECT_GT(rounds[0], 2u);
   EXPECT_EQ(rounds[1], rounds[0]);
 }
 
