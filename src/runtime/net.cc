@@ -192,7 +192,9 @@ std::vector<std::pair<std::string, Tensor>> Net::recurrent_states() const {
 
 void Net::ClearRecurrentStates() {
   Operations& ops = OperationsOf(*impl_->options.context.device);
-  for (const auto& [layer, state] : recurrent_states()) ops.Fill(0, state);
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (const Tensor state = node.layer->recurrent_state(); state.defined()) ops.Fill(0, state);
+  }
 }
 
 void Net::ReadBatches(const BatchSchedule& schedule) {
