@@ -10,7 +10,6 @@
 #include "crema/error.h"
 #include "data/progress_line.h"
 #include "inference/prediction_writer.h"
-#include "report/text_table.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"

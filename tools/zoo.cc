@@ -7,8 +7,8 @@
 #include <iostream>
 
 #include "base/suggest.h"
+#include "base/text_table.h"
 #include "crema/error.h"
-#include "report/text_table.h"
 #include "tools/commands.h"
 #include "zoo/card_text.h"
 #include "zoo/fetch.h"

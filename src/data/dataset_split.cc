@@ -43,9 +43,7 @@ std::vector<DatasetPart> ParseSplit(const std::string& text) {
     parts.push_back(std::move(next));
   }
   if (std::fabs(sum - 1) > 1e-6) {
-    char shown[32];
-    std::snprintf(shown, sizeof shown, "%g", sum);
-    fail("the shares add up to " + std::string(shown) + ", not 1");
+    fail("the shares add up to " + FormatNumber(sum) + ", not 1");
   }
   return parts;
 }

@@ -73,10 +73,8 @@ void ProgressLine::Erase() {
 
 std::string ProgressLine::Speed() const {
   const double seconds = Elapsed();
-  char text[64];
   const double rate = static_cast<double>(records_) / std::max(seconds, 1e-3);
-  std::snprintf(text, sizeof text, rate < 10 ? "%.2f " : "%.0f ", rate);
-  return text + unit_ + "/s";
+  return FormatNumber(rate, rate < 10 ? "%.2f " : "%.0f ") + unit_ + "/s";
 }
 
 std::string ProgressLine::Line() const {
@@ -100,10 +98,8 @@ std::string ProgressLine::Line() const {
 
 std::string ProgressLine::Summary() const {
   const double seconds = Elapsed();
-  char time[32];
-  std::snprintf(time, sizeof time, "%.1fs", seconds);
   return std::to_string(records_) + " " + unit_ + ", " + FormatBytes(static_cast<size_t>(bytes_)) + " in " +
-         (seconds < 60 ? std::string(time) : FormatDuration(seconds)) + ": " + Speed();
+         (seconds < 60 ? FormatNumber(seconds, "%.1fs") : FormatDuration(seconds)) + ": " + Speed();
 }
 
 }  // namespace crema

@@ -2,19 +2,14 @@
 
 #include <cmath>
 #include <cstdint>
-#include <cstdio>
+
+#include "base/number_text.h"
 
 namespace crema {
 
 namespace {
 
 constexpr uint32_t kMostPixels = 1 << 15;  // of a side
-
-std::string Text(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
-  return text;
-}
 
 using Mistake = std::optional<TransformMistake>;
 
@@ -71,24 +66,24 @@ Mistake CheckRandomResizedCrop(const TransformationParameter& param) {
                             "e.g. 224"};
   }
   if (!(crop.min_area() > 0 && crop.min_area() <= 1)) {
-    return mistake("min_area", "min_area is " + Text(crop.min_area()) + "; it must be above 0 and at most 1");
+    return mistake("min_area", "min_area is " + FormatNumber(crop.min_area()) + "; it must be above 0 and at most 1");
   }
   if (!(crop.max_area() > 0 && crop.max_area() <= 1)) {
-    return mistake("max_area", "max_area is " + Text(crop.max_area()) + "; it must be above 0 and at most 1");
+    return mistake("max_area", "max_area is " + FormatNumber(crop.max_area()) + "; it must be above 0 and at most 1");
   }
   if (crop.min_area() > crop.max_area()) {
-    return mistake("min_area", "min_area " + Text(crop.min_area()) + " exceeds max_area " + Text(crop.max_area()) +
-                                   "; exchange them");
+    return mistake("min_area", "min_area " + FormatNumber(crop.min_area()) + " exceeds max_area " +
+                                   FormatNumber(crop.max_area()) + "; exchange them");
   }
   for (const bool low : {true, false}) {
     const float aspect = low ? crop.min_aspect() : crop.max_aspect();
     if (aspect >= 0.01f && aspect <= 100) continue;
     const std::string field = low ? "min_aspect" : "max_aspect";
-    return mistake(field, field + " is " + Text(aspect) + "; it must be from 0.01 to 100 (width / height)");
+    return mistake(field, field + " is " + FormatNumber(aspect) + "; it must be from 0.01 to 100 (width / height)");
   }
   if (crop.min_aspect() > crop.max_aspect()) {
-    return mistake("min_aspect", "min_aspect " + Text(crop.min_aspect()) + " exceeds max_aspect " +
-                                     Text(crop.max_aspect()) + "; exchange them");
+    return mistake("min_aspect", "min_aspect " + FormatNumber(crop.min_aspect()) + " exceeds max_aspect " +
+                                     FormatNumber(crop.max_aspect()) + "; exchange them");
   }
   return {};
 }
@@ -99,7 +94,7 @@ Mistake CheckColorJitter(const ColorJitterParameter& jitter) {
   for (const auto& [field, value] : fields) {
     if (value >= 0 && value <= 1) continue;
     return TransformMistake{std::string("color_jitter.") + field,
-                            std::string(field) + " is " + Text(value) +
+                            std::string(field) + " is " + FormatNumber(value) +
                                 "; it must be from 0 (unchanged) to 1, factors are drawn from [1 - x, 1 + x]"};
   }
   return {};
@@ -107,15 +102,15 @@ Mistake CheckColorJitter(const ColorJitterParameter& jitter) {
 
 Mistake CheckValues(const TransformationParameter& param) {
   if (!std::isfinite(param.scale())) {
-    return TransformMistake{"scale", "scale is " + Text(param.scale()) + "; it must be a finite number"};
+    return TransformMistake{"scale", "scale is " + FormatNumber(param.scale()) + "; it must be a finite number"};
   }
   for (const float mean : param.mean_value()) {
     if (std::isfinite(mean)) continue;
-    return TransformMistake{"mean_value", "mean_value is " + Text(mean) + "; it must be a finite number"};
+    return TransformMistake{"mean_value", "mean_value is " + FormatNumber(mean) + "; it must be a finite number"};
   }
   for (const float deviation : param.std_value()) {
     if (deviation > 0 && std::isfinite(deviation)) continue;
-    return TransformMistake{"std_value", "std_value is " + Text(deviation) +
+    return TransformMistake{"std_value", "std_value is " + FormatNumber(deviation) +
                                              "; values are divided by it, so it must be above 0 "
                                              "(compute_image_mean prints those of a database)"};
   }

@@ -3,8 +3,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <string>
+#include <vector>
 
+#include "base/number_text.h"
 #include "base/short_name.h"
+#include "base/text_table.h"
 #include "crema/error.h"
 #include "distributed/environment.h"
 #include "distributed/security.h"
@@ -14,47 +18,40 @@ namespace crema {
 
 namespace {
 
-double Percent(double part, double whole) { return whole > 0 ? 100 * part / whole : 0; }
+std::string Percent(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.0f%%"); }
+std::string Megabytes(uint64_t bytes) { return FormatNumber(static_cast<double>(bytes) / 1e6, "%.1f"); }
 
 std::string TableOf(const ClusterStatus& status) {
-  char line[400];
-  std::snprintf(line, sizeof line, "%5s %-14s %-9s %6s %5s %8s %7s %5s %5s %7s %7s %4s %5s\n", "place", "worker",
-                "state", "round", "stale", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "late", "heard");
-  std::string text = line;
+  // Nobody is late in one; its workers have scores, once a round was committed.
+  const bool tournament = std::any_of(status.worker().begin(), status.worker().end(),
+                                      [](const auto& worker) { return worker.has_rounds_met(); });
+  std::vector<std::string> headings = {">place", "worker", "state",   ">round", ">examples", ">ex/s",
+                                       ">wait",  ">comm",  ">MB out", ">MB in", ">heard"};
+  headings.push_back(tournament ? ">score" : ">stale");
+  headings.push_back(tournament ? ">won" : ">late");
+  TextTable table(headings);
   for (const ClusterStatus::Worker& worker : status.worker()) {
-    std::snprintf(line, sizeof line, "%5u %-14s %-9s %6s %5llu %8llu %7.1f %4.0f%% %4.0f%% %7.1f %7.1f %4llu %4.0fs\n",
-                  worker.slot(), ShortName(worker.name(), 14).c_str(), worker.state().c_str(),
-                  worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
-                  static_cast<unsigned long long>(worker.staleness()),
-                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(),
-                  Percent(worker.waited(), worker.present()), Percent(worker.communicated(), worker.present()),
-                  static_cast<double>(worker.bytes_sent()) / 1e6, static_cast<double>(worker.bytes_received()) / 1e6,
-                  static_cast<unsigned long long>(worker.rounds_late()), worker.silent());
-    text += line;
+    std::vector<std::string> row = {std::to_string(worker.slot()),
+                                    ShortName(worker.name(), 14),
+                                    worker.state(),
+                                    worker.round() > 0 ? std::to_string(worker.round()) : "-",
+                                    std::to_string(worker.examples()),
+                                    FormatNumber(worker.examples_per_second(), "%.1f"),
+                                    Percent(worker.waited(), worker.present()),
+                                    Percent(worker.communicated(), worker.present()),
+                                    Megabytes(worker.bytes_sent()),
+                                    Megabytes(worker.bytes_received()),
+                                    FormatNumber(worker.silent(), "%.0fs")};
+    if (tournament) {
+      row.push_back(worker.has_score() ? FormatNumber(worker.score(), "%.4g") : "-");
+      row.push_back(std::to_string(worker.rounds_won()) + "/" + std::to_string(worker.rounds_met()));
+    } else {
+      row.push_back(std::to_string(worker.staleness()));
+      row.push_back(std::to_string(worker.rounds_late()));
+    }
+    table.AddRow(std::move(row));
   }
-  return text;
-}
-
-// Where nobody is late. Workers have scores, once a round was committed.
-std::string TableOfTournament(const ClusterStatus& status) {
-  char line[400];
-  std::snprintf(line, sizeof line, "%5s %-11s %-8s %6s %8s %7s %5s %5s %6s %5s %5s %8s %9s\n", "place", "worker",
-                "state", "round", "examples", "ex/s", "wait", "comm", "MB out", "MB in", "heard", "score", "won");
-  std::string text = line;
-  for (const ClusterStatus::Worker& worker : status.worker()) {
-    char score[40] = "-";
-    if (worker.has_score()) std::snprintf(score, sizeof score, "%.4g", worker.score());
-    const std::string won = std::to_string(worker.rounds_won()) + "/" + std::to_string(worker.rounds_met());
-    std::snprintf(line, sizeof line, "%5u %-11s %-8s %6s %8llu %7.1f %4.0f%% %4.0f%% %6.1f %5.1f %4.0fs %8s %9s\n",
-                  worker.slot(), ShortName(worker.name(), 11).c_str(), worker.state().c_str(),
-                  worker.round() > 0 ? std::to_string(worker.round()).c_str() : "-",
-                  static_cast<unsigned long long>(worker.examples()), worker.examples_per_second(),
-                  Percent(worker.waited(), worker.present()), Percent(worker.communicated(), worker.present()),
-                  static_cast<double>(worker.bytes_sent()) / 1e6, static_cast<double>(worker.bytes_received()) / 1e6,
-                  worker.silent(), score, won.c_str());
-    text += line;
-  }
-  return text;
+  return table.ToString();
 }
 
 }  // namespace
@@ -104,9 +101,7 @@ std::string TextOf(const ClusterStatus& status) {
                 static_cast<unsigned long long>(status.epoch()), static_cast<unsigned long long>(status.generation()),
                 static_cast<unsigned long long>(status.dropped_messages()));
   text += line;
-  const bool tournament = std::any_of(status.worker().begin(), status.worker().end(),
-                                      [](const ClusterStatus::Worker& worker) { return worker.has_rounds_met(); });
-  return text + (tournament ? TableOfTournament(status) : TableOf(status));
+  return text + TableOf(status);
 }
 
 }  // namespace crema

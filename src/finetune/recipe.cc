@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <filesystem>
 #include <numeric>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 #include "data/mean_file.h"
 
@@ -19,12 +19,6 @@ namespace fs = std::filesystem;
 
 // Of the rate that the model was trained with from scratch: the best of a few that were tried on photographs.
 constexpr double kFineTuningRate = 0.3;
-
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
 
 std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
@@ -204,17 +198,17 @@ std::string SolverText(const RecipeRequest& request, const Model& model, const B
   text += "best { output: \"accuracy\"" +
           (request.patience > 0 ? " patience: " + std::to_string(request.patience) : std::string()) + " }\n\n";
   text += "# The rate falls to 0 at the end. Layers with other classes than before learn faster (their lr_mult).\n";
-  text += "base_lr: " + Number(LearningRate(request, model)) + "\n";
+  text += "base_lr: " + FormatNumber(LearningRate(request, model)) + "\n";
   text += "lr_policy: \"poly\"\npower: 1\n";
   text += "max_iter: " + std::to_string(epoch * request.epochs) + "\n";
   if (own && own->has_type() && own->type() != "SGD") {
     text += "type: " + Quoted(own->type()) + "\n";
-    if (own->has_momentum()) text += "momentum: " + Number(own->momentum()) + "\n";
-    if (own->has_momentum2()) text += "momentum2: " + Number(own->momentum2()) + "\n";
+    if (own->has_momentum()) text += "momentum: " + FormatNumber(own->momentum()) + "\n";
+    if (own->has_momentum2()) text += "momentum2: " + FormatNumber(own->momentum2()) + "\n";
   } else {
-    text += "momentum: " + Number(own && own->has_momentum() ? own->momentum() : 0.9) + "\n";
+    text += "momentum: " + FormatNumber(own && own->has_momentum() ? own->momentum() : 0.9) + "\n";
   }
-  text += "weight_decay: " + Number(own && own->has_weight_decay() ? own->weight_decay() : 0.0005) + "\n";
+  text += "weight_decay: " + FormatNumber(own && own->has_weight_decay() ? own->weight_decay() : 0.0005) + "\n";
   text += "random_seed: " + std::to_string(request.seed) + "\n\n";
   const int64_t display = std::max<int64_t>(1, epoch / 4);
   text += "display: " + std::to_string(display) + "\naverage_loss: " + std::to_string(display) + "\n";

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <vector>
 
 #include "base/check.h"
+#include "base/number_text.h"
 #include "base/parallel.h"
 #include "base/random.h"
 #include "base/suggest.h"
@@ -19,12 +19,6 @@ const std::vector<std::string>& Types() {
   static const std::vector<std::string> types = {"constant", "uniform", "gaussian", "positive_unitball",
                                                  "xavier",   "msra",    "bilinear"};
   return types;
-}
-
-std::string Number(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
-  return text;
 }
 
 constexpr int64_t kGrain = 4096;  // values worth waking a thread for
@@ -89,13 +83,14 @@ std::string CheckFiller(const FillerParameter& filler, const Shape& shape) {
                                     {"mean", filler.mean()},
                                     {"std", filler.std()}}) {
     if (!std::isfinite(value))
-      return "filler " + type + ": " + name + " is " + Number(value) + "; give a finite number";
+      return "filler " + type + ": " + name + " is " + FormatNumber(value, "%.9g") + "; give a finite number";
   }
   if (type == "uniform" && filler.min() > filler.max()) {
-    return "filler uniform: min " + Number(filler.min()) + " exceeds max " + Number(filler.max()) + "; swap them";
+    return "filler uniform: min " + FormatNumber(filler.min(), "%.9g") + " exceeds max " +
+           FormatNumber(filler.max(), "%.9g") + "; swap them";
   }
   if (type == "gaussian" && filler.std() < 0) {
-    return "filler gaussian: std is " + Number(filler.std()) + "; give a value of at least 0";
+    return "filler gaussian: std is " + FormatNumber(filler.std(), "%.9g") + "; give a value of at least 0";
   }
   if (filler.sparse() < -1) {
     return "filler " + type + ": sparse is " + std::to_string(filler.sparse()) +

@@ -3,26 +3,20 @@
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
-#include <cstdio>
 
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 #include "report/classification_writers.h"
 #include "report/csv.h"
 #include "report/json_writer.h"
-#include "report/text_table.h"
 
 namespace crema {
 
 namespace {
 
 constexpr size_t kLongestName = 24;
-
-std::string Formatted(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 JudgedImage Judge(const Classifier& classifier, const std::string& name, const ScoredImage& scored) {
   JudgedImage image;
@@ -84,12 +78,13 @@ ImageEvaluation EvaluateImages(Classifier& classifier, const std::shared_ptr<con
 
 std::string EvaluationText(const ImageEvaluation& evaluation, int width) {
   const std::vector<std::string>& classes = evaluation.report.classes();
-  std::string text = "loss " + Formatted("%.4f", evaluation.loss) + "\n" + ClassificationText(evaluation.report, width);
+  std::string text =
+      "loss " + FormatNumber(evaluation.loss, "%.4f") + "\n" + ClassificationText(evaluation.report, width);
   if (evaluation.worst.empty()) return text;
   TextTable table({">loss", "is", "taken for", ">probability", "image"});
   for (const JudgedImage& image : evaluation.worst) {
-    table.AddRow({Formatted("%.3f", image.loss), Utf8Shortened(classes[image.label], kLongestName),
-                  Utf8Shortened(classes[image.predicted], kLongestName), Formatted("%.4f", image.probability),
+    table.AddRow({FormatNumber(image.loss, "%.3f"), Utf8Shortened(classes[image.label], kLongestName),
+                  Utf8Shortened(classes[image.predicted], kLongestName), FormatNumber(image.probability, "%.4f"),
                   image.name});
   }
   return text + "\nimages with the highest loss\n" + table.ToString();
@@ -151,7 +146,7 @@ std::string JudgedHeading() { return "image,label,class,predicted,predicted_clas
 
 std::string JudgedLine(const std::vector<std::string>& classes, const JudgedImage& image) {
   return CsvLine({image.name, std::to_string(image.label), classes[image.label], std::to_string(image.predicted),
-                  classes[image.predicted], Formatted("%.9g", image.probability), Formatted("%.9g", image.loss)});
+                  classes[image.predicted], FormatNumber(image.probability, "%.9g"), FormatNumber(image.loss, "%.9g")});
 }
 
 }  // namespace crema

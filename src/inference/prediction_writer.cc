@@ -1,7 +1,6 @@
 #include "inference/prediction_writer.h"
 
-#include <cstdio>
-
+#include "base/number_text.h"
 #include "report/classification_report.h"
 #include "report/csv.h"
 #include "report/json_writer.h"
@@ -9,12 +8,6 @@
 namespace crema {
 
 namespace {
-
-std::string Formatted(const char* format, double value) {
-  char text[48];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 const char* ScoreName(const PredictionOptions& options) { return options.probabilities ? "probability" : "score"; }
 
@@ -70,9 +63,10 @@ std::string PredictionLines(const PredictionOptions& options, const std::string&
     ++rank;
     if (options.format == PredictionFormat::kCsv) {
       text += CsvLine(
-          {image, std::to_string(rank), std::to_string(index), NameOf(options, index), Formatted("%.9g", score)});
+          {image, std::to_string(rank), std::to_string(index), NameOf(options, index), FormatNumber(score, "%.9g")});
     } else {
-      const std::string shown = options.probabilities ? Formatted("%7.2f%%", 100 * score) : Formatted("%10.4f", score);
+      const std::string shown =
+          options.probabilities ? FormatNumber(100 * score, "%7.2f%%") : FormatNumber(score, "%10.4f");
       text += "  " + shown + "  " + NameOf(options, index) + "\n";
     }
   }

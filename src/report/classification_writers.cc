@@ -6,9 +6,10 @@
 #include <optional>
 #include <vector>
 
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "base/utf8.h"
 #include "report/csv.h"
-#include "report/text_table.h"
 
 namespace crema {
 
@@ -18,18 +19,9 @@ constexpr size_t kLongestName = 24;  // characters of a class's name in tables
 constexpr size_t kMistakes = 10;     // the most frequent ones, in texts
 constexpr int kLargestMatrix = 30;   // classes
 
-std::string Share(const std::optional<double>& share) {
-  if (!share) return "-";
-  char text[32];
-  std::snprintf(text, sizeof text, "%.4f", *share);
-  return text;
-}
+std::string Share(const std::optional<double>& share) { return share ? FormatNumber(*share, "%.4f") : "-"; }
 
-std::string Percent(double share) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.2f%%", 100 * share);
-  return text;
-}
+std::string Percent(double share) { return FormatNumber(100 * share, "%.2f%%"); }
 
 std::string ClassTable(const ClassificationReport& report) {
   TextTable table({"class", ">precision", ">recall", ">F1", ">items"});

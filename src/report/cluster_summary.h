@@ -9,7 +9,7 @@
 
 namespace crema {
 
-// A line of headings, and one for each worker, of at most 100 columns. Shares are of the time that a worker was there.
+// Headings, a rule, and a line for each worker, of some 100 columns. Shares are of the time that a worker was there.
 // Of tournaments with the last score of each, and of the rounds in which it met another one those that it won.
 std::vector<std::string> SummaryLines(const ClusterSummary& summary);
 

@@ -3,9 +3,9 @@
 #include <cmath>
 #include <cstdio>
 
+#include "base/number_text.h"
 #include "base/utf8.h"
 #include "report/classification_writers.h"
-#include "report/text_table.h"
 
 namespace crema {
 
@@ -42,12 +42,6 @@ std::string Escaped(std::string_view text) {
   return escaped;
 }
 
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.6g", value);
-  return text;
-}
-
 // From white to dark blue, by the share of the row; readable text on it is black below a half, white above.
 std::string Colour(double share) {
   const auto mixed = [share](int light, int dark) {
@@ -60,8 +54,8 @@ std::string Colour(double share) {
 
 std::string Text(double x, double y, double size, const char* anchor, const std::string& content,
                  const std::string& more = {}) {
-  return "<text x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" font-size=\"" + Number(size) + "\" text-anchor=\"" +
-         anchor + "\"" + more + ">" + Escaped(content) + "</text>\n";
+  return "<text x=\"" + FormatNumber(x) + "\" y=\"" + FormatNumber(y) + "\" font-size=\"" + FormatNumber(size) +
+         "\" text-anchor=\"" + anchor + "\"" + more + ">" + Escaped(content) + "</text>\n";
 }
 
 class Picture {
@@ -85,27 +79,26 @@ class Picture {
 
   std::string ToString() const {
     std::string svg = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
-                      Number(width_) + "\" height=\"" + Number(height_) + "\" viewBox=\"0 0 " + Number(width_) + " " +
-                      Number(height_) + "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" " +
-                      "fill=\"#ffffff\"/>\n";
-    char accuracy[32];
-    std::snprintf(accuracy, sizeof accuracy, "%.2f%%", 100 * report_.accuracy());
+                      FormatNumber(width_) + "\" height=\"" + FormatNumber(height_) + "\" viewBox=\"0 0 " +
+                      FormatNumber(width_) + " " + FormatNumber(height_) +
+                      "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" " + "fill=\"#ffffff\"/>\n";
     svg += Text(kMargin, kMargin + 14, kTitleFont, "start", title_, " font-weight=\"bold\"");
-    svg += Text(
-        kMargin, kMargin + 32, 12, "start",
-        "accuracy " + std::string(accuracy) + ", " + FormatCount(report_.items()) + " items; colour: share of the row");
+    svg += Text(kMargin, kMargin + 32, 12, "start",
+                "accuracy " + FormatNumber(100 * report_.accuracy(), "%.2f%%") + ", " + FormatCount(report_.items()) +
+                    " items; colour: share of the row");
     svg += Text(left_, kMargin + kTitle + 14, 12, "start", "taken for", " fill=\"#555555\"");
     const double x = kMargin + 12, y = top_ + grid_;
     svg += Text(x, y, 12, "start", "is", Turned(x, y) + " fill=\"#555555\"");
     for (int i = 0; i < report_.class_count(); ++i) svg += Names(i);
     for (int label = 0; label < report_.class_count(); ++label) svg += Row(label);
-    return svg + "<rect x=\"" + Number(left_) + "\" y=\"" + Number(top_) + "\" width=\"" + Number(grid_) +
-           "\" height=\"" + Number(grid_) + "\" fill=\"none\" stroke=\"#888888\"/>\n</svg>\n";
+    return svg + "<rect x=\"" + FormatNumber(left_) + "\" y=\"" + FormatNumber(top_) + "\" width=\"" +
+           FormatNumber(grid_) + "\" height=\"" + FormatNumber(grid_) +
+           "\" fill=\"none\" stroke=\"#888888\"/>\n</svg>\n";
   }
 
  private:
   static std::string Turned(double x, double y) {
-    return " transform=\"rotate(-90 " + Number(x) + " " + Number(y) + ")\"";
+    return " transform=\"rotate(-90 " + FormatNumber(x) + " " + FormatNumber(y) + ")\"";
   }
 
   // Of class i: beside its row and above its column.
@@ -124,8 +117,8 @@ class Picture {
       if (count == 0) continue;
       const double share = static_cast<double>(count) / static_cast<double>(support);
       const double x = left_ + side_ * predicted, y = top_ + side_ * label;
-      svg += "<rect x=\"" + Number(x) + "\" y=\"" + Number(y) + "\" width=\"" + Number(side_) + "\" height=\"" +
-             Number(side_) + "\" fill=\"" + Colour(share) + "\"><title>" +
+      svg += "<rect x=\"" + FormatNumber(x) + "\" y=\"" + FormatNumber(y) + "\" width=\"" + FormatNumber(side_) +
+             "\" height=\"" + FormatNumber(side_) + "\" fill=\"" + Colour(share) + "\"><title>" +
              Escaped(report_.classes()[label] + " taken for " + report_.classes()[predicted] + ": " +
                      FormatCount(count) + " of " + FormatCount(support)) +
              "</title></rect>\n";

@@ -7,10 +7,11 @@
 #include <map>
 #include <utility>
 
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "crema/layer.h"
 #include "graph/program.h"
 #include "report/assumed_inputs.h"
-#include "report/text_table.h"
 
 namespace crema {
 

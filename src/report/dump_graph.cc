@@ -1,5 +1,5 @@
+#include "base/number_text.h"
 #include "report/dump.h"
-#include "report/text_table.h"
 
 namespace crema {
 

@@ -1,7 +1,8 @@
 #include <cstdio>
 
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "report/dump.h"
-#include "report/text_table.h"
 
 namespace crema {
 
@@ -95,9 +96,7 @@ class PlanText {
         List(step.param_grads, writes);
         break;
       case StepKind::kFillGradient: {
-        char value[32];
-        std::snprintf(value, sizeof value, "%g", step.value);
-        what = std::string("fill with ") + value;
+        what = "fill with " + FormatNumber(step.value);
         List(step.tops, writes);
         break;
       }

@@ -1,6 +1,7 @@
 #include "base/byte_size.h"
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "report/dump.h"
-#include "report/text_table.h"
 
 namespace crema {
 

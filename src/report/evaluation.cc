@@ -2,19 +2,12 @@
 
 #include <sstream>
 
+#include "base/number_text.h"
 #include "report/log_observer.h"
 
 namespace crema {
 
-namespace {
-
-std::string Number(double value) {
-  std::ostringstream out;
-  out << static_cast<float>(value);
-  return out.str();
-}
-
-}  // namespace
+namespace {}  // namespace
 
 Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::string& line)>& log) {
   Evaluation result;
@@ -31,16 +24,16 @@ Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::s
           result.outputs.push_back({output.name, 0, output.loss_weight});
         }
         sums[at] += value;
-        log("Batch " + std::to_string(batch) + ", " + output.name + " = " + Number(value));
+        log("Batch " + std::to_string(batch) + ", " + output.name + " = " + FormatNumber(value));
       }
     }
   }
   result.loss /= batches;
-  log("Loss: " + Number(result.loss));
+  log("Loss: " + FormatNumber(result.loss));
   for (size_t i = 0; i < sums.size(); ++i) {
     OutputValue& output = result.outputs[i];
     output.value = static_cast<float>(sums[i] / batches);
-    log(output.name + " = " + Number(output.value) + LossNote(output));
+    log(output.name + " = " + FormatNumber(output.value) + LossNote(output));
   }
   return result;
 }

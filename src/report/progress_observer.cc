@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/number_text.h"
+
 namespace crema {
 
 namespace {
@@ -16,12 +18,6 @@ namespace {
 constexpr double kRedraw = 0.1;      // seconds
 constexpr double kSmoothing = 0.05;  // weight of the newest iteration
 constexpr int kBar = 20;             // columns
-
-std::string Format(const char* format, double value) {
-  char text[64];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
 
 }  // namespace
 
@@ -76,11 +72,12 @@ std::string ProgressObserver::Line(int columns) const {
   const double share = max_iter_ > 0 ? std::min(1.0, static_cast<double>(iteration_) / max_iter_) : 1;
   const int filled = static_cast<int>(share * kBar);
   const std::string bar = "[" + std::string(filled, '=') + std::string(kBar - filled, ' ') + "] ";
-  std::string text = std::to_string(iteration_) + "/" + std::to_string(max_iter_) + " " + Format("%.0f%%", share * 100);
+  std::string text =
+      std::to_string(iteration_) + "/" + std::to_string(max_iter_) + " " + FormatNumber(share * 100, "%.0f%%");
   if (seconds_each_ > 0) {
     text += Format(seconds_each_ < 0.1 ? "  %.0f it/s" : "  %.2f it/s", 1 / seconds_each_);
   }
-  text += Format("  loss %.4g", loss_);
+  text += FormatNumber(loss_, "  loss %.4g");
   if (seconds_each_ > 0) text += "  " + FormatDuration(seconds_each_ * std::max(0, max_iter_ - iteration_)) + " left";
   const size_t width = columns > 1 ? columns - 1 : 0;  // a full line would make some terminals wrap
   if (bar.size() + text.size() <= width) text = bar + text;

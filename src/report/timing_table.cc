@@ -1,28 +1,22 @@
 #include "report/timing_table.h"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "report/step_info.h"
-#include "report/text_table.h"
 
 namespace crema {
 
 namespace {
 
-std::string Text(const char* format, double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, format, value);
-  return text;
-}
-
-std::string Percent(double part, double whole) { return Text("%.1f%%", whole > 0 ? 100 * part / whole : 0); }
+std::string Percent(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.1f%%"); }
 
 // In 1e9 a second; empty for none.
 std::string Rate(double amount, double seconds) {
   if (amount <= 0 || seconds <= 0) return "";
   const double rate = amount / seconds / 1e9;
-  return Text(rate < 9.995 ? "%.2f" : rate < 99.95 ? "%.1f" : "%.0f", rate);
+  return FormatNumber(rate, rate < 9.995 ? "%.2f" : rate < 99.95 ? "%.1f" : "%.0f");
 }
 
 std::string PassLine(const char* name, const std::vector<double>& sums) {

@@ -1,23 +1,15 @@
 // The training loop.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <utility>
 
+#include "base/number_text.h"
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
 
-namespace {
-
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
-
-}  // namespace
+namespace {}  // namespace
 
 std::vector<OutputValue> OutputValues(const Net& net) {
   std::vector<OutputValue> values;
@@ -171,7 +163,7 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
       failure = std::current_exception();
     }
     // Where they are not, all end the iteration together, and none has changed its parameters.
-    if (!std::isfinite(loss) && owes_gradients) FailNonFinite("the loss is " + Number(loss));
+    if (!std::isfinite(loss) && owes_gradients) FailNonFinite("the loss is " + FormatNumber(loss));
     if (last) AskTheOthers();
     const double mean = Mean(loss);
     if (!std::isfinite(mean)) EndTogether(loss, failure);
@@ -209,17 +201,17 @@ bool Solver::Impl::TellOverflow(int of_iteration, const LossScale& loss_scale, b
   const std::string what = "iteration " + std::to_string(of_iteration) + ": gradients are not finite with ";
   const std::string snapshot = last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + ".";
   if (!updater->finds_loss_scale()) {
-    throw NotFinite(what + "loss_scale " + Number(loss_scale.scale) +
+    throw NotFinite(what + "loss_scale " + FormatNumber(loss_scale.scale) +
                     "; training stops before this update. Set a lower loss_scale, or none: it is then found while "
                     "training, and such updates are left out." +
                     snapshot);
   }
   if (loss_scale.scale < kSmallestLossScale) {
     throw NotFinite(
-        what + "a loss scale of " + Number(2 * loss_scale.scale) +
+        what + "a loss scale of " + FormatNumber(2 * loss_scale.scale) +
         " still, so it is not the range of half precision; training stops before this update. Lower base_lr "
         "(now " +
-        Number(param.base_lr()) + "), or look for the cause with precision: F32." + snapshot);
+        FormatNumber(param.base_lr()) + "), or look for the cause with precision: F32." + snapshot);
   }
   Tell(&Observer::OnOverflowed, GradientsOverflowed{of_iteration, loss_scale.scale, left_out});
   return true;
@@ -238,7 +230,7 @@ void Solver::Impl::TellRateStep(int of_iteration) const {
 void Solver::Impl::EndTogether(double own_loss, const std::exception_ptr& own_failure) {
   if (communicator) AwaitDevice();  // as all ranks do, so that their sums come to an end
   if (own_failure) std::rethrow_exception(own_failure);
-  if (!std::isfinite(own_loss)) FailNonFinite("the loss is " + Number(own_loss));
+  if (!std::isfinite(own_loss)) FailNonFinite("the loss is " + FormatNumber(own_loss));
   throw Aborted();
 }
 
@@ -249,7 +241,7 @@ float Solver::Impl::ClipScale() {
 
 float Solver::Impl::TellClipping(int of_iteration, double norm) {
   if (param.clip_gradients() <= 0) return 1;
-  if (!std::isfinite(norm)) FailNonFinite("the norm of the gradients is " + Number(norm));
+  if (!std::isfinite(norm)) FailNonFinite("the norm of the gradients is " + FormatNumber(norm));
   const float scale = updater->ClipScale(norm);
   if (scale < 1) {
     Tell(&Observer::OnClipped, GradientsClipped{of_iteration, static_cast<float>(norm), param.clip_gradients()});
@@ -280,7 +272,7 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
       (!computes       ? ""
        : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
                        : " The first values that are not finite: " + cause + ".") +
-      " Lower base_lr (now " + Number(param.base_lr()) + "), set clip_gradients" +
+      " Lower base_lr (now " + FormatNumber(param.base_lr()) + "), set clip_gradients" +
       (param.clip_gradients() > 0 ? " lower" : "") +
       ", or check the scale of the input (scale and mean in transform_param)." +
       (updater->loss_factor() ? " Half precision holds numbers up to 65504; precision: BF16 holds larger ones." : "") +

@@ -1,10 +1,10 @@
 // CheckSolver: what a solver file can get wrong by itself, all of it at once.
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 #include <limits>
 
 #include "base/byte_size.h"
+#include "base/number_text.h"
 #include "base/suggest.h"
 #include "crema/solver.h"
 #include "solver/hogwild.h"
@@ -14,12 +14,6 @@
 namespace crema {
 
 namespace {
-
-std::string Number(double value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", value);
-  return text;
-}
 
 class Checker {
  public:
@@ -51,9 +45,9 @@ class Checker {
   // Fields with a number that must be finite and in [low, high).
   void Range(const std::string& field, double value, double low, double high, const std::string& hint = {}) {
     if (value >= low && value < high) return;
-    std::string expected = "be at least " + Number(low);
-    if (std::isfinite(high)) expected += " and below " + Number(high);
-    Error(field, field + " is " + Number(value) + " but must " + expected + hint);
+    std::string expected = "be at least " + FormatNumber(low);
+    if (std::isfinite(high)) expected += " and below " + FormatNumber(high);
+    Error(field, field + " is " + FormatNumber(value) + " but must " + expected + hint);
   }
   void NotNegative(const std::string& field, double value, const std::string& hint = {}) {
     Range(field, value, 0, std::numeric_limits<double>::infinity(), hint);
@@ -196,7 +190,7 @@ void Checker::CheckRule() {
       if (Has(field) && !reads(field)) Warn(field, std::string(field) + " is not read by solver type \"" + name + "\"");
     }
     if (!reads("momentum") && solver_.momentum() != 0) {
-      Error("momentum", "momentum is " + Number(solver_.momentum()) + " but solver type \"" + name +
+      Error("momentum", "momentum is " + FormatNumber(solver_.momentum()) + " but solver type \"" + name +
                             "\" does not use it; remove it or set it to 0");
     } else {
       Range("momentum", solver_.momentum(), 0, 1);
@@ -204,7 +198,7 @@ void Checker::CheckRule() {
     if (reads("momentum2")) Range("momentum2", solver_.momentum2(), 0, 1);
     if (reads("rms_decay")) Range("rms_decay", solver_.rms_decay(), 0, 1);
     if (reads("delta") && !(solver_.delta() > 0 && std::isfinite(solver_.delta()))) {
-      Error("delta", "delta is " + Number(solver_.delta()) + " but must be above 0: it keeps a division finite");
+      Error("delta", "delta is " + FormatNumber(solver_.delta()) + " but must be above 0: it keeps a division finite");
     }
   }
   NotNegative("weight_decay", solver_.weight_decay());
@@ -214,7 +208,7 @@ void Checker::CheckRule() {
   }
   // Caffe takes every negative value as "off".
   if (std::isnan(solver_.clip_gradients()) || solver_.clip_gradients() == 0) {
-    Error("clip_gradients", "clip_gradients is " + Number(solver_.clip_gradients()) +
+    Error("clip_gradients", "clip_gradients is " + FormatNumber(solver_.clip_gradients()) +
                                 ", which would stop all learning; give the largest norm of a gradient, or remove it");
   }
 }

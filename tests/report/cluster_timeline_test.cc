@@ -316,13 +316,13 @@ ClusterSummary Summary() {
 
 TEST(ClusterSummary, IsANarrowTable) {
   const std::vector<std::string> lines = SummaryLines(Summary());
-  ASSERT_EQ(lines.size(), 3u);
-  for (const std::string& line : lines) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_EQ(lines[1],
-            "    0 a-machi~ame:4711     123456     1234.6    100    3  80.0%  12.5%   5.0%     12.3      4.5");
+  ASSERT_EQ(lines.size(), 4u);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 110u) << line;
   EXPECT_EQ(lines[2],
-            "    1 b                         0        0.0      0    0   0.0%   0.0%   0.0%      0.0      0.0 left");
-  EXPECT_EQ(lines[0].size(), lines[1].size());
+            "    0  a-machi~ame:4711    123456      1234.6    80.0   12.5    5.0    12.3    4.5     100     3");
+  EXPECT_EQ(lines[3],
+            "    1  b                        0         0.0     0.0    0.0    0.0     0.0    0.0       0     0  left");
+  EXPECT_EQ(lines[0].size(), lines[2].size());
 }
 
 TEST(ClusterSummary, OfATournamentHasScores) {
@@ -331,12 +331,12 @@ TEST(ClusterSummary, OfATournamentHasScores) {
   summary.workers[0].rounds_met = 9999;
   summary.workers[0].rounds_won = 4321;
   const std::vector<std::string> lines = SummaryLines(summary);
-  ASSERT_EQ(lines.size(), 3u);
-  for (const std::string& line : lines) EXPECT_LE(line.size(), 100u) << line;
-  EXPECT_EQ(lines[0].size(), lines[1].size());
-  EXPECT_EQ(lines[0].substr(lines[0].size() - 18), "   score       won");
-  EXPECT_EQ(lines[1].substr(lines[1].size() - 18), "-0.01235 4321/9999");
-  EXPECT_EQ(lines[2].substr(lines[2].size() - 23), "       -       0/0 left") << "it left before its first round";
+  ASSERT_EQ(lines.size(), 4u);
+  for (const std::string& line : lines) EXPECT_LE(line.size(), 110u) << line;
+  EXPECT_EQ(lines[0].size(), lines[2].size());
+  EXPECT_EQ(lines[0].substr(lines[0].size() - 19), "   score        won");
+  EXPECT_EQ(lines[2].substr(lines[2].size() - 19), "-0.01235  4321/9999");
+  EXPECT_EQ(lines[3].substr(lines[3].size() - 25), "       -        0/0  left") << "it left before its first round";
 }
 
 TEST(ClusterSummary, IsLogged) {
@@ -344,10 +344,10 @@ TEST(ClusterSummary, IsLogged) {
   LogObserver log([&](bool, const std::string& line) { lines.push_back(line); }, {});
   ClusterSummary summary = Summary();
   log.OnClusterEnd(summary);
-  EXPECT_EQ(lines.size(), 4u);
+  EXPECT_EQ(lines.size(), 5u);
   summary.warning = "no round averaged";
   log.OnClusterEnd(summary);
-  ASSERT_EQ(lines.size(), 9u);
+  ASSERT_EQ(lines.size(), 11u);
   EXPECT_EQ(lines.back(), "Warning: no round averaged");
 }
 

@@ -4,9 +4,10 @@
 #include <cmath>
 
 #include "base/byte_size.h"
+#include "base/number_text.h"
+#include "base/text_table.h"
 #include "report/json_reader.h"
 #include "report/json_writer.h"
-#include "report/text_table.h"
 
 namespace crema {
 namespace {

@@ -1,9 +1,7 @@
-// Aligned tables and readable numbers for terminals.
-#ifndef CREMA_REPORT_TEXT_TABLE_H_
-#define CREMA_REPORT_TEXT_TABLE_H_
+// Aligned tables for terminals.
+#ifndef CREMA_BASE_TEXT_TABLE_H_
+#define CREMA_BASE_TEXT_TABLE_H_
 
-#include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,6 +18,8 @@ class TextTable {
   // A line of dashes.
   void AddRule() { rows_.push_back({}); }
 
+  std::vector<std::string> Lines() const;
+  // These, each with its line end.
   std::string ToString() const;
 
  private:
@@ -27,13 +27,6 @@ class TextTable {
   std::vector<bool> right_;
 };
 
-// "1234567" as "1,234,567".
-std::string FormatCount(int64_t count);
-// "0", "812 k", "2.34 G": four digits at most with a decimal prefix.
-std::string FormatScaled(double value);
-// "0.123 ms", "12.3 ms", "1.23 s": three digits.
-std::string FormatSeconds(double seconds);
-
 }  // namespace crema
 
-#endif  // CREMA_REPORT_TEXT_TABLE_H_
+#endif  // CREMA_BASE_TEXT_TABLE_H_

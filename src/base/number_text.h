@@ -1,0 +1,21 @@
+// Numbers as people read them.
+#ifndef CREMA_BASE_NUMBER_TEXT_H_
+#define CREMA_BASE_NUMBER_TEXT_H_
+
+#include <cstdint>
+#include <string>
+
+namespace crema {
+
+// `format` is printf's, with one conversion of a double.
+std::string FormatNumber(double value, const char* format = "%g");
+// "1234567" as "1,234,567".
+std::string FormatCount(int64_t count);
+// "0", "812 k", "2.34 G": four digits at most with a decimal prefix.
+std::string FormatScaled(double value);
+// "0.123 ms", "12.3 ms", "1.23 s": three digits.
+std::string FormatSeconds(double seconds);
+
+}  // namespace crema
+
+#endif  // CREMA_BASE_NUMBER_TEXT_H_
