@@ -4,9 +4,9 @@
 #include <cctype>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
 #include <map>
 
+#include "base/number_text.h"
 #include "base/random.h"
 #include "crema/error.h"
 

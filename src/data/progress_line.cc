@@ -13,6 +13,7 @@
 
 #include "base/byte_size.h"
 #include "base/duration.h"
+#include "base/number_text.h"
 
 namespace crema {
 

@@ -172,7 +172,18 @@ void Coordinator::Tell(ClusterEvent::Kind kind, std::string text) {
   events_.push_back(std::move(event));
 }
 
+void Coordinator::ForgiveStandstill(Milliseconds now) {
+  const Milliseconds late = now - next_tick_;
+  if (late < options_.heartbeat) return;
+  for (auto& [id, member] : members_) {
+    member.heard = std::min(now, member.heard + late);
+    member.progressed = std::min(now, member.progressed + late);
+  }
+  recovering_since_ = std::min(now, recovering_since_ + late);
+}
+
 void Coordinator::OnTick(Milliseconds now) {
+  ForgiveStandstill(now);
   next_tick_ = now + std::max<Milliseconds>(1, options_.heartbeat / 2);
   changed_ = true;
   CheckLiveness(now);

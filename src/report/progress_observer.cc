@@ -75,7 +75,7 @@ std::string ProgressObserver::Line(int columns) const {
   std::string text =
       std::to_string(iteration_) + "/" + std::to_string(max_iter_) + " " + FormatNumber(share * 100, "%.0f%%");
   if (seconds_each_ > 0) {
-    text += Format(seconds_each_ < 0.1 ? "  %.0f it/s" : "  %.2f it/s", 1 / seconds_each_);
+    text += FormatNumber(1 / seconds_each_, seconds_each_ < 0.1 ? "  %.0f it/s" : "  %.2f it/s");
   }
   text += FormatNumber(loss_, "  loss %.4g");
   if (seconds_each_ > 0) text += "  " + FormatDuration(seconds_each_ * std::max(0, max_iter_ - iteration_)) + " left";

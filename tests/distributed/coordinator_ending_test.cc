@@ -72,12 +72,12 @@ TEST_F(Ending, DoesNotWaitForTheDead) {
   Start();
   Peer a = Join("a", 1), b = Join("b", 2);
   WorkOf(a), WorkOf(b);
-  now_ += options_.dead - 1000;
+  Pass(options_.dead - 1000);
   Say(a, Beat());
   coordinator_->Stop("for today", now_);
   Leave(a);
   EXPECT_FALSE(coordinator_->ended());
-  coordinator_->OnTick(now_ += 1000);
+  Pass(1000);
   EXPECT_TRUE(coordinator_->ended());
   EXPECT_TRUE(Told("worker b did not answer when it was told of the end"));
 }
@@ -87,9 +87,9 @@ TEST_F(Ending, WhoeverMissedItIsToldWhenItComesBack) {
   Peer lost = Join("a", 1), other = Join("b", 2);
   WorkOf(lost), WorkOf(other);
   // It is out by now, but does not know.
-  now_ += options_.dead;
+  Pass(options_.dead - 1);
   Say(other, Beat());
-  coordinator_->OnTick(now_);
+  Pass(1);
   coordinator_->Stop("for today", now_);
   const auto refused = Say(lost, Beat());
   ASSERT_TRUE(RefusalIn(refused));

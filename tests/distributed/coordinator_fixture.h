@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <string>
@@ -58,6 +59,14 @@ class CoordinatorTest : public testing::Test {
     math_ = std::make_unique<SimulatedRoundMath>(start.state, kWords,
                                                  options_.stale ? Simulated::kDifferences : Simulated::kParameters);
     coordinator_ = std::make_unique<Coordinator>(options_, std::move(start), *math_, journal_, now_);
+  }
+
+  // Time in which the coordinator is not held up.
+  void Pass(Milliseconds time) {
+    for (const Milliseconds end = now_ + time; now_ < end;) {
+      now_ = std::min(end, std::max(now_ + 1, coordinator_->deadline()));
+      coordinator_->OnTick(now_);
+    }
   }
 
   // What came back to anybody.

@@ -254,7 +254,7 @@ TEST_F(Recovery, AtTheEndThoseAreToldWhoCameLater) {
       EXPECT_TRUE(answer[0].message.end().completed());
       Say(b, leave);
     } else {
-      coordinator_->OnTick(now_ += options_.dead);
+      Pass(options_.dead);
     }
     EXPECT_TRUE(coordinator_->ended());
     EXPECT_EQ(coordinator_->ledger().leases(), 0u);

@@ -56,8 +56,7 @@ TEST_F(CoordinatorTest, AnswersTheSameHelloFromTheSameRouteOnly) {
   EXPECT_EQ(refused[0].route, "b");
   EXPECT_EQ(coordinator_->Status(now_).worker_size(), 1);
   // One that is out by now may not come back as what it was, and hears so.
-  now_ += options_.dead;
-  coordinator_->OnTick(now_);
+  Pass(options_.dead);
   EXPECT_EQ(coordinator_->Status(now_).worker_size(), 0);
   const auto over = Say(peer, HelloOf(peer));
   ASSERT_TRUE(RefusalIn(over));
@@ -175,8 +174,7 @@ TEST_F(CoordinatorTest, HasAtMostMaxWorkers) {
   const auto answer = Say(more, HelloOf(more));
   ASSERT_TRUE(RefusalIn(answer));
   EXPECT_EQ(RefusalIn(answer)->kind(), Refusal::FULL);
-  now_ += options_.dead;
-  coordinator_->OnTick(now_);
+  Pass(options_.dead);
   Join("4", 4);
 }
 
@@ -249,6 +247,18 @@ TEST_F(CoordinatorTest, ASlowDiskIsNoFailureOfTheWorkers) {
   coordinator_->OnTick(now_ += 3000);
   EXPECT_EQ(coordinator_->failure(), "");
   EXPECT_EQ(coordinator_->version(), 1u);
+}
+
+TEST_F(CoordinatorTest, WhoWaitedForItIsNotDead) {
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  Pass(options_.dead - options_.heartbeat);
+  now_ += 2 * options_.dead;  // its process is stopped, or a write to the disk lasts
+  coordinator_->OnTick(now_);
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 2);
+  Say(a, Beat());
+  Pass(options_.heartbeat);
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 1) << "what b was silent for before and since counts";
 }
 
 TEST_F(CoordinatorTest, AWorkerThatAnnouncesValuesAndNeverSendsThemIsOut) {

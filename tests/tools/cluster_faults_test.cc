@@ -114,6 +114,7 @@ TEST(ClusterFaults, AFrozenCoordinatorIsWaitedFor) {
   coordinator->Signal(SIGCONT);
   const Finished run = coordinator->Wait();
   EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_FALSE(run.Says("was not heard of")) << "nobody else stood still: " << run.err;
   EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
   EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
   EXPECT_EQ(AuditJournal(frozen, 200).mistake, "");
