@@ -30,8 +30,9 @@ class ShuffleChannelLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    forward_ = Exchange(plan.bottom(0), groups_);
-    backward_ = Exchange(plan.bottom(0), plan.bottom(0).shape[1] / groups_);
+    const int64_t others = plan.bottom(0).shape[1] / groups_;
+    forward_ = Exchange(plan.bottom(0), groups_, others);
+    backward_ = Exchange(plan.bottom(0), others, groups_);
   }
 
   void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
@@ -42,10 +43,10 @@ class ShuffleChannelLayer : public Layer {
 
  private:
   // Channels are groups x others; they become others x groups.
-  static AxisPermutation Exchange(const TensorSpec& images, int64_t groups) {
+  static AxisPermutation Exchange(const TensorSpec& images, int64_t groups, int64_t others) {
     const Shape& shape = images.shape;
     const bool channels_last = images.layout == Layout::kChannelsLast;
-    const int64_t pixels = shape.count(2), others = shape[1] / groups;
+    const int64_t pixels = shape.count(2);
     const int64_t extents[] = {channels_last ? shape[0] * pixels : shape[0], groups, others,
                                channels_last ? 1 : pixels};
     const int order[] = {0, 2, 1, 3};

@@ -110,9 +110,10 @@ void Col2im(const Im2colProblem& problem, const float* columns, float* image) {
   const Axis& last = problem.last();
   int64_t work = last.input;  // of a row
   for (int i = 0; i < problem.axes; ++i) work *= problem.axis[i].kernel;
-  ParallelFor(problem.image_rows(), std::max<int64_t>(1, kGrain / work), [&](int64_t begin, int64_t end) {
-    for (int64_t row = begin; row < end; ++row) GatherRow(problem, row, columns, image + row * last.input);
-  });
+  ParallelFor(problem.image_rows(), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, work)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t row = begin; row < end; ++row) GatherRow(problem, row, columns, image + row * last.input);
+              });
 }
 
 }  // namespace crema

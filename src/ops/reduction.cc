@@ -71,7 +71,7 @@ void Reduce(const Reduction& reduction, const float* x, float* y) {
 void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) {
   const int64_t inner = reduction.inner, reduced = reduction.reduced;
   const float factor = reduction.factor;
-  if (inner > 1) {
+  if (inner != 1) {
     ParallelFor(reduction.outer * reduced, Grain(inner), [=](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row)
         Multiples(inner, factor, dy + row / reduced * inner, dx + row * inner);
