@@ -21,6 +21,11 @@ bool Meets(const NetState& state, const NetStateRule& rule) {
 }
 
 std::string UnknownType(const std::string& type) {
+  if (type == "Filter") {
+    return "layer type \"Filter\" is not supported: how many items its tops hold depends on the data, and shapes are "
+           "static here; keep all items and mask those that do not count: multiply them by their selector (Eltwise, "
+           "operation: PROD), or give them a label that the loss leaves out (loss_param { ignore_label })";
+  }
   std::vector<std::string> names;
   for (const LayerType* known : LayerTypes()) names.push_back(known->name);
   const std::string hint = DidYouMean(type, names);

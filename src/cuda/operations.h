@@ -41,9 +41,14 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void CopyOut(const Box& box, const float* whole, float* part) override;
   void CopyIn(const Box& box, const float* part, float* whole) override;
   void Reorder(const Tensor& from, const Tensor& to) override;
+  void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) override;
+  void Im2col(const Im2colProblem& problem, const float* image, float* columns) override;
+  void Col2im(const Im2colProblem& problem, const float* columns, float* image) override;
   void Axpy(int64_t n, float a, const float* x, float* y) override;
   void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) override;
   void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) override;
+  void Reduce(const Reduction& reduction, const float* x, float* y) override;
+  void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) override;
   size_t ChannelWorkspace(const ChannelGrid& grid) override;
   void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
                       std::byte* workspace) override;

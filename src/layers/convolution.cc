@@ -14,8 +14,6 @@ namespace crema {
 
 namespace {
 
-std::string Extents(const std::vector<int64_t>& extents) { return Shape(extents).ToString(); }
-
 class ConvolutionLayer : public Layer {
  public:
   explicit ConvolutionLayer(bool depthwise = false) : depthwise_(depthwise) {}
@@ -156,24 +154,6 @@ class ConvolutionLayer : public Layer {
     if (!normalization_.present()) return kernel.Prepare(weights, bias);
     normalization_.Fold(run, weights, problem_.weights_shape().count(), bias);
     kernel.Prepare(normalization_.weights(), normalization_.bias());
-  }
-
-  void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window) const {
-    bool fits = true, dilated = false;
-    std::vector<int64_t> padded;
-    for (int i = 0; i < problem_.axes(); ++i) {
-      padded.push_back(window.input[i] + 2 * window.pad[i]);
-      fits &= window.reach(i) <= padded.back();
-      dilated |= window.dilation[i] > 1;
-    }
-    if (fits) return;
-    const ConvolutionParameter& param = setup.param().convolution_param();
-    std::string kernel = "kernel_size " + (param.kernel_size_size() == 1 ? std::to_string(param.kernel_size(0))
-                                                                         : Extents(window.kernel));
-    if (dilated) kernel += " with dilation " + Extents(window.dilation);
-    setup.Fail(param.kernel_size_size() > 0 ? "convolution_param.kernel_size" : "convolution_param.kernel_h",
-               kernel + " exceeds the padded input " + Extents(padded) + " from \"" + setup.param().bottom(0) +
-                   "\"; lower " + (dilated ? "dilation or " : "") + "kernel_size or add pad");
   }
 
   const bool depthwise_;  // group and num_output are the number of channels where the file does not say

@@ -84,6 +84,25 @@ ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom) {
   return window;
 }
 
+void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window) {
+  bool fits = true, dilated = false;
+  std::vector<int64_t> padded;
+  for (int i = 0; i < static_cast<int>(window.input.size()); ++i) {
+    padded.push_back(window.input[i] + 2 * window.pad[i]);
+    fits &= window.reach(i) <= padded.back();
+    dilated |= window.dilation[i] > 1;
+  }
+  if (fits) return;
+  const auto extents = [](const std::vector<int64_t>& values) { return Shape(values).ToString(); };
+  const ConvolutionParameter& param = setup.param().convolution_param();
+  std::string kernel =
+      "kernel_size " + (param.kernel_size_size() == 1 ? std::to_string(param.kernel_size(0)) : extents(window.kernel));
+  if (dilated) kernel += " with dilation " + extents(window.dilation);
+  setup.Fail(param.kernel_size_size() > 0 ? "convolution_param.kernel_size" : "convolution_param.kernel_h",
+             kernel + " exceeds the padded input " + extents(padded) + " from \"" + setup.param().bottom(0) +
+                 "\"; lower " + (dilated ? "dilation or " : "") + "kernel_size or add pad");
+}
+
 void ExpectEqualBottoms(const LayerSetup& setup) {
   setup.ExpectBottoms(1, -1);
   setup.ExpectTops(setup.bottoms());

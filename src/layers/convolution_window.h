@@ -23,6 +23,9 @@ struct ConvolutionWindow {
 // _h/_w forms against the shape of `bottom`. Fails with a diagnostic at the field.
 ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom = 0);
 
+// Fails unless the padded input holds at least one window along each axis.
+void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window);
+
 // Fails unless every bottom has the shape of bottom 0 and there are as many tops as bottoms.
 void ExpectEqualBottoms(const LayerSetup& setup);
 

@@ -50,7 +50,7 @@ int64_t FindBadIndex(const EmbedProblem& problem, const float* index) {
 }
 
 void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias, float* y) {
-  ParallelFor(problem.indices, std::max<int64_t>(1, kGrain / problem.width),
+  ParallelFor(problem.indices, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, problem.width)),
               [&](int64_t begin, int64_t end) { LookUp(begin, end, problem.width, index, table, bias, y); });
 }
 

@@ -106,6 +106,15 @@ class CpuOperations final : public Operations {
   void CopyOut(const Box& box, const float* whole, float* part) override { box.CopyOut(whole, part); }
   void CopyIn(const Box& box, const float* part, float* whole) override { box.CopyIn(part, whole); }
   void Reorder(const Tensor& from, const Tensor& to) override { ReorderImage(from, to); }
+  void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) override {
+    crema::PermuteAxes(permutation, from, to);
+  }
+  void Im2col(const Im2colProblem& problem, const float* image, float* columns) override {
+    crema::Im2col(problem, image, columns);
+  }
+  void Col2im(const Im2colProblem& problem, const float* columns, float* image) override {
+    crema::Col2im(problem, columns, image);
+  }
 
   void Axpy(int64_t n, float a, const float* x, float* y) override { crema::Axpy(n, a, x, y); }
   void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) override {
@@ -113,6 +122,10 @@ class CpuOperations final : public Operations {
   }
   void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) override {
     crema::SumToBias(extents, dy, gradient);
+  }
+  void Reduce(const Reduction& reduction, const float* x, float* y) override { crema::Reduce(reduction, x, y); }
+  void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) override {
+    crema::ReduceGradient(reduction, dy, x, dx);
   }
 
   size_t ChannelWorkspace(const ChannelGrid& grid) override { return crema::ChannelWorkspace(grid); }

@@ -16,6 +16,7 @@
 #include "crema/tensor.h"
 #include "device/device.h"
 #include "ops/activation.h"
+#include "ops/axis_permutation.h"
 #include "ops/batch_norm.h"
 #include "ops/bias.h"
 #include "ops/box.h"
@@ -24,11 +25,13 @@
 #include "ops/convolution.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
+#include "ops/im2col.h"
 #include "ops/inner_product.h"
 #include "ops/kernel_choice.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
 #include "ops/pooling.h"
+#include "ops/reduction.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
 
@@ -89,12 +92,20 @@ class Operations {
   virtual void CopyIn(const Box& box, const float* part, float* whole) = 0;
   // ops/reorder.h.
   virtual void Reorder(const Tensor& from, const Tensor& to) = 0;
+  // ops/axis_permutation.h, between tensors of one type.
+  virtual void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) = 0;
+  // ops/im2col.h.
+  virtual void Im2col(const Im2colProblem& problem, const float* image, float* columns) = 0;
+  virtual void Col2im(const Im2colProblem& problem, const float* columns, float* image) = 0;
 
   // --- Sums. ---
   // y = a * x + y, n floats.
   virtual void Axpy(int64_t n, float a, const float* x, float* y) = 0;
   virtual void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) = 0;
   virtual void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) = 0;
+  // ops/reduction.h.
+  virtual void Reduce(const Reduction& reduction, const float* x, float* y) = 0;
+  virtual void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) = 0;
 
   // --- By channel: ops/channels.h, ops/batch_norm.h. ---
   virtual size_t ChannelWorkspace(const ChannelGrid& grid) = 0;

@@ -1,241 +1,25 @@
 #include "ops/reorder.h"
 
-#include <algorithm>
-#include <cstring>
-#include <type_traits>
-
-#include "base/bfloat16.h"
 #include "base/check.h"
-#include "base/multiversion.h"
-#include "base/parallel.h"
 
 namespace crema {
 
-namespace {
-
-constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
-constexpr int64_t kPanel = 256;    // elements along the longer edge of one item of work
-constexpr int64_t kLine = 16;      // floats of a cache line
-
-// A matrix of rows x columns numbers becomes one of columns x rows.
-template <typename From, typename To>
-struct Transposition {
-  const From* from;
-  To* to;
-  int64_t rows, columns;
-};
-
-typedef float Four __attribute__((vector_size(16)));
-typedef int32_t FourIndices __attribute__((vector_size(16)));
-typedef uint32_t FourWords __attribute__((vector_size(16)));
-typedef uint16_t FourHalves __attribute__((vector_size(8)));
-
-// Through float: a loop over it is vectorised for either type.
-template <typename To, typename From>
-CREMA_INLINE To Convert(From value) {
-  return To(static_cast<float>(value));
-}
-
-// Which of the eight elements of a and b make the result.
-template <int kA, int kB, int kC, int kD>
-CREMA_INLINE Four Pick(Four a, Four b) {
-#if defined(__clang__)
-  return __builtin_shufflevector(a, b, kA, kB, kC, kD);
-#else
-  return __builtin_shuffle(a, b, FourIndices{kA, kB, kC, kD});
-#endif
-}
-
-CREMA_INLINE Four Load(const float* from) {
-  Four values;
-  __builtin_memcpy(&values, from, sizeof(values));
-  return values;
-}
-
-CREMA_INLINE Four Load(const BFloat16* from) {
-  FourHalves halves;
-  __builtin_memcpy(&halves, from, sizeof(halves));
-  return (Four)(__builtin_convertvector(halves, FourWords) << 16);
-}
-
-CREMA_INLINE void Store(Four values, float* to) { __builtin_memcpy(to, &values, sizeof(values)); }
-
-// Rounds as BFloat16 does.
-CREMA_INLINE void Store(Four values, BFloat16* to) {
-  const FourWords words = (FourWords)values, rounded = words + 0x7fffu + ((words >> 16) & 1u);
-  const FourWords is_nan = (FourWords)((words & 0x7fffffffu) > 0x7f800000u);
-  const FourWords chosen = (is_nan & (words | 0x400000u)) | (~is_nan & rounded);
-  const FourHalves halves = __builtin_convertvector(chosen >> 16, FourHalves);
-  __builtin_memcpy(to, &halves, sizeof(halves));
-}
-
-template <typename From, typename To>
-CREMA_INLINE void TransposeFour(const From* from, int64_t from_stride, To* to, int64_t to_stride) {
-  const Four a = Load(from), b = Load(from + from_stride), c = Load(from + 2 * from_stride),
-             d = Load(from + 3 * from_stride);
-  const Four ab_low = Pick<0, 4, 1, 5>(a, b), ab_high = Pick<2, 6, 3, 7>(a, b);
-  const Four cd_low = Pick<0, 4, 1, 5>(c, d), cd_high = Pick<2, 6, 3, 7>(c, d);
-  Store(Pick<0, 1, 4, 5>(ab_low, cd_low), to);
-  Store(Pick<2, 3, 6, 7>(ab_low, cd_low), to + to_stride);
-  Store(Pick<0, 1, 4, 5>(ab_high, cd_high), to + 2 * to_stride);
-  Store(Pick<2, 3, 6, 7>(ab_high, cd_high), to + 3 * to_stride);
-}
-
-// kLine rows and columns: every line of memory that is read or written is used up before the next block.
-template <typename From, typename To>
-CREMA_INLINE void TransposeLines(const From* from, int64_t from_stride, To* to, int64_t to_stride) {
-  for (int64_t column = 0; column < kLine; column += 4) {
-    for (int64_t row = 0; row < kLine; row += 4) {
-      TransposeFour(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride);
-    }
-  }
-}
-
-template <typename From, typename To>
-CREMA_INLINE void TransposeRest(const From* from, int64_t from_stride, int64_t rows, int64_t columns, To* to,
-                                int64_t to_stride) {
-  const int64_t whole_rows = rows / 4 * 4, whole_columns = columns / 4 * 4;
-  for (int64_t column = 0; column < whole_columns; column += 4) {
-    for (int64_t row = 0; row < whole_rows; row += 4) {
-      TransposeFour(from + row * from_stride + column, from_stride, to + column * to_stride + row, to_stride);
-    }
-    for (int64_t j = column; j < column + 4; ++j) {
-      for (int64_t row = whole_rows; row < rows; ++row)
-        to[j * to_stride + row] = Convert<To>(from[row * from_stride + j]);
-    }
-  }
-  for (int64_t j = whole_columns; j < columns; ++j) {
-    for (int64_t row = 0; row < rows; ++row) to[j * to_stride + row] = Convert<To>(from[row * from_stride + j]);
-  }
-}
-
-// The block at (row, column), clipped. The inner loops go `down` the rows or along the columns.
-template <bool kDown, typename From, typename To>
-CREMA_INLINE void TransposeBlock(const Transposition<From, To>& t, int64_t row, int64_t end_row, int64_t column,
-                                 int64_t end_column) {
-  // Of this many streams, processors do not foresee all.
-  constexpr int64_t kAhead = 2 * kLine;
-  const From* from = t.from + row * t.columns + column;
-  To* to = t.to + column * t.rows + row;
-  if (end_row - row >= kLine && end_column - column >= kLine) {
-    for (int64_t i = 0; i < kLine; ++i) {
-      __builtin_prefetch(from + i * t.columns + kAhead * (kDown ? t.columns : 1), 0);
-      __builtin_prefetch(to + i * t.rows + kAhead * (kDown ? 1 : t.rows), 1);
-    }
-    TransposeLines(from, t.columns, to, t.rows);
-  } else {
-    TransposeRest(from, t.columns, end_row - row < kLine ? end_row - row : kLine,
-                  end_column - column < kLine ? end_column - column : kLine, to, t.rows);
-  }
-}
-
-// A piece of the longer edge, along which memory is walked in the inner loop.
-template <typename From, typename To>
-CREMA_MULTIVERSION void TransposeColumns(const Transposition<From, To>& t, int64_t begin, int64_t end) {
-  for (int64_t row = 0; row < t.rows; row += kLine) {
-    for (int64_t column = begin; column < end; column += kLine) TransposeBlock<false>(t, row, t.rows, column, end);
-  }
-}
-
-template <typename From, typename To>
-CREMA_MULTIVERSION void TransposeRows(const Transposition<From, To>& t, int64_t begin, int64_t end) {
-  for (int64_t column = 0; column < t.columns; column += kLine) {
-    for (int64_t row = begin; row < end; row += kLine) TransposeBlock<true>(t, row, end, column, t.columns);
-  }
-}
-
-// Few rows: loops that compilers turn into shuffles of whole vectors.
-template <int kRows, typename From, typename To>
-CREMA_MULTIVERSION void InterleaveRows(const Transposition<From, To>& t, int64_t begin, int64_t end) {
-  const From* from = t.from;
-  To* to = t.to;
-  const int64_t columns = t.columns;
-#pragma omp simd
-  for (int64_t column = begin; column < end; ++column) {
-    for (int row = 0; row < kRows; ++row) to[column * kRows + row] = Convert<To>(from[row * columns + column]);
-  }
-}
-
-template <int kColumns, typename From, typename To>
-CREMA_MULTIVERSION void SeparateColumns(const Transposition<From, To>& t, int64_t begin, int64_t end) {
-  const From* from = t.from;
-  To* to = t.to;
-  const int64_t rows = t.rows;
-#pragma omp simd
-  for (int64_t row = begin; row < end; ++row) {
-    for (int column = 0; column < kColumns; ++column)
-      to[column * rows + row] = Convert<To>(from[row * kColumns + column]);
-  }
-}
-
-// One of the pieces that `t` is cut into along its longer edge.
-template <typename From, typename To>
-void TransposePiece(const Transposition<From, To>& t, int64_t begin, int64_t end) {
-  if (t.rows <= t.columns) {
-    if (t.rows == 2) return InterleaveRows<2>(t, begin, end);
-    if (t.rows == 3) return InterleaveRows<3>(t, begin, end);
-    return TransposeColumns(t, begin, end);
-  }
-  if (t.columns == 2) return SeparateColumns<2>(t, begin, end);
-  if (t.columns == 3) return SeparateColumns<3>(t, begin, end);
-  TransposeRows(t, begin, end);
-}
-
-template <typename From, typename To>
-void Transpose(int64_t batch, int64_t rows, int64_t columns, const From* from, To* to) {
-  const int64_t longer = std::max(rows, columns), pieces = (longer + kPanel - 1) / kPanel;
-  const int64_t items = std::max<int64_t>(1, kGrain / (rows * columns / pieces));
-  ParallelFor(batch * pieces, items, [=](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / pieces * rows * columns, piece = i % pieces;
-      TransposePiece(Transposition<From, To>{from + image, to + image, rows, columns}, piece * kPanel,
-                     std::min(longer, (piece + 1) * kPanel));
-    }
-  });
-}
-
-template <typename From, typename To>
-CREMA_MULTIVERSION void ConvertRange(int64_t n, const From* from, To* to) {
-#pragma omp simd
-  for (int64_t i = 0; i < n; ++i) to[i] = Convert<To>(from[i]);
-}
-
-template <typename From, typename To>
-void Reorder(const Tensor& given, const Tensor& wanted) {
-  const Shape& shape = given.shape();
-  const From* from = static_cast<const From*>(given.raw());
-  To* to = static_cast<To*>(wanted.raw());
-  if (given.layout() == wanted.layout() || shape[1] == 1 || shape.count(2) == 1) {
-    ParallelFor(shape.count(), kGrain, [&](int64_t begin, int64_t end) {
-      if constexpr (std::is_same_v<From, To>) {
-        std::memcpy(to + begin, from + begin, static_cast<size_t>(end - begin) * sizeof(To));
-      } else {
-        ConvertRange(end - begin, from + begin, to + begin);
-      }
-    });
-  } else if (wanted.layout() == Layout::kChannelsLast) {
-    Transpose(shape[0], shape[1], shape.count(2), from, to);
-  } else {
-    Transpose(shape[0], shape.count(2), shape[1], from, to);
-  }
-}
-
-bool IsNumber(DType dtype) { return dtype == DType::kF32 || dtype == DType::kBF16; }
-
-}  // namespace
-
-void ReorderImage(const Tensor& from, const Tensor& to) {
+AxisPermutation PermutationOfLayouts(const Tensor& from, const Tensor& to) {
   const Shape& shape = from.shape();
   CREMA_CHECK(shape == to.shape() && (from.layout() == to.layout() || (shape.axes() >= 3 && shape.axes() <= 5)))
       << "cannot reorder " << shape.ToString() << " to " << to.shape().ToString();
-  CREMA_CHECK(IsNumber(from.dtype()) && IsNumber(to.dtype()))
-      << "cannot reorder " << Name(from.dtype()) << " to " << Name(to.dtype());
-  if (shape.count() == 0) return;
-  if (from.dtype() == DType::kF32) {
-    to.dtype() == DType::kF32 ? Reorder<float, float>(from, to) : Reorder<float, BFloat16>(from, to);
-  } else {
-    to.dtype() == DType::kF32 ? Reorder<BFloat16, float>(from, to) : Reorder<BFloat16, BFloat16>(from, to);
+  if (from.layout() == to.layout()) {
+    const int64_t extent[] = {shape.count()};
+    const int order[] = {0};
+    return AxisPermutation(extent, order);
   }
+  const bool spreads = to.layout() == Layout::kChannelsLast;
+  const int64_t channels = shape[1], pixels = shape.count(2);
+  const int64_t extents[] = {shape[0], spreads ? channels : pixels, spreads ? pixels : channels};
+  const int order[] = {0, 2, 1};
+  return AxisPermutation(extents, order);
 }
+
+void ReorderImage(const Tensor& from, const Tensor& to) { PermuteAxes(PermutationOfLayouts(from, to), from, to); }
 
 }  // namespace crema

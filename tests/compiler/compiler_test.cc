@@ -75,6 +75,14 @@ void ExpectSoundPlan(const Program& program) {
   }
 }
 
+TEST(SelectLayers, SaysWhatToDoInsteadOfFilter) {
+  const std::string error = ErrorOf(kInput + L("Filter", "keep", {"data", "label"}, {"kept"}));
+  EXPECT_NE(error.find("net.prototxt:2"), std::string::npos) << error;
+  EXPECT_NE(error.find("\"Filter\" is not supported: how many items its tops hold depends on the data"),
+            std::string::npos)
+      << error;
+}
+
 TEST(SelectLayers, FollowsPhaseLevelAndStages) {
   const std::string text = kInput + Ip("a", "data", "a", 2, "include { phase: TRAIN }") +
                            Ip("b", "data", "b", 2, "include { min_level: 1 max_level: 2 }") +

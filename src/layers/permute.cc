@@ -1,0 +1,67 @@
+// Permute: the axes in another order.
+#include <algorithm>
+#include <vector>
+
+#include "crema/layer.h"
+#include "ops/operations.h"
+
+namespace crema {
+
+namespace {
+
+class PermuteLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    const Shape& bottom = setup.bottom_shape(0);
+    const std::vector<int> order = ReadOrder(setup, bottom.axes());
+    std::vector<int64_t> top;
+    std::vector<int> back(order.size());
+    for (size_t i = 0; i < order.size(); ++i) {
+      top.push_back(bottom[order[i]]);
+      back[order[i]] = static_cast<int>(i);
+    }
+    forward_ = AxisPermutation(bottom.dims(), order);
+    backward_ = AxisPermutation(top, back);
+    setup.SetTop(0, Shape(std::move(top)));
+    if (forward_.moves_nothing()) setup.MakeView();
+  }
+
+  void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
+
+  void Backward(const LayerRun& run) override {
+    run.ops->PermuteAxes(backward_, run.top_grads[0], run.bottom_grads[0]);
+  }
+
+ private:
+  // Which axis of the bottom each axis of the top is.
+  static std::vector<int> ReadOrder(const LayerSetup& setup, int axes) {
+    std::vector<int> order;
+    const auto has = [&](int axis) { return std::find(order.begin(), order.end(), axis) != order.end(); };
+    for (const uint32_t axis : setup.param().permute_param().order()) {
+      if (axis >= static_cast<uint32_t>(axes)) {
+        setup.Fail("permute_param.order", "order holds " + std::to_string(axis) + ", but \"" + setup.param().bottom(0) +
+                                              "\" is " + setup.bottom_shape(0).ToString() + ", which has axes 0 to " +
+                                              std::to_string(axes - 1));
+      }
+      if (has(static_cast<int>(axis))) {
+        setup.Fail("permute_param.order",
+                   "order holds " + std::to_string(axis) + " more than once; give each axis at most once");
+      }
+      order.push_back(static_cast<int>(axis));
+    }
+    for (int axis = 0; axis < axes; ++axis) {
+      if (!has(axis)) order.push_back(axis);
+    }
+    return order;
+  }
+
+  AxisPermutation forward_, backward_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(Permute, PermuteLayer, "permute_param");
+
+}  // namespace crema

@@ -1,0 +1,64 @@
+// ShuffleChannel: channel i of group g becomes channel i * group + g.
+#include "crema/layer.h"
+#include "ops/operations.h"
+
+namespace crema {
+
+namespace {
+
+class ShuffleChannelLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    const Shape& shape = setup.bottom_shape(0);
+    groups_ = setup.param().shuffle_channel_param().group();
+    if (shape.axes() < 2) {
+      setup.Fail("bottom",
+                 "takes num x channels and more, but \"" + setup.param().bottom(0) + "\" is " + shape.ToString());
+    }
+    if (groups_ < 1) setup.Fail("shuffle_channel_param.group", "group must be at least 1");
+    if (shape[1] % groups_ != 0) {
+      setup.Fail("shuffle_channel_param.group", "group " + std::to_string(groups_) + " does not divide the " +
+                                                    std::to_string(shape[1]) + " channels of \"" +
+                                                    setup.param().bottom(0) + "\" (" + shape.ToString() + ")");
+    }
+    setup.SetTop(0, shape);
+    setup.AllowChannelsLast();
+    setup.AllowHalfPrecision();
+    if (groups_ == 1 || groups_ == shape[1]) setup.MakeView();
+  }
+
+  void Plan(LayerPlan& plan) override {
+    const int64_t others = plan.bottom(0).shape[1] / groups_;
+    forward_ = Exchange(plan.bottom(0), groups_, others);
+    backward_ = Exchange(plan.bottom(0), others, groups_);
+  }
+
+  void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
+
+  void Backward(const LayerRun& run) override {
+    run.ops->PermuteAxes(backward_, run.top_grads[0], run.bottom_grads[0]);
+  }
+
+ private:
+  // Channels are groups x others; they become others x groups.
+  static AxisPermutation Exchange(const TensorSpec& images, int64_t groups, int64_t others) {
+    const Shape& shape = images.shape;
+    const bool channels_last = images.layout == Layout::kChannelsLast;
+    const int64_t pixels = shape.count(2);
+    const int64_t extents[] = {channels_last ? shape[0] * pixels : shape[0], groups, others,
+                               channels_last ? 1 : pixels};
+    const int order[] = {0, 2, 1, 3};
+    return AxisPermutation(extents, order);
+  }
+
+  int64_t groups_ = 1;
+  AxisPermutation forward_, backward_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(ShuffleChannel, ShuffleChannelLayer, "shuffle_channel_param");
+
+}  // namespace crema
