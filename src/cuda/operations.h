@@ -93,6 +93,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   // Parts of sums of operations that are given no workspace, of one operation at a time.
   static constexpr size_t kScratchBytes = size_t{4} << 20;
 
+  // What recurrent layers share (ops/recurrent.h).
+  void SumInputs(const RecurrentProblem& problem, int64_t sums, const RecurrentInputs& inputs,
+                 const RecurrentParameters& parameters, float* to, float* fixed);
+  void InputGradients(const RecurrentProblem& problem, int64_t sums, const RecurrentInputs& inputs,
+                      const RecurrentParameters& parameters, const float* hidden_before, const float* gradient,
+                      float* total, const RecurrentGradients& gradients);
+
   const Queue& queue() const { return gpu_.queue(); }
   template <typename Number>
   Number* Scratch(size_t bytes) const {
