@@ -75,6 +75,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                     const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                     float* workspace) override;
+  void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override;
+  void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
+                   float* dx) override;
+  void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y,
+                        float* inverse) override;
+  void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
+                         const float* dy, float* dx, float* scale_gradient) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

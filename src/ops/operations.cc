@@ -187,6 +187,22 @@ class CpuOperations final : public Operations {
     crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
   }
 
+  void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override {
+    crema::MvnForward(problem, x, y, inverse);
+  }
+  void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
+                   float* dx) override {
+    crema::MvnBackward(problem, y, inverse, dy, dx);
+  }
+  void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y,
+                        float* inverse) override {
+    crema::NormalizeForward(problem, x, scale, y, inverse);
+  }
+  void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
+                         const float* dy, float* dx, float* scale_gradient) override {
+    crema::NormalizeBackward(problem, x, scale, inverse, dy, dx, scale_gradient);
+  }
+
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

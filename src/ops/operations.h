@@ -28,6 +28,7 @@
 #include "ops/kernel_choice.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
+#include "ops/normalization.h"
 #include "ops/pooling.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
@@ -137,6 +138,15 @@ class Operations {
   virtual void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                             const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                             float* workspace) = 0;
+
+  // --- Each record by itself: ops/normalization.h. ---
+  virtual void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) = 0;
+  virtual void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
+                           float* dx) = 0;
+  virtual void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y,
+                                float* inverse) = 0;
+  virtual void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale,
+                                 const float* inverse, const float* dy, float* dx, float* scale_gradient) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
