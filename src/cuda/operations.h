@@ -82,6 +82,11 @@ class CudaOperations final : public Operations, public MultiUpdater {
                         float* inverse) override;
   void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
                          const float* dy, float* dx, float* scale_gradient) override;
+  int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
+  void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
+                         int32_t* from) override;
+  void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
+                          float* dx) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

@@ -203,6 +203,18 @@ class CpuOperations final : public Operations {
     crema::NormalizeBackward(problem, x, scale, inverse, dy, dx, scale_gradient);
   }
 
+  int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override {
+    return crema::FindBadRegion(problem, regions);
+  }
+  void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
+                         int32_t* from) override {
+    crema::RoiPoolingForward(problem, x, regions, y, from);
+  }
+  void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
+                          float* dx) override {
+    crema::RoiPoolingBackward(problem, regions, from, dy, dx);
+  }
+
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

@@ -30,6 +30,7 @@
 #include "ops/lstm.h"
 #include "ops/normalization.h"
 #include "ops/pooling.h"
+#include "ops/roi_pooling.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
 
@@ -147,6 +148,13 @@ class Operations {
                                 float* inverse) = 0;
   virtual void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale,
                                  const float* inverse, const float* dy, float* dx, float* scale_gradient) = 0;
+
+  // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
+  virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;
+  virtual void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
+                                 int32_t* from) = 0;
+  virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
+                                  const float* dy, float* dx) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
