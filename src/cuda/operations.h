@@ -75,6 +75,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                     const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                     float* workspace) override;
+  int64_t RnnForwardWorkspace(const RnnProblem& problem) override;
+  int64_t RnnBackwardWorkspace(const RnnProblem& problem) override;
+  void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                  const RnnTape& tape, float* output, float* workspace) override;
+  void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                   const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
+                   float* workspace) override;
   void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override;
   void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
                    float* dx) override;

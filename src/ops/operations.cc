@@ -186,6 +186,17 @@ class CpuOperations final : public Operations {
                     float* workspace) override {
     crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
   }
+  int64_t RnnForwardWorkspace(const RnnProblem& problem) override { return crema::RnnForwardWorkspace(problem); }
+  int64_t RnnBackwardWorkspace(const RnnProblem& problem) override { return crema::RnnBackwardWorkspace(problem); }
+  void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                  const RnnTape& tape, float* output, float* workspace) override {
+    crema::RnnForward(problem, inputs, parameters, tape, output, workspace);
+  }
+  void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                   const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
+                   float* workspace) override {
+    crema::RnnBackward(problem, inputs, parameters, tape, output, gradients, workspace);
+  }
 
   void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override {
     crema::MvnForward(problem, x, y, inverse);

@@ -30,6 +30,7 @@
 #include "ops/lstm.h"
 #include "ops/normalization.h"
 #include "ops/pooling.h"
+#include "ops/rnn.h"
 #include "ops/roi_pooling.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
@@ -139,6 +140,14 @@ class Operations {
   virtual void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                             const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                             float* workspace) = 0;
+  // ops/rnn.h.
+  virtual int64_t RnnForwardWorkspace(const RnnProblem& problem) = 0;
+  virtual int64_t RnnBackwardWorkspace(const RnnProblem& problem) = 0;
+  virtual void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                          const RnnTape& tape, float* output, float* workspace) = 0;
+  virtual void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                           const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
+                           float* workspace) = 0;
 
   // --- Each record by itself: ops/normalization.h. ---
   virtual void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) = 0;
