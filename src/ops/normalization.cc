@@ -30,16 +30,14 @@ CREMA_MULTIVERSION Sums SumProducts(int64_t n, const float* a, const float* b) {
   return SumInLanes<Sums>(
       n, [&](int64_t i, double& sum, double& products) __attribute__((always_inline)) {
         sum += static_cast<double>(a[i]);
-        products += static_cast<double>(a[i]) * static_cast<double>(b[i]);
+        products += static_cast<double>(a[i] * b[i]);
       });
 }
 
 CREMA_MULTIVERSION double SumTripleProducts(int64_t n, const float* a, const float* b, const float* c) {
   return SumInLanes<Sums>(
-             n,
-             [&](int64_t i, double& products, double&) __attribute__((always_inline)) {
-               products += static_cast<double>(a[i]) * static_cast<double>(b[i]) * static_cast<double>(c[i]);
-             })
+             n, [&](int64_t i, double& products, double&)
+                    __attribute__((always_inline)) { products += static_cast<double>(a[i] * b[i] * c[i]); })
       .first;
 }
 
@@ -106,9 +104,9 @@ CREMA_MULTIVERSION void BackwardTile(const NormalizeProblem& p, int64_t width, i
   float of_x[kTile];
   for (int64_t c = 0; c < p.channels; ++c) {
     const float *a = x + c * p.pixels, *b = dy + c * p.pixels;
-    const double by = static_cast<double>(scale[c * step]);
+    const float by = scale[c * step];
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) dot[i] += by * (static_cast<double>(a[i]) * static_cast<double>(b[i]));
+    for (int64_t i = 0; i < width; ++i) dot[i] += static_cast<double>(by * (a[i] * b[i]));
   }
   for (int64_t i = 0; i < width; ++i) of_x[i] = Shrinkage(dot[i], inverse[i]);
   for (int64_t c = 0; c < p.channels; ++c) {
@@ -151,9 +149,9 @@ CREMA_MULTIVERSION void SumColumns(const NormalizeProblem& p, int64_t width, con
   double sum[kColumns] = {};
   for (int64_t n = 0; n < p.images; ++n) {
     const float *a = x + n * p.channels, *b = dy + n * p.channels;
-    const double factor = static_cast<double>(inverse[n]);
+    const float factor = inverse[n];
 #pragma omp simd
-    for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(a[c]) * static_cast<double>(b[c]) * factor;
+    for (int64_t c = 0; c < width; ++c) sum[c] += static_cast<double>(a[c] * b[c] * factor);
   }
   for (int64_t c = 0; c < width; ++c) sums[c] = static_cast<float>(sum[c]);
 }

@@ -16,6 +16,7 @@ using roi_pooling::Region;
 
 constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
 constexpr int32_t kColumns = 256;  // of a region that are worked on at a time
+constexpr int64_t kCells = 64;     // side by side, likewise
 
 // The largest element of each of the columns and its index in the plane: the first one of equals, -1 where none is
 // larger than -FLT_MAX.
@@ -24,7 +25,7 @@ struct Columns {
   int32_t from[kColumns];
 };
 
-CREMA_MULTIVERSION void LargestOfColumns(const float* plane, int64_t width, Range rows, Range columns, Columns* to) {
+CREMA_INLINE void FindLargest(const float* plane, int64_t width, Range rows, Range columns, Columns* to) {
   const int32_t count = columns.end - columns.begin;
 #pragma omp simd
   for (int32_t i = 0; i < count; ++i) {
@@ -43,36 +44,47 @@ CREMA_MULTIVERSION void LargestOfColumns(const float* plane, int64_t width, Rang
   }
 }
 
-// One row of cells of one plane.
-void PoolCells(const RoiPoolingProblem& p, const Region& region, Range rows, const float* plane, float* y,
-               int32_t* from) {
-  const Range whole = region.columns.Whole(p.pooled_width, p.width);
-  for (int64_t cell = 0; cell < p.pooled_width; ++cell) {
-    const bool empty = rows.empty() || region.columns.Elements(cell, p.width).empty();
-    y[cell] = empty ? 0.0f : -FLT_MAX;
-    if (from != nullptr) from[cell] = -1;
+// Some cells that lie side by side, in all rows of the grid.
+struct CellColumns {
+  int64_t count;
+  Range cells[kCells];  // the elements of each
+  Range whole;          // of all
+
+  CellColumns(const RoiPoolingProblem& p, const Region& region, int64_t first)
+      : count(std::min(kCells, p.pooled_width - first)) {
+    for (int64_t i = 0; i < count; ++i) cells[i] = region.columns.Elements(first + i, p.width);
+    whole = {cells[0].begin, cells[count - 1].end};
   }
-  if (rows.empty()) return;
+};
+
+// Those cells of one plane.
+CREMA_MULTIVERSION void PoolPlane(const RoiPoolingProblem& p, const Region& region, const CellColumns& across,
+                                  const float* plane, float* y, int32_t* from) {
   Columns columns;
-  for (int32_t begin = whole.begin; begin < whole.end; begin += kColumns) {
-    const Range here = {begin, std::min(whole.end, begin + kColumns)};
-    LargestOfColumns(plane, p.width, rows, here, &columns);
-    for (int64_t cell = 0; cell < p.pooled_width; ++cell) {
-      const Range elements = region.columns.Elements(cell, p.width);
-      // Cells of more than one piece go on from what they have, whose columns come before.
-      float best = y[cell];
-      int32_t best_from = from != nullptr ? from[cell] : -1;
-      for (int32_t c = std::max(elements.begin, here.begin); c < std::min(elements.end, here.end); ++c) {
-        const float value = columns.largest[c - begin];
-        const int32_t at = columns.from[c - begin];
-        if (value > best || (value == best && at < best_from)) {
-          best = value;
-          best_from = at;
+  float best[kCells];
+  int32_t best_from[kCells];
+  for (int64_t row = 0; row < p.pooled_height; ++row) {
+    const Range rows = region.rows.Elements(row, p.height);
+    for (int64_t i = 0; i < across.count; ++i) {
+      best[i] = rows.empty() || across.cells[i].empty() ? 0.0f : -FLT_MAX;
+      best_from[i] = -1;
+    }
+    for (int32_t begin = across.whole.begin; begin < across.whole.end && !rows.empty(); begin += kColumns) {
+      const Range here = {begin, std::min(across.whole.end, begin + kColumns)};
+      FindLargest(plane, p.width, rows, here, &columns);
+      for (int64_t i = 0; i < across.count; ++i) {
+        const int32_t first = std::max(across.cells[i].begin, here.begin) - begin;
+        const int32_t last = std::min(across.cells[i].end, here.end) - begin;
+        for (int32_t c = first; c < last; ++c) {
+          const bool larger = columns.largest[c] > best[i];
+          const bool earlier = columns.largest[c] == best[i] && columns.from[c] < best_from[i];
+          best_from[i] = larger || earlier ? columns.from[c] : best_from[i];
+          best[i] = larger ? columns.largest[c] : best[i];
         }
       }
-      y[cell] = best;
-      if (from != nullptr) from[cell] = best_from;
     }
+    std::copy(best, best + across.count, y + row * p.pooled_width);
+    if (from != nullptr) std::copy(best_from, best_from + across.count, from + row * p.pooled_width);
   }
 }
 
@@ -90,14 +102,19 @@ void RoiPoolingForward(const RoiPoolingProblem& p, const float* x, const float* 
   // The work on a cell depends on its region; as much as for an image at most.
   const int64_t work = std::min(p.height * p.width, 4 * p.pooled_height * p.pooled_width);
   ParallelFor(p.regions * p.channels, std::max<int64_t>(1, kGrain / (work + 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      const int64_t number = i / p.channels, channel = i % p.channels;
+    for (int64_t i = begin; i < end;) {
+      const int64_t number = i / p.channels, last = std::min(end, (number + 1) * p.channels);
       const Region region(p, regions + number * kRegionNumbers);
-      const float* plane = x + (region.image * p.channels + channel) * p.height * p.width;
-      for (int64_t row = 0; row < p.pooled_height; ++row) {
-        const int64_t at = (i * p.pooled_height + row) * p.pooled_width;
-        PoolCells(p, region, region.rows.Elements(row, p.height), plane, y + at, from ? from + at : nullptr);
+      const float* image = x + region.image * p.channels * p.height * p.width;
+      for (int64_t cell = 0; cell < p.pooled_width; cell += kCells) {
+        const CellColumns across(p, region, cell);
+        for (int64_t plane = i; plane < last; ++plane) {
+          const int64_t at = plane * p.pooled_height * p.pooled_width + cell;
+          PoolPlane(p, region, across, image + plane % p.channels * p.height * p.width, y + at,
+                    from ? from + at : nullptr);
+        }
       }
+      i = last;
     }
   });
 }
