@@ -3,6 +3,7 @@
 #define CREMA_CUDA_FAULTS_H_
 
 #include <limits>
+#include <type_traits>
 
 #include "cuda/gpu.h"
 #include "cuda/reduce.h"
@@ -17,6 +18,15 @@ struct Minimum {
   __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
 };
 
+template <typename IsBad>
+__device__ bool AskWhetherBad(const IsBad& is_bad, float value, int64_t position) {
+  if constexpr (std::is_invocable_v<const IsBad&, float, int64_t>) {
+    return is_bad(value, position);
+  } else {
+    return is_bad(value);
+  }
+}
+
 // One block, so that the first one is known without a second kernel.
 template <typename IsBad>
 __global__ void __launch_bounds__(kFaultThreads)
@@ -25,7 +35,7 @@ __global__ void __launch_bounds__(kFaultThreads)
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   int64_t first = kNone;
   for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    if (is_bad(values[i])) {
+    if (AskWhetherBad(is_bad, values[i], i)) {
       first = i;
       break;
     }
@@ -39,8 +49,8 @@ __global__ void __launch_bounds__(kFaultThreads)
 
 }  // namespace internal
 
-// Remembers the first of n values for which is_bad(float), a __device__ function object, in the result of the pass,
-// unless that holds a fault already.
+// Remembers the first of n values for which is_bad(value) or is_bad(value, position), a __device__ function object, in
+// the result of the pass, unless that holds a fault already.
 template <typename IsBad>
 void ReportFirst(const Queue& queue, PassState* state, int unit, int64_t n, const float* values, IsBad is_bad) {
   if (n <= 0) return;

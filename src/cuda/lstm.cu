@@ -1,18 +1,10 @@
 #include "cuda/operations.h"
+#include "cuda/recurrent.h"
 #include "ops/lstm_formulas.h"
 
 namespace crema::cuda {
 
 namespace {
-
-// y[row] = k[row] * x[row]
-struct KeepRows {
-  int64_t width;
-  const float *continuation, *x;
-  float* y;
-
-  __device__ void operator()(int64_t at) const { y[at] = lstm::Kept(continuation[at / width], x[at]); }
-};
 
 // One step, element by element of h. Neighbouring threads have neighbouring elements of a row.
 struct ForwardStep {
@@ -78,19 +70,7 @@ void CudaOperations::LstmForward(const LstmProblem& problem, const LstmInputs& i
   const int64_t batch = problem.batch, hidden = problem.hidden, gates = problem.gates();
   const int64_t state = batch * hidden;
   const bool has_static = problem.static_inputs > 0;
-  // What does not depend on the state, for all steps at once; the bias is added to what they have in common.
-  if (has_static) {
-    products_.Multiply(
-        {.transpose_b = true, .m = batch, .n = gates, .k = problem.static_inputs, .bias = parameters.bias},
-        inputs.static_input, parameters.static_weights, workspace);
-  }
-  products_.Multiply({.transpose_b = true,
-                      .m = problem.rows(),
-                      .n = gates,
-                      .k = problem.inputs,
-                      .bias = has_static ? nullptr : parameters.bias,
-                      .factors = problem.factors},
-                     inputs.input, parameters.input_weights, tape.gates);
+  SumInputs(problem, gates, inputs, parameters, tape.gates, workspace);
   ForEach(queue(), state, KeepRows{hidden, inputs.continuation, inputs.initial_hidden, tape.hidden_before});
   for (int64_t t = 0; t < problem.steps; ++t) {
     const bool last = t + 1 == problem.steps;
@@ -110,10 +90,10 @@ void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& 
                                   const LstmParameters& parameters, const LstmTape& tape,
                                   const LstmOutputGradients& of_output, const LstmGradients& gradients,
                                   float* workspace) {
-  const int64_t batch = problem.batch, hidden = problem.hidden, gates = problem.gates(), rows = problem.rows();
+  const int64_t batch = problem.batch, hidden = problem.hidden, gates = problem.gates();
   const int64_t state = batch * hidden;
   float* const gates_gradient = workspace;
-  float* const gates_total = gates_gradient + rows * gates;  // over the steps
+  float* const gates_total = gates_gradient + problem.rows() * gates;  // over the steps
   float* const cell_gradient = gates_total + batch * gates;
   float* const hidden_gradient = cell_gradient + state;
   const int64_t first_product = gradients.initial_hidden ? 0 : 1;  // that anything needs
@@ -134,31 +114,7 @@ void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& 
   if (gradients.initial_hidden) {
     ForEach(queue(), state, KeepRows{hidden, inputs.continuation, hidden_gradient, gradients.initial_hidden});
   }
-
-  if (gradients.input) {
-    products_.Multiply({.m = rows, .n = problem.inputs, .k = gates, .factors = problem.factors}, gates_gradient,
-                       parameters.input_weights, gradients.input);
-  }
-  if (gradients.input_weights) {
-    products_.Multiply({.transpose_a = true, .m = gates, .n = problem.inputs, .k = rows, .factors = problem.factors},
-                       gates_gradient, inputs.input, gradients.input_weights);
-  }
-  if (gradients.hidden_weights) {
-    products_.Multiply({.transpose_a = true, .m = gates, .n = hidden, .k = rows, .factors = problem.factors},
-                       gates_gradient, tape.hidden_before, gradients.hidden_weights);
-  }
-  if (gradients.bias) SumToBias({rows, gates, 1}, gates_gradient, gradients.bias);
-  if (problem.static_inputs == 0 || (!gradients.static_input && !gradients.static_weights)) return;
-  SumToBias({problem.steps, batch * gates, 1}, gates_gradient, gates_total);
-  if (gradients.static_input) {
-    products_.Multiply({.m = batch, .n = problem.static_inputs, .k = gates, .factors = problem.factors}, gates_total,
-                       parameters.static_weights, gradients.static_input);
-  }
-  if (gradients.static_weights) {
-    products_.Multiply(
-        {.transpose_a = true, .m = gates, .n = problem.static_inputs, .k = batch, .factors = problem.factors},
-        gates_total, inputs.static_input, gradients.static_weights);
-  }
+  InputGradients(problem, gates, inputs, parameters, tape.hidden_before, gates_gradient, gates_total, gradients);
 }
 
 }  // namespace crema::cuda

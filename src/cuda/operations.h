@@ -80,6 +80,25 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                     const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                     float* workspace) override;
+  int64_t RnnForwardWorkspace(const RnnProblem& problem) override;
+  int64_t RnnBackwardWorkspace(const RnnProblem& problem) override;
+  void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                  const RnnTape& tape, float* output, float* workspace) override;
+  void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                   const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
+                   float* workspace) override;
+  void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override;
+  void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
+                   float* dx) override;
+  void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y,
+                        float* inverse) override;
+  void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
+                         const float* dy, float* dx, float* scale_gradient) override;
+  int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
+  void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
+                         int32_t* from) override;
+  void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
+                          float* dx) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,
@@ -97,6 +116,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
  private:
   // Parts of sums of operations that are given no workspace, of one operation at a time.
   static constexpr size_t kScratchBytes = size_t{4} << 20;
+
+  // What recurrent layers share (ops/recurrent.h).
+  void SumInputs(const RecurrentProblem& problem, int64_t sums, const RecurrentInputs& inputs,
+                 const RecurrentParameters& parameters, float* to, float* fixed);
+  void InputGradients(const RecurrentProblem& problem, int64_t sums, const RecurrentInputs& inputs,
+                      const RecurrentParameters& parameters, const float* hidden_before, const float* gradient,
+                      float* total, const RecurrentGradients& gradients);
 
   const Queue& queue() const { return gpu_.queue(); }
   template <typename Number>

@@ -3,11 +3,11 @@
 #define CREMA_OPS_LSTM_FORMULAS_H_
 
 #include "ops/functors.h"
+#include "ops/recurrent_formulas.h"
 
 namespace crema::lstm {
 
-// A state that is dropped must not count, not even where it is infinite.
-CREMA_FORMULA float Kept(float continuation, float state) { return continuation == 0.0f ? 0.0f : continuation * state; }
+using recurrent::Kept;
 
 // `i`, `f`, `o` and `g` go from sums to what the gates let through.
 CREMA_FORMULA void Forward(float k, float cell_before, float& i, float& f, float& o, float& g, float& cell,

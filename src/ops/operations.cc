@@ -199,6 +199,45 @@ class CpuOperations final : public Operations {
                     float* workspace) override {
     crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
   }
+  int64_t RnnForwardWorkspace(const RnnProblem& problem) override { return crema::RnnForwardWorkspace(problem); }
+  int64_t RnnBackwardWorkspace(const RnnProblem& problem) override { return crema::RnnBackwardWorkspace(problem); }
+  void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                  const RnnTape& tape, float* output, float* workspace) override {
+    crema::RnnForward(problem, inputs, parameters, tape, output, workspace);
+  }
+  void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                   const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
+                   float* workspace) override {
+    crema::RnnBackward(problem, inputs, parameters, tape, output, gradients, workspace);
+  }
+
+  void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override {
+    crema::MvnForward(problem, x, y, inverse);
+  }
+  void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
+                   float* dx) override {
+    crema::MvnBackward(problem, y, inverse, dy, dx);
+  }
+  void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y,
+                        float* inverse) override {
+    crema::NormalizeForward(problem, x, scale, y, inverse);
+  }
+  void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
+                         const float* dy, float* dx, float* scale_gradient) override {
+    crema::NormalizeBackward(problem, x, scale, inverse, dy, dx, scale_gradient);
+  }
+
+  int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override {
+    return crema::FindBadRegion(problem, regions);
+  }
+  void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
+                         int32_t* from) override {
+    crema::RoiPoolingForward(problem, x, regions, y, from);
+  }
+  void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
+                          float* dx) override {
+    crema::RoiPoolingBackward(problem, regions, from, dy, dx);
+  }
 
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {

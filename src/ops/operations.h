@@ -30,8 +30,11 @@
 #include "ops/kernel_choice.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
+#include "ops/normalization.h"
 #include "ops/pooling.h"
 #include "ops/reduction.h"
+#include "ops/rnn.h"
+#include "ops/roi_pooling.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
 
@@ -148,6 +151,30 @@ class Operations {
   virtual void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
                             const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
                             float* workspace) = 0;
+  // ops/rnn.h.
+  virtual int64_t RnnForwardWorkspace(const RnnProblem& problem) = 0;
+  virtual int64_t RnnBackwardWorkspace(const RnnProblem& problem) = 0;
+  virtual void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                          const RnnTape& tape, float* output, float* workspace) = 0;
+  virtual void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
+                           const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
+                           float* workspace) = 0;
+
+  // --- Each record by itself: ops/normalization.h. ---
+  virtual void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) = 0;
+  virtual void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
+                           float* dx) = 0;
+  virtual void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y,
+                                float* inverse) = 0;
+  virtual void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale,
+                                 const float* inverse, const float* dy, float* dx, float* scale_gradient) = 0;
+
+  // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
+  virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;
+  virtual void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
+                                 int32_t* from) = 0;
+  virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
+                                  const float* dy, float* dx) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,

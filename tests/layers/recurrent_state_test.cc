@@ -1,8 +1,9 @@
-// What an LSTM layer remembers from pass to pass.
+// What recurrent layers remember from pass to pass.
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstddef>
+#include <string>
 #include <vector>
 
 #include "crema/layer.h"
@@ -16,23 +17,23 @@ constexpr int64_t kBatch = 2, kInputs = 3, kHidden = 4;
 
 float Number(int64_t i) { return std::sin(static_cast<float>(i) * 1.7f + 0.3f); }
 
-// An LSTM layer over `steps` steps, with weights that depend on nothing else.
+// A layer over `steps` steps, with weights that depend on nothing else.
 class Recurrence {
  public:
-  explicit Recurrence(int64_t steps) : steps_(steps), output_(steps * kBatch * kHidden) {
+  Recurrence(const std::string& type, int64_t steps) : steps_(steps), output_(steps * kBatch * kHidden) {
     LayerParameter& param = param_;
-    param.set_name("lstm");
-    param.set_type("LSTM");
+    param.set_name("layer");
+    param.set_type(type);
     param.add_bottom("x");
     param.add_bottom("continues");
     param.add_top("y");
     param.mutable_recurrent_param()->set_num_output(kHidden);
     const std::vector<TensorSpec> bottoms = {{Shape{steps, kBatch, kInputs}}, {Shape{steps, kBatch}}};
-    layer_ = FindLayerType("LSTM")->create();
+    layer_ = FindLayerType(type)->create();
     LayerSetup setup(param, TEST, bottoms, [](std::string_view) { return Location{}; });
     layer_->Setup(setup);
     context_.device = &CpuDevice();
-    LayerPlan plan(context_, bottoms, setup.top_specs(), {false, false}, {false, false, false});
+    LayerPlan plan(context_, bottoms, setup.top_specs(), {false, false}, std::vector<bool>(setup.params().size()));
     layer_->Plan(plan);
     workspace_.resize(plan.forward_workspace());
     for (const ParamRequest& request : setup.params()) {
@@ -75,25 +76,27 @@ class Recurrence {
   std::vector<std::byte> workspace_;
 };
 
-TEST(LstmState, GoesOnFromPassToPass) {
-  const std::vector<float> whole = Recurrence(6).Forward(0);
-  Recurrence parts(3);
+class RecurrentState : public testing::TestWithParam<std::string> {};
+
+TEST_P(RecurrentState, GoesOnFromPassToPass) {
+  const std::vector<float> whole = Recurrence(GetParam(), 6).Forward(0);
+  Recurrence parts(GetParam(), 3);
   std::vector<float> joined = parts.Forward(0);
   const std::vector<float> second = parts.Forward(3);
   joined.insert(joined.end(), second.begin(), second.end());
   ASSERT_EQ(joined.size(), whole.size());
   for (size_t i = 0; i < whole.size(); ++i) EXPECT_NEAR(joined[i], whole[i], 1e-6f) << i;
-  EXPECT_NE(Recurrence(3).Forward(3), second);
+  EXPECT_NE(Recurrence(GetParam(), 3).Forward(3), second);
 }
 
-TEST(LstmState, IsDroppedWhereTheContinuationIsZero) {
-  Recurrence parts(3);
+TEST_P(RecurrentState, IsDroppedWhereTheContinuationIsZero) {
+  Recurrence parts(GetParam(), 3);
   parts.Forward(0);
-  EXPECT_EQ(parts.Forward(3, false, 0), Recurrence(3).Forward(3, false, 0));
+  EXPECT_EQ(parts.Forward(3, false, 0), Recurrence(GetParam(), 3).Forward(3, false, 0));
 }
 
-TEST(LstmState, IsNotAdvancedByAReplay) {
-  Recurrence once(3), replayed(3);
+TEST_P(RecurrentState, IsNotAdvancedByAReplay) {
+  Recurrence once(GetParam(), 3), replayed(GetParam(), 3);
   once.Forward(0);
   replayed.Forward(0);
   const std::vector<float> second = once.Forward(3);
@@ -102,6 +105,9 @@ TEST(LstmState, IsNotAdvancedByAReplay) {
   EXPECT_EQ(replayed.Forward(3, true), second);
   EXPECT_EQ(replayed.Forward(6), once.Forward(6));
 }
+
+INSTANTIATE_TEST_SUITE_P(Layers, RecurrentState, testing::Values("LSTM", "RNN"),
+                         [](const auto& type) { return type.param; });
 
 }  // namespace
 }  // namespace crema

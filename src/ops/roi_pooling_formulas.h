@@ -1,0 +1,94 @@
+// Where the cells of a region lie, shared by the CPU and kernels of a GPU. Rounded as in Fast R-CNN's own layer, in
+// f32, so that the same elements belong to a cell.
+#ifndef CREMA_OPS_ROI_POOLING_FORMULAS_H_
+#define CREMA_OPS_ROI_POOLING_FORMULAS_H_
+
+#include <cmath>
+
+#include "ops/functors.h"
+#include "ops/roi_pooling.h"
+
+namespace crema::roi_pooling {
+
+// Whether number `which` of a region cannot be used. Fractions of images' numbers are dropped.
+CREMA_FORMULA bool IsBad(const RoiPoolingProblem& problem, int64_t which, float value) {
+  if (which == 0) return !(value > -1.0f && value < static_cast<float>(problem.images));
+  return !(__builtin_fabsf(value) <= 3.402823466e38f);
+}
+
+// Pixels or cells [begin, end).
+struct Range {
+  int32_t begin, end;
+  CREMA_FORMULA bool empty() const { return begin >= end; }
+};
+
+CREMA_FORMULA int32_t Smaller(int32_t a, int32_t b) { return a < b ? a : b; }
+CREMA_FORMULA int32_t Larger(int32_t a, int32_t b) { return a > b ? a : b; }
+
+// One axis of a region: where it begins and how long its cells are.
+struct Span {
+  int32_t begin;
+  float cell;
+
+  CREMA_FORMULA Span(float first, float last, float scale, int64_t cells) {
+    begin = Pixel(first * scale);
+    const int32_t length = Larger(Pixel(last * scale) - begin + 1, 1);  // also where the corners were swapped
+    cell = static_cast<float>(length) / static_cast<float>(cells);
+  }
+  Span() = default;
+
+  // The elements of a cell, of an image of so many.
+  CREMA_FORMULA Range Elements(int64_t i, int64_t extent) const {
+    const auto most = static_cast<int32_t>(extent);
+    const int32_t first = begin + First(i), last = begin + Last(i);
+    return {Smaller(Larger(first, 0), most), Smaller(Larger(last, 0), most)};
+  }
+
+  // The cells that hold an element. They may overlap, and one of a cell's border may lie past the last of the region.
+  CREMA_FORMULA Range Cells(int64_t element, int64_t cells) const {
+    const auto most = static_cast<int32_t>(cells);
+    const int32_t offset = static_cast<int32_t>(element) - begin;
+    const float near = static_cast<float>(offset) / cell, far = static_cast<float>(offset + 1) / cell;
+    if (!(far >= -1.0f && near <= static_cast<float>(cells) + 1.0f)) return {0, 0};
+    Range range = {Larger(static_cast<int32_t>(near) - 2, 0), Smaller(static_cast<int32_t>(far) + 2, most)};
+    while (range.begin < range.end && Last(range.begin) <= offset) ++range.begin;
+    while (range.begin < range.end && First(range.end - 1) > offset) --range.end;
+    return range;
+  }
+
+  // All elements of the region, of an image of so many.
+  CREMA_FORMULA Range Whole(int64_t cells, int64_t extent) const {
+    return {Elements(0, extent).begin, Elements(cells - 1, extent).end};
+  }
+
+ private:
+  // Far enough from the ends of int32_t for the sums above.
+  CREMA_FORMULA static int32_t Pixel(float x) {
+    constexpr float kFarthest = 536870912.0f;  // 2^29
+    x = ::roundf(x);
+    x = x > kFarthest ? kFarthest : x;
+    return static_cast<int32_t>(x >= -kFarthest ? x : -kFarthest);  // also where it is no number
+  }
+  CREMA_FORMULA int32_t First(int64_t i) const {
+    return static_cast<int32_t>(std::floor(static_cast<float>(i) * cell));
+  }
+  CREMA_FORMULA int32_t Last(int64_t i) const {
+    return static_cast<int32_t>(std::ceil(static_cast<float>(i + 1) * cell));
+  }
+};
+
+struct Region {
+  int64_t image;
+  Span rows, columns;
+
+  Region() = default;
+  // An image that is none was reported; what follows in this pass must only stay inside the images.
+  CREMA_FORMULA Region(const RoiPoolingProblem& p, const float* numbers)
+      : image(IsBad(p, 0, numbers[0]) ? 0 : static_cast<int64_t>(numbers[0])),
+        rows(numbers[2], numbers[4], p.scale, p.pooled_height),
+        columns(numbers[1], numbers[3], p.scale, p.pooled_width) {}
+};
+
+}  // namespace crema::roi_pooling
+
+#endif  // CREMA_OPS_ROI_POOLING_FORMULAS_H_
