@@ -90,6 +90,19 @@ struct LeakyReluGradient {
   CREMA_FORMULA float operator()(float dy, float x) const { return dy * (x > 0.0f ? 1.0f : slope); }
 };
 
+// Of a PReLU, whose slopes differ between elements.
+struct Prelu {
+  CREMA_FORMULA float operator()(float x, float slope) const { return LeakyRelu{slope}(x); }
+};
+// From the input.
+struct PreluGradient {
+  CREMA_FORMULA float operator()(float dy, float x, float slope) const { return LeakyReluGradient{slope}(dy, x); }
+};
+// What one element adds to the gradient of its slope.
+struct SlopeGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const { return dy * (x > 0.0f ? 0.0f : x); }
+};
+
 struct Relu6 {
   CREMA_FORMULA float operator()(float x) const {
     const float positive = x < 0.0f ? 0.0f : x;

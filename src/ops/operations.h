@@ -29,6 +29,7 @@
 #include "ops/lrn.h"
 #include "ops/lstm.h"
 #include "ops/pooling.h"
+#include "ops/prelu.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
 
@@ -96,7 +97,7 @@ class Operations {
   virtual void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) = 0;
   virtual void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) = 0;
 
-  // --- By channel: ops/channels.h, ops/batch_norm.h. ---
+  // --- By channel: ops/channels.h, ops/batch_norm.h, ops/prelu.h. ---
   virtual size_t ChannelWorkspace(const ChannelGrid& grid) = 0;
   virtual void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
                               std::byte* workspace) = 0;
@@ -110,6 +111,11 @@ class Operations {
   virtual void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) = 0;
   virtual void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) = 0;
   virtual void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) = 0;
+  virtual size_t PreluWorkspace(const ChannelGrid& grid) = 0;
+  virtual void PreluForward(const ChannelGrid& grid, const void* x, const float* slope, void* y,
+                            std::byte* workspace) = 0;
+  virtual void PreluBackward(const ChannelGrid& grid, const void* x, const float* slope, const void* dy, void* dx,
+                             float* slope_gradient, std::byte* workspace) = 0;
 
   // --- Classes: ops/softmax.h, ops/classification.h. ---
   virtual void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) = 0;
