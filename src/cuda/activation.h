@@ -9,11 +9,9 @@
 
 namespace crema::cuda {
 
-// For kernels that spend their time elsewhere: all threads take the same branch.
+// Those that convolutions end with, for kernels that spend their time elsewhere: all threads take the same branch.
 __device__ inline float Activated(const Activation& activation, float x) {
   switch (activation.kind) {
-    case Activation::Kind::kNone:
-      break;
     case Activation::Kind::kRelu:
       return activation.parameter == 0 ? formula::Relu()(x) : formula::LeakyRelu{activation.parameter}(x);
     case Activation::Kind::kRelu6:
@@ -24,6 +22,10 @@ __device__ inline float Activated(const Activation& activation, float x) {
       return formula::HyperbolicTangent()(x);
     case Activation::Kind::kSwish:
       return formula::Swish{activation.parameter}(x);
+    case Activation::Kind::kElu:
+      return formula::Elu{activation.parameter}(x);
+    default:
+      break;
   }
   return x;
 }

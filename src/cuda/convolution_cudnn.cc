@@ -173,7 +173,8 @@ class CudnnConvolution final : public ConvolutionKernel {
   static bool Fuses(const ConvolutionProblem& problem) {
     const Activation& activation = problem.activation;
     const bool is_leaky = activation.kind == Kind::kRelu && activation.parameter != 0;
-    return problem.bias && !problem.sum && !is_leaky && activation.kind != Kind::kSwish;
+    return problem.bias && !problem.sum && !is_leaky && activation.kind != Kind::kSwish &&
+           activation.kind != Kind::kElu;
   }
 
   bool IsFaster(CudnnPlanSearch& search, CudnnPlan& fused, CudnnPlan& product) {

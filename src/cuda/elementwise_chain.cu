@@ -156,12 +156,12 @@ __device__ void ApplyGradient(const Formula& formula, const float* known, float*
 
 template <int kCount>
 __device__ void Activate(const Activation& activation, const float* from, float* to) {
-  WithFormula(activation, [&](const auto& formula) { Apply<kCount>(formula, from, to); });
+  WithLinkFormula(activation, [&](const auto& formula) { Apply<kCount>(formula, from, to); });
 }
 
 template <int kCount>
 __device__ void ActivationGradient(const Activation& activation, const float* known, float* gradient) {
-  WithGradient(activation, [&](const auto& formula) { ApplyGradient<kCount>(formula, known, gradient); });
+  WithLinkGradient(activation, [&](const auto& formula) { ApplyGradient<kCount>(formula, known, gradient); });
 }
 
 // y += the bias of its column.
@@ -214,10 +214,11 @@ __global__ void ForwardKernel(Links chain, const PassState* state, int64_t n, bo
   });
 }
 
-// Where no inner value is needed: from the output, or from nothing.
+// Where no inner value is needed: from the output, or from nothing. Four blocks share a multiprocessor, as those of
+// ForwardKernel do.
 template <typename Number>
-__global__ void BackwardKernel(Links chain, int64_t n, bool aligned, const Number* known, const uint32_t* masks,
-                               const Number* dy, Number* dx) {
+__global__ void __launch_bounds__(kThreads, 4) BackwardKernel(Links chain, int64_t n, bool aligned, const Number* known,
+                                                              const uint32_t* masks, const Number* dy, Number* dx) {
   ForEachBlock(n, [&](int64_t block) {
     const Position position(block, static_cast<int>(threadIdx.x % 32));
     float values[kOwn], gradient[kOwn];

@@ -61,6 +61,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) override;
   void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) override;
   void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) override;
+  size_t PreluWorkspace(const ChannelGrid& grid) override;
+  void PreluForward(const ChannelGrid& grid, const void* x, const float* slope, void* y, std::byte* workspace) override;
+  void PreluBackward(const ChannelGrid& grid, const void* x, const float* slope, const void* dy, void* dx,
+                     float* slope_gradient, std::byte* workspace) override;
   void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) override;
   void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) override;
   void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) override;

@@ -4,15 +4,15 @@
 
 namespace crema {
 
-Activation ReadActivation(const LayerParameter& param) {
-  using Kind = Activation::Kind;
-  const std::string& type = param.type();
-  if (type == "ReLU") return {Kind::kRelu, param.relu_param().negative_slope()};
-  if (type == "ReLU6") return {Kind::kRelu6};
-  if (type == "Sigmoid") return {Kind::kSigmoid};
-  if (type == "TanH") return {Kind::kTanh};
-  if (type == "Swish") return {Kind::kSwish, param.swish_param().beta()};
-  return {};
+bool AcceptsChain(std::span<const LayerSetup* const> members, std::string* why_not) {
+  if (members.size() > static_cast<size_t>(ElementwiseChain::kMostLinks)) {
+    *why_not = "more than " + std::to_string(ElementwiseChain::kMostLinks) + " layers in one pass";
+  }
+  for (const LayerSetup* member : members) {
+    const LayerParameter& param = member->param();
+    if (!ReadActivation(param).chains()) *why_not = "this " + param.type() + " is always done alone";
+  }
+  return why_not->empty();
 }
 
 ElementwiseChain ReadChain(std::span<const LayerParameter* const> members) {
@@ -73,10 +73,7 @@ void ElementwiseChainLayer::Setup(LayerSetup& setup) {
   setup.AllowHalfPrecision();
   setup.AllowInPlace();
   double flops = 0;
-  for (const LayerParameter* member : setup.members()) {
-    const bool exponential = member->type() == "Sigmoid" || member->type() == "TanH" || member->type() == "Swish";
-    flops += exponential ? 20 : 1;
-  }
+  for (const LayerParameter* member : setup.members()) flops += FlopsOf(ReadActivation(*member));
   setup.SetFlops(flops * static_cast<double>(setup.bottom_shape(0).count()));
 }
 
@@ -92,17 +89,6 @@ void ElementwiseChainLayer::Backward(const LayerRun& run) {
   run.ops->ChainBackward(chain, known.raw(), members_.Masks(run), run.top_grads[0], run.bottom_grads[0]);
 }
 
-namespace {
-
-bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
-  if (members.size() > static_cast<size_t>(ElementwiseChain::kMostLinks)) {
-    *why_not = "more than " + std::to_string(ElementwiseChain::kMostLinks) + " layers in one pass";
-  }
-  return why_not->empty();
-}
-
-}  // namespace
-
-REGISTER_FUSION(ElementwiseChain, ElementwiseChainLayer, Accepts, false, CREMA_CHAIN_LINKS, CREMA_CHAIN_LINKS "+");
+REGISTER_FUSION(ElementwiseChain, ElementwiseChainLayer, AcceptsChain, false, CREMA_CHAIN_LINKS, CREMA_CHAIN_LINKS "+");
 
 }  // namespace crema

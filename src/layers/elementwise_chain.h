@@ -7,17 +7,18 @@
 #include <vector>
 
 #include "crema/layer.h"
+#include "layers/activation.h"
 #include "ops/elementwise_chain.h"
 
 namespace crema {
 
-// The types that may be a link, and those of them that are activations with a gradient known from the output, as
-// REGISTER_FUSION takes them.
-#define CREMA_OUTPUT_ACTIVATIONS "ReLU|ReLU6|Sigmoid|TanH"
-#define CREMA_CHAIN_LINKS CREMA_OUTPUT_ACTIVATIONS "|Swish|Dropout"
+// The types that may be a link, and those of them that a convolution ends with and whose gradient is mostly known from
+// the output, as REGISTER_FUSION takes them.
+#define CREMA_OUTPUT_ACTIVATIONS "ReLU|ReLU6|Sigmoid|TanH|ELU"
+#define CREMA_CHAIN_LINKS CREMA_OUTPUT_ACTIVATIONS "|Swish|AbsVal|Clip|Power|Dropout"
 
-// The activation that a layer is; kNone for one of another type.
-Activation ReadActivation(const LayerParameter& param);
+// Whether layers whose members all but perhaps the first are of these types may be done in one pass.
+bool AcceptsChain(std::span<const LayerSetup* const> members, std::string* why_not);
 
 // Of layers of the types CREMA_CHAIN_LINKS.
 ElementwiseChain ReadChain(std::span<const LayerParameter* const> members);

@@ -86,15 +86,8 @@ class InnerProductLayer : public Layer {
   std::unique_ptr<InnerProductKernel> kernel_;
 };
 
-bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
-  if (members.size() > static_cast<size_t>(ElementwiseChain::kMostLinks)) {
-    *why_not = "more than " + std::to_string(ElementwiseChain::kMostLinks) + " layers in one pass";
-  }
-  return why_not->empty();
-}
-
 bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* why_not) {
-  if (!Accepts(members, why_not)) return false;
+  if (!AcceptsChain(members, why_not)) return false;
   // The product itself is not kept.
   if (ReadChain(members.subspan(1)).gradient_reads_input()) *why_not = "the gradient needs the InnerProduct's result";
   return why_not->empty();
@@ -104,6 +97,6 @@ bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* wh
 
 REGISTER_LAYER(InnerProduct, InnerProductLayer, "inner_product_param");
 REGISTER_FUSION(InnerProductChain, InnerProductLayer, AcceptsTraining, false, "InnerProduct", CREMA_CHAIN_LINKS "+");
-REGISTER_FUSION(InnerProductAnyChain, InnerProductLayer, Accepts, true, "InnerProduct", CREMA_CHAIN_LINKS "+");
+REGISTER_FUSION(InnerProductAnyChain, InnerProductLayer, AcceptsChain, true, "InnerProduct", CREMA_CHAIN_LINKS "+");
 
 }  // namespace crema

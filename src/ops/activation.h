@@ -1,5 +1,5 @@
-// Activations: elementwise functions of at most one parameter, as data. Kernels run them on their results while those
-// are in cache; formulas are those of functors.h.
+// Activations: elementwise functions of a few parameters, as data. Kernels run them on their results while those are in
+// cache; formulas are those of functors.h.
 #ifndef CREMA_OPS_ACTIVATION_H_
 #define CREMA_OPS_ACTIVATION_H_
 
@@ -9,18 +9,91 @@
 
 namespace crema {
 
+// With a = parameter, b = second, c = third:
+//   kRelu       x, below zero a * x
+//   kRelu6      x within [0, 6], else the nearer of them
+//   kSigmoid    1 / (1 + e^-x)
+//   kTanh       tanh(x)
+//   kSwish      x * sigmoid(a * x)
+//   kElu        x, below zero a * (e^x - 1)
+//   kAbs        |x|
+//   kBnll       log(1 + e^x)
+//   kLinear     a * x + b; b where a is 0, whatever x
+//   kSquare     (a * x + b)^2
+//   kPower      (a * x + b)^c
+//   kExp        b * e^(a * x)
+//   kLog        c * log(a * x + b)
+//   kClip       x within [a, b], else the nearer of them
+//   kThreshold  1 above a, else 0; it has no gradient
 struct Activation {
-  enum class Kind { kNone, kRelu, kRelu6, kSigmoid, kTanh, kSwish };
+  enum class Kind {
+    kNone,
+    kRelu,
+    kRelu6,
+    kSigmoid,
+    kTanh,
+    kSwish,
+    kElu,
+    kAbs,
+    kBnll,
+    kLinear,
+    kSquare,
+    kPower,
+    kExp,
+    kLog,
+    kClip,
+    kThreshold
+  };
   Kind kind = Kind::kNone;
-  float parameter = 0;  // of kRelu the slope below zero, of kSwish beta
+  float parameter = 0, second = 0, third = 0;
 
   bool present() const { return kind != Kind::kNone; }
-  // Whether the gradient is a function of the output; if not, it is one of the input.
-  bool gradient_reads_output() const { return kind != Kind::kSwish && !(kind == Kind::kRelu && parameter < 0); }
+  // Whether the gradient is a function of the output; if not, it is one of the input. One that is the same everywhere
+  // counts as either.
+  bool gradient_reads_output() const {
+    switch (kind) {
+      case Kind::kRelu:
+      case Kind::kElu:
+        return !(parameter < 0);
+      case Kind::kSwish:
+      case Kind::kAbs:
+      case Kind::kSquare:
+      case Kind::kPower:
+      case Kind::kLog:
+      case Kind::kClip:
+        return false;
+      default:
+        return true;
+    }
+  }
+  // Whether the gradient is the same everywhere.
+  bool gradient_is_constant() const { return kind == Kind::kNone || kind == Kind::kLinear; }
   // Whether the gradient depends on no more than whether the output is positive.
   bool gradient_reads_sign() const { return kind == Kind::kRelu && parameter >= 0; }
   // Whether the output is positive exactly where the input is, and 0 at 0.
-  bool keeps_sign() const { return gradient_reads_sign() || kind == Kind::kTanh || kind == Kind::kNone; }
+  bool keeps_sign() const {
+    return gradient_reads_sign() || kind == Kind::kTanh || kind == Kind::kNone ||
+           (kind == Kind::kElu && parameter >= 0);
+  }
+  // Whether it may be a link of a chain. Those that may not are rare; their formulas would take registers of a GPU from
+  // the others'.
+  bool chains() const {
+    switch (kind) {
+      case Kind::kBnll:
+      case Kind::kPower:
+      case Kind::kExp:
+      case Kind::kLog:
+      case Kind::kThreshold:
+        return false;
+      default:
+        return kind != Kind::kElu || !(parameter < 0);
+    }
+  }
+  // Whether it costs some twenty operations an element, not one.
+  bool is_transcendental() const {
+    return kind == Kind::kSigmoid || kind == Kind::kTanh || kind == Kind::kSwish || kind == Kind::kElu ||
+           kind == Kind::kBnll || kind == Kind::kPower || kind == Kind::kExp || kind == Kind::kLog;
+  }
 };
 
 // y = activation(x); y may be x. Tensors of equal count, all f32 or all bf16. Threaded.

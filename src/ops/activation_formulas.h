@@ -18,43 +18,111 @@ struct IdentityGradient {
 
 }  // namespace formula
 
-// Calls run(formula) with the activation's, and with its gradient's.
+// Calls run(formula) with the activation's, and with its gradient's. The first two are for kernels that hold all links
+// of chains (Activation::chains).
 CREMA_HOST_DEVICE_TEMPLATE
 template <typename Run>
-CREMA_HOST_DEVICE void WithFormula(const Activation& activation, const Run& run) {
+CREMA_HOST_DEVICE void WithLinkFormula(const Activation& activation, const Run& run) {
+  using Kind = Activation::Kind;
+  const float a = activation.parameter, b = activation.second;
   switch (activation.kind) {
-    case Activation::Kind::kNone:
+    case Kind::kNone:
       return run(formula::Identity{});
-    case Activation::Kind::kRelu:
-      return activation.parameter == 0 ? run(formula::Relu{}) : run(formula::LeakyRelu{activation.parameter});
-    case Activation::Kind::kRelu6:
+    case Kind::kRelu:
+      return a == 0 ? run(formula::Relu{}) : run(formula::LeakyRelu{a});
+    case Kind::kRelu6:
       return run(formula::Relu6{});
-    case Activation::Kind::kSigmoid:
+    case Kind::kSigmoid:
       return run(formula::Sigmoid{});
-    case Activation::Kind::kTanh:
+    case Kind::kTanh:
       return run(formula::HyperbolicTangent{});
-    case Activation::Kind::kSwish:
-      return run(formula::Swish{activation.parameter});
+    case Kind::kSwish:
+      return run(formula::Swish{a});
+    case Kind::kElu:
+      return run(formula::Elu{a});
+    case Kind::kAbs:
+      return run(formula::Absolute{});
+    case Kind::kLinear:
+      return a == 0 ? run(formula::Constant{b}) : run(formula::Linear{a, b});
+    case Kind::kSquare:
+      return run(formula::Square{a, b});
+    case Kind::kClip:
+      return run(formula::Clip{a, b});
+    default:
+      return;
   }
 }
 
 CREMA_HOST_DEVICE_TEMPLATE
 template <typename Run>
-CREMA_HOST_DEVICE void WithGradient(const Activation& activation, const Run& run) {
+CREMA_HOST_DEVICE void WithLinkGradient(const Activation& activation, const Run& run) {
+  using Kind = Activation::Kind;
+  const float a = activation.parameter, b = activation.second;
   switch (activation.kind) {
-    case Activation::Kind::kNone:
+    case Kind::kNone:
       return run(formula::IdentityGradient{});
-    case Activation::Kind::kRelu:
-      return activation.parameter == 0 ? run(formula::ReluGradient{})
-                                       : run(formula::LeakyReluGradient{activation.parameter});
-    case Activation::Kind::kRelu6:
+    case Kind::kRelu:
+      return a == 0 ? run(formula::ReluGradient{}) : run(formula::LeakyReluGradient{a});
+    case Kind::kRelu6:
       return run(formula::Relu6Gradient{});
-    case Activation::Kind::kSigmoid:
+    case Kind::kSigmoid:
       return run(formula::SigmoidGradient{});
-    case Activation::Kind::kTanh:
+    case Kind::kTanh:
       return run(formula::HyperbolicTangentGradient{});
-    case Activation::Kind::kSwish:
-      return run(formula::SwishGradient{activation.parameter});
+    case Kind::kSwish:
+      return run(formula::SwishGradient{a});
+    case Kind::kElu:
+      return run(formula::EluGradient{a});
+    case Kind::kAbs:
+      return run(formula::AbsoluteGradient{});
+    case Kind::kLinear:
+      return run(formula::LinearGradient{a});
+    case Kind::kSquare:
+      return run(formula::SquareGradient{a, b});
+    case Kind::kClip:
+      return run(formula::ClipGradient{a, b});
+    default:
+      return;
+  }
+}
+
+template <typename Run>
+void WithFormula(const Activation& activation, const Run& run) {
+  using Kind = Activation::Kind;
+  const float a = activation.parameter, b = activation.second, c = activation.third;
+  switch (activation.kind) {
+    case Kind::kBnll:
+      return run(formula::Bnll{});
+    case Kind::kPower:
+      return run(formula::Power{a, b, c});
+    case Kind::kExp:
+      return run(formula::Exponential{a, b});
+    case Kind::kLog:
+      return run(formula::Logarithm{a, b, c});
+    case Kind::kThreshold:
+      return run(formula::Threshold{a});
+    default:
+      return WithLinkFormula(activation, run);
+  }
+}
+
+template <typename Run>
+void WithGradient(const Activation& activation, const Run& run) {
+  using Kind = Activation::Kind;
+  const float a = activation.parameter, b = activation.second, c = activation.third;
+  switch (activation.kind) {
+    case Kind::kBnll:
+      return run(formula::BnllGradient{});
+    case Kind::kPower:
+      return run(formula::PowerGradient{a, b, c - 1, c * a});
+    case Kind::kExp:
+      return run(formula::ExponentialGradient{a});
+    case Kind::kLog:
+      return run(formula::LogarithmGradient{a, b, a * c});
+    case Kind::kElu:
+      return a < 0 ? run(formula::EluGradientOfInput{a}) : run(formula::EluGradient{a});
+    default:
+      return WithLinkGradient(activation, run);
   }
 }
 

@@ -52,6 +52,7 @@ ElementwiseChain::ElementwiseChain(std::vector<ChainLink> links) : links_(std::m
       ++dropouts_;
       continue;
     }
+    CREMA_CHECK(activation.chains()) << "an activation that is no link of a chain";
     reads_output_ &=
         (activation.gradient_reads_sign() && keeps_sign) || (activation.gradient_reads_output() && i == count - 1);
     zero_stays_without_gradient |= activation.gradient_reads_sign() && activation.parameter == 0;

@@ -3,6 +3,7 @@
 #ifndef CREMA_OPS_FUNCTORS_H_
 #define CREMA_OPS_FUNCTORS_H_
 
+#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -55,6 +56,20 @@ CREMA_FORMULA float Exp(float x) {
 #endif
 }
 
+// e^x - 1 within 2 units in the last place for x in [-20, 20] or NaN; below that it rounds to -1 anyway.
+CREMA_FORMULA float ExpMinusOneWithin20(float x) {
+#if defined(__CUDA_ARCH__)
+  return expm1f(x);
+#else
+  float remainder;
+  const float power = PowerOfTwo(SplitExp(x, &remainder));
+  return power * remainder + (power - 1.0f);  // without cancellation
+#endif
+}
+
+// e^x - 1 for x <= 0.
+CREMA_FORMULA float ExpMinusOneBelowZero(float x) { return ExpMinusOneWithin20(x < -20.0f ? -20.0f : x); }
+
 // tanh(x) within 3 units in the last place.
 CREMA_FORMULA float Tanh(float x) {
 #if defined(__CUDA_ARCH__)
@@ -62,10 +77,62 @@ CREMA_FORMULA float Tanh(float x) {
 #else
   float twice = 2.0f * __builtin_fabsf(x);
   twice = twice > 20.0f ? 20.0f : twice;
-  float remainder;
-  const float power = PowerOfTwo(SplitExp(twice, &remainder));
-  const float minus_one = power * remainder + (power - 1.0f);  // e^2|x| - 1 without cancellation
+  const float minus_one = ExpMinusOneWithin20(twice);
   return __builtin_copysignf(minus_one / (minus_one + 2.0f), x);
+#endif
+}
+
+// log(x) within 1 unit in the last place for normal x.
+CREMA_FORMULA float LogOfNormal(float x) {
+#if defined(__CUDA_ARCH__)
+  return logf(x);
+#else
+  constexpr uint32_t kRootOfHalf = 0x3f3504f3;  // the bits of 0.5^0.5
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const int32_t exponent = static_cast<int32_t>(bits - kRootOfHalf) >> 23;
+  bits -= static_cast<uint32_t>(exponent) << 23;
+  float f;  // x = 2^exponent * (1 + f)
+  std::memcpy(&f, &bits, sizeof f);
+  f -= 1.0f;
+  float p = 0x1.1d8ea6p-4f;  // (log(1 + f) - f + f^2 / 2) / f^3, interpolated at Chebyshev nodes
+  p = p * f - 0x1.d635bcp-4f;
+  p = p * f + 0x1.dea282p-4f;
+  p = p * f - 0x1.fcf4c6p-4f;
+  p = p * f + 0x1.23d21ap-3f;
+  p = p * f - 0x1.555b4ap-3f;
+  p = p * f + 0x1.999d5ap-3f;
+  p = p * f - 0x1.fffffcp-3f;
+  p = p * f + 0x1.555554p-2f;
+  const float whole = static_cast<float>(exponent);
+  const float r = (p * f - 0.5f) * (f * f) + whole * -2.12194440e-4f;
+  return (f + r) + whole * 0.693359375f;
+#endif
+}
+
+// log(x) within 1 unit in the last place, 2 where x is below the normal range; -infinity at 0 and NaN below, as
+// std::log.
+CREMA_FORMULA float Log(float x) {
+#if defined(__CUDA_ARCH__)
+  return logf(x);
+#else
+  constexpr float kInfinity = __builtin_inff(), kNan = __builtin_nanf("");
+  const bool is_tiny = x < 0x1p-126f;
+  const float raised = x * 0x1p24f, lowered = is_tiny ? 24 * 0.693147181f : 0.0f;
+  const float logarithm = LogOfNormal(is_tiny ? raised : x) - lowered;
+  const float below = x == 0.0f ? -kInfinity : kNan;
+  const float above = x == kInfinity ? kInfinity : logarithm;
+  return x > 0.0f ? above : below;
+#endif
+}
+
+// log(1 + x) within 2 units in the last place for x in [0, 1] or NaN.
+CREMA_FORMULA float LogOfOneAnd(float x) {
+#if defined(__CUDA_ARCH__)
+  return log1pf(x);
+#else
+  const float sum = 1.0f + x;
+  return LogOfNormal(sum) + (x - (sum - 1.0f)) / sum;
 #endif
 }
 
@@ -88,6 +155,19 @@ struct LeakyRelu {
 struct LeakyReluGradient {
   float slope;
   CREMA_FORMULA float operator()(float dy, float x) const { return dy * (x > 0.0f ? 1.0f : slope); }
+};
+
+// Of a PReLU, whose slopes differ between elements.
+struct Prelu {
+  CREMA_FORMULA float operator()(float x, float slope) const { return LeakyRelu{slope}(x); }
+};
+// From the input.
+struct PreluGradient {
+  CREMA_FORMULA float operator()(float dy, float x, float slope) const { return LeakyReluGradient{slope}(dy, x); }
+};
+// What one element adds to the gradient of its slope.
+struct SlopeGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const { return dy * (x > 0.0f ? 0.0f : x); }
 };
 
 struct Relu6 {
@@ -128,6 +208,120 @@ struct SwishGradient {
   }
 };
 
+struct Elu {
+  float alpha;
+  CREMA_FORMULA float operator()(float x) const {
+    const float bent = alpha * ExpMinusOneBelowZero(x < 0.0f ? x : 0.0f);
+    return x < 0.0f ? bent : x;
+  }
+};
+// From the output, for alpha >= 0.
+struct EluGradient {
+  float alpha;
+  CREMA_FORMULA float operator()(float dy, float y) const {
+    const float slope = y + alpha;
+    return dy * (y > 0.0f ? 1.0f : slope);
+  }
+};
+struct EluGradientOfInput {
+  float alpha;
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float slope = alpha * Exp(x);
+    return dy * (x > 0.0f ? 1.0f : slope);
+  }
+};
+
+struct Absolute {
+  CREMA_FORMULA float operator()(float x) const { return __builtin_fabsf(x); }
+};
+// From the input.
+struct AbsoluteGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float below = x < 0.0f ? -dy : 0.0f;
+    return x > 0.0f ? dy : below;
+  }
+};
+
+struct Bnll {
+  CREMA_FORMULA float operator()(float x) const {
+    const float above = x < 0.0f ? 0.0f : x;
+    return above + LogOfOneAnd(Exp(-__builtin_fabsf(x)));
+  }
+};
+// From the output: 1 - e^-y is the sigmoid of the input.
+struct BnllGradient {
+  CREMA_FORMULA float operator()(float dy, float y) const { return -dy * ExpMinusOneBelowZero(-y); }
+};
+
+struct Linear {
+  float scale, shift;
+  CREMA_FORMULA float operator()(float x) const { return scale * x + shift; }
+};
+struct LinearGradient {
+  float scale;
+  CREMA_FORMULA float operator()(float dy, float) const { return scale * dy; }
+};
+
+struct Square {
+  float scale, shift;
+  CREMA_FORMULA float operator()(float x) const {
+    const float base = scale * x + shift;
+    return base * base;
+  }
+};
+// From the input, as the next ones.
+struct SquareGradient {
+  float scale, shift;
+  CREMA_FORMULA float operator()(float dy, float x) const { return dy * (2.0f * scale * (scale * x + shift)); }
+};
+
+// By the math library, and so not vectorised on a CPU: e^(exponent * log(base)) is too rough in floats.
+struct Power {
+  float scale, shift, exponent;
+  CREMA_FORMULA float operator()(float x) const { return powf(scale * x + shift, exponent); }
+};
+struct PowerGradient {
+  float scale, shift, exponent, factor;  // the exponent of the derivative, and what it is multiplied by
+  CREMA_FORMULA float operator()(float dy, float x) const { return dy * (factor * powf(scale * x + shift, exponent)); }
+};
+
+struct Exponential {
+  float scale, factor;
+  CREMA_FORMULA float operator()(float x) const { return factor * Exp(scale * x); }
+};
+// From the output.
+struct ExponentialGradient {
+  float scale;
+  CREMA_FORMULA float operator()(float dy, float y) const { return dy * y * scale; }
+};
+
+struct Logarithm {
+  float scale, shift, factor;
+  CREMA_FORMULA float operator()(float x) const { return factor * Log(scale * x + shift); }
+};
+// From the input, as the next one.
+struct LogarithmGradient {
+  float scale, shift, factor;  // that of the logarithm times the scale
+  CREMA_FORMULA float operator()(float dy, float x) const { return dy * factor / (scale * x + shift); }
+};
+
+struct Clip {
+  float least, most;
+  CREMA_FORMULA float operator()(float x) const {
+    const float raised = x < least ? least : x;
+    return raised > most ? most : raised;
+  }
+};
+struct ClipGradient {
+  float least, most;
+  CREMA_FORMULA float operator()(float dy, float x) const { return ((x >= least) & (x <= most)) ? dy : 0.0f; }
+};
+
+struct Threshold {
+  float limit;
+  CREMA_FORMULA float operator()(float x) const { return x > limit ? 1.0f : 0.0f; }
+};
+
 struct Multiple {
   float factor;
   CREMA_FORMULA float operator()(float x) const { return factor * x; }
@@ -159,6 +353,7 @@ struct ConstantTimes {
 struct Constant {
   float value;
   CREMA_FORMULA float operator()() const { return value; }
+  CREMA_FORMULA float operator()(float) const { return value; }
 };
 
 struct Product {

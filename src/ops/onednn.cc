@@ -68,6 +68,11 @@ dnnl::primitive_attr Attributes(const Activation& activation, bool sum) {
     case Kind::kSwish:
       AppendEltwise(dnnl::algorithm::eltwise_swish, activation.parameter, 0, &ops);
       break;
+    case Kind::kElu:
+      AppendEltwise(dnnl::algorithm::eltwise_elu, activation.parameter, 0, &ops);
+      break;
+    default:
+      CREMA_CHECK(false) << "an activation that is not fused";
   }
   dnnl::primitive_attr attributes = UserScratchpad();
   if (ops.len() > 0) attributes.set_post_ops(ops);

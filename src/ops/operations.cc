@@ -157,6 +157,15 @@ class CpuOperations final : public Operations {
   void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) override {
     crema::FoldNormalization(norm, arrays);
   }
+  size_t PreluWorkspace(const ChannelGrid& grid) override { return crema::PreluWorkspace(grid); }
+  void PreluForward(const ChannelGrid& grid, const void* x, const float* slope, void* y,
+                    std::byte* workspace) override {
+    crema::PreluForward(grid, x, slope, y, workspace);
+  }
+  void PreluBackward(const ChannelGrid& grid, const void* x, const float* slope, const void* dy, void* dx,
+                     float* slope_gradient, std::byte* workspace) override {
+    crema::PreluBackward(grid, x, slope, dy, dx, slope_gradient, workspace);
+  }
 
   void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) override { crema::SoftmaxForward(axis, x, y); }
   void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) override {

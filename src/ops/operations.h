@@ -35,6 +35,7 @@
 #include "ops/reduction.h"
 #include "ops/rnn.h"
 #include "ops/roi_pooling.h"
+#include "ops/prelu.h"
 #include "ops/softmax.h"
 #include "ops/update.h"
 
@@ -110,7 +111,7 @@ class Operations {
   virtual void Reduce(const Reduction& reduction, const float* x, float* y) = 0;
   virtual void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) = 0;
 
-  // --- By channel: ops/channels.h, ops/batch_norm.h. ---
+  // --- By channel: ops/channels.h, ops/batch_norm.h, ops/prelu.h. ---
   virtual size_t ChannelWorkspace(const ChannelGrid& grid) = 0;
   virtual void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
                               std::byte* workspace) = 0;
@@ -124,6 +125,11 @@ class Operations {
   virtual void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) = 0;
   virtual void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) = 0;
   virtual void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) = 0;
+  virtual size_t PreluWorkspace(const ChannelGrid& grid) = 0;
+  virtual void PreluForward(const ChannelGrid& grid, const void* x, const float* slope, void* y,
+                            std::byte* workspace) = 0;
+  virtual void PreluBackward(const ChannelGrid& grid, const void* x, const float* slope, const void* dy, void* dx,
+                             float* slope_gradient, std::byte* workspace) = 0;
 
   // --- Classes: ops/softmax.h, ops/classification.h. ---
   virtual void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) = 0;

@@ -12,7 +12,7 @@ namespace {
 
 using Kind = Activation::Kind;
 
-ChainLink Act(Kind kind, float parameter = 0) { return {.activation = {kind, parameter}}; }
+ChainLink Act(Kind kind, float parameter = 0, float second = 0) { return {.activation = {kind, parameter, second}}; }
 ChainLink Drop(float ratio) { return {.dropout_ratio = ratio}; }
 
 struct Case {
@@ -35,6 +35,15 @@ const Case kCases[] = {
     {"sigmoid_tanh", {Act(Kind::kSigmoid), Act(Kind::kTanh)}, false, true, false},
     {"relu_sigmoid", {Act(Kind::kRelu), Act(Kind::kSigmoid)}, false, true, false},
     {"swish", {Act(Kind::kSwish, 1.5f)}, false, true, false},
+    {"elu", {Act(Kind::kElu, 1.5f)}, true, false, false},
+    {"relu_elu", {Act(Kind::kRelu), Act(Kind::kElu, 0.5f)}, true, false, false},
+    {"dropout_elu", {Drop(0.4f), Act(Kind::kElu, 0.5f)}, true, false, true},
+    {"elu_dropout", {Act(Kind::kElu, 0.5f), Drop(0.4f)}, false, true, true},
+    {"line", {Act(Kind::kLinear, -0.5f, 2)}, true, false, false},
+    {"constant", {Act(Kind::kLinear, 0, 2)}, true, false, false},
+    {"absolute_elu", {Act(Kind::kAbs), Act(Kind::kElu, 1)}, false, true, false},
+    {"square_clip", {Act(Kind::kSquare, 0.5f, 1), Act(Kind::kClip, 0.25f, 1.5f)}, false, true, false},
+    {"line_dropout_tanh", {Act(Kind::kLinear, 2, 1), Drop(0.2f), Act(Kind::kTanh)}, false, true, true},
     {"all",
      {Act(Kind::kTanh), Drop(0.2f), Act(Kind::kSwish, 2), Act(Kind::kRelu, 0.2f), Act(Kind::kSigmoid), Drop(0.3f),
       Act(Kind::kRelu6), Act(Kind::kRelu)},
@@ -58,14 +67,28 @@ double Value(const Activation& a, double x) {
       return std::tanh(x);
     case Kind::kSwish:
       return x / (1 + std::exp(-a.parameter * x));
+    case Kind::kElu:
+      return x < 0 ? a.parameter * std::expm1(x) : x;
+    case Kind::kAbs:
+      return std::fabs(x);
+    case Kind::kLinear:
+      return a.parameter * x + a.second;
+    case Kind::kSquare:
+      return std::pow(a.parameter * x + a.second, 2);
+    case Kind::kClip:
+      return std::min(std::max(x, double{a.parameter}), double{a.second});
+    default:
+      return 0;  // no link of chains
   }
-  return 0;
 }
 
 double Slope(const Activation& a, double x) {
   constexpr double kStep = 1e-5;
   if (a.kind == Kind::kRelu) return x > 0 ? 1 : a.parameter;
   if (a.kind == Kind::kRelu6) return x > 0 && x < 6 ? 1 : 0;
+  if (a.kind == Kind::kElu) return x > 0 ? 1 : a.parameter * std::exp(x);
+  if (a.kind == Kind::kAbs) return x > 0 ? 1 : -1;
+  if (a.kind == Kind::kClip) return x >= a.parameter && x <= a.second ? 1 : 0;
   return (Value(a, x + kStep) - Value(a, x - kStep)) / (2 * kStep);
 }
 

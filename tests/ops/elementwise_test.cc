@@ -75,9 +75,81 @@ TEST(Functors, TanhIsAccurateFromTheTiniestArgumentsOn) {
   EXPECT_TRUE(std::isnan(ends[3]));
 }
 
-TEST(Functors, ReluKeepsNotANumber) {
-  EXPECT_TRUE(std::isnan(Apply(formula::Relu{}, {std::nanf("")})[0]));
-  EXPECT_TRUE(std::isnan(Apply(formula::LeakyRelu{0.1f}, {std::nanf("")})[0]));
+struct NaturalLogarithm {
+  CREMA_FORMULA float operator()(float x) const { return formula::Log(x); }
+};
+
+TEST(Functors, LogIsWithinOneUnitOfTheExactValue) {
+  std::vector<float> x;
+  for (float v = std::numeric_limits<float>::min(); v < std::numeric_limits<float>::max() / 2; v *= 1.0001f) {
+    x.push_back(v);
+  }
+  for (float v = 0.5f; v < 2; v += 1.7e-6f) x.push_back(v);
+  for (float v = 0.999f; v < 1.001f; v = std::nextafter(v, 2.0f)) x.push_back(v);
+  const std::vector<float> y = Apply(NaturalLogarithm{}, x);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    if (x[i] != 1) worst = std::max(worst, Ulps(y[i], std::log(static_cast<double>(x[i]))));
+  }
+  EXPECT_LT(worst, 1.0);
+}
+
+TEST(Functors, LogHandlesTheEndsOfTheRange) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  const std::vector<float> x = {1.0f,   0.0f,   -0.0f,         infinity, -infinity, -1.0f,
+                                1e-40f, 1e-45f, std::nanf(""), 3e38f,    -1e-40f,   1.1754944e-38f};
+  const std::vector<float> y = Apply(NaturalLogarithm{}, x);
+  EXPECT_EQ(y[0], 0.0f);
+  EXPECT_EQ(y[1], -infinity);
+  EXPECT_EQ(y[2], -infinity);
+  EXPECT_EQ(y[3], infinity);
+  for (const int i : {4, 5, 8, 10}) EXPECT_TRUE(std::isnan(y[i])) << x[i];
+  for (const int i : {6, 7, 9, 11}) EXPECT_LT(Ulps(y[i], std::log(static_cast<double>(x[i]))), 2.0) << x[i];
+}
+
+TEST(Functors, BnllIsAccurateFromTheTiniestResultsOn) {
+  std::vector<float> x;
+  for (double v = -86; v < 90; v += 1e-3) x.push_back(static_cast<float>(v));
+  const std::vector<float> y = Apply(formula::Bnll{}, x);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) {
+    const double v = x[i];
+    worst = std::max(worst, Ulps(y[i], std::max(v, 0.0) + std::log1p(std::exp(-std::fabs(v)))));
+  }
+  EXPECT_LT(worst, 3.0);
+  EXPECT_EQ(Apply(formula::Bnll{}, {1e30f})[0], 1e30f);
+  EXPECT_EQ(Apply(formula::Bnll{}, {-1e30f})[0], 0.0f);
+}
+
+TEST(Functors, EluIsAccurateFromTheTiniestArgumentsOn) {
+  std::vector<float> x;
+  for (float v = 1e-30f; v < 100; v *= 1.0003f) x.push_back(-v);
+  const std::vector<float> y = Apply(formula::Elu{1}, x);
+  double worst = 0;
+  for (size_t i = 0; i < x.size(); ++i) worst = std::max(worst, Ulps(y[i], std::expm1(static_cast<double>(x[i]))));
+  EXPECT_LT(worst, 2.0);
+}
+
+TEST(Functors, PowersAreThoseOfTheLibrary) {
+  const std::vector<float> x = {-8, -1, 0, 2, 9};
+  EXPECT_EQ(Apply(formula::Power{1, 0, 3}, x), (std::vector<float>{-512, -1, 0, 8, 729}));
+  const std::vector<float> roots = Apply(formula::Power{1, 0, 0.5f}, x);
+  EXPECT_TRUE(std::isnan(roots[0]));
+  EXPECT_TRUE(std::isnan(roots[1]));
+  EXPECT_EQ(roots[2], 0.0f);
+  EXPECT_EQ(roots[4], 3.0f);
+}
+
+TEST(Functors, KeepNotANumber) {
+  const std::vector<float> nan = {std::nanf("")};
+  EXPECT_TRUE(std::isnan(Apply(formula::Relu{}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::LeakyRelu{0.1f}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::Elu{1}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::Absolute{}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::Bnll{}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::Clip{-1, 1}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::Square{1, 0}, nan)[0]));
+  EXPECT_TRUE(std::isnan(Apply(formula::Exponential{1, 1}, nan)[0]));
 }
 
 }  // namespace
