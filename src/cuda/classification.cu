@@ -1,9 +1,8 @@
-// Labels that FindBadLabel reported are left out, too: the host learns of them when the pass is over.
 #include "cuda/faults.h"
+#include "cuda/labels.h"
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
 #include "cuda/reduce.h"
-#include "ops/label_formulas.h"
 
 namespace crema::cuda {
 
@@ -11,10 +10,6 @@ namespace {
 
 constexpr int64_t kPartBlocks = 256;        // at most, of sums over positions
 constexpr int64_t kCountedDirectly = 1024;  // labels that each block may count for itself
-
-__device__ bool Counts(const LabelRule& rule, int64_t classes, float label) {
-  return !labels::IsIgnored(rule, label) && !labels::IsBad(rule, classes, label);
-}
 
 unsigned PartBlocks(int64_t positions, unsigned threads) {
   return static_cast<unsigned>(std::clamp<int64_t>(positions / (4 * threads), 1, kPartBlocks));

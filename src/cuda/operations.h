@@ -74,6 +74,29 @@ class CudaOperations final : public Operations, public MultiUpdater {
                 float* labels_of_class) override;
   int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) override;
   int64_t FindBadIndex(const EmbedProblem& problem, const float* index) override;
+  void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) override;
+  void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) override;
+  void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
+                              const Tensor& da, const Tensor& db) override;
+  void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+                          float* value) override;
+  void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+                           const Tensor& x, const Tensor& target, const Tensor& dx) override;
+  void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
+                              float* squared_distance, float* value) override;
+  void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,
+                               const float* similar, const float* squared_distance, float* da, float* db) override;
+  void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) override;
+  void HingeLossBackward(const HingeLoss& loss, const float* value_gradient, const float* scores, const float* label,
+                         float* dx) override;
+  void LogLossForward(const LogLoss& loss, const float* probability, const float* label, float* value) override;
+  void LogLossBackward(const LogLoss& loss, const float* value_gradient, const float* probability, const float* label,
+                       float* dx) override;
+  void InfogainLossForward(const InfogainLoss& loss, const float* infogain, const float* probability,
+                           const float* label, float* normalizer, float* value) override;
+  void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
+                            const float* infogain, const float* probability, const float* label, float* row_sums,
+                            float* dx) override;
   void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                     float* y) override;
   void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override;

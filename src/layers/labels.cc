@@ -10,21 +10,22 @@ namespace crema {
 
 namespace {
 
-void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis) {
+void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis, bool has_axis) {
   const Shape &scores = setup.bottom_shape(0), &labels = setup.bottom_shape(1);
   if (labels.count() == axis.positions()) return;
   setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + scores.ToString() + ", which takes " +
-                           std::to_string(axis.positions()) + " labels (every axis but the class axis counts), but \"" +
+                           std::to_string(axis.positions()) + " labels (" +
+                           (has_axis ? "every axis but the class axis counts" : "one for each item") + "), but \"" +
                            setup.param().bottom(1) + "\" is " + labels.ToString() + " and holds " +
-                           std::to_string(labels.count()) +
-                           "; give one label each, or set the axis that runs over the classes");
+                           std::to_string(labels.count()) + "; give one label each" +
+                           (has_axis ? ", or set the axis that runs over the classes" : ""));
 }
 
 }  // namespace
 
 void LabelCheck::Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule,
                        const std::string& param) {
-  CheckLabelShape(setup, axis);
+  CheckLabelShape(setup, axis, !param.empty());
   const Shape& labels = setup.bottom_shape(1);
   classes_ = axis.classes;
   rule_ = rule;
@@ -52,7 +53,8 @@ void LabelCheck::Refuse(int64_t position, float value) const {
     if (value >= 0 && value < 1e6f) {
       message += ", give \"" + scores_ + "\" at least " + std::to_string(static_cast<int64_t>(value) + 1) + " outputs";
     }
-    if (std::fabs(value) < 1e9f) message += ", or leave it out with " + param_ + " { ignore_label: " + text + " }";
+    const bool can_be_ignored = !param_.empty() && std::fabs(value) < 1e9f;
+    if (can_be_ignored) message += ", or leave it out with " + param_ + " { ignore_label: " + text + " }";
   }
   throw BadItem(1, position / labels_of_item_, message);
 }

@@ -15,6 +15,8 @@ class LabelCheck {
   // Fails unless bottom 1 holds one label for each position of bottom 0 around `axis`. `param`: the message of the file
   // that holds ignore_label ("loss_param").
   void Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule, const std::string& param);
+  // The same where each item has one label, none can be ignored, and the file says nothing of an axis.
+  void Setup(const LayerSetup& setup, const ClassAxis& items) { Setup(setup, items, {}, {}); }
   // Looks for labels that are no class.
   void Run(const LayerRun& run) const;
   // Throws BadItem for the label at `position`.
@@ -24,7 +26,7 @@ class LabelCheck {
   int64_t classes_ = 1, labels_of_item_ = 1;
   LabelRule rule_;
   std::string scores_;  // name of bottom 0, for messages
-  std::string param_;
+  std::string param_;   // empty: there is none
 };
 
 }  // namespace crema

@@ -8,6 +8,7 @@
 #include "crema/layer.h"
 #include "device/device.h"
 #include "layers/labels.h"
+#include "layers/loss.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -22,15 +23,9 @@ class SoftmaxWithLossLayer : public Layer {
     const Shape& scores = setup.bottom_shape(0);
     const ClassAxis axis(scores, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
     const LossParameter& param = setup.param().loss_param();
-    auto normalization = param.normalization();
-    if (!param.has_normalization() && param.has_normalize()) {
-      normalization = param.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
-    }
-    loss_ = {axis, {param.has_ignore_label(), param.ignore_label()}, 0};
     ReadClassWeights(setup, axis.classes);
-    if (normalization == LossParameter::NONE) loss_.normalizer = 1;
-    if (normalization == LossParameter::FULL) loss_.normalizer = std::max<int64_t>(1, axis.positions());
-    if (normalization == LossParameter::BATCH_SIZE) loss_.normalizer = std::max<int64_t>(1, axis.outer);
+    loss_ = {axis, ReadLabelRule(param),
+             ReadNormalizer(param, LossParameter::VALID, axis.positions(), axis.outer, !class_weights_.empty())};
     labels_.Setup(setup, axis, loss_.rule, "loss_param");
     setup.MakeLoss();
     setup.NoGradient(1);

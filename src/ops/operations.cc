@@ -189,6 +189,54 @@ class CpuOperations final : public Operations {
   int64_t FindBadIndex(const EmbedProblem& problem, const float* index) override {
     return crema::FindBadIndex(problem, index);
   }
+  void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) override { crema::ArgMax(problem, x, y); }
+
+  void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) override {
+    crema::DifferenceLossForward(loss, inputs, value);
+  }
+  void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
+                              const Tensor& da, const Tensor& db) override {
+    crema::DifferenceLossBackward(loss, value_gradient, inputs, da, db);
+  }
+  void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+                          float* value) override {
+    crema::SigmoidLossForward(loss, x, target, normalizer, value);
+  }
+  void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+                           const Tensor& x, const Tensor& target, const Tensor& dx) override {
+    crema::SigmoidLossBackward(loss, value_gradient, normalizer, x, target, dx);
+  }
+  void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
+                              float* squared_distance, float* value) override {
+    crema::ContrastiveLossForward(loss, a, b, similar, squared_distance, value);
+  }
+  void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,
+                               const float* similar, const float* squared_distance, float* da, float* db) override {
+    crema::ContrastiveLossBackward(loss, value_gradient, a, b, similar, squared_distance, da, db);
+  }
+  void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) override {
+    crema::HingeLossForward(loss, scores, label, value);
+  }
+  void HingeLossBackward(const HingeLoss& loss, const float* value_gradient, const float* scores, const float* label,
+                         float* dx) override {
+    crema::HingeLossBackward(loss, value_gradient, scores, label, dx);
+  }
+  void LogLossForward(const LogLoss& loss, const float* probability, const float* label, float* value) override {
+    crema::LogLossForward(loss, probability, label, value);
+  }
+  void LogLossBackward(const LogLoss& loss, const float* value_gradient, const float* probability, const float* label,
+                       float* dx) override {
+    crema::LogLossBackward(loss, value_gradient, probability, label, dx);
+  }
+  void InfogainLossForward(const InfogainLoss& loss, const float* infogain, const float* probability,
+                           const float* label, float* normalizer, float* value) override {
+    crema::InfogainLossForward(loss, infogain, probability, label, normalizer, value);
+  }
+  void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
+                            const float* infogain, const float* probability, const float* label, float* row_sums,
+                            float* dx) override {
+    crema::InfogainLossBackward(loss, value_gradient, normalizer, infogain, probability, label, row_sums, dx);
+  }
 
   void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                     float* y) override {

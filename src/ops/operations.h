@@ -16,6 +16,7 @@
 #include "crema/tensor.h"
 #include "device/device.h"
 #include "ops/activation.h"
+#include "ops/arg_max.h"
 #include "ops/axis_permutation.h"
 #include "ops/batch_norm.h"
 #include "ops/bias.h"
@@ -28,15 +29,17 @@
 #include "ops/im2col.h"
 #include "ops/inner_product.h"
 #include "ops/kernel_choice.h"
+#include "ops/label_losses.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
 #include "ops/normalization.h"
 #include "ops/pooling.h"
+#include "ops/prelu.h"
 #include "ops/reduction.h"
 #include "ops/rnn.h"
 #include "ops/roi_pooling.h"
-#include "ops/prelu.h"
 #include "ops/softmax.h"
+#include "ops/target_losses.h"
 #include "ops/update.h"
 
 namespace crema {
@@ -144,6 +147,33 @@ class Operations {
   // A GPU answers -1 and remembers: Gpu::TakeFault tells when the pass is over.
   virtual int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) = 0;
   virtual int64_t FindBadIndex(const EmbedProblem& problem, const float* index) = 0;
+  // ops/arg_max.h.
+  virtual void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) = 0;
+
+  // --- Losses: ops/target_losses.h, ops/label_losses.h. ---
+  virtual void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) = 0;
+  virtual void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient,
+                                      const DifferenceInputs& inputs, const Tensor& da, const Tensor& db) = 0;
+  virtual void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+                                  float* value) = 0;
+  virtual void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+                                   const Tensor& x, const Tensor& target, const Tensor& dx) = 0;
+  virtual void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
+                                      float* squared_distance, float* value) = 0;
+  virtual void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a,
+                                       const float* b, const float* similar, const float* squared_distance, float* da,
+                                       float* db) = 0;
+  virtual void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) = 0;
+  virtual void HingeLossBackward(const HingeLoss& loss, const float* value_gradient, const float* scores,
+                                 const float* label, float* dx) = 0;
+  virtual void LogLossForward(const LogLoss& loss, const float* probability, const float* label, float* value) = 0;
+  virtual void LogLossBackward(const LogLoss& loss, const float* value_gradient, const float* probability,
+                               const float* label, float* dx) = 0;
+  virtual void InfogainLossForward(const InfogainLoss& loss, const float* infogain, const float* probability,
+                                   const float* label, float* normalizer, float* value) = 0;
+  virtual void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
+                                    const float* infogain, const float* probability, const float* label,
+                                    float* row_sums, float* dx) = 0;
 
   // --- Tables, sequences: ops/embed.h, ops/lstm.h. ---
   virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,

@@ -7,6 +7,7 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/sums.h"
 
 namespace crema {
 
@@ -40,54 +41,15 @@ CREMA_MULTIVERSION void AddRange(int64_t n, const float* a, const float* b, floa
   for (int64_t i = 0; i < n; ++i) y[i] = a[i] + b[i];
 }
 
-// Sixteen running sums, added up pairwise: the same order whatever the width of the machine's vectors.
-constexpr int kLanes = 16;
-
 struct Identity {
-  CREMA_INLINE static double Term(const float* x, const float*, int64_t i) { return x[i]; }
+  CREMA_INLINE double operator()(float x) const { return x; }
 };
 struct Magnitude {
-  CREMA_INLINE static double Term(const float* x, const float*, int64_t i) { return __builtin_fabsf(x[i]); }
+  CREMA_INLINE double operator()(float x) const { return __builtin_fabsf(x); }
 };
 struct Product {
-  CREMA_INLINE static double Term(const float* x, const float* y, int64_t i) {
-    return static_cast<double>(x[i]) * static_cast<double>(y[i]);
-  }
+  CREMA_INLINE double operator()(float x, float y) const { return static_cast<double>(x) * static_cast<double>(y); }
 };
-
-template <typename Term>
-CREMA_INLINE double SumLanes(int64_t n, const float* x, const float* y) {
-  double lanes[kLanes] = {};
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-#pragma omp simd
-    for (int lane = 0; lane < kLanes; ++lane) lanes[lane] += Term::Term(x, y, i + lane);
-  }
-  for (; i < n; ++i) lanes[i % kLanes] += Term::Term(x, y, i);
-  for (int width = kLanes / 2; width > 0; width /= 2) {
-    for (int lane = 0; lane < width; ++lane) lanes[lane] += lanes[lane + width];
-  }
-  return lanes[0];
-}
-
-CREMA_MULTIVERSION double SumRange(int64_t n, const float* x, const float* y) { return SumLanes<Identity>(n, x, y); }
-CREMA_MULTIVERSION double AbsRange(int64_t n, const float* x, const float* y) { return SumLanes<Magnitude>(n, x, y); }
-CREMA_MULTIVERSION double DotRange(int64_t n, const float* x, const float* y) { return SumLanes<Product>(n, x, y); }
-
-// Splits [0, n) into at most kMaxBlocks blocks by n alone and adds the blocks' sums in order.
-template <typename Range>
-double SumBlocks(int64_t n, const float* x, const float* y, Range range) {
-  constexpr int64_t kMaxBlocks = 64, kMinBlock = 4096;
-  const int64_t size = std::max(kMinBlock, ((n + kMaxBlocks - 1) / kMaxBlocks + kLanes - 1) / kLanes * kLanes);
-  const int64_t blocks = (n + size - 1) / size;
-  double partial[kMaxBlocks];
-  ParallelFor(blocks, std::max<int64_t>(1, kGrain / size), [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) partial[b] = range(std::min(size, n - b * size), x + b * size, y + b * size);
-  });
-  double sum = 0;
-  for (int64_t b = 0; b < blocks; ++b) sum += partial[b];
-  return sum;
-}
 
 CREMA_MULTIVERSION uint32_t NonFiniteRange(int64_t n, const float* x) {
   uint32_t found = 0;
@@ -144,10 +106,10 @@ void Add(int64_t n, const float* a, const float* b, float* y) {
   ParallelFor(n, kGrain, [=](int64_t begin, int64_t end) { AddRange(end - begin, a + begin, b + begin, y + begin); });
 }
 
-double Sum(int64_t n, const float* x) { return SumBlocks(n, x, x, SumRange); }
-double AbsSum(int64_t n, const float* x) { return SumBlocks(n, x, x, AbsRange); }
-double SumOfSquares(int64_t n, const float* x) { return SumBlocks(n, x, x, DotRange); }
-double Dot(int64_t n, const float* x, const float* y) { return SumBlocks(n, x, y, DotRange); }
+double Sum(int64_t n, const float* x) { return SumOf(Identity(), n, x); }
+double AbsSum(int64_t n, const float* x) { return SumOf(Magnitude(), n, x); }
+double SumOfSquares(int64_t n, const float* x) { return SumOf(Product(), n, x, x); }
+double Dot(int64_t n, const float* x, const float* y) { return SumOf(Product(), n, x, y); }
 
 bool HasNonFinite(int64_t n, const float* x) {
   std::atomic<bool> found = false;

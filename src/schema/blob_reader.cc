@@ -3,6 +3,9 @@
 #include <bit>
 #include <limits>
 
+#include "crema/error.h"
+#include "schema/file_error.h"
+
 namespace crema {
 
 namespace {
@@ -112,6 +115,19 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
     throw BlobError(message);
   }
   return blob;
+}
+
+LayerWeights::Blob ReadBlobFile(const std::string& path) {
+  CheckReadableFile(path, ".binaryproto");
+  WireReader reader(path);
+  try {
+    return ReadBlob(&reader, reader.size());
+  } catch (const BlobError& error) {
+    throw UserError({path}, std::string(error.what()) + "; a .binaryproto of one blob was expected");
+  } catch (const WireError& error) {
+    throw UserError(
+        {path}, "is no .binaryproto, or is damaged at byte " + std::to_string(error.position) + ": " + error.what());
+  }
 }
 
 }  // namespace crema

@@ -1,0 +1,158 @@
+#include "cuda/losses.h"
+#include "cuda/operations.h"
+#include "ops/loss_formulas.h"
+
+namespace crema::cuda {
+
+namespace {
+
+constexpr size_t kPartBytes = kSumBlocks * sizeof(double);
+
+struct DifferenceAt {
+  const float *a, *b, *inside, *outside;  // the last two may be null
+
+  explicit DifferenceAt(const DifferenceInputs& inputs)
+      : a(inputs.a.f32()),
+        b(inputs.b.f32()),
+        inside(inputs.inside.defined() ? inputs.inside.f32() : nullptr),
+        outside(inputs.outside.defined() ? inputs.outside.f32() : nullptr) {}
+
+  __device__ float Inside(int64_t i) const { return inside ? inside[i] : 1.0f; }
+  __device__ float Outside(int64_t i) const { return outside ? outside[i] : 1.0f; }
+  __device__ float operator()(int64_t i) const { return Inside(i) * (a[i] - b[i]); }
+};
+
+struct DifferenceTerms {
+  formula::DifferenceTerm term;
+  DifferenceAt difference;
+  __device__ double operator()(int64_t i) const { return difference.Outside(i) * term.Of(difference(i)); }
+};
+
+struct DifferenceGradients {
+  formula::DifferenceGradient gradient;
+  DifferenceAt difference;
+  LossGradientScale scale;
+  float *da, *db;  // either may be null
+
+  __device__ void operator()(int64_t i) const {
+    const float weight = difference.Outside(i) * difference.Inside(i);
+    const float value = scale() * weight * gradient.Of(difference(i));
+    if (da) da[i] = value;
+    if (db) db[i] = -value;
+  }
+};
+
+struct CountedTargets {
+  formula::CountedTarget counted;
+  const float* target;
+  __device__ double operator()(int64_t i) const { return counted(target[i]); }
+};
+
+struct SigmoidTerms {
+  formula::SigmoidTerm term;
+  const float *x, *target;
+  __device__ double operator()(int64_t i) const { return term(x[i], target[i]); }
+};
+
+struct SigmoidGradients {
+  formula::SigmoidTermGradient gradient;
+  const float *x, *target;
+  LossGradientScale scale;
+  float* dx;
+  __device__ void operator()(int64_t i) const { dx[i] = scale() * gradient(x[i], target[i]); }
+};
+
+// A warp for each pair.
+__global__ void __launch_bounds__(kThreads)
+    SquaredDistances(int64_t pairs, int64_t channels, const float* a, const float* b, float* distance) {
+  const unsigned lane = threadIdx.x % 32;
+  const int64_t step = int64_t{gridDim.x} * (kThreads / 32);
+  for (int64_t i = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32; i < pairs; i += step) {
+    double sum = 0;
+    for (int64_t c = lane; c < channels; c += 32) {
+      const float d = a[i * channels + c] - b[i * channels + c];
+      sum += d * d;
+    }
+    sum = SumWarp(sum);
+    if (lane == 0) distance[i] = static_cast<float>(sum);
+  }
+}
+
+struct ContrastiveTerms {
+  formula::ContrastiveTerm term;
+  const float *similar, *distance;
+  __device__ double operator()(int64_t i) const { return term(similar[i], distance[i]); }
+};
+
+struct ContrastiveGradients {
+  formula::ContrastiveTerm term;
+  int64_t channels;
+  const float *a, *b, *similar, *distance;
+  LossGradientScale scale;
+  float *da, *db;  // either may be null
+
+  __device__ void operator()(int64_t i) const {
+    const int64_t pair = i / channels;
+    const float value = scale() * term.Gradient(similar[pair], distance[pair]) * (a[i] - b[i]);
+    if (da) da[i] = value;
+    if (db) db[i] = -value;
+  }
+};
+
+float* DataOf(const Tensor& tensor) { return tensor.defined() ? tensor.f32() : nullptr; }
+
+}  // namespace
+
+void CudaOperations::DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) {
+  SumTerms(queue(), inputs.a.count(), DifferenceTerms{{loss}, DifferenceAt(inputs)}, DivideBy{loss.divisor, value},
+           Scratch<double>(kPartBytes));
+}
+
+void CudaOperations::DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient,
+                                            const DifferenceInputs& inputs, const Tensor& da, const Tensor& db) {
+  const LossGradientScale scale = {value_gradient, nullptr, static_cast<float>(loss.divisor)};
+  ForEach(queue(), inputs.a.count(), DifferenceGradients{{loss}, DifferenceAt(inputs), scale, DataOf(da), DataOf(db)});
+}
+
+void CudaOperations::SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target,
+                                        float* normalizer, float* value) {
+  auto* parts = Scratch<double>(kPartBytes);
+  if (loss.normalizer <= 0) {
+    SumTerms(queue(), x.count(), CountedTargets{{loss.rule}, target.f32()}, KeepCount{normalizer}, parts);
+  }
+  SumTerms(queue(), x.count(), SigmoidTerms{{loss.rule}, x.f32(), target.f32()},
+           DivideByKept{loss.normalizer, normalizer, value}, parts);
+}
+
+void CudaOperations::SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+                                         const Tensor& x, const Tensor& target, const Tensor& dx) {
+  ForEach(queue(), x.count(),
+          SigmoidGradients{{loss.rule}, x.f32(), target.f32(), {value_gradient, normalizer}, dx.f32()});
+}
+
+void CudaOperations::ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b,
+                                            const float* similar, float* squared_distance, float* value) {
+  if (loss.pairs > 0) {
+    Launch(queue(), BlocksFor(queue(), loss.pairs, kThreads / 32), kThreads, SquaredDistances, loss.pairs,
+           loss.channels, a, b, squared_distance);
+  }
+  SumTerms(queue(), loss.pairs, ContrastiveTerms{{loss.margin, loss.legacy}, similar, squared_distance},
+           DivideBy{2.0 * static_cast<double>(loss.pairs), value}, Scratch<double>(kPartBytes));
+}
+
+void CudaOperations::ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a,
+                                             const float* b, const float* similar, const float* squared_distance,
+                                             float* da, float* db) {
+  ForEach(queue(), loss.pairs * loss.channels,
+          ContrastiveGradients{{loss.margin, loss.legacy},
+                               loss.channels,
+                               a,
+                               b,
+                               similar,
+                               squared_distance,
+                               {value_gradient, nullptr, static_cast<float>(loss.pairs)},
+                               da,
+                               db});
+}
+
+}  // namespace crema::cuda

@@ -1,0 +1,53 @@
+#include "layers/loss.h"
+
+#include <algorithm>
+#include <string>
+
+namespace crema {
+
+int64_t BatchOf(const Shape& shape) { return shape.axes() > 0 ? shape[0] : 1; }
+
+ClassAxis ItemsAsRows(const Shape& shape) {
+  ClassAxis axis;
+  axis.outer = BatchOf(shape);
+  axis.classes = shape.axes() > 0 ? shape.count(1) : 1;
+  return axis;
+}
+
+void ExpectSameItems(const LayerSetup& setup, int bottom) {
+  const Shape &first = setup.bottom_shape(0), &other = setup.bottom_shape(bottom);
+  if (BatchOf(first) == BatchOf(other) && first.count() == other.count()) return;
+  setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + first.ToString() + ", but \"" +
+                           setup.param().bottom(bottom) + "\" is " + other.ToString() +
+                           "; give both as many items (the first axis) of as many values each");
+}
+
+bool AllBottomsAlike(const LayerSetup& setup) {
+  for (int i = 1; i < setup.bottoms(); ++i) {
+    if (setup.bottom_shape(i) != setup.bottom_shape(0)) return false;
+  }
+  return true;
+}
+
+LabelRule ReadLabelRule(const LossParameter& param) { return {param.has_ignore_label(), param.ignore_label()}; }
+
+int64_t ReadNormalizer(const LossParameter& param, LossParameter::NormalizationMode unset, int64_t places,
+                       int64_t batch, bool weighted) {
+  auto mode = unset;
+  if (param.has_normalization()) {
+    mode = param.normalization();
+  } else if (param.has_normalize()) {
+    mode = param.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
+  }
+  if (mode == LossParameter::NONE) return 1;
+  if (mode == LossParameter::BATCH_SIZE) return std::max<int64_t>(1, batch);
+  if (mode == LossParameter::VALID && (weighted || param.has_ignore_label())) return 0;
+  return std::max<int64_t>(1, places);
+}
+
+void WarnOfClassWeight(LayerSetup& setup) {
+  if (setup.param().loss_param().class_weight_size() == 0) return;
+  setup.Warn("loss_param.class_weight", setup.param().type() + " does not read class_weight; remove it");
+}
+
+}  // namespace crema

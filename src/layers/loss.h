@@ -1,0 +1,32 @@
+// What losses share.
+#ifndef CREMA_LAYERS_LOSS_H_
+#define CREMA_LAYERS_LOSS_H_
+
+#include <cstdint>
+
+#include "crema/layer.h"
+#include "ops/softmax.h"
+
+namespace crema {
+
+// The extent of the first axis; of a single number 1.
+int64_t BatchOf(const Shape& shape);
+// Each item as one row, whatever its axes.
+ClassAxis ItemsAsRows(const Shape& shape);
+// Fails unless bottom i has as many items as bottom 0, of as many values each.
+void ExpectSameItems(const LayerSetup& setup, int bottom);
+// Whether all bottoms have the same shape, so that their elements lie alike in every layout.
+bool AllBottomsAlike(const LayerSetup& setup);
+
+LabelRule ReadLabelRule(const LossParameter& param);
+// What the sum over `places` of `batch` items is divided by, as normalization says, or where that is not set,
+// normalize, else `unset`. 0: the number of places that count, which is known when their labels are, or, where places
+// are `weighted`, the sum of their weights.
+int64_t ReadNormalizer(const LossParameter& param, LossParameter::NormalizationMode unset, int64_t places,
+                       int64_t batch, bool weighted = false);
+// Warns of class_weight, which the layer does not read.
+void WarnOfClassWeight(LayerSetup& setup);
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_LOSS_H_

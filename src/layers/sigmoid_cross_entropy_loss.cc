@@ -1,0 +1,56 @@
+// SigmoidCrossEntropyLoss: the cross-entropy of each target, a probability, with the sigmoid of its score. As in Caffe
+// the sum is divided by the batch size where the file does not say by what.
+#include "crema/layer.h"
+#include "layers/loss.h"
+#include "ops/operations.h"
+
+namespace crema {
+
+namespace {
+
+class SigmoidCrossEntropyLossLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(2);
+    setup.ExpectTops(1);
+    ExpectSameItems(setup, 1);
+    WarnOfClassWeight(setup);
+    const Shape& scores = setup.bottom_shape(0);
+    const LossParameter& param = setup.param().loss_param();
+    loss_ = {ReadLabelRule(param), ReadNormalizer(param, LossParameter::BATCH_SIZE, scores.count(), BatchOf(scores))};
+    setup.SetTop(0, Shape());
+    setup.MakeLoss();
+    setup.NoGradient(1);
+    if (AllBottomsAlike(setup)) setup.AllowChannelsLast();
+    setup.SetFlops(30.0 * static_cast<double>(scores.count()));
+  }
+
+  void Plan(LayerPlan& plan) override {
+    if (plan.backward()) {
+      plan.BackwardReadsBottom(0);
+      plan.BackwardReadsBottom(1);
+      plan.Save({Shape{1}});  // what the sum was divided by
+    } else {
+      plan.Workspace(sizeof(float), 0);
+    }
+  }
+
+  void Forward(const LayerRun& run) override {
+    float* normalizer = run.saved.empty() ? reinterpret_cast<float*>(run.workspace) : run.saved[0].f32();
+    run.ops->SigmoidLossForward(loss_, run.bottoms[0], run.bottoms[1], normalizer, run.tops[0].f32());
+  }
+
+  void Backward(const LayerRun& run) override {
+    run.ops->SigmoidLossBackward(loss_, run.top_grads[0].f32(), run.saved[0].f32(), run.bottoms[0], run.bottoms[1],
+                                 run.bottom_grads[0]);
+  }
+
+ private:
+  SigmoidLoss loss_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(SigmoidCrossEntropyLoss, SigmoidCrossEntropyLossLayer, "loss_param");
+
+}  // namespace crema

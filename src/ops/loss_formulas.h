@@ -1,0 +1,173 @@
+// What ops/target_losses.h and ops/label_losses.h do with single elements, shared by the CPU and kernels of a GPU.
+#ifndef CREMA_OPS_LOSS_FORMULAS_H_
+#define CREMA_OPS_LOSS_FORMULAS_H_
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+#include "ops/functors.h"
+#include "ops/label_losses.h"
+#include "ops/target_losses.h"
+
+namespace crema::formula {
+
+// 2 atanh(s) for |s| <= 1/3, by its series.
+CREMA_FORMULA float TwiceAtanh(float s) {
+  const float square = s * s;
+  float p = 1.0f / 15;
+  p = p * square + 1.0f / 13;
+  p = p * square + 1.0f / 11;
+  p = p * square + 1.0f / 9;
+  p = p * square + 1.0f / 7;
+  p = p * square + 1.0f / 5;
+  p = p * square + 1.0f / 3;
+  return 2.0f * (s + s * square * p);
+}
+
+// log(1 + u) for u in [0, 1], within 2 units in the last place.
+CREMA_FORMULA float LogOnePlus(float u) {
+#if defined(__CUDA_ARCH__)
+  return log1pf(u);
+#else
+  return TwiceAtanh(u / (2.0f + u));
+#endif
+}
+
+// log(x) within 2 units in the last place; a probability here is no less than FLT_MIN.
+CREMA_FORMULA float LogOfProbability(float x) {
+#if defined(__CUDA_ARCH__)
+  return logf(x);
+#else
+  constexpr uint32_t kRootOfHalf = 0x3f3504f3u;
+  uint32_t bits;
+  std::memcpy(&bits, &x, sizeof bits);
+  const uint32_t shifted = bits - kRootOfHalf;
+  const float exponent = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
+  const uint32_t mantissa = (shifted & 0x007fffffu) + kRootOfHalf;  // of a number between sqrt(1/2) and sqrt(2)
+  float m;
+  std::memcpy(&m, &mantissa, sizeof m);
+  const float log = exponent * -2.12194440e-4f + TwiceAtanh((m - 1.0f) / (m + 1.0f));
+  return (log + exponent * 0.693359375f) + (x - x);  // the last so that a NaN stays one
+#endif
+}
+
+// A formula's result times a number.
+template <typename Formula>
+struct Times {
+  Formula formula;
+  float factor;
+  template <typename... Inputs>
+  CREMA_FORMULA float operator()(Inputs... inputs) const {
+    return factor * formula(inputs...);
+  }
+};
+
+// Of a - b, times inside; the result times outside.
+struct DifferenceTerm {
+  DifferenceLoss loss;
+  CREMA_FORMULA float Of(float d) const {
+    const float size = std::fabs(d);
+    const float square = 0.5f * loss.sharpness * d * d, line = size - 0.5f / loss.sharpness;
+    return size < loss.limit ? square : line;
+  }
+  CREMA_FORMULA float operator()(float a, float b) const { return Of(a - b); }
+  CREMA_FORMULA float operator()(float a, float b, float inside) const { return Of(inside * (a - b)); }
+  CREMA_FORMULA float operator()(float a, float b, float inside, float outside) const {
+    return outside * Of(inside * (a - b));
+  }
+};
+// With respect to a.
+struct DifferenceGradient {
+  DifferenceLoss loss;
+  CREMA_FORMULA float Of(float d) const {
+    const float size = std::fabs(d), sign = std::copysign(1.0f, d);
+    return size < loss.limit ? loss.sharpness * d : sign;
+  }
+  CREMA_FORMULA float operator()(float a, float b) const { return Of(a - b); }
+  CREMA_FORMULA float operator()(float a, float b, float inside) const { return inside * Of(inside * (a - b)); }
+  CREMA_FORMULA float operator()(float a, float b, float inside, float outside) const {
+    return outside * inside * Of(inside * (a - b));
+  }
+};
+
+// As Caffe compares targets with ignore_label: without their fraction.
+struct IgnoredTarget {
+  LabelRule rule;
+  CREMA_FORMULA bool operator()(float target) const {
+    return rule.has_ignore & (std::trunc(target) == static_cast<float>(rule.ignore));
+  }
+};
+// 1 for each target that counts.
+struct CountedTarget {
+  LabelRule rule;
+  CREMA_FORMULA float operator()(float target) const { return IgnoredTarget{rule}(target) ? 0.0f : 1.0f; }
+};
+// log(1 + e^x) - x * target, without large numbers in between.
+struct SigmoidTerm {
+  LabelRule rule;
+  CREMA_FORMULA float operator()(float x, float target) const {
+    const float linear = x * (target - (x >= 0.0f ? 1.0f : 0.0f));
+    const float term = LogOnePlus(Exp(-std::fabs(x))) - linear;
+    return IgnoredTarget{rule}(target) ? 0.0f : term;
+  }
+};
+struct SigmoidTermGradient {
+  LabelRule rule;
+  CREMA_FORMULA float operator()(float x, float target) const {
+    const float gradient = Sigmoid()(x) - target;
+    return IgnoredTarget{rule}(target) ? 0.0f : gradient;
+  }
+};
+
+// Of a pair with this squared distance. As Caffe does, any `similar` that is 1 or more without its fraction says that
+// both are of one kind.
+struct ContrastiveTerm {
+  float margin;
+  bool legacy;
+  CREMA_FORMULA static bool AreSimilar(float similar) { return std::fabs(similar) >= 1.0f; }
+  CREMA_FORMULA float operator()(float similar, float squared) const {
+    const float gap = margin - (legacy ? squared : std::sqrt(squared));
+    const float positive = gap < 0.0f ? 0.0f : gap;
+    return AreSimilar(similar) ? squared : legacy ? positive : positive * positive;
+  }
+  // What a - b is multiplied by in half the gradient with respect to a.
+  CREMA_FORMULA float Gradient(float similar, float squared) const {
+    const float distance = std::sqrt(squared);
+    const float gap = margin - (legacy ? squared : distance);
+    const float apart = legacy ? 1.0f : gap / (distance + 1e-4f);  // Caffe's guard against a distance of 0
+    return AreSimilar(similar) ? 1.0f : gap > 0.0f ? -apart : 0.0f;
+  }
+};
+
+// Of one score.
+struct HingeTerm {
+  bool squares;
+  CREMA_FORMULA static float Violation(float x, bool own) {
+    const float margin = 1.0f + (own ? -x : x);
+    return margin < 0.0f ? 0.0f : margin;
+  }
+  CREMA_FORMULA float operator()(float x, bool own) const {
+    const float violation = Violation(x, own);
+    return squares ? violation * violation : violation;
+  }
+  CREMA_FORMULA float Gradient(float x, bool own) const {
+    const float violation = Violation(x, own), slope = squares ? 2.0f * violation : (violation > 0.0f ? 1.0f : 0.0f);
+    return own ? -slope : slope;
+  }
+};
+
+// -log(probability) as Caffe takes it, which a NaN stays.
+CREMA_FORMULA float ProbabilityLoss(float probability) {
+  const float least = kLeastProbability;
+  return -LogOfProbability(probability < least ? least : probability);
+}
+// The derivative with respect to the probability.
+CREMA_FORMULA float ProbabilityLossGradient(float probability) {
+  const float least = kLeastProbability;
+  return -1.0f / (probability < least ? least : probability);
+}
+
+}  // namespace crema::formula
+
+#endif  // CREMA_OPS_LOSS_FORMULAS_H_

@@ -1,0 +1,103 @@
+#include "ops/target_losses.h"
+
+#include "base/multiversion.h"
+#include "base/parallel.h"
+#include "ops/elementwise.h"
+#include "ops/loss_formulas.h"
+#include "ops/sums.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
+
+// Calls body with those inputs that there are.
+template <typename Body>
+void WithInputs(const DifferenceInputs& inputs, const Body& body) {
+  if (inputs.outside.defined()) return body(inputs.a, inputs.b, inputs.inside, inputs.outside);
+  if (inputs.inside.defined()) return body(inputs.a, inputs.b, inputs.inside);
+  body(inputs.a, inputs.b);
+}
+
+CREMA_MULTIVERSION void SquaredDistances(int64_t pairs, int64_t channels, const float* a, const float* b,
+                                         float* distance) {
+  for (int64_t i = 0; i < pairs; ++i, a += channels, b += channels) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < channels; ++c) {
+      const float d = a[c] - b[c];
+      sum += d * d;
+    }
+    distance[i] = static_cast<float>(sum);
+  }
+}
+
+CREMA_MULTIVERSION void ScaledDifference(int64_t n, float scale, const float* a, const float* b, float* y) {
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) y[i] = scale * (a[i] - b[i]);
+}
+
+int64_t PairGrain(const ContrastiveLoss& loss) {
+  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, loss.channels));
+}
+
+}  // namespace
+
+void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) {
+  WithInputs(inputs, [&](const auto&... tensors) {
+    const double sum = SumOf(formula::DifferenceTerm{loss}, inputs.a.count(), tensors.f32()...);
+    *value = static_cast<float>(sum / loss.divisor);
+  });
+}
+
+void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
+                            const Tensor& da, const Tensor& db) {
+  const float scale = static_cast<float>(*value_gradient / loss.divisor);
+  WithInputs(inputs, [&](const auto&... tensors) {
+    const formula::DifferenceGradient gradient = {loss};
+    if (da.defined()) Map(formula::Times<formula::DifferenceGradient>{gradient, scale}, da, tensors...);
+    if (db.defined()) Map(formula::Times<formula::DifferenceGradient>{gradient, -scale}, db, tensors...);
+  });
+}
+
+void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+                        float* value) {
+  const double divisor = loss.normalizer > 0
+                             ? static_cast<double>(loss.normalizer)
+                             : std::max(1.0, SumOf(formula::CountedTarget{loss.rule}, x.count(), target.f32()));
+  *normalizer = static_cast<float>(divisor);
+  *value = static_cast<float>(SumOf(formula::SigmoidTerm{loss.rule}, x.count(), x.f32(), target.f32()) / divisor);
+}
+
+void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer, const Tensor& x,
+                         const Tensor& target, const Tensor& dx) {
+  Map(formula::Times<formula::SigmoidTermGradient>{{loss.rule}, *value_gradient / *normalizer}, dx, x, target);
+}
+
+void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
+                            float* squared_distance, float* value) {
+  ParallelFor(loss.pairs, PairGrain(loss), [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * loss.channels;
+    SquaredDistances(end - begin, loss.channels, a + first, b + first, squared_distance + begin);
+  });
+  const formula::ContrastiveTerm term = {loss.margin, loss.legacy};
+  const double sum = SumOf(term, loss.pairs, similar, static_cast<const float*>(squared_distance));
+  *value = static_cast<float>(sum / static_cast<double>(loss.pairs) / 2);
+}
+
+void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,
+                             const float* similar, const float* squared_distance, float* da, float* db) {
+  const formula::ContrastiveTerm term = {loss.margin, loss.legacy};
+  const float scale = *value_gradient / static_cast<float>(loss.pairs);
+  ParallelFor(loss.pairs, PairGrain(loss), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * loss.channels;
+      const float factor = scale * term.Gradient(similar[i], squared_distance[i]);
+      if (da) ScaledDifference(loss.channels, factor, a + first, b + first, da + first);
+      if (db) ScaledDifference(loss.channels, -factor, a + first, b + first, db + first);
+    }
+  });
+}
+
+}  // namespace crema

@@ -1,0 +1,57 @@
+// Losses of values against targets of the same shape. All are sums, divided; accumulated in double. f32.
+#ifndef CREMA_OPS_TARGET_LOSSES_H_
+#define CREMA_OPS_TARGET_LOSSES_H_
+
+#include <cstdint>
+#include <limits>
+
+#include "crema/tensor.h"
+#include "ops/softmax.h"
+
+namespace crema {
+
+// Of differences d = a - b: sharpness * d^2 / 2 where |d| < limit, else |d| - 1 / (2 * sharpness). As it is: half the
+// square, everywhere.
+struct DifferenceLoss {
+  float sharpness = 1;
+  float limit = std::numeric_limits<float>::infinity();
+  double divisor = 1;  // of the sum
+};
+// Of equal counts. Where `inside` is defined, d is multiplied by it; where `outside` is, too, what comes of d by that.
+struct DifferenceInputs {
+  Tensor a, b, inside, outside;
+};
+void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value);
+// Tensors that are not defined are left out; they may not be inputs.
+void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
+                            const Tensor& da, const Tensor& db);
+
+// Of sigmoid(x) as the probability of the target, which may lie between 0 and 1: the sum of
+// log(1 + e^x) - x * target over the targets that do not, without their fraction, equal rule.ignore.
+struct SigmoidLoss {
+  LabelRule rule;
+  int64_t normalizer = 0;  // what the sum is divided by; 0: the number of targets that count, 1 where none does
+};
+// *normalizer gets what the sum was divided by, for Backward.
+void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+                        float* value);
+void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer, const Tensor& x,
+                         const Tensor& target, const Tensor& dx);
+
+// Of pairs of vectors: half the mean over the pairs of D^2 where `similar` is 1 or more, else of max(0, margin - D)^2,
+// or, in the legacy version, max(0, margin - D^2), with D their distance.
+struct ContrastiveLoss {
+  int64_t pairs = 1, channels = 1;
+  float margin = 1;
+  bool legacy = false;
+};
+// squared_distance: one for each pair, for Backward.
+void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
+                            float* squared_distance, float* value);
+// da, db: null where not wanted.
+void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,
+                             const float* similar, const float* squared_distance, float* da, float* db);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_TARGET_LOSSES_H_

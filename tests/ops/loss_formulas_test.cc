@@ -1,0 +1,44 @@
+#include "ops/loss_formulas.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+namespace crema {
+namespace {
+
+constexpr double kUnit = 0x1p-24;
+
+TEST(LossFormulas, LogOnePlusIsNearlyExact) {
+  for (int i = 0; i <= 100000; ++i) {
+    const float u = static_cast<float>(i) / 100000.0f;
+    const double exact = std::log1p(static_cast<double>(u));
+    ASSERT_LE(std::fabs(formula::LogOnePlus(u) - exact), 4 * kUnit * exact) << u;
+  }
+  for (float u = 1; u > 1e-35f; u *= 0.7f) {
+    const double exact = std::log1p(static_cast<double>(u));
+    ASSERT_LE(std::fabs(formula::LogOnePlus(u) - exact), 4 * kUnit * exact) << u;
+  }
+}
+
+TEST(LossFormulas, LogOfProbabilityIsNearlyExact) {
+  for (float p = 1; p > 1e-37f; p *= 0.9993f) {
+    const double exact = std::log(static_cast<double>(p));
+    ASSERT_LE(std::fabs(formula::LogOfProbability(p) - exact), 4 * kUnit * std::fabs(exact)) << p;
+  }
+  EXPECT_EQ(formula::LogOfProbability(1), 0);
+  EXPECT_TRUE(std::isnan(formula::LogOfProbability(std::numeric_limits<float>::quiet_NaN())));
+}
+
+TEST(LossFormulas, ThatAreNoNumberStaySo) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_TRUE(std::isnan(formula::SigmoidTerm{{}}(nan, 1)));
+  EXPECT_TRUE(std::isnan(formula::DifferenceTerm{{}}(nan, 1)));
+  EXPECT_TRUE(std::isnan(formula::HingeTerm{true}(nan, true)));
+  EXPECT_TRUE(std::isnan((formula::ContrastiveTerm{1, false}(0, nan))));
+  EXPECT_TRUE(std::isnan(formula::ProbabilityLoss(nan)));
+}
+
+}  // namespace
+}  // namespace crema
