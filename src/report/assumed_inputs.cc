@@ -55,4 +55,13 @@ NetFile AssumeInputs(NetFile file, const BlobShapes& shapes, bool only_unknown) 
   return file;
 }
 
+NetFile WithoutWriters(NetFile file) {
+  for (LayerParameter& layer : *file.net.mutable_layer()) {
+    if (layer.type() != "HDF5Output") continue;
+    layer.set_type("Silence");
+    layer.clear_hdf5_output_param();
+  }
+  return file;
+}
+
 }  // namespace crema
