@@ -10,7 +10,6 @@
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
 #include "crema/layer.h"
-#include "device/device.h"
 
 namespace crema {
 
@@ -42,16 +41,14 @@ class Hdf5OutputLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    const Device* device = plan.context().device;
-    if (device && device->type() != DeviceType::kCpu) {
-      Refuse("writes from the memory of CPUs only; leave out --gpu, or this layer");
-    }
-    if (plan.context().ranks > 1) {
-      Refuse("writes what one net makes, but " + std::to_string(plan.context().ranks) +
-             " train at once; leave it out of TRAIN (include { phase: TEST }), or train on one device");
-    }
+    if (plan.context().ranks == 1) return;
+    throw UserError(place_,
+                    "layer \"" + name_ + "\" (HDF5Output) writes what one net makes, but " +
+                        std::to_string(plan.context().ranks) +
+                        " train at once; leave it out of TRAIN (include { phase: TEST }), or train on one device");
   }
 
+  // On the host, also where the net is on a GPU (graph/boundary_types.h).
   void Forward(const LayerRun& run) override {
     if (run.replay) return;  // it has been written
     if (!writer_) writer_ = CreateHdf5(file_);
@@ -78,10 +75,6 @@ class Hdf5OutputLayer : public Layer {
     if (access(folder.c_str(), W_OK | X_OK) != 0 && access(file_.c_str(), W_OK) != 0) {
       setup.Fail(field, "nothing can be written into the folder \"" + folder + "\"; name another one");
     }
-  }
-
-  [[noreturn]] void Refuse(const std::string& why) const {
-    throw UserError(place_, "layer \"" + name_ + "\" (HDF5Output) " + why);
   }
 
   std::string name_, file_;

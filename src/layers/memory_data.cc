@@ -16,7 +16,8 @@ class MemoryDataLayer : public Layer {
     setup.MakeSource();
     if (setup.param().has_transform_param()) {
       setup.Warn("transform_param",
-                 "has no effect: the program writes the values that the net is to see; let it do what stands here");
+                 "transform_param has no effect: the program writes the values that the net is to see; let it do what "
+                 "stands here");
     }
     const Shape* data = setup.shape_override(0);
     const Shape batch = data ? *data : ShapeInFile(setup);

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "crema/layer.h"
+#include "graph/boundary_types.h"
 
 namespace crema {
 
@@ -57,7 +58,7 @@ NetFile AssumeInputs(NetFile file, const BlobShapes& shapes, bool only_unknown) 
 
 NetFile WithoutWriters(NetFile file) {
   for (LayerParameter& layer : *file.net.mutable_layer()) {
-    if (layer.type() != "HDF5Output") continue;
+    if (!IsOutputType(layer.type())) continue;
     layer.set_type("Silence");
     layer.clear_hdf5_output_param();
   }

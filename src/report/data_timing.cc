@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "crema/layer.h"
-#include "graph/input_types.h"
+#include "graph/boundary_types.h"
 #include "graph/program.h"
 #include "report/assumed_inputs.h"
 #include "report/text_table.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "graph/input_types.h"
+#include "graph/boundary_types.h"
 
 namespace crema {
 

@@ -6,7 +6,7 @@
 #include "compiler/compiler.h"
 #include "crema/error.h"
 #include "device/device.h"
-#include "graph/input_types.h"
+#include "graph/boundary_types.h"
 #include "ops/operations.h"
 #include "runtime/executor.h"
 #include "runtime/net_impl.h"

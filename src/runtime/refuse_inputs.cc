@@ -1,7 +1,7 @@
 #include "runtime/refuse_inputs.h"
 
 #include "crema/error.h"
-#include "graph/input_types.h"
+#include "graph/boundary_types.h"
 #include "graph/program.h"
 
 namespace crema {

@@ -159,15 +159,58 @@ TEST_F(Hdf5OutputTest, RefusesSeveralRanks) {
                           {"net.prototxt:3:", "layer \"out\" (HDF5Output)", "2 train at once", "phase: TEST"});
 }
 
-TEST_F(Hdf5OutputTest, RefusesGpus) {
+// Passes that are issued step by step, captured and replayed.
+TEST_F(Hdf5OutputTest, WritesFromGpus) {
   NetOptions options{.phase = TEST};
   try {
     options.context.device = &OpenGpu(0);
   } catch (const EnvironmentError& error) {
     GTEST_SKIP() << error.what();
   }
-  ExpectThrows<UserError>([&] { MakeNet(NetText(2), options); },
-                          {"net.prototxt:3:", "layer \"out\" (HDF5Output)", "leave out --gpu"});
+  const auto net = MakeNet(NetText(3), options);
+  for (int pass = 0; pass < 6; ++pass) {
+    Forward(*net, 3 * pass);
+    std::filesystem::copy_file(folder_ / "out.h5", folder_ / "so_far.h5",
+                               std::filesystem::copy_options::overwrite_existing);
+    ExpectRows(folder_ / "so_far.h5", 3 * (pass + 1));
+    if (pass == 3) net->FindNonFinite();
+  }
+}
+
+TEST_F(Hdf5OutputTest, WritesWhatIsTrainedOnGpus) {
+  const auto train = [&](Device& device, const std::string& name) {
+    NetOptions options;
+    options.context.device = &device;
+    options.context.seed = 1;
+    Net net(
+        ParseNet("layer { name: 'd' type: 'DummyData' top: 'x' top: 'label' dummy_data_param { shape { dim: 4 dim: 8 } "
+                 "shape { dim: 4 } data_filler { type: 'gaussian' } data_filler { type: 'constant' } } }\n"
+                 "layer { name: 'ip' type: 'InnerProduct' bottom: 'x' top: 'ip' inner_product_param { num_output: 5 "
+                 "weight_filler { type: 'xavier' } } }\n"
+                 "layer { name: 'loss' type: 'SoftmaxWithLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+                 "layer { name: 'out' type: 'HDF5Output' bottom: 'ip' bottom: 'label' hdf5_output_param { "
+                 "file_name: '" +
+                     folder_ / name + "' } }\n",
+                 "net.prototxt"),
+        options);
+    for (int pass = 0; pass < 5; ++pass) {
+      net.ClearGradients();
+      net.ForwardBackward();
+    }
+  };
+  Gpu* gpu = nullptr;
+  try {
+    gpu = &OpenGpu(0);
+  } catch (const EnvironmentError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  train(CpuDevice(), "cpu.h5");
+  train(*gpu, "gpu.h5");
+  std::vector<float> expected(100), got(100);
+  OpenHdf5(folder_ / "cpu.h5")->Read("data", expected.data());
+  OpenHdf5(folder_ / "gpu.h5")->Read("data", got.data());
+  for (size_t i = 0; i < 100; ++i) EXPECT_NEAR(got[i], expected[i], 1e-5) << i;
+  EXPECT_NE(expected[0], expected[20]) << "another batch in every pass";
 }
 
 }  // namespace
