@@ -3,6 +3,7 @@
 
 #include "crema/error.h"
 #include "report/evaluation.h"
+#include "runtime/refuse_inputs.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -18,6 +19,7 @@ int Run(const CommandLine& line) {
   options.context.device = &DeviceOf(line);
   Net net(ReadModel(line), options);
   PrintWarnings(net.warnings());
+  RefuseInputs(net, "the net");
   LoadWeightsFlag(line, net);
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
   Evaluate(net, FLAGS_iterations, [](const std::string& text) { LOG(INFO) << text; });

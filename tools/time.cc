@@ -75,7 +75,7 @@ int RunData(const CommandLine& line) {
             << DataTimingText(layers) << "\n"
             << std::flush;
   options.context.device = &DeviceOf(line);
-  Net net(AssumeInputs(file, options.shapes, false), options);
+  Net net(WithoutWriters(AssumeInputs(file, options.shapes, false)), options);
   PrintWarnings(net.warnings());
   FillInputs(net);
   if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);
@@ -91,7 +91,7 @@ int Run(const CommandLine& line) {
   NetOptions options = NetOptionsOf(line);
   options.backward = options.phase == TRAIN;
   options.context.device = &DeviceOf(line);
-  Net net(AssumeInputs(ReadModel(line), options.shapes, false), options);
+  Net net(WithoutWriters(AssumeInputs(ReadModel(line), options.shapes, false)), options);
   PrintWarnings(net.warnings());
   FillInputs(net);
   if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);

@@ -12,6 +12,7 @@
 #include "device/processes.h"
 #include "distributed/mpi_training.h"
 #include "report/profile_observer.h"
+#include "runtime/refuse_inputs.h"
 #include "tools/cluster_flags.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -87,6 +88,8 @@ int TrainHere(const SolverFile& file, SolverOptions options) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
   }
   Solver solver(file, options);
+  RefuseInputs(solver.net(), "the train net");
+  for (int i = 0; i < solver.test_nets(); ++i) RefuseInputs(solver.test_net(i), "test net #" + std::to_string(i));
   const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
   if (profile && !profile->error().empty()) throw EnvironmentError("no profile was written: " + profile->error());
   return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;

@@ -14,8 +14,9 @@ namespace crema {
 
 namespace {
 
-const Hdf5Library& Load(const std::string& file) {
-  const std::string path = PluginPath("CREMA_HDF5_LIBRARY", "libcrema_hdf5.so"), cannot = "cannot read " + file + ": ";
+// `purpose` is "read x.h5".
+const Hdf5Library& Load(const std::string& purpose) {
+  const std::string path = PluginPath("CREMA_HDF5_LIBRARY", "libcrema_hdf5.so"), cannot = "cannot " + purpose + ": ";
   if (!MayBeThere(path)) {
     throw EnvironmentError(cannot + "this crema was built without HDF5 (there is no " + path +
                            "); install HDF5 with its headers (Debian, Ubuntu: libhdf5-dev) and build crema again");
@@ -34,6 +35,12 @@ const Hdf5Library& Load(const std::string& file) {
   return *found;
 }
 
+const Hdf5Library& Library(const std::string& purpose) {
+  // Tried again where it failed: this is only reached when something needs it.
+  static const Hdf5Library& library = Load(purpose);
+  return library;
+}
+
 }  // namespace
 
 std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path) {
@@ -44,10 +51,10 @@ std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path) {
     if (errno == ENOENT || errno == ENOTDIR) throw UserError({path}, "does not exist; correct the path");
     throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
   }
-  // Tried again where it failed: this is only reached when something needs it.
-  static const Hdf5Library& library = Load(path);
-  return library.open(path);
+  return Library("read " + path).open(path);
 }
+
+std::unique_ptr<Hdf5Writer> CreateHdf5(const std::string& path) { return Library("write " + path).create(path); }
 
 bool BeginsAsHdf5(const std::string& path) {
   constexpr char kSignature[] = "\x89HDF\r\n\x1a\n";

@@ -1,5 +1,5 @@
-// Reading HDF5 files, through libcrema_hdf5: a library of its own, loaded when the first such file is opened, because
-// HDF5 brings some forty other libraries along.
+// Reading and writing HDF5 files, through libcrema_hdf5: a library of its own, loaded when the first such file is
+// opened, because HDF5 brings some forty other libraries along.
 #ifndef CREMA_BASE_HDF5_H_
 #define CREMA_BASE_HDF5_H_
 
@@ -36,11 +36,32 @@ class Hdf5File {
 // where this crema has no HDF5. CREMA_HDF5_LIBRARY names another library than the libcrema_hdf5.so beside libcrema.
 std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path);
 
+// A file that is being written: datasets of floats that grow along their first axis. Any HDF5 from 1.6 on reads it. May
+// be used by any thread; the calls of all files take turns. All functions throw EnvironmentError, with the file and the
+// cause, where the disk is full or the file cannot be written.
+class Hdf5Writer {
+ public:
+  // Closes the file.
+  virtual ~Hdf5Writer() = default;
+
+  virtual const std::string& path() const = 0;
+  // Adds rows to a dataset, which the first call makes. `extents`, each at least 1, are those of what is added: the
+  // first one counts its rows, the others are the same in every call.
+  virtual void Append(const std::string& dataset, const std::vector<int64_t>& extents, const float* values) = 0;
+  // Hands everything to the system: the file is whole, also where the process is killed before it adds more.
+  virtual void Flush() = 0;
+};
+
+// Makes the file, empty, in place of any that is there. Throws EnvironmentError where it cannot be written, or where
+// this crema has no HDF5.
+std::unique_ptr<Hdf5Writer> CreateHdf5(const std::string& path);
+
 // What libcrema_hdf5 exports under the name "crema_hdf5_library".
-constexpr int kHdf5Interface = 1;
+constexpr int kHdf5Interface = 2;
 struct Hdf5Library {
   int interface_version;
   std::unique_ptr<Hdf5File> (*open)(const std::string& path);
+  std::unique_ptr<Hdf5Writer> (*create)(const std::string& path);
 };
 
 // Whether the file begins as HDF5 files do; false where it cannot be read.

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <string_view>
 
 #include "base/suggest.h"
 #include "compiler/compiler.h"
@@ -20,11 +21,38 @@ bool Meets(const NetState& state, const NetStateRule& rule) {
          std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has_stage);
 }
 
-std::string UnknownType(const std::string& type) {
+constexpr const char* kWriteIt = "; docs/adding_a_layer.md shows how to write it in one C++ file";
+
+struct TypeOfFork {
+  std::string_view type;
+  const char* fork;
+};
+
+// Types in files that were not written for BVLC's Caffe: not misspelt.
+constexpr TypeOfFork kTypesOfForks[] = {
+    {"AnnotatedData", "SSD"},     {"BN", "SegNet, PSPNet"},      {"CPMData", "OpenPose"},
+    {"DenseImageData", "SegNet"}, {"DetectionEvaluate", "SSD"},  {"DetectionOutput", "SSD"},
+    {"ImageSegData", "DeepLab"},  {"Interp", "DeepLab, PSPNet"}, {"MultiBoxLoss", "SSD"},
+    {"PriorBox", "SSD"},          {"PSROIPooling", "R-FCN"},     {"Upsample", "SegNet"},
+    {"VideoData", "SSD"},
+};
+
+std::string UnknownType(const LayerParameter& layer) {
+  const std::string& type = layer.type();
+  if (type == "Python") {
+    const PythonParameter& python = layer.python_param();
+    return "layer \"" + layer.name() + "\" (Python) is class \"" + python.layer() + "\" of the Python module \"" +
+           python.module() + "\", and crema runs no Python" + kWriteIt +
+           ", where param_str of python_param can be read";
+  }
   if (type == "Filter") {
     return "layer type \"Filter\" is not supported: how many items its tops hold depends on the data, and shapes are "
            "static here; keep all items and mask those that do not count: multiply them by their selector (Eltwise, "
            "operation: PROD), or give them a label that the loss leaves out (loss_param { ignore_label })";
+  }
+  for (const auto& [of_fork, fork] : kTypesOfForks) {
+    if (type != of_fork) continue;
+    return "\"" + type + "\" is a layer type of a fork of Caffe (" + fork + ") that crema does not have" + kWriteIt;
   }
   std::vector<std::string> names;
   for (const LayerType* known : LayerTypes()) names.push_back(known->name);
@@ -86,7 +114,7 @@ void SelectLayers(Compilation& c) {
     node.type = FindLayerType(layer.type());
     if (!node.type) {
       c.diagnostics.Error(c.Where(node, "type"), layer.has_type() && !layer.type().empty()
-                                                     ? UnknownType(layer.type())
+                                                     ? UnknownType(layer)
                                                      : "layer \"" + layer.name() + "\" has no type");
       continue;
     }

@@ -41,7 +41,23 @@ std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + li
   throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));
 }
 
-// Into buffers that are kept, unlike ReadFileBytes.
+ImageSize FirstItemSize(const ImageList& list, const Transform& transform) {
+  const std::optional<ImageExtent> extent = transform.fixed_extent();
+  if (extent && transform.colors() != DecodeOptions::Colors::kAsStored) {
+    const int channels = transform.colors() == DecodeOptions::Colors::kColor ? 3 : 1;
+    return {channels, extent->height, extent->width};
+  }
+  ItemScratch scratch;
+  ImageSize size;
+  std::string problem = EncodedImageSize(ReadImage(list, 0, scratch), transform, &size);
+  if (!problem.empty()) throw UserError(NameOf(list, 0) + " " + problem);
+  problem = transform.Check(size);
+  if (!problem.empty()) throw UserError(NameOf(list, 0) + ": " + problem);
+  return transform.OutputSize(size);
+}
+
+}  // namespace
+
 std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch) {
   scratch.path = list.root;
   scratch.path += list.entries[entry].path;
@@ -62,23 +78,6 @@ std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScra
     used += static_cast<size_t>(bytes);
   }
 }
-
-ImageSize FirstItemSize(const ImageList& list, const Transform& transform) {
-  const std::optional<ImageExtent> extent = transform.fixed_extent();
-  if (extent && transform.colors() != DecodeOptions::Colors::kAsStored) {
-    const int channels = transform.colors() == DecodeOptions::Colors::kColor ? 3 : 1;
-    return {channels, extent->height, extent->width};
-  }
-  ItemScratch scratch;
-  ImageSize size;
-  std::string problem = EncodedImageSize(ReadImage(list, 0, scratch), transform, &size);
-  if (!problem.empty()) throw UserError(NameOf(list, 0) + " " + problem);
-  problem = transform.Check(size);
-  if (!problem.empty()) throw UserError(NameOf(list, 0) + ": " + problem);
-  return transform.OutputSize(size);
-}
-
-}  // namespace
 
 ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transform transform, SampleOrder order)
     : list_(std::move(list)), transform_(std::move(transform)), order_(order) {

@@ -2,7 +2,9 @@
 #ifndef CREMA_DATA_IMAGE_LIST_LOADER_H_
 #define CREMA_DATA_IMAGE_LIST_LOADER_H_
 
+#include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "data/image_list.h"
@@ -11,6 +13,9 @@
 #include "data/transform.h"
 
 namespace crema {
+
+// The bytes of an image's file, in the thread's own memory. Throws UserError, naming it, where it is absent.
+std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch);
 
 // Image i of the list is record i of the order; the label is its class. Images have the colours that the transform
 // forces (force_color, force_gray), else those of their files.

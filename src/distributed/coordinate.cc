@@ -20,6 +20,7 @@
 #include "distributed/journal_replay.h"
 #include "graph/program.h"
 #include "ops/gemm.h"
+#include "runtime/refuse_inputs.h"
 #include "solver/hogwild.h"
 #include "solver/nets.h"
 
@@ -61,10 +62,7 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
   for (Observer* observer : options_.observers) {
     for (const Diagnostic& warning : warnings_) observer->OnNotice(warning);
   }
-  if (!solver_.net().inputs().empty()) {
-    throw UserError("the train net gets \"" + solver_.net().inputs().front().name +
-                    "\" from an Input layer, which a program would have to write: workers read from Data layers");
-  }
+  RefuseInputs(solver_.net(), "the train net", "a program can write in its own process only: train on one machine");
   if (settings_.mode() == DistributedParameter::TOURNAMENT) {
     higher_wins_ = HigherWins(solver_.test_net(0), settings_.tournament_output(),
                               file.source ? file.source->Field("distributed") : Location{});

@@ -12,6 +12,7 @@
 #include "data/image_list.h"
 #include "data/record_source.h"
 #include "distributed/digest.h"
+#include "image/codec.h"
 #include "solver/nets.h"
 
 namespace crema {
@@ -58,7 +59,13 @@ uint64_t FingerprintOf(const ImageList& list) {
   return DigestOf(std::as_bytes(std::span(text)));
 }
 
+uint64_t FingerprintOfText(const std::string& path) {
+  const std::vector<uint8_t> bytes = ReadFileBytes(path);
+  return DigestOf(std::as_bytes(std::span(bytes)));
+}
+
 uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
+  if (layer.type() == "WindowData") return FingerprintOfText(path);
   if (layer.type() == "ImageData") return FingerprintOf(ReadImageList(path, ""));
   if (layer.type() == "HDF5Data") {
     return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
@@ -72,6 +79,7 @@ std::string DataSourceOf(const LayerParameter& layer) {
   if (layer.type() == "Data") return layer.data_param().source();
   if (layer.type() == "ImageData") return layer.image_data_param().source();
   if (layer.type() == "HDF5Data") return layer.hdf5_data_param().source();
+  if (layer.type() == "WindowData") return layer.window_data_param().source();
   return {};
 }
 
@@ -85,6 +93,10 @@ void ReadDataFrom(const std::string& path, NetParameter* net) {
       layer.mutable_image_data_param()->set_root_folder(path + "/");
     } else if (layer.type() == "ImageData") {
       layer.mutable_image_data_param()->set_source(path);
+    } else if (layer.type() == "WindowData" && folder) {
+      layer.mutable_window_data_param()->set_root_folder(path + "/");
+    } else if (layer.type() == "WindowData") {
+      layer.mutable_window_data_param()->set_source(path);
     } else if (layer.type() == "HDF5Data") {
       HDF5DataParameter* param = layer.mutable_hdf5_data_param();
       const std::filesystem::path name = std::filesystem::path(param->source()).filename();

@@ -11,8 +11,8 @@
 namespace crema {
 
 // Of a database: of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among
-// them. Of a list of images: of its paths and labels. Of HDF5 files: of their numbers of rows, and of 64 rows,
-// likewise.
+// them. Of a list of images: of its paths and labels. Of a window file: of its bytes. Of HDF5 files: of their numbers
+// of rows, and of 64 rows, likewise.
 struct DataFingerprint {
   std::string layer;
   std::string path;  // where it was found
@@ -21,16 +21,16 @@ struct DataFingerprint {
   bool operator==(const DataFingerprint&) const = default;
 };
 
-// What the layer reads, as the file says it: the database of Data, the list of ImageData or HDF5Data; empty for other
-// types.
+// What the layer reads, as the file says it: the database of Data, the list of ImageData, WindowData or HDF5Data; empty
+// for other types.
 std::string DataSourceOf(const LayerParameter& layer);
 
-// Lets the Data, ImageData and HDF5Data layers of the net read `path`: a database; a list, or the folder that its paths
-// are relative to (ImageData) or that a list of the same name lies in (HDF5Data).
+// Lets the Data, ImageData, WindowData and HDF5Data layers of the net read `path`: a database; a list, or the folder
+// that its paths are relative to (ImageData, WindowData) or that a list of the same name lies in (HDF5Data).
 void ReadDataFrom(const std::string& path, NetParameter* net);
 
 // Of every such layer of the net. Relative paths are looked for in the working directory, then in `folders`. Throws as
-// OpenRecordSource, ReadImageList and LookAtHdf5Files do.
+// OpenRecordSource, ReadImageList, ReadFileBytes and LookAtHdf5Files do.
 std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std::vector<std::string>& folders);
 
 }  // namespace crema

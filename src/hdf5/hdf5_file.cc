@@ -1,9 +1,9 @@
 #include <limits>
 #include <utility>
 
-#include "base/hdf5.h"
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "hdf5/files.h"
 #include "hdf5/handle.h"
 
 namespace crema::hdf5 {
@@ -213,13 +213,8 @@ class File : public Hdf5File {
   std::unique_ptr<OpenFile> file_;
 };
 
-std::unique_ptr<Hdf5File> OpenFileAt(const std::string& path) { return std::make_unique<File>(path); }
-
 }  // namespace
 
-}  // namespace crema::hdf5
+std::unique_ptr<Hdf5File> OpenFileAt(const std::string& path) { return std::make_unique<File>(path); }
 
-extern "C" {
-extern const crema::Hdf5Library crema_hdf5_library;
-const crema::Hdf5Library crema_hdf5_library{crema::kHdf5Interface, crema::hdf5::OpenFileAt};
-}
+}  // namespace crema::hdf5

@@ -83,9 +83,10 @@ class Conversion {
 
   void ReplaceReader(int i) {
     LayerParameter* layer = Layer(i);
-    if (layer->type() != "Data" && layer->type() != "ImageData") {
+    if (layer->type() != "Data" && layer->type() != "ImageData" && layer->type() != "MemoryData") {
       throw UserError(Where(i, "type"), "layer \"" + layer->name() + "\" (" + layer->type() +
-                                            ") reads no images; expected Data, ImageData or Input: use the deploy net");
+                                            ") reads no images; expected Data, ImageData, MemoryData or Input: use " +
+                                            "the deploy net");
     }
     if (layer->top_size() < 1) throw UserError(Where(i), "layer \"" + layer->name() + "\" has no top");
     net_.input = layer->top(0);
@@ -94,7 +95,7 @@ class Conversion {
     net_.transform_at = Where(i, "transform_param");
     if (layer->type() == "Data") {
       net_.database = Resolved(layer->data_param().source(), path_);
-    } else {
+    } else if (layer->type() == "ImageData") {
       const ImageDataParameter& param = layer->image_data_param();
       net_.list = Resolved(param.source(), path_);
       net_.list_root = Resolved(param.root_folder(), path_);
@@ -109,6 +110,14 @@ class Conversion {
     input.add_top(net_.input);
     *input.mutable_include() = layer->include();
     *input.mutable_exclude() = layer->exclude();
+    if (layer->type() == "MemoryData") {
+      const MemoryDataParameter& param = layer->memory_data_param();
+      BlobShape* shape = input.mutable_input_param()->add_shape();
+      for (const uint32_t extent : {param.batch_size(), param.channels(), param.height(), param.width()}) {
+        shape->add_dim(extent);
+      }
+      net_.has_shape = true;
+    }
     *layer = std::move(input);
     RemoveReadersOf(&labels);
   }

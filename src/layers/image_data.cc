@@ -45,12 +45,6 @@ class ImageDataLayer : public ImageSource {
     }
   }
 
-  // What to put before a path that is relative to a search folder, as those of sources may be.
-  static std::string RootOf(const LayerSetup& setup, const std::string& path) {
-    const std::string found = setup.ResolvePath(path);
-    return found.substr(0, found.size() - path.size());
-  }
-
   // As the transform's fields do it.
   void Resize(LayerSetup& setup, const ImageDataParameter& param) {
     constexpr uint32_t kMostPixels = 1 << 15;

@@ -1,4 +1,4 @@
-// What layers that read images with labels share: Data and ImageData.
+// What layers that read images with labels share: Data, ImageData and WindowData.
 #ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_SOURCE_H_
 
@@ -24,6 +24,12 @@ class ImageSource : public ItemSource {
   virtual ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) = 0;
   // Throws as loaders do.
   virtual std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const = 0;
+
+  // What to put before a path that is relative to a search folder, as those of sources may be.
+  static std::string RootOf(const LayerSetup& setup, const std::string& path) {
+    const std::string found = setup.ResolvePath(path);
+    return found.substr(0, found.size() - path.size());
+  }
 
   TransformationParameter& transform() { return transform_; }
   const TransformationParameter& transform() const { return transform_; }

@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "crema/layer.h"
+#include "graph/boundary_types.h"
 
 namespace crema {
 
@@ -51,6 +52,15 @@ NetFile AssumeInputs(NetFile file, const BlobShapes& shapes, bool only_unknown) 
     if ((unknown || (!only_unknown && ReadsData(layer))) && HasAllShapes(layer, shapes)) {
       layer = InputOf(layer, shapes);
     }
+  }
+  return file;
+}
+
+NetFile WithoutWriters(NetFile file) {
+  for (LayerParameter& layer : *file.net.mutable_layer()) {
+    if (!IsOutputType(layer.type())) continue;
+    layer.set_type("Silence");
+    layer.clear_hdf5_output_param();
   }
   return file;
 }

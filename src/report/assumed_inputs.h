@@ -1,4 +1,4 @@
-// Nets without their data: layers that read files become Input layers of given shapes.
+// Nets without their files: layers that read data become Input layers of given shapes, layers that write it nothing.
 #ifndef CREMA_REPORT_ASSUMED_INPUTS_H_
 #define CREMA_REPORT_ASSUMED_INPUTS_H_
 
@@ -20,6 +20,10 @@ bool ReadsData(const LayerParameter& layer);
 // Turns layers that read data, and layers without bottoms whose type is unknown here, into Input layers where `shapes`
 // has every top. `only_unknown`: leaves those alone whose type exists. Places in the file stay valid.
 NetFile AssumeInputs(NetFile file, const BlobShapes& shapes, bool only_unknown);
+
+// Turns layers that write files (HDF5Output) into Silence, for nets that are only measured: what such a file holds is
+// worth more.
+NetFile WithoutWriters(NetFile file);
 
 }  // namespace crema
 

@@ -10,6 +10,7 @@
 #include "base/number_text.h"
 #include "base/text_table.h"
 #include "crema/layer.h"
+#include "graph/boundary_types.h"
 #include "graph/program.h"
 #include "report/assumed_inputs.h"
 
@@ -25,7 +26,9 @@ constexpr double kWithin = 1e-9;  // a division by no time
 
 double SecondsSince(Clock::time_point begin) { return std::chrono::duration<double>(Clock::now() - begin).count(); }
 
-bool IsDataLayer(const LayerParameter& layer) { return ReadsData(layer) && FindLayerType(layer.type()) != nullptr; }
+bool IsDataLayer(const LayerParameter& layer) {
+  return ReadsData(layer) && !IsInputType(layer.type()) && FindLayerType(layer.type()) != nullptr;
+}
 
 // Layers keep their indices, by which messages find their places; those left out belong to no phase of this net.
 NetFile OnlyData(NetFile file, Phase phase, const std::string* name) {

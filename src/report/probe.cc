@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "compiler/compiler.h"
 #include "crema/error.h"
@@ -100,7 +101,7 @@ double ProbeValue(uint64_t i, uint64_t p) {
 }
 
 NetFile WithoutData(const NetFile& file, NetOptions& options) {
-  NetFile inputs = AssumeInputs(file, options.shapes, false);
+  NetFile inputs = WithoutWriters(AssumeInputs(file, options.shapes, false));
   NetOptions forward_only = options;
   forward_only.backward = false;
   if (!forward_only.context.device) forward_only.context.device = &CpuDevice();
@@ -117,7 +118,7 @@ NetFile WithoutData(const NetFile& file, NetOptions& options) {
     }
     more = true;
   }
-  return more ? AssumeInputs(file, options.shapes, false) : inputs;
+  return more ? AssumeInputs(std::move(inputs), options.shapes, false) : inputs;
 }
 
 void FillInputs(Net& net) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "graph/boundary_types.h"
+
 namespace crema {
 
 namespace {
@@ -91,8 +93,7 @@ class Describer {
   }
 
   void Forward(const Step& step, const Node& unit) {
-    // The program that runs the net writes the tops of Input layers.
-    const bool is_input = unit.type_name() == "Input";
+    const bool is_input = IsInputType(unit.type_name());
     Layers(unit, unit.setup->is_source() && !is_input ? "data wait" : "forward");
     Reads(step.bottoms);
     ReadsParams(unit);

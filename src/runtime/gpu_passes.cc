@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "graph/boundary_types.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -30,6 +31,7 @@ GpuPasses::GpuPasses(Executor& executor, Gpu& gpu) : executor_(executor), gpu_(g
   staging_ = PinnedBuffer(gpu, staging_bytes_);
   if (staging_.data()) std::fill(staging_.data(), staging_.data() + staging_bytes_, std::byte{0});
   inbox_ = Buffer(gpu, staging_bytes_);
+  PlaceSinks();
   host_outputs_ = PinnedBuffer(gpu, output_bytes);
   host_result_ = PinnedBuffer(gpu, sizeof(GpuPassResult));
   forward_done_ = gpu.MakeEvent();
@@ -37,6 +39,35 @@ GpuPasses::GpuPasses(Executor& executor, Gpu& gpu) : executor_(executor), gpu_(g
     if (!IsSource(bound)) continue;
     for (size_t i = 0; i < bound.tops.size(); ++i) bound.tops[i] = OnHost(bound.step->tops[i]);
   }
+}
+
+void GpuPasses::PlaceSinks() {
+  size_t bytes = 0;
+  for (Executor::Bound& bound : executor_.forward_) {
+    const int unit = bound.step->node;
+    if (unit < 0 || !IsOutputType(executor_.net_.graph.unit(unit).type_name())) continue;
+    Sink& sink = sinks_.emplace_back(Sink{&bound, {}});
+    for (const int id : bound.step->bottoms) Place(&sink.bottoms, &bytes, id);
+  }
+  host_sinks_ = PinnedBuffer(gpu_, bytes);
+  for (const Sink& sink : sinks_) {
+    for (size_t i = 0; i < sink.bottoms.size(); ++i) {
+      Tensor& bottom = sink.bound->bottoms[i];
+      bottom = Tensor(host_sinks_.data() + sink.bottoms[i].offset, bottom.spec());
+    }
+  }
+}
+
+bool GpuPasses::IssueSink(const Executor::Bound& bound) {
+  for (const Sink& sink : sinks_) {
+    if (sink.bound != &bound) continue;
+    for (const Mirror& mirror : sink.bottoms) {
+      const Tensor tensor = executor_.tensor(mirror.id);
+      gpu_.CopyOutLater(tensor.raw(), host_sinks_.data() + mirror.offset, tensor.bytes());
+    }
+    return true;
+  }
+  return false;
 }
 
 bool GpuPasses::IsSource(const Executor::Bound& bound) const {
@@ -74,7 +105,9 @@ void GpuPasses::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
   gpu_.BeginPass(pass);
   // In a net that is not trained, layers convert parameters anew when these have changed: that is not to be replayed.
   const bool same_work = executor_.backward_.empty() ? parameters_version == parameters_version_ : true;
+  pass_ = pass;
   parameters_version_ = parameters_version;
+  replay_ = replay;
   if (replay || watch || executor_.recorder_ || !same_work || eager_passes_ == 0) {
     IssueForward(pass, parameters_version, replay, watch);
     ++eager_passes_;
@@ -107,7 +140,7 @@ void GpuPasses::IssueForward(uint64_t pass, uint64_t parameters_version, bool re
   }
   size_t step = 0;
   for (const Executor::Bound& bound : executor_.forward_) {
-    if (!IsSource(bound)) {
+    if (!IsSource(bound) && !IssueSink(bound)) {
       gpu_.BeginUnit(bound.step->node);
       executor_.RunForward(bound, pass, parameters_version, replay);
     }
@@ -137,6 +170,7 @@ float GpuPasses::AwaitLoss() {
     }
     CREMA_CHECK(false) << node.name() << " does not say what is wrong with a value";
   }
+  for (const Sink& sink : sinks_) executor_.RunForward(*sink.bound, pass_, parameters_version_, replay_);
   return static_cast<float>(result.loss);
 }
 

@@ -18,8 +18,8 @@ class GpuPasses {
 
   // Issues a forward pass. Sources run at once, on the host, while the GPU is still busy with what was issued before.
   void Forward(uint64_t pass, uint64_t parameters_version, bool replay, const Executor::Watch& watch);
-  // Waits for the last Forward, not for what was issued later, and returns its loss. Throws what Executor::Forward does
-  // for unusable data.
+  // Waits for the last Forward, not for what was issued later, lets those who take its results out of the net work, and
+  // returns its loss. Throws what Executor::Forward does for unusable data.
   float AwaitLoss();
   // Issues a backward pass.
   void Backward(uint64_t pass, bool first, GradientReader* reader);
@@ -35,9 +35,18 @@ class GpuPasses {
     size_t offset;
   };
 
+  // A step that works on the host, with copies of its bottoms.
+  struct Sink {
+    Executor::Bound* bound;
+    std::vector<Mirror> bottoms;
+  };
+
   bool IsSource(const Executor::Bound& bound) const;
+  void PlaceSinks();
   void StartUpload(const Executor::Bound& source);
   void Place(std::vector<Mirror>* mirrors, size_t* total, int id) const;
+  // Whether it is a sink: then copies of its bottoms are on their way.
+  bool IssueSink(const Executor::Bound& bound);
   void IssueForward(uint64_t pass, uint64_t parameters_version, bool replay, const Executor::Watch& watch);
   void IssueBackward(uint64_t pass, bool first, GradientReader* reader);
   // Tells the recorder what the events of steps from `first` on say.
@@ -50,12 +59,14 @@ class GpuPasses {
   PinnedBuffer staging_;  // what sources write
   Buffer inbox_;          // where it is uploaded to while the arena is in use
   size_t staging_bytes_ = 0;
-  PinnedBuffer host_outputs_, host_result_;
+  std::vector<Sink> sinks_;
+  PinnedBuffer host_outputs_, host_sinks_, host_result_;
   std::unique_ptr<GpuEvent> forward_done_;
   bool awaited_ = true;
 
-  int eager_passes_ = 0;             // forward passes that were not replayed
-  uint64_t parameters_version_ = 0;  // of the last forward pass
+  int eager_passes_ = 0;                        // forward passes that were not replayed
+  uint64_t pass_ = 0, parameters_version_ = 0;  // of the last forward pass
+  bool replay_ = false;                         // likewise
   std::unique_ptr<GpuGraph> forward_graph_, backward_graphs_[2];
   int eager_backward_[2] = {0, 0};
 

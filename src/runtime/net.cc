@@ -6,6 +6,7 @@
 #include "compiler/compiler.h"
 #include "crema/error.h"
 #include "device/device.h"
+#include "graph/boundary_types.h"
 #include "ops/operations.h"
 #include "runtime/executor.h"
 #include "runtime/net_impl.h"
@@ -147,7 +148,7 @@ std::vector<NetInput> Net::inputs() const {
   std::vector<NetInput> list;
   const CompiledNet& net = *impl_->compiled;
   for (const Node& node : net.graph.nodes) {
-    if (node.param->type() != "Input") continue;
+    if (!IsInputType(node.param->type())) continue;
     for (int v : node.tops) {
       list.push_back({net.graph.values[v].name, impl_->executor.on_host(net.program.value_tensor[v])});
     }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "runtime/refuse_inputs.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -58,10 +59,7 @@ void Solver::Impl::MakeRanks(const SolverFile& file) {
 }
 
 void Solver::Impl::RefuseInputs(const std::string& why) const {
-  for (const NetInput& input : net->inputs()) {
-    throw UserError("the train net gets \"" + input.name + "\" from an Input layer, which a program can write " + why +
-                    ", or read from a Data layer");
-  }
+  crema::RefuseInputs(*net, "the train net", "a program can write " + why);
 }
 
 void Solver::Impl::CopyToRanks() {

@@ -112,6 +112,19 @@ TEST(SelectLayers, NamesTypesItDoesNotKnow) {
             std::string::npos);
 }
 
+TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
+  const std::string python = ErrorOf(kInput + "\n" +
+                                     L("Python", "proposal", {"data"}, {"rois"},
+                                       "python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer' }"));
+  EXPECT_NE(python.find("net.prototxt:3:9: error: layer \"proposal\" (Python) is class \"ProposalLayer\" of the Python "
+                        "module \"rpn.proposal_layer\", and crema runs no Python; docs/adding_a_layer.md"),
+            std::string::npos)
+      << python;
+  EXPECT_NE(python.find("param_str"), std::string::npos) << python;
+  const std::string fork = ErrorOf(kInput + "\n" + L("DetectionOutput", "out", {"data"}, {"found"}));
+  EXPECT_NE(fork.find("\"DetectionOutput\" is a layer type of a fork of Caffe (SSD)"), std::string::npos) << fork;
+}
+
 TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {
   const auto net =
       Build(kInput + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r'\n  pooling_param { kernel_size: 2 } }");

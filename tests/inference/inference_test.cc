@@ -152,6 +152,21 @@ layer { name: "shown" type: "Silence" bottom: "accuracy" include { phase: TEST }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
+TEST(ScoringNet, TakesThePlaceOfMemoryData) {
+  const ScoringNet scoring = Scoring(R"(
+layer { name: "m" type: "MemoryData" top: "data" top: "label" transform_param { scale: 0.5 }
+  memory_data_param { batch_size: 8 channels: 1 height: 3 width: 2 } }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 4 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)");
+  EXPECT_EQ(scoring.input, "data");
+  EXPECT_TRUE(scoring.has_shape);
+  EXPECT_EQ(scoring.transform.scale(), 0.5f);
+  const Classifier classifier(scoring, Numbers(), {});
+  EXPECT_EQ(classifier.input(), (ImageSize{1, 3, 2}));
+  EXPECT_EQ(classifier.classes(), 4);
+}
+
 TEST(ScoringNet, OfANetForTrainingEndsInProbabilities) {
   const ScoringNet scoring = Scoring(kTrainVal);
   EXPECT_EQ(scoring.input, "data");

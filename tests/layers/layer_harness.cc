@@ -146,7 +146,8 @@ LayerParameter NamedLayer(const LayerCase& test) {
   LayerParameter layer = test.layer();
   if (layer.name().empty()) layer.set_name("layer");
   for (int i = layer.bottom_size(); i < test.bottom_size(); ++i) layer.add_bottom("bottom" + std::to_string(i));
-  if (layer.top_size() == 0 && layer.type() != "Silence") layer.add_top("top0");
+  const bool makes_none = layer.type() == "Silence" || layer.type() == "HDF5Output";
+  if (layer.top_size() == 0 && !makes_none) layer.add_top("top0");
   return layer;
 }
 

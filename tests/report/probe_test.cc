@@ -144,6 +144,19 @@ TEST(Probe, WeightsReplaceTheFill) {
             (std::vector<float>{1, 2, 0}));
 }
 
+TEST(Probe, WritesNoFilesOfTheNet) {
+  ProbeOptions options;
+  options.phase = TEST;
+  const ProbeResult result = Probe(ParseNet(R"(
+    layer { name: "in" type: "Input" top: "x" top: "label" input_param { shape { dim: 2 dim: 3 } shape { dim: 2 } } }
+    layer { name: "out" type: "HDF5Output" bottom: "x" bottom: "label"
+            hdf5_output_param { file_name: "no/such/folder/out.h5" } }
+  )",
+                                            "tiny.prototxt"),
+                                   options);
+  EXPECT_EQ(result.blobs.size(), 2u);
+}
+
 TEST(AssumeInputs, TouchesOnlyWhatReadsData) {
   NetFile file = ParseNet(R"(
     layer { name: "a" type: "MemoryData" top: "x" top: "y" include { phase: TRAIN } }

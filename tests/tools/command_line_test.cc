@@ -165,6 +165,17 @@ TEST_F(Mistakes, ALayerThatDoesNotFitSaysWhere) {
   EXPECT_TRUE(std::regex_search(err, std::regex(R"(wide\.prototxt:\d+:\d+: error: layer "pool1" \(Pooling\))"))) << err;
 }
 
+TEST_F(Mistakes, NetsThatNobodyFillsAreRefused) {
+  const std::vector<std::vector<std::string>> commands = {
+      {"train", "--solver=solver.prototxt"}, {"crema", "test", "--model=net.prototxt", "--weights=none.caffemodel"}};
+  for (const std::vector<std::string>& command : commands) {
+    const std::string err = Err(command);
+    ExpectSays(err, "net.prototxt:4:");
+    ExpectSays(err, "gets \"data\" from an Input layer, which a program that embeds crema fills");
+    ExpectSays(err, "or read from a Data, ImageData or HDF5Data layer");
+  }
+}
+
 TEST_F(Mistakes, ShapesAreChecked) {
   for (const char* shape : {"data", "=1,2", "data=", "data=1,x", "data=1,,2", "data=0,1", "data=1,-2",
                             "data=99999999999", "data=65536,65536"}) {
