@@ -188,7 +188,7 @@ class Net {
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;
   std::vector<NetOutput> outputs() const;
-  // The tops of all Input layers in the net's order. Unlike blob(), the first value under each name.
+  // The tops of all Input and MemoryData layers in the net's order. Unlike blob(), the first value under each name.
   std::vector<NetInput> inputs() const;
 
   // Who writes through these, or through parameter_block(), later than the call says so with ParametersChanged(): nets

@@ -35,7 +35,7 @@ void WarnAboutOldTransform(const NetParameter& net, const PlaceOf& place, Diagno
     for (const auto* field : fields) {
       const std::string path = std::string(block) + "." + std::string(field->name());
       diagnostics->Warning(place("layer[" + std::to_string(i) + "]." + path),
-                           path + " has no effect in a \"layer\" (nor has it in Caffe); write transform_param { " +
+                           path + " has no effect in a \"layer\"; write transform_param { " +
                                std::string(field->name()) + ": ... }");
     }
   }

@@ -245,7 +245,7 @@ TEST(Upgrade, TransformInDataParamOfALayerIsIgnoredWithAWarning) {
   EXPECT_FALSE(file.net.layer(0).has_transform_param());
   EXPECT_EQ(
       Warnings(file),
-      "n:2:3: warning: data_param.scale has no effect in a \"layer\" (nor has it in Caffe); write transform_param { "
+      "n:2:3: warning: data_param.scale has no effect in a \"layer\"; write transform_param { "
       "scale: ... }\n");
 }
 
