@@ -17,7 +17,7 @@ struct ArgMaxProblem {
   bool values = false;  // their values, behind the indices where both are wanted
 
   // What y holds along the axis.
-  int64_t extent() const { return top_k * (indices && values ? 2 : 1); }
+  CREMA_HOST_DEVICE int64_t extent() const { return top_k * (indices && values ? 2 : 1); }
 };
 
 // In descending order; of equal ones the larger index first, as in Caffe. A NaN is larger than any number. The work
