@@ -3,54 +3,12 @@
 #define CREMA_OPS_LOSS_FORMULAS_H_
 
 #include <cmath>
-#include <cstdint>
-#include <cstring>
 
 #include "ops/functors.h"
 #include "ops/label_losses.h"
 #include "ops/target_losses.h"
 
 namespace crema::formula {
-
-// 2 atanh(s) for |s| <= 1/3, by its series.
-CREMA_FORMULA float TwiceAtanh(float s) {
-  const float square = s * s;
-  float p = 1.0f / 15;
-  p = p * square + 1.0f / 13;
-  p = p * square + 1.0f / 11;
-  p = p * square + 1.0f / 9;
-  p = p * square + 1.0f / 7;
-  p = p * square + 1.0f / 5;
-  p = p * square + 1.0f / 3;
-  return 2.0f * (s + s * square * p);
-}
-
-// log(1 + u) for u in [0, 1], within 2 units in the last place.
-CREMA_FORMULA float LogOnePlus(float u) {
-#if defined(__CUDA_ARCH__)
-  return log1pf(u);
-#else
-  return TwiceAtanh(u / (2.0f + u));
-#endif
-}
-
-// log(x) within 2 units in the last place; a probability here is no less than FLT_MIN.
-CREMA_FORMULA float LogOfProbability(float x) {
-#if defined(__CUDA_ARCH__)
-  return logf(x);
-#else
-  constexpr uint32_t kRootOfHalf = 0x3f3504f3u;
-  uint32_t bits;
-  std::memcpy(&bits, &x, sizeof bits);
-  const uint32_t shifted = bits - kRootOfHalf;
-  const float exponent = static_cast<float>(static_cast<int32_t>(shifted) >> 23);
-  const uint32_t mantissa = (shifted & 0x007fffffu) + kRootOfHalf;  // of a number between sqrt(1/2) and sqrt(2)
-  float m;
-  std::memcpy(&m, &mantissa, sizeof m);
-  const float log = exponent * -2.12194440e-4f + TwiceAtanh((m - 1.0f) / (m + 1.0f));
-  return (log + exponent * 0.693359375f) + (x - x);  // the last so that a NaN stays one
-#endif
-}
 
 // A formula's result times a number.
 template <typename Formula>
@@ -108,7 +66,7 @@ struct SigmoidTerm {
   LabelRule rule;
   CREMA_FORMULA float operator()(float x, float target) const {
     const float linear = x * (target - (x >= 0.0f ? 1.0f : 0.0f));
-    const float term = LogOnePlus(Exp(-std::fabs(x))) - linear;
+    const float term = LogOfOneAnd(Exp(-std::fabs(x))) - linear;
     return IgnoredTarget{rule}(target) ? 0.0f : term;
   }
 };
@@ -160,7 +118,7 @@ struct HingeTerm {
 // -log(probability) as Caffe takes it, which a NaN stays.
 CREMA_FORMULA float ProbabilityLoss(float probability) {
   const float least = kLeastProbability;
-  return -LogOfProbability(probability < least ? least : probability);
+  return -Log(probability < least ? least : probability);
 }
 // The derivative with respect to the probability.
 CREMA_FORMULA float ProbabilityLossGradient(float probability) {
