@@ -8,6 +8,12 @@ namespace {
 
 bool Any(const std::vector<bool>& flags) { return std::find(flags.begin(), flags.end(), true) != flags.end(); }
 
+// Of a loss the other tops are only reports: what becomes of them has no gradient.
+size_t DifferentiableTops(const Node& node) {
+  if (!node.setup->is_differentiable()) return 0;
+  return node.setup->is_loss() ? std::min<size_t>(1, node.tops.size()) : node.tops.size();
+}
+
 // Whether the gradient may pass from `node` to its bottom `i`.
 bool Passes(const Node& node, int i) {
   if (!node.setup->is_differentiable() || !node.setup->has_gradient(i)) return false;
@@ -34,7 +40,9 @@ void FindGradients(Compilation& c) {
       if (node.param->propagate_down_size() > 0 && node.param->propagate_down(i)) bottom.needs_grad = true;
       below |= bottom.needs_grad && Passes(node, i);
     }
-    for (int v : node.tops) graph.values[v].needs_grad = below && node.setup->is_differentiable();
+    for (size_t i = 0; i < node.tops.size(); ++i) {
+      graph.values[node.tops[i]].needs_grad = below && i < DifferentiableTops(node);
+    }
   }
 
   // Downwards: where does a loss depend on it?
@@ -43,12 +51,12 @@ void FindGradients(Compilation& c) {
     for (size_t i = 0; i < node->tops.size(); ++i) {
       Value& top = graph.values[node->tops[i]];
       top.reaches_loss |= node->loss_weights[i] != 0;
-      above |= top.reaches_loss;
+      above |= top.reaches_loss && i < DifferentiableTops(*node);
     }
     for (size_t i = 0; i < node->bottoms.size(); ++i) {
       if (above && Passes(*node, i)) graph.values[node->bottoms[i]].reaches_loss = true;
     }
-    if (!above || !node->setup->is_differentiable()) continue;
+    if (!above) continue;
     for (size_t i = 0; i < node->bottoms.size(); ++i) {
       node->bottom_grads[i] = graph.values[node->bottoms[i]].needs_grad && Passes(*node, i);
     }

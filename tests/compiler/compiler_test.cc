@@ -202,6 +202,17 @@ TEST(FindGradients, StopsWhereNothingIsLearned) {
   EXPECT_FALSE(NodeOf(*all, "loss").bottom_grads[1]);
 }
 
+TEST(FindGradients, GoThroughTheLossOfALossAlone) {
+  const auto learns = [](const std::string& weight) {
+    const auto net = Build(kInput + Ip("a", "data", "a") +
+                           L("SoftmaxWithLoss", "loss", {"a", "label"}, {"loss", "prob"}, weight) +
+                           L("Reduction", "sum", {"prob"}, {"sum"}, "loss_weight: 1"));
+    return NodeOf(*net, "a").runs_backward;
+  };
+  EXPECT_TRUE(learns("loss_weight: 1 loss_weight: 0"));
+  EXPECT_FALSE(learns("loss_weight: 0 loss_weight: 0"));
+}
+
 TEST(FindGradients, HonoursPropagateDown) {
   const auto net = Build(kInput + Ip("a", "data", "a", 5) + Ip("b", "a", "b", 3, "propagate_down: false") + Loss("b"));
   EXPECT_FALSE(NodeOf(*net, "a").runs_backward);
