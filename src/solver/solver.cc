@@ -236,6 +236,7 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
   tell(net->warnings());
   for (const auto& test_net : test_nets) tell(test_net->warnings());
   WarnOfRecurrentLayers();
+  WarnOfNothingToLearn();
 }
 
 void Solver::Impl::WarnOfRecurrentLayers() const {
@@ -246,6 +247,20 @@ void Solver::Impl::WarnOfRecurrentLayers() const {
                        : "each of " + std::to_string(ranks) + " ranks takes one batch in " + std::to_string(ranks) +
                              ", so that each begins") +
                " with a state of zeros: choose sequences (T) that are long enough to learn from alone");
+}
+
+void Solver::Impl::WarnOfNothingToLearn() const {
+  if (options.role == Role::kCoordinator) return;  // it computes no gradients itself
+  const std::vector<Node>& nodes = net->compiled().graph.nodes;
+  if (std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+        return std::find(node.param_grads.begin(), node.param_grads.end(), true) != node.param_grads.end();
+      })) {
+    return;
+  }
+  Warn({}, std::as_const(*net).parameters().empty()
+               ? "the train net has no parameters, so nothing will be learnt"
+               : "nothing will be learnt: no loss of the train net depends on a parameter with an lr_mult above 0; "
+                 "`crema compile --dump=graph` shows which gradients are computed");
 }
 
 void Solver::Impl::MakeUpdater() {

@@ -185,6 +185,7 @@ struct Solver::Impl {
   void BuildTrainNet(NetPlans& plans, const Net* shared = nullptr);
   // Where the batches of a net do not follow each other.
   void WarnOfRecurrentLayers() const;
+  void WarnOfNothingToLearn() const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   void MakeUpdater();

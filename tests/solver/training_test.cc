@@ -43,6 +43,16 @@ TEST_F(SmallTraining, LearnsTheClasses) {
   EXPECT_FLOAT_EQ(*recorder_.tests[1].loss, recorder_.tests[1].outputs[1].value);
 }
 
+TEST_F(SmallTraining, TellsWhereNothingIsLearnt) {
+  Train("", 1);
+  EXPECT_EQ(recorder_.notices.find("nothing will be learnt"), std::string::npos) << recorder_.notices;
+  std::string net = kSmallNet;
+  net.insert(net.rfind(" }"), " loss_weight: 0");
+  folder_.Write("net.prototxt", net);
+  Train("", 1);
+  EXPECT_NE(recorder_.notices.find("nothing will be learnt: no loss"), std::string::npos) << recorder_.notices;
+}
+
 TEST_F(SmallTraining, UpdatesWithinTheBackwardPassAreThoseAfterIt) {
   const auto weights = [&](const std::string& more, bool within) {
     const auto solver = Make(SolverText("type: \"Adam\" base_lr: 0.01 weight_decay: 0.01 " + more, 7));
