@@ -8,6 +8,7 @@
 #include "data/data_testing.h"
 #include "data/image_list_loader.h"
 #include "data/image_testing.h"
+#include "data/real_layers.h"
 #include "data/source_driver.h"
 #include "source_folder.h"
 
@@ -183,23 +184,9 @@ TEST_F(ImageDataTest, MistakesAreNamedWithTheirField) {
 }
 
 TEST_F(ImageDataTest, LayersOfRealNetsAreAccepted) {
-  const std::filesystem::path nets = std::filesystem::path(CorpusFolder()) / "nets";
-  if (!std::filesystem::exists(nets)) GTEST_SKIP() << "Caffe's files are not in " << CorpusFolder();
-  int layers = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(nets)) {
-    if (entry.path().extension() != ".prototxt") continue;
-    const std::string text = testing::ReadFile(entry.path());
-    if (text.find("ImageData") == std::string::npos && text.find("IMAGE_DATA") == std::string::npos) continue;
-    const NetFile file = ReadNetFile(entry.path());
-    for (const LayerParameter& layer : file.net.layer()) {
-      if (layer.type() != "ImageData") continue;
-      LayerSetup setup(layer, TRAIN, {}, [](std::string_view) { return Location{}; });
-      FindLayerType("ImageData")->create()->Setup(setup);
-      EXPECT_EQ(setup.top_specs()[0].shape, (Shape{layer.image_data_param().batch_size(), 3, 227, 227}))
-          << entry.path();
-      ++layers;
-    }
-  }
+  const int layers = testing::SetUpRealLayers(
+      "ImageData", [](const LayerParameter& layer) { return layer.image_data_param().batch_size(); });
+  if (layers < 0) GTEST_SKIP() << "Caffe's files are not in " << CorpusFolder();
   EXPECT_GT(layers, 5);
 }
 

@@ -9,6 +9,7 @@
 #include "data/image_testing.h"
 #include "data/mean_file.h"
 #include "data/prefetcher.h"
+#include "data/real_layers.h"
 #include "data/source_driver.h"
 #include "data/window_loader.h"
 #include "distributed/data_fingerprint.h"
@@ -355,23 +356,9 @@ TEST_F(WindowDataTest, FilesMayComeLater) {
 }
 
 TEST_F(WindowDataTest, LayersOfRealNetsAreAccepted) {
-  const std::filesystem::path nets = std::filesystem::path(CorpusFolder()) / "nets";
-  if (!std::filesystem::exists(nets)) GTEST_SKIP() << "Caffe's files are not in " << CorpusFolder();
-  int layers = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(nets)) {
-    if (entry.path().extension() != ".prototxt") continue;
-    const std::string text = testing::ReadFile(entry.path());
-    if (text.find("WindowData") == std::string::npos && text.find("WINDOW_DATA") == std::string::npos) continue;
-    const NetFile file = ReadNetFile(entry.path());
-    for (const LayerParameter& layer : file.net.layer()) {
-      if (layer.type() != "WindowData") continue;
-      LayerSetup setup(layer, TRAIN, {}, [](std::string_view) { return Location{}; });
-      FindLayerType("WindowData")->create()->Setup(setup);
-      EXPECT_EQ(setup.top_specs()[0].shape, (Shape{layer.window_data_param().batch_size(), 3, 227, 227}))
-          << entry.path();
-      ++layers;
-    }
-  }
+  const int layers = testing::SetUpRealLayers(
+      "WindowData", [](const LayerParameter& layer) { return layer.window_data_param().batch_size(); });
+  if (layers < 0) GTEST_SKIP() << "Caffe's files are not in " << CorpusFolder();
   EXPECT_GE(layers, 4);
 }
 
