@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "base/number_text.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -55,8 +56,7 @@ double FlopsOf(const Activation& activation) { return activation.is_transcendent
 
 void CheckBase(const LayerSetup& setup, const std::string& block, float base) {
   if (base == -1 || (base > 0 && std::isfinite(base))) return;
-  std::string text = std::to_string(base);
-  setup.Fail(block + ".base", "base " + text + " has no logarithm; give a number above 0, or -1 for e");
+  setup.Fail(block + ".base", "base " + FormatNumber(base) + " has no logarithm; give a number above 0, or -1 for e");
 }
 
 void ActivationLayer::Setup(LayerSetup& setup) {

@@ -1,7 +1,7 @@
 // BatchReindex: item i of the top is item index[i] of bottom 0, where bottom 1 holds the indices.
-#include <cstdio>
 #include <string>
 
+#include "base/number_text.h"
 #include "crema/layer.h"
 #include "ops/operations.h"
 
@@ -40,11 +40,9 @@ class BatchReindexLayer : public Layer {
   }
 
   void OnBadValue(int64_t position, float value) const override {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
     throw BadItem(1, position,
-                  "\"" + bottom_[1] + "\" holds " + text + ", but \"" + bottom_[0] + "\" has items 0 to " +
-                      std::to_string(problem_.rows - 1) + "; give whole numbers in that range");
+                  "\"" + bottom_[1] + "\" holds " + FormatNumber(value, "%.9g") + ", but \"" + bottom_[0] +
+                      "\" has items 0 to " + std::to_string(problem_.rows - 1) + "; give whole numbers in that range");
   }
 
   void Backward(const LayerRun& run) override {

@@ -1,7 +1,7 @@
 // Embed: one learnable vector for each whole number of the bottom; blobs [input_dim, num_output] and, with bias_term,
 // [num_output].
-#include <cstdio>
 
+#include "base/number_text.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "ops/operations.h"
@@ -45,11 +45,9 @@ class EmbedLayer : public Layer {
   }
 
   void OnBadValue(int64_t position, float value) const override {
-    char text[32];
-    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
     const std::string range = "0 to " + std::to_string(problem_.rows - 1);
     throw BadItem(0, position / (problem_.indices / items_),
-                  "\"" + bottom_ + "\" holds " + text + ", but the table has rows " + range +
+                  "\"" + bottom_ + "\" holds " + FormatNumber(value, "%.9g") + ", but the table has rows " + range +
                       "; give whole numbers in that range, or raise input_dim");
   }
 

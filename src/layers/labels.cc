@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdio>
 
+#include "base/number_text.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -41,9 +41,8 @@ void LabelCheck::Run(const LayerRun& run) const {
 }
 
 void LabelCheck::Refuse(int64_t position, float value) const {
-  char text[32];
-  std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
-  std::string message = "label " + std::string(text) + " is ";
+  const std::string text = FormatNumber(value, "%.9g");
+  std::string message = "label " + text + " is ";
   if (value != std::floor(value)) {
     message += "no whole number, but \"" + scores_ + "\" has " + std::to_string(classes_) +
                " classes numbered from 0 to " + std::to_string(classes_ - 1) + "; labels of a class are integers";

@@ -1,8 +1,8 @@
 // ROIPooling: the maximum of each cell of a grid over rectangles of the images, as in Fast R-CNN. Gradients reach every
 // element that was a maximum, also of rectangles whose corners were given the wrong way round.
-#include <cstdio>
 #include <string>
 
+#include "base/number_text.h"
 #include "crema/layer.h"
 #include "ops/operations.h"
 
@@ -59,8 +59,7 @@ class RoiPoolingLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override {
     static constexpr const char* kNames[kRegionNumbers] = {"image", "x1", "y1", "x2", "y2"};
     const int64_t region = position / kRegionNumbers, number = position % kRegionNumbers;
-    char text[32];
-    std::snprintf(text, sizeof text, "%.9g", static_cast<double>(value));
+    const std::string text = FormatNumber(value, "%.9g");
     const std::string which = "region " + std::to_string(region) + " of \"" + regions_ + "\" ";
     if (number > 0) {
       throw BadItem(1, region, which + "has " + kNames[number] + " = " + text + "; give finite numbers");

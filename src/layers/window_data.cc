@@ -1,21 +1,15 @@
 // WindowData: batches of windows of images, some of objects and some of the background (BVLC Caffe's WindowDataLayer).
-#include <cstdio>
 #include <filesystem>
 #include <memory>
 #include <utility>
 
+#include "base/number_text.h"
 #include "data/window_loader.h"
 #include "layers/image_source.h"
 
 namespace crema {
 
 namespace {
-
-std::string Text(float value) {
-  char text[32];
-  std::snprintf(text, sizeof text, "%g", static_cast<double>(value));
-  return text;
-}
 
 class WindowDataLayer : public ImageSource {
  private:
@@ -82,7 +76,7 @@ class WindowDataLayer : public ImageSource {
     }
     if (!(param_.fg_fraction() >= 0 && param_.fg_fraction() <= 1)) {
       setup.Fail("window_data_param.fg_fraction",
-                 "fg_fraction is " + Text(param_.fg_fraction()) + "; it is a share of the batch, from 0 to 1");
+                 "fg_fraction is " + FormatNumber(param_.fg_fraction()) + "; it is a share of the batch, from 0 to 1");
     }
   }
 
@@ -105,12 +99,12 @@ class WindowDataLayer : public ImageSource {
   void CheckKinds(const WindowFile& file) const {
     if (objects() > 0 && file.objects.empty()) {
       throw UserError({file.path}, "has no window that overlaps an object by fg_threshold " +
-                                       Text(param_.fg_threshold()) + " or more, but " + std::to_string(objects()) +
-                                       " of each batch are to be such; set fg_fraction: 0");
+                                       FormatNumber(param_.fg_threshold()) + " or more, but " +
+                                       std::to_string(objects()) + " of each batch are to be such; set fg_fraction: 0");
     }
     if (objects() < batch_size_ && file.backgrounds.empty()) {
       throw UserError({file.path}, "has no window that overlaps objects by less than bg_threshold " +
-                                       Text(param_.bg_threshold()) + ", but " +
+                                       FormatNumber(param_.bg_threshold()) + ", but " +
                                        std::to_string(batch_size_ - objects()) +
                                        " of each batch are to be background; set fg_fraction: 1");
     }
