@@ -261,9 +261,9 @@ TEST(Cluster, ItIsAskedAndDrainedFromOutside) {
   EXPECT_EQ(status.exit_code, 0) << status.err;
   EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(training: iteration \d+ of 100000, round \d+, loss )")))
       << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +[01] one  +(training|waiting) +(\d+|-) )")))
+  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +[01] +one  +(training|waiting) +(\d+|-) )")))
       << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +[01] two  )"))) << status.out;
+  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +[01] +two  )"))) << status.out;
 
   // A worker that is asked to stop leaves; the other goes on.
   one->Signal(SIGINT);

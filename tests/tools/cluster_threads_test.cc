@@ -161,7 +161,7 @@ TEST(ClusterOfOneProcess, OthersJoinItFromOutside) {
   const Finished status = folder.Ask("status", endpoint);
   EXPECT_EQ(status.exit_code, 0) << status.err;
   for (const char* name : {"local-0", "local-1", "outside"}) {
-    EXPECT_TRUE(std::regex_search(status.out, std::regex("\n +[0-2] " + std::string(name) + " +(training|waiting) +")))
+    EXPECT_TRUE(std::regex_search(status.out, std::regex("\n +[0-2] +" + std::string(name) + " +(training|waiting) +")))
         << name << "\n"
         << status.out;
   }

@@ -50,7 +50,7 @@ TEST(ClusterTournament, ScoresAreShown) {
   ASSERT_TRUE(coordinator->WaitFor(", lr = ", 5)) << coordinator->Err();
   const Finished status = folder.Ask("status", endpoint);
   EXPECT_TRUE(std::regex_search(status.out, std::regex(R"( score +won\n)"))) << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +0 [ab] .* 0?\.?\d+ +\d+/\d+\n)"))) << status.out;
+  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +0 +[ab] .* 0?\.?\d+ +\d+/\d+\n)"))) << status.out;
   coordinator->Signal(SIGINT);
   const Finished run = coordinator->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
