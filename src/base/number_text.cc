@@ -1,11 +1,13 @@
 #include "base/number_text.h"
 
+#include <cmath>
 #include <cstdio>
 
 namespace crema {
 
 std::string FormatNumber(double value, const char* format) {
-  char text[400];  // the largest double has 309 digits before the point
+  if (std::isnan(value)) value = std::fabs(value);  // its sign says nothing
+  char text[400];                                   // the largest double has 309 digits before the point
   std::snprintf(text, sizeof text, format, value);
   return text;
 }

@@ -20,6 +20,18 @@ bool Passes(const Node& node, int i) {
   return node.param->propagate_down_size() == 0 || node.param->propagate_down(i);
 }
 
+// Caffe stops there.
+void WarnOfLostGradient(Compilation& c, const Node& node, size_t i) {
+  const Value& bottom = c.net.graph.values[node.bottoms[i]];
+  const auto& propagate = node.param->propagate_down();
+  const bool wanted = bottom.needs_grad && (propagate.empty() || propagate.Get(static_cast<int>(i)));
+  if (!wanted || !node.setup->is_loss() || node.setup->has_gradient(static_cast<int>(i))) return;
+  c.diagnostics.Warning(c.Where(node, "bottom"),
+                        "layer \"" + node.name() + "\" (" + node.type->name + ") has no gradient for \"" + bottom.name +
+                            "\": what is below it learns nothing from this loss; exchange the bottoms if they are the "
+                            "wrong way round, or say propagate_down: false for this one");
+}
+
 }  // namespace
 
 void FindGradients(Compilation& c) {
@@ -39,6 +51,7 @@ void FindGradients(Compilation& c) {
       Value& bottom = graph.values[node.bottoms[i]];
       if (node.param->propagate_down_size() > 0 && node.param->propagate_down(i)) bottom.needs_grad = true;
       below |= bottom.needs_grad && Passes(node, i);
+      WarnOfLostGradient(c, node, i);
     }
     for (size_t i = 0; i < node.tops.size(); ++i) {
       graph.values[node.tops[i]].needs_grad = below && i < DifferentiableTops(node);

@@ -13,6 +13,41 @@ bool InputsKnown(const Graph& graph, const Node& node) {
   return std::all_of(node.bottoms.begin(), node.bottoms.end(), [&](int v) { return graph.values[v].shape_known; });
 }
 
+// What no tensor can be; empty where it can. Kernels hold kMaxAxes axes, and bytes are counted in int64_t.
+std::string ShapeProblem(const Shape& shape) {
+  if (shape.axes() > Shape::kMaxAxes) {
+    return "would have " + std::to_string(shape.axes()) + " axes, but at most " + std::to_string(Shape::kMaxAxes) +
+           " are possible";
+  }
+  constexpr int64_t kMostElements = int64_t{1} << 48;
+  int64_t count = 1;
+  for (const int64_t extent : shape.dims()) {
+    if (extent < 0 || __builtin_mul_overflow(count, std::max<int64_t>(1, extent), &count) || count > kMostElements) {
+      return "would be " + shape.ToString() + ", more elements than a machine holds";
+    }
+  }
+  return {};
+}
+
+bool ShapesArePossible(Compilation& c, const Node& node) {
+  const auto report = [&](const std::string& what, const Shape& shape) {
+    const std::string problem = ShapeProblem(shape);
+    if (problem.empty()) return true;
+    c.diagnostics.Error(c.Where(node, "type"),
+                        "layer \"" + node.name() + "\" (" + node.type->name + "): " + what + " " + problem);
+    return false;
+  };
+  bool possible = true;
+  for (size_t i = 0; i < node.tops.size(); ++i) {
+    CREMA_CHECK(node.setup->top_set()[i]) << node.type->name << " did not set the shape of top " << i;
+    possible &= report("top \"" + c.net.graph.values[node.tops[i]].name + "\"", node.setup->top_specs()[i].shape);
+  }
+  for (size_t i = 0; i < node.setup->params().size(); ++i) {
+    possible &= report("parameter " + std::to_string(i), node.setup->params()[i].shape);
+  }
+  return possible;
+}
+
 void SetLossWeights(Compilation& c, Node& node) {
   node.loss_weights.assign(node.tops.size(), 0);
   if (node.setup->is_loss() && !node.tops.empty()) node.loss_weights[0] = 1;
@@ -71,8 +106,11 @@ void InferShapes(Compilation& c) {
     }
     for (const Diagnostic& warning : node.setup->warnings()) c.diagnostics.Warning(warning.where, warning.message);
     SetLossWeights(c, node);
+    if (!ShapesArePossible(c, node)) {
+      node.setup.reset();
+      continue;
+    }
     for (size_t i = 0; i < node.tops.size(); ++i) {
-      CREMA_CHECK(node.setup->top_set()[i]) << node.type->name << " did not set the shape of top " << i;
       Value& value = graph.values[node.tops[i]];
       value.spec = node.setup->top_specs()[i];
       value.shape_known = true;

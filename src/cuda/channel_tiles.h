@@ -3,6 +3,8 @@
 #ifndef CREMA_CUDA_CHANNEL_TILES_H_
 #define CREMA_CUDA_CHANNEL_TILES_H_
 
+#include <algorithm>
+
 #include "cuda/launch.h"
 #include "cuda/packs.h"
 #include "ops/channels.h"
@@ -38,7 +40,8 @@ inline ChannelTiles Extents(const ChannelGrid& grid, int width) {
   ChannelTiles tiles = {};
   if (grid.channels == 1) {
     tiles.columns = 1;
-    tiles.run = tiles.lines = grid.count() / width;
+    tiles.lines = grid.count() / width;
+    tiles.run = std::max<int64_t>(1, tiles.lines);
   } else if (InPlanes(grid)) {
     tiles.columns = grid.channels;
     tiles.run = grid.pixels / width;

@@ -77,43 +77,48 @@ class OrderedSum {
 };
 
 // Adds up, in their order, the gradients that belong to one row of the table; a block has one row and as many units of
-// it as threads. Its threads mark the indices that name the row, then all of them walk the marks.
+// it at a time as threads. Its threads mark the indices that name the row, then all of them walk the marks.
 template <typename Unit>
 __global__ void SumOfRow(EmbedProblem problem, int64_t units, const float* index, const Unit* dy, Unit* gradient) {
   __shared__ uint32_t marks[kMarked / 32];
-  const int64_t unit = int64_t{blockIdx.y} * blockDim.x + threadIdx.x;
+  const int64_t step = int64_t{gridDim.y} * blockDim.x;
   for (int64_t row = blockIdx.x; row < problem.rows; row += gridDim.x) {
     const float wanted = static_cast<float>(row);
-    OrderedSum<Unit> sum(dy + unit);
-    for (int64_t first = 0; first < problem.indices; first += kMarked) {
-      for (unsigned i = threadIdx.x; i < kMarked / 32; i += blockDim.x) marks[i] = 0;
-      __syncthreads();
-      for (unsigned i = threadIdx.x; i < kMarked && first + i < problem.indices; i += blockDim.x) {
-        // Every bit is added once, which is the same as setting it.
-        const float named = index[first + i];
-        if (named == wanted && static_cast<int64_t>(named) == row) atomicAdd(&marks[i / 32], 1u << i % 32);
-      }
-      __syncthreads();
-      if (unit < units) {
-        for (int word = 0; word < kMarked / 32; ++word) {
-          if (marks[word] == 0) continue;
-          for (int bit = 0; bit < 32; ++bit) {
-            if (marks[word] >> bit & 1u) sum.Add((first + word * 32 + bit) * units);
+    for (int64_t begin = int64_t{blockIdx.y} * blockDim.x; begin < units; begin += step) {
+      const int64_t unit = begin + threadIdx.x;
+      OrderedSum<Unit> sum(dy + unit);
+      for (int64_t first = 0; first < problem.indices; first += kMarked) {
+        for (unsigned i = threadIdx.x; i < kMarked / 32; i += blockDim.x) marks[i] = 0;
+        __syncthreads();
+        for (unsigned i = threadIdx.x; i < kMarked && first + i < problem.indices; i += blockDim.x) {
+          // Every bit is added once, which is the same as setting it.
+          const float named = index[first + i];
+          if (named == wanted && static_cast<int64_t>(named) == row) atomicAdd(&marks[i / 32], 1u << i % 32);
+        }
+        __syncthreads();
+        if (unit < units) {
+          for (int word = 0; word < kMarked / 32; ++word) {
+            if (marks[word] == 0) continue;
+            for (int bit = 0; bit < 32; ++bit) {
+              if (marks[word] >> bit & 1u) sum.Add((first + word * 32 + bit) * units);
+            }
           }
         }
+        __syncthreads();  // before the marks are cleared
       }
-      __syncthreads();  // before the marks are cleared
+      if (unit < units) gradient[row * units + unit] = sum.Total();
     }
-    if (unit < units) gradient[row * units + unit] = sum.Total();
   }
 }
 
 template <typename Unit>
 void SumRows(const Queue& queue, const EmbedProblem& problem, const float* index, const float* dy, float* gradient) {
+  constexpr int64_t kMostPieces = 65535;  // CUDA's limit of a grid's second extent
   const int64_t units = problem.width / static_cast<int64_t>(sizeof(Unit) / sizeof(float));
   const int64_t rows = std::min<int64_t>(problem.rows, int64_t{1} << 30);
-  Launch(queue, dim3(static_cast<unsigned>(rows), static_cast<unsigned>((units + kThreads - 1) / kThreads)), kThreads,
-         SumOfRow<Unit>, problem, units, index, reinterpret_cast<const Unit*>(dy), reinterpret_cast<Unit*>(gradient));
+  const int64_t pieces = std::min((units + kThreads - 1) / kThreads, kMostPieces);
+  Launch(queue, dim3(static_cast<unsigned>(rows), static_cast<unsigned>(pieces)), kThreads, SumOfRow<Unit>, problem,
+         units, index, reinterpret_cast<const Unit*>(dy), reinterpret_cast<Unit*>(gradient));
 }
 
 }  // namespace
@@ -125,6 +130,7 @@ int64_t CudaOperations::FindBadIndex(const EmbedProblem& problem, const float* i
 
 void CudaOperations::EmbedForward(const EmbedProblem& problem, const float* index, const float* table,
                                   const float* bias, float* y) {
+  if (problem.rows <= 0) return;  // every index was reported
   constexpr int64_t kWidth = Pack<float>::kWidth;
   const bool aligned = IsPackAligned(table) && IsPackAligned(bias) && IsPackAligned(y);
   if (problem.width % kWidth == 0 && aligned) {

@@ -123,6 +123,7 @@ int64_t CudaOperations::FindBadRegion(const RoiPoolingProblem& problem, const fl
 
 void CudaOperations::RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                                        int32_t* from) {
+  if (problem.images <= 0) return;  // every region was reported
   ForEach(queue(), problem.outputs(), PoolCell{problem, x, regions, y, from});
 }
 

@@ -51,13 +51,23 @@ class Hdf5OutputLayer : public Layer {
   // On the host, also where the net is on a GPU (graph/boundary_types.h).
   void Forward(const LayerRun& run) override {
     if (run.replay) return;  // it has been written
-    if (!writer_) writer_ = CreateHdf5(file_);
+    if (!writer_) Open();
     writer_->Append("data", extents_[0], run.bottoms[0].f32());
     writer_->Append("label", extents_[1], run.bottoms[1].f32());
     writer_->Flush();
   }
 
  private:
+  void Open() {
+    try {
+      writer_ = CreateHdf5(file_);
+    } catch (const EnvironmentError& error) {
+      throw EnvironmentError(place_.ToString() + ": layer \"" + name_ + "\" (HDF5Output): " + error.what() +
+                             "; where a net has it in TRAIN and in TEST, let one of them write it (include { phase: "
+                             "TEST })");
+    }
+  }
+
   // Better now than when the first batch was computed.
   void CheckFile(const LayerSetup& setup) const {
     const char* const field = "hdf5_output_param.file_name";

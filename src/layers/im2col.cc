@@ -26,7 +26,11 @@ class Im2colLayer : public Layer {
       const int64_t output = (window.input[i] + 2 * window.pad[i] - window.reach(i)) / window.stride[i] + 1;
       problem_.axis[i] = {window.input[i], window.kernel[i],   window.stride[i],
                           window.pad[i],   window.dilation[i], output};
-      top.set(window.axis, top[window.axis] * window.kernel[i]);
+      int64_t columns = 0;
+      if (__builtin_mul_overflow(top[window.axis], window.kernel[i], &columns)) {
+        setup.Fail("convolution_param", "more columns than a machine holds; lower the kernel's size");
+      }
+      top.set(window.axis, columns);
       top.set(window.axis + 1 + i, output);
     }
     setup.SetTop(0, std::move(top));

@@ -12,7 +12,8 @@ namespace {
 
 void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis, bool has_axis) {
   const Shape &scores = setup.bottom_shape(0), &labels = setup.bottom_shape(1);
-  if (labels.count() == axis.positions()) return;
+  const bool of_as_many = has_axis || labels.axes() == 0 || labels[0] == scores[0];
+  if (labels.count() == axis.positions() && of_as_many) return;
   setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + scores.ToString() + ", which takes " +
                            std::to_string(axis.positions()) + " labels (" +
                            (has_axis ? "every axis but the class axis counts" : "one for each item") + "), but \"" +

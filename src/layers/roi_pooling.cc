@@ -1,5 +1,6 @@
 // ROIPooling: the maximum of each cell of a grid over rectangles of the images, as in Fast R-CNN. Gradients reach every
 // element that was a maximum, also of rectangles whose corners were given the wrong way round.
+#include <cmath>
 #include <string>
 
 #include "base/number_text.h"
@@ -18,9 +19,11 @@ class RoiPoolingLayer : public Layer {
     const ROIPoolingParameter& param = setup.param().roi_pooling_param();
     CheckCells(setup, "pooled_h", param.has_pooled_h(), param.pooled_h());
     CheckCells(setup, "pooled_w", param.has_pooled_w(), param.pooled_w());
-    if (!(param.spatial_scale() > 0)) {
-      setup.Fail("roi_pooling_param.spatial_scale",
-                 "must be above 0; it is what corners are multiplied by to become pixels of the bottom");
+    if (!(param.spatial_scale() > 0) || !std::isfinite(param.spatial_scale())) {
+      setup.Fail(
+          "roi_pooling_param.spatial_scale",
+          "spatial_scale is " + FormatNumber(param.spatial_scale()) +
+              " but must be above 0 and finite; it is what corners are multiplied by to become pixels of the bottom");
     }
     const Shape &images = setup.bottom_shape(0), &regions = setup.bottom_shape(1);
     images_ = setup.param().bottom(0);

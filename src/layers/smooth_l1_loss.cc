@@ -5,6 +5,7 @@
 #include <cmath>
 #include <string>
 
+#include "base/number_text.h"
 #include "layers/difference_loss.h"
 
 namespace crema {
@@ -16,11 +17,13 @@ class SmoothL1LossLayer : public DifferenceLossLayer {
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(2, 4);
     const float sigma = setup.param().smooth_l1_loss_param().sigma();
-    if (!(sigma > 0) || !std::isfinite(sigma)) {
-      setup.Fail("smooth_l1_loss_param.sigma",
-                 "sigma is " + std::to_string(sigma) + "; give a number above 0: squares end at 1 / sigma^2");
+    const float sharpness = sigma * sigma, limit = 1 / sharpness;
+    if (!(sigma > 0) || !std::isfinite(sharpness) || !std::isfinite(limit)) {
+      setup.Fail("smooth_l1_loss_param.sigma", "sigma is " + FormatNumber(sigma) +
+                                                   "; give a number above 0, squares end at 1 / sigma^2, which must be "
+                                                   "a finite number");
     }
-    SetupDifference(setup, sigma * sigma, 1 / (sigma * sigma));
+    SetupDifference(setup, sharpness, limit);
   }
 };
 

@@ -20,7 +20,11 @@ class TileLayer : public Layer {
     }
     copies_.reduced = param.tiles();
     Shape top = setup.bottom_shape(0);
-    top.set(axis_, top[axis_] * param.tiles());
+    int64_t extent = 0;
+    if (__builtin_mul_overflow(top[axis_], int64_t{param.tiles()}, &extent)) {
+      setup.Fail("tile_param.tiles", "more tiles than a machine holds; lower tiles");
+    }
+    top.set(axis_, extent);
     setup.SetTop(0, std::move(top));
     setup.AllowChannelsLast();
     if (param.tiles() == 1) setup.MakeView();

@@ -1,7 +1,9 @@
 #include "ops/arg_max.h"
 
 #include <algorithm>
+#include <functional>
 #include <limits>
+#include <vector>
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
@@ -10,8 +12,9 @@ namespace crema {
 
 namespace {
 
-constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
-constexpr int64_t kTile = 128;    // positions of one outer row that are worked on side by side
+constexpr int64_t kGrain = 8192;     // elements worth waking a thread for
+constexpr int64_t kTile = 128;       // positions of one outer row that are worked on side by side
+constexpr int64_t kMostPasses = 32;  // over a row; for more it is sorted
 constexpr uint64_t kAboveAll = std::numeric_limits<uint64_t>::max();
 
 // The greatest rank below `bound` of neighbouring classes.
@@ -42,6 +45,13 @@ CREMA_MULTIVERSION void NextRanks(int64_t width, int64_t classes, int64_t stride
 }
 
 void RankRow(const ArgMaxProblem& problem, const float* x, float* y) {
+  if (problem.top_k > kMostPasses) {
+    std::vector<uint64_t> ranks(static_cast<size_t>(problem.axis.classes));
+    for (size_t c = 0; c < ranks.size(); ++c) ranks[c] = formula::RankOf(x[c], static_cast<uint32_t>(c));
+    std::partial_sort(ranks.begin(), ranks.begin() + problem.top_k, ranks.end(), std::greater<>());
+    for (int64_t k = 0; k < problem.top_k; ++k) WriteRanked(problem, k, ranks[static_cast<size_t>(k)], x, y);
+    return;
+  }
   uint64_t rank = kAboveAll;
   for (int64_t k = 0; k < problem.top_k; ++k) {
     rank = NextRank(problem.axis.classes, rank, x);

@@ -87,7 +87,8 @@ struct ContrastiveTerm {
   CREMA_FORMULA float operator()(float similar, float squared) const {
     const float gap = margin - (legacy ? squared : std::sqrt(squared));
     const float positive = gap < 0.0f ? 0.0f : gap;
-    return AreSimilar(similar) ? squared : legacy ? positive : positive * positive;
+    const float term = AreSimilar(similar) ? squared : legacy ? positive : positive * positive;
+    return similar == similar ? term : similar;  // a NaN is to be seen
   }
   // What a - b is multiplied by in half the gradient with respect to a.
   CREMA_FORMULA float Gradient(float similar, float squared) const {

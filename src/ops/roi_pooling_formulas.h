@@ -12,7 +12,7 @@ namespace crema::roi_pooling {
 
 // Whether number `which` of a region cannot be used. Fractions of images' numbers are dropped.
 CREMA_FORMULA bool IsBad(const RoiPoolingProblem& problem, int64_t which, float value) {
-  if (which == 0) return !(value > -1.0f && value < static_cast<float>(problem.images));
+  if (which == 0) return !(problem.images > 0 && value > -1.0f && value < static_cast<float>(problem.images));
   return !(__builtin_fabsf(value) <= 3.402823466e38f);
 }
 

@@ -136,7 +136,8 @@ std::string CheckWhole(const FieldDescriptor* field, const Token& token, bool mi
 std::string CheckReal(const FieldDescriptor* field, const Token& token, bool minus) {
   if (token.kind == TokenKind::kIdentifier) {
     const std::string word = Lower(token.text);
-    if (word == "inf" || word == "infinity" || word == "nan") return {};
+    if (word == "inf" || word == "infinity") return {};
+    if (word == "nan") return Quoted(field) + " cannot be " + Shown(token, minus) + "; give a number";
   }
   if (token.kind != TokenKind::kInteger && token.kind != TokenKind::kFloat) {
     const bool quoted = token.kind == TokenKind::kString && LooksLikeNumber(Unquoted(token));

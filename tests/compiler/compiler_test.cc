@@ -213,6 +213,29 @@ TEST(FindGradients, GoThroughTheLossOfALossAlone) {
   EXPECT_FALSE(learns("loss_weight: 0 loss_weight: 0"));
 }
 
+TEST(FindGradients, WarnWhereALossHasNone) {
+  const auto warnings = [](const std::string& more) {
+    const auto net = Build(kInput + Ip("a", "data", "a") + Ip("b", "data", "b") +
+                           L("SigmoidCrossEntropyLoss", "loss", {"a", "b"}, {"loss"}, more));
+    std::string all;
+    for (const Diagnostic& warning : net->warnings) all += warning.ToString();
+    return all;
+  };
+  EXPECT_NE(warnings("").find("has no gradient for \"b\": what is below it learns nothing"), std::string::npos);
+  EXPECT_EQ(warnings("propagate_down: true propagate_down: false"), "");
+}
+
+TEST(InferShapes, RefusesWhatNoTensorCanBe) {
+  const auto error = [](const std::string& dims) {
+    return ErrorOf(L("Input", "in", {}, {"data"}, "input_param { shape { " + dims + " } }"));
+  };
+  std::string axes;
+  for (int i = 0; i < 33; ++i) axes += "dim: 1 ";
+  EXPECT_NE(error(axes).find("top \"data\" would have 33 axes, but at most 32"), std::string::npos) << error(axes);
+  const std::string large = "dim: 4294967296 dim: 4294967296 dim: 4";
+  EXPECT_NE(error(large).find("more elements than a machine holds"), std::string::npos) << error(large);
+}
+
 TEST(FindGradients, HonoursPropagateDown) {
   const auto net = Build(kInput + Ip("a", "data", "a", 5) + Ip("b", "a", "b", 3, "propagate_down: false") + Loss("b"));
   EXPECT_FALSE(NodeOf(*net, "a").runs_backward);

@@ -28,6 +28,7 @@ TEST(LossFormulas, ThatAreNoNumberStaySo) {
   EXPECT_TRUE(std::isnan(formula::DifferenceTerm{{}}(nan, 1)));
   EXPECT_TRUE(std::isnan(formula::HingeTerm{true}(nan, true)));
   EXPECT_TRUE(std::isnan((formula::ContrastiveTerm{1, false}(0, nan))));
+  EXPECT_TRUE(std::isnan((formula::ContrastiveTerm{1, false}(nan, 9))));
   EXPECT_TRUE(std::isnan(formula::ProbabilityLoss(nan)));
 }
 

@@ -25,7 +25,7 @@ layer {
     bias_filler { sparse: -3 }
   }
   include { phase: TRAIN stage: "a\n\x41\101" }
-  blobs [ { data: [1.5, -2, nan] }, { num: 017 } ]
+  blobs [ { data: [1.5, -2, inf] }, { num: 017 } ]
   clip_param { min: 0 max: 6. }
   slice_param { slice_point: 1;slice_point:2 }
 }
