@@ -245,8 +245,8 @@ class Coordinator {
   bool Lost(const Hello& hello) const;
   void MakeRoom(Milliseconds now);
   void Remove(Members::iterator member, const std::string& why, Milliseconds now);
-  // Where it was this coordinator that stood still (a stopped process, a slow disk), what workers sent meanwhile is still
-  // to be read: nobody was silent for that long.
+  // Where it was this coordinator that stood still (a stopped process, a slow disk), what workers sent meanwhile is
+  // still to be read: nobody was silent for that long.
   void ForgiveStandstill(Milliseconds now);
   void CheckLiveness(Milliseconds now);
   void Linger(Milliseconds now);

@@ -34,9 +34,9 @@ void WarnAboutOldTransform(const NetParameter& net, const PlaceOf& place, Diagno
     moved.transform_param().GetReflection()->ListFields(moved.transform_param(), &fields);
     for (const auto* field : fields) {
       const std::string path = std::string(block) + "." + std::string(field->name());
-      diagnostics->Warning(place("layer[" + std::to_string(i) + "]." + path),
-                           path + " has no effect in a \"layer\"; write transform_param { " +
-                               std::string(field->name()) + ": ... }");
+      diagnostics->Warning(
+          place("layer[" + std::to_string(i) + "]." + path),
+          path + " has no effect in a \"layer\"; write transform_param { " + std::string(field->name()) + ": ... }");
     }
   }
 }

@@ -204,9 +204,9 @@ TEST(FindGradients, StopsWhereNothingIsLearned) {
 
 TEST(FindGradients, GoThroughTheLossOfALossAlone) {
   const auto learns = [](const std::string& weight) {
-    const auto net = Build(kInput + Ip("a", "data", "a") +
-                           L("SoftmaxWithLoss", "loss", {"a", "label"}, {"loss", "prob"}, weight) +
-                           L("Reduction", "sum", {"prob"}, {"sum"}, "loss_weight: 1"));
+    const auto net =
+        Build(kInput + Ip("a", "data", "a") + L("SoftmaxWithLoss", "loss", {"a", "label"}, {"loss", "prob"}, weight) +
+              L("Reduction", "sum", {"prob"}, {"sum"}, "loss_weight: 1"));
     return NodeOf(*net, "a").runs_backward;
   };
   EXPECT_TRUE(learns("loss_weight: 1 loss_weight: 0"));

