@@ -332,7 +332,8 @@ void LayerInstance::Forward() {
   RunOnDevice([&] { layer_->Forward(run); });
   if (placing_.in_place) std::memcpy(tops_[0].tensor().raw(), bottoms_[0].tensor().raw(), tops_[0].tensor().bytes());
   for (size_t i = placing_.in_place ? 1 : 0; i < inputs.size(); ++i) {
-    if (std::memcmp(inputs[i].data(), Read(bottoms_[i]).data(), inputs[i].size() * sizeof(float)) != 0) {
+    const size_t bytes = inputs[i].size() * sizeof(float);
+    if (bytes > 0 && std::memcmp(inputs[i].data(), Read(bottoms_[i]).data(), bytes) != 0) {
       Note("Forward changed bottom " + std::to_string(i));
     }
   }
