@@ -81,7 +81,7 @@ class Picture {
     std::string svg = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
                       FormatNumber(width_) + "\" height=\"" + FormatNumber(height_) + "\" viewBox=\"0 0 " +
                       FormatNumber(width_) + " " + FormatNumber(height_) +
-                      "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" " + "fill=\"#ffffff\"/>\n";
+                      "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
     svg += Text(kMargin, kMargin + 14, kTitleFont, "start", title_, " font-weight=\"bold\"");
     svg += Text(kMargin, kMargin + 32, 12, "start",
                 "accuracy " + FormatNumber(100 * report_.accuracy(), "%.2f%%") + ", " + FormatCount(report_.items()) +

@@ -1,13 +1,9 @@
 #include "report/evaluation.h"
 
-#include <sstream>
-
 #include "base/number_text.h"
 #include "report/log_observer.h"
 
 namespace crema {
-
-namespace {}  // namespace
 
 Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::string& line)>& log) {
   Evaluation result;
