@@ -14,8 +14,9 @@
 namespace crema {
 
 struct ClusterEvent {
-  // kLost: rounds that only workers knew, who are gone; kRecovered or kRolledBack follows, or the end.
-  enum class Kind { kJoined, kLeft, kCommitted, kLost, kRecovered, kRolledBack, kWaiting, kWarning };
+  // kLost: rounds that only workers knew, who are gone; kRecovered or kRolledBack follows, or the end. kNotice: what is
+  // waited for while nothing is wrong.
+  enum class Kind { kJoined, kLeft, kCommitted, kLost, kRecovered, kRolledBack, kNotice, kWarning };
   Kind kind = Kind::kWarning;
   std::string text;  // one sentence
   // kJoined, kLeft: ready workers now. kCommitted: that took part.

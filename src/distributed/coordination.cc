@@ -66,9 +66,7 @@ bool Coordination::Handle(const ClusterEvent& event) {
   workers_ = event.workers;
   if (event.kind == Kind::kCommitted) return OnCommitted(event);
   most_workers_ = std::max(most_workers_, event.workers);
-  // At the start there is nobody, as it should be.
-  const bool expected = event.kind == Kind::kWaiting && cluster_state_.version() == 0 && !committed_;
-  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered && !expected;
+  const bool warning = event.kind != Kind::kJoined && event.kind != Kind::kRecovered && event.kind != Kind::kNotice;
   Tell(event.text, event.workers, warning);
   // What is in the net is of a round that did not count, or is older than what a worker kept.
   if (event.kind == Kind::kRecovered) PutIntoNet(event);
@@ -78,7 +76,6 @@ bool Coordination::Handle(const ClusterEvent& event) {
 bool Coordination::OnCommitted(const ClusterEvent& event) {
   const SolverParameter& solver = file_.solver;
   const Milliseconds now = Now();
-  committed_ = true;
   const double seconds = static_cast<double>(now - last_commit_) / 1000;
   last_commit_ = now;
   ++rounds_;

@@ -85,7 +85,7 @@ class Coordination {
 
   ClusterState cluster_state_;                        // of what is in the net
   uint64_t saved_iteration_ = 0, saved_version_ = 0;  // of the last snapshot
-  bool committed_ = false, snapshot_wanted_ = false, stopping_ = false;
+  bool snapshot_wanted_ = false, stopping_ = false;
   Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
   int workers_ = 0, most_workers_ = 0;
   uint64_t rounds_ = 0, rounds_late_ = 0;

@@ -37,7 +37,7 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
   if (!lost_.empty()) {
     phase_ = Phase::kRecovering;
     awaited_ = static_cast<size_t>(lost_.back().share_size());
-    Tell(ClusterEvent::Kind::kWaiting,
+    Tell(ClusterEvent::Kind::kWarning,
          "the journal is ahead of the snapshot, by rounds " + std::to_string(version_ + 1) + " to " +
              std::to_string(lost_.back().version()) + ": looking for a worker that has their parameters, for at most " +
              std::to_string(options_.recovery / 1000) + " s");

@@ -239,8 +239,8 @@ void Coordinator::Linger(Milliseconds now) {
     Tell(ClusterEvent::Kind::kWarning, "this ends though not all workers answered when they were told of the end: " +
                                            names + "; they look for a coordinator for as long as orphan_ms says");
   } else if (!std::exchange(told_lingering_, true)) {
-    Tell(ClusterEvent::Kind::kWaiting, "waiting until all workers know of the end, for at most " +
-                                           std::to_string(options_.dead / 1000) + " s; not yet: " + names);
+    Tell(ClusterEvent::Kind::kNotice, "waiting until all workers know of the end, for at most " +
+                                          std::to_string(options_.dead / 1000) + " s; not yet: " + names);
   }
 }
 

@@ -123,7 +123,8 @@ bool Coordinator::MayOpen(Milliseconds now) {
   if (!waiting_since_) waiting_since_ = now;
   if (!told_waiting_) {
     told_waiting_ = true;
-    Tell(ClusterEvent::Kind::kWaiting,
+    // At the start there is nobody, as it should be.
+    Tell(started_ ? ClusterEvent::Kind::kWarning : ClusterEvent::Kind::kNotice,
          "waiting for workers: " + std::to_string(ready) + " of " + std::to_string(wanted) + " are there");
   }
   if (now - *waiting_since_ < options_.join_timeout) return false;
@@ -272,7 +273,7 @@ bool Coordinator::TooFewLeft(int leased, Milliseconds now) {
     BeginEnding(end_reason_, now);
   } else if (!waiting_since_) {
     waiting_since_ = now;
-    Tell(ClusterEvent::Kind::kWaiting, "waiting for workers: " + std::to_string(leased) + " of at least " +
+    Tell(ClusterEvent::Kind::kWarning, "waiting for workers: " + std::to_string(leased) + " of at least " +
                                            std::to_string(options_.min_workers) + " (min_workers) are there");
   } else if (now - *waiting_since_ >= options_.join_timeout) {
     Fail("only " + std::to_string(leased) + " of at least " + std::to_string(options_.min_workers) +

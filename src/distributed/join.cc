@@ -94,6 +94,7 @@ class Joining {
   std::mutex fixed_mutex_;
   Payload fixed_;  // came and is not in the net yet; under fixed_mutex_
   bool gradients_ = false, stop_ = false, joining_ = true;
+  std::string no_place_;
   Milliseconds logged_ = Now();
   JoinResult result_;
 };
@@ -180,7 +181,11 @@ void Joining::Build(const Welcome& welcome) {
 // Tells when the coordinator is lost, found, or not there at all.
 void Joining::LogPhase() {
   Worker::Phase phase = Worker::Phase::kJoining;
-  service_->Do([&](const Worker& worker) { phase = worker.phase(); });
+  std::string no_place;
+  service_->Do([&](const Worker& worker) {
+    phase = worker.phase();
+    no_place = worker.no_place();
+  });
   const Milliseconds now = Now();
   const bool joining = phase == Worker::Phase::kJoining;
   if (joining && !joining_) {
@@ -188,12 +193,16 @@ void Joining::LogPhase() {
     logged_ = now;
   } else if (!joining && joining_ && result_.rounds > 0) {
     Log("Joined again");
+  } else if (!no_place.empty()) {
+    if (no_place != no_place_) Log("Waiting for a place at " + options_.endpoint + ": " + no_place);
+    logged_ = now;
   } else if (joining && now - logged_ >= kLogEvery) {
     Log("No answer from " + options_.endpoint +
         " yet: is the coordinator running, is the address right, and does it know this worker's key?");
     logged_ = now;
   }
   joining_ = joining;
+  no_place_ = no_place;
 }
 
 void Joining::TakeFixed() {

@@ -41,6 +41,7 @@ void Worker::Send(Lane lane, ClusterMessage message, Slice slice) {
 void Worker::Join(Milliseconds now) {
   if (phase_ == Phase::kEnded) return;
   phase_ = Phase::kJoining;
+  no_place_.clear();
   member_ = 0;
   incarnation_ = IncarnationOf(options_.process, ++incarnations_);
   heard_sequence_ = heard_bulk_sequence_ = 0;
@@ -134,7 +135,10 @@ void Worker::OnRefusal(const Refusal& refusal, Milliseconds now) {
   }
   if (phase_ != Phase::kJoining || refusal.incarnation() != incarnation_) return;
   heard_ = now;
-  if (refusal.kind() == Refusal::FULL) return;  // asks again
+  if (refusal.kind() == Refusal::FULL) {
+    no_place_ = refusal.reason();
+    return;
+  }
   End(refusal.reason(), true);
 }
 
@@ -142,6 +146,7 @@ void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
   const Welcome& welcome = message.welcome();
   if (welcome.incarnation() != incarnation_ || phase_ != Phase::kJoining) return;
   heard_ = now;
+  no_place_.clear();
   job_ = message.job();
   epoch_ = message.epoch();
   member_ = message.member();

@@ -130,6 +130,8 @@ class Worker {
   bool TakeReconnect() { return std::exchange(reconnect_, false); }
 
   Phase phase() const { return phase_; }
+  // While joining: why the coordinator has no place for it yet; it goes on asking. Empty where that was not said.
+  const std::string& no_place() const { return no_place_; }
   bool ended() const { return phase_ == Phase::kEnded; }
   // The coordinator said that training is over; else why this worker ended.
   bool completed() const { return completed_; }
@@ -211,7 +213,7 @@ class Worker {
   Phase phase_ = Phase::kJoining;
   bool built_ = false, welcomed_ = false, reconnect_ = false, completed_ = false, failed_ = false,
        training_failed_ = false;
-  std::string end_reason_;
+  std::string end_reason_, no_place_;
   uint64_t job_ = 0, epoch_ = 0, member_ = 0, incarnation_ = 0, incarnations_ = 0;
   uint64_t sequence_ = 0, heard_sequence_ = 0, heard_bulk_sequence_ = 0;
   Milliseconds next_tick_ = 0, heard_ = 0, heartbeat_ = 0, hello_ = 0, backoff_ = 0, reconnected_ = 0;

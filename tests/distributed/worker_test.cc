@@ -384,8 +384,10 @@ TEST_F(WorkerTest, AsksAgainWhenAllPlacesAreTakenAndEndsWhenRefusedForGood) {
     const Hello hello = NextHello();
     ClusterMessage refusal;
     refusal.mutable_refusal()->set_kind(Refusal::FULL);
+    refusal.mutable_refusal()->set_reason("there are enough");
     refusal.mutable_refusal()->set_incarnation(hello.incarnation());
     Hear(refusal);
+    EXPECT_EQ(worker_.no_place(), "there are enough");
   }
   ASSERT_FALSE(worker_.ended());
   ClusterMessage refusal;

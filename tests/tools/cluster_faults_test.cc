@@ -280,6 +280,7 @@ TEST(ClusterFaults, TheCoordinatorStaysUntilAllKnowOfTheEnd) {
   cluster.workers[1]->Signal(SIGCONT);
   const Finished run = cluster.Finish();
   EXPECT_FALSE(run.Says("when they were told of the end")) << run.err;
+  EXPECT_FALSE(run.Says("Warning: waiting")) << "nothing was wrong: " << run.err;
 }
 
 TEST(ClusterFaults, AFullDiskForSnapshotsLosesNothingAndIsReported) {

@@ -252,12 +252,14 @@ TEST(ClusterMistakes, AWorkerOfAnotherTrainingOrProtocolIsToldWhy) {
 }
 
 TEST(ClusterMistakes, MoreWorkersThanAllowedWait) {
-  const ClusterFolder folder("local_steps: 5 max_workers: 1", {.max_iter = 200});
+  const ClusterFolder folder("local_steps: 5 max_workers: 1", {.max_iter = 1000000, .snapshot = 0});
   std::string endpoint;
   const auto coordinator = folder.Coordinate(1, &endpoint);
   const auto one = folder.Join(endpoint, "one");
   ASSERT_TRUE(coordinator->WaitFor("worker one joined")) << coordinator->Err();
   const auto two = folder.Join(endpoint, "two");
+  ASSERT_TRUE(two->WaitFor("Waiting for a place at " + endpoint + ": there are max_workers workers (1)")) << two->Err();
+  EXPECT_EQ(folder.Ask("stop", endpoint).exit_code, 0);
   EXPECT_EQ(coordinator->Wait().exit_code, 0) << coordinator->Err();
   EXPECT_FALSE(coordinator->Err().find("worker two joined") != std::string::npos) << coordinator->Err();
   EXPECT_EQ(one->Wait().exit_code, 0);
