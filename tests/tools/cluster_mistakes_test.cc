@@ -259,12 +259,12 @@ TEST(ClusterMistakes, MoreWorkersThanAllowedWait) {
   ASSERT_TRUE(coordinator->WaitFor("worker one joined")) << coordinator->Err();
   const auto two = folder.Join(endpoint, "two");
   ASSERT_TRUE(two->WaitFor("Waiting for a place at " + endpoint + ": there are max_workers workers (1)")) << two->Err();
+  two->Signal(SIGINT);
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
   EXPECT_EQ(folder.Ask("stop", endpoint).exit_code, 0);
   EXPECT_EQ(coordinator->Wait().exit_code, 0) << coordinator->Err();
   EXPECT_FALSE(coordinator->Err().find("worker two joined") != std::string::npos) << coordinator->Err();
   EXPECT_EQ(one->Wait().exit_code, 0);
-  two->Signal(SIGINT);
-  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
 }
 
 class ClusterKeys : public ::testing::Test {
