@@ -2,8 +2,6 @@
 #ifndef CREMA_OPS_BOX_FORMULAS_H_
 #define CREMA_OPS_BOX_FORMULAS_H_
 
-#include <cmath>
-
 #include "ops/functors.h"
 
 namespace crema {
@@ -52,7 +50,7 @@ CREMA_FORMULA Box Encode(BoxCode code, const Box& prior, const BoxVariance& vari
   if (code == BoxCode::kCenterSize) {
     return {((box.xmin + box.xmax) - (prior.xmin + prior.xmax)) / 2.0f / width / v[0],
             ((box.ymin + box.ymax) - (prior.ymin + prior.ymax)) / 2.0f / height / v[1],
-            logf((box.xmax - box.xmin) / width) / v[2], logf((box.ymax - box.ymin) / height) / v[3]};
+            formula::Log((box.xmax - box.xmin) / width) / v[2], formula::Log((box.ymax - box.ymin) / height) / v[3]};
   }
   const float x = code == BoxCode::kCornerSize ? width : 1.0f, y = code == BoxCode::kCornerSize ? height : 1.0f;
   return {(box.xmin - prior.xmin) / x / v[0], (box.ymin - prior.ymin) / y / v[1], (box.xmax - prior.xmax) / x / v[2],
@@ -66,8 +64,8 @@ CREMA_FORMULA Box Decode(BoxCode code, const Box& prior, const BoxVariance& vari
   if (code == BoxCode::kCenterSize) {
     const float x = v[0] * numbers.xmin * width + (prior.xmin + prior.xmax) / 2.0f,
                 y = v[1] * numbers.ymin * height + (prior.ymin + prior.ymax) / 2.0f;
-    const float half_width = expf(v[2] * numbers.xmax) * width / 2.0f,
-                half_height = expf(v[3] * numbers.ymax) * height / 2.0f;
+    const float half_width = formula::Exp(v[2] * numbers.xmax) * width / 2.0f,
+                half_height = formula::Exp(v[3] * numbers.ymax) * height / 2.0f;
     return {x - half_width, y - half_height, x + half_width, y + half_height};
   }
   const float x = code == BoxCode::kCornerSize ? width : 1.0f, y = code == BoxCode::kCornerSize ? height : 1.0f;
