@@ -34,10 +34,18 @@ __global__ void __launch_bounds__(kFaultThreads)
   if (state->result.faulty_unit >= 0) return;  // the same for all threads: written behind the barriers below only
   constexpr int64_t kNone = std::numeric_limits<int64_t>::max();
   int64_t first = kNone;
-  for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-    if (AskWhetherBad(is_bad, values[i], i)) {
-      first = i;
-      break;
+  constexpr int kAtOnce = 8;  // loads that are on their way at a time
+  for (int64_t begin = threadIdx.x; begin < n && first == kNone; begin += kAtOnce * blockDim.x) {
+    float some[kAtOnce];
+    CREMA_UNROLL
+    for (int k = 0; k < kAtOnce; ++k) {
+      const int64_t i = begin + k * static_cast<int64_t>(blockDim.x);
+      some[k] = values[i < n ? i : begin];
+    }
+    CREMA_UNROLL
+    for (int k = kAtOnce - 1; k >= 0; --k) {
+      const int64_t i = begin + k * static_cast<int64_t>(blockDim.x);
+      if (i < n && AskWhetherBad(is_bad, some[k], i)) first = i;
     }
   }
   first = ReduceBlock(first, kNone, Minimum());

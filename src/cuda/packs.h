@@ -2,14 +2,8 @@
 #ifndef CREMA_CUDA_PACKS_H_
 #define CREMA_CUDA_PACKS_H_
 
+#include "cuda/launch.h"
 #include "cuda/numbers.h"
-
-// Before a loop of known length: arrays of a thread are registers only where loops over them are unrolled.
-#if defined(__CUDACC__)
-#define CREMA_UNROLL _Pragma("unroll")
-#else
-#define CREMA_UNROLL
-#endif
 
 namespace crema::cuda {
 

@@ -2,6 +2,7 @@
 
 #include "cuda/lanes.h"
 #include "cuda/operations.h"
+#include "cuda/reduce.h"
 #include "cuda/rows.h"
 #include "ops/reduction.h"
 
@@ -11,6 +12,7 @@ namespace {
 
 constexpr unsigned kColumns = 32;  // neighbouring sums of a block, at most
 constexpr int kAtOnce = 4;         // loads that are on their way at a time
+constexpr int64_t kShortRow = 1024;
 
 __device__ float SumAlong(ReducedTerm term, const float* x, int64_t first, int64_t end, int64_t step, int64_t stride) {
   float sum[kAtOnce] = {};
@@ -45,6 +47,15 @@ __global__ void SumParts(Reduction r, const float* x, float* y) {
     if (threadIdx.y == 0 && column < r.inner)
       y[(row * gridDim.z + blockIdx.z) * r.inner + column] = r.factor * sums[here];
     __syncthreads();  // before the next row's sums are written
+  }
+}
+
+// Many short rows: a warp each.
+__global__ void SumRows(Reduction r, const float* x, float* y) {
+  const unsigned warps = blockDim.x / 32, lane = threadIdx.x % 32;
+  for (int64_t row = int64_t{blockIdx.x} * warps + threadIdx.x / 32; row < r.outer; row += int64_t{gridDim.x} * warps) {
+    const float sum = SumWarp(SumAlong(r.term, x + row * r.reduced, lane, r.reduced, 32, 1));
+    if (lane == 0) y[row] = r.factor * sum;
   }
 }
 
@@ -112,6 +123,11 @@ void CudaOperations::Reduce(const Reduction& reduction, const float* x, float* y
   const int64_t many = int64_t{queue().multiprocessors} * 2048;
   if (reduction.reduced <= 32 || (reduction.inner >= kColumns && sums >= many)) {
     return ForEach(queue(), sums, SumOfOne{reduction, x, y});
+  }
+  constexpr int64_t kWarps = kThreads / 32;
+  if (reduction.inner == 1 && reduction.reduced <= kShortRow && sums >= many / 32) {
+    const auto blocks = static_cast<unsigned>(std::min<int64_t>((sums + kWarps - 1) / kWarps, int64_t{1} << 30));
+    return Launch(queue(), blocks, kThreads, SumRows, reduction, x, y);
   }
   const unsigned across = PowerOfTwoFrom(reduction.inner, kColumns);
   const unsigned down = std::max(PowerOfTwoFrom(reduction.reduced / kAtOnce, kThreads / across), 32 / across);

@@ -33,14 +33,16 @@ struct Im2colRow {
 // Takes a row of the columns apart; `split_off(&value, by)` gives value % by and divides value.
 template <typename SplitOff>
 CREMA_HOST_DEVICE inline Im2colRow SourceOfRow(const Im2colProblem& problem, int64_t row, const SplitOff& split_off) {
-  int64_t window[Shape::kMaxAxes];
-  for (int i = problem.axes - 2; i >= 0; --i) window[i] = split_off(&row, problem.axis[i].output);
+  int64_t windows = 1;
+  for (int i = 0; i < problem.axes - 1; ++i) windows *= problem.axis[i].output;
+  int64_t window = split_off(&row, windows);
   const int64_t start = split_off(&row, problem.last().kernel) * problem.last().dilation - problem.last().pad;
   int64_t at = 0, stride = problem.last().input;
   bool inside = true;
   for (int i = problem.axes - 2; i >= 0; --i) {
     const Im2colProblem::Axis& axis = problem.axis[i];
-    const int64_t pixel = window[i] * axis.stride - axis.pad + split_off(&row, axis.kernel) * axis.dilation;
+    const int64_t pixel =
+        split_off(&window, axis.output) * axis.stride - axis.pad + split_off(&row, axis.kernel) * axis.dilation;
     inside = inside && pixel >= 0 && pixel < axis.input;
     at += pixel * stride;
     stride *= axis.input;
