@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <optional>
 #include <vector>
 
+#include "base/random.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/idx_file.h"
@@ -11,41 +13,87 @@
 
 namespace crema {
 
-MnistConversion ConvertMnist(const std::string& images_path, const std::string& labels_path,
-                             const std::string& database, bool replace, ProgressLine* progress) {
-  IdxReader images(images_path, 3, "images"), labels(labels_path, 1, "labels");
-  if (images.count() != labels.count()) {
-    throw UserError("\"" + images_path + "\" holds " + std::to_string(images.count()) + " images, but \"" +
-                    labels_path + "\" holds " + std::to_string(labels.count()) +
-                    " labels; do they belong together (train, test)?");
+namespace {
+
+// Both files, which belong together, and the database that becomes of them.
+struct Conversion {
+  Conversion(const std::string& images_path, const std::string& labels_path, const std::string& database, int channels,
+             bool replace, ProgressLine* line)
+      : images(images_path, 3, "images"), labels(labels_path, 1, "labels"), progress(line) {
+    if (images.count() != labels.count()) {
+      throw UserError("\"" + images_path + "\" holds " + std::to_string(images.count()) + " images, but \"" +
+                      labels_path + "\" holds " + std::to_string(labels.count()) +
+                      " labels; do they belong together (train, test)?");
+    }
+    writer.emplace(database, replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse);
+    done.height = images.extents()[1];
+    done.width = images.extents()[2];
+    if (progress) progress->SetTotal(images.count());
+    datum.set_channels(channels);
+    datum.set_height(static_cast<int32_t>(done.height));
+    datum.set_width(static_cast<int32_t>(done.width));
   }
-  LmdbWriter writer(database, replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse);
-  MnistConversion done{images.count(), images.extents()[1], images.extents()[2], 255, 0};
-  if (progress) progress->SetTotal(done.records);
-  Datum datum;
-  datum.set_channels(1);
-  datum.set_height(static_cast<int32_t>(done.height));
-  datum.set_width(static_cast<int32_t>(done.width));
-  std::vector<uint8_t> image(images.item_size());
-  std::string value;
-  for (int64_t i = 0; i < done.records; ++i) {
-    uint8_t label;
-    images.Read(image);
-    labels.Read({&label, 1});
-    datum.set_data(image.data(), image.size());
+
+  void Put(int label) {
     datum.set_label(label);
     datum.SerializeToString(&value);
     char key[24];
-    std::snprintf(key, sizeof(key), "%08lld", static_cast<long long>(i));
-    writer.Put(key, value);
+    std::snprintf(key, sizeof(key), "%08lld", static_cast<long long>(done.records++));
+    writer->Put(key, value);
     if (progress) progress->Add(1, static_cast<int64_t>(value.size()));
-    done.min_label = std::min<int>(done.min_label, label);
-    done.max_label = std::max<int>(done.max_label, label);
+    done.min_label = std::min(done.min_label, label);
+    done.max_label = std::max(done.max_label, label);
   }
-  images.ExpectEnd();
-  labels.ExpectEnd();
-  writer.Commit();
-  return done;
+
+  IdxReader images, labels;
+  ProgressLine* progress;
+  std::optional<LmdbWriter> writer;
+  Datum datum;
+  std::string value;
+  MnistConversion done{0, 0, 0, 255, 0};
+};
+
+}  // namespace
+
+MnistConversion ConvertMnist(const std::string& images, const std::string& labels, const std::string& database,
+                             bool replace, ProgressLine* progress) {
+  Conversion conversion(images, labels, database, 1, replace, progress);
+  std::vector<uint8_t> image(conversion.images.item_size());
+  for (int64_t i = 0; i < conversion.images.count(); ++i) {
+    uint8_t label;
+    conversion.images.Read(image);
+    conversion.labels.Read({&label, 1});
+    conversion.datum.set_data(image.data(), image.size());
+    conversion.Put(label);
+  }
+  conversion.images.ExpectEnd();
+  conversion.labels.ExpectEnd();
+  conversion.writer->Commit();
+  return conversion.done;
+}
+
+MnistConversion ConvertMnistPairs(const std::string& images, const std::string& labels, const std::string& database,
+                                  bool replace, uint64_t seed, ProgressLine* progress) {
+  Conversion conversion(images, labels, database, 2, replace, progress);
+  const auto count = static_cast<size_t>(conversion.images.count()),
+             size = static_cast<size_t>(conversion.images.item_size());
+  std::vector<uint8_t> pixels(count * size), classes(count);
+  for (size_t i = 0; i < count; ++i) {
+    conversion.images.Read({pixels.data() + i * size, size});
+    conversion.labels.Read({&classes[i], 1});
+  }
+  conversion.images.ExpectEnd();
+  conversion.labels.ExpectEnd();
+  const RandomStream random(seed, 0);
+  for (size_t i = 0; i < count; ++i) {
+    const size_t pair[] = {random.Below(2 * i, count), random.Below(2 * i + 1, count)};
+    std::string& data = *conversion.datum.mutable_data();
+    data.clear();
+    for (const size_t image : pair) data.append(reinterpret_cast<const char*>(pixels.data()) + image * size, size);
+    conversion.Put(classes[pair[0]] == classes[pair[1]] ? 1 : 0);
+  }
+  conversion.writer->Commit();
+  return conversion.done;
 }
 
 }  // namespace crema

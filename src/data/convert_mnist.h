@@ -1,4 +1,4 @@
-// MNIST's files to a database, as Caffe's convert_mnist_data does.
+// MNIST's files to a database, as Caffe's convert_mnist_data and convert_mnist_siamese_data do.
 #ifndef CREMA_DATA_CONVERT_MNIST_H_
 #define CREMA_DATA_CONVERT_MNIST_H_
 
@@ -18,6 +18,11 @@ struct MnistConversion {
 // where a file is no IDX file, they differ in length or `database` exists (unless `replace`); then nothing is written.
 MnistConversion ConvertMnist(const std::string& images, const std::string& labels, const std::string& database,
                              bool replace, ProgressLine* progress = nullptr);
+
+// The same for as many pairs of images drawn at random: a Datum of 2 x height x width, label 1 where both are of one
+// class, else 0. Keeps all images in memory.
+MnistConversion ConvertMnistPairs(const std::string& images, const std::string& labels, const std::string& database,
+                                  bool replace, uint64_t seed, ProgressLine* progress = nullptr);
 
 }  // namespace crema
 

@@ -5,6 +5,8 @@
 
 #include <csignal>
 #include <cstdlib>
+#include <map>
+#include <set>
 
 #include "data/data_testing.h"
 #include "data/datum.h"
@@ -106,6 +108,37 @@ TEST(ConvertMnist, MistakesAreUserErrorsAndWriteNothing) {
   ExpectThrows<UserError>([&] { ConvertMnist(folder / "images", folder / "labels", folder / "db", false); },
                           {"exists already"});
   EXPECT_EQ(ConvertMnist(folder / "images", folder / "labels", folder / "db", true).records, 25);
+}
+
+TEST(ConvertMnist, PairsOfImages) {
+  TemporaryFolder folder;
+  WriteFile(folder / "images", Images(25, 5, 4));
+  WriteFile(folder / "labels", Labels(25));
+  EXPECT_EQ(ConvertMnistPairs(folder / "images", folder / "labels", folder / "db", false, 3).records, 25);
+  std::map<std::string, int> class_of;
+  for (int i = 0; i < 25; ++i) class_of[testing::ImageDatum(1, 5, 4, i).data()] = i % 10;
+  ASSERT_EQ(class_of.size(), 25u);
+  const auto source = OpenRecordSource(folder / "db");
+  ASSERT_EQ(source->count(), 25u);
+  std::set<std::string> pairs;
+  for (int i = 0; i < 25; ++i) {
+    EXPECT_EQ(source->Key(i), testing::KeyOf(i));
+    const Datum datum = DatumOf(*source, i);
+    EXPECT_EQ(datum.channels(), 2);
+    ASSERT_EQ(datum.data().size(), 40u);
+    const int first = class_of.at(datum.data().substr(0, 20)), second = class_of.at(datum.data().substr(20));
+    EXPECT_EQ(datum.label(), first == second ? 1 : 0);
+    pairs.insert(datum.data());
+  }
+  EXPECT_GT(pairs.size(), 20u);
+  const auto again = [&](uint64_t seed) {
+    ConvertMnistPairs(folder / "images", folder / "labels", folder / "again", true, seed);
+    return DatumOf(*OpenRecordSource(folder / "again"), 7).data();
+  };
+  EXPECT_EQ(again(3), DatumOf(*source, 7).data());
+  EXPECT_NE(again(4), again(3));
+  ExpectThrows<UserError>([&] { ConvertMnistPairs(folder / "images", folder / "none", folder / "other", false, 3); },
+                          {"none", "labels"});
 }
 
 TEST(ConvertMnist, CompressedFilesCutShortAtEveryLength) {

@@ -143,7 +143,7 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
     EXPECT_TRUE(finished.Says(text)) << text << " not in " << finished.err;
   }
   for (const char* program : {"convert_imageset", "compute_image_mean", "db_tool", "convert_cifar_data",
-                              "convert_mnist_data", "convert_csv", "convert_text"}) {
+                              "convert_mnist_data", "convert_mnist_siamese_data", "convert_csv", "convert_text"}) {
     const Finished help = Run({program, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("example"), std::string::npos) << help.out;
