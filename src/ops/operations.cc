@@ -296,6 +296,12 @@ class CpuOperations final : public Operations {
     crema::RoiPoolingBackward(problem, regions, from, dy, dx);
   }
 
+  void InterpolationForward(const Interpolation& problem, const float* x, float* y) override {
+    crema::InterpolationForward(problem, x, y);
+  }
+  void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override {
+    crema::InterpolationBackward(problem, dy, dx);
+  }
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

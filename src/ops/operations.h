@@ -28,6 +28,7 @@
 #include "ops/embed.h"
 #include "ops/im2col.h"
 #include "ops/inner_product.h"
+#include "ops/interpolation.h"
 #include "ops/kernel_choice.h"
 #include "ops/label_losses.h"
 #include "ops/lrn.h"
@@ -211,6 +212,10 @@ class Operations {
                                  int32_t* from) = 0;
   virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
                                   const float* dy, float* dx) = 0;
+
+  // --- Sizes of images: ops/interpolation.h. ---
+  virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
+  virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
