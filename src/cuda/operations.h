@@ -128,6 +128,8 @@ class CudaOperations final : public Operations, public MultiUpdater {
                           float* dx) override;
   void InterpolationForward(const Interpolation& problem, const float* x, float* y) override;
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override;
+  void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override;
+  void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

@@ -302,6 +302,12 @@ class CpuOperations final : public Operations {
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override {
     crema::InterpolationBackward(problem, dy, dx);
   }
+  void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override {
+    crema::UnpoolingForward(problem, x, index, y);
+  }
+  void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override {
+    crema::UnpoolingBackward(problem, index, dy, dx);
+  }
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

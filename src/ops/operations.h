@@ -41,6 +41,7 @@
 #include "ops/roi_pooling.h"
 #include "ops/softmax.h"
 #include "ops/target_losses.h"
+#include "ops/unpooling.h"
 #include "ops/update.h"
 
 namespace crema {
@@ -213,9 +214,11 @@ class Operations {
   virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
                                   const float* dy, float* dx) = 0;
 
-  // --- Sizes of images: ops/interpolation.h. ---
+  // --- Sizes of images: ops/interpolation.h, ops/unpooling.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
+  virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
+  virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
