@@ -32,7 +32,7 @@ struct TypeOfFork {
 constexpr TypeOfFork kTypesOfForks[] = {
     {"AnnotatedData", "SSD"},     {"BN", "SegNet, PSPNet"},   {"CPMData", "OpenPose"},     {"DenseImageData", "SegNet"},
     {"DetectionEvaluate", "SSD"}, {"DetectionOutput", "SSD"}, {"ImageSegData", "DeepLab"}, {"MultiBoxLoss", "SSD"},
-    {"PriorBox", "SSD"},          {"PSROIPooling", "R-FCN"},  {"VideoData", "SSD"},
+    {"PriorBox", "SSD"},          {"VideoData", "SSD"},
 };
 
 std::string UnknownType(const LayerParameter& layer) {

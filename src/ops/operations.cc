@@ -296,6 +296,14 @@ class CpuOperations final : public Operations {
     crema::RoiPoolingBackward(problem, regions, from, dy, dx);
   }
 
+  void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
+                              float* y) override {
+    crema::PositionPoolingForward(problem, x, regions, y);
+  }
+  void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
+                               float* dx) override {
+    crema::PositionPoolingBackward(problem, regions, dy, dx);
+  }
   void InterpolationForward(const Interpolation& problem, const float* x, float* y) override {
     crema::InterpolationForward(problem, x, y);
   }

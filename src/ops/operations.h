@@ -213,6 +213,10 @@ class Operations {
                                  int32_t* from) = 0;
   virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
                                   const float* dy, float* dx) = 0;
+  virtual void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
+                                      float* y) = 0;
+  virtual void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
+                                       float* dx) = 0;
 
   // --- Sizes of images: ops/interpolation.h, ops/unpooling.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
