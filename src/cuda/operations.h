@@ -126,6 +126,14 @@ class CudaOperations final : public Operations, public MultiUpdater {
                          int32_t* from) override;
   void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
                           float* dx) override;
+  void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
+                              float* y) override;
+  void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
+                               float* dx) override;
+  void InterpolationForward(const Interpolation& problem, const float* x, float* y) override;
+  void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override;
+  void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override;
+  void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

@@ -296,6 +296,26 @@ class CpuOperations final : public Operations {
     crema::RoiPoolingBackward(problem, regions, from, dy, dx);
   }
 
+  void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
+                              float* y) override {
+    crema::PositionPoolingForward(problem, x, regions, y);
+  }
+  void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
+                               float* dx) override {
+    crema::PositionPoolingBackward(problem, regions, dy, dx);
+  }
+  void InterpolationForward(const Interpolation& problem, const float* x, float* y) override {
+    crema::InterpolationForward(problem, x, y);
+  }
+  void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override {
+    crema::InterpolationBackward(problem, dy, dx);
+  }
+  void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override {
+    crema::UnpoolingForward(problem, x, index, y);
+  }
+  void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override {
+    crema::UnpoolingBackward(problem, index, dy, dx);
+  }
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

@@ -28,6 +28,7 @@
 #include "ops/embed.h"
 #include "ops/im2col.h"
 #include "ops/inner_product.h"
+#include "ops/interpolation.h"
 #include "ops/kernel_choice.h"
 #include "ops/label_losses.h"
 #include "ops/lrn.h"
@@ -40,6 +41,7 @@
 #include "ops/roi_pooling.h"
 #include "ops/softmax.h"
 #include "ops/target_losses.h"
+#include "ops/unpooling.h"
 #include "ops/update.h"
 
 namespace crema {
@@ -211,6 +213,16 @@ class Operations {
                                  int32_t* from) = 0;
   virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
                                   const float* dy, float* dx) = 0;
+  virtual void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
+                                      float* y) = 0;
+  virtual void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
+                                       float* dx) = 0;
+
+  // --- Sizes of images: ops/interpolation.h, ops/unpooling.h. ---
+  virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
+  virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
+  virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
+  virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,

@@ -1,4 +1,4 @@
-// Max pooling of rectangles of images to grids of cells (Girshick, "Fast R-CNN", 2015), plain f32 in CPU memory.
+// Pooling of rectangles of images to grids of cells (Girshick, "Fast R-CNN", 2015), plain f32 in CPU memory.
 #ifndef CREMA_OPS_ROI_POOLING_H_
 #define CREMA_OPS_ROI_POOLING_H_
 
@@ -26,6 +26,13 @@ void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const f
 // Overwrites all of dx. Each plane is one thread's, so that sums are the same on any number of threads.
 void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
                         float* dx);
+
+// Mean pooling of the same regions, each cell from channels of its own (Dai et al., "R-FCN", 2016): x has for each of
+// the problem's channels one plane for each cell. y[region][channel][cell] = the mean of its cell of its plane, 0 where
+// the cell holds none. Regions must be good. Threaded; allocates nothing.
+void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y);
+// Overwrites all of dx. Each plane is one thread's.
+void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy, float* dx);
 
 }  // namespace crema
 

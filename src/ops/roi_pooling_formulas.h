@@ -1,5 +1,5 @@
-// Where the cells of a region lie, shared by the CPU and kernels of a GPU. Rounded as in Fast R-CNN's own layer, in
-// f32, so that the same elements belong to a cell.
+// Where the cells of a region lie, shared by the CPU and kernels of a GPU. Rounded as in Fast R-CNN's and R-FCN's own
+// layers, in f32, so that the same elements belong to a cell.
 #ifndef CREMA_OPS_ROI_POOLING_FORMULAS_H_
 #define CREMA_OPS_ROI_POOLING_FORMULAS_H_
 
@@ -87,6 +87,47 @@ struct Region {
       : image(IsBad(p, 0, numbers[0]) ? 0 : static_cast<int64_t>(numbers[0])),
         rows(numbers[2], numbers[4], p.scale, p.pooled_height),
         columns(numbers[1], numbers[3], p.scale, p.pooled_width) {}
+};
+
+// One axis of a region as R-FCN has it, in fractions of pixels.
+struct FractionSpan {
+  float begin, cell;
+
+  CREMA_FORMULA FractionSpan(float first, float last, float scale, int64_t cells) {
+    begin = ::roundf(first) * scale;
+    const float length = (::roundf(last) + 1.0f) * scale - begin;
+    cell = (length > 0.1f ? length : 0.1f) / static_cast<float>(cells);
+  }
+
+  // The elements of a cell, of an image of so many. With one rounding, as its kernels for GPUs have it.
+  CREMA_FORMULA Range Elements(int64_t i, int64_t extent) const {
+    const auto most = static_cast<float>(extent);
+    const float first = std::floor(::fmaf(static_cast<float>(i), cell, begin));
+    const float last = std::ceil(::fmaf(static_cast<float>(i + 1), cell, begin));
+    return {Clip(first, most), Clip(last, most)};
+  }
+
+ private:
+  CREMA_FORMULA static int32_t Clip(float x, float most) {
+    x = x < most ? x : most;
+    return static_cast<int32_t>(x > 0.0f ? x : 0.0f);
+  }
+};
+
+// A cell of a region as R-FCN has it.
+struct PositionCell {
+  int64_t image;
+  Range rows, columns;
+
+  CREMA_FORMULA PositionCell(const RoiPoolingProblem& p, const float* numbers, int64_t row, int64_t column)
+      : image(IsBad(p, 0, numbers[0]) ? 0 : static_cast<int64_t>(numbers[0])),
+        rows(FractionSpan(numbers[2], numbers[4], p.scale, p.pooled_height).Elements(row, p.height)),
+        columns(FractionSpan(numbers[1], numbers[3], p.scale, p.pooled_width).Elements(column, p.width)) {}
+
+  CREMA_FORMULA bool empty() const { return rows.empty() || columns.empty(); }
+  CREMA_FORMULA float area() const {
+    return static_cast<float>(rows.end - rows.begin) * static_cast<float>(columns.end - columns.begin);
+  }
 };
 
 }  // namespace crema::roi_pooling

@@ -1,0 +1,64 @@
+// Reorg: pixels become channels, or channels pixels, as in YOLO's forks (Redmon and Farhadi, "YOLO9000", 2016). They
+// move as darknet moves them, whose weights expect it: for pixels to channels the order of memory is that of a bottom
+// of stride^2 times fewer channels and as many times more pixels, whatever shape it says.
+#include <cstdint>
+#include <string>
+
+#include "crema/layer.h"
+#include "ops/operations.h"
+
+namespace crema {
+
+namespace {
+
+class ReorgLayer : public Layer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    setup.ExpectBottoms(1);
+    setup.ExpectTops(1);
+    const ReorgParameter& param = setup.param().reorg_param();
+    const Shape& shape = setup.bottom_shape(0);
+    const std::string bottom = "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() + ")";
+    if (shape.axes() != 4) setup.Fail("bottom", "takes num x channels x height x width, but not " + bottom);
+    const int64_t stride = param.stride();
+    if (stride < 1 || stride > INT16_MAX) {
+      setup.Fail(param.has_stride() ? "reorg_param.stride" : "reorg_param",
+                 "stride must be in [1, 32767]; it is how many pixels on a side become channels");
+    }
+    const std::string square = std::to_string(stride * stride);
+    if (shape[1] % (stride * stride) != 0) {
+      setup.Fail("reorg_param.stride", "the " + std::to_string(shape[1]) + " channels of " + bottom +
+                                           " cannot be divided by stride^2, " + square);
+    }
+    if (!param.reverse() && (shape[2] % stride != 0 || shape[3] % stride != 0)) {
+      setup.Fail("reorg_param.stride",
+                 "height and width of " + bottom + " cannot be divided by stride, " + std::to_string(stride));
+    }
+    const int64_t few = shape[1] / (stride * stride), height = shape[2], width = shape[3];
+    // Of the finer image: its channels, rows in rows, columns in columns; of the coarser one: channels in channels.
+    const int64_t fine[] = {shape[0], few, height, stride, width, stride};
+    const int64_t coarse[] = {shape[0], stride, stride, few, height, width};
+    const int to_coarse[] = {0, 3, 5, 1, 2, 4}, to_fine[] = {0, 3, 4, 1, 5, 2};
+    const AxisPermutation coarser(fine, to_coarse), finer(coarse, to_fine);
+    forward_ = param.reverse() ? finer : coarser;
+    backward_ = param.reverse() ? coarser : finer;
+    setup.SetTop(0, param.reverse() ? Shape{shape[0], few, height * stride, width * stride}
+                                    : Shape{shape[0], shape[1] * stride * stride, height / stride, width / stride});
+    if (forward_.moves_nothing()) setup.MakeView();
+  }
+
+  void Forward(const LayerRun& run) override { run.ops->PermuteAxes(forward_, run.bottoms[0], run.tops[0]); }
+
+  void Backward(const LayerRun& run) override {
+    run.ops->PermuteAxes(backward_, run.top_grads[0], run.bottom_grads[0]);
+  }
+
+ private:
+  AxisPermutation forward_, backward_;
+};
+
+}  // namespace
+
+REGISTER_LAYER(Reorg, ReorgLayer, "reorg_param");
+
+}  // namespace crema
