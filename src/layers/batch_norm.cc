@@ -4,7 +4,6 @@
 // BN: BatchNorm and Scale in one, as in PSPNet. Blobs as in its files: slope, bias, running mean and running variance.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
 #include "crema/layer.h"
-#include "graph/filler.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
 #include "layers/fusable.h"
@@ -22,9 +21,6 @@ struct Saved {
   Saved(float* base, int64_t channels) : mean(base), inverse_deviation(base + Padded(channels)) {}
   float *mean, *inverse_deviation;
 };
-
-// Which blobs BN has.
-enum BnBlob { kSlope, kBias, kRunningMean, kRunningVariance };
 
 class BatchNormLayer : public Layer {
  public:
@@ -76,7 +72,7 @@ class BatchNormLayer : public Layer {
     std::byte* scratch = run.workspace + coefficient_bytes_;
     // Without a backward pass nothing is saved; the coefficients' place serves.
     const Saved saved(run.saved.empty() ? scale + Padded(grid_.channels) : run.saved[0].f32(), grid_.channels);
-    const BatchNormBlobs blobs = is_bn_ ? BnBlobs(run) : Blobs(run.params);
+    const BatchNormBlobs blobs = RunningBlobs(run);
     if (!use_running_) {
       run.ops->ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, saved.inverse_deviation, scratch);
       if (!run.replay) UpdateStatistics(run, blobs, saved);
@@ -158,30 +154,20 @@ class BatchNormLayer : public Layer {
   void SetupBn(LayerSetup& setup) {
     const BNParameter& param = setup.param().bn_param();
     is_bn_ = true;
-    use_running_ = param.frozen() || setup.phase() == TEST;
+    use_running_ = BnUsesRunning(param, setup.phase());
     norm_.fraction = param.momentum();
     norm_.eps = param.eps();
-    gain_ = kSlope;
-    shift_ = kBias;
-    FillerParameter one;
-    one.set_value(1);
-    const Shape shape{1, grid_.channels, 1, 1};
-    const auto add = [&](const std::string& field, const FillerParameter& filler) {
-      const std::string problem = CheckFiller(filler, shape);
-      if (!problem.empty()) setup.Fail("bn_param." + field, problem);
-      setup.AddParam({shape, filler, !param.frozen()});
-    };
-    add("slope_filler", param.has_slope_filler() ? param.slope_filler() : one);
-    add("bias_filler", param.bias_filler());
-    setup.AddParam({shape, {}, false});
-    setup.AddParam({shape, param.frozen() ? one : FillerParameter(), false});
+    gain_ = kBnSlope;
+    shift_ = kBnBias;
+    AddBnBlobs(setup, param, grid_.channels);
   }
 
-  // BN's as BatchNorm's of a weight of 1, which is written behind the coefficients.
-  BatchNormBlobs BnBlobs(const LayerRun& run) const {
+  // The weight is written behind the coefficients.
+  BatchNormBlobs RunningBlobs(const LayerRun& run) const {
+    if (!is_bn_) return Blobs(run.params);
     float* weight = reinterpret_cast<float*>(run.workspace + coefficient_bytes_) - Padded(1);
     if (use_running_) run.ops->Fill(1, Tensor(weight, {Shape{1}}));
-    return {run.params[kRunningMean].f32(), run.params[kRunningVariance].f32(), weight};
+    return BnBlobs(run.params, weight);
   }
 
   void UpdateStatistics(const LayerRun& run, const BatchNormBlobs& blobs, const Saved& saved) const {
