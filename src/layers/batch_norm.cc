@@ -1,6 +1,7 @@
 // BatchNorm: y = (x - mean) / sqrt(variance + eps) by channel (Ioffe and Szegedy, "Batch normalization", 2015), with
 // the batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
 // variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by.
+// BN: BatchNorm and Scale in one, as in PSPNet. Blobs as in its files: slope, bias, running mean and running variance.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
 #include "crema/layer.h"
 #include "layers/batch_norm_blobs.h"
@@ -12,36 +13,34 @@ namespace crema {
 
 namespace {
 
-// Per channel, one behind the other in one tensor kept for backward and one of scratch.
+// Arrays of a number for each channel lie one behind the other, each aligned as tensors are.
+int64_t Padded(int64_t channels) { return (channels + 15) / 16 * 16; }
+
+// In one tensor kept for backward, or in scratch.
 struct Saved {
-  explicit Saved(float* base, int64_t channels) : mean(base), inverse_deviation(base + channels) {}
+  Saved(float* base, int64_t channels) : mean(base), inverse_deviation(base + Padded(channels)) {}
   float *mean, *inverse_deviation;
 };
 
 class BatchNormLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {
-    const BatchNormParameter& param = setup.param().batch_norm_param();
     const int members = static_cast<int>(setup.members().size());
     for (const LayerParameter* member : setup.members()) {
-      has_scale_ |= member->type() == "Scale";
-      has_bias_ |= member->type() == "Scale" && member->scale_param().bias_term();
       has_addend_ |= member->type() == "Eltwise";
       relu_ |= member->type() == "ReLU";
     }
     setup.ExpectBottoms(has_addend_ ? 2 : 1);
     if (members == 1) setup.ExpectTops(1);
-    use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
-    norm_.fraction = param.moving_average_fraction();
-    norm_.eps = param.eps();
     const Shape& shape = setup.bottom_shape(0);
     grid_ = GridOf(setup.bottom(0));
     norm_.channels = grid_.channels;
     norm_.per_channel = grid_.per_channel();
     if (grid_.per_channel() < 1) setup.Fail("bottom", "there is nothing to normalise in " + shape.ToString());
-    AddBatchNormBlobs(setup, grid_.channels);
-    for (const LayerParameter* member : setup.members()) {
-      if (member->type() == "Scale") AddScaleBlobs(setup, *member, grid_.channels);
+    if (setup.members().front()->type() == "BN") {
+      SetupBn(setup);
+    } else {
+      SetupBatchNorm(setup);
     }
     setup.SetTop(0, shape);
     setup.AllowInPlace();
@@ -55,14 +54,14 @@ class BatchNormLayer : public Layer {
     addend_grad_ = has_addend_ && plan.bottom_grad(1);
     // Under a ReLU the gradient is masked once, into that of the addend, and read from there.
     if (addend_grad_ && !relu_) plan.PassGradient(1);
-    const bool product = !use_running_ || (has_scale_ && plan.param_grad(3));
+    const bool product = !use_running_ || (gain_ >= 0 && plan.param_grad(gain_));
     if (plan.backward() && (product || plan.bottom_grad(0))) {
-      plan.Save({Shape{2 * grid_.channels}, DType::kF32});
+      plan.Save({Shape{2 * Padded(grid_.channels)}, DType::kF32});
       if (product) plan.BackwardReadsBottom(0);
     }
     if (plan.backward() && relu_) plan.BackwardReadsTop(0);
-    // Two sums and three coefficients, each by channel, are the most.
-    coefficient_bytes_ = (static_cast<size_t>(5 * grid_.channels) * sizeof(float) + 63) / 64 * 64;
+    // Two sums and three coefficients, each by channel, are the most; behind them one number.
+    coefficient_bytes_ = static_cast<size_t>(5 * Padded(grid_.channels) + Padded(1)) * sizeof(float);
     const size_t bytes = coefficient_bytes_ + OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
     plan.Workspace(bytes, bytes);
     plan.Chose(use_running_ ? "affine" : "moments, affine");
@@ -72,11 +71,11 @@ class BatchNormLayer : public Layer {
     float* scale = reinterpret_cast<float*>(run.workspace);
     std::byte* scratch = run.workspace + coefficient_bytes_;
     // Without a backward pass nothing is saved; the coefficients' place serves.
-    const Saved saved(run.saved.empty() ? scale + grid_.channels : run.saved[0].f32(), grid_.channels);
-    const BatchNormBlobs blobs = Blobs(run.params);
+    const Saved saved(run.saved.empty() ? scale + Padded(grid_.channels) : run.saved[0].f32(), grid_.channels);
+    const BatchNormBlobs blobs = RunningBlobs(run);
     if (!use_running_) {
       run.ops->ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, saved.inverse_deviation, scratch);
-      if (!run.replay) run.ops->UpdateRunning(norm_, blobs, saved.mean, saved.inverse_deviation);
+      if (!run.replay) UpdateStatistics(run, blobs, saved);
     }
     run.ops->ForwardCoefficients(norm_, {.running = use_running_ ? &blobs : nullptr,
                                          .gain = Gain(run),
@@ -87,7 +86,7 @@ class BatchNormLayer : public Layer {
                            {.x = run.bottoms[0].raw(),
                             .mean = saved.mean,
                             .scale = scale,
-                            .shift = has_bias_ ? run.params[4].f32() : nullptr,
+                            .shift = shift_ >= 0 ? run.params[shift_].f32() : nullptr,
                             .addend = has_addend_ ? run.bottoms[1].raw() : nullptr,
                             .relu = relu_,
                             .y = run.tops[0].raw()},
@@ -102,8 +101,8 @@ class BatchNormLayer : public Layer {
     ChannelGradient g{run.top_grads[0].raw(), relu_ ? run.tops[0].raw() : nullptr};
     void* masked = addend_grad_ && relu_ ? run.bottom_grads[1].raw() : nullptr;
     void* dx = run.bottom_grads[0].raw();
-    float* gain_grad = has_scale_ ? run.param_grads[3].f32() : nullptr;
-    float* shift_grad = has_bias_ ? run.param_grads[4].f32() : nullptr;
+    float* gain_grad = gain_ >= 0 ? run.param_grads[gain_].f32() : nullptr;
+    float* shift_grad = shift_ >= 0 ? run.param_grads[shift_].f32() : nullptr;
     if (run.saved.empty()) {
       if (shift_grad) run.ops->ChannelGradientSums(grid_, g, nullptr, nullptr, shift_grad, nullptr, scratch);
       if (masked) run.ops->ChannelGradientMap(grid_, {.g = g, .masked = masked}, scratch);
@@ -138,23 +137,72 @@ class BatchNormLayer : public Layer {
   }
 
  private:
-  const float* Gain(const LayerRun& run) const { return has_scale_ ? run.params[3].f32() : nullptr; }
+  void SetupBatchNorm(LayerSetup& setup) {
+    const BatchNormParameter& param = setup.param().batch_norm_param();
+    use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
+    norm_.fraction = param.moving_average_fraction();
+    norm_.eps = param.eps();
+    AddBatchNormBlobs(setup, grid_.channels);
+    for (const LayerParameter* member : setup.members()) {
+      if (member->type() != "Scale") continue;
+      AddScaleBlobs(setup, *member, grid_.channels);
+      gain_ = kBatchNormBlobs;
+      if (member->scale_param().bias_term()) shift_ = kBatchNormBlobs + 1;
+    }
+  }
+
+  void SetupBn(LayerSetup& setup) {
+    const BNParameter& param = setup.param().bn_param();
+    is_bn_ = true;
+    use_running_ = BnUsesRunning(param, setup.phase());
+    norm_.fraction = param.momentum();
+    norm_.eps = param.eps();
+    gain_ = kBnSlope;
+    shift_ = kBnBias;
+    AddBnBlobs(setup, param, grid_.channels);
+  }
+
+  // The weight is written behind the coefficients.
+  BatchNormBlobs RunningBlobs(const LayerRun& run) const {
+    if (!is_bn_) return Blobs(run.params);
+    float* weight = reinterpret_cast<float*>(run.workspace + coefficient_bytes_) - Padded(1);
+    if (use_running_) run.ops->Fill(1, Tensor(weight, {Shape{1}}));
+    return BnBlobs(run.params, weight);
+  }
+
+  void UpdateStatistics(const LayerRun& run, const BatchNormBlobs& blobs, const Saved& saved) const {
+    if (!is_bn_) return run.ops->UpdateRunning(norm_, blobs, saved.mean, saved.inverse_deviation);
+    const TensorSpec channels{Shape{grid_.channels}};
+    const auto update = [&](float* batch, float* running) {
+      run.ops->WeightedSum(1 - norm_.fraction, Tensor(batch, channels), norm_.fraction, Tensor(running, channels),
+                           Tensor(running, channels));
+    };
+    update(saved.mean, blobs.mean_sum);
+    update(saved.inverse_deviation, blobs.variance_sum);
+  }
+
+  const float* Gain(const LayerRun& run) const { return gain_ >= 0 ? run.params[gain_].f32() : nullptr; }
 
   ChannelGrid grid_;
-  bool use_running_ = false;
+  bool is_bn_ = false, use_running_ = false;
   BatchNormScalars norm_;
-  bool has_scale_ = false, has_bias_ = false, has_addend_ = false, relu_ = false, addend_grad_ = false;
+  int gain_ = -1, shift_ = -1;  // which blobs; -1: there is none
+  bool has_addend_ = false, relu_ = false, addend_grad_ = false;
   size_t coefficient_bytes_ = 0;
 };
 
 }  // namespace
 
 REGISTER_LAYER(BatchNorm, BatchNormLayer, "batch_norm_param");
+REGISTER_LAYER(BN, BatchNormLayer, "bn_param");
 REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise",
                 "ReLU");
 REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise");
 REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "ReLU");
 REGISTER_FUSION(BatchNormScale, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale");
 REGISTER_FUSION(BatchNormRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "ReLU");
+REGISTER_FUSION(BnSumRelu, BatchNormLayer, FollowersAreFusable, false, "BN", "Eltwise", "ReLU");
+REGISTER_FUSION(BnSum, BatchNormLayer, FollowersAreFusable, false, "BN", "Eltwise");
+REGISTER_FUSION(BnRelu, BatchNormLayer, FollowersAreFusable, false, "BN", "ReLU");
 
 }  // namespace crema

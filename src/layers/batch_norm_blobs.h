@@ -1,10 +1,13 @@
-// The blobs of BatchNorm and of the Scale behind it, as Caffe's files hold them.
+// The blobs of BatchNorm and of the Scale behind it, as Caffe's files hold them, and those of BN, as PSPNet's do.
 #ifndef CREMA_LAYERS_BATCH_NORM_BLOBS_H_
 #define CREMA_LAYERS_BATCH_NORM_BLOBS_H_
 
+#include <cstdint>
 #include <span>
+#include <string>
 
 #include "crema/layer.h"
+#include "graph/filler.h"
 #include "ops/batch_norm.h"
 
 namespace crema {
@@ -26,6 +29,32 @@ inline void AddScaleBlobs(LayerSetup& setup, const LayerParameter& scale, int64_
 
 inline BatchNormBlobs Blobs(std::span<const Tensor> params) {
   return {params[kMeanSum].f32(), params[kVarianceSum].f32(), params[kWeightSum].f32()};
+}
+
+// Of BN: what Scale has, and what BatchNorm has as sums of a weight of 1.
+inline constexpr int kBnSlope = 0, kBnBias = 1, kBnMean = 2, kBnVariance = 3;
+
+inline void AddBnBlobs(LayerSetup& setup, const BNParameter& param, int64_t channels) {
+  FillerParameter one;
+  one.set_value(1);
+  const Shape shape{1, channels, 1, 1};
+  const auto add = [&](const std::string& field, const FillerParameter& filler) {
+    const std::string problem = CheckFiller(filler, shape);
+    if (!problem.empty()) setup.Fail("bn_param." + field, problem);
+    setup.AddParam({shape, filler, !param.frozen()});
+  };
+  add("slope_filler", param.has_slope_filler() ? param.slope_filler() : one);
+  add("bias_filler", param.bias_filler());
+  setup.AddParam({shape, {}, false});
+  setup.AddParam({shape, param.frozen() ? one : FillerParameter(), false});
+}
+
+// Whether a BN normalises with its running statistics.
+inline bool BnUsesRunning(const BNParameter& param, Phase phase) { return param.frozen() || phase == TEST; }
+
+// `weight`: a number that is 1.
+inline BatchNormBlobs BnBlobs(std::span<const Tensor> params, float* weight) {
+  return {params[kBnMean].f32(), params[kBnVariance].f32(), weight};
 }
 
 }  // namespace crema

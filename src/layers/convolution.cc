@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "crema/layer.h"
+#include "layers/batch_norm_blobs.h"
 #include "layers/convolution_window.h"
 #include "layers/elementwise_chain.h"
 #include "layers/folded_normalization.h"
@@ -175,7 +176,9 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
     const std::string& type = setup->param().type();
     const BatchNormParameter& norm = setup->param().batch_norm_param();
     const bool uses_batch = norm.has_use_global_stats() ? !norm.use_global_stats() : setup->phase() == TRAIN;
-    if (type == "BatchNorm" && uses_batch) *why_not = "the batch's own statistics are wanted";
+    const bool bn_uses_batch = !BnUsesRunning(setup->param().bn_param(), setup->phase());
+    if ((type == "BatchNorm" && uses_batch) || (type == "BN" && bn_uses_batch))
+      *why_not = "the batch's own statistics are wanted";
     if (type == "Eltwise" && !IsSumOfTwo(*setup)) *why_not = "Eltwise is not a plain sum of two";
     if (type == "Scale" && !IsScaleByChannel(*setup)) *why_not = "Scale is not one number a channel";
   }
@@ -212,7 +215,7 @@ std::vector<internal::FusionRegistrar> RegisterFusions(const std::string& types)
   std::vector<internal::FusionRegistrar> registrars{internal::FusionRegistrar(fusion)};
   fusion.inference_only = true;
   fusion.accepts = Accepts;
-  const std::vector<std::vector<std::string>> normalisations = {{}, {"BatchNorm"}, {"BatchNorm", "Scale"}};
+  const std::vector<std::vector<std::string>> normalisations = {{}, {"BatchNorm"}, {"BatchNorm", "Scale"}, {"BN"}};
   for (const auto& normalisation : normalisations) {
     for (const bool sum : {false, true}) {
       fusion.types = {types};

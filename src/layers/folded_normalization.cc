@@ -13,9 +13,15 @@ void FoldedNormalization::Setup(LayerSetup& setup, int64_t outputs, int first_pa
       present_ = true;
       norm_.eps = member->batch_norm_param().eps();
       AddBatchNormBlobs(setup, outputs);
+    } else if (member->type() == "BN") {
+      present_ = is_bn_ = true;
+      norm_.eps = member->bn_param().eps();
+      gain_ = kBnSlope;
+      shift_ = kBnBias;
+      AddBnBlobs(setup, member->bn_param(), outputs);
     } else if (member->type() == "Scale") {
-      has_scale_ = true;
-      has_shift_ = member->scale_param().bias_term();
+      gain_ = kBatchNormBlobs;
+      if (member->scale_param().bias_term()) shift_ = kBatchNormBlobs + 1;
       AddScaleBlobs(setup, *member, outputs);
     }
   }
@@ -26,13 +32,16 @@ void FoldedNormalization::Fold(const LayerRun& run, const float* weights, int64_
   if (weights_.bytes() == 0) {
     weights_ = Buffer(*run.context->device, static_cast<size_t>(weights_count) * sizeof(float));
     bias_ = Buffer(*run.context->device, static_cast<size_t>(norm_.channels) * sizeof(float));
+    one_ = Buffer(*run.context->device, sizeof(float));
+    run.ops->Fill(1, Tensor(one_.data(), {Shape{1}}));
   }
-  run.ops->FoldNormalization(norm_, {.running = Blobs(blobs),
+  float* one = reinterpret_cast<float*>(one_.data());
+  run.ops->FoldNormalization(norm_, {.running = is_bn_ ? BnBlobs(blobs, one) : Blobs(blobs),
                                      .width = weights_count / norm_.channels,
                                      .weights = weights,
                                      .bias = bias,
-                                     .gain = has_scale_ ? blobs[kBatchNormBlobs].f32() : nullptr,
-                                     .shift = has_shift_ ? blobs[kBatchNormBlobs + 1].f32() : nullptr,
+                                     .gain = gain_ >= 0 ? blobs[gain_].f32() : nullptr,
+                                     .shift = shift_ >= 0 ? blobs[shift_].f32() : nullptr,
                                      .folded_weights = reinterpret_cast<float*>(weights_.data()),
                                      .folded_bias = reinterpret_cast<float*>(bias_.data())});
 }

@@ -1,5 +1,5 @@
-// A BatchNorm, and a Scale behind it, folded into the weights and bias of the convolution before them: in nets that are
-// not trained all three are one linear map.
+// A BatchNorm, and a Scale behind it, or a BN, folded into the weights and bias of the convolution before them: in nets
+// that are not trained all three are one linear map.
 #ifndef CREMA_LAYERS_FOLDED_NORMALIZATION_H_
 #define CREMA_LAYERS_FOLDED_NORMALIZATION_H_
 
@@ -23,10 +23,11 @@ class FoldedNormalization {
   const float* bias() const { return reinterpret_cast<const float*>(bias_.data()); }
 
  private:
-  bool present_ = false, has_scale_ = false, has_shift_ = false;
+  bool present_ = false, is_bn_ = false;
   BatchNormScalars norm_;
+  int gain_ = -1, shift_ = -1;  // which of the members' blobs; -1: there is none
   int first_param_ = 0;
-  Buffer weights_, bias_;
+  Buffer weights_, bias_, one_;
 };
 
 }  // namespace crema

@@ -22,6 +22,11 @@ std::vector<StatisticsBlobs> StatisticsOf(const Net& net) {
   std::vector<StatisticsBlobs> list;
   std::map<int, const Node*> owners;  // by parameter: the first layer of those that share it
   for (const Node& node : net.compiled().graph.nodes) {
+    if (node.param->type() == "BN" && node.setup->phase() == TRAIN && !node.param->bn_param().frozen()) {
+      throw UserError("the running statistics of layer \"" + node.name() +
+                      "\" (BN) cannot be brought together from several machines or threads; use BatchNorm and Scale "
+                      "instead, or bn_param { frozen: true }");
+    }
     if (!GathersStatistics(node)) continue;
     StatisticsBlobs blobs;
     std::copy_n(node.params.begin(), blobs.parameters.size(), blobs.parameters.begin());

@@ -143,6 +143,19 @@ TEST(NetSurgery, FreezesWhatTheWeightsHold) {
             std::string::npos);
 }
 
+TEST(NetSurgery, FreezesStatisticsOfBn) {
+  std::string text = kNet;
+  const std::string type = "BatchNorm";
+  text.replace(text.find(type), type.size(), "BN");
+  const NetFile file = ParseNet(text, "net.prototxt");
+  const Classification found = FindClassification(file, "net.prototxt");
+  NewNet wanted = TwoClasses();
+  wanted.frozen_until = "relu1";
+  const NetParameter net = MakeTrainNet(file, found, wanted, {Weights("conv1", 2), Weights("bn1", 4)});
+  EXPECT_EQ(Layer(net, "bn1").param_size(), 4);
+  EXPECT_TRUE(Layer(net, "bn1").bn_param().frozen());
+}
+
 TEST(NetSurgery, DeployNetsHaveNoLabels) {
   const NetFile file = ParseNet(kNet, "net.prototxt");
   const Classification found = FindClassification(file, "net.prototxt");

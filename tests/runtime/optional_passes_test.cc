@@ -36,6 +36,12 @@ std::string Normalised(const std::string& name) {
                "bias_filler { type: \"uniform\" min: -0.3 max: 0.3 } }");
 }
 
+std::string Bn(const std::string& name) {
+  return Layer("BN", name + "_bn", name, name,
+               "bn_param { slope_filler { type: \"uniform\" min: 0.5 max: 1.5 } "
+               "bias_filler { type: \"uniform\" min: -0.3 max: 0.3 } }");
+}
+
 // Residual blocks with and without a projection, a branch that is read three times, channels that fill no vector,
 // layers that stay plain between those that do not, and every chain that is fused.
 std::string ResidualNet() {
@@ -50,7 +56,10 @@ std::string ResidualNet() {
          Layer("Eltwise", "sum", "s a2", "sum") + Layer("ReLU", "sumr", "sum", "sum") +
          Convolution("b1", "sum", 24, "kernel_size: 3 pad: 1") + Layer("BatchNorm", "b1_bn", "b1", "b1") +
          Layer("ReLU", "b1r", "b1", "b1") + Convolution("b2", "b1", 24, "kernel_size: 3 pad: 1 group: 4") +
-         Normalised("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") + Layer("Concat", "cat", "sum2 sum", "cat") +
+         Normalised("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") +
+         Convolution("d1", "sum2", 24, "kernel_size: 1") + Bn("d1") + Layer("ReLU", "d1r", "d1", "d1") +
+         Convolution("d2", "d1", 24, "kernel_size: 1 bias_term: false") + Bn("d2") +
+         Layer("Eltwise", "sum3", "d2 sum2", "sum3") + Layer("Concat", "cat", "sum3 sum", "cat") +
          Layer("LRN", "lrn", "cat", "lrn", "lrn_param { alpha: 0.1 }") + Layer("Sigmoid", "sig", "lrn", "sig") +
          Layer("Pooling", "p2", "sig", "p2", "pooling_param { pool: AVE kernel_size: 2 stride: 2 }") +
          Layer("InnerProduct", "ip", "p2", "ip",
@@ -141,13 +150,14 @@ TEST(OptionalPasses, ChainsAreFused) {
     return list;
   };
   EXPECT_EQ(types(), (std::vector<std::string>{"ReLU+Pooling", "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Eltwise+ReLU",
-                                               "BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+Eltwise"}));
+                                               "BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+Eltwise",
+                                               "BN+ReLU", "BN+Eltwise"}));
   options.phase = TEST;
   options.backward = false;
-  EXPECT_EQ(types(),
-            (std::vector<std::string>{"Convolution+ReLU", "Convolution+BatchNorm+Scale+ReLU",
-                                      "Convolution+BatchNorm+Scale", "Convolution+BatchNorm+Scale+Eltwise+ReLU",
-                                      "Convolution+BatchNorm+ReLU", "Convolution+BatchNorm+Scale+Eltwise"}));
+  EXPECT_EQ(types(), (std::vector<std::string>{
+                         "Convolution+ReLU", "Convolution+BatchNorm+Scale+ReLU", "Convolution+BatchNorm+Scale",
+                         "Convolution+BatchNorm+Scale+Eltwise+ReLU", "Convolution+BatchNorm+ReLU",
+                         "Convolution+BatchNorm+Scale+Eltwise", "Convolution+BN+ReLU", "Convolution+BN+Eltwise"}));
 }
 
 TEST(OptionalPasses, ReordersAreFewAndShown) {

@@ -208,6 +208,17 @@ TEST_F(Steps, SharedStatisticsAreOneGroup) {
   EXPECT_NE(message.find("\"n1\" and \"n3\" share some of their statistics but not all"), std::string::npos) << message;
 }
 
+TEST_F(Steps, RefuseStatisticsThatAreNoSums) {
+  std::string net = kManyKinds;
+  const std::string type = "\"n3\" type: \"BatchNorm\"";
+  net.replace(net.find(type), type.size(), "\"n3\" type: \"BN\"");
+  folder_.Write("net.prototxt", net);
+  const auto worker = MakeAs(Role::kWorker, "");
+  const std::string message = ThrownBy<UserError>([&] { TrainingSteps refused(*worker); });
+  EXPECT_NE(message.find("the running statistics of layer \"n3\" (BN) cannot be brought together"), std::string::npos)
+      << message;
+}
+
 TEST_F(Steps, StopBeforeAnUpdateByNumbersThatAreNotFinite) {
   for (const std::string settings : {"", "iter_size: 2 clip_gradients: 1"}) {
     const auto worker = MakeAs(Role::kWorker, settings, !settings.empty());
