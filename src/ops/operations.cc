@@ -296,6 +296,12 @@ class CpuOperations final : public Operations {
     crema::RoiPoolingBackward(problem, regions, from, dy, dx);
   }
 
+  size_t DetectionWorkspace(const DetectionProblem& problem) override { return crema::DetectionWorkspace(problem); }
+  void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
+                     std::byte* workspace) override {
+    crema::DetectObjects(problem, inputs, objects, workspace);
+  }
+
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

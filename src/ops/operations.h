@@ -24,6 +24,7 @@
 #include "ops/channels.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
+#include "ops/detection_output.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
 #include "ops/im2col.h"
@@ -211,6 +212,11 @@ class Operations {
                                  int32_t* from) = 0;
   virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
                                   const float* dy, float* dx) = 0;
+
+  // --- Objects in images: ops/detection_output.h. ---
+  virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
+  virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
+                             std::byte* workspace) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
