@@ -13,8 +13,9 @@ namespace {
 
 const std::vector<const Command*>& Commands() {
   static const std::vector<const Command*> commands = {
-      &TrainCommand(),  &TestCommand(),    &TimeCommand(), &CompileCommand(), &ProbeCommand(),    &DeviceQueryCommand(),
-      &KeygenCommand(), &ClusterCommand(), &ZooCommand(),  &PredictCommand(), &FinetuneCommand(), &EvaluateCommand()};
+      &TrainCommand(),       &TestCommand(),     &TimeCommand(),    &CompileCommand(), &ProbeCommand(),
+      &DeviceQueryCommand(), &KeygenCommand(),   &ClusterCommand(), &ZooCommand(),     &PredictCommand(),
+      &DetectCommand(),      &FinetuneCommand(), &EvaluateCommand()};
   return commands;
 }
 
@@ -39,11 +40,12 @@ const Command& Find(const std::string& name) {
     names.push_back(command->name);
   }
   const std::string hint = DidYouMean(name, names);
-  throw UserError(Location{"crema", 0, 0}, "there is no command \"" + name + "\"" +
-                                               (hint.empty() ? "; it is one of train, test, time, compile, probe, "
-                                                               "device_query, keygen, cluster, zoo, predict, finetune, "
-                                                               "evaluate"
-                                                             : hint));
+  throw UserError(
+      Location{"crema", 0, 0},
+      "there is no command \"" + name + "\"" +
+          (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, "
+                          "zoo, predict, detect, finetune, evaluate"
+                        : hint));
 }
 
 int Main(std::vector<std::string> arguments) {

@@ -32,10 +32,10 @@ int Run(const CommandLine& line) {
   options.skip_broken = SkipsBroken(line);
   options.top_k = FLAGS_top;
   options.worst = static_cast<size_t>(FLAGS_worst);
-  const ClassifierOptions classifier_options = ClassifierOptionsOf(line);
-  const ScoringNet scoring = ReadScoringNet(line, classifier_options);
+  const ImageRunOptions run_options = ImageRunOptionsOf(line);
+  const ScoringNet scoring = ReadScoringNet(line, run_options);
   EvaluationData data = OpenEvaluationData(line.arguments.empty() ? "" : line.arguments[0], FLAGS_root, scoring);
-  Classifier classifier = MakeClassifier(line, scoring, *data.items(), classifier_options);
+  Classifier classifier = MakeClassifier(line, scoring, *data.items(), run_options);
   options.classes = data.MatchClasses(LabelsFlag(classifier), classifier.classes());
   const std::shared_ptr<const ImageItems> items = data.items();
 

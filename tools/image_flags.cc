@@ -2,12 +2,15 @@
 
 #include <charconv>
 #include <cmath>
+#include <filesystem>
 #include <iostream>
 
+#include "base/suggest.h"
 #include "crema/error.h"
 #include "data/image_list.h"
 #include "tools/flags.h"
 
+DEFINE_string(format, "text", "how results are written");
 DEFINE_string(labels, "", "names of the classes");
 DEFINE_int32(top, 5, "classes to look at for each image");
 DEFINE_string(broken, "skip", "what to do about images that cannot be read");
@@ -22,6 +25,8 @@ DEFINE_int32(shorter_side, 0, "pixels of the shorter side");
 DEFINE_string(resize, "", "height and width");
 
 namespace crema::tools {
+
+namespace fs = std::filesystem;
 
 namespace {
 
@@ -114,13 +119,13 @@ std::vector<Flag> ImageFlags() {
   };
 }
 
-ClassifierOptions ClassifierOptionsOf(const CommandLine& line) {
-  ClassifierOptions options;
+ImageRunOptions ImageRunOptionsOf(const CommandLine& line) {
+  ImageRunOptions options;
   options.net = NetOptionsOf(line);
   options.net.phase = TEST;
   options.net.backward = false;
   options.net.context.device = &DeviceOf(line);
-  options.scores = FLAGS_blob;
+  options.blob = FLAGS_blob;
   options.batch = FLAGS_batch;
   options.rgb = FLAGS_rgb;
   options.threads = FLAGS_data_threads;
@@ -128,23 +133,27 @@ ClassifierOptions ClassifierOptionsOf(const CommandLine& line) {
   return options;
 }
 
-ScoringNet ReadScoringNet(const CommandLine& line, const ClassifierOptions& options) {
+ScoringNet ReadScoringNet(const CommandLine& line, const ImageRunOptions& options) {
   NetFile file = ReadModel(line);
   PrintWarnings(file.warnings);
   file.warnings.clear();
   return MakeScoringNet(std::move(file), FLAGS_model, options.net);
 }
 
-Classifier MakeClassifier(const CommandLine& line, const ScoringNet& scoring, const ImageItems& items,
-                          const ClassifierOptions& options) {
-  Classifier classifier(scoring, items, options);
-  PrintWarnings(classifier.net().warnings());
-  LoadWeightsFlag(line, classifier.net());
-  if (!classifier.says_values()) {
+void LoadWeights(const CommandLine& line, ImageRunner& runner) {
+  PrintWarnings(runner.net().warnings());
+  LoadWeightsFlag(line, runner.net());
+  if (!runner.says_values()) {
     std::cerr << FLAGS_model
               << ": warning: does not say how values are made ready, so the net gets bytes from 0 to 255; "
               << "if it was trained otherwise, add transform_param to its Input layer, or give --mean_value, --scale\n";
   }
+}
+
+Classifier MakeClassifier(const CommandLine& line, const ScoringNet& scoring, const ImageItems& items,
+                          const ImageRunOptions& options) {
+  Classifier classifier(scoring, items, options);
+  LoadWeights(line, classifier.runner());
   if (!classifier.probabilities()) {
     std::cerr << FLAGS_model << ": note: \"" << classifier.scores()
               << "\" is not made by a Softmax layer: its scores are shown as they are, and are no probabilities\n";
@@ -169,6 +178,40 @@ bool SkipsBroken(const CommandLine& line) {
     Fail(line, "--broken=" + FLAGS_broken + ": skip or fail was expected");
   }
   return FLAGS_broken == "skip";
+}
+
+Flag FormatFlag() { return {.name = "format", .value = "text|json|csv", .help = "json writes an object a line"}; }
+
+PredictionFormat FormatOf(const CommandLine& line) {
+  if (FLAGS_format == "text") return PredictionFormat::kText;
+  if (FLAGS_format == "json") return PredictionFormat::kJson;
+  if (FLAGS_format == "csv") return PredictionFormat::kCsv;
+  throw UserError(Location{line.program}, "--format=" + FLAGS_format + ": text, json or csv was expected" +
+                                              DidYouMean(FLAGS_format, {"text", "json", "csv"}));
+}
+
+ImageList ImagesOf(const CommandLine& line) {
+  ImageList list;
+  Diagnostics problems;
+  for (const std::string& argument : line.arguments) {
+    if (argument == "-") {
+      for (std::string path; std::getline(std::cin, path);) {
+        if (path.ends_with('\r')) path.pop_back();
+        if (!path.empty()) list.entries.push_back({path});
+      }
+    } else if (fs::is_directory(argument)) {
+      const std::vector<std::string> paths = ImagesBelow(argument);
+      if (paths.empty()) problems.Error({argument}, "holds no image (.jpg, .jpeg, .png)");
+      for (const std::string& path : paths) list.entries.push_back({path});
+    } else if (!fs::exists(argument)) {
+      problems.Error({argument}, "there is no such image or folder");
+    } else {
+      list.entries.push_back({argument});
+    }
+  }
+  problems.ThrowIfErrors();
+  if (list.entries.empty()) throw UserError(Location{line.program}, "stdin names no image; write one path a line");
+  return list;
 }
 
 }  // namespace crema::tools

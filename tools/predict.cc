@@ -1,12 +1,10 @@
 // crema predict: the classes of images.
 #include <unistd.h>
 
-#include <filesystem>
 #include <iostream>
 #include <limits>
 #include <optional>
 
-#include "base/suggest.h"
 #include "crema/error.h"
 #include "data/progress_line.h"
 #include "inference/prediction_writer.h"
@@ -14,57 +12,20 @@
 #include "tools/flags.h"
 #include "tools/image_flags.h"
 
-DEFINE_string(format, "text", "how predictions are written");
-
 namespace crema::tools {
 
 namespace {
 
-namespace fs = std::filesystem;
-
-PredictionFormat FormatFlag(const CommandLine& line) {
-  if (FLAGS_format == "text") return PredictionFormat::kText;
-  if (FLAGS_format == "json") return PredictionFormat::kJson;
-  if (FLAGS_format == "csv") return PredictionFormat::kCsv;
-  throw UserError(Location{line.program}, "--format=" + FLAGS_format + ": text, json or csv was expected" +
-                                              DidYouMean(FLAGS_format, {"text", "json", "csv"}));
-}
-
-// Files, all images below folders, and for "-" what stdin names.
-ImageList ImagesOf(const CommandLine& line) {
-  ImageList list;
-  Diagnostics problems;
-  for (const std::string& argument : line.arguments) {
-    if (argument == "-") {
-      for (std::string path; std::getline(std::cin, path);) {
-        if (path.ends_with('\r')) path.pop_back();
-        if (!path.empty()) list.entries.push_back({path});
-      }
-    } else if (fs::is_directory(argument)) {
-      const std::vector<std::string> paths = ImagesBelow(argument);
-      if (paths.empty()) problems.Error({argument}, "holds no image (.jpg, .jpeg, .png)");
-      for (const std::string& path : paths) list.entries.push_back({path});
-    } else if (!fs::exists(argument)) {
-      problems.Error({argument}, "there is no such image or folder");
-    } else {
-      list.entries.push_back({argument});
-    }
-  }
-  problems.ThrowIfErrors();
-  if (list.entries.empty()) throw UserError(Location{line.program}, "stdin names no image; write one path a line");
-  return list;
-}
-
 int Run(const CommandLine& line) {
   ApplyThreads();
   PredictionOptions options;
-  options.format = FormatFlag(line);
+  options.format = FormatOf(line);
   options.top = FLAGS_top;
   const bool skip = SkipsBroken(line);
-  const ClassifierOptions classifier_options = ClassifierOptionsOf(line);
-  const ScoringNet scoring = ReadScoringNet(line, classifier_options);
+  const ImageRunOptions run_options = ImageRunOptionsOf(line);
+  const ScoringNet scoring = ReadScoringNet(line, run_options);
   const auto items = std::make_shared<const ImageFiles>(ImagesOf(line), false);
-  Classifier classifier = MakeClassifier(line, scoring, *items, classifier_options);
+  Classifier classifier = MakeClassifier(line, scoring, *items, run_options);
   options.labels = LabelsFlag(classifier);
   options.probabilities = classifier.probabilities();
 
@@ -112,8 +73,7 @@ Command Make() {
       .max_arguments = std::numeric_limits<size_t>::max(),
       .run = Run,
   };
-  command.flags.insert(command.flags.begin(),
-                       {.name = "format", .value = "text|json|csv", .help = "json writes an object a line"});
+  command.flags.insert(command.flags.begin(), FormatFlag());
   return command;
 }
 

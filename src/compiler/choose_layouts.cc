@@ -71,7 +71,10 @@ class LayoutChooser {
     if (!IsImage(value.spec) || value.producer < 0) return 0;
     const Layout layout = Unit(value.producer).layout;
     bool other = value.uses.empty() && layout != Layout::kPlain;
-    for (const Value::Use& use : value.uses) other |= Unit(use.node).layout != layout;
+    for (const Value::Use& use : value.uses) {
+      const Node& reader = Unit(use.node);
+      other |= !reader.setup->is_source() && reader.layout != layout;  // sources know shapes, and read nothing
+    }
     return other ? value.spec.bytes() : 0;
   }
 

@@ -129,8 +129,10 @@ class Scheduler {
     const Node& node = graph_.unit(u);
     const char* const suffix = &results == &again_ ? " again" : "";
     results.steps[u] = true;
-    std::vector<int> bottoms;
-    for (int v : node.bottoms) bottoms.push_back(TensorFor(node, v, steps));
+    std::vector<int> bottoms(node.bottoms.size(), Step::kAbsent);
+    for (size_t i = 0; i < bottoms.size() && !node.setup->is_source(); ++i) {
+      bottoms[i] = TensorFor(node, node.bottoms[i], steps);
+    }
     for (int v : node.tops) {
       if (results.own[v] < 0) results.own[v] = NewTensor(graph_.values[v].label() + suffix, graph_.values[v].spec);
     }

@@ -134,6 +134,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override;
   void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override;
   void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override;
+  size_t DetectionWorkspace(const DetectionProblem& problem) override;
+  void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
+                     std::byte* workspace) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

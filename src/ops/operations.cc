@@ -316,6 +316,12 @@ class CpuOperations final : public Operations {
   void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override {
     crema::UnpoolingBackward(problem, index, dy, dx);
   }
+  size_t DetectionWorkspace(const DetectionProblem& problem) override { return crema::DetectionWorkspace(problem); }
+  void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
+                     std::byte* workspace) override {
+    crema::DetectObjects(problem, inputs, objects, workspace);
+  }
+
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

@@ -24,6 +24,7 @@
 #include "ops/channels.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
+#include "ops/detection_output.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
 #include "ops/im2col.h"
@@ -223,6 +224,11 @@ class Operations {
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
   virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
   virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
+
+  // --- Objects in images: ops/detection_output.h. ---
+  virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
+  virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
+                             std::byte* workspace) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,

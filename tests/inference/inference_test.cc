@@ -163,7 +163,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
   EXPECT_TRUE(scoring.has_shape);
   EXPECT_EQ(scoring.transform.scale(), 0.5f);
   const Classifier classifier(scoring, Numbers(), {});
-  EXPECT_EQ(classifier.input(), (ImageSize{1, 3, 2}));
+  EXPECT_EQ(classifier.runner().input(), (ImageSize{1, 3, 2}));
   EXPECT_EQ(classifier.classes(), 4);
 }
 
@@ -178,7 +178,7 @@ TEST(ScoringNet, OfANetForTrainingEndsInProbabilities) {
   Classifier classifier(scoring, *items, {});
   EXPECT_EQ(classifier.classes(), 4);
   EXPECT_TRUE(classifier.probabilities());
-  EXPECT_EQ(classifier.input(), (ImageSize{1, 2, 2}));
+  EXPECT_EQ(classifier.runner().input(), (ImageSize{1, 2, 2}));
   EXPECT_EQ(classifier.net().outputs().size(), 1u);
 }
 
@@ -216,8 +216,8 @@ TEST(Classifier, AsksWhichOutputHoldsTheScores) {
     EXPECT_NE(std::string(error.what()).find("\"x 10x2\", \"y 10x3\"; say which with --blob"), std::string::npos)
         << error.what();
   }
-  ClassifierOptions options;
-  options.scores = "y";
+  ImageRunOptions options;
+  options.blob = "y";
   EXPECT_EQ(Classifier(Scoring(text), Numbers(), options).classes(), 3);
 }
 

@@ -1,0 +1,61 @@
+// The objects that a net with a DetectionOutput layer finds in images.
+#ifndef CREMA_INFERENCE_DETECTOR_H_
+#define CREMA_INFERENCE_DETECTOR_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "inference/image_runner.h"
+
+namespace crema {
+
+struct DetectedObject {
+  int label = 0;
+  float score = 0;
+  // Corners in pixels of the image as it is stored, cut off at its borders; the left upper corner of the image is 0, 0.
+  float xmin = 0, ymin = 0, xmax = 0, ymax = 0;
+};
+
+struct DetectedImage {
+  uint64_t index = 0;                   // in the items
+  std::string problem;                  // empty, or what is wrong with the image, which then has no objects
+  std::vector<DetectedObject> objects;  // the highest score first
+};
+
+class Detector {
+ public:
+  // Compiles the net for images like those of `items`; options.blob holds the objects, empty: the top of its
+  // DetectionOutput layer; options.batch 0: 8, or as many as there are. Throws UserError where net, transform and
+  // images do not fit.
+  Detector(const ScoringNet& scoring, const ImageItems& items, const ImageRunOptions& options);
+
+  ImageRunner& runner() { return runner_; }
+  // With the background.
+  int classes() const { return classes_; }
+  // The blob, for messages.
+  const std::string& objects() const { return objects_; }
+
+  // Runs all images through the net, in their order; objects are those whose score is `threshold` or more. What `then`
+  // throws ends it.
+  void Run(const std::shared_ptr<const ImageItems>& items, float threshold,
+           const std::function<void(const DetectedImage&)>& then);
+
+ private:
+  Detector(const LayerParameter& maker, const ScoringNet& scoring, const ImageItems& items,
+           const ImageRunOptions& options);
+
+  ImageRunner runner_;
+  std::string objects_;
+  int classes_ = 0;
+};
+
+// The names of classes by number, from a text file: one a line, or SSD's LabelMap (proto/crema/annotation.proto), whose
+// numbers that it leaves out are named by themselves. Throws UserError where the file is absent, or is neither.
+std::vector<std::string> ReadClassNames(const std::string& file);
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_DETECTOR_H_

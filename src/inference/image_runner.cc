@@ -1,0 +1,128 @@
+#include "inference/image_runner.h"
+
+#include <algorithm>
+#include <cstring>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "crema/error.h"
+#include "data/record_source.h"
+
+namespace crema {
+
+namespace {
+
+constexpr uint64_t kUsualBatch = 32;
+
+}  // namespace
+
+std::string QuotedNames(const std::vector<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "\"" : ", \"") + name + "\"";
+  return text;
+}
+
+TransformationParameter Changed(TransformationParameter transform, const TransformationParameter& changes) {
+  if (changes.has_mean_file() || changes.mean_value_size() > 0) {
+    transform.clear_mean_file();
+    transform.clear_mean_value();
+  }
+  if (changes.std_value_size() > 0) transform.clear_std_value();
+  if (changes.has_resize_shorter_side() || changes.has_resize_height() || changes.has_resize_width()) {
+    transform.clear_resize_shorter_side();
+    transform.clear_resize_height();
+    transform.clear_resize_width();
+  }
+  transform.MergeFrom(changes);
+  return transform;
+}
+
+ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, ImageRunOptions options)
+    : options_(std::move(options)),
+      transform_(Changed(scoring.transform, options_.transform)),
+      input_(scoring.input),
+      says_values_(scoring.says_transform || transform_.has_scale() || transform_.has_mean_file() ||
+                   transform_.mean_value_size() > 0 || transform_.std_value_size() > 0) {
+  options_.net.phase = TEST;
+  options_.net.backward = false;
+  if (options_.batch == 0) options_.batch = static_cast<int64_t>(std::min(kUsualBatch, items.count()));
+  const ImageSize input = InputSize(scoring, items);
+  try {
+    preparation_ = std::make_shared<ImagePreparation>(transform_, transform_.mean_file(), input, options_.rgb);
+  } catch (const UserError& error) {
+    throw UserError(scoring.transform_at, "images cannot be made ready: " + error.diagnostics().front().message);
+  }
+  Compile(scoring, input);
+}
+
+// A deploy net says it. Of a net for training the crop does, or else the images of its own database, or these.
+ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& items) {
+  const auto given = std::find_if(options_.net.shapes.begin(), options_.net.shapes.end(),
+                                  [&](const auto& entry) { return entry.first == input_; });
+  std::optional<Shape> shape;
+  if (given != options_.net.shapes.end()) {
+    shape = given->second;
+    options_.net.shapes.erase(given);
+  } else if (scoring.has_shape) {
+    for (const LayerParameter& layer : scoring.file.net.layer()) {
+      if (layer.type() != "Input" || layer.top_size() != 1 || layer.top(0) != input_) continue;
+      const auto& dims = layer.input_param().shape(0).dim();
+      shape = Shape(std::vector<int64_t>(dims.begin(), dims.end()));
+    }
+  }
+  if (shape) {
+    const auto& dims = shape->dims();
+    if (shape->axes() != 4 || std::any_of(dims.begin(), dims.end(), [](int64_t n) { return n < 1 || n > INT32_MAX; })) {
+      throw UserError("the net's input \"" + input_ + "\" is " + shape->ToString() +
+                      "; expected batch x channels x height x width: it does not take images");
+    }
+    return {static_cast<int32_t>((*shape)[1]), static_cast<int32_t>((*shape)[2]), static_cast<int32_t>((*shape)[3])};
+  }
+  std::optional<ImageSize> stored;
+  if (RecordSourceExists(scoring.database)) stored = DatabaseImages(OpenRecordSource(scoring.database)).Size(0);
+  for (uint64_t i = 0; !stored && i < items.count(); ++i) stored = items.Size(i);
+  if (!stored) throw UserError("none of the images can be read, so the net's input has no size");
+  if (transform_.force_gray()) stored->channels = 1;
+  if (transform_.force_color()) stored->channels = 3;
+  if (transform_.crop_size() > 0) {
+    stored->height = stored->width = static_cast<int32_t>(transform_.crop_size());
+  } else if (transform_.resize_height() > 0 && transform_.resize_width() > 0) {
+    stored->height = static_cast<int32_t>(transform_.resize_height());
+    stored->width = static_cast<int32_t>(transform_.resize_width());
+  }
+  return *stored;
+}
+
+void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
+  options_.net.shapes.emplace_back(input_, Shape{options_.batch, input.channels, input.height, input.width});
+  net_ = std::make_unique<Net>(scoring.file, options_.net);
+  if (options_.blob.empty()) return;
+  // Only outputs are sure to be kept.
+  const std::vector<std::string> names = net_->blob_names();
+  if (std::find(names.begin(), names.end(), options_.blob) == names.end()) {
+    throw UserError("the net has no blob \"" + options_.blob + "\"; it has " + QuotedNames(names));
+  }
+  const std::vector<NetOutput> outputs = net_->outputs();
+  if (std::any_of(outputs.begin(), outputs.end(), [&](const auto& one) { return one.name == options_.blob; })) return;
+  net_.reset();
+  options_.net.keep_all = true;
+  net_ = std::make_unique<Net>(scoring.file, options_.net);
+}
+
+void ImageRunner::Run(const std::shared_ptr<const ImageItems>& items,
+                      const std::function<void(const ImageBatch&)>& then) {
+  const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
+  ImageBatcher batcher(items, preparation_, options_.batch, options_.threads > 0 ? options_.threads : cores);
+  Tensor input;
+  for (const NetInput& one : net_->inputs()) {
+    if (one.name == input_) input = one.value;
+  }
+  for (ImageBatch batch; batcher.Next(&batch);) {
+    std::memcpy(input.f32(), batch.data, input.bytes());
+    net_->Forward();
+    then(batch);
+  }
+}
+
+}  // namespace crema

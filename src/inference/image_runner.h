@@ -1,0 +1,67 @@
+// A net that images are run through, with the way they are made ready for it.
+#ifndef CREMA_INFERENCE_IMAGE_RUNNER_H_
+#define CREMA_INFERENCE_IMAGE_RUNNER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/net.h"
+#include "inference/image_batcher.h"
+#include "inference/image_items.h"
+#include "inference/image_preparation.h"
+#include "inference/scoring_net.h"
+
+namespace crema {
+
+struct ImageRunOptions {
+  NetOptions net;     // phase is TEST and backward false, whatever it says
+  std::string blob;   // to be looked at; empty: the net's outputs
+  bool rgb = false;   // images go into the net as red, green, blue; else blue first, as Caffe's do
+  int64_t batch = 0;  // images in a pass; 0: 32, or as many as there are
+  int threads = 0;    // that decode; 0: one for each core
+  // Fields that are set replace those of the net; how to resize, and what to subtract, as a whole.
+  TransformationParameter transform;
+};
+
+class ImageRunner {
+ public:
+  // Compiles the net for images like those of `items`. Throws UserError where net, transform and images do not fit.
+  ImageRunner(const ScoringNet& scoring, const ImageItems& items, ImageRunOptions options);
+
+  // To load weights into.
+  Net& net() { return *net_; }
+  const Net& net() const { return *net_; }
+  const ImageRunOptions& options() const { return options_; }
+  const ImageSize& input() const { return preparation_->input(); }
+  // How images are made ready, of the net and the options.
+  const TransformationParameter& transform() const { return transform_; }
+  // Whether anything said how values are scaled and shifted; false: the net sees bytes from 0 to 255 as they are.
+  bool says_values() const { return says_values_; }
+
+  // Runs all images through the net, in their order; `then` looks at the blobs after each batch. What it throws ends
+  // it.
+  void Run(const std::shared_ptr<const ImageItems>& items, const std::function<void(const ImageBatch&)>& then);
+
+ private:
+  ImageSize InputSize(const ScoringNet& scoring, const ImageItems& items);
+  void Compile(const ScoringNet& scoring, const ImageSize& input);
+
+  ImageRunOptions options_;
+  TransformationParameter transform_;
+  std::unique_ptr<Net> net_;
+  std::shared_ptr<const ImagePreparation> preparation_;
+  std::string input_;
+  bool says_values_ = false;
+};
+
+// With fields of `changes` in place of those of `transform`, as ImageRunOptions says.
+TransformationParameter Changed(TransformationParameter transform, const TransformationParameter& changes);
+// Each in quotes, for messages.
+std::string QuotedNames(const std::vector<std::string>& names);
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_IMAGE_RUNNER_H_

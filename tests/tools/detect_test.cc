@@ -1,0 +1,151 @@
+// crema detect with a net that sees one box in each image, whose class is the image's colour.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "crema/files.h"
+#include "crema/net.h"
+#include "report/json_reader.h"
+#include "tools/colour_net.h"
+#include "tools/program.h"
+
+namespace crema::testing_tools {
+namespace {
+
+using testing_json::Json;
+using testing_json::ParseJson;
+
+// The mean of green is the score of class 1, that of red the score of class 2, of the one prior, which is the middle of
+// the image. Its left side is moved out of the image.
+const char* const kNet =
+    "layer { name: \"data\" type: \"Input\" top: \"data\"\n"
+    "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } transform_param { scale: 0.00392156863 } }\n"
+    "layer { name: \"mean\" type: \"Pooling\" bottom: \"data\" top: \"mean\"\n"
+    "  pooling_param { pool: AVE global_pooling: true } }\n"
+    "layer { name: \"prior\" type: \"PriorBox\" bottom: \"mean\" bottom: \"data\" top: \"prior\"\n"
+    "  prior_box_param { min_size: 2 } }\n"
+    "layer { name: \"offset\" type: \"InnerProduct\" bottom: \"mean\" top: \"offset\"\n"
+    "  inner_product_param { num_output: 4 } }\n"
+    "layer { name: \"score\" type: \"InnerProduct\" bottom: \"mean\" top: \"score\"\n"
+    "  inner_product_param { num_output: 3 bias_term: false } }\n"
+    "layer { name: \"found\" type: \"DetectionOutput\" bottom: \"offset\" bottom: \"score\" bottom: \"prior\"\n"
+    "  top: \"found\" detection_output_param { num_classes: 3 keep_top_k: 5 confidence_threshold: 0.01 } }\n";
+
+class Detect : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("deploy.prototxt", kNet);
+    Net net(ReadNetFile((folder_ / "deploy.prototxt").string()), {.phase = TEST, .backward = false});
+    const std::vector<float> none(12, 0.0f), offset = {-5, 0, 0, 0}, score = {0, 0, 0, 0, 1, 0, 0, 0, 1};
+    net.parameters()[0].SetData(none.data());
+    net.parameters()[1].SetData(offset.data());
+    net.parameters()[2].SetData(score.data());
+    std::ofstream(folder_ / "net.caffemodel", std::ios::binary) << net.ToProto().SerializeAsString();
+    folder_.Write("map.prototxt",
+                  "item { name: \"none\" label: 0 }\nitem { name: \"n1\" label: 1 display_name: \"green\" }\n"
+                  "item { name: \"red\" label: 2 }\n");
+    WritePng(folder_, "red.png", Coloured(4, 4, 0, 0, 255));
+    WritePng(folder_, "photos/green.png", Coloured(60, 40, 0, 204, 0));
+    WritePng(folder_, "photos/blue.png", Coloured(8, 8, 255, 0, 0));
+  }
+
+  Finished Run(std::vector<std::string> words) const {
+    words.insert(words.begin(),
+                 {"crema", "detect", "--model=deploy.prototxt", "--weights=net.caffemodel", "--threads=1"});
+    return RunProgram(words, {.folder = folder_.path()});
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(Detect, WritesALineForEachObject) {
+  const Finished run = Run({"--labels=map.prototxt", "red.png", "photos"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out,
+            "red.png  red  0.9375  0.0 1.0 3.0 3.0\n"
+            "photos/green.png  green  0.8000  0.0 15.0 30.0 45.0\n");
+  EXPECT_EQ(run.err, "");
+}
+
+TEST_F(Detect, LeavesOutLowScores) {
+  const Finished run = Run({"--threshold=0.9", "red.png", "photos"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, "red.png  2  0.9375  0.0 1.0 3.0 3.0\n");
+  WritePng(folder_, "yellow.png", Coloured(4, 4, 0, 136, 255));
+  const Finished both = Run({"--threshold=0.1", "yellow.png"});
+  EXPECT_EQ(both.out, "yellow.png  2  0.9375  0.0 1.0 3.0 3.0\nyellow.png  1  0.5000  0.0 1.0 3.0 3.0\n");
+}
+
+TEST_F(Detect, WritesJsonLines) {
+  folder_.Write("bad.png", "not an image");
+  const Finished run = Run({"--format=json", "--labels=map.prototxt", "bad.png", "red.png", "photos/blue.png"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::istringstream lines(run.out);
+  std::string line;
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_FALSE(ParseJson(line)["error"].string.empty()) << line;
+  ASSERT_TRUE(std::getline(lines, line));
+  const Json red = ParseJson(line);
+  EXPECT_EQ(red["image"].string, "red.png");
+  ASSERT_EQ(red["objects"].items.size(), 1u);
+  const Json& object = red["objects"].items[0];
+  EXPECT_EQ(object["class"].number, 2);
+  EXPECT_EQ(object["label"].string, "red");
+  EXPECT_NEAR(object["score"].number, 0.9375, 1e-6);
+  ASSERT_EQ(object["box"].items.size(), 4u);
+  EXPECT_EQ(object["box"].items[2].number, 3);
+  ASSERT_TRUE(std::getline(lines, line));
+  EXPECT_EQ(ParseJson(line)["objects"].items.size(), 0u);
+  EXPECT_TRUE(run.Says("bad.png: warning: ")) << run.err;
+}
+
+TEST_F(Detect, WritesCsv) {
+  folder_.Write("names.txt", "none\ngreen\nred\n");
+  const Finished run = Run({"--format=csv", "--labels=names.txt", "red.png"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.out.starts_with("image,class,label,score,xmin,ymin,xmax,ymax\nred.png,2,red,0.9375")) << run.out;
+  EXPECT_TRUE(run.out.ends_with(",0,1,3,3\n")) << run.out;
+}
+
+TEST_F(Detect, DoesNotDependOnTheBatch) {
+  for (int i = 0; i < 7; ++i) {
+    WritePng(folder_, "many/" + std::to_string(i) + ".png", Coloured(4 + i, 4, 0, 100, 255 - i * 30));
+  }
+  const Finished one = Run({"--batch=1", "--threshold=0.1", "many"}),
+                 three = Run({"--batch=3", "--threshold=0.1", "many"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(Count(one.out, "\n"), 14);
+  EXPECT_EQ(one.out, three.out);
+}
+
+// A net of a test of training measures what it finds, so that nothing of it is an output.
+TEST_F(Detect, FindsObjectsThatAnotherLayerReads) {
+  folder_.Write("deploy.prototxt",
+                std::string(kNet) + "layer { name: \"none\" type: \"Silence\" bottom: \"found\" }\n");
+  const Finished run = Run({"red.png"});
+  EXPECT_EQ(run.out, "red.png  2  0.9375  0.0 1.0 3.0 3.0\n") << run.err;
+}
+
+TEST_F(Detect, SaysMistakes) {
+  EXPECT_TRUE(Run({"rde.png"}).Says("rde.png: error: there is no such image or folder"));
+  EXPECT_TRUE(Run({}).Says("IMAGE"));
+  EXPECT_TRUE(Run({"--format=xml", "red.png"}).Says("text, json or csv"));
+  EXPECT_TRUE(Run({"--blob=offset", "red.png"}).Says("no DetectionOutput layer makes \"offset\", but \"found\""));
+  folder_.Write("two.txt", "green\nred\n");
+  EXPECT_TRUE(Run({"--labels=two.txt", "red.png"}).Says("two.txt: error: names 2 classes, but \"found\""));
+  folder_.Write("map.prototxt", "item { name: \"a\" label: -1 }");
+  EXPECT_TRUE(Run({"--labels=map.prototxt", "red.png"}).Says("label -1 of \"a\" is no number of a class"));
+  std::string text = kNet;
+  text.insert(text.find("scale:"), "crop_size: 4 ");
+  folder_.Write("deploy.prototxt", text);
+  EXPECT_TRUE(Run({"red.png"}).Says("crop_size cuts images"));
+  folder_.Write("deploy.prototxt", std::string(kNet).substr(0, std::string(kNet).find("layer { name: \"found\"")));
+  EXPECT_TRUE(Run({"red.png"}).Says("the net has no DetectionOutput layer"));
+}
+
+}  // namespace
+}  // namespace crema::testing_tools

@@ -1,0 +1,110 @@
+// crema detect: the objects in images.
+#include <gflags/gflags.h>
+#include <unistd.h>
+
+#include <iostream>
+#include <limits>
+#include <memory>
+#include <optional>
+
+#include "crema/error.h"
+#include "data/progress_line.h"
+#include "inference/detection_writer.h"
+#include "inference/detector.h"
+#include "tools/commands.h"
+#include "tools/flags.h"
+#include "tools/image_flags.h"
+
+DEFINE_double(threshold, 0.5, "lowest score of an object");
+
+namespace crema::tools {
+
+namespace {
+
+std::vector<std::string> ClassNames(const Detector& detector) {
+  if (FLAGS_labels.empty()) return {};
+  std::vector<std::string> names = ReadClassNames(FLAGS_labels);
+  if (static_cast<int>(names.size()) == detector.classes()) return names;
+  throw UserError(Location{FLAGS_labels},
+                  "names " + std::to_string(names.size()) + " classes, but \"" + detector.objects() + "\" of " +
+                      FLAGS_model + " has num_classes: " + std::to_string(detector.classes()) +
+                      ", the background among them; give the labels that the net was trained with");
+}
+
+int Run(const CommandLine& line) {
+  ApplyThreads();
+  DetectionOptions options;
+  options.format = FormatOf(line);
+  const bool skip = SkipsBroken(line);
+  const ImageRunOptions run_options = ImageRunOptionsOf(line);
+  const ScoringNet scoring = ReadScoringNet(line, run_options);
+  const auto items = std::make_shared<const ImageFiles>(ImagesOf(line), false);
+  Detector detector(scoring, *items, run_options);
+  options.labels = ClassNames(detector);
+  LoadWeights(line, detector.runner());
+
+  // Objects on a terminal are progress enough.
+  std::optional<ProgressLine> progress;
+  if (!isatty(STDOUT_FILENO)) progress.emplace("images").SetTotal(static_cast<int64_t>(items->count()));
+  uint64_t broken = 0;
+  std::cout << DetectionHeading(options);
+  detector.Run(items, static_cast<float>(FLAGS_threshold), [&](const DetectedImage& image) {
+    const std::string name = items->Name(image.index);
+    if (!image.problem.empty()) {
+      if (!skip) throw UserError(Location{name}, image.problem);
+      ++broken;
+      const std::string warning = name + ": warning: " + image.problem + "; skipped";
+      progress ? progress->Say(warning) : void(std::cerr << warning << "\n");
+    }
+    std::cout << DetectionLines(options, name, image);
+    if (!std::cout) throw EnvironmentError("objects cannot be written to stdout");
+    if (progress) progress->Add(1, 0);
+  });
+  progress.reset();
+  std::cout.flush();
+  if (!std::cout) throw EnvironmentError("objects cannot be written to stdout");
+  if (broken == items->count()) throw UserError(Location{line.program}, "none of the images can be read");
+  return kExitSuccess;
+}
+
+Command Make() {
+  Command command = {
+      .name = "detect",
+      .summary = "find objects in images",
+      .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
+      .flags = ImageFlags(),
+      .examples =
+          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do. IMAGE is a JPEG or PNG file, DIR "
+          "a\n"
+          "folder of them (with the folders in it), - reads paths from stdin, one a line. Images are made ready as\n"
+          "transform_param in the net's Input layer says, or as the flags do, and resized to the net's input.\n\n"
+          "A line tells the image, the class, its score, and the box: left, upper, right and lower side in pixels of "
+          "the\n"
+          "image, cut off at its borders.\n\n"
+          "example:\n"
+          "  crema detect --model=deploy.prototxt --weights=VGG_VOC0712_SSD_300x300.caffemodel \\\n"
+          "    --labels=labelmap_voc.prototxt --mean_value=104,117,123 --threshold=0.6 street.jpg\n",
+      .arguments = "IMAGE...|DIR|-",
+      .min_arguments = 1,
+      .max_arguments = std::numeric_limits<size_t>::max(),
+      .run = Run,
+  };
+  std::erase_if(command.flags, [](const Flag& flag) { return flag.name == "top"; });
+  for (Flag& flag : command.flags) {
+    if (flag.name == "labels") flag.help = "names of the classes: SSD's LabelMap, or one a line, the background first";
+    if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all";
+    if (flag.name == "blob") flag.help = "the blob with the objects [the top of DetectionOutput]";
+  }
+  command.flags.insert(command.flags.begin(),
+                       {FormatFlag(), {.name = "threshold", .value = "F", .help = "lowest score of an object"}});
+  return command;
+}
+
+}  // namespace
+
+const Command& DetectCommand() {
+  static const Command command = Make();
+  return command;
+}
+
+}  // namespace crema::tools
