@@ -78,7 +78,7 @@ class MultiBoxLossLayer : public Layer {
     if (has_boxes_) location_ = Place(plan, of_boxes, plan.bottom(0).shape);
     if (has_boxes_ && problem_.divides_by_variance) weight_ = Place(plan, of_boxes, plan.bottom(0).shape);
     best_ = Place(plan, false, {2 * problem_.objects});
-    rank_ = Place(plan, false, {2 * places});
+    if (problem_.mines) rank_ = Place(plan, false, {2 * places});
     match_ = Place(plan, false, {places});
     overlap_ = Place(plan, false, {places});
     loss_of_boxes_ = Place(plan, false, {1});
@@ -171,30 +171,25 @@ class MultiBoxLossLayer : public Layer {
  private:
   static constexpr size_t kAligned = 64;  // bytes that each array in the workspace begins at a multiple of
 
-  // An array that is kept for the backward pass or lies in the workspace of the forward one.
-  class Array {
-   public:
+  // Floats, or numbers of as many bytes, that are kept for the backward pass or lie in the workspace of the forward
+  // one.
+  struct Array {
+    Shape shape = {0};
+    int saved = -1;     // which of the saved tensors
+    size_t offset = 0;  // in the workspace
+
     // Undefined where there is none.
     Tensor On(const LayerRun& run) const {
-      if (saved_ >= 0) return run.saved[static_cast<size_t>(saved_)];
-      return shape_.count() > 0 ? Tensor(run.workspace + offset_, {shape_}) : Tensor();
+      if (saved >= 0) return run.saved[static_cast<size_t>(saved)];
+      return shape.count() > 0 ? Tensor(run.workspace + offset, {shape}) : Tensor();
     }
-
-    Shape shape_ = {0};
-    int saved_ = -1;
-    size_t offset_ = 0;
   };
 
   Array Place(LayerPlan& plan, bool keep, const Shape& shape) {
-    Array array;
-    array.shape_ = shape;
-    if (keep) {
-      array.saved_ = plan.Save({shape});
-    } else {
-      array.offset_ = forward_bytes_;
-      forward_bytes_ += (TensorSpec{shape}.bytes() + kAligned - 1) / kAligned * kAligned;
-    }
-    return array;
+    if (keep) return {shape, plan.Save({shape}), 0};
+    const size_t offset = forward_bytes_;
+    forward_bytes_ += (TensorSpec{shape}.bytes() + kAligned - 1) / kAligned * kAligned;
+    return {shape, -1, offset};
   }
 
   DifferenceInputs Differences(const LayerRun& run) const {
