@@ -27,6 +27,15 @@ __device__ bool AskWhetherBad(const IsBad& is_bad, float value, int64_t position
   }
 }
 
+template <typename IsBad>
+__device__ int64_t PositionToTell(const IsBad& is_bad, int64_t position) {
+  if constexpr (requires { is_bad.PositionToTell(position); }) {
+    return is_bad.PositionToTell(position);
+  } else {
+    return position;
+  }
+}
+
 // One block, so that the first one is known without a second kernel.
 template <typename IsBad>
 __global__ void __launch_bounds__(kFaultThreads)
@@ -52,13 +61,14 @@ __global__ void __launch_bounds__(kFaultThreads)
   if (threadIdx.x != 0 || first == kNone) return;
   state->result.faulty_unit = unit;
   state->result.value = values[first];
-  state->result.position = first;
+  state->result.position = PositionToTell(is_bad, first);
 }
 
 }  // namespace internal
 
 // Remembers the first of n values for which is_bad(value) or is_bad(value, position), a __device__ function object, in
-// the result of the pass, unless that holds a fault already.
+// the result of the pass, unless that holds a fault already. Its position is what is_bad.PositionToTell(position) makes
+// of it where there is such a function.
 template <typename IsBad>
 void ReportFirst(const Queue& queue, PassState* state, int unit, int64_t n, const float* values, IsBad is_bad) {
   if (n <= 0) return;

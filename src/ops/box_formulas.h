@@ -23,7 +23,8 @@ namespace boxes {
 
 // 0 where corners have changed places.
 CREMA_FORMULA float Area(const BoundingBox& box) {
-  return box.xmax < box.xmin || box.ymax < box.ymin ? 0.0f : (box.xmax - box.xmin) * (box.ymax - box.ymin);
+  const float area = (box.xmax - box.xmin) * (box.ymax - box.ymin);
+  return (box.xmax < box.xmin) | (box.ymax < box.ymin) ? 0.0f : area;
 }
 
 CREMA_FORMULA BoundingBox Intersection(const BoundingBox& a, const BoundingBox& b) {
@@ -34,7 +35,8 @@ CREMA_FORMULA BoundingBox Intersection(const BoundingBox& a, const BoundingBox& 
 // Intersection by union (Jaccard), 0 to 1.
 CREMA_FORMULA float Overlap(const BoundingBox& a, const BoundingBox& b) {
   const float shared = Area(Intersection(a, b));
-  return shared > 0.0f ? shared / (Area(a) + Area(b) - shared) : 0.0f;
+  const float overlap = shared / (Area(a) + Area(b) - shared);
+  return shared > 0.0f ? overlap : 0.0f;
 }
 
 CREMA_FORMULA float Within01(float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; }

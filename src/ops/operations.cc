@@ -295,6 +295,21 @@ class CpuOperations final : public Operations {
                           float* dx) override {
     crema::RoiPoolingBackward(problem, regions, from, dy, dx);
   }
+  int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) override {
+    return crema::FindBadGroundTruth(problem, objects);
+  }
+  void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
+                   int32_t* match, float* overlap) override {
+    crema::MatchPriors(problem, priors, objects, best, match, overlap);
+  }
+  void RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match, const float* overlap,
+                     uint64_t* rank) override {
+    crema::RankNegatives(problem, scores, match, overlap, rank);
+  }
+  void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
+                           const MultiBoxTargets& targets) override {
+    crema::MakeMultiBoxTargets(problem, matches, targets);
+  }
 
   void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
                               float* y) override {

@@ -34,6 +34,7 @@
 #include "ops/label_losses.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
+#include "ops/multibox.h"
 #include "ops/normalization.h"
 #include "ops/pooling.h"
 #include "ops/prelu.h"
@@ -229,6 +230,15 @@ class Operations {
   virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
   virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                              std::byte* workspace) = 0;
+
+  // --- Objects and priors of detectors: ops/multibox.h. FindBadGroundTruth answers as FindBadLabel does. ---
+  virtual int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) = 0;
+  virtual void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
+                           int32_t* match, float* overlap) = 0;
+  virtual void RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match,
+                             const float* overlap, uint64_t* rank) = 0;
+  virtual void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
+                                   const MultiBoxTargets& targets) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
