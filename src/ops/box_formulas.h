@@ -7,7 +7,7 @@
 namespace crema {
 
 // Corners, in shares of the image's width and height. As much as four floats of a tensor.
-struct Box {
+struct BoundingBox {
   float xmin, ymin, xmax, ymax;
 };
 
@@ -22,29 +22,30 @@ struct BoxVariance {
 namespace boxes {
 
 // 0 where corners have changed places.
-CREMA_FORMULA float Area(const Box& box) {
+CREMA_FORMULA float Area(const BoundingBox& box) {
   return box.xmax < box.xmin || box.ymax < box.ymin ? 0.0f : (box.xmax - box.xmin) * (box.ymax - box.ymin);
 }
 
-CREMA_FORMULA Box Intersection(const Box& a, const Box& b) {
+CREMA_FORMULA BoundingBox Intersection(const BoundingBox& a, const BoundingBox& b) {
   return {a.xmin > b.xmin ? a.xmin : b.xmin, a.ymin > b.ymin ? a.ymin : b.ymin, a.xmax < b.xmax ? a.xmax : b.xmax,
           a.ymax < b.ymax ? a.ymax : b.ymax};
 }
 
 // Intersection by union (Jaccard), 0 to 1.
-CREMA_FORMULA float Overlap(const Box& a, const Box& b) {
+CREMA_FORMULA float Overlap(const BoundingBox& a, const BoundingBox& b) {
   const float shared = Area(Intersection(a, b));
   return shared > 0.0f ? shared / (Area(a) + Area(b) - shared) : 0.0f;
 }
 
 CREMA_FORMULA float Within01(float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; }
 
-CREMA_FORMULA Box Clipped(const Box& box) {
+CREMA_FORMULA BoundingBox Clipped(const BoundingBox& box) {
   return {Within01(box.xmin), Within01(box.ymin), Within01(box.xmax), Within01(box.ymax)};
 }
 
-// The numbers, as a Box' members in order, that tell `box`.
-CREMA_FORMULA Box Encode(BoxCode code, const Box& prior, const BoxVariance& variance, const Box& box) {
+// The numbers, as a BoundingBox' members in order, that tell `box`.
+CREMA_FORMULA BoundingBox Encode(BoxCode code, const BoundingBox& prior, const BoxVariance& variance,
+                                 const BoundingBox& box) {
   const float width = prior.xmax - prior.xmin, height = prior.ymax - prior.ymin;
   const float* const v = variance.values;
   if (code == BoxCode::kCenterSize) {
@@ -58,7 +59,8 @@ CREMA_FORMULA Box Encode(BoxCode code, const Box& prior, const BoxVariance& vari
 }
 
 // The box that they tell.
-CREMA_FORMULA Box Decode(BoxCode code, const Box& prior, const BoxVariance& variance, const Box& numbers) {
+CREMA_FORMULA BoundingBox Decode(BoxCode code, const BoundingBox& prior, const BoxVariance& variance,
+                                 const BoundingBox& numbers) {
   const float width = prior.xmax - prior.xmin, height = prior.ymax - prior.ymin;
   const float* const v = variance.values;
   if (code == BoxCode::kCenterSize) {
