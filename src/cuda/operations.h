@@ -126,6 +126,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
                          int32_t* from) override;
   void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
                           float* dx) override;
+  int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) override;
+  void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
+                          std::byte* workspace, float* results) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

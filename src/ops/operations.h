@@ -24,6 +24,7 @@
 #include "ops/channels.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
+#include "ops/detection_evaluation.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
 #include "ops/im2col.h"
@@ -211,6 +212,11 @@ class Operations {
                                  int32_t* from) = 0;
   virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
                                   const float* dy, float* dx) = 0;
+
+  // --- What was found: ops/detection_evaluation.h. FindBadObject answers as FindBadLabel does. ---
+  virtual int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) = 0;
+  virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
+                                  std::byte* workspace, float* results) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
