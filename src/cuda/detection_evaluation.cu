@@ -1,6 +1,5 @@
 #include "cuda/faults.h"
 #include "cuda/operations.h"
-#include "cuda/reduce.h"
 #include "ops/detection_evaluation_formulas.h"
 
 namespace crema::cuda {
@@ -40,28 +39,28 @@ struct WriteOther {
   }
 };
 
-// A block for each row of what was found: its threads look at the others for those that come before it, whose number
-// is its place, and whether one of them found the same object.
-__global__ void __launch_bounds__(kThreads)
-    WriteSorted(DetectionEvaluation evaluation, const float* found, const float* objects, const int32_t* object_of,
-                float* results) {
-  for (int64_t i = blockIdx.x; i < evaluation.found; i += gridDim.x) {
+// Row i of what was found, where it belongs: behind as many rows as come before it. Threads look at the same other row
+// at a time, which is one access for all of a warp.
+struct WriteSorted {
+  DetectionEvaluation evaluation;
+  const float *found, *objects;
+  const int32_t* object_of;
+  float* results;
+  __device__ void operator()(int64_t i) const {
     const float* const row = found + i * kFound;
-    if (!detections::IsRow(row)) continue;  // the same for all threads
+    if (!detections::IsRow(row)) return;
     const int32_t object = object_of[i];
-    int32_t before = 0, found_before = 0;
-    for (int64_t k = threadIdx.x; k < evaluation.found; k += kThreads) {
+    int64_t before = 0;
+    bool again = false;  // one of them found the same object
+    for (int64_t k = 0; k < evaluation.found; ++k) {
       if (!detections::IsRow(found + k * kFound) || !detections::ComesBefore(found, k, i)) continue;
       ++before;
-      found_before += object_of[k] == object ? 1 : 0;
+      again = again || (object >= 0 && object_of[k] == object);
     }
-    before = SumBlock(before);
-    found_before = SumBlock(found_before);
-    if (threadIdx.x != 0) continue;
     float* const result = results + (evaluation.counted_classes() + before) * kResult;
-    detections::WriteFound(evaluation, row, objects, object, object >= 0 && found_before > 0, result);
+    detections::WriteFound(evaluation, row, objects, object, again, result);
   }
-}
+};
 
 }  // namespace
 
@@ -75,10 +74,8 @@ void CudaOperations::EvaluateDetections(const DetectionEvaluation& evaluation, c
                                         std::byte* workspace, float* results) {
   int32_t* const object_of = reinterpret_cast<int32_t*>(workspace);
   ForEach(queue(), evaluation.results(), WriteOther{evaluation, objects, results});
-  if (evaluation.found == 0) return;
   ForEach(queue(), evaluation.found, FindObject{evaluation, found, objects, object_of});
-  Launch(queue(), BlocksFor(queue(), evaluation.found, 1), kThreads, WriteSorted, evaluation, found, objects, object_of,
-         results);
+  ForEach(queue(), evaluation.found, WriteSorted{evaluation, found, objects, object_of, results});
 }
 
 }  // namespace crema::cuda
