@@ -1,5 +1,8 @@
 // crema test: the mean outputs of a net over batches.
+#include <gflags/gflags.h>
 #include <glog/logging.h>
+
+#include <optional>
 
 #include "crema/error.h"
 #include "report/evaluation.h"
@@ -7,11 +10,23 @@
 #include "tools/commands.h"
 #include "tools/flags.h"
 
+DEFINE_string(ap_version, "Integral", "how precision and recall become average precision");
+
 namespace crema::tools {
 
 namespace {
 
+ApVersion ApVersionOfFlag(const CommandLine& line) {
+  const std::optional<ApVersion> version = ApVersionOf(FLAGS_ap_version);
+  if (!version) {
+    throw UserError(Location{line.program, 0, 0},
+                    "--ap_version=" + FLAGS_ap_version + ": 11point, MaxIntegral or Integral was expected");
+  }
+  return *version;
+}
+
 int Run(const CommandLine& line) {
+  const ApVersion ap_version = ApVersionOfFlag(line);
   ApplyThreads();
   NetOptions options = NetOptionsOf(line);
   options.phase = TEST;
@@ -22,7 +37,8 @@ int Run(const CommandLine& line) {
   RefuseInputs(net, "the net");
   LoadWeightsFlag(line, net);
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
-  Evaluate(net, FLAGS_iterations, [](const std::string& text) { LOG(INFO) << text; });
+  Evaluate(
+      net, FLAGS_iterations, [](const std::string& text) { LOG(INFO) << text; }, ap_version);
   return kExitSuccess;
 }
 
@@ -34,6 +50,9 @@ const Command& TestCommand() {
       .summary = "score a net: the means of its outputs over batches of its TEST data",
       .usage = "--model=FILE --weights=FILE [flags]",
       .flags = {ModelFlag(), WeightsFlag(true), IterationsFlag("batches to run; a solver's test_iter is not read"),
+                Flag{.name = "ap_version",
+                     .value = "NAME",
+                     .help = "of detectors: Integral; 11point, as PASCAL VOC 2007; MaxIntegral, as VOC 2012"},
                 LevelFlag(), StageFlag(), PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), DataThreadsFlag(),
                 GpuFlag()},
       .examples =
@@ -41,7 +60,8 @@ const Command& TestCommand() {
           "  Score a trained LeNet on all 10000 test images (100 batches of 100):\n"
           "    crema test --model=model_zoo/lenet/train_val.prototxt \\\n"
           "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --iterations=100\n\n"
-          "Prints every batch's outputs, then their means, to stderr in Caffe's words.\n",
+          "Prints every batch's outputs, then their means, to stderr in Caffe's words; of a DetectionEvaluate layer\n"
+          "the average precision of each class and their mean.\n",
       .run = Run,
   };
   return command;

@@ -13,11 +13,19 @@
 
 namespace crema {
 
-// One element of a net output. Caffe numbers them 0, 1, ... over all outputs.
+// The average precision of a detector for one class.
+struct ClassPrecision {
+  int label = 0;
+  float value = 0;
+};
+
+// One element of a net output, or, of a DetectionEvaluate layer in a test, the mean average precision. Caffe numbers
+// them 0, 1, ... over all outputs.
 struct OutputValue {
   std::string name;
   float value = 0;
-  float loss_weight = 0;  // 0: not a loss
+  float loss_weight = 0;                      // 0: not a loss
+  std::vector<ClassPrecision> by_class = {};  // of a mean average precision, where it was asked for
 };
 
 // Training begins. What came of weights and snapshots is told before.
@@ -96,7 +104,7 @@ struct TestResult {
   int batches = 0;
   double seconds = 0;
   std::optional<float> loss;         // mean, with test_compute_loss
-  std::vector<OutputValue> outputs;  // means over all batches
+  std::vector<OutputValue> outputs;  // over all batches
 };
 
 // A test of a solver with `best` was better than all before: the parameters are in `model_path`.

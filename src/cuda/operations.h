@@ -144,6 +144,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
                      uint64_t* rank) override;
   void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                            const MultiBoxTargets& targets) override;
+  int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) override;
+  void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
+                          std::byte* workspace, float* results) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

@@ -1,5 +1,6 @@
 #include "distributed/tournament.h"
 
+#include <algorithm>
 #include <numeric>
 #include <string>
 
@@ -7,6 +8,7 @@
 #include "base/random.h"
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "solver/test_outputs.h"
 
 namespace crema {
 
@@ -38,17 +40,17 @@ Meeting MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> sco
 }
 
 bool HigherWins(const Net& test_net, const std::string& name, const Location& where) {
-  std::vector<std::string> names;
-  std::string known;
-  for (const NetOutput& output : test_net.outputs()) {
-    names.push_back(output.name);
-    known += (known.empty() ? "" : ", ") + output.name;
-    if (output.name != name) continue;
-    if (output.value.count() == 1) return output.loss_weight == 0;
+  const TestOutputs outputs(test_net);
+  const std::vector<OutputValue> values = outputs.ValuesOf(name);
+  if (values.size() == 1) return values[0].loss_weight == 0;
+  const std::vector<std::string> names = outputs.names();
+  if (std::find(names.begin(), names.end(), name) != names.end()) {
     throw UserError(where, "distributed: tournament_output \"" + name + "\" of the test net has " +
-                               std::to_string(output.value.count()) +
+                               std::to_string(values.size()) +
                                " values, and a tournament compares one; name another output");
   }
+  std::string known;
+  for (const std::string& output : names) known += (known.empty() ? "" : ", ") + output;
   throw UserError(where, "distributed: the test net has no output \"" + name + "\"" + DidYouMean(name, names) +
                              " that could decide a tournament; it has " + known +
                              ": set tournament_output to one of them");

@@ -337,6 +337,14 @@ class CpuOperations final : public Operations {
     crema::DetectObjects(problem, inputs, objects, workspace);
   }
 
+  int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) override {
+    return crema::FindBadObject(evaluation, objects);
+  }
+  void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
+                          std::byte* workspace, float* results) override {
+    crema::EvaluateDetections(evaluation, found, objects, workspace, results);
+  }
+
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

@@ -24,6 +24,7 @@
 #include "ops/channels.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
+#include "ops/detection_evaluation.h"
 #include "ops/detection_output.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
@@ -226,12 +227,11 @@ class Operations {
   virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
   virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
 
-  // --- Objects in images: ops/detection_output.h. ---
+  // --- Detectors: ops/detection_output.h, ops/multibox.h, ops/detection_evaluation.h. FindBadGroundTruth and
+  // FindBadObject answer as FindBadLabel does. ---
   virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
   virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                              std::byte* workspace) = 0;
-
-  // --- Objects and priors of detectors: ops/multibox.h. FindBadGroundTruth answers as FindBadLabel does. ---
   virtual int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) = 0;
   virtual void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
                            int32_t* match, float* overlap) = 0;
@@ -239,6 +239,9 @@ class Operations {
                              const float* overlap, uint64_t* rank) = 0;
   virtual void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                                    const MultiBoxTargets& targets) = 0;
+  virtual int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) = 0;
+  virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
+                                  std::byte* workspace, float* results) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,

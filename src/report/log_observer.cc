@@ -39,6 +39,14 @@ std::string LossNote(const OutputValue& output) {
   return Text(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
 }
 
+std::vector<std::string> ClassLines(const OutputValue& output) {
+  std::vector<std::string> lines;
+  for (const ClassPrecision& precision : output.by_class) {
+    lines.push_back(Text("class", precision.label, ": ", precision.value));
+  }
+  return lines;
+}
+
 LogObserver::LogObserver() : LogObserver(WriteToGlog, WriteToStderr) {}
 
 LogObserver::LogObserver(Write log, Write notice) : log_(std::move(log)), notice_(std::move(notice)) {}
@@ -115,6 +123,7 @@ void LogObserver::OnTest(const TestResult& result) {
   if (result.loss) Log(Text("Test loss: ", *result.loss));
   int index = 0;
   for (const OutputValue& output : result.outputs) {
+    for (const std::string& line : ClassLines(output)) Log(line);
     Log(Text("    Test net output #", index++, ": ", output.name, " = ", output.value, LossNote(output)));
   }
 }

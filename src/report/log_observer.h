@@ -6,6 +6,7 @@
 #include <functional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "crema/observer.h"
 
@@ -47,6 +48,8 @@ class LogObserver : public Observer {
 
 // " (* 1 = 0.31 loss)" for a loss, "" otherwise.
 std::string LossNote(const OutputValue& output);
+// "class1: 0.5" for each class; none where there is no precision by class.
+std::vector<std::string> ClassLines(const OutputValue& output);
 
 }  // namespace crema
 

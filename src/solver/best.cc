@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "solver/test_outputs.h"
 
 namespace crema {
 
@@ -13,18 +14,18 @@ std::string BestModelPath(const std::string& prefix) { return prefix + "_best.ca
 
 Best::Best(const SolverFile& file, const Net& test_net) : param_(file.solver.best()) {
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
-  std::vector<std::string> names;
-  for (const NetOutput& output : test_net.outputs()) {
-    names.push_back(output.name);
-    if (output.name != param_.output()) continue;
-    if (output.value.count() != 1) {
-      throw UserError(at("best.output"), "output \"" + output.name + "\" of the test net has " +
-                                             std::to_string(output.value.count()) +
-                                             " values, and best compares one; name another output");
-    }
-    higher_ =
-        param_.better() == BestParameter::HIGHER || (param_.better() == BestParameter::AUTO && output.loss_weight == 0);
+  const TestOutputs outputs(test_net);
+  const std::vector<OutputValue> values = outputs.ValuesOf(param_.output());
+  if (values.size() == 1) {
+    higher_ = param_.better() == BestParameter::HIGHER ||
+              (param_.better() == BestParameter::AUTO && values[0].loss_weight == 0);
     return;
+  }
+  const std::vector<std::string> names = outputs.names();
+  if (std::find(names.begin(), names.end(), param_.output()) != names.end()) {
+    throw UserError(at("best.output"), "output \"" + param_.output() + "\" of the test net has " +
+                                           std::to_string(values.size()) +
+                                           " values, and best compares one; name another output");
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;

@@ -15,10 +15,13 @@
 #include "solver/nets.h"
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
+#include "solver/test_outputs.h"
 
 namespace crema {
 
 namespace {
+
+constexpr char kDetection[] = "detection";  // eval_type
 
 bool IsDirectory(const std::string& path) {
   struct stat status;
@@ -77,6 +80,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   bool resume = false;
   InAll([&] {
     Check(file);
+    ap_version = *ApVersionOf(param.ap_version());
     if (rank > 0) return;
     if (options.snapshot == "auto") {
       resume = LoadNewestState(
@@ -224,6 +228,7 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
     plan.options.share_memory = true;
     test_nets.push_back(std::make_unique<Net>(plan.file, plan.options));
   }
+  CheckEvalType(file);
   if (param.has_best() && !test_nets.empty()) best.emplace(file, *test_nets[0]);
   // Train and test nets mostly come from one file, whose warnings are worth telling once.
   std::set<std::string> told;
@@ -237,6 +242,27 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
   for (const auto& test_net : test_nets) tell(test_net->warnings());
   WarnOfRecurrentLayers();
   WarnOfNothingToLearn();
+}
+
+void Solver::Impl::CheckEvalType(const SolverFile& file) const {
+  const Location where = file.source ? file.source->Field("eval_type") : Location{};
+  for (size_t i = 0; i < test_nets.size(); ++i) {
+    const TestOutputs outputs(*test_nets[i]);
+    const std::string name = "test net #" + std::to_string(i);
+    const std::vector<std::string> detections = outputs.detections();
+    if (param.eval_type() != kDetection && !detections.empty()) {
+      throw UserError(where, "output \"" + detections[0] + "\" of " + name +
+                                 " is of a DetectionEvaluate layer, whose rows have no mean; set eval_type: "
+                                 "\"detection\" for the mean average precision");
+    }
+    if (param.eval_type() == kDetection && detections.empty()) {
+      std::string known;
+      for (const std::string& output : outputs.names()) known += (known.empty() ? "" : ", ") + output;
+      throw UserError(where, "eval_type is \"detection\", but " + name + " has no output of a DetectionEvaluate layer" +
+                                 (known.empty() ? "" : "; it has " + known) +
+                                 ": add that layer, or remove eval_type for the means of outputs");
+    }
+  }
 }
 
 void Solver::Impl::WarnOfRecurrentLayers() const {

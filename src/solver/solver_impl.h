@@ -15,6 +15,7 @@
 #include "crema/solver.h"
 #include "device/communicator.h"
 #include "device/processes.h"
+#include "solver/average_precision.h"
 #include "solver/best.h"
 #include "solver/data_waits.h"
 #include "solver/gradient_exchange.h"
@@ -150,6 +151,7 @@ struct Solver::Impl {
   bool seed_drawn = false;
   std::unique_ptr<Net> net;
   std::vector<std::unique_ptr<Net>> test_nets;
+  ApVersion ap_version = ApVersion::kIntegral;
   std::unique_ptr<Updater> updater;
   // Of several ranks (SolverOptions::devices). The first one has the others, and the ends of all.
   int rank = 0, ranks = 1;
@@ -188,6 +190,8 @@ struct Solver::Impl {
   void WarnOfNothingToLearn() const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
+  // Throws UserError where eval_type is not what a test net can be tested for.
+  void CheckEvalType(const SolverFile& file) const;
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);

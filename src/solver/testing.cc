@@ -1,6 +1,7 @@
-// Tests of the net while it trains: means of the test nets' outputs.
+// Tests of the net while it trains: what test nets say over several batches.
 #include "solver/snapshot.h"
 #include "solver/solver_impl.h"
+#include "solver/test_outputs.h"
 
 namespace crema {
 
@@ -31,7 +32,7 @@ void Solver::Impl::TestOne(int index, bool* stopped) {
   result.net = index;
   result.batches = param.test_iter(index);
   test_net.set_pass(static_cast<uint64_t>(iteration) * result.batches);
-  std::vector<double> sums;
+  TestOutputs outputs(test_net, ap_version);
   double loss = 0;
   for (int batch = 0; batch < result.batches; ++batch) {
     switch (RequestedAction()) {
@@ -45,14 +46,9 @@ void Solver::Impl::TestOne(int index, bool* stopped) {
         break;
     }
     loss += test_net.Forward();
-    const std::vector<OutputValue> values = OutputValues(test_net);
-    if (batch == 0) {
-      result.outputs = values;
-      sums.assign(values.size(), 0.0);
-    }
-    for (size_t i = 0; i < sums.size() && i < values.size(); ++i) sums[i] += values[i].value;
+    outputs.AddBatch();
   }
-  for (size_t i = 0; i < sums.size(); ++i) result.outputs[i].value = static_cast<float>(sums[i] / result.batches);
+  result.outputs = outputs.Values(param.show_per_class_result());
   if (param.test_compute_loss()) result.loss = static_cast<float>(loss / result.batches);
   result.seconds = watch.Seconds();
   Tell(&Observer::OnTest, result);

@@ -15,6 +15,7 @@
 #include "solver/rates.h"
 #include "solver/solver_impl.h"
 #include "solver/statistics.h"
+#include "solver/test_outputs.h"
 
 namespace crema {
 
@@ -286,15 +287,15 @@ std::optional<double> TrainingSteps::Score(const std::string& output, uint64_t t
   net.ReadBatches({test * batches, batches, batches});
   net.ClearRecurrentStates();
   net.set_pass(test * batches);
-  double sum = 0;
+  TestOutputs outputs(net, impl_.ap_version);
   for (uint64_t batch = 0; batch < batches; ++batch) {
     net.Forward();
-    for (const OutputValue& value : OutputValues(net)) {
-      if (value.name == output) sum += static_cast<double>(value.value);
-    }
+    outputs.AddBatch();
     if (!goes_on()) return std::nullopt;
   }
-  return sum / static_cast<double>(batches);
+  const std::vector<OutputValue> values = outputs.ValuesOf(output);
+  CREMA_CHECK(values.size() == 1) << output;
+  return static_cast<double>(values[0].value);
 }
 
 void TrainingSteps::Start() {

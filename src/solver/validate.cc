@@ -7,6 +7,7 @@
 #include "base/number_text.h"
 #include "base/suggest.h"
 #include "crema/solver.h"
+#include "solver/average_precision.h"
 #include "solver/hogwild.h"
 #include "solver/rates.h"
 #include "solver/update_rule.h"
@@ -51,6 +52,13 @@ class Checker {
   }
   void NotNegative(const std::string& field, double value, const std::string& hint = {}) {
     Range(field, value, 0, std::numeric_limits<double>::infinity(), hint);
+  }
+
+  void CheckWord(const std::string& field, const std::string& word, const std::vector<std::string>& words) {
+    if (std::find(words.begin(), words.end(), word) != words.end()) return;
+    std::string known;
+    for (const std::string& one : words) known += (known.empty() ? "" : ", ") + one;
+    Error(field, "unknown " + field + " \"" + word + "\"" + DidYouMean(word, words) + "; it may be " + known);
   }
 
   void CheckNets();
@@ -105,6 +113,13 @@ void Checker::CheckTests() {
     Error(Has("test_interval") ? "test_interval" : "test_iter",
           "test_interval is missing or 0 although there is a test net; set it to the number of iterations between "
           "tests, or remove test_iter");
+  }
+  CheckWord("eval_type", solver_.eval_type(), {"classification", "detection"});
+  CheckWord("ap_version", solver_.ap_version(), ApVersionNames());
+  if (solver_.eval_type() == "classification") {
+    for (const char* field : {"ap_version", "show_per_class_result"}) {
+      if (Has(field)) Warn(field, std::string(field) + " has no effect without eval_type: \"detection\"");
+    }
   }
   if (solver_.has_best() && counts == 0) {
     Error("best", "best looks at tests, but there are none; set test_iter and test_interval");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,37 @@ TEST(Evaluate, AveragesEveryElementAndPrintsCaffesLines) {
             (std::vector<std::string>{"Batch 0, loss = 1.09861", "Batch 0, y = 0.25", "Batch 0, y = 0.5",
                                       "Batch 1, loss = 1.09861", "Batch 1, y = 0.25", "Batch 1, y = 0.5",
                                       "Loss: 2.19722", "loss = 1.09861 (* 2 = 2.19722 loss)", "y = 0.25", "y = 0.5"}));
+}
+
+TEST(Evaluate, MakesAMeanAveragePrecisionOfDetections) {
+  NetOptions options;
+  options.phase = TEST;
+  options.backward = false;
+  Net net(ParseNet(R"(
+    layer { name: "in" type: "Input" top: "found" top: "objects"
+      input_param { shape { dim: 1 dim: 1 dim: 3 dim: 7 } shape { dim: 1 dim: 1 dim: 2 dim: 8 } } }
+    layer { name: "eval" type: "DetectionEvaluate" bottom: "found" bottom: "objects" top: "detection_eval"
+      detection_evaluate_param { num_classes: 4 } }
+  )",
+                   "evaluate.prototxt"),
+          options);
+  // Of class 1 something that is none and then the object, of class 3 nothing.
+  const std::vector<float> found = {0, 1,    0.9f, 0.5f, 0.5f, 1,  1,  0,  1,  0.8f, 0,
+                                    0, 0.5f, 0.5f, -1,   -1,   -1, -1, -1, -1, -1};
+  const std::vector<float> objects = {0, 1, 0, 0, 0, 0.5f, 0.5f, 0, 0, 3, 0, 0, 0, 1, 1, 0};
+  for (const NetInput& input : net.inputs()) {
+    const std::vector<float>& values = input.name == "found" ? found : objects;
+    std::copy(values.begin(), values.end(), input.value.f32());
+  }
+  const auto lines = [&net](ApVersion version) {
+    std::vector<std::string> all;
+    Evaluate(
+        net, 1, [&](const std::string& line) { all.push_back(line); }, version);
+    return all;
+  };
+  EXPECT_EQ(lines(ApVersion::kIntegral),
+            (std::vector<std::string>{"Loss: 0", "class1: 0.5", "class3: 0", "detection_eval = 0.25"}));
+  EXPECT_EQ(lines(ApVersion::kElevenPoint)[3], "detection_eval = 0.25");
 }
 
 }  // namespace

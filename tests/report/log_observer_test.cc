@@ -91,6 +91,14 @@ TEST_F(LogLines, FinalDisplayIsShort) {
   EXPECT_EQ(lines_, std::vector<std::string>{"Iteration 60, loss = 0.5"});
 }
 
+TEST_F(LogLines, DetectionsAreToldByClass) {
+  TestResult result;
+  result.outputs = {{"detection_eval", 0.75f, 0, {{1, 0.5f}, {3, 1.0f}}}};
+  log_.OnTest(result);
+  EXPECT_EQ(lines_,
+            (std::vector<std::string>{"class1: 0.5", "class3: 1", "    Test net output #0: detection_eval = 0.75"}));
+}
+
 TEST_F(LogLines, TestsAreReadByParseLog) {
   log_.OnTestStart({500, 0});
   TestResult result;

@@ -1,0 +1,65 @@
+#include "solver/test_outputs.h"
+
+#include <algorithm>
+
+#include "graph/program.h"
+
+namespace crema {
+
+TestOutputs::TestOutputs(const Net& net, ApVersion version) : net_(net), version_(version) {
+  const Graph& graph = net.compiled().graph;
+  const std::vector<NetOutput> outputs = net.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Node& maker = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(graph.outputs[i])].producer)];
+    Output output = {outputs[i].name, outputs[i].loss_weight, maker.param->type() == "DetectionEvaluate", {}};
+    if (!output.is_detection) output.sums.resize(static_cast<size_t>(outputs[i].value.count()));
+    outputs_.push_back(std::move(output));
+  }
+}
+
+void TestOutputs::AddBatch() {
+  const std::vector<NetOutput> outputs = net_.outputs();
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Output& output = outputs_[i];
+    if (output.is_detection) output.precision.Add(outputs[i].value);
+    for (size_t k = 0; k < output.sums.size(); ++k) output.sums[k] += outputs[i].value.value(static_cast<int64_t>(k));
+  }
+  ++batches_;
+}
+
+std::vector<OutputValue> TestOutputs::Values(bool by_class) const {
+  std::vector<OutputValue> values;
+  const double batches = static_cast<double>(std::max<int64_t>(1, batches_));
+  for (const Output& output : outputs_) {
+    if (output.is_detection) {
+      values.push_back({output.name, static_cast<float>(output.precision.Mean(version_)), output.loss_weight});
+      if (by_class) values.back().by_class = output.precision.OfClasses(version_);
+    }
+    for (const double sum : output.sums) {
+      values.push_back({output.name, static_cast<float>(sum / batches), output.loss_weight});
+    }
+  }
+  return values;
+}
+
+std::vector<OutputValue> TestOutputs::ValuesOf(const std::string& name) const {
+  std::vector<OutputValue> values = Values();
+  std::erase_if(values, [&name](const OutputValue& value) { return value.name != name; });
+  return values;
+}
+
+std::vector<std::string> TestOutputs::names() const {
+  std::vector<std::string> names;
+  for (const Output& output : outputs_) names.push_back(output.name);
+  return names;
+}
+
+std::vector<std::string> TestOutputs::detections() const {
+  std::vector<std::string> names;
+  for (const Output& output : outputs_) {
+    if (output.is_detection) names.push_back(output.name);
+  }
+  return names;
+}
+
+}  // namespace crema

@@ -1,0 +1,52 @@
+// What a test says of a net.
+#ifndef CREMA_SOLVER_TEST_OUTPUTS_H_
+#define CREMA_SOLVER_TEST_OUTPUTS_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "crema/net.h"
+#include "crema/observer.h"
+#include "solver/average_precision.h"
+
+namespace crema {
+
+// The outputs of a net over several batches: the mean of each element; of a DetectionEvaluate layer, whose rows have no
+// mean, the mean average precision of all that was found.
+class TestOutputs {
+ public:
+  // `net` must outlive this.
+  explicit TestOutputs(const Net& net, ApVersion version = ApVersion::kIntegral);
+
+  // Adds what the net's outputs hold after a forward pass.
+  void AddBatch();
+  // So far; zeros before the first batch. `by_class`: also the average precision of each class.
+  std::vector<OutputValue> Values(bool by_class = false) const;
+  // Those of the output of that name; none without one.
+  std::vector<OutputValue> ValuesOf(const std::string& name) const;
+
+  // The names of outputs, and those of them that are of DetectionEvaluate layers.
+  std::vector<std::string> names() const;
+  std::vector<std::string> detections() const;
+  // Whether output `index` of the net is one of these.
+  bool is_detection(size_t index) const { return outputs_[index].is_detection; }
+
+ private:
+  struct Output {
+    std::string name;
+    float loss_weight = 0;
+    bool is_detection = false;
+    std::vector<double> sums;  // by element; none of a detection
+    MeanAveragePrecision precision = {};
+  };
+
+  const Net& net_;
+  ApVersion version_;
+  int64_t batches_ = 0;
+  std::vector<Output> outputs_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_TEST_OUTPUTS_H_
