@@ -51,6 +51,7 @@ TransformationParameter Changed(TransformationParameter transform, const Transfo
     transform.clear_resize_shorter_side();
     transform.clear_resize_height();
     transform.clear_resize_width();
+    transform.clear_resize_param();
   }
   transform.MergeFrom(changes);
   return transform;
@@ -106,9 +107,9 @@ ImageSize Classifier::InputSize(const ScoringNet& scoring, const ImageItems& ite
   if (transform.force_color()) stored->channels = 3;
   if (transform.crop_size() > 0) {
     stored->height = stored->width = static_cast<int32_t>(transform.crop_size());
-  } else if (transform.resize_height() > 0 && transform.resize_width() > 0) {
-    stored->height = static_cast<int32_t>(transform.resize_height());
-    stored->width = static_cast<int32_t>(transform.resize_width());
+  } else if (const ImageExtent resized = FixedResize(transform); resized.height > 0 && resized.width > 0) {
+    stored->height = resized.height;
+    stored->width = resized.width;
   }
   return *stored;
 }
