@@ -31,6 +31,7 @@ target_link_libraries(crema_lmdb INTERFACE ${LMDB_LIBRARY})
 
 find_package(JPEG REQUIRED)  # libjpeg-turbo: others have no colours in BGR order
 find_package(PNG REQUIRED)
+find_package(pugixml REQUIRED)
 pkg_check_modules(SODIUM REQUIRED IMPORTED_TARGET libsodium)
 
 # Header-only C++ interface over the C library.

@@ -1,14 +1,14 @@
 #include "data/convert_images.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <vector>
 
 #include "base/random.h"
-#include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/image_size.h"
 #include "data/ordered_work.h"
-#include "image/resize.h"
 
 namespace crema {
 
@@ -25,7 +25,10 @@ struct Record {
   std::string problem;  // empty where the image is whole
   std::string value;
   ImageSize size;
+  std::vector<std::string> notes;
 };
+
+constexpr int64_t kMostNotes = 20;
 
 struct Place {
   size_t entry = 0, part = 0;
@@ -47,14 +50,34 @@ std::vector<Place> PlacesOf(const ImageList& list, const ImageConversion& how, c
   return places;
 }
 
-bool Resizes(const ImageConversion& how) { return how.resize_height > 0 || how.shorter_side > 0; }
+bool Resizes(const ImageConversion& how) {
+  return how.resize_height > 0 || how.shorter_side > 0 || how.min_dim > 0 || how.max_dim > 0;
+}
+
+// As SSD's convert_annoset rounds it.
+ImageExtent WithinBounds(const ImageExtent& from, const ImageConversion& how) {
+  const auto shorter = static_cast<float>(std::min(from.height, from.width));
+  const auto longer = static_cast<float>(std::max(from.height, from.width));
+  float factor = 1;
+  if (how.min_dim > 0) factor = std::max(1.0f, static_cast<float>(how.min_dim) / shorter);
+  if (how.max_dim > 0 && static_cast<int>(factor * longer) > how.max_dim) {
+    factor = static_cast<float>(how.max_dim) / longer;
+  }
+  const auto scaled = [factor](int side) { return std::max(1, static_cast<int>(std::lrint(double{factor} * side))); };
+  return {scaled(from.height), scaled(from.width)};
+}
+
+ImageExtent ExtentFor(const ImageExtent& from, const ImageConversion& how) {
+  if (how.resize_height > 0) return {how.resize_height, how.resize_width};
+  if (how.shorter_side > 0) return WithShorterSide(from.height, from.width, how.shorter_side);
+  return WithinBounds(from, how);
+}
 
 // The image as it is to be stored.
 const Image& Resized(const ImageConversion& how, Workshop* shop) {
   const Image& from = shop->decoded;
-  if (!Resizes(how)) return from;
-  ImageExtent extent{how.resize_height, how.resize_width};
-  if (how.shorter_side > 0) extent = WithShorterSide(from.height, from.width, how.shorter_side);
+  const ImageExtent extent = ExtentFor({from.height, from.width}, how);
+  if (extent.height == from.height && extent.width == from.width) return from;
   ResizeBilinear(from, extent.height, extent.width, &shop->buffers, &shop->resized);
   return shop->resized;
 }
@@ -87,9 +110,11 @@ void Fill(const std::vector<uint8_t>& file, const ImageConversion& how, Workshop
   }
 }
 
-void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how, Workshop* shop, Record* record) {
+void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how, const RecordForm* form, Workshop* shop,
+                Record* record) {
   const std::string path = list.PathOf(entry);
   record->problem.clear();
+  record->notes.clear();
   try {
     Fill(ReadFileBytes(path), how, shop, record);
     if (!record->problem.empty()) record->problem = "\"" + path + "\" " + record->problem;
@@ -98,7 +123,12 @@ void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how,
   }
   if (!record->problem.empty()) return;
   shop->datum.set_label(list.entries[entry].label);
-  shop->datum.SerializeToString(&record->value);
+  if (form) {
+    form->Write(entry, {shop->decoded.height, shop->decoded.width}, record->size, &shop->datum, &record->value,
+                &record->notes);
+  } else {
+    shop->datum.SerializeToString(&record->value);
+  }
 }
 
 void CheckOptions(const ImageConversion& how) {
@@ -109,12 +139,16 @@ void CheckOptions(const ImageConversion& how) {
   if (how.resize_height > 0 && how.shorter_side > 0) {
     throw UserError("--shorter_side does not go together with --resize_height and --resize_width; leave out one");
   }
+  if ((how.min_dim > 0 || how.max_dim > 0) && (how.resize_height > 0 || how.shorter_side > 0)) {
+    throw UserError("--min_dim and --max_dim keep the proportions and do not go together with --resize_height and " +
+                    std::string("--resize_width; leave out the ones or the others"));
+  }
 }
 
 }  // namespace
 
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
-                              ProgressLine* progress) {
+                              ProgressLine* progress, const RecordForm* form) {
   CheckOptions(how);
   const std::vector<Place> places = PlacesOf(list, how, target);
   DatasetWriter writer(target, list.labels);
@@ -123,11 +157,12 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
   ImagesConverted done;
   ImageSize first_size;
   std::string first_path;
+  int64_t notes = 0;
   progress->SetTotal(static_cast<int64_t>(places.size()));
   WorkInOrder<Record>(
       static_cast<int64_t>(places.size()), threads,
       [&](int64_t i, int thread, Record* record) {
-        MakeRecord(list, places[static_cast<size_t>(i)].entry, how, &shops[static_cast<size_t>(thread)], record);
+        MakeRecord(list, places[static_cast<size_t>(i)].entry, how, form, &shops[static_cast<size_t>(thread)], record);
       },
       [&](int64_t i, const Record& record) {
         const Place& place = places[static_cast<size_t>(i)];
@@ -139,6 +174,9 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
           progress->Say("left out: " + record.problem);
           progress->Add(1, 0);
           return;
+        }
+        for (const std::string& note : record.notes) {
+          if (notes++ < kMostNotes) progress->Say(note);
         }
         const std::string& path = list.entries[place.entry].path;
         if (how.check_size && done.records > 0 && record.size.count() != first_size.count()) {
@@ -157,6 +195,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
       });
   if (done.records == 0) throw UserError("none of the " + std::to_string(places.size()) + " images can be read");
   writer.Commit();
+  if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");
   progress->Say(writer.Summary() + progress->Summary());
   return done;
 }

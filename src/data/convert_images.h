@@ -4,11 +4,15 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
+#include "crema/data.pb.h"
 #include "data/dataset_writer.h"
 #include "data/image_list.h"
+#include "data/image_size.h"
 #include "data/progress_line.h"
 #include "image/codec.h"
+#include "image/resize.h"
 
 namespace crema {
 
@@ -24,6 +28,9 @@ struct ImageConversion {
   int quality = 95;                         // of JPEG
   int resize_height = 0, resize_width = 0;  // both or none; 0: as they are
   int shorter_side = 0;                     // resizes, keeping the proportions; not together with the former
+  // Enlarges images whose shorter side has fewer pixels than min_dim, then makes them smaller whose longer side has
+  // more than max_dim, keeping the proportions; 0: no bound. Not together with the others.
+  int min_dim = 0, max_dim = 0;
   Broken broken = Broken::kSkip;
   int threads = 0;  // that decode; 0: one per core
 };
@@ -32,13 +39,24 @@ struct ImagesConverted {
   int64_t records = 0, broken = 0;
 };
 
+// What becomes of an image's Datum where that is not the whole record.
+class RecordForm {
+ public:
+  virtual ~RecordForm() = default;
+  // Writes the record of entry `i` of the list to `value`: the image of its file is as large as `file`, that of `datum`
+  // as `stored`. What people should know of is added to `notes`. Called by several threads at once. Throws UserError,
+  // which ends the conversion.
+  virtual void Write(size_t i, const ImageExtent& file, const ImageSize& stored, Datum* datum, std::string* value,
+                     std::vector<std::string>* notes) const = 0;
+};
+
 // Writes one Datum for each image under Caffe's keys, "00000042_cat/1.jpg": the number is the place in the list, after
 // shuffling, and in a split within the part. Encoded images that need no resizing are stored as the file has them, with
 // no extents, after they were decoded to see whether they are whole; with `gray` those in colour are encoded anew.
 // Images that cannot be read or decoded are reported by path on `progress` and left out, or throw UserError. What is
-// written does not depend on the threads.
+// written does not depend on the threads. `form`: null for Datums alone; of its notes the first 20 are said.
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
-                              ProgressLine* progress);
+                              ProgressLine* progress, const RecordForm* form = nullptr);
 
 }  // namespace crema
 

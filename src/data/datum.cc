@@ -3,109 +3,20 @@
 #include <bit>
 #include <cstring>
 
+#include "data/wire_bytes.h"
+
 namespace crema {
 
 namespace {
 
-enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kStartGroup = 3, kEndGroup = 4, kFixed32 = 5 };
-constexpr int kMaxGroupDepth = 100;
-constexpr const char* kCutShort = "the record ends in the middle of a field";
+using enum WireBytes::Type;
 
-constexpr uint32_t Tag(uint32_t field, WireType type) { return field << 3 | type; }
-
-class WireReader {
- public:
-  explicit WireReader(std::span<const std::byte> bytes)
-      : at_(reinterpret_cast<const uint8_t*>(bytes.data())), end_(at_ + bytes.size()) {}
-
-  bool done() const { return at_ == end_; }
-  const char* error() const { return error_; }
-
-  uint64_t Varint() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 70; shift += 7) {
-      if (at_ == end_) return Fail(kCutShort);
-      const uint8_t byte = *at_++;
-      value |= shift < 64 ? uint64_t{byte & 0x7fu} << shift : 0;
-      if (byte < 0x80) return value;
-    }
-    return Fail("a number is longer than 10 bytes");
-  }
-
-  uint32_t ReadTag() {
-    const uint8_t* begin = at_;
-    const uint64_t tag = Varint();
-    if (error_) return 0;
-    if (at_ - begin > 5 || tag > UINT32_MAX || tag >> 3 == 0)
-      return static_cast<uint32_t>(Fail("a field has no number"));
-    return static_cast<uint32_t>(tag);
-  }
-
-  std::span<const uint8_t> Take(uint64_t bytes) {
-    if (bytes > static_cast<uint64_t>(end_ - at_)) {
-      Fail(kCutShort);
-      return {};
-    }
-    const std::span<const uint8_t> taken(at_, bytes);
-    at_ += bytes;
-    return taken;
-  }
-
-  std::span<const uint8_t> LengthDelimited() {
-    const uint64_t bytes = Varint();
-    return error_ ? std::span<const uint8_t>() : Take(bytes);
-  }
-
-  void Skip(uint32_t tag, int depth = 0) {
-    switch (tag & 7) {
-      case kVarint:
-        Varint();
-        return;
-      case kFixed64:
-        Take(8);
-        return;
-      case kBytes:
-        LengthDelimited();
-        return;
-      case kFixed32:
-        Take(4);
-        return;
-      case kStartGroup:
-        SkipGroup(tag >> 3, depth + 1);
-        return;
-      default:
-        Fail("a field has an unknown encoding");
-    }
-  }
-
- private:
-  uint64_t Fail(const char* error) {
-    if (!error_) error_ = error;
-    at_ = end_;
-    return 0;
-  }
-
-  void SkipGroup(uint32_t field, int depth) {
-    if (depth > kMaxGroupDepth) {
-      Fail("groups are nested too deep");
-      return;
-    }
-    while (!error_) {
-      const uint32_t tag = ReadTag();
-      if (error_ || tag == Tag(field, kEndGroup)) return;
-      Skip(tag, depth);
-    }
-  }
-
-  const uint8_t* at_;
-  const uint8_t* end_;
-  const char* error_ = nullptr;
-};
+constexpr uint32_t Tag(uint32_t field, WireBytes::Type type) { return WireBytes::Tag(field, type); }
 
 // Calls floats(bytes) for every piece of float_data, packed or not.
 template <typename Floats>
 const char* Walk(std::span<const std::byte> record, DatumView* datum, const Floats& floats) {
-  WireReader reader(record);
+  WireBytes reader(record);
   while (!reader.done()) {
     const uint32_t tag = reader.ReadTag();
     if (reader.error()) break;

@@ -11,9 +11,15 @@ namespace crema {
 
 namespace {
 
-DatumView ReadDatum(const RecordSource& source, uint64_t record) {
+Transform::Values ValuesOf(const DatumView& datum) {
+  return datum.bytes() ? Transform::Values::kBytes : Transform::Values::kFloats;
+}
+
+}  // namespace
+
+DatumView ReadDatum(const RecordSource& source, uint64_t record, std::span<const std::byte> bytes) {
   DatumView datum;
-  const char* damage = ParseDatum(source.Read(record), &datum);
+  const char* damage = ParseDatum(bytes, &datum);
   if (damage) {
     throw UserError(DescribeRecord(source, record) + " is not a readable Datum: " + damage +
                     "; the database is damaged or does not hold images, make it anew");
@@ -23,14 +29,8 @@ DatumView ReadDatum(const RecordSource& source, uint64_t record) {
   return datum;
 }
 
-Transform::Values ValuesOf(const DatumView& datum) {
-  return datum.bytes() ? Transform::Values::kBytes : Transform::Values::kFloats;
-}
-
-}  // namespace
-
-FirstRecord LookAtFirst(const RecordSource& source, const Transform& transform) {
-  const DatumView datum = ReadDatum(source, 0);
+FirstRecord LookAtFirst(const RecordSource& source, std::span<const std::byte> bytes, const Transform& transform) {
+  const DatumView datum = ReadDatum(source, 0, bytes);
   FirstRecord first{datum.size, {}, datum.encoded};
   if (datum.encoded) {
     const std::string problem = EncodedImageSize(datum.data, transform, &first.image);
@@ -43,10 +43,14 @@ FirstRecord LookAtFirst(const RecordSource& source, const Transform& transform) 
 }
 
 DatumLoader::DatumLoader(std::shared_ptr<const RecordSource> source, Transform transform, SampleOrder order)
+    : DatumLoader(source, source->Read(0), std::move(transform), order) {}
+
+DatumLoader::DatumLoader(std::shared_ptr<const RecordSource> source, std::span<const std::byte> first_datum,
+                         Transform transform, SampleOrder order)
     : source_(std::move(source)),
       transform_(std::move(transform)),
       order_(order),
-      first_(LookAtFirst(*source_, transform_)),
+      first_(LookAtFirst(*source_, first_datum, transform_)),
       item_shape_(first_.item.shape()) {
   order_.records = source_->count();
   if (RecordReadAhead::Wanted(source_->bytes(), MachineMemory())) {
@@ -54,10 +58,14 @@ DatumLoader::DatumLoader(std::shared_ptr<const RecordSource> source, Transform t
   }
 }
 
-void DatumLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
+uint64_t DatumLoader::RecordAt(uint64_t position) const {
   if (read_ahead_) read_ahead_->At(position);
-  const uint64_t record = order_.RecordAt(position);
-  const DatumView datum = ReadDatum(*source_, record);
+  return order_.RecordAt(position);
+}
+
+void DatumLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
+  const uint64_t record = RecordAt(position);
+  const DatumView datum = ReadDatum(*source_, record, source_->Read(record));
   *label = static_cast<float>(datum.label);
   const RandomStream random = order_.RandomAt(position);
   if (datum.encoded) {

@@ -2,9 +2,12 @@
 #ifndef CREMA_DATA_DATUM_LOADER_H_
 #define CREMA_DATA_DATUM_LOADER_H_
 
+#include <cstddef>
 #include <memory>
+#include <span>
 #include <string>
 
+#include "data/datum.h"
 #include "data/item_loader.h"
 #include "data/record_read_ahead.h"
 #include "data/record_source.h"
@@ -19,8 +22,10 @@ struct FirstRecord {
   bool encoded = false;   // a compressed image
 };
 
-// Throws UserError, naming the record, where it is no usable Datum or does not fit the transform.
-FirstRecord LookAtFirst(const RecordSource& source, const Transform& transform);
+// Both throw UserError, naming the record, where it is no usable Datum or does not fit the transform. `bytes`: of the
+// Datum, which may be a part of the record.
+FirstRecord LookAtFirst(const RecordSource& source, std::span<const std::byte> bytes, const Transform& transform);
+DatumView ReadDatum(const RecordSource& source, uint64_t record, std::span<const std::byte> bytes);
 
 // Every record must be as large as the first, or be cropped or resized to the same size. Records may hold bytes, floats
 // or compressed images, which are decoded as the transform says.
@@ -35,6 +40,16 @@ class DatumLoader : public ItemLoader {
   std::string Describe(uint64_t position) const override;
   // Whether the first record is a compressed image.
   bool decodes() const override { return first_.encoded; }
+
+ protected:
+  DatumLoader(std::shared_ptr<const RecordSource> source, std::span<const std::byte> first_datum, Transform transform,
+              SampleOrder order);
+
+  const RecordSource& source() const { return *source_; }
+  const ImageSize& item_size() const { return first_.item; }
+  // The record at that position, which is about to be read.
+  uint64_t RecordAt(uint64_t position) const;
+  RandomStream RandomAt(uint64_t position) const { return order_.RandomAt(position); }
 
  private:
   std::shared_ptr<const RecordSource> source_;

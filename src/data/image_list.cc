@@ -34,20 +34,47 @@ void TrimEnd(std::string* line) {
   while (!line->empty() && std::isspace(static_cast<unsigned char>(line->back()))) line->pop_back();
 }
 
+// Cuts the line at its last blank; false where there is none.
+bool CutAtLastBlank(const std::string& line, std::string* front, std::string* back) {
+  const size_t blank = line.find_last_of(" \t");
+  if (blank == std::string::npos || blank == 0) return false;
+  *front = line.substr(0, blank);
+  *back = line.substr(blank + 1);
+  TrimEnd(front);
+  return true;
+}
+
 // Empty, or what is wrong with the line.
 std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
-  const size_t blank = line.find_last_of(" \t");
-  if (blank == std::string::npos || blank == 0) {
+  std::string label;
+  if (!CutAtLastBlank(line, &entry->path, &label)) {
     return "expected \"path label\", got \"" + line + "\"; write the class, counted from 0, behind the path";
   }
-  const char *begin = line.data() + blank + 1, *end = line.data() + line.size();
+  const char *begin = label.data(), *end = begin + label.size();
   const auto [rest, error] = std::from_chars(begin, end, entry->label);
-  if (error != std::errc() || rest != end || entry->label < 0) {
-    return "the label \"" + std::string(begin, end) + "\" is no whole number from 0 on; number the classes";
+  if (error == std::errc() && rest == end && entry->label >= 0) return {};
+  return "the label \"" + label + "\" is no whole number from 0 on; number the classes";
+}
+
+// Calls parse(line), which returns what is wrong with it, for each line that is not empty.
+template <typename Parse>
+void ReadLines(const std::string& file, const char* what, const Parse& parse) {
+  std::ifstream stream = Open(file, what);
+  Diagnostics diagnostics;
+  std::string line;
+  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
+    TrimEnd(&line);
+    if (line.empty()) continue;
+    const std::string problem = parse(line);
+    if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
   }
-  entry->path = line.substr(0, blank);
-  TrimEnd(&entry->path);
-  return {};
+  if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
+  diagnostics.ThrowIfErrors();
+}
+
+// As it is put before paths.
+std::string AsRoot(const std::string& folder) {
+  return folder.empty() || folder.ends_with("/") ? folder : folder + "/";
 }
 
 bool Hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
@@ -77,25 +104,35 @@ bool HasImageName(const std::string& path) {
 }
 
 ImageList ReadImageList(const std::string& file, const std::string& root) {
-  std::ifstream stream = Open(file, "a list with one \"path label\" per line");
   ImageList list;
-  list.root = root.empty() || root.ends_with("/") ? root : root + "/";
-  Diagnostics diagnostics;
-  std::string line;
-  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
-    TrimEnd(&line);
-    if (line.empty()) continue;
+  list.root = AsRoot(root);
+  ReadLines(file, "a list with one \"path label\" per line", [&list](const std::string& line) {
     ImageList::Entry entry;
-    const std::string problem = ParseLine(line, &entry);
-    if (!problem.empty()) {
-      diagnostics.Error({file, number, 0}, problem);
-    } else {
-      list.entries.push_back(std::move(entry));
-    }
-  }
-  if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
-  diagnostics.ThrowIfErrors();
+    std::string problem = ParseLine(line, &entry);
+    if (problem.empty()) list.entries.push_back(std::move(entry));
+    return problem;
+  });
   if (list.entries.empty()) throw UserError({file, 0, 0}, "names no image; write one \"path label\" per line");
+  return list;
+}
+
+AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {
+  AnnotatedImageList list;
+  list.images.root = AsRoot(root);
+  ReadLines(file, "a list with one \"image annotation\" per line", [&list](const std::string& line) -> std::string {
+    ImageList::Entry entry;
+    std::string annotation;
+    if (!CutAtLastBlank(line, &entry.path, &annotation)) {
+      return "expected \"image annotation\", got \"" + line +
+             "\"; write the path of the file with its objects behind that of the image";
+    }
+    list.images.entries.push_back(std::move(entry));
+    list.annotations.push_back(std::move(annotation));
+    return {};
+  });
+  if (list.annotations.empty()) {
+    throw UserError({file, 0, 0}, "names no image; write one \"image annotation\" per line");
+  }
   return list;
 }
 

@@ -28,6 +28,18 @@ bool HasImageName(const std::string& path);
 // skipped. Throws UserError with every line that is not so (the first 20), EnvironmentError where it cannot be read.
 ImageList ReadImageList(const std::string& file, const std::string& root);
 
+// Images and the files that say what is on them.
+struct AnnotatedImageList {
+  ImageList images;                      // without labels
+  std::vector<std::string> annotations;  // of each image; as the list has it
+
+  std::string AnnotationOf(size_t i) const { return images.root + annotations[i]; }
+};
+
+// The list file of SSD's convert_annoset: one "image annotation" per line, both below `root`, cut at the last blank.
+// Throws as ReadImageList does.
+AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root);
+
 // A folder with one folder per class: classes are numbered in the order of their names (bytes), images of a class are
 // in the order of their paths, also from folders below. Files whose names begin with "." are left out, as are those
 // that do not end in .jpg, .jpeg, .png (any case); `skipped` counts the latter. Throws UserError where there are no

@@ -55,19 +55,22 @@ std::string Histogram(const std::map<std::string, int64_t>& counts) {
   return text;
 }
 
-void DescribeLabels(const std::map<int, int64_t>& labels, const std::vector<std::string>& names, std::ostream& out) {
+// Of records from 0 on; of objects from 1 on, as 0 is the background.
+void DescribeLabels(const std::map<int, int64_t>& labels, bool of_objects, const std::vector<std::string>& names,
+                    std::ostream& out) {
   const int lowest = labels.begin()->first, highest = labels.rbegin()->first;
   out << "labels: " << lowest << " to " << highest << ", " << labels.size() << " different\n";
   std::string missing;
   int64_t missing_count = 0;
-  for (int64_t label = std::min(0, lowest), shown = 0; label <= highest && missing_count <= 1000; ++label) {
+  for (int64_t label = std::min(of_objects ? 1 : 0, lowest), shown = 0; label <= highest && missing_count <= 1000;
+       ++label) {
     if (labels.contains(static_cast<int>(label))) continue;
     ++missing_count;
     if (shown++ < static_cast<int64_t>(kMostShown)) missing += (missing.empty() ? "" : ", ") + std::to_string(label);
   }
   if (missing_count > 0) {
-    out << "labels without a record: " << missing << (missing_count > static_cast<int64_t>(kMostShown) ? ", ..." : "")
-        << "\n";
+    out << "labels without " << (of_objects ? "an object: " : "a record: ") << missing
+        << (missing_count > static_cast<int64_t>(kMostShown) ? ", ..." : "") << "\n";
   }
   constexpr size_t kMostLabels = 1000;
   size_t shown = 0;
@@ -84,6 +87,30 @@ void DescribeLabels(const std::map<int, int64_t>& labels, const std::vector<std:
   }
 }
 
+void CountRecord(std::span<const std::byte> bytes, RecordImage* record, DatabaseInfo* info) {
+  ++info->records;
+  info->bytes += static_cast<int64_t>(bytes.size());
+  if (!ReadRecordFields(bytes, record).empty()) {
+    ++info->formats["unreadable"];
+    ++info->shapes["unreadable"];
+    return;
+  }
+  ++info->formats[FormatName(record->datum)];
+  ++info->shapes[ShapeOf(record->datum)];
+  if (record->annotated.datum.empty()) {
+    ++info->labels[record->datum.label];
+    return;
+  }
+  const std::vector<BoxedObject>& objects = record->annotated.objects;
+  ++info->annotated;
+  info->objects += static_cast<int64_t>(objects.size());
+  info->most_objects = std::max(info->most_objects, static_cast<int64_t>(objects.size()));
+  for (const BoxedObject& object : objects) {
+    ++info->labels[object.label];
+    info->difficult += object.difficult;
+  }
+}
+
 }  // namespace
 
 DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLine* progress) {
@@ -93,19 +120,9 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
   WorkInOrder<DatabaseInfo>((count + kChunk - 1) / kChunk, WorkThreads(threads),
                             [&](int64_t chunk, int, DatabaseInfo* part) {
                               *part = {};
+                              RecordImage record;
                               for (int64_t i = chunk * kChunk; i < std::min(count, (chunk + 1) * kChunk); ++i) {
-                                const std::span<const std::byte> record = source.Read(static_cast<uint64_t>(i));
-                                ++part->records;
-                                part->bytes += static_cast<int64_t>(record.size());
-                                DatumView datum;
-                                if (ParseDatum(record, &datum)) {
-                                  ++part->formats["unreadable"];
-                                  ++part->shapes["unreadable"];
-                                  continue;
-                                }
-                                ++part->formats[FormatName(datum)];
-                                ++part->shapes[ShapeOf(datum)];
-                                ++part->labels[datum.label];
+                                CountRecord(source.Read(static_cast<uint64_t>(i)), &record, part);
                               }
                             },
                             [&](int64_t, const DatabaseInfo& part) {
@@ -114,6 +131,10 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
                               for (const auto& [name, n] : part.shapes) info.shapes[name] += n;
                               for (const auto& [name, n] : part.formats) info.formats[name] += n;
                               for (const auto& [label, n] : part.labels) info.labels[label] += n;
+                              info.annotated += part.annotated;
+                              info.objects += part.objects;
+                              info.most_objects = std::max(info.most_objects, part.most_objects);
+                              info.difficult += part.difficult;
                               progress->Add(part.records, part.bytes);
                             });
   info.first_key = source.Key(0);
@@ -128,7 +149,11 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
       << FormatBytes(static_cast<size_t>(info.bytes / std::max<int64_t>(1, info.records)))
       << " a record)\nstored as: " << Histogram(info.formats) << "\nshapes: " << Histogram(info.shapes)
       << "\nfirst key: " << info.first_key << "\nlast key: " << info.last_key << "\n";
-  if (!info.labels.empty()) DescribeLabels(info.labels, names, out);
+  if (info.annotated > 0) {
+    out << "objects: " << info.objects << ", at most " << info.most_objects << " of a record, " << info.difficult
+        << " difficult\n";
+  }
+  if (!info.labels.empty()) DescribeLabels(info.labels, info.annotated > 0, names, out);
   return out.str();
 }
 
@@ -178,7 +203,12 @@ std::string DescribeFields(const RecordSource& source, uint64_t i) {
     out << "  channels: " << datum.size.channels << "\n  height: " << datum.size.height
         << "\n  width: " << datum.size.width << "\n";
   }
-  out << "  label: " << datum.label << "\n";
+  if (image.annotated.datum.empty()) out << "  label: " << datum.label << "\n";
+  for (const BoxedObject& object : image.annotated.objects) {
+    out << "  object: label " << object.label << " instance " << object.instance << " box " << object.box.xmin << " "
+        << object.box.ymin << " " << object.box.xmax << " " << object.box.ymax
+        << (object.difficult ? " difficult\n" : "\n");
+  }
   if (!datum.data.empty()) out << "  data: " << datum.data.size() << " bytes\n";
   if (datum.float_count > 0) out << "  float_data: " << datum.float_count << " values\n";
   if (datum.encoded) out << "  encoded: true, " << FormatName(datum) << "\n";

@@ -17,7 +17,10 @@ struct DatabaseInfo {
   int64_t records = 0, bytes = 0;
   std::map<std::string, int64_t> shapes;   // "3x256x256" and how many records have it
   std::map<std::string, int64_t> formats;  // "bytes", "floats", "JPEG", "PNG", "unreadable"
-  std::map<int, int64_t> labels;
+  std::map<int, int64_t> labels;           // of records, or of objects where there are annotated records
+  int64_t annotated = 0;                   // records that hold objects, or say that they hold none
+  int64_t objects = 0, most_objects = 0;   // of all records, of one
+  int64_t difficult = 0;                   // objects
   std::string first_key, last_key;
 };
 

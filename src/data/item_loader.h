@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "crema/tensor.h"
+#include "data/annotated_record.h"
+#include "data/annotated_transform.h"
 #include "data/transform.h"
 #include "image/image.h"
 
@@ -21,6 +23,9 @@ struct ItemScratch {
   std::shared_ptr<const void> kept;  // what the loader will want again for the next item
   Image decoded;
   TransformScratch transform;
+  // Of records with objects.
+  AnnotatedRecord record;
+  AnnotatedScratch annotated;
 };
 
 // An endless stream of items (images with labels, rows of numbers), each a pure function of its position in the stream,
@@ -31,6 +36,8 @@ class ItemLoader {
 
   // Shape of one item.
   virtual const Shape& item_shape() const = 0;
+  // Values of an item's label.
+  virtual int64_t label_count() const { return 1; }
   // Writes item_shape().count() values to `data` and the label, where items have one, to `label`. `scratch` is the
   // calling thread's own. Throws UserError, naming the record, where the item is unusable.
   virtual void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const = 0;

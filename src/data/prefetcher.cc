@@ -40,6 +40,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchO
     : loader_(std::move(loader)),
       options_(options),
       item_count_(loader_->item_shape().count()),
+      label_count_(loader_->label_count()),
       part_items_(PartItems(options)),
       parts_((options.batch + part_items_ - 1) / std::max<int64_t>(1, part_items_)),
       slots_(options.ahead + 1),
@@ -49,7 +50,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchO
   CREMA_CHECK(options.schedule.valid());
   for (Slot& slot : slots_) {
     slot.data.reset(Allocate(item_count_, options));
-    slot.labels.reset(Allocate(1, options));
+    slot.labels.reset(Allocate(label_count_, options));
   }
   workers_.reserve(options.threads);
   Start();
@@ -173,7 +174,8 @@ void Prefetcher::Fill(const Slot& slot, const Part& part, ItemScratch& scratch) 
   const uint64_t first = FirstOf(part.batch);
   const int64_t begin = part.index * part_items_, end = std::min(options_.batch, begin + part_items_);
   for (int64_t i = begin; i < end && !stop_.load(std::memory_order_relaxed); ++i) {
-    loader_->Load(first + static_cast<uint64_t>(i), slot.data.get() + i * item_count_, slot.labels.get() + i, scratch);
+    loader_->Load(first + static_cast<uint64_t>(i), slot.data.get() + i * item_count_,
+                  slot.labels.get() + i * label_count_, scratch);
   }
 }
 

@@ -31,7 +31,7 @@ struct PrefetchOptions {
 struct Batch {
   uint64_t first = 0;             // stream position of item 0
   const float* data = nullptr;    // batch x item shape
-  const float* labels = nullptr;  // batch
+  const float* labels = nullptr;  // batch x ItemLoader::label_count()
 };
 
 // Worker threads fill batches, several of them parts of one, into a ring of buffers that is allocated once. What is
@@ -95,7 +95,7 @@ class Prefetcher {
 
   const std::shared_ptr<const ItemLoader> loader_;
   const PrefetchOptions options_;
-  const int64_t item_count_, part_items_, parts_;
+  const int64_t item_count_, label_count_, part_items_, parts_;
   std::vector<Slot> slots_;
   std::vector<std::thread> workers_;
 

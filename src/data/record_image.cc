@@ -5,8 +5,16 @@
 
 namespace crema {
 
+std::string ReadRecordFields(std::span<const std::byte> record, RecordImage* image) {
+  const char* problem = ParseAnnotated(record, &image->annotated);
+  const bool annotated = !problem && !image->annotated.datum.empty();
+  if (!annotated) image->annotated = {};
+  problem = ParseDatum(annotated ? image->annotated.datum : record, &image->datum);
+  return problem ? std::string("is no Datum: ") + problem : std::string();
+}
+
 std::string ReadRecordImage(std::span<const std::byte> record, RecordImage* image) {
-  if (const char* problem = ParseDatum(record, &image->datum)) return std::string("is no Datum: ") + problem;
+  if (std::string problem = ReadRecordFields(record, image); !problem.empty()) return problem;
   const DatumView& datum = image->datum;
   image->floats.clear();
   image->bytes = {};

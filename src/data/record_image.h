@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "data/annotated_record.h"
 #include "data/datum.h"
 #include "data/image_size.h"
 #include "data/record_source.h"
@@ -17,6 +18,7 @@ namespace crema {
 // What one record holds; one for each thread, so that its buffers stay.
 struct RecordImage {
   DatumView datum;
+  AnnotatedRecord annotated;       // what else there is where the record is an AnnotatedDatum
   ImageSize size;                  // of the decoded image where the datum is encoded
   std::span<const uint8_t> bytes;  // size.count() values channel by channel, or empty where there are floats
   std::vector<float> floats;       // the same of float_data
@@ -24,6 +26,10 @@ struct RecordImage {
   Image decoded;  // where the datum is encoded
   std::vector<uint8_t> planes;
 };
+
+// Reads the fields of a Datum or AnnotatedDatum (then the record's `datum` is not empty), but no image. Returns what is
+// wrong with them, "is no Datum: ..."; empty when nothing is.
+[[nodiscard]] std::string ReadRecordFields(std::span<const std::byte> record, RecordImage* image);
 
 // Reads the record's fields and decodes its image. Returns what is wrong with it, "is cut short (...)"; empty when
 // nothing is. The record must stay as long as `image` is used.

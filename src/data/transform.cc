@@ -12,7 +12,7 @@ namespace crema {
 
 namespace {
 
-enum RandomNumber : uint64_t { kMirror = 0, kTop = 1, kLeft = 2, kJitter = 3, kArea = 6 };
+enum RandomNumber : uint64_t { kTop = 1, kLeft = 2, kJitter = 3, kArea = 6 };
 
 DecodeOptions::Colors ColorsOf(const TransformationParameter& param) {
   return param.force_color()  ? DecodeOptions::Colors::kColor
@@ -33,11 +33,19 @@ std::string CountProblem(const char* field, size_t count, const ImageSize& image
 
 }  // namespace
 
+ImageExtent FixedResize(const TransformationParameter& param) {
+  if (param.has_resize_param()) {
+    return {static_cast<int>(param.resize_param().height()), static_cast<int>(param.resize_param().width())};
+  }
+  return {static_cast<int>(param.resize_height()), static_cast<int>(param.resize_width())};
+}
+
 std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
   const auto crop = static_cast<int>(param.crop_size()), border = 2 * static_cast<int>(param.pad());
   if (crop > 0) return ImageExtent{crop, crop};
-  if (param.resize_height() == 0) return {};
-  return ImageExtent{static_cast<int>(param.resize_height()) + border, static_cast<int>(param.resize_width()) + border};
+  const ImageExtent resized = FixedResize(param);
+  if (resized.height == 0) return {};
+  return ImageExtent{resized.height + border, resized.width + border};
 }
 
 Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file)
@@ -47,8 +55,8 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       crop_(static_cast<int32_t>(param.crop_size())),
       pad_(static_cast<int32_t>(param.pad())),
       shorter_side_(static_cast<int32_t>(param.resize_shorter_side())),
-      resize_height_(static_cast<int32_t>(param.resize_height())),
-      resize_width_(static_cast<int32_t>(param.resize_width())),
+      resize_height_(FixedResize(param).height),
+      resize_width_(FixedResize(param).width),
       colors_(ColorsOf(param)),
       fixed_extent_(FixedExtentOf(param)),
       mean_values_(param.mean_value().begin(), param.mean_value().end()),
@@ -114,7 +122,7 @@ int Transform::ReductionFor(const ImageExtent& whole, const RandomStream& random
 
 Transform::Window Transform::WindowOf(int height, int width, const RandomStream& random) const {
   Window window;
-  window.mirrored = mirror_ && random.Below(kMirror, 2) == 1;
+  window.mirrored = Mirrors(random);
   const int padded_height = height + 2 * pad_, padded_width = width + 2 * pad_;
   window.height = crop_ > 0 ? crop_ : padded_height;
   window.width = crop_ > 0 ? crop_ : padded_width;
@@ -198,16 +206,22 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
     if (!whole) area = Reduced(area, reduced.reduction);
     ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
     Window window;
-    window.mirrored = mirror_ && random.Below(kMirror, 2) == 1;
+    window.mirrored = Mirrors(random);
     window.height = window.width = crop_;
     window.seen = {0, 0, crop_, crop_};
     return WritePixels(scratch->resized, window, random, out);
   }
   CREMA_CHECK(reduced.reduction == 1) << "an image was decoded smaller that is not resized";
-  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
+}
+
+void Transform::ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random,
+                            TransformScratch* scratch, float* out) const {
+  const ImageExtent extent = ResizedExtent(part.height, part.width);
   const Image* resized = &image;
-  if (extent.height != image.height || extent.width != image.width) {
-    ResizeBilinear(image, extent.height, extent.width, &scratch->buffers, &scratch->resized);
+  const bool whole = part == ImageArea{0, 0, image.height, image.width};
+  if (!whole || extent.height != image.height || extent.width != image.width) {
+    ResizeBilinear(image, part, extent.height, extent.width, &scratch->buffers, &scratch->resized);
     resized = &scratch->resized;
   }
   WritePixels(*resized, WindowOf(resized->height, resized->width, random), random, out);

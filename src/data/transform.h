@@ -32,6 +32,9 @@ struct Reduction {
   ImageExtent whole;
 };
 
+// What resize_height and resize_width, or resize_param, resize to; zeros where they do not.
+ImageExtent FixedResize(const TransformationParameter& param);
+
 // Size of all results that are made of images of bytes, where the transform alone fixes it.
 std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
 
@@ -57,6 +60,9 @@ class Transform {
   // standard values; empty where it fits.
   std::string Check(const ImageSize& image, Values values = Values::kBytes) const;
 
+  // Whether the image of that stream is mirrored.
+  bool Mirrors(const RandomStream& random) const { return mirror_ && random.Below(kMirror, 2) == 1; }
+
   // Whether random_resized_crop acts.
   bool cuts_random_areas() const { return random_area_.has_value(); }
   // The largest DecodeOptions::reduction that leaves what random_resized_crop will cut out of an image of size `whole`
@@ -70,8 +76,13 @@ class Transform {
   void Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const;
   void Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
              const Reduction& reduced = {}) const;
+  // The same of a part of an image instead of the whole; not for random_resized_crop.
+  void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
+                   float* out) const;
 
  private:
+  static constexpr uint64_t kMirror = 0;  // the random number
+
   // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
   // border.
   struct Window {

@@ -133,6 +133,7 @@ std::optional<TransformMistake> FindMistake(const TransformationParameter& param
   }
   if (Mistake mistake = CheckValues(param)) return mistake;
   if (Mistake mistake = CheckResize(param)) return mistake;
+  if (Mistake mistake = FindMistakeOfSsd(param)) return mistake;
   if (Mistake mistake = CheckMeanFile(param)) return mistake;
   if (Mistake mistake = CheckRandomResizedCrop(param)) return mistake;
   return CheckColorJitter(param.color_jitter());

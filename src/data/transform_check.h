@@ -14,8 +14,10 @@ struct TransformMistake {
   std::string message;  // with the remedy
 };
 
-// The first field that is out of range or contradicts another one.
+// The first field that is out of range, is not supported or contradicts another one.
 std::optional<TransformMistake> FindMistake(const TransformationParameter& param);
+// The same of SSD's fields: resize_param, distort_param, expand_param, emit_constraint and noise_param.
+std::optional<TransformMistake> FindMistakeOfSsd(const TransformationParameter& param);
 
 }  // namespace crema
 

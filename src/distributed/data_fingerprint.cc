@@ -75,8 +75,10 @@ uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
 
 }  // namespace
 
+bool ReadsDatabase(const LayerParameter& layer) { return layer.type() == "Data" || layer.type() == "AnnotatedData"; }
+
 std::string DataSourceOf(const LayerParameter& layer) {
-  if (layer.type() == "Data") return layer.data_param().source();
+  if (ReadsDatabase(layer)) return layer.data_param().source();
   if (layer.type() == "ImageData") return layer.image_data_param().source();
   if (layer.type() == "HDF5Data") return layer.hdf5_data_param().source();
   if (layer.type() == "WindowData") return layer.window_data_param().source();
@@ -87,7 +89,7 @@ void ReadDataFrom(const std::string& path, NetParameter* net) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
   for (LayerParameter& layer : *net->mutable_layer()) {
-    if (layer.type() == "Data") {
+    if (ReadsDatabase(layer)) {
       layer.mutable_data_param()->set_source(path);
     } else if (layer.type() == "ImageData" && folder) {
       layer.mutable_image_data_param()->set_root_folder(path + "/");

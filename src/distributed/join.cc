@@ -228,7 +228,7 @@ void Joining::CheckNetData(const NetParameter& net, const std::vector<std::strin
     }
     if (!found) {
       throw UserError(what + "layer \"" + layer.name() + "\": there is no " +
-                      (layer.type() == "Data" ? "database" : "list") + " \"" + source +
+                      (ReadsDatabase(layer) ? "database" : "list") + " \"" + source +
                       "\" on this machine; give its place here with " + flag + "=PATH");
     }
   }

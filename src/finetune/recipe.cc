@@ -55,7 +55,7 @@ struct Model {
 
 int BatchOf(const NetParameter& net) {
   for (const LayerParameter& layer : net.layer()) {
-    if (layer.type() == "Data" && layer.data_param().has_batch_size()) {
+    if (layer.data_param().has_batch_size()) {
       return static_cast<int>(layer.data_param().batch_size());
     }
     if (layer.type() == "ImageData") return static_cast<int>(layer.image_data_param().batch_size());

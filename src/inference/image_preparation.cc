@@ -17,6 +17,7 @@ namespace {
 TransformationParameter WithoutResizing(TransformationParameter param) {
   param.clear_resize_height();
   param.clear_resize_width();
+  param.clear_resize_param();
   param.clear_resize_shorter_side();
   param.clear_random_resized_crop();
   param.clear_color_jitter();
@@ -43,7 +44,7 @@ ImagePreparation::ImagePreparation(const TransformationParameter& param, const s
                                    const ImageSize& input, bool rgb)
     : input_(input),
       rgb_(rgb),
-      fixed_{static_cast<int>(param.resize_height()), static_cast<int>(param.resize_width())},
+      fixed_(FixedResize(param)),
       shorter_side_(static_cast<int>(param.resize_shorter_side())),
       crop_(static_cast<int>(param.crop_size())),
       transform_(WithoutResizing(param), TEST, mean_file) {

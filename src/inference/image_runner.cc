@@ -33,6 +33,7 @@ TransformationParameter Changed(TransformationParameter transform, const Transfo
     transform.clear_resize_shorter_side();
     transform.clear_resize_height();
     transform.clear_resize_width();
+    transform.clear_resize_param();
   }
   transform.MergeFrom(changes);
   return transform;
@@ -87,9 +88,9 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
   if (transform_.force_color()) stored->channels = 3;
   if (transform_.crop_size() > 0) {
     stored->height = stored->width = static_cast<int32_t>(transform_.crop_size());
-  } else if (transform_.resize_height() > 0 && transform_.resize_width() > 0) {
-    stored->height = static_cast<int32_t>(transform_.resize_height());
-    stored->width = static_cast<int32_t>(transform_.resize_width());
+  } else if (const ImageExtent resized = FixedResize(transform_); resized.height > 0 && resized.width > 0) {
+    stored->height = resized.height;
+    stored->width = resized.width;
   }
   return *stored;
 }

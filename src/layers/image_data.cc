@@ -48,7 +48,7 @@ class ImageDataLayer : public ImageSource {
   // As the transform's fields do it.
   void Resize(LayerSetup& setup, const ImageDataParameter& param) {
     constexpr uint32_t kMostPixels = 1 << 15;
-    if (transform().resize_height() > 0 || transform().resize_shorter_side() > 0) {
+    if (FixedResize(transform()).height > 0 || transform().resize_shorter_side() > 0) {
       setup.Fail("image_data_param.new_height",
                  "new_height, new_width and transform_param's resize fields are all set; keep one of them");
     }

@@ -10,20 +10,47 @@ void ImageSource::CheckFields(LayerSetup& setup) {
   setup.ExpectTops(1, 2);
   transform_ = setup.param().transform_param();
   if (const auto mistake = FindMistake(transform_)) setup.Fail("transform_param." + mistake->field, mistake->message);
+  CheckFieldsOfSsd(setup);
   mean_file_ = setup.ResolvePath(transform_.mean_file());
   CheckImageFields(setup);
+}
+
+void ImageSource::CheckFieldsOfSsd(LayerSetup& setup) const {
+  std::string without_effect;
+  for (const int mode : transform_.resize_param().interp_mode()) {
+    if (mode == ResizeParameter::LINEAR) continue;
+    without_effect += (without_effect.empty() ? "" : ", ") +
+                      ResizeParameter::Interp_mode_Name(static_cast<ResizeParameter::Interp_mode>(mode));
+  }
+  if (!without_effect.empty()) {
+    setup.Warn("transform_param.resize_param.interp_mode",
+               "images are resized as LINEAR does; " + without_effect + " in interp_mode does nothing");
+  }
+  if (does_as_ssd()) return;
+  for (const auto& [field, set] : {std::pair{"distort_param", transform_.has_distort_param()},
+                                   {"expand_param", transform_.has_expand_param()},
+                                   {"emit_constraint", transform_.has_emit_constraint()}}) {
+    if (!set) continue;
+    setup.Fail(std::string("transform_param.") + field,
+               std::string(field) + " is for images with boxes, which layer \"AnnotatedData\" reads; remove it" +
+                   (field == std::string("distort_param") ? ", or take color_jitter" : ""));
+  }
 }
 
 std::vector<Shape> ImageSource::TopShapes(LayerSetup& setup) {
   const Shape data = DataShape(setup);
   item_shape_ = Shape{data[1], data[2], data[3]};
   if (setup.tops() == 1) return {data};
-  const Shape label = setup.shape_override(1) ? *setup.shape_override(1) : Shape{data[0]};
-  if (label.count() != data[0]) {
+  return {data, LabelShape(setup, data[0])};
+}
+
+Shape ImageSource::LabelShape(LayerSetup& setup, int64_t items) {
+  const Shape label = setup.shape_override(1) ? *setup.shape_override(1) : Shape{items};
+  if (label.count() != items) {
     setup.Fail("top", "\"" + setup.param().top(1) + "\" cannot be " + label.ToString() + ": a batch has " +
-                          std::to_string(data[0]) + " labels");
+                          std::to_string(items) + " labels");
   }
-  return {data, label};
+  return label;
 }
 
 std::shared_ptr<const ItemLoader> ImageSource::MakeLoader(const SampleOrder& order) const {

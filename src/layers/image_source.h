@@ -1,4 +1,4 @@
-// What layers that read images with labels share: Data, ImageData and WindowData.
+// What layers that read images with labels share: Data, AnnotatedData, ImageData and WindowData.
 #ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_SOURCE_H_
 
@@ -12,7 +12,7 @@
 
 namespace crema {
 
-// Tops: images (N x C x H x W) and labels (N).
+// Tops: images (N x C x H x W) and labels (N, where the type says nothing else).
 class ImageSource : public ItemSource {
  protected:
   // Checks the fields that the other type does not have; may move some of them to transform().
@@ -24,6 +24,12 @@ class ImageSource : public ItemSource {
   virtual ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) = 0;
   // Throws as loaders do.
   virtual std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const = 0;
+
+  // Whether the type does what SSD's fields of transform_param say, beside resize_param.
+  virtual bool does_as_ssd() const { return false; }
+  // Of the labels of `items` items.
+  virtual Shape LabelShape(LayerSetup& setup, int64_t items);
+  void Deliver(const Batch& batch, std::span<const Tensor> tops) const override;
 
   // What to put before a path that is relative to a search folder, as those of sources may be.
   static std::string RootOf(const LayerSetup& setup, const std::string& path) {
@@ -38,9 +44,9 @@ class ImageSource : public ItemSource {
   void CheckFields(LayerSetup& setup) override;
   std::vector<Shape> TopShapes(LayerSetup& setup) override;
   std::shared_ptr<const ItemLoader> MakeLoader(const SampleOrder& order) const override;
-  void Deliver(const Batch& batch, std::span<const Tensor> tops) const override;
   std::string Remedy(int cores) const override;
 
+  void CheckFieldsOfSsd(LayerSetup& setup) const;
   Shape DataShape(LayerSetup& setup);
   Shape ShapeOfSource(LayerSetup& setup);
   Shape ShapeWithoutSource(LayerSetup& setup, const ImageExtent& extent) const;

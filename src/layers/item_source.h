@@ -1,4 +1,5 @@
-// What layers that read their items through a Prefetcher share: Data, ImageData, WindowData and HDF5Data.
+// What layers that read their items through a Prefetcher share: Data, AnnotatedData, ImageData, WindowData and
+// HDF5Data.
 #ifndef CREMA_LAYERS_ITEM_SOURCE_H_
 #define CREMA_LAYERS_ITEM_SOURCE_H_
 

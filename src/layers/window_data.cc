@@ -42,6 +42,7 @@ class WindowDataLayer : public ImageSource {
     }
     const std::pair<const char*, bool> others[] = {{"resize_shorter_side", given.resize_shorter_side() > 0},
                                                    {"resize_height", given.resize_height() > 0},
+                                                   {"resize_param", given.has_resize_param()},
                                                    {"random_resized_crop", given.has_random_resized_crop()},
                                                    {"pad", given.pad() > 0},
                                                    {"force_gray", given.force_gray()},

@@ -5,6 +5,8 @@
 #include <cstdlib>
 #include <new>
 
+#include "crema/annotation.pb.h"
+#include "data/annotated_loader.h"
 #include "data/data_testing.h"
 #include "data/datum_loader.h"
 #include "data/image_list_loader.h"
@@ -100,6 +102,29 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
         std::make_shared<DatumLoader>(OpenRecordSource(folder / "db"), Transform(param, TRAIN, ""), SampleOrder()));
     ExpectNoneOf(std::make_shared<ImageListLoader>(list, Transform(param, TRAIN, ""), SampleOrder()));
   }
+}
+
+TEST(Allocation, NoneWherePartsWithObjectsAreTaken) {
+  TemporaryFolder folder;
+  std::vector<std::string> records;
+  for (int i = 0; i < 12; ++i) {
+    AnnotatedDatum record;
+    *record.mutable_datum() = testing::EncodedDatum(testing::Photograph(90 + i, 120 - i), i, true);
+    record.set_type(AnnotatedDatum::BBOX);
+    NormalizedBBox* box = record.add_annotation_group()->add_annotation()->mutable_bbox();
+    box->set_xmax(0.5f);
+    box->set_ymax(0.5f);
+    records.push_back(record.SerializeAsString());
+  }
+  testing::WriteRecords(folder / "db", records);
+  TransformationParameter param;
+  param.set_resize_height(30);
+  param.set_resize_width(30);
+  param.mutable_distort_param()->set_hue_prob(1);
+  AnnotatedDataParameter boxes;
+  boxes.add_batch_sampler()->mutable_sampler()->set_min_scale(0.3f);
+  const AnnotatedTransform transform(Transform(param, TRAIN, ""), param, boxes, TRAIN);
+  ExpectNoneOf(std::make_shared<AnnotatedLoader>(OpenRecordSource(folder / "db"), transform, SampleOrder(), 2, false));
 }
 
 }  // namespace

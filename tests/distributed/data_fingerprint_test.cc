@@ -50,7 +50,11 @@ TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   database->mutable_data_param()->set_source("their_lmdb");
   EXPECT_EQ(DataSourceOf(net.layer(0)), "theirs.txt");
   EXPECT_EQ(DataSourceOf(net.layer(1)), "");
-  EXPECT_EQ(DataSourceOf(net.layer(2)), "their_lmdb");
+  for (const char* type : {"AnnotatedData", "Data"}) {
+    database->set_type(type);
+    EXPECT_TRUE(ReadsDatabase(net.layer(2)));
+    EXPECT_EQ(DataSourceOf(net.layer(2)), "their_lmdb");
+  }
   ReadDataFrom(folder.path(), &net);
   EXPECT_EQ(net.layer(0).image_data_param().source(), "theirs.txt");
   EXPECT_EQ(net.layer(0).image_data_param().root_folder(), folder.path() + "/");

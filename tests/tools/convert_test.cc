@@ -94,6 +94,42 @@ TEST_F(DatasetPrograms, ReportBrokenImagesAndGoOn) {
   EXPECT_FALSE(fs::exists(folder_ / "other"));
 }
 
+TEST_F(DatasetPrograms, FromBoxesToDatabases) {
+  const auto voc = [](const std::string& name, const std::string& xmax) {
+    return "<annotation><size><width>50</width><height>40</height></size><object><name>" + name +
+           "</name><bndbox><xmin>5</xmin><ymin>4</ymin><xmax>" + xmax +
+           "</xmax><ymax>40</ymax></bndbox></object></annotation>";
+  };
+  folder_.Write("0.xml", voc("cat", "25"));
+  folder_.Write("1.xml", voc("dog", "60"));
+  folder_.Write("2.xml", voc("dog", "5"));
+  folder_.Write("list.txt", "pets/cat/0.jpg 0.xml\npets/dog/1.jpg 1.xml\npets/dog/2.jpg 2.xml\n");
+  folder_.Write("map.prototxt", "item { name: 'cat' label: 1 } item { name: 'dog' label: 2 }");
+  const std::vector<std::string> words = {
+      "convert_annoset", "--label_map_file=map.prototxt", "--encoded", ".", "list.txt", "db"};
+  const Finished converted = Run(words);
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  for (const char* text :
+       {"1.xml:1: the box 5 4 60 40 of class \"dog\" reaches over the border", "2.xml:1: the box", "db: 3 records",
+        "\n2 objects", "1 of their boxes reached over the border", "1 objects were left out"}) {
+    EXPECT_TRUE(converted.Says(text)) << text << " not in " << converted.err;
+  }
+  EXPECT_TRUE(Whole("db", 3));
+  const Finished info = Run({"db_tool", "info", "db"});
+  EXPECT_NE(info.out.find("objects: 2, at most 1 of a record, 0 difficult"), std::string::npos) << info.out;
+  EXPECT_NE(info.out.find("labels: 1 to 2, 2 different"), std::string::npos) << info.out;
+  const Finished peek = Run({"db_tool", "peek", "db"});
+  EXPECT_NE(peek.out.find("object: label 1 instance 0 box 0.1 0.1 0.5 1\n"), std::string::npos) << peek.out;
+  const Finished again = Run(words);
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_TRUE(again.Says("--force")) << again.err;
+  folder_.Write("2.xml", voc("dgo", "5"));
+  const Finished unknown = Run({"convert_annoset", "--label_map_file=map.prototxt", ".", "list.txt", "other"});
+  EXPECT_EQ(unknown.exit_code, 2);
+  EXPECT_TRUE(unknown.Says("2.xml:1: ") && unknown.Says("did you mean \"dog\"?")) << unknown.err;
+  EXPECT_FALSE(fs::exists(folder_ / "other"));
+}
+
 TEST_F(DatasetPrograms, ConvertTablesAndTexts) {
   folder_.Write("t.csv", "a,b,kind\n1,2.5,owl\n3,4,tit\n5,6,owl\n7,8,tit\n");
   const Finished csv = Run({"convert_csv", "--label_column=kind", "--split=train:0.5,val:0.5", "t.csv", "birds"});
@@ -125,6 +161,10 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_imageset", "--resize_width=3", "pets", "db"}, "--resize_height"},
       {{"convert_imageset", "--broken=maybe", "pets", "db"}, "expected skip or fail"},
       {{"convert_imageset", "absent", "db"}, "is no folder"},
+      {{"convert_annoset", "pets", "db"}, "expected ROOTFOLDER, LISTFILE and DB"},
+      {{"convert_annoset", "--anno_type=classification", ".", "l.txt", "db"}, "convert_imageset"},
+      {{"convert_annoset", "--label_type=json", ".", "l.txt", "db"}, "expected xml or txt"},
+      {{"convert_annoset", "--label_map_file=absent", ".", "l.txt", "db"}, "absent"},
       {{"compute_image_mean", "absent"}, "does not exist"},
       {{"compute_image_mean", "a", "b", "c"}, "got a, b, c"},
       {{"db_tool", "look", "db"}, "expected info, verify, peek or export"},
@@ -142,8 +182,9 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
     EXPECT_EQ(finished.exit_code, 2) << words[0] << ": " << finished.err;
     EXPECT_TRUE(finished.Says(text)) << text << " not in " << finished.err;
   }
-  for (const char* program : {"convert_imageset", "compute_image_mean", "db_tool", "convert_cifar_data",
-                              "convert_mnist_data", "convert_mnist_siamese_data", "convert_csv", "convert_text"}) {
+  for (const char* program :
+       {"convert_imageset", "convert_annoset", "compute_image_mean", "db_tool", "convert_cifar_data",
+        "convert_mnist_data", "convert_mnist_siamese_data", "convert_csv", "convert_text"}) {
     const Finished help = Run({program, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("example"), std::string::npos) << help.out;

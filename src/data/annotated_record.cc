@@ -1,0 +1,139 @@
+#include "data/annotated_record.h"
+
+#include <algorithm>
+#include <mutex>
+
+#include "base/parallel.h"
+#include "crema/error.h"
+#include "data/wire_bytes.h"
+
+namespace crema {
+
+namespace {
+
+using enum WireBytes::Type;
+
+// Calls field(tag, reader), which reads the value and returns null, or what is wrong with it.
+template <typename Field>
+const char* WalkMessage(std::span<const uint8_t> bytes, const Field& field) {
+  WireBytes reader(std::as_bytes(bytes));
+  while (!reader.done()) {
+    const uint32_t tag = reader.ReadTag();
+    if (reader.error()) break;
+    if (const char* problem = field(tag, reader)) return problem;
+  }
+  return reader.error();
+}
+
+const char* ParseBox(std::span<const uint8_t> bytes, BoxedObject* object) {
+  return WalkMessage(bytes, [object](uint32_t tag, WireBytes& reader) -> const char* {
+    switch (tag) {
+      case WireBytes::Tag(1, kFixed32):
+        object->box.xmin = reader.Float();
+        break;
+      case WireBytes::Tag(2, kFixed32):
+        object->box.ymin = reader.Float();
+        break;
+      case WireBytes::Tag(3, kFixed32):
+        object->box.xmax = reader.Float();
+        break;
+      case WireBytes::Tag(4, kFixed32):
+        object->box.ymax = reader.Float();
+        break;
+      case WireBytes::Tag(6, kVarint):
+        object->difficult = reader.Varint() != 0;
+        break;
+      default:
+        reader.Skip(tag);
+    }
+    return nullptr;
+  });
+}
+
+const char* ParseAnnotation(std::span<const uint8_t> bytes, BoxedObject* object) {
+  object->box = {0, 0, 0, 0};
+  return WalkMessage(bytes, [object](uint32_t tag, WireBytes& reader) -> const char* {
+    if (tag == WireBytes::Tag(1, kVarint)) {
+      object->instance = static_cast<int32_t>(reader.Varint());
+    } else if (tag == WireBytes::Tag(2, kBytes)) {
+      return ParseBox(reader.LengthDelimited(), object);
+    } else {
+      reader.Skip(tag);
+    }
+    return nullptr;
+  });
+}
+
+const char* ParseGroup(std::span<const uint8_t> bytes, std::vector<BoxedObject>* objects) {
+  const size_t first = objects->size();
+  int32_t label = 0;
+  const char* problem = WalkMessage(bytes, [&](uint32_t tag, WireBytes& reader) -> const char* {
+    if (tag == WireBytes::Tag(1, kVarint)) {
+      label = static_cast<int32_t>(reader.Varint());
+    } else if (tag == WireBytes::Tag(2, kBytes)) {
+      return ParseAnnotation(reader.LengthDelimited(), &objects->emplace_back());
+    } else {
+      reader.Skip(tag);
+    }
+    return nullptr;
+  });
+  for (size_t i = first; i < objects->size(); ++i) (*objects)[i].label = label;
+  return problem;
+}
+
+}  // namespace
+
+const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* record) {
+  record->datum = {};
+  record->type.reset();
+  record->objects.clear();
+  const std::span<const uint8_t> all(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+  return WalkMessage(all, [record](uint32_t tag, WireBytes& reader) -> const char* {
+    if (tag == WireBytes::Tag(1, kBytes)) {
+      record->datum = std::as_bytes(reader.LengthDelimited());
+    } else if (tag == WireBytes::Tag(2, kVarint)) {
+      record->type = static_cast<int64_t>(reader.Varint());
+    } else if (tag == WireBytes::Tag(3, kBytes)) {
+      return ParseGroup(reader.LengthDelimited(), &record->objects);
+    } else {
+      reader.Skip(tag);
+    }
+    return nullptr;
+  });
+}
+
+bool HoldsAnnotated(const RecordSource& source) {
+  AnnotatedRecord record;
+  return !ParseAnnotated(source.Read(0), &record) && !record.datum.empty();
+}
+
+int64_t MostObjects(const RecordSource& source) {
+  std::mutex mutex;
+  size_t most = 0;
+  uint64_t broken = source.count();
+  const char* problem = nullptr;
+  ParallelFor(static_cast<int64_t>(source.count()), 64, [&](int64_t begin, int64_t end) {
+    AnnotatedRecord record;
+    size_t most_here = 0;
+    for (int64_t i = begin; i < end; ++i) {
+      if (const char* wrong = ParseAnnotated(source.Read(static_cast<uint64_t>(i)), &record)) {
+        const std::lock_guard lock(mutex);
+        if (static_cast<uint64_t>(i) < broken) {
+          broken = static_cast<uint64_t>(i);
+          problem = wrong;
+        }
+        break;
+      }
+      most_here = std::max(most_here, record.objects.size());
+    }
+    const std::lock_guard lock(mutex);
+    most = std::max(most, most_here);
+  });
+  if (problem) {
+    throw UserError(DescribeRecord(source, broken) + " is no readable AnnotatedDatum: " + problem +
+                    "; the database is damaged, make it anew with convert_annoset");
+  }
+  return static_cast<int64_t>(most);
+}
+
+}  // namespace crema

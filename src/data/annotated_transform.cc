@@ -1,0 +1,153 @@
+#include "data/annotated_transform.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <utility>
+
+namespace crema {
+
+namespace {
+
+enum RandomNumber : uint64_t {
+  kColors = 64,
+  kExpands = kColors + ColorDistortion::kNumbers,
+  kRatio,
+  kTop,
+  kLeft,
+  kPart,
+};
+
+constexpr Box kWhole = {0, 0, 1, 1};
+
+// keep(&box) may change the box.
+template <typename Keep>
+void KeepOnly(std::vector<BoxedObject>* objects, const Keep& keep) {
+  size_t kept = 0;
+  for (size_t i = 0; i < objects->size(); ++i) {
+    BoxedObject object = (*objects)[i];
+    if (keep(&object.box)) (*objects)[kept++] = object;
+  }
+  objects->resize(kept);
+}
+
+}  // namespace
+
+AnnotatedTransform::AnnotatedTransform(Transform pixels, const TransformationParameter& param,
+                                       const AnnotatedDataParameter& boxes, Phase phase)
+    : pixels_(std::move(pixels)), mean_values_(param.mean_value().begin(), param.mean_value().end()) {
+  if (phase != TRAIN) return;
+  distortion_ = ColorDistortion(param.distort_param());
+  sampler_ = PartSampler(boxes);
+  expansion_ = param.expand_param();
+  // As SSD does, ratios that make no difference are not drawn.
+  expands_ = param.has_expand_param() && expansion_.prob() > 0 && expansion_.max_expand_ratio() >= 1.01f;
+  constrains_ = param.has_emit_constraint();
+  emission_ = param.emit_constraint();
+}
+
+std::string AnnotatedTransform::Check(const ImageSize& image) const {
+  std::string problem = pixels_.Check(image);
+  if (!problem.empty()) return problem;
+  const bool changes = image.channels == 3 || (image.channels == 1 && !distortion_.needs_colors());
+  if (!distortion_.changes() || changes) return {};
+  return "distort_param changes images of 3 channels, but the image is " + image.ToString() +
+         " (channels x height x width); set force_color: true";
+}
+
+AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStream& random, std::vector<Box>* parts,
+                                       std::vector<BoxedObject>* objects) const {
+  AnnotatedView view{image, 0, 0, {0, 0, image.height, image.width}};
+  if (expands_) Expand(image, random, &view, objects);
+  if (sampler_.draws()) TakePart(random, &view, parts, objects);
+  // What reaches over the border, and boxes that are empty.
+  KeepOnly(objects, [](Box* box) { return Project(kWhole, box); });
+  if (pixels_.Mirrors(random)) {
+    for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
+  }
+  return view;
+}
+
+void AnnotatedTransform::Expand(const ImageExtent& image, const RandomStream& random, AnnotatedView* view,
+                                std::vector<BoxedObject>* objects) const {
+  if (!(random.Uniform(kExpands) < expansion_.prob())) return;
+  const float ratio = 1 + (expansion_.max_expand_ratio() - 1) * random.Uniform(kRatio);
+  const auto larger = [ratio](int side) { return static_cast<int>(static_cast<float>(side) * ratio); };
+  view->canvas = {larger(image.height), larger(image.width)};
+  const auto place = [&random](uint64_t number, int room) {
+    return static_cast<int>(static_cast<float>(room) * random.Uniform(number));
+  };
+  view->top = place(kTop, view->canvas.height - image.height);
+  view->left = place(kLeft, view->canvas.width - image.width);
+  view->part = {0, 0, view->canvas.height, view->canvas.width};
+  const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
+  KeepSeen({static_cast<float>(-view->left) / width, static_cast<float>(-view->top) / height,
+            static_cast<float>(view->canvas.width - view->left) / width,
+            static_cast<float>(view->canvas.height - view->top) / height},
+           objects);
+}
+
+void AnnotatedTransform::TakePart(const RandomStream& random, AnnotatedView* view, std::vector<Box>* parts,
+                                  std::vector<BoxedObject>* objects) const {
+  const std::optional<Box> drawn = sampler_.Draw(*objects, random, kPart, parts);
+  if (!drawn) return;
+  const Box part = Clipped(*drawn);
+  const auto height = static_cast<float>(view->canvas.height), width = static_cast<float>(view->canvas.width);
+  view->part.top = std::min(static_cast<int>(part.ymin * height), view->canvas.height - 1);
+  view->part.left = std::min(static_cast<int>(part.xmin * width), view->canvas.width - 1);
+  view->part.height =
+      std::clamp(static_cast<int>(part.ymax * height - part.ymin * height), 1, view->canvas.height - view->part.top);
+  view->part.width =
+      std::clamp(static_cast<int>(part.xmax * width - part.xmin * width), 1, view->canvas.width - view->part.left);
+  KeepSeen(part, objects);
+}
+
+bool AnnotatedTransform::IsKept(const Box& part, const Box& object) const {
+  if (!constrains_) return true;
+  if (emission_.emit_type() == EmitConstraint::MIN_OVERLAP) return Coverage(object, part) > emission_.emit_overlap();
+  const float x = (object.xmin + object.xmax) / 2, y = (object.ymin + object.ymax) / 2;
+  return x >= part.xmin && x <= part.xmax && y >= part.ymin && y <= part.ymax;
+}
+
+void AnnotatedTransform::KeepSeen(const Box& part, std::vector<BoxedObject>* objects) const {
+  KeepOnly(objects, [&](Box* box) { return IsKept(part, *box) && Project(part, box); });
+}
+
+void AnnotatedTransform::Apply(Image* image, const RandomStream& random, AnnotatedScratch* scratch,
+                               std::vector<BoxedObject>* objects, float* out) const {
+  const AnnotatedView view = Look({image->height, image->width}, random, &scratch->parts, objects);
+  // What is seen of the image itself.
+  ImageArea seen;
+  seen.top = std::clamp(view.part.top - view.top, 0, image->height);
+  seen.left = std::clamp(view.part.left - view.left, 0, image->width);
+  seen.height = std::clamp(view.part.top + view.part.height - view.top, 0, image->height) - seen.top;
+  seen.width = std::clamp(view.part.left + view.part.width - view.left, 0, image->width) - seen.left;
+  if (distortion_.changes()) distortion_.Apply(random, kColors, seen, image);
+  if (seen.height == view.part.height && seen.width == view.part.width) {
+    return pixels_.ApplyToPart(*image, seen, random, &scratch->transform, out);
+  }
+  Image& canvas = scratch->canvas;
+  canvas.Resize(view.part.height, view.part.width, image->channels);
+  Fill(&canvas);
+  const int channels = image->channels;
+  const int left = seen.left + view.left - view.part.left, top = seen.top + view.top - view.part.top;
+  for (int y = 0; y < seen.height && seen.width > 0; ++y) {
+    std::memcpy(canvas.row(top + y) + left * channels, image->row(seen.top + y) + seen.left * channels,
+                static_cast<size_t>(seen.width) * channels);
+  }
+  pixels_.ApplyToPart(canvas, {0, 0, canvas.height, canvas.width}, random, &scratch->transform, out);
+}
+
+void AnnotatedTransform::Fill(Image* canvas) const {
+  uint8_t* const first = canvas->row(0);
+  for (int x = 0; x < canvas->width; ++x) {
+    for (int c = 0; c < canvas->channels; ++c) {
+      const size_t from = mean_values_.size() > 1 ? static_cast<size_t>(c) : 0;
+      const float mean = mean_values_.empty() ? 0 : mean_values_[from];
+      first[x * canvas->channels + c] = static_cast<uint8_t>(std::lrint(std::clamp(mean, 0.0f, 255.0f)));
+    }
+  }
+  for (int y = 1; y < canvas->height; ++y) std::memcpy(canvas->row(y), first, canvas->row_bytes());
+}
+
+}  // namespace crema

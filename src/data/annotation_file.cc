@@ -1,0 +1,130 @@
+#include "data/annotation_file.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <pugixml.hpp>
+#include <sstream>
+
+#include "base/suggest.h"
+#include "crema/error.h"
+#include "data/text_file.h"
+
+namespace crema {
+
+namespace {
+
+// The whole word is a finite number.
+bool ParseNumber(const std::string& word, float* value) {
+  char* end = nullptr;
+  *value = std::strtof(word.c_str(), &end);
+  return !word.empty() && *end == '\0' && std::isfinite(*value);
+}
+
+std::string Trimmed(const std::string& text) {
+  const char* const blanks = " \t\r\n";
+  const size_t begin = text.find_first_not_of(blanks);
+  if (begin == std::string::npos) return {};
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+class VocReader {
+ public:
+  VocReader(const std::string& path, const LabelMapFile& labels) : labels_(labels), text_(TextFile(path).ReadAll()) {
+    file_.path = path;
+  }
+
+  AnnotationFile Read() {
+    pugi::xml_document document;
+    const pugi::xml_parse_result result = document.load_buffer(text_.data(), text_.size());
+    if (!result) Fail(result.offset, std::string("is no XML: ") + result.description());
+    const pugi::xml_node root = document.child("annotation");
+    if (!root) Fail(0, "has no <annotation>; expected the XML of PASCAL VOC");
+    const pugi::xml_node size = root.child("size");
+    file_.image = {size.child("height").text().as_int(), size.child("width").text().as_int()};
+    for (const pugi::xml_node& object : root.children("object")) file_.objects.push_back(ObjectOf(object));
+    return std::move(file_);
+  }
+
+ private:
+  AnnotatedObject ObjectOf(const pugi::xml_node& node) {
+    AnnotatedObject object;
+    object.line = LineOf(node.offset_debug());
+    object.name = Trimmed(node.child("name").text().get());
+    if (object.name.empty()) Fail(node.offset_debug(), "an <object> has no <name>, which says its class");
+    const auto label = labels_.label_of.find(object.name);
+    if (label == labels_.label_of.end()) {
+      Fail(node.child("name").offset_debug(), "unknown class \"" + object.name + "\": it is not among the " +
+                                                  std::to_string(labels_.names.size()) + " of \"" + labels_.path +
+                                                  "\"; add an item with this name there, or correct it here" +
+                                                  DidYouMean(object.name, labels_.names));
+    }
+    object.label = label->second;
+    object.difficult = Trimmed(node.child("difficult").text().get()) == "1";
+    const pugi::xml_node box = node.child("bndbox");
+    object.xmin = CornerOf(node, box, "xmin");
+    object.ymin = CornerOf(node, box, "ymin");
+    object.xmax = CornerOf(node, box, "xmax");
+    object.ymax = CornerOf(node, box, "ymax");
+    return object;
+  }
+
+  float CornerOf(const pugi::xml_node& object, const pugi::xml_node& box, const char* name) {
+    const pugi::xml_node corner = box.child(name);
+    const std::string word = Trimmed(corner.text().get());
+    float value = 0;
+    if (ParseNumber(word, &value)) return value;
+    Fail((corner ? corner : object).offset_debug(),
+         corner ? "<" + std::string(name) + "> is \"" + word + "\"; expected a number of pixels"
+                : "the <bndbox> of an <object> has no <" + std::string(name) + ">");
+  }
+
+  int LineOf(ptrdiff_t offset) const {
+    const auto end = text_.begin() + std::clamp<ptrdiff_t>(offset, 0, static_cast<ptrdiff_t>(text_.size()));
+    return 1 + static_cast<int>(std::count(text_.begin(), end, '\n'));
+  }
+
+  [[noreturn]] void Fail(ptrdiff_t offset, const std::string& message) const {
+    throw UserError({file_.path, LineOf(offset), 0}, message);
+  }
+
+  const LabelMapFile& labels_;
+  std::string text_;
+  AnnotationFile file_;
+};
+
+}  // namespace
+
+AnnotationFile ReadVocAnnotation(const std::string& path, const LabelMapFile& labels) {
+  return VocReader(path, labels).Read();
+}
+
+AnnotationFile ReadTextAnnotation(const std::string& path) {
+  TextFile text(path);
+  AnnotationFile file;
+  file.path = path;
+  std::string line;
+  for (int number = 1; text.ReadLine(&line); ++number) {
+    line = Trimmed(line);
+    if (line.empty()) continue;
+    AnnotatedObject object;
+    object.line = number;
+    float label = 0;
+    std::istringstream words(line);
+    std::string word;
+    size_t read = 0;
+    float* const values[] = {&label, &object.xmin, &object.ymin, &object.xmax, &object.ymax};
+    while (read < std::size(values) && words >> word && ParseNumber(word, values[read])) ++read;
+    if (read != std::size(values) || words >> word || label != std::floor(label) || label < 1 || label > 0x1p24f) {
+      throw UserError({path, number, 0},
+                      "expected \"label xmin ymin xmax ymax\", the label a whole number from 1 on "
+                      "(0 is the background), got \"" +
+                          line + "\"");
+    }
+    object.label = static_cast<int>(label);
+    file.objects.push_back(std::move(object));
+  }
+  return file;
+}
+
+}  // namespace crema

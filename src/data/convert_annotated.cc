@@ -1,0 +1,148 @@
+#include "data/convert_annotated.h"
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+
+#include "base/number_text.h"
+#include "crema/annotation.pb.h"
+#include "crema/error.h"
+#include "data/annotation_file.h"
+
+namespace crema {
+
+namespace {
+
+std::string SizeText(const ImageExtent& size) {
+  return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
+}
+
+class AnnotatedForm : public RecordForm {
+ public:
+  AnnotatedForm(const AnnotatedImageList& list, const AnnotatedConversion& how) : list_(list), how_(how) {}
+
+  void Write(size_t i, const ImageExtent& file, const ImageSize& stored, Datum* datum, std::string* value,
+             std::vector<std::string>* notes) const override {
+    // SSD asks for the extents of compressed images, too.
+    datum->set_channels(stored.channels);
+    datum->set_height(stored.height);
+    datum->set_width(stored.width);
+    datum->set_label(-1);
+    AnnotatedDatum record;
+    record.set_type(AnnotatedDatum::BBOX);
+    Annotate(list_.AnnotationOf(i), file, &record, notes);
+    record.mutable_datum()->Swap(datum);
+    record.SerializeToString(value);
+    record.mutable_datum()->Swap(datum);
+  }
+
+  void Count(AnnotationsConverted* done) const {
+    done->objects = objects_;
+    done->clipped = clipped_;
+    done->empty = empty_;
+    done->other_sizes = other_sizes_;
+    done->missing = missing_;
+  }
+
+ private:
+  void Annotate(const std::string& path, const ImageExtent& image, AnnotatedDatum* record,
+                std::vector<std::string>* notes) const {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) {
+      ++missing_;
+      notes->push_back("\"" + path + "\" does not exist: its image is written without objects");
+      return;
+    }
+    const AnnotationFile file = Read(path);
+    ImageExtent size = image;
+    if (file.image.height > 0 && file.image.width > 0) size = file.image;
+    if (size.height != image.height || size.width != image.width) {
+      ++other_sizes_;
+      notes->push_back(path + ": says that the image is " + SizeText(size) + ", but it is " + SizeText(image) +
+                       "; boxes are taken as parts of the former");
+    }
+    for (const AnnotatedObject& object : file.objects) Add(path, object, size, record, notes);
+  }
+
+  AnnotationFile Read(const std::string& path) const {
+    if (how_.format == AnnotatedConversion::Format::kVoc) return ReadVocAnnotation(path, *how_.labels);
+    AnnotationFile file = ReadTextAnnotation(path);
+    if (!how_.labels) return file;
+    for (const AnnotatedObject& object : file.objects) {
+      const auto& known = how_.labels->label_of;
+      if (std::any_of(known.begin(), known.end(), [&](const auto& entry) { return entry.second == object.label; })) {
+        continue;
+      }
+      throw UserError({path, object.line, 0}, "label " + std::to_string(object.label) + " is not in \"" +
+                                                  how_.labels->path + "\"; add it there, or correct it here");
+    }
+    return file;
+  }
+
+  void Add(const std::string& path, const AnnotatedObject& object, const ImageExtent& size, AnnotatedDatum* record,
+           std::vector<std::string>* notes) const {
+    const auto width = static_cast<float>(size.width), height = static_cast<float>(size.height);
+    const float xmin = std::clamp(object.xmin, 0.0f, width), xmax = std::clamp(object.xmax, 0.0f, width);
+    const float ymin = std::clamp(object.ymin, 0.0f, height), ymax = std::clamp(object.ymax, 0.0f, height);
+    const auto note = [&](const std::string& what) {
+      std::string corners;
+      for (const float corner : {object.xmin, object.ymin, object.xmax, object.ymax}) {
+        corners += (corners.empty() ? "" : " ") + FormatNumber(corner);
+      }
+      const std::string name = object.name.empty() ? std::to_string(object.label) : "\"" + object.name + "\"";
+      notes->push_back(Location{path, object.line, 0}.ToString() + ": the box " + corners + " of class " + name + what);
+    };
+    if (!(xmin < xmax && ymin < ymax)) {
+      ++empty_;
+      return note(object.xmin < object.xmax && object.ymin < object.ymax
+                      ? " lies outside of the image, which is " + SizeText(size) + "; it is left out"
+                      : " is empty; it is left out");
+    }
+    if (xmin != object.xmin || xmax != object.xmax || ymin != object.ymin || ymax != object.ymax) {
+      ++clipped_;
+      note(" reaches over the border of the image, which is " + SizeText(size) + "; it is cut off there");
+    }
+    ++objects_;
+    Annotation* annotation = AnnotationFor(object.label, record);
+    NormalizedBBox* box = annotation->mutable_bbox();
+    box->set_xmin(xmin / width);
+    box->set_ymin(ymin / height);
+    box->set_xmax(xmax / width);
+    box->set_ymax(ymax / height);
+    box->set_difficult(object.difficult);
+  }
+
+  static Annotation* AnnotationFor(int label, AnnotatedDatum* record) {
+    AnnotationGroup* group = nullptr;
+    for (AnnotationGroup& other : *record->mutable_annotation_group()) {
+      if (other.group_label() == label) group = &other;
+    }
+    if (!group) {
+      group = record->add_annotation_group();
+      group->set_group_label(label);
+    }
+    Annotation* annotation = group->add_annotation();
+    annotation->set_instance_id(group->annotation_size() - 1);
+    return annotation;
+  }
+
+  const AnnotatedImageList& list_;
+  const AnnotatedConversion& how_;
+  mutable std::atomic<int64_t> objects_ = 0, clipped_ = 0, empty_ = 0, other_sizes_ = 0, missing_ = 0;
+};
+
+}  // namespace
+
+AnnotationsConverted ConvertAnnotated(const AnnotatedImageList& list, const AnnotatedConversion& how,
+                                      const DatasetTarget& target, ProgressLine* progress) {
+  if (how.format == AnnotatedConversion::Format::kVoc && !how.labels) {
+    throw UserError("XML names classes, so their numbers must be given: add --label_map_file=FILE");
+  }
+  const AnnotatedForm form(list, how);
+  AnnotationsConverted done;
+  done.images = ConvertImages(list.images, how.images, target, progress, &form);
+  form.Count(&done);
+  return done;
+}
+
+}  // namespace crema

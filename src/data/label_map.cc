@@ -1,0 +1,39 @@
+#include "data/label_map.h"
+
+#include <set>
+
+#include "crema/annotation.pb.h"
+#include "crema/error.h"
+#include "schema/text_file.h"
+#include "schema/text_parse.h"
+
+namespace crema {
+
+LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
+  LabelMap map;
+  ParseText(CleanText(ReadTextFile(path), path, "label map"), path, &map);
+  LabelMapFile file;
+  file.path = path;
+  std::set<int> labels;
+  Diagnostics diagnostics;
+  for (const LabelMapItem& item : map.item()) {
+    const std::string number = std::to_string(item.label());
+    const auto [entry, is_new] = file.label_of.emplace(item.name(), item.label());
+    if (is_new) file.names.push_back(item.name());
+    if (!is_new && (check_duplicates || entry->second != item.label())) {
+      diagnostics.Error({path}, "the name \"" + item.name() + "\" stands twice, for label " +
+                                    std::to_string(entry->second) + " and for " + number + "; keep one of them");
+    }
+    if (!labels.insert(item.label()).second && check_duplicates) {
+      diagnostics.Error({path}, "label " + number + " stands twice, the second time for \"" + item.name() +
+                                    "\"; give each class a number of its own, or leave out --check_label");
+    }
+  }
+  diagnostics.ThrowIfErrors();
+  if (file.names.empty()) {
+    throw UserError({path}, "names no class; write one item { name: \"dog\" label: 1 } for each");
+  }
+  return file;
+}
+
+}  // namespace crema

@@ -1,0 +1,24 @@
+// The classes of annotations: SSD's label map files.
+#ifndef CREMA_DATA_LABEL_MAP_H_
+#define CREMA_DATA_LABEL_MAP_H_
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace crema {
+
+struct LabelMapFile {
+  std::string path;
+  std::map<std::string, int> label_of;  // by name
+  std::vector<std::string> names;       // in the order of the file
+};
+
+// A text file with a LabelMap (proto/crema/annotation.proto). Throws UserError where it is absent, malformed, names no
+// class, or gives one name two numbers; with `check_duplicates` also where a name or a number stands twice: two names
+// may else be one class.
+LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_LABEL_MAP_H_

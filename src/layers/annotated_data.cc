@@ -1,0 +1,136 @@
+// AnnotatedData: batches of images and the objects on them from a database (SSD's AnnotatedDataLayer; Liu et al., "SSD:
+// Single Shot MultiBox Detector", 2016).
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <utility>
+
+#include "base/number_text.h"
+#include "data/annotated_loader.h"
+#include "layers/database_source.h"
+
+namespace crema {
+
+namespace {
+
+class AnnotatedDataLayer : public DatabaseSource {
+ private:
+  static constexpr int64_t kValues = AnnotatedLoader::kValues;
+
+  bool does_as_ssd() const override { return true; }
+
+  void CheckImageFields(LayerSetup& setup) override {
+    DatabaseSource::CheckImageFields(setup);
+    boxes_ = setup.param().annotated_data_param();
+    if (const auto mistake = PartSampler::FindMistake(boxes_)) {
+      setup.Fail("annotated_data_param." + mistake->field, mistake->message);
+    }
+    const std::pair<const char*, bool> others[] = {{"crop_size", transform().crop_size() > 0},
+                                                   {"pad", transform().pad() > 0},
+                                                   {"resize_shorter_side", transform().resize_shorter_side() > 0},
+                                                   {"random_resized_crop", transform().has_random_resized_crop()},
+                                                   {"color_jitter", transform().has_color_jitter()}};
+    for (const auto& [field, set] : others) {
+      if (!set) continue;
+      setup.Fail(
+          "transform_param." + std::string(field),
+          std::string(field) +
+              " is not done to images with boxes; resize_param, distort_param, expand_param and batch_sampler of "
+              "annotated_data_param are, remove it");
+    }
+    const bool takes_parts = boxes_.batch_sampler_size() > 0;
+    if (phase() != TRAIN || FixedExtentOf(transform()) || (!takes_parts && !transform().has_expand_param())) return;
+    setup.Fail("transform_param",
+               std::string(takes_parts ? "batch_sampler" : "expand_param") +
+                   " makes images of many sizes, but all of a batch must be of one; add resize_param { height: 300 "
+                   "width: 300 }");
+  }
+
+  FirstRecord LookAt(const RecordSource& database, const Transform& transform) const override {
+    AnnotatedRecord record;
+    ReadAnnotated(database, 0, &record);
+    const FirstRecord first = LookAtFirst(database, record.datum, transform);
+    const std::string problem = Whole(transform).Check(first.image);
+    if (!problem.empty()) throw UserError(DescribeRecord(database, 0) + ": " + problem);
+    return first;
+  }
+
+  AnnotatedTransform Whole(Transform pixels) const {
+    return AnnotatedTransform(std::move(pixels), transform(), boxes_, phase());
+  }
+
+  Shape LabelShape(LayerSetup& setup, int64_t items) override {
+    if (const Shape* given = setup.shape_override(1)) {
+      const bool fits = given->axes() == 4 && (*given)[0] == 1 && (*given)[1] == 1 && (*given)[3] == kValues;
+      if (!fits || (*given)[2] < items || (*given)[2] % items != 0) {
+        setup.Fail("top", "\"" + setup.param().top(1) + "\" cannot be " + given->ToString() +
+                              "; expected 1,1,R,8, R being " + std::to_string(items) +
+                              " (images of a batch) times the most objects of an image");
+      }
+      room_ = (*given)[2] / items;
+    } else if (boxes_.max_boxes() > 0) {
+      room_ = boxes_.max_boxes();
+    } else {
+      room_ = std::max<int64_t>(1, MostObjectsOf(setup));
+    }
+    constexpr int64_t kMostRows = int64_t{1} << 31;
+    if (room_ > kMostRows / items) {
+      setup.Fail("annotated_data_param.max_boxes", "room for " + std::to_string(room_) + " objects of each of " +
+                                                       std::to_string(items) + " images is too much; lower max_boxes");
+    }
+    return Shape{1, 1, items * room_, kValues};
+  }
+
+  int64_t MostObjectsOf(LayerSetup& setup) const {
+    if (!SourceExists()) {
+      setup.Fail("data_param.source", "cannot tell how many objects an image of \"" + fields().source +
+                                          "\" has: the database does not exist here; make it, correct the path, or set "
+                                          "max_boxes in annotated_data_param");
+    }
+    constexpr double kLong = 10;
+    const auto begin = std::chrono::steady_clock::now();
+    int64_t most = 0;
+    try {
+      most = MostObjects(*OpenRecordSource(source()));
+    } catch (const UserError& error) {
+      setup.Fail("data_param.source", error.diagnostics().front().message);
+    }
+    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    if (seconds > kLong) {
+      setup.Warn("annotated_data_param", "the search for the image with the most objects took " +
+                                             FormatSeconds(seconds) + "; max_boxes: " + std::to_string(most) +
+                                             " saves it");
+    }
+    return most;
+  }
+
+  std::shared_ptr<const ItemLoader> MakeImageLoader(Transform pixels, const SampleOrder& order) const override {
+    return std::make_shared<AnnotatedLoader>(OpenRecordSource(source()), Whole(std::move(pixels)), order, room_,
+                                             boxes_.has_anno_type());
+  }
+
+  // Objects of all images stand behind each other, and what is left over behind them.
+  void Deliver(const Batch& batch, std::span<const Tensor> tops) const override {
+    DatabaseSource::Deliver(batch, tops.first(1));
+    if (tops.size() < 2) return;
+    const int64_t values = room_ * kValues, items = tops[1].count() / values;
+    float* to = tops[1].f32();
+    for (int64_t i = 0; i < items; ++i) {
+      const float* const end = batch.labels + (i + 1) * values;
+      for (const float* from = end - values; from < end && from[0] >= 0; from += kValues) {
+        to = std::copy(from, from + kValues, to);
+        to[-kValues] = static_cast<float>(i);
+      }
+    }
+    std::fill(to, tops[1].f32() + tops[1].count(), -1.0f);
+  }
+
+  AnnotatedDataParameter boxes_;
+  int64_t room_ = 0;  // for objects of an image; 0: they are no top
+};
+
+}  // namespace
+
+REGISTER_LAYER(AnnotatedData, AnnotatedDataLayer, "annotated_data_param", "data_param", "transform_param");
+
+}  // namespace crema

@@ -1,0 +1,255 @@
+#include "data/convert_annotated.h"
+
+#include <gtest/gtest.h>
+
+#include "crema/annotation.pb.h"
+#include "data/annotation_file.h"
+#include "data/convert_testing.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectThrows;
+using testing::ReadFile;
+using testing::SilentProgress;
+using testing::WriteFile;
+
+constexpr const char* kClasses = R"(
+  item { name: "none_of_the_above" label: 0 display_name: "background" }
+  item { name: "cat" label: 1 } item { name: "dog" label: 2 } item { name: "hound" label: 2 })";
+
+std::string Object(const std::string& name, const std::string& box, bool difficult = false) {
+  std::string text = "  <object>\n    <name>" + name + "</name>\n    <difficult>" + (difficult ? "1" : "0") +
+                     "</difficult>\n    <bndbox>";
+  std::istringstream corners(box);
+  std::string corner;
+  for (const char* field : {"xmin", "ymin", "xmax", "ymax"}) {
+    if (corners >> corner) text += std::string("<") + field + ">" + corner + "</" + field + ">";
+  }
+  return text + "</bndbox>\n  </object>\n";
+}
+
+// Of an image of 40 x 20 pixels.
+std::string Voc(const std::string& objects, const std::string& width = "40") {
+  return "<annotation>\n  <size><width>" + width + "</width><height>20</height><depth>3</depth></size>\n" + objects +
+         "</annotation>\n";
+}
+
+class ConvertAnnotated : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteFile(folder_ / "map.prototxt", kClasses);
+    WriteFile(folder_ / "a.png", testing::Bytes(EncodePng(testing::Picture(1, 20, 40, 3))));
+    WriteFile(folder_ / "b.jpg", testing::Bytes(EncodeJpeg(testing::Picture(2, 20, 40, 3))));
+  }
+
+  AnnotatedConversion Conversion() const {
+    AnnotatedConversion how;
+    how.labels = ReadLabelMap(folder_ / "map.prototxt", false);
+    return how;
+  }
+
+  AnnotationsConverted Convert(const std::string& list, const AnnotatedConversion& how,
+                               const std::string& name = "db") {
+    WriteFile(folder_ / "list.txt", list);
+    SilentProgress progress;
+    const AnnotationsConverted done =
+        crema::ConvertAnnotated(ReadAnnotatedImageList(folder_ / "list.txt", folder_.path()), how,
+                                {.database = folder_ / name}, &progress.line);
+    said_ = progress.text;
+    return done;
+  }
+
+  AnnotatedDatum Record(uint64_t i, const std::string& name = "db") const {
+    const auto source = OpenRecordSource(folder_ / name);
+    AnnotatedDatum record;
+    const auto bytes = source->Read(i);
+    EXPECT_TRUE(record.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
+    return record;
+  }
+
+  void ExpectSaid(const std::string& text) const { EXPECT_NE(said_.find(text), std::string::npos) << said_; }
+
+  TemporaryFolder folder_;
+  std::string said_;
+};
+
+TEST_F(ConvertAnnotated, WritesWhatTheXmlSays) {
+  WriteFile(folder_ / "a.xml",
+            Voc(Object("dog", "10 5 30 15") + Object("cat", "0 0 40 20", true) + Object("hound", " 2.5 1 5 2 ")));
+  WriteFile(folder_ / "b.xml", Voc(""));
+  const AnnotationsConverted done = Convert("a.png a.xml\nb.jpg b.xml\n", Conversion());
+  EXPECT_EQ(done.images.records, 2);
+  EXPECT_EQ(done.objects, 3);
+  EXPECT_EQ(done.clipped + done.empty + done.other_sizes + done.missing, 0);
+  EXPECT_EQ(OpenRecordSource(folder_ / "db")->Key(1), "00000001_b.jpg");
+  const AnnotatedDatum record = Record(0);
+  EXPECT_EQ(record.type(), AnnotatedDatum::BBOX);
+  EXPECT_EQ(record.datum().label(), -1);
+  EXPECT_EQ(record.datum().width(), 40);
+  EXPECT_EQ(record.datum().data().size(), 2400u);
+  ASSERT_EQ(record.annotation_group_size(), 2);
+  EXPECT_EQ(record.annotation_group(0).group_label(), 2);
+  ASSERT_EQ(record.annotation_group(0).annotation_size(), 2);
+  const Annotation& first = record.annotation_group(0).annotation(0);
+  EXPECT_EQ(first.instance_id(), 0);
+  EXPECT_EQ(first.bbox().xmin(), 0.25f);
+  EXPECT_EQ(first.bbox().ymin(), 0.25f);
+  EXPECT_EQ(first.bbox().xmax(), 0.75f);
+  EXPECT_EQ(first.bbox().ymax(), 0.75f);
+  EXPECT_FALSE(first.bbox().difficult());
+  EXPECT_EQ(record.annotation_group(0).annotation(1).instance_id(), 1);
+  EXPECT_EQ(record.annotation_group(0).annotation(1).bbox().xmin(), 0.0625f);
+  EXPECT_EQ(record.annotation_group(1).group_label(), 1);
+  EXPECT_TRUE(record.annotation_group(1).annotation(0).bbox().difficult());
+  EXPECT_EQ(Record(1).annotation_group_size(), 0);
+}
+
+// SSD asks for them.
+TEST_F(ConvertAnnotated, CompressedRecordsSayTheirSize) {
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "10 5 30 15")));
+  AnnotatedConversion how = Conversion();
+  how.images.encoded = true;
+  Convert("b.jpg a.xml\n", how);
+  const AnnotatedDatum record = Record(0);
+  EXPECT_TRUE(record.datum().encoded());
+  EXPECT_EQ(record.datum().data(), ReadFile(folder_ / "b.jpg"));
+  EXPECT_EQ(record.datum().channels(), 3);
+  EXPECT_EQ(record.datum().height(), 20);
+  EXPECT_EQ(record.datum().width(), 40);
+}
+
+TEST_F(ConvertAnnotated, BoxesKeepTheirSharesWhereImagesAreResized) {
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "10 5 30 15")));
+  const auto size_with = [&](int min_dim, int max_dim, const std::string& name) {
+    AnnotatedConversion how = Conversion();
+    how.images.min_dim = min_dim;
+    how.images.max_dim = max_dim;
+    Convert("a.png a.xml\n", how, name);
+    const AnnotatedDatum record = Record(0, name);
+    EXPECT_EQ(record.annotation_group(0).annotation(0).bbox().xmax(), 0.75f);
+    return std::to_string(record.datum().width()) + "x" + std::to_string(record.datum().height());
+  };
+  EXPECT_EQ(size_with(30, 0, "larger"), "60x30");
+  EXPECT_EQ(size_with(10, 0, "large_enough"), "40x20");
+  EXPECT_EQ(size_with(0, 30, "smaller"), "30x15");
+  EXPECT_EQ(size_with(30, 50, "bounded"), "50x25");
+}
+
+TEST_F(ConvertAnnotated, BoxesAtFaultAreCutOrLeftOutAndCounted) {
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "-4 5 44 15") + Object("cat", "10 10 10 15") +
+                                   Object("dog", "41 5 50 15") + Object("dog", "20 10 40 20")));
+  const AnnotationsConverted done = Convert("a.png a.xml\nb.jpg none.xml\n", Conversion());
+  EXPECT_EQ(done.images.records, 2);
+  EXPECT_EQ(done.objects, 2);
+  EXPECT_EQ(done.clipped, 1);
+  EXPECT_EQ(done.empty, 2);
+  EXPECT_EQ(done.missing, 1);
+  const AnnotatedDatum record = Record(0);
+  ASSERT_EQ(record.annotation_group_size(), 1);
+  ASSERT_EQ(record.annotation_group(0).annotation_size(), 2);
+  EXPECT_EQ(record.annotation_group(0).annotation(0).bbox().xmin(), 0);
+  EXPECT_EQ(record.annotation_group(0).annotation(0).bbox().xmax(), 1);
+  EXPECT_EQ(record.annotation_group(0).annotation(1).instance_id(), 1);
+  ExpectSaid("a.xml:3: the box -4 5 44 15 of class \"dog\" reaches over the border of the image, which is 40 x 20");
+  ExpectSaid("a.xml:8: the box 10 10 10 15 of class \"cat\" is empty; it is left out");
+  ExpectSaid("a.xml:13: the box 41 5 50 15 of class \"dog\" lies outside of the image");
+  ExpectSaid("none.xml\" does not exist: its image is written without objects");
+}
+
+TEST_F(ConvertAnnotated, AnotherSizeIsTakenAsTheXmlSaysIt) {
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "10 5 30 15"), "80"));
+  WriteFile(folder_ / "b.xml", Voc(Object("dog", "10 5 30 15"), "0"));
+  const AnnotationsConverted done = Convert("a.png a.xml\nb.jpg b.xml\n", Conversion());
+  EXPECT_EQ(done.other_sizes, 1);
+  ExpectSaid("a.xml: says that the image is 80 x 20 pixels, but it is 40 x 20 pixels");
+  EXPECT_EQ(Record(0).annotation_group(0).annotation(0).bbox().xmax(), 0.375f);
+  EXPECT_EQ(Record(1).annotation_group(0).annotation(0).bbox().xmax(), 0.75f);
+}
+
+TEST_F(ConvertAnnotated, NotesBeyondTheFirstAreCounted) {
+  std::string objects;
+  for (int i = 0; i < 25; ++i) objects += Object("dog", "30 5 60 15");
+  WriteFile(folder_ / "a.xml", Voc(objects));
+  EXPECT_EQ(Convert("a.png a.xml\n", Conversion()).clipped, 25);
+  ExpectSaid("and 5 more such notes");
+}
+
+TEST_F(ConvertAnnotated, MistakesEndTheConversion) {
+  const auto expect = [&](const std::string& xml, const std::vector<std::string>& parts) {
+    WriteFile(folder_ / "a.xml", xml);
+    ExpectThrows<UserError>([&] { Convert("b.jpg a.xml\na.png a.xml\n", Conversion()); }, parts);
+    EXPECT_FALSE(std::filesystem::exists(folder_ / "db"));
+  };
+  expect(Voc(Object("cat", "1 2 3 4") + Object("hoond", "1 2 3 4")),
+         {"a.xml:9", "unknown class \"hoond\"", "map.prototxt", "did you mean \"hound\"?"});
+  expect("<annotation>\n<object>\n", {"a.xml:", "is no XML: "});
+  expect("<other/>", {"a.xml:1", "has no <annotation>"});
+  expect(Voc("<object><bndbox/></object>"), {"a.xml:3", "has no <name>"});
+  expect(Voc(Object("dog", "1 2 3")), {"a.xml:3", "has no <ymax>"});
+  expect(Voc(Object("dog", "1 2 x 3")), {"a.xml:6", "<xmax> is \"x\""});
+  AnnotatedConversion how = Conversion();
+  how.labels.reset();
+  ExpectThrows<UserError>([&] { Convert("a.png a.xml\n", how); }, {"--label_map_file"});
+  ExpectThrows<UserError>([&] { Convert("a.png\n", Conversion()); }, {"list.txt:1", "expected \"image annotation\""});
+  ExpectThrows<UserError>([&] { Convert("\n", Conversion()); }, {"names no image"});
+}
+
+TEST_F(ConvertAnnotated, ReadsSsdsText) {
+  AnnotatedConversion how = Conversion();
+  how.format = AnnotatedConversion::Format::kText;
+  WriteFile(folder_ / "a.txt", "2 10 5 30 15\n\n1 0 0 20.0 20\r\n2 30 5 60 15\n");
+  const AnnotationsConverted done = Convert("a.png a.txt\n", how);
+  EXPECT_EQ(done.objects, 3);
+  EXPECT_EQ(done.clipped, 1);
+  ExpectSaid("a.txt:4: the box 30 5 60 15 of class 2 reaches over");
+  const AnnotatedDatum record = Record(0);
+  ASSERT_EQ(record.annotation_group_size(), 2);
+  EXPECT_EQ(record.annotation_group(0).group_label(), 2);
+  EXPECT_EQ(record.annotation_group(0).annotation(1).bbox().xmax(), 1);
+  EXPECT_EQ(record.annotation_group(1).annotation(0).bbox().xmax(), 0.5f);
+  for (const char* line : {"0 1 2 3 4", "1 2 3 4", "dog 1 2 3 4", "1 2 3 4 5 6", "1.5 2 3 4 5"}) {
+    WriteFile(folder_ / "bad.txt", std::string("2 10 5 30 15\n") + line);
+    ExpectThrows<UserError>([&] { Convert("a.png bad.txt\n", how, "other"); }, {"bad.txt:2", line});
+  }
+  WriteFile(folder_ / "bad.txt", "7 1 2 3 4");
+  ExpectThrows<UserError>([&] { Convert("a.png bad.txt\n", how, "other"); }, {"bad.txt:1", "label 7", "map.prototxt"});
+  how.labels.reset();
+  EXPECT_EQ(Convert("a.png bad.txt\n", how, "other").objects, 1);
+}
+
+TEST_F(ConvertAnnotated, LabelMapsAreChecked) {
+  const std::string path = folder_ / "other.prototxt";
+  ExpectThrows<UserError>([&] { ReadLabelMap(folder_ / "map.prototxt", true); }, {"label 2 stands twice", "\"hound\""});
+  WriteFile(path, "item { name: \"cat\" label: 1 } item { name: \"cat\" label: 3 }");
+  ExpectThrows<UserError>([&] { ReadLabelMap(path, false); }, {path, "\"cat\" stands twice, for label 1 and for 3"});
+  WriteFile(path, "item { nam: \"cat\" }");
+  ExpectThrows<UserError>([&] { ReadLabelMap(path, false); }, {path + ":1"});
+  WriteFile(path, "item { name: \"cat\" label: 1 } item { name: \"cat\" label: 1 }");
+  EXPECT_EQ(ReadLabelMap(path, false).label_of.at("cat"), 1);
+}
+
+TEST_F(ConvertAnnotated, ThreadsDoNotChangeTheDatabase) {
+  std::string list;
+  for (int i = 0; i < 30; ++i) {
+    const std::string number = std::to_string(i);
+    WriteFile(folder_ / (number + ".xml"), Voc(Object("dog", number + " 5 39 15") + Object("cat", "1 1 50 9")));
+    list += (i % 2 == 0 ? "a.png " : "b.jpg ") + number + ".xml\n";
+  }
+  std::string bytes, said;
+  for (const int threads : {1, 3}) {
+    AnnotatedConversion how = Conversion();
+    how.images.threads = threads;
+    how.images.shuffle = true;
+    const std::string name = "db" + std::to_string(threads);
+    EXPECT_EQ(Convert(list, how, name).objects, 60);
+    EXPECT_TRUE(bytes.empty() || ReadFile(folder_ / (name + "/data.mdb")) == bytes);
+    bytes = ReadFile(folder_ / (name + "/data.mdb"));
+    said_.resize(said_.find(folder_ / name));
+    EXPECT_TRUE(said.empty() || said == said_) << said << said_;
+    said = said_;
+  }
+}
+
+}  // namespace
+}  // namespace crema
