@@ -8,6 +8,7 @@
 
 #include "crema/error.h"
 #include "data/record_source.h"
+#include "data/transform.h"
 
 namespace crema {
 
