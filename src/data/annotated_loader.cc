@@ -66,6 +66,11 @@ void AnnotatedLoader::Decode(uint64_t record, std::span<const std::byte> bytes, 
                     " holds float_data, but objects are on images of bytes; make the database with convert_annoset");
   }
   const ImageSize size{image->channels, image->height, image->width};
+  if (size.channels != item_size().channels) {
+    throw UserError(DescribeRecord(source(), record) + " holds an image of " + std::to_string(size.channels) +
+                    " channel(s), but the first record one of " + std::to_string(item_size().channels) +
+                    "; set force_color: true (or force_gray) in transform_param");
+  }
   std::string problem = transform_.Check(size);
   if (!problem.empty()) problem = ": " + problem;
   if (problem.empty()) problem = CheckItemSize(size, transform_.pixels(), Transform::Values::kBytes, item_size());

@@ -24,7 +24,7 @@ struct AnnotatedRecord {
 // again.
 const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* record);
 
-// Where the database holds AnnotatedDatums, judged by the first record.
+// Whether the database holds AnnotatedDatums, judged by the first record.
 bool HoldsAnnotated(const RecordSource& source);
 
 // The largest number of objects of any record; every record is looked at. Throws UserError, naming the record, where

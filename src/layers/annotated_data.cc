@@ -125,6 +125,12 @@ class AnnotatedDataLayer : public DatabaseSource {
     std::fill(to, tops[1].f32() + tops[1].count(), -1.0f);
   }
 
+  std::string Remedy(int cores) const override {
+    return "decoding and changing images takes " +
+           (cores == 1 ? std::string("the only core") : "all " + std::to_string(cores) + " cores") +
+           ": store smaller ones (convert_annoset --max_dim=500)";
+  }
+
   AnnotatedDataParameter boxes_;
   int64_t room_ = 0;  // for objects of an image; 0: they are no top
 };

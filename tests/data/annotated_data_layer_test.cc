@@ -217,6 +217,12 @@ TEST(AnnotatedDataLayer, SaysWhatIsWrongWithRecords) {
   Write(folder / "sizes", {Record(testing::ImageDatum(3, 4, 4, 0)), Record(testing::ImageDatum(3, 5, 4, 0))});
   Driver sizes(Net(folder / "sizes"));
   ExpectThrows<UserError>([&] { sizes.Forward(); }, {"record \"00000001\"", "resize_height"});
+  Write(folder / "mixed", {Record(testing::EncodedDatum(testing::Photograph(4, 4), 0)),
+                           Record(testing::EncodedDatum(testing::Photograph(4, 4, 1), 0))});
+  const std::string means = "mean_value: 1 mean_value: 2 mean_value: 3 ";
+  Driver mixed(Net(folder / "mixed", "", means));
+  ExpectThrows<UserError>([&] { mixed.Forward(); }, {"record \"00000001\"", "1 channel(s)", "set force_color: true"});
+  Driver(Net(folder / "mixed", "", means + "force_color: true")).Forward();
   Write(folder / "grey", {Record(testing::ImageDatum(1, 4, 4, 0))});
   ExpectThrows<UserError>([&] { Driver(Net(folder / "grey", "", kTransform), TRAIN); }, {"data_param.source"});
 }

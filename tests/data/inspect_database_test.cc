@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "crema/annotation.pb.h"
 #include "data/convert_images.h"
 #include "data/convert_testing.h"
 #include "data/export_database.h"
@@ -189,6 +190,34 @@ TEST(ExportDatabase, GivesTheImagesBack) {
         ExportDatabase(*OpenRecordSource(folder / "floats"), {folder / "d", {}}, &progress.line);
       },
       {"floats", "00000000"});
+}
+
+TEST(InspectDatabase, CountsObjects) {
+  TemporaryFolder folder;
+  AnnotatedDatum none, two;
+  none.set_type(AnnotatedDatum::BBOX);
+  *none.mutable_datum() = testing::ImageDatum(3, 4, 5, -1);
+  two = none;
+  AnnotationGroup* group = two.add_annotation_group();
+  group->set_group_label(3);
+  group->add_annotation();
+  NormalizedBBox* box = group->add_annotation()->mutable_bbox();
+  box->set_xmax(0.5f);
+  box->set_difficult(true);
+  testing::WriteRecords(folder / "db", {none.SerializeAsString(), two.SerializeAsString()});
+  const auto source = OpenRecordSource(folder / "db");
+  SilentProgress progress;
+  const DatabaseInfo info = InspectDatabase(*source, 1, &progress.line);
+  EXPECT_EQ(info.annotated, 2);
+  EXPECT_EQ(info.objects, 2);
+  EXPECT_EQ(info.most_objects, 2);
+  EXPECT_EQ(info.difficult, 1);
+  EXPECT_EQ(info.labels, (std::map<int, int64_t>{{3, 2}}));
+  EXPECT_EQ(info.shapes.at("3x4x5"), 2);
+  EXPECT_EQ(VerifyDatabase(*source, 1, &progress.line).count, 0);
+  const std::string fields = DescribeFields(*source, 1);
+  EXPECT_NE(fields.find("object: label 3 instance 0 box 0 0 0.5 0 difficult"), std::string::npos) << fields;
+  EXPECT_EQ(StatisticsOf(folder / "db").mean.size(), 60u);
 }
 
 }  // namespace
