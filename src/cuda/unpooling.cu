@@ -8,8 +8,7 @@ namespace crema::cuda {
 
 namespace {
 
-// Where the elements of the plane of one begin, counted in elements of planes of so many pixels, and how far they are
-// apart; and which of its plane the element is.
+// Which element of which plane the one at `at` is, in a tensor with planes of so many pixels.
 struct Place {
   int64_t image, channel, pixel;
 
@@ -22,6 +21,7 @@ struct Place {
       channel = SplitOff(&image, p.channels);
     }
   }
+  // Where another element of that plane lies, in a tensor whose planes have `pixels`.
   __device__ int64_t At(const UnpoolingProblem& p, int64_t other_pixel, int64_t pixels) const {
     return p.layout == Layout::kChannelsLast ? (image * pixels + other_pixel) * p.channels + channel
                                              : (image * p.channels + channel) * pixels + other_pixel;
