@@ -105,7 +105,7 @@ void Freeze(int blobs, LayerParameter* layer) {
   for (ParamSpec& param : *layer->mutable_param()) param.set_lr_mult(0);
   // Its statistics belong to the parameters below, which do not change.
   if (layer->type() == "BatchNorm") layer->mutable_batch_norm_param()->set_use_global_stats(true);
-  if (layer->type() == "BN") layer->mutable_bn_param()->set_frozen(true);
+  if (layer->type() == "BN" && blobs > 2) layer->mutable_bn_param()->set_frozen(true);
 }
 
 int IndexOf(const NetParameter& net, const std::string& name) {

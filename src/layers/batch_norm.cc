@@ -2,6 +2,7 @@
 // the batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
 // variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by.
 // BN: BatchNorm and Scale in one, as in PSPNet. Blobs as in its files: slope, bias, running mean and running variance.
+// SegNet's has the first two alone, and normalises with the batch's statistics or not at all.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
 #include "crema/layer.h"
 #include "layers/batch_norm_blobs.h"
@@ -60,8 +61,8 @@ class BatchNormLayer : public Layer {
       if (product) plan.BackwardReadsBottom(0);
     }
     if (plan.backward() && relu_) plan.BackwardReadsTop(0);
-    // Two sums and three coefficients, each by channel, are the most; behind them one number.
-    coefficient_bytes_ = static_cast<size_t>(5 * Padded(grid_.channels) + Padded(1)) * sizeof(float);
+    // Two sums and three coefficients, each by channel, are the most; behind them BN's constants.
+    coefficient_bytes_ = static_cast<size_t>(7 * Padded(grid_.channels)) * sizeof(float);
     const size_t bytes = coefficient_bytes_ + OperationsOf(*plan.context().device).ChannelWorkspace(grid_);
     plan.Workspace(bytes, bytes);
     plan.Chose(use_running_ ? "affine" : "moments, affine");
@@ -75,7 +76,7 @@ class BatchNormLayer : public Layer {
     const BatchNormBlobs blobs = RunningBlobs(run);
     if (!use_running_) {
       run.ops->ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, saved.inverse_deviation, scratch);
-      if (!run.replay) UpdateStatistics(run, blobs, saved);
+      if (gathers_ && !run.replay) UpdateStatistics(run, blobs, saved);
     }
     run.ops->ForwardCoefficients(norm_, {.running = use_running_ ? &blobs : nullptr,
                                          .gain = Gain(run),
@@ -156,18 +157,21 @@ class BatchNormLayer : public Layer {
     is_bn_ = true;
     use_running_ = BnUsesRunning(param, setup.phase());
     norm_.fraction = param.momentum();
-    norm_.eps = param.eps();
+    norm_.eps = BnEps(param);
     gain_ = kBnSlope;
     shift_ = kBnBias;
+    gathers_ = !IsBnOfSegNet(param);
     AddBnBlobs(setup, param, grid_.channels);
   }
 
-  // The weight is written behind the coefficients.
   BatchNormBlobs RunningBlobs(const LayerRun& run) const {
     if (!is_bn_) return Blobs(run.params);
-    float* weight = reinterpret_cast<float*>(run.workspace + coefficient_bytes_) - Padded(1);
-    if (use_running_) run.ops->Fill(1, Tensor(weight, {Shape{1}}));
-    return BnBlobs(run.params, weight);
+    const TensorSpec channels{Shape{grid_.channels}};
+    float* zeros = reinterpret_cast<float*>(run.workspace) + 5 * Padded(grid_.channels);
+    float* ones = zeros + Padded(grid_.channels);
+    if (use_running_) run.ops->Fill(1, Tensor(ones, channels));
+    if (use_running_ && !gathers_) run.ops->Fill(0, Tensor(zeros, channels));
+    return BnBlobs(run.params, {zeros, ones});
   }
 
   void UpdateStatistics(const LayerRun& run, const BatchNormBlobs& blobs, const Saved& saved) const {
@@ -185,6 +189,7 @@ class BatchNormLayer : public Layer {
 
   ChannelGrid grid_;
   bool is_bn_ = false, use_running_ = false;
+  bool gathers_ = true;  // running statistics
   BatchNormScalars norm_;
   int gain_ = -1, shift_ = -1;  // which blobs; -1: there is none
   bool has_addend_ = false, relu_ = false, addend_grad_ = false;

@@ -1,4 +1,5 @@
-// The blobs of BatchNorm and of the Scale behind it, as Caffe's files hold them, and those of BN, as PSPNet's do.
+// The blobs of BatchNorm and of the Scale behind it, as Caffe's files hold them, and those of BN, as PSPNet's and
+// SegNet's do.
 #ifndef CREMA_LAYERS_BATCH_NORM_BLOBS_H_
 #define CREMA_LAYERS_BATCH_NORM_BLOBS_H_
 
@@ -31,8 +32,12 @@ inline BatchNormBlobs Blobs(std::span<const Tensor> params) {
   return {params[kMeanSum].f32(), params[kVarianceSum].f32(), params[kWeightSum].f32()};
 }
 
-// Of BN: what Scale has, and what BatchNorm has as sums of a weight of 1.
+// Of BN: what Scale has, and, unless it is SegNet's, what BatchNorm has as sums of a weight of 1.
 inline constexpr int kBnSlope = 0, kBnBias = 1, kBnMean = 2, kBnVariance = 3;
+
+inline bool IsBnOfSegNet(const BNParameter& param) {
+  return param.has_scale_filler() || param.has_shift_filler() || param.has_bn_mode();
+}
 
 inline void AddBnBlobs(LayerSetup& setup, const BNParameter& param, int64_t channels) {
   FillerParameter one;
@@ -43,18 +48,41 @@ inline void AddBnBlobs(LayerSetup& setup, const BNParameter& param, int64_t chan
     if (!problem.empty()) setup.Fail("bn_param." + field, problem);
     setup.AddParam({shape, filler, !param.frozen()});
   };
+  if (IsBnOfSegNet(param)) {
+    if (param.has_slope_filler() || param.has_bias_filler() || param.has_momentum() || param.has_frozen()) {
+      setup.Fail("bn_param",
+                 "bn_param mixes fields of two forks: slope_filler, bias_filler, momentum and frozen are PSPNet's, "
+                 "scale_filler, shift_filler and bn_mode SegNet's; keep those of one");
+    }
+    add("scale_filler", param.has_scale_filler() ? param.scale_filler() : one);
+    add("shift_filler", param.shift_filler());
+    return;
+  }
   add("slope_filler", param.has_slope_filler() ? param.slope_filler() : one);
   add("bias_filler", param.bias_filler());
   setup.AddParam({shape, {}, false});
   setup.AddParam({shape, param.frozen() ? one : FillerParameter(), false});
 }
 
-// Whether a BN normalises with its running statistics.
-inline bool BnUsesRunning(const BNParameter& param, Phase phase) { return param.frozen() || phase == TEST; }
+// Whether a BN does not look at the batch's statistics.
+inline bool BnUsesRunning(const BNParameter& param, Phase phase) {
+  if (IsBnOfSegNet(param)) return param.bn_mode() == BNParameter::INFERENCE;
+  return param.frozen() || phase == TEST;
+}
+// SegNet's normalises not at all then: the variance is 1, and nothing is added.
+inline float BnEps(const BNParameter& param) {
+  if (!IsBnOfSegNet(param)) return param.eps();
+  if (param.bn_mode() == BNParameter::INFERENCE) return 0;
+  return param.has_eps() ? param.eps() : 1e-9f;
+}
 
-// `weight`: a number that is 1.
-inline BatchNormBlobs BnBlobs(std::span<const Tensor> params, float* weight) {
-  return {params[kBnMean].f32(), params[kBnVariance].f32(), weight};
+// Numbers, by channel, that stand for what a BN has no blobs of.
+struct BnConstants {
+  float *zeros, *ones;
+};
+inline BatchNormBlobs BnBlobs(std::span<const Tensor> params, const BnConstants& constants) {
+  if (params.size() <= kBnMean) return {constants.zeros, constants.ones, constants.ones};
+  return {params[kBnMean].f32(), params[kBnVariance].f32(), constants.ones};
 }
 
 }  // namespace crema

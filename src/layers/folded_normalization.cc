@@ -15,7 +15,7 @@ void FoldedNormalization::Setup(LayerSetup& setup, int64_t outputs, int first_pa
       AddBatchNormBlobs(setup, outputs);
     } else if (member->type() == "BN") {
       present_ = is_bn_ = true;
-      norm_.eps = member->bn_param().eps();
+      norm_.eps = BnEps(member->bn_param());
       gain_ = kBnSlope;
       shift_ = kBnBias;
       AddBnBlobs(setup, member->bn_param(), outputs);
@@ -32,11 +32,13 @@ void FoldedNormalization::Fold(const LayerRun& run, const float* weights, int64_
   if (weights_.bytes() == 0) {
     weights_ = Buffer(*run.context->device, static_cast<size_t>(weights_count) * sizeof(float));
     bias_ = Buffer(*run.context->device, static_cast<size_t>(norm_.channels) * sizeof(float));
-    one_ = Buffer(*run.context->device, sizeof(float));
-    run.ops->Fill(1, Tensor(one_.data(), {Shape{1}}));
+    zeros_ = Buffer(*run.context->device, bias_.bytes());
+    ones_ = Buffer(*run.context->device, bias_.bytes());
+    run.ops->Fill(0, Tensor(zeros_.data(), {Shape{norm_.channels}}));
+    run.ops->Fill(1, Tensor(ones_.data(), {Shape{norm_.channels}}));
   }
-  float* one = reinterpret_cast<float*>(one_.data());
-  run.ops->FoldNormalization(norm_, {.running = is_bn_ ? BnBlobs(blobs, one) : Blobs(blobs),
+  const BnConstants constants = {reinterpret_cast<float*>(zeros_.data()), reinterpret_cast<float*>(ones_.data())};
+  run.ops->FoldNormalization(norm_, {.running = is_bn_ ? BnBlobs(blobs, constants) : Blobs(blobs),
                                      .width = weights_count / norm_.channels,
                                      .weights = weights,
                                      .bias = bias,

@@ -27,7 +27,7 @@ class FoldedNormalization {
   BatchNormScalars norm_;
   int gain_ = -1, shift_ = -1;  // which of the members' blobs; -1: there is none
   int first_param_ = 0;
-  Buffer weights_, bias_, one_;
+  Buffer weights_, bias_, zeros_, ones_;
 };
 
 }  // namespace crema

@@ -22,7 +22,8 @@ std::vector<StatisticsBlobs> StatisticsOf(const Net& net) {
   std::vector<StatisticsBlobs> list;
   std::map<int, const Node*> owners;  // by parameter: the first layer of those that share it
   for (const Node& node : net.compiled().graph.nodes) {
-    if (node.param->type() == "BN" && node.setup->phase() == TRAIN && !node.param->bn_param().frozen()) {
+    const bool gathers = node.param->type() == "BN" && node.params.size() > 2;  // SegNet's BN has no statistics
+    if (gathers && node.setup->phase() == TRAIN && !node.param->bn_param().frozen()) {
       throw UserError("the running statistics of layer \"" + node.name() +
                       "\" (BN) cannot be brought together from several machines or threads; use BatchNorm and Scale "
                       "instead, or bn_param { frozen: true }");

@@ -36,10 +36,8 @@ std::string Normalised(const std::string& name) {
                "bias_filler { type: \"uniform\" min: -0.3 max: 0.3 } }");
 }
 
-std::string Bn(const std::string& name) {
-  return Layer("BN", name + "_bn", name, name,
-               "bn_param { slope_filler { type: \"uniform\" min: 0.5 max: 1.5 } "
-               "bias_filler { type: \"uniform\" min: -0.3 max: 0.3 } }");
+std::string Bn(const std::string& name, const std::string& param) {
+  return Layer("BN", name + "_bn", name, name, "bn_param { " + param + " }");
 }
 
 // Residual blocks with and without a projection, a branch that is read three times, channels that fill no vector,
@@ -57,10 +55,11 @@ std::string ResidualNet() {
          Convolution("b1", "sum", 24, "kernel_size: 3 pad: 1") + Layer("BatchNorm", "b1_bn", "b1", "b1") +
          Layer("ReLU", "b1r", "b1", "b1") + Convolution("b2", "b1", 24, "kernel_size: 3 pad: 1 group: 4") +
          Normalised("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") +
-         Convolution("d1", "sum2", 24, "kernel_size: 1") + Bn("d1") + Layer("ReLU", "d1r", "d1", "d1") +
-         Convolution("d2", "d1", 24, "kernel_size: 1 bias_term: false") + Bn("d2") +
-         Layer("Eltwise", "sum3", "d2 sum2", "sum3") + Layer("Concat", "cat", "sum3 sum", "cat") +
-         Layer("LRN", "lrn", "cat", "lrn", "lrn_param { alpha: 0.1 }") + Layer("Sigmoid", "sig", "lrn", "sig") +
+         Convolution("d1", "sum2", 24, "kernel_size: 1") + Bn("d1", "momentum: 0.8") +
+         Layer("ReLU", "d1r", "d1", "d1") + Convolution("d2", "d1", 24, "kernel_size: 1 bias_term: false") +
+         Bn("d2", "bn_mode: INFERENCE") + Layer("Eltwise", "sum3", "d2 sum2", "sum3") +
+         Layer("Concat", "cat", "sum3 sum", "cat") + Layer("LRN", "lrn", "cat", "lrn", "lrn_param { alpha: 0.1 }") +
+         Layer("Sigmoid", "sig", "lrn", "sig") +
          Layer("Pooling", "p2", "sig", "p2", "pooling_param { pool: AVE kernel_size: 2 stride: 2 }") +
          Layer("InnerProduct", "ip", "p2", "ip",
                "inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } }") +
