@@ -1,4 +1,5 @@
 #include "cuda/elementwise.h"
+#include "cuda/lanes.h"
 #include "cuda/operations.h"
 #include "cuda/reduce.h"
 #include "ops/detection_output_formulas.h"
@@ -79,6 +80,11 @@ __device__ void SortRanks(uint64_t* ranks, int count) {
   }
 }
 
+__device__ BoundingBox LoadBox(const BoundingBox* from) {
+  const Lanes<4, float> corners = LoadLanes<4>(&from->xmin, 0);
+  return {corners.values[0], corners.values[1], corners.values[2], corners.values[3]};
+}
+
 // A block for each list: candidates by falling rank, then what is left of them.
 __global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, DetectionInputs inputs, Lists lists) {
   __shared__ int found;
@@ -122,9 +128,9 @@ __global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, Detect
   float limit = p.most_overlap;
   for (int i = 0; i < count; ++i) {
     if (overlaps[i] > limit) continue;
-    const BoundingBox box = boxes[i];
+    const BoundingBox box = LoadBox(boxes + i);
     for (int j = i + 1 + static_cast<int>(threadIdx.x); j < count; j += blockDim.x) {
-      const float overlap = boxes::Overlap(boxes[j], box);
+      const float overlap = boxes::Overlap(LoadBox(boxes + j), box);
       if (!(overlap <= overlaps[j])) overlaps[j] = overlap == overlap ? overlap : 2.0f;  // a NaN covers, too
     }
     if (threadIdx.x == 0) {  // nobody reads in front of i
@@ -138,18 +144,20 @@ __global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, Detect
   if (threadIdx.x == 0) lists.counts[list] = kept;
 }
 
-// How many in the lists of an image are of that level or above; all threads of the block must call.
+// How many in the lists of an image are of that level or above; all threads of the warp must call.
 __device__ int CountFrom(const DetectionProblem& p, const Lists& lists, int64_t image, uint32_t level) {
   int count = 0;
-  for (int64_t list = image * p.classes + threadIdx.x; list < (image + 1) * p.classes; list += blockDim.x) {
+  for (int64_t list = image * p.classes + threadIdx.x % 32; list < (image + 1) * p.classes; list += 32) {
     count += detection::CountFrom(lists.RanksOf(list), lists.counts[list], level);
   }
-  return SumBlock(count);
+  return SumWarp(count);
 }
 
 // A block for each image: its best objects, behind those of the images before.
 __global__ void __launch_bounds__(kThreads)
     WriteObjects(DetectionProblem p, DetectionInputs inputs, Lists lists, float* objects) {
+  __shared__ uint32_t level;  // of the last one to be kept
+  __shared__ int64_t equal;   // how many to keep of that level
   const int64_t image = blockIdx.x, first = image * p.classes;
   int64_t before = 0;
   for (int64_t other = threadIdx.x; other < image; other += blockDim.x) {
@@ -159,14 +167,21 @@ __global__ void __launch_bounds__(kThreads)
   }
   before = SumBlock(before);
 
-  uint32_t level = 0;         // of the last one to be kept
-  int64_t equal = INT64_MAX;  // to be kept of that level
-  if (CountFrom(p, lists, image, 0) > p.keep) {
-    for (uint32_t bit = 0x80000000u; bit != 0; bit /= 2) {
-      if (CountFrom(p, lists, image, level | bit) >= p.keep) level |= bit;
+  if (threadIdx.x < 32) {
+    uint32_t last = 0;
+    int64_t of_last = INT64_MAX;
+    if (CountFrom(p, lists, image, 0) > p.keep) {
+      for (uint32_t bit = 0x80000000u; bit != 0; bit /= 2) {
+        if (CountFrom(p, lists, image, last | bit) >= p.keep) last |= bit;
+      }
+      of_last = p.keep - CountFrom(p, lists, image, last + 1);
     }
-    equal = p.keep - CountFrom(p, lists, image, level + 1);
+    if (threadIdx.x == 0) {
+      level = last;
+      equal = of_last;
+    }
   }
+  __syncthreads();
   // What is above, and what is of the level.
   for (int64_t list = first + threadIdx.x; list < first + p.classes; list += blockDim.x) {
     const uint64_t* const ranks = lists.RanksOf(list);
@@ -177,9 +192,10 @@ __global__ void __launch_bounds__(kThreads)
   __syncthreads();
   if (threadIdx.x == 0) {
     int32_t row = 0;
+    int64_t left = equal;
     for (int64_t list = first; list < first + p.classes; ++list) {
-      const int64_t of_level = lists.first_row[list] < equal ? lists.first_row[list] : equal;
-      equal -= of_level;
+      const int64_t of_level = lists.first_row[list] < left ? lists.first_row[list] : left;
+      left -= of_level;
       lists.taken[list] += static_cast<int32_t>(of_level);
       lists.first_row[list] = row;
       row += lists.taken[list];

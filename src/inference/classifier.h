@@ -27,6 +27,7 @@ class Classifier {
   Classifier(const ScoringNet& scoring, const ImageItems& items, ImageRunOptions options);
 
   ImageRunner& runner() { return runner_; }
+  const ImageRunner& runner() const { return runner_; }
   Net& net() { return runner_.net(); }
   int classes() const { return classes_; }
   // Whether scores are probabilities that sum to 1: a Softmax layer made them.

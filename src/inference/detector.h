@@ -33,6 +33,7 @@ class Detector {
   Detector(const ScoringNet& scoring, const ImageItems& items, const ImageRunOptions& options);
 
   ImageRunner& runner() { return runner_; }
+  const ImageRunner& runner() const { return runner_; }
   // With the background.
   int classes() const { return classes_; }
   // The blob, for messages.

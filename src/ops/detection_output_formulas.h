@@ -40,7 +40,7 @@ inline size_t ListBytes(const DetectionProblem& p, int64_t slots) {
   return static_cast<size_t>(p.images * p.classes * list);
 }
 
-// Arrays of larger elements come first, so that all are aligned. `slots` is even.
+// Arrays of larger elements come first, so that all are aligned; `slots` is even, so that boxes are to 16 bytes.
 inline Lists ListsIn(const DetectionProblem& p, int64_t slots, std::byte* workspace) {
   const int64_t lists = p.images * p.classes;
   Lists made{};
