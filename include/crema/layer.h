@@ -102,7 +102,7 @@ class LayerSetup {
   void MakeLoss() { loss_ = true; }
   // The layer has no backward pass at all (Accuracy, ArgMax).
   void MakeNonDifferentiable() { differentiable_ = false; }
-  // The layer produces data: tops hold until its next Forward.
+  // The layer produces data: tops hold until its next Forward. Bottoms, if it has any, tell it shapes alone (PriorBox).
   void MakeSource() { source_ = true; }
 
   // Multiply-adds of one forward pass counted as two operations; for reports only.

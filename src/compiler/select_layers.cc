@@ -30,9 +30,10 @@ struct TypeOfFork {
 
 // Types in files that were not written for BVLC's Caffe: not misspelt.
 constexpr TypeOfFork kTypesOfForks[] = {
-    {"AnnotatedData", "SSD"},     {"CPMData", "OpenPose"},    {"DenseImageData", "SegNet"},
-    {"DetectionEvaluate", "SSD"}, {"DetectionOutput", "SSD"}, {"ImageSegData", "DeepLab"},
-    {"MultiBoxLoss", "SSD"},      {"PriorBox", "SSD"},        {"VideoData", "SSD"},
+    {"CPMData", "OpenPose"},
+    {"DenseImageData", "SegNet"},
+    {"ImageSegData", "DeepLab"},
+    {"VideoData", "SSD"},
 };
 
 std::string UnknownType(const LayerParameter& layer) {
