@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <limits>
 
 #include "cuda/faults.h"
@@ -11,8 +12,13 @@ namespace crema::cuda {
 namespace {
 
 constexpr int64_t kNumbers = MultiBoxProblem::kObjectNumbers;
-constexpr unsigned kImageThreads = 1024;  // of a block that has a whole image
+constexpr unsigned kImageThreads = 1024;  // at most, of a block that has a whole image
 constexpr unsigned kDigits = 256;         // of ranks, each of 8 bits
+
+// Of a block that looks through the priors of an image, `most` at most.
+unsigned ThreadsFor(const MultiBoxProblem& p, unsigned most) {
+  return static_cast<unsigned>(std::clamp<int64_t>((p.priors + 31) / 32 * 32, 32, most));
+}
 
 struct Greater {
   __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
@@ -166,17 +172,17 @@ __device__ uint64_t RankNumber(int64_t count, int64_t n, const uint64_t* rank) {
   uint64_t found = 0;
   for (int shift = 56; shift >= 0; shift -= 8) {
     __syncthreads();  // what the digit before was found with has been read
-    if (threadIdx.x < kDigits) histogram[threadIdx.x] = 0;
+    for (unsigned d = threadIdx.x; d < kDigits; d += blockDim.x) histogram[d] = 0;
     __syncthreads();
     for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
       if ((rank[i] ^ found) >> shift >> 8 == 0) atomicAdd(&histogram[rank[i] >> shift & (kDigits - 1)], 1u);
     }
     __syncthreads();
-    if (threadIdx.x < kDigits) {
+    for (unsigned d = threadIdx.x; d < kDigits; d += blockDim.x) {
       unsigned above = 0;
-      for (unsigned d = threadIdx.x + 1; d < kDigits; ++d) above += histogram[d];
-      if (above < count && count <= int64_t{above} + histogram[threadIdx.x]) {
-        digit = threadIdx.x;
+      for (unsigned other = d + 1; other < kDigits; ++other) above += histogram[other];
+      if (above < count && count <= int64_t{above} + histogram[d]) {
+        digit = d;
         above_digit = above;
       }
     }
@@ -260,9 +266,10 @@ void CudaOperations::MatchPriors(const MultiBoxProblem& problem, const float* pr
   Launch(queue(), static_cast<unsigned>(tiles * problem.images), kThreads, FirstMatches, problem, priors, objects,
          match, overlap);
   if (problem.objects == 0) return;
-  Launch(queue(), BlocksFor(queue(), problem.objects, 1), kThreads, BestPriors, problem, priors, objects, match, best);
-  Launch(queue(), static_cast<unsigned>(problem.images), kImageThreads, TakePriors, problem, priors, objects, best,
-         match);
+  Launch(queue(), BlocksFor(queue(), problem.objects, 1), ThreadsFor(problem, kThreads), BestPriors, problem, priors,
+         objects, match, best);
+  Launch(queue(), static_cast<unsigned>(problem.images), ThreadsFor(problem, kImageThreads), TakePriors, problem,
+         priors, objects, best, match);
 }
 
 void CudaOperations::RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match,
@@ -281,8 +288,8 @@ void CudaOperations::MakeMultiBoxTargets(const MultiBoxProblem& problem, const M
   auto* parts = Scratch<double>((static_cast<size_t>(kSumBlocks + problem.images)) * sizeof(double));
   double* counts = parts + kSumBlocks;
   if (problem.images > 0) {
-    Launch(queue(), static_cast<unsigned>(problem.images), kImageThreads, LabelImages, problem, matches, targets.label,
-           counts);
+    Launch(queue(), static_cast<unsigned>(problem.images), ThreadsFor(problem, kImageThreads), LabelImages, problem,
+           matches, targets.label, counts);
   }
   SumTerms(queue(), problem.images, CountOf{counts}, KeepShare{problem, targets.share}, parts);
   if (targets.location) ForEach(queue(), problem.places(), WriteLocations{problem, matches, targets});
