@@ -89,7 +89,7 @@ void AnnotatedLoader::Load(uint64_t position, float* data, float* label, ItemScr
 void AnnotatedLoader::WriteObjects(std::span<const BoxedObject> objects, float* label) const {
   if (room_ == 0) return;
   for (const BoxedObject& object : objects) {
-    const Box& box = object.box;
+    const ObjectBox& box = object.box;
     const float values[kValues] = {
         0,        static_cast<float>(object.label), static_cast<float>(object.instance), box.xmin, box.ymin, box.xmax,
         box.ymax, object.difficult ? 1.0f : 0.0f};

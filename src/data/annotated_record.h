@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "data/boxes.h"
+#include "data/object_box.h"
 #include "data/record_source.h"
 
 namespace crema {

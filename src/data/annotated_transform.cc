@@ -18,7 +18,7 @@ enum RandomNumber : uint64_t {
   kPart,
 };
 
-constexpr Box kWhole = {0, 0, 1, 1};
+constexpr ObjectBox kWhole = {0, 0, 1, 1};
 
 // keep(&box) may change the box.
 template <typename Keep>
@@ -55,13 +55,13 @@ std::string AnnotatedTransform::Check(const ImageSize& image) const {
          " (channels x height x width); set force_color: true";
 }
 
-AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStream& random, std::vector<Box>* parts,
-                                       std::vector<BoxedObject>* objects) const {
+AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStream& random,
+                                       std::vector<ObjectBox>* parts, std::vector<BoxedObject>* objects) const {
   AnnotatedView view{image, 0, 0, {0, 0, image.height, image.width}};
   if (expands_) Expand(image, random, &view, objects);
   if (sampler_.draws()) TakePart(random, &view, parts, objects);
   // What reaches over the border, and boxes that are empty.
-  KeepOnly(objects, [](Box* box) { return Project(kWhole, box); });
+  KeepOnly(objects, [](ObjectBox* box) { return Project(kWhole, box); });
   if (pixels_.Mirrors(random)) {
     for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
   }
@@ -87,11 +87,11 @@ void AnnotatedTransform::Expand(const ImageExtent& image, const RandomStream& ra
            objects);
 }
 
-void AnnotatedTransform::TakePart(const RandomStream& random, AnnotatedView* view, std::vector<Box>* parts,
+void AnnotatedTransform::TakePart(const RandomStream& random, AnnotatedView* view, std::vector<ObjectBox>* parts,
                                   std::vector<BoxedObject>* objects) const {
-  const std::optional<Box> drawn = sampler_.Draw(*objects, random, kPart, parts);
+  const std::optional<ObjectBox> drawn = sampler_.Draw(*objects, random, kPart, parts);
   if (!drawn) return;
-  const Box part = Clipped(*drawn);
+  const ObjectBox part = Clipped(*drawn);
   const auto height = static_cast<float>(view->canvas.height), width = static_cast<float>(view->canvas.width);
   view->part.top = std::min(static_cast<int>(part.ymin * height), view->canvas.height - 1);
   view->part.left = std::min(static_cast<int>(part.xmin * width), view->canvas.width - 1);
@@ -102,15 +102,15 @@ void AnnotatedTransform::TakePart(const RandomStream& random, AnnotatedView* vie
   KeepSeen(part, objects);
 }
 
-bool AnnotatedTransform::IsKept(const Box& part, const Box& object) const {
+bool AnnotatedTransform::IsKept(const ObjectBox& part, const ObjectBox& object) const {
   if (!constrains_) return true;
   if (emission_.emit_type() == EmitConstraint::MIN_OVERLAP) return Coverage(object, part) > emission_.emit_overlap();
   const float x = (object.xmin + object.xmax) / 2, y = (object.ymin + object.ymax) / 2;
   return x >= part.xmin && x <= part.xmax && y >= part.ymin && y <= part.ymax;
 }
 
-void AnnotatedTransform::KeepSeen(const Box& part, std::vector<BoxedObject>* objects) const {
-  KeepOnly(objects, [&](Box* box) { return IsKept(part, *box) && Project(part, box); });
+void AnnotatedTransform::KeepSeen(const ObjectBox& part, std::vector<BoxedObject>* objects) const {
+  KeepOnly(objects, [&](ObjectBox* box) { return IsKept(part, *box) && Project(part, box); });
 }
 
 void AnnotatedTransform::Apply(Image* image, const RandomStream& random, AnnotatedScratch* scratch,

@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "crema/data.pb.h"
-#include "data/boxes.h"
+#include "data/object_box.h"
 #include "data/color_distortion.h"
 #include "data/part_sampler.h"
 #include "data/transform.h"
@@ -22,7 +22,7 @@ namespace crema {
 // The working memory of AnnotatedTransform::Apply, kept from image to image.
 struct AnnotatedScratch {
   Image canvas;
-  std::vector<Box> parts;
+  std::vector<ObjectBox> parts;
   TransformScratch transform;
 };
 
@@ -48,7 +48,7 @@ class AnnotatedTransform {
 
   // Chooses what is seen of an image, and makes its objects those that are seen: in the order they had, with corners in
   // shares of what is seen, mirrored where it is.
-  AnnotatedView Look(const ImageExtent& image, const RandomStream& random, std::vector<Box>* parts,
+  AnnotatedView Look(const ImageExtent& image, const RandomStream& random, std::vector<ObjectBox>* parts,
                      std::vector<BoxedObject>* objects) const;
   // Transforms the image, which Check must have accepted, to Transform::OutputSize().count() values, and its objects as
   // Look does. Changes the image.
@@ -58,10 +58,10 @@ class AnnotatedTransform {
  private:
   void Expand(const ImageExtent& image, const RandomStream& random, AnnotatedView* view,
               std::vector<BoxedObject>* objects) const;
-  void TakePart(const RandomStream& random, AnnotatedView* view, std::vector<Box>* parts,
+  void TakePart(const RandomStream& random, AnnotatedView* view, std::vector<ObjectBox>* parts,
                 std::vector<BoxedObject>* objects) const;
-  bool IsKept(const Box& part, const Box& object) const;
-  void KeepSeen(const Box& part, std::vector<BoxedObject>* objects) const;
+  bool IsKept(const ObjectBox& part, const ObjectBox& object) const;
+  void KeepSeen(const ObjectBox& part, std::vector<BoxedObject>* objects) const;
   void Fill(Image* canvas) const;
 
   Transform pixels_;

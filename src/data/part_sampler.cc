@@ -72,15 +72,15 @@ std::optional<TransformMistake> PartSampler::FindMistake(const AnnotatedDataPara
   return {};
 }
 
-std::optional<Box> PartSampler::Draw(std::span<const BoxedObject> objects, const RandomStream& random, uint64_t first,
-                                     std::vector<Box>* found) const {
+std::optional<ObjectBox> PartSampler::Draw(std::span<const BoxedObject> objects, const RandomStream& random,
+                                           uint64_t first, std::vector<ObjectBox>* found) const {
   found->clear();
   for (size_t s = 0; s < samplers_.size(); ++s) {
     const BatchSampler& batch = samplers_[s];
     const size_t most = batch.max_sample() > 0 ? found->size() + batch.max_sample() : SIZE_MAX;
     uint64_t number = static_cast<uint64_t>(s + 1) << 40;
     for (uint32_t trial = 0; trial < batch.max_trials() && found->size() < most; ++trial, number += kNumbersPerTrial) {
-      const Box part = DrawPart(batch.sampler(), random, number);
+      const ObjectBox part = DrawPart(batch.sampler(), random, number);
       if (Fulfils(part, objects, batch.sample_constraint())) found->push_back(part);
     }
   }
@@ -88,7 +88,7 @@ std::optional<Box> PartSampler::Draw(std::span<const BoxedObject> objects, const
   return (*found)[random.Below(first, found->size())];
 }
 
-Box DrawPart(const Sampler& sampler, const RandomStream& random, uint64_t first) {
+ObjectBox DrawPart(const Sampler& sampler, const RandomStream& random, uint64_t first) {
   const float scale = Between(sampler.min_scale(), sampler.max_scale(), random.Uniform(first));
   const float drawn = Between(sampler.min_aspect_ratio(), sampler.max_aspect_ratio(), random.Uniform(first + 1));
   const float root = std::sqrt(std::clamp(drawn, scale * scale, 1 / (scale * scale)));
@@ -97,7 +97,7 @@ Box DrawPart(const Sampler& sampler, const RandomStream& random, uint64_t first)
   return {left, top, left + width, top + height};
 }
 
-bool Fulfils(const Box& part, std::span<const BoxedObject> objects, const SampleConstraint& asked) {
+bool Fulfils(const ObjectBox& part, std::span<const BoxedObject> objects, const SampleConstraint& asked) {
   const bool overlap = asked.has_min_jaccard_overlap() || asked.has_max_jaccard_overlap();
   const bool of_part = asked.has_min_sample_coverage() || asked.has_max_sample_coverage();
   const bool of_object = asked.has_min_object_coverage() || asked.has_max_object_coverage();

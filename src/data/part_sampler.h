@@ -11,7 +11,7 @@
 
 #include "base/random.h"
 #include "crema/data.pb.h"
-#include "data/boxes.h"
+#include "data/object_box.h"
 #include "data/transform_check.h"
 
 namespace crema {
@@ -29,8 +29,8 @@ class PartSampler {
   bool draws() const { return !samplers_.empty(); }
   // One of all parts that fulfil their constraints, each as likely; none where there is no such part. Reads number
   // `first` of `random`, and trial t of sampler s those from ((s + 1) << 40) + 4 t on. `found` is working memory.
-  std::optional<Box> Draw(std::span<const BoxedObject> objects, const RandomStream& random, uint64_t first,
-                          std::vector<Box>* found) const;
+  std::optional<ObjectBox> Draw(std::span<const BoxedObject> objects, const RandomStream& random, uint64_t first,
+                                std::vector<ObjectBox>* found) const;
 
  private:
   std::vector<BatchSampler> samplers_;
@@ -38,10 +38,10 @@ class PartSampler {
 
 // Width and height of the part follow from its scale, and from its proportions as far as they leave it within the
 // image. Reads the numbers `first` to `first` + 3.
-Box DrawPart(const Sampler& sampler, const RandomStream& random, uint64_t first);
+ObjectBox DrawPart(const Sampler& sampler, const RandomStream& random, uint64_t first);
 
 // Whether one of the objects at least fulfils all that is asked for; true where nothing is.
-bool Fulfils(const Box& part, std::span<const BoxedObject> objects, const SampleConstraint& constraint);
+bool Fulfils(const ObjectBox& part, std::span<const BoxedObject> objects, const SampleConstraint& constraint);
 
 }  // namespace crema
 

@@ -19,7 +19,7 @@ class Driver : public testing::SourceDriver {
       : SourceDriver("AnnotatedData", text, phase, std::move(overrides)) {}
 };
 
-void AddObject(AnnotatedDatum* record, int label, const Box& box, bool difficult = false) {
+void AddObject(AnnotatedDatum* record, int label, const ObjectBox& box, bool difficult = false) {
   AnnotationGroup* group = nullptr;
   for (AnnotationGroup& other : *record->mutable_annotation_group()) {
     if (other.group_label() == label) group = &other;

@@ -13,7 +13,7 @@ namespace {
 
 using google::protobuf::TextFormat;
 
-void ExpectBox(const Box& box, const Box& expected) {
+void ExpectBox(const ObjectBox& box, const ObjectBox& expected) {
   EXPECT_NEAR(box.xmin, expected.xmin, 1e-6);
   EXPECT_NEAR(box.ymin, expected.ymin, 1e-6);
   EXPECT_NEAR(box.xmax, expected.xmax, 1e-6);
@@ -34,26 +34,26 @@ void ForStreams(uint64_t count, const Body& body) {
   for (uint64_t i = 0; i < count; ++i) body(RandomStream(7, i));
 }
 
-std::vector<BoxedObject> Objects(const std::vector<Box>& boxes) {
+std::vector<BoxedObject> Objects(const std::vector<ObjectBox>& boxes) {
   std::vector<BoxedObject> objects;
-  for (const Box& box : boxes) objects.push_back({1 + static_cast<int>(objects.size()), 0, box, false});
+  for (const ObjectBox& box : boxes) objects.push_back({1 + static_cast<int>(objects.size()), 0, box, false});
   return objects;
 }
 
 TEST(Boxes, AreMeasuredByHand) {
-  const Box a{0, 0, 0.5f, 0.5f}, b{0.25f, 0.25f, 0.75f, 0.75f}, apart{0.5f, 0, 1, 0.5f};
+  const ObjectBox a{0, 0, 0.5f, 0.5f}, b{0.25f, 0.25f, 0.75f, 0.75f}, apart{0.5f, 0, 1, 0.5f};
   EXPECT_EQ(IntersectionArea(a, b), 0.0625f);
   EXPECT_FLOAT_EQ(IntersectionByUnion(a, b), 0.0625f / 0.4375f);
   EXPECT_EQ(Coverage(a, b), 0.25f);
   EXPECT_EQ(IntersectionArea(a, apart), 0);
   EXPECT_EQ(IntersectionByUnion(a, apart), 0);
-  EXPECT_EQ((Box{0.5f, 0, 0, 1}).area(), 0);
+  EXPECT_EQ((ObjectBox{0.5f, 0, 0, 1}).area(), 0);
   ExpectBox(Clipped({-1, 0.5f, 2, 0.75f}), {0, 0.5f, 1, 0.75f});
   ExpectBox(Mirrored({0.1f, 0.2f, 0.4f, 0.9f}), {0.6f, 0.2f, 0.9f, 0.9f});
 }
 
 TEST(Boxes, AreProjectedToParts) {
-  Box box{0.25f, 0.25f, 0.75f, 0.75f};
+  ObjectBox box{0.25f, 0.25f, 0.75f, 0.75f};
   EXPECT_TRUE(Project({0.5f, 0, 1, 0.5f}, &box));
   ExpectBox(box, {0, 0.5f, 0.5f, 1});
   box = {0.25f, 0.25f, 0.75f, 0.75f};
@@ -71,7 +71,7 @@ TEST(PartSampler, DrawsScalesAndProportionsWithinTheImage) {
       TextFormat::ParseFromString("min_scale: 0.3 max_scale: 1 min_aspect_ratio: 0.5 max_aspect_ratio: 2", &sampler));
   float least = 1, most = 0, narrow = 1, wide = 1;
   ForStreams(2000, [&](const RandomStream& random) {
-    const Box part = DrawPart(sampler, random, 100);
+    const ObjectBox part = DrawPart(sampler, random, 100);
     EXPECT_TRUE(part.xmin >= 0 && part.ymin >= 0 && part.xmax <= 1.00001f && part.ymax <= 1.00001f);
     const float scale = std::sqrt(part.area()), aspect = part.width() / part.height();
     least = std::min(least, scale);
@@ -87,13 +87,13 @@ TEST(PartSampler, DrawsScalesAndProportionsWithinTheImage) {
 }
 
 TEST(PartSampler, OneObjectMustFulfilAll) {
-  const Box part{0, 0, 0.5f, 0.5f};
-  const auto fulfils = [&](const std::string& text, const std::vector<Box>& boxes) {
+  const ObjectBox part{0, 0, 0.5f, 0.5f};
+  const auto fulfils = [&](const std::string& text, const std::vector<ObjectBox>& boxes) {
     SampleConstraint constraint;
     EXPECT_TRUE(TextFormat::ParseFromString(text, &constraint));
     return Fulfils(part, Objects(boxes), constraint);
   };
-  const Box same = part, quarter{0.25f, 0.25f, 0.75f, 0.75f}, small{0, 0, 0.25f, 0.25f};
+  const ObjectBox same = part, quarter{0.25f, 0.25f, 0.75f, 0.75f}, small{0, 0, 0.25f, 0.25f};
   EXPECT_TRUE(fulfils("", {}));
   EXPECT_FALSE(fulfils("min_jaccard_overlap: 0", {}));
   EXPECT_TRUE(fulfils("min_jaccard_overlap: 1", {small, same}));
@@ -117,7 +117,7 @@ TEST(PartSampler, ChoosesAmongAllThatWereFound) {
       "batch_sampler { sampler { min_scale: 0.1 max_scale: 0.1 } sample_constraint { min_jaccard_overlap: 0.9 } }",
       &param));
   const PartSampler sampler(param);
-  std::vector<Box> found;
+  std::vector<ObjectBox> found;
   int whole = 0;
   ForStreams(1000, [&](const RandomStream& random) {
     const auto part = sampler.Draw(Objects({{0, 0, 1, 1}}), random, 0, &found);
@@ -140,12 +140,12 @@ TEST(AnnotatedTransform, KeepsWhatTheConstraintSays) {
       Make("resize_height: 8 resize_width: 8 emit_constraint { emit_type: MIN_OVERLAP emit_overlap: 0.2 }", half);
   int centres = 0;
   ForStreams(200, [&](const RandomStream& random) {
-    std::vector<Box> parts;
+    std::vector<ObjectBox> parts;
     const std::vector<BoxedObject> all = Objects({{0, 0, 1, 1}, {0, 0, 0.1f, 0.1f}, {0.4f, 0.4f, 0.6f, 0.6f}});
     std::vector<BoxedObject> objects = all;
     const AnnotatedView view = none.Look({100, 200}, random, &parts, &objects);
     ASSERT_EQ(parts.size(), 1u);
-    const Box part = parts[0];
+    const ObjectBox part = parts[0];
     EXPECT_EQ(view.part, (ImageArea{static_cast<int>(part.ymin * 100), static_cast<int>(part.xmin * 200),
                                     view.part.height, view.part.width}));
     EXPECT_NEAR(view.part.height, 50, 1);
@@ -175,7 +175,7 @@ TEST(AnnotatedTransform, ExpandsAroundTheImage) {
   int expanded = 0;
   float largest = 1;
   ForStreams(1000, [&](const RandomStream& random) {
-    std::vector<Box> parts;
+    std::vector<ObjectBox> parts;
     std::vector<BoxedObject> objects = Objects({{0.25f, 0.5f, 0.75f, 1}});
     const AnnotatedView view = transform.Look({60, 80}, random, &parts, &objects);
     ASSERT_EQ(objects.size(), 1u);
@@ -206,8 +206,8 @@ TEST(AnnotatedTransform, MirrorsBoxesWithTheirImage) {
     ASSERT_EQ(objects.size(), 2u);
     const bool is = out[0] == 3;
     EXPECT_EQ(out[3], is ? 0 : 3);
-    ExpectBox(objects[0].box, is ? Box{0.75f, 0, 1, 1} : Box{0, 0, 0.25f, 1});
-    ExpectBox(objects[1].box, is ? Box{0.5f, 0, 1, 1} : Box{0, 0, 0.5f, 1});
+    ExpectBox(objects[0].box, is ? ObjectBox{0.75f, 0, 1, 1} : ObjectBox{0, 0, 0.25f, 1});
+    ExpectBox(objects[1].box, is ? ObjectBox{0.5f, 0, 1, 1} : ObjectBox{0, 0, 0.5f, 1});
     mirrored += is;
   });
   EXPECT_NEAR(mirrored, 50, 20);
@@ -221,7 +221,7 @@ TEST(AnnotatedTransform, PixelsAreThoseOfThePart) {
       "batch_sampler { sampler { min_scale: 0.3 max_scale: 1 min_aspect_ratio: 0.5 max_aspect_ratio: 2 } }");
   ForStreams(40, [&](const RandomStream& random) {
     Image image = testing::Photograph(20, 30);
-    std::vector<Box> parts;
+    std::vector<ObjectBox> parts;
     std::vector<BoxedObject> objects;
     const AnnotatedView view = transform.Look({20, 30}, random, &parts, &objects);
     Image canvas;

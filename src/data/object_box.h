@@ -1,6 +1,6 @@
 // Boxes of objects, as SSD computes with them (Liu et al., "SSD: Single Shot MultiBox Detector", 2016).
-#ifndef CREMA_DATA_BOXES_H_
-#define CREMA_DATA_BOXES_H_
+#ifndef CREMA_DATA_OBJECT_BOX_H_
+#define CREMA_DATA_OBJECT_BOX_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -8,7 +8,7 @@
 namespace crema {
 
 // Corners are shares of an image's width and height; they may lie outside of it.
-struct Box {
+struct ObjectBox {
   float xmin = 0, ymin = 0, xmax = 1, ymax = 1;
 
   float width() const { return xmax - xmin; }
@@ -20,46 +20,47 @@ struct Box {
 // One object of an image.
 struct BoxedObject {
   int32_t label = 0, instance = 0;
-  Box box;
+  ObjectBox box;
   bool difficult = false;
 };
 
-inline Box Clipped(const Box& box) {
+inline ObjectBox Clipped(const ObjectBox& box) {
   return {std::clamp(box.xmin, 0.0f, 1.0f), std::clamp(box.ymin, 0.0f, 1.0f), std::clamp(box.xmax, 0.0f, 1.0f),
           std::clamp(box.ymax, 0.0f, 1.0f)};
 }
 
-inline bool Overlap(const Box& a, const Box& b) {
+inline bool Overlap(const ObjectBox& a, const ObjectBox& b) {
   return a.xmin < b.xmax && a.xmax > b.xmin && a.ymin < b.ymax && a.ymax > b.ymin;
 }
 
-inline float IntersectionArea(const Box& a, const Box& b) {
+inline float IntersectionArea(const ObjectBox& a, const ObjectBox& b) {
   if (!Overlap(a, b)) return 0;
-  return Box{std::max(a.xmin, b.xmin), std::max(a.ymin, b.ymin), std::min(a.xmax, b.xmax), std::min(a.ymax, b.ymax)}
+  return ObjectBox{std::max(a.xmin, b.xmin), std::max(a.ymin, b.ymin), std::min(a.xmax, b.xmax),
+                   std::min(a.ymax, b.ymax)}
       .area();
 }
 
-inline float IntersectionByUnion(const Box& a, const Box& b) {
+inline float IntersectionByUnion(const ObjectBox& a, const ObjectBox& b) {
   const float shared = IntersectionArea(a, b);
   return shared > 0 ? shared / (a.area() + b.area() - shared) : 0;
 }
 
 // Share of `box` that `other` covers.
-inline float Coverage(const Box& box, const Box& other) {
+inline float Coverage(const ObjectBox& box, const ObjectBox& other) {
   const float shared = IntersectionArea(box, other);
   return shared > 0 ? shared / box.area() : 0;
 }
 
 // The box in shares of the part `of` an image, cut off at its border. False where nothing of it is left.
-inline bool Project(const Box& of, Box* box) {
+inline bool Project(const ObjectBox& of, ObjectBox* box) {
   if (!Overlap(*box, of)) return false;
   *box = Clipped({(box->xmin - of.xmin) / of.width(), (box->ymin - of.ymin) / of.height(),
                   (box->xmax - of.xmin) / of.width(), (box->ymax - of.ymin) / of.height()});
   return box->area() > 0;
 }
 
-inline Box Mirrored(const Box& box) { return {1 - box.xmax, box.ymin, 1 - box.xmin, box.ymax}; }
+inline ObjectBox Mirrored(const ObjectBox& box) { return {1 - box.xmax, box.ymin, 1 - box.xmin, box.ymax}; }
 
 }  // namespace crema
 
-#endif  // CREMA_DATA_BOXES_H_
+#endif  // CREMA_DATA_OBJECT_BOX_H_
