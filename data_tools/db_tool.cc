@@ -8,6 +8,7 @@
 #include "data/export_database.h"
 #include "data/image_list.h"
 #include "data/inspect_database.h"
+#include "data/label_map.h"
 #include "data_tools/dataset_flags.h"
 
 DEFINE_string(labels, "", "names of the classes");
@@ -27,7 +28,8 @@ int Info(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 2, "db_tool info DB");
   ProgressLine progress("records");
   const DatabaseInfo info = InspectDatabase(source, FLAGS_threads, &progress);
-  const std::vector<std::string> names = FLAGS_labels.empty() ? std::vector<std::string>() : ReadLabels(FLAGS_labels);
+  const std::vector<std::string> names =
+      FLAGS_labels.empty() ? std::vector<std::string>() : ReadClassNames(FLAGS_labels);
   std::cout << DescribeDatabase(source.path(), info, names);
   return kExitSuccess;
 }
@@ -71,7 +73,7 @@ int Export(const CommandLine& line, const RecordSource& source) {
   ExpectWords(line, 3, "db_tool export DB FOLDER");
   DatabaseExport how;
   how.folder = line.arguments[2];
-  if (!FLAGS_labels.empty()) how.labels = ReadLabels(FLAGS_labels);
+  if (!FLAGS_labels.empty()) how.labels = ReadClassNames(FLAGS_labels);
   how.limit = FLAGS_limit;
   how.threads = FLAGS_threads;
   ProgressLine progress("images");

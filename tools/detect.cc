@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "crema/error.h"
+#include "data/label_map.h"
 #include "data/progress_line.h"
 #include "inference/detection_writer.h"
 #include "inference/detector.h"

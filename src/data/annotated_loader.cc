@@ -69,7 +69,8 @@ void AnnotatedLoader::Decode(uint64_t record, std::span<const std::byte> bytes, 
   if (size.channels != item_size().channels) {
     throw UserError(DescribeRecord(source(), record) + " holds an image of " + std::to_string(size.channels) +
                     " channel(s), but the first record one of " + std::to_string(item_size().channels) +
-                    "; set force_color: true (or force_gray) in transform_param");
+                    (datum.encoded ? "; set force_color: true (or force_gray) in transform_param"
+                                   : "; make the database with convert_annoset, whose images have three"));
   }
   std::string problem = transform_.Check(size);
   if (!problem.empty()) problem = ": " + problem;

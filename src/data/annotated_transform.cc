@@ -36,14 +36,14 @@ void KeepOnly(std::vector<BoxedObject>* objects, const Keep& keep) {
 AnnotatedTransform::AnnotatedTransform(Transform pixels, const TransformationParameter& param,
                                        const AnnotatedDataParameter& boxes, Phase phase)
     : pixels_(std::move(pixels)), mean_values_(param.mean_value().begin(), param.mean_value().end()) {
+  constrains_ = param.has_emit_constraint();
+  emission_ = param.emit_constraint();
   if (phase != TRAIN) return;
   distortion_ = ColorDistortion(param.distort_param());
   sampler_ = PartSampler(boxes);
   expansion_ = param.expand_param();
   // As SSD does, ratios that make no difference are not drawn.
   expands_ = param.has_expand_param() && expansion_.prob() > 0 && expansion_.max_expand_ratio() >= 1.01f;
-  constrains_ = param.has_emit_constraint();
-  emission_ = param.emit_constraint();
 }
 
 std::string AnnotatedTransform::Check(const ImageSize& image) const {
@@ -61,7 +61,7 @@ AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStr
   if (expands_) Expand(image, random, &view, objects);
   if (sampler_.draws()) TakePart(random, &view, parts, objects);
   // What reaches over the border, and boxes that are empty.
-  KeepOnly(objects, [](ObjectBox* box) { return Project(kWhole, box); });
+  KeepSeen(kWhole, objects);
   if (pixels_.Mirrors(random)) {
     for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
   }

@@ -59,6 +59,11 @@ class VocReader {
                                                   "\"; add an item with this name there, or correct it here" +
                                                   DidYouMean(object.name, labels_.names));
     }
+    if (label->second < 1) {
+      Fail(node.child("name").offset_debug(),
+           "class \"" + object.name + "\" has the label " + std::to_string(label->second) + " in \"" + labels_.path +
+               "\", but classes of objects count from 1, 0 being the background; correct it there");
+    }
     object.label = label->second;
     object.difficult = Trimmed(node.child("difficult").text().get()) == "1";
     const pugi::xml_node box = node.child("bndbox");

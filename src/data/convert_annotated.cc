@@ -47,8 +47,9 @@ class AnnotatedForm : public RecordForm {
  private:
   void Annotate(const std::string& path, const ImageExtent& image, AnnotatedDatum* record,
                 std::vector<std::string>* notes) const {
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) {
+    std::error_code error;
+    if (!std::filesystem::exists(path, error)) {
+      if (error) throw EnvironmentError("cannot look for \"" + path + "\": " + error.message());
       ++missing_;
       notes->push_back("\"" + path + "\" does not exist: its image is written without objects");
       return;

@@ -22,12 +22,14 @@ struct ImageFile {
   std::vector<uint8_t> bytes;
   const char* extension = "png";
   int label = 0;
+  bool annotated = false;
 };
 
 void MakeFile(std::span<const std::byte> record, RecordImage* image, ImageFile* file) {
   file->problem = ReadRecordImage(record, image);
   if (!file->problem.empty()) return;
   file->label = image->datum.label;
+  file->annotated = !image->annotated.datum.empty();
   if (image->datum.encoded) {
     file->bytes.assign(image->datum.data.begin(), image->datum.data.end());
     file->extension = FormatOf(file->bytes) == ImageFormat::kJpeg ? "jpg" : "png";
@@ -73,7 +75,7 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
       },
       [&](int64_t i, const ImageFile& file) {
         if (!file.problem.empty()) RejectRecord(source, static_cast<uint64_t>(i), file.problem);
-        const std::string folder = how.folder + "/" + FolderOf(file.label, how.labels);
+        const std::string folder = file.annotated ? how.folder : how.folder + "/" + FolderOf(file.label, how.labels);
         if (folders.insert(folder).second) MakeFolder(folder);
         char name[32];
         std::snprintf(name, sizeof name, "/%08lld.%s", static_cast<long long>(i), file.extension);

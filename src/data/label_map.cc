@@ -4,10 +4,17 @@
 
 #include "crema/annotation.pb.h"
 #include "crema/error.h"
+#include "data/image_list.h"
 #include "schema/text_file.h"
 #include "schema/text_parse.h"
 
 namespace crema {
+
+namespace {
+
+constexpr int32_t kMostLabels = 1 << 20;
+
+}  // namespace
 
 LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
   LabelMap map;
@@ -18,6 +25,7 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
   Diagnostics diagnostics;
   for (const LabelMapItem& item : map.item()) {
     const std::string number = std::to_string(item.label());
+    if (item.name().empty()) diagnostics.Error({path}, "the item of label " + number + " has no name");
     const auto [entry, is_new] = file.label_of.emplace(item.name(), item.label());
     if (is_new) file.names.push_back(item.name());
     if (!is_new && (check_duplicates || entry->second != item.label())) {
@@ -34,6 +42,25 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
     throw UserError({path}, "names no class; write one item { name: \"dog\" label: 1 } for each");
   }
   return file;
+}
+
+std::vector<std::string> ReadClassNames(const std::string& path) {
+  const std::string text = CleanText(ReadTextFile(path), path, "list of classes");
+  if (text.find('{') == std::string::npos) return ReadLabels(path);
+  LabelMap map;
+  ParseText(text, path, &map);
+  std::vector<std::string> names;
+  std::set<int> labels;
+  for (const LabelMapItem& item : map.item()) {
+    if (item.label() < 0 || item.label() >= kMostLabels) {
+      throw UserError({path}, "label " + std::to_string(item.label()) + " of \"" + item.name() +
+                                  "\" is no number of a class; they count from 0, the background");
+    }
+    if (!labels.insert(item.label()).second) continue;
+    while (static_cast<int32_t>(names.size()) <= item.label()) names.push_back(std::to_string(names.size()));
+    names[item.label()] = item.has_display_name() ? item.display_name() : item.name();
+  }
+  return names;
 }
 
 }  // namespace crema

@@ -19,6 +19,11 @@ struct LabelMapFile {
 // may else be one class.
 LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates);
 
+// The names of classes by number, for people, from a text file: one a line, or a LabelMap, whose numbers that it leaves
+// out are named by themselves, and of two names of a number the first one counts. Throws UserError where the file is
+// absent, or is neither.
+std::vector<std::string> ReadClassNames(const std::string& path);
+
 }  // namespace crema
 
 #endif  // CREMA_DATA_LABEL_MAP_H_

@@ -77,7 +77,7 @@ std::optional<ObjectBox> PartSampler::Draw(std::span<const BoxedObject> objects,
   found->clear();
   for (size_t s = 0; s < samplers_.size(); ++s) {
     const BatchSampler& batch = samplers_[s];
-    const size_t most = batch.max_sample() > 0 ? found->size() + batch.max_sample() : SIZE_MAX;
+    const size_t most = batch.has_max_sample() ? found->size() + batch.max_sample() : SIZE_MAX;
     uint64_t number = static_cast<uint64_t>(s + 1) << 40;
     for (uint32_t trial = 0; trial < batch.max_trials() && found->size() < most; ++trial, number += kNumbersPerTrial) {
       const ObjectBox part = DrawPart(batch.sampler(), random, number);

@@ -7,7 +7,11 @@ namespace crema {
 
 std::string ReadRecordFields(std::span<const std::byte> record, RecordImage* image) {
   const char* problem = ParseAnnotated(record, &image->annotated);
-  const bool annotated = !problem && !image->annotated.datum.empty();
+  const bool annotated = !image->annotated.datum.empty();
+  if (annotated && problem) {
+    image->annotated = {};
+    return std::string("is no AnnotatedDatum: ") + problem;
+  }
   if (!annotated) image->annotated = {};
   problem = ParseDatum(annotated ? image->annotated.datum : record, &image->datum);
   return problem ? std::string("is no Datum: ") + problem : std::string();

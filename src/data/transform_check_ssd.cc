@@ -79,11 +79,11 @@ Mistake CheckExpansion(const TransformationParameter& param) {
   if (!param.has_expand_param()) return {};
   if (Mistake mistake = CheckProb("expand_param.prob", param.expand_param().prob())) return mistake;
   const float ratio = param.expand_param().max_expand_ratio();
-  if (!(ratio >= 1 && ratio <= 100)) {
+  if (!(ratio >= 1 && ratio <= 16)) {
     return TransformMistake{"expand_param.max_expand_ratio",
-                            "max_expand_ratio is " + FormatNumber(ratio) + "; it must be from 1 (unchanged) to 100"};
+                            "max_expand_ratio is " + FormatNumber(ratio) + "; it must be from 1 (unchanged) to 16"};
   }
-  if (param.has_mean_file()) {
+  if (param.has_mean_file() && param.expand_param().prob() > 0 && ratio > 1) {
     return TransformMistake{"expand_param",
                             "larger images are filled with mean_value, but mean_file is set; give one "
                             "mean_value per channel instead"};
@@ -107,8 +107,11 @@ std::optional<TransformMistake> FindMistakeOfSsd(const TransformationParameter& 
   if (Mistake mistake = CheckDistortion(param.distort_param())) return mistake;
   if (Mistake mistake = CheckExpansion(param)) return mistake;
   if (Mistake mistake = CheckEmission(param)) return mistake;
-  if (param.noise_param().prob() == 0) return {};
-  return TransformMistake{"noise_param", "noise_param is not supported; remove it, or set its prob: 0"};
+  // SSD itself does not ask for the probability.
+  NoiseParameter noise = param.noise_param();
+  noise.clear_prob();
+  if (noise.ByteSizeLong() == 0) return {};
+  return TransformMistake{"noise_param", "noise is not supported; remove noise_param"};
 }
 
 }  // namespace crema

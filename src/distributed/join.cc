@@ -191,6 +191,7 @@ void Joining::LogPhase() {
   if (joining && !joining_) {
     Log("The coordinator is lost; looking for it");
     logged_ = now;
+    no_place.clear();  // is said the next time
   } else if (!joining && joining_ && result_.rounds > 0) {
     Log("Joined again");
   } else if (!no_place.empty()) {

@@ -5,11 +5,7 @@
 #include <utility>
 
 #include "compiler/selection.h"
-#include "crema/annotation.pb.h"
 #include "crema/error.h"
-#include "data/image_list.h"
-#include "schema/text_file.h"
-#include "schema/text_parse.h"
 
 namespace crema {
 
@@ -17,7 +13,6 @@ namespace {
 
 constexpr uint64_t kUsualBatch = 8;  // images for detectors are large
 constexpr int64_t kRowNumbers = 7;   // image, class, score, corners
-constexpr int32_t kMostLabels = 1 << 20;
 
 // The DetectionOutput layer that makes `blob`, or where that is empty the only one.
 const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOptions& options) {
@@ -56,10 +51,11 @@ Detector::Detector(const LayerParameter& maker, const ScoringNet& scoring, const
     : runner_(scoring, items, OptionsFor(maker, items, options)),
       objects_(maker.top(0)),
       classes_(static_cast<int>(maker.detection_output_param().num_classes())) {
-  if (runner_.transform().crop_size() == 0) return;
-  throw UserError(scoring.transform_at,
-                  "crop_size cuts images, but boxes are shares of whole ones; remove it, so that images are resized to "
-                  "the net's input");
+  const bool crops = runner_.transform().crop_size() > 0;
+  if (!crops && runner_.transform().pad() == 0) return;
+  throw UserError(scoring.transform_at, std::string(crops ? "crop_size cuts images" : "pad adds a border to images") +
+                                            ", but boxes are shares of whole ones; remove it, so that images are "
+                                            "resized to the net's input");
 }
 
 void Detector::Run(const std::shared_ptr<const ImageItems>& items, float threshold,
@@ -92,23 +88,6 @@ void Detector::Run(const std::shared_ptr<const ImageItems>& items, float thresho
       then(image);
     }
   });
-}
-
-std::vector<std::string> ReadClassNames(const std::string& file) {
-  const std::string text = CleanText(ReadTextFile(file), file, "list of classes");
-  if (text.find('{') == std::string::npos) return ReadLabels(file);
-  LabelMap map;
-  ParseText(text, file, &map);
-  std::vector<std::string> names;
-  for (const LabelMapItem& item : map.item()) {
-    if (item.label() < 0 || item.label() >= kMostLabels) {
-      throw UserError(Location{file}, "label " + std::to_string(item.label()) + " of \"" + item.name() +
-                                          "\" is no number of a class; they count from 0, the background");
-    }
-    while (static_cast<int32_t>(names.size()) <= item.label()) names.push_back(std::to_string(names.size()));
-    names[item.label()] = item.has_display_name() ? item.display_name() : item.name();
-  }
-  return names;
 }
 
 }  // namespace crema

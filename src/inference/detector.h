@@ -53,10 +53,6 @@ class Detector {
   int classes_ = 0;
 };
 
-// The names of classes by number, from a text file: one a line, or SSD's LabelMap (proto/crema/annotation.proto), whose
-// numbers that it leaves out are named by themselves. Throws UserError where the file is absent, or is neither.
-std::vector<std::string> ReadClassNames(const std::string& file);
-
 }  // namespace crema
 
 #endif  // CREMA_INFERENCE_DETECTOR_H_

@@ -158,6 +158,10 @@ class BatchNormLayer : public Layer {
     use_running_ = BnUsesRunning(param, setup.phase());
     norm_.fraction = param.momentum();
     norm_.eps = BnEps(param);
+    if (!(norm_.eps >= 0)) setup.Fail("bn_param.eps", "eps is added to the variance; it must be 0 or more");
+    if (!(norm_.fraction >= 0 && norm_.fraction <= 1)) {
+      setup.Fail("bn_param.momentum", "momentum is a share of the old running values; it must be in [0, 1]");
+    }
     gain_ = kBnSlope;
     shift_ = kBnBias;
     gathers_ = !IsBnOfSegNet(param);

@@ -58,9 +58,16 @@ class DetectionEvaluateLayer : public Layer {
 
   void OnBadValue(int64_t position, float value) const override {
     const std::string classes = std::to_string(evaluation_.classes);
+    const std::string which =
+        "object " + std::to_string(position / DetectionEvaluation::kObject) + " of \"" + objects_ + "\" ";
+    // The image's number.
+    if (!(value >= 0 && value < 1 << 24 && value == std::floor(value))) {
+      throw BadItem(1, 0,
+                    which + "is of image " + FormatNumber(value, "%.9g") +
+                        "; images are numbered from 0, and rows that are no object have -1 there");
+    }
     throw BadItem(1, static_cast<int64_t>(value),
-                  "object " + std::to_string(position / DetectionEvaluation::kObject) + " of \"" + objects_ +
-                      "\" is of no class that objects may have: num_classes is " + classes + ", and " +
+                  which + "is of no class that objects may have: num_classes is " + classes + ", and " +
                       std::to_string(evaluation_.background) +
                       " is the background; correct the class, or set num_classes to the number of all classes");
   }

@@ -62,7 +62,7 @@ class InterpLayer : public Layer {
   }
 
   // As DeepLab and PSPNet decide where several sizes are given.
-  void ReadSize(const LayerSetup& setup) {
+  void ReadSize(LayerSetup& setup) {
     const InterpParameter& param = setup.param().interp_param();
     const bool shrinks = param.has_shrink_factor(), zooms = param.has_zoom_factor();
     const bool sized = param.has_height() || param.has_width();
@@ -84,6 +84,10 @@ class InterpLayer : public Layer {
       }
       return SetSize(setup, param.height(), param.width());
     }
+    if (sized) {
+      setup.Warn("interp_param", std::string("height and width have no effect beside ") +
+                                     (shrinks ? "shrink_factor" : "zoom_factor") + "; remove one of them");
+    }
     if (!shrinks && !zooms) {
       setup.Fail("interp_param",
                  "the size of the top is not given; give height and width, zoom_factor, shrink_factor, or a second "
@@ -99,7 +103,7 @@ class InterpLayer : public Layer {
   void SetSize(const LayerSetup& setup, int64_t height, int64_t width) {
     if (height < 1 || width < 1 || height > INT32_MAX / 2 || width > INT32_MAX / 2) {
       setup.Fail("interp_param", "a top of height " + std::to_string(height) + " and width " + std::to_string(width) +
-                                     " cannot be; give sizes of at least 1");
+                                     " cannot be; give sizes from 1 to " + std::to_string(INT32_MAX / 2));
     }
     problem_.result_height = height;
     problem_.result_width = width;

@@ -161,6 +161,8 @@ class MultiBoxLossLayer : public Layer {
       message += "but labels of a class are whole numbers";
     } else if (value == static_cast<float>(problem_.background)) {
       message += "which is background_label_id, the class that is no object; correct the label or background_label_id";
+    } else if (problem_.agnostic) {
+      message += "but objects have labels from 1 on; correct it";
     } else {
       message += "but num_classes " + classes + " gives labels 0 to " + std::to_string(problem_.classes - 1) +
                  "; correct the label or num_classes";

@@ -56,8 +56,7 @@ class PriorBoxLayer : public Layer {
                                         "\" are too many; expected fewer than 2^29 in all");
     }
     setup.SetTop(0, {1, 2, rows_ * columns_ * boxes * kNumbers});
-    setup.NoGradient(0);
-    setup.NoGradient(1);
+    setup.MakeNonDifferentiable();
     setup.MakeSource();
   }
 

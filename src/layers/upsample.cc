@@ -26,12 +26,13 @@ class UpsampleLayer : public Layer {
                                "\" is " + values.ToString() + " and \"" + bottom_[1] + "\" is " + mask.ToString());
     }
     ReadSize(setup);
-    problem_ = {values[0], values[1], values.count(2), height_ * width_};
     // Each must be a float's value.
-    if (problem_.result_pixels > 1 << 24) {
+    constexpr int64_t kMost = 1 << 24;
+    if (height_ > kMost || width_ > kMost || height_ * width_ > kMost) {
       setup.Fail("upsample_param", "a top of height " + std::to_string(height_) + " and width " +
                                        std::to_string(width_) + " has more elements than can be told apart, 2^24");
     }
+    problem_ = {values[0], values[1], values.count(2), height_ * width_};
     setup.SetTop(0, {values[0], values[1], height_, width_});
     setup.NoGradient(1);
     setup.AllowChannelsLast();

@@ -101,8 +101,8 @@ void TakePriors(const MultiBoxProblem& p, int64_t image, const float* priors, co
   while (true) {
     int64_t row = -1;
     for (int64_t r = rows.begin; r < rows.end; ++r) {
-      const bool greater = best[r] > (row < 0 ? 0 : best[row]);
-      if (greater && multibox::ImageOf(p, objects + r * kNumbers) == image) row = r;
+      if (multibox::ImageOf(p, objects + r * kNumbers) != image) continue;
+      if (best[r] > (row < 0 ? 0 : best[row])) row = r;
     }
     if (row < 0) break;
     int32_t& taken = match[multibox::PriorOfRank(best[row])];

@@ -88,7 +88,7 @@ void MeanAveragePrecision::Add(const Tensor& evaluated) {
     const bool is_class = row[0] < 0 && row[1] >= 0, is_found = row[0] >= 0;
     if (is_class) classes_[static_cast<int>(row[1])].objects += static_cast<int64_t>(row[2]);
     // One that is neither right nor wrong is a difficult object.
-    if (!is_found || row[3] == row[4]) continue;
+    if (!is_found || row[3] == row[4] || !(row[1] >= 0 && row[1] < 1 << 24)) continue;
     const float score = std::isnan(row[2]) ? -std::numeric_limits<float>::infinity() : row[2];
     classes_[static_cast<int>(row[1])].scores.emplace_back(score, row[3] > 0);
   }
