@@ -75,13 +75,12 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =
-          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do. IMAGE is a JPEG or PNG file, DIR "
-          "a\n"
-          "folder of them (with the folders in it), - reads paths from stdin, one a line. Images are made ready as\n"
-          "transform_param in the net's Input layer says, or as the flags do, and resized to the net's input.\n\n"
-          "A line tells the image, the class, its score, and the box: left, upper, right and lower side in pixels of "
-          "the\n"
-          "image, cut off at its borders.\n\n"
+          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do. IMAGE is a JPEG or PNG\n"
+          "file, DIR a folder of them (with the folders in it), - reads paths from stdin, one a line. Images\n"
+          "are made ready as transform_param in the net's Input layer says, or as the flags do, and resized\n"
+          "to the net's input.\n\n"
+          "A line tells the image, the class, its score, and the box: left, upper, right and lower side in\n"
+          "pixels of the image, cut off at its borders.\n\n"
           "example:\n"
           "  crema detect --model=deploy.prototxt --weights=VGG_VOC0712_SSD_300x300.caffemodel \\\n"
           "    --labels=labelmap_voc.prototxt --mean_value=104,117,123 --threshold=0.6 street.jpg\n",
