@@ -60,8 +60,8 @@ const Command& TestCommand() {
           "  Score a trained LeNet on all 10000 test images (100 batches of 100):\n"
           "    crema test --model=model_zoo/lenet/train_val.prototxt \\\n"
           "      --weights=build/fashion_mnist/lenet_iter_10000.caffemodel --iterations=100\n\n"
-          "Prints every batch's outputs, then their means, to stderr in Caffe's words; of a DetectionEvaluate layer\n"
-          "the average precision of each class and their mean.\n",
+          "Prints every batch's outputs, then their means, to stderr in Caffe's words; of a DetectionEvaluate\n"
+          "layer the average precision of each class and their mean.\n",
       .run = Run,
   };
   return command;
