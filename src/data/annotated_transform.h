@@ -11,8 +11,8 @@
 
 #include "base/random.h"
 #include "crema/data.pb.h"
-#include "data/object_box.h"
 #include "data/color_distortion.h"
+#include "data/object_box.h"
 #include "data/part_sampler.h"
 #include "data/transform.h"
 #include "image/image.h"
