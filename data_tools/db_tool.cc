@@ -6,7 +6,6 @@
 
 #include "crema/error.h"
 #include "data/export_database.h"
-#include "data/image_list.h"
 #include "data/inspect_database.h"
 #include "data/label_map.h"
 #include "data_tools/dataset_flags.h"

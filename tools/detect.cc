@@ -1,20 +1,17 @@
 // crema detect: the objects in images.
 #include <gflags/gflags.h>
-#include <unistd.h>
 
-#include <iostream>
 #include <limits>
 #include <memory>
-#include <optional>
 
 #include "crema/error.h"
 #include "data/label_map.h"
-#include "data/progress_line.h"
 #include "inference/detection_writer.h"
 #include "inference/detector.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"
+#include "tools/image_lines.h"
 
 DEFINE_double(threshold, 0.5, "lowest score of an object");
 
@@ -44,27 +41,12 @@ int Run(const CommandLine& line) {
   options.labels = ClassNames(detector);
   LoadWeights(line, detector.runner());
 
-  // Objects on a terminal are progress enough.
-  std::optional<ProgressLine> progress;
-  if (!isatty(STDOUT_FILENO)) progress.emplace("images").SetTotal(static_cast<int64_t>(items->count()));
-  uint64_t broken = 0;
-  std::cout << DetectionHeading(options);
+  ImageLines lines(line, *items, skip, "objects");
+  lines.Print(DetectionHeading(options));
   detector.Run(items, static_cast<float>(FLAGS_threshold), [&](const DetectedImage& image) {
-    const std::string name = items->Name(image.index);
-    if (!image.problem.empty()) {
-      if (!skip) throw UserError(Location{name}, image.problem);
-      ++broken;
-      const std::string warning = name + ": warning: " + image.problem + "; skipped";
-      progress ? progress->Say(warning) : void(std::cerr << warning << "\n");
-    }
-    std::cout << DetectionLines(options, name, image);
-    if (!std::cout) throw EnvironmentError("objects cannot be written to stdout");
-    if (progress) progress->Add(1, 0);
+    lines.Print(image.index, image.problem, DetectionLines(options, items->Name(image.index), image));
   });
-  progress.reset();
-  std::cout.flush();
-  if (!std::cout) throw EnvironmentError("objects cannot be written to stdout");
-  if (broken == items->count()) throw UserError(Location{line.program}, "none of the images can be read");
+  lines.Finish();
   return kExitSuccess;
 }
 

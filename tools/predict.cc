@@ -1,16 +1,12 @@
 // crema predict: the classes of images.
-#include <unistd.h>
-
-#include <iostream>
 #include <limits>
-#include <optional>
 
 #include "crema/error.h"
-#include "data/progress_line.h"
 #include "inference/prediction_writer.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"
+#include "tools/image_lines.h"
 
 namespace crema::tools {
 
@@ -29,27 +25,12 @@ int Run(const CommandLine& line) {
   options.labels = LabelsFlag(classifier);
   options.probabilities = classifier.probabilities();
 
-  // Predictions on a terminal are progress enough.
-  std::optional<ProgressLine> progress;
-  if (!isatty(STDOUT_FILENO)) progress.emplace("images").SetTotal(static_cast<int64_t>(items->count()));
-  uint64_t broken = 0;
-  std::cout << PredictionHeading(options);
+  ImageLines lines(line, *items, skip, "predictions");
+  lines.Print(PredictionHeading(options));
   classifier.Run(items, [&](const ScoredImage& image) {
-    const std::string name = items->Name(image.index);
-    if (!image.problem.empty()) {
-      if (!skip) throw UserError(Location{name}, image.problem);
-      ++broken;
-      const std::string warning = name + ": warning: " + image.problem + "; skipped";
-      progress ? progress->Say(warning) : void(std::cerr << warning << "\n");
-    }
-    std::cout << PredictionLines(options, name, image);
-    if (!std::cout) throw EnvironmentError("predictions cannot be written to stdout");
-    if (progress) progress->Add(1, 0);
+    lines.Print(image.index, image.problem, PredictionLines(options, items->Name(image.index), image));
   });
-  progress.reset();
-  std::cout.flush();
-  if (!std::cout) throw EnvironmentError("predictions cannot be written to stdout");
-  if (broken == items->count()) throw UserError(Location{line.program}, "none of the images can be read");
+  lines.Finish();
   return kExitSuccess;
 }
 

@@ -20,17 +20,6 @@ enum RandomNumber : uint64_t {
 
 constexpr ObjectBox kWhole = {0, 0, 1, 1};
 
-// keep(&box) may change the box.
-template <typename Keep>
-void KeepOnly(std::vector<BoxedObject>* objects, const Keep& keep) {
-  size_t kept = 0;
-  for (size_t i = 0; i < objects->size(); ++i) {
-    BoxedObject object = (*objects)[i];
-    if (keep(&object.box)) (*objects)[kept++] = object;
-  }
-  objects->resize(kept);
-}
-
 }  // namespace
 
 AnnotatedTransform::AnnotatedTransform(Transform pixels, const TransformationParameter& param,
@@ -110,7 +99,11 @@ bool AnnotatedTransform::IsKept(const ObjectBox& part, const ObjectBox& object) 
 }
 
 void AnnotatedTransform::KeepSeen(const ObjectBox& part, std::vector<BoxedObject>* objects) const {
-  KeepOnly(objects, [&](ObjectBox* box) { return IsKept(part, *box) && Project(part, box); });
+  size_t kept = 0;
+  for (BoxedObject object : *objects) {
+    if (IsKept(part, object.box) && Project(part, &object.box)) (*objects)[kept++] = object;
+  }
+  objects->resize(kept);
 }
 
 void AnnotatedTransform::Apply(Image* image, const RandomStream& random, AnnotatedScratch* scratch,
