@@ -21,9 +21,14 @@ const GpuLibrary* Load(std::string* why) {
            "); to use a GPU, install the CUDA toolkit (12 or later, nvcc on PATH) and configure with -DCREMA_CUDA=ON";
     return nullptr;
   }
-  LoadCudaLibraries();
   // Never closed: what it registered and its threads stay in use until the process ends.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  const auto load = [&] { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); };
+  // One that the user names may find what it links by itself.
+  void* library = NamesGpuLibrary() ? load() : nullptr;
+  if (!library) {
+    LoadCudaLibraries();
+    library = load();
+  }
   if (!library) {
     *why =
         std::string("the GPU library does not load: ") + dlerror() +

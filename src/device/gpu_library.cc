@@ -95,6 +95,8 @@ fs::path Newest(const fs::path& folder, const std::string& name) {
 
 }  // namespace
 
+bool NamesGpuLibrary() { return !Environment("CREMA_GPU_LIBRARY").empty(); }
+
 std::string GpuLibraryPath() { return PluginPath("CREMA_GPU_LIBRARY", "libcrema_cuda.so"); }
 
 void LoadCudaLibraries() {

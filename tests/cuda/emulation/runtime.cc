@@ -1,13 +1,12 @@
 #include <cuda_runtime.h>
-#include <ucontext.h>
 
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
-#include <memory>
 #include <vector>
 
+#include "kernel.h"
 #include "memory.h"
 
 using crema_emulation::kDeviceBytes;
@@ -58,6 +57,8 @@ struct CUstream_st {
 
   uint64_t issued() const { return done + queue.size(); }
   void RunUntil(uint64_t count) {
+    if (done >= count || queue.empty()) return;
+    const crema_emulation::Access access(device);  // once, as it takes longer than most kernels
     while (done < count && !queue.empty()) {
       const Work work = std::move(queue.front());
       queue.pop_front();
@@ -86,117 +87,7 @@ cudaError_t Issue(cudaStream_t stream, Work work) {
 
 }  // namespace
 
-// --- Kernels: each thread of a block is a context of its own, switched where threads wait for each other. ---
-
-thread_local uint3 threadIdx, blockIdx;
-thread_local dim3 blockDim, gridDim;
-
 namespace crema_emulation {
-
-namespace {
-
-constexpr size_t kStack = 64 * 1024;
-
-class Block {
- public:
-  explicit Block(unsigned threads) : threads_(threads) {}
-
-  // `backwards`: the last thread first, between two points where they wait for each other.
-  void Run(const Work& body, bool backwards);
-  void Wait() {
-    thread_[current_].waits = true;
-    SwitchBack();
-  }
-  uint64_t Exchange(uint64_t given, unsigned lane);
-  unsigned current() const { return current_; }
-  unsigned threads() const { return threads_; }
-
- private:
-  struct Thread {
-    ucontext_t context;
-    bool finished = false;
-    bool waits = false;  // for the others
-  };
-
-  static void Enter();
-  static uint3 IndexOf(unsigned thread) {
-    return {thread % blockDim.x, thread / blockDim.x % blockDim.y, thread / (blockDim.x * blockDim.y)};
-  }
-  void SwitchBack() {
-    const unsigned self = current_;
-    swapcontext(&thread_[self].context, &scheduler_);
-  }
-
-  unsigned threads_, current_ = 0;
-  ucontext_t scheduler_;
-  std::vector<Thread> thread_;
-  std::vector<uint64_t> exchanged_;
-  const Work* body_ = nullptr;
-};
-
-thread_local Block* running = nullptr;
-
-// Stacks are kept: making them costs more than most kernels.
-std::byte* StackOf(unsigned thread) {
-  static thread_local std::vector<std::unique_ptr<std::byte[]>> stacks;
-  while (stacks.size() <= thread) stacks.push_back(std::make_unique<std::byte[]>(kStack));
-  return stacks[thread].get();
-}
-
-void Block::Enter() {
-  Block* const block = running;
-  const unsigned self = block->current_;
-  (*block->body_)();
-  block->thread_[self].finished = true;
-  block->SwitchBack();
-}
-
-void Block::Run(const Work& body, bool backwards) {
-  body_ = &body;
-  running = this;
-  exchanged_.assign(threads_, 0);
-  thread_ = std::vector<Thread>(threads_);
-  for (unsigned t = 0; t < threads_; ++t) {
-    ucontext_t& context = thread_[t].context;
-    getcontext(&context);
-    context.uc_stack.ss_sp = StackOf(t);
-    context.uc_stack.ss_size = kStack;
-    context.uc_link = nullptr;
-    makecontext(&context, Enter, 0);
-  }
-  for (unsigned left = threads_; left > 0;) {
-    bool run = false;
-    for (unsigned i = 0; i < threads_; ++i) {
-      const unsigned t = backwards ? threads_ - 1 - i : i;
-      if (thread_[t].finished || thread_[t].waits) continue;
-      run = true;
-      current_ = t;
-      threadIdx = IndexOf(t);
-      swapcontext(&scheduler_, &thread_[t].context);
-      left -= thread_[t].finished;
-    }
-    if (run) continue;
-    for (Thread& thread : thread_) thread.waits = false;  // all have come
-  }
-  running = nullptr;
-}
-
-uint64_t Block::Exchange(uint64_t given, unsigned lane) {
-  const unsigned self = current_;
-  exchanged_[self] = given;
-  SwitchBack();  // all of the warp have given
-  const unsigned from = self / 32 * 32 + lane % 32;
-  const uint64_t taken = from < threads_ ? exchanged_[from] : given;
-  SwitchBack();  // all of the warp have taken
-  return taken;
-}
-
-}  // namespace
-
-void SynchronizeThreads() { running->Wait(); }
-uint64_t Exchange(uint64_t given, unsigned lane) { return running->Exchange(given, lane); }
-unsigned Lane() { return running->current() % 32; }
-unsigned WarpSize() { return 32; }
 
 cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
   const dim3 grid = config.gridDim, block = config.blockDim;
@@ -204,24 +95,8 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
   const bool fits = threads >= 1 && threads <= 1024 && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 &&
                     grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 && config.dynamicSmemBytes <= 49152;
   if (!fits || !config.stream) return Fail(cudaErrorInvalidValue);
-  const int device = config.stream->device;
-  if (device != current_device) return Fail(cudaErrorInvalidResourceHandle);
-  return Issue(config.stream, [device, grid, block, threads, body = std::move(body)] {
-    const Access access(device);
-    gridDim = grid;
-    blockDim = block;
-    Block runner(static_cast<unsigned>(threads));
-    // Results must not depend on the order of threads and blocks: every other kernel takes them from behind.
-    static thread_local bool backwards = false;
-    backwards = !backwards;
-    const uint64_t blocks = uint64_t{grid.x} * grid.y * grid.z;
-    for (uint64_t i = 0; i < blocks; ++i) {
-      const uint64_t at = backwards ? blocks - 1 - i : i;
-      blockIdx = {static_cast<unsigned>(at % grid.x), static_cast<unsigned>(at / grid.x % grid.y),
-                  static_cast<unsigned>(at / grid.x / grid.y)};
-      runner.Run(body, backwards);
-    }
-  });
+  if (config.stream->device != current_device) return Fail(cudaErrorInvalidResourceHandle);
+  return Enqueue(config.stream, [grid, block, body = std::move(body)] { RunKernel(grid, block, body); });
 }
 
 cudaError_t Enqueue(cudaStream_t stream, Work work) {
