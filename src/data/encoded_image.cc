@@ -54,6 +54,7 @@ std::string LoadEncodedImage(std::span<const uint8_t> bytes, const Transform& tr
   const std::string problem = DecodeImage(bytes, options, &scratch.decoded);
   if (!problem.empty()) return " " + problem + kBrokenImageRemedy;
   const Image& image = scratch.decoded;
+  scratch.whole = reduced.reduction > 1 ? reduced.whole : ImageExtent{image.height, image.width};
   const std::string misfit =
       CheckItemSize({image.channels, image.height, image.width}, transform, Transform::Values::kBytes, item);
   if (!misfit.empty()) return misfit;

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 
 constexpr int kMostErrors = 20;
 
-std::ifstream Open(const std::string& path, const char* what) {
+std::ifstream Open(const std::string& path, const std::string& what) {
   std::error_code ignored;
   if (fs::is_directory(path, ignored)) {
     throw UserError("\"" + path + "\" is a folder; expected " + what);
@@ -58,7 +58,7 @@ std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
 
 // Calls parse(line), which returns what is wrong with it, for each line that is not empty.
 template <typename Parse>
-void ReadLines(const std::string& file, const char* what, const Parse& parse) {
+void ReadLines(const std::string& file, const std::string& what, const Parse& parse) {
   std::ifstream stream = Open(file, what);
   Diagnostics diagnostics;
   std::string line;
@@ -70,6 +70,24 @@ void ReadLines(const std::string& file, const char* what, const Parse& parse) {
   }
   if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
   diagnostics.ThrowIfErrors();
+}
+
+// Calls add(image, other) for each line of a list of such pairs.
+template <typename Add>
+void ReadPairs(const std::string& file, const std::string& pair, const std::string& other, const Add& add) {
+  bool empty = true;
+  const std::string form = "one \"" + pair + "\" per line";
+  ReadLines(file, "a list with " + form, [&](const std::string& line) -> std::string {
+    std::string front, back;
+    if (!CutAtLastBlank(line, &front, &back)) {
+      return "expected \"" + pair + "\", got \"" + line + "\"; write the path of " + other +
+             " behind that of the image";
+    }
+    add(std::move(front), std::move(back));
+    empty = false;
+    return {};
+  });
+  if (empty) throw UserError({file, 0, 0}, "names no image; write " + form);
 }
 
 // As it is put before paths.
@@ -119,20 +137,20 @@ ImageList ReadImageList(const std::string& file, const std::string& root) {
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {
   AnnotatedImageList list;
   list.images.root = AsRoot(root);
-  ReadLines(file, "a list with one \"image annotation\" per line", [&list](const std::string& line) -> std::string {
-    ImageList::Entry entry;
-    std::string annotation;
-    if (!CutAtLastBlank(line, &entry.path, &annotation)) {
-      return "expected \"image annotation\", got \"" + line +
-             "\"; write the path of the file with its objects behind that of the image";
-    }
-    list.images.entries.push_back(std::move(entry));
+  ReadPairs(file, "image annotation", "the file with its objects", [&list](std::string image, std::string annotation) {
+    list.images.entries.push_back({std::move(image)});
     list.annotations.push_back(std::move(annotation));
-    return {};
   });
-  if (list.annotations.empty()) {
-    throw UserError({file, 0, 0}, "names no image; write one \"image annotation\" per line");
-  }
+  return list;
+}
+
+DenseImageList ReadDenseImageList(const std::string& file, const std::string& root) {
+  DenseImageList list;
+  list.images.root = list.labels.root = AsRoot(root);
+  ReadPairs(file, "image label_image", "its label image", [&list](std::string image, std::string label) {
+    list.images.entries.push_back({std::move(image)});
+    list.labels.entries.push_back({std::move(label)});
+  });
   return list;
 }
 

@@ -40,6 +40,14 @@ struct AnnotatedImageList {
 // Throws as ReadImageList does.
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root);
 
+// Images and, of each, the image that holds the class of every pixel.
+struct DenseImageList {
+  ImageList images, labels;  // with as many entries, without labels
+};
+
+// The list file of DenseImageData: one "image label_image" per line, as that of ReadAnnotatedImageList.
+DenseImageList ReadDenseImageList(const std::string& file, const std::string& root);
+
 // A folder with one folder per class: classes are numbered in the order of their names (bytes), images of a class are
 // in the order of their paths, also from folders below. Files whose names begin with "." are left out, as are those
 // that do not end in .jpg, .jpeg, .png (any case); `skipped` counts the latter. Throws UserError where there are no

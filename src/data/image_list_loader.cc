@@ -88,8 +88,12 @@ ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transfor
 }
 
 void ImageListLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
+  LoadImage(position, data, scratch);
+  *label = static_cast<float>(list_->entries[EntryAt(position)].label);
+}
+
+void ImageListLoader::LoadImage(uint64_t position, float* data, ItemScratch& scratch) const {
   const size_t entry = EntryAt(position);
-  *label = static_cast<float>(list_->entries[entry].label);
   const std::string problem = LoadEncodedImage(ReadImage(*list_, entry, scratch), transform_, order_.RandomAt(position),
                                                item_size_, scratch, data);
   if (!problem.empty()) throw UserError(NameOf(*list_, entry) + problem);

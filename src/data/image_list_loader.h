@@ -36,6 +36,12 @@ class ImageListLoader : public ItemLoader {
   // Which entry of the list stands at `position`.
   size_t EntryAt(uint64_t position) const { return static_cast<size_t>(order_.RecordAt(position)); }
 
+ protected:
+  // All of Load but the label.
+  void LoadImage(uint64_t position, float* data, ItemScratch& scratch) const;
+  const Transform& transform() const { return transform_; }
+  RandomStream RandomAt(uint64_t position) const { return order_.RandomAt(position); }
+
  private:
   std::shared_ptr<const ImageList> list_;
   Transform transform_;

@@ -22,6 +22,7 @@ struct ItemScratch {
   std::string path;                  // of a file
   std::shared_ptr<const void> kept;  // what the loader will want again for the next item
   Image decoded;
+  ImageExtent whole;  // of the image, which may be decoded smaller
   TransformScratch transform;
   // Of records with objects.
   AnnotatedRecord record;

@@ -144,6 +144,14 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   return window;
 }
 
+Transform::Window Transform::WholeWindow(const RandomStream& random) const {
+  Window window;
+  window.mirrored = Mirrors(random);
+  window.height = window.width = crop_;
+  window.seen = {0, 0, crop_, crop_};
+  return window;
+}
+
 float Transform::MeanOf(int64_t channel) const {
   return mean_values_.empty() ? 0 : mean_values_[mean_values_.size() > 1 ? channel : 0];
 }
@@ -205,11 +213,7 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
                                         whole ? image.width : reduced.whole.width, random, kArea);
     if (!whole) area = Reduced(area, reduced.reduction);
     ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
-    Window window;
-    window.mirrored = Mirrors(random);
-    window.height = window.width = crop_;
-    window.seen = {0, 0, crop_, crop_};
-    return WritePixels(scratch->resized, window, random, out);
+    return WritePixels(scratch->resized, WholeWindow(random), random, out);
   }
   CREMA_CHECK(reduced.reduction == 1) << "an image was decoded smaller that is not resized";
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
@@ -225,6 +229,24 @@ void Transform::ApplyToPart(const Image& image, const ImageArea& part, const Ran
     resized = &scratch->resized;
   }
   WritePixels(*resized, WindowOf(resized->height, resized->width, random), random, out);
+}
+
+void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
+                              float* out) const {
+  CREMA_CHECK(labels.channels == 1);
+  ImageArea area{0, 0, labels.height, labels.width};
+  ImageExtent extent = ResizedExtent(labels.height, labels.width);
+  if (random_area_) {
+    area = random_area_->Draw(labels.height, labels.width, random, kArea);
+    extent = {crop_, crop_};
+  }
+  const Window window = random_area_ ? WholeWindow(random) : WindowOf(extent.height, extent.width, random);
+  ResizeNearest(labels, area, extent.height, extent.width, &scratch->resized);
+  if (!window.covers()) std::fill(out, out + int64_t{window.height} * window.width, border);
+  for (int y = 0; y < window.seen.height; ++y) {
+    WriteRow(scratch->resized.row(window.seen.top + y) + window.seen.left, window.seen.width, 0, 1, window.mirrored,
+             out + int64_t{window.top + y} * window.width + window.left);
+  }
 }
 
 void Transform::WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const {

@@ -80,6 +80,12 @@ class Transform {
   void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
                    float* out) const;
 
+  // The label image that belongs to an image of its size: moved as Apply moves the whole of that, to as many values of
+  // one channel. Its numbers stay as they are, and the nearest one counts where it is resized; `border` is where the
+  // image is not.
+  void ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
+                     float* out) const;
+
  private:
   static constexpr uint64_t kMirror = 0;  // the random number
 
@@ -95,6 +101,8 @@ class Transform {
 
   ImageExtent ResizedExtent(int height, int width) const;
   Window WindowOf(int height, int width, const RandomStream& random) const;
+  // That of a result of random_resized_crop.
+  Window WholeWindow(const RandomStream& random) const;
   float MeanOf(int64_t channel) const;
   float FactorOf(int64_t channel) const;
   template <typename Value>

@@ -65,7 +65,7 @@ uint64_t FingerprintOfText(const std::string& path) {
 }
 
 uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
-  if (layer.type() == "WindowData") return FingerprintOfText(path);
+  if (layer.type() == "WindowData" || layer.type() == "DenseImageData") return FingerprintOfText(path);
   if (layer.type() == "ImageData") return FingerprintOf(ReadImageList(path, ""));
   if (layer.type() == "HDF5Data") {
     return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
@@ -80,6 +80,7 @@ bool ReadsDatabase(const LayerParameter& layer) { return layer.type() == "Data" 
 std::string DataSourceOf(const LayerParameter& layer) {
   if (ReadsDatabase(layer)) return layer.data_param().source();
   if (layer.type() == "ImageData") return layer.image_data_param().source();
+  if (layer.type() == "DenseImageData") return layer.dense_image_data_param().source();
   if (layer.type() == "HDF5Data") return layer.hdf5_data_param().source();
   if (layer.type() == "WindowData") return layer.window_data_param().source();
   return {};
@@ -88,17 +89,18 @@ std::string DataSourceOf(const LayerParameter& layer) {
 void ReadDataFrom(const std::string& path, NetParameter* net) {
   std::error_code ignored;
   const bool folder = std::filesystem::is_directory(path, ignored);
+  const auto read_images_from = [&](auto* param) {
+    folder ? param->set_root_folder(path + "/") : param->set_source(path);
+  };
   for (LayerParameter& layer : *net->mutable_layer()) {
     if (ReadsDatabase(layer)) {
       layer.mutable_data_param()->set_source(path);
-    } else if (layer.type() == "ImageData" && folder) {
-      layer.mutable_image_data_param()->set_root_folder(path + "/");
     } else if (layer.type() == "ImageData") {
-      layer.mutable_image_data_param()->set_source(path);
-    } else if (layer.type() == "WindowData" && folder) {
-      layer.mutable_window_data_param()->set_root_folder(path + "/");
+      read_images_from(layer.mutable_image_data_param());
+    } else if (layer.type() == "DenseImageData") {
+      read_images_from(layer.mutable_dense_image_data_param());
     } else if (layer.type() == "WindowData") {
-      layer.mutable_window_data_param()->set_source(path);
+      read_images_from(layer.mutable_window_data_param());
     } else if (layer.type() == "HDF5Data") {
       HDF5DataParameter* param = layer.mutable_hdf5_data_param();
       const std::filesystem::path name = std::filesystem::path(param->source()).filename();

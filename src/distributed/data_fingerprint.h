@@ -21,15 +21,14 @@ struct DataFingerprint {
   bool operator==(const DataFingerprint&) const = default;
 };
 
-// What the layer reads, as the file says it: the database of Data or AnnotatedData, the list of ImageData, WindowData
-// or HDF5Data; empty for other types.
+// What the layer reads, as the file says it: the database of Data or AnnotatedData, the list of ImageData,
+// DenseImageData, WindowData or HDF5Data; empty for other types.
 std::string DataSourceOf(const LayerParameter& layer);
 // Whether that is a database.
 bool ReadsDatabase(const LayerParameter& layer);
 
-// Lets the Data, AnnotatedData, ImageData, WindowData and HDF5Data layers of the net read `path`: a database; a list,
-// or the folder that its paths are relative to (ImageData, WindowData) or that a list of the same name lies in
-// (HDF5Data).
+// Lets the layers of those types read `path`: a database; a list, or the folder that its paths are relative to or that
+// a list of the same name lies in (HDF5Data).
 void ReadDataFrom(const std::string& path, NetParameter* net);
 
 // Of every such layer of the net. Relative paths are looked for in the working directory, then in `folders`. Throws as

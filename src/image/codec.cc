@@ -57,6 +57,9 @@ std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& opt
   const ImageFormat format = FormatOf(bytes);
   if (format == ImageFormat::kUnknown) return UnknownFormat(bytes);
   if (format == ImageFormat::kPng) return DecodePng(bytes, options, image);
+  if (options.colors == DecodeOptions::Colors::kNumbers) {
+    return "is a JPEG, which changes the labels of pixels; write label images as PNG";
+  }
   int orientation = 1;
   std::string problem = DecodeJpeg(bytes, options, image, &orientation);
   if (problem.empty()) TurnUpright(orientation, image);

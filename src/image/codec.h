@@ -25,7 +25,9 @@ struct ImageInfo {
 };
 
 struct DecodeOptions {
-  enum class Colors { kAsStored, kColor, kGray };
+  // kNumbers: of label images, whose pixels are numbers: grey values as stored, or numbers in a palette. PNG alone
+  // keeps them.
+  enum class Colors { kAsStored, kColor, kGray, kNumbers };
   Colors colors = Colors::kColor;
   // 1, 2, 4 or 8: the image is wanted at 1/reduction of its size, rounded up. JPEG decodes it so, which is several
   // times faster and averages pixels; other formats ignore it.

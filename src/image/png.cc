@@ -45,11 +45,23 @@ void Flush(png_structp) {}
 
 bool IsGrey(int color_type) { return color_type == PNG_COLOR_TYPE_GRAY || color_type == PNG_COLOR_TYPE_GRAY_ALPHA; }
 
+// Why the pixels are no numbers of one byte; empty where they are.
+std::string NumbersProblem(png_structp codec, png_infop header) {
+  const int color_type = png_get_color_type(codec, header);
+  if (!IsGrey(color_type) && color_type != PNG_COLOR_TYPE_PALETTE) {
+    return "has colours without a palette; a label image holds the class of each pixel as a grey value, or as its "
+           "number in a palette";
+  }
+  if (png_get_bit_depth(codec, header) > 8) return "has 16 bits a pixel; write label images with 8";
+  return {};
+}
+
 // Eight bits a channel, no transparency, in the wanted colours.
 void SetTransforms(png_structp codec, png_infop header, DecodeOptions::Colors colors) {
   const int color_type = png_get_color_type(codec, header);
   png_set_strip_16(codec);
   png_set_packing(codec);
+  if (colors == DecodeOptions::Colors::kNumbers) return png_set_strip_alpha(codec);
   if (color_type == PNG_COLOR_TYPE_PALETTE) png_set_palette_to_rgb(codec);
   if (color_type == PNG_COLOR_TYPE_GRAY) png_set_expand_gray_1_2_4_to_8(codec);
   png_set_strip_alpha(codec);
@@ -95,6 +107,13 @@ std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, I
   info->width = static_cast<int>(png_get_image_width(codec, header));
   info->channels = IsGrey(png_get_color_type(codec, header)) ? 1 : 3;
   if (int64_t{info->height} * info->width > kMostPixels) png_error(codec, "more pixels than are read");
+  if (image && options.colors == DecodeOptions::Colors::kNumbers) {
+    std::string problem = NumbersProblem(codec, header);
+    if (!problem.empty()) {
+      png_destroy_read_struct(&codec, &header, nullptr);
+      return problem;
+    }
+  }
   if (image) {
     SetTransforms(codec, header, options.colors);
     ReadRows(codec, header, image);

@@ -132,6 +132,21 @@ void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buf
   ResizeBilinear(from, {0, 0, from.height, from.width}, height, width, buffers, to);
 }
 
+void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, Image* to) {
+  CREMA_CHECK(&from != to);
+  to->Resize(height, width, from.channels);
+  const auto nearest = [](int i, int extent, int of) {
+    return static_cast<int>((2 * int64_t{i} + 1) * extent / (2 * int64_t{of}));
+  };
+  for (int y = 0; y < height; ++y) {
+    const uint8_t* row = from.row(area.top + nearest(y, area.height, height));
+    for (int x = 0; x < width; ++x) {
+      const uint8_t* pixel = row + (area.left + nearest(x, area.width, width)) * from.channels;
+      std::copy(pixel, pixel + from.channels, to->row(y) + x * from.channels);
+    }
+  }
+}
+
 ImageExtent WithShorterSide(int height, int width, int shorter_side) {
   const auto longer = [&](int long_side, int short_side) {
     return std::max(1, static_cast<int>(std::lround(static_cast<double>(long_side) * shorter_side / short_side)));

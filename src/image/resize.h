@@ -25,6 +25,9 @@ struct ResizeBuffers {
 void ResizeBilinear(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers, Image* to);
 void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buffers, Image* to);
 
+// The nearest pixel instead, by the centres of pixels: for labels, which are no amounts.
+void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, Image* to);
+
 // The size at which the shorter side has `shorter_side` pixels and the proportions are kept, the longer side rounded.
 struct ImageExtent {
   int height = 0, width = 0;

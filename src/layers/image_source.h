@@ -1,4 +1,5 @@
-// What layers that read images with labels share: Data, AnnotatedData, ImageData and WindowData.
+// What layers that read images with labels share: Data, AnnotatedData, ImageData, DenseImageData and
+// WindowData.
 #ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_SOURCE_H_
 
@@ -36,6 +37,9 @@ class ImageSource : public ItemSource {
     const std::string found = setup.ResolvePath(path);
     return found.substr(0, found.size() - path.size());
   }
+
+  // Of one image, when TopShapes knows it.
+  const Shape& item_shape() const { return item_shape_; }
 
   TransformationParameter& transform() { return transform_; }
   const TransformationParameter& transform() const { return transform_; }

@@ -1,5 +1,4 @@
-// What layers that read their items through a Prefetcher share: Data, AnnotatedData, ImageData, WindowData and
-// HDF5Data.
+// What layers that read their items through a Prefetcher share: those of image_source.h and HDF5Data.
 #ifndef CREMA_LAYERS_ITEM_SOURCE_H_
 #define CREMA_LAYERS_ITEM_SOURCE_H_
 

@@ -36,8 +36,9 @@ void* operator new(size_t bytes) {
   if (!data) throw std::bad_alloc();
   return data;
 }
-void operator delete(void* data) noexcept { std::free(data); }
-void operator delete(void* data, size_t) noexcept { std::free(data); }
+// Where one is inlined and operator new is not, the compiler takes std::free for a mistake.
+[[gnu::noinline]] void operator delete(void* data) noexcept { std::free(data); }
+[[gnu::noinline]] void operator delete(void* data, size_t) noexcept { std::free(data); }
 #endif
 
 namespace crema {

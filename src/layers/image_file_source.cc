@@ -1,0 +1,84 @@
+#include "layers/image_file_source.h"
+
+#include <filesystem>
+#include <utility>
+
+#include "data/image_list_loader.h"
+
+namespace crema {
+
+ImageSource::Fields ImageFileSource::ReadFields(const LayerParameter& layer) {
+  files_ = ReadFileFields(layer);
+  return files_.common;
+}
+
+void ImageFileSource::CheckImageFields(LayerSetup& setup) {
+  const bool height = files_.new_height > 0, width = files_.new_width > 0;
+  if (height != width) {
+    const std::string set = height ? "new_height" : "new_width", missing = height ? "new_width" : "new_height";
+    setup.Fail(Field(set), set + " is set without " + missing +
+                               "; set both, or transform_param { resize_shorter_side }, which keeps the proportions");
+  }
+  if (height) Resize(setup);
+  SetColors(setup);
+  root_ = setup.ResolvePath(files_.root_folder);
+  if (SourceExists()) FindImages(setup);
+}
+
+void ImageFileSource::FindImages(LayerSetup& setup) {
+  try {
+    DenseImageList list = ReadList(root_);
+    if (root_.empty()) list.images.root = list.labels.root = RootOf(setup, list.images.entries[0].path);
+    list_ = std::make_shared<const DenseImageList>(std::move(list));
+  } catch (const UserError& error) {
+    // Mistakes within the list have their places there.
+    if (!error.diagnostics().front().where.file.empty()) throw;
+    setup.Fail(Field("source"), error.diagnostics().front().message);
+  }
+}
+
+// As the transform's fields do it.
+void ImageFileSource::Resize(LayerSetup& setup) {
+  constexpr uint32_t kMostPixels = 1 << 15;
+  if (FixedResize(transform()).height > 0 || transform().resize_shorter_side() > 0) {
+    setup.Fail(Field("new_height"),
+               "new_height, new_width and transform_param's resize fields are all set; keep one of them");
+  }
+  if (files_.new_height > kMostPixels || files_.new_width > kMostPixels) {
+    setup.Fail(Field("new_height"), "new_height and new_width must be at most " + std::to_string(kMostPixels) +
+                                        " pixels, got " + std::to_string(files_.new_height) + " and " +
+                                        std::to_string(files_.new_width));
+  }
+  transform().set_resize_height(files_.new_height);
+  transform().set_resize_width(files_.new_width);
+}
+
+void ImageFileSource::SetColors(LayerSetup& setup) {
+  const bool contradicts =
+      files_.is_color ? files_.says_is_color && transform().force_gray() : transform().force_color();
+  if (contradicts) {
+    setup.Fail(Field("is_color"), "is_color and transform_param's " +
+                                      std::string(files_.is_color ? "force_gray" : "force_color") +
+                                      " contradict each other; keep is_color");
+  }
+  const bool grey = !files_.is_color || transform().force_gray();
+  transform().set_force_gray(grey);
+  transform().set_force_color(!grey);
+}
+
+bool ImageFileSource::SourceExists() const {
+  std::error_code ignored;
+  return std::filesystem::exists(source(), ignored);
+}
+
+ImageSize ImageFileSource::ItemSizeOf(LayerSetup&, const Transform& transform) {
+  return ImageListLoader(ImagesOf(list_), transform, {}).item_size();
+}
+
+std::shared_ptr<const ItemLoader> ImageFileSource::MakeImageLoader(Transform transform,
+                                                                   const SampleOrder& order) const {
+  const auto list = list_ ? list_ : std::make_shared<const DenseImageList>(ReadList(root_));
+  return MakeFileLoader(list, std::move(transform), order);
+}
+
+}  // namespace crema
