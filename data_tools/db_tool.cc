@@ -110,7 +110,7 @@ int Run(const CommandLine& line) {
 const Command& DbTool() {
   static const Command command = {
       .name = "db_tool",
-      .summary = "look at a database: what it holds, whether it is whole, its images as files; convert LevelDBs",
+      .summary = "look at a database: what it holds, whether it is whole, its images; convert LevelDBs",
       .usage = "info|verify|peek|export DB [N|FOLDER] [flags], or convert LEVELDB DB [--force]",
       .flags = {{.name = "labels", .value = "FILE", .help = "names of the classes, for info and export"},
                 {.name = "key", .value = "KEY", .help = "the record to peek at"},
@@ -120,7 +120,7 @@ const Command& DbTool() {
                 {.name = "force", .value = "", .help = "convert: replace DB where it exists already"}},
       .examples =
           "  info DB           records, bytes, shapes, formats, labels, first and last key\n"
-          "  verify DB         decode every record; the first 20 broken ones by key; exit code 2 where there are some\n"
+          "  verify DB         decode every record; name the first 20 broken ones; exit code 2 where there are some\n"
           "  peek DB [N]       fields and first values of the first N records, or of --key or --index\n"
           "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing\n"
           "  convert LEVELDB DB\n"
