@@ -120,7 +120,7 @@ const Command& DbTool() {
                 {.name = "force", .value = "", .help = "convert: replace DB where it exists already"}},
       .examples =
           "  info DB           records, bytes, shapes, formats, labels, first and last key\n"
-          "  verify DB         decode every record; name the first 20 broken ones; exit code 2 where there are some\n"
+          "  verify DB         decode every record; name the first 20 broken ones; exit code 2 if any\n"
           "  peek DB [N]       fields and first values of the first N records, or of --key or --index\n"
           "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing\n"
           "  convert LEVELDB DB\n"
