@@ -1,10 +1,11 @@
-// db_tool: looking at databases.
+// db_tool: looking at databases, and making LMDBs of LevelDBs.
 #include <gflags/gflags.h>
 
 #include <algorithm>
 #include <iostream>
 
 #include "crema/error.h"
+#include "data/convert_leveldb.h"
 #include "data/export_database.h"
 #include "data/inspect_database.h"
 #include "data/label_map.h"
@@ -81,34 +82,54 @@ int Export(const CommandLine& line, const RecordSource& source) {
   return kExitSuccess;
 }
 
+int Convert(const CommandLine& line) {
+  ExpectWords(line, 3, "db_tool convert LEVELDB DB");
+  const std::string& database = line.arguments[2];
+  ProgressLine progress("records");
+  const DatabaseInfo info = ConvertLevelDb(line.arguments[1], database, FLAGS_force, &progress);
+  std::string text = SummarizeDatabase(database, info) + "\n" + progress.Summary();
+  if (info.foreign > 0) {
+    text += "\nwarning: " + std::to_string(info.foreign) +
+            " of the records are no Datums; they were copied as they are, but Data layers do not read them (db_tool "
+            "verify names them)";
+  }
+  progress.Say(text);
+  return kExitSuccess;
+}
+
 int Run(const CommandLine& line) {
+  if (line.arguments[0] == "convert") return Convert(line);
   const std::vector<std::string> names = {"info", "verify", "peek", "export"};
   int (*const actions[])(const CommandLine&, const RecordSource&) = {Info, Verify, Peek, Export};
   for (size_t i = 0; i < names.size(); ++i) {
     if (line.arguments[0] == names[i]) return actions[i](line, *OpenRecordSource(line.arguments[1]));
   }
-  RejectFlag(line, "\"" + line.arguments[0] + "\": expected info, verify, peek or export");
+  RejectFlag(line, "\"" + line.arguments[0] + "\": expected info, verify, peek, export or convert");
 }
 
 const Command& DbTool() {
   static const Command command = {
       .name = "db_tool",
-      .summary = "look at a database: what it holds, whether it is whole, and its images as files",
-      .usage = "info|verify|peek|export DB [N|FOLDER] [flags]",
+      .summary = "look at a database: what it holds, whether it is whole, its images; convert LevelDBs",
+      .usage = "info|verify|peek|export DB [N|FOLDER] [flags], or convert LEVELDB DB [--force]",
       .flags = {{.name = "labels", .value = "FILE", .help = "names of the classes, for info and export"},
                 {.name = "key", .value = "KEY", .help = "the record to peek at"},
                 {.name = "index", .value = "N", .help = "the record to peek at, counted from 0", .min = 0},
                 {.name = "limit", .value = "N", .help = "export the first N records; 0: all", .min = 0},
-                ThreadsFlag()},
+                ThreadsFlag(),
+                {.name = "force", .value = "", .help = "convert: replace DB where it exists already"}},
       .examples =
           "  info DB           records, bytes, shapes, formats, labels, first and last key\n"
-          "  verify DB         decode every record; the first 20 broken ones by key; exit code 2 where there are some\n"
+          "  verify DB         decode every record; name the first 20 broken ones; exit code 2 if any\n"
           "  peek DB [N]       fields and first values of the first N records, or of --key or --index\n"
-          "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing\n\n"
+          "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing\n"
+          "  convert LEVELDB DB\n"
+          "                    the records of a LevelDB, byte for byte, as an LMDB that Data layers read\n\n"
           "examples:\n"
           "  db_tool info train_lmdb --labels=pets_labels.txt\n"
-          "  db_tool export train_lmdb look --limit=20\n",
-      .arguments = "info, verify, peek or export, and DB",
+          "  db_tool export train_lmdb look --limit=20\n"
+          "  db_tool convert train_leveldb train_lmdb\n",
+      .arguments = "info, verify, peek, export or convert, and DB",
       .min_arguments = 2,
       .max_arguments = 3,
       .run = Run,

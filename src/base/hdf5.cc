@@ -1,7 +1,5 @@
 #include "base/hdf5.h"
 
-#include <dlfcn.h>
-
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -15,29 +13,12 @@ namespace crema {
 namespace {
 
 // `purpose` is "read x.h5".
-const Hdf5Library& Load(const std::string& purpose) {
-  const std::string path = PluginPath("CREMA_HDF5_LIBRARY", "libcrema_hdf5.so"), cannot = "cannot " + purpose + ": ";
-  if (!MayBeThere(path)) {
-    throw EnvironmentError(cannot + "this crema was built without HDF5 (there is no " + path +
-                           "); install HDF5 with its headers (Debian, Ubuntu: libhdf5-dev) and build crema again");
-  }
-  // Never closed: HDF5 keeps what it opened until the process ends.
-  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
-  if (!library) {
-    throw EnvironmentError(cannot + "the HDF5 library of crema does not load: " + dlerror() +
-                           "; install the HDF5 that it was built with (Debian, Ubuntu: libhdf5-dev), or say where it "
-                           "is with LD_LIBRARY_PATH");
-  }
-  const auto* found = static_cast<const Hdf5Library*>(dlsym(library, "crema_hdf5_library"));
-  if (!found || found->interface_version != kHdf5Interface) {
-    throw EnvironmentError(cannot + path + " is of another version of crema; install both from one build");
-  }
-  return *found;
-}
-
 const Hdf5Library& Library(const std::string& purpose) {
-  // Tried again where it failed: this is only reached when something needs it.
-  static const Hdf5Library& library = Load(purpose);
+  // Tried again where it failed: this is only reached when something needs it. Never closed: HDF5 keeps what it opened
+  // until the process ends.
+  static const auto& library = *static_cast<const Hdf5Library*>(
+      LoadTable({"CREMA_HDF5_LIBRARY", "libcrema_hdf5.so", "HDF5", "libhdf5-dev", "crema_hdf5_library", kHdf5Interface},
+                purpose));
   return library;
 }
 

@@ -87,10 +87,13 @@ void DescribeLabels(const std::map<int, int64_t>& labels, bool of_objects, const
   }
 }
 
+}  // namespace
+
 void CountRecord(std::span<const std::byte> bytes, RecordImage* record, DatabaseInfo* info) {
   ++info->records;
   info->bytes += static_cast<int64_t>(bytes.size());
   if (!ReadRecordFields(bytes, record).empty()) {
+    ++info->foreign;
     ++info->formats["unreadable"];
     ++info->shapes["unreadable"];
     return;
@@ -111,8 +114,6 @@ void CountRecord(std::span<const std::byte> bytes, RecordImage* record, Database
   }
 }
 
-}  // namespace
-
 DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLine* progress) {
   const auto count = static_cast<int64_t>(source.count());
   progress->SetTotal(count);
@@ -131,6 +132,7 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
                               for (const auto& [name, n] : part.shapes) info.shapes[name] += n;
                               for (const auto& [name, n] : part.formats) info.formats[name] += n;
                               for (const auto& [label, n] : part.labels) info.labels[label] += n;
+                              info.foreign += part.foreign;
                               info.annotated += part.annotated;
                               info.objects += part.objects;
                               info.most_objects = std::max(info.most_objects, part.most_objects);
@@ -155,6 +157,16 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
   }
   if (!info.labels.empty()) DescribeLabels(info.labels, info.annotated > 0, names, out);
   return out.str();
+}
+
+std::string SummarizeDatabase(const std::string& path, const DatabaseInfo& info) {
+  std::string text = path + ": " + std::to_string(info.records) + " records, stored as " + Histogram(info.formats) +
+                     ", of " + Histogram(info.shapes);
+  if (!info.labels.empty()) {
+    text +=
+        ", labels " + std::to_string(info.labels.begin()->first) + " to " + std::to_string(info.labels.rbegin()->first);
+  }
+  return text;
 }
 
 BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLine* progress) {

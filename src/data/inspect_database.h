@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "data/progress_line.h"
+#include "data/record_image.h"
 #include "data/record_source.h"
 
 namespace crema {
@@ -18,16 +19,22 @@ struct DatabaseInfo {
   std::map<std::string, int64_t> shapes;   // "3x256x256" and how many records have it
   std::map<std::string, int64_t> formats;  // "bytes", "floats", "JPEG", "PNG", "unreadable"
   std::map<int, int64_t> labels;           // of records, or of objects where there are annotated records
+  int64_t foreign = 0;                     // records that are neither Datum nor AnnotatedDatum
   int64_t annotated = 0;                   // records that hold objects, or say that they hold none
   int64_t objects = 0, most_objects = 0;   // of all records, of one
   int64_t difficult = 0;                   // objects
   std::string first_key, last_key;
 };
 
+// Adds one record to all but the keys. Memory of `record` is used again.
+void CountRecord(std::span<const std::byte> bytes, RecordImage* record, DatabaseInfo* info);
 // Reads fields and headers, but no pixels. threads: 0 is one per core.
 DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLine* progress);
 // As db_tool info prints it. `names`: of the labels, or none.
 std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, const std::vector<std::string>& names);
+
+// "new_lmdb: 60000 records, stored as bytes, of 1x28x28, labels 0 to 9"
+std::string SummarizeDatabase(const std::string& path, const DatabaseInfo& info);
 
 struct BrokenRecords {
   int64_t count = 0;

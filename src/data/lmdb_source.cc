@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/printable.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -30,6 +31,8 @@ namespace {
 std::span<const std::byte> Bytes(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
 }
+
+std::string PrintableKey(const MDB_val& key) { return Printable({static_cast<const char*>(key.mv_data), key.mv_size}); }
 
 // Where the mapping begins that `address` is in; null where that is not known. LMDB tells of fixed ones only.
 const std::byte* MappingOf(const std::byte* address) {
@@ -234,7 +237,7 @@ std::string Environment::Key(uint64_t i) const {
   for (uint64_t at = 0; at <= i; ++at) {
     if (cursor.Next(&key, &value) != 0) return "number " + std::to_string(i);
   }
-  return PrintableKey(key.mv_data, key.mv_size);
+  return PrintableKey(key);
 }
 
 void Environment::VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const {
@@ -244,7 +247,7 @@ void Environment::VisitKeys(const std::function<bool(uint64_t, const std::string
   MDB_val key, value;
   bool more = true;
   for (uint64_t i = 0; more && cursor.Next(&key, &value) == 0; ++i) {
-    const std::string printable = PrintableKey(key.mv_data, key.mv_size);
+    const std::string printable = PrintableKey(key);
     lock.unlock();
     more = visit(i, printable);
     lock.lock();
@@ -291,20 +294,5 @@ class LmdbSource : public RecordSource {
 }  // namespace
 
 std::shared_ptr<const RecordSource> OpenLmdb(const std::string& folder) { return std::make_shared<LmdbSource>(folder); }
-
-std::string PrintableKey(const void* data, size_t bytes) {
-  std::string text;
-  for (const char c : std::string_view(static_cast<const char*>(data), bytes)) {
-    if (c >= ' ' && c <= '~') {
-      text += c;
-    } else {
-      constexpr char kDigits[] = "0123456789abcdef";
-      text += "\\x";
-      text += kDigits[static_cast<unsigned char>(c) >> 4];
-      text += kDigits[static_cast<unsigned char>(c) & 15];
-    }
-  }
-  return text;
-}
 
 }  // namespace crema

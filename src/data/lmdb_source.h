@@ -15,9 +15,6 @@ namespace crema {
 // their map, since LMDB must not open a file twice in a process.
 std::shared_ptr<const RecordSource> OpenLmdb(const std::string& folder);
 
-// "abc\x00" for the bytes of a key.
-std::string PrintableKey(const void* data, size_t bytes);
-
 }  // namespace crema
 
 #endif  // CREMA_DATA_LMDB_SOURCE_H_

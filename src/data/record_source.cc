@@ -1,11 +1,11 @@
 #include "data/record_source.h"
 
-#include <dirent.h>
 #include <sys/stat.h>
 
 #include <cerrno>
 #include <cstring>
 
+#include "base/leveldb.h"
 #include "crema/error.h"
 #include "data/lmdb_source.h"
 
@@ -13,15 +13,16 @@ namespace crema {
 
 namespace {
 
-bool LooksLikeLevelDb(const std::string& folder) {
-  DIR* directory = opendir(folder.c_str());
-  if (!directory) return false;
-  bool found = false;
-  while (const dirent* entry = readdir(directory)) {
-    found |= std::strcmp(entry->d_name, "CURRENT") == 0 || std::strncmp(entry->d_name, "MANIFEST-", 9) == 0;
+// The command that makes an LMDB of a LevelDB, and what to name then.
+std::string HowToConvert(const std::string& leveldb) {
+  std::string lmdb = leveldb;
+  while (lmdb.size() > 1 && lmdb.ends_with('/')) lmdb.pop_back();
+  for (const std::string ending : {"_leveldb", ".leveldb"}) {
+    if (lmdb.ends_with(ending)) lmdb.resize(lmdb.size() - ending.size());
   }
-  closedir(directory);
-  return found;
+  lmdb += "_lmdb";
+  return "convert it once with: db_tool convert \"" + leveldb + "\" \"" + lmdb +
+         "\", and in the prototxt set data_param { source: \"" + lmdb + "\" backend: LMDB }";
 }
 
 }  // namespace
@@ -48,9 +49,7 @@ std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path) {
       throw EnvironmentError("cannot look into database \"" + path + "\": " + std::strerror(errno));
     }
     if (LooksLikeLevelDb(path)) {
-      throw UserError("\"" + path +
-                      "\" is a LevelDB, which crema does not read; convert it to LMDB, or make it anew from " +
-                      "the images with convert_imageset or convert_mnist_data, whose backend is LMDB");
+      throw UserError("\"" + path + "\" is a LevelDB, and only LMDB is read; " + HowToConvert(path));
     }
     throw UserError("\"" + path + "\" is not an LMDB: the folder holds no data.mdb");
   }

@@ -16,7 +16,10 @@ DatabaseSource::Fields DatabaseSource::ReadFields(const LayerParameter& layer) {
 void DatabaseSource::CheckImageFields(LayerSetup& setup) {
   const DataParameter& param = setup.param().data_param();
   if (param.has_backend() && param.backend() == DataParameter::LEVELDB) {
-    setup.Warn("data_param.backend", "LevelDB is not read, only LMDB; convert the database and set backend: LMDB");
+    setup.Warn(
+        "data_param.backend",
+        "only LMDB is read: set backend: LMDB, and source to the database that db_tool convert OLD NEW makes where "
+        "it is a LevelDB");
   }
   if (force_encoded_color_ && transform().force_gray()) {
     setup.Fail("data_param.force_encoded_color", "force_encoded_color and force_gray are both set; keep one");

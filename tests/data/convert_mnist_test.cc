@@ -224,7 +224,7 @@ TEST_F(ConvertMnistProgram, ConvertsAndReports) {
 
 TEST_F(ConvertMnistProgram, RejectsMistakesOnTheCommandLine) {
   const std::vector<std::pair<std::string, std::string>> cases = {{"--forse a b c", "did you mean \"--force\"?"},
-                                                                  {"--backend=leveldb a b c", "LevelDB"},
+                                                                  {"--backend=leveldb a b c", "db_tool convert"},
                                                                   {"--backend=hdf5 a b c", "expected lmdb"},
                                                                   {"--backend", "needs a value"},
                                                                   {"--force=maybe a b c", "expected true or false"},

@@ -167,7 +167,7 @@ TEST(DataLayer, FieldsWithoutEffectAreWarnedAbout) {
     return driver.setup().warnings().empty() ? "" : driver.setup().warnings()[0].ToString();
   };
   EXPECT_NE(warning("force_encoded_color: true", "").find("force_encoded_color"), std::string::npos);
-  EXPECT_NE(warning("backend: LEVELDB", "").find("LevelDB"), std::string::npos);
+  EXPECT_NE(warning("backend: LEVELDB", "").find("set backend: LMDB"), std::string::npos);
   EXPECT_NE(warning("", "transform_param { force_color: true }").find("compressed images only"), std::string::npos);
   EXPECT_TRUE(Driver(Net(folder / "db", "", "transform_param { force_gray: true }")).setup().warnings().empty());
   // Compressed images are decoded as these say.

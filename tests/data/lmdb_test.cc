@@ -119,10 +119,15 @@ TEST(Lmdb, WhatIsNoDatabaseIsAUserError) {
 
   std::filesystem::create_directory(folder / "level");
   testing::WriteFile(folder / "level/CURRENT", "MANIFEST-000001\n");
-  ExpectThrows<UserError>(open("level"), {"LevelDB", "convert"});
+  ExpectThrows<UserError>(open("level"),
+                          {"LevelDB", "db_tool convert \"" + folder / "level" + "\" \"" + folder / "level_lmdb" + "\"",
+                           "source: \"" + folder / "level_lmdb" + "\" backend: LMDB"});
+  ExpectThrows<UserError>(open("level/"), {"level/\" \"" + folder / "level_lmdb" + "\""});
   std::filesystem::remove(folder / "level/CURRENT");
   testing::WriteFile(folder / "level/MANIFEST-000001", "");
   ExpectThrows<UserError>(open("level"), {"LevelDB"});
+  std::filesystem::rename(folder / "level", folder / "train_leveldb");
+  ExpectThrows<UserError>(open("train_leveldb"), {"train_leveldb\" \"" + folder / "train_lmdb" + "\""});
 
   std::filesystem::create_directory(folder / "garbage");
   testing::WriteFile(folder / "garbage/data.mdb", std::string(20000, 'x'));

@@ -36,6 +36,7 @@ const std::vector<OutsideRule>& OutsideRules() {
       {std::regex("(cuda.*|cublas.*|cudnn.*|curand.*|cub/.*|thrust/.*|cooperative_groups.*|nvtx.*|nccl\\.h)"),
        std::regex("(src|tests)/cuda/.*"), "CUDA stays in src/cuda and tests/cuda"},
       {std::regex("(hdf5|hdf5_hl|H5\\w+)\\.h"), std::regex("(src|tests)/hdf5/.*"), "only src/hdf5 calls HDF5"},
+      {std::regex("leveldb/.*"), std::regex("(src|tests)/leveldb/.*"), "only src/leveldb calls LevelDB"},
       {std::regex("mpi\\.h"), std::regex("src/mpi/.*"), "only src/mpi calls MPI"},
       {std::regex("(oneapi/dnnl/.*|dnnl.*|cblas\\.h)"), std::regex("src/ops/.*"), "only src/ops calls oneDNN and BLAS"},
   };

@@ -100,6 +100,12 @@ TEST_F(MadeUpTree, Hdf5OutsideItsPlaceFails) {
   EXPECT_NE(error.find("only src/hdf5"), std::string::npos) << error;
 }
 
+TEST_F(MadeUpTree, LevelDbOutsideItsPlaceFails) {
+  Write("src/leveldb/a.cc", "#include <leveldb/db.h>\n#include \"base/check.h\"\n");
+  const std::string error = ErrorOf("src/data/bad.cc", "#include <leveldb/db.h>\n");
+  EXPECT_NE(error.find("only src/leveldb"), std::string::npos) << error;
+}
+
 TEST_F(MadeUpTree, MpiOutsideItsPlaceFails) {
   const std::string error = ErrorOf("src/solver/bad.cc", "#include <mpi.h>\n");
   EXPECT_NE(error.find("only src/mpi"), std::string::npos) << error;

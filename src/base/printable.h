@@ -1,0 +1,15 @@
+// Bytes of any kind in messages.
+#ifndef CREMA_BASE_PRINTABLE_H_
+#define CREMA_BASE_PRINTABLE_H_
+
+#include <string>
+#include <string_view>
+
+namespace crema {
+
+// "abc\x00": what is not printable ASCII as hexadecimal digits.
+std::string Printable(std::string_view bytes);
+
+}  // namespace crema
+
+#endif  // CREMA_BASE_PRINTABLE_H_

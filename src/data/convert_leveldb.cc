@@ -1,0 +1,36 @@
+#include "data/convert_leveldb.h"
+
+#include <filesystem>
+#include <memory>
+#include <span>
+
+#include "base/leveldb.h"
+#include "crema/error.h"
+#include "data/lmdb_writer.h"
+
+namespace crema {
+
+DatabaseInfo ConvertLevelDb(const std::string& source, const std::string& database, bool replace,
+                            ProgressLine* progress) {
+  std::error_code ignored;
+  if (std::filesystem::exists(source + "/data.mdb", ignored)) {
+    throw UserError("\"" + source + "\" is an LMDB already, which Data layers read as it is");
+  }
+  const std::unique_ptr<LevelDbReader> reader = OpenLevelDb(source);
+  LmdbWriter writer(database, replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse);
+  DatabaseInfo info;
+  RecordImage record;
+  while (reader->Next()) {
+    const std::string_view value = reader->value();
+    writer.Put(reader->key(), value);
+    CountRecord(std::as_bytes(std::span(value)), &record, &info);
+    if (progress) progress->Add(1, static_cast<int64_t>(value.size()));
+  }
+  if (info.records == 0) {
+    throw UserError("LevelDB \"" + source + "\" is empty; was the program that wrote it interrupted? Make it anew");
+  }
+  writer.Commit();
+  return info;
+}
+
+}  // namespace crema
