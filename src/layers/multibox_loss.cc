@@ -150,9 +150,12 @@ class MultiBoxLossLayer : public Layer {
     const std::string text = FormatNumber(value, "%.9g"), classes = std::to_string(problem_.classes);
     const std::string which = "row " + std::to_string(row) + " of \"" + objects_ + "\" ";
     if (number == 0) {
-      throw BadItem(3, image,
+      const bool whole = value >= 0 && value < static_cast<float>(1 << 24) && value == std::floor(value);
+      throw BadItem(3, whole ? static_cast<int64_t>(value) : -1,
                     which + "is of image " + text + ", but there are images 0 to " +
-                        std::to_string(problem_.images - 1) + "; correct it, rows that are no object have -1 there");
+                        std::to_string(problem_.images - 1) +
+                        "; correct it, rows that are no object have -1 there, or let predictions and objects be of "
+                        "batches of one size");
     }
     const std::string object = which + "(image " + std::to_string(image) + ") has ";
     if (number > 1) throw BadItem(3, image, object + kNames[number] + " = " + text + "; give finite numbers");
