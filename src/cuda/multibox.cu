@@ -193,10 +193,9 @@ __device__ uint64_t RankNumber(int64_t count, int64_t n, const uint64_t* rank) {
   return found;
 }
 
-// A block for each image.
-__global__ void __launch_bounds__(kImageThreads)
-    LabelImages(MultiBoxProblem p, MultiBoxMatches matches, float* label, double* counts) {
-  const int64_t first = int64_t{blockIdx.x} * p.priors;
+// By the whole block. Returns how many matches the image has.
+__device__ int64_t LabelImage(const MultiBoxProblem& p, const MultiBoxMatches& matches, int64_t image, float* label) {
+  const int64_t first = image * p.priors;
   const int32_t* match = matches.match + first;
   const uint64_t* rank = p.mines ? matches.rank + first : nullptr;
   int64_t counted = 0, candidates = 0;
@@ -218,12 +217,22 @@ __global__ void __launch_bounds__(kImageThreads)
     }
     label[first + i] = value;
   }
+  return counted;
+}
+
+// A block for each image, or for some.
+__global__ void __launch_bounds__(kImageThreads)
+    LabelImages(MultiBoxProblem p, MultiBoxMatches matches, float* label, double* counts) {
+  int64_t counted = 0;
+  for (int64_t image = blockIdx.x; image < p.images; image += gridDim.x) {
+    counted += LabelImage(p, matches, image, label);
+  }
   if (threadIdx.x == 0) counts[blockIdx.x] = static_cast<double>(counted);
 }
 
 struct CountOf {
   const double* counts;
-  __device__ double operator()(int64_t image) const { return counts[image]; }
+  __device__ double operator()(int64_t block) const { return counts[block]; }
 };
 struct KeepShare {
   MultiBoxProblem problem;
@@ -285,13 +294,11 @@ void CudaOperations::RankNegatives(const MultiBoxProblem& problem, const float* 
 
 void CudaOperations::MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                                          const MultiBoxTargets& targets) {
-  auto* parts = Scratch<double>((static_cast<size_t>(kSumBlocks + problem.images)) * sizeof(double));
+  const unsigned blocks = BlocksFor(queue(), problem.images, 1);
+  auto* parts = Scratch<double>((static_cast<size_t>(kSumBlocks) + blocks) * sizeof(double));
   double* counts = parts + kSumBlocks;
-  if (problem.images > 0) {
-    Launch(queue(), static_cast<unsigned>(problem.images), ThreadsFor(problem, kImageThreads), LabelImages, problem,
-           matches, targets.label, counts);
-  }
-  SumTerms(queue(), problem.images, CountOf{counts}, KeepShare{problem, targets.share}, parts);
+  Launch(queue(), blocks, ThreadsFor(problem, kImageThreads), LabelImages, problem, matches, targets.label, counts);
+  SumTerms(queue(), blocks, CountOf{counts}, KeepShare{problem, targets.share}, parts);
   if (targets.location) ForEach(queue(), problem.places(), WriteLocations{problem, matches, targets});
   if (targets.class_target) {
     ForEach(queue(), problem.places() * problem.classes,
