@@ -91,5 +91,44 @@ TEST_F(GpuLargeProblems, ImagesOfMultiBoxLoss) {
   EXPECT_LT(expected.share[0], 0.05f);
 }
 
+// As many candidates as SSD512 without top_k: fewer blocks than lists, each with many threads.
+TEST_F(GpuLargeProblems, CandidatesOfDetectionOutput) {
+  DetectionProblem p;
+  p.images = 32;
+  p.priors = p.top_k = 24564;
+  p.classes = 81;
+  p.keep = 200;
+  EXPECT_LT(OperationsOf(*gpu_).DetectionWorkspace(p), size_t{emulated() ? 64u : 512u} << 20);
+  p.images = 2;
+  p.classes = 40;
+  p.score_above = 0.99f;
+  const auto run = [&p](Device& device) {
+    std::vector<float> boxes = RandomValues(4 * p.priors, 3);
+    for (size_t i = 0; i < boxes.size(); i += 4) {
+      boxes[i + 2] = boxes[i] + 0.7f;
+      boxes[i + 3] = boxes[i + 1] + 0.9f;
+    }
+    boxes.resize(2 * boxes.size(), 0.1f);
+    const OnDevice<float> offsets(device, RandomValues(p.images * p.priors * 4, 1)), priors(device, boxes);
+    const OnDevice<float> scores(device, RandomValues(p.images * p.priors * p.classes, 2));
+    const OnDevice<float> objects(device, Poison(p.rows() * kObjectNumbers));
+    const Buffer workspace(device, OperationsOf(device).DetectionWorkspace(p));
+    OperationsOf(device).DetectObjects(p, {offsets.data(), scores.data(), priors.data()}, objects.data(),
+                                       workspace.data());
+    return objects.Read();
+  };
+  const auto expect_same = [&] {
+    const std::vector<float> expected = run(CpuDevice());
+    EXPECT_GT(expected[expected.size() - 5], 0) << "too few are found";
+    ExpectClose(expected, run(*gpu_), 1e-6f, "objects");
+  };
+  expect_same();
+  p.keep = 5;
+  p.classes = 2;
+  p.priors = p.top_k = 1100;
+  p.score_above = -1;
+  expect_same();
+}
+
 }  // namespace
 }  // namespace crema
