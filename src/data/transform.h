@@ -79,6 +79,8 @@ class Transform {
   // The same of a part of an image instead of the whole; not for random_resized_crop.
   void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
                    float* out) const;
+  // The same of a larger image that it lies in.
+  void ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch, float* out) const;
 
  private:
   static constexpr uint64_t kMirror = 0;  // the random number
