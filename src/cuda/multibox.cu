@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/faults.h"
 #include "cuda/lanes.h"
 #include "cuda/losses.h"
 #include "cuda/operations.h"
@@ -11,7 +10,7 @@ namespace crema::cuda {
 
 namespace {
 
-constexpr int64_t kNumbers = MultiBoxProblem::kObjectNumbers;
+constexpr int64_t kNumbers = ObjectRows::kNumbers;
 constexpr unsigned kImageThreads = 1024;  // at most, of a block that has a whole image
 constexpr unsigned kDigits = 256;         // of ranks, each of 8 bits
 
@@ -25,17 +24,6 @@ struct Greater {
 };
 struct Less {
   __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
-};
-
-struct IsBadNumber {
-  MultiBoxProblem problem;
-  const float* objects;
-  __device__ bool operator()(float value, int64_t position) const {
-    return multibox::IsBad(problem, objects + position / kNumbers * kNumbers, position % kNumbers);
-  }
-  __device__ int64_t PositionToTell(int64_t position) const {
-    return multibox::BadPosition(problem, objects, position);
-  }
 };
 
 // A thread for each of some priors of an image. Threads look at a row each and keep those of the image, then all of
@@ -262,11 +250,6 @@ struct WriteClassTargets {
 };
 
 }  // namespace
-
-int64_t CudaOperations::FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) {
-  ReportFirst(queue(), gpu_.state(), gpu_.unit(), problem.objects * kNumbers, objects, IsBadNumber{problem, objects});
-  return -1;
-}
 
 void CudaOperations::MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects,
                                  uint64_t* best, int32_t* match, float* overlap) {
