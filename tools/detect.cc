@@ -1,9 +1,11 @@
 // crema detect: the objects in images.
 #include <gflags/gflags.h>
 
+#include <iostream>
 #include <limits>
 #include <memory>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 #include "data/label_map.h"
 #include "inference/detection_writer.h"
@@ -29,6 +31,14 @@ std::vector<std::string> ClassNames(const Detector& detector) {
                       ", the background among them; give the labels that the net was trained with");
 }
 
+void WarnOfLowThreshold(const CommandLine& line, const Detector& detector) {
+  if (!line.has("threshold") || !(static_cast<float>(FLAGS_threshold) < detector.scores_above())) return;
+  const std::string least = FormatNumber(detector.scores_above());
+  std::cerr << FLAGS_model << ": warning: \"" << detector.objects() << "\" has confidence_threshold: " << least
+            << " and makes no objects of lower scores, so --threshold=" << FormatNumber(FLAGS_threshold)
+            << " shows no more than --threshold=" << least << "; to see more, lower confidence_threshold\n";
+}
+
 int Run(const CommandLine& line) {
   ApplyThreads();
   DetectionOptions options;
@@ -40,6 +50,7 @@ int Run(const CommandLine& line) {
   Detector detector(scoring, *items, run_options);
   options.labels = ClassNames(detector);
   LoadWeights(line, detector.runner());
+  WarnOfLowThreshold(line, detector);
 
   ImageLines lines(line, *items, skip, "objects");
   lines.Print(DetectionHeading(options));

@@ -295,7 +295,7 @@ class BadItem : public std::runtime_error {
   BadItem(int bottom, int64_t item, std::string message)
       : std::runtime_error(std::move(message)), bottom(bottom), item(item) {}
   int bottom;    // which bottom of the throwing layer held it
-  int64_t item;  // index along the batch axis
+  int64_t item;  // index along the batch axis; -1: which one is not known, the message says where the value is
 };
 
 // --- Registration -----------------------------------------------------------------------------------------------

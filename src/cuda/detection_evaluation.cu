@@ -1,4 +1,3 @@
-#include "cuda/faults.h"
 #include "cuda/operations.h"
 #include "ops/detection_evaluation_formulas.h"
 
@@ -7,17 +6,7 @@ namespace crema::cuda {
 namespace {
 
 constexpr int64_t kFound = DetectionEvaluation::kFound;
-constexpr int64_t kObject = DetectionEvaluation::kObject;
 constexpr int64_t kResult = DetectionEvaluation::kResult;
-
-// Looks at whole rows, at their first numbers.
-struct BeginsBadObject {
-  DetectionEvaluation evaluation;
-  const float* objects;
-  __device__ bool operator()(float, int64_t position) const {
-    return position % kObject == 0 && detections::IsBadObject(evaluation, objects + position);
-  }
-};
 
 struct FindObject {
   DetectionEvaluation evaluation;
@@ -63,12 +52,6 @@ struct WriteSorted {
 };
 
 }  // namespace
-
-int64_t CudaOperations::FindBadObject(const DetectionEvaluation& evaluation, const float* objects) {
-  ReportFirst(queue(), gpu_.state(), gpu_.unit(), evaluation.objects * kObject, objects,
-              BeginsBadObject{evaluation, objects});
-  return -1;
-}
 
 void CudaOperations::EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                                         std::byte* workspace, float* results) {

@@ -11,10 +11,20 @@ namespace {
 using detection::Lists;
 
 // Ranks are sorted in as many places as a power of two.
-int64_t SlotsOf(const DetectionProblem& p) {
-  int64_t slots = 2;
-  while (slots < p.top_k) slots *= 2;
-  return slots;
+detection::ListScratch ScratchOf(const DetectionProblem& p) {
+  int64_t ranks = 2;
+  while (ranks < p.top_k) ranks *= 2;
+  return {ranks, p.top_k};
+}
+
+constexpr unsigned kManyThreads = 1024;
+
+// Of a block that fills lists: where candidates are many, few blocks have all the threads that there can be at a time.
+unsigned ThreadsFor(const DetectionProblem& p) { return p.top_k > kManyThreads ? kManyThreads : kThreads; }
+
+// One for each block.
+int64_t AtOnce(const Queue& queue, const DetectionProblem& p) {
+  return detection::ListsAtOnce(p, ScratchOf(p), int64_t{queue.multiprocessors} * 2048 / ThreadsFor(p));
 }
 
 constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
@@ -85,10 +95,10 @@ __device__ BoundingBox LoadBox(const BoundingBox* from) {
   return {corners.values[0], corners.values[1], corners.values[2], corners.values[3]};
 }
 
-// A block for each list: candidates by falling rank, then what is left of them.
-__global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, DetectionInputs inputs, Lists lists) {
+// By the whole block: candidates by falling rank, then what is left of them.
+__device__ void FillList(const DetectionProblem& p, const DetectionInputs& inputs, const Lists& lists, int64_t list) {
   __shared__ int found;
-  const int64_t list = blockIdx.x, image = list / p.classes, category = list % p.classes;
+  const int64_t image = list / p.classes, category = list % p.classes;
   if (category == p.background) {
     if (threadIdx.x == 0) lists.counts[list] = 0;
     return;
@@ -104,7 +114,7 @@ __global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, Detect
     cut = FindCut(candidates, count);
   }
 
-  uint64_t* const ranks = lists.RanksOf(list);
+  uint64_t* const ranks = lists.candidates + blockIdx.x * lists.scratch.ranks;
   int sorted = 1;
   while (sorted < count) sorted *= 2;
   for (int i = count + static_cast<int>(threadIdx.x); i < sorted; i += blockDim.x) ranks[i] = 0;
@@ -117,8 +127,8 @@ __global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, Detect
   __syncthreads();
   SortRanks(ranks, sorted);
 
-  BoundingBox* const boxes = lists.BoxesOf(list);
-  float* const overlaps = lists.overlaps + list * p.top_k;
+  BoundingBox* const boxes = lists.candidate_boxes + blockIdx.x * lists.scratch.boxes;
+  float* const overlaps = lists.candidate_overlaps + blockIdx.x * lists.scratch.boxes;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {
     boxes[i] = detection::BoxOf(p, inputs, image, category, detection::PriorOf(ranks[i]));
     overlaps[i] = 0;
@@ -126,22 +136,28 @@ __global__ void __launch_bounds__(kThreads) FillLists(DetectionProblem p, Detect
   __syncthreads();
   int kept = 0;
   float limit = p.most_overlap;
-  for (int i = 0; i < count; ++i) {
+  for (int i = 0; i < count && kept < lists.room; ++i) {
     if (overlaps[i] > limit) continue;
     const BoundingBox box = LoadBox(boxes + i);
     for (int j = i + 1 + static_cast<int>(threadIdx.x); j < count; j += blockDim.x) {
       const float overlap = boxes::Overlap(LoadBox(boxes + j), box);
       if (!(overlap <= overlaps[j])) overlaps[j] = overlap == overlap ? overlap : 2.0f;  // a NaN covers, too
     }
-    if (threadIdx.x == 0) {  // nobody reads in front of i
-      boxes[kept] = box;
-      ranks[kept] = ranks[i];
+    if (threadIdx.x == 0) {
+      lists.BoxesOf(list)[kept] = box;
+      lists.RanksOf(list)[kept] = ranks[i];
     }
     ++kept;
     if (limit > 0.5f) limit *= p.eta;
     __syncthreads();
   }
   if (threadIdx.x == 0) lists.counts[list] = kept;
+}
+
+// A block for each list, or for some.
+template <unsigned kMostThreads>
+__global__ void __launch_bounds__(kMostThreads) FillLists(DetectionProblem p, DetectionInputs inputs, Lists lists) {
+  for (int64_t list = blockIdx.x; list < p.images * p.classes; list += gridDim.x) FillList(p, inputs, lists, list);
 }
 
 // How many in the lists of an image are of that level or above; all threads of the warp must call.
@@ -220,15 +236,18 @@ struct SetNumber {
 }  // namespace
 
 size_t CudaOperations::DetectionWorkspace(const DetectionProblem& problem) {
-  return detection::ListBytes(problem, SlotsOf(problem));
+  return detection::ListBytes(problem, ScratchOf(problem), AtOnce(queue(), problem));
 }
 
 void CudaOperations::DetectObjects(const DetectionProblem& p, const DetectionInputs& inputs, float* objects,
                                    std::byte* workspace) {
   ForEach(queue(), p.rows() * kObjectNumbers, SetNumber{-1, objects});
   if (p.images == 0) return;
-  const Lists lists = detection::ListsIn(p, SlotsOf(p), workspace);
-  Launch(queue(), static_cast<unsigned>(p.images * p.classes), kThreads, FillLists, p, inputs, lists);
+  const int64_t at_once = AtOnce(queue(), p);
+  const Lists lists = detection::ListsIn(p, ScratchOf(p), at_once, workspace);
+  const unsigned threads = ThreadsFor(p);
+  Launch(queue(), static_cast<unsigned>(at_once), threads,
+         threads == kThreads ? FillLists<kThreads> : FillLists<kManyThreads>, p, inputs, lists);
   Launch(queue(), static_cast<unsigned>(p.images), kThreads, WriteObjects, p, inputs, lists, objects);
 }
 

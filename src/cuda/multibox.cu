@@ -1,7 +1,6 @@
 #include <algorithm>
 #include <limits>
 
-#include "cuda/faults.h"
 #include "cuda/lanes.h"
 #include "cuda/losses.h"
 #include "cuda/operations.h"
@@ -11,7 +10,7 @@ namespace crema::cuda {
 
 namespace {
 
-constexpr int64_t kNumbers = MultiBoxProblem::kObjectNumbers;
+constexpr int64_t kNumbers = ObjectRows::kNumbers;
 constexpr unsigned kImageThreads = 1024;  // at most, of a block that has a whole image
 constexpr unsigned kDigits = 256;         // of ranks, each of 8 bits
 
@@ -25,17 +24,6 @@ struct Greater {
 };
 struct Less {
   __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
-};
-
-struct IsBadNumber {
-  MultiBoxProblem problem;
-  const float* objects;
-  __device__ bool operator()(float value, int64_t position) const {
-    return multibox::IsBad(problem, objects + position / kNumbers * kNumbers, position % kNumbers);
-  }
-  __device__ int64_t PositionToTell(int64_t position) const {
-    return multibox::BadPosition(problem, objects, position);
-  }
 };
 
 // A thread for each of some priors of an image. Threads look at a row each and keep those of the image, then all of
@@ -193,10 +181,9 @@ __device__ uint64_t RankNumber(int64_t count, int64_t n, const uint64_t* rank) {
   return found;
 }
 
-// A block for each image.
-__global__ void __launch_bounds__(kImageThreads)
-    LabelImages(MultiBoxProblem p, MultiBoxMatches matches, float* label, double* counts) {
-  const int64_t first = int64_t{blockIdx.x} * p.priors;
+// By the whole block. Returns how many matches the image has.
+__device__ int64_t LabelImage(const MultiBoxProblem& p, const MultiBoxMatches& matches, int64_t image, float* label) {
+  const int64_t first = image * p.priors;
   const int32_t* match = matches.match + first;
   const uint64_t* rank = p.mines ? matches.rank + first : nullptr;
   int64_t counted = 0, candidates = 0;
@@ -218,12 +205,22 @@ __global__ void __launch_bounds__(kImageThreads)
     }
     label[first + i] = value;
   }
+  return counted;
+}
+
+// A block for each image, or for some.
+__global__ void __launch_bounds__(kImageThreads)
+    LabelImages(MultiBoxProblem p, MultiBoxMatches matches, float* label, double* counts) {
+  int64_t counted = 0;
+  for (int64_t image = blockIdx.x; image < p.images; image += gridDim.x) {
+    counted += LabelImage(p, matches, image, label);
+  }
   if (threadIdx.x == 0) counts[blockIdx.x] = static_cast<double>(counted);
 }
 
 struct CountOf {
   const double* counts;
-  __device__ double operator()(int64_t image) const { return counts[image]; }
+  __device__ double operator()(int64_t block) const { return counts[block]; }
 };
 struct KeepShare {
   MultiBoxProblem problem;
@@ -254,11 +251,6 @@ struct WriteClassTargets {
 
 }  // namespace
 
-int64_t CudaOperations::FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) {
-  ReportFirst(queue(), gpu_.state(), gpu_.unit(), problem.objects * kNumbers, objects, IsBadNumber{problem, objects});
-  return -1;
-}
-
 void CudaOperations::MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects,
                                  uint64_t* best, int32_t* match, float* overlap) {
   if (problem.places() == 0) return;
@@ -285,13 +277,11 @@ void CudaOperations::RankNegatives(const MultiBoxProblem& problem, const float* 
 
 void CudaOperations::MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                                          const MultiBoxTargets& targets) {
-  auto* parts = Scratch<double>((static_cast<size_t>(kSumBlocks + problem.images)) * sizeof(double));
+  const unsigned blocks = BlocksFor(queue(), problem.images, 1);
+  auto* parts = Scratch<double>((static_cast<size_t>(kSumBlocks) + blocks) * sizeof(double));
   double* counts = parts + kSumBlocks;
-  if (problem.images > 0) {
-    Launch(queue(), static_cast<unsigned>(problem.images), ThreadsFor(problem, kImageThreads), LabelImages, problem,
-           matches, targets.label, counts);
-  }
-  SumTerms(queue(), problem.images, CountOf{counts}, KeepShare{problem, targets.share}, parts);
+  Launch(queue(), blocks, ThreadsFor(problem, kImageThreads), LabelImages, problem, matches, targets.label, counts);
+  SumTerms(queue(), blocks, CountOf{counts}, KeepShare{problem, targets.share}, parts);
   if (targets.location) ForEach(queue(), problem.places(), WriteLocations{problem, matches, targets});
   if (targets.class_target) {
     ForEach(queue(), problem.places() * problem.classes,

@@ -175,8 +175,23 @@ struct ScaleTerms {
   }
 };
 
+// Where the sums of scales go: to the gradient, or, where more than one block has numbers of a scale, parts of them to
+// scratch memory.
+struct ScaleSums {
+  double* parts;
+  float* gradient;
+
+  __device__ void Keep(int64_t index, double sum) const {
+    if (parts) {
+      parts[index * gridDim.y + blockIdx.y] = sum;
+    } else {
+      gradient[index] = static_cast<float>(sum);
+    }
+  }
+};
+
 // Block (x, y) sums part y of its channels up. With one scale all of the block go into one sum.
-__global__ void __launch_bounds__(kThreads) SumScales(ScaleTerms terms, double* parts) {
+__global__ void __launch_bounds__(kThreads) SumScales(ScaleTerms terms, ScaleSums sums) {
   const NormalizeProblem& p = terms.p;
   const int64_t n = p.images * p.pixels, step = int64_t{gridDim.y} * kThreads;
   double sum = 0;
@@ -188,16 +203,16 @@ __global__ void __launch_bounds__(kThreads) SumScales(ScaleTerms terms, double* 
     }
     if (p.shared) continue;
     sum = SumBlock(sum);
-    if (threadIdx.x == 0) parts[c * gridDim.y + blockIdx.y] = sum;
+    if (threadIdx.x == 0) sums.Keep(c, sum);
     sum = 0;
   }
   if (!p.shared) return;
   sum = SumBlock(sum);
-  if (threadIdx.x == 0) parts[int64_t{blockIdx.x} * gridDim.y + blockIdx.y] = sum;
+  if (threadIdx.x == 0) sums.Keep(blockIdx.x, sum);
 }
 
 // The same for channels that lie side by side, images of one pixel.
-__global__ void __launch_bounds__(kThreads) SumScalesSideBySide(ScaleTerms terms, double* parts) {
+__global__ void __launch_bounds__(kThreads) SumScalesSideBySide(ScaleTerms terms, ScaleSums sums) {
   const NormalizeProblem& p = terms.p;
   const unsigned line = threadIdx.x / kAcross;
   for (int64_t first = int64_t{blockIdx.x} * kAcross; first < p.channels; first += int64_t{gridDim.x} * kAcross) {
@@ -207,7 +222,7 @@ __global__ void __launch_bounds__(kThreads) SumScalesSideBySide(ScaleTerms terms
       sum += terms.Of(n * p.channels + c, n);
     }
     sum = SumAlong(sum);
-    if (line == 0 && c < p.channels) parts[c * gridDim.y + blockIdx.y] = sum;
+    if (line == 0 && c < p.channels) sums.Keep(c, sum);
   }
 }
 
@@ -253,24 +268,24 @@ void CudaOperations::NormalizeBackward(const NormalizeProblem& problem, const fl
   const NormalizeProblem p = problem.Simplest();
   if (scale_gradient) {
     const bool side_by_side = p.pixels == 1 && !p.shared;
-    constexpr int64_t kMostChannels = int64_t{1} << 19;  // that parts of sums have room for
-    CREMA_CHECK(p.scales() <= kMostChannels) << p.scales() << " scales";
+    constexpr int64_t kMostParts = int64_t{1} << 19;  // there is room for
     const int64_t wanted = int64_t{queue().multiprocessors} * 4;
     const int64_t blocks_x = std::clamp<int64_t>(side_by_side ? (p.channels + kAcross - 1) / kAcross : p.channels, 1,
-                                                 p.shared ? wanted : kMostChannels);
+                                                 p.shared ? wanted : kMostParts);
+    const int64_t sums = p.shared ? blocks_x : p.channels;
     // Of a few thousand numbers each.
     const int64_t numbers = p.images * p.pixels * (p.channels / blocks_x);
-    const int64_t fitting = std::max<int64_t>(1, kMostChannels / std::max<int64_t>(blocks_x, p.scales()));
+    const int64_t fitting = std::max<int64_t>(1, kMostParts / std::max<int64_t>(sums, 1));
     const int64_t parts = std::clamp<int64_t>(std::min((wanted + blocks_x - 1) / blocks_x, numbers / 2048), 1,
                                               std::min<int64_t>(fitting, 1024));
-    auto* sums = Scratch<double>(static_cast<size_t>(std::max(p.shared ? blocks_x : p.channels, int64_t{1}) * parts) *
-                                 sizeof(double));
+    const bool finished = sums == p.scales() && parts == 1;
+    double* const of_parts = finished ? nullptr : Scratch<double>(static_cast<size_t>(sums * parts) * sizeof(double));
     const dim3 grid(static_cast<unsigned>(blocks_x), static_cast<unsigned>(parts));
     Launch(queue(), grid, kThreads, side_by_side ? SumScalesSideBySide : SumScales, ScaleTerms{p, x, inverse, dy},
-           sums);
-    if (p.scales() > 0) {
+           ScaleSums{of_parts, scale_gradient});
+    if (!finished && p.scales() > 0) {
       Launch(queue(), static_cast<unsigned>(p.scales()), kThreads, FinishScales, p.shared ? blocks_x * parts : parts,
-             sums, scale_gradient);
+             of_parts, scale_gradient);
     }
   }
   if (!dx || p.count() == 0) return;

@@ -137,14 +137,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t DetectionWorkspace(const DetectionProblem& problem) override;
   void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                      std::byte* workspace) override;
-  int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) override;
+  int64_t FindBadObject(const ObjectRows& objects, const float* values) override;
   void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
                    int32_t* match, float* overlap) override;
   void RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match, const float* overlap,
                      uint64_t* rank) override;
   void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                            const MultiBoxTargets& targets) override;
-  int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) override;
   void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                           std::byte* workspace, float* results) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,

@@ -32,6 +32,13 @@ void ReadAnnotated(const RecordSource& source, uint64_t i, AnnotatedRecord* reco
       "\"Data\" reads those of convert_imageset");
 }
 
+DatumView ReadImageDatum(const RecordSource& source, uint64_t i, std::span<const std::byte> bytes) {
+  const DatumView datum = ReadDatum(source, i, bytes);
+  if (datum.encoded || datum.bytes()) return datum;
+  throw UserError(DescribeRecord(source, i) +
+                  " holds float_data, but objects are on images of bytes; make the database with convert_annoset");
+}
+
 AnnotatedLoader::AnnotatedLoader(std::shared_ptr<const RecordSource> source, AnnotatedTransform transform,
                                  const SampleOrder& order, int64_t room, bool any_type)
     : DatumLoader(source, FirstDatum(*source), transform.pixels(), order),
@@ -55,15 +62,12 @@ void AnnotatedLoader::ReadRecord(uint64_t i, AnnotatedRecord* record) const {
 }
 
 void AnnotatedLoader::Decode(uint64_t record, std::span<const std::byte> bytes, Image* image) const {
-  const DatumView datum = ReadDatum(source(), record, bytes);
+  const DatumView datum = ReadImageDatum(source(), record, bytes);
   if (datum.encoded) {
     const std::string problem = DecodeImage(datum.data, {transform_.pixels().colors()}, image);
     if (!problem.empty()) throw UserError(DescribeRecord(source(), record) + " " + problem + kBrokenImageRemedy);
-  } else if (datum.bytes()) {
-    FromPlanes(datum.data.data(), datum.size.channels, datum.size.height, datum.size.width, image);
   } else {
-    throw UserError(DescribeRecord(source(), record) +
-                    " holds float_data, but objects are on images of bytes; make the database with convert_annoset");
+    FromPlanes(datum.data.data(), datum.size.channels, datum.size.height, datum.size.width, image);
   }
   const ImageSize size{image->channels, image->height, image->width};
   if (size.channels != item_size().channels) {

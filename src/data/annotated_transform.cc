@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 #include <utility>
 
 namespace crema {
@@ -24,7 +23,11 @@ constexpr ObjectBox kWhole = {0, 0, 1, 1};
 
 AnnotatedTransform::AnnotatedTransform(Transform pixels, const TransformationParameter& param,
                                        const AnnotatedDataParameter& boxes, Phase phase)
-    : pixels_(std::move(pixels)), mean_values_(param.mean_value().begin(), param.mean_value().end()) {
+    : pixels_(std::move(pixels)), around_(1, 0) {
+  if (param.mean_value_size() > 0) around_.clear();
+  for (const float mean : param.mean_value()) {
+    around_.push_back(static_cast<uint8_t>(std::lrint(std::clamp(mean, 0.0f, 255.0f))));
+  }
   constrains_ = param.has_emit_constraint();
   emission_ = param.emit_constraint();
   if (phase != TRAIN) return;
@@ -119,28 +122,13 @@ void AnnotatedTransform::Apply(Image* image, const RandomStream& random, Annotat
   if (seen.height == view.part.height && seen.width == view.part.width) {
     return pixels_.ApplyToPart(*image, seen, random, &scratch->transform, out);
   }
-  Image& canvas = scratch->canvas;
-  canvas.Resize(view.part.height, view.part.width, image->channels);
-  Fill(&canvas);
-  const int channels = image->channels;
-  const int left = seen.left + view.left - view.part.left, top = seen.top + view.top - view.part.top;
-  for (int y = 0; y < seen.height && seen.width > 0; ++y) {
-    std::memcpy(canvas.row(top + y) + left * channels, image->row(seen.top + y) + seen.left * channels,
-                static_cast<size_t>(seen.width) * channels);
+  const int top = seen.top + view.top - view.part.top, left = seen.left + view.left - view.part.left;
+  FramedImage framed{*image, seen, top, left, view.part.height, view.part.width, around_};
+  if (seen.height == 0 || seen.width == 0) {
+    framed.seen = {};
+    framed.top = framed.left = 0;
   }
-  pixels_.ApplyToPart(canvas, {0, 0, canvas.height, canvas.width}, random, &scratch->transform, out);
-}
-
-void AnnotatedTransform::Fill(Image* canvas) const {
-  uint8_t* const first = canvas->row(0);
-  for (int x = 0; x < canvas->width; ++x) {
-    for (int c = 0; c < canvas->channels; ++c) {
-      const size_t from = mean_values_.size() > 1 ? static_cast<size_t>(c) : 0;
-      const float mean = mean_values_.empty() ? 0 : mean_values_[from];
-      first[x * canvas->channels + c] = static_cast<uint8_t>(std::lrint(std::clamp(mean, 0.0f, 255.0f)));
-    }
-  }
-  for (int y = 1; y < canvas->height; ++y) std::memcpy(canvas->row(y), first, canvas->row_bytes());
+  pixels_.ApplyFramed(framed, random, &scratch->transform, out);
 }
 
 }  // namespace crema

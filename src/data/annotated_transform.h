@@ -21,7 +21,6 @@ namespace crema {
 
 // The working memory of AnnotatedTransform::Apply, kept from image to image.
 struct AnnotatedScratch {
-  Image canvas;
   std::vector<ObjectBox> parts;
   TransformScratch transform;
 };
@@ -62,7 +61,6 @@ class AnnotatedTransform {
                 std::vector<BoxedObject>* objects) const;
   bool IsKept(const ObjectBox& part, const ObjectBox& object) const;
   void KeepSeen(const ObjectBox& part, std::vector<BoxedObject>* objects) const;
-  void Fill(Image* canvas) const;
 
   Transform pixels_;
   ColorDistortion distortion_;
@@ -70,7 +68,7 @@ class AnnotatedTransform {
   ExpansionParameter expansion_;
   bool expands_ = false, constrains_ = false;
   EmitConstraint emission_;
-  std::vector<float> mean_values_;
+  std::vector<uint8_t> around_;  // what is around images that are made larger, of each channel or of all
 };
 
 }  // namespace crema

@@ -132,6 +132,19 @@ class AnnotatedForm : public RecordForm {
   mutable std::atomic<int64_t> objects_ = 0, clipped_ = 0, empty_ = 0, other_sizes_ = 0, missing_ = 0;
 };
 
+// Where none is there, all of them are looked for at a wrong place.
+void RequireAnnotations(const AnnotatedImageList& list) {
+  const size_t count = list.annotations.size();
+  for (size_t i = 0; i < count; ++i) {
+    std::error_code error;
+    if (std::filesystem::exists(list.AnnotationOf(i), error) || error) return;
+  }
+  throw UserError("none of the files of annotations exists (" + std::to_string(count) +
+                  " in the list, the first is \"" + list.AnnotationOf(0) +
+                  "\"); correct ROOTFOLDER, or the folder and extension of the second path in " +
+                  "each line of the list");
+}
+
 }  // namespace
 
 AnnotationsConverted ConvertAnnotated(const AnnotatedImageList& list, const AnnotatedConversion& how,
@@ -139,6 +152,7 @@ AnnotationsConverted ConvertAnnotated(const AnnotatedImageList& list, const Anno
   if (how.format == AnnotatedConversion::Format::kVoc && !how.labels) {
     throw UserError("XML names classes, so their numbers must be given: add --label_map_file=FILE");
   }
+  RequireAnnotations(list);
   const AnnotatedForm form(list, how);
   AnnotationsConverted done;
   done.images = ConvertImages(list.images, how.images, target, progress, &form);

@@ -32,7 +32,8 @@ struct AnnotationsConverted {
 
 // As ConvertImages. Corners become shares of the size that the file of annotations says, or else of the image's.
 // Objects are grouped by class in the order of the first of each, and counted within their class. Mistakes that leave
-// the object's meaning open (ReadVocAnnotation) end the conversion; the others are counted, and the first said.
+// the object's meaning open (ReadVocAnnotation) end the conversion; the others are counted, and the first said. Throws
+// UserError where no image has a file of annotations.
 AnnotationsConverted ConvertAnnotated(const AnnotatedImageList& list, const AnnotatedConversion& how,
                                       const DatasetTarget& target, ProgressLine* progress);
 

@@ -219,6 +219,13 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
 }
 
+void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch,
+                            float* out) const {
+  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  ResizeBilinear(image, extent.height, extent.width, &scratch->buffers, &scratch->resized);
+  WritePixels(scratch->resized, WindowOf(extent.height, extent.width, random), random, out);
+}
+
 void Transform::ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random,
                             TransformScratch* scratch, float* out) const {
   const ImageExtent extent = ResizedExtent(part.height, part.width);

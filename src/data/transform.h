@@ -79,6 +79,8 @@ class Transform {
   // The same of a part of an image instead of the whole; not for random_resized_crop.
   void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
                    float* out) const;
+  // The same of a larger image that it lies in.
+  void ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch, float* out) const;
 
   // The label image that belongs to an image of its size: moved as Apply moves the whole of that, to as many values of
   // one channel. Its numbers stay as they are, and the nearest one counts where it is resized; `border` is where the

@@ -4,9 +4,11 @@
 #include <filesystem>
 #include <memory>
 #include <span>
+#include <system_error>
 #include <vector>
 
 #include "base/hdf5.h"
+#include "crema/error.h"
 #include "data/file_order.h"
 #include "data/hdf5_files.h"
 #include "data/image_list.h"
@@ -118,6 +120,34 @@ std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std:
     all.push_back({layer.name(), path, FingerprintOf(layer, path)});
   }
   return all;
+}
+
+void RequireSameData(const NetParameter& net, const std::vector<std::string>& folders,
+                     const std::vector<DataFingerprint>& known, const std::string& flag, const std::string& what) {
+  // Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
+  for (const LayerParameter& layer : net.layer()) {
+    const std::string source = DataSourceOf(layer);
+    if (source.empty()) continue;
+    std::error_code ignored;
+    bool found = std::filesystem::exists(source, ignored);
+    for (const std::string& folder : folders) {
+      found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
+    }
+    if (!found) {
+      throw UserError(what + "layer \"" + layer.name() + "\": there is no " +
+                      (ReadsDatabase(layer) ? "database" : "list") + " \"" + source +
+                      "\" on this machine; give its place here with " + flag + "=PATH");
+    }
+  }
+  for (const DataFingerprint& here : FingerprintData(net, folders)) {
+    for (const DataFingerprint& there : known) {
+      if (there.layer != here.layer || there.value == here.value) continue;
+      throw UserError(what + "layer \"" + here.layer + "\": " + here.path +
+                      " has other records than the coordinator's, or has them in another order; copy that one, or name "
+                      "the right one with " +
+                      flag + "=PATH");
+    }
+  }
 }
 
 }  // namespace crema

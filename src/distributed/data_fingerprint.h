@@ -35,6 +35,12 @@ void ReadDataFrom(const std::string& path, NetParameter* net);
 // OpenRecordSource, ReadImageList, ReadFileBytes and LookAtHdf5Files do.
 std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std::vector<std::string>& folders);
 
+// Throws UserError where one of these layers reads what is not here, or other records than `known` says of a layer of
+// its name, whose paths are not looked at. `flag`: with which a path on this machine is given; `what`: stands before
+// the layer in messages.
+void RequireSameData(const NetParameter& net, const std::vector<std::string>& folders,
+                     const std::vector<DataFingerprint>& known, const std::string& flag, const std::string& what);
+
 }  // namespace crema
 
 #endif  // CREMA_DISTRIBUTED_DATA_FINGERPRINT_H_

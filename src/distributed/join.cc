@@ -4,11 +4,9 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <filesystem>
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <utility>
 
 #include "crema/error.h"
@@ -69,9 +67,6 @@ class Joining {
   void Build(const Welcome& welcome);
   PeerAddress Listen();
   void CheckData(const Welcome& welcome) const;
-  void CheckNetData(const NetParameter& net, const std::vector<std::string>& folders,
-                    const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag,
-                    const std::string& what) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
   bool AskedToStop();
@@ -215,41 +210,17 @@ void Joining::TakeFixed() {
   if (fixed) steps_->WriteFixed(reinterpret_cast<const float*>(fixed->data()));
 }
 
-// Else the net's shapes would be guessed, and the mistake found where nobody looks for it.
-void Joining::CheckNetData(const NetParameter& net, const std::vector<std::string>& folders,
-                           const google::protobuf::RepeatedPtrField<Welcome::Data>& known, const std::string& flag,
-                           const std::string& what) const {
-  for (const LayerParameter& layer : net.layer()) {
-    const std::string source = DataSourceOf(layer);
-    if (source.empty()) continue;
-    std::error_code ignored;
-    bool found = std::filesystem::exists(source, ignored);
-    for (const std::string& folder : folders) {
-      found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
-    }
-    if (!found) {
-      throw UserError(what + "layer \"" + layer.name() + "\": there is no " +
-                      (ReadsDatabase(layer) ? "database" : "list") + " \"" + source +
-                      "\" on this machine; give its place here with " + flag + "=PATH");
-    }
-  }
-  for (const DataFingerprint& here : FingerprintData(net, folders)) {
-    for (const Welcome::Data& there : known) {
-      if (there.layer() != here.layer || there.fingerprint() == here.value) continue;
-      throw UserError(what + "layer \"" + here.layer + "\": " + here.path +
-                      " has other records than the coordinator's, or has them in another order; copy that one, or name "
-                      "the right one with " +
-                      flag + "=PATH");
-    }
-  }
-}
-
 void Joining::CheckData(const Welcome& welcome) const {
   const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());
-  CheckNetData(file_->solver.train_net_param(), folders, welcome.data(), "--data", "");
+  const auto known = [](const google::protobuf::RepeatedPtrField<Welcome::Data>& data) {
+    std::vector<DataFingerprint> all;
+    for (const Welcome::Data& there : data) all.push_back({there.layer(), "", there.fingerprint()});
+    return all;
+  };
+  RequireSameData(file_->solver.train_net_param(), folders, known(welcome.data()), "--data", "");
   for (const NetParameter& net : file_->solver.test_net_param()) {
-    CheckNetData(net, folders, welcome.test_data(), "--test_data",
-                 "mode is TOURNAMENT, where each worker tests what it learned: test net, ");
+    RequireSameData(net, folders, known(welcome.test_data()), "--test_data",
+                    "mode is TOURNAMENT, where each worker tests what it learned: test net, ");
   }
 }
 

@@ -59,11 +59,49 @@ CREMA_MULTIVERSION void MixRows(const int* __restrict upper, const int* __restri
   }
 }
 
-void Halve(const Image& from, const ImageArea& area, Image* to) {
-  const int channels = from.channels;
+// The rows of an area of an image.
+struct AreaRows {
+  const Image& image;
+  ImageArea area;
+
+  int height() const { return area.height; }
+  int width() const { return area.width; }
+  const uint8_t* operator()(int y) const { return image.row(area.top + y) + area.left * image.channels; }
+};
+
+// Those of a framed image. Two neighbours can be looked at together.
+class FramedRows {
+ public:
+  FramedRows(const FramedImage& framed, ResizeBuffers* buffers) : framed_(framed), buffers_(*buffers) {
+    const size_t channels = framed.image.channels;
+    buffers_.frame.resize(framed.width * channels);
+    for (size_t i = 0; i < buffers_.frame.size(); ++i) {
+      buffers_.frame[i] = framed.color[framed.color.size() > 1 ? i % channels : 0];
+    }
+    for (std::vector<uint8_t>& row : buffers_.crossing) row = buffers_.frame;
+  }
+
+  int height() const { return framed_.height; }
+  int width() const { return framed_.width; }
+  const uint8_t* operator()(int y) const {
+    const int inside = y - framed_.top, channels = framed_.image.channels;
+    if (inside < 0 || inside >= framed_.seen.height) return buffers_.frame.data();
+    const uint8_t* seen = framed_.image.row(framed_.seen.top + inside) + framed_.seen.left * channels;
+    uint8_t* const row = buffers_.crossing[y % 2].data();
+    std::copy(seen, seen + framed_.seen.width * channels, row + framed_.left * channels);
+    return row;
+  }
+
+ private:
+  const FramedImage& framed_;
+  ResizeBuffers& buffers_;
+};
+
+template <typename Rows>
+void Halve(const Rows& rows, Image* to) {
+  const int channels = to->channels;
   for (int y = 0; y < to->height; ++y) {
-    const uint8_t* upper = from.row(area.top + 2 * y) + area.left * channels;
-    const uint8_t* lower = upper + from.row_bytes();
+    const uint8_t *upper = rows(2 * y), *lower = rows(2 * y + 1);
     uint8_t* out = to->row(y);
     for (int x = 0; x < to->width; ++x, upper += channels, lower += channels) {
       for (int c = 0; c < channels; ++c, ++upper, ++lower) {
@@ -73,31 +111,25 @@ void Halve(const Image& from, const ImageArea& area, Image* to) {
   }
 }
 
-}  // namespace
-
-void ResizeBilinear(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers,
-                    Image* to) {
-  CREMA_CHECK(height > 0 && width > 0 && area.height > 0 && area.width > 0 && area.top >= 0 && area.left >= 0 &&
-              area.top + area.height <= from.height && area.left + area.width <= from.width)
-      << "resizing " << area.height << "x" << area.width << " of " << from.height << "x" << from.width << " to "
-      << height << "x" << width;
-  const int channels = from.channels;
-  to->Resize(height, width, channels);
-  if (height == area.height && width == area.width) {
+// `to` has the size that is wanted.
+template <typename Rows>
+void ResizeRows(const Rows& rows, ResizeBuffers* buffers, Image* to) {
+  const int height = to->height, width = to->width, channels = to->channels;
+  if (height == rows.height() && width == rows.width()) {
     for (int y = 0; y < height; ++y) {
-      const uint8_t* row = from.row(area.top + y) + area.left * channels;
+      const uint8_t* row = rows(y);
       std::copy(row, row + to->row_bytes(), to->row(y));
     }
     return;
   }
-  if (area.height == 2 * height && area.width == 2 * width) return Halve(from, area, to);
+  if (rows.height() == 2 * height && rows.width() == 2 * width) return Halve(rows, to);
 
-  const double row_scale = ScaleOf(area.height, height), column_scale = ScaleOf(area.width, width);
+  const double row_scale = ScaleOf(rows.height(), height), column_scale = ScaleOf(rows.width(), width);
   buffers->columns.resize(width);
   for (int x = 0; x < width; ++x) {
-    ResizeBuffers::Tap tap = TapOf(x, area.width, column_scale);
-    tap.first = (area.left + tap.first) * channels;
-    tap.second = (area.left + tap.second) * channels;
+    ResizeBuffers::Tap tap = TapOf(x, rows.width(), column_scale);
+    tap.first *= channels;
+    tap.second *= channels;
     buffers->columns[x] = tap;
   }
   const size_t count = to->row_bytes();
@@ -109,23 +141,43 @@ void ResizeBilinear(const Image& from, const ImageArea& area, int height, int wi
     const float place = static_cast<float>((y + 0.5) * row_scale - 0.5);
     const int first = static_cast<int>(std::floor(place));
     const float share = place - static_cast<float>(first);
-    const int upper = std::clamp(first, 0, area.height - 1), lower = std::clamp(first + 1, 0, area.height - 1);
+    const int upper = std::clamp(first, 0, rows.height() - 1), lower = std::clamp(first + 1, 0, rows.height() - 1);
     if (upper != upper_row) {
       if (upper == lower_row) {
         std::swap(buffers->upper, buffers->lower);
         std::swap(upper_row, lower_row);
       } else {
-        StretchRow(from.row(area.top + upper), buffers->columns, channels, buffers->upper.data());
+        StretchRow(rows(upper), buffers->columns, channels, buffers->upper.data());
         upper_row = upper;
       }
     }
     if (lower != lower_row) {
-      StretchRow(from.row(area.top + lower), buffers->columns, channels, buffers->lower.data());
+      StretchRow(rows(lower), buffers->columns, channels, buffers->lower.data());
       lower_row = lower;
     }
     MixRows(buffers->upper.data(), buffers->lower.data(), static_cast<int>(std::lrint((1 - share) * kOne)),
             static_cast<int>(std::lrint(share * kOne)), count, to->row(y));
   }
+}
+
+}  // namespace
+
+void ResizeBilinear(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers,
+                    Image* to) {
+  CREMA_CHECK(height > 0 && width > 0 && area.height > 0 && area.width > 0 && area.top >= 0 && area.left >= 0 &&
+              area.top + area.height <= from.height && area.left + area.width <= from.width)
+      << "resizing " << area.height << "x" << area.width << " of " << from.height << "x" << from.width << " to "
+      << height << "x" << width;
+  to->Resize(height, width, from.channels);
+  ResizeRows(AreaRows{from, area}, buffers, to);
+}
+
+void ResizeBilinear(const FramedImage& from, int height, int width, ResizeBuffers* buffers, Image* to) {
+  CREMA_CHECK(height > 0 && width > 0 && from.top >= 0 && from.left >= 0 &&
+              from.top + from.seen.height <= from.height && from.left + from.seen.width <= from.width)
+      << "resizing " << from.height << "x" << from.width << " to " << height << "x" << width;
+  to->Resize(height, width, from.image.channels);
+  ResizeRows(FramedRows(from, buffers), buffers, to);
 }
 
 void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buffers, Image* to) {

@@ -2,6 +2,8 @@
 #ifndef CREMA_IMAGE_RESIZE_H_
 #define CREMA_IMAGE_RESIZE_H_
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "image/image.h"
@@ -16,6 +18,15 @@ struct ResizeBuffers {
   };
   std::vector<Tap> columns;
   std::vector<int> upper, lower;
+  std::vector<uint8_t> frame, crossing[2];  // rows of a FramedImage
+};
+
+// A part of an image as it lies, from `top`, `left` on, in a larger one whose other pixels have one colour.
+struct FramedImage {
+  const Image& image;
+  ImageArea seen;  // may be empty
+  int top = 0, left = 0, height = 0, width = 0;
+  std::span<const uint8_t> color;  // of each channel, or of all
 };
 
 // Bilinear interpolation of `area`, which lies within `from`, to height x width, all at least 1: in the same
@@ -24,6 +35,8 @@ struct ResizeBuffers {
 // smaller most pixels are left out. `to` must not be `from`.
 void ResizeBilinear(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers, Image* to);
 void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buffers, Image* to);
+// The same of the larger image, which is not made.
+void ResizeBilinear(const FramedImage& from, int height, int width, ResizeBuffers* buffers, Image* to);
 
 // The nearest pixel instead, by the centres of pixels: for labels, which are no amounts.
 void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, Image* to);

@@ -1,6 +1,7 @@
 #include "inference/detector.h"
 
 #include <algorithm>
+#include <limits>
 #include <optional>
 #include <utility>
 
@@ -50,7 +51,10 @@ Detector::Detector(const LayerParameter& maker, const ScoringNet& scoring, const
                    const ImageRunOptions& options)
     : runner_(scoring, items, OptionsFor(maker, items, options)),
       objects_(maker.top(0)),
-      classes_(static_cast<int>(maker.detection_output_param().num_classes())) {
+      classes_(static_cast<int>(maker.detection_output_param().num_classes())),
+      scores_above_(maker.detection_output_param().has_confidence_threshold()
+                        ? maker.detection_output_param().confidence_threshold()
+                        : -std::numeric_limits<float>::max()) {
   const bool crops = runner_.transform().crop_size() > 0;
   if (!crops && runner_.transform().pad() == 0) return;
   throw UserError(scoring.transform_at, std::string(crops ? "crop_size cuts images" : "pad adds a border to images") +

@@ -38,6 +38,8 @@ class Detector {
   int classes() const { return classes_; }
   // The blob, for messages.
   const std::string& objects() const { return objects_; }
+  // What scores of objects are above, whatever the threshold of Run: the net makes no others.
+  float scores_above() const { return scores_above_; }
 
   // Runs all images through the net, in their order; objects are those whose score is `threshold` or more. What `then`
   // throws ends it.
@@ -51,6 +53,7 @@ class Detector {
   ImageRunner runner_;
   std::string objects_;
   int classes_ = 0;
+  float scores_above_;
 };
 
 }  // namespace crema

@@ -49,6 +49,7 @@ class AnnotatedDataLayer : public DatabaseSource {
   FirstRecord LookAt(const RecordSource& database, const Transform& transform) const override {
     AnnotatedRecord record;
     ReadAnnotated(database, 0, &record);
+    ReadImageDatum(database, 0, record.datum);
     const FirstRecord first = LookAtFirst(database, record.datum, transform);
     const std::string problem = Whole(transform).Check(first.image);
     if (!problem.empty()) throw UserError(DescribeRecord(database, 0) + ": " + problem);

@@ -4,6 +4,8 @@
 // BN: BatchNorm and Scale in one, as in PSPNet. Blobs as in its files: slope, bias, running mean and running variance.
 // SegNet's has the first two alone, and normalises with the batch's statistics or not at all.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
+#include <string>
+
 #include "crema/layer.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
@@ -143,6 +145,7 @@ class BatchNormLayer : public Layer {
     use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
     norm_.fraction = param.moving_average_fraction();
     norm_.eps = param.eps();
+    CheckScalars(setup, "batch_norm_param", "moving_average_fraction");
     AddBatchNormBlobs(setup, grid_.channels);
     for (const LayerParameter* member : setup.members()) {
       if (member->type() != "Scale") continue;
@@ -158,14 +161,18 @@ class BatchNormLayer : public Layer {
     use_running_ = BnUsesRunning(param, setup.phase());
     norm_.fraction = param.momentum();
     norm_.eps = BnEps(param);
-    if (!(norm_.eps >= 0)) setup.Fail("bn_param.eps", "eps is added to the variance; it must be 0 or more");
-    if (!(norm_.fraction >= 0 && norm_.fraction <= 1)) {
-      setup.Fail("bn_param.momentum", "momentum is a share of the old running values; it must be in [0, 1]");
-    }
+    CheckScalars(setup, "bn_param", "momentum");
     gain_ = kBnSlope;
     shift_ = kBnBias;
     gathers_ = !IsBnOfSegNet(param);
     AddBnBlobs(setup, param, grid_.channels);
+  }
+
+  // `fraction`: the field's name.
+  void CheckScalars(const LayerSetup& setup, const std::string& message, const std::string& fraction) const {
+    if (!(norm_.eps >= 0)) setup.Fail(message + ".eps", "eps is added to the variance; it must be 0 or more");
+    if (norm_.fraction >= 0 && norm_.fraction <= 1) return;
+    setup.Fail(message + "." + fraction, fraction + " is a share of the old running values; it must be in [0, 1]");
   }
 
   BatchNormBlobs RunningBlobs(const LayerRun& run) const {

@@ -1,11 +1,11 @@
 // DetectionEvaluate: what of the objects that DetectionOutput found is right; the solver makes mean average precisions
 // of it. As in SSD's fork of Caffe, but that there name_size_file brings boxes to pixels, and a box of pixels is one
 // wider and higher there than its corners lie apart.
-#include <cmath>
 #include <string>
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/object_check.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -18,12 +18,13 @@ class DetectionEvaluateLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1);
     const DetectionEvaluateParameter& param = setup.param().detection_evaluate_param();
-    objects_ = setup.param().bottom(1);
     evaluation_.found = Rows(setup, 0, DetectionEvaluation::kFound, "what was found", "DetectionOutput");
     evaluation_.objects = Rows(setup, 1, DetectionEvaluation::kObject, "the true objects", "AnnotatedData");
     CheckClasses(setup, param);
     evaluation_.classes = param.num_classes();
     evaluation_.background = param.background_label_id();
+    object_check_.Setup(setup, 1,
+                        {evaluation_.objects, ObjectRows::kAnyImage, evaluation_.classes, evaluation_.background});
     evaluation_.overlap_threshold = param.overlap_threshold();
     if (!(param.overlap_threshold() > 0) || param.overlap_threshold() > 1) {
       setup.Fail(
@@ -50,27 +51,12 @@ class DetectionEvaluateLayer : public Layer {
   void Plan(LayerPlan& plan) override { plan.Workspace(evaluation_.workspace(), 0); }
 
   void Forward(const LayerRun& run) override {
-    const float* objects = run.bottoms[1].f32();
-    const int64_t bad = run.ops->FindBadObject(evaluation_, objects);
-    if (bad >= 0) OnBadValue(bad, objects[bad]);
-    run.ops->EvaluateDetections(evaluation_, run.bottoms[0].f32(), objects, run.workspace, run.tops[0].f32());
+    object_check_.Run(run);
+    run.ops->EvaluateDetections(evaluation_, run.bottoms[0].f32(), run.bottoms[1].f32(), run.workspace,
+                                run.tops[0].f32());
   }
 
-  void OnBadValue(int64_t position, float value) const override {
-    const std::string classes = std::to_string(evaluation_.classes);
-    const std::string which =
-        "object " + std::to_string(position / DetectionEvaluation::kObject) + " of \"" + objects_ + "\" ";
-    // The image's number.
-    if (!(value >= 0 && value < 1 << 24 && value == std::floor(value))) {
-      throw BadItem(1, 0,
-                    which + "is of image " + FormatNumber(value, "%.9g") +
-                        "; images are numbered from 0, and rows that are no object have -1 there");
-    }
-    throw BadItem(1, static_cast<int64_t>(value),
-                  which + "is of no class that objects may have: num_classes is " + classes + ", and " +
-                      std::to_string(evaluation_.background) +
-                      " is the background; correct the class, or set num_classes to the number of all classes");
-  }
+  void OnBadValue(int64_t position, float value) const override { object_check_.Refuse(position, value); }
 
  private:
   static int64_t Rows(const LayerSetup& setup, int bottom, int64_t width, const std::string& what,
@@ -94,7 +80,7 @@ class DetectionEvaluateLayer : public Layer {
   }
 
   DetectionEvaluation evaluation_;
-  std::string objects_;  // name of the bottom, for messages
+  ObjectCheck object_check_;
 };
 
 }  // namespace

@@ -2,13 +2,13 @@
 // Shot MultiBox Detector", 2016). The sum of the losses of boxes, times loc_weight, and of scores, divided as
 // normalization says. As in SSD's own layer, a term whose bottom has propagate_down: false is left out. With
 // encode_variance_in_target the gradient is the derivative, where that layer leaves the variances out.
-#include <cmath>
 #include <limits>
 #include <string>
 
 #include "base/number_text.h"
 #include "crema/layer.h"
 #include "layers/loss.h"
+#include "layers/object_check.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -89,8 +89,7 @@ class MultiBoxLossLayer : public Layer {
   void Forward(const LayerRun& run) override {
     Operations& ops = *run.ops;
     const float *scores = run.bottoms[1].f32(), *priors = run.bottoms[2].f32(), *objects = run.bottoms[3].f32();
-    const int64_t bad = ops.FindBadGroundTruth(problem_, objects);
-    if (bad >= 0) OnBadValue(bad, objects[bad % (problem_.objects * MultiBoxProblem::kObjectNumbers)]);
+    object_check_.Run(run);
 
     auto* const rank = reinterpret_cast<uint64_t*>(rank_.On(run).raw());
     const Tensor match = match_.On(run), overlap = overlap_.On(run), share = share_.On(run), label = label_.On(run);
@@ -142,33 +141,7 @@ class MultiBoxLossLayer : public Layer {
     }
   }
 
-  void OnBadValue(int64_t position, float value) const override {
-    static constexpr const char* kNames[] = {"", "", "", "xmin", "ymin", "xmax", "ymax"};
-    const int64_t numbers = problem_.objects * MultiBoxProblem::kObjectNumbers, image = position / numbers;
-    const int64_t row = position % numbers / MultiBoxProblem::kObjectNumbers;
-    const int64_t number = position % MultiBoxProblem::kObjectNumbers;
-    const std::string text = FormatNumber(value, "%.9g"), classes = std::to_string(problem_.classes);
-    const std::string which = "row " + std::to_string(row) + " of \"" + objects_ + "\" ";
-    if (number == 0) {
-      throw BadItem(3, image,
-                    which + "is of image " + text + ", but there are images 0 to " +
-                        std::to_string(problem_.images - 1) + "; correct it, rows that are no object have -1 there");
-    }
-    const std::string object = which + "(image " + std::to_string(image) + ") has ";
-    if (number > 1) throw BadItem(3, image, object + kNames[number] + " = " + text + "; give finite numbers");
-    std::string message = object + "label " + text + ", ";
-    if (value != std::floor(value)) {
-      message += "but labels of a class are whole numbers";
-    } else if (value == static_cast<float>(problem_.background)) {
-      message += "which is background_label_id, the class that is no object; correct the label or background_label_id";
-    } else if (problem_.agnostic) {
-      message += "but objects have labels from 1 on; correct it";
-    } else {
-      message += "but num_classes " + classes + " gives labels 0 to " + std::to_string(problem_.classes - 1) +
-                 "; correct the label or num_classes";
-    }
-    throw BadItem(3, image, message);
-  }
+  void OnBadValue(int64_t position, float value) const override { object_check_.Refuse(position, value); }
 
  private:
   static constexpr size_t kAligned = 64;  // bytes that each array in the workspace begins at a multiple of
@@ -285,7 +258,7 @@ class MultiBoxLossLayer : public Layer {
                                ", but the priors are 1 x 2 x (4 for each), as PriorBox makes them; give them as "
                                "the third bottom");
     }
-    if (objects.axes() != 4 || objects.count(0, 2) != 1 || objects[3] != MultiBoxProblem::kObjectNumbers) {
+    if (objects.axes() != 4 || objects.count(0, 2) != 1 || objects[3] != ObjectRows::kNumbers) {
       setup.Fail("bottom", told(3) +
                                ", but the objects are 1 x 1 x rows x 8 (image, class, number of the object, xmin, "
                                "ymin, xmax, ymax, difficult), as AnnotatedData gives them; give them as the "
@@ -294,7 +267,7 @@ class MultiBoxLossLayer : public Layer {
     problem_.priors = priors[2] / 4;
     problem_.objects = objects[2];
     problem_.images = BatchOf(boxes);
-    objects_ = setup.param().bottom(3);
+    object_check_.Setup(setup, 3, problem_.rows());
     const std::string of_priors =
         " for the " + std::to_string(problem_.priors) + " priors of " + "\"" + setup.param().bottom(2) + "\"";
     if (boxes.axes() < 2 || boxes.count(1) != 4 * problem_.priors) {
@@ -318,7 +291,7 @@ class MultiBoxLossLayer : public Layer {
   SigmoidLoss sigmoid_loss_;
   float loc_weight_ = 1;
   bool has_boxes_ = true, has_scores_ = true;  // the terms of the loss
-  std::string objects_;                        // name of the bottom, for messages
+  ObjectCheck object_check_;
 
   size_t forward_bytes_ = 0;
   Array share_, label_, probability_, class_target_, normalizer_, location_, weight_;

@@ -7,13 +7,6 @@
 
 namespace crema {
 
-int64_t FindBadObject(const DetectionEvaluation& e, const float* objects) {
-  for (int64_t i = 0; i < e.objects; ++i) {
-    if (detections::IsBadObject(e, objects + i * e.kObject)) return i * e.kObject;
-  }
-  return -1;
-}
-
 void EvaluateDetections(const DetectionEvaluation& e, const float* found, const float* objects, std::byte* workspace,
                         float* results) {
   constexpr int64_t kGrain = 16384;  // comparisons worth waking a thread for

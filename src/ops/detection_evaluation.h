@@ -7,13 +7,14 @@
 #include <cstdint>
 
 #include "base/multiversion.h"
+#include "ops/object_rows.h"
 
 namespace crema {
 
 struct DetectionEvaluation {
-  // Numbers of a row: of what was found (image, class, score, box), of a true object (image, class, its number, box,
-  // difficult), and of the result.
-  static constexpr int64_t kFound = 7, kObject = 8, kResult = 5;
+  // Numbers of a row: of what was found (image, class, score, box), of a true object (ops/object_rows.h), and of the
+  // result.
+  static constexpr int64_t kFound = 7, kObject = ObjectRows::kNumbers, kResult = 5;
 
   int64_t found = 0, objects = 0;  // rows; those of image -1 are none
   int64_t classes = 1;
@@ -28,9 +29,6 @@ struct DetectionEvaluation {
   size_t workspace() const { return static_cast<size_t>(2 * found + objects) * sizeof(int32_t); }
 };
 
-// Position in `objects` of the first row whose class is none that an object can have, and so of its image's number; -1
-// when all are fine.
-int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects);
 // First, for each class but the background: -1, class, objects, -1, -1. Then what was found, sorted by image, class,
 // falling score, and position: image, class, score, 1 where it is right, 1 where it is wrong. It is right where of all
 // objects of its class and image it overlaps most one by overlap_threshold or more that nothing before it has found;

@@ -2,8 +2,6 @@
 #ifndef CREMA_OPS_DETECTION_EVALUATION_FORMULAS_H_
 #define CREMA_OPS_DETECTION_EVALUATION_FORMULAS_H_
 
-#include <cmath>
-
 #include "ops/box_formulas.h"
 #include "ops/detection_evaluation.h"
 
@@ -16,17 +14,6 @@ CREMA_FORMULA BoundingBox BoxAt(const DetectionEvaluation& e, const float* corne
 
 // Rows of either kind begin with image and class. A class of -1 stands for nothing found, too.
 CREMA_FORMULA bool IsRow(const float* row) { return row[0] >= 0.0f && row[1] >= 0.0f; }
-
-CREMA_FORMULA bool IsImage(float image) {
-  return image >= 0.0f && image < static_cast<float>(1 << 24) && image == std::floor(image);
-}
-
-CREMA_FORMULA bool IsBadObject(const DetectionEvaluation& e, const float* object) {
-  const float label = object[1];
-  const bool good = label >= 0.0f && label < static_cast<float>(e.classes) && label == std::floor(label) &&
-                    label != static_cast<float>(e.background);
-  return object[0] != -1.0f && !(good && IsImage(object[0]));
-}
 
 CREMA_FORMULA bool Counts(const DetectionEvaluation& e, const float* object) {
   return e.difficult_count || object[7] == 0.0f;

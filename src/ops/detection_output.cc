@@ -14,7 +14,12 @@ namespace {
 using detection::Lists;
 
 // Twice as many as are wanted: the better half is found when they are full.
-int64_t SlotsOf(const DetectionProblem& p) { return (std::min(p.priors, 2 * p.top_k) + 1) / 2 * 2; }
+detection::ListScratch ScratchOf(const DetectionProblem& p) {
+  return {(std::min(p.priors, 2 * p.top_k) + 1) / 2 * 2, 0};
+}
+
+// Threads may be fewer.
+int64_t AtOnce(const DetectionProblem& p) { return detection::ListsAtOnce(p, ScratchOf(p), 64); }
 
 // Leaves the best top_k of `count` ranks in front, in no order, and returns how many there are.
 int32_t KeepBest(const DetectionProblem& p, uint64_t* ranks, int32_t count) {
@@ -57,21 +62,22 @@ CREMA_MULTIVERSION bool IsCovered(const BoundingBox& box, const BoundingBox* by,
   return false;
 }
 
-// Fills a list: the candidates of a class of an image of which no better one covers them.
-void FillList(const DetectionProblem& p, const DetectionInputs& inputs, const Lists& lists, int64_t list) {
+// Fills a list: the candidates of a class of an image of which no better one covers them. `candidates`: scratch.
+void FillList(const DetectionProblem& p, const DetectionInputs& inputs, const Lists& lists, int64_t list,
+              uint64_t* candidates) {
   const int64_t image = list / p.classes, category = list % p.classes;
   uint64_t* const ranks = lists.RanksOf(list);
   BoundingBox* const boxes = lists.BoxesOf(list);
   int32_t kept = 0;
   if (category != p.background) {
     const float* scores = inputs.scores + image * p.priors * p.classes + category;
-    const int32_t count = FindCandidates(p, lists.slots, scores, ranks);
+    const int32_t count = FindCandidates(p, lists.scratch.ranks, scores, candidates);
     float limit = p.most_overlap;
-    for (int32_t i = 0; i < count; ++i) {
-      const BoundingBox box = detection::BoxOf(p, inputs, image, category, detection::PriorOf(ranks[i]));
+    for (int32_t i = 0; i < count && kept < lists.room; ++i) {
+      const BoundingBox box = detection::BoxOf(p, inputs, image, category, detection::PriorOf(candidates[i]));
       if (IsCovered(box, boxes, kept, limit)) continue;
       boxes[kept] = box;
-      ranks[kept++] = ranks[i];
+      ranks[kept++] = candidates[i];
       if (limit > 0.5f) limit *= p.eta;
     }
   }
@@ -106,13 +112,18 @@ void Shorten(const DetectionProblem& p, const Lists& lists, int64_t image) {
 
 }  // namespace
 
-size_t DetectionWorkspace(const DetectionProblem& problem) { return detection::ListBytes(problem, SlotsOf(problem)); }
+size_t DetectionWorkspace(const DetectionProblem& problem) {
+  return detection::ListBytes(problem, ScratchOf(problem), AtOnce(problem));
+}
 
 void DetectObjects(const DetectionProblem& p, const DetectionInputs& inputs, float* objects, std::byte* workspace) {
-  const Lists lists = detection::ListsIn(p, SlotsOf(p), workspace);
-  const int64_t count = p.images * p.classes;
-  ParallelFor(count, 1, [&](int64_t begin, int64_t end) {
-    for (int64_t list = begin; list < end; ++list) FillList(p, inputs, lists, list);
+  const int64_t at_once = AtOnce(p), count = p.images * p.classes;
+  const Lists lists = detection::ListsIn(p, ScratchOf(p), at_once, workspace);
+  ParallelFor(at_once, 1, [&](int64_t begin, int64_t end) {
+    uint64_t* const candidates = lists.candidates + begin * lists.scratch.ranks;
+    for (int64_t list = count * begin / at_once; list < count * end / at_once; ++list) {
+      FillList(p, inputs, lists, list, candidates);
+    }
   });
   ParallelFor(p.images, 1, [&](int64_t begin, int64_t end) {
     for (int64_t image = begin; image < end; ++image) Shorten(p, lists, image);

@@ -2,6 +2,7 @@
 #ifndef CREMA_OPS_DETECTION_OUTPUT_FORMULAS_H_
 #define CREMA_OPS_DETECTION_OUTPUT_FORMULAS_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 
@@ -18,38 +19,61 @@ CREMA_FORMULA int64_t PriorOf(uint64_t rank) { return 0xfffffffe - formula::Inde
 // Of the score alone, in its order.
 CREMA_FORMULA uint32_t LevelOf(uint64_t rank) { return static_cast<uint32_t>(rank >> 32); }
 
-// The scratch memory of images x classes lists.
+// What one list needs while it is filled: places for ranks of candidates, an even number, and, on GPUs, for their boxes
+// and overlaps.
+struct ListScratch {
+  int64_t ranks = 0, boxes = 0;
+
+  int64_t bytes() const {
+    return ranks * static_cast<int64_t>(sizeof(uint64_t)) +
+           boxes * static_cast<int64_t>(sizeof(BoundingBox) + sizeof(float));
+  }
+};
+// How many lists can be filled at a time: at least `least` or all, and more where that takes some megabytes only.
+inline int64_t ListsAtOnce(const DetectionProblem& p, const ListScratch& scratch, int64_t least) {
+  constexpr int64_t kBytes = int64_t{32} << 20;
+  return std::min(p.images * p.classes, std::max(least, kBytes / scratch.bytes()));
+}
+
+// The scratch memory: images x classes lists, and candidates of those that are being filled.
 struct Lists {
-  int64_t slots;       // of a list, for ranks
-  int64_t top_k;       // of a list, for boxes and overlaps
-  uint64_t* ranks;     // of candidates, then of those that are kept, falling
-  BoundingBox* boxes;  // of the same
-  float* overlaps;     // GPU: the largest with what is kept
+  int64_t room;        // of a list: the image takes no more of it
+  BoundingBox* boxes;  // of what is kept
+  uint64_t* ranks;     // of the same, falling
   int32_t* counts;     // by list: kept in it
   int32_t* taken;      // by list: kept in the image; GPU
   int32_t* first_row;  // by list, counted in the image; GPU
 
-  CREMA_FORMULA uint64_t* RanksOf(int64_t list) const { return ranks + list * slots; }
-  CREMA_FORMULA BoundingBox* BoxesOf(int64_t list) const { return boxes + list * top_k; }
+  ListScratch scratch;  // how far the following lie apart
+  uint64_t* candidates;
+  BoundingBox* candidate_boxes;
+  float* candidate_overlaps;  // the largest with what is kept
+
+  CREMA_FORMULA uint64_t* RanksOf(int64_t list) const { return ranks + list * room; }
+  CREMA_FORMULA BoundingBox* BoxesOf(int64_t list) const { return boxes + list * room; }
 };
 
-inline size_t ListBytes(const DetectionProblem& p, int64_t slots) {
-  const int64_t list = slots * static_cast<int64_t>(sizeof(uint64_t)) +
-                       p.top_k * static_cast<int64_t>(sizeof(BoundingBox) + sizeof(float)) +
+// Of a class the best `keep` alone can be among the best `keep` of an image.
+inline int64_t RoomOf(const DetectionProblem& p) { return std::min(p.top_k, p.keep); }
+
+inline size_t ListBytes(const DetectionProblem& p, const ListScratch& scratch, int64_t at_once) {
+  const int64_t list = RoomOf(p) * static_cast<int64_t>(sizeof(uint64_t) + sizeof(BoundingBox)) +
                        3 * static_cast<int64_t>(sizeof(int32_t));
-  return static_cast<size_t>(p.images * p.classes * list);
+  return static_cast<size_t>(p.images * p.classes * list + at_once * scratch.bytes());
 }
 
-// Arrays of larger elements come first, so that all are aligned; `slots` is even, so that boxes are to 16 bytes.
-inline Lists ListsIn(const DetectionProblem& p, int64_t slots, std::byte* workspace) {
+// Arrays of larger elements come first, so that all are aligned.
+inline Lists ListsIn(const DetectionProblem& p, const ListScratch& scratch, int64_t at_once, std::byte* workspace) {
   const int64_t lists = p.images * p.classes;
   Lists made{};
-  made.slots = slots;
-  made.top_k = p.top_k;
-  made.ranks = reinterpret_cast<uint64_t*>(workspace);
-  made.boxes = reinterpret_cast<BoundingBox*>(made.ranks + lists * slots);
-  made.overlaps = reinterpret_cast<float*>(made.boxes + lists * p.top_k);
-  made.counts = reinterpret_cast<int32_t*>(made.overlaps + lists * p.top_k);
+  made.room = RoomOf(p);
+  made.scratch = scratch;
+  made.candidates = reinterpret_cast<uint64_t*>(workspace);
+  made.candidate_boxes = reinterpret_cast<BoundingBox*>(made.candidates + at_once * scratch.ranks);
+  made.boxes = made.candidate_boxes + at_once * scratch.boxes;
+  made.ranks = reinterpret_cast<uint64_t*>(made.boxes + lists * made.room);
+  made.candidate_overlaps = reinterpret_cast<float*>(made.ranks + lists * made.room);
+  made.counts = reinterpret_cast<int32_t*>(made.candidate_overlaps + at_once * scratch.boxes);
   made.taken = made.counts + lists;
   made.first_row = made.taken + lists;
   return made;

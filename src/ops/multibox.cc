@@ -11,7 +11,7 @@ namespace crema {
 
 namespace {
 
-constexpr int64_t kNumbers = MultiBoxProblem::kObjectNumbers;
+constexpr int64_t kNumbers = ObjectRows::kNumbers;
 constexpr int64_t kGrain = 16384;  // overlaps or numbers worth waking a thread for
 constexpr int64_t kTile = 256;     // priors that are compared with objects side by side
 
@@ -160,14 +160,6 @@ CREMA_MULTIVERSION void ClassTargets(int64_t places, int64_t classes, const floa
 }
 
 }  // namespace
-
-int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) {
-  for (int64_t i = 0; i < problem.objects * kNumbers; ++i) {
-    const float* row = objects + i / kNumbers * kNumbers;
-    if (multibox::IsBad(problem, row, i % kNumbers)) return multibox::BadPosition(problem, objects, i);
-  }
-  return -1;
-}
 
 void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
                  int32_t* match, float* overlap) {

@@ -1,9 +1,8 @@
 // What the loss of a detector compares: which object each prior has, which of the other priors count, and what should
 // be predicted for them (Liu et al., "SSD: Single Shot MultiBox Detector", 2016). f32 in CPU memory.
 //
-// Priors are 4 numbers each, the box, and behind all of them the 4 variances of each. Objects are rows of
-// kObjectNumbers: image, class, number of the object, xmin, ymin, xmax, ymax, 1 where it is difficult; rows of image -1
-// are none. Threaded; nothing is allocated.
+// Priors are 4 numbers each, the box, and behind all of them the 4 variances of each. Objects are as ops/object_rows.h
+// has them; those that FindBadObject finds are none. Threaded; nothing is allocated.
 #ifndef CREMA_OPS_MULTIBOX_H_
 #define CREMA_OPS_MULTIBOX_H_
 
@@ -11,12 +10,11 @@
 
 #include "base/multiversion.h"
 #include "ops/box_formulas.h"
+#include "ops/object_rows.h"
 
 namespace crema {
 
 struct MultiBoxProblem {
-  static constexpr int64_t kObjectNumbers = 8;
-
   int64_t images = 1, priors = 1;  // fewer than 2^31 priors
   int64_t objects = 0;             // rows, of all images
   int64_t classes = 2;
@@ -37,14 +35,13 @@ struct MultiBoxProblem {
   double divisor = 0;                // of the loss; 0: the number of matches, 1 where there is none
 
   CREMA_HOST_DEVICE int64_t places() const { return images * priors; }
+  CREMA_HOST_DEVICE ObjectRows rows() const {
+    return {objects, images, agnostic ? ObjectRows::kAnyClass : classes, background};
+  }
 };
 
 // What the matches of priors may be besides rows of objects: no object, or none and no negative either.
 inline constexpr int32_t kNoMatch = -1, kLeftOut = -2;
-
-// The first number that cannot be used, as image * objects * kObjectNumbers + its position among all numbers; the image
-// is 0 where it is itself that number. -1 when all are fine.
-int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects);
 
 // match[image][prior] = the row of its object, kNoMatch or kLeftOut; overlap: the largest with any object of the image.
 // First each object gets one prior: of all pairs that are left the one of the largest overlap, of equals that of the

@@ -3,7 +3,6 @@
 #define CREMA_OPS_MULTIBOX_FORMULAS_H_
 
 #include <cfloat>
-#include <cmath>
 
 #include "ops/arg_max.h"
 #include "ops/loss_formulas.h"
@@ -13,35 +12,14 @@ namespace crema::multibox {
 
 inline constexpr float kLeastOverlap = 1e-6f;  // smaller ones are none
 
-CREMA_FORMULA bool IsNumberOf(float value, int64_t count) {
-  return value >= 0.0f && value < static_cast<float>(count) && value == std::floor(value);
-}
-
-// Whether number `which` of a row cannot be used.
-CREMA_FORMULA bool IsBad(const MultiBoxProblem& p, const float* row, int64_t which) {
-  const float value = row[which];
-  if (row[0] == -1.0f) return false;
-  if (which == 0) return !IsNumberOf(value, p.images);
-  if (which == 1) {
-    return !IsNumberOf(value, p.agnostic ? int64_t{1} << 31 : p.classes) || value == static_cast<float>(p.background);
-  }
-  return which >= 3 && which < 7 && !(__builtin_fabsf(value) <= FLT_MAX);
-}
-
 // The image of a row; -1 where it is no object or cannot be used.
 CREMA_FORMULA int64_t ImageOf(const MultiBoxProblem& p, const float* row) {
   if (row[0] == -1.0f || (!p.use_difficult && row[7] != 0.0f)) return -1;
+  const ObjectRows rows = p.rows();
   for (int which = 0; which < 7; ++which) {
-    if (IsBad(p, row, which)) return -1;
+    if (object_rows::IsBad(rows, row, which)) return -1;
   }
   return static_cast<int64_t>(row[0]);
-}
-
-// What is told of number `first` among those of all rows.
-CREMA_FORMULA int64_t BadPosition(const MultiBoxProblem& p, const float* objects, int64_t first) {
-  constexpr int64_t kNumbers = MultiBoxProblem::kObjectNumbers;
-  const float image = objects[first / kNumbers * kNumbers];
-  return (IsNumberOf(image, p.images) ? static_cast<int64_t>(image) : 0) * p.objects * kNumbers + first;
 }
 
 CREMA_FORMULA BoundingBox BoxAt(const float* numbers, int64_t i) {
@@ -84,7 +62,7 @@ CREMA_FORMULA int64_t Negatives(const MultiBoxProblem& p, int64_t matches, int64
 }
 
 CREMA_FORMULA float LabelOf(const MultiBoxProblem& p, const float* objects, int32_t row) {
-  return p.agnostic ? static_cast<float>(p.background + 1) : objects[row * MultiBoxProblem::kObjectNumbers + 1];
+  return p.agnostic ? static_cast<float>(p.background + 1) : objects[row * ObjectRows::kNumbers + 1];
 }
 // Of priors without an object, before negatives are chosen. Where all count, no class of theirs has target 1, as in
 // SSD's own layer.
@@ -111,7 +89,7 @@ CREMA_FORMULA BoundingBox LocationTarget(const MultiBoxProblem& p, const MultiBo
   const float* v = m.priors + 4 * (p.priors + prior);
   const BoxVariance variance =
       p.divides_by_variance ? BoxVariance{{1, 1, 1, 1}} : BoxVariance{{v[0], v[1], v[2], v[3]}};
-  const BoundingBox object = BoxOf(m.objects + row * MultiBoxProblem::kObjectNumbers);
+  const BoundingBox object = BoxOf(m.objects + row * ObjectRows::kNumbers);
   return boxes::Encode(p.code, BoxAt(m.priors, prior), variance, object);
 }
 

@@ -295,8 +295,8 @@ class CpuOperations final : public Operations {
                           float* dx) override {
     crema::RoiPoolingBackward(problem, regions, from, dy, dx);
   }
-  int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) override {
-    return crema::FindBadGroundTruth(problem, objects);
+  int64_t FindBadObject(const ObjectRows& objects, const float* values) override {
+    return crema::FindBadObject(objects, values);
   }
   void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
                    int32_t* match, float* overlap) override {
@@ -335,10 +335,6 @@ class CpuOperations final : public Operations {
   void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                      std::byte* workspace) override {
     crema::DetectObjects(problem, inputs, objects, workspace);
-  }
-
-  int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) override {
-    return crema::FindBadObject(evaluation, objects);
   }
   void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                           std::byte* workspace, float* results) override {

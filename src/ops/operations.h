@@ -37,6 +37,7 @@
 #include "ops/lstm.h"
 #include "ops/multibox.h"
 #include "ops/normalization.h"
+#include "ops/object_rows.h"
 #include "ops/pooling.h"
 #include "ops/prelu.h"
 #include "ops/reduction.h"
@@ -227,19 +228,18 @@ class Operations {
   virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
   virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
 
-  // --- Detectors: ops/detection_output.h, ops/multibox.h, ops/detection_evaluation.h. FindBadGroundTruth and
-  // FindBadObject answer as FindBadLabel does. ---
+  // --- Detectors: ops/detection_output.h, ops/object_rows.h, ops/multibox.h, ops/detection_evaluation.h. FindBadObject
+  // answers as FindBadLabel does. ---
   virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
   virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                              std::byte* workspace) = 0;
-  virtual int64_t FindBadGroundTruth(const MultiBoxProblem& problem, const float* objects) = 0;
+  virtual int64_t FindBadObject(const ObjectRows& objects, const float* values) = 0;
   virtual void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
                            int32_t* match, float* overlap) = 0;
   virtual void RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match,
                              const float* overlap, uint64_t* rank) = 0;
   virtual void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                                    const MultiBoxTargets& targets) = 0;
-  virtual int64_t FindBadObject(const DetectionEvaluation& evaluation, const float* objects) = 0;
   virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                                   std::byte* workspace, float* results) = 0;
 

@@ -221,8 +221,10 @@ void Executor::Report(const Node& node, const BadItem& bad) const {
   // The record is known to the source the bottom came from, perhaps through views of it.
   const Node* from = &net_.graph.nodes[net_.graph.values[node.bottoms[bad.bottom]].producer];
   while (from->setup->is_view()) from = &net_.graph.nodes[net_.graph.values[from->bottoms[0]].producer];
-  const std::string item = from->setup->is_source() ? from->layer->DescribeItem(bad.item) : "";
-  message += item.empty() ? " (item " + std::to_string(bad.item) + " of the batch)" : " (" + item + ")";
+  if (bad.item >= 0) {
+    const std::string item = from->setup->is_source() ? from->layer->DescribeItem(bad.item) : "";
+    message += item.empty() ? " (item " + std::to_string(bad.item) + " of the batch)" : " (" + item + ")";
+  }
   const Location where = net_.file.source ? net_.file.source->Layer(node.index_in_file) : Location{};
   throw UserError(where, message);
 }

@@ -208,8 +208,11 @@ TEST(AnnotatedDataLayer, SaysWhatIsWrongWithRecords) {
   floats.mutable_datum()->set_width(1);
   floats.mutable_datum()->add_float_data(1);
   Write(folder / "floats", {floats});
-  Driver of_floats(Net(folder / "floats"));
-  ExpectThrows<UserError>([&] { of_floats.Forward(); }, {"holds float_data"});
+  ExpectThrows<UserError>([&] { Driver(Net(folder / "floats")); },
+                          {"data_param.source", "record \"00000000\"", "holds float_data"});
+  Write(folder / "some_floats", {Record(testing::ImageDatum(1, 1, 1, 0)), floats});
+  Driver some_floats(Net(folder / "some_floats"));
+  ExpectThrows<UserError>([&] { some_floats.Forward(); }, {"record \"00000001\"", "holds float_data"});
   std::string bytes = untyped.SerializeAsString();
   testing::WriteRecords(folder / "cut", {untyped.SerializeAsString(), bytes.substr(0, bytes.size() - 1)});
   ExpectThrows<UserError>([&] { Driver(Net(folder / "cut")); },

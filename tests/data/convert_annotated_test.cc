@@ -195,6 +195,13 @@ TEST_F(ConvertAnnotated, MistakesEndTheConversion) {
   ExpectThrows<UserError>([&] { Convert("\n", Conversion()); }, {"names no image"});
 }
 
+TEST_F(ConvertAnnotated, NeedsAnyAnnotations) {
+  ExpectThrows<UserError>(
+      [&] { Convert("a.png a.xlm\nb.jpg b.xlm\n", Conversion()); },
+      {"none of the files of annotations exists (2 in", "a.xlm", "correct ROOTFOLDER", "extension"});
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db"));
+}
+
 TEST_F(ConvertAnnotated, ReadsSsdsText) {
   AnnotatedConversion how = Conversion();
   how.format = AnnotatedConversion::Format::kText;

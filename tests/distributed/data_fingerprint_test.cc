@@ -63,5 +63,26 @@ TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   EXPECT_EQ(DataSourceOf(net.layer(0)), folder / "own.txt");
 }
 
+TEST(DataFingerprint, OtherDataThanTheCoordinatorsAreRefused) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 0\n2.jpg 1\n";
+  std::ofstream(folder / "other.txt") << "2.jpg 1\n1.jpg 0\n";
+  const std::vector<DataFingerprint> known = FingerprintData(ListNet(folder / "a.txt"), {});
+  const auto message_for = [&](const std::string& source) {
+    try {
+      RequireSameData(ListNet(source), {folder.path()}, known, "--data", "train net, ");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message_for("a.txt"), "");
+  EXPECT_NE(
+      message_for("other.txt").find("train net, layer \"images\": " + folder / "other.txt" + " has other records"),
+      std::string::npos);
+  EXPECT_NE(message_for("none.txt").find("there is no list \"none.txt\" on this machine"), std::string::npos);
+  EXPECT_NE(message_for("none.txt").find("with --data=PATH"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace crema

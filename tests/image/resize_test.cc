@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <span>
+#include <vector>
 
 #include "base/random.h"
 
@@ -74,6 +77,38 @@ TEST(Resize, TheSameSizeIsACopy) {
   Image to;
   ResizeBilinear(from, 9, 7, &buffers, &to);
   EXPECT_TRUE(std::equal(from.pixels.begin(), from.pixels.begin() + static_cast<long>(from.size()), to.pixels.begin()));
+}
+
+TEST(Resize, AFramedImageNeedsNoCanvas) {
+  ResizeBuffers buffers;
+  Image expected, to;
+  for (const int channels : {1, 3, 4}) {
+    const Image from = Noise(20, 30, channels);
+    const std::vector<uint8_t> each = {10, 200, 77, 3}, all = {99};
+    for (const ImageArea& seen : {ImageArea{0, 0, 20, 30}, ImageArea{3, 5, 11, 7}, ImageArea{}}) {
+      for (const auto& [top, left] : {std::pair{0, 0}, {4, 9}, {20, 10}}) {
+        for (const bool one_color : {false, true}) {
+          const std::span<const uint8_t> color = one_color ? all : std::span(each).first(channels);
+          const FramedImage framed{from, seen, top, left, 40, 60, color};
+          Image canvas;
+          canvas.Resize(40, 60, channels);
+          for (size_t i = 0; i < canvas.size(); ++i) canvas.pixels[i] = color[one_color ? 0 : i % channels];
+          for (int y = 0; y < seen.height; ++y) {
+            std::copy_n(from.row(seen.top + y) + seen.left * channels, seen.width * channels,
+                        canvas.row(top + y) + left * channels);
+          }
+          for (const auto& [height, width] : {std::pair{40, 60}, {20, 30}, {17, 23}, {55, 61}, {1, 100}}) {
+            ResizeBilinear(canvas, height, width, &buffers, &expected);
+            ResizeBilinear(framed, height, width, &buffers, &to);
+            ASSERT_EQ(to.size(), expected.size());
+            ASSERT_TRUE(std::equal(to.pixels.begin(), to.pixels.begin() + static_cast<long>(to.size()),
+                                   expected.pixels.begin()))
+                << height << " x " << width << ", " << channels << " channels, from " << top << ", " << left;
+          }
+        }
+      }
+    }
+  }
 }
 
 TEST(Resize, ShorterSidesKeepProportions) {

@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr int64_t kNumbers = MultiBoxProblem::kObjectNumbers;
+constexpr int64_t kNumbers = ObjectRows::kNumbers;
 
 // Boxes of 0.05 to 0.6 around random centres, some way over the border.
 BoundingBox RandomBox(const std::vector<float>& random, int64_t i) {
@@ -184,7 +184,7 @@ TEST(MultiBox, MatchesAndMinesAsPlainLoopsDo) {
   uint64_t stream = 10;
   for (const MultiBoxProblem& p : Problems()) {
     const Inputs in = RandomInputs(p, stream += 10);
-    ASSERT_EQ(FindBadGroundTruth(p, in.objects.data()), -1);
+    ASSERT_EQ(FindBadObject(p.rows(), in.objects.data()), -1);
     const Results result = Compute(p, in);
     std::vector<int32_t> match(static_cast<size_t>(p.places()));
     std::vector<float> overlap(match.size());

@@ -1,7 +1,9 @@
 // Nets that find objects: priors are made once, of shapes alone, and a GPU finds what the CPU does.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <string>
 #include <vector>
 
 #include "crema/error.h"
@@ -65,6 +67,34 @@ TEST(DetectionNet, FindsTheSameInEachPass) {
   EXPECT_GE(first[2], 0.3f);
   EXPECT_NE(first, other);
   EXPECT_EQ(ObjectsOf(net, 0), first);
+}
+
+// Which image it is wrong for cannot be told.
+TEST(DetectionNet, AnObjectOfNoImageNamesNoItem) {
+  Net net(ParseNet(R"(
+      layer { type: "Input" name: "in" top: "boxes" top: "scores" top: "priors" top: "label" input_param {
+        shape { dim: 2 dim: 4 } shape { dim: 2 dim: 2 } shape { dim: 1 dim: 2 dim: 4 }
+        shape { dim: 1 dim: 1 dim: 2 dim: 8 } } }
+      layer { type: "MultiBoxLoss" name: "loss" bottom: "boxes" bottom: "scores" bottom: "priors" bottom: "label"
+              top: "loss" multibox_loss_param { num_classes: 2 } })",
+                   "net.prototxt"),
+          {});
+  const auto message_for = [&net](float image) {
+    const Tensor label = net.blob("label");
+    std::fill(label.f32(), label.f32() + label.count(), -1.0f);
+    label.f32()[8] = image;
+    label.f32()[9] = 1;
+    try {
+      net.Forward();
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string("accepted");
+  };
+  const std::string torn = message_for(0.5f), other = message_for(7);
+  EXPECT_NE(torn.find("row 1 of \"label\" is of image 0.5"), std::string::npos) << torn;
+  EXPECT_EQ(torn.find("of the batch)"), std::string::npos) << torn;
+  EXPECT_NE(other.find("(item 7 of the batch)"), std::string::npos) << other;
 }
 
 TEST(DetectionNet, GpuFindsWhatTheCpuDoes) {

@@ -80,6 +80,24 @@ TEST_F(Detect, LeavesOutLowScores) {
   EXPECT_EQ(both.out, "yellow.png  2  0.9375  0.0 1.0 3.0 3.0\nyellow.png  1  0.5000  0.0 1.0 3.0 3.0\n");
 }
 
+// What the net leaves out itself.
+TEST_F(Detect, SaysThatAThresholdIsBelowTheNets) {
+  const Finished equal = Run({"--threshold=0.01", "red.png"});
+  EXPECT_EQ(equal.err, "");
+  const Finished below = Run({"--threshold=0.001", "red.png"});
+  ASSERT_EQ(below.exit_code, 0) << below.err;
+  EXPECT_EQ(below.out, equal.out);
+  EXPECT_TRUE(below.Says("deploy.prototxt: warning: \"found\" has confidence_threshold: 0.01")) << below.err;
+  EXPECT_TRUE(below.Says("--threshold=0.001 shows no more than --threshold=0.01; to see more, lower")) << below.err;
+  std::string text = kNet;
+  text.replace(text.find("0.01 }"), 4, "0.9");
+  folder_.Write("deploy.prototxt", text);
+  EXPECT_EQ(Run({"red.png"}).err, "");  // nobody asked for less
+  text.erase(text.find("confidence_threshold"), 25);
+  folder_.Write("deploy.prototxt", text);
+  EXPECT_EQ(Run({"--threshold=-1", "red.png"}).err, "");
+}
+
 TEST_F(Detect, WritesJsonLines) {
   folder_.Write("bad.png", "not an image");
   const Finished run = Run({"--format=json", "--labels=map.prototxt", "bad.png", "red.png", "photos/blue.png"});

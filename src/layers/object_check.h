@@ -1,0 +1,30 @@
+// What the layers that read true objects share.
+#ifndef CREMA_LAYERS_OBJECT_CHECK_H_
+#define CREMA_LAYERS_OBJECT_CHECK_H_
+
+#include <string>
+
+#include "crema/layer.h"
+#include "ops/object_rows.h"
+
+namespace crema {
+
+// Objects that cannot be used.
+class ObjectCheck {
+ public:
+  // `bottom`: which holds the objects.
+  void Setup(const LayerSetup& setup, int bottom, const ObjectRows& objects);
+  // Looks for them.
+  void Run(const LayerRun& run) const;
+  // Throws BadItem for the number at `position` as FindBadObject tells it.
+  [[noreturn]] void Refuse(int64_t position, float value) const;
+
+ private:
+  int bottom_ = 0;
+  ObjectRows objects_;
+  std::string name_;  // of the bottom, for messages
+};
+
+}  // namespace crema
+
+#endif  // CREMA_LAYERS_OBJECT_CHECK_H_

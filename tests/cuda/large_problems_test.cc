@@ -1,0 +1,134 @@
+// Problems of more pieces than a GPU's operations have blocks, or places for parts of sums.
+#include <gtest/gtest.h>
+
+#include "crema/error.h"
+#include "device/gpu.h"
+#include "ops/comparison.h"
+#include "ops/multibox_formulas.h"
+#include "ops/operations.h"
+
+namespace crema {
+namespace {
+
+template <typename Number>
+class OnDevice {
+ public:
+  OnDevice(Device& device, const std::vector<Number>& values)
+      : device_(device), count_(values.size()), memory_(device, count_ * sizeof(Number)) {
+    device.CopyIn(values.data(), memory_.data(), memory_.bytes());
+  }
+  Number* data() const { return reinterpret_cast<Number*>(memory_.data()); }
+  std::vector<Number> Read() const {
+    std::vector<Number> values(count_);
+    device_.CopyOut(memory_.data(), values.data(), memory_.bytes());
+    return values;
+  }
+
+ private:
+  Device& device_;
+  size_t count_;
+  Buffer memory_;
+};
+
+class GpuLargeProblems : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      gpu_ = &OpenGpu(0);
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+  // Which takes minutes for what a GPU does at once.
+  bool emulated() const { return gpu_->name().find("Emulated") != std::string::npos; }
+
+  Gpu* gpu_ = nullptr;
+};
+
+TEST_F(GpuLargeProblems, ScalesOfNormalize) {
+  NormalizeProblem p;
+  p.images = 2;
+  p.channels = (int64_t{1} << 19) + 5;
+  p.shared = false;
+  const std::vector<float> x = RandomValues(p.count(), 1), dy = RandomValues(p.count(), 2), inverse = {0.5f, 2};
+  const auto run = [&](Device& device) {
+    const OnDevice<float> of_x(device, x), of_inverse(device, inverse), of_dy(device, dy);
+    const OnDevice<float> gradient(device, Poison(p.channels));
+    OperationsOf(device).NormalizeBackward(p, of_x.data(), nullptr, of_inverse.data(), of_dy.data(), nullptr,
+                                           gradient.data());
+    return gradient.Read();
+  };
+  ExpectClose(run(CpuDevice()), run(*gpu_), 1e-6f, "gradient of scales");
+}
+
+TEST_F(GpuLargeProblems, ImagesOfMultiBoxLoss) {
+  MultiBoxProblem p;
+  p.images = emulated() ? 100 : 600000;
+  p.priors = 3;
+  p.objects = 1;
+  p.negatives_per_match = 1;
+  const std::vector<float> objects = {0, 1, 0, 0, 0, 1, 1, 0}, random = RandomValues(p.places(), 1);
+  std::vector<int32_t> match;
+  std::vector<uint64_t> rank;
+  for (int64_t i = 0; i < p.places(); ++i) {
+    match.push_back(random[i] > 0.5f ? 0 : kNoMatch);
+    rank.push_back(match[i] < 0 && random[i] < 0.2f ? multibox::RankOfPrior(0.5f, i % p.priors) : 0);
+  }
+  struct Targets {
+    std::vector<float> label, share;
+  };
+  const auto run = [&](Device& device) {
+    const OnDevice<float> rows(device, objects), label(device, Poison(p.places())), share(device, Poison(1));
+    const OnDevice<int32_t> matches(device, match);
+    const OnDevice<uint64_t> ranks(device, rank);
+    OperationsOf(device).MakeMultiBoxTargets(p, {nullptr, rows.data(), nullptr, matches.data(), ranks.data()},
+                                             {label.data(), nullptr, nullptr, nullptr, share.data()});
+    return Targets{label.Read(), share.Read()};
+  };
+  const Targets expected = run(CpuDevice()), found = run(*gpu_);
+  EXPECT_EQ(found.label, expected.label);
+  EXPECT_EQ(found.share, expected.share);
+  EXPECT_LT(expected.share[0], 0.05f);
+}
+
+// As many candidates as SSD512 without top_k: fewer blocks than lists, each with many threads.
+TEST_F(GpuLargeProblems, CandidatesOfDetectionOutput) {
+  DetectionProblem p;
+  p.images = 32;
+  p.priors = p.top_k = 24564;
+  p.classes = 81;
+  p.keep = 200;
+  EXPECT_LT(OperationsOf(*gpu_).DetectionWorkspace(p), size_t{emulated() ? 64u : 512u} << 20);
+  p.images = 2;
+  p.classes = 40;
+  p.score_above = 0.99f;
+  const auto run = [&p](Device& device) {
+    std::vector<float> boxes = RandomValues(4 * p.priors, 3);
+    for (size_t i = 0; i < boxes.size(); i += 4) {
+      boxes[i + 2] = boxes[i] + 0.7f;
+      boxes[i + 3] = boxes[i + 1] + 0.9f;
+    }
+    boxes.resize(2 * boxes.size(), 0.1f);
+    const OnDevice<float> offsets(device, RandomValues(p.images * p.priors * 4, 1)), priors(device, boxes);
+    const OnDevice<float> scores(device, RandomValues(p.images * p.priors * p.classes, 2));
+    const OnDevice<float> objects(device, Poison(p.rows() * kObjectNumbers));
+    const Buffer workspace(device, OperationsOf(device).DetectionWorkspace(p));
+    OperationsOf(device).DetectObjects(p, {offsets.data(), scores.data(), priors.data()}, objects.data(),
+                                       workspace.data());
+    return objects.Read();
+  };
+  const auto expect_same = [&] {
+    const std::vector<float> expected = run(CpuDevice());
+    EXPECT_GT(expected[expected.size() - 5], 0) << "too few are found";
+    ExpectClose(expected, run(*gpu_), 1e-6f, "objects");
+  };
+  expect_same();
+  p.keep = 5;
+  p.classes = 2;
+  p.priors = p.top_k = 1100;
+  p.score_above = -1;
+  expect_same();
+}
+
+}  // namespace
+}  // namespace crema
