@@ -5,6 +5,7 @@
 #include <span>
 
 #include "base/leveldb.h"
+#include "base/printable.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
 
@@ -22,6 +23,11 @@ DatabaseInfo ConvertLevelDb(const std::string& source, const std::string& databa
   RecordImage record;
   while (reader->Next()) {
     const std::string_view value = reader->value();
+    if (const size_t bytes = reader->key().size(); bytes == 0 || bytes > LmdbWriter::kMaxKeyBytes) {
+      throw UserError("LevelDB \"" + source + "\" has a record whose key has " + std::to_string(bytes) + " bytes, \"" +
+                      Printable(reader->key().substr(0, 80)) +
+                      "\", but keys of an LMDB have 1 to 511; write that record under another key");
+    }
     writer.Put(reader->key(), value);
     CountRecord(std::as_bytes(std::span(value)), &record, &info);
     if (progress) progress->Add(1, static_cast<int64_t>(value.size()));

@@ -24,7 +24,6 @@ namespace {
 constexpr uint64_t kTransactionRecords = 10000;
 constexpr size_t kTransactionBytes = size_t{16} << 20;
 constexpr size_t kFirstMapBytes = size_t{128} << 20;
-constexpr size_t kMaxKeyBytes = 511;
 
 bool Exists(const std::string& path) {
   struct stat status;

@@ -16,6 +16,8 @@ namespace crema {
 // Throws EnvironmentError where the disk is full or not writable.
 class LmdbWriter {
  public:
+  static constexpr size_t kMaxKeyBytes = 511;  // as LMDB is built
+
   enum class Existing { kRefuse, kReplace };
 
   // Throws UserError where something exists at `path` and is not to be replaced, or is no LMDB.

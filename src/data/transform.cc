@@ -248,10 +248,14 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     extent = {crop_, crop_};
   }
   const Window window = random_area_ ? WholeWindow(random) : WindowOf(extent.height, extent.width, random);
-  ResizeNearest(labels, area, extent.height, extent.width, &scratch->resized);
+  const Image* resized = &labels;
+  if (random_area_ || extent.height != labels.height || extent.width != labels.width) {
+    ResizeNearest(labels, area, extent.height, extent.width, &scratch->buffers, &scratch->resized);
+    resized = &scratch->resized;
+  }
   if (!window.covers()) std::fill(out, out + int64_t{window.height} * window.width, border);
   for (int y = 0; y < window.seen.height; ++y) {
-    WriteRow(scratch->resized.row(window.seen.top + y) + window.seen.left, window.seen.width, 0, 1, window.mirrored,
+    WriteRow(resized->row(window.seen.top + y) + window.seen.left, window.seen.width, 0, 1, window.mirrored,
              out + int64_t{window.top + y} * window.width + window.left);
   }
 }

@@ -24,7 +24,7 @@ const GpuLibrary* Load(std::string* why) {
   // Never closed: what it registered and its threads stay in use until the process ends.
   const auto load = [&] { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); };
   // One that the user names may find what it links by itself.
-  void* library = NamesGpuLibrary() ? load() : nullptr;
+  void* library = NamesGpuLibrary() && !NamesCuda() ? load() : nullptr;
   if (!library) {
     LoadCudaLibraries();
     library = load();

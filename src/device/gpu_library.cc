@@ -97,6 +97,8 @@ fs::path Newest(const fs::path& folder, const std::string& name) {
 
 bool NamesGpuLibrary() { return !Environment("CREMA_GPU_LIBRARY").empty(); }
 
+bool NamesCuda() { return !Environment("CUDA_HOME").empty(); }
+
 std::string GpuLibraryPath() { return PluginPath("CREMA_GPU_LIBRARY", "libcrema_cuda.so"); }
 
 void LoadCudaLibraries() {

@@ -9,6 +9,8 @@ namespace crema {
 // libcrema_cuda.so beside the library that this function is in; CREMA_GPU_LIBRARY names another one.
 std::string GpuLibraryPath();
 bool NamesGpuLibrary();
+// Whether CUDA_HOME says where CUDA's libraries are.
+bool NamesCuda();
 
 // Loads the libraries of CUDA that the GPU library links: those in CUDA_HOME; else those that the system's own search
 // finds (LD_LIBRARY_PATH, ld.so.conf); else those of Python's nvidia packages in VIRTUAL_ENV, CONDA_PREFIX, the

@@ -55,6 +55,14 @@ uint64_t FingerprintOf(const Hdf5Files& files) {
   return DigestOf(std::as_bytes(std::span(digests)));
 }
 
+uint64_t FingerprintOf(const DenseImageList& list) {
+  std::string text;
+  for (const ImageList* of : {&list.images, &list.labels}) {
+    for (const ImageList::Entry& entry : of->entries) text += entry.path + "\n";
+  }
+  return DigestOf(std::as_bytes(std::span(text)));
+}
+
 uint64_t FingerprintOf(const ImageList& list) {
   std::string text;
   for (const ImageList::Entry& entry : list.entries) text += entry.path + " " + std::to_string(entry.label) + "\n";
@@ -67,7 +75,8 @@ uint64_t FingerprintOfText(const std::string& path) {
 }
 
 uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
-  if (layer.type() == "WindowData" || layer.type() == "DenseImageData") return FingerprintOfText(path);
+  if (layer.type() == "WindowData") return FingerprintOfText(path);
+  if (layer.type() == "DenseImageData") return FingerprintOf(ReadDenseImageList(path, ""));
   if (layer.type() == "ImageData") return FingerprintOf(ReadImageList(path, ""));
   if (layer.type() == "HDF5Data") {
     return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));

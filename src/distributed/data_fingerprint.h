@@ -11,7 +11,7 @@
 namespace crema {
 
 // Of a database: of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among
-// them. Of a list of images: of its paths and labels. Of a window file: of its bytes. Of HDF5 files: of their numbers
+// them. Of a list of images: of its paths, and labels. Of a window file: of its bytes. Of HDF5 files: of their numbers
 // of rows, and of 64 rows, likewise.
 struct DataFingerprint {
   std::string layer;

@@ -184,17 +184,23 @@ void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buf
   ResizeBilinear(from, {0, 0, from.height, from.width}, height, width, buffers, to);
 }
 
-void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, Image* to) {
+void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers, Image* to) {
   CREMA_CHECK(&from != to);
-  to->Resize(height, width, from.channels);
+  CREMA_CHECK(area.top >= 0 && area.left >= 0 && area.top + area.height <= from.height &&
+              area.left + area.width <= from.width);
   const auto nearest = [](int i, int extent, int of) {
     return static_cast<int>((2 * int64_t{i} + 1) * extent / (2 * int64_t{of}));
   };
+  const int channels = from.channels;
+  std::vector<int>& columns = buffers->upper;  // where pixels begin in a row
+  columns.resize(static_cast<size_t>(width));
+  for (int x = 0; x < width; ++x) columns[x] = (area.left + nearest(x, area.width, width)) * channels;
+  to->Resize(height, width, channels);
   for (int y = 0; y < height; ++y) {
     const uint8_t* row = from.row(area.top + nearest(y, area.height, height));
-    for (int x = 0; x < width; ++x) {
-      const uint8_t* pixel = row + (area.left + nearest(x, area.width, width)) * from.channels;
-      std::copy(pixel, pixel + from.channels, to->row(y) + x * from.channels);
+    uint8_t* pixel = to->row(y);
+    for (const int column : columns) {
+      for (int c = 0; c < channels; ++c) *pixel++ = row[column + c];
     }
   }
 }

@@ -39,7 +39,7 @@ void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buf
 void ResizeBilinear(const FramedImage& from, int height, int width, ResizeBuffers* buffers, Image* to);
 
 // The nearest pixel instead, by the centres of pixels: for labels, which are no amounts.
-void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, Image* to);
+void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers, Image* to);
 
 // The size at which the shorter side has `shorter_side` pixels and the proportions are kept, the longer side rounded.
 struct ImageExtent {

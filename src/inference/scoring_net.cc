@@ -84,9 +84,10 @@ class Conversion {
   void ReplaceReader(int i) {
     LayerParameter* layer = Layer(i);
     if (layer->type() != "Data" && layer->type() != "ImageData" && layer->type() != "MemoryData") {
-      throw UserError(Where(i, "type"), "layer \"" + layer->name() + "\" (" + layer->type() +
-                                            ") reads no images; expected Data, ImageData, MemoryData or Input: use " +
-                                            "the deploy net");
+      throw UserError(Where(i, "type"),
+                      "layer \"" + layer->name() + "\" (" + layer->type() +
+                          ") gives no images with one class each, as Data, ImageData, MemoryData and " +
+                          "Input do: use the deploy net");
     }
     if (layer->top_size() < 1) throw UserError(Where(i), "layer \"" + layer->name() + "\" has no top");
     net_.input = layer->top(0);

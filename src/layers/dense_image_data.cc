@@ -20,6 +20,7 @@ class DenseImageDataLayer : public ImageFileSource {
   }
 
   void CheckImageFields(LayerSetup& setup) override {
+    has_labels_ = setup.tops() > 1;
     ignore_label_ = setup.param().dense_image_data_param().ignore_label();
     if (ignore_label_ > 255) {
       setup.Fail(Field("ignore_label"), "ignore_label is " + std::to_string(ignore_label_) +
@@ -37,15 +38,22 @@ class DenseImageDataLayer : public ImageFileSource {
     return labels;
   }
 
+  std::string Remedy(int cores) const override {
+    return "decoding takes " + (cores == 1 ? std::string("the only core") : "all " + std::to_string(cores) + " cores") +
+           ": store smaller images, with label images to match";
+  }
+
   DenseImageList ReadList(const std::string& root) const override { return ReadDenseImageList(source(), root); }
 
   std::shared_ptr<const ItemLoader> MakeFileLoader(std::shared_ptr<const DenseImageList> list, Transform transform,
                                                    const SampleOrder& order) const override {
+    if (!has_labels_) return std::make_shared<ImageListLoader>(ImagesOf(list), std::move(transform), order);
     const std::shared_ptr<const ImageList> labels(list, &list->labels);
     return std::make_shared<DenseImageLoader>(ImagesOf(list), labels, std::move(transform), order,
                                               static_cast<float>(ignore_label_));
   }
 
+  bool has_labels_ = false;  // else they are not read
   uint32_t ignore_label_ = 0;
 };
 

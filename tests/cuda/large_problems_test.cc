@@ -99,7 +99,7 @@ TEST_F(GpuLargeProblems, CandidatesOfDetectionOutput) {
   p.classes = 81;
   p.keep = 200;
   EXPECT_LT(OperationsOf(*gpu_).DetectionWorkspace(p), size_t{emulated() ? 64u : 512u} << 20);
-  p.images = 2;
+  p.images = emulated() ? 2 : 16;
   p.classes = 40;
   p.score_above = 0.99f;
   const auto run = [&p](Device& device) {

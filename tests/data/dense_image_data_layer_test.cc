@@ -96,6 +96,30 @@ TEST_F(DenseImageDataTest, LabelsGoWithTheirPixels) {
   ExpectTogether("resize_shorter_side: 40 crop_size: 31", 4.5);
 }
 
+// JPEGs are decoded at an eighth of their size where that is enough for what is cut out.
+TEST_F(DenseImageDataTest, LabelsGoWithPixelsOfSmallerDecodedImages) {
+  constexpr int kLarge = 512;
+  Image image;
+  image.Resize(kLarge, kLarge, 1);
+  for (int y = 0; y < kLarge; ++y) {
+    for (int x = 0; x < kLarge; ++x) image.row(y)[x] = static_cast<uint8_t>((x + y) / 5);
+  }
+  const std::vector<uint8_t> jpeg = EncodeJpeg(image);
+  testing::WriteFile(folder_ / "seg/large.jpg", std::string(jpeg.begin(), jpeg.end()));
+  testing::WriteFile(folder_ / "seg/large.png", testing::Png(image));
+  testing::WriteFile(folder_ / "list.txt", "large.jpg large.png\n");
+  ExpectTogether("mirror: true random_resized_crop { min_area: 0.6 } crop_size: 24", 8);
+}
+
+TEST_F(DenseImageDataTest, ImagesAloneNeedNoLabels) {
+  std::filesystem::remove_all(folder_ / "seg/labels");
+  testing::SourceDriver driver("DenseImageData", "top: \"data\" dense_image_data_param { source: \"" +
+                                                     folder_ / "list.txt" + "\" root_folder: \"" + folder_ / "seg" +
+                                                     "\" batch_size: 4 }");
+  driver.Forward();
+  EXPECT_EQ(driver.value(0)[0], 10);
+}
+
 TEST_F(DenseImageDataTest, ValuesOfPixelsLeaveLabelsAlone) {
   testing::SourceDriver plain = Driver("crop_size: 9 mirror: true");
   testing::SourceDriver changed =

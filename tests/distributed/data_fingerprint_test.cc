@@ -42,6 +42,22 @@ TEST(DataFingerprint, TellsListsApart) {
   EXPECT_ANY_THROW(FingerprintData(ListNet("absent.txt"), {folder.path()}));
 }
 
+TEST(DataFingerprint, TellsListsOfLabelImagesApart) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 1.png\n2.jpg 2.png\n";
+  std::ofstream(folder / "copy.txt") << "1.jpg   1.png \r\n\n2.jpg 2.png";
+  std::ofstream(folder / "other.txt") << "1.jpg 1.png\n2.jpg 3.png\n";
+  const auto print = [&](const std::string& name) {
+    NetParameter net;
+    LayerParameter* layer = net.add_layer();
+    layer->set_type("DenseImageData");
+    layer->mutable_dense_image_data_param()->set_source(name);
+    return FingerprintData(net, {folder.path()}).at(0).value;
+  };
+  EXPECT_EQ(print("a.txt"), print("copy.txt"));
+  EXPECT_NE(print("a.txt"), print("other.txt"));
+}
+
 TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   const TemporaryFolder folder;
   NetParameter net = ListNet("theirs.txt");
@@ -49,6 +65,10 @@ TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   database->set_type("Data");
   database->mutable_data_param()->set_source("their_lmdb");
   EXPECT_EQ(DataSourceOf(net.layer(0)), "theirs.txt");
+  LayerParameter* dense = net.add_layer();
+  dense->set_type("DenseImageData");
+  dense->mutable_dense_image_data_param()->set_source("pairs.txt");
+  EXPECT_EQ(DataSourceOf(*dense), "pairs.txt");
   EXPECT_EQ(DataSourceOf(net.layer(1)), "");
   for (const char* type : {"AnnotatedData", "Data"}) {
     database->set_type(type);
@@ -56,6 +76,7 @@ TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
     EXPECT_EQ(DataSourceOf(net.layer(2)), "their_lmdb");
   }
   ReadDataFrom(folder.path(), &net);
+  EXPECT_EQ(dense->dense_image_data_param().root_folder(), folder.path() + "/");
   EXPECT_EQ(net.layer(0).image_data_param().source(), "theirs.txt");
   EXPECT_EQ(net.layer(0).image_data_param().root_folder(), folder.path() + "/");
   EXPECT_EQ(net.layer(2).data_param().source(), folder.path());

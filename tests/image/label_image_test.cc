@@ -64,16 +64,17 @@ TEST(LabelImage, OthersAreRefused) {
 
 TEST(LabelImage, IsResizedToItsNearestPixels) {
   Image from, to;
+  ResizeBuffers buffers;
   from.Resize(2, 4, 1);
   from.pixels = {1, 2, 3, 4, 5, 6, 7, 8};
-  ResizeNearest(from, {0, 0, 2, 4}, 4, 8, &to);
+  ResizeNearest(from, {0, 0, 2, 4}, 4, 8, &buffers, &to);
   EXPECT_EQ(std::vector<int>(to.row(1), to.row(1) + 8), (std::vector<int>{1, 1, 2, 2, 3, 3, 4, 4}));
   EXPECT_EQ(std::vector<int>(to.row(2), to.row(2) + 8), (std::vector<int>{5, 5, 6, 6, 7, 7, 8, 8}));
   // Of two pixels the second is taken: a centre between them belongs to it.
-  ResizeNearest(from, {0, 0, 2, 4}, 1, 2, &to);
+  ResizeNearest(from, {0, 0, 2, 4}, 1, 2, &buffers, &to);
   EXPECT_EQ(std::vector<int>(to.row(0), to.row(0) + 2), (std::vector<int>{6, 8}));
   // The middle one of three.
-  ResizeNearest(from, {1, 1, 1, 3}, 1, 1, &to);
+  ResizeNearest(from, {1, 1, 1, 3}, 1, 1, &buffers, &to);
   EXPECT_EQ(to.row(0)[0], 7);
 }
 

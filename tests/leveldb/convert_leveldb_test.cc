@@ -74,7 +74,7 @@ TEST_F(ConvertLevelDbTest, NothingIsLeftOfWhatFails) {
   std::vector<KeyValue> records = Images(300);
   records.emplace_back("9" + std::string(600, 'x'), "value");
   Write(records);
-  expect({"1 to 511 bytes"});
+  expect({old_, "601 bytes", "9xxx", "have 1 to 511", "another key"});
   fs::remove_all(old_);
   Write(Images(2000));
   for (const auto& entry : fs::directory_iterator(old_)) {

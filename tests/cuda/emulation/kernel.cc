@@ -17,6 +17,16 @@ namespace crema_emulation {
 
 namespace {
 
+// Fibers are switched by jumps, as swapcontext asks the kernel for the signal mask every time. But to sanitizers a jump
+// leaves a stack for good.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define CREMA_SANITIZED 1
+using Place = ucontext_t;
+#else
+#define CREMA_SANITIZED 0
+using Place = std::jmp_buf;
+#endif
+
 // A thread runs to its end before the next one starts, unless it waits for others: then it keeps its fiber, and the
 // threads after it start in another one.
 class Block {
@@ -46,10 +56,10 @@ class Block {
     std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStack);
     ucontext_t context;  // where it begins
     bool begun = false;
-    std::jmp_buf place;  // where it goes on
-    unsigned thread;     // the one that it runs
-    bool finished;       // with its threads of the block
-    bool waits;          // for all others
+    Place place;      // where it goes on
+    unsigned thread;  // the one that it runs
+    bool finished;    // with its threads of the block
+    bool waits;       // for all others
   };
 
   // Fibers are kept for the next block: making them costs more than most kernels.
@@ -61,7 +71,13 @@ class Block {
 
   static void RunBlocks();
   void RunThreads();
-  // By jumps, as swapcontext asks the kernel for the signal mask every time.
+#if CREMA_SANITIZED
+  void SwitchTo(Fiber& fiber) {
+    fiber_ = &fiber;
+    swapcontext(&scheduler_, std::exchange(fiber.begun, true) ? &fiber.place : &fiber.context);
+  }
+  void SwitchBack() { swapcontext(&fiber_->place, &scheduler_); }
+#else
   void SwitchTo(Fiber& fiber) {
     fiber_ = &fiber;
     if (_setjmp(scheduler_) != 0) return;
@@ -71,6 +87,7 @@ class Block {
   void SwitchBack() {
     if (_setjmp(fiber_->place) == 0) std::longjmp(scheduler_, 1);
   }
+#endif
   void SetIndex() const {
     const unsigned t = current();
     threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
@@ -81,7 +98,7 @@ class Block {
   const std::function<void()>& body_;
   unsigned started_ = 0;
   Fiber* fiber_ = nullptr;
-  std::jmp_buf scheduler_;
+  Place scheduler_;
   std::vector<uint64_t> exchanged_;
 };
 

@@ -80,6 +80,13 @@ struct Access {
   DeviceMemory& memory;
 };
 
+// Within an Access: while it lives, the memory is as it was before that.
+struct NoAccess {
+  explicit NoAccess(int device) : memory(Memory(device)) { memory.Close(); }
+  ~NoAccess() { memory.Open(); }
+  DeviceMemory& memory;
+};
+
 // Memory of cudaHostAlloc.
 class PinnedMemory {
  public:

@@ -228,7 +228,10 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->broken = true;
     return Fail(cudaErrorStreamCaptureIsolation);
   }
-  return Issue(stream, [=] { other->RunUntil(after); });
+  return Issue(stream, [=] {
+    const crema_emulation::NoAccess closed(stream->device);  // to kernels of other devices
+    other->RunUntil(after);
+  });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
   *event = new CUevent_st(current_device);
