@@ -88,8 +88,7 @@ class Block {
     if (_setjmp(fiber_->place) == 0) std::longjmp(scheduler_, 1);
   }
 #endif
-  void SetIndex() const {
-    const unsigned t = current();
+  static void SetIndex(unsigned t) {
     threadIdx = {t % blockDim.x, t / blockDim.x % blockDim.y, t / (blockDim.x * blockDim.y)};
   }
 
@@ -113,7 +112,7 @@ void Block::RunThreads() {
   while (started_ < threads_) {
     self.thread = backwards_ ? threads_ - 1 - started_ : started_;
     ++started_;
-    SetIndex();
+    SetIndex(self.thread);
     body_();
   }
   self.finished = true;
@@ -134,8 +133,7 @@ void Block::Run() {
     for (Fiber* fiber : unfinished) {
       if (fiber->waits) continue;
       all_wait = false;
-      fiber_ = fiber;
-      SetIndex();
+      SetIndex(fiber->thread);
       SwitchTo(*fiber);
     }
     if (all_wait) {

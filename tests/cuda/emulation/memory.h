@@ -17,7 +17,7 @@ namespace crema_emulation {
 inline constexpr size_t kDeviceBytes = size_t{1} << 32;
 inline constexpr int kDevices = 2;
 
-// Of one device. Its pages are closed unless one of its kernels or copies runs.
+// Of one device. Its pages are closed unless the work of one of its streams runs.
 class DeviceMemory {
  public:
   void* Allocate(size_t bytes) {

@@ -75,16 +75,6 @@ cudaError_t FailInCapture(CUstream_st* stream) {
   return Fail(cudaErrorStreamCaptureUnsupported);
 }
 
-cudaError_t Issue(cudaStream_t stream, Work work) {
-  if (!stream) return Fail(cudaErrorInvalidValue);  // the default stream waits for all others: a mistake here
-  if (stream->capturing) {
-    stream->capture->work.push_back(std::move(work));
-  } else {
-    stream->queue.push_back(std::move(work));
-  }
-  return cudaSuccess;
-}
-
 }  // namespace
 
 namespace crema_emulation {
@@ -100,11 +90,13 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
 }
 
 cudaError_t Enqueue(cudaStream_t stream, Work work) {
-  if (!stream) return Fail(cudaErrorInvalidValue);
-  return Issue(stream, [device = stream->device, work = std::move(work)] {
-    const Access access(device);
-    work();
-  });
+  if (!stream) return Fail(cudaErrorInvalidValue);  // the default stream waits for all others: a mistake here
+  if (stream->capturing) {
+    stream->capture->work.push_back(std::move(work));
+  } else {
+    stream->queue.push_back(std::move(work));
+  }
+  return cudaSuccess;
 }
 
 }  // namespace crema_emulation
@@ -228,7 +220,7 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->broken = true;
     return Fail(cudaErrorStreamCaptureIsolation);
   }
-  return Issue(stream, [=] {
+  return crema_emulation::Enqueue(stream, [=] {
     const crema_emulation::NoAccess closed(stream->device);  // to kernels of other devices
     other->RunUntil(after);
   });
@@ -241,7 +233,8 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSucce
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != stream->device) return Fail(cudaErrorInvalidResourceHandle);
   if (stream->capturing) return FailInCapture(stream);  // such an event could not be waited for
-  const cudaError_t error = Issue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
+  const cudaError_t error =
+      crema_emulation::Enqueue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
   event->stream = stream;
   event->after = stream->issued();
   return error;
@@ -279,7 +272,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const Work& work : executable->work) Issue(stream, work);
+  for (const Work& work : executable->work) crema_emulation::Enqueue(stream, work);
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }
