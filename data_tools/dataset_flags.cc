@@ -42,8 +42,9 @@ void RejectFlag(const CommandLine& line, const std::string& message) {
 }
 
 DatasetTarget TargetOf(const CommandLine& line, const std::string& database) {
-  if (FLAGS_backend == "leveldb")
+  if (FLAGS_backend == "leveldb") {
     RejectFlag(line, "LevelDB is not written; use --backend=lmdb (db_tool convert OLD NEW makes an LMDB of a LevelDB)");
+  }
   if (FLAGS_backend != "lmdb") RejectFlag(line, "--backend=" + FLAGS_backend + ": expected lmdb");
   DatasetTarget target;
   target.database = database;

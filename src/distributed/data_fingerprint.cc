@@ -138,11 +138,7 @@ void RequireSameData(const NetParameter& net, const std::vector<std::string>& fo
     const std::string source = DataSourceOf(layer);
     if (source.empty()) continue;
     std::error_code ignored;
-    bool found = std::filesystem::exists(source, ignored);
-    for (const std::string& folder : folders) {
-      found = found || std::filesystem::exists(std::filesystem::path(folder) / source, ignored);
-    }
-    if (!found) {
+    if (!std::filesystem::exists(FindFile(source, folders), ignored)) {
       throw UserError(what + "layer \"" + layer.name() + "\": there is no " +
                       (ReadsDatabase(layer) ? "database" : "list") + " \"" + source +
                       "\" on this machine; give its place here with " + flag + "=PATH");
