@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/atomic_file.h"
 #include "crema/error.h"
+#include "curves/metrics_observer.h"
 #include "finetune/dataset.h"
 #include "finetune/output_folder.h"
 #include "finetune/recipe.h"
@@ -118,6 +120,9 @@ TrainingResult Train(const CommandLine& line, const std::string& solver_path, bo
   if (resume) options.snapshot = "auto";
   console.Watch(&options);
   options.observers.push_back(&pruner);
+  MetricsObserver metrics(
+      {"", DirectoryOf(solver_path) + "/curves.html", [](const std::string& message) { LOG(WARNING) << message; }});
+  options.observers.push_back(&metrics);
   Solver solver(ReadSolverFile(solver_path), options);
   return solver.Train();
 }

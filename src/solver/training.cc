@@ -9,8 +9,6 @@
 
 namespace crema {
 
-namespace {}  // namespace
-
 std::vector<OutputValue> OutputValues(const Net& net) {
   std::vector<OutputValue> values;
   for (const NetOutput& output : net.outputs()) {
@@ -32,6 +30,7 @@ void Solver::Impl::Start() {
   start.iteration = iteration;
   start.max_iter = param.max_iter();
   start.test_nets = static_cast<int>(test_nets.size());
+  if (param.snapshot() > 0 || param.snapshot_after_train()) start.snapshot_prefix = prefix;
   start.seed = seed;
   start.seed_drawn = seed_drawn;
   (hogwild ? start.threads : start.ranks) = ranks;
