@@ -136,11 +136,17 @@ void MetricsObserver::Write(const std::string& line) {
   if (fd_ < 0) return;
   // In one piece, so that a reader sees whole lines, and a failure leaves at most one that is not.
   const std::string text = (EndsWithLine(fd_) ? "" : "\n") + line;
-  errno = 0;
-  if (write(fd_, text.data(), text.size()) == static_cast<ssize_t>(text.size()) || warned_) return;
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = write(fd_, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    done += static_cast<size_t>(written);
+  }
+  if (done == text.size() || warned_) return;
   warned_ = true;
   if (options_.warn) {
-    options_.warn(path_ + ": cannot be written: " + std::strerror(errno == 0 ? ENOSPC : errno) +
+    options_.warn(path_ + ": cannot be written: " + std::strerror(errno) +
                   "; training goes on, and its curves may have gaps");
   }
 }

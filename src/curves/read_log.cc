@@ -73,13 +73,14 @@ class LogReader {
       run_.AddTestLoss(iteration_, seconds_, net_, *loss);
     } else if (text.starts_with("Starting Optimization")) {
       begins_ = true;
+      start_ = time;
     } else if (text.starts_with("Solving ")) {
       // Caffe's name of the net stands behind the beginning of the optimization.
       name_ = text.substr(8);
     } else if (text.starts_with("Resuming from ") || text.starts_with("Restoring previous solver status")) {
       resumes_ = true;
     } else if (text.starts_with("Optimization Done")) {
-      run_.End();
+      run_.End(iteration_);
     }
   }
 
@@ -116,8 +117,10 @@ class LogReader {
       run_.Start(name_, 0);
     }
     begins_ = resumes_ = false;
-    if (began_) began_ = time_;
+    began_ = start_ ? start_ : began_ ? std::optional(time_) : std::nullopt;
+    start_.reset();
     seconds_ = 0;
+    if (began_) Clock(time_);
   }
 
   void AddOutputs() {
@@ -131,8 +134,8 @@ class LogReader {
   RunBuilder run_;
   std::string name_;
   bool begins_ = true, resumes_ = false;
-  std::optional<double> began_;
-  double time_ = 0, seconds_ = 0;  // of the last line; since began_
+  std::optional<double> start_, began_;  // of what begins next, and of what is read
+  double time_ = 0, seconds_ = 0;        // of the last line; since began_
   int iteration_ = 0, net_ = 0;
   CurveKind kind_ = CurveKind::kTraining;
   std::vector<OutputValue> outputs_;  // of the lines just before

@@ -90,7 +90,7 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
       if (Find(record, "loss")) run.AddTestLoss(iteration, seconds, net, NumberOf(record, "loss"));
       run.AddOutputs(CurveKind::kTest, iteration, seconds, net, OutputsOf(record));
     } else if (event == "end") {
-      run.End();
+      run.End(iteration);
     }
   }
   return run.Finish();

@@ -86,6 +86,11 @@ void RunBuilder::AddOutputs(CurveKind kind, int iteration, double seconds, int n
   }
 }
 
+void RunBuilder::End(int iteration) {
+  run_.iteration = std::max(run_.iteration, iteration);
+  run_.ended = true;
+}
+
 void RunBuilder::Add(Key key, bool is_loss, int iteration, double seconds, double value) {
   run_.iteration = std::max(run_.iteration, iteration);
   if (!std::isfinite(value)) return;

@@ -59,9 +59,8 @@ class RunBuilder {
   void AddRate(int iteration, double seconds, double rate);
   // Of the train net or a test net: elements of one output stand one behind the other under one name.
   void AddOutputs(CurveKind kind, int iteration, double seconds, int net, const std::vector<OutputValue>& outputs);
-  void End() { run_.ended = true; }
+  void End(int iteration);
 
-  int iteration() const { return run_.iteration; }
   bool empty() const { return curves_.empty(); }
   TrainingRun Finish() const;
 

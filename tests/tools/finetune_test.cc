@@ -72,6 +72,7 @@ TEST_F(Finetune, GoesFromAFolderToANetThatPredicts) {
   folder_.Write("photos/red/empty.jpg", "");
   const Finished first = Run("scratch", {"--from_scratch", "--epochs=8", "--patience=0"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(ReadText(folder_ / "scratch/curves.html").find(">accuracy<"), std::string::npos);
   EXPECT_NE(
       first.out.find("3 classes, 54 images to train with, 6 to validate with; 2 that cannot be read are left out"),
       std::string::npos)
