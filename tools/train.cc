@@ -59,12 +59,7 @@ void CheckFileKinds(const CommandLine& line) {
          " holds weights only, expected a .solverstate; to start from these weights use --weights=" + FLAGS_snapshot);
   }
   for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
-    if (path.ends_with(".solverstate.h5")) {
-      fail("--weights=" + path +
-           " is the state of a training run, in HDF5, which is not resumed; give the .caffemodel.h5 that was written "
-           "beside it");
-    }
-    if (path.ends_with(".solverstate")) {
+    if (path.ends_with(".solverstate") || path.ends_with(".solverstate.h5")) {
       fail("--weights=" + path +
            " is the state of a training run, expected a .caffemodel; to go on with that run use --snapshot=" + path);
     }

@@ -81,10 +81,11 @@ void Solver::Impl::Snapshot() {
     histories[static_cast<size_t>(i)].values = Tensor(means.back().data(), updater->history(i).spec());
   }
   SnapshotWritten written;
-  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories);
+  written.bytes =
+      WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories, param.snapshot_format());
   written.iteration = iteration;
-  written.model_path = ModelPath(prefix, iteration);
-  written.state_path = StatePath(prefix, iteration);
+  written.model_path = ModelPath(prefix, iteration, param.snapshot_format());
+  written.state_path = StatePath(prefix, iteration, param.snapshot_format());
   written.seconds = watch.Seconds();
   saved_iteration = iteration;
   last_snapshot = written.state_path;
@@ -102,7 +103,7 @@ void Solver::Impl::TrySnapshot() {
 }
 
 void Solver::Impl::RestoreBest(const BestState& state) {
-  const std::string path = BestModelPath(prefix);
+  const std::string path = BestModelPath(prefix, param.snapshot_format());
   if (access(path.c_str(), R_OK) == 0) {
     best->Restore(state);
   } else {

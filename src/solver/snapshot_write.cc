@@ -1,12 +1,16 @@
 #include <google/protobuf/io/zero_copy_stream.h>
 
 #include <exception>
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "base/atomic_file.h"
 #include "device/host_copies.h"
+#include "solver/checksum.h"
 #include "solver/snapshot.h"
+#include "solver/snapshot_hdf5.h"
 
 namespace crema {
 
@@ -77,17 +81,43 @@ SolverState WithHistory(const StoredHistory& history) {
   return piece;
 }
 
-}  // namespace
+const char* Ending(SnapshotFormat format) { return format == SolverParameter::HDF5 ? ".h5" : ""; }
 
-std::string ModelPath(const std::string& prefix, int iteration) {
-  return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel";
+uint64_t WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                           const std::vector<StoredHistory>& history, SnapshotFormat format) {
+  if (format == SolverParameter::HDF5) return WriteHdf5Snapshot(prefix, model, std::move(state), history);
+  const std::string model_path = ModelPath(prefix, state.iter(), SolverParameter::HDF5);
+  AtomicFile model_file(model_path);
+  WriteHdf5Model(model_file.temporary(), model);
+  const Checksum written = ChecksumOf(model_file.temporary());
+  model_file.Commit();
+
+  state.set_learned_net(model_path);
+  state.set_model_bytes(written.bytes);
+  state.set_model_crc32(written.crc32);
+  AtomicFile state_file(StatePath(prefix, state.iter(), SolverParameter::HDF5));
+  WriteHdf5State(state_file.temporary(), std::move(state), history);
+  const uint64_t state_bytes = std::filesystem::file_size(state_file.temporary());
+  state_file.Commit();
+  return written.bytes + state_bytes;
 }
 
-std::string StatePath(const std::string& prefix, int iteration) {
-  return prefix + "_iter_" + std::to_string(iteration) + ".solverstate";
+}  // namespace
+
+std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format) {
+  return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel" + Ending(format);
+}
+
+std::string StatePath(const std::string& prefix, int iteration, SnapshotFormat format) {
+  return prefix + "_iter_" + std::to_string(iteration) + ".solverstate" + Ending(format);
 }
 
 void WriteModel(const std::string& path, const NetParameter& model) {
+  if (IsHdf5Snapshot(path)) {
+    AtomicFile file(path);
+    WriteHdf5Model(file.temporary(), model);
+    return file.Commit();
+  }
   CheckSize(model.ByteSizeLong(), path);
   AtomicFile file(path);
   Append(model, &file);

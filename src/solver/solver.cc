@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "base/atomic_file.h"
+#include "base/hdf5.h"
 #include "base/check.h"
 #include "device/device.h"
 #include "graph/program.h"
@@ -85,7 +86,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     if (options.snapshot == "auto") {
       resume = LoadNewestState(
           prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
-      if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0) + " and higher: a fresh start");
+      if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0, param.snapshot_format()) + " and higher: a fresh start");
     } else if (!options.snapshot.empty()) {
       loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
       resume = true;
@@ -186,7 +187,8 @@ void Solver::Impl::Check(const SolverFile& file) {
     }
     if (!found.has_errors()) {
       try {
-        AtomicFile probe(prefix + "_iter_probe");
+        const AtomicFile probe(prefix + "_iter_probe");
+        if (param.snapshot_format() == SolverParameter::HDF5) CreateHdf5(probe.temporary());
       } catch (const EnvironmentError& error) {
         throw EnvironmentError("snapshots cannot be written to snapshot_prefix \"" + prefix + "\": " + error.what());
       }

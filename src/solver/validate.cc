@@ -247,10 +247,6 @@ void Checker::CheckLoop() {
 
 void Checker::CheckSnapshots() {
   NotNegative("snapshot", solver_.snapshot(), "; 0 writes none until the end");
-  if (solver_.snapshot_format() == SolverParameter::HDF5) {
-    Warn("snapshot_format",
-         "snapshots in HDF5 are not supported: they are written as BINARYPROTO, which Caffe reads too");
-  }
 }
 
 void Checker::CheckHogwild() {
