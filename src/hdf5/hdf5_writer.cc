@@ -104,9 +104,11 @@ class Writer : public Hdf5Writer {
   }
 
   void WriteWhole(const std::string& name, const Space& space, hid_t type, const void* values) const {
-    const Properties links = WithGroups();
+    const Properties links = WithGroups(), without_time(H5Pcreate(H5P_DATASET_CREATE));
+    // So that the same values make the same file.
+    H5Pset_obj_track_times(without_time.id(), 0);
     const DatasetHandle dataset(
-        H5Dcreate2(file_->id(), name.c_str(), type, space.id(), links.id(), H5P_DEFAULT, H5P_DEFAULT));
+        H5Dcreate2(file_->id(), name.c_str(), type, space.id(), links.id(), without_time.id(), H5P_DEFAULT));
     if (!dataset.valid() || H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) Fail();
   }
 
