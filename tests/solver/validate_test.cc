@@ -125,7 +125,6 @@ TEST(CheckSolver, WarnsOfFieldsThatAreNotRead) {
            {With("gamma: 0.1"), "gamma is not read by lr_policy \"fixed\""},
            {With("momentum2: 0.9"), "momentum2 is not read by solver type \"SGD\""},
            {With("debug_info: true"), "debug_info is not supported"},
-           {With("snapshot_format: HDF5"), "written as BINARYPROTO"},
            {With("test_interval: 5"), "nothing is tested"}}) {
     const std::vector<Diagnostic> found = Check(text);
     ASSERT_EQ(found.size(), 1u) << text;
