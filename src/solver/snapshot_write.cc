@@ -84,8 +84,7 @@ SolverState WithHistory(const StoredHistory& history) {
 const char* Ending(SnapshotFormat format) { return format == SolverParameter::HDF5 ? ".h5" : ""; }
 
 uint64_t WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                           const std::vector<StoredHistory>& history, SnapshotFormat format) {
-  if (format == SolverParameter::HDF5) return WriteHdf5Snapshot(prefix, model, std::move(state), history);
+                           const std::vector<StoredHistory>& history) {
   const std::string model_path = ModelPath(prefix, state.iter(), SolverParameter::HDF5);
   AtomicFile model_file(model_path);
   WriteHdf5Model(model_file.temporary(), model);
@@ -125,7 +124,8 @@ void WriteModel(const std::string& path, const NetParameter& model) {
 }
 
 uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<StoredHistory>& history) {
+                       const std::vector<StoredHistory>& history, SnapshotFormat format) {
+  if (format == SolverParameter::HDF5) return WriteHdf5Snapshot(prefix, model, std::move(state), history);
   const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());
   CheckSize(model.ByteSizeLong(), model_path);
   uint64_t history_bytes = state.ByteSizeLong();
