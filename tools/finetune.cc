@@ -110,14 +110,12 @@ std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& 
 
 TrainingResult Train(const CommandLine& line, const std::string& solver_path, bool resume) {
   TrainingConsole console(SolverAction::kStop, SolverAction::kSnapshot);
-  SnapshotPruner pruner;
   SolverOptions options;
   options.path = solver_path;
   options.devices = DevicesOf(line);
   options.data_threads = FLAGS_data_threads;
   if (resume) options.snapshot = "auto";
   console.Watch(&options);
-  options.observers.push_back(&pruner);
   Solver solver(ReadSolverFile(solver_path), options);
   return solver.Train();
 }

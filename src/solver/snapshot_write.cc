@@ -94,8 +94,8 @@ void WriteModel(const std::string& path, const NetParameter& model) {
   file.Commit();
 }
 
-uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<StoredHistory>& history) {
+WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                           const std::vector<StoredHistory>& history) {
   const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());
   CheckSize(model.ByteSizeLong(), model_path);
   uint64_t history_bytes = state.ByteSizeLong();
@@ -122,7 +122,7 @@ uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, Sol
   last.set_state_crc32(state_file.crc32());
   Append(last, &state_file);
   state_file.Commit();
-  return model_file.bytes() + state_file.bytes();
+  return {model_file.bytes() + state_file.bytes(), last.state_crc32()};
 }
 
 }  // namespace crema

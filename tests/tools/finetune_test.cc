@@ -134,6 +134,8 @@ TEST_F(Finetune, AKilledRunContinuesExactly) {
       EXPECT_TRUE(ReadText(folder_ / "out/snapshots" / name) == ReadText(folder_ / "straight/snapshots" / name))
           << name << " differs after a kill at \"" << moment << "\"";
     }
+    const auto left = std::distance(fs::directory_iterator(folder_ / "out/snapshots"), {});
+    EXPECT_EQ(left, 5) << "two snapshots and the best parameters";
     fs::remove_all(folder_ / "out");
   }
 }
