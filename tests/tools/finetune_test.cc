@@ -134,8 +134,11 @@ TEST_F(Finetune, AKilledRunContinuesExactly) {
       EXPECT_TRUE(ReadText(folder_ / "out/snapshots" / name) == ReadText(folder_ / "straight/snapshots" / name))
           << name << " differs after a kill at \"" << moment << "\"";
     }
-    const auto left = std::distance(fs::directory_iterator(folder_ / "out/snapshots"), {});
-    EXPECT_EQ(left, 5) << "two snapshots and the best parameters";
+    int left = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ / "out/snapshots")) {
+      left += entry.path().extension() == ".solverstate";
+    }
+    EXPECT_EQ(left, 2);
     fs::remove_all(folder_ / "out");
   }
 }
