@@ -40,11 +40,16 @@ struct StoredHistory {
 // Writes a .caffemodel, or a .caffemodel.h5; replaces an older file only when whole. Throws EnvironmentError.
 void WriteModel(const std::string& path, const NetParameter& model);
 
+struct WrittenFiles {
+  uint64_t bytes = 0;  // of both
+  uint32_t state_crc32 = 0;
+};
 // Writes the model, then the state that points to it; each replaces an older file only when whole. `state` has no
 // history yet (it comes from `history`, so that no second copy is made) and no learned_net, model_bytes, model_crc32.
-// Returns the bytes of both files. Throws EnvironmentError.
-uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<StoredHistory>& history, SnapshotFormat format = SolverParameter::BINARYPROTO);
+// Throws EnvironmentError.
+WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                           const std::vector<StoredHistory>& history,
+                           SnapshotFormat format = SolverParameter::BINARYPROTO);
 
 struct LoadedState {
   std::string state_path, model_path;

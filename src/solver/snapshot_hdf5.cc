@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <stdexcept>
 #include <utility>
 
 #include "base/hdf5.h"
@@ -64,7 +65,7 @@ void WriteHdf5Model(const std::string& path, const NetParameter& model) {
   file->Flush();
 }
 
-void WriteHdf5State(const std::string& path, SolverState state, const std::vector<StoredHistory>& history) {
+uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::vector<StoredHistory>& history) {
   const std::unique_ptr<Hdf5Writer> file = CreateHdf5(path);
   file->WriteInteger(kIteration, state.iter());
   file->WriteText(kModel, state.learned_net());
@@ -83,6 +84,17 @@ void WriteHdf5State(const std::string& path, SolverState state, const std::vecto
   state.set_state_crc32(crc32);
   file->WriteBytes(kOwn, state.SerializeAsString());
   file->Flush();
+  return crc32;
+}
+
+std::optional<uint32_t> Hdf5StateChecksum(const std::string& path) {
+  try {
+    SolverState state;
+    if (state.ParseFromString(OpenHdf5(path)->ReadBytes(kOwn)) && state.has_state_crc32()) return state.state_crc32();
+  } catch (const std::runtime_error&) {
+    // Another file, or a damaged one.
+  }
+  return std::nullopt;
 }
 
 SolverState ReadHdf5State(const std::string& path) {

@@ -83,8 +83,8 @@ SolverState WithHistory(const StoredHistory& history) {
 
 const char* Ending(SnapshotFormat format) { return format == SolverParameter::HDF5 ? ".h5" : ""; }
 
-uint64_t WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                           const std::vector<StoredHistory>& history) {
+WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                               const std::vector<StoredHistory>& history) {
   const std::string model_path = ModelPath(prefix, state.iter(), SolverParameter::HDF5);
   AtomicFile model_file(model_path);
   WriteHdf5Model(model_file.temporary(), model);
@@ -95,10 +95,10 @@ uint64_t WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model,
   state.set_model_bytes(written.bytes);
   state.set_model_crc32(written.crc32);
   AtomicFile state_file(StatePath(prefix, state.iter(), SolverParameter::HDF5));
-  WriteHdf5State(state_file.temporary(), std::move(state), history);
+  const uint32_t state_crc32 = WriteHdf5State(state_file.temporary(), std::move(state), history);
   const uint64_t state_bytes = std::filesystem::file_size(state_file.temporary());
   state_file.Commit();
-  return written.bytes + state_bytes;
+  return {written.bytes + state_bytes, state_crc32};
 }
 
 }  // namespace
@@ -123,8 +123,8 @@ void WriteModel(const std::string& path, const NetParameter& model) {
   file.Commit();
 }
 
-uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<StoredHistory>& history, SnapshotFormat format) {
+WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                           const std::vector<StoredHistory>& history, SnapshotFormat format) {
   if (format == SolverParameter::HDF5) return WriteHdf5Snapshot(prefix, model, std::move(state), history);
   const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());
   CheckSize(model.ByteSizeLong(), model_path);
@@ -152,7 +152,7 @@ uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, Sol
   last.set_state_crc32(state_file.crc32());
   Append(last, &state_file);
   state_file.Commit();
-  return model_file.bytes() + state_file.bytes();
+  return {model_file.bytes() + state_file.bytes(), last.state_crc32()};
 }
 
 }  // namespace crema

@@ -75,8 +75,9 @@ class Hdf5Snapshots : public ::testing::Test {
 };
 
 TEST_F(Hdf5Snapshots, ComeBackAsWritten) {
-  const uint64_t bytes = WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
-  EXPECT_EQ(bytes, fs::file_size(Model()) + fs::file_size(State()));
+  const WrittenFiles written = WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  EXPECT_EQ(written.state_crc32, LoadState(State()).state.state_crc32());
+  EXPECT_EQ(written.bytes, fs::file_size(Model()) + fs::file_size(State()));
   const LoadedState loaded = LoadState(State());
   EXPECT_TRUE(loaded.exact);
   EXPECT_EQ(loaded.model_path, Model());

@@ -53,7 +53,7 @@ class Snapshots : public testing::Test {
 };
 
 TEST_F(Snapshots, ComeBackAsWritten) {
-  const uint64_t bytes = WriteSnapshot(Prefix(), model_, State(40), history_);
+  const uint64_t bytes = WriteSnapshot(Prefix(), model_, State(40), history_).bytes;
   EXPECT_EQ(bytes, fs::file_size(ModelPath(Prefix(), 40)) + fs::file_size(StatePath(Prefix(), 40)));
   const LoadedState loaded = LoadState(folder_ / "net_iter_40.solverstate");
   EXPECT_TRUE(loaded.exact);

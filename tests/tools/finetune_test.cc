@@ -135,6 +135,11 @@ TEST_F(Finetune, AKilledRunContinuesExactly) {
       EXPECT_TRUE(ReadText(folder_ / "out/snapshots" / name) == ReadText(folder_ / "straight/snapshots" / name))
           << name << " differs after a kill at \"" << moment << "\"";
     }
+    int left = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ / "out/snapshots")) {
+      left += entry.path().extension() == ".solverstate";
+    }
+    EXPECT_EQ(left, 2);
     fs::remove_all(folder_ / "out");
   }
 }
