@@ -15,6 +15,10 @@ target_link_libraries(crema_openblas INTERFACE ${OPENBLAS_LIBRARY})
 
 pkg_check_modules(GFLAGS REQUIRED IMPORTED_TARGET gflags)
 pkg_check_modules(GLOG REQUIRED IMPORTED_TARGET libglog)
+if(GLOG_VERSION VERSION_GREATER_EQUAL 0.7)
+  # Its headers want to be told that there is a glog/export.h, which its libglog.pc does not do.
+  set_property(TARGET PkgConfig::GLOG APPEND PROPERTY INTERFACE_COMPILE_DEFINITIONS GLOG_USE_GLOG_EXPORT)
+endif()
 
 # Not through oneDNN's own CMake package: Debian's asks for OpenCL headers, which the CPU part does not need.
 find_path(DNNL_INCLUDE_DIR oneapi/dnnl/dnnl.hpp REQUIRED)

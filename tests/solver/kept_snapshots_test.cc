@@ -8,6 +8,7 @@
 #include <set>
 #include <stdexcept>
 
+#include "base/hdf5.h"
 #include "solver/training_test.h"
 
 namespace crema {
@@ -120,6 +121,24 @@ TEST_F(Kept, AreNotThoseFromBeforeTheSettingButTheOneResumedFrom) {
   Train("snapshot: 2", 6);
   Train("snapshot: 2 snapshot_keep: 1", 8, {.snapshot = "auto"});
   EXPECT_EQ(Pairs(), (std::set<int>{2, 4, 8}));
+}
+
+TEST_F(Kept, MayBeInBothFormats) {
+  try {
+    CreateHdf5(folder_ / "probe");
+  } catch (const EnvironmentError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  Train("snapshot: 2 snapshot_keep: 2", 4);
+  Train("snapshot: 2 snapshot_keep: 2 snapshot_format: HDF5", 8, {.snapshot = "auto"});
+  std::set<std::string> left;
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("snap_iter_")) left.insert(name);
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"snap_iter_6.caffemodel.h5", "snap_iter_6.solverstate.h5",
+                                         "snap_iter_8.caffemodel.h5", "snap_iter_8.solverstate.h5"}));
+  EXPECT_EQ(recorder_.notices, "");
 }
 
 TEST_F(Kept, LeaveTheBestParameters) {
