@@ -5,13 +5,14 @@ namespace crema::cuda {
 
 namespace {
 
-// Sums of squares of the chunks' gradients, a block for each.
+// Sums of squares of the chunks' gradients or values, a block for each.
+template <float* UpdateChunk::*kNumbers>
 __global__ void SumSquares(const UpdateChunk* chunks, double* squares) {
   const UpdateChunk& chunk = chunks[blockIdx.x];
   double sum = 0;
   for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const double g = chunk.gradient[i];
-    sum += g * g;
+    const double x = (chunk.*kNumbers)[i];
+    sum += x * x;
   }
   sum = SumBlock(sum);
   if (threadIdx.x == 0) squares[blockIdx.x] = sum;
@@ -22,6 +23,19 @@ __global__ void FindNorm(const double* squares, int64_t count, double scale, dou
   for (int64_t i = threadIdx.x; i < count; i += blockDim.x) sum += squares[i];
   sum = SumBlock(sum);
   if (threadIdx.x == 0) *norm = scale * sqrt(sum);
+}
+
+// A block for each parameter.
+__global__ void FindRatios(MultiUpdate update) {
+  const int64_t end = update.first_chunks[blockIdx.x + 1];
+  double values = 0, gradients = 0;
+  for (int64_t i = update.first_chunks[blockIdx.x] + threadIdx.x; i < end; i += blockDim.x) {
+    values += update.value_squares[i];
+    gradients += update.squares[i];
+  }
+  values = SumBlock(values);
+  gradients = SumBlock(gradients);
+  if (threadIdx.x == 0) update.ratios[blockIdx.x] = LocalRatio(update.local_eta, values, gradients);
 }
 
 __device__ bool IsFinite(double x) { return x - x == 0; }
@@ -74,7 +88,10 @@ __global__ void UpdateChunks(Formula formula, MultiUpdate update, const PassStat
     if (norm > update.largest_norm) scale *= static_cast<float>(update.largest_norm / norm);
   }
   const UpdateChunk chunk = update.chunks[blockIdx.x];
-  const float rate = update.rate * chunk.rate, decoupled = update.decay_rate * chunk.decay_rate * chunk.decay;
+  const float rate = update.local_eta > 0
+                         ? LocalRate(update.local_clips, update.rate, update.ratios[chunk.parameter], scale)
+                         : update.rate * chunk.rate;
+  const float decoupled = update.decay_rate * chunk.decay_rate * chunk.decay;
   switch (chunk.decay_type) {
     case WeightDecay::kNone:
       return UpdateElements<WeightDecay::kNone>(formula, chunk, scale, rate, decoupled);
@@ -94,8 +111,14 @@ void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& upd
   gpu_.UseHere();
   const unsigned blocks = static_cast<unsigned>(update.count);
   if (update.loss_scale) Launch(queue(), blocks, kThreads, DivideGradients, update.chunks, update.loss_scale);
+  if (update.largest_norm > 0 || update.local_eta > 0) {
+    Launch(queue(), blocks, kThreads, SumSquares<&UpdateChunk::gradient>, update.chunks, update.squares);
+  }
+  if (update.local_eta > 0) {
+    Launch(queue(), blocks, kThreads, SumSquares<&UpdateChunk::data>, update.chunks, update.value_squares);
+    Launch(queue(), static_cast<unsigned>(update.parameters), kThreads, FindRatios, update);
+  }
   if (update.largest_norm > 0) {
-    Launch(queue(), blocks, kThreads, SumSquares, update.chunks, update.squares);
     Launch(queue(), 1, kThreads, FindNorm, update.squares, update.count, update.norm_scale, update.norm);
   }
   std::visit(

@@ -2,6 +2,7 @@
 #ifndef CREMA_OPS_UPDATE_H_
 #define CREMA_OPS_UPDATE_H_
 
+#include <cmath>
 #include <cstdint>
 
 #include "ops/loss_scale.h"
@@ -27,6 +28,7 @@ struct UpdateChunk {
   float decay = 0;       // weight_decay * decay_mult
   float rate = 0;        // learning rate * lr_mult * RateFactor
   float decay_rate = 0;  // of kDecoupled: learning rate * lr_mult
+  int64_t parameter = 0;
 };
 
 // g = the scaled gradient of an element whose value is x, with weight decay.
@@ -44,6 +46,17 @@ CREMA_FORMULA float DecayedValue(float x, float decay) {
   return kDecay == WeightDecay::kDecoupled ? x - decay * x : x;
 }
 
+// Layer-wise adaptive rates. Of the squares of all values and gradients of a parameter; 0 where one of them is 0.
+CREMA_FORMULA double LocalRatio(float eta, double values, double gradients) {
+  return values > 0 && gradients > 0 ? static_cast<double>(eta) * std::sqrt(values / gradients) : 0;
+}
+// The rate of that parameter, whose gradients count times `scale`.
+CREMA_FORMULA float LocalRate(bool clips, float rate, double ratio, float scale) {
+  const float local = ratio > 0 && scale > 0 ? static_cast<float>(ratio / static_cast<double>(scale)) : 1.0f;
+  if (!clips) return rate * local;
+  return rate < local ? rate : local;
+}
+
 // All chunks at once, where a device does that.
 struct MultiUpdate {
   const UpdateChunk* chunks = nullptr;  // in the device's memory; their rates are multiplied by these
@@ -57,8 +70,16 @@ struct MultiUpdate {
   // lie; where one is not finite nothing changes. Then it steps as StepLossScale says, if loss_scale_adapts.
   LossScale* loss_scale = nullptr;  // in the device's memory
   bool loss_scale_adapts = false;
-  double* norm = nullptr;     // gets that norm before it is scaled down, where largest_norm is above 0
-  double* squares = nullptr;  // scratch, one for each chunk
+  // Above 0: LocalRate, by this eta, instead of the rates of the chunks; so many parameters, whose chunks begin at
+  // first_chunks, which has one more entry that ends them.
+  float local_eta = 0;
+  bool local_clips = false;
+  int64_t parameters = 0;
+  const int64_t* first_chunks = nullptr;
+  double* value_squares = nullptr;  // scratch, one for each chunk
+  double* ratios = nullptr;         // scratch, one for each parameter
+  double* norm = nullptr;           // gets that norm before it is scaled down, where largest_norm is above 0
+  double* squares = nullptr;        // scratch, one for each chunk
 };
 
 class MultiUpdater {

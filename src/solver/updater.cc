@@ -41,6 +41,9 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
       iter_size_(static_cast<float>(solver.iter_size())),
       ranks_(ranks),
       device_(device),
+      local_eta_(solver.larc() ? solver.larc_eta() : 0),
+      local_clips_(solver.larc_policy() == "clip"),
+      local_rates_(solver.larc() ? parameters.size() : 0),
       multi_(OperationsOf(device).multi_updater()) {
   int64_t total = 0;
   for (const Parameter& parameter : parameters) total += parameter.data.count();
@@ -73,11 +76,13 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
       chunk.count = std::min(kSegment, parameter.data.count() - begin);
       chunk.decay_type = decay == 0 ? WeightDecay::kNone : decay_type;
       chunk.decay = decay;
+      chunk.parameter = static_cast<int64_t>(p);
       segments_.push_back({chunk, parameter.lr_mult, begin});
     }
   }
   segments_of_.push_back(segments_.size());
   squares_.resize(segments_.size());
+  if (local_eta_ > 0) value_squares_.resize(segments_.size());
   if (!multi_ || segments_.empty()) return;
 
   std::vector<UpdateChunk> chunks;
@@ -87,7 +92,13 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   }
   chunks_ = Buffer(device, chunks.size() * sizeof(UpdateChunk));
   device.CopyIn(chunks.data(), chunks_.data(), chunks_.bytes());
-  norm_memory_ = Buffer(device, (1 + chunks.size()) * sizeof(double));
+  const std::vector<int64_t> first_chunks(segments_of_.begin(), segments_of_.end());
+  if (local_eta_ > 0) {
+    first_chunks_ = Buffer(device, first_chunks.size() * sizeof(int64_t));
+    device.CopyIn(first_chunks.data(), first_chunks_.data(), first_chunks_.bytes());
+  }
+  // The norm, squares of gradients, and for local rates those of values, and a ratio for each parameter.
+  norm_memory_ = Buffer(device, (1 + chunks.size() + value_squares_.size() + local_rates_.size()) * sizeof(double));
   norms_ = PinnedBuffer(static_cast<Gpu&>(device), 2 * sizeof(double));
   if (!half_precision) return;
   adapts_ = solver.loss_scale() == 0;
@@ -124,11 +135,30 @@ void Updater::Begin(int iteration, float rate, float clip_scale) {
   decay_rate_ = rate;
 }
 
+void Updater::FindLocalRate(size_t parameter, const float* gradient) {
+  const auto first = static_cast<int64_t>(segments_of_[parameter]);
+  const auto count = static_cast<int64_t>(segments_of_[parameter + 1]) - first;
+  ParallelFor(count, kSegmentsPerThread, [&](int64_t begin, int64_t end) {
+    for (int64_t s = first + begin; s < first + end; ++s) {
+      const Segment& segment = segments_[s];
+      squares_[s] = SumOfSquaresInOrder(gradient + segment.offset, segment.chunk.count);
+      value_squares_[s] = SumOfSquaresInOrder(segment.chunk.data, segment.chunk.count);
+    }
+  });
+  double values = 0, gradients = 0;
+  for (int64_t s = first; s < first + count; ++s) {
+    values += value_squares_[s];
+    gradients += squares_[s];
+  }
+  const double ratio = LocalRatio(local_eta_, values, gradients);
+  local_rates_[parameter] = LocalRate(local_clips_, rate_, ratio, gradient_scale_);
+}
+
 void Updater::Update(const Segment& segment, float* gradient) const {
   UpdateChunk chunk = segment.chunk;
   chunk.gradient = gradient;
   chunk.gradient_scale = gradient_scale_;
-  chunk.rate = rate_ * segment.lr_mult;
+  chunk.rate = local_eta_ > 0 ? local_rates_[static_cast<size_t>(chunk.parameter)] : rate_ * segment.lr_mult;
   chunk.decay_rate = decay_rate_ * segment.lr_mult;
   rule_->Update(chunk);
 }
@@ -165,6 +195,12 @@ MultiUpdate Updater::AllAtOnce() const {
   update.norm_scale = 1 / ranks_;
   update.norm = reinterpret_cast<double*>(norm_memory_.data());
   update.squares = update.norm + 1;
+  update.local_eta = local_eta_;
+  update.local_clips = local_clips_;
+  update.parameters = static_cast<int64_t>(local_rates_.size());
+  update.first_chunks = reinterpret_cast<const int64_t*>(first_chunks_.data());
+  update.value_squares = update.squares + segments_.size();
+  update.ratios = update.value_squares + value_squares_.size();
   update.loss_scale = loss_scale();
   update.loss_scale_adapts = adapts_;
   return update;
@@ -186,12 +222,17 @@ void Updater::ApplyAtOnce(bool scaled) {
 
 void Updater::Apply(bool scaled) {
   if (multi_) return ApplyAtOnce(scaled);
+  for (size_t p = 0; p < local_rates_.size(); ++p) {
+    const size_t first = segments_of_[p];
+    if (first < segments_of_[p + 1]) FindLocalRate(p, segments_[first].chunk.gradient);
+  }
   ParallelFor(static_cast<int64_t>(segments_.size()), kSegmentsPerThread, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) Update(segments_[s], segments_[s].chunk.gradient);
   });
 }
 
 void Updater::OnGradient(int parameter, const Tensor& gradient) {
+  if (local_eta_ > 0) FindLocalRate(static_cast<size_t>(parameter), gradient.f32());
   const Segment* const segments = segments_.data() + segments_of_[parameter];
   const int64_t count = static_cast<int64_t>(segments_of_[parameter + 1] - segments_of_[parameter]);
   ParallelFor(count, kSegmentsPerThread, [&](int64_t begin, int64_t end) {

@@ -65,9 +65,11 @@ class Updater : public GradientReader {
   struct Segment {  // a piece of one parameter, small enough to share work evenly
     UpdateChunk chunk;
     float lr_mult;
-    int64_t offset;  // in the parameter
+    int64_t offset;  // in its parameter
   };
 
+  // Of a parameter, by all of its gradient.
+  void FindLocalRate(size_t parameter, const float* gradient);
   void Update(const Segment& segment, float* gradient) const;
   MultiUpdate AllAtOnce() const;
   void ApplyAtOnce(bool scaled);
@@ -83,11 +85,16 @@ class Updater : public GradientReader {
   std::vector<Segment> segments_;    // in the order of the parameters
   std::vector<size_t> segments_of_;  // where those of parameter p begin; one more entry ends them
   std::vector<double> squares_;      // of each segment's gradient
+  // With larc: likewise of its values, and the rate of each parameter.
+  float local_eta_ = 0;
+  bool local_clips_ = false;
+  std::vector<double> value_squares_;
+  std::vector<float> local_rates_;
 
   // Of updates at once, in the device's memory: the segments as chunks, and the norm with what it takes to find it; and
   // the norms of the latest two iterations on the host; and so the loss scale, where there is one.
   MultiUpdater* multi_ = nullptr;
-  Buffer chunks_, norm_memory_;
+  Buffer chunks_, first_chunks_, norm_memory_;
   PinnedBuffer norms_;
   bool adapts_ = false;
   Buffer loss_scale_memory_;

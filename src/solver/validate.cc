@@ -80,6 +80,7 @@ class Checker {
     }
   }
   void CheckRule();
+  void CheckLocalRates(const std::string& rule);
   void CheckLoop();
   void CheckSnapshots();
   void CheckHogwild();
@@ -270,6 +271,7 @@ void Checker::CheckRule() {
       Error("delta", "delta is " + FormatNumber(solver_.delta()) + " but must be above 0: it keeps a division finite");
     }
   }
+  CheckLocalRates(name);
   NotNegative("weight_decay", solver_.weight_decay());
   if (solver_.regularization_type() != "L1" && solver_.regularization_type() != "L2") {
     Error("regularization_type",
@@ -283,6 +285,20 @@ void Checker::CheckRule() {
   if (std::isnan(solver_.clip_gradients()) || solver_.clip_gradients() == 0) {
     Error("clip_gradients", "clip_gradients is " + FormatNumber(solver_.clip_gradients()) +
                                 ", which would stop all learning; give the largest norm of a gradient, or remove it");
+  }
+}
+
+void Checker::CheckLocalRates(const std::string& rule) {
+  CheckWord("larc_policy", solver_.larc_policy(), {"scale", "clip"});
+  if (!(solver_.larc_eta() > 0 && std::isfinite(solver_.larc_eta()))) {
+    Error("larc_eta", "larc_eta is " + FormatNumber(solver_.larc_eta()) + " but must be above 0");
+  }
+  if (solver_.larc() && rule != "SGD" && rule != "Nesterov") {
+    Error("larc", "larc is for solver types \"SGD\" and \"Nesterov\", and type is \"" + rule +
+                      "\", whose updates do not grow with the gradient; remove it, or change type");
+  }
+  for (const char* field : {"larc_policy", "larc_eta"}) {
+    if (Has(field) && !solver_.larc()) Warn(field, std::string(field) + " has no effect without larc: true");
   }
 }
 

@@ -75,6 +75,12 @@ TEST_F(DataParallel, ResumesWithTheSameBits) {
   EXPECT_EQ(resumed.told.notices, "");
 }
 
+TEST_F(DataParallel, HasLocalRatesOfTheMeanOfTheGradients) {
+  for (const std::string policy : {"scale", "clip"}) {
+    CompareWithSumOverTwo("momentum: 0.9 larc: true larc_eta: 0.05 larc_policy: \"" + policy + "\"", 7, 1e-6);
+  }
+}
+
 // The loss of all ranks is what each of them goes by, also behind a snapshot.
 TEST_F(DataParallel, ARateThatGoesByTheLossIsThatOfOne) {
   const std::string settings =

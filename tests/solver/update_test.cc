@@ -114,24 +114,69 @@ void ExpectMatchesReference(const SolverParameter& solver) {
     updater.Begin(step, static_cast<float>(rate), updater.ClipScale(updater.GradientNorm()));
     updater.Apply();
     for (int p = 0; p < 2; ++p) {
+      double of_parameter = rate * model.parameters[p].lr_mult;
+      if (solver.larc()) {
+        double values = 0, gradients = 0;
+        for (const double x : w[p]) values += x * x;
+        for (const double g : model.gradients[p]) gradients += scale * g * scale * g;
+        const double ratio = values > 0 ? solver.larc_eta() * std::sqrt(values) / std::sqrt(gradients) : 1;
+        of_parameter = solver.larc_policy() == "clip" ? std::min(rate, ratio) : rate * ratio;
+      }
       const double decay = solver.weight_decay() * model.parameters[p].decay_mult;
       double worst = 0;
       for (size_t i = 0; i < w[p].size(); ++i) {
         double g = scale * model.gradients[p][i];
         if (solver.type() == "AdamW") {
-          w[p][i] *= 1 - rate * model.parameters[p].lr_mult * decay;
+          w[p][i] *= 1 - of_parameter * decay;
         } else if (solver.regularization_type() == "L1") {
           g += decay * ((w[p][i] > 0) - (w[p][i] < 0));
         } else {
           g += decay * w[p][i];
         }
-        w[p][i] -= Reference(solver, step, g, rate * model.parameters[p].lr_mult, a[p][i], b[p][i]);
+        w[p][i] -= Reference(solver, step, g, of_parameter, a[p][i], b[p][i]);
         worst = std::max(worst, std::abs(w[p][i] - model.values[p][i]) / (1 + std::abs(w[p][i])));
       }
       EXPECT_LT(worst, 2e-6) << solver.ShortDebugString() << " step " << step << " parameter " << p;
     }
   }
   EXPECT_EQ(model.values[2], frozen);
+}
+
+TEST(LocalRates, AreThoseOfLarc) {
+  for (const char* type : {"SGD", "Nesterov"}) {
+    for (const char* policy : {"scale", "clip"}) {
+      // Of these, "clip" takes the rate itself for one parameter, and that of the norms for another.
+      for (const float eta : {0.02f, 0.3f}) {
+        SolverParameter solver = BaseSolver(type);
+        solver.set_larc(true);
+        solver.set_larc_policy(policy);
+        solver.set_larc_eta(eta);
+        solver.set_weight_decay(0.05f);
+        ExpectMatchesReference(solver);
+        solver.set_iter_size(4);
+        solver.set_clip_gradients(2.5f);
+        ExpectMatchesReference(solver);
+      }
+    }
+  }
+}
+
+TEST(LocalRates, AreTheRateWhereThereIsNothingToMeasure) {
+  float w[] = {0, 0, 3, 4}, g[] = {2, 0, 0, 0};
+  std::vector<Parameter> parameters(2);
+  for (size_t p = 0; p < 2; ++p) {
+    parameters[p].data = Tensor(w + 2 * p, {Shape{2}});
+    parameters[p].grad = Tensor(g + 2 * p, {Shape{2}});
+    parameters[p].trained = true;
+  }
+  SolverParameter solver;
+  solver.set_larc(true);
+  solver.set_weight_decay(0.5f);
+  Updater updater(solver, parameters);
+  updater.Begin(0, 0.1f);
+  updater.Apply();
+  EXPECT_FLOAT_EQ(w[0], -0.2f) << "a parameter of zeros";
+  EXPECT_FLOAT_EQ(w[2], 3 - 0.1f * 1.5f) << "a gradient of zeros, and weight decay";
 }
 
 class UpdateRules : public testing::TestWithParam<const char*> {};
