@@ -1,0 +1,47 @@
+// Trained nets as files of ONNX (https://onnx.ai), which ONNX Runtime and many other programs run. Version 7 of the
+// format with operator set 13: ONNX Runtime 1.6 and later.
+#ifndef CREMA_ONNX_EXPORT_H_
+#define CREMA_ONNX_EXPORT_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crema/net.h"
+
+namespace crema {
+
+struct OnnxOptions {
+  // Of the first axis of inputs, as far as it is that of the first input. kOpenBatch: the user of the file chooses it
+  // in every run. Unset: that where the net allows it, else as the net's file says.
+  static constexpr int64_t kOpenBatch = 0;
+  std::optional<int64_t> batch;
+  // Shapes of inputs, instead of the file's; and of tops of layers that read data, which become inputs.
+  std::vector<std::pair<std::string, Shape>> shapes;
+  int level = 0;
+  std::vector<std::string> stages;
+};
+
+struct OnnxModel {
+  struct Tensor {
+    std::string name;
+    std::vector<std::string> dims;  // "N" where the batch is open, "?" where an extent follows from it
+  };
+  std::string bytes;  // of the file
+  int layers = 0, nodes = 0;
+  int64_t parameters = 0;  // values of all blobs
+  std::vector<Tensor> inputs, outputs;
+  WeightsReport weights;
+  std::vector<Diagnostic> notes;  // warnings of the net, and why the batch is not open
+};
+
+// The net in its TEST phase with `weights`, layer by layer under the names of the file, BatchNorm and Scale as one. The
+// same input gives the same bytes. Throws UserError naming every layer that has no form in ONNX, and where the file
+// would exceed 2 GB, protobuf's limit.
+OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& weights, const OnnxOptions& options);
+
+}  // namespace crema
+
+#endif  // CREMA_ONNX_EXPORT_H_

@@ -1,0 +1,163 @@
+// Exported nets in ONNX Runtime, where a Python has it: every case of every layer type, the model zoo, real nets.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "graph/program.h"
+#include "layers/case_files.h"
+#include "layers/layer_harness.h"
+#include "onnx/layer_table.h"
+#include "onnx/runtime_comparison.h"
+#include "report/probe.h"
+#include "source_folder.h"
+
+namespace crema::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OnnxRuntime : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why_not = RuntimeComparison::Unavailable();
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+  }
+
+  void ExpectAgreement(double tolerance) {
+    const std::vector<std::string> problems = comparison_.Run(tolerance);
+    for (const std::string& problem : problems) ADD_FAILURE() << problem;
+    std::cout << comparison_.nets() << " nets, of " << comparison_.open() << " the batch is open\n";
+  }
+
+  RuntimeComparison comparison_;
+};
+
+// The layer behind an Input layer with its bottoms.
+NetFile NetOf(const LayerCase& test) {
+  NetParameter net;
+  LayerParameter* input = test.bottom_size() > 0 ? net.add_layer() : nullptr;
+  if (input) {
+    input->set_name("inputs of the case");
+    input->set_type("Input");
+  }
+  LayerParameter layer = test.layer();
+  for (int i = layer.bottom_size(); i < test.bottom_size(); ++i) layer.add_bottom("bottom" + std::to_string(i));
+  if (layer.top_size() == 0) layer.add_top("top0");
+  if (layer.name().empty()) layer.set_name("tested");
+  for (int i = 0; i < test.bottom_size(); ++i) {
+    input->add_top(layer.bottom(i));
+    BlobShape* shape = input->mutable_input_param()->add_shape();
+    for (const int64_t extent : test.bottom(i).dim()) shape->add_dim(extent);
+  }
+  *net.add_layer() = layer;
+  return MakeNetFile(net, {});
+}
+
+// Bottoms as the case says; for a larger batch they begin anew.
+void FillBottoms(const LayerCase& test, Net& net) {
+  const std::vector<NetInput> inputs = net.inputs();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const CaseTensor& tensor = test.bottom(static_cast<int>(i));
+    const std::vector<float> values = Values(tensor, ShapeOf(tensor), 1000 + static_cast<uint32_t>(i));
+    for (int64_t k = 0; k < inputs[i].value.count(); ++k) {
+      inputs[i].value.f32()[k] = values[static_cast<size_t>(k) % values.size()];
+    }
+  }
+}
+
+std::vector<LayerWeights> CaseWeights(const LayerCase& test, Net& net) {
+  FillParameters(net);
+  for (size_t i = 0; i < net.parameters().size(); ++i) {
+    const Parameter& parameter = net.parameters()[i];
+    if (static_cast<int>(i) >= test.param_size()) continue;
+    parameter.SetData(Values(test.param(static_cast<int>(i)), parameter.shape, 2000 + static_cast<uint32_t>(i)).data());
+  }
+  return WeightsOf(net);
+}
+
+// ONNX Runtime wants something to compute.
+bool IsEmpty(const LayerCase& test) {
+  return std::any_of(test.bottom().begin(), test.bottom().end(),
+                     [](const CaseTensor& t) { return ShapeOf(t).count() == 0 || t.dim_size() == 0; });
+}
+
+TEST_F(OnnxRuntime, ComputesEveryLayerCase) {
+  std::set<std::string> types;
+  for (const CaseFile& file : ReadCaseFiles()) {
+    // Nothing comes out of a Silence.
+    if (onnx::FindLayerFunction(file.type) == nullptr || file.type == "Silence") continue;
+    for (const LayerCase& test : file.cases) {
+      if (test.has_expect_error() || test.shapes_only() || IsEmpty(test)) continue;
+      const std::string name = file.type + "/" + test.name();
+      SCOPED_TRACE(name);
+      const NetFile net_file = NetOf(test);
+      std::vector<LayerWeights> weights;
+      try {
+        Net net(net_file, {.phase = TEST, .keep_all = true, .backward = false});
+        weights = CaseWeights(test, net);
+      } catch (const UserError& error) {
+        ADD_FAILURE() << error.what();
+        continue;
+      }
+      try {
+        comparison_.Add(name, net_file, weights, [&](Net& net) { FillBottoms(test, net); });
+        types.insert(file.type);
+      } catch (const UserError& error) {
+        std::cout << name << " is refused: " << error.what() << "\n";
+      }
+    }
+  }
+  ExpectAgreement(1e-4);
+  for (const CaseFile& file : ReadCaseFiles()) {
+    if (file.type == "Silence") continue;
+    EXPECT_EQ(types.count(file.type) > 0, onnx::FindLayerFunction(file.type) != nullptr) << file.type;
+  }
+}
+
+// Weights beside the net where there are some, else filled ones.
+void AddNet(const fs::path& net_path, const fs::path& weights_path, const std::string& name,
+            RuntimeComparison* comparison) {
+  const NetFile file = ReadNetFile(net_path.string());
+  std::vector<LayerWeights> weights;
+  if (fs::exists(weights_path)) {
+    weights = ReadWeights(weights_path.string());
+  } else {
+    Net net(file, {.phase = TEST, .backward = false});
+    FillParameters(net);
+    weights = WeightsOf(net);
+  }
+  comparison->Add(
+      name, file, weights, [](Net& net) { FillInputs(net); }, {}, true);
+}
+
+TEST_F(OnnxRuntime, ComputesTheModelZoo) {
+  for (const auto& entry : fs::directory_iterator(fs::path(SourceFolder()) / "model_zoo")) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename().string();
+    try {
+      AddNet(entry.path() / "deploy.prototxt", entry.path() / (name + ".caffemodel"), name, &comparison_);
+    } catch (const UserError& error) {
+      std::cout << name << " is refused: " << error.what() << "\n";
+    }
+  }
+  EXPECT_GE(comparison_.nets(), 9);
+  ExpectAgreement(1e-4);
+}
+
+TEST_F(OnnxRuntime, ComputesTrainedModels) {
+  const fs::path root = fs::path(CorpusFolder()) / "models";
+  if (!fs::exists(root)) GTEST_SKIP() << "no corpus at " << root;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    if (!entry.is_directory()) continue;
+    fs::path weights = entry.path() / "weights.caffemodel";
+    if (!fs::exists(weights)) weights += ".h5";
+    AddNet(entry.path() / "deploy.prototxt", weights, entry.path().filename().string(), &comparison_);
+  }
+  ExpectAgreement(1e-4);
+}
+
+}  // namespace
+}  // namespace crema::testing
