@@ -19,6 +19,7 @@ const Command& PredictCommand();
 const Command& DetectCommand();
 const Command& EvaluateCommand();
 const Command& FinetuneCommand();
+const Command& ExportCommand();
 
 }  // namespace crema::tools
 

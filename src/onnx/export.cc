@@ -63,12 +63,10 @@ void RefuseData(const CompiledNet& net) {
   Diagnostics problems;
   for (const Node& node : net.graph.nodes) {
     if (!ReadsData(*node.param) || IsInput(node)) continue;
-    const std::string top = node.param->top_size() > 0 ? node.param->top(0) : "data";
     problems.Error(net.file.source ? net.file.source->Layer(node.index_in_file) : Location{},
                    "layer \"" + node.name() + "\" (" + node.type->name +
-                       "): reads data, which a file of ONNX cannot; export the deploy net, or make inputs of all its "
-                       "tops by their shapes (--shape=" +
-                       top + "=N,C,H,W)");
+                       "): reads data, which a file of ONNX cannot; export the deploy net, whose Input layer takes its "
+                       "place");
   }
   problems.ThrowIfErrors();
 }
@@ -111,9 +109,7 @@ std::vector<OnnxModel::Tensor> Tensors(const google::protobuf::RepeatedPtrField<
 
 // With the batch open where that is asked for and possible.
 GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Diagnostic>* notes) {
-  if (options.batch.value_or(OnnxOptions::kOpenBatch) != OnnxOptions::kOpenBatch) {
-    return GraphWriter(net, nullptr).Write();
-  }
+  if (options.batch) return GraphWriter(net, nullptr).Write();
   std::string why_not;
   if (const auto larger = ForLargerBatch(net.compiled(), options, &why_not)) {
     try {
@@ -123,24 +119,32 @@ GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Di
     }
   }
   GraphProto fixed = GraphWriter(net, nullptr).Write();
-  const std::string message = "the batch cannot be left open: " + why_not;
-  if (options.batch) throw UserError(message + "; give --batch=N");
   Diagnostic note;
   note.severity = Diagnostic::Severity::kNote;
-  note.message = message + "; it is " + std::to_string(BatchOf(net.compiled().graph)) + ", which --batch=N changes";
+  note.message = "the batch cannot be left open: " + why_not + "; it is " +
+                 std::to_string(BatchOf(net.compiled().graph)) + ", which --batch=N changes";
   notes->push_back(std::move(note));
   return fixed;
+}
+
+void CheckSize(size_t bytes) {
+  if (bytes <= INT_MAX) return;
+  throw UserError("the file would have " + FormatBytes(bytes) +
+                  ", but protobuf, which ONNX is written in, ends at 2 GB; export the net in parts");
 }
 
 }  // namespace
 
 OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& weights, const OnnxOptions& options) {
-  const NetFile inputs = WithoutWriters(AssumeInputs(file, options.shapes, false));
+  const NetFile inputs = WithoutWriters(file);
   BlobShapes shapes = options.shapes;
   {
     const auto compiled = Compile(inputs, OptionsFor(options, shapes));
     RefuseData(*compiled);
-    if (options.batch.value_or(0) > 0) shapes = InputShapes(compiled->graph, *options.batch);
+    size_t bytes = 0;
+    for (const GraphParam& param : compiled->graph.params) bytes += param.spec.bytes();
+    CheckSize(bytes);  // before they are allocated
+    if (options.batch) shapes = InputShapes(compiled->graph, *options.batch);
   }
   Net net(inputs, OptionsFor(options, shapes));
   OnnxModel result;
@@ -153,11 +157,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   model.set_producer_version(CREMA_VERSION);
   model.add_opset_import()->set_version(kOperatorSet);
   *model.mutable_graph() = WriteGraph(net, options, &result.notes);
-  const size_t bytes = model.ByteSizeLong();
-  if (bytes > INT_MAX) {
-    throw UserError("the file would have " + FormatBytes(bytes) +
-                    ", but protobuf, which ONNX is written in, ends at 2 GB; export the net in parts");
-  }
+  CheckSize(model.ByteSizeLong());
   model.SerializeToString(&result.bytes);
   result.layers = static_cast<int>(net.compiled().graph.nodes.size());
   result.nodes = model.graph().node_size();

@@ -14,14 +14,13 @@
 namespace crema {
 
 struct OnnxOptions {
-  // Of the first axis of inputs, as far as it is that of the first input. kOpenBatch: the user of the file chooses it
-  // in every run. Unset: that where the net allows it, else as the net's file says.
-  static constexpr int64_t kOpenBatch = 0;
-  std::optional<int64_t> batch;
-  // Shapes of inputs, instead of the file's; and of tops of layers that read data, which become inputs.
-  std::vector<std::pair<std::string, Shape>> shapes;
+  // The first extent of the first input, and of all others that have the same. Unset: whoever runs the file chooses it
+  // each time, or, where the net does not allow that, as the net's file says.
+  std::optional<int64_t> batch = {};
+  // Shapes of inputs, instead of the file's.
+  std::vector<std::pair<std::string, Shape>> shapes = {};
   int level = 0;
-  std::vector<std::string> stages;
+  std::vector<std::string> stages = {};
 };
 
 struct OnnxModel {
@@ -38,8 +37,8 @@ struct OnnxModel {
 };
 
 // The net in its TEST phase with `weights`, layer by layer under the names of the file, BatchNorm and Scale as one. The
-// same input gives the same bytes. Throws UserError naming every layer that has no form in ONNX, and where the file
-// would exceed 2 GB, protobuf's limit.
+// same input gives the same bytes. Throws UserError naming every layer that reads data or has no form in ONNX, and where
+// the file would exceed 2 GB, protobuf's limit.
 OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& weights, const OnnxOptions& options);
 
 }  // namespace crema

@@ -1,4 +1,6 @@
 // Layers that move a window over images, and those that give images another size.
+#include <google/protobuf/repeated_field.h>
+
 #include <algorithm>
 #include <cmath>
 #include <string>

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
+#include <sstream>
 #include <stdexcept>
 
 #include "graph/program.h"
@@ -13,6 +13,8 @@
 namespace crema::testing {
 
 namespace {
+
+constexpr size_t kMostBytes = size_t{1} << 29;  // of files at a time
 
 std::string Python() { return FolderFrom("CREMA_ONNX_PYTHON", "python3"); }
 
@@ -73,7 +75,13 @@ std::string RuntimeComparison::Unavailable() {
 void RuntimeComparison::Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights,
                             const Fill& fill, const OnnxOptions& options, bool small) {
   const OnnxModel model = MakeOnnxModel(file, weights, options);
-  const std::string path = folder_ / (std::to_string(nets_++) + ".onnx");
+  if (!folder_) {
+    folder_ = std::make_unique<TemporaryFolder>();
+    list_.open(*folder_ / "list.txt");
+    bytes_ = 0;
+  }
+  const std::string path = *folder_ / (std::to_string(nets_++) + ".onnx");
+  bytes_ += model.bytes.size();
   std::ofstream(path, std::ios::binary) << model.bytes;
   BlobShapes shapes = options.shapes;
   std::vector<BlobShapes> runs = {shapes};
@@ -89,13 +97,14 @@ void RuntimeComparison::Add(const std::string& name, const NetFile& file, const 
     net.LoadWeights(weights);
     AddRun(name, path, net, fill);
   }
+  if (bytes_ > kMostBytes) Run();
 }
 
 void RuntimeComparison::AddRun(const std::string& name, const std::string& model, Net& net, const Fill& fill) {
   fill(net);
   list_ << "run\t" << name << "\t" << model << "\n";
   const auto write = [&](const char* kind, const std::string& tensor, const Tensor& value) {
-    const std::string path = folder_ / (std::to_string(runs_++) + ".f32");
+    const std::string path = *folder_ / (std::to_string(tensors_++) + ".f32");
     std::ofstream(path, std::ios::binary)
         .write(reinterpret_cast<const char*>(value.f32()), static_cast<std::streamsize>(value.bytes()));
     list_ << kind << "\t" << tensor << "\t" << Extents(value.shape()) << "\t" << path << "\n";
@@ -114,22 +123,25 @@ void RuntimeComparison::AddRun(const std::string& name, const std::string& model
   }
 }
 
-std::vector<std::string> RuntimeComparison::Run(double tolerance) {
+void RuntimeComparison::Run() {
   list_.close();
   int status = 0;
   const std::string said = Printed(Python() + " " + SourceFolder() + "/tests/onnx/compare.py " +
-                                       (folder_ / "list.txt") + " " + std::to_string(tolerance),
+                                       (*folder_ / "list.txt") + " " + std::to_string(tolerance_),
                                    &status);
-  std::vector<std::string> problems;
-  size_t begin = 0;
+  folder_.reset();
+  std::istringstream lines(said);
   bool finished = false;
-  for (size_t end = said.find('\n'); end != std::string::npos; begin = end + 1, end = said.find('\n', begin)) {
-    const std::string line = said.substr(begin, end - begin);
+  for (std::string line; std::getline(lines, line);) {
     finished |= line == "done";
-    if (line != "done") problems.push_back(line);
+    if (line != "done") problems_.push_back(line);
   }
-  if (!finished || status != 0) problems.push_back("compare.py did not finish: " + said);
-  return problems;
+  if (!finished || status != 0) problems_.push_back("compare.py did not finish: " + said);
+}
+
+std::vector<std::string> RuntimeComparison::Problems() {
+  if (folder_) Run();
+  return problems_;
 }
 
 std::vector<LayerWeights> WeightsOf(const Net& net) {

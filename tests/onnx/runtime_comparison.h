@@ -5,6 +5,7 @@
 
 #include <fstream>
 #include <functional>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -24,23 +25,30 @@ class RuntimeComparison {
   static std::string Unavailable();
 
   // Exports the net, and runs it here as the file is and, where the batch is open, for one item more; with `small` for
-  // one and two items instead. Throws what MakeOnnxModel does.
+  // one and two items instead. Throws what MakeOnnxModel does. Many large nets are run in several processes.
   void Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights, const Fill& fill,
            const OnnxOptions& options = {}, bool small = false);
+
+  // Of all that is compared, in shares of an output's largest element.
+  void set_tolerance(double tolerance) { tolerance_ = tolerance; }
 
   int nets() const { return nets_; }
   int open() const { return open_; }  // those whose batch is
 
-  // Lets ONNX Runtime run all. What differs by more than `tolerance`, in shares of the output's largest element, and
-  // what is wrong otherwise: "name: reason".
-  std::vector<std::string> Run(double tolerance);
+  // Lets ONNX Runtime run what is left, and returns what was wrong with all nets: "name: reason".
+  std::vector<std::string> Problems();
 
  private:
   void AddRun(const std::string& name, const std::string& model, Net& net, const Fill& fill);
 
-  TemporaryFolder folder_;
-  std::ofstream list_{folder_ / "list.txt"};
-  int nets_ = 0, runs_ = 0, open_ = 0;
+  void Run();
+
+  std::unique_ptr<TemporaryFolder> folder_;
+  std::ofstream list_;
+  std::vector<std::string> problems_;
+  double tolerance_ = 1e-4;
+  size_t bytes_ = 0;  // in the folder
+  int nets_ = 0, tensors_ = 0, open_ = 0;
 };
 
 // The net's parameters, as a weights file has them.
