@@ -30,6 +30,8 @@ void RoiPooling(LayerWriter& layer) {
 
 }  // namespace
 
-LayerTable DetectionLayers() { return {{"PriorBox", PriorBox}, {"ROIPooling", RoiPooling}}; }
+LayerTable DetectionLayers() {
+  return {{"DetectionOutput", WriteDetectionOutput}, {"PriorBox", PriorBox}, {"ROIPooling", RoiPooling}};
+}
 
 }  // namespace crema::onnx

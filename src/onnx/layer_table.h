@@ -22,6 +22,9 @@ LayerTable RecurrentLayers();
 LayerTable StructureLayers();
 LayerTable VisionLayers();
 
+// Of a type that takes a file of its own.
+void WriteDetectionOutput(LayerWriter& layer);
+
 // Null where ONNX has no form of the type.
 LayerFunction FindLayerFunction(const std::string& type);
 // What the user can do about such a layer.
