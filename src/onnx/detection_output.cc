@@ -104,6 +104,11 @@ class Objects {
       boxes = layer_.Reshape(boxes, {images_ * classes_, priors_, 4});
       scores = layer_.Reshape(scores, shape);
     }
+    if (param_.code_type() != PriorBoxParameter::CENTER_SIZE) {
+      // Corners may have changed places. Such a box covers nothing; ONNX would put them right.
+      const auto corners = Halves(boxes);
+      boxes = layer_.Add("Concat", {corners[0], layer_.Add("Max", {corners[0], corners[1]})}, {Int("axis", -1)});
+    }
     const float above = param_.has_confidence_threshold() ? param_.confidence_threshold() : -FLT_MAX;
     const std::string kept =
         layer_.Add("NonMaxSuppression", {boxes, scores, layer_.Integers("most", {top_k_}),
@@ -127,7 +132,7 @@ class Objects {
     const std::string found = layer_.Add("Greater", {score, layer_.Number("none", -FLT_MAX)});
     const std::string of_class = Pair("Div", place, integer("priors", priors_));
 
-    // One number for the place among the rows; what was not found comes last.
+    // Rows are sorted by one number each; what was not found comes last.
     const std::string list = Pair("Add", Pair("Mul", images, integer("classes", classes_)), of_class);
     const std::string key = Pair("Add", Pair("Mul", list, integer("count", count)), layer_.Integers("rank", rank));
     const std::string last = integer("last", images_ * classes_ * count + count);

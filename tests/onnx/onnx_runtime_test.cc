@@ -163,7 +163,8 @@ TEST_F(OnnxRuntime, ComputesTrainedModels) {
 
 // Deploy nets that somebody published, with filled weights. Those that compute more take too long here.
 TEST_F(OnnxRuntime, ComputesRealNets) {
-  const double most_operations = 3e9;
+  const double most_operations = 2e9;
+  const int64_t most_parameters = 20'000'000;
   if (!fs::exists(CorpusFolder())) GTEST_SKIP() << "no corpus at " << CorpusFolder();
   int too_large = 0, refused = 0;
   std::vector<fs::path> paths;
@@ -178,7 +179,7 @@ TEST_F(OnnxRuntime, ComputesRealNets) {
     NetOptions options{.phase = TEST, .backward = false};
     options.context.device = &CpuDevice();
     double operations = 0;
-    int64_t batch = 1;
+    int64_t batch = 1, parameters = 0;
     try {
       const auto compiled = Compile(ReadNetFile(path.string()), options);
       bool deploy = false, reads = false;
@@ -188,11 +189,12 @@ TEST_F(OnnxRuntime, ComputesRealNets) {
         reads |= ReadsData(*node.param);
         if (node.type->name == "Input") batch = compiled->graph.values[node.tops[0]].spec.shape[0];
       }
+      for (const GraphParam& param : compiled->graph.params) parameters += param.spec.shape.count();
       if (!deploy || reads) continue;
     } catch (const UserError&) {
       continue;  // a layer that crema does not have, or data that is not here
     }
-    if (operations / static_cast<double>(batch) > most_operations) {
+    if (operations / static_cast<double>(batch) > most_operations || parameters > most_parameters) {
       ++too_large;
       continue;
     }
