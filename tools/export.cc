@@ -31,7 +31,7 @@ struct Preparation {
 void Print(const Preparation& preparation, const std::vector<OnnxModel::Tensor>& inputs) {
   std::cout << "\"" << preparation.input
             << "\" takes images as transform_param says: " << preparation.transform.ShortDebugString()
-            << "\n  that is (value - mean) * scale, of values from 0 to 255";
+            << "\n  that is (value - mean) / std * scale, of values from 0 to 255";
   for (const OnnxModel::Tensor& input : inputs) {
     if (input.name == preparation.input && input.dims.size() > 1 && input.dims[1] == "3") {
       std::cout << ", channels in the order blue, green, red";

@@ -127,6 +127,21 @@ GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Di
   return fixed;
 }
 
+// Layers that go on here where the pass before ended, which a file of ONNX does not.
+void NoteStates(const CompiledNet& net, std::vector<Diagnostic>* notes) {
+  for (const Node& node : net.graph.nodes) {
+    const std::string& type = node.type->name;
+    if ((type != "LSTM" && type != "RNN") || node.param->recurrent_param().expose_hidden()) continue;
+    Diagnostic note;
+    note.severity = Diagnostic::Severity::kNote;
+    if (net.file.source) note.where = net.file.source->Layer(node.index_in_file);
+    note.message = "layer \"" + node.name() + "\" (" + type +
+                   "): begins with zeros in every run of the file; to go on from run to run set expose_hidden: true, "
+                   "which makes the state bottoms and tops";
+    notes->push_back(std::move(note));
+  }
+}
+
 void CheckSize(size_t bytes) {
   if (bytes <= INT_MAX) return;
   throw UserError("the file would have " + FormatBytes(bytes) +
@@ -150,6 +165,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   OnnxModel result;
   result.weights = net.LoadWeights(weights);
   result.notes = net.warnings();
+  NoteStates(net.compiled(), &result.notes);
 
   ModelProto model;
   model.set_ir_version(kFormatVersion);
@@ -157,6 +173,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   model.set_producer_version(CREMA_VERSION);
   model.add_opset_import()->set_version(kOperatorSet);
   *model.mutable_graph() = WriteGraph(net, options, &result.notes);
+  if (model.graph().output_size() == 0) throw UserError("nothing comes out of the net, so there is nothing to export");
   CheckSize(model.ByteSizeLong());
   model.SerializeToString(&result.bytes);
   result.layers = static_cast<int>(net.compiled().graph.nodes.size());

@@ -4,7 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <set>
 
+#include "crema/layer.h"
+#include "onnx/layer_table.h"
 #include "onnx/model.pb.h"
 #include "onnx/runtime_comparison.h"
 #include "report/probe.h"
@@ -243,6 +246,27 @@ TEST(OnnxExport, KeepsInputsApartFromWhatIsWrittenOverThem) {
   EXPECT_EQ(net.file.outputs[0].name, "data:abs");
 }
 
+TEST(OnnxExport, SaysThatStatesAreNotKept) {
+  const std::string inputs = R"(
+      layer { name: "in" type: "Input" top: "x" top: "go_on"
+              input_param { shape { dim: 4 dim: 2 dim: 3 } shape { dim: 4 dim: 2 } } })";
+  const Exported lstm = Export(inputs + R"(
+      layer { name: "lstm" type: "LSTM" bottom: "x" bottom: "go_on" top: "h" recurrent_param { num_output: 5 } })",
+                               {}, false);
+  ASSERT_EQ(lstm.file.notes.size(), 1u);
+  EXPECT_NE(lstm.file.notes[0].ToString().find("note: layer \"lstm\" (LSTM): begins with zeros in every run"),
+            std::string::npos)
+      << lstm.file.notes[0].ToString();
+  const Exported exposed = Export(inputs + R"(
+      layer { name: "state" type: "Input" top: "h0" input_param { shape { dim: 1 dim: 2 dim: 5 } } }
+      layer { name: "rnn" type: "RNN" bottom: "x" bottom: "go_on" bottom: "h0" top: "o" top: "hT"
+              recurrent_param { num_output: 5 expose_hidden: true } })",
+                                  {}, false);
+  EXPECT_TRUE(exposed.file.notes.empty());
+  EXPECT_EQ(exposed.file.outputs[0].dims, (Names{"1", "2", "5"}));
+  EXPECT_EQ(exposed.file.outputs[1].dims, (Names{"N", "2", "5"}));
+}
+
 TEST(OnnxExport, GivesTheSameBytesAgain) { EXPECT_EQ(Export(kSmall).file.bytes, Export(kSmall).file.bytes); }
 
 TEST(OnnxExport, NamesEveryLayerWithoutAForm) {
@@ -264,6 +288,42 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
                        "export the deploy net"),
             std::string::npos)
       << error;
+}
+
+// docs/layers.md names the same: a new type is either written in src/onnx, or named there and here.
+TEST(OnnxExport, KnowsEveryLayerType) {
+  const std::set<std::string> without_form = {"Accuracy",
+                                              "AnnotatedData",
+                                              "ContrastiveLoss",
+                                              "Data",
+                                              "DenseImageData",
+                                              "DetectionEvaluate",
+                                              "DummyData",
+                                              "EuclideanLoss",
+                                              "HDF5Data",
+                                              "HDF5Output",
+                                              "HingeLoss",
+                                              "Im2col",
+                                              "ImageData",
+                                              "InfogainLoss",
+                                              "Input",
+                                              "L1Loss",
+                                              "MemoryData",
+                                              "MultiBoxLoss",
+                                              "MultinomialLogisticLoss",
+                                              "PSROIPooling",
+                                              "SigmoidCrossEntropyLoss",
+                                              "SmoothL1Loss",
+                                              "SoftmaxWithLoss",
+                                              "WindowData"};
+  for (const LayerType* type : LayerTypes()) {
+    EXPECT_EQ(onnx::FindLayerFunction(type->name) == nullptr, without_form.count(type->name) > 0) << type->name;
+  }
+}
+
+TEST(OnnxExport, RefusesANetWithoutOutputs) {
+  EXPECT_NE(ErrorOf(R"(layer { name: "mute" type: "Silence" bottom: "data" })").find("nothing comes out of the net"),
+            std::string::npos);
 }
 
 TEST(OnnxExport, RefusesAWindowBehindTheImage) {
