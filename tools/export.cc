@@ -15,6 +15,8 @@
 #include "tools/commands.h"
 #include "tools/flags.h"
 
+DEFINE_bool(with_transform, false, "make values ready in the file");
+
 DECLARE_int32(batch);
 DECLARE_string(output);
 
@@ -22,7 +24,7 @@ namespace crema::tools {
 
 namespace {
 
-// How images are made ready for an input, which the file leaves to its user.
+// How images are made ready for an input.
 struct Preparation {
   std::string input;
   TransformationParameter transform;
@@ -31,7 +33,9 @@ struct Preparation {
 void Print(const Preparation& preparation, const std::vector<OnnxModel::Tensor>& inputs) {
   std::cout << "\"" << preparation.input
             << "\" takes images as transform_param says: " << preparation.transform.ShortDebugString()
-            << "\n  that is (value - mean) / std * scale, of values from 0 to 255";
+            << (FLAGS_with_transform
+                    ? "\n  with values from 0 to 255, of which the file makes (value - mean) / std * scale"
+                    : "\n  that is (value - mean) / std * scale, of values from 0 to 255");
   for (const OnnxModel::Tensor& input : inputs) {
     if (input.name == preparation.input && input.dims.size() > 1 && input.dims[1] == "3") {
       std::cout << ", channels in the order blue, green, red";
@@ -50,9 +54,14 @@ NetFile ReadNet(const CommandLine& line, const NetOptions& options, std::vector<
   const auto takes_part = [&](const LayerParameter& layer) { return TakesPart(state, layer); };
   const auto& layers = file.net.layer();
   const auto reads = [&](const LayerParameter& layer) { return ReadsData(layer) && takes_part(layer); };
-  if (std::any_of(layers.begin(), layers.end(), reads)) {
+  if (FLAGS_with_transform || std::any_of(layers.begin(), layers.end(), reads)) {
     ScoringNet scoring = MakeScoringNet(std::move(file), FLAGS_model, options);
-    preparations->push_back({scoring.input, scoring.transform});
+    if (FLAGS_with_transform && !scoring.says_transform) {
+      throw UserError(Location{line.program, 0, 0}, "--with_transform: " + FLAGS_model +
+                                                        " does not say how values are made ready; add transform_param "
+                                                        "to its Input layer");
+    }
+    if (scoring.says_transform) preparations->push_back({scoring.input, scoring.transform});
     return std::move(scoring.file);
   }
   for (const LayerParameter& layer : layers) {
@@ -94,6 +103,7 @@ int Run(const CommandLine& line) {
   if (FLAGS_batch > 0) options.batch = FLAGS_batch;
   std::vector<Preparation> preparations;
   const NetFile file = ReadNet(line, net_options, &preparations);
+  if (FLAGS_with_transform) options.transform = {preparations[0].input, preparations[0].transform};
   std::vector<LayerWeights> weights;
   for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
     std::vector<LayerWeights> layers = ReadWeights(path);
@@ -129,16 +139,20 @@ const Command& ExportCommand() {
                  .required = true},
                 {.name = "batch",
                  .value = "N",
-                 .help = "items in a run of the file [any number where the net allows it, else as the net says]",
-                 .min = 1,
+                 .help = "items in a run of the file; 0: any number where the net allows it, else as the net says",
+                 .min = 0,
                  .max = 1 << 20},
+                {.name = "with_transform",
+                 .value = "",
+                 .help =
+                     "the file takes values from 0 to 255 and applies mean, std and scale of transform_param itself"},
                 ShapeFlag(),
                 LevelFlag(),
                 StageFlag()},
       .examples =
           "The file holds the net in its TEST phase: ONNX version 7 with operator set 13, which ONNX Runtime 1.6\n"
           "and later run. Of a net for training it holds what `crema predict` would run; give the shape of its\n"
-          "images: --shape=data=1,3,32,32. Images are not made ready in the file: what it takes is printed.\n\n"
+          "images: --shape=data=1,3,32,32. How images are to be made ready for the file is printed.\n\n"
           "example, from the repository's root:\n"
           "  crema export --model=model_zoo/lenet/deploy.prototxt \\\n"
           "    --weights=model_zoo/lenet/lenet.caffemodel --output=lenet.onnx\n",

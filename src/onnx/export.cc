@@ -109,16 +109,17 @@ std::vector<OnnxModel::Tensor> Tensors(const google::protobuf::RepeatedPtrField<
 
 // With the batch open where that is asked for and possible.
 GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Diagnostic>* notes) {
-  if (options.batch) return GraphWriter(net, nullptr).Write();
+  const OnnxTransform* transform = options.transform ? &*options.transform : nullptr;
+  if (options.batch) return GraphWriter(net, nullptr, transform).Write();
   std::string why_not;
   if (const auto larger = ForLargerBatch(net.compiled(), options, &why_not)) {
     try {
-      return GraphWriter(net, &larger->graph).Write();
+      return GraphWriter(net, &larger->graph, transform).Write();
     } catch (const OpenBatchError& error) {
       why_not = error.diagnostics()[0].message;
     }
   }
-  GraphProto fixed = GraphWriter(net, nullptr).Write();
+  GraphProto fixed = GraphWriter(net, nullptr, transform).Write();
   Diagnostic note;
   note.severity = Diagnostic::Severity::kNote;
   note.message = "the batch cannot be left open: " + why_not + "; it is " +

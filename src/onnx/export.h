@@ -9,9 +9,17 @@
 #include <utility>
 #include <vector>
 
+#include "crema/data.pb.h"
 #include "crema/net.h"
 
 namespace crema {
+
+// What is done to the values of images that go into an input: of `param` mean_value or mean_file, whose path is as it
+// can be opened, std_value and scale.
+struct OnnxTransform {
+  std::string input;
+  TransformationParameter param;
+};
 
 struct OnnxOptions {
   // The first extent of the first input, and of all others that have the same. Unset: whoever runs the file chooses it
@@ -19,6 +27,8 @@ struct OnnxOptions {
   std::optional<int64_t> batch = {};
   // Shapes of inputs, instead of the file's.
   std::vector<std::pair<std::string, Shape>> shapes = {};
+  // The file takes bytes, and makes of them what the net takes. Unset: it takes what the net takes.
+  std::optional<OnnxTransform> transform = {};
   int level = 0;
   std::vector<std::string> stages = {};
 };
@@ -37,8 +47,8 @@ struct OnnxModel {
 };
 
 // The net in its TEST phase with `weights`, layer by layer under the names of the file, BatchNorm and Scale as one. The
-// same input gives the same bytes. Throws UserError naming every layer that reads data or has no form in ONNX, and where
-// the file would exceed 2 GB, protobuf's limit.
+// same input gives the same bytes. Throws UserError naming every layer that reads data or has no form in ONNX, and
+// where the file would exceed 2 GB, protobuf's limit.
 OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& weights, const OnnxOptions& options);
 
 }  // namespace crema

@@ -80,8 +80,8 @@ ValueInfoProto FloatsInfo(const std::string& name, const std::vector<int64_t>& d
   return info;
 }
 
-GraphWriter::GraphWriter(const Net& net, const Graph* other)
-    : net_(net), graph_(net.compiled().graph), other_(other), value_names_(NameValues(graph_)) {
+GraphWriter::GraphWriter(const Net& net, const Graph* other, const OnnxTransform* transform)
+    : net_(net), graph_(net.compiled().graph), other_(other), transform_(transform), value_names_(NameValues(graph_)) {
   CREMA_CHECK(graph_.fused.empty()) << "layers are fused";
   names_.insert(value_names_.begin(), value_names_.end());
 }
@@ -109,10 +109,7 @@ GraphProto GraphWriter::Write() {
 
 void GraphWriter::WriteLayer(const Node& node) {
   if (absorbed_.count(&node) > 0) return;
-  if (IsInput(node)) {
-    for (int v : node.tops) *out_.add_input() = Info(v);
-    return;
-  }
+  if (IsInput(node)) return WriteInput(node);
   LayerWriter layer(*this, node);
   for (int v : node.tops) {
     if (graph_.values[v].spec.shape.count() > 0) continue;

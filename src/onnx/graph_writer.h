@@ -14,6 +14,7 @@
 #include "crema/error.h"
 #include "crema/net.h"
 #include "graph/graph.h"
+#include "onnx/export.h"
 #include "onnx/model.pb.h"
 
 namespace crema::onnx {
@@ -40,8 +41,9 @@ ValueInfoProto FloatsInfo(const std::string& name, const std::vector<int64_t>& d
 class GraphWriter {
  public:
   // `net` has the weights and one node for each layer (no fused ones). `other`: the same net for another extent of the
-  // batch; extents that differ are open. Null: none is. All must outlive this.
-  GraphWriter(const Net& net, const Graph* other);
+  // batch; extents that differ are open. Null: none is. `transform`: what the graph does to the values of an input; may
+  // be null. All must outlive this.
+  GraphWriter(const Net& net, const Graph* other, const OnnxTransform* transform);
 
   // Writes all layers, inputs and outputs. Throws UserError that holds every layer without a form in ONNX; where there
   // is none, OpenBatchError.
@@ -50,6 +52,7 @@ class GraphWriter {
  private:
   friend class LayerWriter;
 
+  void WriteInput(const Node& node);  // input_values.cc
   void WriteLayer(const Node& node);
   std::vector<int64_t> Dims(int value) const;
   ValueInfoProto Info(int value) const;
@@ -60,6 +63,7 @@ class GraphWriter {
   const Net& net_;
   const Graph& graph_;
   const Graph* other_;
+  const OnnxTransform* transform_;
   GraphProto out_;
   std::vector<std::string> value_names_;
   std::set<std::string> names_;  // of values, constants among them

@@ -7,6 +7,7 @@
 #include <set>
 
 #include "crema/layer.h"
+#include "data/mean_file.h"
 #include "onnx/layer_table.h"
 #include "onnx/model.pb.h"
 #include "onnx/runtime_comparison.h"
@@ -319,6 +320,45 @@ TEST(OnnxExport, KnowsEveryLayerType) {
   for (const LayerType* type : LayerTypes()) {
     EXPECT_EQ(onnx::FindLayerFunction(type->name) == nullptr, without_form.count(type->name) > 0) << type->name;
   }
+}
+
+TEST(OnnxExport, MakesValuesReady) {
+  OnnxOptions options;
+  options.transform = OnnxTransform{"data", {}};
+  for (const float mean : {10, 20, 30}) options.transform->param.add_mean_value(mean);
+  options.transform->param.add_std_value(4);
+  options.transform->param.set_scale(0.5);
+  const std::string layer = R"(layer { name: "abs" type: "AbsVal" bottom: "data" top: "abs" })";
+  const Exported net = Export(layer, options);
+  EXPECT_EQ(net.Operators(), (Names{"Sub", "Mul", "Abs"}));
+  EXPECT_EQ(net.graph().node(0).input(0), "data");
+  EXPECT_EQ(net.graph().node(2).input(0), net.graph().node(1).output(0));
+  EXPECT_EQ(net.Constant("data.mean"), (std::vector<float>{10, 20, 30}));
+  EXPECT_EQ(net.Constant("data.factor"), (std::vector<float>{0.125, 0.125, 0.125}));
+  EXPECT_EQ(net.file.inputs[0].dims, (Names{"N", "3", "8", "8"}));
+
+  options.transform->param.clear_mean_value();
+  for (const float mean : {10, 20}) options.transform->param.add_mean_value(mean);
+  EXPECT_NE(ErrorOf(layer, options).find("(Input): gives 2 numbers for images of 3 channel(s)"), std::string::npos);
+}
+
+TEST(OnnxExport, CutsTheMeanImageAsImagesAreCut) {
+  const TemporaryFolder folder;
+  MeanImage mean{{3, 10, 12}, std::vector<float>(360)};
+  for (size_t i = 0; i < mean.values.size(); ++i) mean.values[i] = static_cast<float>(i);
+  WriteMean(mean, folder / "mean.binaryproto");
+  OnnxOptions options;
+  options.transform = OnnxTransform{"data", {}};
+  options.transform->param.set_mean_file(folder / "mean.binaryproto");
+  const std::string layer = R"(layer { name: "abs" type: "AbsVal" bottom: "data" top: "abs" })";
+  const std::vector<float> cut = Export(layer, options).Constant("data.mean");
+  ASSERT_EQ(cut.size(), 3u * 8 * 8);
+  EXPECT_EQ(cut[0], 1 * 12 + 2);              // row 1, column 2
+  EXPECT_EQ(cut[191], 2 * 120 + 8 * 12 + 9);  // row 8, column 9 of the last channel
+
+  mean = {{3, 7, 12}, std::vector<float>(252)};
+  WriteMean(mean, folder / "mean.binaryproto");
+  EXPECT_NE(ErrorOf(layer, options).find("is 3x7x12, but images are 3x8x8"), std::string::npos);
 }
 
 TEST(OnnxExport, RefusesANetWithoutOutputs) {

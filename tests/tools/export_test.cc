@@ -43,6 +43,22 @@ TEST_F(Export, WritesTheFileAndSaysWhatItTakes) {
   EXPECT_EQ(ReadText(folder_ / "net.onnx"), bytes);
 }
 
+TEST_F(Export, MakesValuesReadyInTheFile) {
+  const Finished done = Run({"--output=net.onnx", "--with_transform"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("with values from 0 to 255, of which the file makes (value - mean)"), std::string::npos)
+      << done.out;
+  EXPECT_NE(ReadText(folder_ / "net.onnx").find("data.factor"), std::string::npos);
+
+  folder_.Write("bare.prototxt", R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } }
+layer { name: "pool" type: "Pooling" bottom: "data" top: "pool" pooling_param { kernel_size: 2 } })");
+  const Finished bare = Run({"--output=bare.onnx", "--with_transform"}, "bare.prototxt");
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_TRUE(bare.Says("--with_transform: bare.prototxt does not say how values are made ready; add transform_param"))
+      << bare.err;
+}
+
 TEST_F(Export, FixesTheBatch) {
   const Finished done = Run({"--output=net.onnx", "--batch=5"});
   ASSERT_EQ(done.exit_code, 0) << done.err;
