@@ -216,7 +216,7 @@ TEST_F(OnnxRuntime, ComputesRealNets) {
   }
   std::cout << refused << " refused, " << too_large << " too large\n";
   ExpectAgreement();
-  EXPECT_GT(comparison_.nets(), 50);
+  EXPECT_GE(comparison_.nets(), 50);
 }
 
 }  // namespace
