@@ -1,5 +1,7 @@
 // Layers of detectors.
+#include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "onnx/layer_table.h"
@@ -8,14 +10,19 @@ namespace crema::onnx {
 
 namespace {
 
-// The boxes depend on shapes alone: a constant.
+// The boxes depend on shapes alone: a constant, which another layer of that type writes, as the net's own writes into
+// each place once only.
 void PriorBox(LayerWriter& layer) {
   for (int i = 0; i < 2; ++i) layer.ExpectFixedFrom(i, 2);
+  LayerSetup setup(layer.param(), TEST, {{layer.bottom_shape(0)}, {layer.bottom_shape(1)}},
+                   [](std::string_view) { return Location{}; });
+  const std::unique_ptr<Layer> writer = layer.node().type->create();
+  writer->Setup(setup);
   std::vector<float> boxes(layer.top_shape(0).count());
   const Tensor top(boxes.data(), {layer.top_shape(0)});
   LayerRun run;
   run.tops = {&top, 1};
-  layer.node().layer->Forward(run);
+  writer->Forward(run);
   layer.SetTop(0, layer.Floats("boxes", layer.top_shape(0), boxes));
 }
 

@@ -174,6 +174,23 @@ TEST(OnnxExport, FixesTheBatchWhereALayerMustKnowIt) {
       << cut.file.notes[0].message;
 }
 
+// Memory of many sizes, which is likely to be given out at the same place again.
+TEST(OnnxExport, WritesPriorsAgainWhereTheBatchBecomesFixed) {
+  for (int64_t side = 2; side < 40; ++side) {
+    const Exported net = Export(R"(
+        layer { name: "priors" type: "PriorBox" bottom: "data" bottom: "data" top: "priors"
+                prior_box_param { min_size: 2 variance: 0.5 } }
+        layer { name: "more" type: "Tile" bottom: "data" top: "more" tile_param { axis: 0 tiles: 2 } }
+        layer { name: "halves" type: "Slice" bottom: "more" top: "a" top: "b" slice_param { axis: 0 } })",
+                                {.shapes = {{"data", {1, 1, side, side}}}});
+    EXPECT_EQ(net.file.notes.size(), 1u);
+    const std::vector<float> boxes = net.Constant("priors.boxes");
+    ASSERT_EQ(boxes.size(), static_cast<size_t>(2 * side * side * 4));
+    EXPECT_EQ(boxes[2], 1.5f / static_cast<float>(side));
+    EXPECT_EQ(boxes[boxes.size() / 2], 0.5f);
+  }
+}
+
 TEST(OnnxExport, NamesAnExtentOnlyWhereItIsTheBatch) {
   const Exported net =
       Export(R"(layer { name: "twice" type: "Tile" bottom: "data" top: "twice" tile_param { axis: 0 tiles: 2 } })");
