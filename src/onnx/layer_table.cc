@@ -25,9 +25,6 @@ std::string RemedyFor(const Node& node) {
   if (node.setup->is_loss() || node.type->name == "Accuracy" || node.type->name == "DetectionEvaluate") {
     return "export the deploy net, without labels, losses and measures";
   }
-  if (node.type->name == "DetectionOutput") {
-    return "leave it out, export what it reads, and find the boxes in your own program";
-  }
   if (node.bottoms.empty()) return "make it an Input layer, whose tops the user feeds";
   return "leave it out, with what reads it, and do its work in your own program";
 }
