@@ -141,6 +141,11 @@ class Checker {
 
     if (file.starts_with("include/")) return "public headers include only public ones";
     const std::string used = header.substr(0, header.find('/'));
+    // What protobuf makes of a component's own messages.
+    const std::string own_schema = header.substr(0, header.find(".pb.h")) + ".proto";
+    if (edges_.count(used) && header.ends_with(".pb.h") && fs::exists(root_ / "src" / own_schema)) {
+      return MayUse(component, used) ? "" : MayNot(component, used);
+    }
     if (edges_.count(used) && fs::exists(root_ / "src" / header)) {
       return MayUse(component, used) ? "" : MayNot(component, used);
     }

@@ -89,6 +89,13 @@ TEST_F(MadeUpTree, ProtobufInOpsFails) { ErrorOf("src/ops/bad.cc", "#include <go
 
 TEST_F(MadeUpTree, GeneratedHeaderInOpsFails) { ErrorOf("src/ops/bad.cc", "#include \"crema/layers/vision.pb.h\"\n"); }
 
+TEST_F(MadeUpTree, MessagesOfAFolderAreThatFolders) {
+  Write("src/onnx/model.proto", "");
+  Write("src/onnx/a.cc", "#include \"onnx/model.pb.h\"\n");
+  const std::string error = ErrorOf("src/ops/bad.cc", "#include \"onnx/model.pb.h\"\n");
+  EXPECT_NE(error.find("not onnx"), std::string::npos) << error;
+}
+
 TEST_F(MadeUpTree, LmdbOutsideDataFails) { ErrorOf("tools/bad.cc", "#include <lmdb.h>\n"); }
 
 TEST_F(MadeUpTree, ZeroMqOutsideDistributedFails) { ErrorOf("src/solver/bad.cc", "#include <zmq.hpp>\n"); }

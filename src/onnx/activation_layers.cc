@@ -1,0 +1,96 @@
+// One formula for each element.
+#include <cmath>
+#include <vector>
+
+#include "onnx/layer_table.h"
+
+namespace crema::onnx {
+
+namespace {
+
+template <const char* op>
+void Elementwise(LayerWriter& layer) {
+  layer.SetTop(0, layer.Add(op, {layer.bottom(0)}));
+}
+constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kAbs[] = "Abs", kSoftplus[] = "Softplus";
+
+void Relu(LayerWriter& layer) {
+  const float slope = layer.param().relu_param().negative_slope();
+  layer.SetTop(0, slope == 0 ? layer.Add("Relu", {layer.bottom(0)})
+                             : layer.Add("LeakyRelu", {layer.bottom(0)}, {Float("alpha", slope)}));
+}
+
+void ClipTo(LayerWriter& layer, float min, float max) {
+  layer.SetTop(0, layer.Add("Clip", {layer.bottom(0), layer.Number("min", min), layer.Number("max", max)}));
+}
+
+void Relu6(LayerWriter& layer) { ClipTo(layer, 0, 6); }
+void Clip(LayerWriter& layer) { ClipTo(layer, layer.param().clip_param().min(), layer.param().clip_param().max()); }
+
+// The slopes run along axis 1; broadcasting counts axes from the last one.
+void Prelu(LayerWriter& layer) {
+  std::vector<int64_t> shape(layer.bottom_shape(0).axes() - 1, 1);
+  if (!layer.param().prelu_param().channel_shared()) shape[0] = layer.bottom_shape(0)[1];
+  layer.SetTop(0, layer.Add("PRelu", {layer.bottom(0), layer.Blob(0, "slope", Shape(shape))}));
+}
+
+void Elu(LayerWriter& layer) {
+  layer.SetTop(0, layer.Add("Elu", {layer.bottom(0)}, {Float("alpha", layer.param().elu_param().alpha())}));
+}
+
+void Swish(LayerWriter& layer) {
+  const std::string sharpened = layer.Affine(layer.bottom(0), layer.param().swish_param().beta(), 0);
+  layer.SetTop(0, layer.Add("Mul", {layer.bottom(0), layer.Add("Sigmoid", {sharpened})}));
+}
+
+void Power(LayerWriter& layer) {
+  const PowerParameter& param = layer.param().power_param();
+  std::string value = layer.Affine(layer.bottom(0), param.scale(), param.shift());
+  if (param.power() != 1) value = layer.Add("Pow", {value, layer.Number("power", param.power())});
+  layer.SetTop(0, value);
+}
+
+void Exp(LayerWriter& layer) {
+  const ExpParameter& param = layer.param().exp_param();
+  const float log = param.base() == -1 ? 1 : std::log(param.base());
+  layer.SetTop(0, layer.Add("Exp", {layer.Affine(layer.bottom(0), log * param.scale(), log * param.shift())}));
+}
+
+void Log(LayerWriter& layer) {
+  const LogParameter& param = layer.param().log_param();
+  const std::string value = layer.Add("Log", {layer.Affine(layer.bottom(0), param.scale(), param.shift())});
+  layer.SetTop(0, layer.Affine(value, param.base() == -1 ? 1 : 1 / std::log(param.base()), 0));
+}
+
+void Threshold(LayerWriter& layer) {
+  const std::string above =
+      layer.Add("Greater", {layer.bottom(0), layer.Number("threshold", layer.param().threshold_param().threshold())});
+  layer.SetTop(0, layer.Add("Cast", {above}, {Int("to", TensorProto::FLOAT)}));
+}
+
+void Softmax(LayerWriter& layer) {
+  const int axis = layer.bottom_shape(0).CanonicalAxis(layer.param().softmax_param().axis());
+  layer.SetTop(0, layer.Add("Softmax", {layer.bottom(0)}, {Int("axis", axis)}));
+}
+
+}  // namespace
+
+LayerTable ActivationLayers() {
+  return {{"AbsVal", Elementwise<kAbs>},
+          {"BNLL", Elementwise<kSoftplus>},
+          {"Clip", Clip},
+          {"ELU", Elu},
+          {"Exp", Exp},
+          {"Log", Log},
+          {"PReLU", Prelu},
+          {"Power", Power},
+          {"ReLU", Relu},
+          {"ReLU6", Relu6},
+          {"Sigmoid", Elementwise<kSigmoid>},
+          {"Softmax", Softmax},
+          {"Swish", Swish},
+          {"TanH", Elementwise<kTanh>},
+          {"Threshold", Threshold}};
+}
+
+}  // namespace crema::onnx

@@ -1,0 +1,44 @@
+// Layers of detectors.
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "onnx/layer_table.h"
+
+namespace crema::onnx {
+
+namespace {
+
+// The boxes depend on shapes alone: a constant, which another layer of that type writes, as the net's own writes into
+// each place once only.
+void PriorBox(LayerWriter& layer) {
+  for (int i = 0; i < 2; ++i) layer.ExpectFixedFrom(i, 2);
+  LayerSetup setup(layer.param(), TEST, {{layer.bottom_shape(0)}, {layer.bottom_shape(1)}},
+                   [](std::string_view) { return Location{}; });
+  const std::unique_ptr<Layer> writer = layer.node().type->create();
+  writer->Setup(setup);
+  std::vector<float> boxes(layer.top_shape(0).count());
+  const Tensor top(boxes.data(), {layer.top_shape(0)});
+  LayerRun run;
+  run.tops = {&top, 1};
+  writer->Forward(run);
+  layer.SetTop(0, layer.Floats("boxes", layer.top_shape(0), boxes));
+}
+
+void RoiPooling(LayerWriter& layer) {
+  const ROIPoolingParameter& param = layer.param().roi_pooling_param();
+  std::string rectangles = layer.bottom(1);
+  if (layer.bottom_shape(1).axes() != 2) rectangles = layer.Reshape(rectangles, {layer.bottom_dims(1)[0], 5});
+  layer.SetTop(0, layer.Add("MaxRoiPool", {layer.bottom(0), rectangles},
+                            {Ints("pooled_shape", {param.pooled_h(), param.pooled_w()}),
+                             Float("spatial_scale", param.spatial_scale())}));
+}
+
+}  // namespace
+
+LayerTable DetectionLayers() {
+  return {{"DetectionOutput", WriteDetectionOutput}, {"PriorBox", PriorBox}, {"ROIPooling", RoiPooling}};
+}
+
+}  // namespace crema::onnx

@@ -1,0 +1,188 @@
+#include "onnx/export.h"
+
+#include <algorithm>
+#include <climits>
+#include <memory>
+
+#include "base/byte_size.h"
+#include "compiler/compiler.h"
+#include "device/device.h"
+#include "graph/program.h"
+#include "onnx/graph_writer.h"
+#include "onnx/value_names.h"
+#include "report/assumed_inputs.h"
+
+namespace crema {
+
+namespace {
+
+using namespace onnx;
+
+constexpr int64_t kFormatVersion = 7, kOperatorSet = 13;
+
+NetOptions OptionsFor(const OnnxOptions& options, const BlobShapes& shapes) {
+  NetOptions net;
+  net.phase = TEST;
+  net.level = options.level;
+  net.stages = options.stages;
+  net.shapes = shapes;
+  net.backward = false;
+  net.context.device = &CpuDevice();
+  net.skip_passes = {"fuse_layers", "choose_layouts", "lay_out_weights"};
+  return net;
+}
+
+// The values of the net's inputs, in its order.
+std::vector<int> InputsOf(const Graph& graph) {
+  std::vector<int> inputs;
+  for (const Node& node : graph.nodes) {
+    if (IsInput(node)) inputs.insert(inputs.end(), node.tops.begin(), node.tops.end());
+  }
+  return inputs;
+}
+
+// The first extent of the first input; 0 where there is none.
+int64_t BatchOf(const Graph& graph) {
+  const std::vector<int> inputs = InputsOf(graph);
+  if (inputs.empty() || graph.values[inputs[0]].spec.shape.axes() == 0) return 0;
+  return graph.values[inputs[0]].spec.shape[0];
+}
+
+// Of all inputs, with another extent of the batch.
+BlobShapes InputShapes(const Graph& graph, int64_t batch) {
+  BlobShapes shapes;
+  for (int v : InputsOf(graph)) {
+    Shape shape = graph.values[v].spec.shape;
+    if (shape.axes() > 0 && shape[0] == BatchOf(graph)) shape.set(0, batch);
+    shapes.emplace_back(graph.values[v].name, shape);
+  }
+  return shapes;
+}
+
+void RefuseData(const CompiledNet& net) {
+  Diagnostics problems;
+  for (const Node& node : net.graph.nodes) {
+    if (!ReadsData(*node.param) || IsInput(node)) continue;
+    problems.Error(net.file.source ? net.file.source->Layer(node.index_in_file) : Location{},
+                   "layer \"" + node.name() + "\" (" + node.type->name +
+                       "): reads data, which a file of ONNX cannot; export the deploy net, whose Input layer takes its "
+                       "place");
+  }
+  problems.ThrowIfErrors();
+}
+
+// The net for one more item in the batch: what differs depends on the batch. Null, with the reason, where the net
+// cannot be had for any.
+std::unique_ptr<CompiledNet> ForLargerBatch(const CompiledNet& net, const OnnxOptions& options, std::string* why_not) {
+  const Graph& graph = net.graph;
+  if (BatchOf(graph) == 0) {
+    *why_not = "the net has no input with a first axis";
+    return nullptr;
+  }
+  try {
+    auto larger = Compile(net.file, OptionsFor(options, InputShapes(graph, BatchOf(graph) + 1)));
+    for (size_t i = 0; i < graph.params.size(); ++i) {
+      if (larger->graph.params[i].spec == graph.params[i].spec) continue;
+      *why_not = "the weights of layer \"" + graph.nodes[graph.params[i].owner].name() + "\" depend on it";
+      return nullptr;
+    }
+    return larger;
+  } catch (const UserError& error) {
+    *why_not = error.diagnostics()[0].message;
+    return nullptr;
+  }
+}
+
+std::vector<OnnxModel::Tensor> Tensors(const google::protobuf::RepeatedPtrField<ValueInfoProto>& values) {
+  std::vector<OnnxModel::Tensor> tensors;
+  for (const ValueInfoProto& value : values) {
+    OnnxModel::Tensor& tensor = tensors.emplace_back();
+    tensor.name = value.name();
+    for (const auto& dim : value.type().tensor_type().shape().dim()) {
+      tensor.dims.push_back(dim.has_dim_value()   ? std::to_string(dim.dim_value())
+                            : dim.has_dim_param() ? dim.dim_param()
+                                                  : "?");
+    }
+  }
+  return tensors;
+}
+
+// With the batch open where that is asked for and possible.
+GraphProto WriteGraph(const Net& net, const OnnxOptions& options, std::vector<Diagnostic>* notes) {
+  const OnnxTransform* transform = options.transform ? &*options.transform : nullptr;
+  if (options.batch) return GraphWriter(net, nullptr, transform).Write();
+  std::string why_not;
+  if (const auto larger = ForLargerBatch(net.compiled(), options, &why_not)) {
+    try {
+      return GraphWriter(net, &larger->graph, transform).Write();
+    } catch (const OpenBatchError& error) {
+      why_not = error.diagnostics()[0].message;
+    }
+  }
+  GraphProto fixed = GraphWriter(net, nullptr, transform).Write();
+  Diagnostic note;
+  note.severity = Diagnostic::Severity::kNote;
+  note.message = "the batch cannot be left open: " + why_not + "; it is " +
+                 std::to_string(BatchOf(net.compiled().graph)) + ", which --batch=N changes";
+  notes->push_back(std::move(note));
+  return fixed;
+}
+
+// Layers that go on here where the pass before ended, which a file of ONNX does not.
+void NoteStates(const CompiledNet& net, std::vector<Diagnostic>* notes) {
+  for (const Node& node : net.graph.nodes) {
+    const std::string& type = node.type->name;
+    if ((type != "LSTM" && type != "RNN") || node.param->recurrent_param().expose_hidden()) continue;
+    Diagnostic note;
+    note.severity = Diagnostic::Severity::kNote;
+    if (net.file.source) note.where = net.file.source->Layer(node.index_in_file);
+    note.message = "layer \"" + node.name() + "\" (" + type +
+                   "): begins with zeros in every run of the file; to go on from run to run set expose_hidden: true, "
+                   "which makes the state bottoms and tops";
+    notes->push_back(std::move(note));
+  }
+}
+
+void CheckSize(size_t bytes) {
+  if (bytes <= INT_MAX) return;
+  throw UserError("the file would have " + FormatBytes(bytes) +
+                  ", but protobuf, which ONNX is written in, ends at 2 GB; export the net in parts");
+}
+
+}  // namespace
+
+OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& weights, const OnnxOptions& options) {
+  const NetFile inputs = WithoutWriters(file);
+  BlobShapes shapes = options.shapes;
+  {
+    const auto compiled = Compile(inputs, OptionsFor(options, shapes));
+    RefuseData(*compiled);
+    size_t bytes = 0;
+    for (const GraphParam& param : compiled->graph.params) bytes += param.spec.bytes();
+    CheckSize(bytes);  // before they are allocated
+    if (options.batch) shapes = InputShapes(compiled->graph, *options.batch);
+  }
+  Net net(inputs, OptionsFor(options, shapes));
+  OnnxModel result;
+  result.weights = net.LoadWeights(weights);
+  result.notes = net.warnings();
+  NoteStates(net.compiled(), &result.notes);
+
+  ModelProto model;
+  model.set_ir_version(kFormatVersion);
+  model.set_producer_name("crema");
+  model.set_producer_version(CREMA_VERSION);
+  model.add_opset_import()->set_version(kOperatorSet);
+  *model.mutable_graph() = WriteGraph(net, options, &result.notes);
+  if (model.graph().output_size() == 0) throw UserError("nothing comes out of the net, so there is nothing to export");
+  CheckSize(model.ByteSizeLong());
+  model.SerializeToString(&result.bytes);
+  result.layers = static_cast<int>(net.compiled().graph.nodes.size());
+  result.nodes = model.graph().node_size();
+  for (const GraphParam& param : net.compiled().graph.params) result.parameters += param.spec.shape.count();
+  result.inputs = Tensors(model.graph().input());
+  result.outputs = Tensors(model.graph().output());
+  return result;
+}
+
+}  // namespace crema

@@ -1,0 +1,32 @@
+#include "onnx/layer_table.h"
+
+namespace crema::onnx {
+
+namespace {
+
+LayerTable AllLayers() {
+  LayerTable all;
+  for (LayerTable table : {ActivationLayers(), DenseLayers(), DetectionLayers(), NormalizationLayers(), PoolingLayers(),
+                           RecurrentLayers(), StructureLayers(), VisionLayers()}) {
+    all.merge(table);
+  }
+  return all;
+}
+
+}  // namespace
+
+LayerFunction FindLayerFunction(const std::string& type) {
+  static const LayerTable layers = AllLayers();
+  const auto at = layers.find(type);
+  return at == layers.end() ? nullptr : at->second;
+}
+
+std::string RemedyFor(const Node& node) {
+  if (node.setup->is_loss() || node.type->name == "Accuracy" || node.type->name == "DetectionEvaluate") {
+    return "export the deploy net, without labels, losses and measures";
+  }
+  if (node.bottoms.empty()) return "make it an Input layer, whose tops the user feeds";
+  return "leave it out, with what reads it, and do its work in your own program";
+}
+
+}  // namespace crema::onnx

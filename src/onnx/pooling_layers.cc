@@ -1,0 +1,145 @@
+// Pooling and SPP. Caffe's windows may reach beyond the padded input: as much padding is given explicitly as makes
+// ONNX's windows the same, since runtimes round sizes up in different ways.
+#include <algorithm>
+#include <string>
+#include <vector>
+
+#include "onnx/layer_table.h"
+
+namespace crema::onnx {
+
+namespace {
+
+// The elements of each window: their maximum or mean, as PoolingParameter says.
+struct PoolingWindows {
+  enum class Method { kMax, kAverage, kStochastic };
+  Method method = Method::kMax;
+  int64_t kernel[2], stride[2], pad[2], results[2];  // height, width
+};
+
+std::vector<int64_t> Pair(const int64_t (&values)[2]) { return {values[0], values[1]}; }
+
+// How far the last window of each axis reaches beyond the input and `padding` elements after it.
+std::vector<int64_t> Overhang(const LayerWriter& layer, const PoolingWindows& w, const int64_t (&padding)[2]) {
+  std::vector<int64_t> overhang;
+  for (int i = 0; i < 2; ++i) {
+    const int64_t end = (w.results[i] - 1) * w.stride[i] - w.pad[i] + w.kernel[i];
+    overhang.push_back(std::max<int64_t>(0, end - layer.bottom_shape(0)[2 + i] - padding[i]));
+  }
+  return overhang;
+}
+
+std::vector<AttributeProto> Window(const PoolingWindows& w, std::vector<int64_t> before,
+                                   const std::vector<int64_t>& after) {
+  before.insert(before.end(), after.begin(), after.end());
+  return {Ints("kernel_shape", Pair(w.kernel)), Ints("strides", Pair(w.stride)), Ints("pads", before)};
+}
+
+std::string Maximum(LayerWriter& layer, const PoolingWindows& w, std::string* positions) {
+  const std::vector<AttributeProto> window = Window(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
+  if (!positions) return layer.Add("MaxPool", {layer.bottom(0)}, window);
+  const std::vector<std::string> pooled = layer.AddMany("MaxPool", {layer.bottom(0)}, 2, window);
+  // ONNX counts positions through the whole tensor.
+  const std::string plane = layer.Integer("plane", layer.bottom_shape(0).count(2));
+  *positions = layer.Add("Cast", {layer.Add("Mod", {pooled[1], plane})}, {Int("to", TensorProto::FLOAT)});
+  return pooled[0];
+}
+
+// Caffe divides by the elements of the window within the padded input.
+std::string Mean(LayerWriter& layer, const std::string& value, const PoolingWindows& w) {
+  const std::vector<int64_t> beyond = Overhang(layer, w, w.pad);
+  const bool reaches_beyond = beyond[0] > 0 || beyond[1] > 0, padded = w.pad[0] > 0 || w.pad[1] > 0;
+  if (!reaches_beyond || !padded) {
+    std::vector<AttributeProto> window = Window(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
+    window.push_back(Int("count_include_pad", padded));
+    return layer.Add("AveragePool", {value}, window);
+  }
+  const std::string pads = layer.Integers("pads", {0, 0, w.pad[0], w.pad[1], 0, 0, w.pad[0], w.pad[1]});
+  return layer.Add("AveragePool", {layer.Add("Pad", {value, pads})}, Window(w, {0, 0}, beyond));
+}
+
+// The mean of a window's elements, each weighed by itself; 0 where their sum is.
+std::string WeighedMean(LayerWriter& layer, const PoolingWindows& w) {
+  const std::string sum = Mean(layer, layer.bottom(0), w);
+  const std::string squares = Mean(layer, layer.Add("Mul", {layer.bottom(0), layer.bottom(0)}), w);
+  const std::string zero = layer.Number("zero", 0);
+  return layer.Add("Where", {layer.Add("Equal", {sum, zero}), zero, layer.Add("Div", {squares, sum})});
+}
+
+// The pooled values, and, where `positions` is not null, the position of each maximum in its plane, as floats.
+std::string Pool(LayerWriter& layer, const PoolingWindows& windows, std::string* positions) {
+  switch (windows.method) {
+    case PoolingWindows::Method::kMax:
+      return Maximum(layer, windows, positions);
+    case PoolingWindows::Method::kAverage:
+      return Mean(layer, layer.bottom(0), windows);
+    case PoolingWindows::Method::kStochastic:
+      break;
+  }
+  return WeighedMean(layer, windows);
+}
+
+PoolingWindows WindowsOf(const LayerWriter& layer) {
+  const PoolingParameter& param = layer.param().pooling_param();
+  PoolingWindows w;
+  w.method = param.pool() == PoolingParameter::MAX   ? PoolingWindows::Method::kMax
+             : param.pool() == PoolingParameter::AVE ? PoolingWindows::Method::kAverage
+                                                     : PoolingWindows::Method::kStochastic;
+  const int64_t kernel[] = {param.kernel_h(), param.kernel_w()}, stride[] = {param.stride_h(), param.stride_w()},
+                pad[] = {param.pad_h(), param.pad_w()};
+  for (int i = 0; i < 2; ++i) {
+    w.kernel[i] = param.has_kernel_size() ? param.kernel_size() : kernel[i];
+    w.stride[i] = param.has_stride_h() ? stride[i] : param.stride();
+    w.pad[i] = param.has_pad_h() ? pad[i] : param.pad();
+    if (param.global_pooling()) w.kernel[i] = layer.bottom_shape(0)[2 + i];
+    w.results[i] = layer.top_shape(0)[2 + i];
+  }
+  return w;
+}
+
+void Pooling(LayerWriter& layer) {
+  layer.ExpectFixedFrom(0, 2);
+  const PoolingWindows w = WindowsOf(layer);
+  for (int i = 0; i < 2; ++i) {
+    if ((w.results[i] - 1) * w.stride[i] - w.pad[i] < layer.bottom_shape(0)[2 + i]) continue;
+    layer.Refuse(
+        "pooling_param.stride",
+        "the last window starts behind the input, which ONNX does not allow; set round_mode: FLOOR to drop it");
+  }
+  if (layer.param().pooling_param().global_pooling() && w.method != PoolingWindows::Method::kStochastic &&
+      layer.tops() == 1) {
+    const char* op = w.method == PoolingWindows::Method::kMax ? "GlobalMaxPool" : "GlobalAveragePool";
+    return layer.SetTop(0, layer.Add(op, {layer.bottom(0)}));
+  }
+  std::string positions;
+  layer.SetTop(0, Pool(layer, w, layer.tops() > 1 ? &positions : nullptr));
+  if (layer.tops() > 1) layer.SetTop(1, positions);
+}
+
+void Spp(LayerWriter& layer) {
+  layer.ExpectFixedFrom(0, 2);
+  const SPPParameter& param = layer.param().spp_param();
+  const Shape& shape = layer.bottom_shape(0);
+  std::vector<std::string> levels;
+  for (uint32_t level = 0; level < param.pyramid_height(); ++level) {
+    PoolingWindows w;
+    w.method = param.pool() == SPPParameter::MAX   ? PoolingWindows::Method::kMax
+               : param.pool() == SPPParameter::AVE ? PoolingWindows::Method::kAverage
+                                                   : PoolingWindows::Method::kStochastic;
+    const int64_t bins = int64_t{1} << level;
+    for (int i = 0; i < 2; ++i) {
+      w.results[i] = bins;
+      w.kernel[i] = w.stride[i] = (shape[2 + i] + bins - 1) / bins;
+      w.pad[i] = (w.kernel[i] * bins - shape[2 + i] + 1) / 2;
+    }
+    levels.push_back(Pool(layer, w, nullptr));
+    if (param.pyramid_height() > 1) levels.back() = layer.Add("Flatten", {levels.back()}, {Int("axis", 1)});
+  }
+  layer.SetTop(0, levels.size() == 1 ? levels[0] : layer.Add("Concat", levels, {Int("axis", 1)}));
+}
+
+}  // namespace
+
+LayerTable PoolingLayers() { return {{"Pooling", Pooling}, {"SPP", Spp}}; }
+
+}  // namespace crema::onnx

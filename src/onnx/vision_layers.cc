@@ -1,0 +1,153 @@
+// Layers that move a window over images, and those that give images another size.
+#include <google/protobuf/repeated_field.h>
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <vector>
+
+#include "onnx/layer_table.h"
+
+namespace crema::onnx {
+
+namespace {
+
+// One entry for each spatial axis. Where there is none the layer is a product of matrices, and ONNX wants a pixel.
+struct Window {
+  std::vector<int64_t> kernel, stride, pad, dilation;
+};
+
+std::vector<int64_t> Setting(const google::protobuf::RepeatedField<uint32_t>& values, bool has_pair, int64_t vertical,
+                             int64_t horizontal, size_t axes, int64_t fallback) {
+  if (has_pair) return {vertical, horizontal};
+  if (values.size() == static_cast<int>(axes)) return {values.begin(), values.end()};
+  return std::vector<int64_t>(axes, values.empty() ? fallback : values[0]);
+}
+
+Window WindowOf(const LayerWriter& layer, int axis) {
+  const ConvolutionParameter& param = layer.param().convolution_param();
+  const size_t axes = layer.bottom_shape(0).axes() - axis - 1;
+  if (axes == 0) return {{1}, {1}, {0}, {1}};
+  return {Setting(param.kernel_size(), param.has_kernel_h(), param.kernel_h(), param.kernel_w(), axes, 1),
+          Setting(param.stride(), param.has_stride_h() || param.has_stride_w(), param.stride_h(), param.stride_w(),
+                  axes, 1),
+          Setting(param.pad(), param.has_pad_h() || param.has_pad_w(), param.pad_h(), param.pad_w(), axes, 0),
+          Setting(param.dilation(), false, 0, 0, axes, 1)};
+}
+
+// ONNX has one axis before the channels and at least one behind them.
+std::vector<int64_t> AsImages(const std::vector<int64_t>& dims, int axis) {
+  std::vector<int64_t> images = {1};
+  for (int i = 0; i < axis; ++i) images[0] = dims[i] == kOpen || images[0] == kOpen ? kOpen : images[0] * dims[i];
+  images.insert(images.end(), dims.begin() + axis, dims.end());
+  if (images.size() == 2) images.push_back(1);
+  return images;
+}
+
+void ConvolutionLike(LayerWriter& layer, const char* op) {
+  const ConvolutionParameter& param = layer.param().convolution_param();
+  const int axis = layer.bottom_shape(0).CanonicalAxis(param.axis());
+  const Window window = WindowOf(layer, axis);
+  // A depthwise layer's groups may be left to the number of channels.
+  const int64_t groups = layer.type() == "Deconvolution" || layer.type() == "Convolution" || param.has_group()
+                             ? param.group()
+                             : layer.bottom_shape(0)[axis];
+  std::vector<int64_t> weights = layer.blob_shape(0).dims();
+  if (weights.size() == 2) weights.push_back(1);
+  for (int i = 0; i < layer.bottoms(); ++i) {
+    const std::vector<int64_t> dims = layer.bottom_dims(i), images = AsImages(dims, axis);
+    std::vector<std::string> inputs = {images == dims ? layer.bottom(i) : layer.Reshape(layer.bottom(i), images),
+                                       layer.Blob(0, "weight", Shape(weights))};
+    if (param.bias_term()) inputs.push_back(layer.Blob(1, "bias"));
+    std::vector<int64_t> pads = window.pad;
+    pads.insert(pads.end(), window.pad.begin(), window.pad.end());
+    const std::string result =
+        layer.Add(op, inputs,
+                  {Ints("kernel_shape", window.kernel), Ints("strides", window.stride), Ints("pads", pads),
+                   Ints("dilations", window.dilation), Int("group", groups)});
+    layer.SetTop(i, images == dims ? result : layer.Reshape(result, layer.top_dims(i)));
+  }
+}
+
+void Convolution(LayerWriter& layer) { ConvolutionLike(layer, "Conv"); }
+void Deconvolution(LayerWriter& layer) { ConvolutionLike(layer, "ConvTranspose"); }
+
+// starts and ends for each of `axes`.
+std::string Cut(LayerWriter& layer, const std::vector<int64_t>& axes, const std::vector<int64_t>& starts,
+                const std::vector<int64_t>& ends) {
+  if (axes.empty()) return layer.bottom(0);
+  return layer.Add("Slice", {layer.bottom(0), layer.Integers("starts", starts), layer.Integers("ends", ends),
+                             layer.Integers("axes", axes)});
+}
+
+void Crop(LayerWriter& layer) {
+  const CropParameter& param = layer.param().crop_param();
+  const Shape& whole = layer.bottom_shape(0);
+  const int first = whole.CanonicalAxis(param.axis());
+  std::vector<int64_t> axes, starts, ends;
+  for (int axis = first; axis < whole.axes(); ++axis) {
+    const int64_t offset = param.offset_size() == 0 ? 0 : param.offset(param.offset_size() == 1 ? 0 : axis - first);
+    if (offset == 0 && layer.top_dims(0)[axis] == layer.bottom_dims(0)[axis]) continue;
+    layer.ExpectFixed(0, axis);
+    layer.ExpectFixed(1, axis);
+    axes.push_back(axis);
+    starts.push_back(offset);
+    ends.push_back(offset + layer.top_shape(0)[axis]);
+  }
+  layer.SetTop(0, Cut(layer, axes, starts, ends));
+}
+
+// The least scale from which every runtime computes that size, rounding down.
+float ScaleOf(int64_t from, int64_t to) {
+  auto scale = static_cast<float>(static_cast<double>(to) / static_cast<double>(from));
+  while (double{scale} * static_cast<double>(from) < static_cast<double>(to)) scale = std::nextafter(scale, 2 * scale);
+  return scale;
+}
+
+void Interp(LayerWriter& layer) {
+  const InterpParameter& param = layer.param().interp_param();
+  const Shape &images = layer.bottom_shape(0), &top = layer.top_shape(0);
+  for (int i = 0; i < layer.bottoms(); ++i) layer.ExpectFixedFrom(i, 2);
+  const int64_t begin = -int64_t{param.pad_beg()}, end = -int64_t{param.pad_end()};
+  std::string value = layer.bottom(0);
+  if (begin != 0 || end != 0) value = Cut(layer, {2, 3}, {begin, begin}, {images[2] - end, images[3] - end});
+  const int64_t height = images[2] - begin - end, width = images[3] - begin - end;
+  if (height != top[2] || width != top[3]) {
+    const std::string scales = layer.Floats("scales", {4}, {1, 1, ScaleOf(height, top[2]), ScaleOf(width, top[3])});
+    value = layer.Add("Resize", {value, "", scales},
+                      {String("mode", "linear"), String("coordinate_transformation_mode", "align_corners")});
+  }
+  layer.SetTop(0, value);
+}
+
+// Elements go to where the indices say, in planes of zeros.
+void Upsample(LayerWriter& layer) {
+  layer.ExpectFixedFrom(0, 2);
+  std::vector<int64_t> planes = layer.bottom_dims(0);
+  planes.resize(2);
+  planes.push_back(layer.bottom_shape(0).count(2));
+  const std::string values = layer.Reshape(layer.bottom(0), planes);
+  const std::string indices =
+      layer.Add("Cast", {layer.Reshape(layer.bottom(1), planes)}, {Int("to", TensorProto::INT64)});
+  const std::string leading =
+      layer.Add("Slice", {layer.Add("Shape", {values}), layer.Integers("first", {0}), layer.Integers("second", {2})});
+  const std::string extents =
+      layer.Add("Concat", {leading, layer.Integers("plane", {layer.top_shape(0).count(2)})}, {Int("axis", 0)});
+  const std::string zeros = layer.Add("ConstantOfShape", {extents});
+  const std::string spread = layer.Add("ScatterElements", {zeros, indices, values}, {Int("axis", 2)});
+  layer.SetTop(0, layer.Reshape(spread, layer.top_dims(0)));
+}
+
+}  // namespace
+
+LayerTable VisionLayers() {
+  return {{"Convolution", Convolution},
+          {"ConvolutionDepthwise", Convolution},
+          {"Crop", Crop},
+          {"Deconvolution", Deconvolution},
+          {"DepthwiseConvolution", Convolution},
+          {"Interp", Interp},
+          {"Upsample", Upsample}};
+}
+
+}  // namespace crema::onnx

@@ -1,0 +1,223 @@
+// Exported nets in ONNX Runtime, where a Python has it: every case of every layer type, the model zoo, real nets.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <iostream>
+#include <set>
+
+#include "compiler/compiler.h"
+#include "device/device.h"
+#include "graph/program.h"
+#include "layers/case_files.h"
+#include "layers/layer_harness.h"
+#include "onnx/layer_table.h"
+#include "onnx/runtime_comparison.h"
+#include "report/assumed_inputs.h"
+#include "report/probe.h"
+#include "source_folder.h"
+
+namespace crema::testing {
+namespace {
+
+namespace fs = std::filesystem;
+
+class OnnxRuntime : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    const std::string why_not = RuntimeComparison::Unavailable();
+    if (!why_not.empty()) GTEST_SKIP() << why_not;
+  }
+
+  void ExpectAgreement() {
+    for (const std::string& problem : comparison_.Problems()) ADD_FAILURE() << problem;
+    std::cout << comparison_.nets() << " nets, of " << comparison_.open() << " the batch is open\n";
+  }
+
+  RuntimeComparison comparison_;
+};
+
+// The layer behind an Input layer with its bottoms.
+NetFile NetOf(const LayerCase& test) {
+  NetParameter net;
+  LayerParameter* input = test.bottom_size() > 0 ? net.add_layer() : nullptr;
+  if (input) {
+    input->set_name("inputs of the case");
+    input->set_type("Input");
+  }
+  LayerParameter layer = test.layer();
+  for (int i = layer.bottom_size(); i < test.bottom_size(); ++i) layer.add_bottom("bottom" + std::to_string(i));
+  if (layer.top_size() == 0) layer.add_top("top0");
+  if (layer.name().empty()) layer.set_name("tested");
+  for (int i = 0; i < test.bottom_size(); ++i) {
+    input->add_top(layer.bottom(i));
+    BlobShape* shape = input->mutable_input_param()->add_shape();
+    for (const int64_t extent : test.bottom(i).dim()) shape->add_dim(extent);
+  }
+  *net.add_layer() = layer;
+  return MakeNetFile(net, {});
+}
+
+// Bottoms as the case says; for a larger batch they begin anew.
+void FillBottoms(const LayerCase& test, Net& net) {
+  const std::vector<NetInput> inputs = net.inputs();
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const CaseTensor& tensor = test.bottom(static_cast<int>(i));
+    const std::vector<float> values = Values(tensor, ShapeOf(tensor), 1000 + static_cast<uint32_t>(i));
+    for (int64_t k = 0; k < inputs[i].value.count(); ++k) {
+      inputs[i].value.f32()[k] = values[static_cast<size_t>(k) % values.size()];
+    }
+  }
+}
+
+std::vector<LayerWeights> CaseWeights(const LayerCase& test, Net& net) {
+  FillParameters(net);
+  for (size_t i = 0; i < net.parameters().size(); ++i) {
+    const Parameter& parameter = net.parameters()[i];
+    if (static_cast<int>(i) >= test.param_size()) continue;
+    parameter.SetData(Values(test.param(static_cast<int>(i)), parameter.shape, 2000 + static_cast<uint32_t>(i)).data());
+  }
+  return WeightsOf(net);
+}
+
+// What operators make of NaNs is not laid down.
+bool HoldsNan(const LayerCase& test) {
+  const auto is_nan = [](float value) { return std::isnan(value); };
+  return std::any_of(test.bottom().begin(), test.bottom().end(), [&](const CaseTensor& tensor) {
+    return std::any_of(tensor.value().begin(), tensor.value().end(), is_nan);
+  });
+}
+
+// ONNX Runtime wants something to compute.
+bool IsEmpty(const LayerCase& test) {
+  return std::any_of(test.bottom().begin(), test.bottom().end(),
+                     [](const CaseTensor& t) { return ShapeOf(t).count() == 0 || t.dim_size() == 0; });
+}
+
+TEST_F(OnnxRuntime, ComputesEveryLayerCase) {
+  std::set<std::string> types;
+  for (const CaseFile& file : ReadCaseFiles()) {
+    // Nothing comes out of a Silence.
+    if (onnx::FindLayerFunction(file.type) == nullptr || file.type == "Silence") continue;
+    for (const LayerCase& test : file.cases) {
+      if (test.has_expect_error() || test.shapes_only() || IsEmpty(test) || HoldsNan(test)) continue;
+      const std::string name = file.type + "/" + test.name();
+      SCOPED_TRACE(name);
+      const NetFile net_file = NetOf(test);
+      std::vector<LayerWeights> weights;
+      try {
+        Net net(net_file, {.phase = TEST, .keep_all = true, .backward = false});
+        weights = CaseWeights(test, net);
+      } catch (const UserError& error) {
+        ADD_FAILURE() << error.what();
+        continue;
+      }
+      try {
+        comparison_.Add(name, net_file, weights, [&](Net& net) { FillBottoms(test, net); });
+        types.insert(file.type);
+      } catch (const UserError& error) {
+        std::cout << name << " is refused: " << error.what() << "\n";
+      }
+    }
+  }
+  ExpectAgreement();
+  for (const CaseFile& file : ReadCaseFiles()) {
+    if (file.type == "Silence") continue;
+    EXPECT_EQ(types.count(file.type) > 0, onnx::FindLayerFunction(file.type) != nullptr) << file.type;
+  }
+}
+
+// Weights beside the net where there are some, else filled ones.
+void AddNet(const fs::path& net_path, const fs::path& weights_path, const std::string& name,
+            RuntimeComparison* comparison) {
+  const NetFile file = ReadNetFile(net_path.string());
+  std::vector<LayerWeights> weights;
+  if (fs::exists(weights_path)) {
+    weights = ReadWeights(weights_path.string());
+  } else {
+    Net net(file, {.phase = TEST, .backward = false});
+    FillParameters(net);
+    weights = WeightsOf(net);
+  }
+  comparison->Add(
+      name, file, weights, [](Net& net) { FillInputs(net); }, {}, true);
+}
+
+TEST_F(OnnxRuntime, ComputesTheModelZoo) {
+  for (const auto& entry : fs::directory_iterator(fs::path(SourceFolder()) / "model_zoo")) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename().string();
+    try {
+      AddNet(entry.path() / "deploy.prototxt", entry.path() / (name + ".caffemodel"), name, &comparison_);
+    } catch (const UserError& error) {
+      std::cout << name << " is refused: " << error.what() << "\n";
+    }
+  }
+  EXPECT_GE(comparison_.nets(), 9);
+  ExpectAgreement();
+}
+
+TEST_F(OnnxRuntime, ComputesTrainedModels) {
+  const fs::path root = fs::path(CorpusFolder()) / "models";
+  if (!fs::exists(root)) GTEST_SKIP() << "no corpus at " << root;
+  for (const auto& entry : fs::directory_iterator(root)) {
+    if (!entry.is_directory()) continue;
+    fs::path weights = entry.path() / "weights.caffemodel";
+    if (!fs::exists(weights)) weights += ".h5";
+    AddNet(entry.path() / "deploy.prototxt", weights, entry.path().filename().string(), &comparison_);
+  }
+  ExpectAgreement();
+}
+
+// Deploy nets that somebody published, with filled weights. Those that compute more take too long here.
+TEST_F(OnnxRuntime, ComputesRealNets) {
+  const double most_operations = 2e9;
+  const int64_t most_parameters = 20'000'000;
+  if (!fs::exists(CorpusFolder())) GTEST_SKIP() << "no corpus at " << CorpusFolder();
+  int too_large = 0, refused = 0;
+  std::vector<fs::path> paths;
+  for (const char* folder : {"nets", "forks"}) {
+    for (const auto& entry : fs::recursive_directory_iterator(fs::path(CorpusFolder()) / folder)) {
+      if (entry.path().extension() == ".prototxt") paths.push_back(entry.path());
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  for (const fs::path& path : paths) {
+    const std::string name = fs::relative(path, CorpusFolder()).string();
+    NetOptions options{.phase = TEST, .backward = false};
+    options.context.device = &CpuDevice();
+    double operations = 0;
+    int64_t batch = 1, parameters = 0;
+    try {
+      const auto compiled = Compile(ReadNetFile(path.string()), options);
+      bool deploy = false, reads = false;
+      for (const Node& node : compiled->graph.nodes) {
+        operations += node.setup->flops();
+        deploy |= node.type->name == "Input";
+        reads |= ReadsData(*node.param);
+        if (node.type->name == "Input") batch = compiled->graph.values[node.tops[0]].spec.shape[0];
+      }
+      for (const GraphParam& param : compiled->graph.params) parameters += param.spec.shape.count();
+      if (!deploy || reads) continue;
+    } catch (const UserError&) {
+      continue;  // a layer that crema does not have, or data that is not here
+    }
+    if (operations / static_cast<double>(batch) > most_operations || parameters > most_parameters) {
+      ++too_large;
+      continue;
+    }
+    try {
+      AddNet(path, {}, name, &comparison_);
+    } catch (const UserError& error) {
+      ++refused;
+      std::cout << name << " is refused: " << error.what() << "\n";
+    }
+  }
+  std::cout << refused << " refused, " << too_large << " too large\n";
+  ExpectAgreement();
+  EXPECT_GE(comparison_.nets(), 50);
+}
+
+}  // namespace
+}  // namespace crema::testing
