@@ -179,10 +179,11 @@ void Solver::Impl::Check(const SolverFile& file) {
     found.Error({}, "a worker gets its parameters from the coordinator; give weights and snapshots to that");
   }
   if (options.role != Role::kAlone && param.lr_policy() == "plateau") {
-    found.Error(at("lr_policy"),
-                "lr_policy \"plateau\" goes by the loss of each iteration, which workers on several machines do not "
-                "know of each other when they begin the next: each would drop at another one; use \"multistep\" or "
-                "\"cosine\", or train with engine: MPI");
+    found.Error(
+        at("lr_policy"),
+        "lr_policy \"plateau\" goes by the loss of each iteration, which workers do not know of each other when "
+        "they begin the next: each would drop at another one; use \"multistep\" or \"cosine\", or train with "
+        "engine: MPI");
   }
   if (options.role == Role::kCoordinator && param.snapshot_diff() && !options.exchanges_gradients) {
     found.Warning(at("snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");

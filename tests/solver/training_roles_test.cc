@@ -37,6 +37,11 @@ TEST_F(Steps, RolesRefuseWhatTheyCannotDo) {
   expect(failure(Role::kWorker, {.weights = {"a.caffemodel"}}), "a worker gets its parameters from the coordinator");
   expect(failure(Role::kWorker, {.snapshot = "auto"}), "a worker gets its parameters from the coordinator");
   expect(failure(Role::kCoordinator, {.devices = Devices(2)}), "start a worker for each");
+  for (const Role role : {Role::kWorker, Role::kCoordinator}) {
+    const std::string plateau =
+        ThrownBy<UserError>([&] { MakeAs(role, "lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3"); });
+    expect(plateau, "which workers do not know of each other");
+  }
   MakeAs(Role::kCoordinator, "snapshot_diff: true");
   expect(recorder_.notices, "snapshot_diff has no effect: gradients stay with the workers");
   folder_.Write("net.prototxt", R"(
