@@ -20,6 +20,7 @@ const Command& DetectCommand();
 const Command& EvaluateCommand();
 const Command& FinetuneCommand();
 const Command& ExportCommand();
+const Command& CurvesCommand();
 
 }  // namespace crema::tools
 

@@ -15,7 +15,7 @@ const std::vector<const Command*>& Commands() {
   static const std::vector<const Command*> commands = {
       &TrainCommand(),       &TestCommand(),     &TimeCommand(),     &CompileCommand(), &ProbeCommand(),
       &DeviceQueryCommand(), &KeygenCommand(),   &ClusterCommand(),  &ZooCommand(),     &PredictCommand(),
-      &DetectCommand(),      &FinetuneCommand(), &EvaluateCommand(), &ExportCommand()};
+      &DetectCommand(),      &FinetuneCommand(), &EvaluateCommand(), &ExportCommand(),  &CurvesCommand()};
   return commands;
 }
 
@@ -44,7 +44,7 @@ const Command& Find(const std::string& name) {
       Location{"crema", 0, 0},
       "there is no command \"" + name + "\"" +
           (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, "
-                          "zoo, predict, detect, finetune, evaluate, export"
+                          "zoo, predict, detect, finetune, evaluate, export, curves"
                         : hint));
 }
 

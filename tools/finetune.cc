@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/atomic_file.h"
 #include "crema/error.h"
+#include "curves/metrics_observer.h"
 #include "finetune/dataset.h"
 #include "finetune/output_folder.h"
 #include "finetune/recipe.h"
@@ -110,14 +112,15 @@ std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& 
 
 TrainingResult Train(const CommandLine& line, const std::string& solver_path, bool resume) {
   TrainingConsole console(SolverAction::kStop, SolverAction::kSnapshot);
-  SnapshotPruner pruner;
   SolverOptions options;
   options.path = solver_path;
   options.devices = DevicesOf(line);
   options.data_threads = FLAGS_data_threads;
   if (resume) options.snapshot = "auto";
   console.Watch(&options);
-  options.observers.push_back(&pruner);
+  MetricsObserver metrics(
+      {"", DirectoryOf(solver_path) + "/curves.html", [](const std::string& message) { LOG(WARNING) << message; }});
+  options.observers.push_back(&metrics);
   Solver solver(ReadSolverFile(solver_path), options);
   return solver.Train();
 }

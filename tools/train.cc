@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "crema/solver.h"
+#include "curves/metrics_observer.h"
 #include "device/processes.h"
 #include "distributed/mpi_training.h"
 #include "report/profile_observer.h"
@@ -23,6 +24,8 @@ DEFINE_string(solver, "", "solver file");
 DEFINE_string(snapshot, "", "snapshot to go on from");
 DEFINE_string(sigint_effect, "stop", "what SIGINT and SIGTERM do");
 DEFINE_string(sighup_effect, "snapshot", "what SIGHUP does");
+DEFINE_string(metrics, "", "where the course of the training is recorded");
+DEFINE_string(curves, "", "where it is drawn");
 DECLARE_string(log_dir);
 
 namespace crema::tools {
@@ -56,12 +59,7 @@ void CheckFileKinds(const CommandLine& line) {
          " holds weights only, expected a .solverstate; to start from these weights use --weights=" + FLAGS_snapshot);
   }
   for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
-    if (path.ends_with(".solverstate.h5")) {
-      fail("--weights=" + path +
-           " is the state of a training run, in HDF5, which is not resumed; give the .caffemodel.h5 that was written "
-           "beside it");
-    }
-    if (path.ends_with(".solverstate")) {
+    if (path.ends_with(".solverstate") || path.ends_with(".solverstate.h5")) {
       fail("--weights=" + path +
            " is the state of a training run, expected a .caffemodel; to go on with that run use --snapshot=" + path);
     }
@@ -80,9 +78,24 @@ TrainingResult Train(Solver& solver, ProfileObserver* profile) {
   }
 }
 
+// Null where --metrics=none says so. Of several ranks the first one's only.
+std::unique_ptr<MetricsObserver> RecordMetrics(const CommandLine& line, SolverOptions* options) {
+  if (FLAGS_metrics == "none") {
+    if (FLAGS_curves.empty()) return nullptr;
+    throw UserError(Location{line.program, 0, 0}, "--curves=" + FLAGS_curves +
+                                                      " draws what is recorded, and --metrics=none records nothing; "
+                                                      "leave one of them out");
+  }
+  auto metrics = std::make_unique<MetricsObserver>(
+      MetricsOptions{FLAGS_metrics, FLAGS_curves, [](const std::string& message) { LOG(WARNING) << message; }});
+  options->observers.push_back(metrics.get());
+  return metrics;
+}
+
 // In this process, with a profile where one is asked for. Returns the exit code.
-int TrainHere(const SolverFile& file, SolverOptions options) {
+int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions options) {
   const bool first = !options.processes || options.processes->rank() == 0;
+  const std::unique_ptr<MetricsObserver> metrics = first ? RecordMetrics(line, &options) : nullptr;
   std::optional<ProfileObserver> profile;
   if (!FLAGS_profile.empty() && first) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
@@ -125,14 +138,17 @@ int Run(const CommandLine& line) {
   options.data_threads = FLAGS_data_threads;
   SolverFile file = ReadSolver(line);
   ApplyClusterFlags(line, &file);
-  if (IsDistributed(file.solver)) return RunCoordinator(line, file, std::move(options));
+  if (IsDistributed(file.solver)) {
+    const std::unique_ptr<MetricsObserver> metrics = RecordMetrics(line, &options);
+    return RunCoordinator(line, file, std::move(options));
+  }
   if (UsesMpi(file.solver)) {
     return RunRank(line, file, options, console,
-                   [&](const SolverOptions& of_rank) { return TrainHere(file, of_rank); });
+                   [&](const SolverOptions& of_rank) { return TrainHere(line, file, of_rank); });
   }
   WarnOfLaunchedAlone();
   options.devices = DevicesOf(line);
-  return TrainHere(file, std::move(options));
+  return TrainHere(line, file, std::move(options));
 }
 
 }  // namespace
@@ -164,6 +180,13 @@ const Command& TrainCommand() {
                  .value = "ACTION",
                  .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},
                 {.name = "sighup_effect", .value = "ACTION", .help = "what SIGHUP does: snapshot, stop or none"},
+                {.name = "metrics",
+                 .value = "FILE|none",
+                 .help = "where losses, outputs and rates are recorded as JSON lines, for crema curves and others "
+                         "[<snapshot_prefix>_metrics.jsonl]"},
+                {.name = "curves",
+                 .value = "FILE",
+                 .help = "draw them there while training goes on: a page (.html) that reloads itself, or .svg"},
                 {.name = "log_dir", .value = "FOLDER", .help = "also write the log to files in this folder"},
                 GpusFlag(),
             },

@@ -37,6 +37,7 @@ struct TrainingStart {
   int iteration = 0;  // 0, or that of the snapshot
   int max_iter = 0;
   int test_nets = 0;
+  std::string snapshot_prefix;  // files of this run begin so; empty: it is to write no snapshots
   uint64_t seed = 0;
   bool seed_drawn = false;  // random_seed is not set: drawn from the system
   int ranks = 1;            // devices that train together, each with batch_size records an iteration

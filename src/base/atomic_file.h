@@ -31,8 +31,12 @@ class AtomicFile {
   void Write(std::string_view text) { Write(text.data(), text.size()); }
   void Commit();
 
+  // Where the file lies until Commit, for libraries that write it themselves.
+  const std::string& temporary() const { return temporary_; }
+
+  // Of what Write wrote.
   uint64_t bytes() const { return bytes_; }
-  uint32_t crc32() const { return crc32_; }  // of everything written, as zlib computes it
+  uint32_t crc32() const { return crc32_; }  // as zlib computes it
 
  private:
   std::string path_, temporary_;

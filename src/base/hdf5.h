@@ -30,14 +30,19 @@ class Hdf5File {
   virtual void Read(const std::string& dataset, float* values) const = 0;
   // Those of [begin, end) of the first axis.
   virtual void ReadRows(const std::string& dataset, int64_t begin, int64_t end, float* values) const = 0;
+  // Of a dataset of one whole number.
+  virtual int64_t ReadInteger(const std::string& dataset) const = 0;
+  // Of a dataset of one string, or of bytes (integers from 0 to 255).
+  virtual std::string ReadText(const std::string& dataset) const = 0;
+  virtual std::string ReadBytes(const std::string& dataset) const = 0;
 };
 
 // Throws UserError where `path` is absent, no HDF5 file, or cut short; EnvironmentError where it cannot be read, or
 // where this crema has no HDF5. CREMA_HDF5_LIBRARY names another library than the libcrema_hdf5.so beside libcrema.
 std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path);
 
-// A file that is being written: datasets of floats that grow along their first axis. Any HDF5 from 1.6 on reads it. May
-// be used by any thread; the calls of all files take turns. All functions throw EnvironmentError, with the file and the
+// A file that is being written. Any HDF5 from 1.6 on reads it. Groups in the name of a dataset are made with it. May be
+// used by any thread; the calls of all files take turns. All functions throw EnvironmentError, with the file and the
 // cause, where the disk is full or the file cannot be written.
 class Hdf5Writer {
  public:
@@ -45,8 +50,16 @@ class Hdf5Writer {
   virtual ~Hdf5Writer() = default;
 
   virtual const std::string& path() const = 0;
-  // Adds rows to a dataset, which the first call makes. `extents`, each at least 1, are those of what is added: the
-  // first one counts its rows, the others are the same in every call.
+  // A whole dataset; without extents a single value. None may be 0.
+  virtual void Write(const std::string& dataset, const std::vector<int64_t>& extents, const float* values) = 0;
+  virtual void WriteInteger(const std::string& dataset, int value) = 0;
+  // As H5LTmake_dataset_string writes it, which Caffe reads; not empty.
+  virtual void WriteText(const std::string& dataset, const std::string& text) = 0;
+  // Unsigned integers of a byte; not empty.
+  virtual void WriteBytes(const std::string& dataset, const std::string& bytes) = 0;
+  virtual void MakeGroup(const std::string& group) = 0;
+  // Adds rows to a dataset of floats, which the first call makes. `extents`, each at least 1, are those of what is
+  // added: the first one counts its rows, the others are the same in every call.
   virtual void Append(const std::string& dataset, const std::vector<int64_t>& extents, const float* values) = 0;
   // Hands everything to the system: the file is whole, also where the process is killed before it adds more.
   virtual void Flush() = 0;
@@ -57,7 +70,7 @@ class Hdf5Writer {
 std::unique_ptr<Hdf5Writer> CreateHdf5(const std::string& path);
 
 // What libcrema_hdf5 exports under the name "crema_hdf5_library".
-constexpr int kHdf5Interface = 2;
+constexpr int kHdf5Interface = 3;
 struct Hdf5Library {
   int interface_version;
   std::unique_ptr<Hdf5File> (*open)(const std::string& path);

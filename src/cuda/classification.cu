@@ -3,6 +3,7 @@
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
 #include "cuda/reduce.h"
+#include "cuda/sums.h"
 
 namespace crema::cuda {
 
@@ -36,7 +37,7 @@ __global__ void __launch_bounds__(kThreads)
     if (weight > 0) {
       part.loss += weight * static_cast<double>(labels::Loss(probability[labels::Offset(loss.axis, i, label[i])]));
     }
-    part.weight += weight;
+    part.weight += labels::Share(loss, label[i]);
   }
   part = SumParts(part);
   if (gridDim.x == 1) {
@@ -54,10 +55,46 @@ __global__ void __launch_bounds__(kThreads)
 }
 static_assert(kPartBlocks <= kThreads);
 
+// With smoothing every class of a position has a term: those of elements, whose class and position are found as
+// LossBackwardKernel does.
+struct SmoothedTerms {
+  SoftmaxLoss loss;
+  const float *probability, *label;
+  __device__ double operator()(int64_t i) const {
+    const ClassAxis& axis = loss.axis;
+    const int64_t row = i / axis.inner, outer = row / axis.classes, c = row - outer * axis.classes;
+    const float of_place = label[outer * axis.inner + i - row * axis.inner];
+    if (!Counts(loss.rule, axis.classes, of_place)) return 0;
+    const float target = labels::Target(loss.smoothing, axis.classes, c == static_cast<int64_t>(of_place));
+    const double weight = labels::Weight(loss.class_weight, of_place) * target;
+    return weight > 0 ? weight * static_cast<double>(labels::Loss(probability[i])) : 0;
+  }
+};
+
+struct LabelShares {
+  SoftmaxLoss loss;
+  const float* label;
+  __device__ double operator()(int64_t i) const {
+    return Counts(loss.rule, loss.axis.classes, label[i]) ? labels::Share(loss, label[i]) : 0;
+  }
+};
+
+struct KeepSum {
+  double* kept;
+  __device__ void operator()(double sum) const { *kept = sum; }
+};
+
+struct FinishSmoothed {
+  SoftmaxLoss loss;
+  const double* weight;
+  float* value;
+  __device__ void operator()(double sum) const { *value = static_cast<float>(sum / labels::Normalizer(loss, *weight)); }
+};
+
 __device__ double WeighSome(const SoftmaxLoss& loss, const float* label, int64_t begin, int64_t step) {
   double weight = 0;
   for (int64_t i = begin; i < loss.axis.outer * loss.axis.inner; i += step) {
-    if (Counts(loss.rule, loss.axis.classes, label[i])) weight += labels::Weight(loss.class_weight, label[i]);
+    if (Counts(loss.rule, loss.axis.classes, label[i])) weight += labels::Share(loss, label[i]);
   }
   return SumBlock(weight);
 }
@@ -88,8 +125,8 @@ struct LossGradient {
 
   __device__ float Of(float p, float of_label, int64_t c, float scale) const {
     if (!Counts(loss.rule, loss.axis.classes, of_label)) return 0.0f;
-    const float weighted = scale * labels::Weight(loss.class_weight, of_label), value = weighted * p;
-    return c == static_cast<int64_t>(of_label) ? value - weighted : value;
+    const float target = labels::Target(loss.smoothing, loss.axis.classes, c == static_cast<int64_t>(of_label));
+    return labels::Gradient(scale * labels::Weight(loss.class_weight, of_label), p, target);
   }
 };
 
@@ -192,7 +229,14 @@ struct LabelIsBad {
 
 void CudaOperations::SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label,
                                         float* value) {
-  const unsigned blocks = PartBlocks(loss.axis.positions(), kThreads);
+  const int64_t positions = loss.axis.positions();
+  if (loss.smoothing > 0) {
+    auto* sums = Scratch<double>((1 + kSumBlocks) * sizeof(double));
+    if (loss.normalizer <= 0) SumTerms(queue(), positions, LabelShares{loss, label}, KeepSum{sums}, sums + 1);
+    return SumTerms(queue(), positions * loss.axis.classes, SmoothedTerms{loss, probability, label},
+                    FinishSmoothed{loss, sums, value}, sums + 1);
+  }
+  const unsigned blocks = PartBlocks(positions, kThreads);
   auto* parts = Scratch<LossPart>(blocks * sizeof(LossPart));
   Launch(queue(), blocks, kThreads, LossKernel, loss, probability, label, parts, value);
   if (blocks > 1) Launch(queue(), 1, kThreads, FinishLossKernel, loss, blocks, parts, value);
@@ -203,7 +247,8 @@ void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* v
   const ClassAxis& axis = loss.axis;
   if (axis.positions() * axis.classes == 0) return;
   LossGradient gradient = {loss, value_gradient, probability, label, dx, nullptr, 0};
-  if (!loss.rule.has_ignore && !loss.class_weight && loss.normalizer <= 0) gradient.loss.normalizer = axis.positions();
+  const bool all_alike = !loss.class_weight || loss.divides_by_labels;
+  if (!loss.rule.has_ignore && all_alike && loss.normalizer <= 0) gradient.loss.normalizer = axis.positions();
   if (gradient.loss.normalizer <= 0 && axis.positions() > kCountedDirectly) {
     const unsigned blocks = PartBlocks(axis.positions(), kThreads);
     auto* parts = Scratch<double>(blocks * sizeof(double));

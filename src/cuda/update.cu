@@ -51,10 +51,11 @@ __global__ void StepScale(bool adapts, LossScale* loss_scale, const PassState* s
 }
 
 template <WeightDecay kDecay, typename Formula>
-__device__ void UpdateElements(const Formula& formula, const UpdateChunk& chunk, float scale, float rate) {
+__device__ void UpdateElements(const Formula& formula, const UpdateChunk& chunk, float scale, float rate,
+                               float decoupled) {
   for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const float x = chunk.data[i];
-    const float g = DecayedGradient<kDecay>(scale, chunk.gradient[i], chunk.decay, x);
+    const float before = chunk.data[i], x = DecayedValue<kDecay>(before, decoupled);
+    const float g = DecayedGradient<kDecay>(scale, chunk.gradient[i], chunk.decay, before);
     if constexpr (Formula::kHistories > 1) {
       chunk.data[i] = x - formula(g, rate, chunk.history[0][i], chunk.history[1][i]);
     } else {
@@ -73,14 +74,16 @@ __global__ void UpdateChunks(Formula formula, MultiUpdate update, const PassStat
     if (norm > update.largest_norm) scale *= static_cast<float>(update.largest_norm / norm);
   }
   const UpdateChunk chunk = update.chunks[blockIdx.x];
-  const float rate = update.rate * chunk.rate;
+  const float rate = update.rate * chunk.rate, decoupled = update.decay_rate * chunk.decay_rate * chunk.decay;
   switch (chunk.decay_type) {
     case WeightDecay::kNone:
-      return UpdateElements<WeightDecay::kNone>(formula, chunk, scale, rate);
+      return UpdateElements<WeightDecay::kNone>(formula, chunk, scale, rate, decoupled);
     case WeightDecay::kL1:
-      return UpdateElements<WeightDecay::kL1>(formula, chunk, scale, rate);
+      return UpdateElements<WeightDecay::kL1>(formula, chunk, scale, rate, decoupled);
     case WeightDecay::kL2:
-      return UpdateElements<WeightDecay::kL2>(formula, chunk, scale, rate);
+      return UpdateElements<WeightDecay::kL2>(formula, chunk, scale, rate, decoupled);
+    case WeightDecay::kDecoupled:
+      return UpdateElements<WeightDecay::kDecoupled>(formula, chunk, scale, rate, decoupled);
   }
 }
 

@@ -132,6 +132,13 @@ int LastFrozen(const NetParameter& net, const Classification& from, const std::s
   return index;
 }
 
+// Those of the classes before.
+void ClearClassWeights(LossParameter* loss) {
+  loss->clear_class_weight();
+  loss->clear_weight_by_label_freqs();
+  loss->clear_class_weighting();
+}
+
 }  // namespace
 
 Classification FindClassification(const NetFile& file, const std::string& path) {
@@ -179,7 +186,7 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
     *copy = layer;
     copy->clear_blobs();
     has_loss |= layer.type() == "SoftmaxWithLoss";
-    if (layer.type() == "SoftmaxWithLoss") copy->mutable_loss_param()->clear_class_weight();
+    if (layer.type() == "SoftmaxWithLoss") ClearClassWeights(copy->mutable_loss_param());
     if (std::find(from.classifiers.begin(), from.classifiers.end(), layer.name()) != from.classifiers.end()) {
       copy->set_name(layer.name() + wanted.suffix);
       SetClasses(wanted.classes, copy);

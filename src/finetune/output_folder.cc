@@ -14,8 +14,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t kSnapshotsKept = 2;
-
 std::optional<std::string> Contents(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
   if (!file) return std::nullopt;
@@ -57,21 +55,6 @@ bool WriteOutputFolder(const std::string& folder, const std::map<std::string, st
     return false;
   } catch (const fs::filesystem_error& error) {
     throw EnvironmentError("cannot write \"" + error.path1().string() + "\": " + error.code().message());
-  }
-}
-
-void SnapshotPruner::OnRestored(const SnapshotRestored& restored) {
-  kept_.push_back({restored.model_path, restored.state_path});
-}
-
-void SnapshotPruner::OnSnapshot(const SnapshotWritten& snapshot) {
-  kept_.push_back({snapshot.model_path, snapshot.state_path});
-  while (kept_.size() > kSnapshotsKept) {
-    std::error_code ignored;
-    // The state first: one without its model would be taken for damaged.
-    fs::remove(kept_.front().state_path, ignored);
-    fs::remove(kept_.front().model_path, ignored);
-    kept_.pop_front();
   }
 }
 

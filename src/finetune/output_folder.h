@@ -2,11 +2,8 @@
 #ifndef CREMA_FINETUNE_OUTPUT_FOLDER_H_
 #define CREMA_FINETUNE_OUTPUT_FOLDER_H_
 
-#include <deque>
 #include <map>
 #include <string>
-
-#include "crema/observer.h"
 
 namespace crema {
 
@@ -15,20 +12,6 @@ namespace crema {
 // something else, unless `force`, which also removes the snapshots of the run before; EnvironmentError where the folder
 // cannot be written.
 bool WriteOutputFolder(const std::string& folder, const std::map<std::string, std::string>& files, bool force);
-
-// Removes all but the last two snapshots of a run.
-class SnapshotPruner : public Observer {
- public:
-  void OnRestored(const SnapshotRestored& restored) override;
-  void OnSnapshot(const SnapshotWritten& snapshot) override;
-
- private:
-  struct Pair {
-    std::string model_path, state_path;
-  };
-
-  std::deque<Pair> kept_;
-};
 
 }  // namespace crema
 

@@ -175,7 +175,7 @@ int ValidationBatch(int64_t count, int most) {
 
 double LearningRate(const RecipeRequest& request, const Model& model) {
   if (request.learning_rate) return *request.learning_rate;
-  if (!model.solver) return 0.001;
+  if (!model.solver || !model.solver->solver.has_base_lr()) return 0.001;  // "multifixed" has none
   return model.solver->solver.base_lr() * (request.weights.empty() ? 1 : kFineTuningRate);
 }
 
@@ -212,7 +212,7 @@ std::string SolverText(const RecipeRequest& request, const Model& model, const B
   text += "random_seed: " + std::to_string(request.seed) + "\n\n";
   const int64_t display = std::max<int64_t>(1, epoch / 4);
   text += "display: " + std::to_string(display) + "\naverage_loss: " + std::to_string(display) + "\n";
-  text += "snapshot: " + std::to_string(epoch) + "\n";
+  text += "snapshot: " + std::to_string(epoch) + "\nsnapshot_keep: 2\n";
   text += "snapshot_prefix: " + Quoted(request.output + "/snapshots/model") + "\n";
   text += "solver_mode: CPU\n";
   if (request.precision != Precision::kF32) {

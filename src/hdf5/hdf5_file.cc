@@ -80,9 +80,15 @@ class OpenFile {
     return object.valid() ? H5Iget_type(object.id()) : H5I_BADID;
   }
 
-  Object Dataset(const std::string& name) const {
+  // Of any values.
+  Object AnyDataset(const std::string& name) const {
     Object object(H5Oopen(file_.id(), name.c_str(), H5P_DEFAULT));
     if (!object.valid() || H5Iget_type(object.id()) != H5I_DATASET) Missing(name, object.valid());
+    return object;
+  }
+
+  Object Dataset(const std::string& name) const {
+    Object object = AnyDataset(name);
     const Type type(H5Dget_type(object.id()));
     const H5T_class_t kind = H5Tget_class(type.id());
     // Booleans of other languages are enumerations.
@@ -107,6 +113,29 @@ class OpenFile {
     }
     return space;
   }
+
+  std::string Text(const std::string& name) const {
+    const Object object = AnyDataset(name);
+    const Type type(H5Dget_type(object.id()));
+    const Space space(H5Dget_space(object.id()));
+    if (H5Tget_class(type.id()) != H5T_STRING || H5Sget_simple_extent_npoints(space.id()) != 1) {
+      Fail("dataset \"" + name + "\" is expected to hold one text");
+    }
+    std::string text;
+    if (H5Tis_variable_str(type.id()) > 0) {
+      char* read = nullptr;
+      if (H5Dread(object.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, &read) < 0) Unread(name);
+      if (read) text = read;
+      H5Dvlen_reclaim(type.id(), space.id(), H5P_DEFAULT, &read);
+    } else {
+      text.resize(H5Tget_size(type.id()));
+      if (H5Dread(object.id(), type.id(), H5S_ALL, H5S_ALL, H5P_DEFAULT, text.data()) < 0) Unread(name);
+      text.resize(std::min(text.size(), text.find('\0')));
+    }
+    return text;
+  }
+
+  [[noreturn]] void Unread(const std::string& name) const { Damaged("dataset \"" + name + "\" cannot be read"); }
 
   const std::string& path() const { return path_; }
 
@@ -186,8 +215,39 @@ class File : public Hdf5File {
     const Calls calls;
     const Object object = file_->Dataset(dataset);
     if (H5Dread(object.id(), H5T_NATIVE_FLOAT, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) {
-      file_->Damaged("dataset \"" + dataset + "\" cannot be read");
+      file_->Unread(dataset);
     }
+  }
+
+  int64_t ReadInteger(const std::string& dataset) const override {
+    const Calls calls;
+    const Object object = file_->Dataset(dataset);
+    std::vector<int64_t> extents;
+    const Space space = file_->SpaceOf(object, dataset, &extents);
+    if (H5Sget_simple_extent_npoints(space.id()) != 1) {
+      file_->Fail("dataset \"" + dataset + "\" is expected to hold one number");
+    }
+    int64_t value = 0;
+    if (H5Dread(object.id(), H5T_NATIVE_INT64, H5S_ALL, H5S_ALL, H5P_DEFAULT, &value) < 0) file_->Unread(dataset);
+    return value;
+  }
+
+  std::string ReadText(const std::string& dataset) const override {
+    const Calls calls;
+    return file_->Text(dataset);
+  }
+
+  std::string ReadBytes(const std::string& dataset) const override {
+    const Calls calls;
+    const Object object = file_->Dataset(dataset);
+    std::vector<int64_t> extents;
+    file_->SpaceOf(object, dataset, &extents);
+    if (extents.size() != 1) file_->Fail("dataset \"" + dataset + "\" is expected to be a row of bytes");
+    std::string bytes(static_cast<size_t>(extents[0]), '\0');
+    if (H5Dread(object.id(), H5T_NATIVE_UCHAR, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
+      file_->Unread(dataset);
+    }
+    return bytes;
   }
 
   void ReadRows(const std::string& dataset, int64_t begin, int64_t end, float* values) const override {
@@ -205,7 +265,7 @@ class File : public Hdf5File {
     const Space rows(H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr));
     if (H5Sselect_hyperslab(all.id(), H5S_SELECT_SET, start.data(), nullptr, count.data(), nullptr) < 0 ||
         H5Dread(object.id(), H5T_NATIVE_FLOAT, rows.id(), all.id(), H5P_DEFAULT, values) < 0) {
-      file_->Damaged("dataset \"" + dataset + "\" cannot be read");
+      file_->Unread(dataset);
     }
   }
 

@@ -32,6 +32,40 @@ class Writer : public Hdf5Writer {
 
   const std::string& path() const override { return path_; }
 
+  void Write(const std::string& name, const std::vector<int64_t>& extents, const float* values) override {
+    const std::vector<hsize_t> dims(extents.begin(), extents.end());
+    const Calls calls;
+    const Space space(dims.empty() ? H5Screate(H5S_SCALAR)
+                                   : H5Screate_simple(static_cast<int>(dims.size()), dims.data(), nullptr));
+    WriteWhole(name, space, H5T_NATIVE_FLOAT, values);
+  }
+
+  void WriteInteger(const std::string& name, int value) override {
+    const hsize_t one = 1;
+    const Calls calls;
+    WriteWhole(name, Space(H5Screate_simple(1, &one, nullptr)), H5T_NATIVE_INT, &value);
+  }
+
+  void WriteText(const std::string& name, const std::string& text) override {
+    const Calls calls;
+    const Handle<H5Tclose> type(H5Tcopy(H5T_C_S1));
+    H5Tset_size(type.id(), text.size() + 1);
+    WriteWhole(name, Space(H5Screate(H5S_SCALAR)), type.id(), text.c_str());
+  }
+
+  void WriteBytes(const std::string& name, const std::string& bytes) override {
+    const hsize_t count = bytes.size();
+    const Calls calls;
+    WriteWhole(name, Space(H5Screate_simple(1, &count, nullptr)), H5T_NATIVE_UCHAR, bytes.data());
+  }
+
+  void MakeGroup(const std::string& name) override {
+    const Calls calls;
+    const Properties links = WithGroups();
+    const Handle<H5Gclose> group(H5Gcreate2(file_->id(), name.c_str(), links.id(), H5P_DEFAULT, H5P_DEFAULT));
+    if (!group.valid()) Fail();
+  }
+
   void Append(const std::string& name, const std::vector<int64_t>& extents, const float* values) override {
     const Calls calls;
     const std::vector<hsize_t> added(extents.begin(), extents.end());
@@ -61,6 +95,22 @@ class Writer : public Hdf5Writer {
     DatasetHandle handle;
     hsize_t rows = 0;
   };
+
+  // Of links: what their names name is made as well.
+  static Properties WithGroups() {
+    Properties links(H5Pcreate(H5P_LINK_CREATE));
+    H5Pset_create_intermediate_group(links.id(), 1);
+    return links;
+  }
+
+  void WriteWhole(const std::string& name, const Space& space, hid_t type, const void* values) const {
+    const Properties links = WithGroups(), without_time(H5Pcreate(H5P_DATASET_CREATE));
+    // So that the same values make the same file.
+    H5Pset_obj_track_times(without_time.id(), 0);
+    const DatasetHandle dataset(
+        H5Dcreate2(file_->id(), name.c_str(), type, space.id(), links.id(), without_time.id(), H5P_DEFAULT));
+    if (!dataset.valid() || H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) Fail();
+  }
 
   Dataset Make(const std::string& name, const std::vector<hsize_t>& added) const {
     std::vector<hsize_t> none = added, most = added, chunk = added;

@@ -28,7 +28,7 @@ class InfogainLossLayer : public Layer {
       setup.Fail("loss_param.normalize", std::string("normalize is of SoftmaxWithLoss; write normalization: ") +
                                              (param.normalize() ? "VALID" : "BATCH_SIZE"));
     }
-    WarnOfClassWeight(setup);
+    RefuseSoftmaxSettings(setup);
     loss_ = {axis, ReadLabelRule(param), ReadNormalizer(param, LossParameter::VALID, axis.positions(), axis.outer)};
     labels_.Setup(setup, axis, loss_.rule, "loss_param");
     has_infogain_bottom_ = setup.bottoms() == 3;

@@ -45,9 +45,17 @@ int64_t ReadNormalizer(const LossParameter& param, LossParameter::NormalizationM
   return std::max<int64_t>(1, places);
 }
 
-void WarnOfClassWeight(LayerSetup& setup) {
-  if (setup.param().loss_param().class_weight_size() == 0) return;
-  setup.Warn("loss_param.class_weight", setup.param().type() + " does not read class_weight; remove it");
+void RefuseSoftmaxSettings(LayerSetup& setup) {
+  const LossParameter& param = setup.param().loss_param();
+  const std::string reason = setup.param().type() + " does not read ";
+  if (param.label_smoothing() != 0) {
+    setup.Fail("loss_param.label_smoothing", reason + "label_smoothing, which is SoftmaxWithLoss's; remove it");
+  }
+  if (param.weight_by_label_freqs()) {
+    setup.Fail("loss_param.weight_by_label_freqs",
+               reason + "weight_by_label_freqs, which is SoftmaxWithLoss's; remove it");
+  }
+  if (param.class_weight_size() > 0) setup.Warn("loss_param.class_weight", reason + "class_weight; remove it");
 }
 
 }  // namespace crema

@@ -24,8 +24,9 @@ LabelRule ReadLabelRule(const LossParameter& param);
 // are `weighted`, the sum of their weights.
 int64_t ReadNormalizer(const LossParameter& param, LossParameter::NormalizationMode unset, int64_t places,
                        int64_t batch, bool weighted = false);
-// Warns of class_weight, which the layer does not read.
-void WarnOfClassWeight(LayerSetup& setup);
+// Of layers other than SoftmaxWithLoss, which alone reads them: warns of class_weight, and fails where a setting of
+// forks would change the loss.
+void RefuseSoftmaxSettings(LayerSetup& setup);
 
 }  // namespace crema
 

@@ -14,7 +14,7 @@ class SigmoidCrossEntropyLossLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1);
     ExpectSameItems(setup, 1);
-    WarnOfClassWeight(setup);
+    RefuseSoftmaxSettings(setup);
     const Shape& scores = setup.bottom_shape(0);
     const LossParameter& param = setup.param().loss_param();
     loss_ = {ReadLabelRule(param), ReadNormalizer(param, LossParameter::BATCH_SIZE, scores.count(), BatchOf(scores))};

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/number_text.h"
 #include "crema/layer.h"
 #include "device/device.h"
 #include "layers/labels.h"
@@ -23,9 +24,15 @@ class SoftmaxWithLossLayer : public Layer {
     const Shape& scores = setup.bottom_shape(0);
     const ClassAxis axis(scores, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
     const LossParameter& param = setup.param().loss_param();
-    ReadClassWeights(setup, axis.classes);
-    loss_ = {axis, ReadLabelRule(param),
-             ReadNormalizer(param, LossParameter::VALID, axis.positions(), axis.outer, !class_weights_.empty())};
+    loss_ = {axis, ReadLabelRule(param)};
+    ReadClassWeights(setup);
+    const bool weighted = !class_weights_.empty() && !loss_.divides_by_labels;
+    loss_.normalizer = ReadNormalizer(param, LossParameter::VALID, axis.positions(), axis.outer, weighted);
+    loss_.smoothing = param.label_smoothing();
+    if (!(loss_.smoothing >= 0 && loss_.smoothing <= 1)) {
+      setup.Fail("loss_param.label_smoothing", "label_smoothing is " + FormatNumber(loss_.smoothing) +
+                                                   "; give the share of all classes together, from 0 to 1");
+    }
     labels_.Setup(setup, axis, loss_.rule, "loss_param");
     setup.MakeLoss();
     setup.NoGradient(1);
@@ -68,19 +75,36 @@ class SoftmaxWithLossLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
 
  private:
-  void ReadClassWeights(LayerSetup& setup, int64_t classes) {
-    const auto& weights = setup.param().loss_param().class_weight();
+  // Of class_weight, or of SegNet's class_weighting.
+  void ReadClassWeights(LayerSetup& setup) {
+    const LossParameter& param = setup.param().loss_param();
+    loss_.divides_by_labels = param.weight_by_label_freqs();
+    if (param.class_weighting_size() > 0 && param.class_weight_size() > 0) {
+      setup.Fail("loss_param.class_weighting", "class_weight and class_weighting are both set; keep one of them");
+    }
+    if (param.weight_by_label_freqs() && param.class_weighting_size() == 0) {
+      setup.Fail("loss_param.weight_by_label_freqs",
+                 "weight_by_label_freqs needs class_weighting, one number for each class" +
+                     std::string(param.class_weight_size() > 0 ? "; remove it for class_weight alone" : ""));
+    }
+    if (param.class_weighting_size() > 0 && !param.weight_by_label_freqs()) {
+      setup.Warn("loss_param.class_weighting",
+                 "class_weighting has no effect without weight_by_label_freqs: true, as in SegNet");
+    }
+    const std::string name = loss_.divides_by_labels ? "class_weighting" : "class_weight", field = "loss_param." + name;
+    const auto& weights = loss_.divides_by_labels ? param.class_weighting() : param.class_weight();
     class_weights_.assign(weights.begin(), weights.end());
     if (class_weights_.empty()) return;
+    const int64_t classes = loss_.axis.classes;
     if (static_cast<int64_t>(class_weights_.size()) != classes) {
-      setup.Fail("loss_param.class_weight", std::to_string(class_weights_.size()) + " class_weight for " +
-                                                std::to_string(classes) + " classes; give one for each class");
+      setup.Fail(field, std::to_string(class_weights_.size()) + " " + name + " for " + std::to_string(classes) +
+                            " classes; give one for each class");
     }
     const bool usable = std::all_of(class_weights_.begin(), class_weights_.end(),
                                     [](float weight) { return weight >= 0 && std::isfinite(weight); });
-    if (!usable) setup.Fail("loss_param.class_weight", "a class_weight is negative or no number; give 0 or more");
+    if (!usable) setup.Fail(field, "a " + name + " is negative or no number; give 0 or more");
     if (std::all_of(class_weights_.begin(), class_weights_.end(), [](float weight) { return weight == 0; })) {
-      setup.Fail("loss_param.class_weight", "every class_weight is 0: nothing would be learnt; weigh some class");
+      setup.Fail(field, "every " + name + " is 0: nothing would be learnt; weigh some class");
     }
   }
 

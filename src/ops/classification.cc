@@ -21,16 +21,19 @@ bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expe
 }  // namespace
 
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) {
-  const CrossEntropy sum = CrossEntropyForward(loss.axis, loss.rule, loss.class_weight, probability, label);
-  *value = static_cast<float>(sum.loss / labels::Normalizer(loss, sum.weight));
+  const CrossEntropy sum =
+      CrossEntropyForward(loss.axis, loss.rule, loss.class_weight, loss.smoothing, probability, label);
+  const double weight =
+      loss.divides_by_labels ? WeighLabels(loss.rule, nullptr, loss.axis.positions(), label) : sum.weight;
+  *value = static_cast<float>(sum.loss / labels::Normalizer(loss, weight));
 }
 
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx) {
-  const double weight =
-      loss.normalizer > 0 ? 0 : WeighLabels(loss.rule, loss.class_weight, loss.axis.positions(), label);
+  const float* const divided_by = loss.divides_by_labels ? nullptr : loss.class_weight;
+  const double weight = loss.normalizer > 0 ? 0 : WeighLabels(loss.rule, divided_by, loss.axis.positions(), label);
   const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, weight));
-  CrossEntropyBackward(loss.axis, loss.rule, loss.class_weight, scale, probability, label, dx);
+  CrossEntropyBackward(loss.axis, loss.rule, loss.class_weight, loss.smoothing, scale, probability, label, dx);
 }
 
 void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,

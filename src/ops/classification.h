@@ -9,17 +9,19 @@
 
 namespace crema {
 
-// The sum of -log(max(probability of the label, FLT_MIN)), times the weight of the label's class, over the labels that
-// count, divided.
+// The sum of -target * log(max(probability, FLT_MIN)) over the classes, times the weight of the label's class, over the
+// labels that count, divided. The target is smoothing / classes, and 1 - smoothing more for the label's class.
 struct SoftmaxLoss {
   ClassAxis axis;
   LabelRule rule;
   int64_t normalizer =
       0;  // what the sum is divided by; 0: the sum of the weights of the labels that count, 1 where that is 0
   const float* class_weight = nullptr;  // one for each class, on the device; null: 1 for all
+  bool divides_by_labels = false;       // where normalizer is 0: by how many labels count instead, whatever they weigh
+  float smoothing = 0;                  // in [0, 1]
 };
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value);
-// dx = *value_gradient / normalizer * weight * (probability - one_hot(label)), zero at ignored positions; dx may be
+// dx = *value_gradient / normalizer * weight * (probability - target), zero at ignored positions; dx may be
 // probability.
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx);

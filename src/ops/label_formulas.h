@@ -38,8 +38,22 @@ CREMA_HOST_DEVICE inline float Weight(const float* class_weight, float label) {
   return class_weight ? class_weight[static_cast<int64_t>(label)] : 1.0f;
 }
 
-// What the sum of losses is divided by, `weight` being that of the labels that count; a batch of ignored labels only
-// has loss 0.
+// What a class is to be; `own`: it is the label's.
+CREMA_HOST_DEVICE inline float Target(float smoothing, int64_t classes, bool own) {
+  const float of_all = smoothing / static_cast<float>(classes);
+  return own ? 1.0f - smoothing + of_all : of_all;
+}
+CREMA_HOST_DEVICE inline float Gradient(float scale, float probability, float target) {
+  return scale * probability - scale * target;
+}
+
+// What a label adds to what the sum of losses is divided by.
+CREMA_HOST_DEVICE inline float Share(const SoftmaxLoss& loss, float label) {
+  return Weight(loss.divides_by_labels ? nullptr : loss.class_weight, label);
+}
+
+// What the sum of losses is divided by, `weight` being the shares of the labels that count; a batch of ignored labels
+// only has loss 0.
 CREMA_HOST_DEVICE inline double Normalizer(const SoftmaxLoss& loss, double weight) {
   if (loss.normalizer > 0) return static_cast<double>(loss.normalizer);
   return weight > 0 ? weight : 1.0;

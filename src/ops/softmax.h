@@ -41,12 +41,13 @@ struct CrossEntropy {
   double weight = 0;  // sum of their weights; without weights how many those are
 };
 // Weights are those of the label's class, one for each class; null: 1 for all.
-// Sum of -weight * log(max(probability of the label, FLT_MIN)). All labels must be good (see FindBadLabel).
+// Sum of -weight * target * log(max(probability, FLT_MIN)), with the targets of SoftmaxLoss (ops/classification.h). All
+// labels must be good (see FindBadLabel).
 CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight,
-                                 const float* probability, const float* label);
-// dx = scale * weight * (probability - one_hot(label)), zero at ignored positions. dx may be probability.
-void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight, float scale,
-                          const float* probability, const float* label, float* dx);
+                                 float smoothing, const float* probability, const float* label);
+// dx = scale * weight * (probability - target), zero at ignored positions. dx may be probability.
+void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight, float smoothing,
+                          float scale, const float* probability, const float* label, float* dx);
 // The sum of the weights of the positions that are not ignored.
 double WeighLabels(const LabelRule& rule, const float* class_weight, int64_t labels, const float* label);
 

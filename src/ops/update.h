@@ -9,7 +9,12 @@
 
 namespace crema {
 
-enum class WeightDecay { kNone, kL1, kL2 };
+enum class WeightDecay {
+  kNone,
+  kL1,
+  kL2,
+  kDecoupled,  // no part of the gradient, but of the value at each update
+};
 
 // A run of elements of one parameter and what is done to it in one update.
 struct UpdateChunk {
@@ -19,8 +24,9 @@ struct UpdateChunk {
   int64_t count = 0;
   float gradient_scale = 1;  // clipping and 1 / iter_size
   WeightDecay decay_type = WeightDecay::kNone;
-  float decay = 0;  // weight_decay * decay_mult
-  float rate = 0;   // learning rate * lr_mult * RateFactor
+  float decay = 0;       // weight_decay * decay_mult
+  float rate = 0;        // learning rate * lr_mult * RateFactor
+  float decay_rate = 0;  // of kDecoupled: learning rate * lr_mult
 };
 
 // g = the scaled gradient of an element whose value is x, with weight decay.
@@ -32,11 +38,17 @@ CREMA_FORMULA float DecayedGradient(float scale, float gradient, float decay, fl
   return g;
 }
 
+// What remains of a value x beside the update, `decay` being decay_rate * decay of kDecoupled.
+template <WeightDecay kDecay>
+CREMA_FORMULA float DecayedValue(float x, float decay) {
+  return kDecay == WeightDecay::kDecoupled ? x - decay * x : x;
+}
+
 // All chunks at once, where a device does that.
 struct MultiUpdate {
-  const UpdateChunk* chunks = nullptr;  // in the device's memory; their rate is multiplied by `rate`
+  const UpdateChunk* chunks = nullptr;  // in the device's memory; their rates are multiplied by these
   int64_t count = 0;
-  float rate = 0;
+  float rate = 0, decay_rate = 0;
   float gradient_scale = 1;  // instead of the chunks'
   // Above 0: gradients are scaled down to this Euclidean norm of all of them (times norm_scale) where they exceed it.
   float largest_norm = 0;

@@ -6,6 +6,7 @@
 #include "base/number_text.h"
 #include "base/utf8.h"
 #include "report/classification_writers.h"
+#include "report/svg.h"
 
 namespace crema {
 
@@ -18,30 +19,6 @@ constexpr double kLargestPicture = 900;
 constexpr double kMargin = 16, kTitle = 40, kTitleFont = 16,
                  kAxis = 22;  // an axis: the line of text that says what it shows
 
-// Text as it may stand between tags and in attributes; what XML has no character for becomes U+FFFD.
-std::string Escaped(std::string_view text) {
-  std::string escaped;
-  while (!text.empty()) {
-    const size_t length = Utf8SequenceLength(text);
-    const auto byte = static_cast<unsigned char>(text[0]);
-    if (length == 0 || (byte < 0x20 && byte != '\t') || byte == 0x7F) {
-      escaped += "\xEF\xBF\xBD";
-    } else if (byte == '&') {
-      escaped += "&amp;";
-    } else if (byte == '<') {
-      escaped += "&lt;";
-    } else if (byte == '>') {
-      escaped += "&gt;";
-    } else if (byte == '"') {
-      escaped += "&quot;";
-    } else {
-      escaped += text.substr(0, length);
-    }
-    text.remove_prefix(std::max<size_t>(length, 1));
-  }
-  return escaped;
-}
-
 // From white to dark blue, by the share of the row; readable text on it is black below a half, white above.
 std::string Colour(double share) {
   const auto mixed = [share](int light, int dark) {
@@ -50,12 +27,6 @@ std::string Colour(double share) {
   char text[8];
   std::snprintf(text, sizeof text, "#%02x%02x%02x", mixed(255, 8), mixed(255, 48), mixed(255, 107));
   return text;
-}
-
-std::string Text(double x, double y, double size, const char* anchor, const std::string& content,
-                 const std::string& more = {}) {
-  return "<text x=\"" + FormatNumber(x) + "\" y=\"" + FormatNumber(y) + "\" font-size=\"" + FormatNumber(size) +
-         "\" text-anchor=\"" + anchor + "\"" + more + ">" + Escaped(content) + "</text>\n";
 }
 
 class Picture {
@@ -78,17 +49,14 @@ class Picture {
   }
 
   std::string ToString() const {
-    std::string svg = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"" +
-                      FormatNumber(width_) + "\" height=\"" + FormatNumber(height_) + "\" viewBox=\"0 0 " +
-                      FormatNumber(width_) + " " + FormatNumber(height_) +
-                      "\" font-family=\"sans-serif\">\n<rect width=\"100%\" height=\"100%\" fill=\"#ffffff\"/>\n";
-    svg += Text(kMargin, kMargin + 14, kTitleFont, "start", title_, " font-weight=\"bold\"");
-    svg += Text(kMargin, kMargin + 32, 12, "start",
-                "accuracy " + FormatNumber(100 * report_.accuracy(), "%.2f%%") + ", " + FormatCount(report_.items()) +
-                    " items; colour: share of the row");
-    svg += Text(left_, kMargin + kTitle + 14, 12, "start", "taken for", " fill=\"#555555\"");
+    std::string svg = kXmlHead + SvgHead(width_, height_);
+    svg += SvgText(kMargin, kMargin + 14, kTitleFont, "start", title_, " font-weight=\"bold\"");
+    svg += SvgText(kMargin, kMargin + 32, 12, "start",
+                   "accuracy " + FormatNumber(100 * report_.accuracy(), "%.2f%%") + ", " +
+                       FormatCount(report_.items()) + " items; colour: share of the row");
+    svg += SvgText(left_, kMargin + kTitle + 14, 12, "start", "taken for", " fill=\"#555555\"");
     const double x = kMargin + 12, y = top_ + grid_;
-    svg += Text(x, y, 12, "start", "is", Turned(x, y) + " fill=\"#555555\"");
+    svg += SvgText(x, y, 12, "start", "is", Turned(x, y) + " fill=\"#555555\"");
     for (int i = 0; i < report_.class_count(); ++i) svg += Names(i);
     for (int label = 0; label < report_.class_count(); ++label) svg += Row(label);
     return svg + "<rect x=\"" + FormatNumber(left_) + "\" y=\"" + FormatNumber(top_) + "\" width=\"" +
@@ -106,7 +74,7 @@ class Picture {
     const std::string name = Utf8Shortened(report_.classes()[i], kLongestName);
     const double middle = side_ * (i + 0.5) + font_ * 0.35;
     const double x = left_ + middle, y = top_ - 6;
-    return Text(left_ - 6, top_ + middle, font_, "end", name) + Text(x, y, font_, "start", name, Turned(x, y));
+    return SvgText(left_ - 6, top_ + middle, font_, "end", name) + SvgText(x, y, font_, "start", name, Turned(x, y));
   }
 
   std::string Row(int label) const {
@@ -119,14 +87,14 @@ class Picture {
       const double x = left_ + side_ * predicted, y = top_ + side_ * label;
       svg += "<rect x=\"" + FormatNumber(x) + "\" y=\"" + FormatNumber(y) + "\" width=\"" + FormatNumber(side_) +
              "\" height=\"" + FormatNumber(side_) + "\" fill=\"" + Colour(share) + "\"><title>" +
-             Escaped(report_.classes()[label] + " taken for " + report_.classes()[predicted] + ": " +
-                     FormatCount(count) + " of " + FormatCount(support)) +
+             XmlEscaped(report_.classes()[label] + " taken for " + report_.classes()[predicted] + ": " +
+                        FormatCount(count) + " of " + FormatCount(support)) +
              "</title></rect>\n";
       if (report_.class_count() > kMostCounts) continue;
       const std::string text = std::to_string(count);
       const double size = std::min(font_, side_ / (0.62 * static_cast<double>(text.size()) + 0.4));
-      svg += Text(x + side_ / 2, y + side_ / 2 + size * 0.35, size, "middle", text,
-                  share > 0.5 ? " fill=\"#ffffff\" pointer-events=\"none\"" : " pointer-events=\"none\"");
+      svg += SvgText(x + side_ / 2, y + side_ / 2 + size * 0.35, size, "middle", text,
+                     share > 0.5 ? " fill=\"#ffffff\" pointer-events=\"none\"" : " pointer-events=\"none\"");
     }
     return svg;
   }

@@ -1,5 +1,6 @@
 #include "report/json_writer.h"
 
+#include <charconv>
 #include <cmath>
 #include <cstdio>
 
@@ -92,6 +93,13 @@ void JsonWriter::Number(double value) {
     std::snprintf(text, sizeof text, "null");
   }
   text_ += text;
+}
+
+void JsonWriter::Float(float value) {
+  Separate();
+  char text[32];
+  const char* const end = std::to_chars(text, text + sizeof text, value).ptr;
+  text_ += std::isfinite(value) ? std::string_view(text, static_cast<size_t>(end - text)) : "null";
 }
 
 void JsonWriter::Integer(int64_t value) {

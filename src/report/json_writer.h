@@ -23,6 +23,8 @@ class JsonWriter {
   void String(std::string_view text);
   // Nine significant digits, which tell any two floats apart; null for what JSON has no number for.
   void Number(double value);
+  // As few digits as tell it apart from other floats.
+  void Float(float value);
   void Integer(int64_t value);
   // value / 1000 with three decimals, exactly; at least 0.
   void Thousandths(int64_t value);

@@ -58,6 +58,7 @@ void LogObserver::OnNotice(const Diagnostic& notice) {
 }
 
 void LogObserver::OnStart(const TrainingStart& start) {
+  plateau_ = start.lr_policy == "plateau";
   Log("Starting Optimization");
   Log("Solving " + start.net);
   Log("Learning Rate Policy: " + start.lr_policy);
@@ -112,7 +113,7 @@ void LogObserver::OnOverflowed(const GradientsOverflowed& overflowed) {
 }
 
 void LogObserver::OnStep(const LearningRateStepped& stepped) {
-  Log(Text("MultiStep Status: Iteration ", stepped.iteration, ", step = ", stepped.step));
+  Log(Text(plateau_ ? "Plateau" : "MultiStep", " Status: Iteration ", stepped.iteration, ", step = ", stepped.step));
 }
 
 void LogObserver::OnTestStart(const TestStart& test) {

@@ -43,6 +43,7 @@ class LogObserver : public Observer {
   void Log(const std::string& line) { log_(false, line); }
 
   Write log_, notice_;
+  bool plateau_ = false;  // of lr_policy
   std::set<std::string> notices_;
 };
 

@@ -5,7 +5,6 @@
 #include <utility>
 #include <vector>
 
-#include "solver/rates.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -78,7 +77,7 @@ void Solver::Impl::TellFinished() {
   for (HogwildProgress::Finished& one : finished) {
     losses.Add(static_cast<float>(one.loss));
     iteration = one.iteration;
-    if (one.outputs) TellDisplay(LearningRateAt(param, iteration), std::move(*one.outputs));
+    if (one.outputs) TellDisplay(RateAt(iteration), std::move(*one.outputs));
     TellRateStep(iteration);
     IterationEnd event;
     event.iteration = iteration;

@@ -101,6 +101,7 @@ void Solver::Impl::ShareState(bool at_start) {
   processes.Broadcast(numbers, sizeof numbers);
   iteration = static_cast<int>(numbers[0]);
   saved_iteration = static_cast<int>(numbers[1]);
+  processes.Broadcast(&plateau, sizeof plateau);
   for (auto [layer, records] : net->data_positions()) {
     processes.Broadcast(&records, sizeof records);
     if (rank > 0) net->set_data_position(layer, records);

@@ -77,6 +77,8 @@ void Solver::Impl::CopyToRanks() {
     if (updater->loss_factor()) other.updater->RestoreLossScale(updater->ReadLossScale());
     for (const auto& [layer, records] : net->data_positions()) other.net->set_data_position(layer, records);
     other.iteration = iteration;
+    other.losses = losses;
+    other.plateau = plateau;
   }
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include "solver/rates.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -57,7 +56,13 @@ void Solver::Impl::Snapshot() {
   Stopwatch watch;
   SolverState state;
   state.set_iter(iteration);
-  state.set_current_step(RateStepAt(param, std::max(0, iteration - 1)));
+  if (param.lr_policy() == "plateau") {
+    state.set_current_step(plateau.drops);
+    state.set_minimum_loss(plateau.minimum_loss);
+    state.set_iter_last_event(plateau.last_event);
+  } else {
+    state.set_current_step(RateStepAt(param, std::max(0, iteration - 1)));
+  }
   state.set_solver_type(UpdateRuleName(param));
   state.set_random_seed(seed);
   for (const float loss : losses.losses()) state.add_recent_loss(loss);
@@ -74,6 +79,8 @@ void Solver::Impl::Snapshot() {
     state.set_loss_scale_updates(loss_scale.updates);
   }
 
+  kept_snapshots->List(&state);
+
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
   std::vector<std::vector<float>> means;  // over threads that share all but their histories
   for (int i = 0; hogwild && ranks > 1 && i < updater->histories(); ++i) {
@@ -81,14 +88,23 @@ void Solver::Impl::Snapshot() {
     histories[static_cast<size_t>(i)].values = Tensor(means.back().data(), updater->history(i).spec());
   }
   SnapshotWritten written;
-  written.bytes = WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories);
+  const WrittenFiles files =
+      WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories, param.snapshot_format());
+  written.bytes = files.bytes;
   written.iteration = iteration;
-  written.model_path = ModelPath(prefix, iteration);
-  written.state_path = StatePath(prefix, iteration);
+  written.model_path = ModelPath(prefix, iteration, param.snapshot_format());
+  written.state_path = StatePath(prefix, iteration, param.snapshot_format());
   written.seconds = watch.Seconds();
   saved_iteration = iteration;
   last_snapshot = written.state_path;
   Tell(&Observer::OnSnapshot, written);
+  WarnOfLeftover(kept_snapshots->Add(iteration, files.state_crc32));
+}
+
+void Solver::Impl::WarnOfLeftover(const std::string& failures) const {
+  if (failures.empty()) return;
+  Warn({}, "an old snapshot stays, although snapshot_keep is " + std::to_string(param.snapshot_keep()) +
+               ", since it cannot be removed: " + failures);
 }
 
 void Solver::Impl::TrySnapshot() {
@@ -102,7 +118,7 @@ void Solver::Impl::TrySnapshot() {
 }
 
 void Solver::Impl::RestoreBest(const BestState& state) {
-  const std::string path = BestModelPath(prefix);
+  const std::string path = BestModelPath(prefix, param.snapshot_format());
   if (access(path.c_str(), R_OK) == 0) {
     best->Restore(state);
   } else {
@@ -123,6 +139,12 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
   iteration = saved_iteration = state.iter();
   for (const float loss : state.recent_loss()) losses.Add(loss);
+  if (param.lr_policy() == "plateau") {
+    plateau.drops = state.current_step();
+    plateau.last_event = state.iter_last_event();
+    if (state.has_minimum_loss()) plateau.minimum_loss = state.minimum_loss();
+  }
+  WarnOfLeftover(kept_snapshots->Restore(loaded));
   if (best && state.best().has_value()) RestoreBest(state.best());
   if (state.has_cluster()) restored_cluster = state.cluster();
   if (state.has_loss_scale() && updater->finds_loss_scale()) {

@@ -1,5 +1,6 @@
 // Snapshots on disk: <prefix>_iter_N.caffemodel (NetParameter) and <prefix>_iter_N.solverstate (SolverState), both
-// Caffe's binary formats. crema adds fields from 10000 on to the state, which Caffe skips.
+// Caffe's binary formats, or in HDF5 (solver/snapshot_hdf5.h). crema adds fields from 10000 on to the state, which
+// Caffe skips.
 #ifndef CREMA_SOLVER_SNAPSHOT_H_
 #define CREMA_SOLVER_SNAPSHOT_H_
 
@@ -18,8 +19,11 @@
 
 namespace crema {
 
-std::string ModelPath(const std::string& prefix, int iteration);
-std::string StatePath(const std::string& prefix, int iteration);
+using SnapshotFormat = SolverParameter::SnapshotFormat;
+
+// With ".h5" behind them in HDF5.
+std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);
+std::string StatePath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);
 
 // One history of an update rule, stored as the parameter it belongs to; files hold it plain, in the parameter's shape.
 struct StoredHistory {
@@ -33,14 +37,19 @@ struct StoredHistory {
   Device* device = &CpuDevice();  // in whose memory the values lie
 };
 
-// Writes a .caffemodel; replaces an older file only when whole. Throws EnvironmentError.
+// Writes a .caffemodel, or a .caffemodel.h5; replaces an older file only when whole. Throws EnvironmentError.
 void WriteModel(const std::string& path, const NetParameter& model);
 
+struct WrittenFiles {
+  uint64_t bytes = 0;  // of both
+  uint32_t state_crc32 = 0;
+};
 // Writes the model, then the state that points to it; each replaces an older file only when whole. `state` has no
 // history yet (it comes from `history`, so that no second copy is made) and no learned_net, model_bytes, model_crc32.
-// Returns the bytes of both files. Throws EnvironmentError.
-uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<StoredHistory>& history);
+// Throws EnvironmentError.
+WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                           const std::vector<StoredHistory>& history,
+                           SnapshotFormat format = SolverParameter::BINARYPROTO);
 
 struct LoadedState {
   std::string state_path, model_path;
@@ -48,8 +57,8 @@ struct LoadedState {
   bool exact = false;  // crema's own: has data positions, seed and the model's checksum
 };
 
-// Reads and checks a .solverstate and finds its model: learned_net as written, else beside the state. Throws UserError
-// that says what is wrong with the pair, or what the file is instead.
+// Reads and checks a .solverstate, or a .solverstate.h5, and finds its model: learned_net as written, else beside the
+// state. Throws UserError that says what is wrong with the pair, or what the file is instead.
 LoadedState LoadState(const std::string& path);
 
 // The whole pair of the highest iteration with this prefix. Damaged ones are told to `notice` and passed over. False

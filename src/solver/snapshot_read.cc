@@ -3,19 +3,20 @@
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zlib.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstring>
 #include <fstream>
-#include <limits>
 #include <map>
 
 #include "base/atomic_file.h"
+#include "base/hdf5.h"
 #include "device/host_copies.h"
+#include "solver/checksum.h"
 #include "solver/snapshot.h"
+#include "solver/snapshot_hdf5.h"
 
 namespace crema {
 
@@ -46,20 +47,14 @@ bool Parse(const std::string& path, google::protobuf::MessageLite* message) {
 }
 
 std::string StateBeside(const std::string& model) {
-  if (!EndsWith(model, ".caffemodel")) return {};
-  const std::string state = model.substr(0, model.size() - std::strlen(".caffemodel")) + ".solverstate";
+  constexpr std::string_view kModel = ".caffemodel";
+  if (!EndsWith(model, kModel)) return {};
+  const std::string state = model.substr(0, model.size() - kModel.size()) + ".solverstate";
   return Exists(state) ? state : std::string();
 }
 
 // Says what a file is that was given as a .solverstate.
 [[noreturn]] void FailAsOther(const std::string& path) {
-  char magic[8] = {};
-  std::ifstream(path, std::ios::binary).read(magic, sizeof magic);
-  if (std::memcmp(magic, "\x89HDF\r\n\x1a\n", sizeof magic) == 0) {
-    Fail(path,
-         "this is an HDF5 snapshot; only binary .solverstate files are read (snapshot_format: BINARYPROTO); to "
-         "start from its parameters give the .caffemodel.h5 beside it with --weights");
-  }
   NetParameter net;
   if (EndsWith(path, ".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
     const std::string state = StateBeside(path);
@@ -70,28 +65,8 @@ std::string StateBeside(const std::string& model) {
   Fail(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
 }
 
-struct Checksum {
-  uint64_t bytes = 0;
-  uint32_t crc32 = 0;
-};
-
-// Of the first `limit` bytes of a file, or of all there are.
-Checksum ChecksumOf(const std::string& path, uint64_t limit) {
-  std::ifstream file(path, std::ios::binary);
-  std::vector<char> buffer(1 << 20);
-  Checksum sum;
-  while (sum.bytes < limit) {
-    file.read(buffer.data(), static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), limit - sum.bytes)));
-    const size_t got = static_cast<size_t>(file.gcount());
-    if (got == 0) break;
-    sum.crc32 = static_cast<uint32_t>(crc32_z(sum.crc32, reinterpret_cast<const unsigned char*>(buffer.data()), got));
-    sum.bytes += got;
-  }
-  return sum;
-}
-
 void CheckModel(const LoadedState& loaded) {
-  const Checksum sum = ChecksumOf(loaded.model_path, std::numeric_limits<uint64_t>::max());
+  const Checksum sum = ChecksumOf(loaded.model_path);
   if (sum.bytes != loaded.state.model_bytes() || sum.crc32 != loaded.state.model_crc32()) {
     Fail(loaded.model_path, "damaged, or not the model that " + loaded.state_path + " was written with: it has " +
                                 std::to_string(sum.bytes) + " bytes and expected are " +
@@ -127,11 +102,16 @@ LoadedState LoadState(const std::string& path) {
   LoadedState loaded;
   loaded.state_path = path;
   SolverState& state = loaded.state;
-  if (!Parse(path, &state) || !state.has_iter()) FailAsOther(path);
+  const bool hdf5 = BeginsAsHdf5(path);
+  if (hdf5) {
+    state = ReadHdf5State(path);
+  } else if (!Parse(path, &state) || !state.has_iter()) {
+    FailAsOther(path);
+  }
   if (state.iter() < 0) Fail(path, "damaged: its iteration is " + std::to_string(state.iter()));
   // Any of ours: damage may hide one of them.
   loaded.exact = state.has_solver_type() || state.has_model_crc32() || state.has_state_crc32();
-  if (loaded.exact) CheckState(loaded);
+  if (loaded.exact && !hdf5) CheckState(loaded);
 
   const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
   if (state.learned_net().empty()) Fail(path, "names no model (learned_net is empty); it cannot be resumed from");
@@ -155,16 +135,23 @@ LoadedState LoadState(const std::string& path) {
 
 bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
                      LoadedState* newest) {
-  const std::string directory = DirectoryOf(prefix), start = FileName(prefix) + "_iter_", end = ".solverstate";
-  std::map<int, std::string, std::greater<int>> found;
+  const std::string directory = DirectoryOf(prefix), start = FileName(prefix) + "_iter_";
+  // Of one iteration in both formats the binary one comes first.
+  std::multimap<int, std::string, std::greater<int>> found;
   if (DIR* listing = opendir(directory.c_str())) {
     while (const dirent* entry = readdir(listing)) {
       const std::string name = entry->d_name;
-      if (name.rfind(start, 0) != 0 || !EndsWith(name, end)) continue;
-      const char *first = name.data() + start.size(), *last = name.data() + name.size() - end.size();
-      int iteration = 0;
-      const auto [stop, error] = std::from_chars(first, last, iteration);
-      if (first < last && error == std::errc() && stop == last) found[iteration] = StatePath(prefix, iteration);
+      for (const auto format : {SolverParameter::BINARYPROTO, SolverParameter::HDF5}) {
+        const std::string end = StatePath("", 0, format).substr(std::strlen("_iter_0"));
+        if (name.rfind(start, 0) != 0 || !EndsWith(name, end)) continue;
+        const char *first = name.data() + start.size(), *last = name.data() + name.size() - end.size();
+        int iteration = 0;
+        const auto [stop, error] = std::from_chars(first, last, iteration);
+        if (first >= last || error != std::errc() || stop != last) continue;
+        const std::string path = StatePath(prefix, iteration, format);
+        format == SolverParameter::HDF5 ? found.emplace(iteration, path)
+                                        : found.emplace_hint(found.lower_bound(iteration), iteration, path);
+      }
     }
     closedir(listing);
   }

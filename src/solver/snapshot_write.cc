@@ -1,12 +1,16 @@
 #include <google/protobuf/io/zero_copy_stream.h>
 
 #include <exception>
+#include <filesystem>
 #include <limits>
 #include <memory>
+#include <utility>
 
 #include "base/atomic_file.h"
 #include "device/host_copies.h"
+#include "solver/checksum.h"
 #include "solver/snapshot.h"
+#include "solver/snapshot_hdf5.h"
 
 namespace crema {
 
@@ -77,25 +81,51 @@ SolverState WithHistory(const StoredHistory& history) {
   return piece;
 }
 
-}  // namespace
+const char* Ending(SnapshotFormat format) { return format == SolverParameter::HDF5 ? ".h5" : ""; }
 
-std::string ModelPath(const std::string& prefix, int iteration) {
-  return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel";
+WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                               const std::vector<StoredHistory>& history) {
+  const std::string model_path = ModelPath(prefix, state.iter(), SolverParameter::HDF5);
+  AtomicFile model_file(model_path);
+  WriteHdf5Model(model_file.temporary(), model);
+  const Checksum written = ChecksumOf(model_file.temporary());
+  model_file.Commit();
+
+  state.set_learned_net(model_path);
+  state.set_model_bytes(written.bytes);
+  state.set_model_crc32(written.crc32);
+  AtomicFile state_file(StatePath(prefix, state.iter(), SolverParameter::HDF5));
+  const uint32_t state_crc32 = WriteHdf5State(state_file.temporary(), std::move(state), history);
+  const uint64_t state_bytes = std::filesystem::file_size(state_file.temporary());
+  state_file.Commit();
+  return {written.bytes + state_bytes, state_crc32};
 }
 
-std::string StatePath(const std::string& prefix, int iteration) {
-  return prefix + "_iter_" + std::to_string(iteration) + ".solverstate";
+}  // namespace
+
+std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format) {
+  return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel" + Ending(format);
+}
+
+std::string StatePath(const std::string& prefix, int iteration, SnapshotFormat format) {
+  return prefix + "_iter_" + std::to_string(iteration) + ".solverstate" + Ending(format);
 }
 
 void WriteModel(const std::string& path, const NetParameter& model) {
+  if (IsHdf5Snapshot(path)) {
+    AtomicFile file(path);
+    WriteHdf5Model(file.temporary(), model);
+    return file.Commit();
+  }
   CheckSize(model.ByteSizeLong(), path);
   AtomicFile file(path);
   Append(model, &file);
   file.Commit();
 }
 
-uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
-                       const std::vector<StoredHistory>& history) {
+WrittenFiles WriteSnapshot(const std::string& prefix, const NetParameter& model, SolverState state,
+                           const std::vector<StoredHistory>& history, SnapshotFormat format) {
+  if (format == SolverParameter::HDF5) return WriteHdf5Snapshot(prefix, model, std::move(state), history);
   const std::string model_path = ModelPath(prefix, state.iter()), state_path = StatePath(prefix, state.iter());
   CheckSize(model.ByteSizeLong(), model_path);
   uint64_t history_bytes = state.ByteSizeLong();
@@ -122,7 +152,7 @@ uint64_t WriteSnapshot(const std::string& prefix, const NetParameter& model, Sol
   last.set_state_crc32(state_file.crc32());
   Append(last, &state_file);
   state_file.Commit();
-  return model_file.bytes() + state_file.bytes();
+  return {model_file.bytes() + state_file.bytes(), last.state_crc32()};
 }
 
 }  // namespace crema

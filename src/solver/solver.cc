@@ -9,11 +9,11 @@
 #include <sstream>
 
 #include "base/atomic_file.h"
+#include "base/hdf5.h"
 #include "base/check.h"
 #include "device/device.h"
 #include "graph/program.h"
 #include "solver/nets.h"
-#include "solver/rates.h"
 #include "solver/solver_impl.h"
 #include "solver/test_outputs.h"
 
@@ -69,6 +69,7 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
 Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
   prefix = SnapshotPrefix(param, options);
+  kept_snapshots.emplace(prefix, param.snapshot_keep());
   if (options.devices.empty()) options.devices = {options.device ? options.device : &CpuDevice()};
   device = options.device = options.devices[0];
   if (options.processes && options.processes->ranks() == 1) options.processes = nullptr;
@@ -85,7 +86,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     if (options.snapshot == "auto") {
       resume = LoadNewestState(
           prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
-      if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0) + " and higher: a fresh start");
+      if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0, param.snapshot_format()) + " and higher: a fresh start");
     } else if (!options.snapshot.empty()) {
       loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
       resume = true;
@@ -177,6 +178,12 @@ void Solver::Impl::Check(const SolverFile& file) {
   if (worker && (!options.weights.empty() || !options.snapshot.empty())) {
     found.Error({}, "a worker gets its parameters from the coordinator; give weights and snapshots to that");
   }
+  if (options.role != Role::kAlone && param.lr_policy() == "plateau") {
+    found.Error(at("lr_policy"),
+                "lr_policy \"plateau\" goes by the loss of each iteration, which workers on several machines do not "
+                "know of each other when they begin the next: each would drop at another one; use \"multistep\" or "
+                "\"cosine\", or train with engine: MPI");
+  }
   if (options.role == Role::kCoordinator && param.snapshot_diff() && !options.exchanges_gradients) {
     found.Warning(at("snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");
   }
@@ -186,7 +193,8 @@ void Solver::Impl::Check(const SolverFile& file) {
     }
     if (!found.has_errors()) {
       try {
-        AtomicFile probe(prefix + "_iter_probe");
+        const AtomicFile probe(prefix + "_iter_probe");
+        if (param.snapshot_format() == SolverParameter::HDF5) CreateHdf5(probe.temporary());
       } catch (const EnvironmentError& error) {
         throw EnvironmentError("snapshots cannot be written to snapshot_prefix \"" + prefix + "\": " + error.what());
       }
@@ -338,7 +346,7 @@ bool Solver::Step(int iterations) {
 bool Solver::Test() { return impl_->Test(); }
 void Solver::Snapshot() { impl_->Snapshot(); }
 int Solver::iteration() const { return impl_->iteration; }
-float Solver::learning_rate() const { return LearningRateAt(impl_->param, impl_->iteration); }
+float Solver::learning_rate() const { return impl_->RateAt(impl_->iteration); }
 float Solver::smoothed_loss() const { return impl_->losses.mean(); }
 uint64_t Solver::seed() const { return impl_->seed; }
 const std::string& Solver::snapshot_prefix() const { return impl_->prefix; }

@@ -20,9 +20,11 @@
 #include "solver/data_waits.h"
 #include "solver/gradient_exchange.h"
 #include "solver/hogwild.h"
+#include "solver/kept_snapshots.h"
 #include "solver/loss_window.h"
 #include "solver/nets.h"
 #include "solver/rank_threads.h"
+#include "solver/rates.h"
 #include "solver/snapshot.h"
 #include "solver/updater.h"
 
@@ -109,6 +111,9 @@ struct Solver::Impl {
                   GradientReader* reader = nullptr);
   // By the gradients that the net keeps, of the losses themselves.
   void Update(float rate);
+  float RateAt(int of_iteration) const { return LearningRateAt(param, of_iteration, plateau.drops); }
+  // Behind an iteration whose loss is known in all ranks.
+  void FollowPlateau();
   void TellDisplay(float rate, std::vector<OutputValue> outputs);
   void TellRateStep(int of_iteration) const;
   // Makes the gradients of the last pass those of the losses themselves, and runs the pass again where that took them
@@ -164,11 +169,13 @@ struct Solver::Impl {
   bool settled = true;
   bool updates_singly = false;  // parameters change within the backward pass, and no gradient outlives it
   LossWindow losses;
+  PlateauState plateau;
 
   int iteration = 0;
   int saved_iteration = -1;  // of the last snapshot written or restored
   int failed_snapshots = 0;
   std::string last_snapshot;
+  std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
   // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
   bool testing = false;
   std::vector<NetPosition> positions_before_test;
@@ -195,6 +202,7 @@ struct Solver::Impl {
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);
+  void WarnOfLeftover(const std::string& failures) const;
   // Forward, backward and update of all ranks; returns the loss.
   float RunIteration();
   // A forward pass of all ranks, and of this one, at the end of training; returns the loss.

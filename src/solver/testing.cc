@@ -60,7 +60,7 @@ void Solver::Impl::Judge(const TestResult& result) {
   bool written = false;
   if (best->IsBetter(value)) {
     try {
-      WriteModel(BestModelPath(prefix), net->ToProto());
+      WriteModel(BestModelPath(prefix, param.snapshot_format()), net->ToProto());
       written = true;
     } catch (const EnvironmentError& error) {
       ++failed_snapshots;
@@ -73,7 +73,8 @@ void Solver::Impl::Judge(const TestResult& result) {
 
 std::optional<BestFound> Solver::Impl::FoundBest() const {
   if (!best || !best->has_value()) return std::nullopt;
-  return BestFound{best->state().iteration(), best->output(), best->state().value(), BestModelPath(prefix)};
+  return BestFound{best->state().iteration(), best->output(), best->state().value(),
+                   BestModelPath(prefix, param.snapshot_format())};
 }
 
 }  // namespace crema

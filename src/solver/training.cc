@@ -4,12 +4,19 @@
 #include <utility>
 
 #include "base/number_text.h"
-#include "solver/rates.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
 
-namespace {}  // namespace
+namespace {
+
+// What says how large the rate is, and how large that is now.
+std::string RateField(const SolverParameter& solver, float rate) {
+  if (solver.lr_policy() == "multifixed") return "stagelr (now " + FormatNumber(rate) + ")";
+  return "base_lr (now " + FormatNumber(solver.base_lr()) + ")";
+}
+
+}  // namespace
 
 std::vector<OutputValue> OutputValues(const Net& net) {
   std::vector<OutputValue> values;
@@ -32,6 +39,7 @@ void Solver::Impl::Start() {
   start.iteration = iteration;
   start.max_iter = param.max_iter();
   start.test_nets = static_cast<int>(test_nets.size());
+  if (param.snapshot() > 0 || param.snapshot_after_train()) start.snapshot_prefix = prefix;
   start.seed = seed;
   start.seed_drawn = seed_drawn;
   (hogwild ? start.threads : start.ranks) = ranks;
@@ -114,7 +122,7 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
 }
 
 float Solver::Impl::Iterate(uint64_t step) {
-  const float rate = LearningRateAt(param, iteration);
+  const float rate = RateAt(iteration);
   const float loss = RunPasses(step, rate);
   const bool at_once = updater->updates_at_once();
   const int issued_in = std::exchange(issued_in_, kNone);
@@ -123,6 +131,7 @@ float Solver::Impl::Iterate(uint64_t step) {
     losses.Add(loss);
     if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
     TellRateStep(iteration);
+    FollowPlateau();
   }
   if (!updates_singly && !at_once) Update(rate);
   if (at_once) issued_in_ = iteration;
@@ -207,11 +216,9 @@ bool Solver::Impl::TellOverflow(int of_iteration, const LossScale& loss_scale, b
                     snapshot);
   }
   if (loss_scale.scale < kSmallestLossScale) {
-    throw NotFinite(
-        what + "a loss scale of " + FormatNumber(2 * loss_scale.scale) +
-        " still, so it is not the range of half precision; training stops before this update. Lower base_lr "
-        "(now " +
-        FormatNumber(param.base_lr()) + "), or look for the cause with precision: F32." + snapshot);
+    throw NotFinite(what + "a loss scale of " + FormatNumber(2 * loss_scale.scale) +
+                    " still, so it is not the range of half precision; training stops before this update. Lower " +
+                    RateField(param, RateAt(of_iteration)) + ", or look for the cause with precision: F32." + snapshot);
   }
   Tell(&Observer::OnOverflowed, GradientsOverflowed{of_iteration, loss_scale.scale, left_out});
   return true;
@@ -225,6 +232,15 @@ void Solver::Impl::TellRateStep(int of_iteration) const {
   if (param.lr_policy() != "multistep" || of_iteration == 0) return;
   const int step = RateStepAt(param, of_iteration);
   if (step != RateStepAt(param, of_iteration - 1)) Tell(&Observer::OnStep, LearningRateStepped{of_iteration, step});
+}
+
+void Solver::Impl::FollowPlateau() {
+  if (param.lr_policy() != "plateau") return;
+  const int drops = plateau.drops;
+  FollowLoss(param, iteration, losses.mean(), &plateau);
+  // Sums of another process may differ in the last bit.
+  if (options.processes) options.processes->Broadcast(&plateau, sizeof plateau);
+  if (plateau.drops > drops) Tell(&Observer::OnStep, LearningRateStepped{iteration, plateau.drops});
 }
 
 void Solver::Impl::EndTogether(double own_loss, const std::exception_ptr& own_failure) {
@@ -272,7 +288,7 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
       (!computes       ? ""
        : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
                        : " The first values that are not finite: " + cause + ".") +
-      " Lower base_lr (now " + FormatNumber(param.base_lr()) + "), set clip_gradients" +
+      " Lower " + RateField(param, RateAt(iteration)) + ", set clip_gradients" +
       (param.clip_gradients() > 0 ? " lower" : "") +
       ", or check the scale of the input (scale and mean in transform_param)." +
       (updater->loss_factor() ? " Half precision holds numbers up to 65504; precision: BF16 holds larger ones." : "") +

@@ -12,7 +12,6 @@
 #include "graph/program.h"
 #include "ops/operations.h"
 #include "solver/plain_update.h"
-#include "solver/rates.h"
 #include "solver/solver_impl.h"
 #include "solver/statistics.h"
 #include "solver/test_outputs.h"
@@ -335,7 +334,7 @@ void TrainingSteps::Update(int iteration, const float* gradients) {
     const GpuPassResult usable;
     device.CopyIn(&usable, static_cast<Gpu&>(device).result(), sizeof usable);
   }
-  impl_.Update(LearningRateAt(impl_.param, iteration));
+  impl_.Update(impl_.RateAt(iteration));
   impl_.net->ParametersChanged();
   ++impl_.iteration;
 }
@@ -354,7 +353,7 @@ void TrainingSteps::Display(int iteration, const std::vector<float>& outputs) {
   CREMA_CHECK(values.size() == outputs.size()) << "outputs of another net";
   for (size_t i = 0; i < values.size(); ++i) values[i].value = outputs[i];
   const int now = std::exchange(impl_.iteration, iteration);
-  impl_.TellDisplay(LearningRateAt(impl_.param, iteration), std::move(values));
+  impl_.TellDisplay(impl_.RateAt(iteration), std::move(values));
   impl_.iteration = now;
 }
 

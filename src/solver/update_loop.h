@@ -14,13 +14,15 @@ CREMA_INLINE void UpdateElements(const UpdateChunk& chunk, const Formula& formul
   float* __restrict first = chunk.history[0];
   float* __restrict second = kHistories > 1 ? chunk.history[1] : nullptr;
   const float scale = chunk.gradient_scale, decay = chunk.decay, rate = chunk.rate;
+  const float decoupled = chunk.decay_rate * chunk.decay;
   const int64_t count = chunk.count;
   for (int64_t i = 0; i < count; ++i) {
     const float g = DecayedGradient<kDecay>(scale, gradient[i], decay, data[i]);
+    const float x = DecayedValue<kDecay>(data[i], decoupled);
     if constexpr (kHistories > 1) {
-      data[i] -= formula(g, rate, first[i], second[i]);
+      data[i] = x - formula(g, rate, first[i], second[i]);
     } else {
-      data[i] -= formula(g, rate, first[i]);
+      data[i] = x - formula(g, rate, first[i]);
     }
   }
 }
@@ -35,6 +37,8 @@ CREMA_INLINE void UpdateWith(const UpdateChunk& chunk, const Formula& formula) {
       return UpdateElements<WeightDecay::kL1, kHistories>(chunk, formula);
     case WeightDecay::kL2:
       return UpdateElements<WeightDecay::kL2, kHistories>(chunk, formula);
+    case WeightDecay::kDecoupled:
+      return UpdateElements<WeightDecay::kDecoupled, kHistories>(chunk, formula);
   }
 }
 

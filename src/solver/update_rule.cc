@@ -10,6 +10,7 @@ const std::vector<UpdateRuleType>& UpdateRuleTypes() {
       {"RMSProp", {"rms_decay", "delta"}, MakeRmsProp},
       {"AdaDelta", {"momentum", "delta"}, MakeAdaDelta},
       {"Adam", {"momentum", "momentum2", "delta"}, MakeAdam},
+      {"AdamW", {"momentum", "momentum2", "delta"}, MakeAdamW},
   };
   return types;
 }

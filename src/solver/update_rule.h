@@ -21,6 +21,8 @@ class UpdateRule {
   virtual int histories() const { return 1; }
   // Multiplies the rate of the update that ends iteration `iteration` (bias correction).
   virtual float RateFactor(int iteration) const { return 1; }
+  // Whether weight decay is WeightDecay::kDecoupled.
+  virtual bool decouples_decay() const { return false; }
   virtual UpdateFormula formula() const = 0;
   // Thread-safe on disjoint chunks.
   virtual void Update(const UpdateChunk& chunk) const = 0;
@@ -46,6 +48,7 @@ std::unique_ptr<UpdateRule> MakeAdaGrad(const SolverParameter& solver);
 std::unique_ptr<UpdateRule> MakeRmsProp(const SolverParameter& solver);
 std::unique_ptr<UpdateRule> MakeAdaDelta(const SolverParameter& solver);
 std::unique_ptr<UpdateRule> MakeAdam(const SolverParameter& solver);
+std::unique_ptr<UpdateRule> MakeAdamW(const SolverParameter& solver);
 
 }  // namespace crema
 

@@ -55,7 +55,9 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
     }
   }
 
-  const WeightDecay decay_type = solver.regularization_type() == "L1" ? WeightDecay::kL1 : WeightDecay::kL2;
+  const WeightDecay decay_type = rule_->decouples_decay()               ? WeightDecay::kDecoupled
+                                 : solver.regularization_type() == "L1" ? WeightDecay::kL1
+                                                                        : WeightDecay::kL2;
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Parameter& parameter = parameters[p];
     segments_of_.push_back(segments_.size());
@@ -81,7 +83,7 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   std::vector<UpdateChunk> chunks;
   for (const Segment& segment : segments_) {
     chunks.push_back(segment.chunk);
-    chunks.back().rate = segment.lr_mult;
+    chunks.back().rate = chunks.back().decay_rate = segment.lr_mult;
   }
   chunks_ = Buffer(device, chunks.size() * sizeof(UpdateChunk));
   device.CopyIn(chunks.data(), chunks_.data(), chunks_.bytes());
@@ -119,6 +121,7 @@ void Updater::Begin(int iteration, float rate, float clip_scale) {
   iteration_ = iteration;
   gradient_scale_ = clip_scale / (iter_size_ * static_cast<float>(ranks_));
   rate_ = rate * rule_->RateFactor(iteration);
+  decay_rate_ = rate;
 }
 
 void Updater::Update(const Segment& segment, float* gradient) const {
@@ -126,6 +129,7 @@ void Updater::Update(const Segment& segment, float* gradient) const {
   chunk.gradient = gradient;
   chunk.gradient_scale = gradient_scale_;
   chunk.rate = rate_ * segment.lr_mult;
+  chunk.decay_rate = decay_rate_ * segment.lr_mult;
   rule_->Update(chunk);
 }
 
@@ -155,6 +159,7 @@ MultiUpdate Updater::AllAtOnce() const {
   update.chunks = reinterpret_cast<const UpdateChunk*>(chunks_.data());
   update.count = static_cast<int64_t>(segments_.size());
   update.rate = rate_;
+  update.decay_rate = decay_rate_;
   update.gradient_scale = gradient_scale_;
   update.largest_norm = std::max(0.0f, clip_gradients_);
   update.norm_scale = 1 / ranks_;

@@ -76,7 +76,7 @@ class Updater : public GradientReader {
   std::unique_ptr<UpdateRule> rule_;
   float clip_gradients_ = -1, iter_size_ = 1;
   double ranks_ = 1;
-  float gradient_scale_ = 1, rate_ = 0;  // of this update
+  float gradient_scale_ = 1, rate_ = 0, decay_rate_ = 0;  // of this update
   Device& device_;
   Buffer memory_;
   std::vector<Tensor> histories_;

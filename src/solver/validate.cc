@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <tuple>
 
 #include "base/byte_size.h"
 #include "base/number_text.h"
@@ -64,6 +65,20 @@ class Checker {
   void CheckNets();
   void CheckTests();
   void CheckSchedule();
+  bool ReadsBaseRate() const { return solver_.lr_policy() != "multifixed" || WarmUpOf(solver_).iterations > 0; }
+  void CheckWarmUp();
+  void CheckStages();
+  // Iterations, each of which must exceed the one before it.
+  void Increasing(const std::string& field, const google::protobuf::RepeatedField<int32_t>& values,
+                  const std::string& hint) {
+    for (int i = 0; i < values.size(); ++i) {
+      if (values[i] >= 0 && (i == 0 || values[i] > values[i - 1])) continue;
+      return Error(field, field + " " + std::to_string(values[i]) +
+                              (values[i] < 0 ? " is negative"
+                                             : " does not exceed the one before it, " + std::to_string(values[i - 1])) +
+                              "; " + hint);
+    }
+  }
   void CheckRule();
   void CheckLoop();
   void CheckSnapshots();
@@ -131,7 +146,7 @@ void Checker::CheckTests() {
 
 void Checker::CheckSchedule() {
   const float infinity = std::numeric_limits<float>::infinity();
-  if (!solver_.has_base_lr()) {
+  if (!solver_.has_base_lr() && ReadsBaseRate()) {
     Error("base_lr", "base_lr is missing: the learning rate at the start, such as base_lr: 0.01");
   } else {
     NotNegative("base_lr", solver_.base_lr());
@@ -158,7 +173,7 @@ void Checker::CheckSchedule() {
   for (const std::string& field : policy->fields) {
     if (!Has(field)) Error("lr_policy", "lr_policy \"" + policy->name + "\" needs " + field + ", which is missing");
   }
-  for (const char* field : {"gamma", "power", "stepsize", "stepvalue"}) {
+  for (const char* field : {"gamma", "power", "stepsize", "stepvalue", "stagelr", "stageiter", "plateau_winsize"}) {
     if (Has(field) && !reads(field)) {
       Warn(field, std::string(field) + " is not read by lr_policy \"" + policy->name + "\"");
     }
@@ -169,17 +184,56 @@ void Checker::CheckSchedule() {
   if (reads("power") && Has("power")) NotNegative("power", solver_.power());
   if (reads("stepsize") && Has("stepsize")) Range("stepsize", solver_.stepsize(), policy->name == "step", infinity);
   if (reads("stepvalue")) {
-    const auto& values = solver_.stepvalue();
-    for (int i = 0; i < values.size(); ++i) {
-      if (values[i] < 0 || (i > 0 && values[i] <= values[i - 1])) {
-        Error("stepvalue",
-              "stepvalue " + std::to_string(values[i]) +
-                  (values[i] < 0 ? " is negative"
-                                 : " does not exceed the one before it, " + std::to_string(values[i - 1])) +
-                  "; list the iterations at which the rate drops in increasing order");
-        break;
-      }
+    Increasing("stepvalue", solver_.stepvalue(), "list the iterations at which the rate drops in increasing order");
+  }
+  if (reads("stagelr")) CheckStages();
+  for (const int size : solver_.plateau_winsize()) {
+    if (size < 1) {
+      Error("plateau_winsize", "plateau_winsize is " + std::to_string(size) +
+                                   " but must be at least 1: the iterations without a new minimum of the loss");
+      break;
     }
+  }
+  CheckWarmUp();
+}
+
+void Checker::CheckStages() {
+  Increasing("stageiter", solver_.stageiter(), "list the last iteration of each stagelr in increasing order");
+  const bool both = Has("stagelr") && Has("stageiter");
+  if (both && solver_.stagelr_size() != solver_.stageiter_size()) {
+    Error("stagelr", std::to_string(solver_.stagelr_size()) + " stagelr but " +
+                         std::to_string(solver_.stageiter_size()) + " stageiter; give one stageiter for each stagelr");
+  }
+  for (const float rate : solver_.stagelr()) {
+    if (rate >= 0 && std::isfinite(rate)) continue;
+    Error("stagelr", "stagelr is " + FormatNumber(rate) + " but must be at least 0");
+    break;
+  }
+}
+
+void Checker::CheckWarmUp() {
+  NotNegative("warmup_iter", solver_.warmup_iter());
+  NotNegative("warmup_start_lr", solver_.warmup_start_lr());
+  NotNegative("rampup_interval", solver_.rampup_interval());
+  NotNegative("rampup_lr", solver_.rampup_lr());
+  NotNegative("min_lr", solver_.min_lr());
+  if (solver_.warmup_iter() > 0 && solver_.rampup_interval() > 0) {
+    Error("rampup_interval", "warmup_iter and rampup_interval are both set; they are the same, keep one of them");
+  }
+  for (const auto& [start, length, iterations] :
+       {std::tuple("warmup_start_lr", "warmup_iter", solver_.warmup_iter()),
+        std::tuple("rampup_lr", "rampup_interval", solver_.rampup_interval())}) {
+    if (Has(start) && iterations <= 0) Warn(start, std::string(start) + " has no effect without " + length);
+  }
+  if (ReadsBaseRate() && Has("base_lr") && solver_.min_lr() > solver_.base_lr()) {
+    Error("min_lr", "min_lr is " + FormatNumber(solver_.min_lr()) + ", above base_lr, " +
+                        FormatNumber(solver_.base_lr()) + "; lower it, it is where the rate ends");
+  }
+  const int warm_up = WarmUpOf(solver_).iterations;
+  if (solver_.max_iter() > 0 && warm_up >= solver_.max_iter()) {
+    Warn(solver_.warmup_iter() > 0 ? "warmup_iter" : "rampup_interval",
+         "the warm-up takes " + std::to_string(warm_up) + " iterations, and max_iter is " +
+             std::to_string(solver_.max_iter()) + ": lr_policy is never used");
   }
 }
 
@@ -220,6 +274,10 @@ void Checker::CheckRule() {
   if (solver_.regularization_type() != "L1" && solver_.regularization_type() != "L2") {
     Error("regularization_type",
           "unknown regularization_type \"" + solver_.regularization_type() + "\"; it may be L1 or L2");
+  } else if (name == "AdamW" && solver_.regularization_type() == "L1") {
+    Error("regularization_type",
+          "solver type \"AdamW\" takes weight decay from the values themselves, in proportion; remove "
+          "regularization_type, or use type: \"Adam\" for L1");
   }
   // Caffe takes every negative value as "off".
   if (std::isnan(solver_.clip_gradients()) || solver_.clip_gradients() == 0) {
@@ -247,13 +305,14 @@ void Checker::CheckLoop() {
 
 void Checker::CheckSnapshots() {
   NotNegative("snapshot", solver_.snapshot(), "; 0 writes none until the end");
-  if (solver_.snapshot_format() == SolverParameter::HDF5) {
-    Warn("snapshot_format",
-         "snapshots in HDF5 are not supported: they are written as BINARYPROTO, which Caffe reads too");
-  }
 }
 
 void Checker::CheckHogwild() {
+  if (solver_.lr_policy() == "plateau") {
+    Error("lr_policy",
+          "lr_policy \"plateau\" goes by the loss of each iteration, for which no thread of mode: HOGWILD waits; use "
+          "\"multistep\" or \"cosine\", or remove the mode");
+  }
   const DistributedParameter& settings = solver_.distributed();
   const uint32_t threads = settings.local_workers();
   if (threads < 1 || threads > 256) {

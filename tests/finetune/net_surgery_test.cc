@@ -26,7 +26,8 @@ layer { name: "bn1" type: "BatchNorm" bottom: "conv1" top: "conv1" }
 layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 layer { name: "aux" type: "InnerProduct" bottom: "conv1" top: "aux"
         inner_product_param { num_output: 10 bias_term: false } }
-layer { name: "aux_loss" type: "SoftmaxWithLoss" bottom: "aux" bottom: "label" top: "aux_loss" loss_weight: 0.3 }
+layer { name: "aux_loss" type: "SoftmaxWithLoss" bottom: "aux" bottom: "label" top: "aux_loss" loss_weight: 0.3
+        loss_param { weight_by_label_freqs: true class_weighting: 1 label_smoothing: 0.1 } }
 layer { name: "fc" type: "InnerProduct" bottom: "conv1" top: "fc"
         param { lr_mult: 2 decay_mult: 0.5 } inner_product_param { num_output: 10 } }
 layer { name: "relu2" type: "ReLU" bottom: "fc" top: "fc" }
@@ -105,6 +106,9 @@ TEST(NetSurgery, ClassifiersGetClassesNamesAndRates) {
   EXPECT_EQ(Layer(net, "aux_new").param_size(), 1) << "it has no bias";
   EXPECT_EQ(Layer(net, "conv1").param(1).lr_mult(), 2) << "other layers keep theirs";
   EXPECT_EQ(Layer(net, "loss").loss_param().class_weight_size(), 0) << "weights of the classes before";
+  EXPECT_FALSE(Layer(net, "aux_loss").loss_param().weight_by_label_freqs());
+  EXPECT_EQ(Layer(net, "aux_loss").loss_param().class_weighting_size(), 0);
+  EXPECT_EQ(Layer(net, "aux_loss").loss_param().label_smoothing(), 0.1f);
   EXPECT_EQ(Names(net), (std::set<std::string>{"data", "conv1", "bn1", "relu1", "aux_new", "aux_loss", "fc_new",
                                                "relu2", "loss", "accuracy"}));
   NetFile made;

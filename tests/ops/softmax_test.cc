@@ -43,7 +43,7 @@ TEST(Softmax, EqualsPlainLoops) {
   }
 }
 
-void CompareCrossEntropy(const float* class_weight) {
+void CompareCrossEntropy(const float* class_weight, float smoothing) {
   ClassAxis axis(Shape{7, 5, 6}, 1);
   const LabelRule rule{true, 3};
   std::vector<float> probability = Generic(7 * 5 * 6, 1), label(7 * 6), dx(7 * 5 * 6);
@@ -56,25 +56,29 @@ void CompareCrossEntropy(const float* class_weight) {
       const int own = static_cast<int>(label[o * 6 + i]);
       if (own == 3) continue;
       const double weight = class_weight ? class_weight[own] : 1;
-      loss -= weight * std::log(static_cast<double>(probability[(o * 5 + own) * 6 + i]));
       weights += weight;
       for (int64_t k = 0; k < 5; ++k) {
-        expected[(o * 5 + k) * 6 + i] = 0.5 * weight * (probability[(o * 5 + k) * 6 + i] - (k == own ? 1 : 0));
+        const double p = probability[(o * 5 + k) * 6 + i], target = smoothing / 5 + (k == own ? 1 - smoothing : 0);
+        loss -= weight * target * std::log(p);
+        expected[(o * 5 + k) * 6 + i] = 0.5 * weight * (p - target);
       }
     }
   }
-  const CrossEntropy actual = CrossEntropyForward(axis, rule, class_weight, probability.data(), label.data());
+  const CrossEntropy actual =
+      CrossEntropyForward(axis, rule, class_weight, smoothing, probability.data(), label.data());
   EXPECT_NEAR(actual.loss, loss, 1e-5 * loss);
   EXPECT_NEAR(actual.weight, weights, 1e-9);
   EXPECT_NEAR(WeighLabels(rule, class_weight, 42, label.data()), weights, 1e-9);
-  CrossEntropyBackward(axis, rule, class_weight, 0.5f, probability.data(), label.data(), dx.data());
+  CrossEntropyBackward(axis, rule, class_weight, smoothing, 0.5f, probability.data(), label.data(), dx.data());
   for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], 2e-6);
 }
 
 TEST(Softmax, CrossEntropyEqualsPlainLoops) {
   const std::vector<float> class_weight = {1, 0.5f, 4, 1, 0.25f};
-  CompareCrossEntropy(nullptr);
-  CompareCrossEntropy(class_weight.data());
+  for (const float smoothing : {0.0f, 0.1f, 1.0f}) {
+    CompareCrossEntropy(nullptr, smoothing);
+    CompareCrossEntropy(class_weight.data(), smoothing);
+  }
 }
 
 TEST(Softmax, BadLabelsAreFound) {

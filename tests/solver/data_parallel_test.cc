@@ -75,6 +75,22 @@ TEST_F(DataParallel, ResumesWithTheSameBits) {
   EXPECT_EQ(resumed.told.notices, "");
 }
 
+// The loss of all ranks is what each of them goes by, also behind a snapshot.
+TEST_F(DataParallel, ARateThatGoesByTheLossIsThatOfOne) {
+  const std::string settings =
+      "lr_policy: \"plateau\" gamma: 0.7 base_lr: 1 momentum: 0.9 average_loss: 2 display: 1 "
+      "plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1 "
+      "plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1";
+  CompareWithSumOverTwo(settings, 12, 0);
+  EXPECT_GT(recorder_.steps.size(), 1u);
+  const Result whole = Run(2, settings + " snapshot: 5", 12);
+  SolverOptions options;
+  options.snapshot = folder_ / "snap_iter_5.solverstate";
+  const Result resumed = Run(2, settings, 12, options);
+  EXPECT_EQ(resumed.parameters, whole.parameters);
+  EXPECT_FALSE(resumed.told.steps.empty());
+}
+
 TEST_F(DataParallel, ResumesWithAnotherNumberOfRanks) {
   // The positions count all ranks' records, so the stream goes on where it was: three batches each.
   const std::string settings = "momentum: 0.9 snapshot: 3";

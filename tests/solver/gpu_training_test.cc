@@ -14,6 +14,7 @@ TEST_F(GpuTraining, ByEveryRule) {
                                  "type: \"RMSProp\" base_lr: 0.001 rms_decay: 0.9 delta: 0.01",
                                  "type: \"AdaDelta\" base_lr: 1 momentum: 0.9 delta: 0.001",
                                  "type: \"Adam\" base_lr: 0.001 momentum: 0.9 delta: 0.001",
+                                 "type: \"AdamW\" base_lr: 0.001 momentum: 0.9 delta: 0.001 weight_decay: 20",
                                  "momentum: 0.9 weight_decay: 0.01 regularization_type: \"L1\""}) {
     SCOPED_TRACE(rule);
     // The sign of a bias that rounding alone moves (below batch normalisation) decides where L1 pulls it.
@@ -42,15 +43,20 @@ TEST_F(GpuTraining, GivesTheSameBitsAgain) {
 }
 
 TEST_F(GpuTraining, ResumesWithTheSameBits) {
-  const std::string settings = "type: \"Adam\" base_lr: 0.01 snapshot: 3";
-  const auto whole = On(gpu_, settings, 6);
-  whole->Train();
-  SolverOptions options;
-  options.snapshot = folder_ / "snap_iter_3.solverstate";
-  const auto resumed = On(gpu_, settings, 6, options);
-  resumed->Train();
-  EXPECT_EQ(recorder_.iterations.size(), 3u);
-  EXPECT_EQ(Values(resumed->net()), Values(whole->net()));
+  for (const std::string rule :
+       {"type: \"Adam\" base_lr: 0.01", "type: \"AdamW\" base_lr: 0.01 weight_decay: 0.1",
+        "lr_policy: \"plateau\" base_lr: 0.1 gamma: 0.5 plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1"}) {
+    const std::string settings = rule + " snapshot: 3";
+    const auto whole = On(gpu_, settings, 6);
+    whole->Train();
+    SolverOptions options;
+    options.snapshot = folder_ / "snap_iter_3.solverstate";
+    const auto resumed = On(gpu_, settings, 6, options);
+    resumed->Train();
+    EXPECT_EQ(recorder_.iterations.size(), 3u);
+    EXPECT_EQ(Values(resumed->net()), Values(whole->net())) << rule;
+    EXPECT_EQ(resumed->learning_rate(), whole->learning_rate()) << rule;
+  }
 }
 
 TEST_F(GpuTraining, LeavesParametersAloneWhereTheLossIsNotFinite) {

@@ -245,6 +245,9 @@ TEST_F(Hogwild, RefusesWhatItDoesNotDo) {
   for (const char* field : {"endpoint", "codec", "local_steps", "topology", "engine", "remove them"}) {
     EXPECT_NE(meaningless.find(field), std::string::npos) << meaningless;
   }
+  EXPECT_NE(Refused(SolverText("lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3" + Threads(2), 5))
+                .find("for which no thread of mode: HOGWILD waits"),
+            std::string::npos);
   EXPECT_NE(Refused(SolverText(Threads(2, "history: MEAN"), 5)).find("history is MEAN"), std::string::npos);
   SolverOptions options;
   options.devices = Devices(2);

@@ -116,7 +116,7 @@ TEST_P(LaidOutUpdates, LeavePaddingZero) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, LaidOutUpdates,
-                         testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
+                         testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

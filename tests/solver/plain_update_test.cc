@@ -17,7 +17,9 @@ TEST_F(Steps, PlainUpdatesAreTheNetsToTheBit) {
         "type: \"AdaGrad\" delta: 0.001", "type: \"RMSProp\" rms_decay: 0.9 delta: 0.001",
         "type: \"AdaDelta\" momentum: 0.9 delta: 0.001",
         "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001 clip_gradients: 0.3 lr_policy: \"step\" gamma: 0.5 "
-        "stepsize: 2"}) {
+        "stepsize: 2",
+        "type: \"AdamW\" base_lr: 0.01 momentum: 0.9 weight_decay: 0.1 lr_policy: \"cosine\" warmup_iter: 2 "
+        "warmup_start_lr: 0.001 min_lr: 0.002"}) {
     SCOPED_TRACE(settings);
     const auto worker = MakeAs(Role::kWorker, settings, true), coordinator = MakeAs(Role::kCoordinator, settings, true);
     TrainingSteps computes(*worker), updates(*coordinator);

@@ -169,6 +169,23 @@ TEST_F(ProcessRanks, GoOnFromTheFirstRanksSnapshot) {
   EXPECT_EQ(resumed[1].parameters, whole[0].parameters);
 }
 
+TEST_F(ProcessRanks, ShareARateThatGoesByTheLoss) {
+  const std::string settings =
+      "lr_policy: \"plateau\" gamma: 0.7 base_lr: 1 momentum: 0.9 average_loss: 2 display: 1 "
+      "plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1 "
+      "plateau_winsize: 1 plateau_winsize: 1 plateau_winsize: 1";
+  const Result threads = Run(2, settings + " snapshot: 5", 12);
+  EXPECT_GT(threads.told.steps.size(), 1u);
+  const auto processes = RunProcesses(2, settings, 12);
+  SolverOptions options;
+  options.snapshot = folder_ / "snap_iter_5.solverstate";
+  const auto resumed = RunProcesses(2, settings, 12, -1, options);
+  for (size_t r = 0; r < 2; ++r) {
+    EXPECT_EQ(processes[r].parameters, threads.parameters);
+    EXPECT_EQ(resumed[r].parameters, threads.parameters);
+  }
+}
+
 TEST_F(ProcessRanks, StopTogetherWhereOneIsAsked) {
   for (const int asked : {0, 2}) {
     const std::vector<OfRank> all = RunProcesses(3, "", 50, -1, {}, asked);

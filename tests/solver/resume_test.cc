@@ -60,11 +60,25 @@ TEST_F(Resume, IsExactWithEverythingOn) {
 }
 
 TEST_F(Resume, IsExactForEveryRule) {
-  for (const char* type : {"Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"}) {
+  for (const char* type : {"Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW"}) {
     SCOPED_TRACE(type);
     const bool momentum = std::string(type) != "AdaGrad" && std::string(type) != "RMSProp";
-    ExpectSame("type: \"" + std::string(type) + "\" delta: 1e-6 " + (momentum ? "momentum: 0.9" : ""));
+    ExpectSame("type: \"" + std::string(type) + "\" delta: 1e-6 " +
+               (momentum ? "momentum: 0.9 weight_decay: 0.02" : ""));
   }
+}
+
+TEST_F(Resume, IsExactWithARateThatGoesByTheLoss) {
+  std::string windows = "lr_policy: \"plateau\" gamma: 0.7 base_lr: 0.3 momentum: 0.9 average_loss: 4 display: 1 ";
+  for (int i = 0; i < 20; ++i) windows += "plateau_winsize: 2 ";
+  ExpectSame(windows);
+  const SolverState half = LoadState(folder_ / "snap_iter_10.solverstate").state;
+  EXPECT_GT(half.current_step(), 0) << "the rate did not drop before";
+  EXPECT_GT(half.minimum_loss(), 0);
+  EXPECT_GT(half.iter_last_event(), 0);
+  EXPECT_FALSE(recorder_.steps.empty()) << "the rate did not drop behind it";
+  EXPECT_EQ(LoadState(folder_ / "snap_iter_20.solverstate").state.current_step(),
+            half.current_step() + static_cast<int>(recorder_.steps.size()));
 }
 
 TEST_F(Resume, IsExactWithADrawnSeed) {

@@ -118,7 +118,9 @@ void ExpectMatchesReference(const SolverParameter& solver) {
       double worst = 0;
       for (size_t i = 0; i < w[p].size(); ++i) {
         double g = scale * model.gradients[p][i];
-        if (solver.regularization_type() == "L1") {
+        if (solver.type() == "AdamW") {
+          w[p][i] *= 1 - rate * model.parameters[p].lr_mult * decay;
+        } else if (solver.regularization_type() == "L1") {
           g += decay * ((w[p][i] > 0) - (w[p][i] < 0));
         } else {
           g += decay * w[p][i];
@@ -145,6 +147,7 @@ TEST_P(UpdateRules, DecayWeightsByL2) {
 TEST_P(UpdateRules, DecayWeightsByL1) {
   SolverParameter solver = BaseSolver(GetParam());
   solver.set_weight_decay(0.05f);
+  if (solver.type() == "AdamW") GTEST_SKIP() << "CheckSolver refuses it";
   solver.set_regularization_type("L1");
   // Weights that L1 pulls across zero depend on the last bit; a small rate keeps their number and effect small.
   ExpectMatchesReference(solver);
@@ -182,17 +185,49 @@ TEST_P(UpdateRules, KeepHistoriesInTheOrderOfCaffesSnapshots) {
   const SolverParameter solver = BaseSolver(GetParam());
   Model model(3);
   const Updater updater(solver, model.parameters);
-  const bool two = solver.type() == "Adam" || solver.type() == "AdaDelta";
+  const bool two = solver.type().starts_with("Adam") || solver.type() == "AdaDelta";
   ASSERT_EQ(updater.histories(), two ? 6 : 3);
   for (int i = 0; i < updater.histories(); ++i) {
     EXPECT_EQ(updater.history(i).shape(), model.parameters[i % 3].data.shape());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, UpdateRules, testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"),
+INSTANTIATE_TEST_SUITE_P(All, UpdateRules,
+                         testing::Values("SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW"),
                          [](const auto& info) { return std::string(info.param); });
 
-TEST(UpdateRules, EveryRuleOfTheTableIsTested) { EXPECT_EQ(UpdateRuleTypes().size(), 6u); }
+TEST(UpdateRules, EveryRuleOfTheTableIsTested) { EXPECT_EQ(UpdateRuleTypes().size(), 7u); }
+
+// Algorithm 2 of the paper, as it stands there, and as other programs compute it.
+TEST(UpdateRules, AdamWIsThatOfThePaper) {
+  const double gradients[] = {0.5, -2, 0.25, 3, 0.125}, rates[] = {0.1, 0.1, 0.05, 0.02, 0.2};
+  float w = 2, g = 0;
+  Parameter parameter;
+  parameter.data = Tensor(&w, {Shape{1}});
+  parameter.trained = true;
+  parameter.grad = Tensor(&g, {Shape{1}});
+  parameter.lr_mult = 0.5f;
+  parameter.decay_mult = 2;
+  SolverParameter solver;
+  solver.set_type("AdamW");
+  solver.set_momentum(0.9f);
+  solver.set_momentum2(0.95f);
+  solver.set_weight_decay(0.3f);
+  Updater updater(solver, {&parameter, 1});
+  double wanted = 2, m = 0, v = 0;
+  for (int t = 1; t <= 5; ++t) {
+    const double rate = 0.5 * rates[t - 1], gradient = gradients[t - 1];
+    wanted -= rate * 0.6 * wanted;
+    m = 0.9 * m + 0.1 * gradient;
+    v = 0.95 * v + 0.05 * gradient * gradient;
+    wanted -= rate * (m / (1 - std::pow(0.9, t))) / (std::sqrt(v / (1 - std::pow(0.95, t))) + 1e-8);
+    g = static_cast<float>(gradient);
+    updater.Begin(t - 1, static_cast<float>(rates[t - 1]), 1);
+    updater.Apply();
+    EXPECT_NEAR(w, wanted, 1e-6) << t;
+  }
+  EXPECT_LT(w, 1.8);
+}
 
 TEST(UpdateRules, HistoryHoldsTheRate) {
   // One step at rate 1, then a zero gradient at rate 0: momentum still moves the weight by 0.5.

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <random>
 #include <regex>
+#include <set>
 #include <string>
 #include <thread>
 
@@ -207,7 +208,8 @@ TEST(ClusterFaults, WithOuterMomentumACoordinatorsSuccessorGoesBackToTheSnapshot
 TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
-  const ClusterFolder folder(kQuick + "local_steps: 5", {.max_iter = 1500, .snapshot = 100});
+  const ClusterFolder folder(kQuick + "local_steps: 5",
+                             {.max_iter = 1500, .snapshot = 100, .more = "snapshot_keep: 2\n"});
   std::string endpoint;
   auto coordinator = folder.Coordinate(2, &endpoint);
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
@@ -231,6 +233,14 @@ TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
   EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
   EXPECT_EQ(AuditJournal(folder, 1500).mistake, "") << "seed " << seed;
+  std::set<std::string> left;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename().string();
+    // Not what a write left behind in whose middle it was killed.
+    if (name.ends_with(".solverstate")) left.insert(name);
+  }
+  EXPECT_EQ(left, (std::set<std::string>{"tiny_iter_1400.solverstate", "tiny_iter_1500.solverstate"}))
+      << "seed " << seed;
 }
 
 TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {

@@ -87,7 +87,7 @@ TEST_P(GradientRules, ShardedIsStarToTheBitKilledAndResumedOrNot) {
 
 INSTANTIATE_TEST_SUITE_P(Rules, GradientRules,
                          ::testing::Values(Rule{"Momentum", ""}, Rule{"Adam", kAdam},
-                                           Rule{"Nesterov", "type: \"Nesterov\"\n"},
+                                           Rule{"AdamW", "type: \"AdamW\"\n"}, Rule{"Nesterov", "type: \"Nesterov\"\n"},
                                            Rule{"Clipped", "clip_gradients: 0.5\n"}, Rule{"BatchNorm", "", true}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -72,6 +72,7 @@ TEST_F(Finetune, GoesFromAFolderToANetThatPredicts) {
   folder_.Write("photos/red/empty.jpg", "");
   const Finished first = Run("scratch", {"--from_scratch", "--epochs=8", "--patience=0"});
   ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_NE(ReadText(folder_ / "scratch/curves.html").find(">accuracy<"), std::string::npos);
   EXPECT_NE(
       first.out.find("3 classes, 54 images to train with, 6 to validate with; 2 that cannot be read are left out"),
       std::string::npos)
@@ -134,6 +135,11 @@ TEST_F(Finetune, AKilledRunContinuesExactly) {
       EXPECT_TRUE(ReadText(folder_ / "out/snapshots" / name) == ReadText(folder_ / "straight/snapshots" / name))
           << name << " differs after a kill at \"" << moment << "\"";
     }
+    int left = 0;
+    for (const auto& entry : fs::directory_iterator(folder_ / "out/snapshots")) {
+      left += entry.path().extension() == ".solverstate";
+    }
+    EXPECT_EQ(left, 2);
     fs::remove_all(folder_ / "out");
   }
 }

@@ -237,9 +237,37 @@ TEST(Training, TerminationStopsLikeCtrlC) {
   EXPECT_GT(NewestState(folder), 0);
 }
 
-TEST(Training, AFullDiskLosesNothingAndIsReported) {
+// The parameter is a line of the solver file.
+class SnapshotFormats : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    if (std::string(GetParam()).find("HDF5") != std::string::npos &&
+        !fs::exists(CREMA_BIN_DIR "/../lib/libcrema_hdf5.so")) {
+      GTEST_SKIP() << "built without HDF5 (libhdf5-dev)";
+    }
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(Training, SnapshotFormats,
+                         ::testing::Values("snapshot_format: BINARYPROTO", "snapshot_format: HDF5"),
+                         [](const auto& info) { return info.index == 0 ? "Binary" : "Hdf5"; });
+
+TEST_P(SnapshotFormats, AreGoneOnWithExactly) {
+  const std::string end = std::string(GetParam()).find("HDF5") != std::string::npos ? ".h5" : "";
   const ScratchFolder folder;
-  WriteTinyTraining(folder, {.max_iter = 40, .hidden = 512});
+  WriteTinyTraining(folder, {.max_iter = 60, .more = std::string(GetParam()) + " type: \"Adam\""});
+  ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
+  const std::string whole = ReadText(folder / ("tiny_iter_60.caffemodel" + end));
+  for (const char* file : {"tiny_iter_60.caffemodel", "tiny_iter_60.solverstate"}) fs::remove(folder / (file + end));
+  const Finished resumed = RunProgram({"train", "--solver=solver.prototxt", "--snapshot=auto"}, In(folder));
+  EXPECT_TRUE(resumed.Says("Restored iteration 40")) << resumed.err;
+  EXPECT_FALSE(whole.empty());
+  EXPECT_TRUE(whole == ReadText(folder / ("tiny_iter_60.caffemodel" + end)));
+}
+
+TEST_P(SnapshotFormats, AFullDiskLosesNothingAndIsReported) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 40, .hidden = 512, .more = GetParam()});
   Setting setting = In(folder);
   setting.file_size_limit = 64 << 10;  // below one model
   const Finished run = RunProgram(kTrain, setting);

@@ -1,0 +1,263 @@
+#include "curves/metrics_observer.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <chrono>
+#include <cmath>
+#include <cstring>
+#include <ctime>
+#include <exception>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "base/atomic_file.h"
+#include "crema/error.h"
+#include "curves/curve_writers.h"
+#include "curves/training_run.h"
+#include "report/json_writer.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int kMostTrainRecords = 1000;  // of a run
+constexpr double kDrawEvery = 2;         // seconds
+constexpr double kDrawingShare = 0.01;   // of the time that training takes
+
+double Now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+std::string UtcTime() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc = {};
+  gmtime_r(&now, &utc);
+  char text[32];
+  std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return text;
+}
+
+// Whether the last line has its end: a program that was killed may have left half of one.
+bool EndsWithLine(int fd) {
+  struct stat info = {};
+  if (fstat(fd, &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return true;
+  char last = 0;
+  return pread(fd, &last, 1, info.st_size - 1) != 1 || last == '\n';
+}
+
+}  // namespace
+
+// One line.
+class MetricsObserver::Record {
+ public:
+  explicit Record(const char* event) {
+    json_.BeginObject();
+    Text("event", event);
+  }
+
+  void Text(const char* key, const std::string& value) {
+    json_.Key(key);
+    json_.String(value);
+  }
+  void Float(const char* key, float value) {
+    json_.Key(key);
+    json_.Float(value);
+  }
+  void Seconds(double value) {
+    json_.Key("seconds");
+    json_.Thousandths(std::llround(value * 1000));
+  }
+  void Whole(const char* key, int64_t value) {
+    json_.Key(key);
+    json_.Integer(value);
+  }
+
+  void Outputs(const std::vector<OutputValue>& outputs) {
+    std::vector<std::string> names;  // in the net's order
+    std::map<std::string, std::vector<float>> values;
+    std::map<std::string, float> weights;
+    for (const OutputValue& output : outputs) {
+      if (values[output.name].empty()) names.push_back(output.name);
+      values[output.name].push_back(output.value);
+      if (output.loss_weight != 0) weights[output.name] = output.loss_weight;
+    }
+    json_.Key("outputs");
+    json_.BeginObject();
+    for (const std::string& name : names) {
+      json_.Key(name);
+      if (values[name].size() > 1) json_.BeginArray();
+      for (const float value : values[name]) json_.Float(value);
+      if (values[name].size() > 1) json_.EndArray();
+    }
+    json_.EndObject();
+    json_.Key("loss_weights");
+    json_.BeginObject();
+    for (const auto& [name, weight] : weights) Float(name.c_str(), weight);
+    json_.EndObject();
+  }
+
+  std::string Line() {
+    json_.EndObject();
+    return json_.text() + "\n";
+  }
+
+ private:
+  JsonWriter json_;
+};
+
+MetricsObserver::MetricsObserver(MetricsOptions options) : options_(std::move(options)) {
+  if (!options_.path.empty()) Open(options_.path);
+  if (options_.curves.empty()) return;
+  CheckCurveFile(options_.curves, false);
+  // What is there stays there until there is something to draw.
+  if (access(options_.curves.c_str(), F_OK) == 0 ? access(options_.curves.c_str(), W_OK) != 0
+                                                 : access(DirectoryOf(options_.curves).c_str(), W_OK | X_OK) != 0) {
+    throw EnvironmentError(options_.curves + ": cannot be written: " + std::strerror(errno));
+  }
+}
+
+MetricsObserver::~MetricsObserver() {
+  if (made_ && !started_) unlink(path_.c_str());  // training did not begin
+  if (started_ && !ended_) Draw(true);            // it failed: the last picture reloads itself no more
+  if (fd_ >= 0) close(fd_);
+}
+
+void MetricsObserver::Open(const std::string& path) {
+  path_ = path;
+  made_ = access(path.c_str(), F_OK) != 0;
+  fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
+  if (fd_ < 0) throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
+}
+
+void MetricsObserver::Write(const std::string& line) {
+  if (fd_ < 0) return;
+  // In one piece, so that a reader sees whole lines, and a failure leaves at most one that is not.
+  const std::string text = (EndsWithLine(fd_) ? "" : "\n") + line;
+  size_t done = 0;
+  while (done < text.size()) {
+    const ssize_t written = write(fd_, text.data() + done, text.size() - done);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) break;
+    done += static_cast<size_t>(written);
+  }
+  if (done == text.size() || warned_) return;
+  warned_ = true;
+  if (options_.warn) {
+    options_.warn(path_ + ": cannot be written: " + std::strerror(errno) +
+                  "; training goes on, and its curves may have gaps");
+  }
+}
+
+double MetricsObserver::Seconds() const { return Now() - started_at_; }
+
+void MetricsObserver::OnStart(const TrainingStart& start) {
+  started_at_ = Now();
+  const std::string stem =
+      start.snapshot_prefix.empty() ? options_.curves.substr(0, options_.curves.rfind('.')) : start.snapshot_prefix;
+  if (path_.empty() && !stem.empty()) {
+    try {
+      Open(stem + "_metrics.jsonl");
+    } catch (const EnvironmentError& error) {
+      path_.clear();
+      if (options_.warn) options_.warn(error.what());
+    }
+  }
+  if (fd_ < 0) return;
+  started_ = true;
+  stride_ = std::max(1, start.max_iter / kMostTrainRecords);
+  Record record("start");
+  record.Text("time", UtcTime());
+  record.Text("net", start.net);
+  record.Text("solver", start.solver);
+  record.Text("type", start.solver_type);
+  record.Text("lr_policy", start.lr_policy);
+  record.Whole("iteration", start.iteration);
+  record.Whole("max_iter", start.max_iter);
+  record.Text("seed", std::to_string(start.seed));
+  Write(record.Line());
+}
+
+void MetricsObserver::OnIteration(const IterationEnd& end) {
+  loss_sum_ += end.loss;
+  ++losses_;
+  if ((end.iteration + 1) % stride_ != 0) return;
+  Record record("train");
+  record.Whole("iteration", end.iteration);
+  record.Seconds(Seconds());
+  record.Whole("iterations", losses_);
+  record.Float("loss", static_cast<float>(loss_sum_ / losses_));
+  Write(record.Line());
+  loss_sum_ = 0;
+  losses_ = 0;
+  Draw(false);
+}
+
+void MetricsObserver::OnDisplay(const Display& display) {
+  if (display.final) return;
+  Record record("display");
+  record.Whole("iteration", display.iteration);
+  record.Seconds(Seconds());
+  record.Float("lr", display.learning_rate);
+  record.Outputs(display.outputs);
+  Write(record.Line());
+}
+
+void MetricsObserver::OnTest(const TestResult& result) {
+  Record record("test");
+  record.Whole("iteration", result.iteration);
+  record.Seconds(Seconds());
+  record.Whole("net", result.net);
+  if (result.loss) record.Float("loss", *result.loss);
+  record.Outputs(result.outputs);
+  Write(record.Line());
+  Draw(false);
+}
+
+void MetricsObserver::OnBest(const BestFound& best) {
+  Record record("best");
+  record.Whole("iteration", best.iteration);
+  record.Text("output", best.output);
+  record.Float("value", best.value);
+  Write(record.Line());
+}
+
+void MetricsObserver::OnSnapshot(const SnapshotWritten& snapshot) {
+  Record record("snapshot");
+  record.Whole("iteration", snapshot.iteration);
+  record.Text("model", snapshot.model_path);
+  record.Text("state", snapshot.state_path);
+  Write(record.Line());
+}
+
+void MetricsObserver::OnEnd(const TrainingEnd& end) {
+  ended_ = true;
+  Record record("end");
+  record.Whole("iteration", end.iteration);
+  record.Seconds(Seconds());
+  record.Whole("stopped_early", end.stopped_early ? 1 : 0);
+  Write(record.Line());
+  Draw(true);
+}
+
+void MetricsObserver::Draw(bool last) {
+  if (options_.curves.empty() || fd_ < 0) return;
+  const double now = Now();
+  if (!last && now - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
+  try {
+    CurveOptions drawing;
+    drawing.reload = !last;
+    WriteCurves({ReadTrainingRun(path_)}, drawing, options_.curves);
+  } catch (const UserError&) {
+    return;  // nothing to draw yet
+  } catch (const std::exception& error) {
+    if (!warned_ && options_.warn) options_.warn(std::string("no curves are drawn: ") + error.what());
+    warned_ = true;
+  }
+  drawn_at_ = Now();
+  drawing_ = drawn_at_ - now;
+}
+
+}  // namespace crema

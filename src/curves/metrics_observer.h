@@ -1,0 +1,71 @@
+// Records the course of a training in a file as it goes, and draws it.
+#ifndef CREMA_CURVES_METRICS_OBSERVER_H_
+#define CREMA_CURVES_METRICS_OBSERVER_H_
+
+#include <functional>
+#include <string>
+
+#include "crema/observer.h"
+
+namespace crema {
+
+struct MetricsOptions {
+  // The file of records; empty: <snapshot_prefix>_metrics.jsonl of a run that writes snapshots; of others one beside
+  // `curves`, or none.
+  std::string path;
+  // A picture (.svg, .html) that is drawn anew while training goes on; empty: none.
+  std::string curves;
+  // Told once that the file cannot be written: training goes on without.
+  std::function<void(const std::string& message)> warn;
+};
+
+// Appends JSON lines (https://jsonlines.org), each an object with "event", and where they are known "iteration" and
+// "seconds" since training started or was resumed:
+//   start    net, solver, type, lr_policy, iteration, max_iter, seed, time (UTC, ISO 8601)
+//   train    loss: mean of the last "iterations" iterations, of which there are at most a thousandth of max_iter
+//   display  lr, outputs and loss_weights of the train net at this iteration
+//   test     net, outputs, loss_weights, and with test_compute_loss loss
+//   best     output, value
+//   snapshot model, state
+//   end      stopped_early
+// Outputs are an object from name to number, or to an array where an output has several. Numbers that are not finite
+// are null. A resumed run appends to what is there: records behind its start's iteration count no more. Nothing is
+// ever removed from the file.
+class MetricsObserver : public Observer {
+ public:
+  // Throws EnvironmentError where a path that was given cannot be written, UserError where `curves` has another ending.
+  explicit MetricsObserver(MetricsOptions options);
+  ~MetricsObserver() override;
+
+  void OnStart(const TrainingStart& start) override;
+  void OnIteration(const IterationEnd& end) override;
+  void OnDisplay(const Display& display) override;
+  void OnTest(const TestResult& result) override;
+  void OnBest(const BestFound& best) override;
+  void OnSnapshot(const SnapshotWritten& snapshot) override;
+  void OnEnd(const TrainingEnd& end) override;
+
+  // Where records go; empty before OnStart, and where none are written.
+  const std::string& path() const { return path_; }
+
+ private:
+  class Record;
+
+  void Open(const std::string& path);
+  void Write(const std::string& line);
+  void Draw(bool last);
+  double Seconds() const;
+
+  MetricsOptions options_;
+  std::string path_;
+  int fd_ = -1;
+  bool made_ = false, warned_ = false, started_ = false, ended_ = false;
+  int stride_ = 1;  // iterations of a "train" record
+  double loss_sum_ = 0;
+  int losses_ = 0;
+  double started_at_ = 0, drawn_at_ = 0, drawing_ = 0;  // seconds of a steady clock; that drawing took
+};
+
+}  // namespace crema
+
+#endif  // CREMA_CURVES_METRICS_OBSERVER_H_

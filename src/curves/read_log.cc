@@ -1,0 +1,156 @@
+// Reads the log of a training: Caffe's, that of its forks, or crema's own.
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <optional>
+#include <sstream>
+#include <string_view>
+
+#include "crema/error.h"
+#include "curves/training_run.h"
+
+namespace crema {
+
+namespace {
+
+// glog's prefix: "I1121 01:26:06.132561 10849 solver.cpp:218] ", later versions with the year. Seconds since some first
+// of January; the year's end counts as if every year had 365 days.
+std::optional<double> TimeOf(std::string_view line) {
+  if (line.empty() || std::string_view("IWEF").find(line[0]) == std::string_view::npos) return std::nullopt;
+  const size_t space = line.find(' ');
+  if (space != 5 && space != 9) return std::nullopt;
+  int month = 0, day = 0, hour = 0, minute = 0;
+  double second = 0;
+  const std::string text(line.substr(space - 4, 24));
+  if (std::sscanf(text.c_str(), "%2d%2d %d:%d:%lf", &month, &day, &hour, &minute, &second) != 5) return std::nullopt;
+  constexpr std::array<int, 12> kDaysBefore = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
+  if (month < 1 || month > 12) return std::nullopt;
+  return (((kDaysBefore[static_cast<size_t>(month - 1)] + day) * 24.0 + hour) * 60 + minute) * 60 + second;
+}
+
+// What stands behind `before` in `text`, as a number.
+std::optional<double> NumberBehind(std::string_view text, std::string_view before) {
+  const size_t at = text.find(before);
+  if (at == std::string_view::npos) return std::nullopt;
+  const char* const begin = text.data() + at + before.size();
+  double value = 0;
+  const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
+  if (error != std::errc() || end == begin) return std::nullopt;
+  return value;
+}
+
+// "    Test net output #1: loss = 0.25 (* 1 = 0.25 loss)"
+std::optional<OutputValue> OutputOf(std::string_view message) {
+  const size_t name = message.find(": "), equals = message.find(" = ", name);
+  if (name == std::string_view::npos || equals == std::string_view::npos) return std::nullopt;
+  const std::optional<double> value = NumberBehind(message.substr(equals), " = ");
+  if (!value) return std::nullopt;
+  const std::optional<double> weight = NumberBehind(message, "(* ");
+  return OutputValue{std::string(message.substr(name + 2, equals - name - 2)), static_cast<float>(*value),
+                     static_cast<float>(weight.value_or(0))};
+}
+
+class LogReader {
+ public:
+  explicit LogReader(int* earlier) : earlier_(earlier) {}
+
+  void Read(std::string_view line) {
+    const std::optional<double> time = TimeOf(line);
+    const size_t prefix = time ? line.find("] ") : std::string_view::npos;
+    const std::string_view message = prefix == std::string_view::npos ? line : line.substr(prefix + 2);
+    const size_t word = message.find_first_not_of(' ');
+    if (word == std::string_view::npos) return;
+    const std::string_view text = message.substr(word);
+    const bool of_test = text.starts_with("Test net output #"), of_train = text.starts_with("Train net output #");
+    if (!of_test && !of_train) AddOutputs();
+    if (time) Clock(*time);
+    if (of_test || of_train) {
+      kind_ = of_test ? CurveKind::kTest : CurveKind::kTraining;
+      if (const auto output = OutputOf(text)) outputs_.push_back(*output);
+    } else if (const auto at = NumberBehind(text, "Iteration "); at && text.starts_with("Iteration ")) {
+      Iteration(static_cast<int>(*at), text);
+    } else if (const auto loss = NumberBehind(text, "Test loss: "); loss && text.starts_with("Test loss: ")) {
+      run_.AddTestLoss(iteration_, seconds_, net_, *loss);
+    } else if (text.starts_with("Starting Optimization")) {
+      begins_ = true;
+      start_ = time;
+    } else if (text.starts_with("Solving ")) {
+      // Caffe's name of the net stands behind the beginning of the optimization.
+      name_ = text.substr(8);
+    } else if (text.starts_with("Resuming from ") || text.starts_with("Restoring previous solver status")) {
+      resumes_ = true;
+    } else if (text.starts_with("Optimization Done")) {
+      run_.End(iteration_);
+    }
+  }
+
+  TrainingRun Finish() {
+    AddOutputs();
+    return run_.Finish();
+  }
+
+ private:
+  void Clock(double time) {
+    if (!began_) began_ = time;
+    if (time < *began_) *began_ -= 365 * 86400.0;
+    time_ = time;
+    seconds_ = time - *began_;
+  }
+
+  void Iteration(int iteration, std::string_view text) {
+    if (begins_ || (!run_.empty() && iteration < iteration_)) Begin(iteration);
+    iteration_ = iteration;
+    if (const auto rate = NumberBehind(text, ", lr = ")) {
+      run_.AddRate(iteration, seconds_, *rate);
+    } else if (const auto loss = NumberBehind(text, ", loss = ")) {
+      run_.AddLoss(iteration, seconds_, *loss);
+    } else if (const auto net = NumberBehind(text, "Testing net (#")) {
+      net_ = static_cast<int>(*net);
+    }
+  }
+
+  void Begin(int iteration) {
+    if (resumes_ && !run_.empty()) {
+      run_.ResumeAt(iteration);
+    } else {
+      *earlier_ += run_.empty() ? 0 : 1;
+      run_.Start(name_, 0);
+    }
+    begins_ = resumes_ = false;
+    began_ = start_ ? start_ : began_ ? std::optional(time_) : std::nullopt;
+    start_.reset();
+    seconds_ = 0;
+    if (began_) Clock(time_);
+  }
+
+  void AddOutputs() {
+    if (!outputs_.empty()) {
+      run_.AddOutputs(kind_, iteration_, seconds_, kind_ == CurveKind::kTest ? net_ : 0, outputs_);
+    }
+    outputs_.clear();
+  }
+
+  int* earlier_;
+  RunBuilder run_;
+  std::string name_;
+  bool begins_ = true, resumes_ = false;
+  std::optional<double> start_, began_;  // of what begins next, and of what is read
+  double time_ = 0, seconds_ = 0;        // of the last line; since began_
+  int iteration_ = 0, net_ = 0;
+  CurveKind kind_ = CurveKind::kTraining;
+  std::vector<OutputValue> outputs_;  // of the lines just before
+};
+
+}  // namespace
+
+TrainingRun ReadLog(const std::string& text, const std::string&, int* earlier) {
+  LogReader reader(earlier);
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    reader.Read(line);
+  }
+  return reader.Finish();
+}
+
+}  // namespace crema

@@ -1,0 +1,99 @@
+// Reads JSON lines (https://jsonlines.org) that MetricsObserver writes.
+#include <google/protobuf/struct.pb.h>
+#include <google/protobuf/util/json_util.h>
+
+#include <map>
+#include <sstream>
+
+#include "crema/error.h"
+#include "curves/training_run.h"
+
+namespace crema {
+
+namespace {
+
+using google::protobuf::Struct;
+using google::protobuf::Value;
+
+const Value* Find(const Struct& record, const std::string& key) {
+  const auto found = record.fields().find(key);
+  return found == record.fields().end() ? nullptr : &found->second;
+}
+
+std::string TextOf(const Struct& record, const std::string& key) {
+  const Value* value = Find(record, key);
+  return value ? value->string_value() : "";
+}
+
+// 0 where it is absent.
+double NumberOf(const Struct& record, const std::string& key) {
+  const Value* value = Find(record, key);
+  return value ? value->number_value() : 0;
+}
+
+int WholeOf(const Struct& record, const std::string& key) { return static_cast<int>(NumberOf(record, key)); }
+
+// {"accuracy": 0.9, "by_class": [0.8, 1]} with {"loss": 1} of what is a loss.
+std::vector<OutputValue> OutputsOf(const Struct& record) {
+  std::vector<OutputValue> outputs;
+  const Value* values = Find(record, "outputs");
+  const Value* weights = Find(record, "loss_weights");
+  if (!values) return outputs;
+  // Sorted: that map's own order differs from run to run.
+  const auto& fields = values->struct_value().fields();
+  for (const auto& [name, value] : std::map<std::string, Value>(fields.begin(), fields.end())) {
+    const auto weight = static_cast<float>(weights ? NumberOf(weights->struct_value(), name) : 0);
+    if (value.kind_case() == Value::kListValue) {
+      for (const Value& element : value.list_value().values()) {
+        outputs.push_back({name, static_cast<float>(element.number_value()), weight});
+      }
+    } else if (value.kind_case() == Value::kNumberValue) {
+      outputs.push_back({name, static_cast<float>(value.number_value()), weight});
+    }
+  }
+  return outputs;
+}
+
+}  // namespace
+
+TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* earlier) {
+  RunBuilder run;
+  std::istringstream stream(text);
+  std::string line;
+  int broken = 0;  // a line that a killed program may not have finished; 0: none
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
+    Struct record;
+    const bool whole = google::protobuf::util::JsonStringToMessage(line, &record).ok();
+    const std::string event = whole ? TextOf(record, "event") : "";
+    if (broken > 0 && event != "start") {
+      throw UserError(Location{path, broken, 0},
+                      "not a record of metrics, which is one JSON object a line with an \"event\"; remove this line");
+    }
+    broken = event.empty() ? number : 0;
+    const int iteration = WholeOf(record, "iteration");
+    const double seconds = NumberOf(record, "seconds");
+    if (event == "start") {
+      if (iteration > 0 && !run.empty()) {
+        run.ResumeAt(iteration);
+      } else {
+        *earlier += run.empty() ? 0 : 1;
+        run.Start(TextOf(record, "net"), WholeOf(record, "max_iter"));
+      }
+    } else if (event == "train") {
+      run.AddLoss(iteration, seconds, NumberOf(record, "loss"));
+    } else if (event == "display") {
+      run.AddOutputs(CurveKind::kTraining, iteration, seconds, 0, OutputsOf(record));
+      run.AddRate(iteration, seconds, NumberOf(record, "lr"));
+    } else if (event == "test") {
+      const int net = WholeOf(record, "net");
+      if (Find(record, "loss")) run.AddTestLoss(iteration, seconds, net, NumberOf(record, "loss"));
+      run.AddOutputs(CurveKind::kTest, iteration, seconds, net, OutputsOf(record));
+    } else if (event == "end") {
+      run.End(iteration);
+    }
+  }
+  return run.Finish();
+}
+
+}  // namespace crema

@@ -1,0 +1,154 @@
+#include "curves/training_run.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <tuple>
+
+#include "crema/error.h"
+#include "schema/file_error.h"
+
+namespace crema {
+
+namespace {
+
+// What training makes small, of nets with several losses.
+constexpr char kTotalLoss[] = "total loss";
+constexpr char kLearningRate[] = "learning rate";
+
+// "runs/lenet_metrics.jsonl" -> "lenet"
+std::string RunName(const std::string& path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  for (const char* ending : {".jsonl", ".log", ".txt", "_metrics"}) {
+    if (name.ends_with(ending) && name.size() > std::string(ending).size()) {
+      name.resize(name.size() - std::string(ending).size());
+    }
+  }
+  return name;
+}
+
+}  // namespace
+
+const CurvePoint& BestPoint(const Curve& curve) {
+  const auto lower = [](const CurvePoint& a, const CurvePoint& b) { return a.value < b.value; };
+  return curve.is_loss ? *std::min_element(curve.points.begin(), curve.points.end(), lower)
+                       : *std::max_element(curve.points.begin(), curve.points.end(), lower);
+}
+
+std::string CurveLabel(const Curve& curve) {
+  std::string label = curve.kind == CurveKind::kTest ? "test" : "train";
+  if (curve.net > 0) label += " " + std::to_string(curve.net);
+  return curve.element.empty() ? label : label + " " + curve.element;
+}
+
+void RunBuilder::Start(const std::string& net, int max_iter) {
+  *this = RunBuilder();
+  run_.net = net;
+  run_.max_iter = max_iter;
+}
+
+void RunBuilder::ResumeAt(int iteration) {
+  offset_ = 0;
+  for (Curve& curve : curves_) {
+    const auto later = std::find_if(curve.points.begin(), curve.points.end(),
+                                    [iteration](const CurvePoint& point) { return point.iteration >= iteration; });
+    curve.points.erase(later, curve.points.end());
+    if (!curve.points.empty()) offset_ = std::max(offset_, curve.points.back().seconds);
+  }
+  run_.iteration = iteration;
+  run_.ended = false;
+}
+
+void RunBuilder::AddLoss(int iteration, double seconds, double loss) {
+  Add({CurveKind::kTraining, 0, kTotalLoss, ""}, true, iteration, seconds, loss);
+}
+
+void RunBuilder::AddTestLoss(int iteration, double seconds, int net, double loss) {
+  Add({CurveKind::kTest, net, kTotalLoss, ""}, true, iteration, seconds, loss);
+}
+
+void RunBuilder::AddRate(int iteration, double seconds, double rate) {
+  Add({CurveKind::kLearningRate, 0, kLearningRate, ""}, false, iteration, seconds, rate);
+}
+
+void RunBuilder::AddOutputs(CurveKind kind, int iteration, double seconds, int net,
+                            const std::vector<OutputValue>& outputs) {
+  std::map<std::string, int> elements, seen;
+  for (const OutputValue& output : outputs) ++elements[output.name];
+  for (const OutputValue& output : outputs) {
+    const int index = seen[output.name]++;
+    const std::string element = elements[output.name] > 1 ? "[" + std::to_string(index) + "]" : "";
+    Add({kind, net, output.name, element}, output.loss_weight != 0, iteration, seconds, output.value);
+  }
+}
+
+void RunBuilder::End(int iteration) {
+  run_.iteration = std::max(run_.iteration, iteration);
+  run_.ended = true;
+}
+
+void RunBuilder::Add(Key key, bool is_loss, int iteration, double seconds, double value) {
+  run_.iteration = std::max(run_.iteration, iteration);
+  if (!std::isfinite(value)) return;
+  const auto [place, is_new] = places_.emplace(key, curves_.size());
+  if (is_new) curves_.push_back({key.output, key.kind, key.net, key.element, is_loss, {}});
+  Curve& curve = curves_[place->second];
+  // Records of another order than that of their iterations would draw lines back and forth.
+  if (!curve.points.empty() && curve.points.back().iteration >= iteration) return;
+  curve.points.push_back({iteration, offset_ + seconds, value});
+}
+
+TrainingRun RunBuilder::Finish() const {
+  TrainingRun run = run_;
+  // Where a net has one loss, its total is that loss: of the train net the better curve, since it is a mean of more
+  // iterations, of a test net the same one.
+  std::set<std::string> losses;
+  for (const Curve& curve : curves_) {
+    if (curve.is_loss && curve.output != kTotalLoss) losses.insert(curve.output);
+  }
+  const std::optional<std::string> only = losses.size() == 1 ? std::optional(*losses.begin()) : std::nullopt;
+  std::set<std::pair<CurveKind, int>> with_total;
+  for (const Curve& curve : curves_) {
+    if (curve.output == kTotalLoss && !curve.points.empty()) with_total.insert({curve.kind, curve.net});
+  }
+  for (Curve curve : curves_) {
+    if (curve.points.empty()) continue;
+    if (only && curve.output == *only && curve.element.empty() && with_total.count({curve.kind, curve.net}) > 0)
+      continue;
+    if (curve.output == kTotalLoss) curve.output = only ? *only : losses.empty() ? "loss" : kTotalLoss;
+    run.curves.push_back(std::move(curve));
+  }
+  std::stable_sort(run.curves.begin(), run.curves.end(), [](const Curve& a, const Curve& b) {
+    const auto rank = [](const Curve& curve) {
+      return std::pair(curve.kind == CurveKind::kLearningRate ? 2 : curve.is_loss ? 0 : 1, curve.kind);
+    };
+    return rank(a) < rank(b);
+  });
+  return run;
+}
+
+TrainingRun ReadTrainingRun(const std::string& path, int* earlier) {
+  CheckReadableFile(path, "metrics file or log of a training");
+  std::ifstream file(path, std::ios::binary);
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file.is_open() || file.bad()) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
+  const size_t first = text.find_first_not_of(" \t\r\n");
+  const bool is_metrics = first != std::string::npos && text[first] == '{';
+  int before = 0;
+  TrainingRun run = is_metrics ? ReadMetrics(text, path, &before) : ReadLog(text, path, &before);
+  run.name = RunName(path);
+  if (run.curves.empty()) {
+    throw UserError(Location{path, 0, 0},
+                    is_metrics ? "the last run in it has no loss and no test yet"
+                               : "no curves in it: neither what train --metrics writes nor a log with lines such as "
+                                 "\"Iteration 100, loss = 0.5\"");
+  }
+  if (earlier) *earlier = before;
+  return run;
+}
+
+}  // namespace crema

@@ -1,0 +1,25 @@
+#include "solver/checksum.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <fstream>
+#include <vector>
+
+namespace crema {
+
+Checksum ChecksumOf(const std::string& path, uint64_t limit) {
+  std::ifstream file(path, std::ios::binary);
+  std::vector<char> buffer(1 << 20);
+  Checksum sum;
+  while (sum.bytes < limit) {
+    file.read(buffer.data(), static_cast<std::streamsize>(std::min<uint64_t>(buffer.size(), limit - sum.bytes)));
+    const size_t got = static_cast<size_t>(file.gcount());
+    if (got == 0) break;
+    sum.crc32 = static_cast<uint32_t>(crc32_z(sum.crc32, reinterpret_cast<const unsigned char*>(buffer.data()), got));
+    sum.bytes += got;
+  }
+  return sum;
+}
+
+}  // namespace crema

@@ -1,0 +1,138 @@
+#include "solver/snapshot_hdf5.h"
+
+#include <zlib.h>
+
+#include <algorithm>
+#include <memory>
+#include <stdexcept>
+#include <utility>
+
+#include "base/hdf5.h"
+#include "crema/error.h"
+#include "device/host_copies.h"
+
+namespace crema {
+
+namespace {
+
+constexpr char kIteration[] = "iter", kModel[] = "learned_net", kStep[] = "current_step", kOwn[] = "crema_state";
+
+std::string History(size_t index) { return "history/" + std::to_string(index); }
+
+uint32_t Add(uint32_t crc32, const void* data, size_t bytes) {
+  return static_cast<uint32_t>(crc32_z(crc32, static_cast<const unsigned char*>(data), bytes));
+}
+
+std::vector<int64_t> ExtentsOf(const BlobProto& blob) {
+  if (blob.has_shape()) return {blob.shape().dim().begin(), blob.shape().dim().end()};
+  return {blob.num(), blob.channels(), blob.height(), blob.width()};
+}
+
+[[noreturn]] void Fail(const std::string& path, const std::string& message) {
+  throw UserError(Location{path, 0, 0}, message);
+}
+
+bool Has(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+void CheckKind(const Hdf5File& file) {
+  const Hdf5File::Names names = file.List("/");
+  if (Has(names.groups, "history") && Has(names.datasets, kIteration)) return;
+  if (Has(names.groups, "data")) {
+    Fail(file.path(),
+         "these are the weights of a net, not a snapshot of training; give the .solverstate.h5 that was written beside "
+         "it, or start a new training from them with --weights");
+  }
+  Fail(file.path(), "is an HDF5 file, but no .solverstate.h5: that has a dataset \"iter\" and a group \"history\"");
+}
+
+}  // namespace
+
+bool IsHdf5Snapshot(const std::string& path) { return path.ends_with(".h5"); }
+
+void WriteHdf5Model(const std::string& path, const NetParameter& model) {
+  const std::unique_ptr<Hdf5Writer> file = CreateHdf5(path);
+  file->MakeGroup("data");
+  for (const LayerParameter& layer : model.layer()) {
+    for (int i = 0; i < layer.blobs_size(); ++i) {
+      const BlobProto& blob = layer.blobs(i);
+      const std::string name = "/" + layer.name() + "/" + std::to_string(i);
+      file->Write("data" + name, ExtentsOf(blob), blob.data().data());
+      if (blob.diff_size() > 0) file->Write("diff" + name, ExtentsOf(blob), blob.diff().data());
+    }
+  }
+  file->Flush();
+}
+
+uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::vector<StoredHistory>& history) {
+  const std::unique_ptr<Hdf5Writer> file = CreateHdf5(path);
+  file->WriteInteger(kIteration, state.iter());
+  file->WriteText(kModel, state.learned_net());
+  file->WriteInteger(kStep, state.current_step());
+  state.clear_state_crc32();
+  const std::string without = state.SerializeAsString();
+  uint32_t crc32 = Add(0, without.data(), without.size());
+  file->MakeGroup("history");
+  for (size_t i = 0; i < history.size(); ++i) {
+    const StoredHistory& one = history[i];
+    std::vector<float> values(static_cast<size_t>(one.shape.count()));
+    CopyPlainOut(*one.device, one.layout, one.values, values.data());
+    file->Write(History(i), {one.shape.dims().begin(), one.shape.dims().end()}, values.data());
+    crc32 = Add(crc32, values.data(), values.size() * sizeof(float));
+  }
+  state.set_state_crc32(crc32);
+  file->WriteBytes(kOwn, state.SerializeAsString());
+  file->Flush();
+  return crc32;
+}
+
+std::optional<uint32_t> Hdf5StateChecksum(const std::string& path) {
+  try {
+    SolverState state;
+    if (state.ParseFromString(OpenHdf5(path)->ReadBytes(kOwn)) && state.has_state_crc32()) return state.state_crc32();
+  } catch (const std::runtime_error&) {
+    // Another file, or a damaged one.
+  }
+  return std::nullopt;
+}
+
+SolverState ReadHdf5State(const std::string& path) {
+  const std::unique_ptr<Hdf5File> file = OpenHdf5(path);
+  CheckKind(*file);
+  const Hdf5File::Names names = file->List("/");
+  SolverState state;
+  const bool own = Has(names.datasets, kOwn);
+  if (own && !state.ParseFromString(file->ReadBytes(kOwn))) {
+    Fail(path, std::string("damaged: its dataset \"") + kOwn + "\" is no state; resume from another snapshot");
+  }
+  const auto expected = static_cast<uint32_t>(state.state_crc32());
+  state.clear_state_crc32();
+  const std::string without = state.SerializeAsString();
+  uint32_t crc32 = Add(0, without.data(), without.size());
+  const int64_t iteration = file->ReadInteger(kIteration);
+  const int64_t step = Has(names.datasets, kStep) ? file->ReadInteger(kStep) : 0;
+  const std::string model = Has(names.datasets, kModel) ? file->ReadText(kModel) : "";
+  const bool same = state.iter() == iteration && state.current_step() == step && state.learned_net() == model;
+  state.set_iter(static_cast<int>(iteration));
+  state.set_current_step(static_cast<int>(step));
+  state.set_learned_net(model);
+
+  const size_t blobs = file->List("history").datasets.size();
+  for (size_t i = 0; i < blobs; ++i) {
+    const Shape shape(file->Extents(History(i)));
+    BlobProto* blob = state.add_history();
+    for (const int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
+    blob->mutable_shape();
+    blob->mutable_data()->Resize(static_cast<int>(shape.count()), 0);
+    file->Read(History(i), blob->mutable_data()->mutable_data());
+    crc32 = Add(crc32, blob->data().data(), static_cast<size_t>(shape.count()) * sizeof(float));
+  }
+  if (own && (!same || crc32 != expected)) {
+    Fail(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
+  }
+  if (own) state.set_state_crc32(expected);
+  return state;
+}
+
+}  // namespace crema

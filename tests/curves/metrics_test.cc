@@ -1,0 +1,252 @@
+// What MetricsObserver writes, and what is read back.
+#include <cmath>
+#include <filesystem>
+#include <limits>
+#include <optional>
+
+#include "crema/error.h"
+#include "curves/metrics_observer.h"
+#include "curves/run_files.h"
+
+namespace crema {
+namespace {
+
+class Metrics : public RunFiles {
+ protected:
+  std::string path() const { return folder_ / "net_metrics.jsonl"; }
+
+  MetricsOptions Options() {
+    MetricsOptions options;
+    options.warn = [this](const std::string& message) { warnings_.push_back(message); };
+    return options;
+  }
+
+  TrainingStart Start(int iteration = 0, int max_iter = 100) const {
+    TrainingStart start;
+    start.net = "Net \"1\"";
+    start.iteration = iteration;
+    start.max_iter = max_iter;
+    start.snapshot_prefix = folder_ / "net";
+    return start;
+  }
+
+  static void Iterate(Observer& observer, int from, int to, double loss) {
+    for (int i = from; i < to; ++i) {
+      IterationEnd end;
+      end.iteration = i;
+      end.loss = static_cast<float>(loss + i);
+      observer.OnIteration(end);
+    }
+  }
+
+  static Display Shown(int iteration, float rate, std::vector<OutputValue> outputs) {
+    Display display;
+    display.iteration = iteration;
+    display.learning_rate = rate;
+    display.outputs = std::move(outputs);
+    return display;
+  }
+
+  static TestResult Tested(int iteration, int net, std::vector<OutputValue> outputs) {
+    TestResult result;
+    result.iteration = iteration;
+    result.net = net;
+    result.outputs = std::move(outputs);
+    return result;
+  }
+
+  std::vector<std::string> warnings_;
+};
+
+TEST_F(Metrics, WhatIsRecordedIsReadBack) {
+  {
+    MetricsObserver observer(Options());
+    EXPECT_EQ(observer.path(), "");
+    observer.OnStart(Start());
+    EXPECT_EQ(observer.path(), path());
+    observer.OnTest(Tested(0, 0, {{"accuracy", 0.1f, 0}, {"loss", 2.5f, 1}}));
+    observer.OnDisplay(Shown(0, 0.01f, {{"loss", 7, 1}}));
+    Iterate(observer, 0, 3, 1);
+    observer.OnTest(Tested(3, 1, {{"precision", 0.5f, 0}, {"precision", 0.25f, 0}}));
+    TrainingEnd end;
+    end.iteration = 3;
+    observer.OnEnd(end);
+  }
+  int earlier = -1;
+  const TrainingRun run = ReadTrainingRun(path(), &earlier);
+  EXPECT_EQ(earlier, 0);
+  EXPECT_EQ(run.name, "net");
+  EXPECT_EQ(run.net, "Net \"1\"");
+  EXPECT_EQ(run.max_iter, 100);
+  EXPECT_EQ(run.iteration, 3);
+  EXPECT_TRUE(run.ended);
+  EXPECT_EQ(Names(run), (std::vector<std::string>{"train loss", "test loss", "test accuracy", "test 1 [0] precision",
+                                                  "test 1 [1] precision", "learning rate"}));
+  // The mean of every iteration, not what one of them displayed.
+  EXPECT_EQ(Points(run, "train loss"), "0:1 1:2 2:3");
+  EXPECT_EQ(Points(run, "test loss"), "0:2.5");
+  EXPECT_EQ(Points(run, "test accuracy"), "0:0.1");
+  EXPECT_EQ(Points(run, "test 1 [1] precision"), "3:0.25");
+  EXPECT_EQ(Points(run, "learning rate"), "0:0.01");
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(Metrics, ALongRunIsRecordedByMeansOfManyIterations) {
+  MetricsObserver observer(Options());
+  observer.OnStart(Start(5, 10000));
+  Iterate(observer, 5, 30, 0);
+  // The first stretch is short, so that all end where those of a run from the start do.
+  EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "9:7 19:14.5 29:24.5");
+}
+
+TEST_F(Metrics, OfSeveralLossesTheTotalIsShownAsWell) {
+  MetricsObserver observer(Options());
+  observer.OnStart(Start());
+  observer.OnDisplay(Shown(0, 0.01f, {{"loss1", 1, 0.3f}, {"loss3", 2, 1}}));
+  Iterate(observer, 0, 1, 2.3);
+  EXPECT_EQ(Names(ReadTrainingRun(path())),
+            (std::vector<std::string>{"train loss1", "train loss3", "train total loss", "learning rate"}));
+}
+
+TEST_F(Metrics, AResumedRunGoesOnWhereItsSnapshotWas) {
+  {
+    MetricsObserver observer(Options());
+    observer.OnStart(Start());
+    observer.OnTest(Tested(0, 0, {{"accuracy", 0.1f, 0}}));
+    Iterate(observer, 0, 5, 100);
+    observer.OnTest(Tested(4, 0, {{"accuracy", 0.4f, 0}}));
+  }
+  MetricsObserver observer(Options());
+  observer.OnStart(Start(3));
+  Iterate(observer, 3, 6, 200);
+  observer.OnTest(Tested(4, 0, {{"accuracy", 0.5f, 0}}));
+  int earlier = -1;
+  const TrainingRun run = ReadTrainingRun(path(), &earlier);
+  EXPECT_EQ(earlier, 0);
+  EXPECT_EQ(Points(run, "train loss"), "0:100 1:101 2:102 3:203 4:204 5:205");
+  EXPECT_EQ(Points(run, "test accuracy"), "0:0.1 4:0.5");
+  EXPECT_FALSE(run.ended);
+}
+
+TEST_F(Metrics, TheClockOfAResumedRunGoesOnToo) {
+  const std::string file = Write("a.jsonl",
+                                 "{\"event\": \"start\", \"iteration\": 0}\n"
+                                 "{\"event\": \"train\", \"iteration\": 1, \"seconds\": 10, \"loss\": 1}\n"
+                                 "{\"event\": \"train\", \"iteration\": 2, \"seconds\": 20, \"loss\": 1}\n"
+                                 "{\"event\": \"start\", \"iteration\": 2}\n"
+                                 "{\"event\": \"train\", \"iteration\": 2, \"seconds\": 1.5, \"loss\": 1}\n");
+  EXPECT_EQ(ReadTrainingRun(file).curves[0].points.back().seconds, 11.5);
+}
+
+TEST_F(Metrics, TheLastOfSeveralRunsCounts) {
+  for (const double loss : {1.0, 2.0}) {
+    MetricsObserver observer(Options());
+    observer.OnStart(Start());
+    Iterate(observer, 0, 1, loss);
+  }
+  int earlier = 0;
+  EXPECT_EQ(Points(ReadTrainingRun(path(), &earlier), "train loss"), "0:2");
+  EXPECT_EQ(earlier, 1);
+}
+
+TEST_F(Metrics, AKilledRunsHalfLineHarmsNothing) {
+  {
+    MetricsObserver observer(Options());
+    observer.OnStart(Start());
+    Iterate(observer, 0, 2, 1);
+  }
+  std::filesystem::resize_file(path(), std::filesystem::file_size(path()) - 10);
+  EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:1");
+  MetricsObserver observer(Options());
+  observer.OnStart(Start(1));
+  Iterate(observer, 1, 2, 5);
+  EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:1 1:6");
+}
+
+TEST_F(Metrics, ALineThatIsNoRecordIsNamed) {
+  const std::string file = Write("a.jsonl",
+                                 "{\"event\": \"start\", \"iteration\": 0}\n{\"event\": tra\n"
+                                 "{\"event\": \"train\", \"iteration\": 1, \"loss\": 1}\n");
+  try {
+    ReadTrainingRun(file);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("a.jsonl:2"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Metrics, ValuesThatAreNotFiniteArePassedOver) {
+  MetricsObserver observer(Options());
+  observer.OnStart(Start());
+  observer.OnTest(Tested(0, 0, {{"accuracy", std::numeric_limits<float>::quiet_NaN(), 0}}));
+  observer.OnTest(Tested(1, 0, {{"accuracy", std::numeric_limits<float>::infinity(), 0}}));
+  Iterate(observer, 0, 1, 1);
+  EXPECT_NE(Read(path()).find("{\"accuracy\": null}"), std::string::npos) << Read(path());
+  EXPECT_EQ(Names(ReadTrainingRun(path())), (std::vector<std::string>{"train loss"}));
+}
+
+TEST_F(Metrics, ARunWithoutSnapshotsLeavesNoFile) {
+  MetricsObserver observer(Options());
+  TrainingStart start = Start();
+  start.snapshot_prefix = "";
+  observer.OnStart(start);
+  Iterate(observer, 0, 1, 1);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  EXPECT_TRUE(warnings_.empty());
+}
+
+TEST_F(Metrics, ATrainingThatDoesNotBeginLeavesNoFile) {
+  MetricsOptions options = Options();
+  options.path = path();
+  { const MetricsObserver observer(options); }
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
+  Write("net_metrics.jsonl", "kept\n");
+  { const MetricsObserver observer(options); }
+  EXPECT_EQ(Read(path()), "kept\n");
+}
+
+TEST_F(Metrics, AFolderThatIsNotThereIsAnErrorWhereItWasNamedAndAWarningElsewhere) {
+  MetricsOptions options = Options();
+  options.path = folder_ / "none/a.jsonl";
+  EXPECT_THROW(MetricsObserver{options}, EnvironmentError);
+  options = Options();
+  options.curves = folder_ / "none/a.svg";
+  EXPECT_THROW(MetricsObserver{options}, EnvironmentError);
+  MetricsObserver observer(Options());
+  TrainingStart start = Start();
+  start.snapshot_prefix = folder_ / "none/net";
+  observer.OnStart(start);
+  Iterate(observer, 0, 1, 1);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("none/net_metrics.jsonl"), std::string::npos);
+}
+
+TEST_F(Metrics, CurvesAreDrawnWhileTrainingGoesOnAndAtItsEnd) {
+  MetricsOptions options = Options();
+  options.curves = folder_ / "net.png";
+  EXPECT_THROW(MetricsObserver{options}, UserError);
+  options.curves = folder_ / "net.html";
+  std::optional<MetricsObserver> observer(options);
+  observer->OnStart(Start());
+  Iterate(*observer, 0, 1, 1);
+  EXPECT_NE(Read(options.curves).find("http-equiv=\"refresh\""), std::string::npos);
+  // Training fails.
+  observer.reset();
+  EXPECT_NE(Read(options.curves).find("<svg"), std::string::npos);
+  EXPECT_EQ(Read(options.curves).find("http-equiv=\"refresh\""), std::string::npos);
+}
+
+TEST_F(Metrics, CurvesOfARunWithoutSnapshotsHaveTheirRecordsBesideThem) {
+  MetricsOptions options = Options();
+  options.curves = folder_ / "net.svg";
+  MetricsObserver observer(options);
+  TrainingStart start = Start();
+  start.snapshot_prefix = "";
+  observer.OnStart(start);
+  Iterate(observer, 0, 1, 1);
+  EXPECT_EQ(observer.path(), path());
+  EXPECT_TRUE(std::filesystem::exists(options.curves));
+}
+
+}  // namespace
+}  // namespace crema

@@ -1,0 +1,196 @@
+// Snapshots in HDF5: what Caffe finds in them, and what is found in Caffe's.
+#include "solver/snapshot_hdf5.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "base/hdf5.h"
+#include "crema/error.h"
+#include "crema/files.h"
+#include "solver/snapshot.h"
+#include "temporary_folder.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr auto kHdf5 = SolverParameter::HDF5;
+
+class Hdf5Snapshots : public ::testing::Test {
+ protected:
+  Hdf5Snapshots()
+      : values_(24), history_{Tensor(values_.data(), {Shape{2, 3}}), Tensor(values_.data() + 6, {Shape{}})} {
+    std::iota(values_.begin(), values_.end(), 0.5f);
+    for (const char* name : {"ip", "group/conv", "relu"}) {
+      LayerParameter* layer = model_.add_layer();
+      layer->set_name(name);
+      if (layer->name() == "relu") continue;
+      BlobProto* blob = layer->add_blobs();
+      for (const int extent : {2, 1, 3}) blob->mutable_shape()->add_dim(extent);
+      for (int i = 0; i < 6; ++i) blob->add_data(static_cast<float>(i) + 0.25f);
+    }
+    state_.set_iter(40);
+    state_.set_current_step(2);
+    state_.set_solver_type("SGD");
+    state_.set_random_seed(77);
+  }
+
+  void SetUp() override {
+    try {
+      CreateHdf5(folder_ / "probe");
+    } catch (const EnvironmentError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+
+  std::string Prefix() const { return folder_ / "net"; }
+  std::string Model() const { return folder_ / "net_iter_40.caffemodel.h5"; }
+  std::string State() const { return folder_ / "net_iter_40.solverstate.h5"; }
+  static std::string Bytes(const std::string& path) {
+    std::ifstream file(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  static std::string FailureOf(const std::string& path) {
+    try {
+      LoadState(path);
+      return "no failure";
+    } catch (const UserError& error) {
+      return error.what();
+    }
+  }
+
+  const TemporaryFolder folder_;
+  NetParameter model_;
+  SolverState state_;
+  std::vector<float> values_;
+  std::vector<StoredHistory> history_;
+};
+
+TEST_F(Hdf5Snapshots, ComeBackAsWritten) {
+  const WrittenFiles written = WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  EXPECT_EQ(written.state_crc32, LoadState(State()).state.state_crc32());
+  EXPECT_EQ(written.bytes, fs::file_size(Model()) + fs::file_size(State()));
+  const LoadedState loaded = LoadState(State());
+  EXPECT_TRUE(loaded.exact);
+  EXPECT_EQ(loaded.model_path, Model());
+  EXPECT_EQ(loaded.state.iter(), 40);
+  EXPECT_EQ(loaded.state.random_seed(), 77u);
+  std::fill(values_.begin(), values_.end(), 0.0f);
+  RestoreHistory(loaded, "SGD", history_);
+  EXPECT_EQ(values_[5], 5.5f);
+  EXPECT_EQ(values_[6], 6.5f);
+  const std::vector<LayerWeights> weights = ReadWeights(Model());
+  ASSERT_EQ(weights.size(), 2u);
+  EXPECT_EQ(weights[0].name, "group/conv");
+  EXPECT_EQ(weights[0].blobs[0].shape, (Shape{2, 1, 3}));
+  EXPECT_EQ(weights[0].blobs[0].data[5], 5.25f);
+}
+
+TEST_F(Hdf5Snapshots, HoldWhatCaffeLooksFor) {
+  for (int i = 0; i < 6; ++i) model_.mutable_layer(0)->mutable_blobs(0)->add_diff(static_cast<float>(i));
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  const auto state = OpenHdf5(State());
+  EXPECT_EQ(state->ReadInteger("iter"), 40);
+  EXPECT_EQ(state->ReadInteger("current_step"), 2);
+  EXPECT_EQ(state->Extents("iter"), std::vector<int64_t>{1});
+  EXPECT_EQ(state->ReadText("learned_net"), Model());
+  EXPECT_EQ(state->Extents("history/0"), (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(state->Extents("history/1"), std::vector<int64_t>{});
+  const auto model = OpenHdf5(Model());
+  EXPECT_EQ(model->Extents("data/group/conv/0"), (std::vector<int64_t>{2, 1, 3}));
+  float diff[6];
+  model->Read("diff/ip/0", diff);
+  EXPECT_EQ(diff[4], 4);
+}
+
+TEST_F(Hdf5Snapshots, OfTheSameValuesAreTheSameFiles) {
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  const std::string model = Bytes(Model()), state = Bytes(State());
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  EXPECT_TRUE(model == Bytes(Model()));
+  EXPECT_TRUE(state == Bytes(State()));
+}
+
+TEST_F(Hdf5Snapshots, OfCaffeAreTakenUp) {
+  WriteModel(Model(), model_);
+  {
+    const auto file = CreateHdf5(State());
+    file->WriteInteger("iter", 40);
+    file->WriteText("learned_net", "elsewhere/net_iter_40.caffemodel.h5");
+    file->WriteInteger("current_step", 1);
+    for (int i = 0; i < 11; ++i) {
+      const std::vector<float> values(2, static_cast<float>(i));
+      file->Write("history/" + std::to_string(i), {2}, values.data());
+    }
+  }
+  const LoadedState loaded = LoadState(State());
+  EXPECT_FALSE(loaded.exact);
+  EXPECT_EQ(loaded.model_path, Model());
+  EXPECT_EQ(loaded.state.current_step(), 1);
+  ASSERT_EQ(loaded.state.history_size(), 11);
+  EXPECT_EQ(loaded.state.history(10).data(1), 10);
+}
+
+TEST_F(Hdf5Snapshots, DamageIsNoticed) {
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  const std::string whole = Bytes(State());
+  const float known = 3.5f;
+  const size_t at = whole.find(std::string(reinterpret_cast<const char*>(&known), sizeof known));
+  ASSERT_NE(at, std::string::npos);
+  std::string changed = whole;
+  changed[at] ^= 1;
+  std::ofstream(State(), std::ios::binary) << changed;
+  EXPECT_NE(FailureOf(State()).find("its checksum does not fit"), std::string::npos) << FailureOf(State());
+  std::ofstream(State(), std::ios::binary) << whole.substr(0, whole.size() / 2);
+  EXPECT_NE(FailureOf(State()).find("cut short or damaged"), std::string::npos) << FailureOf(State());
+  std::ofstream(State(), std::ios::binary) << whole;
+  EXPECT_EQ(FailureOf(State()), "no failure");
+  std::ofstream(Model(), std::ios::binary | std::ios::app) << "x";
+  EXPECT_NE(FailureOf(State()).find("not the model that"), std::string::npos) << FailureOf(State());
+}
+
+TEST_F(Hdf5Snapshots, OtherFilesAreNamed) {
+  WriteModel(Model(), model_);
+  EXPECT_NE(FailureOf(Model()).find("these are the weights of a net"), std::string::npos) << FailureOf(Model());
+  {
+    const auto file = CreateHdf5(State());
+    file->WriteInteger("other", 1);
+  }
+  EXPECT_NE(FailureOf(State()).find("no .solverstate.h5"), std::string::npos) << FailureOf(State());
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  try {
+    ReadWeights(State());
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("--snapshot"), std::string::npos) << error.what();
+  }
+}
+
+TEST_F(Hdf5Snapshots, TheNewestOfBothFormatsIsFound) {
+  const auto newest = [&] {
+    LoadedState loaded;
+    LoadNewestState(
+        Prefix(), [](const Diagnostic&) {}, &loaded);
+    return fs::path(loaded.state_path).filename().string();
+  };
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  EXPECT_EQ(newest(), "net_iter_40.solverstate.h5");
+  WriteSnapshot(Prefix(), model_, state_, history_);
+  EXPECT_EQ(newest(), "net_iter_40.solverstate");
+  state_.set_iter(50);
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  EXPECT_EQ(newest(), "net_iter_50.solverstate.h5");
+  std::ofstream(folder_ / "net_iter_50.solverstate.h5") << "x";
+  EXPECT_EQ(newest(), "net_iter_40.solverstate");
+}
+
+}  // namespace
+}  // namespace crema
