@@ -36,7 +36,8 @@ class Reader {
     if (has(names.groups, "data")) return;
     if (has(names.datasets, "learned_net") || has(names.groups, "history")) {
       Fail(
-          "is the state of a solver, not the weights of a net; give the .caffemodel.h5 that was written beside it, or go "
+          "is the state of a solver, not the weights of a net; give the .caffemodel.h5 that was written beside it, or "
+          "go "
           "on with that training with --snapshot");
     }
     std::string held;

@@ -9,8 +9,8 @@
 #include <sstream>
 
 #include "base/atomic_file.h"
-#include "base/hdf5.h"
 #include "base/check.h"
+#include "base/hdf5.h"
 #include "device/device.h"
 #include "graph/program.h"
 #include "solver/nets.h"
@@ -86,7 +86,9 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     if (options.snapshot == "auto") {
       resume = LoadNewestState(
           prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
-      if (!resume) Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0, param.snapshot_format()) + " and higher: a fresh start");
+      if (!resume)
+        Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0, param.snapshot_format()) +
+                     " and higher: a fresh start");
     } else if (!options.snapshot.empty()) {
       loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
       resume = true;
