@@ -129,15 +129,15 @@ class Picture {
     const ShownCurve shown{&curve, 0, {}};
     const std::string style =
         "fill=\"none\" stroke=\"" + colour + "\" stroke-width=\"" + Width(shown) + "\"" + Dashes(shown);
-    if (curve.kind == CurveKind::kTraining && curve.points.size() >= kSmoothedFrom) {
-      const size_t width = curve.points.size() / 50 * 2 + 1;
-      *label += " (mean of " + std::to_string(width) + " points)";
-      std::string svg;
+    const std::vector<CurvePoint> points = Thinned(curve.points, kMostPoints);
+    if (curve.kind == CurveKind::kTraining && points.size() >= kSmoothedFrom) {
+      const size_t width = points.size() / 50 * 2 + 1, each = (curve.points.size() + kMostPoints - 1) / kMostPoints;
+      *label += " (mean of " + std::to_string(width * each) + " points)";
       // Of several runs the points themselves would hide each other.
-      if (runs_.size() == 1) svg += Path(Thinned(curve.points, kMostPoints), y, style + " opacity=\"0.25\"");
-      return svg + Path(Thinned(Smoothed(curve.points, width), kMostPoints), y, style);
+      const std::string pale = runs_.size() == 1 ? Path(points, y, style + " opacity=\"0.25\"") : "";
+      return pale + Path(Smoothed(points, width), y, style);
     }
-    std::string svg = Path(Thinned(curve.points, kMostPoints), y, style);
+    std::string svg = Path(points, y, style);
     if (curve.points.size() > kMarked || curve.kind == CurveKind::kLearningRate) return svg;
     for (const CurvePoint& point : curve.points) {
       svg +=

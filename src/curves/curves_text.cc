@@ -28,6 +28,7 @@ class DotCanvas {
   }
 
   void Line(double x1, double y1, double x2, double y2) {
+    for (double* at : {&x1, &y1, &x2, &y2}) *at = std::clamp(*at, 0.0, 1.0);
     const double steps =
         1 + std::max(std::fabs(x2 - x1) * kColumns * kDotsAcross, std::fabs(y2 - y1) * kRows * kDotsDown);
     for (double i = 0; i <= steps; ++i) Dot(x1 + (x2 - x1) * i / steps, y1 + (y2 - y1) * i / steps);
@@ -103,6 +104,9 @@ std::string CurvesText(const std::vector<TrainingRun>& runs, const CurveOptions&
     const bool of_losses = panel.curves[0].curve->is_loss;
     if (of_losses) text += "\n" + Drawn(panel, progress, options);
   }
+  // Names come from files: none of them is to move the cursor.
+  std::replace_if(
+      text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7F; }, '?');
   return text;
 }
 

@@ -130,6 +130,12 @@ void MetricsObserver::Open(const std::string& path) {
   made_ = access(path.c_str(), F_OK) != 0;
   fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
+  struct stat info = {};
+  if (!options_.curves.empty() && fstat(fd_, &info) == 0 && !S_ISREG(info.st_mode)) {
+    throw UserError(Location{path, 0, 0},
+                    "is no regular file, and curves are drawn from what is read from it again; give "
+                    "a file, or leave out --curves");
+  }
 }
 
 void MetricsObserver::Write(const std::string& line) {
@@ -143,6 +149,7 @@ void MetricsObserver::Write(const std::string& line) {
     if (written < 0) break;
     done += static_cast<size_t>(written);
   }
+  if (done == text.size() && started_) ++records_;
   if (done == text.size() || warned_) return;
   warned_ = true;
   if (options_.warn) {
@@ -167,7 +174,7 @@ void MetricsObserver::OnStart(const TrainingStart& start) {
   }
   if (fd_ < 0) return;
   started_ = true;
-  stride_ = std::max(1, start.max_iter / kMostTrainRecords);
+  stride_ = (std::max(1, start.max_iter) + kMostTrainRecords - 1) / kMostTrainRecords;
   Record record("start");
   record.Text("time", UtcTime());
   record.Text("net", start.net);
@@ -178,21 +185,28 @@ void MetricsObserver::OnStart(const TrainingStart& start) {
   record.Whole("max_iter", start.max_iter);
   record.Text("seed", std::to_string(start.seed));
   Write(record.Line());
+  records_ = 0;
 }
 
 void MetricsObserver::OnIteration(const IterationEnd& end) {
   loss_sum_ += end.loss;
   ++losses_;
+  last_ = end.iteration;
   if ((end.iteration + 1) % stride_ != 0) return;
+  WriteLoss();
+  Draw(false);
+}
+
+void MetricsObserver::WriteLoss() {
+  if (losses_ == 0) return;
   Record record("train");
-  record.Whole("iteration", end.iteration);
+  record.Whole("iteration", last_);
   record.Seconds(Seconds());
   record.Whole("iterations", losses_);
   record.Float("loss", static_cast<float>(loss_sum_ / losses_));
   Write(record.Line());
   loss_sum_ = 0;
   losses_ = 0;
-  Draw(false);
 }
 
 void MetricsObserver::OnDisplay(const Display& display) {
@@ -203,6 +217,7 @@ void MetricsObserver::OnDisplay(const Display& display) {
   record.Float("lr", display.learning_rate);
   record.Outputs(display.outputs);
   Write(record.Line());
+  Draw(false);
 }
 
 void MetricsObserver::OnTest(const TestResult& result) {
@@ -234,6 +249,7 @@ void MetricsObserver::OnSnapshot(const SnapshotWritten& snapshot) {
 
 void MetricsObserver::OnEnd(const TrainingEnd& end) {
   ended_ = true;
+  WriteLoss();
   Record record("end");
   record.Whole("iteration", end.iteration);
   record.Seconds(Seconds());
@@ -243,15 +259,13 @@ void MetricsObserver::OnEnd(const TrainingEnd& end) {
 }
 
 void MetricsObserver::Draw(bool last) {
-  if (options_.curves.empty() || fd_ < 0) return;
+  if (options_.curves.empty() || fd_ < 0 || records_ == 0) return;
   const double now = Now();
   if (!last && now - drawn_at_ < std::max(kDrawEvery, drawing_ / kDrawingShare)) return;
   try {
     CurveOptions drawing;
     drawing.reload = !last;
     WriteCurves({ReadTrainingRun(path_)}, drawing, options_.curves);
-  } catch (const UserError&) {
-    return;  // nothing to draw yet
   } catch (const std::exception& error) {
     if (!warned_ && options_.warn) options_.warn(std::string("no curves are drawn: ") + error.what());
     warned_ = true;

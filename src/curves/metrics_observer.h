@@ -22,7 +22,7 @@ struct MetricsOptions {
 // Appends JSON lines (https://jsonlines.org), each an object with "event", and where they are known "iteration" and
 // "seconds" since training started or was resumed:
 //   start    net, solver, type, lr_policy, iteration, max_iter, seed, time (UTC, ISO 8601)
-//   train    loss: mean of the last "iterations" iterations, of which there are at most a thousandth of max_iter
+//   train    loss: mean of the last "iterations" iterations, a thousandth of max_iter or all since the last record
 //   display  lr, outputs and loss_weights of the train net at this iteration
 //   test     net, outputs, loss_weights, and with test_compute_loss loss
 //   best     output, value
@@ -53,6 +53,7 @@ class MetricsObserver : public Observer {
 
   void Open(const std::string& path);
   void Write(const std::string& line);
+  void WriteLoss();
   void Draw(bool last);
   double Seconds() const;
 
@@ -62,7 +63,8 @@ class MetricsObserver : public Observer {
   bool made_ = false, warned_ = false, started_ = false, ended_ = false;
   int stride_ = 1;  // iterations of a "train" record
   double loss_sum_ = 0;
-  int losses_ = 0;
+  int losses_ = 0, last_ = 0;                           // in it, of which the last one is of this iteration
+  int64_t records_ = 0;                                 // behind the start
   double started_at_ = 0, drawn_at_ = 0, drawing_ = 0;  // seconds of a steady clock; that drawing took
 };
 

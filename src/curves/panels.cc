@@ -11,6 +11,7 @@ namespace crema {
 
 namespace {
 
+constexpr size_t kLongestSummary = 70;
 constexpr size_t kMostCurves = 12;       // of a panel
 constexpr double kLogarithmicSpan = 20;  // from the smallest to the largest value; of losses, which fall fast at first:
 constexpr double kLogarithmicSpanOfLosses = 5;
@@ -25,11 +26,15 @@ Axis ValueAxis(const std::vector<ShownCurve>& curves) {
   }
   Axis axis;
   const bool of_losses = curves[0].curve->is_loss;
-  axis.logarithmic = low > 0 && high / low > (of_losses ? kLogarithmicSpanOfLosses : kLogarithmicSpan);
+  axis.logarithmic =
+      low > 1e-30 && high < 1e30 && high / low > (of_losses ? kLogarithmicSpanOfLosses : kLogarithmicSpan);
   if (axis.logarithmic) {
     const double margin = std::pow(high / low, 0.04);
     return {low / margin, high * margin, true};
   }
+  // Differences of what is farther out are infinite.
+  low = std::clamp(low, -1e300, 1e300);
+  high = std::clamp(high, -1e300, 1e300);
   double margin = 0.05 * (high - low);
   if (margin <= std::fabs(high) * 1e-9) margin = high == 0 ? 1 : 0.1 * std::fabs(high);
   return {low - margin, high + margin, false};
@@ -127,13 +132,14 @@ std::vector<Tick> ProgressTicks(const Axis& axis, int wanted, const CurveOptions
 }
 
 std::vector<CurvePoint> Smoothed(const std::vector<CurvePoint>& points, size_t width) {
-  std::vector<double> sums = {0};
-  for (const CurvePoint& point : points) sums.push_back(sums.back() + point.value);
   std::vector<CurvePoint> smoothed = points;
   for (size_t i = 0; i < points.size(); ++i) {
     // As far to both sides, so that the curve does not lag behind.
     const size_t half = std::min({width / 2, i, points.size() - 1 - i});
-    smoothed[i].value = (sums[i + half + 1] - sums[i - half]) / static_cast<double>(2 * half + 1);
+    // Each anew: in differences of running sums one spike would drown all that comes behind it.
+    double sum = 0;
+    for (size_t k = i - half; k <= i + half; ++k) sum += points[k].value;
+    smoothed[i].value = sum / static_cast<double>(2 * half + 1);
   }
   return smoothed;
 }
@@ -156,6 +162,7 @@ std::string TestSummary(const TrainingRun& run) {
   std::string text;
   for (const Curve& curve : run.curves) {
     if (curve.kind != CurveKind::kTest || !curve.element.empty()) continue;
+    if (text.size() > kLongestSummary) return text + "; ...";
     const CurvePoint& best = BestPoint(curve);
     text += (text.empty() ? "" : "; ") + CurveLabel(curve) + " " + curve.output + " " +
             FormatNumber(curve.points.back().value, "%.4g");

@@ -1,6 +1,8 @@
 // Reads the log of a training: Caffe's, that of its forks, or crema's own.
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 #include <cstdio>
 #include <optional>
 #include <sstream>
@@ -35,7 +37,8 @@ std::optional<double> NumberBehind(std::string_view text, std::string_view befor
   const char* const begin = text.data() + at + before.size();
   double value = 0;
   const auto [end, error] = std::from_chars(begin, text.data() + text.size(), value);
-  if (error != std::errc() || end == begin) return std::nullopt;
+  // "-1.#IND" is no number, as programs for Windows write it.
+  if (error != std::errc() || end == begin || (end != text.data() + text.size() && *end == '#')) return std::nullopt;
   return value;
 }
 
@@ -68,6 +71,7 @@ class LogReader {
       kind_ = of_test ? CurveKind::kTest : CurveKind::kTraining;
       if (const auto output = OutputOf(text)) outputs_.push_back(*output);
     } else if (const auto at = NumberBehind(text, "Iteration "); at && text.starts_with("Iteration ")) {
+      if (!(*at >= 0 && *at <= INT_MAX)) return;
       Iteration(static_cast<int>(*at), text);
     } else if (const auto loss = NumberBehind(text, "Test loss: "); loss && text.starts_with("Test loss: ")) {
       run_.AddTestLoss(iteration_, seconds_, net_, *loss);
@@ -92,9 +96,9 @@ class LogReader {
  private:
   void Clock(double time) {
     if (!began_) began_ = time;
-    if (time < *began_) *began_ -= 365 * 86400.0;
+    if (time < *began_ - 180 * 86400.0) *began_ -= 365 * 86400.0;  // a year has ended; else the clock was set back
     time_ = time;
-    seconds_ = time - *began_;
+    seconds_ = std::max(seconds_, time - *began_);
   }
 
   void Iteration(int iteration, std::string_view text) {
@@ -105,7 +109,7 @@ class LogReader {
     } else if (const auto loss = NumberBehind(text, ", loss = ")) {
       run_.AddLoss(iteration, seconds_, *loss);
     } else if (const auto net = NumberBehind(text, "Testing net (#")) {
-      net_ = static_cast<int>(*net);
+      net_ = static_cast<int>(std::clamp(*net, 0.0, 1000.0));
     }
   }
 

@@ -2,6 +2,10 @@
 #include <google/protobuf/struct.pb.h>
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <climits>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <sstream>
 
@@ -25,13 +29,25 @@ std::string TextOf(const Struct& record, const std::string& key) {
   return value ? value->string_value() : "";
 }
 
-// 0 where it is absent.
-double NumberOf(const Struct& record, const std::string& key) {
-  const Value* value = Find(record, key);
-  return value ? value->number_value() : 0;
+double NumberOf(const Value& value) {
+  return value.kind_case() == Value::kNumberValue ? value.number_value() : std::numeric_limits<double>::quiet_NaN();
 }
 
-int WholeOf(const Struct& record, const std::string& key) { return static_cast<int>(NumberOf(record, key)); }
+// Not a number where it is absent or null.
+double NumberOf(const Struct& record, const std::string& key) {
+  const Value* value = Find(record, key);
+  return NumberOf(value ? *value : Value());
+}
+
+// 0 where it is no number.
+double NumberOrZero(const Struct& record, const std::string& key) {
+  const double number = NumberOf(record, key);
+  return std::isfinite(number) ? number : 0;
+}
+
+int WholeOf(const Struct& record, const std::string& key) {
+  return static_cast<int>(std::clamp(NumberOrZero(record, key), 0.0, double{INT_MAX}));
+}
 
 // {"accuracy": 0.9, "by_class": [0.8, 1]} with {"loss": 1} of what is a loss.
 std::vector<OutputValue> OutputsOf(const Struct& record) {
@@ -42,13 +58,13 @@ std::vector<OutputValue> OutputsOf(const Struct& record) {
   // Sorted: that map's own order differs from run to run.
   const auto& fields = values->struct_value().fields();
   for (const auto& [name, value] : std::map<std::string, Value>(fields.begin(), fields.end())) {
-    const auto weight = static_cast<float>(weights ? NumberOf(weights->struct_value(), name) : 0);
+    const auto weight = static_cast<float>(weights ? NumberOrZero(weights->struct_value(), name) : 0);
     if (value.kind_case() == Value::kListValue) {
       for (const Value& element : value.list_value().values()) {
-        outputs.push_back({name, static_cast<float>(element.number_value()), weight});
+        outputs.push_back({name, static_cast<float>(NumberOf(element)), weight});
       }
-    } else if (value.kind_case() == Value::kNumberValue) {
-      outputs.push_back({name, static_cast<float>(value.number_value()), weight});
+    } else {
+      outputs.push_back({name, static_cast<float>(NumberOf(value)), weight});
     }
   }
   return outputs;
@@ -60,22 +76,24 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
   RunBuilder run;
   std::istringstream stream(text);
   std::string line;
-  int broken = 0;  // a line that a killed program may not have finished; 0: none
+  bool any = false;  // records so far
   for (int number = 1; std::getline(stream, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Struct record;
     const bool whole = google::protobuf::util::JsonStringToMessage(line, &record).ok();
     const std::string event = whole ? TextOf(record, "event") : "";
-    if (broken > 0 && event != "start") {
-      throw UserError(Location{path, broken, 0},
-                      "not a record of metrics, which is one JSON object a line with an \"event\"; remove this line");
+    if (event.empty()) {
+      // A program that was killed, or a full disk, leaves half of one.
+      if (any) continue;
+      throw UserError(Location{path, number, 0},
+                      "not a record of metrics, which is one JSON object a line with an \"event\"");
     }
-    broken = event.empty() ? number : 0;
+    any = true;
     const int iteration = WholeOf(record, "iteration");
-    const double seconds = NumberOf(record, "seconds");
+    const double seconds = NumberOrZero(record, "seconds");
     if (event == "start") {
       if (iteration > 0 && !run.empty()) {
-        run.ResumeAt(iteration);
+        run.ResumeAt(iteration, WholeOf(record, "max_iter"));
       } else {
         *earlier += run.empty() ? 0 : 1;
         run.Start(TextOf(record, "net"), WholeOf(record, "max_iter"));

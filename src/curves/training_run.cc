@@ -51,7 +51,8 @@ void RunBuilder::Start(const std::string& net, int max_iter) {
   run_.max_iter = max_iter;
 }
 
-void RunBuilder::ResumeAt(int iteration) {
+void RunBuilder::ResumeAt(int iteration, int max_iter) {
+  if (max_iter > 0) run_.max_iter = max_iter;
   offset_ = 0;
   for (Curve& curve : curves_) {
     const auto later = std::find_if(curve.points.begin(), curve.points.end(),
@@ -64,15 +65,15 @@ void RunBuilder::ResumeAt(int iteration) {
 }
 
 void RunBuilder::AddLoss(int iteration, double seconds, double loss) {
-  Add({CurveKind::kTraining, 0, kTotalLoss, ""}, true, iteration, seconds, loss);
+  Add({CurveKind::kTraining, 0, kTotalLoss, ""}, 1, iteration, seconds, loss);
 }
 
 void RunBuilder::AddTestLoss(int iteration, double seconds, int net, double loss) {
-  Add({CurveKind::kTest, net, kTotalLoss, ""}, true, iteration, seconds, loss);
+  Add({CurveKind::kTest, net, kTotalLoss, ""}, 1, iteration, seconds, loss);
 }
 
 void RunBuilder::AddRate(int iteration, double seconds, double rate) {
-  Add({CurveKind::kLearningRate, 0, kLearningRate, ""}, false, iteration, seconds, rate);
+  Add({CurveKind::kLearningRate, 0, kLearningRate, ""}, 0, iteration, seconds, rate);
 }
 
 void RunBuilder::AddOutputs(CurveKind kind, int iteration, double seconds, int net,
@@ -82,7 +83,7 @@ void RunBuilder::AddOutputs(CurveKind kind, int iteration, double seconds, int n
   for (const OutputValue& output : outputs) {
     const int index = seen[output.name]++;
     const std::string element = elements[output.name] > 1 ? "[" + std::to_string(index) + "]" : "";
-    Add({kind, net, output.name, element}, output.loss_weight != 0, iteration, seconds, output.value);
+    Add({kind, net, output.name, element}, output.loss_weight, iteration, seconds, output.value);
   }
 }
 
@@ -91,11 +92,12 @@ void RunBuilder::End(int iteration) {
   run_.ended = true;
 }
 
-void RunBuilder::Add(Key key, bool is_loss, int iteration, double seconds, double value) {
+void RunBuilder::Add(Key key, float loss_weight, int iteration, double seconds, double value) {
+  if (iteration < 0) return;
   run_.iteration = std::max(run_.iteration, iteration);
   if (!std::isfinite(value)) return;
   const auto [place, is_new] = places_.emplace(key, curves_.size());
-  if (is_new) curves_.push_back({key.output, key.kind, key.net, key.element, is_loss, {}});
+  if (is_new) curves_.push_back({key.output, key.kind, key.net, key.element, loss_weight != 0, loss_weight, {}});
   Curve& curve = curves_[place->second];
   // Records of another order than that of their iterations would draw lines back and forth.
   if (!curve.points.empty() && curve.points.back().iteration >= iteration) return;
@@ -104,22 +106,25 @@ void RunBuilder::Add(Key key, bool is_loss, int iteration, double seconds, doubl
 
 TrainingRun RunBuilder::Finish() const {
   TrainingRun run = run_;
-  // Where a net has one loss, its total is that loss: of the train net the better curve, since it is a mean of more
-  // iterations, of a test net the same one.
-  std::set<std::string> losses;
+  // Where a net has one loss, and that with weight 1, its total is that loss: of the train net the better curve, since
+  // it is a mean of more iterations, of a test net the same one.
+  std::set<std::pair<std::string, float>> losses;
   for (const Curve& curve : curves_) {
-    if (curve.is_loss && curve.output != kTotalLoss) losses.insert(curve.output);
+    if (curve.is_loss && curve.output != kTotalLoss) losses.insert({curve.output, curve.loss_weight});
   }
-  const std::optional<std::string> only = losses.size() == 1 ? std::optional(*losses.begin()) : std::nullopt;
-  std::set<std::pair<CurveKind, int>> with_total;
-  for (const Curve& curve : curves_) {
-    if (curve.output == kTotalLoss && !curve.points.empty()) with_total.insert({curve.kind, curve.net});
-  }
+  const bool one = losses.size() == 1 && losses.begin()->second == 1;
+  const std::string total = one ? losses.begin()->first : losses.empty() ? "loss" : kTotalLoss;
+  const auto points_of = [&](const Curve& like, const std::string& output) -> size_t {
+    const auto at = places_.find({like.kind, like.net, output, ""});
+    return at == places_.end() ? 0 : curves_[at->second].points.size();
+  };
   for (Curve curve : curves_) {
     if (curve.points.empty()) continue;
-    if (only && curve.output == *only && curve.element.empty() && with_total.count({curve.kind, curve.net}) > 0)
-      continue;
-    if (curve.output == kTotalLoss) curve.output = only ? *only : losses.empty() ? "loss" : kTotalLoss;
+    const bool is_total = curve.output == kTotalLoss;
+    const size_t of_total = points_of(curve, kTotalLoss), of_one = one ? points_of(curve, total) : 0;
+    if (one && is_total && of_one > of_total) continue;
+    if (one && curve.output == total && curve.element.empty() && of_total >= of_one) continue;
+    if (is_total) curve.output = total;
     run.curves.push_back(std::move(curve));
   }
   std::stable_sort(run.curves.begin(), run.curves.end(), [](const Curve& a, const Curve& b) {

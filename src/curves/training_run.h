@@ -27,6 +27,7 @@ struct Curve {
   int net = 0;                     // of several test nets
   std::string element;             // "[2]" of an output of several numbers; else empty
   bool is_loss = false;            // best where it is lowest
+  float loss_weight = 0;           // of a loss
   std::vector<CurvePoint> points;  // by iteration, all finite
 };
 
@@ -52,7 +53,8 @@ class RunBuilder {
   void Start(const std::string& net, int max_iter);
   // The run goes on from the snapshot of this iteration: what came later is forgotten, and the clock goes on behind
   // what is left.
-  void ResumeAt(int iteration);
+  // max_iter: the new one; 0: as it was.
+  void ResumeAt(int iteration, int max_iter = 0);
   // All times are seconds since Start or ResumeAt.
   void AddLoss(int iteration, double seconds, double loss);
   void AddTestLoss(int iteration, double seconds, int net, double loss);
@@ -72,7 +74,7 @@ class RunBuilder {
     auto operator<=>(const Key&) const = default;
   };
 
-  void Add(Key key, bool is_loss, int iteration, double seconds, double value);
+  void Add(Key key, float loss_weight, int iteration, double seconds, double value);
 
   TrainingRun run_;
   std::map<Key, size_t> places_;

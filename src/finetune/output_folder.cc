@@ -22,7 +22,9 @@ std::optional<std::string> Contents(const fs::path& path) {
 
 void RemoveSnapshots(const fs::path& folder) {
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-    const std::string extension = entry.path().extension().string();
+    fs::path name = entry.path().filename();
+    if (name.extension() == ".h5") name.replace_extension();
+    const std::string extension = name.extension().string();
     if (extension == ".caffemodel" || extension == ".solverstate") fs::remove(entry.path());
   }
 }

@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <limits>
 #include <utility>
 
@@ -243,6 +244,10 @@ class File : public Hdf5File {
     std::vector<int64_t> extents;
     file_->SpaceOf(object, dataset, &extents);
     if (extents.size() != 1) file_->Fail("dataset \"" + dataset + "\" is expected to be a row of bytes");
+    std::error_code ignored;
+    if (static_cast<uintmax_t>(extents[0]) > std::filesystem::file_size(path(), ignored)) {
+      file_->Fail("dataset \"" + dataset + "\" says that it is larger than the file; is it damaged?");
+    }
     std::string bytes(static_cast<size_t>(extents[0]), '\0');
     if (H5Dread(object.id(), H5T_NATIVE_UCHAR, H5S_ALL, H5S_ALL, H5P_DEFAULT, bytes.data()) < 0) {
       file_->Unread(dataset);

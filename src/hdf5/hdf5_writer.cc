@@ -121,10 +121,10 @@ class Writer : public Hdf5Writer {
     chunk[0] = std::max<hsize_t>(1, kChunkBytes / row_bytes);
     const int axes = static_cast<int>(added.size());
     const Space space(H5Screate_simple(axes, none.data(), most.data()));
-    const Properties in_chunks(H5Pcreate(H5P_DATASET_CREATE));
+    const Properties links = WithGroups(), in_chunks(H5Pcreate(H5P_DATASET_CREATE));
     H5Pset_chunk(in_chunks.id(), axes, chunk.data());
     DatasetHandle handle(
-        H5Dcreate2(file_->id(), name.c_str(), H5T_NATIVE_FLOAT, space.id(), H5P_DEFAULT, in_chunks.id(), H5P_DEFAULT));
+        H5Dcreate2(file_->id(), name.c_str(), H5T_NATIVE_FLOAT, space.id(), links.id(), in_chunks.id(), H5P_DEFAULT));
     if (!handle.valid()) Fail();
     return {std::move(handle)};
   }

@@ -55,7 +55,10 @@ class Reader {
     }
     const std::string group = layer.empty() ? "data" : "data/" + layer;
     const Hdf5File::Names names = file_->List(group);
-    if (level == 0 && names.groups.empty()) Fail("holds no layers; it is not a .caffemodel.h5");
+    // Without groups or datasets: of a net without parameters.
+    if (level == 0 && names.groups.empty() && !names.datasets.empty()) {
+      Fail("holds no layers; it is not a .caffemodel.h5");
+    }
     if (level > 0 && !names.datasets.empty()) ReadLayer(layer, group, names.datasets);
     for (const std::string& name : names.groups) ReadGroup(layer.empty() ? name : layer + "/" + name, level + 1);
   }

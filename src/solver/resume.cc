@@ -123,7 +123,7 @@ void Solver::Impl::RestoreBest(const BestState& state) {
     best->Restore(state);
   } else {
     Warn({}, "the best parameters so far, of iteration " + std::to_string(state.iteration()) + ", are not in \"" +
-                 path + "\" any more: the best of the tests to come are kept");
+                 path + "\" (any more, or in this snapshot_format): the best of the tests to come are kept");
   }
 }
 

@@ -61,10 +61,10 @@ struct LoadedState {
 // state. Throws UserError that says what is wrong with the pair, or what the file is instead.
 LoadedState LoadState(const std::string& path);
 
-// The whole pair of the highest iteration with this prefix. Damaged ones are told to `notice` and passed over. False
-// where there is none.
+// The whole pair of the highest iteration with this prefix, where it is there in both formats in the preferred one.
+// Damaged ones are told to `notice` and passed over. False where there is none.
 bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
-                     LoadedState* newest);
+                     LoadedState* newest, SnapshotFormat preferred = SolverParameter::BINARYPROTO);
 
 // Copies the state's history into `history`; throws UserError where number, shapes or solver type differ.
 void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,

@@ -3,7 +3,10 @@
 #include <zlib.h>
 
 #include <algorithm>
+#include <climits>
+#include <filesystem>
 #include <memory>
+#include <sstream>
 #include <stdexcept>
 #include <utility>
 
@@ -48,6 +51,25 @@ void CheckKind(const Hdf5File& file) {
 }
 
 }  // namespace
+
+std::optional<std::string> UnfitForHdf5(const std::vector<std::string>& layers) {
+  constexpr int kMostSegments = 16;  // that readers follow
+  for (const std::string& layer : layers) {
+    int segments = 0;
+    std::istringstream parts(layer + "/");
+    for (std::string part; std::getline(parts, part, '/'); ++segments) {
+      if (part.empty() || part == ".") return layer;
+    }
+    if (segments == 0 || segments > kMostSegments) return layer;
+    // "a/0" of layer "a" is its first blob.
+    for (const std::string& other : layers) {
+      if (other.size() <= layer.size() + 1 || !other.starts_with(layer + "/")) continue;
+      const std::string next = other.substr(layer.size() + 1, other.find('/', layer.size() + 1) - layer.size() - 1);
+      if (next.find_first_not_of("0123456789") == std::string::npos) return other;
+    }
+  }
+  return std::nullopt;
+}
 
 bool IsHdf5Snapshot(const std::string& path) { return path.ends_with(".h5"); }
 
@@ -118,9 +140,15 @@ SolverState ReadHdf5State(const std::string& path) {
   state.set_current_step(static_cast<int>(step));
   state.set_learned_net(model);
 
+  const uintmax_t file_bytes = std::filesystem::file_size(path);
   const size_t blobs = file->List("history").datasets.size();
   for (size_t i = 0; i < blobs; ++i) {
     const Shape shape(file->Extents(History(i)));
+    // Neither Caffe nor crema compresses: what is larger than the file is no history.
+    if (shape.count() > static_cast<int64_t>(std::min<uintmax_t>(file_bytes / sizeof(float), INT_MAX))) {
+      Fail(path, "damaged: its dataset \"" + History(i) + "\" of " + shape.ToString() +
+                     " is larger than the file; resume from another snapshot");
+    }
     BlobProto* blob = state.add_history();
     for (const int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
     blob->mutable_shape();

@@ -16,6 +16,10 @@ namespace crema {
 // Whether the path ends as files in HDF5 do.
 bool IsHdf5Snapshot(const std::string& path);
 
+// The first of these names of layers with parameters that a path in HDF5 cannot stand for: one with an empty segment or
+// ".", one of very many segments, or one where another layer has its blobs.
+std::optional<std::string> UnfitForHdf5(const std::vector<std::string>& layers);
+
 // All throw EnvironmentError where the file cannot be written, or this crema has no HDF5.
 void WriteHdf5Model(const std::string& path, const NetParameter& model);
 // Sets state_crc32 to a checksum of everything else, and returns it.

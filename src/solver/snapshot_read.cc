@@ -134,9 +134,8 @@ LoadedState LoadState(const std::string& path) {
 }
 
 bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
-                     LoadedState* newest) {
+                     LoadedState* newest, SnapshotFormat preferred) {
   const std::string directory = DirectoryOf(prefix), start = FileName(prefix) + "_iter_";
-  // Of one iteration in both formats the binary one comes first.
   std::multimap<int, std::string, std::greater<int>> found;
   if (DIR* listing = opendir(directory.c_str())) {
     while (const dirent* entry = readdir(listing)) {
@@ -149,8 +148,8 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
         const auto [stop, error] = std::from_chars(first, last, iteration);
         if (first >= last || error != std::errc() || stop != last) continue;
         const std::string path = StatePath(prefix, iteration, format);
-        format == SolverParameter::HDF5 ? found.emplace(iteration, path)
-                                        : found.emplace_hint(found.lower_bound(iteration), iteration, path);
+        format == preferred ? found.emplace_hint(found.lower_bound(iteration), iteration, path)
+                            : found.emplace(iteration, path);
       }
     }
     closedir(listing);

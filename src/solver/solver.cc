@@ -11,9 +11,11 @@
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "base/hdf5.h"
+#include "compiler/compiler.h"
 #include "device/device.h"
 #include "graph/program.h"
 #include "solver/nets.h"
+#include "solver/snapshot_hdf5.h"
 #include "solver/solver_impl.h"
 #include "solver/test_outputs.h"
 
@@ -85,7 +87,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     if (rank > 0) return;
     if (options.snapshot == "auto") {
       resume = LoadNewestState(
-          prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded);
+          prefix, [this](const Diagnostic& d) { Tell(&Observer::OnNotice, d); }, &loaded, param.snapshot_format());
       if (!resume)
         Warn({}, "no snapshot to resume from at " + StatePath(prefix, 0, param.snapshot_format()) +
                      " and higher: a fresh start");
@@ -114,6 +116,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
     MakeUpdater();
     if (rank > 0) return;
+    CheckNamesForHdf5();
     if (resume) {
       Restore(loaded);
     } else if (options.role != Role::kWorker) {
@@ -124,6 +127,18 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     MakeHogwild(file);
   } else if (ranks > 1 && !options.processes) {
     MakeRanks(file);
+  }
+}
+
+void Solver::Impl::CheckNamesForHdf5() const {
+  if (param.snapshot_format() != SolverParameter::HDF5 || options.role == Role::kWorker) return;
+  std::vector<std::string> layers;
+  for (const Node& node : net->compiled().graph.nodes) {
+    if (!node.params.empty()) layers.push_back(node.name());
+  }
+  if (const auto unfit = UnfitForHdf5(layers)) {
+    throw UserError("snapshot_format is HDF5, where the parameters of layer \"" + *unfit +
+                    "\" cannot lie under its name; give it another one, or use snapshot_format: BINARYPROTO");
   }
 }
 

@@ -199,6 +199,7 @@ struct Solver::Impl {
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   // Throws UserError where eval_type is not what a test net can be tested for.
   void CheckEvalType(const SolverFile& file) const;
+  void CheckNamesForHdf5() const;
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);

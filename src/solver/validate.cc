@@ -319,9 +319,7 @@ void Checker::CheckLoop() {
   }
 }
 
-void Checker::CheckSnapshots() {
-  NotNegative("snapshot", solver_.snapshot(), "; 0 writes none until the end");
-}
+void Checker::CheckSnapshots() { NotNegative("snapshot", solver_.snapshot(), "; 0 writes none until the end"); }
 
 void Checker::CheckHogwild() {
   if (solver_.lr_policy() == "plateau") {

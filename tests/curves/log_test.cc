@@ -97,6 +97,26 @@ TEST_F(TrainingLog, OfCremaAndOutputsOfSeveralNumbers) {
   EXPECT_EQ(Points(run, "test 1 [1] by_class"), "10:0.25");
 }
 
+TEST_F(TrainingLog, NumbersThatCannotBeAreNoPoints) {
+  EXPECT_EQ(Points(Run("Iteration 1, loss = 2\nIteration 99999999999, loss = 3\nIteration 2, loss = 1.#QNAN\n"
+                       "Iteration 3, loss = -1.#IND\nIteration 4, loss = nan\nIteration 5, loss = 1\n"),
+                   "train loss"),
+            "1:2 5:1");
+}
+
+TEST_F(TrainingLog, AClockThatWasSetBackIsNoYear) {
+  const TrainingRun run =
+      Run("I1025 02:59:50.000000  1 solver.cpp:1] Iteration 0, loss = 2\n"
+          "I1025 02:00:10.000000  1 solver.cpp:1] Iteration 10, loss = 1\n"
+          "I1025 03:00:10.000000  1 solver.cpp:1] Iteration 20, loss = 1\n");
+  EXPECT_EQ(run.curves[0].points[1].seconds, 0);
+  EXPECT_EQ(run.curves[0].points[2].seconds, 20);
+  const TrainingRun over =
+      Run("I1231 23:59:50.000000  1 solver.cpp:1] Iteration 0, loss = 2\n"
+          "I0101 00:00:10.000000  1 solver.cpp:1] Iteration 10, loss = 1\n");
+  EXPECT_EQ(over.curves[0].points[1].seconds, 20);
+}
+
 TEST_F(TrainingLog, OtherTextHasNoCurves) {
   for (const char* text : {"", "hello\n", "Iteration of things, loss = none\n", "I1\n] \nI1121 \n"}) {
     EXPECT_THROW(Run(text), UserError) << text;

@@ -163,16 +163,75 @@ TEST_F(Metrics, AKilledRunsHalfLineHarmsNothing) {
   EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:1 1:6");
 }
 
-TEST_F(Metrics, ALineThatIsNoRecordIsNamed) {
-  const std::string file = Write("a.jsonl",
-                                 "{\"event\": \"start\", \"iteration\": 0}\n{\"event\": tra\n"
-                                 "{\"event\": \"train\", \"iteration\": 1, \"loss\": 1}\n");
+TEST_F(Metrics, AFileOfOtherLinesIsNamedAndHalfLinesArePassedOver) {
   try {
-    ReadTrainingRun(file);
+    ReadTrainingRun(Write("other.jsonl", "\n{\"loss\": 1}\n"));
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("a.jsonl:2"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("other.jsonl:2"), std::string::npos) << error.what();
   }
+  // What a full disk leaves.
+  EXPECT_EQ(Points(ReadTrainingRun(Write("a.jsonl",
+                                         "{\"event\": \"start\", \"iteration\": 0}\n{\"event\": tra\n"
+                                         "{\"event\": \"train\", \"iteration\": 1, \"loss\": 2}\n")),
+                   "train loss"),
+            "1:2");
+}
+
+TEST_F(Metrics, NumbersThatCannotBeAreNoPoints) {
+  const TrainingRun run = ReadTrainingRun(Write(
+      "a.jsonl",
+      "{\"event\": \"start\", \"iteration\": 0, \"max_iter\": 1e300}\n"
+      "{\"event\": \"train\", \"iteration\": 1, \"loss\": null}\n"
+      "{\"event\": \"train\", \"iteration\": 2}\n"
+      "{\"event\": \"train\", \"iteration\": 3, \"loss\": 0.5}\n"
+      "{\"event\": \"train\", \"iteration\": -4, \"loss\": 0.25}\n"
+      "{\"event\": \"test\", \"iteration\": 3, \"loss\": null, \"outputs\": {\"a\": [0.5, null], \"b\": \"x\"}}\n"));
+  EXPECT_EQ(Names(run), (std::vector<std::string>{"train loss", "test [0] a"}));
+  EXPECT_EQ(Points(run, "train loss"), "3:0.5");
+}
+
+TEST_F(Metrics, ALossOfAnotherWeightIsNotItsTotal) {
+  MetricsObserver observer(Options());
+  observer.OnStart(Start());
+  observer.OnDisplay(Shown(0, 0.01f, {{"loss", 2.3f, 0.1f}}));
+  Iterate(observer, 0, 1, 0.23);
+  observer.OnTest(Tested(0, 0, {{"loss", 2.2f, 0.1f}}));
+  const TrainingRun run = ReadTrainingRun(path());
+  EXPECT_EQ(Points(run, "train loss"), "0:2.3");
+  EXPECT_EQ(Points(run, "test loss"), "0:2.2");
+  EXPECT_EQ(Points(run, "train total loss"), "0:0.23");
+}
+
+TEST_F(Metrics, OfAVeryLongRunTheDisplaysAreShownWhereTheyAreMore) {
+  MetricsOptions options = Options();
+  options.curves = folder_ / "net.svg";
+  MetricsObserver observer(options);
+  observer.OnStart(Start(0, 200000000));
+  for (int i = 0; i < 3; ++i) observer.OnDisplay(Shown(i, 0.01f, {{"loss", 3.0f - static_cast<float>(i), 1}}));
+  EXPECT_TRUE(std::filesystem::exists(options.curves));
+  EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:3 1:2 2:1");
+  Iterate(observer, 0, 3, 1);
+  observer.OnEnd({.iteration = 3});
+  EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:3 1:2 2:1");
+  EXPECT_NE(Read(path()).find("\"iterations\": 3, \"loss\": 2}"), std::string::npos) << "the last mean is written, too";
+}
+
+TEST_F(Metrics, AResumedRunMayHaveAnotherEnd) {
+  for (const auto& [from, end] : {std::pair(0, 100), std::pair(1, 900)}) {
+    MetricsObserver observer(Options());
+    observer.OnStart(Start(from, end));
+    Iterate(observer, from, from + 1, 1);
+  }
+  EXPECT_EQ(ReadTrainingRun(path()).max_iter, 900);
+}
+
+TEST_F(Metrics, CurvesNeedAFileThatCanBeReadAgain) {
+  MetricsOptions options = Options();
+  options.path = "/dev/null";
+  EXPECT_NO_THROW(MetricsObserver{options});
+  options.curves = folder_ / "net.svg";
+  EXPECT_THROW(MetricsObserver{options}, UserError);
 }
 
 TEST_F(Metrics, ValuesThatAreNotFiniteArePassedOver) {

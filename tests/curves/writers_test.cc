@@ -136,6 +136,23 @@ TEST_F(CurveWriters, MoreCurvesThanCanBeToldApartAreCounted) {
   EXPECT_NE(CurvesSvg({RunOf("a", curves)}, {}).find("8 more are not drawn"), std::string::npos);
 }
 
+TEST_F(CurveWriters, ExtremeValuesEndSomewhere) {
+  for (const std::vector<double>& values :
+       std::vector<std::vector<double>>{{1e-300, 1e100}, {-1e308, 1e308}, {1e-320, 1}, {0, 1e308}, {1e18, 0.5}}) {
+    const std::vector<TrainingRun> runs = {RunOf("a", {CurveOf("loss", CurveKind::kTraining, values, 2147483647)})};
+    EXPECT_FALSE(CurvesText(runs, {}).empty());
+    const std::string svg = CurvesSvg(runs, {});
+    EXPECT_EQ(svg.find("nan"), std::string::npos) << values[0];
+    EXPECT_EQ(svg.find("inf"), std::string::npos) << values[0];
+  }
+}
+
+TEST_F(CurveWriters, ASpikeDoesNotDrownWhatComesBehindIt) {
+  std::vector<CurvePoint> points;
+  for (int i = 0; i < 300; ++i) points.push_back({i, 0, i < 3 ? 1e18 : 0.5});
+  EXPECT_EQ(Smoothed(points, 21)[200].value, 0.5);
+}
+
 TEST_F(CurveWriters, LongCurvesDoNotMakeLongFiles) {
   std::vector<double> values(200000, 1);
   for (size_t i = 0; i < values.size(); ++i) values[i] = 1 + std::sin(static_cast<double>(i));
@@ -160,6 +177,11 @@ TEST_F(CurveWriters, TextTellsFirstLastAndBest) {
   const std::string falls = CurvesText({RunOf("a", {CurveOf("loss", CurveKind::kTraining, {3, 2, 1}, 1)})}, {});
   EXPECT_NE(falls.find("|\u2824\u28C0\u2840\u2800"), std::string::npos) << falls;
   EXPECT_NE(falls.find("\u2800\u2808\u2809\u2812\n"), std::string::npos) << falls;
+}
+
+TEST_F(CurveWriters, NamesDoNotReachTheTerminalAsCommands) {
+  EXPECT_EQ(CurvesText({RunOf("a\x1b[2J", {CurveOf("b\x7f", CurveKind::kTest, {1})})}, {}).find_first_of("\x1b\x7f"),
+            std::string::npos);
 }
 
 TEST_F(CurveWriters, TheEndingSaysWhatIsWritten) {

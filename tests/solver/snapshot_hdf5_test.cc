@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <memory>
 #include <numeric>
@@ -157,6 +158,47 @@ TEST_F(Hdf5Snapshots, DamageIsNoticed) {
   EXPECT_NE(FailureOf(State()).find("not the model that"), std::string::npos) << FailureOf(State());
 }
 
+TEST_F(Hdf5Snapshots, ExtentsBeyondTheFileAreDamage) {
+  WriteModel(Model(), model_);
+  const auto state = [&](const std::function<void(Hdf5Writer&)>& more) {
+    const auto file = CreateHdf5(State());
+    file->WriteInteger("iter", 40);
+    file->WriteText("learned_net", Model());
+    more(*file);
+  };
+  const std::vector<float> few(8);
+  state([&](Hdf5Writer& file) { file.Write("history/0", {8}, few.data()); });
+  EXPECT_EQ(FailureOf(State()), "no failure");
+  // The extent stands in the file as 64 bits: of the dataset, and of what it may grow to.
+  for (const uint64_t extent : {(uint64_t{1} << 32) + 4, (uint64_t{1} << 61) - 1}) {
+    state([&](Hdf5Writer& file) { file.Append("history/0", {8, 1}, few.data()); });
+    std::string bytes = Bytes(State());
+    const uint64_t before = 8;
+    std::string found(reinterpret_cast<const char*>(&before), sizeof before), one("\1\0\0\0\0\0\0\0", 8);
+    const size_t at = bytes.find(found + one);
+    ASSERT_NE(at, std::string::npos);
+    bytes.replace(at, sizeof extent, reinterpret_cast<const char*>(&extent), sizeof extent);
+    std::ofstream(State(), std::ios::binary) << bytes;
+    const std::string message = FailureOf(State());
+    EXPECT_NE(message.find("amaged"), std::string::npos) << message;
+  }
+}
+
+TEST_F(Hdf5Snapshots, NamesThatArePathsOfOthersAreFound) {
+  EXPECT_FALSE(UnfitForHdf5({"a", "inception/1x1", "a/b", "a/0b", "0"}).has_value());
+  for (const char* name : {"", "/x", "x/", "a//b", ".", "./y", "a/./b", "a/0", "a/12/b"}) {
+    EXPECT_EQ(UnfitForHdf5({"a", name}), name);
+  }
+  EXPECT_TRUE(UnfitForHdf5({"a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a/a"}).has_value());
+}
+
+TEST_F(Hdf5Snapshots, OfANetWithoutParametersAreRead) {
+  model_.Clear();
+  WriteSnapshot(Prefix(), model_, state_, {}, kHdf5);
+  EXPECT_EQ(LoadState(State()).state.iter(), 40);
+  EXPECT_TRUE(ReadWeights(Model()).empty());
+}
+
 TEST_F(Hdf5Snapshots, OtherFilesAreNamed) {
   WriteModel(Model(), model_);
   EXPECT_NE(FailureOf(Model()).find("these are the weights of a net"), std::string::npos) << FailureOf(Model());
@@ -175,16 +217,17 @@ TEST_F(Hdf5Snapshots, OtherFilesAreNamed) {
 }
 
 TEST_F(Hdf5Snapshots, TheNewestOfBothFormatsIsFound) {
-  const auto newest = [&] {
+  const auto newest = [&](SnapshotFormat preferred = SolverParameter::BINARYPROTO) {
     LoadedState loaded;
     LoadNewestState(
-        Prefix(), [](const Diagnostic&) {}, &loaded);
+        Prefix(), [](const Diagnostic&) {}, &loaded, preferred);
     return fs::path(loaded.state_path).filename().string();
   };
   WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
   EXPECT_EQ(newest(), "net_iter_40.solverstate.h5");
   WriteSnapshot(Prefix(), model_, state_, history_);
   EXPECT_EQ(newest(), "net_iter_40.solverstate");
+  EXPECT_EQ(newest(kHdf5), "net_iter_40.solverstate.h5");
   state_.set_iter(50);
   WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
   EXPECT_EQ(newest(), "net_iter_50.solverstate.h5");
