@@ -65,7 +65,7 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
   std::vector<const google::protobuf::FieldDescriptor*> fields;
   reflection->ListFields(*node.param, &fields);
   for (const auto* field : fields) {
-    const std::string& name = field->name();
+    const std::string name(field->name());
     if (field->is_repeated() || !name.ends_with("_param")) continue;
     const auto& reads = node.type->reads;
     if (std::find(reads.begin(), reads.end(), name) != reads.end()) continue;
