@@ -6,12 +6,13 @@ namespace crema::cuda {
 namespace {
 
 // Sums of squares of the chunks' gradients or values, a block for each.
-template <float* UpdateChunk::*kNumbers>
+template <bool kOfGradients>
 __global__ void SumSquares(const UpdateChunk* chunks, double* squares) {
   const UpdateChunk& chunk = chunks[blockIdx.x];
+  const float* const numbers = kOfGradients ? chunk.gradient : chunk.data;
   double sum = 0;
   for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const double x = (chunk.*kNumbers)[i];
+    const double x = numbers[i];
     sum += x * x;
   }
   sum = SumBlock(sum);
@@ -112,10 +113,10 @@ void CudaOperations::Update(const UpdateFormula& formula, const MultiUpdate& upd
   const unsigned blocks = static_cast<unsigned>(update.count);
   if (update.loss_scale) Launch(queue(), blocks, kThreads, DivideGradients, update.chunks, update.loss_scale);
   if (update.largest_norm > 0 || update.local_eta > 0) {
-    Launch(queue(), blocks, kThreads, SumSquares<&UpdateChunk::gradient>, update.chunks, update.squares);
+    Launch(queue(), blocks, kThreads, SumSquares<true>, update.chunks, update.squares);
   }
   if (update.local_eta > 0) {
-    Launch(queue(), blocks, kThreads, SumSquares<&UpdateChunk::data>, update.chunks, update.value_squares);
+    Launch(queue(), blocks, kThreads, SumSquares<false>, update.chunks, update.value_squares);
     Launch(queue(), static_cast<unsigned>(update.parameters), kThreads, FindRatios, update);
   }
   if (update.largest_norm > 0) {
