@@ -70,7 +70,7 @@ std::vector<Diagnostic> CheckMpi(const SolverFile& file) {
   std::string ignored;
   for (const auto* field : set) {
     if (field->name() == "mode" || field->name() == "engine") continue;
-    ignored += (ignored.empty() ? "" : ", ") + field->name();
+    ignored += (ignored.empty() ? "" : ", ") + std::string(field->name());
   }
   if (ignored.empty()) return {};
   Diagnostic warning;

@@ -347,7 +347,7 @@ void Checker::CheckHogwild() {
   settings.GetReflection()->ListFields(settings, &given);
   std::string without_meaning;
   for (const auto* field : given) {
-    const std::string& name = field->name();
+    const std::string name(field->name());
     if (name == "mode" || name == "local_workers" || name == "history" || name == "batch_norm") continue;
     without_meaning += (without_meaning.empty() ? "" : ", ") + name;
   }
