@@ -1,7 +1,14 @@
 # Every outside library crema uses; docs/architecture.md says why each is here.
 find_package(Threads REQUIRED)
 find_package(OpenMP REQUIRED COMPONENTS CXX)
-find_package(Protobuf 3.12 REQUIRED)
+# From version 22 on it needs Abseil, which only its own CMake package names; older ones often come without that package.
+find_package(Protobuf CONFIG QUIET)
+if(Protobuf_FOUND)
+  set(CREMA_PROTOBUF_PACKAGE CONFIG)
+else()
+  set(CREMA_PROTOBUF_PACKAGE)
+  find_package(Protobuf 3.12 REQUIRED)
+endif()
 find_package(ZLIB REQUIRED)
 find_package(PkgConfig REQUIRED)
 
