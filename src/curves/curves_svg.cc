@@ -107,7 +107,7 @@ class Picture {
       }
       if (x >= kWidth) continue;
       legend += Line(x, legend_y - 4, x + 20, legend_y - 4,
-                     "stroke=\"" + colour + "\" stroke-width=\"" + Width(shown) + "\"" + Dashes(shown));
+                     "stroke=\"" + colour + "\" stroke-width=\"" + Width(*shown.curve) + "\"" + Dashes(*shown.curve));
       legend += SvgText(x + 26, legend_y, kSmallFont, "start", label);
       x += width;
     }
@@ -119,16 +119,15 @@ class Picture {
   }
 
   // Of several runs training is dashed, since the colour tells the runs apart.
-  std::string Dashes(const ShownCurve& shown) const {
-    return runs_.size() > 1 && shown.curve->kind == CurveKind::kTraining ? " stroke-dasharray=\"4 2\"" : "";
+  std::string Dashes(const Curve& curve) const {
+    return runs_.size() > 1 && curve.kind == CurveKind::kTraining ? " stroke-dasharray=\"4 2\"" : "";
   }
-  static std::string Width(const ShownCurve& shown) { return shown.curve->kind == CurveKind::kTest ? "2" : "1.5"; }
+  static std::string Width(const Curve& curve) { return curve.kind == CurveKind::kTest ? "2" : "1.5"; }
 
   template <typename Y>
   std::string DrawnCurve(const Curve& curve, const std::string& colour, const Y& y, std::string* label) const {
-    const ShownCurve shown{&curve, 0, {}};
     const std::string style =
-        "fill=\"none\" stroke=\"" + colour + "\" stroke-width=\"" + Width(shown) + "\"" + Dashes(shown);
+        "fill=\"none\" stroke=\"" + colour + "\" stroke-width=\"" + Width(curve) + "\"" + Dashes(curve);
     const std::vector<CurvePoint> points = Thinned(curve.points, kMostPoints);
     if (curve.kind == CurveKind::kTraining && points.size() >= kSmoothedFrom) {
       const size_t width = points.size() / 50 * 2 + 1, each = (curve.points.size() + kMostPoints - 1) / kMostPoints;

@@ -6,8 +6,6 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
-#include <optional>
-#include <tuple>
 
 #include "crema/error.h"
 #include "schema/file_error.h"

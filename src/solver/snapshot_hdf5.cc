@@ -39,8 +39,7 @@ bool Has(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-void CheckKind(const Hdf5File& file) {
-  const Hdf5File::Names names = file.List("/");
+void CheckKind(const Hdf5File& file, const Hdf5File::Names& names) {
   if (Has(names.groups, "history") && Has(names.datasets, kIteration)) return;
   if (Has(names.groups, "data")) {
     Fail(file.path(),
@@ -60,7 +59,7 @@ std::optional<std::string> UnfitForHdf5(const std::vector<std::string>& layers) 
     for (std::string part; std::getline(parts, part, '/'); ++segments) {
       if (part.empty() || part == ".") return layer;
     }
-    if (segments == 0 || segments > kMostSegments) return layer;
+    if (segments > kMostSegments) return layer;
     // "a/0" of layer "a" is its first blob.
     for (const std::string& other : layers) {
       if (other.size() <= layer.size() + 1 || !other.starts_with(layer + "/")) continue;
@@ -121,8 +120,8 @@ std::optional<uint32_t> Hdf5StateChecksum(const std::string& path) {
 
 SolverState ReadHdf5State(const std::string& path) {
   const std::unique_ptr<Hdf5File> file = OpenHdf5(path);
-  CheckKind(*file);
   const Hdf5File::Names names = file->List("/");
+  CheckKind(*file, names);
   SolverState state;
   const bool own = Has(names.datasets, kOwn);
   if (own && !state.ParseFromString(file->ReadBytes(kOwn))) {
