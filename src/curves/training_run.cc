@@ -1,14 +1,10 @@
 #include "curves/training_run.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <cmath>
-#include <cstring>
-#include <fstream>
-#include <iterator>
 
 #include "crema/error.h"
-#include "schema/file_error.h"
+#include "schema/text_file.h"
 
 namespace crema {
 
@@ -135,10 +131,7 @@ TrainingRun RunBuilder::Finish() const {
 }
 
 TrainingRun ReadTrainingRun(const std::string& path, int* earlier) {
-  CheckReadableFile(path, "metrics file or log of a training");
-  std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file.is_open() || file.bad()) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
+  const std::string text = ReadTextFile(path, "metrics file or log of a training");
   const size_t first = text.find_first_not_of(" \t\r\n");
   const bool is_metrics = first != std::string::npos && text[first] == '{';
   int before = 0;

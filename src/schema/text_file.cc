@@ -14,8 +14,8 @@
 
 namespace crema {
 
-std::string ReadTextFile(const std::string& path) {
-  CheckReadableFile(path, "prototxt");
+std::string ReadTextFile(const std::string& path, const std::string& kind) {
+  CheckReadableFile(path, kind);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw EnvironmentError(path + ": cannot be opened: " + std::strerror(errno));
   std::ostringstream text;

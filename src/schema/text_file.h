@@ -6,8 +6,9 @@
 
 namespace crema {
 
-// Throws UserError for an absent file or a directory, EnvironmentError for one that cannot be read.
-std::string ReadTextFile(const std::string& path);
+// Throws UserError for an absent file or a directory, EnvironmentError for one that cannot be read. kind: what was
+// expected there, for the message.
+std::string ReadTextFile(const std::string& path, const std::string& kind = "prototxt");
 
 // Throws UserError where `text` is empty or binary. Returns it without a UTF-8 byte order mark.
 // what: "net" or "solver", for the message.
