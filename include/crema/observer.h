@@ -76,6 +76,19 @@ struct Display {
   bool final = false;
 };
 
+// With debug_info, behind a Display: how large numbers are, as means of absolute values (Caffe's ForwardDebugInfo and
+// BackwardDebugInfo). NaN where a number is.
+struct MeanSizes {
+  struct Row {
+    std::string layer, name;  // of the layer: a top; or a parameter, "conv1[0]"
+    float value = 0;
+    std::optional<float> gradient;  // none where it is not differentiated
+  };
+  int iteration = 0;
+  std::vector<Row> tops;        // in the order in which they are made
+  std::vector<Row> parameters;  // in Net::parameters()' order; values before the update on CPUs, after it on GPUs
+};
+
 // clip_gradients scaled the gradients down by limit / norm.
 struct GradientsClipped {
   int iteration = 0;
@@ -224,6 +237,7 @@ class Observer {
   virtual void OnNotice(const Diagnostic&) {}
   virtual void OnIteration(const IterationEnd&) {}
   virtual void OnDisplay(const Display&) {}
+  virtual void OnMeanSizes(const MeanSizes&) {}
   virtual void OnClipped(const GradientsClipped&) {}
   virtual void OnOverflowed(const GradientsOverflowed&) {}
   virtual void OnStep(const LearningRateStepped&) {}
