@@ -187,6 +187,12 @@ class Net {
   Tensor blob(const std::string& name) const;
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;
+  // Of a net with keep_all: calls `visit` with every top of every layer, in the order of layers, as the layer made it
+  // (blob() knows the last value of a name that several layers write), and with its gradient, which is undefined where
+  // there is none. The tensors lie in the host's memory and are good for that call.
+  using TopVisitor = std::function<void(const std::string& layer, const std::string& top, const Tensor& value,
+                                        const Tensor& gradient)>;
+  void VisitTops(const TopVisitor& visit) const;
   std::vector<NetOutput> outputs() const;
   // The tops of all Input and MemoryData layers in the net's order. Unlike blob(), the first value under each name.
   std::vector<NetInput> inputs() const;

@@ -133,6 +133,16 @@ std::vector<std::string> Net::blob_names() const {
   return names;
 }
 
+void Net::VisitTops(const TopVisitor& visit) const {
+  const CompiledNet& net = *impl_->compiled;
+  for (const Node& node : net.graph.nodes) {
+    for (const int v : node.tops) {
+      visit(node.name(), net.graph.values[v].name, impl_->executor.on_host(net.program.value_tensor[v]),
+            impl_->executor.on_host(net.program.value_grad[v]));
+    }
+  }
+}
+
 std::vector<NetOutput> Net::outputs() const {
   std::vector<NetOutput> list;
   const Graph& graph = impl_->compiled->graph;
