@@ -12,7 +12,17 @@ namespace crema {
 
 namespace {
 
-enum RandomNumber : uint64_t { kTop = 1, kLeft = 2, kJitter = 3, kArea = 6 };
+// 64 to 79 are AnnotatedTransform's.
+enum RandomNumber : uint64_t {
+  kTop = 1,
+  kLeft = 2,
+  kJitter = 3,
+  kArea = 6,
+  kMirrorVertical = 80,
+  kAngle = 81,
+  kErases = 82,
+  kErased = 83,
+};
 
 DecodeOptions::Colors ColorsOf(const TransformationParameter& param) {
   return param.force_color()  ? DecodeOptions::Colors::kColor
@@ -51,7 +61,9 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
 Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file)
     : scale_(param.scale()),
       mirror_(param.mirror()),
+      mirror_vertical_(param.mirror_vertical() && phase == TRAIN),
       train_(phase == TRAIN),
+      max_angle_(train_ ? param.max_rotation_angle() : 0),
       crop_(static_cast<int32_t>(param.crop_size())),
       pad_(static_cast<int32_t>(param.pad())),
       shorter_side_(static_cast<int32_t>(param.resize_shorter_side())),
@@ -64,6 +76,10 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       mean_file_(mean_file) {
   if (const auto mistake = FindMistake(param)) throw UserError("transform_param: " + mistake->message);
   if (train_ && param.has_random_resized_crop()) random_area_.emplace(param.random_resized_crop());
+  if (train_ && param.has_random_erasing()) {
+    erased_area_.emplace(param.random_erasing());
+    erasing_probability_ = param.random_erasing().probability();
+  }
   if (train_) jitter_ = ColorJitter(param.color_jitter());
   if (!param.has_mean_file()) return;
   mean_ = ReadMean(mean_file);
@@ -105,6 +121,9 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
     return "color_jitter changes images of 1 or 3 channels, but the image is " + image.ToString() +
            " (channels x height x width); leave color_jitter out";
   }
+  if (values == Values::kFloats && max_angle_ > 0) {
+    return "max_rotation_angle turns images of bytes, but the record holds float_data; leave max_rotation_angle out";
+  }
   if (random_area_ && values == Values::kBytes) return {};
   if (crop_ > extent.height + 2 * pad_ || crop_ > extent.width + 2 * pad_) {
     return "crop_size " + std::to_string(crop_) + " exceeds the image, which is " + resized.ToString() +
@@ -123,6 +142,7 @@ int Transform::ReductionFor(const ImageExtent& whole, const RandomStream& random
 Transform::Window Transform::WindowOf(int height, int width, const RandomStream& random) const {
   Window window;
   window.mirrored = Mirrors(random);
+  window.upside_down = MirrorsVertically(random);
   const int padded_height = height + 2 * pad_, padded_width = width + 2 * pad_;
   window.height = crop_ > 0 ? crop_ : padded_height;
   window.width = crop_ > 0 ? crop_ : padded_width;
@@ -134,6 +154,7 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   // From places in the padded image to places in the image.
   top -= pad_;
   left -= pad_;
+  window.part = {top, left, window.height, window.width};
   window.seen.top = std::clamp(top, 0, height);
   window.seen.left = std::clamp(left, 0, width);
   window.seen.height = std::clamp(top + window.height, 0, height) - window.seen.top;
@@ -141,15 +162,42 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   window.top = window.seen.top - top;
   window.left = window.seen.left - left;
   if (window.mirrored) window.left = window.width - window.left - window.seen.width;
+  if (window.upside_down) window.top = window.height - window.top - window.seen.height;
   return window;
 }
 
 Transform::Window Transform::WholeWindow(const RandomStream& random) const {
   Window window;
   window.mirrored = Mirrors(random);
+  window.upside_down = MirrorsVertically(random);
   window.height = window.width = crop_;
-  window.seen = {0, 0, crop_, crop_};
+  window.part = window.seen = {0, 0, crop_, crop_};
   return window;
+}
+
+// Resizing, turning and cutting out are one map, so that only what is seen is computed, and interpolated once.
+Transform::Window Transform::TurnedWindow(const ImageExtent& whole, const RandomStream& random,
+                                          std::vector<PixelRun>* runs, AffineMap* map) const {
+  const double degrees = max_angle_ * (2.0 * random.Uniform(kAngle) - 1);
+  Window window;
+  if (random_area_) {
+    window = WholeWindow(random);
+    const ImageArea area = random_area_->Draw(whole.height, whole.width, random, kArea);
+    *map = TurnedMap(whole, whole, degrees, area, window.height, window.width);
+  } else {
+    const ImageExtent resized = ResizedExtent(whole.height, whole.width);
+    window = WindowOf(resized.height, resized.width, random);
+    *map = TurnedMap(whole, resized, degrees, window.part, window.height, window.width);
+    window.seen = {0, 0, window.height, window.width};
+    window.top = window.left = 0;
+  }
+  FindCovered(*map, whole, window.height, window.width, runs);
+  window.runs = *runs;
+  return window;
+}
+
+bool Transform::MirrorsVertically(const RandomStream& random) const {
+  return mirror_vertical_ && random.Below(kMirrorVertical, 2) == 1;
 }
 
 float Transform::MeanOf(int64_t channel) const {
@@ -167,17 +215,19 @@ void Transform::ApplyToPlanes(const Value* planes, const ImageSize& size, const 
   const int64_t plane = int64_t{window.height} * window.width;
   if (!window.covers()) std::fill(out, out + plane * size.channels, 0.0f);
   // Where rows follow each other in the image and in the result, a whole plane is one row.
-  const bool whole = !window.mirrored && window.covers() && window.width == size.width;
-  const int64_t rows = whole ? 1 : window.seen.height, run = whole ? plane : window.seen.width;
+  const bool whole = !window.mirrored && !window.upside_down && window.covers() && window.width == size.width;
+  const int rows = whole ? 1 : window.seen.height;
+  const int64_t count = whole ? plane : window.seen.width;
   for (int64_t c = 0; c < size.channels; ++c) {
     const float mean = mean_ ? 0 : MeanOf(c), factor = mean_ ? 1 : FactorOf(c);
-    for (int64_t y = 0; y < rows; ++y) {
+    for (int y = 0; y < rows; ++y) {
       const Value* from = planes + (c * size.height + window.seen.top + y) * size.width + window.seen.left;
-      WriteRow(from, run, mean, factor, window.mirrored,
-               out + c * plane + (window.top + y) * window.width + window.left);
+      const int64_t place = whole ? 0 : window.PlaceOf(y, window.RunOf(y));
+      WriteRow(from, count, mean, factor, window.mirrored, out + c * plane + place);
     }
   }
   if (mean_) SubtractMeanImage(window, size.channels, out);
+  Erase(window, size.channels, random, out);
 }
 
 // A mean image is one for the whole record: it is cropped and mirrored along.
@@ -185,8 +235,20 @@ void Transform::SubtractMeanImage(const Window& window, int channels, float* out
   const int64_t height = mean_->shape[1], width = mean_->shape[2];
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t y = 0; y < window.height; ++y, out += window.width) {
-      const float* mean = mean_->values.data() + (c * height + window.seen.top + y) * width + window.seen.left;
+      const int64_t row = window.seen.top + (window.upside_down ? window.height - 1 - y : y);
+      const float* mean = mean_->values.data() + (c * height + row) * width + window.seen.left;
       SubtractRow(mean, window.width, FactorOf(c), window.mirrored, out);
+    }
+  }
+}
+
+void Transform::Erase(const Window& window, int channels, const RandomStream& random, float* out) const {
+  if (!erased_area_ || !(random.Uniform(kErases) < erasing_probability_)) return;
+  const std::optional<ImageArea> area = erased_area_->Try(window.height, window.width, random, kErased);
+  if (!area) return;
+  for (int64_t c = 0; c < channels; ++c) {
+    for (int64_t y = area->top; y < area->top + area->height; ++y) {
+      std::fill_n(out + (c * window.height + y) * window.width + area->left, area->width, 0.0f);
     }
   }
 }
@@ -198,7 +260,8 @@ void Transform::Apply(const float* planes, const ImageSize& size, const RandomSt
 void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
                       TransformScratch* scratch, float* out) const {
   const ImageExtent resized = ResizedExtent(size.height, size.width);
-  if (!random_area_ && !jitter_.changes() && resized.height == size.height && resized.width == size.width) {
+  if (!random_area_ && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
+      resized.width == size.width) {
     return ApplyToPlanes(planes, size, random, out);
   }
   FromPlanes(planes, size.channels, size.height, size.width, &scratch->image);
@@ -207,6 +270,15 @@ void Transform::Apply(const uint8_t* planes, const ImageSize& size, const Random
 
 void Transform::Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
                       const Reduction& reduced) const {
+  CREMA_CHECK(reduced.reduction == 1 || random_area_) << "an image was decoded smaller that is not resized";
+  if (max_angle_ > 0) {
+    const ImageExtent whole = reduced.reduction == 1 ? ImageExtent{image.height, image.width} : reduced.whole;
+    CREMA_CHECK(image.height * reduced.reduction >= whole.height && image.width * reduced.reduction >= whole.width);
+    AffineMap map;
+    const Window window = TurnedWindow(whole, random, &scratch->runs, &map);
+    SampleBilinear(image, map.Reduced(reduced.reduction), window.runs, window.width, &scratch->resized);
+    return WritePixels(scratch->resized, window, random, out);
+  }
   if (random_area_) {
     const bool whole = reduced.reduction == 1;
     ImageArea area = random_area_->Draw(whole ? image.height : reduced.whole.height,
@@ -215,12 +287,12 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
     ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
     return WritePixels(scratch->resized, WholeWindow(random), random, out);
   }
-  CREMA_CHECK(reduced.reduction == 1) << "an image was decoded smaller that is not resized";
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
 }
 
 void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch,
                             float* out) const {
+  CREMA_CHECK(max_angle_ == 0) << "a part of an image is not turned";
   const ImageExtent extent = ResizedExtent(image.height, image.width);
   ResizeBilinear(image, extent.height, extent.width, &scratch->buffers, &scratch->resized);
   WritePixels(scratch->resized, WindowOf(extent.height, extent.width, random), random, out);
@@ -228,6 +300,7 @@ void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random
 
 void Transform::ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random,
                             TransformScratch* scratch, float* out) const {
+  CREMA_CHECK(max_angle_ == 0) << "a part of an image is not turned";
   const ImageExtent extent = ResizedExtent(part.height, part.width);
   const Image* resized = &image;
   const bool whole = part == ImageArea{0, 0, image.height, image.width};
@@ -241,6 +314,12 @@ void Transform::ApplyToPart(const Image& image, const ImageArea& part, const Ran
 void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
                               float* out) const {
   CREMA_CHECK(labels.channels == 1);
+  if (max_angle_ > 0) {
+    AffineMap map;
+    const Window window = TurnedWindow({labels.height, labels.width}, random, &scratch->runs, &map);
+    SampleNearest(labels, map, window.runs, window.width, &scratch->resized);
+    return WriteLabels(scratch->resized, window, border, out);
+  }
   ImageArea area{0, 0, labels.height, labels.width};
   ImageExtent extent = ResizedExtent(labels.height, labels.width);
   if (random_area_) {
@@ -253,10 +332,15 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     ResizeNearest(labels, area, extent.height, extent.width, &scratch->buffers, &scratch->resized);
     resized = &scratch->resized;
   }
+  WriteLabels(*resized, window, border, out);
+}
+
+void Transform::WriteLabels(const Image& labels, const Window& window, float border, float* out) {
   if (!window.covers()) std::fill(out, out + int64_t{window.height} * window.width, border);
   for (int y = 0; y < window.seen.height; ++y) {
-    WriteRow(resized->row(window.seen.top + y) + window.seen.left, window.seen.width, 0, 1, window.mirrored,
-             out + int64_t{window.top + y} * window.width + window.left);
+    const PixelRun run = window.RunOf(y);
+    WriteRow(labels.row(window.seen.top + y) + window.seen.left + run.first, run.count, 0, 1, window.mirrored,
+             out + window.PlaceOf(y, run));
   }
 }
 
@@ -266,16 +350,17 @@ void Transform::WritePixels(const Image& image, const Window& window, const Rand
   if (!window.covers()) std::fill(out, out + plane * channels, 0.0f);
   const bool colored = channels == 3, changed = jitter_.changes();
   ColorChange change;
-  if (changed) change = jitter_.Draw(image, window.seen, random, kJitter);
+  if (changed) change = jitter_.Draw(image, window.seen, random, kJitter, window.runs);
   ColorValues values{};
   for (int c = 0; c < 3 && colored; ++c) {
     values.mean[c] = mean_ ? 0 : MeanOf(c);
     values.factor[c] = mean_ ? 1 : FactorOf(c);
   }
-  const int n = window.seen.width;
   for (int y = 0; y < window.seen.height; ++y) {
-    const uint8_t* from = image.row(window.seen.top + y) + window.seen.left * channels;
-    float* to = out + int64_t{window.top + y} * window.width + window.left;
+    const PixelRun run = window.RunOf(y);
+    const int n = run.count;
+    const uint8_t* from = image.row(window.seen.top + y) + (window.seen.left + run.first) * channels;
+    float* to = out + window.PlaceOf(y, run);
     if (colored) {
       const std::array<float*, 3> rows = {to, to + plane, to + 2 * plane};
       changed ? WriteChangedColorRow(from, n, change, values, window.mirrored, rows)
@@ -289,6 +374,7 @@ void Transform::WritePixels(const Image& image, const Window& window, const Rand
     }
   }
   if (mean_) SubtractMeanImage(window, channels, out);
+  Erase(window, channels, random, out);
 }
 
 }  // namespace crema
