@@ -93,7 +93,18 @@ class Transform {
                      float* out) const;
 
  private:
-  static constexpr uint64_t kMirror = 0;  // the random number
+  // 64 to 79 are AnnotatedTransform's.
+  enum RandomNumber : uint64_t {
+    kMirror = 0,
+    kTop = 1,
+    kLeft = 2,
+    kJitter = 3,
+    kArea = 6,
+    kMirrorVertical = 80,
+    kAngle = 81,
+    kErases = 82,
+    kErased = 83
+  };
 
   // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
   // border.
