@@ -222,6 +222,22 @@ TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
   expect("mean_file: \"m\" random_erasing {}", "mean_file", "random_erasing");
 }
 
+TEST(DataLayer, FloatsAreNotTurned) {
+  TemporaryFolder folder;
+  Datum floats;
+  floats.set_channels(1);
+  floats.set_height(2);
+  floats.set_width(2);
+  for (const float value : {1.5f, 2.5f, 3.5f, 4.5f}) floats.add_float_data(value);
+  testing::WriteDatums(folder / "db", {floats});
+  const std::string net = Net(folder / "db", "", "transform_param { max_rotation_angle: 5 }");
+  ExpectThrows<UserError>([&] { Driver driver(net, TRAIN); },
+                          {"data_param.source", "record \"00000000\"", "max_rotation_angle turns images of bytes"});
+  Driver driver(net, TEST);
+  driver.Forward();
+  EXPECT_EQ(driver.value(0)[3], 4.5f);
+}
+
 TEST(DataLayer, DecodesCompressedRecords) {
   TemporaryFolder folder;
   std::vector<Datum> datums;
