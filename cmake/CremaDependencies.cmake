@@ -66,6 +66,18 @@ else()
   message(STATUS "crema: HDF5 is not found (libhdf5-dev): the layer HDF5Data and .caffemodel.h5 will not be read")
 endif()
 
+# Optional, both or none.
+pkg_check_modules(WEBP IMPORTED_TARGET libwebp)
+find_package(TIFF)
+set(CREMA_HAS_CODECS OFF)
+if(WEBP_FOUND AND TIFF_FOUND)
+  set(CREMA_HAS_CODECS ON)
+  add_library(crema_libcodecs INTERFACE)
+  target_link_libraries(crema_libcodecs INTERFACE PkgConfig::WEBP TIFF::TIFF)
+else()
+  message(STATUS "crema: libwebp and libtiff are not found (libwebp-dev, libtiff-dev): such images will be refused")
+endif()
+
 # Optional. Its interface for files changed last in 1.23.
 find_path(LEVELDB_INCLUDE_DIR leveldb/db.h)
 find_library(LEVELDB_LIBRARY leveldb)
@@ -86,4 +98,4 @@ endif()
 
 include(CremaMpi)
 include(CremaCuda)
-message(STATUS "crema: CUDA ${CREMA_HAS_CUDA}, HDF5 ${CREMA_HAS_HDF5}, LevelDB ${CREMA_HAS_LEVELDB}, MPI ${CREMA_HAS_MPI}, oneDNN ${DNNL_LIBRARY}, protobuf ${Protobuf_VERSION}")
+message(STATUS "crema: CUDA ${CREMA_HAS_CUDA}, HDF5 ${CREMA_HAS_HDF5}, WebP and TIFF ${CREMA_HAS_CODECS}, LevelDB ${CREMA_HAS_LEVELDB}, MPI ${CREMA_HAS_MPI}, oneDNN ${DNNL_LIBRARY}, protobuf ${Protobuf_VERSION}")

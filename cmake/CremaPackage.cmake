@@ -1,12 +1,12 @@
 # The preset "package" and cpack: crema-<version>-<system>-<processor>.tar.gz that runs where nothing but the C library
-# is installed. lib/ then also holds the libraries that crema and its HDF5 and LevelDB libraries link, with their
+# is installed. lib/ then also holds the libraries that crema and those of its libraries link, with their
 # licences; not the C library, the GPU's driver or CUDA's libraries, which the GPU library looks for when it is loaded
 # (src/device/gpu_library.cc), nor MPI, which must be the one that mpirun belongs to.
 if(CREMA_BUNDLE)
   install(CODE "set(crema_lib \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR}\")
     set(crema_licences \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DOCDIR}/licences\")")
   install(CODE [[
-    file(GLOB plugins "${crema_lib}/libcrema_hdf5.so" "${crema_lib}/libcrema_leveldb.so")
+    file(GLOB plugins "${crema_lib}/libcrema_codecs.so" "${crema_lib}/libcrema_hdf5.so" "${crema_lib}/libcrema_leveldb.so")
     file(GET_RUNTIME_DEPENDENCIES
       LIBRARIES "${crema_lib}/libcrema.so" ${plugins}
       RESOLVED_DEPENDENCIES_VAR libraries

@@ -35,7 +35,7 @@ std::vector<Flag> ConversionFlags(const std::string& how_it_is_split) {
           Pixels("resize_height", "resize to this height; 0: as it is"),
           Pixels("shorter_side", "resize so that the shorter side has N pixels, keeping the proportions"),
           {.name = "check_size", .value = "", .help = "stop where images differ in size"},
-          {.name = "encoded", .value = "", .help = "store JPEG and PNG as they are instead of pixels"},
+          {.name = "encoded", .value = "", .help = "store image files as they are instead of pixels"},
           {.name = "encode_type", .value = "jpg|png", .help = "store all images so; implies --encoded"},
           {.name = "quality", .value = "N", .help = "of JPEG that is encoded anew", .min = 1, .max = 100},
           {.name = "broken",

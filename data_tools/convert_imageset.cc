@@ -20,7 +20,7 @@ ImageList ListOf(const std::vector<std::string>& words) {
   size_t skipped = 0;
   ImageList list = ListImageFolder(words[0], &skipped);
   std::fprintf(stderr, "%s: %zu images of %zu classes\n", words[0].c_str(), list.entries.size(), list.labels.size());
-  if (skipped > 0) std::fprintf(stderr, "left out: %zu files that are named neither .jpg nor .png\n", skipped);
+  if (skipped > 0) std::fprintf(stderr, "left out: %zu files that are not named as images (.jpg, .png, .bmp, ...)\n", skipped);
   return list;
 }
 
@@ -42,7 +42,7 @@ const Command& ConvertImageset() {
       .flags = ConversionFlags("each class alike"),
       .examples =
           "  LISTFILE  one \"path label\" per line, paths below ROOTFOLDER, labels from 0\n"
-          "  FOLDER    one folder of images (.jpg, .png) for each class; their names are written to DB_labels.txt\n"
+          "  FOLDER    one folder of images for each class; their names are written to DB_labels.txt\n"
           "  DB        folder to write; it appears only when the conversion is complete\n\n"
           "examples:\n"
           "  convert_imageset --resize_height=256 --resize_width=256 --shuffle images/ train.txt train_lmdb\n"

@@ -68,7 +68,7 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =
-          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do. IMAGE is a JPEG or PNG\n"
+          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do. IMAGE is an image\n"
           "file, DIR a folder of them (with the folders in it), - reads paths from stdin, one a line. Images\n"
           "are made ready as transform_param in the net's Input layer says, or as the flags do, and resized\n"
           "to the net's input.\n\n"

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "data/image_list.h"
+#include "image/codec.h"
 #include "tools/flags.h"
 
 DEFINE_string(format, "text", "how results are written");
@@ -201,7 +202,7 @@ ImageList ImagesOf(const CommandLine& line) {
       }
     } else if (fs::is_directory(argument)) {
       const std::vector<std::string> paths = ImagesBelow(argument);
-      if (paths.empty()) problems.Error({argument}, "holds no image (.jpg, .jpeg, .png)");
+      if (paths.empty()) problems.Error({argument}, std::string("holds no image (") + kReadFormats + ")");
       for (const std::string& path : paths) list.entries.push_back({path});
     } else if (!fs::exists(argument)) {
       problems.Error({argument}, "there is no such image or folder");

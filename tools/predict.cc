@@ -41,7 +41,7 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =
-          "IMAGE is a JPEG or PNG file, DIR a folder of them (with the folders in it), - reads paths from stdin, one "
+          "IMAGE is an image file, DIR a folder of them (with the folders in it), - reads paths from stdin, one "
           "a\n"
           "line. Images are made ready as transform_param in the net's Input layer says, or as the flags do.\n\n"
           "examples, from the repository's root:\n"

@@ -99,6 +99,27 @@ class MetricsObserver::Record {
     json_.EndObject();
   }
 
+  void Sizes(const char* key, const std::vector<MeanSizes::Row>& rows) {
+    json_.Key(key);
+    json_.BeginObject();
+    const std::string* layer = nullptr;
+    for (const MeanSizes::Row& row : rows) {
+      if (!layer || *layer != row.layer) {
+        if (layer) json_.EndObject();
+        json_.Key(row.layer);
+        json_.BeginObject();
+        layer = &row.layer;
+      }
+      json_.Key(row.name);
+      json_.BeginArray();
+      json_.Float(row.value);
+      if (row.gradient) json_.Float(*row.gradient);
+      json_.EndArray();
+    }
+    if (layer) json_.EndObject();
+    json_.EndObject();
+  }
+
   std::string Line() {
     json_.EndObject();
     return json_.text() + "\n";
@@ -218,6 +239,14 @@ void MetricsObserver::OnDisplay(const Display& display) {
   record.Outputs(display.outputs);
   Write(record.Line());
   Draw(false);
+}
+
+void MetricsObserver::OnMeanSizes(const MeanSizes& sizes) {
+  Record record("sizes");
+  record.Whole("iteration", sizes.iteration);
+  record.Sizes("tops", sizes.tops);
+  record.Sizes("parameters", sizes.parameters);
+  Write(record.Line());
 }
 
 void MetricsObserver::OnTest(const TestResult& result) {

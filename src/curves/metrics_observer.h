@@ -24,6 +24,7 @@ struct MetricsOptions {
 //   start    net, solver, type, lr_policy, iteration, max_iter, seed, time (UTC, ISO 8601)
 //   train    loss: mean of the last "iterations" iterations, a thousandth of max_iter or all since the last record
 //   display  lr, outputs and loss_weights of the train net at this iteration
+//   sizes    tops and parameters: an object from layer to an object from name to [value, gradient], with debug_info
 //   test     net, outputs, loss_weights, and with test_compute_loss loss
 //   best     output, value
 //   snapshot model, state
@@ -40,6 +41,7 @@ class MetricsObserver : public Observer {
   void OnStart(const TrainingStart& start) override;
   void OnIteration(const IterationEnd& end) override;
   void OnDisplay(const Display& display) override;
+  void OnMeanSizes(const MeanSizes& sizes) override;
   void OnTest(const TestResult& result) override;
   void OnBest(const BestFound& best) override;
   void OnSnapshot(const SnapshotWritten& snapshot) override;

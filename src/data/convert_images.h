@@ -22,7 +22,7 @@ struct ImageConversion {
   bool gray = false;
   bool shuffle = false;
   bool check_size = false;  // all records have as many values as the first
-  bool encoded = false;     // store JPEG or PNG
+  bool encoded = false;     // store image files
   // Of encoded records; kUnknown: that of each file.
   ImageFormat format = ImageFormat::kUnknown;
   int quality = 95;                         // of JPEG

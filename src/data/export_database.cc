@@ -32,7 +32,7 @@ void MakeFile(std::span<const std::byte> record, RecordImage* image, ImageFile* 
   file->annotated = !image->annotated.datum.empty();
   if (image->datum.encoded) {
     file->bytes.assign(image->datum.data.begin(), image->datum.data.end());
-    file->extension = FormatOf(file->bytes) == ImageFormat::kJpeg ? "jpg" : "png";
+    file->extension = EndingOf(FormatOf(file->bytes));
     return;
   }
   if (image->bytes.empty()) {

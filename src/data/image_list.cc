@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "crema/error.h"
+#include "image/codec.h"
 
 namespace crema {
 
@@ -114,13 +115,6 @@ void AddImages(const fs::path& root, const std::string& below, std::vector<std::
 
 }  // namespace
 
-bool HasImageName(const std::string& path) {
-  std::string extension = fs::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
-  return extension == ".jpg" || extension == ".jpeg" || extension == ".png";
-}
-
 ImageList ReadImageList(const std::string& file, const std::string& root) {
   ImageList list;
   list.root = AsRoot(root);
@@ -168,9 +162,8 @@ ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
       AddImages(folder, list.labels[label], &paths, skipped);
       std::sort(paths.begin(), paths.end());
       if (paths.empty()) {
-        throw UserError("\"" + list.root + list.labels[label] +
-                        "\" holds no image (.jpg, .jpeg, .png): every folder is " +
-                        "a class; remove it or put images into it");
+        throw UserError("\"" + list.root + list.labels[label] + "\" holds no image (" + kReadFormats +
+                        "): every folder is " + "a class; remove it or put images into it");
       }
       for (std::string& path : paths) list.entries.push_back({std::move(path), static_cast<int>(label)});
     }

@@ -21,9 +21,6 @@ struct ImageList {
   std::string PathOf(size_t i) const { return root + entries[i].path; }
 };
 
-// Whether a file of this name is taken for an image: .jpg, .jpeg or .png, in any case.
-bool HasImageName(const std::string& path);
-
 // Caffe's list file: one "path label" per line, the label after the last blank, a path may hold blanks; empty lines are
 // skipped. Throws UserError with every line that is not so (the first 20), EnvironmentError where it cannot be read.
 ImageList ReadImageList(const std::string& file, const std::string& root);
@@ -50,7 +47,7 @@ DenseImageList ReadDenseImageList(const std::string& file, const std::string& ro
 
 // A folder with one folder per class: classes are numbered in the order of their names (bytes), images of a class are
 // in the order of their paths, also from folders below. Files whose names begin with "." are left out, as are those
-// that do not end in .jpg, .jpeg, .png (any case); `skipped` counts the latter. Throws UserError where there are no
+// that are not named as images (HasImageName); `skipped` counts the latter. Throws UserError where there are no
 // classes or images, EnvironmentError where a folder cannot be read.
 ImageList ListImageFolder(const std::string& folder, size_t* skipped);
 

@@ -20,14 +20,8 @@ constexpr size_t kMostShown = 20;
 
 std::string FormatName(const DatumView& datum) {
   if (!datum.encoded) return datum.bytes() ? "bytes" : "floats";
-  switch (FormatOf(datum.data)) {
-    case ImageFormat::kJpeg:
-      return "JPEG";
-    case ImageFormat::kPng:
-      return "PNG";
-    default:
-      return "unreadable";
-  }
+  const ImageFormat format = FormatOf(datum.data);
+  return format == ImageFormat::kUnknown ? "unreadable" : NameOf(format);
 }
 
 std::string ShapeOf(const DatumView& datum) {

@@ -1,12 +1,15 @@
 #include "image/codec.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <utility>
 
+#include "base/plugin.h"
 #include "crema/error.h"
 #include "image/formats.h"
 
@@ -24,44 +27,123 @@ bool Holds(std::span<const uint8_t> bytes, size_t at, const char* text) {
 }
 
 std::string UnknownFormat(std::span<const uint8_t> bytes) {
-  const char* name = bytes.empty()                                        ? "is empty"
-                     : Holds(bytes, 0, "RIFF") && Holds(bytes, 8, "WEBP") ? "is a WebP image"
-                     : Holds(bytes, 0, "GIF8")                            ? "is a GIF image"
-                     : Holds(bytes, 0, "BM")                              ? "is a BMP image"
-                     : Holds(bytes, 0, "II*") || Holds(bytes, 0, "MM")    ? "is a TIFF image"
-                     : Holds(bytes, 4, "ftyp")                            ? "is a HEIF or AVIF image"
-                     : Holds(bytes, 0, "<")                               ? "is text (a web page?), not an image"
-                                                                          : "is no image that is known";
-  return std::string(name) + "; JPEG and PNG are read, convert it to one of them";
+  const char* name = bytes.empty()                 ? "is empty"
+                     : Holds(bytes, 0, "GIF8")     ? "is a GIF image"
+                     : Holds(bytes, 4, "ftyp")     ? "is a HEIF or AVIF image"
+                     : Holds(bytes, 0, "\xff\x0a") ? "is a JPEG XL image"
+                     : Holds(bytes, 0, "<")        ? "is text (a web page?), not an image"
+                                                   : "is no image that is known";
+  return std::string(name) + "; " + kReadFormats + " are read, convert it to one of them";
 }
 
+// The second character of "P5" and what follows it.
+bool IsPnm(std::span<const uint8_t> bytes) {
+  return bytes.size() > 2 && bytes[0] == 'P' && (bytes[1] == '5' || bytes[1] == '6') &&
+         (bytes[2] == '#' || std::isspace(bytes[2]) != 0);
+}
+
+// "BM" alone may begin a text.
+bool IsBmp(std::span<const uint8_t> bytes) {
+  return Holds(bytes, 0, "BM") && bytes.size() > 17 && bytes[15] < 4 && bytes[16] == 0 && bytes[17] == 0;
+}
+
+const CodecLibrary& Codecs(ImageFormat format) {
+  // Tried again where it failed: this is only reached when something needs it.
+  static const auto& library =
+      *static_cast<const CodecLibrary*>(LoadTable({"CREMA_CODEC_LIBRARY", "libcrema_codecs.so", "libwebp and libtiff",
+                                                   "libwebp-dev libtiff-dev", "crema_codec_library", kCodecInterface},
+                                                  std::string("read ") + NameOf(format) + " images"));
+  return library;
+}
+
+struct FormatName {
+  const char *name, *ending;
+};
+
+// By ImageFormat.
+constexpr FormatName kFormatNames[] = {{"unknown", ""}, {"JPEG", "jpg"},  {"PNG", "png"}, {"BMP", "bmp"},
+                                       {"PNM", "pnm"},  {"WebP", "webp"}, {"TIFF", "tif"}};
+
 }  // namespace
+
+const char kReadFormats[] = "JPEG, PNG, BMP, PGM, PPM, WebP and TIFF";
 
 ImageFormat FormatOf(std::span<const uint8_t> bytes) {
   if (StartsWith(bytes, {0xff, 0xd8, 0xff})) return ImageFormat::kJpeg;
   if (StartsWith(bytes, {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'})) return ImageFormat::kPng;
+  if (IsBmp(bytes)) return ImageFormat::kBmp;
+  if (IsPnm(bytes)) return ImageFormat::kPnm;
+  if (Holds(bytes, 0, "RIFF") && Holds(bytes, 8, "WEBP")) return ImageFormat::kWebp;
+  if (StartsWith(bytes, {'I', 'I', 42, 0}) || StartsWith(bytes, {'M', 'M', 0, 42}) ||
+      StartsWith(bytes, {'I', 'I', 43, 0}) || StartsWith(bytes, {'M', 'M', 0, 43})) {
+    return ImageFormat::kTiff;
+  }
   return ImageFormat::kUnknown;
 }
 
+const char* NameOf(ImageFormat format) { return kFormatNames[static_cast<int>(format)].name; }
+const char* EndingOf(ImageFormat format) { return kFormatNames[static_cast<int>(format)].ending; }
+
+bool HasImageName(const std::string& path) {
+  std::string extension = std::filesystem::path(path).extension().string();
+  std::transform(extension.begin(), extension.end(), extension.begin(),
+                 [](unsigned char c) { return std::tolower(c); });
+  static constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png",  ".bmp", ".pgm",
+                                             ".ppm", ".pnm",  ".webp", ".tif", ".tiff"};
+  return std::find(std::begin(kEndings), std::end(kEndings), extension) != std::end(kEndings);
+}
+
 std::string ReadImageInfo(std::span<const uint8_t> bytes, ImageInfo* info) {
-  const ImageFormat format = FormatOf(bytes);
-  if (format == ImageFormat::kUnknown) return UnknownFormat(bytes);
-  if (format == ImageFormat::kPng) return ReadPngInfo(bytes, info);
+  std::string problem;
   int orientation = 1;
-  std::string problem = ReadJpegInfo(bytes, info, &orientation);
+  switch (const ImageFormat format = FormatOf(bytes)) {
+    case ImageFormat::kUnknown:
+      return UnknownFormat(bytes);
+    case ImageFormat::kJpeg:
+      problem = ReadJpegInfo(bytes, info, &orientation);
+      break;
+    case ImageFormat::kPng:
+      return ReadPngInfo(bytes, info);
+    case ImageFormat::kBmp:
+      return ReadBmpInfo(bytes, info);
+    case ImageFormat::kPnm:
+      return ReadPnmInfo(bytes, info);
+    case ImageFormat::kWebp:
+    case ImageFormat::kTiff:
+      problem = Codecs(format).read_info(format, bytes, info, &orientation);
+      break;
+  }
   if (SwapsSides(orientation)) std::swap(info->height, info->width);
   return problem;
 }
 
 std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& options, Image* image) {
   const ImageFormat format = FormatOf(bytes);
-  if (format == ImageFormat::kUnknown) return UnknownFormat(bytes);
-  if (format == ImageFormat::kPng) return DecodePng(bytes, options, image);
-  if (options.colors == DecodeOptions::Colors::kNumbers) {
-    return "is a JPEG, which changes the labels of pixels; write label images as PNG";
+  if (options.colors == DecodeOptions::Colors::kNumbers && format != ImageFormat::kPng &&
+      format != ImageFormat::kUnknown) {
+    return std::string("is a ") + NameOf(format) +
+           (format == ImageFormat::kJpeg ? ", which changes" : ", not a PNG, for") +
+           " the labels of pixels; write label images as PNG";
   }
+  std::string problem;
   int orientation = 1;
-  std::string problem = DecodeJpeg(bytes, options, image, &orientation);
+  switch (format) {
+    case ImageFormat::kUnknown:
+      return UnknownFormat(bytes);
+    case ImageFormat::kJpeg:
+      problem = DecodeJpeg(bytes, options, image, &orientation);
+      break;
+    case ImageFormat::kPng:
+      return DecodePng(bytes, options, image);
+    case ImageFormat::kBmp:
+      return DecodeBmp(bytes, options, image);
+    case ImageFormat::kPnm:
+      return DecodePnm(bytes, options, image);
+    case ImageFormat::kWebp:
+    case ImageFormat::kTiff:
+      problem = Codecs(format).decode(format, bytes, options, image, &orientation);
+      break;
+  }
   if (problem.empty()) TurnUpright(orientation, image);
   return problem;
 }

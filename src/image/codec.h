@@ -1,5 +1,5 @@
-// JPEG and PNG files to pixels and back, through libjpeg-turbo and libpng. What an image is shows in its first bytes:
-// names do not matter. All functions may be called by several threads at once.
+// Image files to pixels, and JPEG and PNG back. What an image is shows in its first bytes: names do not matter. All
+// functions may be called by several threads at once.
 #ifndef CREMA_IMAGE_CODEC_H_
 #define CREMA_IMAGE_CODEC_H_
 
@@ -12,10 +12,20 @@
 
 namespace crema {
 
-enum class ImageFormat { kUnknown, kJpeg, kPng };
+// kPnm: PGM and PPM in binary. WebP and TIFF are read by libcrema_codecs, a library of its own that is loaded when the
+// first of them is there; functions below throw EnvironmentError, with what to install, where crema was built without.
+enum class ImageFormat { kUnknown, kJpeg, kPng, kBmp, kPnm, kWebp, kTiff };
 
 // By the first bytes.
 ImageFormat FormatOf(std::span<const uint8_t> bytes);
+// "JPEG"; and the usual ending of such a file's name, "jpg". Of kUnknown "unknown" and "".
+const char* NameOf(ImageFormat format);
+const char* EndingOf(ImageFormat format);
+// Whether a file of this name is taken for an image: one that ends in .jpg, .jpeg, .png, .bmp, .pgm, .ppm, .pnm, .webp,
+// .tif or .tiff, in any case.
+bool HasImageName(const std::string& path);
+// "JPEG, PNG, ..." for messages.
+extern const char kReadFormats[];
 
 // What a file's header says.
 struct ImageInfo {
@@ -25,8 +35,8 @@ struct ImageInfo {
 };
 
 struct DecodeOptions {
-  // kNumbers: of label images, whose pixels are numbers: grey values as stored, or numbers in a palette. PNG alone
-  // keeps them.
+  // kNumbers: of label images, whose pixels are numbers: grey values as stored, or numbers in a palette. PNG alone is
+  // read so.
   enum class Colors { kAsStored, kColor, kGray, kNumbers };
   Colors colors = Colors::kColor;
   // 1, 2, 4 or 8: the image is wanted at 1/reduction of its size, rounded up. JPEG decodes it so, which is several

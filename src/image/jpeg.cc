@@ -76,17 +76,6 @@ void CmykToBgr(uint8_t* row, int width) {
   }
 }
 
-void BgrToGrey(Image* image) {
-  const size_t pixels = static_cast<size_t>(image->height) * image->width;
-  uint8_t* values = image->pixels.data();
-  for (size_t i = 0; i < pixels; ++i) {
-    // ITU-R BT.601, in 14 bits.
-    values[i] =
-        static_cast<uint8_t>((values[3 * i] * 1868 + values[3 * i + 1] * 9617 + values[3 * i + 2] * 4899 + 8192) >> 14);
-  }
-  image->channels = 1;
-}
-
 // The rows as they come, four channels of CMYK in a buffer of the library's.
 void ReadRows(jpeg_decompress_struct* codec, Image* image) {
   const bool cmyk = codec->out_color_space == JCS_CMYK;
@@ -133,15 +122,11 @@ std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, I
     image->Resize(static_cast<int>(codec.output_height), static_cast<int>(codec.output_width),
                   codec.out_color_space == JCS_GRAYSCALE ? 1 : 3);
     ReadRows(&codec, image);
-    if (codec.out_color_space == JCS_CMYK && options.colors == DecodeOptions::Colors::kGray) BgrToGrey(image);
+    if (codec.out_color_space == JCS_CMYK && options.colors == DecodeOptions::Colors::kGray) MakeGrey(image);
     jpeg_finish_decompress(&codec);
   }
   jpeg_destroy_decompress(&codec);
-  if (too_large) {
-    return "claims " + std::to_string(info->width) + "x" + std::to_string(info->height) +
-           " pixels, more than are read; make it smaller or leave it out";
-  }
-  return {};
+  return too_large ? SizeProblem(info->height, info->width) : "";
 }
 
 // malloc's memory, which outlives the jumps.

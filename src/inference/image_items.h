@@ -62,7 +62,7 @@ class DatabaseImages : public ImageItems {
   std::shared_ptr<const RecordSource> source_;
 };
 
-// Every image file (.jpg, .jpeg, .png in any case) in `folder` and the folders in it, in the order of their paths;
+// Every image file (HasImageName) in `folder` and the folders in it, in the order of their paths;
 // names that begin with "." are left out. Throws EnvironmentError where a folder cannot be read.
 std::vector<std::string> ImagesBelow(const std::string& folder);
 

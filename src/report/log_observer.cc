@@ -6,6 +6,7 @@
 #include <sstream>
 #include <utility>
 
+#include "base/text_table.h"
 #include "report/cluster_summary.h"
 
 namespace crema {
@@ -100,6 +101,18 @@ void LogObserver::OnDisplay(const Display& display) {
     Log(Text("    Train net output #", index++, ": ", output.name, " = ", output.value, LossNote(output)));
   }
   Log(Text("Iteration ", display.iteration, ", lr = ", display.learning_rate));
+}
+
+void LogObserver::OnMeanSizes(const MeanSizes& sizes) {
+  Log(Text("Mean sizes of numbers, iteration ", sizes.iteration, ":"));
+  TextTable table({"layer", "top or parameter", ">value", ">gradient"});
+  for (const auto* rows : {&sizes.tops, &sizes.parameters}) {
+    if (rows != &sizes.tops) table.AddRule();
+    for (const MeanSizes::Row& row : *rows) {
+      table.AddRow({row.layer, row.name, Text(row.value), row.gradient ? Text(*row.gradient) : ""});
+    }
+  }
+  for (const std::string& line : table.Lines()) Log("    " + line);
 }
 
 void LogObserver::OnClipped(const GradientsClipped& clipped) {

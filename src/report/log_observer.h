@@ -27,6 +27,7 @@ class LogObserver : public Observer {
   void OnWeights(const WeightsLoaded& loaded) override;
   void OnRestored(const SnapshotRestored& restored) override;
   void OnDisplay(const Display& display) override;
+  void OnMeanSizes(const MeanSizes& sizes) override;
   void OnClipped(const GradientsClipped& clipped) override;
   void OnOverflowed(const GradientsOverflowed& overflowed) override;
   void OnStep(const LearningRateStepped& stepped) override;

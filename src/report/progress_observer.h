@@ -35,6 +35,7 @@ class ProgressObserver : public Observer {
   void OnWeights(const WeightsLoaded&) override { Erase(); }
   void OnRestored(const SnapshotRestored&) override { Erase(); }
   void OnDisplay(const Display&) override { Erase(); }
+  void OnMeanSizes(const MeanSizes&) override { Erase(); }
   void OnClipped(const GradientsClipped&) override { Erase(); }
   void OnOverflowed(const GradientsOverflowed&) override { Erase(); }
   void OnStep(const LearningRateStepped&) override { Erase(); }

@@ -10,10 +10,6 @@
 
 namespace crema {
 
-std::string BestModelPath(const std::string& prefix, SolverParameter::SnapshotFormat format) {
-  return prefix + "_best.caffemodel" + (format == SolverParameter::HDF5 ? ".h5" : "");
-}
-
 Best::Best(const SolverFile& file, const Net& test_net) : param_(file.solver.best()) {
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   const TestOutputs outputs(test_net);

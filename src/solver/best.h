@@ -13,8 +13,6 @@
 
 namespace crema {
 
-std::string BestModelPath(const std::string& prefix, SolverParameter::SnapshotFormat format);
-
 // Early stopping as in Prechelt, "Early Stopping - But When?", 1998, with the criterion UP_s for s = patience.
 class Best {
  public:

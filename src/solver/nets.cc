@@ -89,8 +89,11 @@ NetPlans Planner::Run() {
   const bool on_cpu = !context_.device || context_.device->type() == DeviceType::kCpu;
   const bool hogwild = TrainsHogwild(solver);
   const bool exchanged = context_.ranks > 1 && !hogwild;
+  const bool asked = solver.debug_info() || plans_.train.file.net.debug_info();
+  plans_.shows_sizes = asked && options_.role == SolverOptions::Role::kAlone && !hogwild;
+  plans_.train.options.keep_all = plans_.shows_sizes;
   plans_.train.options.keep_gradients =
-      options_.exchanges_gradients || exchanged ||
+      options_.exchanges_gradients || exchanged || plans_.shows_sizes ||
       (computes && (!Updater::TakesGradientsSingly(solver) || (writes && solver.snapshot_diff()) || !on_cpu));
   // A GPU's passes are graphs, and what such a worker gives away is there when they end.
   const bool leave_early = options_.role == SolverOptions::Role::kWorker && options_.exchanges_gradients && on_cpu &&

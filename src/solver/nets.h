@@ -27,6 +27,7 @@ struct NetPlans {
   NetPlan train;
   std::vector<NetPlan> tests;  // Caffe's order: test_net_param, test_net, then copies of net; one per test_iter; none
                                // of a worker but with mode TOURNAMENT
+  bool shows_sizes = false;    // debug_info, which makes the train net keep all
   std::vector<Diagnostic> warnings;
 };
 

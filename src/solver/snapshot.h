@@ -24,6 +24,7 @@ using SnapshotFormat = SolverParameter::SnapshotFormat;
 // With ".h5" behind them in HDF5.
 std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);
 std::string StatePath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);
+std::string BestModelPath(const std::string& prefix, SnapshotFormat format);
 
 // One history of an update rule, stored as the parameter it belongs to; files hold it plain, in the parameter's shape.
 struct StoredHistory {

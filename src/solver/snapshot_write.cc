@@ -111,6 +111,10 @@ std::string StatePath(const std::string& prefix, int iteration, SnapshotFormat f
   return prefix + "_iter_" + std::to_string(iteration) + ".solverstate" + Ending(format);
 }
 
+std::string BestModelPath(const std::string& prefix, SnapshotFormat format) {
+  return prefix + "_best.caffemodel" + Ending(format);
+}
+
 void WriteModel(const std::string& path, const NetParameter& model) {
   if (IsHdf5Snapshot(path)) {
     AtomicFile file(path);

@@ -10,20 +10,15 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
-#include "base/hdf5.h"
 #include "compiler/compiler.h"
 #include "device/device.h"
 #include "graph/program.h"
 #include "solver/nets.h"
-#include "solver/snapshot_hdf5.h"
 #include "solver/solver_impl.h"
-#include "solver/test_outputs.h"
 
 namespace crema {
 
 namespace {
-
-constexpr char kDetection[] = "detection";  // eval_type
 
 bool IsDirectory(const std::string& path) {
   struct stat status;
@@ -130,98 +125,6 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   }
 }
 
-void Solver::Impl::CheckNamesForHdf5() const {
-  if (param.snapshot_format() != SolverParameter::HDF5 || options.role == Role::kWorker) return;
-  std::vector<std::string> layers;
-  for (const Node& node : net->compiled().graph.nodes) {
-    if (!node.params.empty()) layers.push_back(node.name());
-  }
-  if (const auto unfit = UnfitForHdf5(layers)) {
-    throw UserError("snapshot_format is HDF5, where the parameters of layer \"" + *unfit +
-                    "\" cannot lie under its name; give it another one, or use snapshot_format: BINARYPROTO");
-  }
-}
-
-void Solver::Impl::Check(const SolverFile& file) {
-  Diagnostics found;
-  const auto add = [&found](const std::vector<Diagnostic>& list) {
-    for (const Diagnostic& d : list) {
-      d.severity == Diagnostic::Severity::kError ? found.Error(d.where, d.message) : found.Warning(d.where, d.message);
-    }
-  };
-  const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
-  add(file.warnings);
-  add(CheckSolver(file));
-  const bool on_cpu = options.device->type() == DeviceType::kCpu;
-  for (size_t i = 1; i < options.devices.size(); ++i) {
-    const Device* device = options.devices[i];
-    if (device->type() != options.device->type()) {
-      found.Error({}, "devices of different kinds cannot train together: give only GPUs, or only the CPU");
-      break;
-    }
-    if (!on_cpu && std::count(options.devices.begin(), options.devices.end(), device) > 1) {
-      found.Error({}, "GPU \"" + device->name() + "\" is given twice; each can train one copy of the net");
-      break;
-    }
-  }
-  if (options.role == Role::kAlone && TrainsHogwild(param)) {
-    if (!on_cpu) {
-      found.Error(
-          at("distributed"),
-          "mode is HOGWILD, whose threads change parameters in the memory of the CPU, but this run computes on a "
-          "GPU; train on the CPU, or, on GPUs, with mode: GRADIENT or AVERAGE");
-    } else if (options.devices.size() > 1) {
-      found.Error(at("distributed"), "mode is HOGWILD, and " + std::to_string(options.devices.size()) +
-                                         " devices are given; give the CPU alone, local_workers says how many threads");
-    }
-  }
-  if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
-    found.Warning(at("solver_mode"),
-                  "solver_mode is GPU but this run computes on the CPU; `train --gpu=0` computes on a GPU");
-  }
-  if (!options.weights.empty() && !options.snapshot.empty() && options.snapshot != "auto") {
-    found.Error({}, "both weights and a snapshot are given; a snapshot holds its own weights: give one of the two");
-  }
-  const bool worker = options.role == Role::kWorker;
-  if (options.processes && options.devices.size() > 1) {
-    found.Error({}, "each of the processes that train together uses one device, and " +
-                        std::to_string(options.devices.size()) + " are given; start a process for each");
-  }
-  CREMA_CHECK(!options.processes || options.role == Role::kAlone);
-  if (options.role != Role::kAlone && options.devices.size() > 1) {
-    found.Error({}, "a process that trains with others uses one device, and " + std::to_string(options.devices.size()) +
-                        " are given; start a worker for each");
-  }
-  if (worker && (!options.weights.empty() || !options.snapshot.empty())) {
-    found.Error({}, "a worker gets its parameters from the coordinator; give weights and snapshots to that");
-  }
-  if (options.role != Role::kAlone && param.lr_policy() == "plateau") {
-    found.Error(
-        at("lr_policy"),
-        "lr_policy \"plateau\" goes by the loss of each iteration, which workers do not know of each other when "
-        "they begin the next: each would drop at another one; use \"multistep\" or \"cosine\", or train with "
-        "engine: MPI");
-  }
-  if (options.role == Role::kCoordinator && param.snapshot_diff() && !options.exchanges_gradients) {
-    found.Warning(at("snapshot_diff"), "snapshot_diff has no effect: gradients stay with the workers");
-  }
-  if (!worker && rank == 0 && (param.snapshot() > 0 || param.snapshot_after_train())) {
-    if (prefix.empty()) {
-      found.Error(at("snapshot_prefix"), "snapshot_prefix is missing: where snapshots are written");
-    }
-    if (!found.has_errors()) {
-      try {
-        const AtomicFile probe(prefix + "_iter_probe");
-        if (param.snapshot_format() == SolverParameter::HDF5) CreateHdf5(probe.temporary());
-      } catch (const EnvironmentError& error) {
-        throw EnvironmentError("snapshots cannot be written to snapshot_prefix \"" + prefix + "\": " + error.what());
-      }
-    }
-  }
-  found.ThrowIfErrors();
-  for (const Diagnostic& warning : found.list()) Tell(&Observer::OnNotice, warning);
-}
-
 void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
   const bool saved = loaded != nullptr && loaded->state.has_random_seed();
   if (options.seed || param.random_seed() >= 0) {
@@ -240,6 +143,7 @@ void Solver::Impl::ChooseSeed(const LoadedState* loaded) {
 
 void Solver::Impl::BuildTrainNet(NetPlans& plans, const Net* shared) {
   updates_singly = !plans.train.options.keep_gradients;
+  shows_sizes = plans.shows_sizes;
   device->UseHere();
   plans.train.options.train_with = shared;
   // Kernels are made for as many threads as run them.
@@ -268,51 +172,7 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
   for (const auto& test_net : test_nets) tell(test_net->warnings());
   WarnOfRecurrentLayers();
   WarnOfNothingToLearn();
-}
-
-void Solver::Impl::CheckEvalType(const SolverFile& file) const {
-  const Location where = file.source ? file.source->Field("eval_type") : Location{};
-  for (size_t i = 0; i < test_nets.size(); ++i) {
-    const TestOutputs outputs(*test_nets[i]);
-    const std::string name = "test net #" + std::to_string(i);
-    const std::vector<std::string> detections = outputs.detections();
-    if (param.eval_type() != kDetection && !detections.empty()) {
-      throw UserError(where, "output \"" + detections[0] + "\" of " + name +
-                                 " is of a DetectionEvaluate layer, whose rows have no mean; set eval_type: "
-                                 "\"detection\" for the mean average precision");
-    }
-    if (param.eval_type() == kDetection && detections.empty()) {
-      std::string known;
-      for (const std::string& output : outputs.names()) known += (known.empty() ? "" : ", ") + output;
-      throw UserError(where, "eval_type is \"detection\", but " + name + " has no output of a DetectionEvaluate layer" +
-                                 (known.empty() ? "" : "; it has " + known) +
-                                 ": add that layer, or remove eval_type for the means of outputs");
-    }
-  }
-}
-
-void Solver::Impl::WarnOfRecurrentLayers() const {
-  const bool leases = options.role == Role::kCoordinator;
-  if ((ranks == 1 && !leases) || net->recurrent_states().empty()) return;
-  Warn({}, "recurrent layer \"" + net->recurrent_states()[0].first + "\" goes on where the batch before ended, but " +
-               (leases ? "workers take local_steps batches in a row, so that the first of them begins"
-                       : "each of " + std::to_string(ranks) + " ranks takes one batch in " + std::to_string(ranks) +
-                             ", so that each begins") +
-               " with a state of zeros: choose sequences (T) that are long enough to learn from alone");
-}
-
-void Solver::Impl::WarnOfNothingToLearn() const {
-  if (options.role == Role::kCoordinator) return;  // it computes no gradients itself
-  const std::vector<Node>& nodes = net->compiled().graph.nodes;
-  if (std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
-        return std::find(node.param_grads.begin(), node.param_grads.end(), true) != node.param_grads.end();
-      })) {
-    return;
-  }
-  Warn({}, std::as_const(*net).parameters().empty()
-               ? "the train net has no parameters, so nothing will be learnt"
-               : "nothing will be learnt: no loss of the train net depends on a parameter with an lr_mult above 0; "
-                 "`crema compile --dump=graph` shows which gradients are computed");
+  WarnOfSizes(plans);
 }
 
 void Solver::Impl::MakeUpdater() {

@@ -167,6 +167,7 @@ struct Solver::Impl {
   std::vector<std::unique_ptr<Impl>> others;
   std::unique_ptr<HogwildProgress> hogwild;  // of the first rank, where ranks are threads that share parameters
   bool settled = true;
+  bool shows_sizes = false;     // debug_info
   bool updates_singly = false;  // parameters change within the backward pass, and no gradient outlives it
   LossWindow losses;
   PlateauState plateau;
@@ -195,6 +196,7 @@ struct Solver::Impl {
   // Where the batches of a net do not follow each other.
   void WarnOfRecurrentLayers() const;
   void WarnOfNothingToLearn() const;
+  void WarnOfSizes(const NetPlans& plans) const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   // Throws UserError where eval_type is not what a test net can be tested for.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "solver/mean_sizes.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -129,7 +130,10 @@ float Solver::Impl::Iterate(uint64_t step) {
   if (issued_in == iteration - 1) TellUpdate(issued_in);
   if (!hogwild) {
     losses.Add(loss);
-    if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) TellDisplay(rate, OutputValues(*net));
+    if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) {
+      TellDisplay(rate, OutputValues(*net));
+      if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration));
+    }
     TellRateStep(iteration);
     FollowPlateau();
   }

@@ -217,6 +217,21 @@ TEST_F(Metrics, OfAVeryLongRunTheDisplaysAreShownWhereTheyAreMore) {
   EXPECT_NE(Read(path()).find("\"iterations\": 3, \"loss\": 2}"), std::string::npos) << "the last mean is written, too";
 }
 
+TEST_F(Metrics, SizesAreWrittenAndAreNoCurves) {
+  MetricsObserver observer(Options());
+  observer.OnStart(Start());
+  observer.OnMeanSizes({0,
+                        {{"ip", "ip", 2, 0.5f}, {"relu", "ip", 1, 0.25f}, {"loss", "loss", NAN, {}}},
+                        {{"ip", "ip[0]", 0.1f, 3}, {"ip", "ip[1]", 0, 4}}});
+  Iterate(observer, 0, 1, 1);
+  EXPECT_NE(
+      Read(path()).find("\"tops\": {\"ip\": {\"ip\": [2, 0.5]}, \"relu\": {\"ip\": [1, 0.25]}, \"loss\": "
+                        "{\"loss\": [null]}}, \"parameters\": {\"ip\": {\"ip[0]\": [0.1, 3], \"ip[1]\": [0, 4]}}}"),
+      std::string::npos)
+      << Read(path());
+  EXPECT_EQ(Names(ReadTrainingRun(path())), std::vector<std::string>{"train loss"});
+}
+
 TEST_F(Metrics, AResumedRunMayHaveAnotherEnd) {
   for (const auto& [from, end] : {std::pair(0, 100), std::pair(1, 900)}) {
     MetricsObserver observer(Options());

@@ -28,7 +28,7 @@ expect_installed(include/crema/net.h include/crema/layer.h include/crema/net.pb.
   ${DATADIR}/crema/configs/fashion_mnist/solver.prototxt)
 
 # Libraries that are loaded from beside libcrema.
-foreach(plugin libcrema_cuda.so libcrema_hdf5.so libcrema_leveldb.so libcrema_mpi.so)
+foreach(plugin libcrema_codecs.so libcrema_cuda.so libcrema_hdf5.so libcrema_leveldb.so libcrema_mpi.so)
   file(GLOB_RECURSE installed "${prefix}/*/${plugin}")
   if(EXISTS "${BUILD_DIR}/lib/${plugin}" AND NOT installed)
     message(FATAL_ERROR "not installed: ${plugin}")

@@ -146,6 +146,17 @@ TEST_F(LogLines, SnapshotsClippingAndSteps) {
             "Loss scale: lowered to 0.5, gradients of iteration 8 were not finite; they are computed once more");
 }
 
+TEST_F(LogLines, SizesAreATableThatParsersPassOver) {
+  log_.OnMeanSizes(
+      {20, {{"data", "data", 0.5f, {}}, {"conv1", "conv1", 2, 0.125f}}, {{"conv1", "conv1[0]", 0.01f, 3}}});
+  EXPECT_EQ(lines_, (std::vector<std::string>{
+                        "Mean sizes of numbers, iteration 20:", "    layer  top or parameter  value  gradient",
+                        "    ----------------------------------------", "    data   data                0.5",
+                        "    conv1  conv1                 2     0.125", "    ----------------------------------------",
+                        "    conv1  conv1[0]           0.01         3"}));
+  for (const std::string& line : lines_) EXPECT_FALSE(std::regex_search(line, kIteration)) << line;
+}
+
 TEST_F(LogLines, WeightsAndSnapshotsTakenUpAreNamed) {
   log_.OnWeights({"a.caffemodel", {{"conv1"}, {"old"}, {"new"}}});
   log_.OnRestored({"a.solverstate", "a.caffemodel", 100, false});

@@ -73,6 +73,28 @@ TEST_F(GpuTraining, LeavesParametersAloneWhereTheLossIsNotFinite) {
   }
 }
 
+TEST_F(GpuTraining, ShowsTheSizesOfTheCpu) {
+  // Parameters move little, since a GPU's are those behind the update.
+  const std::string text = "debug_info: true display: 2 base_lr: 1e-6";
+  On(nullptr, text, 3)->Train();
+  const std::vector<MeanSizes> expected = recorder_.sizes;
+  On(gpu_, text, 3)->Train();
+  ASSERT_EQ(recorder_.sizes.size(), 2u);
+  for (size_t i = 0; i < expected.size(); ++i) {
+    for (const auto rows : {&MeanSizes::tops, &MeanSizes::parameters}) {
+      const auto &got = recorder_.sizes[i].*rows, &wanted = expected[i].*rows;
+      ASSERT_EQ(got.size(), wanted.size());
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        SCOPED_TRACE(wanted[k].layer + " " + wanted[k].name);
+        EXPECT_NEAR(got[k].value, wanted[k].value, 1e-4 * wanted[k].value + 1e-6);
+        ASSERT_EQ(got[k].gradient.has_value(), wanted[k].gradient.has_value());
+        const double gradient = wanted[k].gradient.value_or(0);
+        EXPECT_NEAR(got[k].gradient.value_or(0), gradient, 1e-3 * gradient + 1e-7);
+      }
+    }
+  }
+}
+
 TEST_F(GpuTraining, NamesTheRecordOfABadLabel) {
   std::string net = kImagesNet;
   net.replace(net.find("num_output: 3"), 13, "num_output: 2");

@@ -17,6 +17,7 @@ class Recorder : public Observer {
   void OnNotice(const Diagnostic& event) override { notices += event.ToString() + "\n"; }
   void OnIteration(const IterationEnd& event) override { iterations.push_back(event), order += '.'; }
   void OnDisplay(const Display& event) override { displays.push_back(event), order += 'd'; }
+  void OnMeanSizes(const MeanSizes& event) override { sizes.push_back(event); }
   void OnClipped(const GradientsClipped& event) override { clipped.push_back(event); }
   void OnOverflowed(const GradientsOverflowed& event) override { overflowed.push_back(event); }
   void OnStep(const LearningRateStepped& event) override { steps.push_back(event); }
@@ -33,6 +34,7 @@ class Recorder : public Observer {
   std::string notices;
   std::vector<IterationEnd> iterations;
   std::vector<Display> displays;
+  std::vector<MeanSizes> sizes;
   std::vector<GradientsClipped> clipped;
   std::vector<GradientsOverflowed> overflowed;
   std::vector<LearningRateStepped> steps;
