@@ -47,9 +47,7 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
 Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file)
     : scale_(param.scale()),
       mirror_(param.mirror()),
-      mirror_vertical_(param.mirror_vertical() && phase == TRAIN),
       train_(phase == TRAIN),
-      max_angle_(train_ ? param.max_rotation_angle() : 0),
       crop_(static_cast<int32_t>(param.crop_size())),
       pad_(static_cast<int32_t>(param.pad())),
       shorter_side_(static_cast<int32_t>(param.resize_shorter_side())),
@@ -62,11 +60,13 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       mean_file_(mean_file) {
   if (const auto mistake = FindMistake(param)) throw UserError("transform_param: " + mistake->message);
   if (train_ && param.has_random_resized_crop()) random_area_.emplace(param.random_resized_crop());
-  if (train_ && param.has_random_erasing()) {
-    erased_area_.emplace(param.random_erasing());
+  if (train_ && param.has_random_erasing()) erased_area_.emplace(param.random_erasing());
+  if (train_) {
+    mirror_vertical_ = param.mirror_vertical();
+    max_angle_ = param.max_rotation_angle();
     erasing_probability_ = param.random_erasing().probability();
+    jitter_ = ColorJitter(param.color_jitter());
   }
-  if (train_) jitter_ = ColorJitter(param.color_jitter());
   if (!param.has_mean_file()) return;
   mean_ = ReadMean(mean_file);
   if (resize_height_ > 0 && (mean_->shape[1] != resize_height_ || mean_->shape[2] != resize_width_)) {
@@ -103,12 +103,12 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
        {CountProblem("mean_value", mean_values_.size(), image), CountProblem("std_value", std_values_.size(), image)}) {
     if (!problem.empty()) return problem;
   }
+  if (values == Values::kFloats && max_angle_ > 0) {
+    return "max_rotation_angle turns images of bytes, but the record holds float_data; leave max_rotation_angle out";
+  }
   if (values == Values::kBytes && jitter_.changes() && image.channels != 1 && image.channels != 3) {
     return "color_jitter changes images of 1 or 3 channels, but the image is " + image.ToString() +
            " (channels x height x width); leave color_jitter out";
-  }
-  if (values == Values::kFloats && max_angle_ > 0) {
-    return "max_rotation_angle turns images of bytes, but the record holds float_data; leave max_rotation_angle out";
   }
   if (random_area_ && values == Values::kBytes) return {};
   if (crop_ > extent.height + 2 * pad_ || crop_ > extent.width + 2 * pad_) {
@@ -128,7 +128,6 @@ int Transform::ReductionFor(const ImageExtent& whole, const RandomStream& random
 Transform::Window Transform::WindowOf(int height, int width, const RandomStream& random) const {
   Window window;
   window.mirrored = Mirrors(random);
-  window.upside_down = MirrorsVertically(random);
   const int padded_height = height + 2 * pad_, padded_width = width + 2 * pad_;
   window.height = crop_ > 0 ? crop_ : padded_height;
   window.width = crop_ > 0 ? crop_ : padded_width;
@@ -148,6 +147,7 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   window.top = window.seen.top - top;
   window.left = window.seen.left - left;
   if (window.mirrored) window.left = window.width - window.left - window.seen.width;
+  window.upside_down = MirrorsVertically(random);
   if (window.upside_down) window.top = window.height - window.top - window.seen.height;
   return window;
 }

@@ -142,11 +142,13 @@ class Transform {
   void Erase(const Window& window, int channels, const RandomStream& random, float* out) const;
 
   float scale_;
-  bool mirror_, mirror_vertical_, train_;
-  float max_angle_ = 0, erasing_probability_ = 0;  // only in TRAIN above 0
+  bool mirror_, train_;
   int32_t crop_, pad_, shorter_side_, resize_height_, resize_width_;
   DecodeOptions::Colors colors_;
   std::optional<ImageExtent> fixed_extent_;
+  // In TRAIN alone.
+  bool mirror_vertical_ = false;
+  float max_angle_ = 0, erasing_probability_ = 0;
   std::optional<RandomArea> random_area_, erased_area_;
   ColorJitter jitter_;
   std::vector<float> mean_values_, std_values_;
