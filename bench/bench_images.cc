@@ -56,8 +56,10 @@ TransformationParameter Normalized() {
 
 int Run(const std::string& file, const std::string& root, double seconds) {
   const auto list = std::make_shared<const ImageList>(ReadImageList(file, root));
-  TransformationParameter shorter = Normalized(), random = Normalized(), jitter = Normalized();
+  TransformationParameter shorter = Normalized(), random = Normalized(), jitter = Normalized(), turned;
   shorter.set_resize_shorter_side(256);
+  turned = shorter;
+  turned.set_max_rotation_angle(15);
   random.mutable_random_resized_crop();
   *jitter.mutable_random_resized_crop() = random.random_resized_crop();
   jitter.mutable_color_jitter()->set_brightness(0.4f);
@@ -65,6 +67,7 @@ int Run(const std::string& file, const std::string& root, double seconds) {
   jitter.mutable_color_jitter()->set_saturation(0.4f);
   const std::pair<const char*, TransformationParameter> whole[] = {
       {"shorter side 256, random crop 224, mirror", shorter},
+      {"the same turned", turned},
       {"random resized crop 224, mirror", random},
       {"random resized crop 224, mirror, colours", jitter}};
   ItemScratch scratch;
@@ -97,10 +100,14 @@ int Run(const std::string& file, const std::string& root, double seconds) {
     return Rate(seconds,
                 [&](uint64_t i) { transform.Apply(image, RandomStream(1, i), &scratch.transform, out.data()); });
   };
-  TransformationParameter changed = Normalized();
+  TransformationParameter changed = Normalized(), erased = Normalized();
+  erased.mutable_random_erasing()->set_probability(1);
+  turned.clear_resize_shorter_side();
   *changed.mutable_color_jitter() = jitter.color_jitter();
   Print("crop, mirror, mean and deviation", values(Normalized()));
   Print("the same with colours", values(changed));
+  Print("the same turned", values(turned));
+  Print("the same with a part erased", values(erased));
   return 0;
 }
 

@@ -3,9 +3,11 @@
 #define CREMA_DATA_COLOR_JITTER_H_
 
 #include <cstdint>
+#include <span>
 
 #include "base/random.h"
 #include "crema/data.pb.h"
+#include "image/affine.h"
 #include "image/image.h"
 
 namespace crema {
@@ -28,7 +30,9 @@ class ColorJitter {
 
   bool changes() const { return brightness_ > 0 || contrast_ > 0 || saturation_ > 0; }
   // The change of `area` of an image of one or three channels, from the numbers `first` to `first` + 2 of `random`.
-  ColorChange Draw(const Image& image, const ImageArea& area, const RandomStream& random, uint64_t first) const;
+  // `runs`: what counts of each row of the area; none: all.
+  ColorChange Draw(const Image& image, const ImageArea& area, const RandomStream& random, uint64_t first,
+                   std::span<const PixelRun> runs = {}) const;
 
  private:
   float brightness_ = 0, contrast_ = 0, saturation_ = 0;

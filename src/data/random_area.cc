@@ -5,13 +5,12 @@
 
 namespace crema {
 
-RandomArea::RandomArea(const RandomResizedCropParameter& param)
-    : min_area_(param.min_area()),
-      max_area_(param.max_area()),
-      min_aspect_(param.min_aspect()),
-      max_aspect_(param.max_aspect()) {}
-
 ImageArea RandomArea::Draw(int height, int width, const RandomStream& random, uint64_t first) const {
+  const std::optional<ImageArea> area = Try(height, width, random, first);
+  return area ? *area : Centre(height, width);
+}
+
+std::optional<ImageArea> RandomArea::Try(int height, int width, const RandomStream& random, uint64_t first) const {
   const double whole = static_cast<double>(height) * width;
   const double low = std::log(min_aspect_), high = std::log(max_aspect_);
   for (int i = 0; i < kTries; ++i, first += kNumbersPerTry) {
@@ -21,9 +20,9 @@ ImageArea RandomArea::Draw(int height, int width, const RandomStream& random, ui
     if (wide < 1 || tall < 1 || wide > width || tall > height) continue;
     const auto top = random.Below(first + 2, static_cast<uint64_t>(height - tall + 1));
     const auto left = random.Below(first + 3, static_cast<uint64_t>(width - wide + 1));
-    return {static_cast<int>(top), static_cast<int>(left), static_cast<int>(tall), static_cast<int>(wide)};
+    return ImageArea{static_cast<int>(top), static_cast<int>(left), static_cast<int>(tall), static_cast<int>(wide)};
   }
-  return Centre(height, width);
+  return {};
 }
 
 ImageArea RandomArea::Centre(int height, int width) const {

@@ -1,18 +1,14 @@
 #include "data/transform.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/check.h"
 #include "crema/error.h"
-#include "data/pixel_values.h"
 #include "data/transform_check.h"
 
 namespace crema {
 
 namespace {
-
-enum RandomNumber : uint64_t { kTop = 1, kLeft = 2, kJitter = 3, kArea = 6 };
 
 DecodeOptions::Colors ColorsOf(const TransformationParameter& param) {
   return param.force_color()  ? DecodeOptions::Colors::kColor
@@ -64,7 +60,13 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       mean_file_(mean_file) {
   if (const auto mistake = FindMistake(param)) throw UserError("transform_param: " + mistake->message);
   if (train_ && param.has_random_resized_crop()) random_area_.emplace(param.random_resized_crop());
-  if (train_) jitter_ = ColorJitter(param.color_jitter());
+  if (train_ && param.has_random_erasing()) erased_area_.emplace(param.random_erasing());
+  if (train_) {
+    mirror_vertical_ = param.mirror_vertical();
+    max_angle_ = param.max_rotation_angle();
+    erasing_probability_ = param.random_erasing().probability();
+    jitter_ = ColorJitter(param.color_jitter());
+  }
   if (!param.has_mean_file()) return;
   mean_ = ReadMean(mean_file);
   if (resize_height_ > 0 && (mean_->shape[1] != resize_height_ || mean_->shape[2] != resize_width_)) {
@@ -101,6 +103,9 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
        {CountProblem("mean_value", mean_values_.size(), image), CountProblem("std_value", std_values_.size(), image)}) {
     if (!problem.empty()) return problem;
   }
+  if (values == Values::kFloats && max_angle_ > 0) {
+    return "max_rotation_angle turns images of bytes, but the record holds float_data; leave max_rotation_angle out";
+  }
   if (values == Values::kBytes && jitter_.changes() && image.channels != 1 && image.channels != 3) {
     return "color_jitter changes images of 1 or 3 channels, but the image is " + image.ToString() +
            " (channels x height x width); leave color_jitter out";
@@ -134,6 +139,7 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   // From places in the padded image to places in the image.
   top -= pad_;
   left -= pad_;
+  window.part = {top, left, window.height, window.width};
   window.seen.top = std::clamp(top, 0, height);
   window.seen.left = std::clamp(left, 0, width);
   window.seen.height = std::clamp(top + window.height, 0, height) - window.seen.top;
@@ -141,54 +147,43 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   window.top = window.seen.top - top;
   window.left = window.seen.left - left;
   if (window.mirrored) window.left = window.width - window.left - window.seen.width;
+  window.upside_down = MirrorsVertically(random);
+  if (window.upside_down) window.top = window.height - window.top - window.seen.height;
   return window;
 }
 
 Transform::Window Transform::WholeWindow(const RandomStream& random) const {
   Window window;
   window.mirrored = Mirrors(random);
+  window.upside_down = MirrorsVertically(random);
   window.height = window.width = crop_;
-  window.seen = {0, 0, crop_, crop_};
+  window.part = window.seen = {0, 0, crop_, crop_};
   return window;
 }
 
-float Transform::MeanOf(int64_t channel) const {
-  return mean_values_.empty() ? 0 : mean_values_[mean_values_.size() > 1 ? channel : 0];
-}
-
-float Transform::FactorOf(int64_t channel) const {
-  return std_values_.empty() ? scale_ : scale_ / std_values_[std_values_.size() > 1 ? channel : 0];
-}
-
-template <typename Value>
-void Transform::ApplyToPlanes(const Value* planes, const ImageSize& size, const RandomStream& random,
-                              float* out) const {
-  const Window window = WindowOf(size.height, size.width, random);
-  const int64_t plane = int64_t{window.height} * window.width;
-  if (!window.covers()) std::fill(out, out + plane * size.channels, 0.0f);
-  // Where rows follow each other in the image and in the result, a whole plane is one row.
-  const bool whole = !window.mirrored && window.covers() && window.width == size.width;
-  const int64_t rows = whole ? 1 : window.seen.height, run = whole ? plane : window.seen.width;
-  for (int64_t c = 0; c < size.channels; ++c) {
-    const float mean = mean_ ? 0 : MeanOf(c), factor = mean_ ? 1 : FactorOf(c);
-    for (int64_t y = 0; y < rows; ++y) {
-      const Value* from = planes + (c * size.height + window.seen.top + y) * size.width + window.seen.left;
-      WriteRow(from, run, mean, factor, window.mirrored,
-               out + c * plane + (window.top + y) * window.width + window.left);
-    }
+// Resizing, turning and cutting out are one map, so that only what is seen is computed, and interpolated once.
+Transform::Window Transform::TurnedWindow(const ImageExtent& whole, const RandomStream& random,
+                                          std::vector<PixelRun>* runs, AffineMap* map) const {
+  const double degrees = max_angle_ * (2.0 * random.Uniform(kAngle) - 1);
+  Window window;
+  if (random_area_) {
+    window = WholeWindow(random);
+    const ImageArea area = random_area_->Draw(whole.height, whole.width, random, kArea);
+    *map = TurnedMap(whole, whole, degrees, area, window.height, window.width);
+  } else {
+    const ImageExtent resized = ResizedExtent(whole.height, whole.width);
+    window = WindowOf(resized.height, resized.width, random);
+    *map = TurnedMap(whole, resized, degrees, window.part, window.height, window.width);
+    window.seen = {0, 0, window.height, window.width};
+    window.top = window.left = 0;
   }
-  if (mean_) SubtractMeanImage(window, size.channels, out);
+  FindCovered(*map, whole, window.height, window.width, runs);
+  window.runs = *runs;
+  return window;
 }
 
-// A mean image is one for the whole record: it is cropped and mirrored along.
-void Transform::SubtractMeanImage(const Window& window, int channels, float* out) const {
-  const int64_t height = mean_->shape[1], width = mean_->shape[2];
-  for (int64_t c = 0; c < channels; ++c) {
-    for (int64_t y = 0; y < window.height; ++y, out += window.width) {
-      const float* mean = mean_->values.data() + (c * height + window.seen.top + y) * width + window.seen.left;
-      SubtractRow(mean, window.width, FactorOf(c), window.mirrored, out);
-    }
-  }
+bool Transform::MirrorsVertically(const RandomStream& random) const {
+  return mirror_vertical_ && random.Below(kMirrorVertical, 2) == 1;
 }
 
 void Transform::Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const {
@@ -198,7 +193,8 @@ void Transform::Apply(const float* planes, const ImageSize& size, const RandomSt
 void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
                       TransformScratch* scratch, float* out) const {
   const ImageExtent resized = ResizedExtent(size.height, size.width);
-  if (!random_area_ && !jitter_.changes() && resized.height == size.height && resized.width == size.width) {
+  if (!random_area_ && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
+      resized.width == size.width) {
     return ApplyToPlanes(planes, size, random, out);
   }
   FromPlanes(planes, size.channels, size.height, size.width, &scratch->image);
@@ -207,6 +203,15 @@ void Transform::Apply(const uint8_t* planes, const ImageSize& size, const Random
 
 void Transform::Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
                       const Reduction& reduced) const {
+  CREMA_CHECK(reduced.reduction == 1 || random_area_) << "an image was decoded smaller that is not resized";
+  if (max_angle_ > 0) {
+    const ImageExtent whole = reduced.reduction == 1 ? ImageExtent{image.height, image.width} : reduced.whole;
+    CREMA_CHECK(image.height * reduced.reduction >= whole.height && image.width * reduced.reduction >= whole.width);
+    AffineMap map;
+    const Window window = TurnedWindow(whole, random, &scratch->runs, &map);
+    SampleBilinear(image, map.Reduced(reduced.reduction), window.runs, window.width, &scratch->resized);
+    return WritePixels(scratch->resized, window, random, out);
+  }
   if (random_area_) {
     const bool whole = reduced.reduction == 1;
     ImageArea area = random_area_->Draw(whole ? image.height : reduced.whole.height,
@@ -215,7 +220,6 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
     ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
     return WritePixels(scratch->resized, WholeWindow(random), random, out);
   }
-  CREMA_CHECK(reduced.reduction == 1) << "an image was decoded smaller that is not resized";
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
 }
 
@@ -241,6 +245,12 @@ void Transform::ApplyToPart(const Image& image, const ImageArea& part, const Ran
 void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
                               float* out) const {
   CREMA_CHECK(labels.channels == 1);
+  if (max_angle_ > 0) {
+    AffineMap map;
+    const Window window = TurnedWindow({labels.height, labels.width}, random, &scratch->runs, &map);
+    SampleNearest(labels, map, window.runs, window.width, &scratch->resized);
+    return WriteLabels(scratch->resized, window, border, out);
+  }
   ImageArea area{0, 0, labels.height, labels.width};
   ImageExtent extent = ResizedExtent(labels.height, labels.width);
   if (random_area_) {
@@ -253,42 +263,7 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     ResizeNearest(labels, area, extent.height, extent.width, &scratch->buffers, &scratch->resized);
     resized = &scratch->resized;
   }
-  if (!window.covers()) std::fill(out, out + int64_t{window.height} * window.width, border);
-  for (int y = 0; y < window.seen.height; ++y) {
-    WriteRow(resized->row(window.seen.top + y) + window.seen.left, window.seen.width, 0, 1, window.mirrored,
-             out + int64_t{window.top + y} * window.width + window.left);
-  }
-}
-
-void Transform::WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const {
-  const int channels = image.channels;
-  const int64_t plane = int64_t{window.height} * window.width;
-  if (!window.covers()) std::fill(out, out + plane * channels, 0.0f);
-  const bool colored = channels == 3, changed = jitter_.changes();
-  ColorChange change;
-  if (changed) change = jitter_.Draw(image, window.seen, random, kJitter);
-  ColorValues values{};
-  for (int c = 0; c < 3 && colored; ++c) {
-    values.mean[c] = mean_ ? 0 : MeanOf(c);
-    values.factor[c] = mean_ ? 1 : FactorOf(c);
-  }
-  const int n = window.seen.width;
-  for (int y = 0; y < window.seen.height; ++y) {
-    const uint8_t* from = image.row(window.seen.top + y) + window.seen.left * channels;
-    float* to = out + int64_t{window.top + y} * window.width + window.left;
-    if (colored) {
-      const std::array<float*, 3> rows = {to, to + plane, to + 2 * plane};
-      changed ? WriteChangedColorRow(from, n, change, values, window.mirrored, rows)
-              : WriteColorRow(from, n, values, window.mirrored, rows);
-      continue;
-    }
-    for (int c = 0; c < channels; ++c) {
-      const float mean = mean_ ? 0 : MeanOf(c), factor = mean_ ? 1 : FactorOf(c);
-      changed ? WriteChangedRow(from, n, change, mean, factor, window.mirrored, to)
-              : WriteChannelRow(from + c, channels, n, mean, factor, window.mirrored, to + c * plane);
-    }
-  }
-  if (mean_) SubtractMeanImage(window, channels, out);
+  WriteLabels(*resized, window, border, out);
 }
 
 }  // namespace crema

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "data/image_size.h"
 #include "data/mean_file.h"
 #include "data/random_area.h"
+#include "image/affine.h"
 #include "image/codec.h"
 #include "image/image.h"
 #include "image/resize.h"
@@ -24,6 +26,7 @@ namespace crema {
 struct TransformScratch {
   Image image, resized;
   ResizeBuffers buffers;
+  std::vector<PixelRun> runs;
 };
 
 // An image that was decoded at 1/reduction of its size (DecodeOptions::reduction); `whole` is that size.
@@ -40,7 +43,8 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
 
 // TransformationParameter (proto/crema/data.proto) says what is done in which order. The random numbers of an image are
 // those of its stream: 0 mirror, 1 and 2 the crop's row and column, 3 to 5 brightness, contrast and saturation, 6 to 45
-// the rectangle of random_resized_crop. Immutable, so any number of threads may use it.
+// the rectangle of random_resized_crop, 80 mirror_vertical, 81 the angle, 82 whether something is erased, 83 to 122
+// what. Immutable, so any number of threads may use it.
 class Transform {
  public:
   // `mean_file` is where param.mean_file() was found; read here. Throws UserError where a field is wrong or fields
@@ -60,7 +64,7 @@ class Transform {
   // standard values; empty where it fits.
   std::string Check(const ImageSize& image, Values values = Values::kBytes) const;
 
-  // Whether the image of that stream is mirrored.
+  // Whether the image of that stream is mirrored left and right.
   bool Mirrors(const RandomStream& random) const { return mirror_ && random.Below(kMirror, 2) == 1; }
 
   // Whether random_resized_crop acts.
@@ -76,48 +80,76 @@ class Transform {
   void Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const;
   void Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
              const Reduction& reduced = {}) const;
-  // The same of a part of an image instead of the whole; not for random_resized_crop.
+  // The same of a part of an image instead of the whole; not for random_resized_crop and max_rotation_angle.
   void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
                    float* out) const;
   // The same of a larger image that it lies in.
   void ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch, float* out) const;
 
   // The label image that belongs to an image of its size: moved as Apply moves the whole of that, to as many values of
-  // one channel. Its numbers stay as they are, and the nearest one counts where it is resized; `border` is where the
-  // image is not.
+  // one channel. Its numbers stay as they are, also where pixels are erased, and the nearest one counts where it is
+  // resized or turned; `border` is where the image is not.
   void ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
                      float* out) const;
 
  private:
-  static constexpr uint64_t kMirror = 0;  // the random number
+  // 64 to 79 are AnnotatedTransform's.
+  enum RandomNumber : uint64_t {
+    kMirror = 0,
+    kTop = 1,
+    kLeft = 2,
+    kJitter = 3,
+    kArea = 6,
+    kMirrorVertical = 80,
+    kAngle = 81,
+    kErases = 82,
+    kErased = 83
+  };
 
   // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
   // border.
   struct Window {
+    ImageArea part;  // of the image, as large as the result; may reach beyond it
     ImageArea seen;
+    std::span<const PixelRun> runs;  // what is covered of each row of `seen`; empty: all
     int top = 0, left = 0, height = 0, width = 0;
-    bool mirrored = false;
+    bool mirrored = false, upside_down = false;
 
-    bool covers() const { return seen.height == height && seen.width == width; }
+    bool covers() const { return runs.empty() && seen.height == height && seen.width == width; }
+    // What is covered of row y of `seen`, and where it begins in a plane of the result.
+    PixelRun RunOf(int y) const { return runs.empty() ? PixelRun{0, seen.width} : runs[static_cast<size_t>(y)]; }
+    int64_t PlaceOf(int y, const PixelRun& run) const {
+      return int64_t{upside_down ? top + seen.height - 1 - y : top + y} * width + left +
+             (mirrored ? seen.width - run.first - run.count : run.first);
+    }
   };
 
   ImageExtent ResizedExtent(int height, int width) const;
   Window WindowOf(int height, int width, const RandomStream& random) const;
   // That of a result of random_resized_crop.
   Window WholeWindow(const RandomStream& random) const;
+  // That of an image of size `whole` that is turned, in the result already, and where its pixels come from.
+  Window TurnedWindow(const ImageExtent& whole, const RandomStream& random, std::vector<PixelRun>* runs,
+                      AffineMap* map) const;
+  bool MirrorsVertically(const RandomStream& random) const;
   float MeanOf(int64_t channel) const;
   float FactorOf(int64_t channel) const;
   template <typename Value>
   void ApplyToPlanes(const Value* planes, const ImageSize& size, const RandomStream& random, float* out) const;
   void WritePixels(const Image& image, const Window& window, const RandomStream& random, float* out) const;
+  static void WriteLabels(const Image& labels, const Window& window, float border, float* out);
   void SubtractMeanImage(const Window& window, int channels, float* out) const;
+  void Erase(const Window& window, int channels, const RandomStream& random, float* out) const;
 
   float scale_;
   bool mirror_, train_;
   int32_t crop_, pad_, shorter_side_, resize_height_, resize_width_;
   DecodeOptions::Colors colors_;
   std::optional<ImageExtent> fixed_extent_;
-  std::optional<RandomArea> random_area_;
+  // In TRAIN alone.
+  bool mirror_vertical_ = false;
+  float max_angle_ = 0, erasing_probability_ = 0;
+  std::optional<RandomArea> random_area_, erased_area_;
   ColorJitter jitter_;
   std::vector<float> mean_values_, std_values_;
   std::string mean_file_;

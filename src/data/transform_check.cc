@@ -51,41 +51,67 @@ Mistake CheckMeanFile(const TransformationParameter& param) {
   if (param.has_random_resized_crop()) {
     return contradicts("random_resized_crop", ", but the mean image does not fit what is cut out and resized");
   }
+  if (param.max_rotation_angle() > 0) {
+    return contradicts("max_rotation_angle", ", but the mean image does not fit what is turned");
+  }
+  if (param.has_random_erasing()) return contradicts("random_erasing", "");
+  return {};
+}
+
+// `param`: what RandomArea takes; `block`: its name.
+template <typename Parameter>
+Mistake CheckArea(const std::string& block, const Parameter& param) {
+  const auto mistake = [&](const std::string& field, const std::string& message) {
+    return TransformMistake{block + "." + field, message};
+  };
+  if (!(param.min_area() > 0 && param.min_area() <= 1)) {
+    return mistake("min_area", "min_area is " + FormatNumber(param.min_area()) + "; it must be above 0 and at most 1");
+  }
+  if (!(param.max_area() > 0 && param.max_area() <= 1)) {
+    return mistake("max_area", "max_area is " + FormatNumber(param.max_area()) + "; it must be above 0 and at most 1");
+  }
+  if (param.min_area() > param.max_area()) {
+    return mistake("min_area", "min_area " + FormatNumber(param.min_area()) + " exceeds max_area " +
+                                   FormatNumber(param.max_area()) + "; exchange them");
+  }
+  for (const bool low : {true, false}) {
+    const float aspect = low ? param.min_aspect() : param.max_aspect();
+    if (aspect >= 0.01f && aspect <= 100) continue;
+    const std::string field = low ? "min_aspect" : "max_aspect";
+    return mistake(field, field + " is " + FormatNumber(aspect) + "; it must be from 0.01 to 100 (width / height)");
+  }
+  if (param.min_aspect() > param.max_aspect()) {
+    return mistake("min_aspect", "min_aspect " + FormatNumber(param.min_aspect()) + " exceeds max_aspect " +
+                                     FormatNumber(param.max_aspect()) + "; exchange them");
+  }
   return {};
 }
 
 Mistake CheckRandomResizedCrop(const TransformationParameter& param) {
   if (!param.has_random_resized_crop()) return {};
-  const RandomResizedCropParameter& crop = param.random_resized_crop();
-  const auto mistake = [](const std::string& field, const std::string& message) {
-    return TransformMistake{"random_resized_crop." + field, message};
-  };
   if (param.crop_size() == 0) {
     return TransformMistake{"random_resized_crop",
                             "random_resized_crop is set without crop_size, the side of its results; add crop_size, "
                             "e.g. 224"};
   }
-  if (!(crop.min_area() > 0 && crop.min_area() <= 1)) {
-    return mistake("min_area", "min_area is " + FormatNumber(crop.min_area()) + "; it must be above 0 and at most 1");
+  return CheckArea("random_resized_crop", param.random_resized_crop());
+}
+
+Mistake CheckRandomErasing(const TransformationParameter& param) {
+  if (!param.has_random_erasing()) return {};
+  const float probability = param.random_erasing().probability();
+  if (!(probability >= 0 && probability <= 1)) {
+    return TransformMistake{"random_erasing.probability", "probability is " + FormatNumber(probability) +
+                                                              "; it is a share of the images, from 0 to 1"};
   }
-  if (!(crop.max_area() > 0 && crop.max_area() <= 1)) {
-    return mistake("max_area", "max_area is " + FormatNumber(crop.max_area()) + "; it must be above 0 and at most 1");
-  }
-  if (crop.min_area() > crop.max_area()) {
-    return mistake("min_area", "min_area " + FormatNumber(crop.min_area()) + " exceeds max_area " +
-                                   FormatNumber(crop.max_area()) + "; exchange them");
-  }
-  for (const bool low : {true, false}) {
-    const float aspect = low ? crop.min_aspect() : crop.max_aspect();
-    if (aspect >= 0.01f && aspect <= 100) continue;
-    const std::string field = low ? "min_aspect" : "max_aspect";
-    return mistake(field, field + " is " + FormatNumber(aspect) + "; it must be from 0.01 to 100 (width / height)");
-  }
-  if (crop.min_aspect() > crop.max_aspect()) {
-    return mistake("min_aspect", "min_aspect " + FormatNumber(crop.min_aspect()) + " exceeds max_aspect " +
-                                     FormatNumber(crop.max_aspect()) + "; exchange them");
-  }
-  return {};
+  return CheckArea("random_erasing", param.random_erasing());
+}
+
+Mistake CheckRotation(float angle) {
+  if (angle >= 0 && angle <= 180) return {};
+  return TransformMistake{"max_rotation_angle",
+                          "max_rotation_angle is " + FormatNumber(angle) +
+                              "; it must be from 0 (not turned) to 180 degrees, angles are drawn from [-x, x]"};
 }
 
 Mistake CheckColorJitter(const ColorJitterParameter& jitter) {
@@ -134,8 +160,10 @@ std::optional<TransformMistake> FindMistake(const TransformationParameter& param
   if (Mistake mistake = CheckValues(param)) return mistake;
   if (Mistake mistake = CheckResize(param)) return mistake;
   if (Mistake mistake = FindMistakeOfSsd(param)) return mistake;
+  if (Mistake mistake = CheckRotation(param.max_rotation_angle())) return mistake;
   if (Mistake mistake = CheckMeanFile(param)) return mistake;
   if (Mistake mistake = CheckRandomResizedCrop(param)) return mistake;
+  if (Mistake mistake = CheckRandomErasing(param)) return mistake;
   return CheckColorJitter(param.color_jitter());
 }
 

@@ -29,6 +29,9 @@ class AnnotatedDataLayer : public DatabaseSource {
                                                    {"pad", transform().pad() > 0},
                                                    {"resize_shorter_side", transform().resize_shorter_side() > 0},
                                                    {"random_resized_crop", transform().has_random_resized_crop()},
+                                                   {"mirror_vertical", transform().mirror_vertical()},
+                                                   {"max_rotation_angle", transform().max_rotation_angle() > 0},
+                                                   {"random_erasing", transform().has_random_erasing()},
                                                    {"color_jitter", transform().has_color_jitter()}};
     for (const auto& [field, set] : others) {
       if (!set) continue;

@@ -45,6 +45,9 @@ class WindowDataLayer : public ImageSource {
                                                    {"resize_param", given.has_resize_param()},
                                                    {"random_resized_crop", given.has_random_resized_crop()},
                                                    {"pad", given.pad() > 0},
+                                                   {"mirror_vertical", given.mirror_vertical()},
+                                                   {"max_rotation_angle", given.max_rotation_angle() > 0},
+                                                   {"random_erasing", given.has_random_erasing()},
                                                    {"force_gray", given.force_gray()},
                                                    {"color_jitter", given.has_color_jitter()}};
     for (const auto& [field, set] : others) {

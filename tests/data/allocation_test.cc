@@ -88,7 +88,7 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
     list->entries.push_back({name, i});
   }
   testing::WriteDatums(folder / "db", datums);
-  TransformationParameter crop, random;
+  TransformationParameter crop, random, turned;
   crop.set_resize_shorter_side(50);
   crop.set_crop_size(40);
   crop.set_pad(2);
@@ -97,7 +97,10 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
   crop.add_std_value(2);
   random.set_crop_size(20);
   random.mutable_random_resized_crop();
-  for (const TransformationParameter& param : {crop, random}) {
+  turned = crop;
+  turned.set_max_rotation_angle(30);
+  turned.mutable_random_erasing();
+  for (const TransformationParameter& param : {crop, random, turned}) {
     ExpectNoneOf(
         std::make_shared<DatumLoader>(OpenRecordSource(folder / "db"), Transform(param, TRAIN, ""), SampleOrder()));
     ExpectNoneOf(std::make_shared<ImageListLoader>(list, Transform(param, TRAIN, ""), SampleOrder()));

@@ -189,15 +189,25 @@ TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
   expect("resize_width: 4294967295 resize_height: 3", "resize_width", "from 0 to");
   expect("crop_size: 4294967295", "crop_size", "from 0 to");
   expect("random_resized_crop {}", "random_resized_crop", "crop_size");
-  const auto expect_crop = [&](const std::string& fields, const std::string& field, const std::string& part) {
-    expect("crop_size: 4 random_resized_crop { " + fields + " }", "random_resized_crop." + field, part);
-  };
-  expect_crop("min_area: 0.5 max_area: 0.4", "min_area", "exceeds max_area");
-  expect_crop("min_area: 0", "min_area", "above 0");
-  expect_crop("max_area: 1.5", "max_area", "at most 1");
-  expect_crop("min_area: nan", "min_area", "nan");
-  expect_crop("min_aspect: 0", "min_aspect", "from 0.01");
-  expect_crop("min_aspect: 2 max_aspect: 1", "min_aspect", "exceeds max_aspect");
+  for (const std::string block : {"random_resized_crop", "random_erasing"}) {
+    const auto expect_area = [&](const std::string& fields, const std::string& field, const std::string& part) {
+      expect("crop_size: 4 " + block + " { " + fields + " }", block + "." + field, part);
+    };
+    expect_area("min_area: 0.5 max_area: 0.4", "min_area", "exceeds max_area");
+    expect_area("min_area: 0", "min_area", "above 0");
+    expect_area("max_area: 1.5", "max_area", "at most 1");
+    expect_area("min_area: nan", "min_area", "nan");
+    expect_area("min_aspect: 0", "min_aspect", "from 0.01");
+    expect_area("max_aspect: inf", "max_aspect", "to 100");
+    expect_area("min_aspect: 2 max_aspect: 1", "min_aspect", "exceeds max_aspect");
+  }
+  expect("random_erasing { probability: 1.01 }", "random_erasing.probability", "from 0 to 1");
+  expect("random_erasing { probability: -0.5 }", "random_erasing.probability", "from 0 to 1");
+  expect("random_erasing { probability: nan }", "random_erasing.probability", "nan");
+  expect("max_rotation_angle: -1", "max_rotation_angle", "to 180 degrees");
+  expect("max_rotation_angle: 180.5", "max_rotation_angle", "180.5");
+  expect("max_rotation_angle: nan", "max_rotation_angle", "nan");
+  expect("max_rotation_angle: inf", "max_rotation_angle", "inf");
   expect("color_jitter { brightness: 1.5 }", "color_jitter.brightness", "to 1");
   expect("color_jitter { contrast: -0.5 }", "color_jitter.contrast", "to 1");
   expect("color_jitter { saturation: inf }", "color_jitter.saturation", "to 1");
@@ -208,6 +218,24 @@ TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
   expect("mean_file: \"m\" pad: 1", "mean_file", "pad");
   expect("mean_file: \"m\" resize_shorter_side: 4", "mean_file", "resize_shorter_side");
   expect("mean_file: \"m\" crop_size: 3 random_resized_crop {}", "mean_file", "random_resized_crop");
+  expect("mean_file: \"m\" max_rotation_angle: 5", "mean_file", "max_rotation_angle");
+  expect("mean_file: \"m\" random_erasing {}", "mean_file", "random_erasing");
+}
+
+TEST(DataLayer, FloatsAreNotTurned) {
+  TemporaryFolder folder;
+  Datum floats;
+  floats.set_channels(1);
+  floats.set_height(2);
+  floats.set_width(2);
+  for (const float value : {1.5f, 2.5f, 3.5f, 4.5f}) floats.add_float_data(value);
+  testing::WriteDatums(folder / "db", {floats});
+  const std::string net = Net(folder / "db", "", "transform_param { max_rotation_angle: 5 }");
+  ExpectThrows<UserError>([&] { Driver driver(net, TRAIN); },
+                          {"data_param.source", "record \"00000000\"", "max_rotation_angle turns images of bytes"});
+  Driver driver(net, TEST);
+  driver.Forward();
+  EXPECT_EQ(driver.value(0)[3], 4.5f);
 }
 
 TEST(DataLayer, DecodesCompressedRecords) {
@@ -249,6 +277,7 @@ TEST(DataLayer, AugmentedStreamsResumeWithinAnEpoch) {
   testing::WriteDatums(folder / "db", datums);
   const std::string augment =
       "transform_param { mirror: true crop_size: 8 random_resized_crop {} "
+      "mirror_vertical: true max_rotation_angle: 20 random_erasing {} "
       "color_jitter { brightness: 0.4 contrast: 0.4 saturation: 0.4 } mean_value: 100 std_value: 60 }";
   Driver whole(Net(folder / "db", "shuffle: true threads: 1", augment), TRAIN);
   std::vector<std::vector<float>> batches;

@@ -64,7 +64,9 @@ class DenseImageDataTest : public ::testing::Test {
       for (size_t i = 0; i < driver.value(0).size(); ++i) {
         ASSERT_NEAR(driver.value(0)[i], driver.value(1)[i], allowed) << "batch " << k << ", value " << i;
       }
-      differs |= driver.value(1)[0] != driver.value(1)[driver.value(1).size() / 4];
+      const auto first = driver.value(1).begin();
+      const auto values = static_cast<int64_t>(driver.value(1).size() / 4);
+      differs |= !std::equal(first, first + values, first + values);
     }
     EXPECT_TRUE(differs);
   }
@@ -94,6 +96,15 @@ TEST_F(DenseImageDataTest, LabelsGoWithTheirPixels) {
   ExpectTogether("mirror: true", 4.5, "new_height: 17 new_width: 41");
   ExpectTogether("mirror: true random_resized_crop { min_area: 0.3 } crop_size: 16", 4.5);
   ExpectTogether("resize_shorter_side: 40 crop_size: 31", 4.5);
+  ExpectTogether("mirror_vertical: true crop_size: 9 mirror: true pad: 3", 0, "ignore_label: 0");
+  // Outside of the image both are 0.
+  for (const std::string way :
+       {"", "crop_size: 16 mirror: true", "crop_size: 28 pad: 9 mirror_vertical: true",
+        "crop_size: 16 mirror_vertical: true random_resized_crop { min_area: 0.4 }", "resize_shorter_side: 40"}) {
+    ExpectTogether("max_rotation_angle: 60 " + way, 4.5, "ignore_label: 0");
+  }
+  ExpectTogether("max_rotation_angle: 60", 4.5,
+                 "ignore_label: 0 new_height: 17 new_width: 41 shuffle: true threads: 2");
 }
 
 // JPEGs are decoded at an eighth of their size where that is enough for what is cut out.
@@ -109,6 +120,7 @@ TEST_F(DenseImageDataTest, LabelsGoWithPixelsOfSmallerDecodedImages) {
   testing::WriteFile(folder_ / "seg/large.png", testing::Png(image));
   testing::WriteFile(folder_ / "list.txt", "large.jpg large.png\n");
   ExpectTogether("mirror: true random_resized_crop { min_area: 0.6 } crop_size: 24", 8);
+  ExpectTogether("max_rotation_angle: 45 random_resized_crop { min_area: 0.6 } crop_size: 24", 8, "ignore_label: 0");
 }
 
 TEST_F(DenseImageDataTest, ImagesAloneNeedNoLabels) {
@@ -122,8 +134,9 @@ TEST_F(DenseImageDataTest, ImagesAloneNeedNoLabels) {
 
 TEST_F(DenseImageDataTest, ValuesOfPixelsLeaveLabelsAlone) {
   testing::SourceDriver plain = Driver("crop_size: 9 mirror: true");
-  testing::SourceDriver changed =
-      Driver("crop_size: 9 mirror: true mean_value: 100 scale: 0.5 color_jitter { brightness: 0.5 }");
+  testing::SourceDriver changed = Driver(
+      "crop_size: 9 mirror: true mean_value: 100 scale: 0.5 color_jitter { brightness: 0.5 } "
+      "random_erasing { probability: 1 }");
   plain.Forward();
   changed.Forward();
   EXPECT_NE(changed.value(0), plain.value(0));

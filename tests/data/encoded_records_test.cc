@@ -35,7 +35,10 @@ TransformationParameter Everything() {
   TransformationParameter param;
   param.set_crop_size(16);
   param.set_mirror(true);
+  param.set_mirror_vertical(true);
+  param.set_max_rotation_angle(20);
   param.mutable_random_resized_crop();
+  param.mutable_random_erasing();
   param.mutable_color_jitter()->set_brightness(0.4f);
   param.mutable_color_jitter()->set_contrast(0.4f);
   param.mutable_color_jitter()->set_saturation(0.4f);

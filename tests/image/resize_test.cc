@@ -7,32 +7,13 @@
 #include <span>
 #include <vector>
 
-#include "base/random.h"
+#include "image/reference.h"
 
 namespace crema {
 namespace {
 
-Image Noise(int height, int width, int channels) {
-  Image image;
-  image.Resize(height, width, channels);
-  const RandomStream random(3, 4);
-  for (size_t i = 0; i < image.size(); ++i) {
-    image.pixels[i] = static_cast<uint8_t>(random.Below(static_cast<uint32_t>(i), 256));
-  }
-  return image;
-}
-
-// Bilinear interpolation in double precision, pixels as little squares.
-double Interpolated(const Image& image, const ImageArea& area, double row, double column, int channel) {
-  const auto at = [&](int y, int x) {
-    y = std::clamp(y, 0, area.height - 1);
-    x = std::clamp(x, 0, area.width - 1);
-    return static_cast<double>(image.row(area.top + y)[(area.left + x) * image.channels + channel]);
-  };
-  const int y = static_cast<int>(std::floor(row)), x = static_cast<int>(std::floor(column));
-  const double v = row - y, u = column - x;
-  return (1 - v) * ((1 - u) * at(y, x) + u * at(y, x + 1)) + v * ((1 - u) * at(y + 1, x) + u * at(y + 1, x + 1));
-}
+using testing::Interpolated;
+using testing::Noise;
 
 TEST(Resize, EqualsInterpolationUpToRounding) {
   ResizeBuffers buffers;

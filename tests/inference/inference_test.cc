@@ -73,9 +73,12 @@ TEST(ImagePreparation, CropsFilesAfterTheShorterSideAndRecordsAsTheyAre) {
             (std::vector<float>{8, 10, 28, 30}));
 }
 
-TEST(ImagePreparation, NeverMirrorsAndCountsPadding) {
+TEST(ImagePreparation, NothingIsRandomAndPaddingCounts) {
   for (int i = 0; i < 4; ++i) {
-    EXPECT_EQ(FromRecord("mirror: true", Ramp(2, 2), {1, 2, 2}).values, (std::vector<float>{0, 1, 10, 11}));
+    EXPECT_EQ(FromRecord("mirror: true mirror_vertical: true max_rotation_angle: 180 random_erasing { probability: 1 }",
+                         Ramp(2, 2), {1, 2, 2})
+                  .values,
+              (std::vector<float>{0, 1, 10, 11}));
   }
   EXPECT_EQ(FromRecord("pad: 1 crop_size: 4", Ramp(2, 2), {1, 4, 4}).values,
             (std::vector<float>{0, 0, 0, 0, 0, 0, 1, 0, 0, 10, 11, 0, 0, 0, 0, 0}));
