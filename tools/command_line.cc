@@ -9,6 +9,7 @@
 
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "crema/solver.h"
 
 namespace crema::tools {
 
@@ -224,6 +225,9 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
     return body();
   } catch (const UserError& error) {
     for (const Diagnostic& d : error.diagnostics()) std::cerr << d.ToString() << "\n";
+    return kExitUser;
+  } catch (const NotFinite& error) {  // it would come out the same again
+    std::cerr << program << ": error: " << error.what() << "\n";
     return kExitUser;
   } catch (const EnvironmentError& error) {
     std::cerr << program << ": error: " << error.what() << "\n";

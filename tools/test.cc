@@ -31,6 +31,7 @@ int Run(const CommandLine& line) {
   NetOptions options = NetOptionsOf(line);
   options.phase = TEST;
   options.backward = false;
+  options.needs_data = true;
   options.context.device = &DeviceOf(line);
   Net net(ReadModel(line), options);
   PrintWarnings(net.warnings());

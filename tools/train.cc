@@ -14,6 +14,7 @@
 #include "distributed/mpi_training.h"
 #include "report/profile_observer.h"
 #include "runtime/refuse_inputs.h"
+#include "solver/prefix_files.h"
 #include "tools/cluster_flags.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -92,6 +93,22 @@ std::unique_ptr<MetricsObserver> RecordMetrics(const CommandLine& line, SolverOp
   return metrics;
 }
 
+// Of a run that writes snapshots: no other one writes them, too. Says what else lies there.
+void PrepareSnapshots(const Solver& solver, const SolverParameter& param, std::optional<PrefixLock>* lock) {
+  if (param.snapshot() == 0 && !param.snapshot_after_train()) return;
+  const std::string& prefix = solver.snapshot_prefix();
+  lock->emplace(prefix);
+  if (const int removed = (*lock)->RemoveUnfinished(); removed > 0) {
+    LOG(INFO) << "Removed " << removed << " unfinished file(s) of a killed run from " << prefix << "_*";
+  }
+  const std::vector<StateFile> states = FindStates(prefix, param.snapshot_format());
+  if (FLAGS_snapshot.empty() && !states.empty()) {
+    LOG(WARNING) << "snapshots of an earlier run are there, up to " << states.front().path
+                 << "; this run begins anew and writes over those of the same iterations (--snapshot=auto would have "
+                    "gone on)";
+  }
+}
+
 // In this process, with a profile where one is asked for. Returns the exit code.
 int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions options) {
   const bool first = !options.processes || options.processes->rank() == 0;
@@ -101,6 +118,8 @@ int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions opt
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
   }
   Solver solver(file, options);
+  std::optional<PrefixLock> lock;
+  if (first) PrepareSnapshots(solver, file.solver, &lock);
   RefuseInputs(solver.net(), "the train net");
   for (int i = 0; i < solver.test_nets(); ++i) RefuseInputs(solver.test_net(i), "test net #" + std::to_string(i));
   const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;
@@ -112,6 +131,9 @@ int Run(const CommandLine& line) {
   if (line.has("join")) return RunWorker(line);
   if (line.has("solver") && FLAGS_solver.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--solver needs a value: --solver=FILE");
+  }
+  if (line.has("snapshot") && FLAGS_snapshot.empty()) {
+    throw UserError(Location{line.program, 0, 0}, "--snapshot needs a value: --snapshot=FILE or --snapshot=auto");
   }
   if (FLAGS_solver.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)");

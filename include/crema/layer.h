@@ -69,6 +69,9 @@ class LayerSetup {
   // folders (the solver's, the net's) that has it, else as it is.
   std::string ResolvePath(const std::string& path) const;
   void set_search_folders(std::vector<std::string> folders) { folders_ = std::move(folders); }
+  // NetOptions::needs_data.
+  bool needs_data() const { return needs_data_; }
+  void set_needs_data(bool needs_data) { needs_data_ = needs_data; }
 
   // Number of bottoms/tops this type takes; max < 0: no upper bound.
   void ExpectBottoms(int min, int max) const;
@@ -143,6 +146,7 @@ class LayerSetup {
   std::vector<int> no_gradient_;
   std::vector<std::pair<std::string, Shape>> overrides_;
   std::vector<std::string> folders_;
+  bool needs_data_ = false;
   ChannelsLast channels_last_ = ChannelsLast::kNever;
   bool half_precision_ = false;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;

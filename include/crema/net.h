@@ -36,6 +36,8 @@ struct NetOptions {
   std::vector<std::string> stages = {};
   // Shapes of data tops whose source does not exist here (--shape=data=64,1,28,28).
   std::vector<std::pair<std::string, Shape>> shapes = {};
+  // A source of data that is not there is an error; false: what has a shape all the same is compiled.
+  bool needs_data = false;
   // Where relative paths in the file are looked for after the working directory (the solver's folder); the net file's
   // own folder is always the last.
   std::vector<std::string> search_folders = {};

@@ -19,7 +19,7 @@ std::string ShapeProblem(const Shape& shape) {
     return "would have " + std::to_string(shape.axes()) + " axes, but at most " + std::to_string(Shape::kMaxAxes) +
            " are possible";
   }
-  constexpr int64_t kMostElements = int64_t{1} << 48;
+  constexpr int64_t kMostElements = int64_t{1} << 40;
   int64_t count = 1;
   for (const int64_t extent : shape.dims()) {
     if (extent < 0 || __builtin_mul_overflow(count, std::max<int64_t>(1, extent), &count) || count > kMostElements) {
@@ -97,6 +97,7 @@ void InferShapes(Compilation& c) {
                                               [&c, &node](std::string_view field) { return c.Where(node, field); });
     node.setup->set_shape_overrides(c.options.shapes);
     node.setup->set_search_folders(folders);
+    node.setup->set_needs_data(c.options.needs_data);
     try {
       node.layer->Setup(*node.setup);
     } catch (const UserError& error) {

@@ -57,7 +57,9 @@ class Picture {
     if (runs_.size() > 1) return std::to_string(runs_.size()) + " runs";
     const TrainingRun& run = runs_[0];
     std::string text = (run.net.empty() ? run.name : run.net) + ", iteration " + FormatCount(run.iteration);
-    return run.max_iter > 0 ? text + " of " + FormatCount(run.max_iter) : text;
+    if (run.max_iter > 0) text += " of " + FormatCount(run.max_iter);
+    return run.not_finite_from < 0 ? text
+                                   : text + ", a loss not finite from " + FormatCount(run.not_finite_from) + " on";
   }
 
   double X(double progress) const { return kLeft + progress_.Place(progress) * (kWidth - kRight - kLeft); }

@@ -89,6 +89,9 @@ std::string CurvesText(const std::vector<TrainingRun>& runs, const CurveOptions&
     text += (text.empty() ? "" : "\n") + run.name + (run.net.empty() ? "" : " (" + run.net + ")") + ": iteration " +
             FormatCount(run.iteration) + (run.max_iter > 0 ? " of " + FormatCount(run.max_iter) : "") +
             (run.ended ? ", ended" : "") + "\n";
+    if (run.not_finite_from >= 0) {
+      text += "a loss is not finite (nan, inf) from iteration " + FormatCount(run.not_finite_from) + " on\n";
+    }
     TextTable table({"curve", ">points", ">first", ">last", ">best", ">at iteration"});
     for (const Curve& curve : run.curves) {
       const bool rate = curve.kind == CurveKind::kLearningRate;

@@ -56,6 +56,7 @@ void RunBuilder::ResumeAt(int iteration, int max_iter) {
   }
   run_.iteration = iteration;
   run_.ended = false;
+  if (run_.not_finite_from >= iteration) run_.not_finite_from = -1;
 }
 
 void RunBuilder::AddLoss(int iteration, double seconds, double loss) {
@@ -89,7 +90,10 @@ void RunBuilder::End(int iteration) {
 void RunBuilder::Add(Key key, float loss_weight, int iteration, double seconds, double value) {
   if (iteration < 0) return;
   run_.iteration = std::max(run_.iteration, iteration);
-  if (!std::isfinite(value)) return;
+  if (!std::isfinite(value)) {
+    if (loss_weight != 0 && run_.not_finite_from < 0) run_.not_finite_from = iteration;
+    return;
+  }
   const auto [place, is_new] = places_.emplace(key, curves_.size());
   if (is_new) curves_.push_back({key.output, key.kind, key.net, key.element, loss_weight != 0, loss_weight, {}});
   Curve& curve = curves_[place->second];

@@ -37,6 +37,7 @@ struct TrainingRun {
   int max_iter = 0;   // 0: not known
   int iteration = 0;  // that it reached
   bool ended = false;
+  int not_finite_from = -1;   // the first iteration with a loss that is no number, which no curve shows; -1: none
   std::vector<Curve> curves;  // none without points; losses first, the learning rate last
 };
 

@@ -104,8 +104,20 @@ class Environment {
   mutable std::vector<std::span<const std::byte>> index_;
 };
 
+// Called where LMDB meets what cannot be in a page; it gives the process up behind it, and so does this, but by name.
+[[noreturn]] void EndForDamage(MDB_env* environment, const char* what) {
+  const auto* folder = static_cast<const std::string*>(mdb_env_get_userctx(environment));
+  const std::string text =
+      "error: database \"" + *folder + "\" is damaged (LMDB: " + what + "); copy it again or make it anew\n";
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, text.data(), text.size());
+  constexpr int kUserError = 2;
+  _exit(kUserError);
+}
+
 int Environment::Open(unsigned extra_flags) {
   int status = mdb_env_create(&environment_);
+  if (status == 0) status = mdb_env_set_userctx(environment_, &folder_);
+  if (status == 0) status = mdb_env_set_assert(environment_, EndForDamage);
   if (status == 0) status = mdb_env_open(environment_, folder_.c_str(), MDB_RDONLY | MDB_NOTLS | extra_flags, 0);
   if (status == 0) {
     CheckLength();
@@ -171,6 +183,10 @@ void Environment::ReadAhead(uint64_t first, uint64_t count) const {
 }
 
 Environment::Environment(const std::string& folder) : folder_(folder) {
+  struct stat data;
+  if (stat((folder + "/data.mdb").c_str(), &data) == 0 && S_ISREG(data.st_mode) && data.st_size == 0) {
+    throw UserError("database \"" + folder + "\" holds nothing: data.mdb has 0 bytes; copy it again or make it anew");
+  }
   try {
     int status = Open(0);
     // Positive: an errno, not one of LMDB's own codes.

@@ -109,6 +109,13 @@ std::string CheckFiller(const FillerParameter& filler, const Shape& shape) {
   return {};
 }
 
+void AddFilledParam(LayerSetup& setup, const std::string& field, const Shape& shape, const FillerParameter& filler,
+                    bool learnable) {
+  const std::string problem = CheckFiller(filler, shape);
+  if (!problem.empty()) setup.Fail(field, problem);
+  setup.AddParam({shape, filler, learnable});
+}
+
 void Fill(const FillerParameter& filler, uint64_t seed, uint64_t stream, const Tensor& tensor) {
   const Shape& shape = tensor.shape();
   const std::string problem = CheckFiller(filler, shape);

@@ -6,12 +6,16 @@
 #include <string>
 
 #include "crema/blob.pb.h"
+#include "crema/layer.h"
 #include "crema/tensor.h"
 
 namespace crema {
 
 // What is wrong with a filler for a tensor of this shape, in one sentence with the remedy; empty when nothing is.
 std::string CheckFiller(const FillerParameter& filler, const Shape& shape);
+// Asks for a parameter that is filled so; fails at `field`, "prelu_param.filler", where CheckFiller finds a mistake.
+void AddFilledParam(LayerSetup& setup, const std::string& field, const Shape& shape, const FillerParameter& filler,
+                    bool learnable = true);
 
 // Overwrites an f32 tensor in CPU memory. Random values are a pure function of (seed, stream, element), whatever the
 // number of threads. The filler must pass CheckFiller.

@@ -44,9 +44,7 @@ inline void AddBnBlobs(LayerSetup& setup, const BNParameter& param, int64_t chan
   one.set_value(1);
   const Shape shape{1, channels, 1, 1};
   const auto add = [&](const std::string& field, const FillerParameter& filler) {
-    const std::string problem = CheckFiller(filler, shape);
-    if (!problem.empty()) setup.Fail("bn_param." + field, problem);
-    setup.AddParam({shape, filler, !param.frozen()});
+    AddFilledParam(setup, "bn_param." + field, shape, filler, !param.frozen());
   };
   if (IsBnOfSegNet(param)) {
     if (param.has_slope_filler() || param.has_bias_filler() || param.has_momentum() || param.has_frozen()) {

@@ -1,6 +1,7 @@
 // Bias: adds a vector that is stretched over the other axes: learnt, a blob of shape [extents of its axes], or
 // bottom 1.
 #include "crema/layer.h"
+#include "graph/filler.h"
 #include "layers/stretched_vector.h"
 #include "ops/operations.h"
 
@@ -15,7 +16,7 @@ class BiasLayer : public Layer {
     setup.ExpectTops(1);
     const BiasParameter& param = setup.param().bias_param();
     vector_ = ReadStretchedVector(setup, "bias_param", param.axis(), param.num_axes());
-    if (vector_.learnt) AddStretchedBlob(setup, vector_.shape, "bias_param.filler", param.filler());
+    if (vector_.learnt) AddFilledParam(setup, "bias_param.filler", vector_.shape, param.filler());
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()));

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "crema/layer.h"
+#include "graph/filler.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/convolution_window.h"
 #include "layers/elementwise_chain.h"
@@ -46,8 +47,10 @@ class ConvolutionLayer : public Layer {
     top.push_back(problem_.outputs);
     for (int i = 0; i < problem_.axes(); ++i) top.push_back(problem_.output(i));
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
-    setup.AddParam({problem_.weights_shape(), param.weight_filler()});
-    if (problem_.bias) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
+    AddFilledParam(setup, "convolution_param.weight_filler", problem_.weights_shape(), param.weight_filler());
+    if (problem_.bias) {
+      AddFilledParam(setup, "convolution_param.bias_filler", {problem_.outputs}, param.bias_filler());
+    }
     normalization_.Setup(setup, problem_.outputs, problem_.bias ? 2 : 1);
     bottoms_ = setup.bottoms() - image_;
     setup.SetFlops(problem_.flops() * bottoms_);

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/repeated_field.h>
 
+#include <limits>
+
 namespace crema {
 
 namespace {
@@ -50,14 +52,17 @@ std::vector<int64_t> Read(const LayerSetup& setup, int axes, const Setting& sett
     setup.Fail("convolution_param", name + " is not set; give " + name + ", or " + setting.vertical_name + " and " +
                                         setting.horizontal_name);
   }
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
   for (const int64_t value : values) {
-    if (value >= setting.minimum) continue;
+    if (value >= setting.minimum && value <= kMost) continue;
     const bool pair = setting.has_vertical || setting.has_horizontal;
     setup.Fail(
         pair ? Field(setting.has_vertical ? setting.vertical_name : setting.horizontal_name) : Field(setting.name),
         (pair ? std::string(setting.vertical_name) + " and " + setting.horizontal_name + " must both be"
               : name + " must be") +
-            " at least " + std::to_string(setting.minimum) + ", got " + std::to_string(value));
+            (value < setting.minimum ? " at least " + std::to_string(setting.minimum)
+                                     : " at most " + std::to_string(kMost)) +
+            ", got " + std::to_string(value));
   }
   return values;
 }
@@ -122,6 +127,10 @@ ConvolutionChannels ReadChannels(const LayerSetup& setup, int64_t channels, bool
   if (outputs < 1) {
     setup.Fail(param.has_num_output() ? "convolution_param.num_output" : "convolution_param",
                "num_output must be at least 1; it is the number of filters");
+  }
+  if (outputs > std::numeric_limits<int32_t>::max()) {
+    setup.Fail("convolution_param.num_output",
+               "num_output is " + std::to_string(outputs) + ", more filters than are possible");
   }
   if (groups < 1) setup.Fail("convolution_param.group", "group must be at least 1, got 0");
   if (channels % groups != 0) {

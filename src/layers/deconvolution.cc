@@ -38,8 +38,8 @@ class DeconvolutionLayer : public Layer {
     top.push_back(problem_.channels);
     top.insert(top.end(), problem_.input.begin(), problem_.input.end());
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
-    AddParam(setup, "weight_filler", problem_.weights_shape(), param.weight_filler());
-    if (bias_) AddParam(setup, "bias_filler", {problem_.channels}, param.bias_filler());
+    AddFilledParam(setup, "convolution_param.weight_filler", problem_.weights_shape(), param.weight_filler());
+    if (bias_) AddFilledParam(setup, "convolution_param.bias_filler", {problem_.channels}, param.bias_filler());
     setup.SetFlops(problem_.flops() * setup.bottoms());
     bottoms_ = setup.bottoms();
     if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) setup.PreferChannelsLast();
@@ -126,12 +126,6 @@ class DeconvolutionLayer : public Layer {
                      std::to_string(axis) + "; a deconvolution drops pad elements on each side, so lower it");
     }
     return extent;
-  }
-
-  static void AddParam(LayerSetup& setup, const std::string& field, const Shape& shape, const FillerParameter& filler) {
-    const std::string problem = CheckFiller(filler, shape);
-    if (!problem.empty()) setup.Fail("convolution_param." + field, problem);
-    setup.AddParam({shape, filler});
   }
 
   ConvolutionProblem problem_;  // of the convolution from a top to a bottom

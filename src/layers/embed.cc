@@ -24,8 +24,8 @@ class EmbedLayer : public Layer {
     bias_ = param.bias_term();
     bottom_ = setup.param().bottom(0);
     const Shape table{problem_.rows, problem_.width};
-    AddParam(setup, "weight_filler", table, param.weight_filler());
-    if (bias_) AddParam(setup, "bias_filler", {problem_.width}, param.bias_filler());
+    AddFilledParam(setup, "embed_param.weight_filler", table, param.weight_filler());
+    if (bias_) AddFilledParam(setup, "embed_param.bias_filler", {problem_.width}, param.bias_filler());
     std::vector<int64_t> top = shape.dims();
     top.push_back(problem_.width);
     setup.SetTop(0, Shape(std::move(top)));
@@ -66,12 +66,6 @@ class EmbedLayer : public Layer {
                     const std::string& meaning) {
     if (value >= 1) return;
     setup.Fail(given ? "embed_param." + field : "embed_param", field + " must be at least 1; it is " + meaning);
-  }
-
-  static void AddParam(LayerSetup& setup, const std::string& field, const Shape& shape, const FillerParameter& filler) {
-    const std::string problem = CheckFiller(filler, shape);
-    if (!problem.empty()) setup.Fail("embed_param." + field, problem);
-    setup.AddParam({shape, filler});
   }
 
   EmbedProblem problem_;

@@ -1,6 +1,5 @@
 // HDF5Data: batches of rows of the datasets in HDF5 files that a list names (BVLC Caffe's HDF5DataLayer).
 #include <cstring>
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -61,8 +60,7 @@ class Hdf5DataLayer : public ItemSource {
   }
 
   void Look(LayerSetup& setup) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(source(), ignored)) {
+    if (!SourceExists()) {
       std::string shapes;
       for (const std::string& name : names_) {
         shapes += " --shape=" + name + "=" + std::to_string(fields().batch_size) + ",...";

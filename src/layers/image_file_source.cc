@@ -1,6 +1,5 @@
 #include "layers/image_file_source.h"
 
-#include <filesystem>
 #include <utility>
 
 #include "data/image_list_loader.h"
@@ -64,11 +63,6 @@ void ImageFileSource::SetColors(LayerSetup& setup) {
   const bool grey = !files_.is_color || transform().force_gray();
   transform().set_force_gray(grey);
   transform().set_force_color(!grey);
-}
-
-bool ImageFileSource::SourceExists() const {
-  std::error_code ignored;
-  return std::filesystem::exists(source(), ignored);
 }
 
 ImageSize ImageFileSource::ItemSizeOf(LayerSetup&, const Transform& transform) {

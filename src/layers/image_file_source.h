@@ -45,7 +45,6 @@ class ImageFileSource : public ImageSource {
  private:
   Fields ReadFields(const LayerParameter& layer) override;
   const char* what_source_is() const override { return "list"; }
-  bool SourceExists() const override;
   ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) override;
   std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const override;
 

@@ -20,7 +20,6 @@ class ImageSource : public ItemSource {
   virtual void CheckImageFields(LayerSetup& setup) = 0;
   // For messages: "database".
   virtual const char* what_source_is() const = 0;
-  virtual bool SourceExists() const = 0;
   // Size of the items of a source that exists. Throws UserError.
   virtual ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) = 0;
   // Throws as loaders do.

@@ -2,6 +2,7 @@
 // `transpose`) and, with bias_term, [num_output].
 #include "base/check.h"
 #include "crema/layer.h"
+#include "graph/filler.h"
 #include "layers/elementwise_chain.h"
 #include "ops/operations.h"
 
@@ -37,10 +38,11 @@ class InnerProductLayer : public Layer {
     std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + axis);
     top.push_back(problem_.outputs);
     setup.SetTop(0, Shape(std::move(top)));
-    setup.AddParam(
-        {problem_.transpose ? Shape{problem_.inputs, problem_.outputs} : Shape{problem_.outputs, problem_.inputs},
-         param.weight_filler()});
-    if (has_bias_) setup.AddParam({Shape{problem_.outputs}, param.bias_filler()});
+    AddFilledParam(
+        setup, "inner_product_param.weight_filler",
+        problem_.transpose ? Shape{problem_.inputs, problem_.outputs} : Shape{problem_.outputs, problem_.inputs},
+        param.weight_filler());
+    if (has_bias_) AddFilledParam(setup, "inner_product_param.bias_filler", {problem_.outputs}, param.bias_filler());
     setup.SetFlops(2.0 * static_cast<double>(problem_.rows) * static_cast<double>(problem_.inputs) *
                    static_cast<double>(problem_.outputs));
   }

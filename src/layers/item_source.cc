@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <thread>
 #include <utility>
 
@@ -43,11 +44,20 @@ void ItemSource::Setup(LayerSetup& setup) {
   fields_ = ReadFields(setup.param());
   source_ = setup.ResolvePath(fields_.source);
   CheckCommonFields(setup);
+  if (setup.needs_data() && !SourceExists()) {
+    setup.Fail(Field("source"),
+               "\"" + fields_.source + "\" does not exist; correct the path, or make it: the " + example_of_source());
+  }
   CheckFields(setup);
   source_place_ = setup.where(Field("source"));
   const std::vector<Shape> shapes = TopShapes(setup);
   for (size_t i = 0; i < shapes.size(); ++i) setup.SetTop(static_cast<int>(i), shapes[i]);
   batch_ = static_cast<uint64_t>(shapes[0][0]);
+}
+
+bool ItemSource::SourceExists() const {
+  std::error_code ignored;
+  return std::filesystem::exists(source_, ignored);
 }
 
 void ItemSource::Forward(const LayerRun& run) {

@@ -41,6 +41,8 @@ class ItemSource : public Layer {
 
   // Called once in Setup, before all else.
   virtual Fields ReadFields(const LayerParameter& param) = 0;
+  // Whether there is something at source().
+  virtual bool SourceExists() const;
   // Checks what the type has of its own.
   virtual void CheckFields(LayerSetup& setup) = 0;
   // For messages: "folder of an LMDB".

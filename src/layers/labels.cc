@@ -12,6 +12,11 @@ namespace {
 
 void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis, bool has_axis) {
   const Shape &scores = setup.bottom_shape(0), &labels = setup.bottom_shape(1);
+  if (scores.axes() == 0) {
+    setup.Fail("bottom", "\"" + setup.param().bottom(0) +
+                             "\" is a single number, but scores are wanted, one for each " +
+                             "class of each item; give the top of the layer that makes them");
+  }
   const bool of_as_many = has_axis || labels.axes() == 0 || labels[0] == scores[0];
   if (labels.count() == axis.positions() && of_as_many) return;
   setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + scores.ToString() + ", which takes " +

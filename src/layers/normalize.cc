@@ -29,9 +29,7 @@ class NormalizeLayer : public Layer {
     const Shape scale = param.channel_shared() ? Shape() : Shape{shape[1]};
     FillerParameter filler = param.scale_filler();
     if (!param.has_scale_filler()) filler.set_value(1);
-    const std::string mistake = CheckFiller(filler, scale);
-    if (!mistake.empty()) setup.Fail("norm_param.scale_filler", mistake);
-    setup.AddParam({scale, filler});
+    AddFilledParam(setup, "norm_param.scale_filler", scale, filler);
     setup.SetTop(0, shape);
     setup.AllowInPlace();
     if (!problem_.whole || problem_.shared) setup.AllowChannelsLast();

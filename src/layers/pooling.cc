@@ -158,6 +158,12 @@ class PoolingLayer : public Layer {
                      pair(problem_.input_height + 2 * vertical.pad, problem_.input_width + 2 * horizontal.pad) +
                      " from \"" + setup.param().bottom(0) + "\"; lower kernel_size or add pad");
     }
+    constexpr int64_t kMost = 1 << 24;
+    if (std::max(problem_.output_height, problem_.output_width) > kMost) {
+      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + setup.bottom_shape(0).ToString() +
+                               ", of which more than " + std::to_string(kMost) +
+                               " windows would be made along an axis; correct the layers before");
+    }
     if (WindowRanges(problem_.input_height, vertical, problem_.output_height).filled() < problem_.output_height ||
         WindowRanges(problem_.input_width, horizontal, problem_.output_width).filled() < problem_.output_width) {
       setup.Warn(

@@ -24,9 +24,7 @@ class PreluLayer : public Layer {
     const Shape slopes = shared_ ? Shape() : Shape{shape[1]};
     FillerParameter filler = param.filler();
     if (!param.has_filler()) filler.set_value(0.25f);
-    const std::string problem = CheckFiller(filler, slopes);
-    if (!problem.empty()) setup.Fail("prelu_param.filler", problem);
-    setup.AddParam({slopes, filler});
+    AddFilledParam(setup, "prelu_param.filler", slopes, filler);
     setup.SetTop(0, shape);
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();

@@ -5,27 +5,18 @@
 
 namespace crema {
 
-namespace {
-
-void AddParam(LayerSetup& setup, const std::string& field, const Shape& shape, const FillerParameter& filler) {
-  const std::string problem = CheckFiller(filler, shape);
-  if (!problem.empty()) setup.Fail("recurrent_param." + field, problem);
-  setup.AddParam({shape, filler});
-}
-
-}  // namespace
-
 RecurrentLayer::States::States(Device& device, int64_t states, int64_t count)
     : states_(states), count_(count), memory_(device, static_cast<size_t>(states * count) * sizeof(float)) {
   OperationsOf(device).Fill(0, values());
 }
 
 void RecurrentLayer::AddWeights(LayerSetup& setup, int64_t rows, int64_t inputs) {
-  AddParam(setup, "weight_filler", {rows, inputs}, setup.param().recurrent_param().weight_filler());
+  AddFilledParam(setup, "recurrent_param.weight_filler", {rows, inputs},
+                 setup.param().recurrent_param().weight_filler());
 }
 
 void RecurrentLayer::AddBias(LayerSetup& setup, int64_t rows) {
-  AddParam(setup, "bias_filler", {rows}, setup.param().recurrent_param().bias_filler());
+  AddFilledParam(setup, "recurrent_param.bias_filler", {rows}, setup.param().recurrent_param().bias_filler());
 }
 
 void RecurrentLayer::SetupRecurrence(LayerSetup& setup, int64_t sums, RecurrentProblem* problem) {

@@ -1,6 +1,7 @@
 // Scale: multiplies by a vector that is stretched over the other axes: learnt, a blob of shape [extents of its axes],
 // or bottom 1; then adds a learnt vector of the same shape with bias_term.
 #include "crema/layer.h"
+#include "graph/filler.h"
 #include "layers/stretched_vector.h"
 #include "ops/operations.h"
 
@@ -18,8 +19,8 @@ class ScaleLayer : public Layer {
     has_bias_ = param.bias_term();
     FillerParameter ones = param.filler();
     if (!param.has_filler()) ones.set_value(1);
-    if (vector_.learnt) AddStretchedBlob(setup, vector_.shape, "scale_param.filler", ones);
-    if (has_bias_) AddStretchedBlob(setup, vector_.shape, "scale_param.bias_filler", param.bias_filler());
+    if (vector_.learnt) AddFilledParam(setup, "scale_param.filler", vector_.shape, ones);
+    if (has_bias_) AddFilledParam(setup, "scale_param.bias_filler", vector_.shape, param.bias_filler());
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()) * (has_bias_ ? 2 : 1));

@@ -1,7 +1,5 @@
 #include "layers/stretched_vector.h"
 
-#include "graph/filler.h"
-
 namespace crema {
 
 namespace {
@@ -55,12 +53,6 @@ StretchedVector ReadStretchedVector(LayerSetup& setup, const std::string& block,
   if (vector.of_channels || vector.shape.axes() == 0) setup.AllowChannelsLast();
   if (vector.of_channels && vector.learnt) setup.AllowHalfPrecision();
   return vector;
-}
-
-void AddStretchedBlob(LayerSetup& setup, const Shape& shape, const std::string& field, const FillerParameter& filler) {
-  const std::string problem = CheckFiller(filler, shape);
-  if (!problem.empty()) setup.Fail(field, problem);
-  setup.AddParam({shape, filler});
 }
 
 }  // namespace crema

@@ -26,9 +26,6 @@ struct StretchedVector {
 // layer takes. Fails with the remedy.
 StretchedVector ReadStretchedVector(LayerSetup& setup, const std::string& block, int axis, int num_axes);
 
-// Asks for a blob of the vector's shape; `field` is the filler's.
-void AddStretchedBlob(LayerSetup& setup, const Shape& shape, const std::string& field, const FillerParameter& filler);
-
 }  // namespace crema
 
 #endif  // CREMA_LAYERS_STRETCHED_VECTOR_H_

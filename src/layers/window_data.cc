@@ -1,5 +1,4 @@
 // WindowData: batches of windows of images, some of objects and some of the background (BVLC Caffe's WindowDataLayer).
-#include <filesystem>
 #include <memory>
 #include <utility>
 
@@ -119,11 +118,6 @@ class WindowDataLayer : public ImageSource {
 
   const char* what_source_is() const override { return "window file"; }
   const char* example_of_source() const override { return "window file, with images and their windows"; }
-
-  bool SourceExists() const override {
-    std::error_code ignored;
-    return std::filesystem::exists(source(), ignored);
-  }
 
   ImageSize ItemSizeOf(LayerSetup& setup, const Transform&) override {
     const int side = static_cast<int>(transform().crop_size());

@@ -84,6 +84,7 @@ NetPlans Planner::Run() {
   plans_.train = Plan(std::move(train), TRAIN, &train_state);
   const bool computes = options_.role != SolverOptions::Role::kCoordinator;
   const bool writes = options_.role != SolverOptions::Role::kWorker;
+  plans_.train.options.needs_data = computes;  // a coordinator's workers have it
   plans_.train.options.accumulate = computes && solver.iter_size() > 1;
   // A GPU updates all parameters at once.
   const bool on_cpu = !context_.device || context_.device->type() == DeviceType::kCpu;
@@ -124,6 +125,7 @@ NetPlans Planner::Run() {
     plans_.tests.push_back(
         Plan(std::move(tests[i]), TEST, index < solver.test_state_size() ? &solver.test_state(index) : nullptr));
     plans_.tests.back().options.backward = false;
+    plans_.tests.back().options.needs_data = true;
     // The first rank tests alone.
     plans_.tests.back().options.context.rank = 0;
     plans_.tests.back().options.context.ranks = 1;

@@ -63,7 +63,8 @@ struct LoadedState {
 LoadedState LoadState(const std::string& path);
 
 // The whole pair of the highest iteration with this prefix, where it is there in both formats in the preferred one.
-// Damaged ones are told to `notice` and passed over. False where there is none.
+// Damaged ones are told to `notice` and passed over. False where there is none. Throws UserError where one of a lower
+// iteration was written later: which run is to go on is not known.
 bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
                      LoadedState* newest, SnapshotFormat preferred = SolverParameter::BINARYPROTO);
 

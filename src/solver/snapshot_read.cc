@@ -1,4 +1,3 @@
-#include <dirent.h>
 #include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <sys/stat.h>
@@ -6,15 +5,14 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <fstream>
-#include <map>
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
 #include "device/host_copies.h"
 #include "solver/checksum.h"
+#include "solver/prefix_files.h"
 #include "solver/snapshot.h"
 #include "solver/snapshot_hdf5.h"
 
@@ -135,26 +133,15 @@ LoadedState LoadState(const std::string& path) {
 
 bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
                      LoadedState* newest, SnapshotFormat preferred) {
-  const std::string directory = DirectoryOf(prefix), start = FileName(prefix) + "_iter_";
-  std::multimap<int, std::string, std::greater<int>> found;
-  if (DIR* listing = opendir(directory.c_str())) {
-    while (const dirent* entry = readdir(listing)) {
-      const std::string name = entry->d_name;
-      for (const auto format : {SolverParameter::BINARYPROTO, SolverParameter::HDF5}) {
-        const std::string end = StatePath("", 0, format).substr(std::strlen("_iter_0"));
-        if (name.rfind(start, 0) != 0 || !EndsWith(name, end)) continue;
-        const char *first = name.data() + start.size(), *last = name.data() + name.size() - end.size();
-        int iteration = 0;
-        const auto [stop, error] = std::from_chars(first, last, iteration);
-        if (first >= last || error != std::errc() || stop != last) continue;
-        const std::string path = StatePath(prefix, iteration, format);
-        format == preferred ? found.emplace_hint(found.lower_bound(iteration), iteration, path)
-                            : found.emplace(iteration, path);
-      }
-    }
-    closedir(listing);
+  const std::vector<StateFile> found = FindStates(prefix, preferred);
+  for (const StateFile& state : found) {
+    if (state.written <= found.front().written) continue;
+    Fail(found.front().path, "has more iterations than " + state.path +
+                                 ", which was written later, so they are of different runs; go on with one of them by "
+                                 "--snapshot=FILE, or move the files of the other run away (where they were copied, "
+                                 "touch the one to go on from)");
   }
-  for (const auto& [iteration, path] : found) {
+  for (const auto& [iteration, path, written] : found) {
     try {
       *newest = LoadState(path);
       return true;

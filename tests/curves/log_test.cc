@@ -104,6 +104,17 @@ TEST_F(TrainingLog, NumbersThatCannotBeAreNoPoints) {
             "1:2 5:1");
 }
 
+TEST_F(TrainingLog, TellsWhereALossIsNotFinite) {
+  const std::string begins = "Solving net\nIteration 1, loss = 2\nIteration 10, loss = nan\nIteration 20, loss = inf\n";
+  EXPECT_EQ(Run(begins).not_finite_from, 10);
+  EXPECT_EQ(Run("Iteration 1, loss = 2\n").not_finite_from, -1);
+  EXPECT_EQ(Run(begins + "Resuming from a.solverstate\nStarting Optimization\nIteration 5, loss = 1\n").not_finite_from,
+            -1);
+  EXPECT_NE(CurvesText({Run(begins)}, {}).find("a loss is not finite (nan, inf) from iteration 10 on\n"),
+            std::string::npos);
+  EXPECT_NE(CurvesSvg({Run(begins)}, {}).find("iteration 20, a loss not finite from 10 on"), std::string::npos);
+}
+
 TEST_F(TrainingLog, AClockThatWasSetBackIsNoYear) {
   const TrainingRun run =
       Run("I1025 02:59:50.000000  1 solver.cpp:1] Iteration 0, loss = 2\n"

@@ -1,0 +1,112 @@
+#include "solver/prefix_files.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cerrno>
+#include <charconv>
+#include <functional>
+#include <tuple>
+
+#include "base/atomic_file.h"
+#include "crema/error.h"
+
+namespace crema {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+// Calls visit(what follows the prefix in the name, the entry) for each file whose name begins with it.
+void VisitFiles(const std::string& prefix,
+                const std::function<void(const std::string&, const fs::directory_entry&)>& visit) {
+  const std::string start = prefix.substr(prefix.rfind('/') + 1);
+  std::error_code error;
+  for (fs::directory_iterator at(DirectoryOf(prefix), error), end; !error && at != end; at.increment(error)) {
+    const std::string name = at->path().filename();
+    if (name.starts_with(start)) visit(name.substr(start.size()), *at);
+  }
+}
+
+// "_iter_" or "_best", and behind it what an AtomicFile of this name is called before it is whole.
+bool IsUnfinished(const std::string& rest) {
+  const size_t mark = rest.rfind(".tmp.");
+  if (mark == std::string::npos || !(rest.starts_with("_iter_") || rest.starts_with("_best."))) return false;
+  const std::string process = rest.substr(mark + 5);
+  return !process.empty() && std::all_of(process.begin(), process.end(), [](unsigned char c) { return isdigit(c); });
+}
+
+}  // namespace
+
+std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat preferred) {
+  std::vector<std::tuple<int, bool, StateFile>> found;
+  VisitFiles(prefix, [&](const std::string& rest, const fs::directory_entry& entry) {
+    constexpr std::string_view kStart = "_iter_";
+    if (!rest.starts_with(kStart)) return;
+    int iteration = 0;
+    const char* const first = rest.data() + kStart.size();
+    const auto [stop, error] = std::from_chars(first, rest.data() + rest.size(), iteration);
+    if (error != std::errc() || *first == '-') return;
+    for (const auto format : {SolverParameter::BINARYPROTO, SolverParameter::HDF5}) {
+      const std::string path = StatePath(prefix, iteration, format);
+      if (path != prefix + rest) continue;
+      std::error_code ignored;
+      found.emplace_back(-iteration, format != preferred, StateFile{iteration, path, entry.last_write_time(ignored)});
+    }
+  });
+  std::sort(found.begin(), found.end(), [](const auto& a, const auto& b) {
+    return std::tie(std::get<0>(a), std::get<1>(a)) < std::tie(std::get<0>(b), std::get<1>(b));
+  });
+  std::vector<StateFile> states;
+  for (auto& [iteration, other, state] : found) states.push_back(std::move(state));
+  return states;
+}
+
+PrefixLock::PrefixLock(std::string prefix) : prefix_(std::move(prefix)) {
+  for (;;) {
+    fd_ = open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    if (fd_ < 0) return;
+    if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
+      const bool held = errno == EWOULDBLOCK;
+      char process[32] = "";
+      if (held && pread(fd_, process, sizeof process - 1, 0) < 0) process[0] = 0;
+      close(fd_);
+      fd_ = -1;
+      if (!held) return;
+      throw EnvironmentError("another training " +
+                             (process[0] ? "(process " + std::string(process) + ") " : std::string()) +
+                             "writes snapshots to \"" + prefix_ +
+                             "\" now; wait for its end, stop it, or give this one a snapshot_prefix of its own");
+    }
+    // Who held it may have removed the file meanwhile.
+    struct stat held, named;
+    if (fstat(fd_, &held) == 0 && stat(path().c_str(), &named) == 0 && held.st_ino == named.st_ino) break;
+    close(fd_);
+  }
+  const std::string process = std::to_string(getpid());
+  if (ftruncate(fd_, 0) == 0) [[maybe_unused]]
+    const ssize_t written = pwrite(fd_, process.data(), process.size(), 0);
+}
+
+PrefixLock::~PrefixLock() {
+  if (fd_ < 0) return;
+  unlink(path().c_str());
+  close(fd_);
+}
+
+int PrefixLock::RemoveUnfinished() const {
+  if (fd_ < 0) return 0;
+  std::vector<fs::path> unfinished;
+  VisitFiles(prefix_, [&](const std::string& rest, const fs::directory_entry& entry) {
+    if (IsUnfinished(rest)) unfinished.push_back(entry.path());
+  });
+  std::error_code ignored;
+  return static_cast<int>(std::count_if(unfinished.begin(), unfinished.end(),
+                                        [&](const fs::path& path) { return fs::remove(path, ignored); }));
+}
+
+}  // namespace crema

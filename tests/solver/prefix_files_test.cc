@@ -1,0 +1,84 @@
+// Which files of a snapshot_prefix are taken for what.
+#include "solver/prefix_files.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <filesystem>
+
+#include "crema/error.h"
+#include "solver/files.h"
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+TEST(PrefixFiles, StatesAreThoseOfThePrefix) {
+  const WritableFolder folder;
+  for (const char* name :
+       {"run_iter_9.solverstate", "run_iter_10.solverstate", "run_iter_10.solverstate.h5", "run_iter_010.solverstate",
+        "run_iter_-3.solverstate", "run_iter_.solverstate", "run_iter_7.caffemodel", "run_iter_8.solverstate.tmp.12",
+        "run_iter_99999999999.solverstate", "other_iter_50.solverstate", "run2_iter_50.solverstate"}) {
+    folder.Write(name, "");
+  }
+  std::string found;
+  for (const StateFile& state : FindStates(folder / "run", SolverParameter::HDF5)) {
+    found += fs::path(state.path).filename().string() + " ";
+  }
+  EXPECT_EQ(found, "run_iter_10.solverstate.h5 run_iter_10.solverstate run_iter_9.solverstate ");
+  EXPECT_TRUE(FindStates(folder / "absent/run", SolverParameter::HDF5).empty());
+}
+
+TEST(PrefixFiles, OneProcessHoldsAPrefix) {
+  const WritableFolder folder;
+  const std::string prefix = folder / "run";
+  {
+    const PrefixLock lock(prefix), other(folder / "run2");
+    const std::string message = ThrownBy<EnvironmentError>([&] { const PrefixLock again(prefix); });
+    EXPECT_NE(message.find("another training (process " + std::to_string(getpid()) + ") writes snapshots to"),
+              std::string::npos)
+        << message;
+    EXPECT_NE(message.find("snapshot_prefix of its own"), std::string::npos) << message;
+  }
+  EXPECT_FALSE(fs::exists(prefix + ".lock"));
+  folder.Write("run.lock", "123");  // of a process that was killed
+  const PrefixLock lock(prefix);
+}
+
+TEST(PrefixFiles, WhatAKilledRunLeftIsRemoved) {
+  const WritableFolder folder;
+  const std::vector<std::string> unfinished = {"run_iter_20.caffemodel.tmp.123", "run_iter_20.solverstate.tmp.123",
+                                               "run_best.caffemodel.tmp.9"};
+  const std::vector<std::string> others = {
+      "run_iter_10.caffemodel",         "run_iter_10.solverstate", "run2_iter_1.caffemodel.tmp.1",
+      "run_iter_20.caffemodel.tmp.old", "run_metrics.jsonl",       "run_notes.tmp.5"};
+  for (const auto* names : {&unfinished, &others}) {
+    for (const std::string& name : *names) folder.Write(name, "x");
+  }
+  EXPECT_EQ(PrefixLock(folder / "run").RemoveUnfinished(), 3);
+  for (const std::string& name : unfinished) EXPECT_FALSE(fs::exists(folder / name)) << name;
+  for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder / name)) << name;
+}
+
+TEST_F(SmallTraining, AutoDoesNotGuessWhichOfTwoRunsIsMeant) {
+  Train("snapshot: 2", 4);
+  const std::string older = folder_ / "snap_iter_4.solverstate", newer = folder_ / "snap_iter_2.solverstate";
+  Make(SolverText("", 4), {.snapshot = "auto"});
+  ASSERT_EQ(recorder_.restored.size(), 1u);
+  EXPECT_EQ(recorder_.restored[0].iteration, 4);
+  fs::last_write_time(newer, fs::last_write_time(older) + 5s);
+  const std::string message = ThrownBy<UserError>([&] { Make(SolverText("", 4), {.snapshot = "auto"}); });
+  EXPECT_NE(message.find(older + ": error: has more iterations than " + newer), std::string::npos) << message;
+  EXPECT_NE(message.find("--snapshot=FILE"), std::string::npos) << message;
+  Make(SolverText("", 4), {.snapshot = newer});
+  EXPECT_EQ(recorder_.restored[0].iteration, 2);
+  fs::last_write_time(older, fs::last_write_time(newer) + 5s);
+  Make(SolverText("", 4), {.snapshot = "auto"});
+  EXPECT_EQ(recorder_.restored[0].iteration, 4);
+}
+
+}  // namespace
+}  // namespace crema
