@@ -11,19 +11,13 @@
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/csv_file.h"
+#include "data/finite_number.h"
 
 namespace crema {
 
 namespace {
 
 constexpr int kMostErrors = 20;
-
-bool ParseFloat(const std::string& text, float* value) {
-  const size_t begin = text.starts_with("+") ? 1 : 0;
-  const char *first = text.data() + begin, *last = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(first, last, *value);
-  return error == std::errc() && rest == last && std::isfinite(*value);
-}
 
 bool IsByte(float value) { return value >= 0 && value <= 255 && value == std::floor(value); }
 
@@ -64,7 +58,7 @@ void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector
   for (size_t i = 0; i < row.size(); ++i) {
     float ignored;
     const bool may_be_name = how.label_column.empty() ? i + 1 == row.size() : how.label_column == std::to_string(i);
-    words |= !may_be_name && !ParseFloat(row[i].text, &ignored);
+    words |= !may_be_name && !ParseFinite(row[i].text, &ignored);
   }
   table->header = how.header == CsvConversion::Header::kYes || (how.header == CsvConversion::Header::kDetect && words);
   if (table->header) {
@@ -82,7 +76,7 @@ void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* tabl
   for (size_t i = 0; i < row.size(); ++i) {
     if (i == table->label) continue;
     float value;
-    if (!ParseFloat(row[i].text, &value)) {
+    if (!ParseFinite(row[i].text, &value)) {
       diagnostics->Error(file.At(row[i].column),
                          table->NameOf(i) + (row[i].text.empty() ? " is empty" : " holds \"" + row[i].text + "\"") +
                              "; expected a finite number");
@@ -107,7 +101,7 @@ void NumberClasses(const CsvConversion& how, Table* table) {
     float value;
     if (error == std::errc() && rest == text.data() + text.size() && number >= 0) continue;
     numbers = false;
-    if (ParseFloat(text, &value)) no_class = text;
+    if (ParseFinite(text, &value)) no_class = text;
   }
   if (numbers) return;
   if (!no_class.empty()) {
@@ -149,7 +143,7 @@ void FillDatum(const std::vector<CsvField>& row, size_t label, bool bytes, Datum
   for (size_t i = 0; i < row.size(); ++i) {
     if (i == label) continue;
     float value = 0;
-    ParseFloat(row[i].text, &value);
+    ParseFinite(row[i].text, &value);
     if (bytes) {
       datum->mutable_data()->push_back(static_cast<char>(static_cast<uint8_t>(value)));
     } else {

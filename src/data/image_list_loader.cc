@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "base/check.h"
 #include "crema/error.h"
 #include "data/encoded_image.h"
+#include "data/finite_number.h"
 
 namespace crema {
 
@@ -35,7 +37,11 @@ std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + li
 
 [[noreturn]] void CannotRead(const ImageList& list, size_t entry, int error) {
   if (error == ENOENT || error == ENOTDIR) {
-    throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it");
+    const std::string& path = list.entries[entry].path;
+    float number;
+    const bool has_number = ParseFinite(std::string_view(path).substr(path.find_last_of(" \t") + 1), &number);
+    throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it" +
+                    (has_number ? "; label_count says how many numbers follow the path" : ""));
   }
   if (error == EISDIR) throw UserError(NameOf(list, entry) + " is a folder; the list must name files");
   throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));
@@ -89,7 +95,9 @@ ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transfor
 
 void ImageListLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
   LoadImage(position, data, scratch);
-  *label = static_cast<float>(list_->entries[EntryAt(position)].label);
+  const size_t entry = EntryAt(position);
+  *label = static_cast<float>(list_->entries[entry].label);
+  std::ranges::copy(list_->NumbersOf(entry), label);
 }
 
 void ImageListLoader::LoadImage(uint64_t position, float* data, ItemScratch& scratch) const {
