@@ -26,7 +26,7 @@ struct ImageList {
 };
 
 // Most numbers of an entry.
-constexpr size_t kMostLabels = 1 << 16;
+constexpr size_t kMaxLabelCount = 1 << 16;
 
 // Caffe's list file: one "path label" per line, the label after the last blank, a path may hold blanks; empty lines are
 // skipped. With `label_count` the last so many words of each line are finite numbers. Throws UserError with every line

@@ -18,9 +18,9 @@ class ImageDataLayer : public ImageFileSource {
 
   void CheckImageFields(LayerSetup& setup) override {
     label_count_ = setup.param().image_data_param().label_count();
-    if (label_count_ > kMostLabels) {
+    if (label_count_ > kMaxLabelCount) {
       setup.Fail(Field("label_count"), "label_count is " + std::to_string(label_count_) + "; it must be from 0 to " +
-                                           std::to_string(kMostLabels));
+                                           std::to_string(kMaxLabelCount));
     }
     ImageFileSource::CheckImageFields(setup);
   }
