@@ -64,9 +64,9 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
   if (path.empty()) {
     if (!scoring.database.empty()) return OpenDatabase(scoring.database);
     if (scoring.list_label_count > 0) {
-      throw UserError(Location{scoring.list}, "has " + std::to_string(scoring.list_label_count) +
-                                                  " labels of each image (label_count) instead of a class, and only "
-                                                  "classes can be counted; test the net on them with crema test");
+      throw UserError(Location{scoring.list},
+                      "gives numbers (label_count: " + std::to_string(scoring.list_label_count) +
+                          ") instead of classes, and only these can be counted; test the net on them with crema test");
     }
     if (!scoring.list.empty()) return {scoring.list, ReadImageList(scoring.list, scoring.list_root)};
     throw UserError(

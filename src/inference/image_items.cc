@@ -53,7 +53,7 @@ std::string DatabaseImages::Load(uint64_t i, const ImagePreparation& preparation
   if (const char* problem = ParseDatum(source_->Read(i), &datum)) return std::string("is no Datum: ") + problem;
   if (datum.label_count > 0) {
     return "has " + std::to_string(datum.label_count) +
-           " labels instead of a class, and only classes can be counted; test the net on them with crema test";
+           " labels instead of a class, and only these can be counted; test the net on them with crema test";
   }
   *label = datum.label;
   return preparation.FromRecord(datum, buffers, out);
