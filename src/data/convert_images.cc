@@ -199,7 +199,10 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         writer.Put(place.part, number + path, record.value);
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
-  if (done.records == 0) throw UserError("none of the " + std::to_string(places.size()) + " images can be read");
+  if (done.records == 0) {
+    throw UserError("none of the " + std::to_string(places.size()) + " images can be read" +
+                    LabelCountHint(list.entries[0].path));
+  }
   writer.Commit();
   if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");
   progress->Say(writer.Summary() + progress->Summary());

@@ -159,6 +159,12 @@ ImageList ReadImageList(const std::string& file, const std::string& root, size_t
   return list;
 }
 
+std::string LabelCountHint(const std::string& path) {
+  float number;
+  const bool found = ParseFinite(std::string_view(path).substr(path.find_last_of(kBlanks) + 1), &number);
+  return found ? "; label_count says how many numbers follow the path" : "";
+}
+
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {
   AnnotatedImageList list;
   list.images.root = AsRoot(root);

@@ -33,6 +33,9 @@ constexpr size_t kMaxLabelCount = 1 << 16;
 // that is not so (the first 20), EnvironmentError where it cannot be read.
 ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count = 0);
 
+// For messages on a file that does not exist: what may be the mistake where its path ends in a number, else nothing.
+std::string LabelCountHint(const std::string& path);
+
 // Images and the files that say what is on them.
 struct AnnotatedImageList {
   ImageList images;                      // without labels

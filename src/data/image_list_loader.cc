@@ -12,7 +12,6 @@
 #include "base/check.h"
 #include "crema/error.h"
 #include "data/encoded_image.h"
-#include "data/finite_number.h"
 
 namespace crema {
 
@@ -37,11 +36,8 @@ std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + li
 
 [[noreturn]] void CannotRead(const ImageList& list, size_t entry, int error) {
   if (error == ENOENT || error == ENOTDIR) {
-    const std::string& path = list.entries[entry].path;
-    float number;
-    const bool has_number = ParseFinite(std::string_view(path).substr(path.find_last_of(" \t") + 1), &number);
     throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it" +
-                    (has_number ? "; label_count says how many numbers follow the path" : ""));
+                    LabelCountHint(list.entries[entry].path));
   }
   if (error == EISDIR) throw UserError(NameOf(list, entry) + " is a folder; the list must name files");
   throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));

@@ -106,6 +106,9 @@ TEST_F(SeveralLabels, ADatabaseTrainsANetThatTellsSeveralThings) {
                                   "--split=train:0.8,val:0.2", "images", "list.txt", "own"});
   ASSERT_EQ(converted.exit_code, 0) << converted.err;
   EXPECT_TRUE(converted.Says("own_train_lmdb: 64 records")) << converted.err;
+  const Finished forgotten = Run({"convert_imageset", "images", "list.txt", "none"});
+  EXPECT_EQ(forgotten.exit_code, 2);
+  EXPECT_TRUE(forgotten.Says("images can be read; label_count says how many numbers follow the path")) << forgotten.err;
   EXPECT_EQ(Run({"db_tool", "verify", "own_train_lmdb"}).exit_code, 0);
   const Finished info = Run({"db_tool", "info", "own_train_lmdb"});
   EXPECT_NE(info.out.find("labels of a record: 3\n"), std::string::npos) << info.out;
