@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/number_text.h"
 #include "data/wire_bytes.h"
 
 namespace crema {
@@ -133,7 +134,7 @@ std::string ReadDatumLabels(const DatumView& datum, size_t count, float* to) {
   datum.CopyLabels(to);
   const float* const wrong = std::find_if_not(to, to + count, [](float label) { return std::isfinite(label); });
   if (wrong == to + count) return {};
-  return "has a label that is no finite number (" + std::to_string(*wrong) + ", number " + std::to_string(wrong - to) +
+  return "has a label that is no finite number (" + FormatNumber(*wrong) + ", number " + std::to_string(wrong - to) +
          " counted from 0); correct it, and make the database anew";
 }
 
