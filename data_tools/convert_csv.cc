@@ -4,12 +4,15 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
+#include <sstream>
+#include <string>
 
 #include "crema/error.h"
 #include "data_tools/dataset_flags.h"
 
 DEFINE_string(header, "auto", "whether the first row holds names");
 DEFINE_string(label_column, "", "the column of the labels");
+DEFINE_string(label_columns, "", "the columns of several labels");
 DEFINE_string(features_shape, "", "shape of the features");
 DEFINE_bool(float, false, "float_data");
 
@@ -36,6 +39,13 @@ int Run(const CommandLine& line) {
   how.file = line.arguments[0];
   how.header = static_cast<CsvConversion::Header>(ChoiceOf(line, "header", FLAGS_header, {"auto", "yes", "no"}));
   how.label_column = FLAGS_label_column;
+  std::istringstream columns(FLAGS_label_columns);
+  for (std::string name; std::getline(columns, name, ',');) how.label_columns.push_back(name);
+  if (!how.label_column.empty() && !how.label_columns.empty()) {
+    RejectFlag(line,
+               "--label_column is the column of a class, --label_columns are those of several labels; leave out " +
+                   std::string("one"));
+  }
   how.shape = FeaturesShape(line);
   how.floats = FLAGS_float;
   const DatasetTarget target = TargetOf(line, line.arguments[1]);
@@ -55,13 +65,16 @@ const Command& ConvertCsvCommand() {
                 {.name = "label_column",
                  .value = "NAME|N",
                  .help = "the column of the labels, by name or counted from 0; without it the last one"},
+                {.name = "label_columns",
+                 .value = "NAME,...",
+                 .help = "columns of numbers instead, by name or number: the several labels of a record"},
                 {.name = "features_shape",
                  .value = "C,H,W",
                  .help = "shape of the features; without it as many channels of 1x1"},
                 {.name = "float",
                  .value = "",
                  .help = "store floats also where all values are whole numbers from 0 to 255, which become bytes"},
-                SplitFlag("each class alike"),
+                SplitFlag("each class alike, at random with --label_columns"),
                 SeedFlag(),
                 ForceFlag(),
                 BackendFlag()},
@@ -69,8 +82,9 @@ const Command& ConvertCsvCommand() {
           "  FILE  one record per line, plain or .gz; labels are whole numbers from 0, or names, which are numbered\n"
           "        in their order and written to DB_labels.txt\n"
           "  DB    folder to write; it appears only when the conversion is complete\n\n"
-          "example:\n"
-          "  convert_csv --label_column=species --split=train:0.8,val:0.2 iris.csv iris\n",
+          "examples:\n"
+          "  convert_csv --label_column=species --split=train:0.8,val:0.2 iris.csv iris\n"
+          "  convert_csv --label_columns=price,rent --split=train:0.8,val:0.2 houses.csv houses\n",
       .arguments = "FILE DB",
       .min_arguments = 2,
       .max_arguments = 2,

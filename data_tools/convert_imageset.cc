@@ -1,4 +1,6 @@
 // convert_imageset: images to databases for Data layers.
+#include <gflags/gflags.h>
+
 #include <cstdio>
 #include <filesystem>
 
@@ -7,12 +9,20 @@
 #include "data_tools/conversion_flags.h"
 #include "data_tools/dataset_flags.h"
 
+DEFINE_int32(label_count, 0, "numbers that follow each path");
+
 namespace crema::tools {
 
 namespace {
 
-ImageList ListOf(const std::vector<std::string>& words) {
-  if (words.size() == 3) return ReadImageList(words[1], words[0]);
+ImageList ListOf(const CommandLine& line) {
+  const std::vector<std::string>& words = line.arguments;
+  if (words.size() == 3) return ReadImageList(words[1], words[0], static_cast<size_t>(FLAGS_label_count));
+  if (FLAGS_label_count > 0) {
+    RejectFlag(line, "--label_count=" + std::to_string(FLAGS_label_count) +
+                         " is for lists, ROOTFOLDER LISTFILE DB; a FOLDER with one folder for each class has classes "
+                         "only");
+  }
   if (!std::filesystem::is_directory(words[0])) {
     throw UserError("\"" + words[0] + "\" is no folder; expected FOLDER DB, a folder with one folder of images for " +
                     "each class, or ROOTFOLDER LISTFILE DB");
@@ -27,11 +37,21 @@ ImageList ListOf(const std::vector<std::string>& words) {
 int Run(const CommandLine& line) {
   const ImageConversion how = ConversionOf(line);
   const DatasetTarget target = TargetOf(line, line.arguments.back());
-  const ImageList list = ListOf(line.arguments);
+  const ImageList list = ListOf(line);
   ProgressLine progress("images");
   const ImagesConverted done = ConvertImages(list, how, target, &progress);
   SayBroken(done, &progress);
   return kExitSuccess;
+}
+
+std::vector<Flag> Flags() {
+  std::vector<Flag> flags = ConversionFlags("each class alike, at random with --label_count");
+  flags.insert(flags.begin(), {.name = "label_count",
+                               .value = "N",
+                               .help = "N numbers follow each path of LISTFILE: the labels of its record",
+                               .min = 0,
+                               .max = kMaxLabelCount});
+  return flags;
 }
 
 const Command& ConvertImageset() {
@@ -39,14 +59,16 @@ const Command& ConvertImageset() {
       .name = "convert_imageset",
       .summary = "images to an LMDB that Data layers read, as Caffe's program writes it",
       .usage = "[flags] ROOTFOLDER/ LISTFILE DB | [flags] FOLDER DB",
-      .flags = ConversionFlags("each class alike"),
+      .flags = Flags(),
       .examples =
-          "  LISTFILE  one \"path label\" per line, paths below ROOTFOLDER, labels from 0\n"
+          "  LISTFILE  one \"path label\" per line, paths below ROOTFOLDER, labels from 0; with --label_count\n"
+          "            \"path number number ...\", for several targets and those that are no classes\n"
           "  FOLDER    one folder of images for each class; their names are written to DB_labels.txt\n"
           "  DB        folder to write; it appears only when the conversion is complete\n\n"
           "examples:\n"
           "  convert_imageset --resize_height=256 --resize_width=256 --shuffle images/ train.txt train_lmdb\n"
-          "  convert_imageset --encoded --shorter_side=256 --split=train:0.9,val:0.1 pets/ pets\n",
+          "  convert_imageset --encoded --shorter_side=256 --split=train:0.9,val:0.1 pets/ pets\n"
+          "  convert_imageset --label_count=4 --encoded images/ boxes.txt boxes_lmdb\n",
       .arguments = "ROOTFOLDER LISTFILE DB, or FOLDER DB",
       .min_arguments = 2,
       .max_arguments = 3,

@@ -112,7 +112,9 @@ const Command& DbTool() {
       .name = "db_tool",
       .summary = "look at a database: what it holds, whether it is whole, its images; convert LevelDBs",
       .usage = "info|verify|peek|export DB [N|FOLDER] [flags], or convert LEVELDB DB [--force]",
-      .flags = {{.name = "labels", .value = "FILE", .help = "names of the classes, for info and export"},
+      .flags = {{.name = "labels",
+                 .value = "FILE",
+                 .help = "names of the classes, for info and export; in info also those of several labels"},
                 {.name = "key", .value = "KEY", .help = "the record to peek at"},
                 {.name = "index", .value = "N", .help = "the record to peek at, counted from 0", .min = 0},
                 {.name = "limit", .value = "N", .help = "export the first N records; 0: all", .min = 0},
@@ -122,7 +124,8 @@ const Command& DbTool() {
           "  info DB           records, bytes, shapes, formats, labels, first and last key\n"
           "  verify DB         decode every record; name the first 20 broken ones; exit code 2 if any\n"
           "  peek DB [N]       fields and first values of the first N records, or of --key or --index\n"
-          "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing\n"
+          "  export DB FOLDER  images as FOLDER/CLASS/NUMBER.png, encoded ones as they are; overwrites nothing;\n"
+          "                    where they have several labels as FOLDER/NUMBER.png, with FOLDER/list.txt\n"
           "  convert LEVELDB DB\n"
           "                    the records of a LevelDB, byte for byte, as an LMDB that Data layers read\n\n"
           "examples:\n"

@@ -11,6 +11,7 @@
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/csv_file.h"
+#include "data/finite_number.h"
 
 namespace crema {
 
@@ -18,22 +19,19 @@ namespace {
 
 constexpr int kMostErrors = 20;
 
-bool ParseFloat(const std::string& text, float* value) {
-  const size_t begin = text.starts_with("+") ? 1 : 0;
-  const char *first = text.data() + begin, *last = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(first, last, *value);
-  return error == std::errc() && rest == last && std::isfinite(*value);
-}
-
 bool IsByte(float value) { return value >= 0 && value <= 255 && value == std::floor(value); }
 
 // What the first reading finds.
 struct Table {
   std::vector<std::string> names;  // of the columns, where there is a header
   bool header = false, bytes = true;
-  size_t columns = 0, label = 0;
-  std::map<std::string, int> classes;                          // texts of labels, and their numbers
-  std::vector<const std::pair<const std::string, int>*> rows;  // the class of each row
+  bool of_classes = true;  // else rows have several labels
+  size_t columns = 0;
+  std::vector<size_t> labels;          // their columns: that of the class, or those of several labels
+  std::vector<bool> is_label;          // of each column
+  std::map<std::string, int> classes;  // texts of labels, and their numbers
+  std::vector<const std::pair<const std::string, int>*> rows;  // the class of each row, where rows have one
+  size_t row_count = 0;
   bool named_classes = false;
 
   std::string NameOf(size_t column) const {
@@ -41,18 +39,39 @@ struct Table {
   }
 };
 
-size_t LabelColumn(const CsvConversion& how, const Table& table) {
-  if (how.label_column.empty()) return table.columns - 1;
+size_t FindColumn(const std::string& flag, const std::string& name, const CsvConversion& how, const Table& table) {
   for (size_t i = 0; i < table.names.size(); ++i) {
-    if (table.names[i] == how.label_column) return i;
+    if (table.names[i] == name) return i;
   }
   size_t index = 0;
-  const char* end = how.label_column.data() + how.label_column.size();
-  const auto [rest, error] = std::from_chars(how.label_column.data(), end, index);
+  const char* end = name.data() + name.size();
+  const auto [rest, error] = std::from_chars(name.data(), end, index);
   if (error == std::errc() && rest == end && index < table.columns) return index;
-  throw UserError({how.file, 1, 0}, "--label_column=" + how.label_column + ": there is no such column; expected " +
+  throw UserError({how.file, 1, 0}, flag + "=" + name + ": there is no such column; expected " +
                                         (table.header ? "a name of the header, or " : "") + "a number from 0 to " +
-                                        std::to_string(table.columns - 1) + DidYouMean(how.label_column, table.names));
+                                        std::to_string(table.columns - 1) + DidYouMean(name, table.names));
+}
+
+void FindLabels(const CsvConversion& how, Table* table) {
+  table->of_classes = how.label_columns.empty();
+  table->is_label.resize(table->columns);
+  if (!how.label_column.empty()) {
+    table->labels = {FindColumn("--label_column", how.label_column, how, *table)};
+  } else if (table->of_classes) {
+    table->labels = {table->columns - 1};
+  }
+  for (const std::string& name : how.label_columns) {
+    table->labels.push_back(FindColumn("--label_columns", name, how, *table));
+  }
+  for (const size_t column : table->labels) {
+    if (table->is_label[column]) {
+      throw UserError({how.file, 1, 0}, "--label_columns names " + table->NameOf(column) + " twice");
+    }
+    table->is_label[column] = true;
+  }
+  if (table->labels.size() == table->columns) {
+    throw UserError({how.file, 1, 0}, "--label_columns names all columns; leave one at least for the features");
+  }
 }
 
 void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector<CsvField>& row, Table* table) {
@@ -63,14 +82,15 @@ void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector
   bool words = false;
   for (size_t i = 0; i < row.size(); ++i) {
     float ignored;
-    const bool may_be_name = how.label_column.empty() ? i + 1 == row.size() : how.label_column == std::to_string(i);
-    words |= !may_be_name && !ParseFloat(row[i].text, &ignored);
+    const bool may_be_name = how.label_columns.empty() &&
+                             (how.label_column.empty() ? i + 1 == row.size() : how.label_column == std::to_string(i));
+    words |= !may_be_name && !ParseFinite(row[i].text, &ignored);
   }
   table->header = how.header == CsvConversion::Header::kYes || (how.header == CsvConversion::Header::kDetect && words);
   if (table->header) {
     for (const CsvField& field : row) table->names.push_back(field.text);
   }
-  table->label = LabelColumn(how, *table);
+  FindLabels(how, table);
 }
 
 void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* table, Diagnostics* diagnostics) {
@@ -80,20 +100,23 @@ void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* tabl
     return;
   }
   for (size_t i = 0; i < row.size(); ++i) {
-    if (i == table->label) continue;
+    if (table->of_classes && table->is_label[i]) continue;
     float value;
-    if (!ParseFloat(row[i].text, &value)) {
+    if (!ParseFinite(row[i].text, &value)) {
       diagnostics->Error(file.At(row[i].column),
                          table->NameOf(i) + (row[i].text.empty() ? " is empty" : " holds \"" + row[i].text + "\"") +
                              "; expected a finite number");
       return;
     }
-    table->bytes &= IsByte(value);
+    if (!table->is_label[i]) table->bytes &= IsByte(value);
   }
-  const std::string& label = row[table->label].text;
-  if (label.empty()) diagnostics->Error(file.At(row[table->label].column), "the label is empty");
+  ++table->row_count;
+  if (!table->of_classes) return;
+  const CsvField& field = row[table->labels[0]];
+  const std::string& label = field.text;
+  if (label.empty()) diagnostics->Error(file.At(field.column), "the label is empty");
   if (label.find('\n') != std::string::npos) {
-    diagnostics->Error(file.At(row[table->label].column), "the label holds the end of a line");
+    diagnostics->Error(file.At(field.column), "the label holds the end of a line");
   }
   table->rows.push_back(&*table->classes.emplace(label, 0).first);
 }
@@ -107,13 +130,14 @@ void NumberClasses(const CsvConversion& how, Table* table) {
     float value;
     if (error == std::errc() && rest == text.data() + text.size() && number >= 0) continue;
     numbers = false;
-    if (ParseFloat(text, &value)) no_class = text;
+    if (ParseFinite(text, &value)) no_class = text;
   }
   if (numbers) return;
   if (!no_class.empty()) {
-    throw UserError({how.file, 0, 0}, "the label \"" + no_class + "\" of " + table->NameOf(table->label) +
-                                          " is a number, but no class; expected whole numbers from 0, or names" +
-                                          " (--label_column names the column)");
+    throw UserError({how.file, 0, 0},
+                    "the label \"" + no_class + "\" of " + table->NameOf(table->labels[0]) +
+                        " is a number, but no class; expected whole numbers from 0, or names" +
+                        " (--label_column names the column; --label_columns takes columns of any numbers)");
   }
   table->named_classes = true;
   int next = 0;
@@ -132,8 +156,8 @@ void Scan(const CsvConversion& how, Table* found) {
     CheckRow(file, row, &table, &diagnostics);
   }
   diagnostics.ThrowIfErrors();
-  if (table.rows.empty()) throw UserError({how.file, 0, 0}, "holds a header, but no rows");
-  NumberClasses(how, &table);
+  if (table.row_count == 0) throw UserError({how.file, 0, 0}, "holds a header, but no rows");
+  if (table.of_classes) NumberClasses(how, &table);
 }
 
 ImageSize ShapeOf(const CsvConversion& how, size_t features) {
@@ -143,13 +167,18 @@ ImageSize ShapeOf(const CsvConversion& how, size_t features) {
                                         how.shape.ToString() + " takes " + std::to_string(how.shape.count()));
 }
 
-void FillDatum(const std::vector<CsvField>& row, size_t label, bool bytes, Datum* datum) {
+float ValueOf(const CsvField& field) {
+  float value = 0;
+  ParseFinite(field.text, &value);
+  return value;
+}
+
+void FillDatum(const std::vector<CsvField>& row, const std::vector<bool>& is_label, bool bytes, Datum* datum) {
   datum->clear_data();
   datum->clear_float_data();
   for (size_t i = 0; i < row.size(); ++i) {
-    if (i == label) continue;
-    float value = 0;
-    ParseFloat(row[i].text, &value);
+    if (is_label[i]) continue;
+    const float value = ValueOf(row[i]);
     if (bytes) {
       datum->mutable_data()->push_back(static_cast<char>(static_cast<uint8_t>(value)));
     } else {
@@ -163,9 +192,10 @@ void FillDatum(const std::vector<CsvField>& row, size_t label, bool bytes, Datum
 int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, ProgressLine* progress) {
   Table table;
   Scan(how, &table);
-  const ImageSize shape = ShapeOf(how, table.columns - 1);
+  const ImageSize shape = ShapeOf(how, table.columns - table.labels.size());
   std::vector<int> row_labels;
   for (const auto* row_class : table.rows) row_labels.push_back(row_class->second);
+  row_labels.resize(table.row_count);  // all alike where there are no classes
   std::vector<std::string> labels;
   if (table.named_classes) {
     for (const auto& [text, number] : table.classes) labels.push_back(text);
@@ -187,8 +217,13 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
     if (!file.ReadRow(&row) || row.size() != table.columns) {
       throw EnvironmentError("\"" + how.file + "\" changed while it was read");
     }
-    FillDatum(row, table.label, table.bytes && !how.floats, &datum);
-    datum.set_label(row_labels[i]);
+    FillDatum(row, table.is_label, table.bytes && !how.floats, &datum);
+    if (table.of_classes) {
+      datum.set_label(row_labels[i]);
+    } else {
+      datum.clear_labels();
+      for (const size_t column : table.labels) datum.add_labels(ValueOf(row[column]));
+    }
     datum.SerializeToString(&value);
     const auto part = static_cast<size_t>(part_of[i]);
     char key[24];
@@ -197,8 +232,10 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
     progress->Add(1, static_cast<int64_t>(value.size()));
   }
   writer.Commit();
+  std::string names;
+  for (const size_t column : table.labels) names += (names.empty() ? "" : ", ") + table.NameOf(column);
   progress->Say(writer.Summary() + shape.ToString() + (table.bytes && !how.floats ? " bytes" : " floats") +
-                " a record, labels in " + table.NameOf(table.label) + "\n" + progress->Summary());
+                " a record, labels in " + names + "\n" + progress->Summary());
   return static_cast<int64_t>(row_labels.size());
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <vector>
 
 #include "base/random.h"
@@ -122,7 +123,12 @@ void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how,
     record->problem = error.what();
   }
   if (!record->problem.empty()) return;
-  shop->datum.set_label(list.entries[entry].label);
+  if (list.label_count > 0) {
+    const std::span<const float> numbers = list.NumbersOf(entry);
+    shop->datum.mutable_labels()->Assign(numbers.begin(), numbers.end());
+  } else {
+    shop->datum.set_label(list.entries[entry].label);
+  }
   if (form) {
     form->Write(entry, {shop->decoded.height, shop->decoded.width}, record->size, &shop->datum, &record->value,
                 &record->notes);
@@ -193,7 +199,10 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         writer.Put(place.part, number + path, record.value);
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
-  if (done.records == 0) throw UserError("none of the " + std::to_string(places.size()) + " images can be read");
+  if (done.records == 0) {
+    throw UserError("none of the " + std::to_string(places.size()) + " images can be read" +
+                    LabelCountHint(list.entries[0].path));
+  }
   writer.Commit();
   if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");
   progress->Say(writer.Summary() + progress->Summary());

@@ -54,7 +54,9 @@ class RecordForm {
 // shuffling, and in a split within the part. Encoded images that need no resizing are stored as the file has them, with
 // no extents, after they were decoded to see whether they are whole; with `gray` those in colour are encoded anew.
 // Images that cannot be read or decoded are reported by path on `progress` and left out, or throw UserError. What is
-// written does not depend on the threads. `form`: null for Datums alone; of its notes the first 20 are said.
+// written does not depend on the threads. Where entries have numbers these are the Datum's labels, and it has no
+// `label`, which Caffe, that does not see the others, then takes for 0; a split is at random. `form`: null for Datums
+// alone; of its notes the first 20 are said.
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
                               ProgressLine* progress, const RecordForm* form = nullptr);
 

@@ -1,8 +1,11 @@
 #include "data/datum.h"
 
+#include <algorithm>
 #include <bit>
+#include <cmath>
 #include <cstring>
 
+#include "base/number_text.h"
 #include "data/wire_bytes.h"
 
 namespace crema {
@@ -11,11 +14,13 @@ namespace {
 
 using enum WireBytes::Type;
 
+constexpr uint32_t kLabels = 10000;
+
 constexpr uint32_t Tag(uint32_t field, WireBytes::Type type) { return WireBytes::Tag(field, type); }
 
-// Calls floats(bytes) for every piece of float_data, packed or not.
-template <typename Floats>
-const char* Walk(std::span<const std::byte> record, DatumView* datum, const Floats& floats) {
+// Calls floats(bytes) for every piece of float_data, packed or not, and labels(bytes) likewise.
+template <typename Floats, typename Labels>
+const char* Walk(std::span<const std::byte> record, DatumView* datum, Floats floats, Labels labels) {
   WireBytes reader(record);
   while (!reader.done()) {
     const uint32_t tag = reader.ReadTag();
@@ -48,6 +53,15 @@ const char* Walk(std::span<const std::byte> record, DatumView* datum, const Floa
       case Tag(7, kVarint):
         datum->encoded = reader.Varint() != 0;
         break;
+      case Tag(kLabels, kFixed32):
+        labels(reader.Take(4));
+        break;
+      case Tag(kLabels, kBytes): {
+        const std::span<const uint8_t> packed = reader.LengthDelimited();
+        if (packed.size() % 4 != 0) return "the length of labels is no multiple of 4";
+        labels(packed);
+        break;
+      }
       default:
         reader.Skip(tag);
     }
@@ -55,22 +69,41 @@ const char* Walk(std::span<const std::byte> record, DatumView* datum, const Floa
   return reader.error();
 }
 
+// For Walk: puts the pieces behind each other.
+auto AppendTo(float* to) {
+  return [to](std::span<const uint8_t> bytes) mutable {
+    static_assert(std::endian::native == std::endian::little, "the wire format's floats are copied as they are");
+    if (bytes.empty()) return;
+    std::memcpy(to, bytes.data(), bytes.size());
+    to += bytes.size() / 4;
+  };
+}
+
+void Ignore(std::span<const uint8_t>) {}
+
+std::string CountText(size_t count) {
+  return count == 0 ? "no labels" : count == 1 ? "1 label" : std::to_string(count) + " labels";
+}
+
 }  // namespace
 
 const char* ParseDatum(std::span<const std::byte> record, DatumView* datum) {
   *datum = DatumView();
   datum->record = record;
-  return Walk(record, datum, [datum](std::span<const uint8_t> bytes) { datum->float_count += bytes.size() / 4; });
+  const auto counts_to = [](size_t* count) {
+    return [count](std::span<const uint8_t> bytes) { *count += bytes.size() / 4; };
+  };
+  return Walk(record, datum, counts_to(&datum->float_count), counts_to(&datum->label_count));
 }
 
 void DatumView::CopyFloats(float* to) const {
   DatumView ignored;
-  Walk(record, &ignored, [&to](std::span<const uint8_t> bytes) {
-    static_assert(std::endian::native == std::endian::little, "the wire format's floats are copied as they are");
-    if (bytes.empty()) return;
-    std::memcpy(to, bytes.data(), bytes.size());
-    to += bytes.size() / 4;
-  });
+  Walk(record, &ignored, AppendTo(to), Ignore);
+}
+
+void DatumView::CopyLabels(float* to) const {
+  DatumView ignored;
+  Walk(record, &ignored, Ignore, AppendTo(to));
 }
 
 std::string CheckDatum(const DatumView& datum) {
@@ -90,6 +123,19 @@ std::string CheckDatum(const DatumView& datum) {
            std::to_string(available) + (datum.bytes() ? " bytes" : " values");
   }
   return {};
+}
+
+std::string ReadDatumLabels(const DatumView& datum, size_t count, float* to) {
+  if (datum.label_count != count) {
+    return "has " + CountText(datum.label_count) + ", but the first record has " + CountText(count) +
+           "; all records of a database must have equally many, make it anew";
+  }
+  if (count == 0) return {};
+  datum.CopyLabels(to);
+  const float* const wrong = std::find_if_not(to, to + count, [](float label) { return std::isfinite(label); });
+  if (wrong == to + count) return {};
+  return "has a label that is no finite number (" + FormatNumber(*wrong) + ", number " + std::to_string(wrong - to) +
+         " counted from 0); correct it, and make the database anew";
 }
 
 }  // namespace crema

@@ -31,7 +31,7 @@ DatumView ReadDatum(const RecordSource& source, uint64_t record, std::span<const
 
 FirstRecord LookAtFirst(const RecordSource& source, std::span<const std::byte> bytes, const Transform& transform) {
   const DatumView datum = ReadDatum(source, 0, bytes);
-  FirstRecord first{datum.size, {}, datum.encoded};
+  FirstRecord first{datum.size, {}, datum.encoded, datum.label_count};
   if (datum.encoded) {
     const std::string problem = EncodedImageSize(datum.data, transform, &first.image);
     if (!problem.empty()) throw UserError(DescribeRecord(source, 0) + " holds an image that " + problem);
@@ -67,6 +67,9 @@ void DatumLoader::Load(uint64_t position, float* data, float* label, ItemScratch
   const uint64_t record = RecordAt(position);
   const DatumView datum = ReadDatum(*source_, record, source_->Read(record));
   *label = static_cast<float>(datum.label);
+  if (const std::string problem = ReadDatumLabels(datum, first_.labels, label); !problem.empty()) {
+    throw UserError(DescribeRecord(*source_, record) + " " + problem);
+  }
   const RandomStream random = order_.RandomAt(position);
   if (datum.encoded) {
     const std::string problem = LoadEncodedImage(datum.data, transform_, random, first_.item, scratch, data);

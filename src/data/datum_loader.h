@@ -2,6 +2,7 @@
 #ifndef CREMA_DATA_DATUM_LOADER_H_
 #define CREMA_DATA_DATUM_LOADER_H_
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <span>
@@ -20,6 +21,7 @@ namespace crema {
 struct FirstRecord {
   ImageSize image, item;  // before and after the transform
   bool encoded = false;   // a compressed image
+  size_t labels = 0;      // 0: it has a class
 };
 
 // Both throw UserError, naming the record, where it is no usable Datum or does not fit the transform. `bytes`: of the
@@ -27,8 +29,9 @@ struct FirstRecord {
 FirstRecord LookAtFirst(const RecordSource& source, std::span<const std::byte> bytes, const Transform& transform);
 DatumView ReadDatum(const RecordSource& source, uint64_t record, std::span<const std::byte> bytes);
 
-// Every record must be as large as the first, or be cropped or resized to the same size. Records may hold bytes, floats
-// or compressed images, which are decoded as the transform says.
+// Every record must be as large as the first, or be cropped or resized to the same size, and have as many labels; where
+// these are none, its class is its label. Records may hold bytes, floats or compressed images, which are decoded as the
+// transform says.
 class DatumLoader : public ItemLoader {
  public:
   // Sets order.records itself. Records of a database that does not fit well into memory are read ahead. Throws
@@ -36,6 +39,7 @@ class DatumLoader : public ItemLoader {
   DatumLoader(std::shared_ptr<const RecordSource> source, Transform transform, SampleOrder order);
 
   const Shape& item_shape() const override { return item_shape_; }
+  int64_t label_count() const override { return std::max<int64_t>(1, static_cast<int64_t>(first_.labels)); }
   void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
   std::string Describe(uint64_t position) const override;
   // Whether the first record is a compressed image.

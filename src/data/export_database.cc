@@ -23,13 +23,16 @@ struct ImageFile {
   const char* extension = "png";
   int label = 0;
   bool annotated = false;
+  std::string labels;  // for the list
 };
 
-void MakeFile(std::span<const std::byte> record, RecordImage* image, ImageFile* file) {
+void MakeFile(std::span<const std::byte> record, size_t labels, RecordImage* image, ImageFile* file) {
   file->problem = ReadRecordImage(record, image);
+  if (file->problem.empty()) file->problem = ReadRecordLabels(labels, image);
   if (!file->problem.empty()) return;
   file->label = image->datum.label;
   file->annotated = !image->annotated.datum.empty();
+  if (labels > 0) file->labels = LabelsText(image->labels);
   if (image->datum.encoded) {
     file->bytes.assign(image->datum.data.begin(), image->datum.data.end());
     file->extension = EndingOf(FormatOf(file->bytes));
@@ -59,6 +62,18 @@ void MakeFolder(const std::string& folder) {
   if (error) throw EnvironmentError("cannot make the folder \"" + folder + "\": " + error.message());
 }
 
+// Of the first record; 0 where it has a class, or objects.
+size_t LabelsOf(const RecordSource& source, const DatabaseExport& how) {
+  RecordImage first;
+  if (!ReadRecordFields(source.Read(0), &first).empty() || !first.annotated.datum.empty()) return 0;
+  const size_t labels = first.datum.label_count;
+  if (labels > 0 && !how.labels.empty()) {
+    throw UserError("--labels names classes, but the records of \"" + source.path() + "\" have none, they have " +
+                    std::to_string(labels) + " labels; leave it out");
+  }
+  return labels;
+}
+
 }  // namespace
 
 int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, ProgressLine* progress) {
@@ -68,22 +83,31 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
   const int threads = WorkThreads(how.threads);
   std::vector<RecordImage> images(static_cast<size_t>(threads));
   std::set<std::string> folders;
+  const size_t labels = LabelsOf(source, how);
+  std::string list;
   WorkInOrder<ImageFile>(
       count, threads,
       [&](int64_t i, int thread, ImageFile* file) {
-        MakeFile(source.Read(static_cast<uint64_t>(i)), &images[static_cast<size_t>(thread)], file);
+        MakeFile(source.Read(static_cast<uint64_t>(i)), labels, &images[static_cast<size_t>(thread)], file);
       },
       [&](int64_t i, const ImageFile& file) {
         if (!file.problem.empty()) RejectRecord(source, static_cast<uint64_t>(i), file.problem);
-        const std::string folder = file.annotated ? how.folder : how.folder + "/" + FolderOf(file.label, how.labels);
+        const bool in_classes = !file.annotated && labels == 0;
+        const std::string folder = in_classes ? how.folder + "/" + FolderOf(file.label, how.labels) : how.folder;
         if (folders.insert(folder).second) MakeFolder(folder);
         char name[32];
         std::snprintf(name, sizeof name, "/%08lld.%s", static_cast<long long>(i), file.extension);
         AtomicFile out(folder + name, {.replace = false});
         out.Write(file.bytes.data(), file.bytes.size());
         out.Commit();
+        if (labels > 0) list += std::string(name + 1) + " " + file.labels + "\n";
         progress->Add(1, static_cast<int64_t>(file.bytes.size()));
       });
+  if (labels > 0) {
+    AtomicFile out(how.folder + "/list.txt", {.replace = false});
+    out.Write(list);
+    out.Commit();
+  }
   return count;
 }
 

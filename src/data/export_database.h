@@ -19,8 +19,9 @@ struct DatabaseExport {
 };
 
 // Writes record i to FOLDER/<class>/<i in 8 digits>.png, or encoded ones byte for byte as .jpg or .png; returns how
-// many. Files that exist are never overwritten: the first one met is a UserError, as are records that are broken or no
-// images of 1 or 3 channels of bytes.
+// many. Where records have several labels these are in the list FOLDER/list.txt, which ReadImageList reads, and the
+// images in FOLDER. Files that exist are never overwritten: the first one met is a UserError, as are records that are
+// broken, have another number of labels than the first, or are no images of 1 or 3 channels of bytes.
 int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, ProgressLine* progress);
 
 }  // namespace crema

@@ -7,10 +7,12 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include "base/atomic_file.h"
 #include "crema/error.h"
+#include "data/finite_number.h"
 #include "image/codec.h"
 
 namespace crema {
@@ -20,6 +22,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostErrors = 20;
+constexpr const char* kBlanks = " \t";
 
 std::ifstream Open(const std::string& path, const std::string& what) {
   std::error_code ignored;
@@ -37,7 +40,7 @@ void TrimEnd(std::string* line) {
 
 // Cuts the line at its last blank; false where there is none.
 bool CutAtLastBlank(const std::string& line, std::string* front, std::string* back) {
-  const size_t blank = line.find_last_of(" \t");
+  const size_t blank = line.find_last_of(kBlanks);
   if (blank == std::string::npos || blank == 0) return false;
   *front = line.substr(0, blank);
   *back = line.substr(blank + 1);
@@ -54,7 +57,33 @@ std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   const char *begin = label.data(), *end = begin + label.size();
   const auto [rest, error] = std::from_chars(begin, end, entry->label);
   if (error == std::errc() && rest == end && entry->label >= 0) return {};
-  return "the label \"" + label + "\" is no whole number from 0 on; number the classes";
+  float number;
+  return "the label \"" + label + "\" is no whole number from 0 on; number the classes" +
+         (ParseFinite(label, &number)
+              ? ", or say how many numbers follow each path where they are none (label_count of ImageData and "
+                "convert_imageset)"
+              : "");
+}
+
+// The same of a line with list->label_count numbers, which are put behind those of the list.
+std::string ParseNumbers(const std::string& line, ImageList* list, ImageList::Entry* entry) {
+  const size_t count = list->label_count, begin = list->numbers.size();
+  const std::string expected =
+      "expected a path and " + std::to_string(count) + (count == 1 ? " number" : " numbers") + " (label_count), but ";
+  list->numbers.resize(begin + count);
+  std::string_view rest = line;
+  for (size_t i = count; i-- > 0;) {
+    const size_t blank = rest.find_last_of(kBlanks);
+    if (blank == std::string_view::npos) {
+      return expected + std::to_string(count - 1 - i) + " follow \"" + std::string(rest) + "\"";
+    }
+    const std::string_view word = rest.substr(blank + 1);
+    if (!ParseFinite(word, &list->numbers[begin + i]))
+      return expected + "\"" + std::string(word) + "\" is no finite one";
+    rest = rest.substr(0, rest.find_last_not_of(kBlanks, blank) + 1);
+  }
+  entry->path = rest;
+  return rest.empty() ? expected + "there is no path" : "";
 }
 
 // Calls parse(line), which returns what is wrong with it, for each line that is not empty.
@@ -115,17 +144,25 @@ void AddImages(const fs::path& root, const std::string& below, std::vector<std::
 
 }  // namespace
 
-ImageList ReadImageList(const std::string& file, const std::string& root) {
+ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count) {
   ImageList list;
   list.root = AsRoot(root);
-  ReadLines(file, "a list with one \"path label\" per line", [&list](const std::string& line) {
+  list.label_count = label_count;
+  const std::string form = label_count > 0 ? "one path and its numbers per line" : "one \"path label\" per line";
+  ReadLines(file, "a list with " + form, [&list](const std::string& line) {
     ImageList::Entry entry;
-    std::string problem = ParseLine(line, &entry);
+    std::string problem = list.label_count > 0 ? ParseNumbers(line, &list, &entry) : ParseLine(line, &entry);
     if (problem.empty()) list.entries.push_back(std::move(entry));
     return problem;
   });
-  if (list.entries.empty()) throw UserError({file, 0, 0}, "names no image; write one \"path label\" per line");
+  if (list.entries.empty()) throw UserError({file, 0, 0}, "names no image; write " + form);
   return list;
+}
+
+std::string LabelCountHint(const std::string& path) {
+  float number;
+  const bool found = ParseFinite(std::string_view(path).substr(path.find_last_of(kBlanks) + 1), &number);
+  return found ? "; label_count says how many numbers follow the path" : "";
 }
 
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {

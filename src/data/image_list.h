@@ -1,8 +1,9 @@
-// Which images there are, and of which class each is.
+// Which images there are, and of which class each is, or which numbers belong to it.
 #ifndef CREMA_DATA_IMAGE_LIST_H_
 #define CREMA_DATA_IMAGE_LIST_H_
 
 #include <cstddef>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -17,13 +18,23 @@ struct ImageList {
   std::string root;  // put before the paths to open them; ends with "/" where it is not empty
   std::vector<Entry> entries;
   std::vector<std::string> labels;  // names of the classes; empty for list files, which have none
+  size_t label_count = 0;           // numbers of an entry; 0: entries are of classes
+  std::vector<float> numbers;       // those of entry 0, of entry 1, ...
 
   std::string PathOf(size_t i) const { return root + entries[i].path; }
+  std::span<const float> NumbersOf(size_t i) const { return {numbers.data() + i * label_count, label_count}; }
 };
 
+// Most numbers of an entry.
+constexpr size_t kMaxLabelCount = 1 << 16;
+
 // Caffe's list file: one "path label" per line, the label after the last blank, a path may hold blanks; empty lines are
-// skipped. Throws UserError with every line that is not so (the first 20), EnvironmentError where it cannot be read.
-ImageList ReadImageList(const std::string& file, const std::string& root);
+// skipped. With `label_count` the last so many words of each line are finite numbers. Throws UserError with every line
+// that is not so (the first 20), EnvironmentError where it cannot be read.
+ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count = 0);
+
+// For messages on a file that does not exist: what may be the mistake where its path ends in a number, else nothing.
+std::string LabelCountHint(const std::string& path);
 
 // Images and the files that say what is on them.
 struct AnnotatedImageList {

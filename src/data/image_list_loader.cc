@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -35,7 +36,8 @@ std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + li
 
 [[noreturn]] void CannotRead(const ImageList& list, size_t entry, int error) {
   if (error == ENOENT || error == ENOTDIR) {
-    throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it");
+    throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it" +
+                    LabelCountHint(list.entries[entry].path));
   }
   if (error == EISDIR) throw UserError(NameOf(list, entry) + " is a folder; the list must name files");
   throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));
@@ -89,7 +91,9 @@ ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transfor
 
 void ImageListLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
   LoadImage(position, data, scratch);
-  *label = static_cast<float>(list_->entries[EntryAt(position)].label);
+  const size_t entry = EntryAt(position);
+  *label = static_cast<float>(list_->entries[entry].label);
+  std::ranges::copy(list_->NumbersOf(entry), label);
 }
 
 void ImageListLoader::LoadImage(uint64_t position, float* data, ItemScratch& scratch) const {

@@ -2,6 +2,7 @@
 #ifndef CREMA_DATA_IMAGE_LIST_LOADER_H_
 #define CREMA_DATA_IMAGE_LIST_LOADER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -17,8 +18,8 @@ namespace crema {
 // The bytes of an image's file, in the thread's own memory. Throws UserError, naming it, where it is absent.
 std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch);
 
-// Image i of the list is record i of the order; the label is its class. Images have the colours that the transform
-// forces (force_color, force_gray), else those of their files.
+// Image i of the list is record i of the order; the label is its class, or the labels are its numbers. Images have the
+// colours that the transform forces (force_color, force_gray), else those of their files.
 class ImageListLoader : public ItemLoader {
  public:
   // Sets order.records itself. Opens the first image where the transform alone does not fix the items' shape. Throws
@@ -26,6 +27,7 @@ class ImageListLoader : public ItemLoader {
   ImageListLoader(std::shared_ptr<const ImageList> list, Transform transform, SampleOrder order);
 
   const Shape& item_shape() const override { return item_shape_; }
+  int64_t label_count() const override { return std::max<int64_t>(1, static_cast<int64_t>(list_->label_count)); }
   void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
   // `image "photos/cat/1.jpg"`.
   std::string Describe(uint64_t position) const override;

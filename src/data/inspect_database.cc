@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/byte_size.h"
+#include "base/number_text.h"
 #include "crema/error.h"
 #include "data/ordered_work.h"
 #include "data/record_image.h"
@@ -17,6 +18,7 @@ namespace {
 
 constexpr int64_t kChunk = 256;  // records
 constexpr size_t kMostShown = 20;
+constexpr size_t kMostRows = 1000;
 
 std::string FormatName(const DatumView& datum) {
   if (!datum.encoded) return datum.bytes() ? "bytes" : "floats";
@@ -66,11 +68,10 @@ void DescribeLabels(const std::map<int, int64_t>& labels, bool of_objects, const
     out << "labels without " << (of_objects ? "an object: " : "a record: ") << missing
         << (missing_count > static_cast<int64_t>(kMostShown) ? ", ..." : "") << "\n";
   }
-  constexpr size_t kMostLabels = 1000;
   size_t shown = 0;
   for (const auto& [label, count] : labels) {
-    if (shown++ == kMostLabels) {
-      out << "  ... and " << labels.size() - kMostLabels << " others\n";
+    if (shown++ == kMostRows) {
+      out << "  ... and " << labels.size() - kMostRows << " others\n";
       return;
     }
     char line[48];
@@ -81,7 +82,44 @@ void DescribeLabels(const std::map<int, int64_t>& labels, bool of_objects, const
   }
 }
 
+// Each on a line, with the name of what it says of an image.
+void DescribeRanges(const DatabaseInfo& info, const std::vector<std::string>& names, std::ostream& out) {
+  out << "labels of a record: " << Histogram(info.label_counts) << "\n";
+  for (size_t i = 0; i < info.label_ranges.size(); ++i) {
+    if (i == kMostRows) {
+      out << "  ... and " << info.label_ranges.size() - i << " others\n";
+      return;
+    }
+    const LabelRange& range = info.label_ranges[i];
+    char number[24];
+    std::snprintf(number, sizeof number, "  %5zu  ", i);
+    out << number << FormatNumber(range.lowest) << " to " << FormatNumber(range.highest) << ", mean "
+        << FormatNumber(range.sum / static_cast<double>(range.count));
+    if (i < names.size()) out << "  " << names[i];
+    out << "\n";
+  }
+}
+
+void CountLabels(const DatumView& datum, RecordImage* record, DatabaseInfo* info) {
+  const size_t count = datum.label_count;
+  ++info->label_counts[std::to_string(count)];
+  record->labels.resize(count);
+  datum.CopyLabels(record->labels.data());
+  if (info->label_ranges.size() < count) info->label_ranges.resize(count);
+  for (size_t i = 0; i < count; ++i) {
+    const float label = record->labels[i];
+    info->label_ranges[i].Add({label, label, label, 1});
+  }
+}
+
 }  // namespace
+
+void LabelRange::Add(const LabelRange& other) {
+  lowest = std::min(lowest, other.lowest);
+  highest = std::max(highest, other.highest);
+  sum += other.sum;
+  count += other.count;
+}
 
 void CountRecord(std::span<const std::byte> bytes, RecordImage* record, DatabaseInfo* info) {
   ++info->records;
@@ -95,7 +133,11 @@ void CountRecord(std::span<const std::byte> bytes, RecordImage* record, Database
   ++info->formats[FormatName(record->datum)];
   ++info->shapes[ShapeOf(record->datum)];
   if (record->annotated.datum.empty()) {
-    ++info->labels[record->datum.label];
+    if (record->datum.label_count > 0) {
+      CountLabels(record->datum, record, info);
+    } else {
+      ++info->labels[record->datum.label];
+    }
     return;
   }
   const std::vector<BoxedObject>& objects = record->annotated.objects;
@@ -126,6 +168,13 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
                               for (const auto& [name, n] : part.shapes) info.shapes[name] += n;
                               for (const auto& [name, n] : part.formats) info.formats[name] += n;
                               for (const auto& [label, n] : part.labels) info.labels[label] += n;
+                              for (const auto& [count, n] : part.label_counts) info.label_counts[count] += n;
+                              if (info.label_ranges.size() < part.label_ranges.size()) {
+                                info.label_ranges.resize(part.label_ranges.size());
+                              }
+                              for (size_t k = 0; k < part.label_ranges.size(); ++k) {
+                                info.label_ranges[k].Add(part.label_ranges[k]);
+                              }
                               info.foreign += part.foreign;
                               info.annotated += part.annotated;
                               info.objects += part.objects;
@@ -149,6 +198,7 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
     out << "objects: " << info.objects << ", at most " << info.most_objects << " of a record, " << info.difficult
         << " difficult\n";
   }
+  if (!info.label_counts.empty()) DescribeRanges(info, names, out);
   if (!info.labels.empty()) DescribeLabels(info.labels, info.annotated > 0, names, out);
   return out.str();
 }
@@ -156,6 +206,7 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
 std::string SummarizeDatabase(const std::string& path, const DatabaseInfo& info) {
   std::string text = path + ": " + std::to_string(info.records) + " records, stored as " + Histogram(info.formats) +
                      ", of " + Histogram(info.shapes);
+  if (!info.label_counts.empty()) text += ", labels of a record: " + Histogram(info.label_counts);
   if (!info.labels.empty()) {
     text +=
         ", labels " + std::to_string(info.labels.begin()->first) + " to " + std::to_string(info.labels.rbegin()->first);
@@ -173,6 +224,9 @@ BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLi
   progress->SetTotal(count);
   threads = WorkThreads(threads);
   std::vector<RecordImage> images(static_cast<size_t>(threads));
+  RecordImage first;
+  const bool labels_known = ReadRecordFields(source.Read(0), &first).empty();
+  const size_t labels = first.datum.label_count;
   BrokenRecords broken;
   WorkInOrder<Part>((count + kDecodedChunk - 1) / kDecodedChunk, threads,
                     [&](int64_t chunk, int thread, Part* part) {
@@ -181,7 +235,9 @@ BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLi
                         const std::span<const std::byte> record = source.Read(static_cast<uint64_t>(i));
                         ++part->records;
                         part->bytes += static_cast<int64_t>(record.size());
-                        std::string problem = ReadRecordImage(record, &images[static_cast<size_t>(thread)]);
+                        RecordImage& image = images[static_cast<size_t>(thread)];
+                        std::string problem = ReadRecordImage(record, &image);
+                        if (problem.empty() && labels_known) problem = ReadRecordLabels(labels, &image);
                         if (problem.empty()) continue;
                         ++part->broken;
                         part->first.emplace_back(i, std::move(problem));
@@ -209,7 +265,12 @@ std::string DescribeFields(const RecordSource& source, uint64_t i) {
     out << "  channels: " << datum.size.channels << "\n  height: " << datum.size.height
         << "\n  width: " << datum.size.width << "\n";
   }
-  if (image.annotated.datum.empty()) out << "  label: " << datum.label << "\n";
+  if (image.annotated.datum.empty() && datum.label_count == 0) out << "  label: " << datum.label << "\n";
+  if (image.annotated.datum.empty() && datum.label_count > 0) {
+    image.labels.resize(datum.label_count);
+    datum.CopyLabels(image.labels.data());
+    out << "  labels: " << LabelsText(image.labels) << "\n";
+  }
   for (const BoxedObject& object : image.annotated.objects) {
     out << "  object: label " << object.label << " instance " << object.instance << " box " << object.box.xmin << " "
         << object.box.ymin << " " << object.box.xmax << " " << object.box.ymax

@@ -3,6 +3,7 @@
 #define CREMA_DATA_INSPECT_DATABASE_H_
 
 #include <cstdint>
+#include <limits>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,15 +15,26 @@
 
 namespace crema {
 
+struct LabelRange {
+  float lowest = std::numeric_limits<float>::infinity(), highest = -lowest;
+  double sum = 0;
+  int64_t count = 0;
+
+  void Add(const LabelRange& other);
+};
+
 struct DatabaseInfo {
   int64_t records = 0, bytes = 0;
   std::map<std::string, int64_t> shapes;   // "3x256x256" and how many records have it
   std::map<std::string, int64_t> formats;  // "bytes", "floats", "JPEG", "PNG", "unreadable"
   std::map<int, int64_t> labels;           // of records, or of objects where there are annotated records
-  int64_t foreign = 0;                     // records that are neither Datum nor AnnotatedDatum
-  int64_t annotated = 0;                   // records that hold objects, or say that they hold none
-  int64_t objects = 0, most_objects = 0;   // of all records, of one
-  int64_t difficult = 0;                   // objects
+  // Of records that have several labels instead: "3" and how many records have so many, and what the i-th ones are.
+  std::map<std::string, int64_t> label_counts;
+  std::vector<LabelRange> label_ranges;
+  int64_t foreign = 0;                    // records that are neither Datum nor AnnotatedDatum
+  int64_t annotated = 0;                  // records that hold objects, or say that they hold none
+  int64_t objects = 0, most_objects = 0;  // of all records, of one
+  int64_t difficult = 0;                  // objects
   std::string first_key, last_key;
 };
 
@@ -41,7 +53,7 @@ struct BrokenRecords {
   std::vector<std::string> first;  // up to 20: `record "00000042" of train_lmdb is cut short (...)`
 };
 
-// Reads every record and decodes its image.
+// Reads every record, decodes its image, and looks whether all have as many labels as the first.
 BrokenRecords VerifyDatabase(const RecordSource& source, int threads, ProgressLine* progress);
 
 // The fields of record `i`, one "name: value" per line, and its first values.

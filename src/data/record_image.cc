@@ -1,5 +1,7 @@
 #include "data/record_image.h"
 
+#include <charconv>
+
 #include "crema/error.h"
 #include "image/codec.h"
 
@@ -41,6 +43,22 @@ std::string ReadRecordImage(std::span<const std::byte> record, RecordImage* imag
   ToPlanes(image->decoded, image->planes.data());
   image->bytes = image->planes;
   return {};
+}
+
+std::string ReadRecordLabels(size_t count, RecordImage* image) {
+  if (!image->annotated.datum.empty()) return {};
+  image->labels.resize(count);
+  return ReadDatumLabels(image->datum, count, image->labels.data());
+}
+
+std::string LabelsText(std::span<const float> labels) {
+  std::string text;
+  for (const float label : labels) {
+    char word[32];
+    char* const end = std::to_chars(word, word + sizeof word, label).ptr;
+    text += (text.empty() ? "" : " ") + std::string(word, end);
+  }
+  return text;
 }
 
 void RejectRecord(const RecordSource& source, uint64_t i, const std::string& why) {

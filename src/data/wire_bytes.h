@@ -26,12 +26,10 @@ class WireBytes {
 
   uint32_t ReadTag() {
     const uint8_t* begin = at_;
-    const uint64_t tag = Varint();
+    const auto tag = static_cast<uint32_t>(Varint());  // protobuf drops what is too much, too
     if (error_) return 0;
-    if (at_ - begin > 5 || tag > UINT32_MAX || tag >> 3 == 0) {
-      return static_cast<uint32_t>(Fail("a field has no number"));
-    }
-    return static_cast<uint32_t>(tag);
+    if (at_ - begin > 5 || tag >> 3 == 0) return static_cast<uint32_t>(Fail("a field has no number"));
+    return tag;
   }
 
   uint64_t Varint() {

@@ -66,7 +66,10 @@ uint64_t FingerprintOf(const DenseImageList& list) {
 uint64_t FingerprintOf(const ImageList& list) {
   std::string text;
   for (const ImageList::Entry& entry : list.entries) text += entry.path + " " + std::to_string(entry.label) + "\n";
-  return DigestOf(std::as_bytes(std::span(text)));
+  if (list.label_count == 0) return DigestOf(std::as_bytes(std::span(text)));
+  const uint64_t digests[] = {DigestOf(std::as_bytes(std::span(text))),
+                              DigestOf(std::as_bytes(std::span(list.numbers)))};
+  return DigestOf(std::as_bytes(std::span(digests)));
 }
 
 uint64_t FingerprintOfText(const std::string& path) {
@@ -77,7 +80,9 @@ uint64_t FingerprintOfText(const std::string& path) {
 uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
   if (layer.type() == "WindowData") return FingerprintOfText(path);
   if (layer.type() == "DenseImageData") return FingerprintOf(ReadDenseImageList(path, ""));
-  if (layer.type() == "ImageData") return FingerprintOf(ReadImageList(path, ""));
+  if (layer.type() == "ImageData") {
+    return FingerprintOf(ReadImageList(path, "", layer.image_data_param().label_count()));
+  }
   if (layer.type() == "HDF5Data") {
     return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
   }

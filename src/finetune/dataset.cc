@@ -127,6 +127,12 @@ int LargestLabel(const RecordSource& source) {
     if (const char* damage = ParseDatum(source.Read(i), &datum)) {
       throw UserError(DescribeRecord(source, i) + " is not a readable Datum: " + damage + "; make the database anew");
     }
+    if (datum.label_count > 0) {
+      throw UserError(
+          DescribeRecord(source, i) + " has " + std::to_string(datum.label_count) +
+          " labels instead of a class; fine-tuning is for classes: make the database without --label_count, " +
+          "or train a net of your own on it");
+    }
     largest = std::max(largest, datum.label);
   }
   return largest;

@@ -63,6 +63,11 @@ std::vector<std::string> EvaluationData::MatchClasses(const std::vector<std::str
 EvaluationData OpenEvaluationData(const std::string& path, const std::string& root, const ScoringNet& scoring) {
   if (path.empty()) {
     if (!scoring.database.empty()) return OpenDatabase(scoring.database);
+    if (scoring.list_label_count > 0) {
+      throw UserError(Location{scoring.list},
+                      "gives numbers (label_count: " + std::to_string(scoring.list_label_count) +
+                          ") instead of classes, and only these can be counted; test the net on them with crema test");
+    }
     if (!scoring.list.empty()) return {scoring.list, ReadImageList(scoring.list, scoring.list_root)};
     throw UserError(
         "the net names no data for its TEST phase; give the folder of a database, a folder with one folder "

@@ -51,6 +51,10 @@ std::string DatabaseImages::Load(uint64_t i, const ImagePreparation& preparation
                                  float* out, int64_t* label) const {
   DatumView datum;
   if (const char* problem = ParseDatum(source_->Read(i), &datum)) return std::string("is no Datum: ") + problem;
+  if (datum.label_count > 0) {
+    return "has " + std::to_string(datum.label_count) +
+           " labels instead of a class, and only these can be counted; test the net on them with crema test";
+  }
   *label = datum.label;
   return preparation.FromRecord(datum, buffers, out);
 }

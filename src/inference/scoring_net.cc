@@ -100,6 +100,7 @@ class Conversion {
       const ImageDataParameter& param = layer->image_data_param();
       net_.list = Resolved(param.source(), path_);
       net_.list_root = Resolved(param.root_folder(), path_);
+      net_.list_label_count = param.label_count();
       if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
       if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());
       if (!param.is_color()) net_.transform.set_force_gray(true);

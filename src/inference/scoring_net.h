@@ -21,7 +21,8 @@ struct ScoringNet {
   // What that data layer reads in TEST, as found from the working directory or the net's folder: a database, or a list
   // of image files with its root. Empty where there is none.
   std::string database, list, list_root;
-  std::string scores;  // blob; empty: the net's output
+  uint32_t list_label_count = 0;  // ImageDataParameter.label_count
+  std::string scores;             // blob; empty: the net's output
 };
 
 // Of a deploy net, itself. Of a net for training, what remains of its TEST form without labels: an Input layer in place

@@ -1,4 +1,4 @@
-// Data: batches of images and labels from a database (BVLC Caffe's DataLayer).
+// Data: batches of images and labels from a database (BVLC Caffe's DataLayer, which knows one label of a record).
 #include <memory>
 #include <utility>
 
@@ -17,6 +17,19 @@ class DataLayer : public DatabaseSource {
                       "\" holds images with boxes (AnnotatedDatum); layer \"AnnotatedData\" reads those");
     }
     return LookAtFirst(database, database.Read(0), transform);
+  }
+
+  int64_t LabelCount(LayerSetup& setup, int64_t items) override {
+    const Shape* const given = setup.shape_override(1);
+    if (!SourceExists()) return given && given->axes() > 1 ? given->count() / items : 0;
+    try {
+      DatumView first;
+      // What is wrong with it is said where its image is read.
+      if (ParseDatum(OpenRecordSource(source())->Read(0), &first)) return 0;
+      return static_cast<int64_t>(first.label_count);
+    } catch (const UserError& error) {
+      setup.Fail(Field("source"), error.diagnostics().front().message);
+    }
   }
 
   std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const override {

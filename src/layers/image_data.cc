@@ -1,4 +1,4 @@
-// ImageData: batches of image files that a list names, and the class of each (BVLC Caffe's ImageDataLayer).
+// ImageData: batches of image files that a list names, and the class of each (BVLC Caffe's ImageDataLayer), or numbers.
 #include <memory>
 #include <utility>
 
@@ -16,12 +16,27 @@ class ImageDataLayer : public ImageFileSource {
   }
   const char* example_of_source() const override { return "file with one path and label per line"; }
 
-  DenseImageList ReadList(const std::string& root) const override { return {ReadImageList(source(), root), {}}; }
+  void CheckImageFields(LayerSetup& setup) override {
+    label_count_ = setup.param().image_data_param().label_count();
+    if (label_count_ > kMaxLabelCount) {
+      setup.Fail(Field("label_count"), "label_count is " + std::to_string(label_count_) + "; it must be from 0 to " +
+                                           std::to_string(kMaxLabelCount));
+    }
+    ImageFileSource::CheckImageFields(setup);
+  }
+
+  int64_t LabelCount(LayerSetup&, int64_t) override { return label_count_; }
+
+  DenseImageList ReadList(const std::string& root) const override {
+    return {ReadImageList(source(), root, label_count_), {}};
+  }
 
   std::shared_ptr<const ItemLoader> MakeFileLoader(std::shared_ptr<const DenseImageList> list, Transform transform,
                                                    const SampleOrder& order) const override {
     return std::make_shared<ImageListLoader>(ImagesOf(list), std::move(transform), order);
   }
+
+  uint32_t label_count_ = 0;
 };
 
 }  // namespace

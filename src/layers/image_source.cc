@@ -1,5 +1,6 @@
 #include "layers/image_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "data/transform_check.h"
@@ -41,14 +42,18 @@ std::vector<Shape> ImageSource::TopShapes(LayerSetup& setup) {
   const Shape data = DataShape(setup);
   item_shape_ = Shape{data[1], data[2], data[3]};
   if (setup.tops() == 1) return {data};
-  return {data, LabelShape(setup, data[0])};
+  const Shape labels = LabelShape(setup, data[0]);
+  item_labels_ = labels.count() / data[0];
+  return {data, labels};
 }
 
 Shape ImageSource::LabelShape(LayerSetup& setup, int64_t items) {
-  const Shape label = setup.shape_override(1) ? *setup.shape_override(1) : Shape{items};
-  if (label.count() != items) {
+  const int64_t of_item = LabelCount(setup, items), count = items * std::max<int64_t>(1, of_item);
+  const Shape* const given = setup.shape_override(1);
+  const Shape label = given ? *given : of_item > 0 ? Shape{items, of_item} : Shape{items};
+  if (label.count() != count) {
     setup.Fail("top", "\"" + setup.param().top(1) + "\" cannot be " + label.ToString() + ": a batch has " +
-                          std::to_string(items) + " labels");
+                          std::to_string(count) + " labels");
   }
   return label;
 }
@@ -59,6 +64,10 @@ std::shared_ptr<const ItemLoader> ImageSource::MakeLoader(const SampleOrder& ord
     throw UserError("the net was compiled for images of " + item_shape_.ToString() + ", but those of \"" + source() +
                     "\" are " + loader->item_shape().ToString() +
                     " (channels x height x width); correct --shape or crop_size");
+  }
+  if (item_labels_ > 0 && loader->label_count() != item_labels_) {
+    throw UserError("the net was compiled for " + std::to_string(item_labels_) + " labels of an image, but \"" +
+                    source() + "\" has " + std::to_string(loader->label_count()) + "; correct --shape");
   }
   return loader;
 }

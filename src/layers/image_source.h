@@ -13,7 +13,7 @@
 
 namespace crema {
 
-// Tops: images (N x C x H x W) and labels (N, where the type says nothing else).
+// Tops: images (N x C x H x W) and labels (N, or N x LabelCount, where the type says nothing else).
 class ImageSource : public ItemSource {
  protected:
   // Checks the fields that the other type does not have; may move some of them to transform().
@@ -27,6 +27,8 @@ class ImageSource : public ItemSource {
 
   // Whether the type does what SSD's fields of transform_param say, beside resize_param.
   virtual bool does_as_ssd() const { return false; }
+  // Labels of each of `items` items; 0: one, the class.
+  virtual int64_t LabelCount(LayerSetup&, int64_t) { return 0; }
   // Of the labels of `items` items.
   virtual Shape LabelShape(LayerSetup& setup, int64_t items);
   void Deliver(const Batch& batch, std::span<const Tensor> tops) const override;
@@ -56,7 +58,9 @@ class ImageSource : public ItemSource {
 
   std::string mean_file_;
   TransformationParameter transform_;
-  Shape item_shape_;  // that the net was compiled for
+  // What the net was compiled for.
+  Shape item_shape_;
+  int64_t item_labels_ = 0;  // 0: they are no top
 };
 
 }  // namespace crema

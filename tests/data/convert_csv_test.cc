@@ -76,6 +76,32 @@ TEST_F(ConvertCsvTest, HeadersAndNames) {
   EXPECT_EQ(Convert("1,cat\n2,dog\n", {}), 2);  // a name in the label's column makes no header
 }
 
+TEST_F(ConvertCsvTest, SeveralLabels) {
+  CsvConversion how;
+  how.label_columns = {"price", "0"};
+  const std::string table = "n,area,price,rooms\n0.5,100,-3e2,4\n1,255,2,0\n";
+  EXPECT_EQ(Convert(table, how), 2);
+  EXPECT_FALSE(Row(0).has_label());
+  EXPECT_EQ(Row(0).data(), "\x64\4");  // labels do not make floats of the features
+  const auto labels = [&](uint64_t i) {
+    const Datum datum = Row(i);
+    return std::vector<float>(datum.labels().begin(), datum.labels().end());
+  };
+  EXPECT_EQ(labels(0), (std::vector<float>{-300, 0.5}));
+  EXPECT_EQ(labels(1), (std::vector<float>{2, 1}));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db_labels.txt"));
+  how.label_columns = {"1"};
+  EXPECT_EQ(Convert("1,2.5\n3,4\n", how), 2);
+  EXPECT_EQ(labels(0), (std::vector<float>{2.5}));
+  Expect("5,x\n3,4\n1,y\n", how, {"t.csv:3:3", "\"y\"", "finite number"});  // its first row is a header
+  how.label_columns = {"0", "2"};
+  Expect("1,2\n3,4\n", how, {"--label_columns=2", "from 0 to 1"});
+  how.label_columns = {"0", "0"};
+  Expect("1,2\n3,4\n", how, {"column 0 twice"});
+  how.label_columns = {"0", "1"};
+  Expect("1,2\n3,4\n", how, {"leave one at least"});
+}
+
 TEST_F(ConvertCsvTest, ReadsGzAndSplitsByClass) {
   gzFile file = gzopen((folder_ / "big.csv.gz").c_str(), "wb");
   for (int i = 0; i < 20000; ++i) gzprintf(file, "%d,%d.5,%d\n", i, -i, i % 4);

@@ -161,6 +161,43 @@ TEST(ConvertImages, StoresEncodedImagesAsAsked) {
   }
 }
 
+TEST(ConvertImages, WritesSeveralLabels) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 4);
+  std::string text;
+  for (int i = 0; i < 4; ++i) {
+    const std::string number = std::to_string(i);
+    text += "cat/" + number + ".jpg " + number + " 0.5\ndog/" + number + ".png -" + number + " 1e3\n";
+  }
+  WriteFile(folder / "list.txt", text);
+  const ImageList list = ReadImageList(folder / "list.txt", folder / "set", 2);
+  for (const bool encoded : {false, true}) {
+    ImageConversion how;
+    how.shuffle = true;
+    how.encoded = encoded;
+    how.shorter_side = 8;
+    const std::string name = folder / (encoded ? "encoded" : "raw");
+    Convert(list, how, {.database = name, .parts = ParseSplit("a:0.75,b:0.25")});
+    std::set<std::string> keys;
+    for (const char* part : {"_a_lmdb", "_b_lmdb"}) {
+      const auto source = OpenRecordSource(name + part);
+      EXPECT_EQ(source->count(), part[1] == 'a' ? 6u : 2u);
+      for (uint64_t i = 0; i < source->count(); ++i) {
+        const std::string key = source->Key(i).substr(9);
+        const Datum datum = DatumOf(*source, i);
+        const float number = static_cast<float>(key[4] - '0');
+        EXPECT_FALSE(datum.has_label());
+        ASSERT_EQ(datum.labels_size(), 2) << key;
+        EXPECT_EQ(datum.labels(0), key[0] == 'c' ? number : -number);
+        EXPECT_EQ(datum.labels(1), key[0] == 'c' ? 0.5f : 1000);
+        keys.insert(key);
+      }
+    }
+    EXPECT_EQ(keys.size(), 8u);
+  }
+  EXPECT_EQ(testing::Listing(folder.path()), "encoded_a_lmdb encoded_b_lmdb list.txt raw_a_lmdb raw_b_lmdb set");
+}
+
 class BrokenImages : public ::testing::Test {
  protected:
   void SetUp() override {

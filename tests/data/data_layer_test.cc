@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <thread>
 
 #include "data/data_testing.h"
@@ -119,6 +120,73 @@ TEST(DataLayer, ShapesWithoutTheSource) {
         Driver(Net("absent"), TEST, {{"data", Shape{16, 1, 1, 1}}, {"label", Shape{4}}});
       },
       {"16 labels"});
+}
+
+// Records of 1x2x2 with the numbers that follow.
+void WriteLabels(const std::string& path, const std::vector<std::vector<float>>& labels) {
+  std::vector<Datum> datums;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    datums.push_back(testing::ImageDatum(1, 2, 2, static_cast<int>(i)));
+    datums.back().mutable_labels()->Add(labels[i].begin(), labels[i].end());
+  }
+  testing::WriteDatums(path, datums);
+}
+
+TEST(DataLayer, SeveralLabelsAreATopOfRows) {
+  TemporaryFolder folder;
+  WriteLabels(folder / "db", {{0.5, 1, -1}, {0, 2, 7}, {1, 3, 1e6}});
+  for (const std::string threads : {"threads: 1", "threads: 3"}) {
+    Driver driver(Net(folder / "db", threads));
+    EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 1, 2, 2}));
+    EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{4, 3}));
+    driver.Forward();
+    EXPECT_EQ(driver.value(1), (std::vector<float>{0.5, 1, -1, 0, 2, 7, 1, 3, 1e6, 0.5, 1, -1}));
+    EXPECT_EQ(driver.value(0)[4], 1);
+    driver.Forward();
+    EXPECT_EQ(driver.value(1)[0], 0);
+  }
+  WriteLabels(folder / "one", {{0.5}, {2}});
+  EXPECT_EQ(Driver(Net(folder / "one")).setup().top_specs()[1].shape, (Shape{4, 1}));
+  // Without the top.
+  Driver images("top: \"data\" data_param { source: \"" + folder / "db" + "\" batch_size: 2 }");
+  images.Forward();
+  EXPECT_EQ(images.value(0)[4], 1);
+}
+
+TEST(DataLayer, TheNumberOfLabelsIsThatOfTheFirstRecord) {
+  TemporaryFolder folder;
+  WriteLabels(folder / "fewer", {{1, 2, 3}, {1, 2, 3}, {1, 2}});
+  WriteLabels(folder / "none", {{1, 2, 3}, {}});
+  WriteLabels(folder / "later", {{}, {1, 2, 3}});
+  WriteLabels(folder / "nan", {{1, 2, 3}, {1, NAN, 3}});
+  const auto expect = [&](const std::string& name, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(name);
+    Driver driver(Net(folder / name));
+    ExpectThrows<UserError>([&] { driver.Forward(); }, parts);
+  };
+  expect("fewer", {"data_param.source", "\"00000002\"", "has 2 labels, but the first record has 3", "make it anew"});
+  expect("none", {"\"00000001\"", "has no labels, but the first record has 3"});
+  expect("later", {"\"00000001\"", "has 3 labels, but the first record has no labels"});
+  expect("nan", {"\"00000001\"", "no finite number (nan, number 1"});
+}
+
+TEST(DataLayer, ShapesOfSeveralLabelsCanBeGiven) {
+  TemporaryFolder folder;
+  WriteLabels(folder / "db", {{1, 2, 3}, {1, 2, 3}});
+  const auto shape = [&](const std::string& name, const std::vector<std::pair<std::string, Shape>>& overrides) {
+    return Driver(Net(folder / name), TEST, overrides).setup().top_specs()[1].shape;
+  };
+  const std::pair<std::string, Shape> data = {"data", Shape{2, 1, 2, 2}};
+  EXPECT_EQ(shape("db", {data}), (Shape{2, 3}));
+  EXPECT_EQ(shape("db", {data, {"label", Shape{2, 3, 1, 1}}}), (Shape{2, 3, 1, 1}));
+  EXPECT_EQ(shape("absent", {data}), (Shape{2}));
+  EXPECT_EQ(shape("absent", {data, {"label", Shape{2, 5}}}), (Shape{2, 5}));
+  ExpectThrows<UserError>([&] { shape("db", {data, {"label", Shape{2, 2}}}); }, {"cannot be 2x2", "6 labels"});
+  ExpectThrows<UserError>([&] { shape("absent", {data, {"label", Shape{5, 5}}}); }, {"cannot be 5x5"});
+  // What appears later must fit.
+  Driver driver(Net(folder / "new"), TEST, {data, {"label", Shape{2, 5}}});
+  WriteLabels(folder / "new", {{1, 2, 3}});
+  ExpectThrows<UserError>([&] { driver.Forward(); }, {"5 labels of an image", "has 3", "--shape"});
 }
 
 TEST(DataLayer, TheShapeGivenMustFitTheRecords) {

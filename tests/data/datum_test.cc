@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "base/random.h"
@@ -32,6 +33,12 @@ bool ExpectSameAsProtobuf(const std::string& bytes) {
   view.CopyFloats(floats.data());
   if (!floats.empty() && view.float_count == static_cast<size_t>(expected.float_data_size())) {
     EXPECT_EQ(std::memcmp(floats.data(), expected.float_data().data(), floats.size() * 4), 0);
+  }
+  EXPECT_EQ(view.label_count, static_cast<size_t>(expected.labels_size()));
+  std::vector<float> labels(view.label_count);
+  view.CopyLabels(labels.data());
+  if (!labels.empty() && view.label_count == static_cast<size_t>(expected.labels_size())) {
+    EXPECT_EQ(std::memcmp(labels.data(), expected.labels().data(), labels.size() * 4), 0);
   }
   return true;
 }
@@ -69,6 +76,44 @@ TEST(Datum, ReadsFloatsPackedAndNot) {
   EXPECT_FALSE(ExpectSameAsProtobuf(packed.substr(0, 7) + "\x0b" + packed.substr(8, 11)));
 }
 
+TEST(Datum, ReadsLabelsPackedAndNot) {
+  Datum datum = testing::ImageDatum(1, 2, 2, 5);
+  for (const float label : {0.25f, -1.0f}) datum.add_labels(label);
+  const std::string packed = datum.SerializeAsString();
+  EXPECT_TRUE(ExpectSameAsProtobuf(packed));
+  // Field 10000 with 4 bytes, as writers of proto2 without [packed = true] have it.
+  const std::string plain = "\x85\xf1\x04" + std::string("\0\0\x80\x3f", 4);
+  EXPECT_TRUE(ExpectSameAsProtobuf(packed + plain + packed));
+  EXPECT_TRUE(ExpectSameAsProtobuf("\x82\xf1\x04" + std::string(1, '\0')));
+  EXPECT_FALSE(
+      ExpectSameAsProtobuf("\x82\xf1\x04\x03"
+                           "abc"));
+  EXPECT_FALSE(ExpectSameAsProtobuf(packed + plain.substr(0, 5)));
+}
+
+TEST(Datum, LabelsAreAsManyAsOfTheFirstRecordAndFinite) {
+  const auto read = [](const std::vector<float>& labels, size_t count) {
+    Datum datum;
+    datum.mutable_labels()->Add(labels.begin(), labels.end());
+    const std::string bytes = datum.SerializeAsString();
+    DatumView view;
+    EXPECT_EQ(ParseDatum(AsBytes(bytes), &view), nullptr);
+    std::vector<float> out(count);
+    const std::string problem = ReadDatumLabels(view, count, out.data());
+    if (problem.empty()) {
+      EXPECT_EQ(out, labels);
+    }
+    return problem;
+  };
+  EXPECT_EQ(read({0.5, -2}, 2), "");
+  EXPECT_EQ(read({}, 0), "");
+  EXPECT_EQ(read({1, 2}, 3).find("has 2 labels, but the first record has 3 labels; "), 0u);
+  EXPECT_EQ(read({}, 3).find("has no labels, but the first record has 3 labels; "), 0u);
+  EXPECT_EQ(read({1}, 0).find("has 1 label, but the first record has no labels; "), 0u);
+  EXPECT_NE(read({1, NAN}, 2).find("no finite number (nan, number 1 counted from 0)"), std::string::npos);
+  EXPECT_NE(read({-INFINITY, 1}, 2).find("(-inf, number 0"), std::string::npos);
+}
+
 TEST(Datum, SkipsFieldsItDoesNotKnow) {
   const std::string datum = testing::ImageDatum(1, 2, 2, 1).SerializeAsString();
   // Field 100 as varint, 8 bytes, string, group (holding a varint) and 4 bytes.
@@ -82,10 +127,11 @@ TEST(Datum, SkipsFieldsItDoesNotKnow) {
       "1234";
   EXPECT_TRUE(ExpectSameAsProtobuf(unknown + datum));
   EXPECT_TRUE(ExpectSameAsProtobuf(datum + unknown));
-  EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\xa3\x06"));            // group without an end
-  EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\xa4\x06"));            // end without a group
-  EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\x07"));                // encoding 7
-  EXPECT_FALSE(ExpectSameAsProtobuf(datum + std::string(1, '\0')));  // field 0
+  EXPECT_TRUE(ExpectSameAsProtobuf(datum + "\xe8\xef\xf6\xfd\x70\x0b"));  // a field's number beyond 32 bits
+  EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\xa3\x06"));                 // group without an end
+  EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\xa4\x06"));                 // end without a group
+  EXPECT_FALSE(ExpectSameAsProtobuf(datum + "\x07"));                     // encoding 7
+  EXPECT_FALSE(ExpectSameAsProtobuf(datum + std::string(1, '\0')));       // field 0
 }
 
 TEST(Datum, DamagedRecordsAreReadAsProtobufDoes) {
@@ -94,6 +140,9 @@ TEST(Datum, DamagedRecordsAreReadAsProtobufDoes) {
   Datum floats;
   for (int i = 0; i < 9; ++i) floats.add_float_data(static_cast<float>(i));
   floats.set_label(-5);
+  seeds.push_back(floats.SerializeAsString());
+  floats.add_labels(1);
+  floats.add_labels(2);
   seeds.push_back(floats.SerializeAsString());
   seeds.push_back(
       "\x08\x03\xa3\x06\x08\x01\xa3\x06\xa4\x06\xa4\x06\x32\x08"

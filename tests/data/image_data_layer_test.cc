@@ -66,6 +66,59 @@ TEST_F(ImageDataTest, DeliversTheListInOrder) {
   }
 }
 
+TEST_F(ImageDataTest, SeveralNumbersFollowAPath) {
+  WriteList(4, 5, 4);
+  testing::WriteFile(folder_ / "the images/a 7 b.png", testing::Png(Photograph(5, 4, 3, 9)));
+  testing::WriteFile(folder_ / "list.txt", "0.png 0.5 -1 +3e2\n\na 7 b.png\t1  0\t.25 \n1.png 1e-60 0 0\n");
+  testing::SourceDriver driver = Driver(Layer("label_count: 3"));
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 5, 4}));
+  EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{4, 3}));
+  driver.Forward();
+  EXPECT_EQ(driver.value(1), (std::vector<float>{0.5, -1, 300, 1, 0, 0.25, 0, 0, 0, 0.5, -1, 300}));
+  EXPECT_EQ(driver.value(0)[60], Photograph(5, 4, 3, 9).row(0)[0]);
+  EXPECT_EQ(driver.layer().DescribeItem(1), "image \"" + folder_ / "the images/a 7 b.png\"");
+  // Shuffled, numbers stay with their images.
+  testing::SourceDriver shuffled = Driver(Layer("label_count: 3 shuffle: true"), TRAIN);
+  for (int k = 0; k < 3; ++k) {
+    shuffled.Forward();
+    for (int i = 0; i < 4; ++i) {
+      const float first = shuffled.value(0)[60 * i], wanted = shuffled.value(1)[3 * i];
+      const int seed = wanted == 0.5f ? 0 : wanted == 1 ? 9 : 1;
+      EXPECT_EQ(first, Photograph(5, 4, 3, seed).row(0)[0]);
+    }
+  }
+  testing::WriteFile(folder_ / "list.txt", "0.png 0.5\n");
+  EXPECT_EQ(Driver(Layer("label_count: 1")).setup().top_specs()[1].shape, (Shape{4, 1}));
+  const auto given = [&](const Shape& label) {
+    return testing::SourceDriver("ImageData", Layer("label_count: 1"), TEST, {{"label", label}}).setup().top_specs()[1];
+  };
+  EXPECT_EQ(given(Shape{4, 1, 1, 1}).shape, (Shape{4, 1, 1, 1}));
+  ExpectThrows<UserError>([&] { given(Shape{4, 2}); }, {"\"label\" cannot be 4x2", "4 labels"});
+}
+
+TEST_F(ImageDataTest, NumbersThatAreNoneAreNamedWithTheirLine) {
+  WriteList(2, 5, 4);
+  const auto expect = [&](const std::string& list, const std::string& fields, const std::vector<std::string>& parts) {
+    SCOPED_TRACE(list);
+    testing::WriteFile(folder_ / "list.txt", list);
+    ExpectThrows<UserError>([&] { Driver(Layer(fields)).Forward(); }, parts);
+  };
+  const std::string list = folder_ / "list.txt";
+  expect("0.png 1 2 3\n1.png 1 2\n", "label_count: 3",
+         {list + ":2", "a path and 3 numbers (label_count), but 2 follow \"1.png\""});
+  expect("0.png 1 2 3\nthe 1.png 1 2\n", "label_count: 3", {list + ":2", "\"1.png\" is no finite one"});
+  expect(
+      "0.png 1 x 3\n1.png 1 2 1e9999\n0.png nan 2 3\n0.png 1 2 -inf\n", "label_count: 3",
+      {list + ":1", "\"x\" is no finite", list + ":2", "\"1e9999\"", list + ":3", "\"nan\"", list + ":4", "\"-inf\""});
+  expect("0.5\n", "label_count: 1", {list + ":1", "a path and 1 number (label_count), but 0 follow \"0.5\""});
+  expect("\n", "label_count: 3", {list, "one path and its numbers per line"});
+  // Where the field is forgotten, or too small.
+  expect("0.png 0.5\n", "", {list + ":1", "\"0.5\" is no whole number from 0 on", "label_count of ImageData"});
+  expect("0.png 1 0 1\n", "new_height: 2 new_width: 2", {"0.png 1 0\" does not exist", "label_count says how many"});
+  expect("0.png 1 0 1\n", "label_count: 2", {"0.png 1\" does not exist", "label_count says how many"});
+  expect("0.png 1\n", "label_count: 65537", {"image_data_param.label_count", "from 0 to 65536"});
+}
+
 TEST_F(ImageDataTest, ResizesAndDecodesToGrey) {
   WriteList(4, 9, 12);
   testing::SourceDriver driver = Driver(Layer("new_height: 6 new_width: 7 is_color: false"));

@@ -162,6 +162,95 @@ TEST(VerifyDatabase, NamesBrokenRecords) {
   ExpectThrows<UserError>([&] { FindKey(*source, "42"); }, {"00000099"});
 }
 
+// Pictures with the labels that follow.
+void WriteLabelled(const std::string& database, const std::vector<std::vector<float>>& labels) {
+  std::vector<Datum> datums;
+  for (size_t i = 0; i < labels.size(); ++i) {
+    datums.push_back(testing::ImageDatum(3, 4, 5, static_cast<int>(i)));
+    datums.back().clear_label();
+    datums.back().mutable_labels()->Add(labels[i].begin(), labels[i].end());
+  }
+  testing::WriteDatums(database, datums);
+}
+
+TEST(InspectDatabase, ShowsSeveralLabels) {
+  TemporaryFolder folder;
+  WriteLabelled(folder / "db", {{0.1f, 1}, {-3, 1}, {2, 0}});
+  SilentProgress progress;
+  const auto source = OpenRecordSource(folder / "db");
+  DatabaseInfo info = InspectDatabase(*source, 2, &progress.line);
+  EXPECT_TRUE(info.labels.empty());
+  const std::string text = DescribeDatabase("db", info, {"height", "striped"});
+  for (const char* part :
+       {"\nlabels of a record: 2\n", "0  -3 to 2, mean -0.3  height\n", "1  0 to 1, mean 0.666667  striped\n"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " not in\n" << text;
+  }
+  EXPECT_EQ(SummarizeDatabase("db", info), "db: 3 records, stored as bytes, of 3x4x5, labels of a record: 2");
+  const std::string fields = DescribeFields(*source, 0);
+  EXPECT_NE(fields.find("\n  labels: 0.1 1\n"), std::string::npos) << fields;
+  EXPECT_EQ(fields.find("label:"), std::string::npos) << fields;
+  EXPECT_EQ(VerifyDatabase(*source, 2, &progress.line).count, 0);
+  // Chunks are added up.
+  WriteLabelled(folder / "large", std::vector<std::vector<float>>(600, {0.5, 2}));
+  info = InspectDatabase(*OpenRecordSource(folder / "large"), 2, &progress.line);
+  ASSERT_EQ(info.label_ranges.size(), 2u);
+  EXPECT_EQ(info.label_ranges[1].count, 600);
+  EXPECT_EQ(info.label_ranges[1].sum, 1200);
+}
+
+TEST(VerifyDatabase, NamesRecordsWithOtherLabels) {
+  TemporaryFolder folder;
+  WriteLabelled(folder / "db", {{1, 2}, {1, 2}, {1}, {}, {1, NAN}});
+  SilentProgress progress;
+  const auto source = OpenRecordSource(folder / "db");
+  const BrokenRecords broken = VerifyDatabase(*source, 2, &progress.line);
+  ASSERT_EQ(broken.count, 3);
+  EXPECT_NE(broken.first[0].find("\"00000002\""), std::string::npos) << broken.first[0];
+  EXPECT_NE(broken.first[0].find("has 1 label, but the first record has 2"), std::string::npos) << broken.first[0];
+  EXPECT_NE(broken.first[1].find("has no labels"), std::string::npos) << broken.first[1];
+  EXPECT_NE(broken.first[2].find("nan"), std::string::npos) << broken.first[2];
+  const DatabaseInfo info = InspectDatabase(*source, 2, &progress.line);
+  EXPECT_EQ(info.label_counts, (std::map<std::string, int64_t>{{"1", 1}, {"2", 3}}));
+  ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*source, {folder / "out", {}}, &progress.line);
+      },
+      {"\"00000002\"", "has 1 label, but the first record has 2"});
+}
+
+TEST(ExportDatabase, ListsSeveralLabels) {
+  TemporaryFolder folder;
+  WriteLabelled(folder / "db", {{0.1f, 1e-7f, 1}, {1.0f / 3, -0.0f, 16777216}});
+  SilentProgress progress;
+  const auto source = OpenRecordSource(folder / "db");
+  EXPECT_EQ(ExportDatabase(*source, {folder / "out", {}}, &progress.line), 2);
+  EXPECT_EQ(testing::Listing(folder / "out"), "00000000.png 00000001.png list.txt");
+  EXPECT_EQ(ReadFile(folder / "out/list.txt").substr(0, 27), "00000000.png 0.1 1e-07 1\n00");
+  // And back.
+  ConvertImages(ReadImageList(folder / "out/list.txt", folder / "out", 3), {}, {.database = folder / "again"},
+                &progress.line);
+  const auto again = OpenRecordSource(folder / "again");
+  for (uint64_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(testing::DatumOf(*again, i).SerializeAsString(), [&] {
+      Datum datum = testing::DatumOf(*source, i);
+      datum.set_encoded(false);  // as the converter says it
+      return datum.SerializeAsString();
+    }());
+  }
+  std::filesystem::remove(folder / "out/00000000.png");
+  std::filesystem::remove(folder / "out/00000001.png");
+  ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*source, {folder / "out", {}}, &progress.line);
+      },
+      {"list.txt", "exists already"});
+  ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*source, {folder / "named", {"cat"}}, &progress.line);
+      },
+      {"--labels", "3 labels"});
+}
+
 TEST(ExportDatabase, GivesTheImagesBack) {
   TemporaryFolder folder;
   testing::WritePictures(folder / "set", 2);

@@ -42,6 +42,20 @@ TEST(DataFingerprint, TellsListsApart) {
   EXPECT_ANY_THROW(FingerprintData(ListNet("absent.txt"), {folder.path()}));
 }
 
+TEST(DataFingerprint, TellsNumbersOfListsApart) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 0 0.5\n2.jpg 1 -2\n";
+  std::ofstream(folder / "copy.txt") << "1.jpg 0.0  5e-1\n2.jpg 1 -2\n";
+  std::ofstream(folder / "other.txt") << "1.jpg 0 0.5\n2.jpg 1 -3\n";
+  const auto print = [&](const std::string& name) {
+    NetParameter net = ListNet(name);
+    net.mutable_layer(0)->mutable_image_data_param()->set_label_count(2);
+    return FingerprintData(net, {folder.path()}).at(0).value;
+  };
+  EXPECT_EQ(print("a.txt"), print("copy.txt"));
+  EXPECT_NE(print("a.txt"), print("other.txt"));
+}
+
 TEST(DataFingerprint, TellsListsOfLabelImagesApart) {
   const TemporaryFolder folder;
   std::ofstream(folder / "a.txt") << "1.jpg 1.png\n2.jpg 2.png\n";
