@@ -330,6 +330,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "MultiBoxLoss",
                                               "MultinomialLogisticLoss",
                                               "PSROIPooling",
+                                              "SegAccuracy",
                                               "SigmoidCrossEntropyLoss",
                                               "SmoothL1Loss",
                                               "SoftmaxWithLoss",
