@@ -16,6 +16,17 @@ class ImageDataLayer : public ImageFileSource {
   }
   const char* example_of_source() const override { return "file with one path and label per line"; }
 
+  void CheckImageFields(LayerSetup& setup) override {
+    const ImageDataParameter& param = setup.param().image_data_param();
+    for (const auto& [field, set] :
+         {std::pair{"label_type", param.has_label_type()}, {"ignore_label", param.has_ignore_label()}}) {
+      if (!set) continue;
+      setup.Fail(Field(field), std::string(field) + " is for labels of pixels, which layer \"ImageSegData\" gives; " +
+                                   "take that type, or remove " + field);
+    }
+    ImageFileSource::CheckImageFields(setup);
+  }
+
   DenseImageList ReadList(const std::string& root) const override { return {ReadImageList(source(), root), {}}; }
 
   std::shared_ptr<const ItemLoader> MakeFileLoader(std::shared_ptr<const DenseImageList> list, Transform transform,

@@ -323,6 +323,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "HingeLoss",
                                               "Im2col",
                                               "ImageData",
+                                              "ImageSegData",
                                               "InfogainLoss",
                                               "Input",
                                               "L1Loss",
