@@ -31,7 +31,6 @@ struct TypeOfFork {
 // Types in files that were not written for BVLC's Caffe: not misspelt.
 constexpr TypeOfFork kTypesOfForks[] = {
     {"CPMData", "OpenPose"},
-    {"ImageSegData", "DeepLab"},
     {"VideoData", "SSD"},
 };
 

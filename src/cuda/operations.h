@@ -75,6 +75,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
   int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) override;
   int64_t FindBadIndex(const EmbedProblem& problem, const float* index) override;
   void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) override;
+  void CountPixels(const PixelCounting& counting, const float* scores, const float* label, const ClassPixels* before,
+                   ClassPixels* after, std::byte* workspace) override;
+  void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) override;
+  void MeasureClass(const ClassPixels* pixels, float* measures) override;
   void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) override;
   void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                               const Tensor& da, const Tensor& db) override;

@@ -185,6 +185,27 @@ DenseImageList ReadDenseImageList(const std::string& file, const std::string& ro
   return list;
 }
 
+DenseImageList ReadImageSegList(const std::string& file, const std::string& root, ImageDataParameter::LabelType type,
+                                int label_of_none) {
+  if (type == ImageDataParameter::PIXEL) return ReadDenseImageList(file, root);
+  const bool labelled = type == ImageDataParameter::IMAGE;
+  const std::string form = labelled ? "one \"path label\" per line" : "one path of an image per line";
+  DenseImageList list;
+  list.images.root = AsRoot(root);
+  ReadLines(file, "a list with " + form, [&](const std::string& line) -> std::string {
+    ImageList::Entry entry{line, label_of_none};
+    std::string problem = labelled ? ParseLine(line, &entry) : "";
+    if (labelled && problem.empty() && entry.label > 255) {
+      problem = "the label " + std::to_string(entry.label) + " is above 255, the largest one of a pixel";
+    }
+    if (!problem.empty()) return problem + "; where label images follow the paths set label_type: PIXEL";
+    list.images.entries.push_back(std::move(entry));
+    return {};
+  });
+  if (list.images.entries.empty()) throw UserError({file, 0, 0}, "names no image; write " + form);
+  return list;
+}
+
 ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
   ImageList list;
   list.root = folder.ends_with("/") ? folder : folder + "/";

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "crema/data.pb.h"
+
 namespace crema {
 
 struct ImageList {
@@ -55,6 +57,11 @@ struct DenseImageList {
 
 // The list file of DenseImageData: one "image label_image" per line, as that of ReadAnnotatedImageList.
 DenseImageList ReadDenseImageList(const std::string& file, const std::string& root);
+
+// The list file of ImageSegData, as `type` says: one "image label_image" per line; "image label", as ReadImageList's,
+// with labels up to 255, or an image alone, the whole line, whose label is `label_of_none`: `labels` are empty then.
+DenseImageList ReadImageSegList(const std::string& file, const std::string& root, ImageDataParameter::LabelType type,
+                                int label_of_none);
 
 // A folder with one folder per class: classes are numbered in the order of their names (bytes), images of a class are
 // in the order of their paths, also from folders below. Files whose names begin with "." are left out, as are those

@@ -39,6 +39,8 @@ class ItemLoader {
   virtual const Shape& item_shape() const = 0;
   // Values of an item's label.
   virtual int64_t label_count() const { return 1; }
+  // Further values of an item, which lie behind its label.
+  virtual int64_t extra_count() const { return 0; }
   // Writes item_shape().count() values to `data` and the label, where items have one, to `label`. `scratch` is the
   // calling thread's own. Throws UserError, naming the record, where the item is unusable.
   virtual void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const = 0;

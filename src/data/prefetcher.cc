@@ -40,7 +40,7 @@ Prefetcher::Prefetcher(std::shared_ptr<const ItemLoader> loader, const PrefetchO
     : loader_(std::move(loader)),
       options_(options),
       item_count_(loader_->item_shape().count()),
-      label_count_(loader_->label_count()),
+      label_count_(loader_->label_count() + loader_->extra_count()),
       part_items_(PartItems(options)),
       parts_((options.batch + part_items_ - 1) / std::max<int64_t>(1, part_items_)),
       slots_(options.ahead + 1),

@@ -31,7 +31,7 @@ struct PrefetchOptions {
 struct Batch {
   uint64_t first = 0;             // stream position of item 0
   const float* data = nullptr;    // batch x item shape
-  const float* labels = nullptr;  // batch x ItemLoader::label_count()
+  const float* labels = nullptr;  // batch x (ItemLoader::label_count() + extra_count())
 };
 
 // Worker threads fill batches, several of them parts of one, into a ring of buffers that is allocated once. What is

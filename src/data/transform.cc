@@ -44,10 +44,12 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
   return ImageExtent{resized.height + border, resized.width + border};
 }
 
-Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file)
+Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file,
+                     SmallImages small_images)
     : scale_(param.scale()),
       mirror_(param.mirror()),
       train_(phase == TRAIN),
+      pads_small_(small_images == SmallImages::kPadded),
       crop_(static_cast<int32_t>(param.crop_size())),
       pad_(static_cast<int32_t>(param.pad())),
       shorter_side_(static_cast<int32_t>(param.resize_shorter_side())),
@@ -68,6 +70,7 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
     jitter_ = ColorJitter(param.color_jitter());
   }
   if (!param.has_mean_file()) return;
+  CREMA_CHECK(!pads_small_);
   mean_ = ReadMean(mean_file);
   if (resize_height_ > 0 && (mean_->shape[1] != resize_height_ || mean_->shape[2] != resize_width_)) {
     throw UserError("the mean image in \"" + mean_file_ + "\" is " + mean_->shape.ToString() +
@@ -90,6 +93,12 @@ ImageSize Transform::OutputSize(const ImageSize& image, Values values) const {
   return {image.channels, extent.height + 2 * pad_, extent.width + 2 * pad_};
 }
 
+ImageExtent Transform::ShownExtent(const ImageExtent& image) const {
+  if (random_area_) return {crop_, crop_};
+  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  return crop_ > 0 ? ImageExtent{std::min(extent.height, crop_), std::min(extent.width, crop_)} : extent;
+}
+
 std::string Transform::Check(const ImageSize& image, Values values) const {
   ImageExtent extent{image.height, image.width};
   if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
@@ -110,7 +119,7 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
     return "color_jitter changes images of 1 or 3 channels, but the image is " + image.ToString() +
            " (channels x height x width); leave color_jitter out";
   }
-  if (random_area_ && values == Values::kBytes) return {};
+  if ((random_area_ || pads_small_) && values == Values::kBytes) return {};
   if (crop_ > extent.height + 2 * pad_ || crop_ > extent.width + 2 * pad_) {
     return "crop_size " + std::to_string(crop_) + " exceeds the image, which is " + resized.ToString() +
            " (channels x height x width)" + (pad_ > 0 ? " with a border of " + std::to_string(pad_) : "") +
@@ -128,7 +137,8 @@ int Transform::ReductionFor(const ImageExtent& whole, const RandomStream& random
 Transform::Window Transform::WindowOf(int height, int width, const RandomStream& random) const {
   Window window;
   window.mirrored = Mirrors(random);
-  const int padded_height = height + 2 * pad_, padded_width = width + 2 * pad_;
+  const int least = pads_small_ ? crop_ : 0;
+  const int padded_height = std::max(height + 2 * pad_, least), padded_width = std::max(width + 2 * pad_, least);
   window.height = crop_ > 0 ? crop_ : padded_height;
   window.width = crop_ > 0 ? crop_ : padded_width;
   int top = (padded_height - window.height) / 2, left = (padded_width - window.width) / 2;

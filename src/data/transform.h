@@ -47,9 +47,14 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
 // what. Immutable, so any number of threads may use it.
 class Transform {
  public:
-  // `mean_file` is where param.mean_file() was found; read here. Throws UserError where a field is wrong or fields
-  // contradict each other (transform_check.h) or the mean image, and as ReadMean.
-  Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file);
+  // What becomes of images of bytes with a side below crop_size, which Check refuses otherwise: they get a border at
+  // the bottom and at the right, beside that of `pad`, so that they have that size.
+  enum class SmallImages { kRefused, kPadded };
+
+  // `mean_file` is where param.mean_file() was found; read here. It does not go with kPadded. Throws UserError where a
+  // field is wrong or fields contradict each other (transform_check.h) or the mean image, and as ReadMean.
+  Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file,
+            SmallImages small_images = SmallImages::kRefused);
 
   // As FixedExtentOf.
   const std::optional<ImageExtent>& fixed_extent() const { return fixed_extent_; }
@@ -60,6 +65,8 @@ class Transform {
   enum class Values { kBytes, kFloats };
   // Size of the result for an image of that size.
   ImageSize OutputSize(const ImageSize& image, Values values = Values::kBytes) const;
+  // How much of an image of bytes of that size, resized where it is, a result can show.
+  ImageExtent ShownExtent(const ImageExtent& image) const;
   // What is wrong, with the remedy, where an image does not fit the crop, the mean image, or the number of mean or
   // standard values; empty where it fits.
   std::string Check(const ImageSize& image, Values values = Values::kBytes) const;
@@ -143,6 +150,7 @@ class Transform {
 
   float scale_;
   bool mirror_, train_;
+  bool pads_small_;
   int32_t crop_, pad_, shorter_side_, resize_height_, resize_width_;
   DecodeOptions::Colors colors_;
   std::optional<ImageExtent> fixed_extent_;

@@ -83,10 +83,18 @@ uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
   if (layer.type() == "ImageData") {
     return FingerprintOf(ReadImageList(path, "", layer.image_data_param().label_count()));
   }
+  if (layer.type() == "ImageSegData") {
+    const DenseImageList list = ReadImageSegList(path, "", layer.image_data_param().label_type(), 0);
+    return list.labels.entries.empty() ? FingerprintOf(list.images) : FingerprintOf(list);
+  }
   if (layer.type() == "HDF5Data") {
     return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
   }
   return FingerprintOf(*OpenRecordSource(path));
+}
+
+bool ReadsImageDataParam(const LayerParameter& layer) {
+  return layer.type() == "ImageData" || layer.type() == "ImageSegData";
 }
 
 }  // namespace
@@ -95,7 +103,7 @@ bool ReadsDatabase(const LayerParameter& layer) { return layer.type() == "Data" 
 
 std::string DataSourceOf(const LayerParameter& layer) {
   if (ReadsDatabase(layer)) return layer.data_param().source();
-  if (layer.type() == "ImageData") return layer.image_data_param().source();
+  if (ReadsImageDataParam(layer)) return layer.image_data_param().source();
   if (layer.type() == "DenseImageData") return layer.dense_image_data_param().source();
   if (layer.type() == "HDF5Data") return layer.hdf5_data_param().source();
   if (layer.type() == "WindowData") return layer.window_data_param().source();
@@ -111,7 +119,7 @@ void ReadDataFrom(const std::string& path, NetParameter* net) {
   for (LayerParameter& layer : *net->mutable_layer()) {
     if (ReadsDatabase(layer)) {
       layer.mutable_data_param()->set_source(path);
-    } else if (layer.type() == "ImageData") {
+    } else if (ReadsImageDataParam(layer)) {
       read_images_from(layer.mutable_image_data_param());
     } else if (layer.type() == "DenseImageData") {
       read_images_from(layer.mutable_dense_image_data_param());

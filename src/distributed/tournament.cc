@@ -45,9 +45,9 @@ bool HigherWins(const Net& test_net, const std::string& name, const Location& wh
   if (values.size() == 1) return values[0].loss_weight == 0;
   const std::vector<std::string> names = outputs.names();
   if (std::find(names.begin(), names.end(), name) != names.end()) {
-    throw UserError(where, "distributed: tournament_output \"" + name + "\" of the test net has " +
-                               std::to_string(values.size()) +
-                               " values, and a tournament compares one; name another output");
+    throw UserError(
+        where, "distributed: tournament_output \"" + name + "\" of the test net has " + std::to_string(values.size()) +
+                   " values, and a tournament compares one; name another output, or take it apart with a Slice layer");
   }
   std::string known;
   for (const std::string& output : names) known += (known.empty() ? "" : ", ") + output;

@@ -17,10 +17,17 @@ class ImageDataLayer : public ImageFileSource {
   const char* example_of_source() const override { return "file with one path and label per line"; }
 
   void CheckImageFields(LayerSetup& setup) override {
-    label_count_ = setup.param().image_data_param().label_count();
+    const ImageDataParameter& param = setup.param().image_data_param();
+    label_count_ = param.label_count();
     if (label_count_ > kMaxLabelCount) {
       setup.Fail(Field("label_count"), "label_count is " + std::to_string(label_count_) + "; it must be from 0 to " +
                                            std::to_string(kMaxLabelCount));
+    }
+    for (const auto& [field, set] :
+         {std::pair{"label_type", param.has_label_type()}, {"ignore_label", param.has_ignore_label()}}) {
+      if (!set) continue;
+      setup.Fail(Field(field), std::string(field) + " is for labels of pixels, which layer \"ImageSegData\" gives; " +
+                                   "take that type, or remove " + field);
     }
     ImageFileSource::CheckImageFields(setup);
   }

@@ -1,4 +1,5 @@
-// What layers that read image files which a list names share: ImageData and DenseImageData.
+// What layers that read image files which a list names share: ImageData, DenseImageData and
+// ImageSegData.
 #ifndef CREMA_LAYERS_IMAGE_FILE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_FILE_SOURCE_H_
 

@@ -8,7 +8,7 @@
 namespace crema {
 
 void ImageSource::CheckFields(LayerSetup& setup) {
-  setup.ExpectTops(1, 2);
+  setup.ExpectTops(1, most_tops());
   transform_ = setup.param().transform_param();
   if (const auto mistake = FindMistake(transform_)) setup.Fail("transform_param." + mistake->field, mistake->message);
   CheckFieldsOfSsd(setup);
@@ -59,7 +59,7 @@ Shape ImageSource::LabelShape(LayerSetup& setup, int64_t items) {
 }
 
 std::shared_ptr<const ItemLoader> ImageSource::MakeLoader(const SampleOrder& order) const {
-  auto loader = MakeImageLoader(Transform(transform_, phase(), mean_file_), order);
+  auto loader = MakeImageLoader(MakeTransform(), order);
   if (loader->item_shape() != item_shape_) {
     throw UserError("the net was compiled for images of " + item_shape_.ToString() + ", but those of \"" + source() +
                     "\" are " + loader->item_shape().ToString() +
@@ -103,7 +103,7 @@ Shape ImageSource::DataShape(LayerSetup& setup) {
 Shape ImageSource::ShapeOfSource(LayerSetup& setup) {
   std::string field = "transform_param.mean_file";
   try {
-    const Transform transform(transform_, phase(), mean_file_);
+    const Transform transform = MakeTransform();
     field = Field("source");
     const ImageSize size = ItemSizeOf(setup, transform);
     return Shape{fields().batch_size, size.channels, size.height, size.width};

@@ -1,5 +1,5 @@
-// What layers that read images with labels share: Data, AnnotatedData, ImageData, DenseImageData and
-// WindowData.
+// What layers that read images with labels share: Data, AnnotatedData, ImageData, DenseImageData, ImageSegData
+// and WindowData.
 #ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_SOURCE_H_
 
@@ -25,6 +25,11 @@ class ImageSource : public ItemSource {
   // Throws as loaders do.
   virtual std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const = 0;
 
+  // Tops of the type; the images and their labels are the first.
+  virtual int most_tops() const { return 2; }
+  virtual Transform::SmallImages small_images() const { return Transform::SmallImages::kRefused; }
+  // Of images and labels.
+  std::vector<Shape> TopShapes(LayerSetup& setup) override;
   // Whether the type does what SSD's fields of transform_param say, beside resize_param.
   virtual bool does_as_ssd() const { return false; }
   // Labels of each of `items` items; 0: one, the class.
@@ -47,10 +52,10 @@ class ImageSource : public ItemSource {
 
  private:
   void CheckFields(LayerSetup& setup) override;
-  std::vector<Shape> TopShapes(LayerSetup& setup) override;
   std::shared_ptr<const ItemLoader> MakeLoader(const SampleOrder& order) const override;
   std::string Remedy(int cores) const override;
 
+  Transform MakeTransform() const { return Transform(transform_, phase(), mean_file_, small_images()); }
   void CheckFieldsOfSsd(LayerSetup& setup) const;
   Shape DataShape(LayerSetup& setup);
   Shape ShapeOfSource(LayerSetup& setup);

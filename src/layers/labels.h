@@ -17,6 +17,8 @@ class LabelCheck {
   void Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule, const std::string& param);
   // The same where each item has one label, none can be ignored, and the file says nothing of an axis.
   void Setup(const LayerSetup& setup, const ClassAxis& items) { Setup(setup, items, {}, {}); }
+  // Where the labels that do not count are known in full only when the layer is planned.
+  void set_rule(const LabelRule& rule) { rule_ = rule; }
   // Looks for labels that are no class.
   void Run(const LayerRun& run) const;
   // Throws BadItem for the label at `position`.

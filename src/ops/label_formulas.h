@@ -12,7 +12,9 @@
 namespace crema::labels {
 
 CREMA_HOST_DEVICE inline bool IsIgnored(const LabelRule& rule, float label) {
-  return rule.has_ignore && label == static_cast<float>(rule.ignore);
+  bool ignored = rule.has_ignore && label == static_cast<float>(rule.ignore);
+  for (int i = 0; i < rule.also_ignored_count; ++i) ignored |= label == rule.also_ignored[i];
+  return ignored;
 }
 
 CREMA_HOST_DEVICE inline bool IsBad(const LabelRule& rule, int64_t classes, float label) {

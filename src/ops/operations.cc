@@ -190,6 +190,14 @@ class CpuOperations final : public Operations {
     return crema::FindBadIndex(problem, index);
   }
   void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) override { crema::ArgMax(problem, x, y); }
+  void CountPixels(const PixelCounting& counting, const float* scores, const float* label, const ClassPixels* before,
+                   ClassPixels* after, std::byte* workspace) override {
+    crema::CountPixels(counting, scores, label, before, after, workspace);
+  }
+  void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) override {
+    crema::MeasureSegmentation(classes, pixels, measures);
+  }
+  void MeasureClass(const ClassPixels* pixels, float* measures) override { crema::MeasureClass(pixels, measures); }
 
   void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) override {
     crema::DifferenceLossForward(loss, inputs, value);

@@ -43,6 +43,7 @@
 #include "ops/reduction.h"
 #include "ops/rnn.h"
 #include "ops/roi_pooling.h"
+#include "ops/segmentation.h"
 #include "ops/softmax.h"
 #include "ops/target_losses.h"
 #include "ops/unpooling.h"
@@ -155,6 +156,11 @@ class Operations {
   virtual int64_t FindBadIndex(const EmbedProblem& problem, const float* index) = 0;
   // ops/arg_max.h.
   virtual void ArgMax(const ArgMaxProblem& problem, const float* x, float* y) = 0;
+  // ops/segmentation.h.
+  virtual void CountPixels(const PixelCounting& counting, const float* scores, const float* label,
+                           const ClassPixels* before, ClassPixels* after, std::byte* workspace) = 0;
+  virtual void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) = 0;
+  virtual void MeasureClass(const ClassPixels* pixels, float* measures) = 0;
 
   // --- Losses: ops/target_losses.h, ops/label_losses.h. ---
   virtual void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) = 0;

@@ -31,6 +31,9 @@ void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, flo
 struct LabelRule {
   bool has_ignore = false;
   int ignore = 0;  // positions with this label do not count
+  // Nor those with one of these, which lie in the device's memory.
+  const float* also_ignored = nullptr;
+  int also_ignored_count = 0;
 };
 
 // Index of the first label that is neither a whole number in [0, classes) nor ignored; -1 when all are fine.

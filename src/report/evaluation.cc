@@ -10,6 +10,7 @@ Evaluation Evaluate(Net& net, int batches, const std::function<void(const std::s
                     ApVersion ap_version) {
   Evaluation result;
   result.batches = batches;
+  BeginTest(net);
   TestOutputs total(net, ap_version);
   for (int batch = 0; batch < batches; ++batch) {
     result.loss += net.Forward();

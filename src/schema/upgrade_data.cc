@@ -27,9 +27,9 @@ void WarnAboutOldTransform(const NetParameter& net, const PlaceOf& place, Diagno
     moved.clear_transform_param();
     UpgradeDataTransform(&moved);
     if (!moved.has_transform_param()) continue;
-    const char* block = moved.type() == "Data"        ? "data_param"
-                        : moved.type() == "ImageData" ? "image_data_param"
-                                                      : "window_data_param";
+    const char* block = moved.type() == "Data"         ? "data_param"
+                        : moved.type() == "WindowData" ? "window_data_param"
+                                                       : "image_data_param";
     std::vector<const google::protobuf::FieldDescriptor*> fields;
     moved.transform_param().GetReflection()->ListFields(moved.transform_param(), &fields);
     for (const auto* field : fields) {
@@ -43,7 +43,8 @@ void WarnAboutOldTransform(const NetParameter& net, const PlaceOf& place, Diagno
 
 void UpgradeDataTransform(LayerParameter* layer) {
   if (layer->type() == "Data" && layer->has_data_param()) Move(layer->mutable_data_param(), layer);
-  if (layer->type() == "ImageData" && layer->has_image_data_param()) Move(layer->mutable_image_data_param(), layer);
+  const bool images = layer->type() == "ImageData" || layer->type() == "ImageSegData";
+  if (images && layer->has_image_data_param()) Move(layer->mutable_image_data_param(), layer);
   if (layer->type() == "WindowData" && layer->has_window_data_param()) Move(layer->mutable_window_data_param(), layer);
 }
 

@@ -21,9 +21,9 @@ Best::Best(const SolverFile& file, const Net& test_net) : param_(file.solver.bes
   }
   const std::vector<std::string> names = outputs.names();
   if (std::find(names.begin(), names.end(), param_.output()) != names.end()) {
-    throw UserError(at("best.output"), "output \"" + param_.output() + "\" of the test net has " +
-                                           std::to_string(values.size()) +
-                                           " values, and best compares one; name another output");
+    throw UserError(at("best.output"),
+                    "output \"" + param_.output() + "\" of the test net has " + std::to_string(values.size()) +
+                        " values, and best compares one; name another output, or take it apart with a Slice layer");
   }
   std::string known;
   for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;

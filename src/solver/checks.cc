@@ -1,5 +1,6 @@
 // What is wrong with a training, or worth a word, before it begins.
 #include <algorithm>
+#include <utility>
 
 #include "base/atomic_file.h"
 #include "base/check.h"
@@ -134,12 +135,19 @@ void Solver::Impl::CheckEvalType(const SolverFile& file) const {
 
 void Solver::Impl::WarnOfRecurrentLayers() const {
   const bool leases = options.role == Role::kCoordinator;
-  if ((ranks == 1 && !leases) || net->recurrent_states().empty()) return;
-  Warn({}, "recurrent layer \"" + net->recurrent_states()[0].first + "\" goes on where the batch before ended, but " +
-               (leases ? "workers take local_steps batches in a row, so that the first of them begins"
-                       : "each of " + std::to_string(ranks) + " ranks takes one batch in " + std::to_string(ranks) +
-                             ", so that each begins") +
-               " with a state of zeros: choose sequences (T) that are long enough to learn from alone");
+  if (ranks == 1 && !leases) return;
+  const std::string begins = leases ? "workers take local_steps batches in a row, so that the first of them begins"
+                                    : "each of " + std::to_string(ranks) + " ranks takes one batch in " +
+                                          std::to_string(ranks) + ", so that each begins";
+  bool told = false, told_of_counts = false;
+  for (const Node& node : net->compiled().graph.nodes) {
+    const bool counts = CountsOverPasses(*node.param);
+    if (!node.layer->recurrent_state().defined() || std::exchange(counts ? told_of_counts : told, true)) continue;
+    Warn({}, counts ? "layer \"" + node.name() + "\" counts pixels of all batches together (reset: false), but " +
+                          begins + " with counts of 0: what it says while training is of those batches alone"
+                    : "recurrent layer \"" + node.name() + "\" goes on where the batch before ended, but " + begins +
+                          " with a state of zeros: choose sequences (T) that are long enough to learn from alone");
+  }
 }
 
 void Solver::Impl::WarnOfNothingToLearn() const {

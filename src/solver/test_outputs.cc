@@ -3,15 +3,49 @@
 #include <algorithm>
 
 #include "graph/program.h"
+#include "ops/operations.h"
 
 namespace crema {
+
+namespace {
+
+// For each value whether it is made of a layer that counts over passes.
+std::vector<bool> CountedOverPasses(const Graph& graph) {
+  std::vector<bool> counted(graph.values.size());
+  for (const Node& node : graph.nodes) {
+    if (!CountsOverPasses(*node.param) &&
+        std::none_of(node.bottoms.begin(), node.bottoms.end(), [&](int bottom) { return counted[bottom]; })) {
+      continue;
+    }
+    for (const int top : node.tops) counted[top] = true;
+  }
+  return counted;
+}
+
+}  // namespace
+
+bool CountsOverPasses(const LayerParameter& layer) {
+  return layer.type() == "SegAccuracy" && !layer.seg_accuracy_param().reset();
+}
+
+void BeginTest(Net& net) {
+  for (const Node& node : net.compiled().graph.nodes) {
+    if (!CountsOverPasses(*node.param)) continue;
+    OperationsOf(*node.plan->context().device).Fill(0, node.layer->recurrent_state());
+  }
+}
 
 TestOutputs::TestOutputs(const Net& net, ApVersion version) : net_(net), version_(version) {
   const Graph& graph = net.compiled().graph;
   const std::vector<NetOutput> outputs = net.outputs();
+  const std::vector<bool> counted = CountedOverPasses(graph);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Node& maker = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(graph.outputs[i])].producer)];
-    Output output = {outputs[i].name, outputs[i].loss_weight, maker.param->type() == "DetectionEvaluate", {}};
+    Output output = {outputs[i].name,
+                     outputs[i].loss_weight,
+                     maker.param->type() == "DetectionEvaluate",
+                     counted[static_cast<size_t>(graph.outputs[i])],
+                     {}};
     if (!output.is_detection) output.sums.resize(static_cast<size_t>(outputs[i].value.count()));
     outputs_.push_back(std::move(output));
   }
@@ -22,7 +56,9 @@ void TestOutputs::AddBatch() {
   for (size_t i = 0; i < outputs.size(); ++i) {
     Output& output = outputs_[i];
     if (output.is_detection) output.precision.Add(outputs[i].value);
-    for (size_t k = 0; k < output.sums.size(); ++k) output.sums[k] += outputs[i].value.value(static_cast<int64_t>(k));
+    for (size_t k = 0; k < output.sums.size(); ++k) {
+      output.sums[k] = (output.is_latest ? 0 : output.sums[k]) + outputs[i].value.value(static_cast<int64_t>(k));
+    }
   }
   ++batches_;
 }
@@ -36,7 +72,7 @@ std::vector<OutputValue> TestOutputs::Values(bool by_class) const {
       if (by_class) values.back().by_class = output.precision.OfClasses(version_);
     }
     for (const double sum : output.sums) {
-      values.push_back({output.name, static_cast<float>(sum / batches), output.loss_weight});
+      values.push_back({output.name, static_cast<float>(output.is_latest ? sum : sum / batches), output.loss_weight});
     }
   }
   return values;

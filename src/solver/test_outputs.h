@@ -12,8 +12,15 @@
 
 namespace crema {
 
-// The outputs of a net over several batches: the mean of each element; of a DetectionEvaluate layer, whose rows have no
-// mean, the mean average precision of all that was found.
+// Whether what a layer says is of all passes since its counts were zeros: a SegAccuracy layer with reset: false.
+bool CountsOverPasses(const LayerParameter& layer);
+
+// Call before the first batch of a test: such layers begin anew.
+void BeginTest(Net& net);
+
+// The outputs of a net over several batches: the mean of each element; the latest values of what is made of layers that
+// count over passes; of a DetectionEvaluate layer, whose rows have no mean, the mean average precision of all that was
+// found.
 class TestOutputs {
  public:
   // `net` must outlive this.
@@ -36,8 +43,8 @@ class TestOutputs {
   struct Output {
     std::string name;
     float loss_weight = 0;
-    bool is_detection = false;
-    std::vector<double> sums;  // by element; none of a detection
+    bool is_detection = false, is_latest = false;
+    std::vector<double> sums;  // by element, or the latest values; none of a detection
     MeanAveragePrecision precision = {};
   };
 

@@ -32,6 +32,7 @@ void Solver::Impl::TestOne(int index, bool* stopped) {
   result.net = index;
   result.batches = param.test_iter(index);
   test_net.set_pass(static_cast<uint64_t>(iteration) * result.batches);
+  BeginTest(test_net);
   TestOutputs outputs(test_net, ap_version);
   double loss = 0;
   for (int batch = 0; batch < result.batches; ++batch) {

@@ -121,8 +121,8 @@ TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
             std::string::npos)
       << python;
   EXPECT_NE(python.find("param_str"), std::string::npos) << python;
-  const std::string fork = ErrorOf(kInput + "\n" + L("ImageSegData", "out", {"data"}, {"found"}));
-  EXPECT_NE(fork.find("\"ImageSegData\" is a layer type of a fork of Caffe (DeepLab)"), std::string::npos) << fork;
+  const std::string fork = ErrorOf(kInput + "\n" + L("CPMData", "out", {"data"}, {"found"}));
+  EXPECT_NE(fork.find("\"CPMData\" is a layer type of a fork of Caffe (OpenPose)"), std::string::npos) << fork;
 }
 
 TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {

@@ -72,6 +72,36 @@ TEST(DataFingerprint, TellsListsOfLabelImagesApart) {
   EXPECT_NE(print("a.txt"), print("other.txt"));
 }
 
+TEST(DataFingerprint, TellsListsOfImageSegDataApart) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 1\n2.jpg 2\n";
+  std::ofstream(folder / "copy.txt") << "1.jpg   1 \r\n\n2.jpg 2";
+  std::ofstream(folder / "other.txt") << "1.jpg 1\n2.jpg 3\n";
+  std::ofstream(folder / "alone.txt") << "1.jpg\n2.jpg\n";
+  const auto print = [&](const std::string& name, ImageDataParameter::LabelType type) {
+    NetParameter net;
+    LayerParameter* layer = net.add_layer();
+    layer->set_type("ImageSegData");
+    layer->mutable_image_data_param()->set_source(name);
+    layer->mutable_image_data_param()->set_label_type(type);
+    return FingerprintData(net, {folder.path()}).at(0).value;
+  };
+  for (const auto type : {ImageDataParameter::IMAGE, ImageDataParameter::PIXEL}) {
+    EXPECT_EQ(print("a.txt", type), print("copy.txt", type));
+    EXPECT_NE(print("a.txt", type), print("other.txt", type));
+    EXPECT_ANY_THROW(print("alone.txt", type));
+  }
+  EXPECT_NE(print("alone.txt", ImageDataParameter::NONE), print("a.txt", ImageDataParameter::NONE));
+
+  NetParameter net;
+  LayerParameter* layer = net.add_layer();
+  layer->set_type("ImageSegData");
+  layer->mutable_image_data_param()->set_source("theirs.txt");
+  EXPECT_EQ(DataSourceOf(*layer), "theirs.txt");
+  ReadDataFrom(folder.path(), &net);
+  EXPECT_EQ(layer->image_data_param().root_folder(), folder.path() + "/");
+}
+
 TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   const TemporaryFolder folder;
   NetParameter net = ListNet("theirs.txt");

@@ -36,6 +36,38 @@ TEST(Evaluate, AveragesEveryElementAndPrintsCaffesLines) {
                                       "Loss: 2.19722", "loss = 1.09861 (* 2 = 2.19722 loss)", "y = 0.25", "y = 0.5"}));
 }
 
+TEST(Evaluate, CountsPixelsOverAllBatches) {
+  NetOptions options;
+  options.phase = TEST;
+  options.backward = false;
+  Net net(ParseNet(R"(
+    layer { name: "in" type: "Input" top: "scores" top: "label"
+      input_param { shape { dim: 1 dim: 2 dim: 1 dim: 2 } shape { dim: 1 dim: 1 dim: 1 dim: 2 } } }
+    layer { name: "seg" type: "SegAccuracy" bottom: "scores" bottom: "label" top: "seg"
+      seg_accuracy_param { reset: false } }
+  )",
+                   "evaluate.prototxt"),
+          options);
+  const auto evaluate = [&net](int batches) {
+    std::vector<float> values;
+    for (const OutputValue& output : Evaluate(net, batches, [](const std::string&) {}).outputs) {
+      values.push_back(output.value);
+    }
+    return values;
+  };
+  const auto give = [&net](const std::string& input, const std::vector<float>& values) {
+    for (const NetInput& one : net.inputs()) {
+      if (one.name == input) std::copy(values.begin(), values.end(), one.value.f32());
+    }
+  };
+  give("scores", {1, 0, 0, 1});
+  give("label", {0, 1});
+  EXPECT_EQ(evaluate(3), (std::vector<float>{1, 1, 1}));
+  // What was counted before does not count.
+  give("label", {0, 0});
+  EXPECT_EQ(evaluate(2), (std::vector<float>{0.5f, 0.5f, 0.25f}));
+}
+
 TEST(Evaluate, MakesAMeanAveragePrecisionOfDetections) {
   NetOptions options;
   options.phase = TEST;

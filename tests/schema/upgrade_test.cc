@@ -246,6 +246,9 @@ TEST(Upgrade, TransformInDataParamOfALayerIsIgnoredWithAWarning) {
   EXPECT_EQ(Warnings(file),
             "n:2:3: warning: data_param.scale has no effect in a \"layer\"; write transform_param { "
             "scale: ... }\n");
+  EXPECT_EQ(Warnings(ParseNet("layer { type: \"ImageSegData\" image_data_param { mirror: true } }", "n")),
+            "n:1:49: warning: image_data_param.mirror has no effect in a \"layer\"; write transform_param { "
+            "mirror: ... }\n");
 }
 
 TEST(Upgrade, SolverTypeBecomesText) {

@@ -24,6 +24,12 @@ TEST_F(GpuTraining, ByEveryRule) {
   }
 }
 
+TEST_F(GpuTraining, CountsPixelsOverAllBatchesOfATest) {
+  folder_.Write("net.prototxt", PixelsNet(false));
+  Compare("momentum: 0.9 display: 1 test_iter: 9 test_interval: 2", 4, 1e-4);
+  EXPECT_EQ(recorder_.tests.size(), 3u);
+}
+
 TEST_F(GpuTraining, SumsOverSeveralBatches) { Compare("momentum: 0.9 iter_size: 3", 4, 1e-4); }
 
 TEST_F(GpuTraining, ClipsGradients) {

@@ -166,6 +166,20 @@ TEST_F(Resume, IsExactWithRecurrentLayers) {
   EXPECT_EQ(state.recurrent_state(1).net(), "test0");
 }
 
+TEST_F(Resume, IsExactWithCountsOverAllBatches) {
+  folder_.Write("net.prototxt", PixelsNet(false));
+  ExpectSame("momentum: 0.9 iter_size: 2 display: 3 test_iter: 3 test_interval: 7 test_initialization: false\n");
+  const SolverState state = LoadState(folder_ / "snap_iter_20.solverstate").state;
+  ASSERT_EQ(state.recurrent_state_size(), 2);
+  // Of each class the right ones, those of its label, those told, in two numbers each.
+  const RecurrentState &train = state.recurrent_state(0), &test = state.recurrent_state(1);
+  EXPECT_EQ(train.net(), "train");
+  ASSERT_EQ(train.value_size(), 3 * 6);
+  EXPECT_EQ(train.value(3) + train.value(9) + train.value(15), 20 * 2 * 7);
+  EXPECT_EQ(test.net(), "test0");
+  EXPECT_EQ(test.value(3) + test.value(9) + test.value(15), 3 * 4) << "those of the last test";
+}
+
 // As where a test is broken off.
 TEST_F(Resume, RecurrentLayersTestAgainFromWhereTheTestBegan) {
   folder_.Write("net.prototxt", kRecurrentNet);

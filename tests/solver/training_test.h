@@ -49,6 +49,22 @@ layer { name: "accuracy" type: "Accuracy" bottom: "ip" bottom: "label" top: "acc
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
 )";
 
+// kSmallNet with a SegAccuracy layer, for which each image is one pixel, and its mean intersection by union alone.
+inline std::string PixelsNet(bool reset, int test_batch = 4) {
+  std::string net = kSmallNet;
+  net.replace(net.find("batch_size: 4"), 13, "batch_size: " + std::to_string(test_batch));
+  return net + R"(
+layer { name: "scores" type: "Reshape" bottom: "ip2" top: "scores"
+        reshape_param { shape { dim: 0 dim: 3 dim: 1 dim: 1 } } }
+layer { name: "pixels" type: "Reshape" bottom: "label" top: "pixels"
+        reshape_param { shape { dim: 0 dim: 1 dim: 1 dim: 1 } } }
+layer { name: "seg" type: "SegAccuracy" bottom: "scores" bottom: "pixels" top: "seg" top: "seg_of_1"
+        seg_accuracy_param { output_label: 1 reset: )" +
+         (reset ? "true" : "false") + R"( } }
+layer { name: "seg_means" type: "Slice" bottom: "seg" top: "right" top: "recall" top: "overlap" slice_param { axis: 3 } }
+)";
+}
+
 class SmallTraining : public testing::Test {
  protected:
   SmallTraining() {
