@@ -56,9 +56,9 @@ std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   }
   const char *begin = label.data(), *end = begin + label.size();
   const auto [rest, error] = std::from_chars(begin, end, entry->label);
-  if (error == std::errc() && rest == end && entry->label >= 0) return {};
+  if (error == std::errc() && rest == end) return {};
   float number;
-  return "the label \"" + label + "\" is no whole number from 0 on; number the classes" +
+  return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +
          (ParseFinite(label, &number)
               ? ", or say how many numbers follow each path where they are none (label_count of ImageData and "
                 "convert_imageset)"

@@ -14,7 +14,7 @@ namespace crema {
 struct ImageList {
   struct Entry {
     std::string path;  // as the list has it, or below the folder
-    int label = 0;     // the class, from 0
+    int label = 0;     // the class, from 0; below 0 of what is not to count (ignore_label: -1)
   };
 
   std::string root;  // put before the paths to open them; ends with "/" where it is not empty

@@ -26,7 +26,7 @@ EvaluationData::EvaluationData(std::string name, ImageList list)
 std::vector<std::string> EvaluationData::MatchClasses(const std::vector<std::string>& labels, int classes) {
   if (list_.labels.empty()) {
     for (const ImageList::Entry& entry : list_.entries) {
-      if (entry.label < classes) continue;
+      if (entry.label >= 0 && entry.label < classes) continue;
       throw UserError(Location{name_}, "\"" + entry.path + "\" has the label " + std::to_string(entry.label) +
                                            ", but the net tells " + std::to_string(classes) +
                                            " classes apart, counted from 0; is it the list of this net?");

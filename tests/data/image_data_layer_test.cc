@@ -96,6 +96,15 @@ TEST_F(ImageDataTest, SeveralNumbersFollowAPath) {
   ExpectThrows<UserError>([&] { given(Shape{4, 2}); }, {"\"label\" cannot be 4x2", "4 labels"});
 }
 
+TEST_F(ImageDataTest, LabelsBelow0ArePassedOn) {
+  WriteList(2, 5, 4);
+  testing::WriteFile(folder_ / "list.txt", "0.png -1\n1.png 3\n");
+  testing::SourceDriver driver = Driver(Layer());
+  driver.Forward();
+  EXPECT_EQ(driver.value(1)[0], -1);
+  EXPECT_EQ(driver.value(1)[1], 3);
+}
+
 TEST_F(ImageDataTest, NumbersThatAreNoneAreNamedWithTheirLine) {
   WriteList(2, 5, 4);
   const auto expect = [&](const std::string& list, const std::string& fields, const std::vector<std::string>& parts) {
@@ -113,7 +122,7 @@ TEST_F(ImageDataTest, NumbersThatAreNoneAreNamedWithTheirLine) {
   expect("0.5\n", "label_count: 1", {list + ":1", "a path and 1 number (label_count), but 0 follow \"0.5\""});
   expect("\n", "label_count: 3", {list, "one path and its numbers per line"});
   // Where the field is forgotten, or too small.
-  expect("0.png 0.5\n", "", {list + ":1", "\"0.5\" is no whole number from 0 on", "label_count of ImageData"});
+  expect("0.png 0.5\n", "", {list + ":1", "\"0.5\" is no whole number", "label_count of ImageData"});
   expect("0.png 1 0 1\n", "new_height: 2 new_width: 2", {"0.png 1 0\" does not exist", "label_count says how many"});
   expect("0.png 1 0 1\n", "label_count: 2", {"0.png 1\" does not exist", "label_count says how many"});
   expect("0.png 1\n", "label_count: 65537", {"image_data_param.label_count", "from 0 to 65536"});

@@ -292,7 +292,7 @@ TEST(Training, ALossThatIsNoNumberNamesItsCause) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.base_lr = "1e20"});
   const Finished run = RunProgram(kTrain, In(folder));
-  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(train: error: iteration \d+: the loss is )"))) << run.err;
   EXPECT_TRUE(std::regex_search(run.err, std::regex(R"((parameter|layer "?)(conv1|ip1|ip2|loss))"))) << run.err;
   EXPECT_TRUE(run.Says("base_lr")) << run.err;
