@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "crema/error.h"
+#include "curves/curve_writers.h"
 #include "curves/run_files.h"
 #include "report/log_observer.h"
 
