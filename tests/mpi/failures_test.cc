@@ -26,7 +26,7 @@ TEST_F(MpirunFailures, ARankThatFailsSaysSoAndEndsAll) {
 TEST_F(MpirunFailures, ALossThatIsNotFiniteEndsAll) {
   Write(folder_, {.max_iter = 1000, .snapshot = 0, .base_lr = "1e30"});
   const Finished finished = Run({{2}});
-  EXPECT_EQ(finished.exit_code, 1) << finished.err;
+  EXPECT_EQ(finished.exit_code, 2) << finished.err;
   EXPECT_TRUE(finished.Says("Lower base_lr")) << finished.err;
 }
 

@@ -70,7 +70,7 @@ TEST(Profile, IsWrittenWhenTrainingFails) {
   const ScratchFolder folder;
   WriteTinyTraining(folder, {.base_lr = "1e30"});
   const Finished run = RunProgram({"train", "--solver=solver.prototxt", "--profile=trace.json"}, In(folder));
-  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_GE(Count(ReadTrace(folder), "cat", "iteration"), 1);
 }
 
