@@ -30,7 +30,8 @@ ImageList ListOf(const CommandLine& line) {
   size_t skipped = 0;
   ImageList list = ListImageFolder(words[0], &skipped);
   std::fprintf(stderr, "%s: %zu images of %zu classes\n", words[0].c_str(), list.entries.size(), list.labels.size());
-  if (skipped > 0) std::fprintf(stderr, "left out: %zu files that are not named as images (.jpg, .png, .bmp, ...)\n", skipped);
+  if (skipped > 0)
+    std::fprintf(stderr, "left out: %zu files that are not named as images (.jpg, .png, .bmp, ...)\n", skipped);
   return list;
 }
 
