@@ -135,7 +135,7 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
                      LoadedState* newest, SnapshotFormat preferred) {
   const std::vector<StateFile> found = FindStates(prefix, preferred);
   for (const StateFile& state : found) {
-    if (state.written <= found.front().written) continue;
+    if (state.iteration == found.front().iteration || state.written <= found.front().written) continue;
     Fail(found.front().path, "has more iterations than " + state.path +
                                  ", which was written later, so they are of different runs; go on with one of them by "
                                  "--snapshot=FILE, or move the files of the other run away (where they were copied, "
