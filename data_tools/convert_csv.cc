@@ -41,6 +41,9 @@ int Run(const CommandLine& line) {
   how.label_column = FLAGS_label_column;
   std::istringstream columns(FLAGS_label_columns);
   for (std::string name; std::getline(columns, name, ',');) how.label_columns.push_back(name);
+  if (line.has("label_columns") && how.label_columns.empty()) {
+    throw UserError(Location{line.program, 0, 0}, "--label_columns needs a value: --label_columns=A,B");
+  }
   if (!how.label_column.empty() && !how.label_columns.empty()) {
     RejectFlag(line,
                "--label_column is the column of a class, --label_columns are those of several labels; leave out " +

@@ -93,10 +93,10 @@ std::unique_ptr<MetricsObserver> RecordMetrics(const CommandLine& line, SolverOp
   return metrics;
 }
 
-// Of a run that writes snapshots: no other one writes them, too. Says what else lies there.
+// No other run writes snapshots where this one does, or may do when a signal asks for it. Says what else lies there.
 void PrepareSnapshots(const Solver& solver, const SolverParameter& param, std::optional<PrefixLock>* lock) {
-  if (param.snapshot() == 0 && !param.snapshot_after_train()) return;
   const std::string& prefix = solver.snapshot_prefix();
+  if (prefix.empty()) return;
   lock->emplace(prefix);
   if (const int removed = (*lock)->RemoveUnfinished(); removed > 0) {
     LOG(INFO) << "Removed " << removed << " unfinished file(s) of a killed run from " << prefix << "_*";
@@ -232,8 +232,8 @@ const Command& TrainCommand() {
             "Relative paths in the files are looked for in the working directory, then in the\n"
             "folder of the solver file, then in that of the net file.\n"
             "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
-            "Exit codes: 0 done or stopped as asked, 1 training or writing failed, 2 a mistake in\n"
-            "the flags or files.\n",
+            "Exit codes: 0 done or stopped as asked, 1 writing failed, 2 a mistake in the flags, files\n"
+            "or data, or a loss that is not finite (1 with a coordinator).\n",
         .run = Run,
     };
     for (Flag& flag : ClusterFlags()) c.flags.push_back(std::move(flag));

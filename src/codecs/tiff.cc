@@ -106,6 +106,14 @@ std::string DecodeTiff(std::span<const uint8_t> bytes, const DecodeOptions& opti
   if (!TIFFRGBAImageOK(tiff.get(), message)) {
     return std::string("is a TIFF image of a rare kind (") + message + "); convert it to PNG";
   }
+  // Transparency is left out: colours that are not multiplied by it would be, here.
+  uint16_t extra = 0, *kinds = nullptr;
+  if (TIFFGetField(tiff.get(), TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra > 0 &&
+      kinds[0] == EXTRASAMPLE_UNASSALPHA) {
+    std::vector<uint16_t> as_they_are(kinds, kinds + extra);
+    as_they_are[0] = EXTRASAMPLE_ASSOCALPHA;
+    TIFFSetField(tiff.get(), TIFFTAG_EXTRASAMPLES, extra, as_they_are.data());
+  }
   TIFFRGBAImage reading;
   constexpr int kStopOnError = 1;
   if (!TIFFRGBAImageBegin(&reading, tiff.get(), kStopOnError, message)) {

@@ -200,8 +200,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
   if (done.records == 0) {
-    throw UserError("none of the " + std::to_string(places.size()) + " images can be read" +
-                    LabelCountHint(list.entries[0].path));
+    throw UserError("none of the " + std::to_string(places.size()) + " images can be read" + LabelCountHint(list, 0));
   }
   writer.Commit();
   if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");

@@ -148,6 +148,7 @@ ImageList ReadImageList(const std::string& file, const std::string& root, size_t
   ImageList list;
   list.root = AsRoot(root);
   list.label_count = label_count;
+  list.may_have_numbers = true;
   const std::string form = label_count > 0 ? "one path and its numbers per line" : "one \"path label\" per line";
   ReadLines(file, "a list with " + form, [&list](const std::string& line) {
     ImageList::Entry entry;
@@ -159,9 +160,11 @@ ImageList ReadImageList(const std::string& file, const std::string& root, size_t
   return list;
 }
 
-std::string LabelCountHint(const std::string& path) {
+std::string LabelCountHint(const ImageList& list, size_t entry) {
+  const std::string& path = list.entries[entry].path;
   float number;
-  const bool found = ParseFinite(std::string_view(path).substr(path.find_last_of(kBlanks) + 1), &number);
+  const bool found =
+      list.may_have_numbers && ParseFinite(std::string_view(path).substr(path.find_last_of(kBlanks) + 1), &number);
   return found ? "; label_count says how many numbers follow the path" : "";
 }
 
@@ -195,8 +198,8 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
   ReadLines(file, "a list with " + form, [&](const std::string& line) -> std::string {
     ImageList::Entry entry{line, label_of_none};
     std::string problem = labelled ? ParseLine(line, &entry) : "";
-    if (labelled && problem.empty() && entry.label > 255) {
-      problem = "the label " + std::to_string(entry.label) + " is above 255, the largest one of a pixel";
+    if (labelled && problem.empty() && (entry.label < 0 || entry.label > 255)) {
+      problem = "the label " + std::to_string(entry.label) + " is not from 0 to 255, as those of pixels are";
     }
     if (!problem.empty()) return problem + "; where label images follow the paths set label_type: PIXEL";
     list.images.entries.push_back(std::move(entry));

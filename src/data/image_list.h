@@ -22,6 +22,7 @@ struct ImageList {
   std::vector<std::string> labels;  // names of the classes; empty for list files, which have none
   size_t label_count = 0;           // numbers of an entry; 0: entries are of classes
   std::vector<float> numbers;       // those of entry 0, of entry 1, ...
+  bool may_have_numbers = false;    // label_count is known where this comes from
 
   std::string PathOf(size_t i) const { return root + entries[i].path; }
   std::span<const float> NumbersOf(size_t i) const { return {numbers.data() + i * label_count, label_count}; }
@@ -35,8 +36,8 @@ constexpr size_t kMaxLabelCount = 1 << 16;
 // that is not so (the first 20), EnvironmentError where it cannot be read.
 ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count = 0);
 
-// For messages on a file that does not exist: what may be the mistake where its path ends in a number, else nothing.
-std::string LabelCountHint(const std::string& path);
+// For messages on an image that does not exist: what may be the mistake where its path ends in a number, else nothing.
+std::string LabelCountHint(const ImageList& list, size_t entry);
 
 // Images and the files that say what is on them.
 struct AnnotatedImageList {

@@ -37,7 +37,7 @@ std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + li
 [[noreturn]] void CannotRead(const ImageList& list, size_t entry, int error) {
   if (error == ENOENT || error == ENOTDIR) {
     throw UserError(NameOf(list, entry) + " does not exist; correct the list, or root_folder, which is put before it" +
-                    LabelCountHint(list.entries[entry].path));
+                    LabelCountHint(list, entry));
   }
   if (error == EISDIR) throw UserError(NameOf(list, entry) + " is a folder; the list must name files");
   throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));

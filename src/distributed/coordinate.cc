@@ -77,6 +77,8 @@ CoordinatorStart Coordination::StartingPoint() {
                     "training on several machines keeps a journal beside its snapshots: set snapshot_prefix");
   }
   journal_ = std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal");
+  lock_.emplace(solver_.snapshot_prefix());
+  lock_->RemoveUnfinished();
   if (!restored && !journal_->records().empty()) {
     Tell("this is a new training: what " + solver_.snapshot_prefix() +
              "_cluster.journal said of an earlier one is void (--snapshot=auto goes on with it)",

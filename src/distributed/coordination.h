@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,6 +18,7 @@
 #include "distributed/private_folder.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
+#include "solver/prefix_files.h"
 
 namespace crema {
 
@@ -70,6 +72,7 @@ class Coordination {
   uint64_t job_ = 0;
   std::string rolled_back_;  // what is lost for good, as one sentence
 
+  std::optional<PrefixLock> lock_;
   std::unique_ptr<JournalFile> journal_;
   std::mutex solver_mutex_;  // the service's thread uses the solver, too, where updates_net_
   std::unique_ptr<Averaging> math_;

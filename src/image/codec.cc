@@ -27,12 +27,15 @@ bool Holds(std::span<const uint8_t> bytes, size_t at, const char* text) {
 }
 
 std::string UnknownFormat(std::span<const uint8_t> bytes) {
-  const char* name = bytes.empty()                 ? "is empty"
-                     : Holds(bytes, 0, "GIF8")     ? "is a GIF image"
-                     : Holds(bytes, 4, "ftyp")     ? "is a HEIF or AVIF image"
-                     : Holds(bytes, 0, "\xff\x0a") ? "is a JPEG XL image"
-                     : Holds(bytes, 0, "<")        ? "is text (a web page?), not an image"
-                                                   : "is no image that is known";
+  const char* name =
+      bytes.empty()                 ? "is empty"
+      : Holds(bytes, 0, "GIF8")     ? "is a GIF image"
+      : Holds(bytes, 4, "ftyp")     ? "is a HEIF or AVIF image"
+      : Holds(bytes, 0, "\xff\x0a") ? "is a JPEG XL image"
+      : bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' && std::isspace(bytes[2]) != 0
+          ? "is a PNM image of another kind than binary PGM and PPM (P5, P6)"
+      : Holds(bytes, 0, "<") ? "is text (a web page?), not an image"
+                             : "is no image that is known";
   return std::string(name) + "; " + kReadFormats + " are read, convert it to one of them";
 }
 

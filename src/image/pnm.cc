@@ -49,6 +49,8 @@ std::string ReadHeader(std::span<const uint8_t> bytes, Pnm* pnm) {
   pnm->width = static_cast<int>(width);
   pnm->values = rest.subspan(1);
   const size_t needed = size_t{height} * width * static_cast<size_t>(pnm->channels) * (pnm->largest > 255 ? 2 : 1);
+  // Lines that end as in Windows: one blank would be the rule.
+  if (rest.size() == needed + 2 && rest[0] == '\r' && rest[1] == '\n') pnm->values = rest.subspan(2);
   return pnm->values.size() < needed ? Damaged("its rows of pixels end early") : "";
 }
 

@@ -166,6 +166,12 @@ void Solver::Impl::WarnOfNothingToLearn() const {
 
 void Solver::Impl::WarnOfSizes(const NetPlans& plans) const {
   if (plans.shows_sizes || !(param.debug_info() || plans.train.file.net.debug_info())) return;
+  if (param.display() == 0) {
+    Warn({},
+         "debug_info shows the sizes of numbers with each display, and display is not set; set it in the solver, to 1 "
+         "for every iteration");
+    return;
+  }
   Warn({}, "debug_info has no effect where several workers or threads train: set it in a run of one process");
 }
 

@@ -16,7 +16,7 @@ float MeanSize(const Tensor& tensor) {
 
 }  // namespace
 
-MeanSizes MeanSizesOf(const Net& net, int iteration) {
+MeanSizes MeanSizesOf(const Net& net, int iteration, int passes) {
   MeanSizes sizes;
   sizes.iteration = iteration;
   net.VisitTops([&](const std::string& layer, const std::string& top, const Tensor& value, const Tensor& gradient) {
@@ -32,7 +32,7 @@ MeanSizes MeanSizesOf(const Net& net, int iteration) {
     MeanSizes::Row row{parameter.layer, parameter.name(), MeanSize(values), {}};
     if (parameter.grad.defined()) {
       parameter.CopyGradTo(plain.data());
-      row.gradient = MeanSize(values);
+      row.gradient = MeanSize(values) / static_cast<float>(passes);
     }
     sizes.parameters.push_back(std::move(row));
   }

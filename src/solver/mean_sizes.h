@@ -7,10 +7,10 @@
 
 namespace crema {
 
-// Of the last forward and backward pass of a net with keep_all and keep_gradients. Gradients are as they lie there: of
-// parameters the sum over iter_size, of tops those of the last of these passes, with precision FP16 times the loss
-// scale.
-MeanSizes MeanSizesOf(const Net& net, int iteration);
+// Of the last forward and backward pass of a net with keep_all and keep_gradients. `passes`: how many the gradients of
+// parameters are the sum of, over iter_size and ranks; told is their mean, as updates use it. Gradients of tops are
+// those of the last pass, with precision FP16 times the loss scale.
+MeanSizes MeanSizesOf(const Net& net, int iteration, int passes);
 
 }  // namespace crema
 

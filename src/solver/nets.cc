@@ -91,7 +91,7 @@ NetPlans Planner::Run() {
   const bool hogwild = TrainsHogwild(solver);
   const bool exchanged = context_.ranks > 1 && !hogwild;
   const bool asked = solver.debug_info() || plans_.train.file.net.debug_info();
-  plans_.shows_sizes = asked && options_.role == SolverOptions::Role::kAlone && !hogwild;
+  plans_.shows_sizes = asked && solver.display() > 0 && options_.role == SolverOptions::Role::kAlone && !hogwild;
   plans_.train.options.keep_all = plans_.shows_sizes;
   plans_.train.options.keep_gradients =
       options_.exchanges_gradients || exchanged || plans_.shows_sizes ||

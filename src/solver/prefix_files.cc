@@ -68,7 +68,8 @@ std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat pref
 
 PrefixLock::PrefixLock(std::string prefix) : prefix_(std::move(prefix)) {
   for (;;) {
-    fd_ = open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+    fd_ = open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd_ < 0 && errno == EACCES) fd_ = open(path().c_str(), O_RDONLY | O_CLOEXEC);  // another user's
     if (fd_ < 0) return;
     if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
       const bool held = errno == EWOULDBLOCK;

@@ -21,7 +21,8 @@ struct StateFile {
 std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat preferred);
 
 // Held by the one process that writes the files of a prefix, as a lock on PREFIX.lock, which the system takes back when
-// the process ends, however it does. Where the file system has no locks nothing is held.
+// the process ends, however it does. Where the file cannot be opened, or the file system has no locks, nothing is
+// held.
 class PrefixLock {
  public:
   // Throws EnvironmentError, with the process, where another one, or this one, holds it.

@@ -134,25 +134,30 @@ LoadedState LoadState(const std::string& path) {
 bool LoadNewestState(const std::string& prefix, const std::function<void(const Diagnostic&)>& notice,
                      LoadedState* newest, SnapshotFormat preferred) {
   const std::vector<StateFile> found = FindStates(prefix, preferred);
+  const StateFile* taken = nullptr;
   for (const StateFile& state : found) {
-    if (state.iteration == found.front().iteration || state.written <= found.front().written) continue;
-    Fail(found.front().path, "has more iterations than " + state.path +
-                                 ", which was written later, so they are of different runs; go on with one of them by "
-                                 "--snapshot=FILE, or move the files of the other run away (where they were copied, "
-                                 "touch the one to go on from)");
-  }
-  for (const auto& [iteration, path, written] : found) {
+    // Of those below it only what was written later counts.
+    if (taken && (state.iteration == taken->iteration || state.written <= taken->written)) continue;
     try {
-      *newest = LoadState(path);
-      return true;
+      LoadedState loaded = LoadState(state.path);
+      if (!taken) {
+        *newest = std::move(loaded);
+        taken = &state;
+        continue;
+      }
     } catch (const std::runtime_error& error) {
       Diagnostic passed_over;
       passed_over.severity = Diagnostic::Severity::kWarning;
       passed_over.message = std::string("passing over a snapshot: ") + error.what();
       notice(passed_over);
+      continue;
     }
+    Fail(taken->path, "has more iterations than " + state.path +
+                          ", which was written later, so they are of different runs; go on with one of them by "
+                          "--snapshot=FILE, or move the files of the other run away (where they were copied, touch the "
+                          "one to go on from)");
   }
-  return false;
+  return taken != nullptr;
 }
 
 void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,

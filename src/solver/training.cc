@@ -132,7 +132,7 @@ float Solver::Impl::Iterate(uint64_t step) {
     losses.Add(loss);
     if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) {
       TellDisplay(rate, OutputValues(*net));
-      if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration));
+      if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration, param.iter_size() * ranks));
     }
     TellRateStep(iteration);
     FollowPlateau();

@@ -314,11 +314,6 @@ void Checker::CheckLoop() {
     Error("memory_limit",
           "memory_limit is \"" + solver_.memory_limit() + "\"; give a size such as \"800MB\" or \"2GiB\"");
   }
-  if (solver_.debug_info() && solver_.display() == 0) {
-    Warn("debug_info",
-         "debug_info shows the sizes of numbers with each display, and display is not set; set it, to 1 for "
-         "every iteration");
-  }
 }
 
 void Checker::CheckSnapshots() { NotNegative("snapshot", solver_.snapshot(), "; 0 writes none until the end"); }

@@ -139,6 +139,27 @@ TEST(Tiff, ImagesAreTurnedUpright) {
   EXPECT_EQ(quarter.row(2)[1], at(0, 2));
 }
 
+TEST(Tiff, TransparencyIsLeftOut) {
+  const TemporaryFolder folder;
+  const std::string path = folder / "image.tif";
+  const Bytes pixels = {200, 100, 50, 0, 200, 100, 50, 128};
+  for (const uint16_t kind : {EXTRASAMPLE_UNASSALPHA, EXTRASAMPLE_ASSOCALPHA}) {
+    TIFF* tiff = TIFFOpen(path.c_str(), "w");
+    TIFFSetField(tiff, TIFFTAG_IMAGEWIDTH, 2);
+    TIFFSetField(tiff, TIFFTAG_IMAGELENGTH, 1);
+    TIFFSetField(tiff, TIFFTAG_SAMPLESPERPIXEL, 4);
+    TIFFSetField(tiff, TIFFTAG_BITSPERSAMPLE, 8);
+    TIFFSetField(tiff, TIFFTAG_PHOTOMETRIC, PHOTOMETRIC_RGB);
+    TIFFSetField(tiff, TIFFTAG_PLANARCONFIG, PLANARCONFIG_CONTIG);
+    TIFFSetField(tiff, TIFFTAG_EXTRASAMPLES, 1, &kind);
+    TIFFWriteScanline(tiff, const_cast<uint8_t*>(pixels.data()), 0, 0);
+    TIFFClose(tiff);
+    const Image image = Decoded(ReadFileBytes(path));
+    ASSERT_EQ(image.channels, 3);
+    EXPECT_EQ(Bytes(image.pixels.begin(), image.pixels.begin() + 6), (Bytes{50, 100, 200, 50, 100, 200})) << kind;
+  }
+}
+
 TEST(Tiff, WhatHasNoEightBitsIsNamed) {
   Image image;
   const std::string problem =

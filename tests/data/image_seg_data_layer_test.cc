@@ -160,7 +160,8 @@ TEST_F(ImageSegDataTest, ExtentsOfWholeImages) {
 
 TEST_F(ImageSegDataTest, MistakesAreNamed) {
   ExpectThrows<UserError>([&] { Driver("a.png 1\nb.png 256\n", ""); },
-                          {"list.txt:2", "the label 256 is above 255, the largest one of a pixel"});
+                          {"list.txt:2", "the label 256 is not from 0 to 255"});
+  ExpectThrows<UserError>([&] { Driver("a.png -1\n", ""); }, {"list.txt:1", "the label -1 is not from 0 to 255"});
   ExpectThrows<UserError>([&] { Driver("a.png\n", "label_type: PIXEL"); },
                           {"list.txt:1", "expected \"image label_image\""});
   ExpectThrows<UserError>([&] { Driver(pairs_, ""); },

@@ -135,10 +135,20 @@ TEST(Pnm, GreyAndColoursAreRead) {
   EXPECT_EQ(PixelsOf(Joined({Text("P6\n2 1\n255\n"), {100, 0, 0, 0, 0, 100}}), Colors::kGray), (Bytes{30, 11}));
 }
 
+TEST(Pnm, LinesMayEndAsInWindows) {
+  EXPECT_EQ(PixelsOf(Joined({Text("P5\r\n2 1\r\n255\r\n"), {7, 9}})), (Bytes{7, 9}));
+  EXPECT_EQ(PixelsOf(Joined({Text("P5 2 1 255\r"), {'\n', 9}})), (Bytes{'\n', 9}));
+}
+
 TEST(Pnm, OtherRangesBecomeThatOfBytes) {
   EXPECT_EQ(PixelsOf(Joined({Text("P5 3 1 15\n"), {0, 7, 15}})), (Bytes{0, 119, 255}));
   EXPECT_EQ(PixelsOf(Joined({Text("P5 3 1 65535\n"), {0, 0, 0x80, 0x80, 0xff, 0xff}})), (Bytes{0, 128, 255}));
   EXPECT_NE(ProblemOf(Joined({Text("P5 2 1 15\n"), {1, 16}})).find("above the largest"), std::string::npos);
+}
+
+TEST(Pnm, OtherKindsAreNamed) {
+  EXPECT_NE(ProblemOf(Text("P2\n1 1\n255\n7\n")).find("is a PNM image of another kind than binary PGM and PPM"),
+            std::string::npos);
 }
 
 TEST(Pnm, DamageIsNamed) {

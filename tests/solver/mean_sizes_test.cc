@@ -84,6 +84,21 @@ TEST_F(Sizes, AreAlsoAskedForByTheNet) {
   EXPECT_EQ(recorder_.notices, "");
   Train("", 2);
   EXPECT_TRUE(recorder_.sizes.empty());
+  EXPECT_NE(recorder_.notices.find("display is not set"), std::string::npos) << recorder_.notices;
+}
+
+TEST_F(Sizes, AreThoseOfTheMeanOfAllPasses) {
+  std::string net = kSmallNet;
+  net.replace(net.find("batch_size: 7"), 13, "batch_size: 60");  // the same records in every pass
+  net.replace(net.find("dropout_ratio: 0.4"), 18, "dropout_ratio: 0.0");
+  folder_.Write("net.prototxt", net);
+  Train("debug_info: true display: 1", 1);
+  const MeanSizes once = recorder_.sizes.at(0);
+  Train("debug_info: true display: 1 iter_size: 3", 1);
+  for (size_t i = 0; i < once.parameters.size(); ++i) {
+    const float gradient = once.parameters[i].gradient.value();
+    EXPECT_NEAR(recorder_.sizes.at(0).parameters[i].gradient.value(), gradient, 1e-4f * gradient);
+  }
 }
 
 TEST_F(Sizes, AreNotShownWhereSeveralTrain) {

@@ -73,6 +73,13 @@ TEST_F(SmallTraining, AutoDoesNotGuessWhichOfTwoRunsIsMeant) {
   const std::string message = ThrownBy<UserError>([&] { Make(SolverText("", 4), {.snapshot = "auto"}); });
   EXPECT_NE(message.find(older + ": error: has more iterations than " + newer), std::string::npos) << message;
   EXPECT_NE(message.find("--snapshot=FILE"), std::string::npos) << message;
+  // What is damaged is of no run.
+  const std::string whole = ReadBytes(older);
+  folder_.Write("snap_iter_4.solverstate", "damaged");
+  fs::last_write_time(older, fs::last_write_time(newer) - 5s);
+  Make(SolverText("", 4), {.snapshot = "auto"});
+  EXPECT_EQ(recorder_.restored[0].iteration, 2);
+  folder_.Write("snap_iter_4.solverstate", whole);
   Make(SolverText("", 4), {.snapshot = newer});
   EXPECT_EQ(recorder_.restored[0].iteration, 2);
   fs::last_write_time(older, fs::last_write_time(newer) + 5s);

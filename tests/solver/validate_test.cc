@@ -151,7 +151,6 @@ TEST(CheckSolver, WarnsOfFieldsThatAreNotRead) {
   for (const auto& [text, expected] : std::vector<std::pair<std::string, std::string>>{
            {With("gamma: 0.1"), "gamma is not read by lr_policy \"fixed\""},
            {With("momentum2: 0.9"), "momentum2 is not read by solver type \"SGD\""},
-           {With("debug_info: true"), "display is not set"},
            {With("test_interval: 5"), "nothing is tested"},
            {With("larc_eta: 0.1"), "larc_eta has no effect without larc: true"},
            {With("stagelr: 1"), "stagelr is not read by lr_policy \"fixed\""},
