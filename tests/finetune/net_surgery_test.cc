@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <set>
+#include <string_view>
 
 #include "crema/error.h"
 #include "crema/net.h"
@@ -58,11 +59,11 @@ NewNet TwoClasses() {
   return wanted;
 }
 
-const LayerParameter& Layer(const NetParameter& net, const std::string& name) {
+const LayerParameter& Layer(const NetParameter& net, std::string_view name) {
   for (const LayerParameter& layer : net.layer()) {
     if (layer.name() == name) return layer;
   }
-  throw std::runtime_error("no layer " + name);
+  throw std::runtime_error("no layer " + std::string(name));
 }
 
 std::set<std::string> Names(const NetParameter& net) {
