@@ -68,16 +68,15 @@ std::unique_ptr<TIFF, void (*)(TIFF*)> Open(Source* source) {
   return {TIFFClientOpen("image", "rm", source, Read, Write, Seek, Close, Size, Map, Unmap), TIFFClose};
 }
 
-std::string Damaged(const Source& source) {
-  return std::string("is damaged or cut short (TIFF: ") +
-         (source.message[0] != 0 ? source.message : "no image can be read of it") + "); restore it or leave it out";
+std::string ProblemOf(const Source& source) {
+  return Damaged(std::string("TIFF: ") + (source.message[0] != 0 ? source.message : "no image can be read of it"));
 }
 
 std::string ReadHeader(TIFF* tiff, const Source& source, ImageInfo* info, int* orientation) {
   uint32_t height = 0, width = 0;
   uint16_t samples = 1, photometric = PHOTOMETRIC_RGB, turned = ORIENTATION_TOPLEFT;
   if (!tiff || !TIFFGetField(tiff, TIFFTAG_IMAGELENGTH, &height) || !TIFFGetField(tiff, TIFFTAG_IMAGEWIDTH, &width)) {
-    return Damaged(source);
+    return ProblemOf(source);
   }
   TIFFGetFieldDefaulted(tiff, TIFFTAG_SAMPLESPERPIXEL, &samples);
   TIFFGetField(tiff, TIFFTAG_PHOTOMETRIC, &photometric);
@@ -118,7 +117,7 @@ std::string DecodeTiff(std::span<const uint8_t> bytes, const DecodeOptions& opti
   constexpr int kStopOnError = 1;
   if (!TIFFRGBAImageBegin(&reading, tiff.get(), kStopOnError, message)) {
     if (source.message[0] == 0) std::memcpy(source.message, message, sizeof source.message - 1);
-    return Damaged(source);
+    return ProblemOf(source);
   }
   // As it is stored: the caller turns it upright.
   reading.orientation = reading.req_orientation = ORIENTATION_TOPLEFT;
@@ -126,7 +125,7 @@ std::string DecodeTiff(std::span<const uint8_t> bytes, const DecodeOptions& opti
   const int whole =
       TIFFRGBAImageGet(&reading, pixels.data(), static_cast<uint32_t>(info.width), static_cast<uint32_t>(info.height));
   TIFFRGBAImageEnd(&reading);
-  if (!whole) return Damaged(source);
+  if (!whole) return ProblemOf(source);
   image->Resize(info.height, info.width, ChannelsFor(options.colors, info.channels));
   std::vector<uint8_t> row(static_cast<size_t>(info.width) * static_cast<size_t>(info.channels));
   const uint32_t* pixel = pixels.data();

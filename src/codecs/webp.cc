@@ -13,7 +13,7 @@ std::string ProblemOf(VP8StatusCode status) {
                     : status == VP8_STATUS_OUT_OF_MEMORY       ? "not enough memory"
                     : status == VP8_STATUS_UNSUPPORTED_FEATURE ? "of a newer kind"
                                                                : "its bytes are no such image";
-  return std::string("is damaged or cut short (WebP: ") + why + "); restore it or leave it out";
+  return Damaged(std::string("WebP: ") + why);
 }
 
 }  // namespace

@@ -27,10 +27,6 @@ struct Bmp {
   uint32_t U32(size_t at) const { return U16(at) | U16(at + 2) << 16; }
 };
 
-std::string Damaged(const std::string& why) {
-  return "is damaged or cut short (" + why + "); restore it or leave it out";
-}
-
 std::string ReadPalette(size_t at, size_t entry_bytes, uint32_t used, Bmp* bmp) {
   const uint32_t most = 1u << bmp->bits;
   if (used > most) return Damaged("its palette has " + std::to_string(used) + " colours");

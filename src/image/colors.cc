@@ -5,6 +5,10 @@
 
 namespace crema {
 
+std::string Damaged(const std::string& why) {
+  return "is damaged or cut short (" + why + "); restore it or leave it out";
+}
+
 std::string SizeProblem(int64_t height, int64_t width) {
   if (height > 0 && width > 0 && height <= kMostPixels && width <= kMostPixels && height * width <= kMostPixels) {
     return {};

@@ -40,6 +40,8 @@ int ExifOrientation(std::span<const uint8_t> segment);
 bool SwapsSides(int orientation);
 void TurnUpright(int orientation, Image* image);
 
+// What is said of a file whose bytes are no image: "is damaged or cut short (it ends early) ...".
+std::string Damaged(const std::string& why);
 // Why an image of this size is not read, empty where it is: "claims 90000x90000 pixels ...".
 std::string SizeProblem(int64_t height, int64_t width);
 // A row of `width` pixels of `from_channels` (1, or 3: blue, green, red) as one of 1 or 3 channels, which may lie over

@@ -102,7 +102,7 @@ std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, I
   codec.err = Prepare(&manager);
   if (setjmp(manager.leave) != 0) {
     jpeg_destroy_decompress(&codec);
-    return std::string("is damaged or cut short (") + manager.message + "); restore it or leave it out";
+    return Damaged(manager.message);
   }
   jpeg_create_decompress(&codec);
   jpeg_save_markers(&codec, JPEG_APP0 + 1, 0xffff);

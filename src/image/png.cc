@@ -96,7 +96,7 @@ std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, I
   }
   if (setjmp(png_jmpbuf(codec)) != 0) {
     png_destroy_read_struct(&codec, &header, nullptr);
-    return std::string("is damaged or cut short (") + reading.message + "); restore it or leave it out";
+    return Damaged(reading.message);
   }
   png_set_read_fn(codec, &reading, ReadBytes);
   png_set_crc_action(codec, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);

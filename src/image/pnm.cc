@@ -14,10 +14,6 @@ struct Pnm {
   std::span<const uint8_t> values;
 };
 
-std::string Damaged(const std::string& why) {
-  return "is damaged or cut short (" + why + "); restore it or leave it out";
-}
-
 bool IsBlank(uint8_t c) { return c == ' ' || (c >= '\t' && c <= '\r'); }
 
 // Takes a number, and blanks and comments before it, from the front; 0 where there is none up to the limit.
