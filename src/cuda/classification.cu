@@ -35,7 +35,9 @@ __global__ void __launch_bounds__(kThreads)
     if (!Counts(loss.rule, loss.axis.classes, label[i])) continue;
     const double weight = labels::Weight(loss.class_weight, label[i]);
     if (weight > 0) {
-      part.loss += weight * static_cast<double>(labels::Loss(probability[labels::Offset(loss.axis, i, label[i])]));
+      const float p = probability[labels::Offset(loss.axis, i, label[i])];
+      part.loss +=
+          weight * static_cast<double>(labels::FocalFactor(loss.focal_gamma, p)) * static_cast<double>(labels::Loss(p));
     }
     part.weight += labels::Share(loss, label[i]);
   }
@@ -123,10 +125,16 @@ struct LossGradient {
     return static_cast<float>(*value_gradient / labels::Normalizer(loss, weight));
   }
 
-  __device__ float Of(float p, float of_label, int64_t c, float scale) const {
+  __device__ float Of(float p, int64_t position, int64_t c, float scale) const {
+    const float of_label = label[position];
     if (!Counts(loss.rule, loss.axis.classes, of_label)) return 0.0f;
     const float target = labels::Target(loss.smoothing, loss.axis.classes, c == static_cast<int64_t>(of_label));
-    return labels::Gradient(scale * labels::Weight(loss.class_weight, of_label), p, target);
+    float weighted = scale * labels::Weight(loss.class_weight, of_label);
+    if (loss.focal_gamma > 0) {
+      const float own = probability[labels::Offset(loss.axis, position, of_label)];
+      weighted *= labels::FocalGradientFactor(loss.focal_gamma, own);
+    }
+    return labels::Gradient(weighted, p, target);
   }
 };
 
@@ -148,8 +156,8 @@ __global__ void __launch_bounds__(kThreads) LossBackwardKernel(LossGradient grad
     };
     Numbers numbers = reinterpret_cast<const Numbers*>(gradient.probability)[i];
     for (int k = 0; k < kWidth; ++k) {
-      const float label = gradient.label[position + (kOfClasses ? 0 : k)];
-      numbers.values[k] = gradient.Of(numbers.values[k], label, first + (kOfClasses ? k : 0), scale);
+      numbers.values[k] =
+          gradient.Of(numbers.values[k], position + (kOfClasses ? 0 : k), first + (kOfClasses ? k : 0), scale);
     }
     reinterpret_cast<Numbers*>(gradient.dx)[i] = numbers;
   }

@@ -51,6 +51,9 @@ void RefuseSoftmaxSettings(LayerSetup& setup) {
   if (param.label_smoothing() != 0) {
     setup.Fail("loss_param.label_smoothing", reason + "label_smoothing, which is SoftmaxWithLoss's; remove it");
   }
+  if (param.focal_gamma() != 0) {
+    setup.Fail("loss_param.focal_gamma", reason + "focal_gamma, which is SoftmaxWithLoss's; remove it");
+  }
   if (param.weight_by_label_freqs()) {
     setup.Fail("loss_param.weight_by_label_freqs",
                reason + "weight_by_label_freqs, which is SoftmaxWithLoss's; remove it");

@@ -33,6 +33,17 @@ class SoftmaxWithLossLayer : public Layer {
       setup.Fail("loss_param.label_smoothing", "label_smoothing is " + FormatNumber(loss_.smoothing) +
                                                    "; give the share of all classes together, from 0 to 1");
     }
+    loss_.focal_gamma = param.focal_gamma();
+    if (!(loss_.focal_gamma >= 0 && std::isfinite(loss_.focal_gamma))) {
+      setup.Fail("loss_param.focal_gamma",
+                 "focal_gamma is " + FormatNumber(loss_.focal_gamma) + "; give 0 or more, 2 is usual");
+    }
+    if (loss_.focal_gamma > 0 && loss_.smoothing > 0) {
+      setup.Fail(
+          "loss_param.focal_gamma",
+          "focal_gamma and label_smoothing are both set, and focal loss has one class to be right about; keep one "
+          "of them");
+    }
     labels_.Setup(setup, axis, loss_.rule, "loss_param");
     setup.MakeLoss();
     setup.NoGradient(1);

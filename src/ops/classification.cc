@@ -1,11 +1,16 @@
 #include "ops/classification.h"
 
+#include <algorithm>
+
+#include "base/parallel.h"
 #include "ops/label_formulas.h"
 #include "ops/vector_math.h"
 
 namespace crema {
 
 namespace {
+
+constexpr int64_t kGrain = 8192;  // values worth waking a thread for
 
 // `score`: of class 0 at one position.
 bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expected) {
@@ -18,22 +23,69 @@ bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expe
   return others < problem.top_k;
 }
 
+// At one position.
+double SmoothedLoss(const SoftmaxLoss& loss, const float* probability, int64_t position, float label) {
+  const float* const first = probability + labels::FirstOffset(loss.axis, position);
+  const auto own = static_cast<int64_t>(label);
+  double sum = 0;
+  for (int64_t c = 0; c < loss.axis.classes; ++c) {
+    const double target = labels::Target(loss.smoothing, loss.axis.classes, c == own);
+    if (target > 0) sum += target * static_cast<double>(labels::Loss(first[c * loss.axis.inner]));
+  }
+  return sum;
+}
+
+double LossOf(const SoftmaxLoss& loss, const float* probability, int64_t position, float label) {
+  if (loss.smoothing > 0) return SmoothedLoss(loss, probability, position, label);
+  const float of_label = probability[labels::Offset(loss.axis, position, label)];
+  return static_cast<double>(labels::FocalFactor(loss.focal_gamma, of_label)) *
+         static_cast<double>(labels::Loss(of_label));
+}
+
 }  // namespace
 
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) {
-  const CrossEntropy sum =
-      CrossEntropyForward(loss.axis, loss.rule, loss.class_weight, loss.smoothing, probability, label);
-  const double weight =
-      loss.divides_by_labels ? WeighLabels(loss.rule, nullptr, loss.axis.positions(), label) : sum.weight;
-  *value = static_cast<float>(sum.loss / labels::Normalizer(loss, weight));
+  double sum = 0, share = 0;
+  for (int64_t i = 0; i < loss.axis.positions(); ++i) {
+    if (labels::IsIgnored(loss.rule, label[i])) continue;
+    const double weight = labels::Weight(loss.class_weight, label[i]);
+    // A class of weight 0 adds nothing, whatever its loss is.
+    if (weight > 0) sum += weight * LossOf(loss, probability, i, label[i]);
+    share += static_cast<double>(labels::Share(loss, label[i]));
+  }
+  *value = static_cast<float>(sum / labels::Normalizer(loss, share));
 }
 
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx) {
+  const ClassAxis& axis = loss.axis;
   const float* const divided_by = loss.divides_by_labels ? nullptr : loss.class_weight;
-  const double weight = loss.normalizer > 0 ? 0 : WeighLabels(loss.rule, divided_by, loss.axis.positions(), label);
-  const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, weight));
-  CrossEntropyBackward(loss.axis, loss.rule, loss.class_weight, loss.smoothing, scale, probability, label, dx);
+  const double shares = loss.normalizer > 0 ? 0 : WeighLabels(loss.rule, divided_by, axis.positions(), label);
+  const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, shares));
+  // Then all places are scaled alike, and only the label's class is more than that.
+  const bool plain = !loss.class_weight && loss.smoothing == 0 && loss.focal_gamma == 0;
+  if (plain) Scale(axis.positions() * axis.classes, scale, probability, dx);
+  const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, axis.classes * axis.inner));
+  ParallelFor(axis.outer, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin * axis.inner; i < end * axis.inner; ++i) {
+      const int64_t first = labels::FirstOffset(axis, i);
+      if (labels::IsIgnored(loss.rule, label[i])) {
+        for (int64_t c = 0; c < axis.classes; ++c) dx[first + c * axis.inner] = 0;
+        continue;
+      }
+      const auto own = static_cast<int64_t>(label[i]);
+      if (plain) {
+        dx[first + own * axis.inner] -= scale;
+        continue;
+      }
+      const float focal = labels::FocalGradientFactor(loss.focal_gamma, probability[first + own * axis.inner]);
+      const float weighted = scale * labels::Weight(loss.class_weight, label[i]) * focal;
+      for (int64_t c = 0; c < axis.classes; ++c) {
+        const float target = labels::Target(loss.smoothing, axis.classes, c == own);
+        dx[first + c * axis.inner] = labels::Gradient(weighted, probability[first + c * axis.inner], target);
+      }
+    }
+  });
 }
 
 void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,

@@ -9,8 +9,9 @@
 
 namespace crema {
 
-// The sum of -target * log(max(probability, FLT_MIN)) over the classes, times the weight of the label's class, over the
-// labels that count, divided. The target is smoothing / classes, and 1 - smoothing more for the label's class.
+// The sum of -target * log(max(probability, FLT_MIN)) over the classes, times the weight of the label's class and
+// (1 - probability of the label) ^ focal_gamma, over the labels that count, divided. The target is smoothing / classes,
+// and 1 - smoothing more for the label's class.
 struct SoftmaxLoss {
   ClassAxis axis;
   LabelRule rule;
@@ -19,10 +20,11 @@ struct SoftmaxLoss {
   const float* class_weight = nullptr;  // one for each class, on the device; null: 1 for all
   bool divides_by_labels = false;       // where normalizer is 0: by how many labels count instead, whatever they weigh
   float smoothing = 0;                  // in [0, 1]
+  float focal_gamma = 0;                // at least 0, 0 where smoothing is not
 };
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value);
-// dx = *value_gradient / normalizer * weight * (probability - target), zero at ignored positions; dx may be
-// probability.
+// With respect to the scores: dx = *value_gradient / normalizer * weight * (probability - target), by focal_gamma times
+// FocalGradientFactor (ops/label_formulas.h), zero at ignored positions. dx may be probability where focal_gamma is 0.
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx);
 

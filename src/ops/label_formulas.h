@@ -49,6 +49,20 @@ CREMA_HOST_DEVICE inline float Gradient(float scale, float probability, float ta
   return scale * probability - scale * target;
 }
 
+// What focal_gamma multiplies the loss of a place with, whose label has this probability; at gamma 0 it is 1.
+CREMA_HOST_DEVICE inline float FocalFactor(float gamma, float probability) {
+  if (gamma == 0) return 1.0f;
+  const float missing = 1.0f - probability;
+  return missing > 0 ? std::pow(missing, gamma) : missing * 0.0f;
+}
+// The same for its gradient with respect to the scores, by the product rule. A NaN stays one in both.
+CREMA_HOST_DEVICE inline float FocalGradientFactor(float gamma, float probability) {
+  if (gamma == 0) return 1.0f;
+  const float missing = 1.0f - probability;
+  if (!(missing > 0)) return missing * 0.0f;
+  return std::pow(missing, gamma) * (1.0f + gamma * probability / missing * Loss(probability));
+}
+
 // What a label adds to what the sum of losses is divided by.
 CREMA_HOST_DEVICE inline float Share(const SoftmaxLoss& loss, float label) {
   return Weight(loss.divides_by_labels ? nullptr : loss.class_weight, label);

@@ -105,18 +105,6 @@ void ForEachTile(const ClassAxis& axis, const Body& body) {
               });
 }
 
-// At one position.
-double SmoothedLoss(const ClassAxis& axis, float smoothing, const float* probability, int64_t position, float label) {
-  const float* const first = probability + labels::FirstOffset(axis, position);
-  const auto own = static_cast<int64_t>(label);
-  double loss = 0;
-  for (int64_t c = 0; c < axis.classes; ++c) {
-    const double target = labels::Target(smoothing, axis.classes, c == own);
-    if (target > 0) loss += target * static_cast<double>(labels::Loss(first[c * axis.inner]));
-  }
-  return loss;
-}
-
 int64_t RowGrain(const ClassAxis& axis) {
   return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, axis.classes * axis.inner));
 }
@@ -155,48 +143,6 @@ int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t count, cons
     if (labels::IsBad(rule, classes, label[i])) return i;
   }
   return -1;
-}
-
-CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight,
-                                 float smoothing, const float* probability, const float* label) {
-  CrossEntropy result;
-  for (int64_t i = 0; i < axis.positions(); ++i) {
-    if (labels::IsIgnored(rule, label[i])) continue;
-    const double weight = labels::Weight(class_weight, label[i]);
-    // A class of weight 0 adds nothing, whatever its loss is.
-    if (weight > 0) {
-      result.loss += weight * (smoothing > 0 ? SmoothedLoss(axis, smoothing, probability, i, label[i])
-                                             : labels::Loss(probability[labels::Offset(axis, i, label[i])]));
-    }
-    result.weight += weight;
-  }
-  return result;
-}
-
-void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight, float smoothing,
-                          float scale, const float* probability, const float* label, float* dx) {
-  if (!class_weight && smoothing == 0) Scale(axis.positions() * axis.classes, scale, probability, dx);
-  ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin * axis.inner; i < end * axis.inner; ++i) {
-      const bool ignored = labels::IsIgnored(rule, label[i]);
-      const int64_t first = labels::FirstOffset(axis, i);
-      if (ignored) {
-        for (int64_t c = 0; c < axis.classes; ++c) dx[first + c * axis.inner] = 0;
-        continue;
-      }
-      const float weighted = scale * labels::Weight(class_weight, label[i]);
-      if (class_weight || smoothing > 0) {
-        const auto own = static_cast<int64_t>(label[i]);
-        for (int64_t c = 0; c < axis.classes; ++c) {
-          const float target = labels::Target(smoothing, axis.classes, c == own);
-          float* const to = dx + first + c * axis.inner;
-          *to = labels::Gradient(weighted, probability[first + c * axis.inner], target);
-        }
-      } else {
-        dx[labels::Offset(axis, i, label[i])] -= weighted;
-      }
-    }
-  });
 }
 
 double WeighLabels(const LabelRule& rule, const float* class_weight, int64_t count, const float* label) {

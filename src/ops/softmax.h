@@ -39,18 +39,6 @@ struct LabelRule {
 // Index of the first label that is neither a whole number in [0, classes) nor ignored; -1 when all are fine.
 int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label);
 
-struct CrossEntropy {
-  double loss = 0;    // sum over the positions that count
-  double weight = 0;  // sum of their weights; without weights how many those are
-};
-// Weights are those of the label's class, one for each class; null: 1 for all.
-// Sum of -weight * target * log(max(probability, FLT_MIN)), with the targets of SoftmaxLoss (ops/classification.h). All
-// labels must be good (see FindBadLabel).
-CrossEntropy CrossEntropyForward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight,
-                                 float smoothing, const float* probability, const float* label);
-// dx = scale * weight * (probability - target), zero at ignored positions. dx may be probability.
-void CrossEntropyBackward(const ClassAxis& axis, const LabelRule& rule, const float* class_weight, float smoothing,
-                          float scale, const float* probability, const float* label, float* dx);
 // The sum of the weights of the positions that are not ignored.
 double WeighLabels(const LabelRule& rule, const float* class_weight, int64_t labels, const float* label);
 

@@ -2,10 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <cfloat>
 #include <cmath>
 #include <vector>
 
 #include "base/random.h"
+#include "ops/classification.h"
 
 namespace crema {
 namespace {
@@ -43,9 +45,13 @@ TEST(Softmax, EqualsPlainLoops) {
   }
 }
 
-void CompareCrossEntropy(const float* class_weight, float smoothing) {
-  ClassAxis axis(Shape{7, 5, 6}, 1);
-  const LabelRule rule{true, 3};
+void CompareLoss(const float* class_weight, float smoothing, float focal_gamma) {
+  SoftmaxLoss problem;
+  problem.axis = ClassAxis(Shape{7, 5, 6}, 1);
+  problem.rule = {true, 3};
+  problem.class_weight = class_weight;
+  problem.smoothing = smoothing;
+  problem.focal_gamma = focal_gamma;
   std::vector<float> probability = Generic(7 * 5 * 6, 1), label(7 * 6), dx(7 * 5 * 6);
   for (float& p : probability) p = std::fabs(p);
   for (size_t i = 0; i < label.size(); ++i) label[i] = static_cast<float>(i * 7 % 5);
@@ -59,25 +65,56 @@ void CompareCrossEntropy(const float* class_weight, float smoothing) {
       weights += weight;
       for (int64_t k = 0; k < 5; ++k) {
         const double p = probability[(o * 5 + k) * 6 + i], target = smoothing / 5 + (k == own ? 1 - smoothing : 0);
-        loss -= weight * target * std::log(p);
-        expected[(o * 5 + k) * 6 + i] = 0.5 * weight * (p - target);
+        const double of_label = probability[(o * 5 + own) * 6 + i], missing = 1 - of_label;
+        loss -= weight * target * std::pow(missing, focal_gamma) * std::log(p);
+        const double factor = std::pow(missing, focal_gamma) -
+                              focal_gamma * of_label * std::pow(missing, focal_gamma - 1) * std::log(of_label);
+        expected[(o * 5 + k) * 6 + i] = 0.5 * weight * factor * (p - target);
       }
     }
   }
-  const CrossEntropy actual =
-      CrossEntropyForward(axis, rule, class_weight, smoothing, probability.data(), label.data());
-  EXPECT_NEAR(actual.loss, loss, 1e-5 * loss);
-  EXPECT_NEAR(actual.weight, weights, 1e-9);
-  EXPECT_NEAR(WeighLabels(rule, class_weight, 42, label.data()), weights, 1e-9);
-  CrossEntropyBackward(axis, rule, class_weight, smoothing, 0.5f, probability.data(), label.data(), dx.data());
-  for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i], expected[i], 2e-6);
+  const float half = 0.5f;
+  for (const int64_t normalizer : {0, 11}) {
+    problem.normalizer = normalizer;
+    const double divided_by = normalizer > 0 ? normalizer : weights;
+    float actual = 0;
+    SoftmaxLossForward(problem, probability.data(), label.data(), &actual);
+    EXPECT_NEAR(actual, loss / divided_by, 1e-5 * loss / divided_by);
+    SoftmaxLossBackward(problem, &half, probability.data(), label.data(), dx.data());
+    for (size_t i = 0; i < dx.size(); ++i) ASSERT_NEAR(dx[i] * divided_by, expected[i], 4e-6);
+  }
+  if (focal_gamma > 0) return;
+  SoftmaxLossBackward(problem, &half, probability.data(), label.data(), probability.data());  // in place
+  EXPECT_EQ(probability, dx);
 }
 
-TEST(Softmax, CrossEntropyEqualsPlainLoops) {
+TEST(Softmax, LossEqualsPlainLoops) {
   const std::vector<float> class_weight = {1, 0.5f, 4, 1, 0.25f};
   for (const float smoothing : {0.0f, 0.1f, 1.0f}) {
-    CompareCrossEntropy(nullptr, smoothing);
-    CompareCrossEntropy(class_weight.data(), smoothing);
+    CompareLoss(nullptr, smoothing, 0);
+    CompareLoss(class_weight.data(), smoothing, 0);
+  }
+  for (const float focal_gamma : {0.5f, 1.0f, 2.0f}) {
+    CompareLoss(nullptr, 0, focal_gamma);
+    CompareLoss(class_weight.data(), 0, focal_gamma);
+  }
+}
+
+// Where nothing is left to learn (1 - p is 0, and its powers below 0 have no end), and where nothing is right yet.
+TEST(Softmax, FocalLossIsFiniteAtTheEnds) {
+  SoftmaxLoss problem;
+  problem.axis = ClassAxis(Shape{2, 2}, 1);
+  problem.normalizer = 1;
+  const std::vector<float> probability = {1, 0, 1, 0}, label = {0, 1};
+  for (const float gamma : {0.5f, 2.0f}) {
+    problem.focal_gamma = gamma;
+    const float one = 1;
+    float loss = 0;
+    SoftmaxLossForward(problem, probability.data(), label.data(), &loss);
+    EXPECT_NEAR(loss, -std::log(FLT_MIN), 1e-4);
+    std::vector<float> dx(4);
+    SoftmaxLossBackward(problem, &one, probability.data(), label.data(), dx.data());
+    EXPECT_EQ(dx, (std::vector<float>{0, 0, 1, -1}));
   }
 }
 
