@@ -47,12 +47,13 @@ const Command& CurvesCommand() {
   static const Command command = {
       .name = "curves",
       .summary = "draw losses, accuracies and learning rates over the iterations",
-      .usage = "[--output=FILE.svg|.html|.csv] [flags] FILE...",
+      .usage = "[--output=FILE.svg|.html|.csv|FOLDER/] [flags] FILE...",
       .flags =
           {
               {.name = "output",
                .value = "FILE",
-               .help = "a picture (.svg), a page with it (.html) or the numbers (.csv) [text on the terminal]"},
+               .help = "a picture (.svg), a page with it (.html), the numbers (.csv), or a folder for TensorBoard, "
+                       "which ends with / [text on the terminal]"},
               {.name = "x", .value = "iterations|time", .help = "what the horizontal axis shows"},
           },
       .examples =
@@ -60,7 +61,8 @@ const Command& CurvesCommand() {
           "by crema or Caffe. Several are drawn together.\n\n"
           "examples, from the repository's root:\n"
           "  crema curves build/fashion_mnist/fashion_mnist_metrics.jsonl\n"
-          "  crema curves --output=both.svg monday_metrics.jsonl old_caffe.log\n",
+          "  crema curves --output=both.svg monday_metrics.jsonl old_caffe.log\n"
+          "  crema curves --output=board/ *_metrics.jsonl && tensorboard --logdir=board\n",
       .arguments = "one FILE or several",
       .min_arguments = 1,
       .max_arguments = 100,

@@ -208,7 +208,8 @@ const Command& TrainCommand() {
                          "[<snapshot_prefix>_metrics.jsonl]"},
                 {.name = "curves",
                  .value = "FILE",
-                 .help = "draw them there while training goes on: a page (.html) that reloads itself, or .svg"},
+                 .help = "draw them there while training goes on: a page (.html) that reloads itself, .svg, or a "
+                         "folder for TensorBoard, which ends with /"},
                 {.name = "log_dir", .value = "FOLDER", .help = "also write the log to files in this folder"},
                 GpusFlag(),
             },

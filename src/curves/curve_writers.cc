@@ -5,6 +5,7 @@
 #include "base/atomic_file.h"
 #include "base/number_text.h"
 #include "crema/error.h"
+#include "curves/event_folder.h"
 #include "report/csv.h"
 #include "report/svg.h"
 
@@ -50,14 +51,19 @@ std::string CurvesCsv(const std::vector<TrainingRun>& runs) {
   return csv;
 }
 
+bool IsEventFolder(const std::string& path) { return path.ends_with('/'); }
+
 void CheckCurveFile(const std::string& path, bool table) {
   if (path.ends_with(".svg") || path.ends_with(".html") || (table && path.ends_with(".csv"))) return;
+  if (IsEventFolder(path)) return;
   throw UserError(Location{path, 0, 0}, std::string("curves are drawn into files that end with .svg or .html") +
-                                            (table ? "; numbers are written into .csv" : ""));
+                                            (table ? ", numbers are written into .csv" : "") +
+                                            ", and for TensorBoard into a folder, which ends with /");
 }
 
 void WriteCurves(const std::vector<TrainingRun>& runs, const CurveOptions& options, const std::string& path) {
   CheckCurveFile(path, true);
+  if (IsEventFolder(path)) return EventFolder(path).Write(runs);
   AtomicFile file(path);
   if (path.ends_with(".csv")) {
     file.Write(CurvesCsv(runs));

@@ -26,7 +26,9 @@ std::string CurvesCsv(const std::vector<TrainingRun>& runs);
 // patterns, UTF-8).
 std::string CurvesText(const std::vector<TrainingRun>& runs, const CurveOptions& options);
 
-// Throws UserError where the ending of the file is none of .svg, .html and, with `table`, .csv.
+// "runs/lenet/": not a file, but an EventFolder.
+bool IsEventFolder(const std::string& path);
+// Throws UserError where the ending of the file is none of .svg, .html, / and, with `table`, .csv.
 void CheckCurveFile(const std::string& path, bool table);
 // As its ending says. Replaces an older file only when whole. Throws UserError, EnvironmentError.
 void WriteCurves(const std::vector<TrainingRun>& runs, const CurveOptions& options, const std::string& path);

@@ -133,6 +133,10 @@ MetricsObserver::MetricsObserver(MetricsOptions options) : options_(std::move(op
   if (!options_.path.empty()) Open(options_.path);
   if (options_.curves.empty()) return;
   CheckCurveFile(options_.curves, false);
+  if (IsEventFolder(options_.curves)) {
+    events_.emplace(options_.curves);
+    return;
+  }
   // What is there stays there until there is something to draw.
   if (access(options_.curves.c_str(), F_OK) == 0 ? access(options_.curves.c_str(), W_OK) != 0
                                                  : access(DirectoryOf(options_.curves).c_str(), W_OK | X_OK) != 0) {
@@ -183,8 +187,8 @@ double MetricsObserver::Seconds() const { return Now() - started_at_; }
 
 void MetricsObserver::OnStart(const TrainingStart& start) {
   started_at_ = Now();
-  const std::string stem =
-      start.snapshot_prefix.empty() ? options_.curves.substr(0, options_.curves.rfind('.')) : start.snapshot_prefix;
+  const std::string beside = options_.curves.substr(0, options_.curves.rfind(events_ ? '/' : '.'));
+  const std::string stem = start.snapshot_prefix.empty() ? beside : start.snapshot_prefix;
   if (path_.empty() && !stem.empty()) {
     try {
       Open(stem + "_metrics.jsonl");
@@ -294,7 +298,8 @@ void MetricsObserver::Draw(bool last) {
   try {
     CurveOptions drawing;
     drawing.reload = !last;
-    WriteCurves({ReadTrainingRun(path_)}, drawing, options_.curves);
+    const TrainingRun run = ReadTrainingRun(path_);
+    events_ ? events_->Write({run}) : WriteCurves({run}, drawing, options_.curves);
   } catch (const std::exception& error) {
     if (!warned_ && options_.warn) options_.warn(std::string("no curves are drawn: ") + error.what());
     warned_ = true;

@@ -3,9 +3,11 @@
 #define CREMA_CURVES_METRICS_OBSERVER_H_
 
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "crema/observer.h"
+#include "curves/event_folder.h"
 
 namespace crema {
 
@@ -13,7 +15,8 @@ struct MetricsOptions {
   // The file of records; empty: <snapshot_prefix>_metrics.jsonl of a run that writes snapshots; of others one beside
   // `curves`, or none.
   std::string path;
-  // A picture (.svg, .html) that is drawn anew while training goes on; empty: none.
+  // A picture (.svg, .html) that is drawn anew while training goes on, or a folder (/) to which events for TensorBoard
+  // are added; empty: none.
   std::string curves;
   // Told once that the file cannot be written: training goes on without.
   std::function<void(const std::string& message)> warn;
@@ -60,6 +63,7 @@ class MetricsObserver : public Observer {
   double Seconds() const;
 
   MetricsOptions options_;
+  std::optional<EventFolder> events_;
   std::string path_;
   int fd_ = -1;
   bool made_ = false, warned_ = false, started_ = false, ended_ = false;

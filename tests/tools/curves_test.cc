@@ -90,6 +90,22 @@ TEST_F(Curves, GoWhereTheFlagsSay) {
   EXPECT_NE(ReadText(folder_ / "my.html").find("iteration 20 of 20"), std::string::npos);
 }
 
+TEST_F(Curves, GoToAFolderForTensorBoard) {
+  WriteTinyTraining(folder_, {.max_iter = 40});
+  const Finished run = Train({"--curves=board/"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  const Finished drawn = Draw({kMetrics, "--output=again/"});
+  ASSERT_EQ(drawn.exit_code, 0) << drawn.err;
+  for (const char* net : {"train", "test"}) {
+    const auto size = [&](const std::string& folder) {
+      return fs::file_size(fs::directory_iterator(folder_ / (folder + net))->path());
+    };
+    EXPECT_GT(size("board/"), 100u);
+    // What was written while training went on, and from its record.
+    EXPECT_EQ(size("board/"), size("again/"));
+  }
+}
+
 TEST_F(Curves, MistakesAreSaidBeforeTraining) {
   WriteTinyTraining(folder_, {.max_iter = 20});
   const auto refuses = [&](const Finished& run, int code, const std::string& words) {
