@@ -4,7 +4,6 @@
 #include <gflags/gflags.h>
 
 #include <cstdio>
-#include <sstream>
 #include <string>
 
 #include "crema/error.h"
@@ -39,8 +38,7 @@ int Run(const CommandLine& line) {
   how.file = line.arguments[0];
   how.header = static_cast<CsvConversion::Header>(ChoiceOf(line, "header", FLAGS_header, {"auto", "yes", "no"}));
   how.label_column = FLAGS_label_column;
-  std::istringstream columns(FLAGS_label_columns);
-  for (std::string name; std::getline(columns, name, ',');) how.label_columns.push_back(name);
+  how.label_columns = CommaList(line, "label_columns", FLAGS_label_columns);
   if (line.has("label_columns") && how.label_columns.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--label_columns needs a value: --label_columns=A,B");
   }

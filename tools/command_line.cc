@@ -193,6 +193,21 @@ std::vector<std::string> CommandLine::values(const std::string& flag) const {
   return list;
 }
 
+std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value) {
+  std::vector<std::string> parts;
+  if (value.empty()) return parts;
+  size_t begin = 0;
+  while (true) {
+    const size_t comma = value.find(',', begin);
+    parts.push_back(value.substr(begin, comma == std::string::npos ? comma : comma - begin));
+    if (parts.back().empty()) {
+      throw UserError(Location{line.program, 0, 0}, "--" + flag + "=" + value + ": there is nothing beside a comma");
+    }
+    if (comma == std::string::npos) return parts;
+    begin = comma + 1;
+  }
+}
+
 CommandLine ParseFlags(const Command& command, const std::string& program, const std::vector<std::string>& arguments) {
   return Parser(command, program).Parse(arguments);
 }

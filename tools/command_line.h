@@ -34,6 +34,9 @@ struct CommandLine {
   std::vector<std::string> values(const std::string& flag) const;
 };
 
+// "a,b" as its parts. Throws UserError that names the flag where one is empty.
+std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value);
+
 struct Command {
   std::string name;
   std::string summary;  // one line

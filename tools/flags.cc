@@ -169,19 +169,6 @@ Phase PhaseOf(const CommandLine& line, const std::string& value) {
   Fail(line, "--phase=" + value + ": expected TRAIN or TEST" + DidYouMean(value, {"TRAIN", "TEST"}));
 }
 
-std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value) {
-  std::vector<std::string> parts;
-  if (value.empty()) return parts;
-  size_t begin = 0;
-  while (true) {
-    const size_t comma = value.find(',', begin);
-    parts.push_back(value.substr(begin, comma == std::string::npos ? comma : comma - begin));
-    if (parts.back().empty()) Fail(line, "--" + flag + "=" + value + ": there is nothing beside a comma");
-    if (comma == std::string::npos) return parts;
-    begin = comma + 1;
-  }
-}
-
 std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line) {
   std::vector<std::pair<std::string, Shape>> shapes;
   for (const std::string& text : line.values("shape")) {

@@ -51,8 +51,6 @@ Flag SkipPassesFlag();
 
 // All throw UserError that names the flag.
 Phase PhaseOf(const CommandLine& line, const std::string& value);
-// "a,b" as its parts; empty parts are an error.
-std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value);
 // Of --shape=name=64,1,28,28, as often as it was given.
 std::vector<std::pair<std::string, Shape>> ShapesOf(const CommandLine& line);
 // What --gpu names; the CPU without it. Throws EnvironmentError where that GPU is not there.

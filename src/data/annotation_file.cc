@@ -1,25 +1,17 @@
 #include "data/annotation_file.h"
 
 #include <algorithm>
-#include <cmath>
-#include <cstdlib>
 #include <pugixml.hpp>
 #include <sstream>
 
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "data/finite_number.h"
 #include "data/text_file.h"
 
 namespace crema {
 
 namespace {
-
-// The whole word is a finite number.
-bool ParseNumber(const std::string& word, float* value) {
-  char* end = nullptr;
-  *value = std::strtof(word.c_str(), &end);
-  return !word.empty() && *end == '\0' && std::isfinite(*value);
-}
 
 std::string Trimmed(const std::string& text) {
   const char* const blanks = " \t\r\n";
@@ -78,7 +70,7 @@ class VocReader {
     const pugi::xml_node corner = box.child(name);
     const std::string word = Trimmed(corner.text().get());
     float value = 0;
-    if (ParseNumber(word, &value)) return value;
+    if (ParseFinite(word, &value)) return value;
     Fail((corner ? corner : object).offset_debug(),
          corner ? "<" + std::string(name) + "> is \"" + word + "\"; expected a number of pixels"
                 : "the <bndbox> of an <object> has no <" + std::string(name) + ">");
@@ -119,7 +111,7 @@ AnnotationFile ReadTextAnnotation(const std::string& path) {
     std::string word;
     size_t read = 0;
     float* const values[] = {&label, &object.xmin, &object.ymin, &object.xmax, &object.ymax};
-    while (read < std::size(values) && words >> word && ParseNumber(word, values[read])) ++read;
+    while (read < std::size(values) && words >> word && ParseFinite(word, values[read])) ++read;
     if (read != std::size(values) || words >> word || label != std::floor(label) || label < 1 || label > 0x1p24f) {
       throw UserError({path, number, 0},
                       "expected \"label xmin ymin xmax ymax\", the label a whole number from 1 on "

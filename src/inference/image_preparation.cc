@@ -69,6 +69,10 @@ std::string ImagePreparation::CheckSize(const ImageSize& size, Transform::Values
   if (!problem.empty()) return problem;
   const ImageSize output = transform_.OutputSize(size, values);
   if (output == input_) return {};
+  if (output.channels != input_.channels) {
+    return "has " + std::to_string(output.channels) + " channels, but the net's input has " +
+           std::to_string(input_.channels) + "; give what the net was trained on";
+  }
   return "comes out as " + output.ToString() + ", but the net's input is " + input_.ToString() +
          " (channels x height x width); set resize_height and resize_width, or resize_shorter_side and crop_size";
 }

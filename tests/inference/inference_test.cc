@@ -90,7 +90,8 @@ TEST(ImagePreparation, SaysWhatDoesNotFit) {
   EXPECT_THROW(FromFile("resize_height: 3 resize_width: 3 resize_shorter_side: 3", Ramp(4, 4), {1, 2, 2}), UserError);
   EXPECT_NE(FromFile("resize_height: 3 resize_width: 3", Ramp(4, 4), {1, 2, 2}).problem.find("comes out as 1x3x3"),
             std::string::npos);
-  EXPECT_FALSE(FromRecord("", Ramp(2, 2), {3, 2, 2}).problem.empty());
+  EXPECT_NE(FromRecord("", Ramp(2, 2), {3, 2, 2}).problem.find("has 1 channels, but the net's input has 3"),
+            std::string::npos);
   PreparationBuffers buffers;
   float out[4];
   EXPECT_FALSE(ImagePreparation({}, "", {1, 2, 2}).FromFile(std::vector<uint8_t>{1, 2, 3}, &buffers, out).empty());
