@@ -1,10 +1,16 @@
-// How a layer that reads data gets it.
+// What a layer that reads data reads, and how it gets it.
 #ifndef CREMA_DATA_SUPPLY_H_
 #define CREMA_DATA_SUPPLY_H_
 
+#include <cstdint>
 #include <string>
 
 namespace crema {
+
+struct DataExtent {
+  uint64_t epoch = 0;  // records of one pass over the data; 0: not known, or there is no end
+  uint64_t batch = 0;  // records of a batch
+};
 
 // Of one layer so far; all zero and empty before its first batch.
 struct DataSupply {

@@ -230,6 +230,8 @@ class Net {
   // The next pass begins anew, with zeros.
   void ClearRecurrentStates();
 
+  // How much the data layers read: (layer name, extent). May open their sources: throws UserError where that fails.
+  std::vector<std::pair<std::string, DataExtent>> data_extents() const;
   // How the data layers get their batches: (layer name, what it says).
   std::vector<std::pair<std::string, DataSupply>> data_supplies() const;
 

@@ -42,6 +42,7 @@ class DatumLoader : public ItemLoader {
   int64_t label_count() const override { return std::max<int64_t>(1, static_cast<int64_t>(first_.labels)); }
   void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
   std::string Describe(uint64_t position) const override;
+  uint64_t records() const override { return order_.records; }
   // Whether the first record is a compressed image.
   bool decodes() const override { return first_.encoded; }
 

@@ -26,6 +26,7 @@ class Hdf5Loader : public ItemLoader {
   void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
   // `row 17 of train_2.h5`, rows from 0.
   std::string Describe(uint64_t position) const override;
+  uint64_t records() const override { return order_.records(); }
 
  private:
   // A file in memory.

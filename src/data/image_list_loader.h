@@ -31,6 +31,7 @@ class ImageListLoader : public ItemLoader {
   void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const override;
   // `image "photos/cat/1.jpg"`.
   std::string Describe(uint64_t position) const override;
+  uint64_t records() const override { return order_.records; }
   bool decodes() const override { return true; }
 
   const ImageSize& item_size() const { return item_size_; }

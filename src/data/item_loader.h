@@ -46,6 +46,8 @@ class ItemLoader {
   virtual void Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const = 0;
   // `record "00000042" of train_lmdb`, for messages.
   virtual std::string Describe(uint64_t position) const = 0;
+  // Items of an epoch; 0: the stream knows none.
+  virtual uint64_t records() const { return 0; }
   // Whether items are compressed images: decoding them is worth a thread for every core.
   virtual bool decodes() const { return false; }
 };

@@ -21,6 +21,7 @@
 #include "graph/program.h"
 #include "ops/gemm.h"
 #include "runtime/refuse_inputs.h"
+#include "solver/epochs.h"
 #include "solver/hogwild.h"
 #include "solver/nets.h"
 
@@ -321,7 +322,9 @@ TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const C
     share.emplace(cluster.compute_threads);
     SetGemmThreads(cluster.compute_threads);
   }
-  return Coordination(file, std::move(options), cluster).Run();
+  const int workers = std::max(1, ExpectedWorkers(file.solver.distributed()));
+  const SolverFile in_iterations = InIterations(file, CoordinatorsOwn(file, options), workers);
+  return Coordination(in_iterations, std::move(options), cluster).Run();
 }
 
 }  // namespace crema

@@ -60,16 +60,22 @@ bool ItemSource::SourceExists() const {
   return std::filesystem::exists(source_, ignored);
 }
 
-void ItemSource::Forward(const LayerRun& run) {
+void ItemSource::NamingLayer(const std::function<void()>& action) const {
   try {
-    if (!prefetcher_) Start(run);
-    if (!run.replay || !prefetcher_->current().data) prefetcher_->Next();
+    action();
   } catch (const UserError& error) {
     const Diagnostic& first = error.diagnostics().front();
     const std::string file = first.where.ToString();
     throw UserError(source_place_,
                     "layer \"" + name_ + "\" (" + type_ + "): " + file + (file.empty() ? "" : " ") + first.message);
   }
+}
+
+void ItemSource::Forward(const LayerRun& run) {
+  NamingLayer([&] {
+    if (!prefetcher_) Start(run);
+    if (!run.replay || !prefetcher_->current().data) prefetcher_->Next();
+  });
   Deliver(prefetcher_->current(), run.tops);
 }
 
@@ -87,6 +93,16 @@ void ItemSource::ReadBatches(const BatchSchedule& schedule) {
 std::string ItemSource::DescribeItem(int64_t index) const {
   if (!prefetcher_ || !prefetcher_->current().data) return {};
   return prefetcher_->loader().Describe(prefetcher_->current().first + static_cast<uint64_t>(index));
+}
+
+DataExtent ItemSource::data_extent() const {
+  DataExtent extent = {.epoch = 0, .batch = batch_};
+  if (prefetcher_) {
+    extent.epoch = prefetcher_->loader().records();
+  } else if (SourceExists()) {
+    NamingLayer([&] { extent.epoch = MakeLoader(OrderOf(0))->records(); });
+  }
+  return extent;
 }
 
 DataSupply ItemSource::data_supply() const {
@@ -123,14 +139,18 @@ void ItemSource::CheckCommonFields(LayerSetup& setup) const {
   }
 }
 
-void ItemSource::Start(const LayerRun& run) {
+SampleOrder ItemSource::OrderOf(uint64_t seed) const {
   SampleOrder order;
-  order.seed = run.context->seed;
+  order.seed = seed;
   order.drawer = DrawerOf(name_);
   order.shuffle = fields_.shuffle;
   order.buffer = fields_.shuffle_buffer;
   order.DrawSkip(fields_.rand_skip);
-  auto loader = MakeLoader(order);
+  return order;
+}
+
+void ItemSource::Start(const LayerRun& run) {
+  auto loader = MakeLoader(OrderOf(run.context->seed));
   ranks_ = run.context->ranks;
   flag_decides_ = run.context->data_threads > 0;
   PrefetchOptions options;

@@ -2,6 +2,7 @@
 #ifndef CREMA_LAYERS_ITEM_SOURCE_H_
 #define CREMA_LAYERS_ITEM_SOURCE_H_
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -26,6 +27,7 @@ class ItemSource : public Layer {
   void ReadBatches(const BatchSchedule& schedule) override;
   uint64_t next_batch() const override { return (position() + batch_ - 1) / batch_; }
   std::string DescribeItem(int64_t index) const override;
+  DataExtent data_extent() const override;
   DataSupply data_supply() const override;
 
  protected:
@@ -66,6 +68,9 @@ class ItemSource : public Layer {
 
  private:
   void CheckCommonFields(LayerSetup& setup) const;
+  SampleOrder OrderOf(uint64_t seed) const;
+  // What it throws names the layer.
+  void NamingLayer(const std::function<void()>& action) const;
   void Start(const LayerRun& run);
 
   Phase phase_ = TRAIN;

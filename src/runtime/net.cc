@@ -226,6 +226,14 @@ uint64_t Net::next_batch() const {
   return next;
 }
 
+std::vector<std::pair<std::string, DataExtent>> Net::data_extents() const {
+  std::vector<std::pair<std::string, DataExtent>> extents;
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) extents.emplace_back(node.name(), node.layer->data_extent());
+  }
+  return extents;
+}
+
 std::vector<std::pair<std::string, DataSupply>> Net::data_supplies() const {
   std::vector<std::pair<std::string, DataSupply>> supplies;
   for (const Node& node : impl_->compiled->graph.nodes) {

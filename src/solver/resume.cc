@@ -13,12 +13,19 @@ constexpr char kTrainNet[] = "train";
 
 std::string TestNet(size_t index) { return "test" + std::to_string(index); }
 
-void AddPosition(const std::string& net, const NetPosition& position, SolverState* state) {
-  for (const auto& [layer, records] : position.records) {
+using DataExtents = std::vector<std::pair<std::string, DataExtent>>;
+
+// `extents`: of the same layers, or none.
+void AddPosition(const std::string& net, const NetPosition& position, const DataExtents& extents, SolverState* state) {
+  for (size_t i = 0; i < position.records.size(); ++i) {
+    const auto& [layer, records] = position.records[i];
     DataPosition* data = state->add_data_position();
     data->set_net(net);
     data->set_layer(layer);
     data->set_records(records);
+    if (extents.empty()) continue;
+    if (const uint64_t epoch = extents[i].second.epoch; epoch > 0) data->set_epoch_records(epoch);
+    if (const uint64_t batch = extents[i].second.batch; batch > 0) data->set_batch_size(batch);
   }
   for (const auto& [layer, values] : position.recurrent) {
     RecurrentState* recurrent = state->add_recurrent_state();
@@ -26,6 +33,21 @@ void AddPosition(const std::string& net, const NetPosition& position, SolverStat
     recurrent->set_layer(layer);
     recurrent->mutable_value()->Add(values.begin(), values.end());
   }
+}
+
+// How the data that a layer reads differs from what it read when a snapshot was written; empty: not, as far as is
+// known.
+std::string Difference(const DataPosition& stored, const DataExtent& now) {
+  const auto differ = [](uint64_t then, uint64_t here) { return then > 0 && here > 0 && then != here; };
+  std::string text;
+  if (differ(stored.epoch_records(), now.epoch)) {
+    text = "has " + std::to_string(now.epoch) + " records, and had " + std::to_string(stored.epoch_records());
+  }
+  if (differ(stored.batch_size(), now.batch)) {
+    text += (text.empty() ? "takes " : ", and takes ") + std::to_string(now.batch) + " a batch instead of " +
+            std::to_string(stored.batch_size());
+  }
+  return text;
 }
 
 std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Parameter> parameters) {
@@ -66,9 +88,12 @@ void Solver::Impl::Snapshot() {
   state.set_solver_type(UpdateRuleName(param));
   state.set_random_seed(seed);
   for (const float loss : losses.losses()) state.add_recent_loss(loss);
-  AddPosition(kTrainNet, PositionOf(*net), &state);
+  // A coordinator's workers have its data.
+  const DataExtents extents = options.role == Role::kCoordinator ? DataExtents() : net->data_extents();
+  AddPosition(kTrainNet, PositionOf(*net), extents, &state);
   for (size_t i = 0; i < test_nets.size(); ++i) {
-    AddPosition(TestNet(i), testing ? positions_before_test[i] : PositionOf(*test_nets[i]), &state);
+    AddPosition(TestNet(i), testing ? positions_before_test[i] : PositionOf(*test_nets[i]),
+                test_nets[i]->data_extents(), &state);
   }
 
   if (best && best->has_value()) *state.mutable_best() = testing ? best_before_test : best->state();
@@ -155,12 +180,20 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
     const auto is_of = [&name](const auto& stored, const std::string& layer) {
       return stored.net() == name && stored.layer() == layer;
     };
-    for (const auto& [layer, now] : target.data_positions()) {
+    const bool reads = &target != net.get() || options.role != Role::kCoordinator;
+    const DataExtents extents = reads ? target.data_extents() : DataExtents();
+    const auto positions = target.data_positions();
+    for (size_t i = 0; i < positions.size(); ++i) {
+      const std::string& layer = positions[i].first;
       bool found = false;
       for (const DataPosition& position : state.data_position()) {
         if (!is_of(position, layer)) continue;
         target.set_data_position(layer, position.records());
         found = true;
+        const std::string difference = reads ? Difference(position, extents[i].second) : "";
+        if (difference.empty()) continue;
+        Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +
+                     " when the snapshot was written: the run will not be the same as without a break");
       }
       if (!found && loaded.exact) {
         Warn({}, "the snapshot knows no position of data layer \"" + layer + "\" of the " + name +

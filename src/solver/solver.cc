@@ -13,6 +13,7 @@
 #include "compiler/compiler.h"
 #include "device/device.h"
 #include "graph/program.h"
+#include "solver/epochs.h"
 #include "solver/nets.h"
 #include "solver/solver_impl.h"
 
@@ -209,8 +210,19 @@ void Solver::Impl::InAll(const std::function<void()>& action) const {
   Together(*options.processes, action);
 }
 
-Solver::Solver(const SolverFile& file, SolverOptions options)
-    : impl_(std::make_unique<Impl>(file, std::move(options))) {}
+Solver::Solver(const SolverFile& file, SolverOptions options) {
+  int ranks = std::max(1, static_cast<int>(options.devices.size()));
+  if (TrainsHogwild(file.solver)) ranks = std::max(1, static_cast<int>(file.solver.distributed().local_workers()));
+  SolverFile in_iterations;
+  const auto count = [&] { in_iterations = InIterations(file, options, ranks); };
+  if (options.processes) {
+    ranks = options.processes->ranks();
+    Together(*options.processes, count);
+  } else {
+    count();
+  }
+  impl_ = std::make_unique<Impl>(in_iterations, std::move(options));
+}
 Solver::~Solver() = default;
 
 TrainingResult Solver::Train() {

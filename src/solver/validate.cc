@@ -9,6 +9,7 @@
 #include "base/suggest.h"
 #include "crema/solver.h"
 #include "solver/average_precision.h"
+#include "solver/epochs.h"
 #include "solver/hogwild.h"
 #include "solver/rates.h"
 #include "solver/update_rule.h"
@@ -153,7 +154,7 @@ void Checker::CheckSchedule() {
     NotNegative("base_lr", solver_.base_lr());
   }
   if (!solver_.has_max_iter()) {
-    Error("max_iter", "max_iter is missing: the number of iterations to train for");
+    Error("max_iter", "max_iter is missing: the number of iterations to train for (or in_epochs { max_iter: 30 })");
   } else {
     NotNegative("max_iter", solver_.max_iter());
   }
@@ -359,6 +360,13 @@ void Checker::CheckHogwild() {
 
 }  // namespace
 
-std::vector<Diagnostic> CheckSolver(const SolverFile& file) { return Checker(file).Run(); }
+std::vector<Diagnostic> CheckSolver(const SolverFile& file) {
+  if (!file.solver.has_in_epochs()) return Checker(file).Run();
+  Diagnostics found;
+  CheckEpochs(file, &found);
+  if (found.has_errors()) return found.list();
+  // How long an epoch is is not known yet; all else can be checked with any length.
+  return Checker(WithLengths(file, {.train = 1000})).Run();
+}
 
 }  // namespace crema

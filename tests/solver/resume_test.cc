@@ -125,6 +125,26 @@ TEST_F(Resume, RefusesWhatDoesNotFit) {
   EXPECT_NE(failure("", {.snapshot = state}), "");
 }
 
+TEST_F(Resume, TellsOfOtherData) {
+  const std::string tests = "test_iter: 3 test_interval: 3 ";
+  Train(tests, 3);
+  const SolverOptions resumed = {.snapshot = folder_ / "snap_iter_3.solverstate"};
+  Train(tests, 4, resumed);
+  EXPECT_EQ(recorder_.notices.find("data layer"), std::string::npos) << recorder_.notices;
+
+  std::string net = kSmallNet;
+  net.replace(net.find("batch_size: 7"), 13, "batch_size: 5");
+  folder_.Write("net.prototxt", net);
+  fs::remove_all(folder_ / "test_lmdb");
+  WriteClasses(folder_ / "test_lmdb", 21);
+  Train(tests, 4, resumed);
+  for (const char* part :
+       {"data layer \"data\" of the train net takes 5 a batch instead of 7 when the snapshot was written",
+        "data layer \"data\" of the test0 net has 21 records, and had 18 when the snapshot was"}) {
+    EXPECT_NE(recorder_.notices.find(part), std::string::npos) << recorder_.notices;
+  }
+}
+
 // Weights and histories lie as the convolution kernels want them while training, and plain in the files.
 TEST_F(Resume, IsExactWithLaidOutWeights) {
   std::string net = kSmallNet;

@@ -1,0 +1,113 @@
+// Lengths in epochs: an epoch of SmallTraining is 60 records in batches of 7, its test set 18 in batches of 4.
+#include "solver/epochs.h"
+
+#include <gtest/gtest.h>
+
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+class Epochs : public SmallTraining {
+ protected:
+  SolverFile File(const std::string& text) const {
+    return ParseSolver("net: \"net.prototxt\" base_lr: 0.05 random_seed: 5 snapshot_prefix: \"" + (folder_ / "snap") +
+                           "\" " + (text.find("lr_policy") == std::string::npos ? "lr_policy: \"fixed\" " : "") + text,
+                       "solver.prototxt");
+  }
+  SolverParameter Counted(const std::string& text, int ranks = 1) {
+    SolverOptions options;
+    options.path = folder_ / "solver.prototxt";
+    options.observers = {&recorder_};
+    return InIterations(File(text), options, ranks).solver;
+  }
+  std::string Refused(const std::string& text) {
+    return ThrownBy<UserError>([&] {
+      SolverOptions options;
+      options.path = folder_ / "solver.prototxt";
+      Solver(File(text), options);
+    });
+  }
+};
+
+TEST_F(Epochs, BecomeTheNearestIterations) {
+  const SolverParameter solver = Counted(
+      "lr_policy: \"multistep\" gamma: 0.1 in_epochs { max_iter: 30 test_iter: 1 test_interval: 1 stepvalue: 20 "
+      "stepvalue: 27.5 display: 0.01 snapshot: 2 warmup_iter: 0.5 }");
+  EXPECT_FALSE(solver.has_in_epochs());
+  EXPECT_EQ(solver.max_iter(), 257);  // 30 * 60 / 7 = 257.14
+  ASSERT_EQ(solver.test_iter_size(), 1);
+  EXPECT_EQ(solver.test_iter(0), 5);     // 18 / 4 = 4.5, upwards
+  EXPECT_EQ(solver.test_interval(), 9);  // 8.57
+  ASSERT_EQ(solver.stepvalue_size(), 2);
+  EXPECT_EQ(solver.stepvalue(0), 171);
+  EXPECT_EQ(solver.stepvalue(1), 236);
+  EXPECT_EQ(solver.display(), 1);  // no less
+  EXPECT_EQ(solver.snapshot(), 17);
+  EXPECT_EQ(solver.warmup_iter(), 4);
+  EXPECT_NE(recorder_.notices.find("an epoch is 60 records of layer \"data\", 8.57143 iterations: max_iter 257"),
+            std::string::npos)
+      << recorder_.notices;
+}
+
+TEST_F(Epochs, CountAllThatAnIterationTakes) {
+  EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }").max_iter(), 90);
+  EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }", 3).max_iter(), 30);
+}
+
+TEST_F(Epochs, OfWholeBatchesOfTheTestSetAreNoMore) {
+  std::string net = kSmallNet;
+  net.replace(net.find("batch_size: 4"), 13, "batch_size: 3");
+  folder_.Write("net.prototxt", net);
+  const SolverParameter solver = Counted("test_interval: 1 in_epochs { max_iter: 1 test_iter: 1 }");
+  EXPECT_EQ(solver.test_iter(0), 6);
+}
+
+TEST_F(Epochs, TrainAsTheIterationsDo) {
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  Solver in_epochs(File("in_epochs { max_iter: 2 test_iter: 1 test_interval: 1 }"), options);
+  EXPECT_EQ(in_epochs.Train().iteration, 17);
+  const std::string model = ReadBytes(folder_ / "snap_iter_17.caffemodel");
+  Solver in_iterations(File("max_iter: 17 test_iter: 5 test_interval: 9"), options);
+  in_iterations.Train();
+  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_17.caffemodel") == model);
+}
+
+TEST_F(Epochs, ThreadsTakeTheirShare) {
+  recorder_ = Recorder();
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  options.observers = {&recorder_};
+  Solver solver(File("in_epochs { max_iter: 2 } distributed { mode: HOGWILD local_workers: 2 }"), options);
+  solver.Train();
+  ASSERT_EQ(recorder_.starts.size(), 1u);
+  EXPECT_EQ(recorder_.starts[0].max_iter, 9);  // 2 * 60 / 14 = 8.57
+}
+
+TEST_F(Epochs, FilesWithoutThemStayAsTheyAre) {
+  EXPECT_EQ(Counted("max_iter: 3").SerializeAsString(), File("max_iter: 3").solver.SerializeAsString());
+}
+
+TEST_F(Epochs, MistakesAreRefused) {
+  EXPECT_NE(Refused("max_iter: 5 in_epochs { max_iter: 2 }").find("max_iter is set in in_epochs and beside it"),
+            std::string::npos);
+  EXPECT_NE(Refused("in_epochs { max_iter: 0 }").find("max_iter is 0 but must be above 0"), std::string::npos);
+  EXPECT_NE(Refused("in_epochs { max_iter: nan }").find("cannot be nan"), std::string::npos);
+  EXPECT_NE(Refused("in_epochs { max_iter: 1e9 }").find("more iterations than can be counted"), std::string::npos);
+  EXPECT_NE(Refused("in_epochs { display: 1 }").find("max_iter is missing"), std::string::npos);
+  EXPECT_NE(Refused("lr_policy: \"multistep\" gamma: 0.1 in_epochs { max_iter: 9 stepvalue: 4 stepvalue: 2 }")
+                .find("does not exceed the one before it"),
+            std::string::npos);
+}
+
+TEST_F(Epochs, AskForDataThatHasAnEnd) {
+  folder_.Write("net.prototxt", R"(
+    layer { name: "data" type: "DummyData" top: "data" dummy_data_param { shape { dim: 2 dim: 3 } } }
+    layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 1 } }
+    layer { name: "loss" type: "Reduction" bottom: "ip" top: "loss" loss_weight: 1 })");
+  EXPECT_NE(Refused("in_epochs { max_iter: 1 }").find("none of its layers says how many there are"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace crema

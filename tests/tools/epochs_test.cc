@@ -1,0 +1,63 @@
+// The real `train` with lengths in epochs, of 230 records in batches of 16, in every way to train.
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <regex>
+#include <string>
+#include <vector>
+
+#include "tools/program.h"
+#include "tools/tiny_training.h"
+
+namespace crema::testing_tools {
+namespace {
+
+namespace fs = std::filesystem;
+
+class Epochs : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    WriteTinyTraining(folder_, {.max_iter = 300, .more = "distributed { local_steps: 5 }"});
+    const std::string solver = std::regex_replace(ReadText(folder_ / "solver.prototxt"), std::regex("max_iter: 300"),
+                                                  "in_epochs { max_iter: 4 }");
+    ASSERT_NE(solver.find("in_epochs"), std::string::npos);
+    folder_.Write("solver.prototxt", solver);
+  }
+  Finished Train(const std::vector<std::string>& more) const {
+    std::vector<std::string> words = {"train", "--solver=solver.prototxt", "--threads=1"};
+    words.insert(words.end(), more.begin(), more.end());
+    return RunProgram(words, {.folder = folder_.path()});
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(Epochs, OfOneProcess) {
+  const Finished run = Train({});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("an epoch is 230 records of layer \"data\", 14.375 iterations: max_iter 58")) << run.err;
+  EXPECT_TRUE(fs::exists(folder_ / "tiny_iter_58.caffemodel")) << run.err;
+}
+
+TEST_F(Epochs, OfWorkersTakeTheRecordsOfAll) {
+  for (const std::vector<std::string>& flags :
+       std::vector<std::vector<std::string>>{{"--workers=2"}, {"--workers=2", "--worker_threads"}}) {
+    fs::remove(folder_ / "tiny_iter_29.caffemodel");
+    const Finished run = Train(flags);
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(run.Says("7.1875 iterations: max_iter 29")) << run.err;
+    EXPECT_TRUE(fs::exists(folder_ / "tiny_iter_29.caffemodel")) << run.err;
+  }
+}
+
+TEST_F(Epochs, AskForTheDataAtTheCoordinator) {
+  const std::string net = ReadText(folder_ / "net.prototxt");
+  folder_.Write("net.prototxt", std::regex_replace(net, std::regex("include \\{ phase: TRAIN \\}([^]*?)\"db\""),
+                                                   "include { phase: TRAIN }$1\"elsewhere\""));
+  const Finished run = Train({"--coordinate=tcp://127.0.0.1:*", "--expect=1"});
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(run.Says("its data is not here")) << run.err;
+}
+
+}  // namespace
+}  // namespace crema::testing_tools
