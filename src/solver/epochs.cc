@@ -104,7 +104,9 @@ SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths) {
     size_t index = 0;
     for (const double value : ValuesOf(epochs, field)) {
       const bool tests = field->name() == kTestIterations;
-      const double length = !tests ? lengths.train : index < lengths.tests.size() ? lengths.tests[index] : 1;
+      const double length = !tests                         ? static_cast<double>(lengths.train)
+                            : index < lengths.tests.size() ? lengths.tests[index]
+                                                           : 1;
       // What is a whole number but for the last digits is one.
       const double iterations =
           std::max(1.0, tests ? std::ceil(value * length * (1 - 1e-12)) : std::round(value * length));
@@ -137,8 +139,8 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
                     "in_epochs counts the records that the train net reads, but none of its layers says how many there "
                     "are: its data is not here, or it is not read from a data set; give lengths in iterations");
   }
-  const double taken = static_cast<double>(train.extent.batch) * std::max(1, file.solver.iter_size()) * ranks;
-  EpochLengths lengths = {.train = static_cast<double>(train.extent.epoch) / taken};
+  const uint64_t taken = train.extent.batch * static_cast<uint64_t>(std::max(1, file.solver.iter_size()) * ranks);
+  EpochLengths lengths = {.train = static_cast<int64_t>((train.extent.epoch + taken - 1) / taken)};
   for (int i = 0; i < file.solver.in_epochs().test_iter_size(); ++i) {
     const Source test = SourceOf(plans.tests[static_cast<size_t>(i)]);
     if (test.extent.epoch == 0) {
@@ -155,7 +157,7 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
   }
   const Diagnostic note = {Diagnostic::Severity::kNote, Place(file),
                            "an epoch is " + std::to_string(train.extent.epoch) + " records of layer \"" + train.layer +
-                               "\", " + FormatNumber(lengths.train) + " iterations: " + settings};
+                               "\", " + std::to_string(taken) + " in an iteration: " + settings};
   for (Observer* observer : options.observers) observer->OnNotice(note);
   return result;
 }

@@ -2,6 +2,7 @@
 #ifndef CREMA_SOLVER_EPOCHS_H_
 #define CREMA_SOLVER_EPOCHS_H_
 
+#include <cstdint>
 #include <vector>
 
 #include "crema/files.h"
@@ -10,7 +11,7 @@
 namespace crema {
 
 struct EpochLengths {
-  double train = 1;                // iterations of an epoch of the train net
+  int64_t train = 1;               // iterations of an epoch of the train net
   std::vector<double> tests = {};  // batches of an epoch of each test net; where there are fewer, 1 for the others
 };
 

@@ -35,24 +35,24 @@ TEST_F(Epochs, BecomeTheNearestIterations) {
       "lr_policy: \"multistep\" gamma: 0.1 in_epochs { max_iter: 30 test_iter: 1 test_interval: 1 stepvalue: 20 "
       "stepvalue: 27.5 display: 0.01 snapshot: 2 warmup_iter: 0.5 }");
   EXPECT_FALSE(solver.has_in_epochs());
-  EXPECT_EQ(solver.max_iter(), 257);  // 30 * 60 / 7 = 257.14
+  EXPECT_EQ(solver.max_iter(), 270);  // 30 * 9, where 60 / 7 = 8.57
   ASSERT_EQ(solver.test_iter_size(), 1);
-  EXPECT_EQ(solver.test_iter(0), 5);     // 18 / 4 = 4.5, upwards
-  EXPECT_EQ(solver.test_interval(), 9);  // 8.57
+  EXPECT_EQ(solver.test_iter(0), 5);  // 18 / 4 = 4.5, upwards
+  EXPECT_EQ(solver.test_interval(), 9);
   ASSERT_EQ(solver.stepvalue_size(), 2);
-  EXPECT_EQ(solver.stepvalue(0), 171);
-  EXPECT_EQ(solver.stepvalue(1), 236);
+  EXPECT_EQ(solver.stepvalue(0), 180);
+  EXPECT_EQ(solver.stepvalue(1), 248);
   EXPECT_EQ(solver.display(), 1);  // no less
-  EXPECT_EQ(solver.snapshot(), 17);
-  EXPECT_EQ(solver.warmup_iter(), 4);
-  EXPECT_NE(recorder_.notices.find("an epoch is 60 records of layer \"data\", 8.57143 iterations: max_iter 257"),
+  EXPECT_EQ(solver.snapshot(), 18);
+  EXPECT_EQ(solver.warmup_iter(), 5);
+  EXPECT_NE(recorder_.notices.find("an epoch is 60 records of layer \"data\", 7 in an iteration: max_iter 270"),
             std::string::npos)
       << recorder_.notices;
 }
 
 TEST_F(Epochs, CountAllThatAnIterationTakes) {
-  EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }").max_iter(), 90);
-  EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }", 3).max_iter(), 30);
+  EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }").max_iter(), 105);
+  EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }", 3).max_iter(), 42);
 }
 
 TEST_F(Epochs, OfWholeBatchesOfTheTestSetAreNoMore) {
@@ -67,11 +67,11 @@ TEST_F(Epochs, TrainAsTheIterationsDo) {
   SolverOptions options;
   options.path = folder_ / "solver.prototxt";
   Solver in_epochs(File("in_epochs { max_iter: 2 test_iter: 1 test_interval: 1 }"), options);
-  EXPECT_EQ(in_epochs.Train().iteration, 17);
-  const std::string model = ReadBytes(folder_ / "snap_iter_17.caffemodel");
-  Solver in_iterations(File("max_iter: 17 test_iter: 5 test_interval: 9"), options);
+  EXPECT_EQ(in_epochs.Train().iteration, 18);
+  const std::string model = ReadBytes(folder_ / "snap_iter_18.caffemodel");
+  Solver in_iterations(File("max_iter: 18 test_iter: 5 test_interval: 9"), options);
   in_iterations.Train();
-  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_17.caffemodel") == model);
+  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_18.caffemodel") == model);
 }
 
 TEST_F(Epochs, ThreadsTakeTheirShare) {
@@ -82,7 +82,7 @@ TEST_F(Epochs, ThreadsTakeTheirShare) {
   Solver solver(File("in_epochs { max_iter: 2 } distributed { mode: HOGWILD local_workers: 2 }"), options);
   solver.Train();
   ASSERT_EQ(recorder_.starts.size(), 1u);
-  EXPECT_EQ(recorder_.starts[0].max_iter, 9);  // 2 * 60 / 14 = 8.57
+  EXPECT_EQ(recorder_.starts[0].max_iter, 10);  // 2 * 5, where 60 / 14 = 4.29
 }
 
 TEST_F(Epochs, FilesWithoutThemStayAsTheyAre) {

@@ -35,18 +35,18 @@ class Epochs : public ::testing::Test {
 TEST_F(Epochs, OfOneProcess) {
   const Finished run = Train({});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(run.Says("an epoch is 230 records of layer \"data\", 14.375 iterations: max_iter 58")) << run.err;
-  EXPECT_TRUE(fs::exists(folder_ / "tiny_iter_58.caffemodel")) << run.err;
+  EXPECT_TRUE(run.Says("an epoch is 230 records of layer \"data\", 16 in an iteration: max_iter 60")) << run.err;
+  EXPECT_TRUE(fs::exists(folder_ / "tiny_iter_60.caffemodel")) << run.err;
 }
 
 TEST_F(Epochs, OfWorkersTakeTheRecordsOfAll) {
   for (const std::vector<std::string>& flags :
        std::vector<std::vector<std::string>>{{"--workers=2"}, {"--workers=2", "--worker_threads"}}) {
-    fs::remove(folder_ / "tiny_iter_29.caffemodel");
+    fs::remove(folder_ / "tiny_iter_32.caffemodel");
     const Finished run = Train(flags);
     ASSERT_EQ(run.exit_code, 0) << run.err;
-    EXPECT_TRUE(run.Says("7.1875 iterations: max_iter 29")) << run.err;
-    EXPECT_TRUE(fs::exists(folder_ / "tiny_iter_29.caffemodel")) << run.err;
+    EXPECT_TRUE(run.Says("32 in an iteration: max_iter 32")) << run.err;
+    EXPECT_TRUE(fs::exists(folder_ / "tiny_iter_32.caffemodel")) << run.err;
   }
 }
 
