@@ -273,7 +273,7 @@ TrainingResult Coordination::Run() {
     steps_.TrySnapshot();
   }
   if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
-  last_commit_ = Now();
+  last_commit_ = last_step_ = last_display_ = static_cast<double>(Now()) / 1000;
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
                                                   [this](ClusterEvent& event) { Prepare(event); });
   if (settings_.local_workers() > 0) StartWorkers();
