@@ -134,7 +134,11 @@ void Coordination::SumUp() {
   ClusterSummary summary;
   service_->Do([&](Coordinator& coordinator) { summary = coordinator.Summary(Now()); });
   const int wanted = std::max(ExpectedWorkers(settings_), MinWorkers(settings_));
-  if (rounds_ > 0 && most_contributions_ < 2 && wanted > 1) {
+  // Where nobody waits, each result mostly comes alone, and what counts is whether there were those of several.
+  const auto brought = std::count_if(summary.workers.begin(), summary.workers.end(),
+                                     [](const ClusterSummary::Worker& worker) { return worker.rounds > 0; });
+  const bool apart = settings_.mode() == DistributedParameter::STALE ? brought < 2 : most_contributions_ < 2;
+  if (rounds_ > 0 && apart && wanted > 1) {
     summary.warning = "no round averaged more than one worker's results, though " + std::to_string(wanted) +
                       " workers were expected: this was training by one machine. ";
     if (most_workers_ < 2) {
