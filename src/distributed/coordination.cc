@@ -198,18 +198,24 @@ void Coordination::Stop() {
   });
 }
 
-void Coordination::Tend() {
-  if (local_ && !service_->ended()) {
-    bool ending = false;
-    service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
-    if (!ending) {
-      try {
-        for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
-      } catch (const EnvironmentError& error) {
-        service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
-      }
-    }
+void Coordination::TendLocal() {
+  bool ending = false;
+  service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
+  const auto on_end = [this](const std::string& name) {
+    service_->Do([&](Coordinator& c) { c.Lose(name, ServerSockets::RoutesOf(kLocalSocket), Now()); });
+  };
+  if (ending) return local_->Wind(0, on_end);
+  try {
+    for (const std::string& line : local_->Tend(Now(), on_end)) Tell(line, workers_, true);
+  } catch (const UserError& error) {
+    service_->Do([&](Coordinator& c) { c.Fail(error.diagnostics().front().message, Now(), true); });
+  } catch (const EnvironmentError& error) {
+    service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
   }
+}
+
+void Coordination::Tend() {
+  if (local_ && !service_->ended()) TendLocal();
   std::vector<std::string> lines;
   {
     const std::lock_guard lock(lines_mutex_);

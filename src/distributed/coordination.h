@@ -29,6 +29,9 @@ class Coordination {
   TrainingResult Run();
 
  private:
+  // The first that is bound, where there are local workers.
+  static constexpr size_t kLocalSocket = 0;
+
   // coordinate.cc: how it begins and ends
   CoordinatorStart StartingPoint();
   std::unique_ptr<Averaging> MakeMath(const Payload& state);
@@ -57,6 +60,7 @@ class Coordination {
   void TakeRequests();
   void Stop();
   void Tend();
+  void TendLocal();
 
   const SolverFile& file_;
   const DistributedParameter& settings_;

@@ -113,8 +113,10 @@ class Coordinator {
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
-  // Ends now, as training cannot go on.
-  void Fail(const std::string& why, Milliseconds now);
+  // Ends now, as training cannot go on; hopeless: nor if it were started again.
+  void Fail(const std::string& why, Milliseconds now, bool hopeless = false);
+  // A worker of this name whose routes begin so is no more, as is known from elsewhere: it is not waited for.
+  void Lose(const std::string& name, const std::string& route, Milliseconds now);
 
   Phase phase() const { return phase_; }
   // All iterations are done.
