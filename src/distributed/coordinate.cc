@@ -233,9 +233,11 @@ std::vector<std::string> Coordination::Folders() const {
 }
 
 // Else they would wait for a coordinator that does not come back.
-void Coordination::TellWorkersOfEnd(const std::string& why) {
+void Coordination::TellWorkersOfEnd(const std::exception& error) {
+  const bool hopeless =
+      dynamic_cast<const UserError*>(&error) != nullptr || dynamic_cast<const NotFinite*>(&error) != nullptr;
   service_->Do([&](Coordinator& coordinator) {
-    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(why, Now());
+    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(error.what(), Now(), hopeless);
   });
   const Milliseconds end = Now() + static_cast<Milliseconds>(settings_.dead_ms() + settings_.heartbeat_ms());
   while (!service_->ended() && Now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -280,7 +282,7 @@ TrainingResult Coordination::Run() {
   try {
     Serve();
   } catch (const std::exception& error) {
-    TellWorkersOfEnd(error.what());
+    TellWorkersOfEnd(error);
     SumUp();
     throw;
   }
@@ -288,9 +290,10 @@ TrainingResult Coordination::Run() {
   SumUp();
 
   std::string failure;
-  bool completed = false;
+  bool hopeless = false, completed = false;
   service_->Do([&](Coordinator& coordinator) {
     failure = coordinator.failure();
+    hopeless = coordinator.hopeless();
     completed = coordinator.completed();
     ClusterEvent now;
     now.state = coordinator.state();
@@ -310,6 +313,7 @@ TrainingResult Coordination::Run() {
   local_.reset();
   if (!failure.empty()) {
     steps_.TrySnapshot();
+    if (hopeless) throw UserError(failure);
     throw EnvironmentError(failure);
   }
   return steps_.Finish(!completed);

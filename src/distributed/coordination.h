@@ -38,7 +38,7 @@ class Coordination {
   std::unique_ptr<ServerSockets> Listen();
   SolverParameter WelcomeSolver();
   std::vector<std::string> Folders() const;
-  void TellWorkersOfEnd(const std::string& why);
+  void TellWorkersOfEnd(const std::exception& error);
 
   // coordination_workers.cc: those of this machine
   void AllowSockets();

@@ -127,6 +127,8 @@ class Coordinator {
   }
   // Why training could not go on; empty while it can.
   const std::string& failure() const { return failure_; }
+  // Whether it would go on as little if it were started again.
+  bool hopeless() const { return hopeless_; }
   uint64_t version() const { return version_; }
   uint64_t iteration() const { return iteration_; }
   uint64_t carried() const { return carried_; }
@@ -257,7 +259,7 @@ class Coordinator {
 
   // coordinator_commits.cc
   static Contribution ContributionOf(const Member& member);
-  static std::string FailureOf(const Member& member);
+  void FailAs(const Member& member, Milliseconds now);
   void Close(Milliseconds now);
   void Commit(const std::vector<Contribution>& contributions, Milliseconds now);
   bool Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now);
@@ -382,6 +384,7 @@ class Coordinator {
   bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,
        hurried_ = false, told_lingering_ = false, linger_over_ = false, told_waiting_ = false;
   std::string end_reason_, failure_;
+  bool hopeless_ = false;  // of failure_
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;
 
