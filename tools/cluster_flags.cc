@@ -260,7 +260,10 @@ int RunWorker(const CommandLine& line) {
     options.log = [](const std::string& text) { LOG(INFO) << text; };
     options.warn = [](const Diagnostic& warning) { std::cerr << warning.ToString() << "\n"; };
   }
+  // As WorkerCommands starts them.
+  options.told_elsewhere = FLAGS_quiet && FLAGS_join.starts_with("ipc://");
   const JoinResult result = Join(options);
+  if (result.failed) return result.hopeless ? kExitUser : kExitEnvironment;
   if (!FLAGS_quiet) {
     std::ostringstream exchanged;
     if (result.has_peers) {

@@ -236,23 +236,24 @@ std::string HelpOf(const Command& command, const std::string& program) {
 std::string VersionText() { return "crema " CREMA_VERSION "\n"; }
 
 int Guarded(const std::string& program, const std::function<int()>& body) {
+  // At once: several processes may write to the same place.
+  const auto say = [&](const std::string& text) { std::cerr << program + ": " + text + "\n"; };
   try {
     return body();
   } catch (const UserError& error) {
-    for (const Diagnostic& d : error.diagnostics()) std::cerr << d.ToString() << "\n";
+    for (const Diagnostic& d : error.diagnostics()) std::cerr << d.ToString() + "\n";
     return kExitUser;
   } catch (const NotFinite& error) {  // it would come out the same again
-    std::cerr << program << ": error: " << error.what() << "\n";
+    say(std::string("error: ") + error.what());
     return kExitUser;
   } catch (const EnvironmentError& error) {
-    std::cerr << program << ": error: " << error.what() << "\n";
+    say(std::string("error: ") + error.what());
     return kExitEnvironment;
   } catch (const std::bad_alloc&) {
-    std::cerr << program << ": error: there is not enough memory; lower batch_size (and raise iter_size to keep the "
-              << "effective batch)\n";
+    say("error: there is not enough memory; lower batch_size (and raise iter_size to keep the effective batch)");
     return kExitEnvironment;
   } catch (const std::exception& error) {
-    std::cerr << program << ": internal error: " << error.what() << "; this is a bug in crema, please report it\n";
+    say(std::string("internal error: ") + error.what() + "; this is a bug in crema, please report it");
     return kExitBug;
   }
 }

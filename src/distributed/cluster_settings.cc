@@ -1,5 +1,6 @@
 #include "distributed/cluster_settings.h"
 
+#include <algorithm>
 #include <cmath>
 #include <string>
 #include <utility>
@@ -64,13 +65,28 @@ void Checker::CheckNumbers() {
   Expect(settings_.dead_ms() >= 3 * settings_.heartbeat_ms(),
          "dead_ms is " + std::to_string(settings_.dead_ms()) +
              "; it must be at least three times heartbeat_ms, or a worker is given up that only sent late");
+  const auto at_least = [&](const char* field, uint32_t value, uint32_t least, const std::string& why) {
+    Expect(value >= least, std::string(field) + " is " + std::to_string(value) + "; it must be at least " +
+                               std::to_string(least) + ", " + why);
+  };
+  const uint32_t beats = 3 * std::min(settings_.heartbeat_ms(), 60'000u);
+  at_least("join_timeout_ms", settings_.join_timeout_ms(), beats,
+           "three times heartbeat_ms, or training ends before anybody could join");
+  at_least("orphan_ms", settings_.orphan_ms(), beats,
+           "three times heartbeat_ms, or workers give up a coordinator that is only late");
+  if (settings_.stall_ms() > 0) {
+    at_least("stall_ms", settings_.stall_ms(), beats,
+             "three times heartbeat_ms, which tell of progress, or 0 for never");
+  }
+  const auto expected = settings_.has_expected_workers() ? settings_.expected_workers()
+                                                         : static_cast<uint32_t>(ExpectedWorkers(settings_));
+  Between("expected_workers", expected, 1u, 100'000u);
   const auto most = settings_.max_workers();
-  Expect(static_cast<uint32_t>(ExpectedWorkers(settings_)) <= most,
-         "more workers are expected (" + std::to_string(ExpectedWorkers(settings_)) + ") than max_workers allows (" +
-             std::to_string(most) + ")");
-  Expect(settings_.min_workers() <= static_cast<uint32_t>(ExpectedWorkers(settings_)),
-         "min_workers is " + std::to_string(settings_.min_workers()) + ", but only " +
-             std::to_string(ExpectedWorkers(settings_)) + " workers are expected (expected_workers): raise that");
+  Expect(expected <= most, "more workers are expected (" + std::to_string(expected) + ") than max_workers allows (" +
+                               std::to_string(most) + ")");
+  Expect(settings_.min_workers() <= expected, "min_workers is " + std::to_string(settings_.min_workers()) +
+                                                  ", but only " + std::to_string(expected) +
+                                                  " workers are expected (expected_workers): raise that");
   Expect(settings_.straggler_factor() == 0 || settings_.straggler_factor() >= 1,
          "straggler_factor must be 0 (wait for all) or at least 1");
   Expect(settings_.elastic_rate() >= 0 && settings_.elastic_rate() <= 1, "elastic_rate must be from 0 to 1");

@@ -234,9 +234,11 @@ std::vector<std::string> Coordination::Folders() const {
 }
 
 // Else they would wait for a coordinator that does not come back.
-void Coordination::TellWorkersOfEnd(const std::string& why) {
+void Coordination::TellWorkersOfEnd(const std::exception& error) {
+  const bool hopeless =
+      dynamic_cast<const UserError*>(&error) != nullptr || dynamic_cast<const NotFinite*>(&error) != nullptr;
   service_->Do([&](Coordinator& coordinator) {
-    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(why, Now());
+    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(error.what(), Now(), hopeless);
   });
   const Milliseconds end = Now() + static_cast<Milliseconds>(settings_.dead_ms() + settings_.heartbeat_ms());
   while (!service_->ended() && Now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
@@ -274,14 +276,14 @@ TrainingResult Coordination::Run() {
     steps_.TrySnapshot();
   }
   if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
-  last_commit_ = Now();
+  last_commit_ = last_step_ = last_display_ = static_cast<double>(Now()) / 1000;
   service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
                                                   [this](ClusterEvent& event) { Prepare(event); });
   if (settings_.local_workers() > 0) StartWorkers();
   try {
     Serve();
   } catch (const std::exception& error) {
-    TellWorkersOfEnd(error.what());
+    TellWorkersOfEnd(error);
     SumUp();
     throw;
   }
@@ -289,9 +291,10 @@ TrainingResult Coordination::Run() {
   SumUp();
 
   std::string failure;
-  bool completed = false;
+  bool hopeless = false, completed = false;
   service_->Do([&](Coordinator& coordinator) {
     failure = coordinator.failure();
+    hopeless = coordinator.hopeless();
     completed = coordinator.completed();
     ClusterEvent now;
     now.state = coordinator.state();
@@ -311,6 +314,7 @@ TrainingResult Coordination::Run() {
   local_.reset();
   if (!failure.empty()) {
     steps_.TrySnapshot();
+    if (hopeless) throw UserError(failure);
     throw EnvironmentError(failure);
   }
   return steps_.Finish(!completed);

@@ -31,8 +31,9 @@ struct CoordinateOptions {
 
 // Trains file.solver as its `distributed` block says, with the observers, snapshots and tests of one program. The
 // coordinator computes nothing but averages and tests, on the CPU. Asked to stop, it finishes the round; asked again,
-// it stops at once. Throws UserError for mistakes in the files, EnvironmentError where training cannot go on, after a
-// snapshot.
+// it stops at once. Throws UserError for mistakes in the files, and where training cannot go on and could not if it
+// were started again (a record that a worker cannot use, a loss that is not finite), EnvironmentError where it
+// otherwise cannot; both after a snapshot.
 TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster);
 
 struct JoinOptions {
@@ -46,6 +47,9 @@ struct JoinOptions {
   DistributedParameter::Security security = {};
   Device* device = nullptr;  // null: the CPU
   int data_threads = 0;
+  // Of a coordinator that started it: there is told why training failed, or had ended before this one came. Join does
+  // not throw then.
+  bool told_elsewhere = false;
   std::function<SolverAction()> requested_action = {};
   std::function<void(const std::string& line)> log = {};
   std::function<void(const Diagnostic& warning)> warn = {};
@@ -54,6 +58,8 @@ struct JoinOptions {
 struct JoinResult {
   bool completed = false;  // training came to its end
   std::string reason;      // why it ended
+  // With JoinOptions.told_elsewhere: it ended otherwise than it should, and would again.
+  bool failed = false, hopeless = false;
   uint64_t rounds = 0, examples = 0;
   // Payload bytes to and from other workers; none where the topology is STAR.
   bool has_peers = false;
@@ -62,7 +68,7 @@ struct JoinResult {
 
 // Trains for the coordinator at an endpoint until it ends training, or, asked to stop, after telling it. Throws
 // EnvironmentError where the coordinator refuses, is lost or cannot go on, UserError where this machine cannot do what
-// is asked (no such data).
+// is asked (no such data), or training could not go on if it were started again.
 JoinResult Join(const JoinOptions& options);
 
 }  // namespace crema

@@ -75,9 +75,9 @@ bool Coordination::Handle(const ClusterEvent& event) {
 
 bool Coordination::OnCommitted(const ClusterEvent& event) {
   const SolverParameter& solver = file_.solver;
-  const Milliseconds now = Now();
-  const double seconds = static_cast<double>(now - last_commit_) / 1000;
-  last_commit_ = now;
+  // Not when it is looked at, which a test may have delayed.
+  const double now = static_cast<double>(event.closed) / 1000;
+  const double seconds = now - std::exchange(last_commit_, now);
   ++rounds_;
   most_contributions_ = std::max(most_contributions_, event.workers);
   for (const WorkerInRound& worker : event.by_worker) rounds_late_ += worker.late;
@@ -100,11 +100,18 @@ bool Coordination::OnCommitted(const ClusterEvent& event) {
   size_t expected = 0;
   for (const NetOutput& output : solver_.net().outputs()) expected += static_cast<size_t>(output.value.count());
   outputs.resize(expected);
-  for (uint64_t i = 0; i < event.round.steps; ++i) {
-    const int iteration = static_cast<int>(event.round.iteration + i);
-    steps_.AddLoss(event.loss);
-    if (DueAt(static_cast<uint64_t>(iteration), solver.display())) steps_.Display(iteration, outputs);
-    steps_.EndIteration(iteration, event.loss, seconds / static_cast<double>(event.round.steps));
+  if (event.round.steps > 0) {
+    const double began = std::exchange(last_step_, now);
+    const double step = (now - began) / static_cast<double>(event.round.steps);
+    for (uint64_t i = 0; i < event.round.steps; ++i) {
+      const int iteration = static_cast<int>(event.round.iteration + i);
+      steps_.AddLoss(event.loss);
+      if (DueAt(static_cast<uint64_t>(iteration), solver.display())) {
+        const double ended = began + step * static_cast<double>(i + 1);
+        steps_.Display(iteration, outputs, ended - std::exchange(last_display_, ended));
+      }
+      steps_.EndIteration(iteration, event.loss, step);
+    }
   }
   const uint64_t end = event.round.iteration + event.round.steps;
   // Where workers do not wait for each other, others may have come so far already.
@@ -127,7 +134,11 @@ void Coordination::SumUp() {
   ClusterSummary summary;
   service_->Do([&](Coordinator& coordinator) { summary = coordinator.Summary(Now()); });
   const int wanted = std::max(ExpectedWorkers(settings_), MinWorkers(settings_));
-  if (rounds_ > 0 && most_contributions_ < 2 && wanted > 1) {
+  // Where nobody waits, each result mostly comes alone, and what counts is whether there were those of several.
+  const auto brought = std::count_if(summary.workers.begin(), summary.workers.end(),
+                                     [](const ClusterSummary::Worker& worker) { return worker.rounds > 0; });
+  const bool apart = settings_.mode() == DistributedParameter::STALE ? brought < 2 : most_contributions_ < 2;
+  if (rounds_ > 0 && apart && wanted > 1) {
     summary.warning = "no round averaged more than one worker's results, though " + std::to_string(wanted) +
                       " workers were expected: this was training by one machine. ";
     if (most_workers_ < 2) {
@@ -187,18 +198,24 @@ void Coordination::Stop() {
   });
 }
 
-void Coordination::Tend() {
-  if (local_ && !service_->ended()) {
-    bool ending = false;
-    service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
-    if (!ending) {
-      try {
-        for (const std::string& line : local_->Tend(Now())) Tell(line, workers_, true);
-      } catch (const EnvironmentError& error) {
-        service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
-      }
-    }
+void Coordination::TendLocal() {
+  bool ending = false;
+  service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
+  const auto on_end = [this](const std::string& name) {
+    service_->Do([&](Coordinator& c) { c.Lose(name, ServerSockets::RoutesOf(kLocalSocket), Now()); });
+  };
+  if (ending) return local_->Wind(0, on_end);
+  try {
+    for (const std::string& line : local_->Tend(Now(), on_end)) Tell(line, workers_, true);
+  } catch (const UserError& error) {
+    service_->Do([&](Coordinator& c) { c.Fail(error.diagnostics().front().message, Now(), true); });
+  } catch (const EnvironmentError& error) {
+    service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
   }
+}
+
+void Coordination::Tend() {
+  if (local_ && !service_->ended()) TendLocal();
   std::vector<std::string> lines;
   {
     const std::lock_guard lock(lines_mutex_);

@@ -29,13 +29,16 @@ class Coordination {
   TrainingResult Run();
 
  private:
+  // The first that is bound, where there are local workers.
+  static constexpr size_t kLocalSocket = 0;
+
   // coordinate.cc: how it begins and ends
   CoordinatorStart StartingPoint();
   std::unique_ptr<Averaging> MakeMath(const Payload& state);
   std::unique_ptr<ServerSockets> Listen();
   SolverParameter WelcomeSolver();
   std::vector<std::string> Folders() const;
-  void TellWorkersOfEnd(const std::string& why);
+  void TellWorkersOfEnd(const std::exception& error);
 
   // coordination_workers.cc: those of this machine
   void AllowSockets();
@@ -57,6 +60,7 @@ class Coordination {
   void TakeRequests();
   void Stop();
   void Tend();
+  void TendLocal();
 
   const SolverFile& file_;
   const DistributedParameter& settings_;
@@ -89,7 +93,9 @@ class Coordination {
   ClusterState cluster_state_;                        // of what is in the net
   uint64_t saved_iteration_ = 0, saved_version_ = 0;  // of the last snapshot
   bool snapshot_wanted_ = false, stopping_ = false;
-  Milliseconds last_commit_ = 0, warned_plaintext_ = 0;
+  Milliseconds warned_plaintext_ = 0;
+  // Seconds of the service's clock: of the last commit, the last one that brought an iteration, and the last display.
+  double last_commit_ = 0, last_step_ = 0, last_display_ = 0;
   int workers_ = 0, most_workers_ = 0;
   uint64_t rounds_ = 0, rounds_late_ = 0;
   int most_contributions_ = 0;

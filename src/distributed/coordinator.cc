@@ -101,7 +101,7 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
       break;
     case ClusterMessage::kLeave:
       if (MemberOf(route, message, false)) {
-        Remove(members_.find(message.member()), "left: " + message.leave().reason(), now);
+        Remove(members_.find(message.member()), "left: " + message.leave().reason().substr(0, 1000), now);
       }
       break;
     default:

@@ -113,8 +113,10 @@ class Coordinator {
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
-  // Ends now, as training cannot go on.
-  void Fail(const std::string& why, Milliseconds now);
+  // Ends now, as training cannot go on; hopeless: nor if it were started again.
+  void Fail(const std::string& why, Milliseconds now, bool hopeless = false);
+  // A worker of this name whose routes begin so is no more, as is known from elsewhere: it is not waited for.
+  void Lose(const std::string& name, const std::string& route, Milliseconds now);
 
   Phase phase() const { return phase_; }
   // All iterations are done.
@@ -125,6 +127,8 @@ class Coordinator {
   }
   // Why training could not go on; empty while it can.
   const std::string& failure() const { return failure_; }
+  // Whether it would go on as little if it were started again.
+  bool hopeless() const { return hopeless_; }
   uint64_t version() const { return version_; }
   uint64_t iteration() const { return iteration_; }
   uint64_t carried() const { return carried_; }
@@ -255,7 +259,7 @@ class Coordinator {
 
   // coordinator_commits.cc
   static Contribution ContributionOf(const Member& member);
-  static std::string FailureOf(const Member& member);
+  void FailAs(const Member& member, Milliseconds now);
   void Close(Milliseconds now);
   void Commit(const std::vector<Contribution>& contributions, Milliseconds now);
   bool Record(const std::vector<Contribution>& contributions, uint64_t digest, Milliseconds now);
@@ -380,6 +384,7 @@ class Coordinator {
   bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,
        hurried_ = false, told_lingering_ = false, linger_over_ = false, told_waiting_ = false;
   std::string end_reason_, failure_;
+  bool hopeless_ = false;  // of failure_
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;
 

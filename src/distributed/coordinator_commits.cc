@@ -14,22 +14,23 @@ Contribution Coordinator::ContributionOf(const Member& member) {
   return {member.id, member.slot, StepsOf(member.lease->steps()), *member.push, member.values};
 }
 
-std::string Coordinator::FailureOf(const Member& member) {
-  return "worker " + member.name + ": " +
-         (member.push->failure().empty() ? "its values cannot be used" : member.push->failure());
+// What a worker says itself, of a loss or of a record, would come again.
+void Coordinator::FailAs(const Member& member, Milliseconds now) {
+  const std::string& said = member.push->failure();
+  Fail("worker " + member.name + ": " + (said.empty() ? "its values cannot be used" : said), now, !said.empty());
 }
 
 void Coordinator::Close(Milliseconds now) {
   if (options_.stale) return CloseStale(now);
   std::vector<Contribution> contributions;
-  std::string failure;
+  const Member* failed = nullptr;
   for (Member* member : BySlot()) {
-    if (member->failed) failure = FailureOf(*member);
+    if (member->failed) failed = member;
     if (member->has_result() || member->has_promised()) contributions.push_back(ContributionOf(*member));
   }
-  const uint64_t failures = failure.empty() ? 0 : failures_in_a_row_ + 1;
-  if (contributions.empty() || (!failure.empty() && !options_.drop_nonfinite) || failures >= kMostFailuresInARow) {
-    if (!failure.empty()) return Fail(failure, now);
+  const uint64_t failures = failed ? failures_in_a_row_ + 1 : 0;
+  if (failed && (contributions.empty() || !options_.drop_nonfinite || failures >= kMostFailuresInARow)) {
+    return FailAs(*failed, now);
   }
   if (contributions.empty()) return;
   const uint64_t before = version_;

@@ -206,7 +206,17 @@ void Coordinator::Remove(Members::iterator found, const std::string& why, Millis
   LeaveExchange(member);
   members_.erase(found);
   ++generation_;
-  if (was_ready && phase_ != Phase::kEnding) Tell(ClusterEvent::Kind::kLeft, text);
+  if (phase_ == Phase::kEnding) return;
+  Tell(was_ready ? ClusterEvent::Kind::kLeft : ClusterEvent::Kind::kWarning, text);
+}
+
+void Coordinator::Lose(const std::string& name, const std::string& route, Milliseconds now) {
+  for (auto next = members_.begin(); next != members_.end();) {
+    const auto member = next++;
+    if (member->second.name != name || !member->second.route.starts_with(route)) continue;
+    Remove(member, "is no more, and out", now);
+  }
+  Advance(now);
 }
 
 void Coordinator::CheckLiveness(Milliseconds now) {

@@ -46,7 +46,7 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
   if (!member.push || member.values || member.failed) return;
   if (!member.push->failure().empty()) {
     member.failed = changed_ = true;
-    if (member.push->fatal()) return Fail("worker " + member.name + ": " + member.push->failure(), now);
+    if (member.push->fatal()) return FailAs(member, now);
     Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + member.push->failure());
     return;
   }
@@ -296,8 +296,9 @@ void Coordinator::Stop(const std::string& reason, Milliseconds now) {
   hurried_ = true;
 }
 
-void Coordinator::Fail(const std::string& why, Milliseconds now) {
+void Coordinator::Fail(const std::string& why, Milliseconds now, bool hopeless) {
   failure_ = why;
+  hopeless_ = hopeless;
   BeginEnding(why, now);
 }
 
@@ -323,6 +324,7 @@ void Coordinator::SendEnd(Member& member) {
   message.mutable_end()->set_reason(end_reason_);
   message.mutable_end()->set_completed(completed());
   message.mutable_end()->set_failed(!failure_.empty());
+  message.mutable_end()->set_hopeless(hopeless_);
   SendTo(member, Lane::kControl, std::move(message));
 }
 

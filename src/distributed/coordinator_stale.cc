@@ -92,7 +92,7 @@ std::vector<Contribution> Coordinator::TakeUntilStop() {
 void Coordinator::CloseStale(Milliseconds now) {
   for (Member* member : BySlot()) {
     if (!member->failed) continue;
-    if (!options_.drop_nonfinite || ++member->failures >= kMostFailuresInARow) return Fail(FailureOf(*member), now);
+    if (!options_.drop_nonfinite || ++member->failures >= kMostFailuresInARow) return FailAs(*member, now);
     ReturnLease(*member);
   }
   const std::vector<Contribution> contributions = TakeUntilStop();

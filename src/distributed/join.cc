@@ -65,6 +65,7 @@ class Joining {
  private:
   std::unique_ptr<WorkerSockets> Connect();
   void Build(const Welcome& welcome);
+  void BuildOrLeave(const Welcome& welcome);
   PeerAddress Listen();
   void CheckData(const Welcome& welcome) const;
   void Train(const TrainTask& task);
@@ -173,6 +174,16 @@ void Joining::Build(const Welcome& welcome) {
   });
 }
 
+// Where it cannot, the coordinator is to know why.
+void Joining::BuildOrLeave(const Welcome& welcome) {
+  try {
+    Build(welcome);
+  } catch (const std::exception& error) {
+    service_->Do([&](Worker& worker) { worker.Leave(error.what(), Now()); });
+    throw;
+  }
+}
+
 // Tells when the coordinator is lost, found, or not there at all.
 void Joining::LogPhase() {
   Worker::Phase phase = Worker::Phase::kJoining;
@@ -182,6 +193,7 @@ void Joining::LogPhase() {
     no_place = worker.no_place();
   });
   const Milliseconds now = Now();
+  if (phase == Worker::Phase::kEnded) return;
   const bool joining = phase == Worker::Phase::kJoining;
   if (joining && !joining_) {
     Log("The coordinator is lost; looking for it");
@@ -338,7 +350,7 @@ JoinResult Joining::Run() {
   while (!ended) {
     const WorkerTurn turn = service_->Await(kTick);
     if (turn.welcome) {
-      Build(*turn.welcome);
+      BuildOrLeave(*turn.welcome);
       Log("Joined in place " + std::to_string(turn.welcome->slot()));
     }
     if (turn.task) Train(*turn.task);
@@ -346,21 +358,25 @@ JoinResult Joining::Run() {
     if (AskedToStop()) service_->Do([](Worker& worker) { worker.Leave("stopped", Now()); });
     ended = turn.ended || stop_;
   }
-  bool failed = false, training_failed = false;
+  bool failed = false, training_failed = false, hopeless = false;
   service_->Do([&](Worker& worker) {
     result_.completed = worker.completed();
     result_.reason = worker.end_reason();
     failed = worker.failed();
     training_failed = worker.training_failed();
+    hopeless = worker.hopeless();
     result_.peer_bytes_sent = worker.peer_bytes_sent();
     result_.peer_bytes_received = worker.peer_bytes_received();
   });
   service_.reset();
-  if (failed) {
-    throw EnvironmentError("training at " + options_.endpoint + " goes on without this worker: " + result_.reason);
-  }
-  if (training_failed) throw EnvironmentError("training at " + options_.endpoint + " failed: " + result_.reason);
-  return result_;
+  if (!failed && !training_failed) return result_;
+  result_.failed = true;
+  result_.hopeless = hopeless;
+  if (options_.told_elsewhere) return result_;
+  const std::string what = failed ? "this worker has no part in the training at " + options_.endpoint + ": "
+                                  : "training at " + options_.endpoint + " failed: ";
+  if (hopeless) throw UserError(what + result_.reason);
+  throw EnvironmentError(what + result_.reason);
 }
 
 }  // namespace

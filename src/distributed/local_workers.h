@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,11 +19,14 @@ class LocalWorkers {
   LocalWorkers(const LocalWorkers&) = delete;
   LocalWorkers& operator=(const LocalWorkers&) = delete;
 
-  // Starts those that do not run, unless one dies again and again: then it throws EnvironmentError. What it did is in
-  // the sentences that it returns. To be called now and then.
-  std::vector<std::string> Tend(int64_t now_ms);
+  // Told of each that ended, however.
+  using OnEnd = std::function<void(const std::string& name)>;
+
+  // Starts those that do not run, unless one dies again and again: then it throws EnvironmentError; where another one
+  // would end so, too, UserError. What it did is in the sentences that it returns. To be called now and then.
+  std::vector<std::string> Tend(int64_t now_ms, const OnEnd& on_end = {});
   // No more starting; waits for all to end by themselves, for at most `timeout_ms`.
-  void Wind(int64_t timeout_ms);
+  void Wind(int64_t timeout_ms, const OnEnd& on_end = {});
 
  protected:
   struct End {
@@ -41,6 +45,8 @@ class LocalWorkers {
   virtual std::optional<End> TakeEnd(size_t index) = 0;
 
  private:
+  std::optional<End> Look(size_t index, const OnEnd& on_end);
+
   struct Worker {
     bool running = false;
     int deaths = 0;

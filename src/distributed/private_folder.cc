@@ -62,6 +62,7 @@ PrivateFolder::~PrivateFolder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
   if (lock_ >= 0) close(lock_);
+  RemoveAbandoned(std::filesystem::path(path_).parent_path());
 }
 
 }  // namespace crema

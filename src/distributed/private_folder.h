@@ -6,10 +6,11 @@
 
 namespace crema {
 
-// A folder for a socket that only this user can reach; removed at the end.
+// A folder for a socket that only this user can reach; removed at the end. At both ends those are removed, too, that
+// processes of this user left which were killed.
 class PrivateFolder {
  public:
-  // Removes those, too, that processes of this user left which were killed. Throws EnvironmentError.
+  // Throws EnvironmentError.
   PrivateFolder();
   ~PrivateFolder();
   PrivateFolder(const PrivateFolder&) = delete;

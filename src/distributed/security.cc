@@ -2,7 +2,10 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <charconv>
 #include <functional>
+#include <system_error>
 #include <vector>
 
 #include "crema/error.h"
@@ -16,12 +19,32 @@ namespace {
 
 constexpr std::string_view kTcp = "tcp://";
 
+// Where to listen, or whom to connect to.
+bool IsEndpoint(std::string_view endpoint, bool listens) {
+  for (const std::string_view within : {"ipc://", "inproc://"}) {
+    if (endpoint.starts_with(within)) return endpoint.size() > within.size();
+  }
+  if (!endpoint.starts_with(kTcp)) return false;
+  endpoint.remove_prefix(std::max(kTcp.size(), endpoint.rfind(';') + 1));
+  const size_t colon = endpoint.rfind(':');
+  if (colon == std::string_view::npos) return false;
+  const std::string_view host = endpoint.substr(0, colon), port = endpoint.substr(colon + 1);
+  const bool in_brackets = host.starts_with('[') && host.ends_with(']');
+  if (host.empty() || (!in_brackets && host.find(':') != std::string_view::npos)) return false;
+  if (listens && port == "*") return true;
+  uint32_t number = 0;
+  const auto [end, error] = std::from_chars(port.data(), port.data() + port.size(), number);
+  if (error != std::errc() || end != port.data() + port.size() || number > 65535) return false;
+  return listens || (number > 0 && host != "*");
+}
+
 class Check {
  public:
   Check(const std::string& endpoint, const DistributedParameter::Security& settings, bool is_coordinator)
       : endpoint_(endpoint), settings_(settings), is_coordinator_(is_coordinator) {}
 
   Protection Run() {
+    if (!IsEndpoint(endpoint_, is_coordinator_)) throw UserError(NoEndpoint());
     const bool has_keys = !settings_.secret_key_file().empty() || !settings_.authorized_keys_dir().empty() ||
                           !settings_.server_public_key_file().empty();
     if (!has_keys) {
@@ -41,6 +64,15 @@ class Check {
 
  private:
   void Error(const std::string& message) { diagnostics_.Error({"distributed.security", 0, 0}, message); }
+
+  std::string NoEndpoint() const {
+    const bool bare = IsEndpoint(std::string(kTcp) + endpoint_, is_coordinator_);
+    return "\"" + endpoint_ + "\" is no endpoint; " +
+           (bare              ? "write " + std::string(kTcp) + endpoint_
+            : is_coordinator_ ? "give tcp://*:PORT, or tcp://HOST:PORT for one address of this machine, with a port of "
+                                "up to 65535: tcp://*:5570"
+                              : "give tcp://HOST:PORT, with a port from 1 to 65535: tcp://node0:5570");
+  }
 
   std::string Missing() const {
     if (is_coordinator_) {

@@ -19,8 +19,8 @@ enum class Protection {
 };
 
 // What the endpoint is protected by as the settings say, all of whose files are read to see that they are good. Throws
-// UserError with every mistake, each with its remedy: keys that are missing or contradict each other; EnvironmentError
-// where a file cannot be read or libzmq cannot be trusted.
+// UserError with every mistake, each with its remedy: what is no endpoint, keys that are missing or contradict each
+// other; EnvironmentError where a file cannot be read or libzmq cannot be trusted.
 Protection CheckSecurity(const std::string& endpoint, const DistributedParameter::Security& settings,
                          bool is_coordinator);
 

@@ -82,7 +82,7 @@ void ServerSockets::Receive(Milliseconds timeout, const OnReceived& handler) {
         ++malformed_;
         continue;
       }
-      handler(std::string(1, static_cast<char>(i)) + parts[0].to_string(), message, bytes);
+      handler(RoutesOf(i) + parts[0].to_string(), message, bytes);
     }
   }
 }

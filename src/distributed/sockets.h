@@ -44,6 +44,8 @@ class ServerSockets {
   // Listens there, too; with keys only those whom the context's Authenticator knows get in. Returns the endpoint as it
   // is: with its port where that was left to the system. Throws EnvironmentError.
   std::string Bind(const std::string& endpoint, const KeyPair* keys);
+  // How the routes begin of those who came by the socket that was bound as the `index`-th, from 0.
+  static std::string RoutesOf(size_t index) { return std::string(1, static_cast<char>(index)); }
   // What cannot be sent at once, or to nobody, is dropped and counted: the protocol makes good for it.
   void Send(const Outgoing& outgoing);
   // Waits until something comes, for at most `timeout` ms or until Wake; hands over what is there.

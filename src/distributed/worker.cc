@@ -103,6 +103,7 @@ void Worker::OnMessage(const ClusterMessage& message, std::span<const std::byte>
     case ClusterMessage::kEnd:
       completed_ = message.end().completed();
       training_failed_ = message.end().failed();
+      hopeless_ = message.end().hopeless();
       return Leave(message.end().reason(), now);
     case ClusterMessage::kChunk:
       if (const auto answer = receiver_.OnChunk(message.chunk(), bytes)) {

@@ -138,6 +138,8 @@ class Worker {
   const std::string& end_reason() const { return end_reason_; }
   // The coordinator said that training could not go on.
   bool training_failed() const { return training_failed_; }
+  // ... and could not if it were started again.
+  bool hopeless() const { return hopeless_; }
   // It ended because it was refused or lost the coordinator.
   bool failed() const { return failed_; }
   uint64_t version() const { return version_; }
@@ -212,7 +214,7 @@ class Worker {
   WorkerMath& math_;
   Phase phase_ = Phase::kJoining;
   bool built_ = false, welcomed_ = false, reconnect_ = false, completed_ = false, failed_ = false,
-       training_failed_ = false;
+       training_failed_ = false, hopeless_ = false;
   std::string end_reason_, no_place_;
   uint64_t job_ = 0, epoch_ = 0, member_ = 0, incarnation_ = 0, incarnations_ = 0;
   uint64_t sequence_ = 0, heard_sequence_ = 0, heard_bulk_sequence_ = 0;

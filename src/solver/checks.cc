@@ -136,9 +136,10 @@ void Solver::Impl::CheckEvalType(const SolverFile& file) const {
 void Solver::Impl::WarnOfRecurrentLayers() const {
   const bool leases = options.role == Role::kCoordinator;
   if (ranks == 1 && !leases) return;
-  const std::string begins = leases ? "workers take local_steps batches in a row, so that the first of them begins"
-                                    : "each of " + std::to_string(ranks) + " ranks takes one batch in " +
-                                          std::to_string(ranks) + ", so that each begins";
+  const std::string begins = leases && options.exchanges_gradients ? "each batch of a worker begins"
+                             : leases ? "workers take local_steps batches in a row, so that the first of them begins"
+                                      : "each of " + std::to_string(ranks) + " ranks takes one batch in " +
+                                            std::to_string(ranks) + ", so that each begins";
   bool told = false, told_of_counts = false;
   for (const Node& node : net->compiled().graph.nodes) {
     const bool counts = CountsOverPasses(*node.param);

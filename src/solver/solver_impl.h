@@ -114,7 +114,8 @@ struct Solver::Impl {
   float RateAt(int of_iteration) const { return LearningRateAt(param, of_iteration, plateau.drops); }
   // Behind an iteration whose loss is known in all ranks.
   void FollowPlateau();
-  void TellDisplay(float rate, std::vector<OutputValue> outputs);
+  // `seconds` since the last one, where it was not now that the iteration ended.
+  void TellDisplay(float rate, std::vector<OutputValue> outputs, std::optional<double> seconds = {});
   void TellRateStep(int of_iteration) const;
   // Makes the gradients of the last pass those of the losses themselves, and runs the pass again where that took them
   // out of the range of half precision.

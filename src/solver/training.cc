@@ -269,12 +269,12 @@ float Solver::Impl::TellClipping(int of_iteration, double norm) {
   return scale;
 }
 
-void Solver::Impl::TellDisplay(float rate, std::vector<OutputValue> outputs) {
+void Solver::Impl::TellDisplay(float rate, std::vector<OutputValue> outputs, std::optional<double> seconds) {
   Display display;
   display.iteration = iteration;
   display.smoothed_loss = losses.mean();
   display.learning_rate = rate;
-  display.seconds = since_display_.Seconds();
+  display.seconds = seconds.value_or(since_display_.Seconds());
   display.iterations = iteration - iteration_of_display_;
   display.outputs = std::move(outputs);
   Tell(&Observer::OnDisplay, display);

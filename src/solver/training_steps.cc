@@ -345,7 +345,7 @@ std::unique_ptr<PlainUpdate> TrainingSteps::MakePlainUpdate() const {
 
 void TrainingSteps::AddLoss(double loss) { impl_.losses.Add(static_cast<float>(loss)); }
 
-void TrainingSteps::Display(int iteration, const std::vector<float>& outputs) {
+void TrainingSteps::Display(int iteration, const std::vector<float>& outputs, double seconds) {
   std::vector<OutputValue> values;
   for (const NetOutput& output : impl_.net->outputs()) {
     for (int64_t i = 0; i < output.value.count(); ++i) values.push_back({output.name, 0, output.loss_weight});
@@ -353,7 +353,7 @@ void TrainingSteps::Display(int iteration, const std::vector<float>& outputs) {
   CREMA_CHECK(values.size() == outputs.size()) << "outputs of another net";
   for (size_t i = 0; i < values.size(); ++i) values[i].value = outputs[i];
   const int now = std::exchange(impl_.iteration, iteration);
-  impl_.TellDisplay(impl_.RateAt(iteration), std::move(values));
+  impl_.TellDisplay(impl_.RateAt(iteration), std::move(values), seconds);
   impl_.iteration = now;
 }
 

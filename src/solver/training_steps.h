@@ -125,8 +125,8 @@ class TrainingSteps {
   // Adds to the smoothed loss, once an iteration.
   void AddLoss(double loss);
   // Tells the observers Display with the smoothed loss and the learning rate of `iteration`; to be called when due,
-  // behind AddLoss. `outputs`: StepResult::outputs.
-  void Display(int iteration, const std::vector<float>& outputs);
+  // behind AddLoss. `outputs`: StepResult::outputs; `seconds`: since the last one.
+  void Display(int iteration, const std::vector<float>& outputs, double seconds);
   // Tells the observers that `iteration` ended, and whether the learning rate took a step in it.
   void EndIteration(int iteration, double loss, double seconds);
   // Tests now; false when asked to stop.

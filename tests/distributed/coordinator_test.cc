@@ -152,6 +152,43 @@ TEST_F(CoordinatorTest, RefusesValuesThatCannotBe) {
   EXPECT_NE(coordinator_->failure().find("cannot be used"), std::string::npos);
 }
 
+TEST_F(CoordinatorTest, WhoIsNoMoreIsNotWaitedFor) {
+  options_.expected_workers = 2;
+  Start();
+  Peer a = Join("1a", 1), b = Join("2b", 2);
+  WorkOf(a), WorkOf(b);
+  const Work work_a = WorkOf(a);
+  Train(a, work_a, 1);
+  EXPECT_EQ(coordinator_->version(), 0u);
+  coordinator_->Lose("2b", "1", now_);  // another one of this name
+  coordinator_->Lose("b", "2", now_);
+  EXPECT_EQ(coordinator_->version(), 0u);
+  coordinator_->Lose("2b", "2", now_);
+  EXPECT_EQ(coordinator_->version(), 1u) << "the round ends without it";
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 1);
+}
+
+// Whether a restart could mend it.
+TEST_F(CoordinatorTest, FailuresThatWouldComeAgainAreHopeless) {
+  for (const bool hopeless : {true, false}) {
+    Start();
+    Peer peer = Join("a", 1);
+    WorkOf(peer);
+    const Work work = WorkOf(peer);
+    ClusterMessage push = PushOf(work, 1, Trained(work));
+    if (hopeless) push.mutable_push()->set_failure("the loss is nan");
+    if (!hopeless) push.mutable_push()->set_digest(1);
+    Say(peer, push);
+    if (!hopeless) SendValues(peer, 1, Trained(work));
+    ASSERT_NE(coordinator_->failure(), "");
+    EXPECT_EQ(coordinator_->hopeless(), hopeless) << coordinator_->failure();
+    const std::vector<Outgoing> answers = Say(peer, Beat());
+    ASSERT_EQ(answers.size(), 1u);
+    EXPECT_TRUE(answers[0].message.end().failed());
+    EXPECT_EQ(answers[0].message.end().hopeless(), hopeless);
+  }
+}
+
 TEST_F(CoordinatorTest, AFailedPushIsLeftOutAndItsStepsComeAgain) {
   options_.expected_workers = 2;
   Start();

@@ -62,9 +62,40 @@ class Security : public testing::Test {
 };
 
 TEST_F(Security, KeysProtectEveryEndpoint) {
-  for (const char* endpoint : {kFar, kNear, "ipc:///tmp/crema"}) {
+  for (const char* endpoint : {"tcp://host:5570", kNear, "ipc:///tmp/crema"}) {
     EXPECT_EQ(CheckSecurity(endpoint, coordinator_, true), Protection::kKeys);
     EXPECT_EQ(CheckSecurity(endpoint, worker_, false), Protection::kKeys);
+  }
+  EXPECT_EQ(CheckSecurity(kFar, coordinator_, true), Protection::kKeys);
+}
+
+TEST_F(Security, WhatIsNoEndpointIsSaidFirst) {
+  DistributedParameter::Security open;
+  open.set_allow_plaintext(true);
+  const auto mistake = [&](const std::string& endpoint, bool is_coordinator) {
+    try {
+      CheckSecurity(endpoint, open, is_coordinator);
+    } catch (const UserError& error) {
+      return error.diagnostics().front().message;
+    }
+    return std::string();
+  };
+  for (const char* endpoint :
+       {"", "node0", "node0:5570", "tcp://", "tcp://node0", "tcp://:5570", "tcp://node0:", "tcp://node0:65536",
+        "tcp://node0:-1", "tcp://node0:55x", "tcp://::1:5570", "udp://node0:5570", "ipc://", "http://node0:5570"}) {
+    for (const bool is_coordinator : {true, false}) {
+      EXPECT_NE(mistake(endpoint, is_coordinator).find("is no endpoint"), std::string::npos) << endpoint;
+    }
+  }
+  EXPECT_EQ(mistake("node0:5570", false), "\"node0:5570\" is no endpoint; write tcp://node0:5570");
+  for (const char* endpoint : {"tcp://node0:5570", "tcp://[::1]:65535", "tcp://192.0.2.1:1", "ipc:///tmp/crema",
+                               "inproc://a", "tcp://192.168.1.2:0;node0:5570"}) {
+    for (const bool is_coordinator : {true, false}) EXPECT_EQ(mistake(endpoint, is_coordinator), "") << endpoint;
+  }
+  // Nobody can be reached there.
+  for (const char* endpoint : {"tcp://*:5570", "tcp://127.0.0.1:*", "tcp://127.0.0.1:0"}) {
+    EXPECT_EQ(mistake(endpoint, true), "") << endpoint;
+    EXPECT_NE(mistake(endpoint, false), "") << endpoint;
   }
 }
 

@@ -122,6 +122,22 @@ TEST(WorkerThreads, ThatEndWithoutAReasonAreStartedAgain) {
   while (starts < 2) Nap();
 }
 
+TEST(WorkerThreads, OfEachEndIsTold) {
+  std::atomic<bool> over{false};
+  WorkerThreads workers(2, [&](size_t index, const std::string&, const AskedToStop&) -> std::string {
+    if (index == 1) throw EnvironmentError("the disk is gone");
+    while (!over) Nap();
+    return "all iterations are done";
+  });
+  std::vector<std::string> ended;
+  const auto on_end = [&](const std::string& name) { ended.push_back(name); };
+  while (ended.empty()) workers.Tend(0, on_end);
+  EXPECT_EQ(ended, (std::vector<std::string>{"local-1"}));
+  over = true;
+  while (ended.size() < 2) workers.Wind(0, on_end);
+  EXPECT_EQ(ended[1], "local-0");
+}
+
 TEST(WorkerThreads, AMistakeStaysOne) {
   WorkerThreads workers(1, [&](size_t, const std::string&, const AskedToStop&) -> std::string {
     throw UserError("there is no database \"db\"");
@@ -129,8 +145,8 @@ TEST(WorkerThreads, AMistakeStaysOne) {
   try {
     TendUntilTold(workers, 0);
     FAIL() << "started again";
-  } catch (const EnvironmentError& error) {
-    EXPECT_EQ(std::string(error.what()).find("worker local-0 failed ("), 0u) << error.what();
+  } catch (const UserError& error) {
+    EXPECT_EQ(error.diagnostics().at(0).message.find("worker local-0 failed ("), 0u) << error.what();
     EXPECT_NE(std::string(error.what()).find("there is no database \"db\""), std::string::npos);
     EXPECT_EQ(std::string(error.what()).find("in a row"), std::string::npos);
   }

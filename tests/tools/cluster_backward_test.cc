@@ -108,7 +108,7 @@ TEST(Backward, GradientsThatAreNotFiniteAreLeftOutAsThoseOfWorkersThatWait) {
     const ClusterFolder folder((backward ? kBackward : kSharded) + "local_workers: 3 ", training);
     Overexpose(folder);
     const Finished run = folder.Run();
-    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_EQ(run.exit_code, 2) << run.err;
     EXPECT_GE(Count(run.err, ": its values are not all finite"), 5) << run.err;
     EXPECT_FALSE(run.Says("cannot be used")) << run.err;
     EXPECT_FALSE(run.Says("could not exchange")) << run.err;
@@ -125,7 +125,7 @@ TEST(Backward, ABadRecordEndsTrainingEverywhere) {
   const auto coordinator = folder.Coordinate(2, &endpoint);
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
   for (const Finished& finished : {coordinator->Wait(), one->Wait(), two->Wait()}) {
-    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_EQ(finished.exit_code, 2) << finished.err;
     EXPECT_TRUE(finished.Says("00000123")) << finished.err;
     EXPECT_TRUE(finished.Says("worker one: ") || finished.Says("worker two: ")) << finished.err;
   }

@@ -65,7 +65,9 @@ TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
 }
 
 TEST(ClusterFaults, LocalWorkersThatDieAreStartedAgain) {
-  const ClusterFolder folder(kQuick + "local_workers: 2 local_steps: 5", {.max_iter = 300, .snapshot = 100});
+  // Longer than anybody waits: that they are no more is known at once.
+  const ClusterFolder folder("dead_ms: 600000 orphan_ms: 600000 local_workers: 2 local_steps: 5",
+                             {.max_iter = 300, .snapshot = 100});
   const auto coordinator = folder.Start();
   ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
   pid_t victim = 0;
@@ -78,6 +80,7 @@ TEST(ClusterFaults, LocalWorkersThatDieAreStartedAgain) {
   const Finished run = coordinator->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(Count(run.err, " joined in place "), 3) << run.err;
+  EXPECT_EQ(Count(run.err, " is no more, and out "), 1) << run.err;
   EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
   EXPECT_EQ(AuditJournal(folder, 300).mistake, "");
 }
@@ -275,7 +278,9 @@ TEST(ClusterFaults, ACoordinatorThatDoesNotComeBackIsGivenUp) {
   coordinator->Signal(SIGKILL);
   const Finished left = worker->Wait();
   EXPECT_EQ(left.exit_code, 1) << left.err;
+  EXPECT_TRUE(left.Says("this worker has no part in the training at ")) << left.err;
   EXPECT_TRUE(left.Says("the coordinator was not heard of for 1 s")) << left.err;
+  EXPECT_FALSE(left.Says("Joined again")) << left.err;
 }
 
 TEST(ClusterFaults, TheCoordinatorStaysUntilAllKnowOfTheEnd) {

@@ -228,8 +228,8 @@ TEST(GradientTopologyFaults, DrainedAndResumedItCompletes) {
 TEST(GradientTopologyFaults, ALossThatIsNoNumberEndsTraining) {
   const ClusterFolder folder(kGradients + "topology: SHARDED local_workers: 3", {.base_lr = "1e20"});
   const Finished run = folder.Run();
-  EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(run.Says("train: error: ")) << run.err;
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(run.Says("error: worker local-")) << run.err;
   EXPECT_TRUE(run.Says("base_lr")) << run.err;
 }
 

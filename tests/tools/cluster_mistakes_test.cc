@@ -33,7 +33,12 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
            Case{"local_workers: 3 max_workers: 2", "more workers are expected (3) than max_workers allows (2)"},
            Case{"local_workers: 2 min_workers: 3", "min_workers is 3, but only 2 workers are expected"},
            Case{"local_workers: 2 straggler_factor: 0.5", "straggler_factor must be 0 (wait for all) or at least 1"},
-           Case{"local_workers: 2 outer_lr: 0", "outer_lr must be above 0"},
+           Case{"local_workers: 2 expected_workers: 0", "expected_workers is 0; it must be from 1 to 100000"},
+           Case{"local_workers: 2 expected_workers: 4294967295",
+                "more workers are expected (4294967295) than max_workers allows (1024)"},
+           Case{"local_workers: 2 join_timeout_ms: 0", "join_timeout_ms is 0; it must be at least 3000"},
+           Case{"local_workers: 2 orphan_ms: 0", "orphan_ms is 0; it must be at least 3000"},
+           Case{"local_workers: 2 stall_ms: 1", "stall_ms is 1; it must be at least 3000"},
            Case{"local_workers: 2 outer_lr: 0", "outer_lr must be above 0"},
            Case{"local_workers: 2 outer_momentum: 1", "outer_momentum must be at least 0 and below 1"},
            Case{"local_workers: 2 outer_nesterov: true", "outer_nesterov needs outer_momentum above 0"},
@@ -48,6 +53,9 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
            Case{"local_workers: 2 topology: SHARDED endpoint: \"tcp://127.0.0.1:0\"",
                 "topology is SHARDED, where all workers must reach each other"},
            Case{"endpoint: \"tcp://*:0\"", "others can reach tcp://*:0, but secret_key_file and"},
+           Case{"endpoint: \"localhost:5570\"", "\"localhost:5570\" is no endpoint; write tcp://localhost:5570"},
+           Case{"endpoint: \"tcp://*\" security { allow_plaintext: true }", "\"tcp://*\" is no endpoint; give"},
+           Case{"local_workers: 2 endpoint: \"tcp://127.0.0.1:99999\"", "is no endpoint; give tcp://*:PORT"},
            Case{"local_worker: 2", "local_workers"},
        }) {
     folder.Write("solver.prototxt", solver + "distributed { " + c.settings + " }\n");
@@ -103,7 +111,10 @@ TEST(ClusterMistakes, FlagsThatDoNotGoTogether) {
            Case{{"--join=tcp://127.0.0.1:1", solver}, "--solver does not go with --join"},
            Case{{"--join=tcp://127.0.0.1:1", "--snapshot=auto"}, "--snapshot does not go with --join"},
            Case{{"--join=tcp://192.0.2.1:5570"}, "is on another machine, but --secret_key and"},
-           Case{{"--join=127.0.0.1:5570"}, "127.0.0.1:5570"},
+           Case{{"--join=127.0.0.1:5570"}, "\"127.0.0.1:5570\" is no endpoint; write tcp://127.0.0.1:5570"},
+           Case{{"--join=tcp://127.0.0.1"}, "\"tcp://127.0.0.1\" is no endpoint; give tcp://HOST:PORT"},
+           Case{{"--join=tcp://127.0.0.1:99999"}, "\"tcp://127.0.0.1:99999\" is no endpoint"},
+           Case{{"--join="}, "\"\" is no endpoint"},
            Case{{}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)"},
        }) {
     std::vector<std::string> words = {"train"};
@@ -116,6 +127,9 @@ TEST(ClusterMistakes, FlagsThatDoNotGoTogether) {
   const Finished run = off.Run({"--workers=2"});
   EXPECT_EQ(run.exit_code, 2);
   EXPECT_TRUE(run.Says("the solver file says distributed { mode: OFF }; remove that")) << run.err;
+  const Finished bare = RunProgram({"crema", "cluster", "status", "--address=node0:5570"}, folder.setting());
+  EXPECT_EQ(bare.exit_code, 2);
+  EXPECT_TRUE(bare.Says("\"node0:5570\" is no endpoint; write tcp://node0:5570")) << bare.err;
   const Finished asked = RunProgram({"crema", "cluster", "pause"}, folder.setting());
   EXPECT_EQ(asked.exit_code, 2);
   EXPECT_TRUE(asked.Says("\"pause\" is no request; it is one of status, drain, stop")) << asked.err;
@@ -156,15 +170,15 @@ TEST(ClusterMistakes, ABadRecordEndsTrainingEverywhere) {
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
   const Finished run = coordinator->Wait(), first = one->Wait(), second = two->Wait();
   for (const Finished& finished : {run, first, second}) {
-    EXPECT_EQ(finished.exit_code, 1) << finished.err;
+    EXPECT_EQ(finished.exit_code, 2) << finished.err;
     EXPECT_TRUE(finished.Says("00000123")) << finished.err;
     EXPECT_TRUE(finished.Says("worker one: ") || finished.Says("worker two: ")) << finished.err;
   }
   // With processes of this machine, too.
   const ClusterFolder local("local_workers: 2 local_steps: 5", training);
   const Finished alone = local.Run();
-  EXPECT_EQ(alone.exit_code, 1) << alone.err;
-  EXPECT_TRUE(alone.Says("train: error: worker local-")) << alone.err;
+  EXPECT_EQ(alone.exit_code, 2) << alone.err;
+  EXPECT_EQ(Count(alone.err, "error: worker local-"), 1) << alone.err;
   EXPECT_TRUE(alone.Says("00000123")) << alone.err;
 }
 
@@ -180,8 +194,8 @@ TEST(ClusterMistakes, ABadRecordThatTheCoordinatorFindsEndsTrainingEverywhere) {
   const Finished run = coordinator->Wait(), left = worker->Wait();
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_TRUE(run.Says("net.prototxt:") && run.Says("00000123")) << run.err;
-  EXPECT_EQ(left.exit_code, 1) << left.err;
-  EXPECT_TRUE(left.Says("train: error: training at " + endpoint + " failed: ") && left.Says("00000123")) << left.err;
+  EXPECT_EQ(left.exit_code, 2) << left.err;
+  EXPECT_TRUE(left.Says("error: training at " + endpoint + " failed: ") && left.Says("00000123")) << left.err;
 }
 
 TEST(ClusterMistakes, AWorkerWithOtherData) {
@@ -191,6 +205,7 @@ TEST(ClusterMistakes, AWorkerWithOtherData) {
   const Finished refused = folder.Join(endpoint, "one", {"--data=" + (other / "db").string()})->Wait();
   EXPECT_EQ(refused.exit_code, 2) << refused.err;
   EXPECT_TRUE(refused.Says("has other records than the coordinator's")) << refused.err;
+  EXPECT_TRUE(coordinator->WaitFor("Warning: worker one (place 0) left: error: layer")) << coordinator->Err();
   const auto right = folder.Join(endpoint, "two");
   EXPECT_EQ(coordinator->Wait().exit_code, 0) << coordinator->Err();
   EXPECT_EQ(right->Wait().exit_code, 0) << right->Err();
@@ -215,12 +230,23 @@ TEST(ClusterMistakes, ALossThatIsNoNumber) {
         "local_workers: 2 mode: GRADIENT"}) {
     const ClusterFolder folder(settings, {.base_lr = "1e20"});
     const Finished run = folder.Run();
-    EXPECT_EQ(run.exit_code, 1) << run.err;
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(train: error: worker local-\d: iteration \d+: the loss is )")))
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(error: worker local-\d: iteration \d+: the loss is )")))
         << settings << "\n"
         << run.err;
     EXPECT_TRUE(std::regex_search(run.err, std::regex(R"((parameter|layer "?)(conv1|ip1|ip2|loss))"))) << run.err;
     EXPECT_TRUE(run.Says("base_lr")) << run.err;
+    EXPECT_FALSE(run.Says("error: training at ")) << "once, not by each worker: " << run.err;
+  }
+  // Nobody tries again what would come out the same.
+  const ClusterFolder folder("local_steps: 5", {.base_lr = "1e20"});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(2, &endpoint);
+  const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+  for (Running* process : {coordinator.get(), one.get(), two.get()}) {
+    const Finished run = process->Wait();
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_TRUE(run.Says(": the loss is ")) << run.err;
   }
 }
 

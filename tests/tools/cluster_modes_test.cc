@@ -46,6 +46,7 @@ TEST(ClusterModes, Learn) {
       if (iteration == 200) continue;
       EXPECT_EQ(Count(run.err, "Iteration " + std::to_string(iteration) + ", Testing"), 1) << run.err;
     }
+    EXPECT_FALSE(run.Says("this was training by one machine")) << run.err;
     EXPECT_EQ(Count(run.err, ", lr = "), 20) << "each tenth iteration, once: " << run.err;
     EXPECT_EQ(AuditJournal(folder, 200).mistake, "");
   }

@@ -3,6 +3,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <map>
 #include <regex>
 #include <string>
 
@@ -158,6 +159,25 @@ TEST(Cluster, GradientsAreThoseOfALargerBatch) {
 }
 
 // Also those of a layer that training does not change, which no round brings.
+TEST(Cluster, TheIterationsOfARoundTookTheSameTime) {
+  const ClusterFolder folder("local_workers: 1 local_steps: 20",
+                             {.max_iter = 60, .snapshot = 0, .test_interval = 1000, .more = "test_initialization: false\n"});
+  folder.Write("solver.prototxt",
+               std::regex_replace(ReadText(folder / "solver.prototxt"), std::regex("display: \\d+"), "display: 5"));
+  const Finished run = folder.Run();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  std::map<int, double> seconds;
+  const std::regex line(R"(Iteration (\d+) \([^,]+ iter/s, ([^s]+)s/5 iters\))");
+  for (auto found = std::sregex_iterator(run.err.begin(), run.err.end(), line); found != std::sregex_iterator(); ++found) {
+    seconds[std::stoi((*found)[1])] = std::stod((*found)[2]);
+  }
+  ASSERT_EQ(seconds.size(), 11u) << run.err;
+  for (const int begin : {20, 40}) {
+    EXPECT_GT(seconds[begin + 5], 0) << run.err;
+    for (const int later : {10, 15}) EXPECT_NEAR(seconds[begin + later], seconds[begin + 5], 1e-5) << run.err;
+  }
+}
+
 TEST(Cluster, WeightsTravelToWorkers) {
   const ClusterFolder base("", {.max_iter = 20}), alone("", {.max_iter = 40, .more = "random_seed: 9\n"});
   const ClusterFolder one("mode: GRADIENT local_workers: 1", {.max_iter = 40, .more = "random_seed: 9\n"});

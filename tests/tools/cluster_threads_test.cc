@@ -137,8 +137,8 @@ TEST(ClusterOfOneProcess, ABadRecordEndsTraining) {
     const ClusterFolder folder("local_workers: 2 local_steps: 5 worker_threads: true topology: " + topology,
                                {.test_interval = 100000, .bad_record = 123, .more = "test_initialization: false\n"});
     const Finished run = folder.Run();
-    EXPECT_EQ(run.exit_code, 1) << run.err;
-    EXPECT_EQ(Count(run.err, "train: error: worker local-"), 1) << run.err;
+    EXPECT_EQ(run.exit_code, 2) << run.err;
+    EXPECT_EQ(Count(run.err, "error: worker local-"), 1) << run.err;
     EXPECT_TRUE(run.Says("00000123")) << run.err;
   }
 }
@@ -146,8 +146,8 @@ TEST(ClusterOfOneProcess, ABadRecordEndsTraining) {
 TEST(ClusterOfOneProcess, ALossThatIsNoNumberEndsTraining) {
   const ClusterFolder folder("local_workers: 2 local_steps: 5 worker_threads: true", {.base_lr = "1e20"});
   const Finished run = folder.Run();
-  EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(train: error: worker local-\d: iteration \d+: the loss is )")))
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(error: worker local-\d: iteration \d+: the loss is )")))
       << run.err;
 }
 

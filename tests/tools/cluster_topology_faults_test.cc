@@ -339,8 +339,8 @@ TEST(TopologyFaults, SlowWorkersAreWaitedForNoLongerThanTheFactorSays) {
 TEST(TopologyFaults, ALossThatIsNoNumberEndsTraining) {
   const ClusterFolder folder(kSharded + "local_workers: 3", {.base_lr = "1e20"});
   const Finished run = folder.Run();
-  EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(run.Says("train: error: worker local-")) << run.err;
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_TRUE(run.Says("error: worker local-")) << run.err;
   EXPECT_TRUE(run.Says("base_lr")) << run.err;
 }
 
