@@ -116,8 +116,8 @@ void Conv(NodeReader& node) {
   EvenPads(node, &window, &filters.weights);
   const Operand& read = node.operand(0);
   const Operand value = read.is_constant() ? node.blob(0) : read;
-  Finish(node, ConvolutionLayer("Convolution", filters.weights.shape[0], filters.groups, window), value,
-         std::move(filters.weights));
+  LayerParameter layer = ConvolutionLayer("Convolution", filters.weights.shape[0], filters.groups, window);
+  Finish(node, std::move(layer), value, std::move(filters.weights));
 }
 
 void ConvTranspose(NodeReader& node) {
@@ -135,8 +135,8 @@ void ConvTranspose(NodeReader& node) {
   }
   EvenPads(node, &window, &filters.weights);
   const int64_t outputs = filters.weights.shape[1] * filters.groups;
-  Finish(node, ConvolutionLayer("Deconvolution", outputs, filters.groups, window), node.blob(0),
-         std::move(filters.weights));
+  LayerParameter layer = ConvolutionLayer("Deconvolution", outputs, filters.groups, window);
+  Finish(node, std::move(layer), node.blob(0), std::move(filters.weights));
 }
 
 // Before operator set 11 pads are an attribute.
