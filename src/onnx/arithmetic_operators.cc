@@ -279,6 +279,13 @@ void Extreme(NodeReader& node, bool maximum) {
 void Max(NodeReader& node) { Extreme(node, true); }
 void Min(NodeReader& node) { Extreme(node, false); }
 
+// 1 or 0, which a Cast then makes floats.
+void Greater(NodeReader& node) {
+  LayerParameter layer = LayerOf("Threshold");
+  layer.mutable_threshold_param()->set_threshold(static_cast<float>(node.number(1, "the threshold")));
+  node.Set(0, node.Add(std::move(layer), {node.blob(0)}));
+}
+
 void Expand(NodeReader& node) {
   const Operand value = node.blob(0);
   node.Set(0, Stretched(node, value, Common(node, value.shape, Shape(node.integers(1, "the shape")))));
@@ -287,8 +294,8 @@ void Expand(NodeReader& node) {
 }  // namespace
 
 OperatorTable ArithmeticOperators() {
-  return {{"Add", Add}, {"Div", Div}, {"Expand", Expand}, {"Max", Max}, {"Mean", Mean},
-          {"Min", Min}, {"Mul", Mul}, {"Pow", Pow},       {"Sub", Sub}, {"Sum", Sum}};
+  return {{"Add", Add}, {"Div", Div}, {"Expand", Expand}, {"Greater", Greater}, {"Max", Max}, {"Mean", Mean},
+          {"Min", Min}, {"Mul", Mul}, {"Pow", Pow},       {"Sub", Sub},         {"Sum", Sum}};
 }
 
 }  // namespace crema::onnx
