@@ -21,6 +21,7 @@ const Command& EvaluateCommand();
 const Command& FinetuneCommand();
 const Command& CurvesCommand();
 const Command& ExportCommand();
+const Command& ImportCommand();
 
 }  // namespace crema::tools
 

@@ -1,7 +1,5 @@
 #include "finetune/recipe.h"
 
-#include <google/protobuf/text_format.h>
-
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -10,6 +8,7 @@
 #include "base/number_text.h"
 #include "crema/error.h"
 #include "data/mean_file.h"
+#include "schema/text_file.h"
 
 namespace crema {
 
@@ -24,16 +23,6 @@ std::string Quoted(const std::string& text) {
   std::string quoted = "\"";
   for (const char c : text) quoted += (c == '"' || c == '\\' ? "\\" : "") + std::string(1, c);
   return quoted + "\"";
-}
-
-template <typename Message>
-std::string TextOf(const Message& message) {
-  std::string text;
-  google::protobuf::TextFormat::Printer printer;
-  printer.SetUseShortRepeatedPrimitives(false);
-  printer.SetUseUtf8StringEscaping(true);
-  printer.PrintToString(message, &text);
-  return text;
 }
 
 // As the file says it, from the working directory or from beside the model.

@@ -1,5 +1,6 @@
 #include "schema/text_file.h"
 
+#include <google/protobuf/text_format.h>
 #include <sys/stat.h>
 
 #include <cerrno>
@@ -53,6 +54,15 @@ std::string CleanText(const std::string& text, const std::string& name, const st
                                                : " needs at least net: \"...\", base_lr, lr_policy and max_iter"));
   }
   return clean;
+}
+
+std::string TextOf(const google::protobuf::Message& message) {
+  std::string text;
+  google::protobuf::TextFormat::Printer printer;
+  printer.SetUseShortRepeatedPrimitives(false);
+  printer.SetUseUtf8StringEscaping(true);
+  printer.PrintToString(message, &text);
+  return text;
 }
 
 }  // namespace crema

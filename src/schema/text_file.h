@@ -1,6 +1,8 @@
-// Reads the whole of a text file, or says what is wrong with it.
+// Reads the whole of a text file, or says what is wrong with it; messages as text.
 #ifndef CREMA_SCHEMA_TEXT_FILE_H_
 #define CREMA_SCHEMA_TEXT_FILE_H_
+
+#include <google/protobuf/message.h>
 
 #include <string>
 
@@ -13,6 +15,9 @@ std::string ReadTextFile(const std::string& path, const std::string& kind = "pro
 // Throws UserError where `text` is empty or binary. Returns it without a UTF-8 byte order mark.
 // what: "net" or "solver", for the message.
 std::string CleanText(const std::string& text, const std::string& name, const std::string& what);
+
+// The message as a prototxt has it: a line for each field.
+std::string TextOf(const google::protobuf::Message& message);
 
 }  // namespace crema
 

@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <fstream>
 #include <iostream>
+#include <map>
 #include <set>
 
 #include "compiler/compiler.h"
@@ -12,8 +14,10 @@
 #include "graph/program.h"
 #include "layers/case_files.h"
 #include "layers/layer_harness.h"
+#include "onnx/import.h"
 #include "onnx/layer_table.h"
 #include "onnx/runtime_comparison.h"
+#include "onnx/value_names.h"
 #include "report/assumed_inputs.h"
 #include "report/probe.h"
 #include "source_folder.h"
@@ -128,20 +132,95 @@ TEST_F(OnnxRuntime, ComputesEveryLayerCase) {
   }
 }
 
-// Weights beside the net where there are some, else filled ones.
+// --- And back: what was exported computes the same when it is imported ---
+
+class OnnxRoundTrip : public ::testing::Test {
+ protected:
+  // What is different after it; empty where nothing is. Throws where export or import refuse.
+  std::string Difference(const NetFile& file, const std::vector<LayerWeights>& weights,
+                         const RuntimeComparison::Fill& fill) {
+    const OnnxModel model = MakeOnnxModel(file, weights, {});
+    const std::string path = folder_ / "model.onnx";
+    std::ofstream(path, std::ios::binary) << model.bytes;
+    Net net(file, {.phase = TEST, .keep_all = true, .backward = false});
+    net.LoadWeights(weights);
+    fill(net);
+    net.Forward();
+    OnnxImportOptions options;
+    for (const NetInput& input : net.inputs()) options.shapes.emplace_back(input.name, input.value.shape());
+    const ImportedNet imported = ImportOnnxModel(path, options);
+    const std::unique_ptr<Net> other = RunnableNet(imported);
+    for (const NetInput& input : net.inputs()) {
+      for (const NetInput& same : other->inputs()) {
+        if (same.name == input.name) std::copy_n(input.value.f32(), input.value.count(), same.value.f32());
+      }
+    }
+    other->Forward();
+    size_t index = 0;
+    for (const int v : net.compiled().graph.outputs) {
+      const Value& value = net.compiled().graph.values[v];
+      if (onnx::IsInput(net.compiled().graph.nodes[value.producer])) continue;
+      const Tensor expected = net.blob(value.name), got = other->blob(imported.outputs[index++].name);
+      if (got.shape() != expected.shape()) return value.name + " is " + got.shape().ToString();
+      double largest = 1e-6, difference = 0;
+      for (int64_t i = 0; i < got.count(); ++i) {
+        if (std::isinf(expected.f32()[i]) && expected.f32()[i] == got.f32()[i]) continue;
+        largest = std::max(largest, std::abs(expected.value(i)));
+        const double distance = std::abs(expected.value(i) - got.value(i));
+        if (!(distance <= difference)) difference = distance;
+      }
+      if (!(difference <= 1e-4 * largest)) {
+        return value.name + " differs by " + std::to_string(difference) + " of " + std::to_string(largest);
+      }
+    }
+    return "";
+  }
+
+ private:
+  const TemporaryFolder folder_;
+};
+
+// Types that are written with operators which are not read, and those that are constants of the file.
+const std::set<std::string> kNotBack = {"ArgMax",   "BatchReindex", "DetectionOutput", "LSTM",    "Parameter",
+                                        "PriorBox", "RNN",          "ROIPooling",      "Upsample"};
+
+TEST_F(OnnxRoundTrip, KeepsEveryLayerCase) {
+  std::map<std::string, int> back;
+  std::map<std::string, std::string> refused;
+  for (const CaseFile& file : ReadCaseFiles()) {
+    if (onnx::FindLayerFunction(file.type) == nullptr || file.type == "Silence") continue;
+    back[file.type];
+    for (const LayerCase& test : file.cases) {
+      if (test.has_expect_error() || test.shapes_only() || IsEmpty(test) || HoldsNan(test)) continue;
+      const NetFile net_file = NetOf(test);
+      Net net(net_file, {.phase = TEST, .keep_all = true, .backward = false});
+      const std::vector<LayerWeights> weights = CaseWeights(test, net);
+      try {
+        EXPECT_EQ(Difference(net_file, weights, [&](Net& filled) { FillBottoms(test, filled); }), "")
+            << file.type << "/" << test.name();
+        ++back[file.type];
+      } catch (const UserError& error) {
+        refused[file.type] = error.what();
+      }
+    }
+  }
+  for (const auto& [type, why] : refused) std::cout << type << " is refused: " << why << "\n";
+  for (const auto& [type, cases] : back) EXPECT_EQ(cases == 0, kNotBack.count(type) > 0) << type;
+}
+
+// Those of a file where there is one, else filled ones.
+std::vector<LayerWeights> NetWeights(const NetFile& file, const fs::path& weights_path) {
+  if (fs::exists(weights_path)) return ReadWeights(weights_path.string());
+  Net net(file, {.phase = TEST, .backward = false});
+  FillParameters(net);
+  return WeightsOf(net);
+}
+
 void AddNet(const fs::path& net_path, const fs::path& weights_path, const std::string& name,
             RuntimeComparison* comparison) {
   const NetFile file = ReadNetFile(net_path.string());
-  std::vector<LayerWeights> weights;
-  if (fs::exists(weights_path)) {
-    weights = ReadWeights(weights_path.string());
-  } else {
-    Net net(file, {.phase = TEST, .backward = false});
-    FillParameters(net);
-    weights = WeightsOf(net);
-  }
   comparison->Add(
-      name, file, weights, [](Net& net) { FillInputs(net); }, {}, true);
+      name, file, NetWeights(file, weights_path), [](Net& net) { FillInputs(net); }, {}, true);
 }
 
 TEST_F(OnnxRuntime, ComputesTheModelZoo) {
@@ -156,6 +235,27 @@ TEST_F(OnnxRuntime, ComputesTheModelZoo) {
   }
   EXPECT_GE(comparison_.nets(), 9);
   ExpectAgreement();
+}
+
+TEST_F(OnnxRoundTrip, KeepsTheModelZoo) {
+  // LSTM is written as a loop, DetectionOutput with what chooses boxes. Of one image each.
+  const std::set<std::string> refused = {"lstm", "ssd_raccoon"};
+  for (const auto& entry : fs::directory_iterator(fs::path(SourceFolder()) / "model_zoo")) {
+    if (!entry.is_directory()) continue;
+    const std::string name = entry.path().filename().string();
+    NetFile file = ReadNetFile((entry.path() / "deploy.prototxt").string());
+    for (LayerParameter& layer : *file.net.mutable_layer()) {
+      for (BlobShape& shape : *layer.mutable_input_param()->mutable_shape()) shape.set_dim(0, 1);
+    }
+    try {
+      const std::string difference =
+          Difference(file, NetWeights(file, entry.path() / (name + ".caffemodel")), [](Net& net) { FillInputs(net); });
+      EXPECT_EQ(difference, "") << name;
+      EXPECT_EQ(refused.count(name), 0u) << name;
+    } catch (const UserError& error) {
+      EXPECT_EQ(refused.count(name), 1u) << name << ": " << error.what();
+    }
+  }
 }
 
 TEST_F(OnnxRuntime, ComputesTrainedModels) {

@@ -72,14 +72,24 @@ std::string RuntimeComparison::Unavailable() {
   return Python() + " has no onnxruntime or no numpy (CREMA_ONNX_PYTHON names another Python): " + said;
 }
 
+void RuntimeComparison::Begin() {
+  if (folder_) return;
+  folder_ = std::make_unique<TemporaryFolder>();
+  list_.open(*folder_ / "list.txt");
+  bytes_ = 0;
+}
+
+void RuntimeComparison::AddImported(const std::string& name, const std::string& path, const Fill& fill) {
+  const std::unique_ptr<Net> net = RunnableNet(ImportOnnxModel(path, {}));
+  Begin();
+  ++nets_;
+  AddRun(name, path, *net, fill);
+}
+
 void RuntimeComparison::Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights,
                             const Fill& fill, const OnnxOptions& options, bool small) {
   const OnnxModel model = MakeOnnxModel(file, weights, options);
-  if (!folder_) {
-    folder_ = std::make_unique<TemporaryFolder>();
-    list_.open(*folder_ / "list.txt");
-    bytes_ = 0;
-  }
+  Begin();
   const std::string path = *folder_ / (std::to_string(nets_++) + ".onnx");
   bytes_ += model.bytes.size();
   std::ofstream(path, std::ios::binary) << model.bytes;
@@ -142,6 +152,22 @@ void RuntimeComparison::Run() {
 std::vector<std::string> RuntimeComparison::Problems() {
   if (folder_) Run();
   return problems_;
+}
+
+std::unique_ptr<Net> RunnableNet(const ImportedNet& imported, const BlobShapes& shapes) {
+  auto net = std::make_unique<Net>(MakeNetFile(imported.net, {}), TestOptions(shapes));
+  std::vector<LayerWeights> weights;
+  for (const LayerParameter& layer : imported.weights.layer()) {
+    LayerWeights& read = weights.emplace_back();
+    read.name = layer.name();
+    for (const BlobProto& blob : layer.blobs()) {
+      const auto& dims = blob.shape().dim();
+      read.blobs.push_back(
+          {Shape(std::vector<int64_t>(dims.begin(), dims.end())), {blob.data().begin(), blob.data().end()}});
+    }
+  }
+  net->LoadWeights(weights);
+  return net;
 }
 
 std::vector<LayerWeights> WeightsOf(const Net& net) {

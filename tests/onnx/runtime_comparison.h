@@ -11,6 +11,8 @@
 
 #include "crema/net.h"
 #include "onnx/export.h"
+#include "onnx/import.h"
+#include "report/assumed_inputs.h"
 #include "temporary_folder.h"
 
 namespace crema::testing {
@@ -29,6 +31,10 @@ class RuntimeComparison {
   void Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights, const Fill& fill,
            const OnnxOptions& options = {}, bool small = false);
 
+  // Imports the model at `path` and runs what that gives, on inputs that `fill` writes. Throws what ImportOnnxModel
+  // does.
+  void AddImported(const std::string& name, const std::string& path, const Fill& fill);
+
   // Of all that is compared, in shares of an output's largest element.
   void set_tolerance(double tolerance) { tolerance_ = tolerance; }
 
@@ -39,6 +45,7 @@ class RuntimeComparison {
   std::vector<std::string> Problems();
 
  private:
+  void Begin();
   void AddRun(const std::string& name, const std::string& model, Net& net, const Fill& fill);
 
   void Run();
@@ -50,6 +57,9 @@ class RuntimeComparison {
   size_t bytes_ = 0;  // in the folder
   int nets_ = 0, tensors_ = 0, open_ = 0;
 };
+
+// A net in TEST, with its weights.
+std::unique_ptr<Net> RunnableNet(const ImportedNet& imported, const BlobShapes& shapes = {});
 
 // The net's parameters, as a weights file has them.
 std::vector<LayerWeights> WeightsOf(const Net& net);

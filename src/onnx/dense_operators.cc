@@ -1,0 +1,120 @@
+// Products with matrices of learnt weights, tables of vectors.
+#include <algorithm>
+
+#include "onnx/folding.h"
+#include "onnx/operator_table.h"
+
+namespace crema::onnx {
+
+namespace {
+
+// A bias for each of `outputs`, of what broadcasting takes: [outputs], [1, outputs] or one number.
+Constant BiasOf(const NodeReader& node, Constant bias, int64_t outputs, float factor) {
+  if (bias.count() != 1 && (bias.count() != outputs || bias.shape[-1] != outputs)) {
+    node.Refuse("its bias is " + bias.shape.ToString() + "; one number for each of " + std::to_string(outputs) +
+                " outputs is possible");
+  }
+  std::vector<float> values(outputs);
+  for (int64_t i = 0; i < outputs; ++i) values[i] = factor * bias.floats[bias.count() == 1 ? 0 : i];
+  return Floats({outputs}, std::move(values));
+}
+
+// outputs x inputs; `bias` may be null.
+Operand InnerProduct(NodeReader& node, const Operand& value, int axis, Constant weights, const Constant* bias) {
+  LayerParameter layer = LayerOf("InnerProduct");
+  InnerProductParameter* param = layer.mutable_inner_product_param();
+  param->set_num_output(static_cast<uint32_t>(weights.shape[0]));
+  param->mutable_weight_filler()->set_type("xavier");
+  if (axis != 1) param->set_axis(axis);
+  std::vector<Constant> blobs = {std::move(weights)};
+  if (bias) {
+    blobs.push_back(*bias);
+  } else {
+    param->set_bias_term(false);
+  }
+  return node.Add(std::move(layer), {value}, std::move(blobs));
+}
+
+const Constant& Matrix(const NodeReader& node, int i) {
+  const Constant& weights = node.constant(i, "the matrix of weights");
+  node.floats(i, "the matrix of weights");
+  if (weights.shape.axes() != 2) node.Refuse("its weights are " + weights.shape.ToString() + "; a matrix is possible");
+  return weights;
+}
+
+// alpha * A * B + beta * C.
+void Gemm(NodeReader& node) {
+  if (node.Int("transA", 0) != 0) node.Refuse("transA turns the batch; crema does not");
+  Constant weights = Matrix(node, 1);
+  if (node.Int("transB", 0) == 0) weights = Transposed(weights, {1, 0});
+  const float alpha = node.Float("alpha", 1);
+  if (alpha != 1) {
+    for (float& weight : weights.floats) weight *= alpha;
+  }
+  const Operand rows = node.blob(0);
+  if (rows.shape.axes() != 2) node.Refuse("reads " + rows.shape.ToString() + ", which is no matrix");
+  Constant bias;
+  if (node.has(2)) {
+    node.floats(2, "the bias");
+    bias = BiasOf(node, node.constant(2, "the bias"), weights.shape[0], node.Float("beta", 1));
+  }
+  node.Set(0, InnerProduct(node, rows, 1, std::move(weights), node.has(2) ? &bias : nullptr));
+}
+
+void MatMul(NodeReader& node) {
+  const Operand rows = node.blob(0);
+  const Constant weights = Transposed(Matrix(node, 1), {1, 0});
+  if (rows.shape.axes() < 2) node.Refuse("reads " + rows.shape.ToString() + "; at least two axes are possible");
+  // A bias is a node of its own.
+  const NodeProto* follower = node.Follower("Add");
+  Constant bias;
+  for (int i = 0; follower && i < 2; ++i) {
+    const Constant* addend = node.ConstantOf(*follower, i);
+    if (!addend || addend->whole || addend->count() != weights.shape[0] || addend->shape.axes() > rows.shape.axes() ||
+        addend->shape[-1] != weights.shape[0]) {
+      continue;
+    }
+    bias = BiasOf(node, *addend, weights.shape[0], 1);
+  }
+  const bool has_bias = !bias.floats.empty();
+  const Operand result = InnerProduct(node, rows, rows.shape.axes() - 1, weights, has_bias ? &bias : nullptr);
+  if (has_bias) node.Absorb(*follower);
+  node.Set(0, result);
+}
+
+// Rows of a table, by what is computed; and parts of a blob, by constants.
+void Gather(NodeReader& node) {
+  if (!node.is_constant(1)) {
+    const Constant& table = Matrix(node, 0);
+    if (node.Axis(node.Int("axis", 0), 2) != 0) node.Refuse("looks up columns of its table; rows are possible");
+    LayerParameter layer = LayerOf("Embed");
+    EmbedParameter* param = layer.mutable_embed_param();
+    param->set_input_dim(static_cast<uint32_t>(table.shape[0]));
+    param->set_num_output(static_cast<uint32_t>(table.shape[1]));
+    param->set_bias_term(false);
+    return node.Set(0, node.Add(std::move(layer), {node.blob(1)}, {table}));
+  }
+  const Operand value = node.blob(0);
+  const std::vector<int64_t>& indices = node.integers(1, "the indices");
+  const int axis = node.Axis(node.Int("axis", 0), value.shape.axes());
+  const int64_t extent = value.shape[axis], count = static_cast<int64_t>(indices.size());
+  const int64_t first = count == 0 ? 0 : indices[0] < 0 ? indices[0] + extent : indices[0];
+  for (int64_t i = 0; i < count; ++i) {
+    if ((indices[i] < 0 ? indices[i] + extent : indices[i]) != first + i) {
+      node.Refuse("takes elements that do not follow one another; those that do are possible");
+    }
+  }
+  if (count == 0 || first < 0 || first + count > extent)
+    node.Refuse("an index is outside of " + value.shape.ToString());
+  std::vector<int64_t> dims = value.shape.dims();
+  const Shape& of_indices = node.constant(1, "the indices").shape;
+  dims.erase(dims.begin() + axis);
+  dims.insert(dims.begin() + axis, of_indices.dims().begin(), of_indices.dims().end());
+  node.Set(0, node.Reshape(node.Cut(value, axis, first, count, "slice"), Shape(dims)));
+}
+
+}  // namespace
+
+OperatorTable DenseOperators() { return {{"Gather", Gather}, {"Gemm", Gemm}, {"MatMul", MatMul}}; }
+
+}  // namespace crema::onnx

@@ -1,0 +1,248 @@
+// Operators that take the maximum or the mean of windows. Caffe pads both sides alike, counts what is padded, and may
+// round up; what a model does otherwise is made up for by cutting windows off, and by a factor for each.
+#include <algorithm>
+#include <optional>
+
+#include "onnx/operator_table.h"
+#include "onnx/window.h"
+#include "ops/pooling.h"
+
+namespace crema::onnx {
+
+namespace {
+
+// One axis of a pooling.
+struct PooledAxis {
+  int64_t input = 0;  // pixels that are there
+  int64_t kernel = 0, stride = 0, before = 0, after = 0;
+  int64_t counted_before = 0, counted_after = 0;  // of the padding, what a mean counts
+  int64_t results = 0;
+
+  // Caffe's: `pad` on both sides, and the first windows to cut off.
+  int64_t pad = 0, first = 0, made = 0;
+  PoolingWindow window() const { return {.kernel = kernel, .stride = stride, .pad = pad}; }
+};
+
+// Windows of Caffe's that hold those of the model; false where there are none.
+bool Fit(bool ceil, PooledAxis* axis) {
+  for (axis->first = 0, axis->pad = axis->before; axis->pad < axis->kernel; ++axis->first, axis->pad += axis->stride) {
+    axis->made = PooledExtent(axis->input, axis->window(), ceil);
+    if (axis->made - axis->first >= axis->results) return true;
+  }
+  return false;
+}
+
+bool FitAll(bool ceil, std::vector<PooledAxis>* axes) {
+  return std::all_of(axes->begin(), axes->end(), [&](PooledAxis& axis) { return Fit(ceil, &axis); });
+}
+
+bool CutsOff(const std::vector<PooledAxis>& axes) {
+  return std::any_of(axes.begin(), axes.end(), [](const PooledAxis& axis) { return axis.made != axis.results; });
+}
+
+std::vector<PooledAxis> ReadAxes(const NodeReader& node, const Operand& value, bool counts_padding) {
+  const std::vector<int64_t> input = SpatialExtents(node, node.shape(0));
+  if (input.size() != 2) node.Refuse("reads " + node.shape(0).ToString() + "; crema pools over height and width");
+  const Window window = ReadWindow(node, input, {});
+  const bool ceil = node.Int("ceil_mode", 0) != 0;
+  std::vector<PooledAxis> axes(2);
+  for (int i = 0; i < 2; ++i) {
+    PooledAxis& axis = axes[i];
+    if (window.dilation[i] != 1) node.Refuse("dilates its windows, which crema's poolings do not");
+    axis.input = value.shape[2 + i];
+    axis.kernel = window.kernel[i];
+    axis.stride = window.stride[i];
+    const int64_t before = value.before.empty() ? 0 : value.before[2 + i],
+                  after = value.after.empty() ? 0 : value.after[2 + i];
+    axis.before = before + window.before[i];
+    axis.after = after + window.after[i];
+    axis.counted_before = counts_padding ? axis.before : before;
+    axis.counted_after = counts_padding ? axis.after : after;
+    const int64_t room = axis.input + axis.before + axis.after - axis.kernel;
+    if (room < 0) node.Refuse("its window of " + std::to_string(axis.kernel) + " is larger than what it reads");
+    axis.results = room / axis.stride + 1;
+    // A last window must begin in the input, or before it.
+    if (ceil && room % axis.stride != 0 && axis.results * axis.stride < axis.input + axis.before) ++axis.results;
+    if (axis.before >= axis.kernel) node.Refuse("pads by its whole window, so that one sees nothing");
+  }
+  return axes;
+}
+
+LayerParameter PoolingLayer(PoolingParameter::PoolMethod method, bool ceil, const std::vector<PooledAxis>& axes) {
+  LayerParameter layer = LayerOf("Pooling");
+  PoolingParameter* param = layer.mutable_pooling_param();
+  if (method != PoolingParameter::MAX) param->set_pool(method);
+  const PooledAxis &h = axes[0], &w = axes[1];
+  using P = PoolingParameter;
+  const auto set = [&](int64_t vertical, int64_t horizontal, int64_t fallback, void (P::*both)(uint32_t),
+                       void (P::*height)(uint32_t), void (P::*width)(uint32_t)) {
+    if (vertical != horizontal) {
+      (param->*height)(static_cast<uint32_t>(vertical));
+      (param->*width)(static_cast<uint32_t>(horizontal));
+    } else if (vertical != fallback) {
+      (param->*both)(static_cast<uint32_t>(vertical));
+    }
+  };
+  set(h.kernel, w.kernel, -1, &P::set_kernel_size, &P::set_kernel_h, &P::set_kernel_w);
+  set(h.stride, w.stride, 1, &P::set_stride, &P::set_stride_h, &P::set_stride_w);
+  set(h.pad, w.pad, 0, &P::set_pad, &P::set_pad_h, &P::set_pad_w);
+  if (!ceil) param->set_round_mode(PoolingParameter::FLOOR);
+  return layer;
+}
+
+// For each window what Caffe's mean of it is to be multiplied by.
+std::vector<float> Factors(const PooledAxis& axis) {
+  std::vector<float> factors;
+  for (int64_t i = 0; i < axis.results; ++i) {
+    const int64_t start = i * axis.stride - axis.before;
+    const int64_t counted =
+        std::min(start + axis.kernel, axis.input + axis.counted_after) - std::max(start, -axis.counted_before);
+    const int64_t divisor = RangeOf(axis.input, axis.window(), i + axis.first).padded;
+    factors.push_back(counted <= 0 ? 1
+                                   : static_cast<float>(static_cast<double>(divisor) / static_cast<double>(counted)));
+  }
+  return factors;
+}
+
+Operand Pool(NodeReader& node, Operand value, PoolingParameter::PoolMethod method, std::vector<PooledAxis> axes) {
+  value.before.clear();
+  value.after.clear();
+  bool ceil = node.Int("ceil_mode", 0) != 0;
+  std::vector<PooledAxis> other = axes;
+  const bool fits = FitAll(ceil, &axes), other_fits = FitAll(!ceil, &other);
+  if (!fits && !other_fits) {
+    node.Refuse("pads more behind than Caffe's windows reach; export it with equal pads");
+  }
+  if (!fits || (CutsOff(axes) && other_fits && !CutsOff(other))) {
+    ceil = !ceil;
+    axes = other;
+  }
+  std::vector<float> factors;
+  bool scales = false;
+  for (const float vertical : Factors(axes[0])) {
+    for (const float horizontal : Factors(axes[1])) {
+      factors.push_back(vertical * horizontal);
+      scales |= factors.back() != 1;
+    }
+  }
+  scales &= method == PoolingParameter::AVE;
+  const bool cuts = CutsOff(axes);
+  value = node.Add(PoolingLayer(method, ceil, axes), {value}, {}, cuts || scales ? "pool" : "");
+  for (int i = 0; i < 2; ++i) value = node.Cut(value, 2 + i, axes[i].first, axes[i].results, "cut");
+  if (!scales) return value;
+  LayerParameter layer = LayerOf("Scale");
+  layer.mutable_scale_param()->set_axis(2);
+  layer.mutable_scale_param()->set_num_axes(2);
+  Freeze(1, &layer);
+  return node.Add(std::move(layer), {value}, {Floats({axes[0].results, axes[1].results}, std::move(factors))});
+}
+
+void MaxPool(NodeReader& node) {
+  if (node.wanted(1)) node.Refuse("its positions are read, which ONNX counts otherwise than crema");
+  // Zeros in front are values like others here.
+  const Operand value = node.blob(0);
+  node.Set(0, Pool(node, value, PoolingParameter::MAX, ReadAxes(node, value, false)));
+}
+
+void AveragePool(NodeReader& node) {
+  const Operand value = node.operand(0).is_constant() ? node.blob(0) : node.operand(0);
+  node.Set(0, Pool(node, value, PoolingParameter::AVE, ReadAxes(node, value, node.Int("count_include_pad", 0) != 0)));
+}
+
+Operand GlobalPool(NodeReader& node, const Operand& value, PoolingParameter::PoolMethod method,
+                   const std::string& role) {
+  LayerParameter layer = LayerOf("Pooling");
+  if (method != PoolingParameter::MAX) layer.mutable_pooling_param()->set_pool(method);
+  layer.mutable_pooling_param()->set_global_pooling(true);
+  return node.Add(std::move(layer), {value}, {}, role);
+}
+
+// --- Whole axes ---
+
+Operand Reduced(NodeReader& node, const Operand& value, ReductionParameter::ReductionOp operation,
+                const std::vector<int>& axes, const std::string& role) {
+  std::vector<int> order;
+  for (int axis = 0; axis < value.shape.axes(); ++axis) {
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
+  }
+  const auto first = static_cast<int>(order.size());
+  order.insert(order.end(), axes.begin(), axes.end());
+  LayerParameter layer = LayerOf("Reduction");
+  ReductionParameter* param = layer.mutable_reduction_param();
+  if (operation != ReductionParameter::SUM) param->set_operation(operation);
+  if (first != 0) param->set_axis(first);
+  return node.Add(std::move(layer), {node.Permute(value, order, "permute")}, {}, role);
+}
+
+// Of all axes where none are named.
+std::vector<int> AxesOf(const NodeReader& node, int count) {
+  const auto named = node.List("axes", 1);
+  if (named && !named->empty()) return node.Axes(*named, count);
+  std::vector<int> all;
+  for (int axis = 0; axis < count && node.Int("noop_with_empty_axes", 0) == 0; ++axis) all.push_back(axis);
+  return all;
+}
+
+Shape ReducedShape(const NodeReader& node, const Shape& shape, const std::vector<int>& axes) {
+  std::vector<int64_t> dims;
+  for (int axis = 0; axis < shape.axes(); ++axis) {
+    const bool reduced = std::find(axes.begin(), axes.end(), axis) != axes.end();
+    if (!reduced) dims.push_back(shape[axis]);
+    if (reduced && node.Int("keepdims", 1) != 0) dims.push_back(1);
+  }
+  return Shape(dims);
+}
+
+template <ReductionParameter::ReductionOp operation, bool root = false>
+void Reduce(NodeReader& node) {
+  Operand value = node.blob(0);
+  const std::vector<int> axes = AxesOf(node, value.shape.axes());
+  if (axes.empty()) return node.Set(0, value);
+  const Shape shape = ReducedShape(node, value.shape, axes);
+  const bool plane = operation == ReductionParameter::MEAN && value.shape.axes() == 4 && axes == std::vector<int>{2, 3};
+  value = plane ? GlobalPool(node, value, PoolingParameter::AVE, "")
+                : Reduced(node, value, operation, axes, root ? "sum" : "");
+  if (root) value = node.Power(value, 1, 0, 0.5F);
+  node.Set(0, node.Reshape(value, shape, "shape"));
+}
+
+void ReduceMax(NodeReader& node) {
+  const Operand value = node.blob(0);
+  const std::vector<int> axes = AxesOf(node, value.shape.axes());
+  if (value.shape.axes() != 4 || axes != std::vector<int>{2, 3}) {
+    node.Refuse("takes the maximum of other axes than height and width, which crema cannot");
+  }
+  node.Set(0, node.Reshape(GlobalPool(node, value, PoolingParameter::MAX, ""), ReducedShape(node, value.shape, axes),
+                           "shape"));
+}
+
+template <bool maximum>
+void Global(NodeReader& node) {
+  const Operand value = node.blob(0);
+  if (value.shape.axes() == 4)
+    return node.Set(0, GlobalPool(node, value, maximum ? PoolingParameter::MAX : PoolingParameter::AVE, ""));
+  if (value.shape.axes() < 3 || maximum)
+    node.Refuse("reads " + value.shape.ToString() + "; N x channels x height x width is possible");
+  std::vector<int> axes;
+  std::vector<int64_t> dims(value.shape.axes(), 1);
+  for (int axis = 2; axis < value.shape.axes(); ++axis) axes.push_back(axis);
+  std::copy_n(value.shape.dims().begin(), 2, dims.begin());
+  node.Set(0, node.Reshape(Reduced(node, value, ReductionParameter::MEAN, axes, ""), Shape(dims), "shape"));
+}
+
+}  // namespace
+
+OperatorTable PoolingOperators() {
+  return {{"AveragePool", AveragePool},
+          {"GlobalAveragePool", Global<false>},
+          {"GlobalMaxPool", Global<true>},
+          {"MaxPool", MaxPool},
+          {"ReduceL1", Reduce<ReductionParameter::ASUM>},
+          {"ReduceL2", Reduce<ReductionParameter::SUMSQ, true>},
+          {"ReduceMax", ReduceMax},
+          {"ReduceMean", Reduce<ReductionParameter::MEAN>},
+          {"ReduceSum", Reduce<ReductionParameter::SUM>},
+          {"ReduceSumSquare", Reduce<ReductionParameter::SUMSQ>}};
+}
+
+}  // namespace crema::onnx

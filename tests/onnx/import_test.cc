@@ -1,0 +1,241 @@
+// What comes out of an import, and what is refused.
+#include "onnx/import.h"
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <functional>
+
+#include "base/float16.h"
+#include "onnx/made_model.h"
+#include "onnx/runtime_comparison.h"
+#include "report/probe.h"
+
+namespace crema::testing {
+namespace {
+
+using onnx::Int;
+using onnx::Ints;
+using onnx::TensorProto;
+
+class OnnxImport : public ::testing::Test {
+ protected:
+  ImportedNet Import(const MadeModel& model, const OnnxImportOptions& options = {}) const {
+    model.Write(path_);
+    return ImportOnnxModel(path_, options);
+  }
+  std::string ErrorOf(const MadeModel& model, const OnnxImportOptions& options = {}) const {
+    try {
+      Import(model, options);
+    } catch (const UserError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  void ExpectError(const MadeModel& model, const std::string& part, const OnnxImportOptions& options = {}) const {
+    const std::string error = ErrorOf(model, options);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+    EXPECT_NE(error.find("model.onnx"), std::string::npos) << error;
+  }
+
+  const TemporaryFolder folder_;
+  const std::string path_ = folder_ / "model.onnx";
+};
+
+std::vector<std::string> NamesOf(const ImportedNet& imported) {
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : imported.net.layer()) names.push_back(layer.name() + " " + layer.type());
+  return names;
+}
+
+// Conv, BatchNormalization, Relu, Dropout, Flatten, Gemm as PyTorch writes them.
+MadeModel Classifier() {
+  MadeModel m({1, 3, 8, 8});
+  m.Node("Conv", {"x", m.Weights("body.conv.weight", {4, 3, 3, 3})}, {"c"},
+         {Ints("pads", {1, 1, 1, 1}), Ints("strides", {2, 2})})
+      .set_name("/body/conv/Conv");
+  m.Node("BatchNormalization",
+         {"c", m.Weights("body.bn.weight", {4}), m.Weights("body.bn.bias", {4}), m.Weights("mean", {4}),
+          m.Floats("var", {4}, {1, 2, 1, 2})},
+         {"b"})
+      .set_name("/body/bn/BatchNormalization");
+  m.Node("Relu", {"b"}, {"r"}).set_name("/body/relu \"1\"");
+  m.Node("Dropout", {"r"}, {"d"}).set_name("");
+  m.Node("Flatten", {"d"}, {"f"}).set_name("/body/relu \"1\"");
+  m.Node("Gemm", {"f", m.Weights("fc.weight", {5, 64}), m.Weights("fc.bias", {5})}, {"y"}, {Int("transB", 1)})
+      .set_name("last");
+  return m;
+}
+
+TEST_F(OnnxImport, NamesLayersAsTheUserKnowsThem) {
+  const ImportedNet imported = Import(Classifier());
+  EXPECT_EQ(NamesOf(imported), (std::vector<std::string>{"x Input", "body.conv Convolution", "body.bn BatchNorm",
+                                                         "body.bn/scale Scale", "body/relu__1_ ReLU", "d Dropout",
+                                                         "body/relu__1__2 Flatten", "fc InnerProduct"}));
+  EXPECT_EQ(imported.net.layer(7).top(0), "y");
+  EXPECT_EQ(imported.outputs[0].name, "y");
+  EXPECT_EQ(imported.outputs[0].shape, (Shape{1, 5}));
+  EXPECT_EQ(imported.parameters, 4 * 27 + 2 * 4 + 1 + 8 + 5 * 64 + 5);
+  const ConvolutionParameter& conv = imported.net.layer(1).convolution_param();
+  EXPECT_EQ(conv.kernel_size_size(), 1);
+  EXPECT_EQ(conv.pad(0), 1u);
+  EXPECT_FALSE(conv.has_group());
+  EXPECT_EQ(conv.dilation_size(), 0);
+  EXPECT_FALSE(imported.net.layer(2).batch_norm_param().has_use_global_stats());
+}
+
+// In TRAIN the statistics of a batch are taken, and the weights move.
+TEST_F(OnnxImport, CanBeTrained) {
+  ImportedNet imported = Import(Classifier());
+  LayerParameter* loss = imported.net.add_layer();
+  loss->set_name("loss");
+  loss->set_type("EuclideanLoss");
+  loss->add_bottom("y");
+  loss->add_bottom("wanted");
+  loss->add_top("loss");
+  LayerParameter* wanted = imported.net.add_layer();
+  *wanted = imported.net.layer(0);
+  wanted->set_name("wanted");
+  wanted->set_top(0, "wanted");
+  wanted->mutable_input_param()->mutable_shape(0)->clear_dim();
+  wanted->mutable_input_param()->mutable_shape(0)->add_dim(1);
+  wanted->mutable_input_param()->mutable_shape(0)->add_dim(5);
+  imported.net.mutable_layer()->SwapElements(imported.net.layer_size() - 1, imported.net.layer_size() - 2);
+  Net net(MakeNetFile(imported.net, {}), {.phase = TRAIN});
+  int trained = 0;
+  for (const Parameter& parameter : net.parameters()) trained += parameter.trained ? 1 : 0;
+  EXPECT_EQ(trained, 5);  // conv, scale and shift, fc with its bias
+}
+
+TEST_F(OnnxImport, LeavesTheBatchOpenInTheNet) {
+  MadeModel m = Classifier();
+  m.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape()->mutable_dim(0)->set_dim_param(
+      "N");
+  EXPECT_EQ(Import(m).inputs[0].shape, (Shape{1, 3, 8, 8}));
+  const ImportedNet two = Import(m, {.batch = 2});
+  EXPECT_EQ(two.outputs[0].shape, (Shape{2, 5}));
+  // As the prototxt for one is edited, too.
+  EXPECT_EQ(RunnableNet(Import(m), {{"x", {4, 3, 8, 8}}})->blob("y").shape(), (Shape{4, 5}));
+  ExpectError(Classifier(), "--batch: the file fixes the batch", {.batch = 2});
+}
+
+TEST_F(OnnxImport, WantsExtentsThatAreOpen) {
+  MadeModel m = Classifier();
+  auto* shape = m.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  shape->mutable_dim(2)->set_dim_param("height");
+  ExpectError(m, "input \"x\": axis 2 of 1x3xheightx8 has no fixed extent; give it: --shape=x=1,3,224,224");
+  EXPECT_EQ(Import(m, {.shapes = {{"x", {1, 3, 8, 8}}}}).outputs[0].shape, (Shape{1, 5}));
+  ExpectError(m, "--shape=z=...: has no input of this name", {.shapes = {{"z", {1}}}});
+  m.graph().mutable_input(0)->mutable_type()->mutable_tensor_type()->clear_shape();
+  ExpectError(m, "the file does not say its shape");
+  ExpectError(Classifier(), "node \"last\" (Gemm): the extents of its weights", {.shapes = {{"x", {1, 3, 4, 4}}}});
+}
+
+TEST_F(OnnxImport, NamesEveryOperatorThatIsMissing) {
+  MadeModel m;
+  m.Node("Relu", {"x"}, {"r"});
+  m.Node("LSTM", {"r"}, {"l"});
+  m.Node("Whirl", {"l"}, {"w"});
+  m.Node("Whirl", {"w"}, {"w2"});
+  m.Node("QLinearConv", {"w2"}, {"q"});
+  m.Node("If", {"q"}, {"i"});
+  m.Node("FusedConv", {"i"}, {"y"}).set_domain("com.example");
+  m.Node("Nothing", {"x"}, {"unused"});
+  const std::string error = ErrorOf(m);
+  for (const char* part :
+       {"node \"l\" (LSTM): recurrent models are not read", "node \"w\" (Whirl) and 1 more: crema has no form",
+        "node \"q\" (QLinearConv): the model is quantised", "node \"i\" (If): crema's nets have no branches",
+        "node \"y\" (FusedConv): is of the domain \"com.example\""}) {
+    EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
+  }
+  EXPECT_EQ(error.find("Nothing"), std::string::npos) << error;
+}
+
+TEST_F(OnnxImport, SaysWhatANodeDoesThatCremaCannot) {
+  MadeModel m;
+  m.Node("Conv", {"x", m.Weights("w", {4, 2, 3, 3})}, {"a"});
+  m.Node("MaxPool", {"a"}, {"never reached"}, {Ints("kernel_shape", {2, 2})});
+  m.Node("MaxPool", {"x"}, {"b"}, {Ints("kernel_shape", {2, 2}), Ints("dilations", {2, 2})});
+  m.Node("Add", {"never reached", "b"});
+  const std::string error = ErrorOf(m);
+  EXPECT_NE(
+      error.find("node \"a\" (Conv): the extents of its weights, 4x2x3x3, do not fit what it reads: 4x3x3x3 would"),
+      std::string::npos)
+      << error;
+  EXPECT_NE(error.find("node \"b\" (MaxPool): dilates its windows"), std::string::npos) << error;
+  EXPECT_EQ(error.find("never reached"), std::string::npos) << error;
+}
+
+TEST_F(OnnxImport, KeepsOutputsThatOthersRead) {
+  MadeModel m({1, 4});
+  m.Node("Tanh", {"x"}, {"t"});
+  m.Node("Relu", {"t"});
+  m.Node("Identity", {"t"}, {"same"});
+  m.AddOutput("t");
+  m.AddOutput("same");
+  m.AddOutput("x2");
+  m.Node("Identity", {"x"}, {"x2"});
+  const ImportedNet imported = Import(m);
+  const std::unique_ptr<Net> net = RunnableNet(imported);
+  std::vector<std::string> outputs;
+  for (const NetOutput& output : net->outputs()) outputs.push_back(output.name);
+  EXPECT_EQ(outputs, (std::vector<std::string>{"same", "t", "x2", "y"}));
+}
+
+TEST_F(OnnxImport, AddsASoftmax) {
+  const ImportedNet imported = Import(Classifier(), {.softmax = true});
+  EXPECT_EQ(NamesOf(imported).back(), "prob Softmax");
+  EXPECT_EQ(imported.outputs[0].name, "prob");
+}
+
+// --- Constants in every form ---
+
+TEST_F(OnnxImport, ReadsAllFormsOfNumbers) {
+  const std::vector<float> values = {0.5F, -1.25F, 3};
+  std::vector<std::function<void(TensorProto*)>> forms;
+  forms.emplace_back([&](TensorProto* t) {
+    t->set_data_type(TensorProto::FLOAT);
+    for (const float value : values) t->add_float_data(value);
+  });
+  forms.emplace_back([&](TensorProto* t) {
+    t->set_data_type(TensorProto::DOUBLE);
+    for (const float value : values) t->add_double_data(value);
+  });
+  for (const bool raw : {false, true}) {
+    forms.emplace_back([&, raw](TensorProto* t) {
+      t->set_data_type(TensorProto::FLOAT16);
+      for (const float value : values) {
+        const Float16 half(value);
+        if (raw) t->mutable_raw_data()->append(reinterpret_cast<const char*>(&half), 2);
+        if (!raw) t->add_int32_data(half.bits);
+      }
+    });
+  }
+  forms.emplace_back([&](TensorProto* t) {
+    t->set_data_type(TensorProto::FLOAT);
+    t->set_data_location(TensorProto::EXTERNAL);
+    std::ofstream(folder_ / "weights.bin", std::ios::binary)
+        .write("skip", 4)
+        .write(reinterpret_cast<const char*>(values.data()), 12);
+    for (const auto& [key, value] : {std::pair{"location", "weights.bin"}, {"offset", "4"}, {"length", "12"}}) {
+      onnx::StringStringEntryProto* entry = t->add_external_data();
+      entry->set_key(key);
+      entry->set_value(value);
+    }
+  });
+  for (const auto& form : forms) {
+    MadeModel m({2, 3});
+    m.Node("Add", {"x", "c"});
+    TensorProto* tensor = m.graph().add_initializer();
+    tensor->set_name("c");
+    tensor->add_dims(3);
+    form(tensor);
+    const ImportedNet imported = Import(m);
+    const auto& data = imported.weights.layer(0).blobs(0).data();
+    EXPECT_EQ(std::vector<float>(data.begin(), data.end()), values);
+  }
+}
+
+}  // namespace
+}  // namespace crema::testing
