@@ -3,12 +3,12 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <regex>
 #include <string>
 
 #include "crema/data.pb.h"
 #include "data/lmdb_writer.h"
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -93,9 +93,9 @@ void Overexpose(const ClusterFolder& folder) {
   }
   database.Commit();
   std::string net = ReadText(folder / "net.prototxt");
-  net = std::regex_replace(net, std::regex("source: \"db\""), "source: \"bright\"");
-  net = std::regex_replace(net, std::regex("scale: 0.00390625"), "scale: 4e31");
-  net = std::regex_replace(net, std::regex("top: \"loss\""), "top: \"loss\" loss_weight: 1e9");
+  net = Replaced(net, "source: \"db\"", "source: \"bright\"");
+  net = Replaced(net, "scale: 0.00390625", "scale: 4e31");
+  net = Replaced(net, "top: \"loss\"", "top: \"loss\" loss_weight: 1e9");
   folder.Write("net.prototxt", net);
 }
 

@@ -5,12 +5,12 @@
 #include <csignal>
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <set>
 #include <string>
 #include <thread>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -140,9 +140,8 @@ TEST(ClusterFaults, ACoordinatorThatIsKilledIsReplacedWithoutALoss) {
   const Finished run = successor->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("Restored iteration 150")) << run.err;
-  EXPECT_TRUE(std::regex_search(
-      run.err,
-      std::regex(R"(worker (one|two) still had the parameters of round \d+; the last snapshot is of round 30)")))
+  EXPECT_TRUE(
+      Matches(run.err, R"(worker (one|two) still had the parameters of round \d+; the last snapshot is of round 30)"))
       << run.err;
   EXPECT_FALSE(run.Says("Iteration 160, lr")) << "what workers had is trained again: " << run.err;
   EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
@@ -165,9 +164,9 @@ TEST(ClusterFaults, ARoundThatNobodyWasToldOfTakesNoOtherWithIt) {
     CommitInSecret(folder, 5);
     cluster.StartSuccessor(2);
     const Finished run = cluster.Finish();
-    EXPECT_TRUE(std::regex_search(
-        run.err, std::regex(R"(worker [ab] still had the parameters of round \d+; the last snapshot is of round 30; )"
-                            R"(nobody has those of round \d+, whose steps come again)")))
+    EXPECT_TRUE(Matches(run.err,
+                        R"(worker [ab] still had the parameters of round \d+; the last snapshot is of round 30; )"
+                        R"(nobody has those of round \d+, whose steps come again)"))
         << run.err;
     EXPECT_FALSE(run.Says("are lost and will be trained again")) << run.err;
     EXPECT_FALSE(run.Says("Iteration 160, lr")) << "what workers had is trained again: " << run.err;
@@ -200,8 +199,7 @@ TEST(ClusterFaults, WithOuterMomentumACoordinatorsSuccessorGoesBackToTheSnapshot
   const Finished run = successor->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("Restored iteration 100")) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(rounds 21 to \d+ are lost and will be trained again)")))
-      << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(rounds 21 to \d+ are lost and will be trained again)")) << run.err;
   EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
   EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
   EXPECT_TRUE(SameModel(whole, folder, 250));
@@ -260,9 +258,8 @@ TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {
   }
   const Finished run = coordinator->Wait();
   EXPECT_EQ(run.exit_code, 1) << run.err;
-  EXPECT_TRUE(std::regex_search(
-      run.err,
-      std::regex(R"(train: error: only 0 of at least 2 workers \(min_workers\) were there for .*join_timeout_ms)")))
+  EXPECT_TRUE(Matches(run.err,
+                      R"(train: error: only 0 of at least 2 workers \(min_workers\) were there for .*join_timeout_ms)"))
       << run.err;
   const int at = folder.NewestState();
   EXPECT_GT(at, 0) << run.err;

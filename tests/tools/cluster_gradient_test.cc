@@ -5,12 +5,12 @@
 #include <chrono>
 #include <csignal>
 #include <random>
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -22,8 +22,7 @@ void AddBatchNorm(const ClusterFolder& folder) {
   std::string net = ReadText(folder / "net.prototxt");
   net.insert(net.find("layer {\n  name: \"pool1\""),
              "layer { name: \"norm1\" type: \"BatchNorm\" bottom: \"conv1\" top: \"conv1\" }\n");
-  folder.Write("net.prototxt",
-               std::regex_replace(net, std::regex("num_output: 8 "), "num_output: 8 bias_term: false "));
+  folder.Write("net.prototxt", Replaced(net, "num_output: 8 ", "num_output: 8 bias_term: false "));
 }
 
 std::string StateBytes(const ClusterFolder& folder, int iteration) {
@@ -104,9 +103,9 @@ TEST_P(GradientTopologies, AreOneMachineWithALargerBatchAndRerunsTheSameToTheBit
         again(Settings() + "local_workers: 3", training);
     for (const ClusterFolder* folder : {&alone, &three, &again}) {
       std::string net = ReadText(*folder / "net.prototxt");
-      net = std::regex_replace(net, std::regex(R"(layer \{ name: "drop1".*\n)"), "");
-      net = std::regex_replace(net, std::regex("mirror: true"), "mirror: false");
-      if (folder == &alone) net = std::regex_replace(net, std::regex("batch_size: 16"), "batch_size: 48");
+      net = Replaced(net, R"(layer \{ name: "drop1".*\n)", "");
+      net = Replaced(net, "mirror: true", "mirror: false");
+      if (folder == &alone) net = Replaced(net, "batch_size: 16", "batch_size: 48");
       folder->Write("net.prototxt", net);
     }
     const Finished single = alone.Run(), run = three.Run();
@@ -142,8 +141,8 @@ TEST_P(GradientTopologies, ASuccessorOfAKilledCoordinatorGoesOnExactly) {
   cluster.StartSuccessor(3);
   const Finished run = cluster.Finish();
   EXPECT_TRUE(run.Says("Restored iteration 80")) << run.err;
-  EXPECT_TRUE(std::regex_search(
-      run.err, std::regex(R"(worker [abc] still had the parameters of round \d+; the last snapshot is of round 80)")))
+  EXPECT_TRUE(
+      Matches(run.err, R"(worker [abc] still had the parameters of round \d+; the last snapshot is of round 80)"))
       << run.err;
   EXPECT_FALSE(run.Says("Iteration 90, lr")) << "what workers had is trained again: " << run.err;
   const JournalAudit audit = AuditJournal(folder, 200);
@@ -172,8 +171,7 @@ TEST(GradientTopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
   const Finished run = cluster.Finish();
   // Else they were gone in the one round that begins with the coordinator having the parameters.
   if (run.Says("all workers that had the parameters of rounds ")) {
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(rounds \d+ to \d+ are lost and will be trained again)")))
-        << run.err;
+    EXPECT_TRUE(Matches(run.err, R"(rounds \d+ to \d+ are lost and will be trained again)")) << run.err;
     EXPECT_TRUE(SameModel(whole, folder, 150)) << run.err;
     EXPECT_TRUE(History(whole, 150) == History(folder, 150));
   }

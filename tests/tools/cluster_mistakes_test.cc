@@ -3,13 +3,13 @@
 
 #include <csignal>
 #include <filesystem>
-#include <regex>
 #include <string>
 
 #include "distributed/frame.h"
 #include "distributed/protocol_version.h"
 #include "distributed/sockets.h"
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -68,7 +68,7 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
   folder.Write("solver.prototxt", solver + "distributed { local_workers: 2 local_steps: 0 credits: 0 }\n");
   const Finished run = folder.Run();
   EXPECT_TRUE(run.Says("local_steps is 0") && run.Says("credits is 0")) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(solver\.prototxt:\d+:\d+: error: distributed: )"))) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(solver\.prototxt:\d+:\d+: error: distributed: )")) << run.err;
 }
 
 TEST(ClusterMistakes, SettingsWithoutEffectAreWarnedOf) {
@@ -231,10 +231,9 @@ TEST(ClusterMistakes, ALossThatIsNoNumber) {
     const ClusterFolder folder(settings, {.base_lr = "1e20"});
     const Finished run = folder.Run();
     EXPECT_EQ(run.exit_code, 2) << run.err;
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(error: worker local-\d: iteration \d+: the loss is )")))
-        << settings << "\n"
-        << run.err;
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"((parameter|layer "?)(conv1|ip1|ip2|loss))"))) << run.err;
+    EXPECT_TRUE(Matches(run.err, R"(error: worker local-\d: iteration \d+: the loss is )")) << settings << "\n"
+                                                                                            << run.err;
+    EXPECT_TRUE(Matches(run.err, R"((parameter|layer "?)(conv1|ip1|ip2|loss))")) << run.err;
     EXPECT_TRUE(run.Says("base_lr")) << run.err;
     EXPECT_FALSE(run.Says("error: training at ")) << "once, not by each worker: " << run.err;
   }
@@ -301,10 +300,9 @@ class ClusterKeys : public ::testing::Test {
     }
     fs::create_directory(folder_ / "authorized");
     fs::copy(folder_ / "worker.public", folder_ / "authorized/worker.public");
-    folder_.Write("solver.prototxt",
-                  std::regex_replace(ReadText(folder_ / "solver.prototxt"), std::regex("local_steps"),
-                                     "security { secret_key_file: \"coordinator.secret\" "
-                                     "authorized_keys_dir: \"authorized\" } local_steps"));
+    folder_.Write("solver.prototxt", Replaced(ReadText(folder_ / "solver.prototxt"), "local_steps",
+                                              "security { secret_key_file: \"coordinator.secret\" "
+                                              "authorized_keys_dir: \"authorized\" } local_steps"));
   }
 
   ClusterFolder folder_;

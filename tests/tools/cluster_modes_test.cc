@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
-#include <regex>
 #include <string>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -17,12 +17,8 @@ const std::string kQuick = "dead_ms: 600 ";
 
 // The first and the last loss that a log displays.
 std::pair<float, float> Losses(const std::string& log) {
-  static const std::regex pattern(R"(Iteration \d+ \([^)]*\), loss = ([\d.e+-]+))");
-  std::vector<float> all;
-  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) {
-    all.push_back(std::stof((*at)[1]));
-  }
-  return all.empty() ? std::pair(0.0f, 0.0f) : std::pair(all.front(), all.back());
+  const auto all = FindAll(log, R"(Iteration \d+ \([^)]*\), loss = ([\d.e+-]+))");
+  return all.empty() ? std::pair(0.0f, 0.0f) : std::pair(std::stof(all.front()), std::stof(all.back()));
 }
 
 bool GoesOn(Running& coordinator, int displays = 2) {
@@ -139,8 +135,7 @@ TEST(ClusterModes, AKilledCoordinatorIsReplaced) {
     const Finished run = folder.Start({"--coordinate=tcp://127.0.0.1" + port, "--expect=2", "--snapshot=auto"})->Wait();
     ASSERT_EQ(run.exit_code, 0) << run.err;
     EXPECT_TRUE(run.Says("Restored iteration 150")) << run.err;
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(worker (one|two) still had the parameters of round \d+)")))
-        << run.err;
+    EXPECT_TRUE(Matches(run.err, R"(worker (one|two) still had the parameters of round \d+)")) << run.err;
     EXPECT_GT(LastAccuracy(run.err), 0.9f) << run.err;
     EXPECT_EQ(AuditJournal(folder, 400).mistake, "");
     EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();

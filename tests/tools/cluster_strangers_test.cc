@@ -5,7 +5,6 @@
 #include <csignal>
 #include <functional>
 #include <random>
-#include <regex>
 #include <string>
 #include <thread>
 #include <zmq.hpp>
@@ -14,6 +13,7 @@
 #include "distributed/protocol_version.h"
 #include "distributed/sockets.h"
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 #include "tools/tcp_relay.h"
 
 namespace crema::testing_tools {
@@ -84,9 +84,8 @@ class ClusterStrangers : public ::testing::Test {
 
   int Dropped() {
     const Finished status = folder_.Ask("status", endpoint_);
-    std::smatch match;
-    if (!std::regex_search(status.out, match, std::regex(R"((\d+) messages dropped)"))) return -1;
-    return std::stoi(match[1]);
+    const auto counts = FindAll(status.out, R"((\d+) messages dropped)");
+    return counts.empty() ? -1 : std::stoi(counts.front());
   }
 
   ClusterFolder folder_;

@@ -4,10 +4,10 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <string>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -31,7 +31,7 @@ TEST(Cluster, LocalWorkersLearnAsOneAloneAndLogInCaffesWords) {
         R"(\] Snapshotting to binary proto file tiny_iter_50\.caffemodel\n)",
         R"(\] Snapshotting solver state to binary proto file tiny_iter_100\.solverstate\n)",
         R"(\] Optimization Done\.\n)"}) {
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(pattern))) << pattern << "\n" << run.err;
+    EXPECT_TRUE(Matches(run.err, pattern)) << pattern << "\n" << run.err;
   }
   EXPECT_EQ(Count(run.err, "Optimization Done."), 1) << "workers are quiet: " << run.err;
   EXPECT_EQ(run.out, "");
@@ -144,8 +144,8 @@ TEST(Cluster, GradientsAreThoseOfALargerBatch) {
                             {.max_iter = 40, .snapshot = 0, .base_lr = "0.01", .more = solver});
     for (const ClusterFolder* folder : {&alone, &two}) {
       std::string net = ReadText(*folder / "net.prototxt");
-      net = std::regex_replace(net, std::regex(R"(layer \{ name: "drop1".*\n)"), "");
-      if (folder == &alone) net = std::regex_replace(net, std::regex("batch_size: 16"), "batch_size: 32");
+      net = Replaced(net, R"(layer \{ name: "drop1".*\n)", "");
+      if (folder == &alone) net = Replaced(net, "batch_size: 16", "batch_size: 32");
       folder->Write("net.prototxt", net);
     }
     const Finished single = alone.Run(), run = two.Run();
@@ -158,19 +158,17 @@ TEST(Cluster, GradientsAreThoseOfALargerBatch) {
   }
 }
 
-// Also those of a layer that training does not change, which no round brings.
 TEST(Cluster, TheIterationsOfARoundTookTheSameTime) {
-  const ClusterFolder folder("local_workers: 1 local_steps: 20",
-                             {.max_iter = 60, .snapshot = 0, .test_interval = 1000, .more = "test_initialization: false\n"});
-  folder.Write("solver.prototxt",
-               std::regex_replace(ReadText(folder / "solver.prototxt"), std::regex("display: \\d+"), "display: 5"));
+  const ClusterFolder folder(
+      "local_workers: 1 local_steps: 20",
+      {.max_iter = 60, .snapshot = 0, .test_interval = 1000, .more = "test_initialization: false\n"});
+  folder.Write("solver.prototxt", Replaced(ReadText(folder / "solver.prototxt"), "display: \\d+", "display: 5"));
   const Finished run = folder.Run();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   std::map<int, double> seconds;
-  const std::regex line(R"(Iteration (\d+) \([^,]+ iter/s, ([^s]+)s/5 iters\))");
-  for (auto found = std::sregex_iterator(run.err.begin(), run.err.end(), line); found != std::sregex_iterator(); ++found) {
-    seconds[std::stoi((*found)[1])] = std::stod((*found)[2]);
-  }
+  const std::string line = R"(Iteration (\d+) \([^,]+ iter/s, ([^s]+)s/5 iters\))";
+  const std::vector<std::string> iterations = FindAll(run.err, line, 1), times = FindAll(run.err, line, 2);
+  for (size_t i = 0; i < iterations.size(); ++i) seconds[std::stoi(iterations[i])] = std::stod(times[i]);
   ASSERT_EQ(seconds.size(), 11u) << run.err;
   for (const int begin : {20, 40}) {
     EXPECT_GT(seconds[begin + 5], 0) << run.err;
@@ -178,6 +176,7 @@ TEST(Cluster, TheIterationsOfARoundTookTheSameTime) {
   }
 }
 
+// Also those of a layer that training does not change, which no round brings.
 TEST(Cluster, WeightsTravelToWorkers) {
   const ClusterFolder base("", {.max_iter = 20}), alone("", {.max_iter = 40, .more = "random_seed: 9\n"});
   const ClusterFolder one("mode: GRADIENT local_workers: 1", {.max_iter = 40, .more = "random_seed: 9\n"});
@@ -188,7 +187,7 @@ TEST(Cluster, WeightsTravelToWorkers) {
     net.insert(net.find(type) + type.size(), "param { lr_mult: 0 } param { lr_mult: 0 }\n");
     folder->Write("net.prototxt", net);
     std::string solver = ReadText(*folder / "solver.prototxt");
-    solver = std::regex_replace(solver, std::regex("random_seed: 5\n?"), "");
+    solver = Replaced(solver, "random_seed: 5\n?", "");
     folder->Write("solver.prototxt", solver);
     const Finished run = folder->Run({"--weights=" + (base / "tiny_iter_20.caffemodel").string()});
     ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -234,7 +233,7 @@ TEST(Cluster, WorkersOfOtherFoldersAndLocalOnesLearnTheSame) {
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_TRUE(run.Says("worker one joined in place ")) << run.err;
   EXPECT_TRUE(first.Says("] Joining the training at " + endpoint)) << first.err;
-  EXPECT_TRUE(std::regex_search(first.err, std::regex(R"(\] Joined in place [01]\n)"))) << first.err;
+  EXPECT_TRUE(Matches(first.err, R"(\] Joined in place [01]\n)")) << first.err;
   EXPECT_TRUE(first.Says("] Done: all iterations are done (8 rounds, 640 examples)")) << first.err;
   EXPECT_TRUE(SameModel(local, joined, 40));
 }
@@ -279,11 +278,9 @@ TEST(Cluster, ItIsAskedAndDrainedFromOutside) {
   ASSERT_TRUE(coordinator->WaitFor("Iteration 20, lr")) << coordinator->Err();
   const Finished status = folder.Ask("status", endpoint);
   EXPECT_EQ(status.exit_code, 0) << status.err;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(training: iteration \d+ of 100000, round \d+, loss )")))
-      << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +[01] +one  +(training|waiting) +(\d+|-) )")))
-      << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +[01] +two  )"))) << status.out;
+  EXPECT_TRUE(Matches(status.out, R"(training: iteration \d+ of 100000, round \d+, loss )")) << status.out;
+  EXPECT_TRUE(Matches(status.out, R"(\n +[01] +one  +(training|waiting) +(\d+|-) )")) << status.out;
+  EXPECT_TRUE(Matches(status.out, R"(\n +[01] +two  )")) << status.out;
 
   // A worker that is asked to stop leaves; the other goes on.
   one->Signal(SIGINT);

@@ -3,11 +3,11 @@
 
 #include <csignal>
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -147,8 +147,7 @@ TEST(ClusterOfOneProcess, ALossThatIsNoNumberEndsTraining) {
   const ClusterFolder folder("local_workers: 2 local_steps: 5 worker_threads: true", {.base_lr = "1e20"});
   const Finished run = folder.Run();
   EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(error: worker local-\d: iteration \d+: the loss is )")))
-      << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(error: worker local-\d: iteration \d+: the loss is )")) << run.err;
 }
 
 // Threads within, another process over TCP.
@@ -161,9 +160,8 @@ TEST(ClusterOfOneProcess, OthersJoinItFromOutside) {
   const Finished status = folder.Ask("status", endpoint);
   EXPECT_EQ(status.exit_code, 0) << status.err;
   for (const char* name : {"local-0", "local-1", "outside"}) {
-    EXPECT_TRUE(std::regex_search(status.out, std::regex("\n +[0-2] +" + std::string(name) + " +(training|waiting) +")))
-        << name << "\n"
-        << status.out;
+    EXPECT_TRUE(Matches(status.out, "\n +[0-2] +" + std::string(name) + " +(training|waiting) +")) << name << "\n"
+                                                                                                   << status.out;
   }
   // Of three workers, one of which is lost.
   outside->Signal(SIGKILL);

@@ -4,11 +4,11 @@
 #include <csignal>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <string>
 
 #include "report/json_reader.h"
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -64,15 +64,14 @@ TEST(ClusterTimeline, HoldsEveryRoundOfEveryWorkerAndChangesNothing) {
   for (const auto& [track, categories] : spans) {
     if (!track.starts_with("place ")) continue;
     ++workers;
-    EXPECT_TRUE(std::regex_match(track, std::regex("place [01]: local-[01]"))) << track;
+    EXPECT_TRUE(Matches(track, "^place [01]: local-[01]$")) << track;
     EXPECT_EQ(categories.at("training"), 20) << track;
     EXPECT_EQ(categories.count("late"), 0u);
   }
   EXPECT_EQ(workers, 2);
   EXPECT_EQ(Count(run.err, "What each worker did:"), 1) << run.err;
-  const std::regex row(R"(\]     +[01] +local-[01] +1600 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +20 +0\n)");
-  EXPECT_EQ(std::distance(std::sregex_iterator(run.err.begin(), run.err.end(), row), std::sregex_iterator()), 2)
-      << run.err;
+  const char* row = R"(\]     +[01] +local-[01] +1600 +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+ +20 +0\n)";
+  EXPECT_EQ(FindAll(run.err, row, 0).size(), 2u) << run.err;
   EXPECT_FALSE(run.Says("no round averaged")) << run.err;
 }
 
@@ -189,11 +188,10 @@ TEST(ClusterSummary, CountsWorkersThatLeft) {
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
   ASSERT_TRUE(coordinator->WaitFor("Iteration 20, lr")) << coordinator->Err();
   const Finished status = folder.Ask("status", endpoint);
-  EXPECT_TRUE(std::regex_search(
-      status.out, std::regex(R"(\ntopology STAR, [\d.]+ rounds a minute; the last of 2 workers, through the coordi)")))
+  EXPECT_TRUE(
+      Matches(status.out, R"(\ntopology STAR, [\d.]+ rounds a minute; the last of 2 workers, through the coordi)"))
       << status.out;
-  EXPECT_TRUE(std::regex_search(status.out,
-                                std::regex(R"(\n +[01] +one +(training|waiting) +(\d+|-) +\d+ +[\d.]+ +\d+% +\d+% )")))
+  EXPECT_TRUE(Matches(status.out, R"(\n +[01] +one +(training|waiting) +(\d+|-) +\d+ +[\d.]+ +\d+% +\d+% )"))
       << status.out;
   one->Signal(SIGINT);
   one->Wait();
@@ -202,8 +200,8 @@ TEST(ClusterSummary, CountsWorkersThatLeft) {
   const Finished run = coordinator->Wait();
   EXPECT_EQ(run.exit_code, 0) << run.err;
   two->Wait();
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\]     +[01] +one .* left\n)"))) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\]     +[01] +two .*[\d]\n)"))) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(\]     +[01] +one .* left\n)")) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(\]     +[01] +two .*[\d]\n)")) << run.err;
   EXPECT_FALSE(run.Says("no round averaged")) << run.err;
 }
 

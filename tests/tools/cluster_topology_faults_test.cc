@@ -5,12 +5,12 @@
 #include <chrono>
 #include <csignal>
 #include <random>
-#include <regex>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -74,8 +74,7 @@ TEST_P(TopologyKills, AWorkerThatIsKilledInTheMiddleOfAnExchangeLosesNothing) {
   const std::string steps = GetParam().gradients ? "mode: GRADIENT " : "local_steps: 1 ";
   const ClusterFolder folder("dead_ms: 1000 min_workers: 1 chunk_bytes: 2048 credits: 2 " + steps + Topology(),
                              {.max_iter = 1000000, .snapshot = 0, .test_interval = 50, .hidden = 512});
-  folder.Write("solver.prototxt",
-               std::regex_replace(ReadText(folder / "solver.prototxt"), std::regex("display: 10"), "display: 1"));
+  folder.Write("solver.prototxt", Replaced(ReadText(folder / "solver.prototxt"), "display: 10", "display: 1"));
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.GoesOn()) << cluster.coordinator->Err();
   bool in_exchange = false;
@@ -141,8 +140,8 @@ TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentum
   cluster.StartSuccessor(3);
   const Finished run = cluster.Finish();
   EXPECT_TRUE(run.Says("Restored iteration 150")) << run.err;
-  EXPECT_TRUE(std::regex_search(
-      run.err, std::regex(R"(worker [abc] still had the parameters of round \d+; the last snapshot is of round 30)")))
+  EXPECT_TRUE(
+      Matches(run.err, R"(worker [abc] still had the parameters of round \d+; the last snapshot is of round 30)"))
       << run.err;
   EXPECT_FALSE(run.Says("Iteration 160, lr")) << "what workers had is trained again: " << run.err;
   ExpectTheSame(whole, folder, 400, run.err);
@@ -185,8 +184,7 @@ TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
   const Finished run = cluster.Finish();
   // Else they were gone in the one round of four that begins with the coordinator having the parameters.
   if (run.Says("all workers that had the parameters of rounds ")) {
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(rounds \d+ to \d+ are lost and will be trained again)")))
-        << run.err;
+    EXPECT_TRUE(Matches(run.err, R"(rounds \d+ to \d+ are lost and will be trained again)")) << run.err;
     EXPECT_TRUE(SameModel(whole, folder, 300)) << run.err;
   }
   EXPECT_EQ(AuditJournal(folder, 300).mistake, "");

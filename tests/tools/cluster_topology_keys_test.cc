@@ -3,11 +3,11 @@
 
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 #include "tools/tcp_relay.h"
 
 namespace crema::testing_tools {
@@ -21,9 +21,8 @@ const std::string kSharded = "topology: SHARDED local_steps: 5 ";
 std::string AddressOf(Running& worker) {
   worker.WaitFor("Other workers reach this one at ");
   worker.WaitFor("Joined in place ");
-  std::smatch match;
-  const std::string log = worker.Err();
-  return std::regex_search(log, match, std::regex(R"(Other workers reach this one at (\S+)\n)")) ? match[1].str() : "";
+  const auto addresses = FindAll(worker.Err(), R"(Other workers reach this one at (\S+)\n)");
+  return addresses.empty() ? "" : addresses.front();
 }
 
 class TopologyKeys : public ::testing::Test {

@@ -3,21 +3,20 @@
 
 #include <algorithm>
 #include <cmath>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
 
 // Losses of each displayed iteration.
 std::vector<double> Losses(const std::string& log) {
-  static const std::regex pattern(R"(\] Iteration \d+ \([^)]*\), loss = (\S+)\n)");
   std::vector<double> losses;
-  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) {
-    losses.push_back(std::stod((*at)[1]));
+  for (const std::string& loss : FindAll(log, R"(\] Iteration \d+ \([^)]*\), loss = (\S+)\n)")) {
+    losses.push_back(std::stod(loss));
   }
   return losses;
 }
@@ -27,7 +26,7 @@ void AddBatchNorm(const ClusterFolder& folder) {
   const std::string pool = "layer {\n  name: \"pool1\"";
   net.insert(net.find(pool), "layer { name: \"norm1\" type: \"BatchNorm\" bottom: \"conv1\" top: \"conv1\" }\n");
   // Statistics take a bias away again: what is left of its gradient is rounding.
-  net = std::regex_replace(net, std::regex("num_output: 8 "), "num_output: 8 bias_term: false ");
+  net = Replaced(net, "num_output: 8 ", "num_output: 8 bias_term: false ");
   folder.Write("net.prototxt", net);
 }
 
@@ -85,14 +84,12 @@ std::ostream& operator<<(std::ostream& out, const Route& route) {
 
 // MB that each worker sent to others in a round, and got, by what they log.
 void ReadPeerBytes(const Cluster& cluster, int rounds, std::vector<double>* sent, std::vector<double>* received) {
-  const std::regex pattern(
-      R"(\((\d+) rounds, \d+ examples, (\S+) MB sent to and (\S+) MB received from other workers\))");
+  const char* pattern = R"(\((\d+) rounds, \d+ examples, (\S+) MB sent to and (\S+) MB received from other workers\))";
   for (const std::string& log : cluster.logs) {
-    std::smatch match;
-    ASSERT_TRUE(std::regex_search(log, match, pattern)) << log;
-    EXPECT_EQ(std::stoi(match[1]), rounds);
-    sent->push_back(std::stod(match[2]) / rounds);
-    received->push_back(std::stod(match[3]) / rounds);
+    ASSERT_TRUE(Matches(log, pattern)) << log;
+    EXPECT_EQ(std::stoi(FindAll(log, pattern, 1).front()), rounds);
+    sent->push_back(std::stod(FindAll(log, pattern, 2).front()) / rounds);
+    received->push_back(std::stod(FindAll(log, pattern, 3).front()) / rounds);
   }
 }
 

@@ -3,10 +3,10 @@
 
 #include <csignal>
 #include <filesystem>
-#include <regex>
 #include <string>
 
 #include "tools/cluster_training.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 namespace {
@@ -49,17 +49,17 @@ TEST(ClusterTournament, ScoresAreShown) {
   const auto a = folder.Join(endpoint, "a"), b = folder.Join(endpoint, "b");
   ASSERT_TRUE(coordinator->WaitFor(", lr = ", 5)) << coordinator->Err();
   const Finished status = folder.Ask("status", endpoint);
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"( score +won\n)"))) << status.out;
-  EXPECT_TRUE(std::regex_search(status.out, std::regex(R"(\n +0 +[ab] .* 0?\.?\d+ +\d+/\d+\n)"))) << status.out;
+  EXPECT_TRUE(Matches(status.out, R"( score +won\n)")) << status.out;
+  EXPECT_TRUE(Matches(status.out, R"(\n +0 +[ab] .* 0?\.?\d+ +\d+/\d+\n)")) << status.out;
   coordinator->Signal(SIGINT);
   const Finished run = coordinator->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_EQ(a->Wait().exit_code, 0);
   EXPECT_EQ(b->Wait().exit_code, 0);
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"( score +won\n)"))) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"( score +won\n)")) << run.err;
   const std::string timeline = ReadText(folder / "timeline.json");
-  EXPECT_TRUE(std::regex_search(timeline, std::regex(R"("met": ?"[ab]")"))) << timeline.substr(0, 3000);
-  EXPECT_TRUE(std::regex_search(timeline, std::regex(R"("won by": ?")"))) << timeline.substr(0, 3000);
+  EXPECT_TRUE(Matches(timeline, R"("met": ?"[ab]")")) << timeline.substr(0, 3000);
+  EXPECT_TRUE(Matches(timeline, R"("won by": ?")")) << timeline.substr(0, 3000);
 }
 
 TEST(ClusterTournament, GoesOnWithoutAWorkerThatDies) {

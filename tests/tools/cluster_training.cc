@@ -8,11 +8,11 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
-#include <regex>
 #include <thread>
 
 #include "crema/net.pb.h"
 #include "distributed/journal_file.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 
@@ -95,10 +95,9 @@ SolverState ClusterFolder::State(int iteration) const {
 int ClusterFolder::NewestState() const {
   int newest = -1;
   for (const auto& entry : fs::directory_iterator(path())) {
-    std::smatch match;
     const std::string name = entry.path().filename().string();
-    if (std::regex_match(name, match, std::regex(R"(tiny_iter_(\d+)\.solverstate)"))) {
-      newest = std::max(newest, std::stoi(match[1]));
+    for (const std::string& iteration : FindAll(name, R"(^tiny_iter_(\d+)\.solverstate$)")) {
+      newest = std::max(newest, std::stoi(iteration));
     }
   }
   return newest;
@@ -151,17 +150,13 @@ bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration) {
 }
 
 float LastAccuracy(const std::string& log) {
-  static const std::regex pattern(R"(Test net output #0: accuracy = ([\.\deE+-]+))");
-  float accuracy = -1;
-  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) accuracy = std::stof((*at)[1]);
-  return accuracy;
+  const auto accuracies = FindAll(log, R"(Test net output #0: accuracy = ([\.\deE+-]+))");
+  return accuracies.empty() ? -1 : std::stof(accuracies.back());
 }
 
 std::string EndpointOf(const std::string& log) {
-  static const std::regex pattern(R"(Listening for workers at (\S+)\n)");
-  std::string endpoint;
-  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) endpoint = (*at)[1];
-  return endpoint;
+  const auto endpoints = FindAll(log, R"(Listening for workers at (\S+)\n)");
+  return endpoints.empty() ? "" : endpoints.back();
 }
 
 std::vector<pid_t> ProcessesIn(const fs::path& folder) {
@@ -210,9 +205,8 @@ void CommitInSecret(const ClusterFolder& folder, uint64_t steps) {
 }
 
 int RoundsTrained(const std::string& log) {
-  static const std::regex pattern(R"(Done: [^\n]* \((\d+) rounds, )");
-  std::smatch match;
-  return std::regex_search(log, match, pattern) ? std::stoi(match[1]) : -1;
+  const auto rounds = FindAll(log, R"(Done: [^\n]* \((\d+) rounds, )");
+  return rounds.empty() ? -1 : std::stoi(rounds.front());
 }
 
 JournalAudit AuditJournal(const ClusterFolder& folder, int iteration) {

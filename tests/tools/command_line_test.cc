@@ -2,11 +2,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "source_folder.h"
+#include "tools/patterns.h"
 #include "tools/program.h"
 
 namespace crema::testing_tools {
@@ -148,7 +148,7 @@ TEST_F(Mistakes, AbsentFilesAreNamed) {
 }
 
 TEST_F(Mistakes, TyposInAFileSayLineAndColumn) {
-  folder_.Write("typo.prototxt", std::regex_replace(std::string(kNet), std::regex("kernel_size"), "kernel_sise"));
+  folder_.Write("typo.prototxt", Replaced(kNet, "kernel_size", "kernel_sise"));
   const std::string err = Err({"crema", "compile", "--model=typo.prototxt"});
   ExpectSays(err, "typo.prototxt:13:");
   ExpectSays(err, "kernel_size");
@@ -159,10 +159,9 @@ TEST_F(Mistakes, TyposInAFileSayLineAndColumn) {
 }
 
 TEST_F(Mistakes, ALayerThatDoesNotFitSaysWhere) {
-  folder_.Write("wide.prototxt",
-                std::regex_replace(std::string(kNet), std::regex("kernel_size: 2"), "kernel_size: 12"));
+  folder_.Write("wide.prototxt", Replaced(kNet, "kernel_size: 2", "kernel_size: 12"));
   const std::string err = Err({"crema", "compile", "--model=wide.prototxt"});
-  EXPECT_TRUE(std::regex_search(err, std::regex(R"(wide\.prototxt:\d+:\d+: error: layer "pool1" \(Pooling\))"))) << err;
+  EXPECT_TRUE(Matches(err, R"(wide\.prototxt:\d+:\d+: error: layer "pool1" \(Pooling\))")) << err;
 }
 
 TEST_F(Mistakes, NetsThatNobodyFillsAreRefused) {
@@ -211,7 +210,7 @@ TEST(Help, IsThereForEveryCommandInEveryForm) {
 }
 
 TEST(Help, ShowsVersions) {
-  EXPECT_TRUE(std::regex_match(RunProgram({"crema", "--version"}).out, std::regex(R"(crema \d+\.\d+\.\d+\n)")));
+  EXPECT_TRUE(Matches(RunProgram({"crema", "--version"}).out, R"(^crema \d+\.\d+\.\d+\n$)"));
   EXPECT_EQ(RunProgram({"train", "--version"}).out, RunProgram({"crema", "--version"}).out);
 }
 
@@ -221,18 +220,12 @@ TEST(Help, ExamplesWork) {
   if (!fs::exists(root.folder / "model_zoo/lenet/deploy.prototxt")) GTEST_SKIP() << "there is no model_zoo/lenet here";
   int tried = 0;
   for (const char* command : {"time", "compile", "probe"}) {
-    const std::string help =
-        std::regex_replace(RunProgram({"crema", command, "--help"}).out, std::regex(R"( \\\n *)"), " ");
+    const std::string help = Replaced(RunProgram({"crema", command, "--help"}).out, R"( \\\n *)", " ");
     for (const std::string& line : Lines(help)) {
       if (!line.starts_with("    crema ") || line.find("--weights") != std::string::npos) continue;
       std::string plain = line.substr(0, line.find(" | "));
       if (std::string(command) == "time" && plain.find("--shape") == std::string::npos) continue;  // reads the database
-      std::vector<std::string> words;
-      static const std::regex word(R"(\S+)");
-      for (std::sregex_iterator at(plain.begin(), plain.end(), word), end; at != end; ++at) {
-        words.push_back(at->str());
-      }
-      const Finished run = RunProgram(words, root);
+      const Finished run = RunProgram(FindAll(plain, R"(\S+)", 0), root);
       EXPECT_EQ(run.exit_code, 0) << plain << "\n" << run.err;
       EXPECT_FALSE(run.out.empty());
       ++tried;
@@ -248,7 +241,7 @@ TEST(Commands, AnswerWithoutAFile) {
   EXPECT_NE(query.out.find("GPU"), std::string::npos) << query.out;
   const Finished layers = RunProgram({"crema", "compile", "--list_layers"});
   EXPECT_EQ(layers.exit_code, 0);
-  EXPECT_TRUE(std::regex_search(layers.out, std::regex(R"((^|\n)Pooling +pooling_param\n)"))) << layers.out;
+  EXPECT_TRUE(Matches(layers.out, R"((^|\n)Pooling +pooling_param\n)")) << layers.out;
 }
 
 TEST_F(Mistakes, NoneWhereFlagsAreWrittenInAnyForm) {

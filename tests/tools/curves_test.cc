@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
+#include "tools/patterns.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
 
@@ -33,8 +33,7 @@ class Curves : public ::testing::Test {
   std::string Numbers() const {
     const Finished drawn = Draw({kMetrics, "--output=numbers.csv"});
     EXPECT_EQ(drawn.exit_code, 0) << drawn.err;
-    static const std::regex times(R"(\n(tiny,\d+),[\d.]+,)");
-    return std::regex_replace(ReadText(folder_ / "numbers.csv"), times, "\n$1,");
+    return Replaced(ReadText(folder_ / "numbers.csv"), R"(\n(tiny,\d+),[\d.]+,)", "\n$1,");
   }
 
   const ScratchFolder folder_;
@@ -46,10 +45,10 @@ TEST_F(Curves, OfATrainingAreThereWithoutAsking) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const Finished text = Draw({kMetrics});
   ASSERT_EQ(text.exit_code, 0) << text.err;
-  EXPECT_TRUE(std::regex_search(text.out, std::regex(R"(^tiny \(Tiny\): iteration 60 of 60, ended\n)"))) << text.out;
+  EXPECT_TRUE(Matches(text.out, R"(^tiny \(Tiny\): iteration 60 of 60, ended\n)")) << text.out;
   for (const char* line : {R"(\ntrain loss +60 )", R"(\ntest loss +2 )", R"(\ntest accuracy +2 )",
                            R"(\nlearning rate +6 )", R"(\nloss( \(logarithmic\))?:\n)"}) {
-    EXPECT_TRUE(std::regex_search(text.out, std::regex(line))) << line << "\n" << text.out;
+    EXPECT_TRUE(Matches(text.out, line)) << line << "\n" << text.out;
   }
   // The log tells the same.
   folder_.Write("tiny.log", run.err);
@@ -69,7 +68,7 @@ TEST_F(Curves, OfATrainingThatWasStoppedAndResumedAreThoseOfOneThatWasNot) {
   fs::remove(folder_ / "tiny_iter_60.solverstate");
   // As if it had been killed behind iteration 50: what was recorded since its snapshot is trained again.
   const std::string solver = ReadText(folder_ / "solver.prototxt");
-  folder_.Write("solver.prototxt", std::regex_replace(solver, std::regex("max_iter: 60"), "max_iter: 50"));
+  folder_.Write("solver.prototxt", Replaced(solver, "max_iter: 60", "max_iter: 50"));
   ASSERT_EQ(Train().exit_code, 0);
   fs::remove(folder_ / "tiny_iter_50.solverstate");
   folder_.Write("solver.prototxt", solver);
@@ -141,8 +140,8 @@ TEST_F(Curves, AreThereInEveryWayToTrain) {
     const Finished run = RunProgram(words, {.folder = folder.path()});
     ASSERT_EQ(run.exit_code, 0) << run.err;
     const Finished text = RunProgram({"crema", "curves", kMetrics}, {.folder = folder.path()});
-    EXPECT_TRUE(std::regex_search(text.out, std::regex(R"(\ntrain loss +60 )"))) << text.out << text.err;
-    EXPECT_TRUE(std::regex_search(text.out, std::regex(R"(\ntest accuracy +\d)"))) << text.out << text.err;
+    EXPECT_TRUE(Matches(text.out, R"(\ntrain loss +60 )")) << text.out << text.err;
+    EXPECT_TRUE(Matches(text.out, R"(\ntest accuracy +\d)")) << text.out << text.err;
   }
 }
 

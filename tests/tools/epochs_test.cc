@@ -2,10 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
+#include "tools/patterns.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
 
@@ -18,8 +18,8 @@ class Epochs : public ::testing::Test {
  protected:
   void SetUp() override {
     WriteTinyTraining(folder_, {.max_iter = 300, .more = "distributed { local_steps: 5 }"});
-    const std::string solver = std::regex_replace(ReadText(folder_ / "solver.prototxt"), std::regex("max_iter: 300"),
-                                                  "in_epochs { max_iter: 4 }");
+    const std::string solver =
+        Replaced(ReadText(folder_ / "solver.prototxt"), "max_iter: 300", "in_epochs { max_iter: 4 }");
     ASSERT_NE(solver.find("in_epochs"), std::string::npos);
     folder_.Write("solver.prototxt", solver);
   }
@@ -52,8 +52,8 @@ TEST_F(Epochs, OfWorkersTakeTheRecordsOfAll) {
 
 TEST_F(Epochs, AskForTheDataAtTheCoordinator) {
   const std::string net = ReadText(folder_ / "net.prototxt");
-  folder_.Write("net.prototxt", std::regex_replace(net, std::regex("include \\{ phase: TRAIN \\}([^]*?)\"db\""),
-                                                   "include { phase: TRAIN }$1\"elsewhere\""));
+  folder_.Write("net.prototxt",
+                Replaced(net, "include \\{ phase: TRAIN \\}([^]*?)\"db\"", "include { phase: TRAIN }$1\"elsewhere\""));
   const Finished run = Train({"--coordinate=tcp://127.0.0.1:*", "--expect=1"});
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_TRUE(run.Says("its data is not here")) << run.err;

@@ -2,13 +2,13 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
-#include <regex>
 #include <string>
 #include <vector>
 
 #include "base/random.h"
 #include "image/codec.h"
 #include "tools/colour_net.h"
+#include "tools/patterns.h"
 #include "tools/program.h"
 
 namespace crema::testing_tools {
@@ -26,13 +26,9 @@ class SeveralLabels : public ::testing::Test {
                   "test_interval: 150 display: 50 random_seed: 7 snapshot_prefix: \"own\"\n");
     const Finished run = Run({"train", "--solver=solver.prototxt"});
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    const std::regex pattern(R"(Test net output #0: loss = ([\.\deE+-]+))");
-    std::vector<double> losses;
-    for (std::sregex_iterator at(run.err.begin(), run.err.end(), pattern), end; at != end; ++at) {
-      losses.push_back(std::stod((*at)[1]));
-    }
+    const auto losses = FindAll(run.err, R"(Test net output #0: loss = ([\.\deE+-]+))");
     EXPECT_EQ(losses.size(), 2u) << run.err;
-    return losses.empty() ? std::pair(0.0, 0.0) : std::pair(losses.front(), losses.back());
+    return losses.empty() ? std::pair(0.0, 0.0) : std::pair(std::stod(losses.front()), std::stod(losses.back()));
   }
 
   static std::string Scores(int count) {

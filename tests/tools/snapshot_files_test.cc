@@ -4,9 +4,9 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <regex>
 #include <string>
 
+#include "tools/patterns.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
 
@@ -63,7 +63,7 @@ TEST(MissingData, IsNamedBeforeItsConsequences) {
   std::ofstream(folder / "net.prototxt") << net;
   const Finished run = Train(folder);
   EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(net\.prototxt:\d+:\d+: error: layer "data")"))) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(net\.prototxt:\d+:\d+: error: layer "data")")) << run.err;
   EXPECT_TRUE(run.Says("\"bd\" does not exist; correct the path, or make it: the folder of an LMDB")) << run.err;
 }
 

@@ -1,9 +1,9 @@
 // crema time --data.
 #include <gtest/gtest.h>
 
-#include <regex>
 #include <string>
 
+#include "tools/patterns.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
 
@@ -16,20 +16,18 @@ TEST(TimeData, ShowsTheDataLayerAndWhatLimits) {
   const Finished run =
       RunProgram({"crema", "time", "--model=net.prototxt", "--data", "--iterations=20"}, {.folder = folder.path()});
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(std::regex_search(run.out, std::regex("Tiny, phase TRAIN, data layers alone, means of 20 batches")))
-      << run.out;
+  EXPECT_TRUE(Matches(run.out, "Tiny, phase TRAIN, data layers alone, means of 20 batches")) << run.out;
   // Name, type, rate, shape, batch, time and threads.
-  EXPECT_TRUE(std::regex_search(run.out, std::regex("data +Data +[0-9.]+ [kM]? +1x10x10 +16 +[0-9.]+ m?s +1\n")))
-      << run.out;
-  EXPECT_TRUE(
-      std::regex_search(run.out, std::regex("A training pass of the whole net takes [0-9.]+ m?s, [0-9]+ % of it "
-                                            "waiting for data: the (net|data) limits")))
+  EXPECT_TRUE(Matches(run.out, "data +Data +[0-9.]+ [kM]? +1x10x10 +16 +[0-9.]+ m?s +1\n")) << run.out;
+  EXPECT_TRUE(Matches(run.out,
+                      "A training pass of the whole net takes [0-9.]+ m?s, [0-9]+ % of it "
+                      "waiting for data: the (net|data) limits"))
       << run.out;
   const Finished test = RunProgram(
       {"crema", "time", "--model=net.prototxt", "--data", "--phase=TEST", "--iterations=5", "--data_threads=3"},
       {.folder = folder.path()});
   ASSERT_EQ(test.exit_code, 0) << test.err;
-  EXPECT_TRUE(std::regex_search(test.out, std::regex(" 23 +[0-9.]+ m?s +3\n"))) << test.out;
+  EXPECT_TRUE(Matches(test.out, " 23 +[0-9.]+ m?s +3\n")) << test.out;
   EXPECT_NE(test.out.find("A forward pass"), std::string::npos) << test.out;
 }
 

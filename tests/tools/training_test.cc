@@ -5,10 +5,10 @@
 #include <csignal>
 #include <filesystem>
 #include <random>
-#include <regex>
 #include <string>
 #include <thread>
 
+#include "tools/patterns.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
 
@@ -32,20 +32,17 @@ bool SameModel(const ScratchFolder& a, const ScratchFolder& b, int iteration) {
 }
 
 float LastAccuracy(const std::string& log) {
-  static const std::regex pattern(R"(Test net output #0: accuracy = ([\.\deE+-]+))");
-  float accuracy = -1;
-  for (std::sregex_iterator at(log.begin(), log.end(), pattern), end; at != end; ++at) accuracy = std::stof((*at)[1]);
-  return accuracy;
+  const auto accuracies = FindAll(log, R"(Test net output #0: accuracy = ([\.\deE+-]+))");
+  return accuracies.empty() ? -1 : std::stof(accuracies.back());
 }
 
 // Snapshot states in the folder, newest last.
 int NewestState(const ScratchFolder& folder) {
   int newest = -1;
   for (const auto& entry : fs::directory_iterator(folder.path())) {
-    std::smatch match;
     const std::string name = entry.path().filename().string();
-    if (std::regex_match(name, match, std::regex(R"(tiny_iter_(\d+)\.solverstate)"))) {
-      newest = std::max(newest, std::stoi(match[1]));
+    for (const std::string& iteration : FindAll(name, R"(^tiny_iter_(\d+)\.solverstate$)")) {
+      newest = std::max(newest, std::stoi(iteration));
     }
   }
   return newest;
@@ -63,7 +60,7 @@ TEST(Training, LearnsAndLogsInCaffesWords) {
         R"(\] Iteration 0, Testing net \(#0\)\n)", R"(\]     Test net output #1: loss = \S+ \(\* 1 = \S+ loss\)\n)",
         R"(\] Iteration 100, lr = 0\.0[\d]+\n)", R"(\] Snapshotting to binary proto file tiny_iter_300\.caffemodel\n)",
         R"(\] Optimization Done\.\n)"}) {
-    EXPECT_TRUE(std::regex_search(run.err, std::regex(pattern))) << pattern << "\n" << run.err;
+    EXPECT_TRUE(Matches(run.err, pattern)) << pattern << "\n" << run.err;
   }
   EXPECT_EQ(run.out, "");
   EXPECT_EQ(run.err.find('\x1b'), std::string::npos) << "a progress line in a log file";
@@ -293,8 +290,8 @@ TEST(Training, ALossThatIsNoNumberNamesItsCause) {
   WriteTinyTraining(folder, {.base_lr = "1e20"});
   const Finished run = RunProgram(kTrain, In(folder));
   EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(train: error: iteration \d+: the loss is )"))) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"((parameter|layer "?)(conv1|ip1|ip2|loss))"))) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(train: error: iteration \d+: the loss is )")) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"((parameter|layer "?)(conv1|ip1|ip2|loss))")) << run.err;
   EXPECT_TRUE(run.Says("base_lr")) << run.err;
 }
 
@@ -316,10 +313,9 @@ TEST(Training, OnATerminalThereIsAProgressLine) {
   setting.on_terminal = true;
   const Finished run = RunProgram(kTrain, setting);
   ASSERT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\r\x1b\[K\[=* *\] \d+/100 \d+%  [\d.]+ it/s  loss )")))
-      << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(\r\x1b\[K\[=* *\] \d+/100 \d+%  [\d.]+ it/s  loss )")) << run.err;
   // Log lines start where the progress line was erased.
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\x1b\[KI\d+ .*Iteration)"))) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(\x1b\[KI\d+ .*Iteration)")) << run.err;
   EXPECT_TRUE(run.err.ends_with("Optimization Done.\r\n")) << run.err;
 }
 
@@ -333,10 +329,10 @@ TEST(Training, TestScoresWhatTrainingWrote) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("] Batch 9, accuracy = ")) << run.err;
   EXPECT_TRUE(run.Says("] Loss: ")) << run.err;
-  std::smatch match;
-  ASSERT_TRUE(std::regex_search(run.err, match, std::regex(R"(\] accuracy = (\S+)\n)"))) << run.err;
-  EXPECT_FLOAT_EQ(std::stof(match[1]), LastAccuracy(trained.err));
-  EXPECT_TRUE(std::regex_search(run.err, std::regex(R"(\] loss = \S+ \(\* 1 = \S+ loss\)\n)"))) << run.err;
+  const auto accuracies = FindAll(run.err, R"(\] accuracy = (\S+)\n)");
+  ASSERT_FALSE(accuracies.empty()) << run.err;
+  EXPECT_FLOAT_EQ(std::stof(accuracies.front()), LastAccuracy(trained.err));
+  EXPECT_TRUE(Matches(run.err, R"(\] loss = \S+ \(\* 1 = \S+ loss\)\n)")) << run.err;
 }
 
 TEST(Training, LogFilesAreWrittenWhereAsked) {
@@ -359,7 +355,7 @@ TEST(Training, FineTuningNamesWhatIsNew) {
   WriteTinyTraining(folder, {.max_iter = 1});
   ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
   std::string net = ReadText(folder / "net.prototxt");
-  net = std::regex_replace(net, std::regex("name: \"ip2\""), "name: \"ip3\"");
+  net = Replaced(net, "name: \"ip2\"", "name: \"ip3\"");
   folder.Write("net.prototxt", net);
   std::vector<std::string> tune = kTrain;
   tune.push_back("--weights=tiny_iter_1.caffemodel");
