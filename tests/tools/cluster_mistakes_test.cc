@@ -336,6 +336,8 @@ TEST_F(ClusterKeys, OnlyWhoHasOneGetsIn) {
   for (const char* name : {"none", "wrong", "misled"}) {
     EXPECT_FALSE(run.Says(std::string("worker ") + name)) << run.err;
   }
+  EXPECT_TRUE(none->WaitFor("does it want keys, of which this worker has none?")) << none->Err();
+  EXPECT_TRUE(misled->WaitFor("is --server_key its own?")) << misled->Err();
   for (const auto* outside : {&none, &wrong, &misled}) {
     (*outside)->Signal(SIGINT);
     EXPECT_FALSE((*outside)->Wait().Says("Joined in place"));
