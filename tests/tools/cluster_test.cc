@@ -160,15 +160,17 @@ TEST(Cluster, GradientsAreThoseOfALargerBatch) {
 
 // Also those of a layer that training does not change, which no round brings.
 TEST(Cluster, TheIterationsOfARoundTookTheSameTime) {
-  const ClusterFolder folder("local_workers: 1 local_steps: 20",
-                             {.max_iter = 60, .snapshot = 0, .test_interval = 1000, .more = "test_initialization: false\n"});
+  const ClusterFolder folder(
+      "local_workers: 1 local_steps: 20",
+      {.max_iter = 60, .snapshot = 0, .test_interval = 1000, .more = "test_initialization: false\n"});
   folder.Write("solver.prototxt",
                std::regex_replace(ReadText(folder / "solver.prototxt"), std::regex("display: \\d+"), "display: 5"));
   const Finished run = folder.Run();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   std::map<int, double> seconds;
   const std::regex line(R"(Iteration (\d+) \([^,]+ iter/s, ([^s]+)s/5 iters\))");
-  for (auto found = std::sregex_iterator(run.err.begin(), run.err.end(), line); found != std::sregex_iterator(); ++found) {
+  for (auto found = std::sregex_iterator(run.err.begin(), run.err.end(), line); found != std::sregex_iterator();
+       ++found) {
     seconds[std::stoi((*found)[1])] = std::stod((*found)[2]);
   }
   ASSERT_EQ(seconds.size(), 11u) << run.err;
