@@ -106,6 +106,15 @@ void Checker::CheckNumbers() {
 }
 
 void Checker::CheckWorkers() {
+  const std::string local = std::to_string(settings_.local_workers());
+  Expect(!settings_.endpoint().empty() || settings_.expected_workers() <= settings_.local_workers(),
+         std::to_string(settings_.expected_workers()) +
+             " workers are expected (expected_workers, --expect), but only " + local +
+             " can come (local_workers, --workers); raise that, or set endpoint (--coordinate=ENDPOINT)");
+  // Else what is expected says so.
+  Expect(!settings_.has_expected_workers() || settings_.local_workers() <= settings_.max_workers(),
+         "local_workers is " + local + ", but max_workers lets only " + std::to_string(settings_.max_workers()) +
+             " take part; lower the one, or raise the other");
   Expect(!settings_.worker_threads() || settings_.local_workers() > 0,
          "worker_threads makes threads of the workers of this machine, but there are none; set local_workers "
          "(--workers=N), or remove worker_threads");

@@ -205,8 +205,9 @@ void Joining::LogPhase() {
     if (no_place != no_place_) Log("Waiting for a place at " + options_.endpoint + ": " + no_place);
     logged_ = now;
   } else if (joining && now - logged_ >= kLogEvery) {
-    Log("No answer from " + options_.endpoint +
-        " yet: is the coordinator running, is the address right, and does it know this worker's key?");
+    Log("No answer from " + options_.endpoint + " yet: is the coordinator running, is the address right, and " +
+        (own_keys_ ? "does it know this worker's key, and is --server_key its own?"
+                   : "does it want keys, of which this worker has none?"));
     logged_ = now;
   }
   joining_ = joining;

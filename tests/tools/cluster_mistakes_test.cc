@@ -36,6 +36,10 @@ TEST(ClusterMistakes, SettingsThatContradictEachOther) {
            Case{"local_workers: 2 expected_workers: 0", "expected_workers is 0; it must be from 1 to 100000"},
            Case{"local_workers: 2 expected_workers: 4294967295",
                 "more workers are expected (4294967295) than max_workers allows (1024)"},
+           Case{"local_workers: 2 expected_workers: 3",
+                "3 workers are expected (expected_workers, --expect), but only 2 can come (local_workers, --workers)"},
+           Case{"local_workers: 3 expected_workers: 1 max_workers: 2",
+                "local_workers is 3, but max_workers lets only 2 take part"},
            Case{"local_workers: 2 join_timeout_ms: 0", "join_timeout_ms is 0; it must be at least 3000"},
            Case{"local_workers: 2 orphan_ms: 0", "orphan_ms is 0; it must be at least 3000"},
            Case{"local_workers: 2 stall_ms: 1", "stall_ms is 1; it must be at least 3000"},
@@ -330,6 +334,8 @@ TEST_F(ClusterKeys, OnlyWhoHasOneGetsIn) {
   for (const char* name : {"none", "wrong", "misled"}) {
     EXPECT_FALSE(run.Says(std::string("worker ") + name)) << run.err;
   }
+  EXPECT_TRUE(none->WaitFor("does it want keys, of which this worker has none?")) << none->Err();
+  EXPECT_TRUE(misled->WaitFor("is --server_key its own?")) << misled->Err();
   for (const auto* outside : {&none, &wrong, &misled}) {
     (*outside)->Signal(SIGINT);
     EXPECT_FALSE((*outside)->Wait().Says("Joined in place"));
