@@ -234,7 +234,7 @@ const Command& TrainCommand() {
             "folder of the solver file, then in that of the net file.\n"
             "The log goes to stderr in Caffe's words: 2>&1 | tee train.log keeps it for its tools.\n"
             "Exit codes: 0 done or stopped as asked, 1 writing failed, 2 a mistake in the flags, files\n"
-            "or data, or a loss that is not finite (1 with a coordinator).\n",
+            "or data, or a loss that is not finite.\n",
         .run = Run,
     };
     for (Flag& flag : ClusterFlags()) c.flags.push_back(std::move(flag));
