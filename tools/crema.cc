@@ -13,10 +13,10 @@ namespace {
 
 const std::vector<const Command*>& Commands() {
   static const std::vector<const Command*> commands = {
-      &TrainCommand(),       &TestCommand(),     &TimeCommand(),     &CompileCommand(), &ProbeCommand(),
-      &DeviceQueryCommand(), &KeygenCommand(),   &ClusterCommand(),  &ZooCommand(),     &PredictCommand(),
-      &DetectCommand(),      &FinetuneCommand(), &EvaluateCommand(), &CurvesCommand(),  &ExportCommand(),
-      &ImportCommand()};
+      &TrainCommand(),    &TestCommand(),        &TimeCommand(),   &CompileCommand(),
+      &ProbeCommand(),    &DeviceQueryCommand(), &KeygenCommand(), &ClusterCommand(),
+      &ZooCommand(),      &PredictCommand(),     &DetectCommand(), &FinetuneCommand(),
+      &EvaluateCommand(), &CurvesCommand(),      &ExportCommand(), &ImportCommand()};
   return commands;
 }
 

@@ -13,6 +13,7 @@
 #include "tools/flags.h"
 
 DEFINE_bool(softmax, false, "put a Softmax behind the scores");
+DEFINE_bool(swap_channels, false, "the net takes blue first");
 
 DECLARE_int32(batch);
 DECLARE_string(output);
@@ -38,6 +39,7 @@ int Run(const CommandLine& line) {
   if (FLAGS_batch > 0) options.batch = FLAGS_batch;
   options.shapes = ShapesOf(line);
   options.softmax = FLAGS_softmax;
+  options.swap_channels = FLAGS_swap_channels;
   const ImportedNet imported = ImportOnnxModel(FLAGS_model, options);
   PrintWarnings(imported.notes);
 
@@ -74,14 +76,16 @@ const Command& ImportCommand() {
                 ShapeFlag(),
                 {.name = "softmax",
                  .value = "",
-                 .help = "put a Softmax behind the only output, scores that finetune and predict then know"}},
+                 .help = "put a Softmax behind the only output, as finetune, predict and evaluate want it"},
+                {.name = "swap_channels",
+                 .value = "",
+                 .help = "the model takes red first, as most do; the net takes blue first, as crema's images are"}},
       .examples =
-          "The net computes in its TEST phase what the model does: operator sets 7 to 24. Its layers can be trained "
-          "on;\n"
-          "parts that were computed from constants are kept as they are (lr_mult: 0).\n\n"
+          "In its TEST phase the net computes what the model does: operator sets 7 to 24. It can be trained on, but\n"
+          "for what was computed from constants, which stays as it is (lr_mult: 0).\n\n"
           "example:\n"
-          "  crema import --model=resnet18.onnx --output=resnet18 --softmax\n"
-          "  crema finetune --model=resnet18.prototxt --weights=resnet18.caffemodel --data=photos/ --output=pets\n",
+          "  crema import --model=resnet18.onnx --output=resnet18 --softmax --swap_channels\n"
+          "  crema finetune --model=resnet18.prototxt --weights=resnet18.caffemodel --data=photos --output=pets\n",
       .run = Run,
   };
   return command;

@@ -130,9 +130,22 @@ Shape GraphReader::ShapeOfInput(const ValueInfoProto& input) {
   return shape;
 }
 
+std::string GraphReader::SwapChannels(const std::string& blob, const Shape& shape) {
+  LayerParameter layer = LayerOf("Convolution");
+  layer.set_name(Unique(blob + "/swap"));
+  layer.add_bottom(blob);
+  layer.add_top(layer.name());
+  layer.mutable_convolution_param()->set_num_output(3);
+  layer.mutable_convolution_param()->add_kernel_size(1);
+  layer.mutable_convolution_param()->set_bias_term(false);
+  Freeze(1, &layer);
+  Append(layer, {shape}, {Floats({3, 3, 1, 1}, {0, 0, 1, 0, 1, 0, 1, 0, 0})});
+  return layer.name();
+}
+
 void GraphReader::ReadInputs() {
   Diagnostics problems;
-  bool open = false;
+  bool open = false, swapped = false;
   std::set<std::string> names;
   for (const ValueInfoProto& input : graph_.input()) {
     if (initializers_.count(input.name()) > 0) continue;
@@ -161,6 +174,9 @@ void GraphReader::ReadInputs() {
       operands_[input.name()] = {.blob = layer.name(), .shape = shape};
       result_.inputs.push_back({layer.name(), shape});
       Append(std::move(layer), {}, {});
+      if (!options_.swap_channels || shape.axes() != 4 || shape[1] != 3) continue;
+      operands_[input.name()].blob = SwapChannels(result_.inputs.back().name, shape);
+      swapped = true;
     } catch (const UserError& error) {
       for (const Diagnostic& problem : error.diagnostics()) problems.Error(problem.where, problem.message);
     }
@@ -169,6 +185,9 @@ void GraphReader::ReadInputs() {
     if (names.count(name) == 0) problems.Error(where(), "--shape=" + name + "=...: has no input of this name");
   }
   if (options_.batch && !open) problems.Error(where(), "--batch: the file fixes the batch of all its inputs");
+  if (options_.swap_channels && !swapped && !problems.has_errors()) {
+    problems.Error(where(), "--swap_channels: no input is N x 3 x height x width");
+  }
   problems.ThrowIfErrors();
   if (result_.inputs.empty()) throw UserError(where(), "nothing in it depends on an input");
 }

@@ -42,6 +42,8 @@ class GraphReader {
   void CheckOperators();
   void ReadInputs();
   Shape ShapeOfInput(const ValueInfoProto& input);
+  // The input as the model takes it: its channels the other way round.
+  std::string SwapChannels(const std::string& blob, const Shape& shape);
   void ReadNode(const NodeProto& node);
   void NameOutputs();
   void CheckOutput(const ValueInfoProto& declared, const Shape& shape);

@@ -22,6 +22,8 @@ struct OnnxImportOptions {
   std::vector<std::pair<std::string, Shape>> shapes = {};
   // Puts a Softmax behind the net's only output.
   bool softmax = false;
+  // Inputs of three channels, which a model takes red first, take them blue first, as images are read here.
+  bool swap_channels = false;
 };
 
 struct ImportedNet {

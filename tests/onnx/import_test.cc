@@ -189,6 +189,19 @@ TEST_F(OnnxImport, AddsASoftmax) {
   EXPECT_EQ(imported.outputs[0].name, "prob");
 }
 
+TEST_F(OnnxImport, SwapsChannels) {
+  MadeModel m({1, 3, 1, 2});
+  m.Node("Relu", {"x"});
+  const std::unique_ptr<Net> net = RunnableNet(Import(m, {.swap_channels = true}));
+  for (int i = 0; i < 6; ++i) net->inputs()[0].value.f32()[i] = static_cast<float>(i);
+  net->Forward();
+  const float* y = net->blob("y").f32();
+  EXPECT_EQ(std::vector<float>(y, y + 6), (std::vector<float>{4, 5, 2, 3, 0, 1}));
+  MadeModel rows({1, 3});
+  rows.Node("Relu", {"x"});
+  ExpectError(rows, "--swap_channels: no input is N x 3 x height x width", {.swap_channels = true});
+}
+
 // --- Constants in every form ---
 
 TEST_F(OnnxImport, ReadsAllFormsOfNumbers) {
