@@ -30,7 +30,7 @@ std::string BestModelPath(const std::string& prefix, SnapshotFormat format);
 struct StoredHistory {
   StoredHistory(Tensor values, Shape shape, const ParameterLayout* layout, Device& device)
       : values(std::move(values)), shape(std::move(shape)), layout(layout), device(&device) {}
-  StoredHistory(Tensor plain) : values(std::move(plain)), shape(values.shape()) {}  // NOLINT: a tensor is one
+  StoredHistory(Tensor plain);  // NOLINT: a tensor is one
 
   Tensor values;
   Shape shape;

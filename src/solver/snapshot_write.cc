@@ -103,6 +103,8 @@ WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& mo
 
 }  // namespace
 
+StoredHistory::StoredHistory(Tensor plain) : values(std::move(plain)), shape(values.shape()) {}
+
 std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format) {
   return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel" + Ending(format);
 }
