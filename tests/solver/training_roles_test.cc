@@ -107,7 +107,7 @@ TEST_F(Steps, ObserversSeeATrainingOfOneSolver) {
     computes.WriteValues(ValuesOf(steps).data());
     const TrainingSteps::StepResult result = computes.Gradients(i, i, gradients.data());
     steps.AddLoss(result.loss);
-    if (i % 2 == 0) steps.Display(i, result.outputs);
+    if (i % 2 == 0) steps.Display(i, result.outputs, 0.5);
     steps.Update(i, gradients.data());
     steps.EndIteration(i, result.loss, 0.25);
     steps.SetIteration(i + 1, i + 1);
