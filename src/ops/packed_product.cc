@@ -61,8 +61,7 @@ CREMA_INLINE void Block(int64_t n, int64_t k, const float* a, const float* packe
 // Blocks of at most kMost rows, which must be what the registers hold: 12 of the 32 of AVX-512, all 16 of AVX2 or SSE
 // but those for b and an element of a.
 template <int kLanes, int kMost>
-CREMA_MULTIVERSION void Blocks(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add,
-                               float* c) {
+CREMA_INLINE void Blocks(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add, float* c) {
   while (rows > 0) {
     // In blocks of equal size: two of seven rows keep the units busier than 12 and 2.
     const int64_t blocks = (rows + kMost - 1) / kMost, now = (rows + blocks - 1) / blocks;
@@ -91,16 +90,28 @@ CREMA_MULTIVERSION void Blocks(int64_t rows, int64_t n, int64_t k, const float* 
   }
 }
 
-using BlocksFunction = void (*)(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add,
-                                float* c);
-
-// The widest vectors that the versions of Blocks know and this machine has.
-BlocksFunction ChooseBlocks() {
+// Each is compiled for its own instruction set only: CREMA_MULTIVERSION would compile all for all.
+void NarrowBlocks(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add, float* c) {
+  Blocks<4, 3>(rows, n, k, a, packed, add, c);
+}
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return Blocks<16, 12>;
-  if (__builtin_cpu_supports("avx2")) return Blocks<8, 6>;
+__attribute__((target("avx2,fma"))) void Avx2Blocks(int64_t rows, int64_t n, int64_t k, const float* a,
+                                                    const float* packed, bool add, float* c) {
+  Blocks<8, 6>(rows, n, k, a, packed, add, c);
+}
+__attribute__((target("avx512f"))) void Avx512Blocks(int64_t rows, int64_t n, int64_t k, const float* a,
+                                                     const float* packed, bool add, float* c) {
+  Blocks<16, 12>(rows, n, k, a, packed, add, c);
+}
 #endif
-  return Blocks<4, 3>;
+
+// For the widest vectors that this machine has.
+decltype(&NarrowBlocks) ChooseBlocks() {
+#if defined(__x86_64__)
+  if (__builtin_cpu_supports("avx512f")) return Avx512Blocks;
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2Blocks;
+#endif
+  return NarrowBlocks;
 }
 
 }  // namespace
@@ -122,7 +133,7 @@ void PackMatrix(bool transpose, int64_t k, int64_t n, const float* b, float* pac
 }
 
 void PackedProduct(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add, float* c) {
-  static const BlocksFunction blocks = ChooseBlocks();
+  static const auto blocks = ChooseBlocks();
   blocks(rows, n, k, a, packed, add, c);
 }
 

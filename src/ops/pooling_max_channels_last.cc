@@ -64,7 +64,6 @@ CREMA_INLINE void LoadWhere(const BFloat16* from, const Position* saved, int32_t
                             typename Pack<kLanes>::Floats* values) {
   constexpr int kAll = kPacks * kLanes;
   using Int16s = typename Pack<kAll>::Int16s;
-  using Ints = typename Pack<kAll>::Ints;
   Int16s gradient, chosen;
   LoadPack(from, &gradient);
   if constexpr (sizeof(Position) == 1) {
@@ -72,9 +71,10 @@ CREMA_INLINE void LoadWhere(const BFloat16* from, const Position* saved, int32_t
     LoadPack(saved, &position);
     chosen = __builtin_convertvector(position, Int16s) == Int16s{} + static_cast<int16_t>(here);
   } else {
-    Ints position;
-    LoadPack(saved, &position);
-    chosen = __builtin_convertvector(position == Ints{} + here, Int16s);
+    // GCC 12 narrows what a loop makes, but takes the elements of a pack one by one.
+    int16_t same[kAll];
+    for (int i = 0; i < kAll; ++i) same[i] = saved[i] == here ? -1 : 0;
+    LoadPack(same, &chosen);
   }
   gradient &= chosen;
   LoadPacks<kPacks, kLanes>(reinterpret_cast<const BFloat16*>(&gradient), values);
@@ -155,6 +155,10 @@ struct MaxOutput {
   float* indices;
 };
 
+// Loops for a number of rows that is known take long to compile. Large windows have these numbers at most at an edge.
+template <typename Position>
+constexpr bool kKnownRows = sizeof(Position) == 1;
+
 template <bool kWhere, typename Number, typename Position>
 CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image, int64_t row,
                                    const MaxOutput<Number, Position>& output) {
@@ -179,9 +183,9 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image,
       const Number* from = image + first;
       Number* to = output.destination + at;
       g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
-        if (rows.first && rows.count == 9) {
+        if (kKnownRows<Position> && rows.first && rows.count == 9) {
           CoverWithPacks<LargestOf<9, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
-        } else if (rows.first && rows.count == 4) {
+        } else if (kKnownRows<Position> && rows.first && rows.count == 4) {
           CoverWithPacks<LargestOf<4, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         } else {
           CoverWithPacks<LargestOf<0, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
@@ -214,9 +218,9 @@ CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image
       g.ForEachWindow(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
         if (rows.count == 1) {
           CoverWithPacks<GatherRows<1>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
-        } else if (rows.count == 2) {
+        } else if (kKnownRows<Position> && rows.count == 2) {
           CoverWithPacks<GatherRows<2>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
-        } else if (rows.count == 4) {
+        } else if (kKnownRows<Position> && rows.count == 4) {
           CoverWithPacks<GatherRows<4>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
         } else {
           CoverWithPacks<GatherRows<0>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
