@@ -164,12 +164,19 @@ class ShortFloatCodec final : public Codec {
 
 constexpr int64_t kBlock = 256;
 
+// The largest scale of a block whose codes, up to 127, all stand for finite values. Said as a number: GCC 14 takes a
+// product for finite that a quotient went into, and leaves out the test whether it is.
+constexpr float kMostScale = [] {
+  constexpr float kMost = std::numeric_limits<float>::max();
+  const float scale = kMost / 127;
+  return 127.0 * scale > kMost ? std::bit_cast<float>(std::bit_cast<uint32_t>(scale) - 1) : scale;
+}();
+
 // Returns the block's scale.
 CREMA_MULTIVERSION float QuantizeBlock(const float* values, int8_t* codes) {
   int32_t largest = 0;
   for (int64_t i = 0; i < kBlock; ++i) largest = std::max(largest, MagnitudeBits(values[i]));
-  float scale = std::bit_cast<float>(largest) / 127;
-  if (127 * scale > std::numeric_limits<float>::max()) scale = std::bit_cast<float>(std::bit_cast<uint32_t>(scale) - 1);
+  const float scale = std::min(std::bit_cast<float>(largest) / 127, kMostScale);
   const float divisor = scale > 0 ? scale : std::numeric_limits<float>::max();
   for (int64_t i = 0; i < kBlock; ++i) {
     // Next to 1.5 * 2^23, floats are integers: the sum rounds.
@@ -231,7 +238,7 @@ class Int8Codec final : public Codec {
       for (int64_t block = begin; block < end; ++block) {
         const int64_t first = block * kBlock, n = std::min(kBlock, count - first);
         const auto scale = Load<float>(code.data() + block * sizeof(float));
-        if (std::signbit(scale) || !(127 * scale <= std::numeric_limits<float>::max())) {
+        if (std::signbit(scale) || !(scale <= kMostScale)) {
           scales_fit = false;
           return;
         }
