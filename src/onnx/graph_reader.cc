@@ -300,6 +300,11 @@ void GraphReader::AddSoftmax() {
   if (result_.outputs.size() != 1 || scores.shape.axes() < 2) {
     throw UserError(where(), "--softmax: takes a model whose only output is N x classes");
   }
+  for (const LayerParameter& maker : result_.net.layer()) {
+    if (maker.type() == "Softmax" && maker.top(0) == scores.name) {
+      throw UserError(where(), "--softmax: the output \"" + scores.name + "\" is of a Softmax already; leave it out");
+    }
+  }
   LayerParameter layer = LayerOf("Softmax");
   layer.set_name(Unique("prob"));
   layer.add_bottom(scores.name);

@@ -187,6 +187,9 @@ TEST_F(OnnxImport, AddsASoftmax) {
   const ImportedNet imported = Import(Classifier(), {.softmax = true});
   EXPECT_EQ(NamesOf(imported).back(), "prob Softmax");
   EXPECT_EQ(imported.outputs[0].name, "prob");
+  MadeModel probabilities({1, 4});
+  probabilities.Node("Softmax", {"x"});
+  ExpectError(probabilities, "--softmax: the output \"y\" is of a Softmax already", {.softmax = true});
 }
 
 TEST_F(OnnxImport, SwapsChannels) {
