@@ -288,8 +288,10 @@ class Layer {
   // Sources only: names the record behind item `index` of the current batch for error messages ("record 00000042 of
   // x_lmdb").
   virtual std::string DescribeItem(int64_t index) const { return {}; }
-  // Sources only: how much there is, as far as that is known; may open the source. Throws UserError as Forward does.
+  // Sources only: how much there is, as far as that is known without opening the source.
   virtual DataExtent data_extent() const { return {}; }
+  // Sources only: opens the source where data_extent() does not know all yet. Throws UserError as Forward does.
+  virtual void FindDataExtent() {}
   // Sources only: how batches come so far.
   virtual DataSupply data_supply() const { return {}; }
 };

@@ -95,14 +95,9 @@ std::string ItemSource::DescribeItem(int64_t index) const {
   return prefetcher_->loader().Describe(prefetcher_->current().first + static_cast<uint64_t>(index));
 }
 
-DataExtent ItemSource::data_extent() const {
-  DataExtent extent = {.epoch = 0, .batch = batch_};
-  if (prefetcher_) {
-    extent.epoch = prefetcher_->loader().records();
-  } else if (SourceExists()) {
-    NamingLayer([&] { extent.epoch = MakeLoader(OrderOf(0))->records(); });
-  }
-  return extent;
+void ItemSource::FindDataExtent() {
+  if (epoch_ > 0 || !SourceExists()) return;
+  NamingLayer([&] { epoch_ = MakeLoader(OrderOf(0))->records(); });
 }
 
 DataSupply ItemSource::data_supply() const {
@@ -151,6 +146,7 @@ SampleOrder ItemSource::OrderOf(uint64_t seed) const {
 
 void ItemSource::Start(const LayerRun& run) {
   auto loader = MakeLoader(OrderOf(run.context->seed));
+  epoch_ = loader->records();
   ranks_ = run.context->ranks;
   flag_decides_ = run.context->data_threads > 0;
   PrefetchOptions options;

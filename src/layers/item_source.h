@@ -27,7 +27,8 @@ class ItemSource : public Layer {
   void ReadBatches(const BatchSchedule& schedule) override;
   uint64_t next_batch() const override { return (position() + batch_ - 1) / batch_; }
   std::string DescribeItem(int64_t index) const override;
-  DataExtent data_extent() const override;
+  DataExtent data_extent() const override { return {.epoch = epoch_, .batch = batch_}; }
+  void FindDataExtent() override;
   DataSupply data_supply() const override;
 
  protected:
@@ -80,6 +81,7 @@ class ItemSource : public Layer {
   int ranks_ = 1;
   bool flag_decides_ = false;  // how many threads there are
   uint64_t batch_ = 1;         // records
+  uint64_t epoch_ = 0;         // as in DataExtent
   uint64_t start_ = 0;         // what was said before the first Forward; then also the schedule
   std::optional<BatchSchedule> schedule_;
   std::optional<Prefetcher> prefetcher_;

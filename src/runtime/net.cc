@@ -234,6 +234,12 @@ std::vector<std::pair<std::string, DataExtent>> Net::data_extents() const {
   return extents;
 }
 
+void Net::FindDataExtent(const std::string& layer) {
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source() && node.name() == layer) node.layer->FindDataExtent();
+  }
+}
+
 std::vector<std::pair<std::string, DataSupply>> Net::data_supplies() const {
   std::vector<std::pair<std::string, DataSupply>> supplies;
   for (const Node& node : impl_->compiled->graph.nodes) {

@@ -60,6 +60,7 @@ Source SourceOf(NetPlan plan) {
   const std::unique_ptr<CompiledNet> net = Compile(plan.file, plan.options);
   for (const Node& node : net->graph.nodes) {
     if (!node.setup->is_source()) continue;
+    node.layer->FindDataExtent();
     const DataExtent extent = node.layer->data_extent();
     if (extent.epoch > 0) return {node.name(), extent};
   }

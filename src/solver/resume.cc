@@ -181,7 +181,6 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
       return stored.net() == name && stored.layer() == layer;
     };
     const bool reads = &target != net.get() || options.role != Role::kCoordinator;
-    const DataExtents extents = reads ? target.data_extents() : DataExtents();
     const auto positions = target.data_positions();
     for (size_t i = 0; i < positions.size(); ++i) {
       const std::string& layer = positions[i].first;
@@ -190,7 +189,10 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
         if (!is_of(position, layer)) continue;
         target.set_data_position(layer, position.records());
         found = true;
-        const std::string difference = reads ? Difference(position, extents[i].second) : "";
+        if (!reads) continue;
+        // What was not known then is not looked up, so that the next snapshot says the same as without a break.
+        if (position.epoch_records() > 0) target.FindDataExtent(layer);
+        const std::string difference = Difference(position, target.data_extents()[i].second);
         if (difference.empty()) continue;
         Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +
                      " when the snapshot was written: the run will not be the same as without a break");
