@@ -8,6 +8,7 @@
 #include <cstdio>
 #include <cstring>
 
+#include "base/write_all.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -50,18 +51,9 @@ AtomicFile::~AtomicFile() {
 }
 
 void AtomicFile::Write(const void* data, size_t bytes) {
-  const char* at = static_cast<const char*>(data);
-  crc32_ = ::crc32_z(crc32_, reinterpret_cast<const unsigned char*>(at), bytes);
+  crc32_ = ::crc32_z(crc32_, static_cast<const unsigned char*>(data), bytes);
   bytes_ += bytes;
-  while (bytes > 0) {
-    const ssize_t written = write(fd_, at, bytes);
-    if (written < 0) {
-      if (errno == EINTR) continue;
-      FailWith("cannot write", temporary_);
-    }
-    at += written;
-    bytes -= static_cast<size_t>(written);
-  }
+  if (!WriteAll(fd_, data, bytes)) FailWith("cannot write", temporary_);
 }
 
 void AtomicFile::Commit() {

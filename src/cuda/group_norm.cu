@@ -168,8 +168,8 @@ void CudaOperations::GroupNormForward(const GroupNormProblem& problem, const flo
 }
 
 void CudaOperations::GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale,
-                                       const RowMoments* moments, const float* dy,
-                                       const GroupNormGradients& gradients) {
+                                       const RowMoments* moments, const float* dy, const GroupNormGradients& gradients,
+                                       std::byte*) {
   if (gradients.scale || gradients.shift) {
     const bool side_by_side = problem.pixels == 1;
     constexpr int64_t kMostBlocks = int64_t{1} << 16, kMostPairs = int64_t{1} << 18;

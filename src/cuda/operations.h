@@ -127,8 +127,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
                          const float* dy, float* dx, float* scale_gradient) override;
   void GroupNormForward(const GroupNormProblem& problem, const float* x, const float* scale, const float* shift,
                         float* y, RowMoments* moments) override;
+  size_t GroupNormBackwardWorkspace(const GroupNormProblem&) override { return 0; }
   void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
-                         const float* dy, const GroupNormGradients& gradients) override;
+                         const float* dy, const GroupNormGradients& gradients, std::byte* workspace) override;
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
   void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                          int32_t* from) override;

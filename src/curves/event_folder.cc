@@ -10,6 +10,7 @@
 #include <cstring>
 #include <filesystem>
 
+#include "base/write_all.h"
 #include "crema/error.h"
 #include "curves/event.pb.h"
 
@@ -79,12 +80,8 @@ struct EventFolder::File {
     if (fd >= 0) close(fd);
   }
   void Append(const std::string& bytes) const {
-    size_t done = 0;
-    while (done < bytes.size()) {
-      const ssize_t count = write(fd, bytes.data() + done, bytes.size() - done);
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
-      done += static_cast<size_t>(count);
+    if (!WriteAll(fd, bytes.data(), bytes.size())) {
+      throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
     }
   }
 };

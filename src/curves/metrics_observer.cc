@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/write_all.h"
 #include "crema/error.h"
 #include "curves/curve_writers.h"
 #include "curves/training_run.h"
@@ -167,15 +168,9 @@ void MetricsObserver::Write(const std::string& line) {
   if (fd_ < 0) return;
   // In one piece, so that a reader sees whole lines, and a failure leaves at most one that is not.
   const std::string text = (EndsWithLine(fd_) ? "" : "\n") + line;
-  size_t done = 0;
-  while (done < text.size()) {
-    const ssize_t written = write(fd_, text.data() + done, text.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) break;
-    done += static_cast<size_t>(written);
-  }
-  if (done == text.size() && started_) ++records_;
-  if (done == text.size() || warned_) return;
+  const bool written = WriteAll(fd_, text.data(), text.size());
+  if (written && started_) ++records_;
+  if (written || warned_) return;
   warned_ = true;
   if (options_.warn) {
     options_.warn(path_ + ": cannot be written: " + std::strerror(errno) +

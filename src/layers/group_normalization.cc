@@ -33,6 +33,7 @@ void GroupNormalization::Plan(LayerPlan& plan) {
   plan.BackwardReadsBottom(0);
   static_assert(sizeof(RowMoments) == 3 * sizeof(float));
   plan.Save({Shape{problem_.rows(), 3}, DType::kF32});
+  plan.Workspace(0, OperationsOf(*plan.context().device).GroupNormBackwardWorkspace(problem_));
 }
 
 void GroupNormalization::Forward(const LayerRun& run) {
@@ -46,8 +47,8 @@ void GroupNormalization::Backward(const LayerRun& run) {
                                         .scale = has_scale_ ? run.param_grads[0].f32() : nullptr,
                                         .shift = has_bias_ ? run.param_grads[1].f32() : nullptr};
   run.ops->GroupNormBackward(problem_, run.bottoms[0].f32(), has_scale_ ? run.params[0].f32() : nullptr,
-                             reinterpret_cast<const RowMoments*>(run.saved[0].f32()), run.top_grads[0].f32(),
-                             gradients);
+                             reinterpret_cast<const RowMoments*>(run.saved[0].f32()), run.top_grads[0].f32(), gradients,
+                             run.workspace);
 }
 
 }  // namespace crema

@@ -141,7 +141,8 @@ class NodeReader {
   Operand Padded(const Operand& value);
   void Note(const std::string& message);
 
-  // The node that alone reads output 0, or that of what was absorbed last, where it is an `op`; null where there is none.
+  // The node that alone reads output 0, or that of what was absorbed last, where it is an `op`; null where there is
+  // none.
   const NodeProto* Follower(const std::string& op) const;
   // Nothing more is made of `follower`: what Set(0) gets is its result.
   void Absorb(const NodeProto& follower);

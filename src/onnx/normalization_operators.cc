@@ -91,8 +91,9 @@ void NormalizeGroups(NodeReader& node, const Operand& value, int64_t groups) {
 
 void GroupNormalization(NodeReader& node) {
   if (node.operator_set() < 21) {
-    node.Refuse("up to operator set 20 its scale is one for each group; export with a newer operator set, or an older one "
-                "than 18, which has no such operator");
+    node.Refuse(
+        "up to operator set 20 its scale is one for each group; export with a newer operator set, or an older one "
+        "than 18, which has no such operator");
   }
   const Operand value = node.blob(0);
   const int64_t groups = node.Int("num_groups", 0);

@@ -1,10 +1,12 @@
 // Normalisation of parts of each record by itself, with a learnt scale and shift: of groups of its channels (Wu and He,
 // "Group Normalization", 2018), or of vectors (Ba, Kiros and Hinton, "Layer Normalization", 2016), which are groups of
-// channels of images of one pixel. Tensors are plain f32 in CPU memory. Sums are accumulated in double, in an order
-// that does not depend on the number of threads. All functions run on the threads of OpenMP and allocate nothing.
+// channels of images of one pixel. Tensors are plain f32 in CPU memory. Sums are accumulated in double, those of
+// gradients from short runs in floats, in an order that does not depend on the number of threads. All functions run on
+// the threads of OpenMP and allocate nothing.
 #ifndef CREMA_OPS_GROUP_NORM_H_
 #define CREMA_OPS_GROUP_NORM_H_
 
+#include <cstddef>
 #include <cstdint>
 
 namespace crema {
@@ -34,8 +36,10 @@ void GroupNormForward(const GroupNormProblem& problem, const float* x, const flo
 struct GroupNormGradients {
   float *dx = nullptr, *scale = nullptr, *shift = nullptr;
 };
+// Bytes of scratch memory, aligned as floats.
+size_t GroupNormBackwardWorkspace(const GroupNormProblem& problem);
 void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
-                       const float* dy, const GroupNormGradients& gradients);
+                       const float* dy, const GroupNormGradients& gradients, std::byte* workspace);
 
 }  // namespace crema
 

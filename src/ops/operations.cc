@@ -295,9 +295,12 @@ class CpuOperations final : public Operations {
                         float* y, RowMoments* moments) override {
     crema::GroupNormForward(problem, x, scale, shift, y, moments);
   }
+  size_t GroupNormBackwardWorkspace(const GroupNormProblem& problem) override {
+    return crema::GroupNormBackwardWorkspace(problem);
+  }
   void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
-                         const float* dy, const GroupNormGradients& gradients) override {
-    crema::GroupNormBackward(problem, x, scale, moments, dy, gradients);
+                         const float* dy, const GroupNormGradients& gradients, std::byte* workspace) override {
+    crema::GroupNormBackward(problem, x, scale, moments, dy, gradients, workspace);
   }
 
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override {

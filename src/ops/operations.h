@@ -219,8 +219,10 @@ class Operations {
                                  const float* inverse, const float* dy, float* dx, float* scale_gradient) = 0;
   virtual void GroupNormForward(const GroupNormProblem& problem, const float* x, const float* scale, const float* shift,
                                 float* y, RowMoments* moments) = 0;
+  virtual size_t GroupNormBackwardWorkspace(const GroupNormProblem& problem) = 0;
   virtual void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale,
-                                 const RowMoments* moments, const float* dy, const GroupNormGradients& gradients) = 0;
+                                 const RowMoments* moments, const float* dy, const GroupNormGradients& gradients,
+                                 std::byte* workspace) = 0;
 
   // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
   virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/write_all.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -245,16 +246,9 @@ void ClusterTimeline::Flush() {
 }
 
 void ClusterTimeline::Write(const std::string& text) {
-  size_t written = 0;
-  while (fd_ >= 0 && written < text.size()) {
-    const ssize_t count = write(fd_, text.data() + written, text.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) {
-      error_ = path_ + ": " + std::strerror(count < 0 ? errno : ENOSPC);
-      return Close();
-    }
-    written += static_cast<size_t>(count);
-  }
+  if (fd_ < 0 || WriteAll(fd_, text.data(), text.size())) return;
+  error_ = path_ + ": " + std::strerror(errno);
+  Close();
 }
 
 void ClusterTimeline::Finish() {

@@ -150,6 +150,18 @@ TEST_F(OnnxOperators, Activations) {
     m.Node("Mul", {"x", "s"}, {"p"});
     m.Node("Add", {"p", "s"});
   });
+  Single("Gelu", {}, Model({2, 3, 9, 8}, 20));
+  Single("Gelu", {String("approximate", "tanh")}, Model({2, 3, 9, 8}, 20));
+  for (const bool halves_first : {false, true}) {
+    Compare("Gelu of an Erf", [&](Model& m) {
+      const std::string half = m.Floats("half", {}, {0.5F});
+      m.Node("Div", {"x", m.Floats("root", {}, {1.41421356F})}, {"d"});
+      m.Node("Erf", {"d"}, {"e"});
+      m.Node("Add", {m.Floats("one", {}, {1}), "e"}, {"a"});
+      m.Node("Mul", {"a", halves_first ? half : "x"}, {"m"});
+      m.Node("Mul", {halves_first ? "x" : half, "m"});
+    });
+  }
   for (const char* op : {"Softmax", "LogSoftmax"}) {
     Single(op);
     Single(op, {Int("axis", 1)});
@@ -171,6 +183,24 @@ TEST_F(OnnxOperators, Normalizations) {
         },
         Model(dims));
   }
+  Compare("LayerNormalization", [](Model& m) {
+    m.Node("LayerNormalization", {"x", m.Weights("s", {8}), m.Weights("b", {8})}, {"y"}, {Float("epsilon", 0.01F)});
+  });
+  Compare("LayerNormalization of two axes", [](Model& m) {
+    m.Node("LayerNormalization", {"x", m.Weights("s", {9, 8})}, {"y"}, {Int("axis", 2)});
+  });
+  Compare("LayerNormalization that does not scale", [](Model& m) {
+    m.Node("LayerNormalization", {"x", m.Floats("s", {8}, std::vector<float>(8, 1))}, {"y"}, {Int("axis", -1)});
+  });
+  Compare("InstanceNormalization", [](Model& m) {
+    m.Node("InstanceNormalization", {"x", m.Weights("s", {3}), m.Weights("b", {3})}, {"y"}, {Float("epsilon", 0.1F)});
+  });
+  Compare(
+      "GroupNormalization",
+      [](Model& m) {
+        m.Node("GroupNormalization", {"x", m.Weights("s", {6}), m.Weights("b", {6})}, {"y"}, {Int("num_groups", 2)});
+      },
+      Model({2, 6, 4, 3}, 21));
   Single("LRN", {Int("size", 3), Float("alpha", 0.2F), Float("beta", 0.6F), Float("bias", 1.5F)}, Model({2, 7, 4, 3}));
 }
 

@@ -253,5 +253,35 @@ TEST_F(OnnxImport, ReadsAllFormsOfNumbers) {
   }
 }
 
+TEST_F(OnnxImport, SaysWhatOfNormalizationsHasNoForm) {
+  const auto refuses = [&](const std::string& part, int64_t set, const std::function<void(MadeModel&)>& make) {
+    MadeModel m({2, 6, 4}, set);
+    make(m);
+    ExpectError(m, part);
+  };
+  refuses("erf in x * (1 + erf(x / sqrt(2))) / 2 alone", 17, [](MadeModel& m) { m.Node("Erf", {"x"}); });
+  refuses("erf in x * (1 + erf(x / sqrt(2))) / 2 alone", 17, [](MadeModel& m) {
+    m.Node("Div", {"x", m.Floats("root", {}, {1.41421356F})}, {"d"});
+    m.Node("Erf", {"d"}, {"e"});
+    m.Node("Add", {"e", m.Floats("one", {}, {1})}, {"a"});
+    m.Node("Mul", {"a", "d"});
+  });
+  refuses("its approximation is \"none at all\"", 20,
+          [](MadeModel& m) { m.Node("Gelu", {"x"}, {"y"}, {onnx::String("approximate", "none at all")}); });
+  refuses("its means or deviations are read", 17, [](MadeModel& m) {
+    m.Node("LayerNormalization", {"x", m.Weights("s", {4})}, {"n", "mean"});
+    m.Node("Add", {"n", "mean"});
+  });
+  refuses("its scale or bias is 6; 4 is possible", 17, [](MadeModel& m) {
+    m.Node("LayerNormalization", {"x", m.Weights("s", {6})});
+  });
+  refuses("up to operator set 20 its scale is one for each group", 18, [](MadeModel& m) {
+    m.Node("GroupNormalization", {"x", m.Weights("s", {2}), m.Weights("b", {2})}, {"y"}, {Int("num_groups", 2)});
+  });
+  refuses("its num_groups is 4, of 2x6x4", 21, [](MadeModel& m) {
+    m.Node("GroupNormalization", {"x", m.Weights("s", {6}), m.Weights("b", {6})}, {"y"}, {Int("num_groups", 4)});
+  });
+}
+
 }  // namespace
 }  // namespace crema::testing

@@ -145,6 +145,30 @@ TEST_F(Resume, TellsOfOtherData) {
   }
 }
 
+TEST_F(Resume, ASnapshotBeforeTheFirstTestOpensNoTestData) {
+  const std::string tests = "snapshot: 2 test_iter: 3 test_interval: 5 test_initialization: false ";
+  const auto solver = Make(SolverText(tests, 4));
+  fs::remove_all(folder_ / "test_lmdb");
+  fs::create_directory(folder_ / "test_lmdb");
+  folder_.Write("test_lmdb/data.mdb", "no database");
+  EXPECT_EQ(solver->Train().iteration, 4);
+  const SolverState state = LoadState(folder_ / "snap_iter_2.solverstate").state;
+  ASSERT_EQ(state.data_position_size(), 2);
+  EXPECT_EQ(state.data_position(0).epoch_records(), 60u);
+  EXPECT_EQ(state.data_position(1).net(), "test0");
+  EXPECT_FALSE(state.data_position(1).has_epoch_records());
+
+  fs::remove_all(folder_ / "test_lmdb");
+  WriteClasses(folder_ / "test_lmdb", 18);
+  // With tests in between, resumed before or after the first of them, the states are the same.
+  for (const char* from : {"snap_iter_2.solverstate", "snap_iter_6.solverstate"}) {
+    Train(tests, 8);
+    const std::string whole = ReadBytes(folder_ / "snap_iter_8.solverstate");
+    Train(tests, 8, {.snapshot = folder_ / from});
+    EXPECT_EQ(ReadBytes(folder_ / "snap_iter_8.solverstate"), whole) << from;
+  }
+}
+
 // Weights and histories lie as the convolution kernels want them while training, and plain in the files.
 TEST_F(Resume, IsExactWithLaidOutWeights) {
   std::string net = kSmallNet;
