@@ -276,6 +276,25 @@ Constant Expand(const NodeReader& node) {
   return BroadcastTo(from, shape);
 }
 
+// What lies on one side of a diagonal of each matrix, and zeros.
+Constant Trilu(const NodeReader& node) {
+  Constant result = node.constant(0, "its input");
+  if (result.shape.axes() < 2) node.Refuse("reads " + result.shape.ToString() + ", which holds no matrices");
+  const double diagonal = node.has(1) ? node.number(1, "the diagonal") : 0;
+  const bool upper = node.Int("upper", 1) != 0;
+  const int64_t rows = result.shape[-2], columns = result.shape[-1];
+  for (int64_t i = 0; i < result.count(); ++i) {
+    const auto distance = static_cast<double>(i % columns - i / columns % rows);
+    if (upper ? distance >= diagonal : distance <= diagonal) continue;
+    if (result.whole) {
+      result.integers[i] = 0;
+    } else {
+      result.floats[i] = 0;
+    }
+  }
+  return result;
+}
+
 Constant ReduceProd(const NodeReader& node) {
   const Constant& from = node.constant(0, "its input");
   const auto axes = node.List("axes", 1);
@@ -378,6 +397,7 @@ FoldingFunction FindFolding(const std::string& op) {
                                                                {"Squeeze", Squeeze},
                                                                {"Sub", Binary<Subtract>},
                                                                {"Transpose", Transpose},
+                                                               {"Trilu", Trilu},
                                                                {"Unsqueeze", Unsqueeze},
                                                                {"Where", Where}};
   const auto at = table.find(op);
