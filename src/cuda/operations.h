@@ -125,6 +125,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
                         float* inverse) override;
   void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
                          const float* dy, float* dx, float* scale_gradient) override;
+  void GroupNormForward(const GroupNormProblem& problem, const float* x, const float* scale, const float* shift,
+                        float* y, RowMoments* moments) override;
+  void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
+                         const float* dy, const GroupNormGradients& gradients) override;
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
   void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                          int32_t* from) override;

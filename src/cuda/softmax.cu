@@ -39,55 +39,59 @@ struct Peak {
 
 // kItems of each thread of the warp.
 template <int kItems>
-__global__ void __launch_bounds__(kThreads) ForwardWarps(int64_t rows, int64_t classes, const float* x, float* y) {
+__global__ void __launch_bounds__(kThreads) ForwardWarps(ClassAxis axis, const float* x, float* y) {
   const unsigned lane = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (kThreads / 32);
-  for (int64_t row = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32; row < rows; row += step) {
-    const float* from = x + row * classes;
-    float* to = y + row * classes;
+  for (int64_t row = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32; row < axis.outer; row += step) {
+    const float* from = x + row * axis.classes;
+    float* to = y + row * axis.classes;
+    const int64_t counted = axis.counted(row);
     float value[kItems];
     float largest = -FLT_MAX;
     CREMA_UNROLL
     for (int i = 0; i < kItems; ++i) {
       const int64_t c = i * 32 + lane;
-      value[i] = c < classes ? from[c] : -FLT_MAX;
+      value[i] = c < counted ? from[c] : -FLT_MAX;
       largest = Larger()(largest, value[i]);
     }
     largest = ReduceWarp(largest, Larger());
     float sum = 0;
     CREMA_UNROLL
     for (int i = 0; i < kItems; ++i) {
-      value[i] = formula::Exp(value[i] - largest);
-      if (i * 32 + lane < classes) sum += value[i];
+      value[i] = i * 32 + lane < counted ? formula::Exp(value[i] - largest) : 0.0f;
+      sum += value[i];
     }
     const float scale = 1.0f / SumWarp(sum);
     CREMA_UNROLL
     for (int i = 0; i < kItems; ++i) {
       const int64_t c = i * 32 + lane;
-      if (c < classes) to[c] = value[i] * scale;
+      if (c < axis.classes) to[c] = value[i] * scale;
     }
   }
 }
 
 // kWidth classes of each thread at once.
 template <int kWidth>
-__global__ void __launch_bounds__(kThreads) ForwardBlocks(int64_t rows, int64_t classes, const float* x, float* y) {
-  for (int64_t row = blockIdx.x; row < rows; row += gridDim.x) {
-    const float* from = x + row * classes;
-    float* to = y + row * classes;
+__global__ void __launch_bounds__(kThreads) ForwardBlocks(ClassAxis axis, const float* x, float* y) {
+  for (int64_t row = blockIdx.x; row < axis.outer; row += gridDim.x) {
+    const float* from = x + row * axis.classes;
+    float* to = y + row * axis.classes;
+    const int64_t counted = axis.counted(row);
     Peak peak;
-    for (int64_t c = threadIdx.x * kWidth; c < classes; c += kThreads * kWidth) {
+    for (int64_t c = threadIdx.x * kWidth; c < counted; c += kThreads * kWidth) {
       float value[kWidth];
       LoadNumbers<kWidth>(from + c, value);
-      for (int k = 0; k < kWidth; ++k) peak.Add(value[k]);
+      for (int k = 0; k < kWidth; ++k) {
+        if (c + k < counted) peak.Add(value[k]);
+      }
     }
     const float largest = ReduceBlock(peak.largest, -FLT_MAX, Larger());
     const float sum = SumBlock(peak.sum * formula::Exp(peak.largest - largest));
     const float scale = 1.0f / sum;
-    for (int64_t c = threadIdx.x * kWidth; c < classes; c += kThreads * kWidth) {
+    for (int64_t c = threadIdx.x * kWidth; c < axis.classes; c += kThreads * kWidth) {
       float value[kWidth];
       LoadNumbers<kWidth>(from + c, value);
-      for (int k = 0; k < kWidth; ++k) value[k] = formula::Exp(value[k] - largest) * scale;
+      for (int k = 0; k < kWidth; ++k) value[k] = c + k < counted ? formula::Exp(value[k] - largest) * scale : 0.0f;
       StoreNumbers<kWidth>(value, to + c);
     }
   }
@@ -237,12 +241,12 @@ void CudaOperations::SoftmaxForward(const ClassAxis& axis, const float* x, float
     Launch(queue(), ColumnBlocks(axis, lines), kThreads, ForwardColumns, axis, lines, x, y);
   } else if (axis.classes > kWarpClasses) {
     const bool packs = axis.classes % 4 == 0 && IsPackAligned(x) && IsPackAligned(y);
-    Launch(queue(), BlocksFor(queue(), axis.outer, 1), kThreads, packs ? ForwardBlocks<4> : ForwardBlocks<1>,
-           axis.outer, axis.classes, x, y);
+    Launch(queue(), BlocksFor(queue(), axis.outer, 1), kThreads, packs ? ForwardBlocks<4> : ForwardBlocks<1>, axis, x,
+           y);
   } else {
     WithItems(axis.classes, [&](auto items) {
       Launch(queue(), BlocksFor(queue(), axis.outer, kThreads / 32), kThreads, ForwardWarps<decltype(items)::value>,
-             axis.outer, axis.classes, x, y);
+             axis, x, y);
     });
   }
 }

@@ -41,6 +41,9 @@ Activation ReadActivation(const LayerParameter& param) {
   if (type == "Sigmoid") return {Kind::kSigmoid};
   if (type == "TanH") return {Kind::kTanh};
   if (type == "Swish") return {Kind::kSwish, param.swish_param().beta()};
+  if (type == "GELU") {
+    return {param.gelu_param().approximate() == GELUParameter::TANH ? Kind::kGeluTanh : Kind::kGelu};
+  }
   if (type == "ELU") return {Kind::kElu, param.elu_param().alpha()};
   if (type == "AbsVal") return {Kind::kAbs};
   if (type == "BNLL") return {Kind::kBnll};

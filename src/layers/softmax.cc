@@ -13,7 +13,17 @@ class SoftmaxLayer : public Layer {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1);
     const Shape& shape = setup.bottom_shape(0);
-    axis_ = ClassAxis(shape, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
+    const SoftmaxParameter& param = setup.param().softmax_param();
+    const int axis = setup.CanonicalAxis("softmax_param.axis", param.axis());
+    axis_ = ClassAxis(shape, axis);
+    if (param.causal()) {
+      if (axis == 0 || axis != shape.axes() - 1) {
+        setup.Fail("softmax_param.causal",
+                   "causal leaves out what lies above the diagonal of the last two axes, but axis is " +
+                       std::to_string(axis) + " of " + shape.ToString() + "; set axis: -1");
+      }
+      axis_.causal = shape[axis - 1];
+    }
     setup.SetTop(0, shape);
     setup.AllowInPlace();
     setup.SetFlops(20.0 * static_cast<double>(shape.count()));

@@ -23,6 +23,9 @@ class SoftmaxWithLossLayer : public Layer {
     setup.ExpectTops(1, 2);
     const Shape& scores = setup.bottom_shape(0);
     const ClassAxis axis(scores, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
+    if (setup.param().softmax_param().causal()) {
+      setup.Fail("softmax_param.causal", "causal is for Softmax; a loss takes all classes");
+    }
     const LossParameter& param = setup.param().loss_param();
     loss_ = {axis, ReadLabelRule(param)};
     ReadClassWeights(setup);

@@ -43,6 +43,18 @@ void Swish(LayerWriter& layer) {
   layer.SetTop(0, layer.Add("Mul", {layer.bottom(0), layer.Add("Sigmoid", {sharpened})}));
 }
 
+void Gelu(LayerWriter& layer) {
+  const std::string x = layer.bottom(0);
+  if (layer.param().gelu_param().approximate() == GELUParameter::TANH) {
+    const std::string cube = layer.Add("Mul", {layer.Add("Mul", {x, x}), x});
+    const std::string sum = layer.Add("Add", {x, layer.Affine(cube, 0.044715F, 0)});
+    const std::string gate = layer.Add("Sigmoid", {layer.Affine(sum, 1.59576912F, 0)});  // 2 sqrt(2 / pi)
+    return layer.SetTop(0, layer.Add("Mul", {x, gate}));
+  }
+  const std::string erf = layer.Add("Erf", {layer.Affine(x, 0.70710678F, 0)});
+  layer.SetTop(0, layer.Affine(layer.Add("Mul", {x, layer.Affine(erf, 1, 1)}), 0.5F, 0));
+}
+
 void Power(LayerWriter& layer) {
   const PowerParameter& param = layer.param().power_param();
   std::string value = layer.Affine(layer.bottom(0), param.scale(), param.shift());
@@ -69,8 +81,18 @@ void Threshold(LayerWriter& layer) {
 }
 
 void Softmax(LayerWriter& layer) {
-  const int axis = layer.bottom_shape(0).CanonicalAxis(layer.param().softmax_param().axis());
-  layer.SetTop(0, layer.Add("Softmax", {layer.bottom(0)}, {Int("axis", axis)}));
+  const SoftmaxParameter& param = layer.param().softmax_param();
+  const Shape& shape = layer.bottom_shape(0);
+  const int axis = shape.CanonicalAxis(param.axis());
+  std::string scores = layer.bottom(0);
+  if (param.causal()) {
+    layer.ExpectFixedFrom(0, axis - 1);
+    const int64_t rows = shape[axis - 1], columns = shape[axis];
+    std::vector<float> mask(static_cast<size_t>(rows * columns));
+    for (int64_t i = 0; i < rows * columns; ++i) mask[static_cast<size_t>(i)] = i % columns > i / columns ? -1e30F : 0;
+    scores = layer.Add("Add", {scores, layer.Floats("mask", {rows, columns}, mask)});
+  }
+  layer.SetTop(0, layer.Add("Softmax", {scores}, {Int("axis", axis)}));
 }
 
 }  // namespace
@@ -81,6 +103,7 @@ LayerTable ActivationLayers() {
           {"Clip", Clip},
           {"ELU", Elu},
           {"Exp", Exp},
+          {"GELU", Gelu},
           {"Log", Log},
           {"PReLU", Prelu},
           {"Power", Power},

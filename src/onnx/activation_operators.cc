@@ -103,6 +103,50 @@ void Swish(NodeReader& node) {
   node.Set(0, node.Add(std::move(layer), {node.blob(0)}));
 }
 
+void Gelu(NodeReader& node) {
+  LayerParameter layer = LayerOf("GELU");
+  const std::string approximate = node.String("approximate", "none");
+  if (approximate == "tanh") {
+    layer.mutable_gelu_param()->set_approximate(GELUParameter::TANH);
+  } else if (approximate != "none") {
+    node.Refuse("its approximation is \"" + approximate + "\"; \"none\" and \"tanh\" are possible");
+  }
+  node.Set(0, node.Add(std::move(layer), {node.blob(0)}));
+}
+
+// Absorbs an `op` behind the node whose other input is the number `wanted`, or, where there is one, the blob.
+bool AbsorbNext(NodeReader& node, const std::string& op, double wanted, const std::string& blob = {}) {
+  const NodeProto* next = node.Follower(op);
+  for (int i = 0; next != nullptr && i < next->input_size(); ++i) {
+    const Constant* constant = node.ConstantOf(*next, i);
+    const bool is_it = blob.empty() ? constant && constant->count() == 1 && std::abs(constant->value(0) - wanted) < 1e-6
+                                    : node.BlobOf(*next, i) == blob;
+    if (!is_it) continue;
+    node.Absorb(*next);
+    return true;
+  }
+  return false;
+}
+
+// Alone in x * (1 + erf(x / sqrt(2))) / 2, as programs write a GELU for older operator sets.
+void Erf(NodeReader& node) {
+  LayerParameter* scaled = node.LastLayer(node.operand(0).blob, "Power", node.node().input(0));
+  if (scaled != nullptr) {
+    const PowerParameter& power = scaled->power_param();
+    const std::string x = scaled->bottom(0);
+    if (std::abs(power.scale() - 0.70710678F) < 1e-6F && power.shift() == 0 && power.power() == 1 &&
+        AbsorbNext(node, "Add", 1)) {
+      const bool halved = AbsorbNext(node, "Mul", 0.5);
+      if (AbsorbNext(node, "Mul", 0, x) && (halved || AbsorbNext(node, "Mul", 0.5))) {
+        scaled->set_type("GELU");
+        scaled->clear_power_param();
+        return node.Set(0, node.operand(0));
+      }
+    }
+  }
+  node.Refuse("crema has erf in x * (1 + erf(x / sqrt(2))) / 2 alone, which is a GELU");
+}
+
 void Mish(NodeReader& node) {
   const Operand value = node.blob(0), softplus = node.Add(LayerOf("BNLL"), {value}, {}, "softplus");
   node.Set(0, Product(node, value, node.Add(LayerOf("TanH"), {softplus}, {}, "tanh")));
@@ -153,7 +197,9 @@ OperatorTable ActivationOperators() {
           {"Clip", Clip},
           {"Dropout", Dropout},
           {"Elu", Elu},
+          {"Erf", Erf},
           {"Exp", Elementwise<kExp>},
+          {"Gelu", Gelu},
           {"HardSigmoid", HardSigmoid},
           {"HardSwish", HardSwish},
           {"LeakyRelu", LeakyRelu},

@@ -149,12 +149,14 @@ class NodeReader {
   Operand Padded(const Operand& value);
   void Note(const std::string& message);
 
-  // The node that alone reads output 0, where it is an `op`; null where there is none.
+  // The node that alone reads output 0, or that of what was absorbed last, where it is an `op`; null where there is none.
   const NodeProto* Follower(const std::string& op) const;
   // Nothing more is made of `follower`: what Set(0) gets is its result.
   void Absorb(const NodeProto& follower);
   // The constant that `other` reads; null where it is none.
   const Constant* ConstantOf(const NodeProto& other, int i) const;
+  // The blob that it reads; empty where it is none.
+  std::string BlobOf(const NodeProto& other, int i) const;
   // The last layer, where it made `blob`, is an `type`, and nothing but this node reads that; null else.
   LayerParameter* LastLayer(const std::string& blob, const std::string& type, const std::string& name);
   // Undoes the layer that LastLayer found, of one bottom and no blobs; what it read.

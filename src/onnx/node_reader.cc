@@ -307,9 +307,9 @@ Operand NodeReader::Cut(const Operand& value, int axis, int64_t start, int64_t c
 }
 
 const NodeProto* NodeReader::Follower(const std::string& op) const {
-  const auto reads = graph_.reads_.find(node_.output(0));
+  const auto reads = graph_.reads_.find(last_->output(0));
   if (reads == graph_.reads_.end() || reads->second != 1) return nullptr;
-  const NodeProto* reader = graph_.readers_.at(node_.output(0));
+  const NodeProto* reader = graph_.readers_.at(last_->output(0));
   return reader->op_type() == op && reader->domain().empty() && reader->output_size() == 1 ? reader : nullptr;
 }
 
@@ -322,6 +322,12 @@ const Constant* NodeReader::ConstantOf(const NodeProto& other, int i) const {
   if (i >= other.input_size() || other.input(i).empty()) return nullptr;
   const Operand* value = graph_.Find(other.input(i));
   return value ? value->constant.get() : nullptr;
+}
+
+std::string NodeReader::BlobOf(const NodeProto& other, int i) const {
+  if (i >= other.input_size() || other.input(i).empty()) return {};
+  const Operand* value = graph_.Find(other.input(i));
+  return value ? value->blob : std::string();
 }
 
 LayerParameter* NodeReader::LastLayer(const std::string& blob, const std::string& type, const std::string& name) {

@@ -35,13 +35,18 @@ std::string Centred(LayerWriter& layer, const std::string& value, const std::vec
   return centred;
 }
 
+// (value - mean) / sqrt(variance + eps), along `axes`.
+std::string Standard(LayerWriter& layer, const std::string& value, const std::vector<int64_t>& axes, float eps) {
+  std::string variance;
+  const std::string centred = Centred(layer, value, axes, &variance);
+  return layer.Add("Div", {centred, layer.Add("Sqrt", {layer.Affine(variance, 1, eps)})});
+}
+
 // With the statistics of the batch itself.
 std::string NormalizeBatch(LayerWriter& layer, float eps) {
   std::vector<int64_t> axes = AxesFrom(0, layer.bottom_shape(0).axes());
   if (axes.size() > 1) axes.erase(axes.begin() + 1);
-  std::string variance;
-  const std::string centred = Centred(layer, layer.bottom(0), axes, &variance);
-  return layer.Add("Div", {centred, layer.Add("Sqrt", {layer.Affine(variance, 1, eps)})});
+  return Standard(layer, layer.bottom(0), axes, eps);
 }
 
 // A Scale of one learnt number for each channel, behind which nothing else reads what comes before.
@@ -144,6 +149,32 @@ void Mvn(LayerWriter& layer) {
   layer.SetTop(0, value);
 }
 
+// value times the layer's blob 0, plus blob 1, as far as there are any.
+std::string WithAffine(LayerWriter& layer, std::string value, const Shape& shape) {
+  if (layer.blobs() > 0) value = layer.Add("Mul", {value, layer.Blob(0, "scale", shape)});
+  if (layer.blobs() > 1) value = layer.Add("Add", {value, layer.Blob(1, "bias", shape)});
+  return value;
+}
+
+void LayerNorm(LayerWriter& layer) {
+  const LayerNormParameter& param = layer.param().layer_norm_param();
+  const Shape& shape = layer.bottom_shape(0);
+  const int axis = shape.CanonicalAxis(param.axis());
+  layer.ExpectFixedFrom(0, axis);
+  const std::string value = Standard(layer, layer.bottom(0), AxesFrom(axis, shape.axes()), param.eps());
+  const Shape vector(std::vector<int64_t>(shape.dims().begin() + axis, shape.dims().end()));
+  layer.SetTop(0, WithAffine(layer, value, vector));
+}
+
+void GroupNorm(LayerWriter& layer) {
+  const GroupNormParameter& param = layer.param().group_norm_param();
+  layer.ExpectFixedFrom(0, 1);
+  const int64_t groups = param.num_groups(), width = layer.bottom_shape(0).count(1) / groups;
+  const std::string rows = layer.Reshape(layer.bottom(0), {layer.bottom_dims(0)[0], groups, width});
+  const std::string value = layer.Reshape(Standard(layer, rows, {2}, param.eps()), layer.bottom_dims(0));
+  layer.SetTop(0, WithAffine(layer, value, ByChannel(layer)));
+}
+
 void Normalize(LayerWriter& layer) {
   const NormalizeParameter& param = layer.param().norm_param();
   const int axes = layer.bottom_shape(0).axes();
@@ -159,7 +190,8 @@ void Normalize(LayerWriter& layer) {
 }  // namespace
 
 LayerTable NormalizationLayers() {
-  return {{"BN", Bn}, {"BatchNorm", BatchNorm}, {"LRN", Lrn}, {"MVN", Mvn}, {"Normalize", Normalize}};
+  return {{"BN", Bn},   {"BatchNorm", BatchNorm}, {"GroupNorm", GroupNorm}, {"LRN", Lrn}, {"LayerNorm", LayerNorm},
+          {"MVN", Mvn}, {"Normalize", Normalize}};
 }
 
 }  // namespace crema::onnx

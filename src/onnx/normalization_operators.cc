@@ -47,6 +47,67 @@ void BatchNormalization(NodeReader& node) {
   node.Set(0, result);
 }
 
+// Sets what LayerNorm and GroupNorm have in common; returns the blobs.
+template <typename Parameter>
+std::vector<Constant> ReadAffine(NodeReader& node, const Shape& shape, Parameter* param) {
+  const float eps = node.Float("epsilon", 1e-5F);
+  if (eps != 1e-5F) param->set_eps(eps);
+  std::vector<Constant> blobs = {node.constant(1, "the scale")};
+  if (node.has(2)) blobs.push_back(node.constant(2, "the bias"));
+  for (size_t i = 0; i < blobs.size(); ++i) {
+    node.floats(static_cast<int>(i) + 1, "scale and bias");
+    if (blobs[i].shape != shape) {
+      node.Refuse("its scale or bias is " + blobs[i].shape.ToString() + "; " + shape.ToString() + " is possible");
+    }
+  }
+  if (blobs.size() == 1) param->set_bias_term(false);
+  if (!AreAll(blobs[0].floats, 1) || (blobs.size() > 1 && !AreAll(blobs[1].floats, 0))) return blobs;
+  param->clear_bias_term();
+  param->set_scale_term(false);
+  return {};
+}
+
+void LayerNormalization(NodeReader& node) {
+  for (int i = 1; i < node.outputs(); ++i) {
+    if (node.wanted(i)) node.Refuse("its means or deviations are read, which crema keeps to itself");
+  }
+  const Operand value = node.blob(0);
+  const int axis = node.Axis(node.Int("axis", -1), value.shape.axes());
+  LayerParameter layer = LayerOf("LayerNorm");
+  LayerNormParameter* param = layer.mutable_layer_norm_param();
+  if (axis != value.shape.axes() - 1) param->set_axis(axis);
+  const Shape vector(std::vector<int64_t>(value.shape.dims().begin() + axis, value.shape.dims().end()));
+  std::vector<Constant> blobs = ReadAffine(node, vector, param);
+  node.Set(0, node.Add(std::move(layer), {value}, std::move(blobs)));
+}
+
+void NormalizeGroups(NodeReader& node, const Operand& value, int64_t groups) {
+  LayerParameter layer = LayerOf("GroupNorm");
+  GroupNormParameter* param = layer.mutable_group_norm_param();
+  param->set_num_groups(static_cast<uint32_t>(groups));
+  std::vector<Constant> blobs = ReadAffine(node, {value.shape[1]}, param);
+  node.Set(0, node.Add(std::move(layer), {value}, std::move(blobs)));
+}
+
+void GroupNormalization(NodeReader& node) {
+  if (node.operator_set() < 21) {
+    node.Refuse("up to operator set 20 its scale is one for each group; export with a newer operator set, or an older one "
+                "than 18, which has no such operator");
+  }
+  const Operand value = node.blob(0);
+  const int64_t groups = node.Int("num_groups", 0);
+  if (value.shape.axes() < 2 || groups < 1 || value.shape[1] % groups != 0) {
+    node.Refuse("its num_groups is " + std::to_string(groups) + ", of " + value.shape.ToString());
+  }
+  NormalizeGroups(node, value, groups);
+}
+
+void InstanceNormalization(NodeReader& node) {
+  const Operand value = node.blob(0);
+  if (value.shape.axes() < 2) node.Refuse("its input is " + value.shape.ToString() + ", which has no channels");
+  NormalizeGroups(node, value, value.shape[1]);
+}
+
 void Lrn(NodeReader& node) {
   const int64_t size = node.Int("size", 0);
   if (size < 1 || size > (1 << 20)) node.Refuse("its size is " + std::to_string(size));
@@ -62,6 +123,12 @@ void Lrn(NodeReader& node) {
 
 }  // namespace
 
-OperatorTable NormalizationOperators() { return {{"BatchNormalization", BatchNormalization}, {"LRN", Lrn}}; }
+OperatorTable NormalizationOperators() {
+  return {{"BatchNormalization", BatchNormalization},
+          {"GroupNormalization", GroupNormalization},
+          {"InstanceNormalization", InstanceNormalization},
+          {"LRN", Lrn},
+          {"LayerNormalization", LayerNormalization}};
+}
 
 }  // namespace crema::onnx

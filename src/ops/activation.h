@@ -25,6 +25,8 @@ namespace crema {
 //   kLog        c * log(a * x + b)
 //   kClip       x within [a, b], else the nearer of them
 //   kThreshold  1 above a, else 0; it has no gradient
+//   kGelu       x * P(X <= x), X normally distributed
+//   kGeluTanh   the same, about: x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))
 struct Activation {
   enum class Kind {
     kNone,
@@ -42,7 +44,9 @@ struct Activation {
     kExp,
     kLog,
     kClip,
-    kThreshold
+    kThreshold,
+    kGelu,
+    kGeluTanh
   };
   Kind kind = Kind::kNone;
   float parameter = 0, second = 0, third = 0;
@@ -61,6 +65,8 @@ struct Activation {
       case Kind::kPower:
       case Kind::kLog:
       case Kind::kClip:
+      case Kind::kGelu:
+      case Kind::kGeluTanh:
         return false;
       default:
         return true;
@@ -84,6 +90,8 @@ struct Activation {
       case Kind::kExp:
       case Kind::kLog:
       case Kind::kThreshold:
+      case Kind::kGelu:
+      case Kind::kGeluTanh:
         return false;
       default:
         return kind != Kind::kElu || !(parameter < 0);
@@ -92,7 +100,8 @@ struct Activation {
   // Whether it costs some twenty operations an element, not one.
   bool is_transcendental() const {
     return kind == Kind::kSigmoid || kind == Kind::kTanh || kind == Kind::kSwish || kind == Kind::kElu ||
-           kind == Kind::kBnll || kind == Kind::kPower || kind == Kind::kExp || kind == Kind::kLog;
+           kind == Kind::kBnll || kind == Kind::kPower || kind == Kind::kExp || kind == Kind::kLog ||
+           kind == Kind::kGelu || kind == Kind::kGeluTanh;
   }
 };
 

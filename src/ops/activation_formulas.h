@@ -101,6 +101,10 @@ void WithFormula(const Activation& activation, const Run& run) {
       return run(formula::Logarithm{a, b, c});
     case Kind::kThreshold:
       return run(formula::Threshold{a});
+    case Kind::kGelu:
+      return run(formula::Gelu{});
+    case Kind::kGeluTanh:
+      return run(formula::GeluTanh{});
     default:
       return WithLinkFormula(activation, run);
   }
@@ -119,6 +123,10 @@ void WithGradient(const Activation& activation, const Run& run) {
       return run(formula::ExponentialGradient{a});
     case Kind::kLog:
       return run(formula::LogarithmGradient{a, b, a * c});
+    case Kind::kGelu:
+      return run(formula::GeluGradient{});
+    case Kind::kGeluTanh:
+      return run(formula::GeluTanhGradient{});
     case Kind::kElu:
       return a < 0 ? run(formula::EluGradientOfInput{a}) : run(formula::EluGradient{a});
     default:

@@ -208,6 +208,55 @@ struct SwishGradient {
   }
 };
 
+// The probability that a normally distributed number is at most x, within 4e-7 of it where it is above 1e-6.
+CREMA_FORMULA float NormalCdf(float x) {
+#if defined(__CUDA_ARCH__)
+  return normcdff(x);
+#else
+  constexpr float kFitted = 4.5f;
+  const float whole = __builtin_fabsf(x) * 0.707106781f;
+  const float a = whole > kFitted ? kFitted : whole;
+  float p = 0x1.6648d2p-27f;  // -log(erfc(a)) / a, interpolated at Chebyshev nodes
+  p = p * a - 0x1.62931ep-22f;
+  p = p * a + 0x1.3d3910p-18f;
+  p = p * a - 0x1.527f00p-15f;
+  p = p * a + 0x1.db5d40p-13f;
+  p = p * a - 0x1.bfd8c2p-11f;
+  p = p * a + 0x1.fb7106p-10f;
+  p = p * a - 0x1.736772p-12f;
+  p = p * a - 0x1.388128p-6f;
+  p = p * a + 0x1.a4e90ap-4f;
+  p = p * a + 0x1.45f328p-1f;
+  p = p * a + 0x1.20dd74p+0f;
+  const float tail = 0.5f * Exp(-p * a - (whole - a) * (whole + a));  // beyond, it falls as exp(-whole^2)
+  return x < 0.0f ? tail : 1.0f - tail;
+#endif
+}
+
+struct Gelu {
+  CREMA_FORMULA float operator()(float x) const { return x * NormalCdf(x); }
+};
+// From the input.
+struct GeluGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float density = 0.398942280f * Exp(-0.5f * x * x);
+    return dy * (NormalCdf(x) + x * density);
+  }
+};
+
+// (1 + tanh(z)) / 2 = sigmoid(2 z).
+struct GeluTanh {
+  CREMA_FORMULA float operator()(float x) const { return x * Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x)); }
+};
+// From the input.
+struct GeluTanhGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float sigmoid = Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x));
+    const float slope = 1.59576912f * (1.0f + 0.134145f * x * x);
+    return dy * (sigmoid + x * slope * sigmoid * (1.0f - sigmoid));
+  }
+};
+
 struct Elu {
   float alpha;
   CREMA_FORMULA float operator()(float x) const {

@@ -1,10 +1,11 @@
-// What becomes of the sums of ops/normalization.h, shared by the CPU and kernels of a GPU.
+// What becomes of the sums of ops/normalization.h and ops/group_norm.h, shared by the CPU and kernels of a GPU.
 #ifndef CREMA_OPS_NORMALIZATION_FORMULAS_H_
 #define CREMA_OPS_NORMALIZATION_FORMULAS_H_
 
 #include <cmath>
 
 #include "ops/functors.h"
+#include "ops/group_norm.h"
 #include "ops/normalization.h"
 
 namespace crema::normalization {
@@ -15,27 +16,36 @@ struct Sums {
   float origin = 0;
 };
 
-// What makes a row standard. The mean comes in two parts, so that digits of rows far from 0 are not lost.
-struct Standard {
-  float mean, mean_rest, inverse;
-
+// Makes a row standard.
+struct Standard : RowMoments {
   CREMA_FORMULA float operator()(float x) const { return ((x - mean) - mean_rest) * inverse; }
 };
 
 // From the sums of x - origin and of its square, `origin` being any element of the row: no element is further from the
-// mean than sqrt(width) deviations, so that the difference below keeps its digits in double.
-CREMA_FORMULA Standard StandardOf(const MvnProblem& problem, const Sums& sums) {
-  const double width = static_cast<double>(problem.width), offset = sums.first / width;
-  const double mean = static_cast<double>(sums.origin) + offset;
+// mean than sqrt(width) deviations, so that the difference below keeps its digits in double. Without the inverse.
+CREMA_FORMULA Standard StandardOf(int64_t width, const Sums& sums, double* variance) {
+  const double n = static_cast<double>(width), offset = sums.first / n;
+  const double mean = static_cast<double>(sums.origin) + offset, difference = sums.second / n - offset * offset;
+  *variance = difference < 0 ? 0.0 : difference;  // a NaN stays one
   Standard standard;
   standard.mean = static_cast<float>(mean);
   standard.mean_rest = static_cast<float>(mean - static_cast<double>(standard.mean));
-  standard.inverse = 1.0f;
+  return standard;
+}
+
+CREMA_FORMULA Standard StandardOf(const MvnProblem& problem, const Sums& sums) {
+  double variance;
+  Standard standard = StandardOf(problem.width, sums, &variance);
   if (problem.divide) {
-    const double variance = sums.second / width - offset * offset;
-    const double deviation = std::sqrt(variance < 0 ? 0.0 : variance);  // a NaN stays one
-    standard.inverse = static_cast<float>(1.0 / (deviation + static_cast<double>(problem.eps)));
+    standard.inverse = static_cast<float>(1.0 / (std::sqrt(variance) + static_cast<double>(problem.eps)));
   }
+  return standard;
+}
+
+CREMA_FORMULA Standard StandardOf(const GroupNormProblem& problem, const Sums& sums) {
+  double variance;
+  Standard standard = StandardOf(problem.width(), sums, &variance);
+  standard.inverse = static_cast<float>(1.0 / std::sqrt(variance + static_cast<double>(problem.eps)));
   return standard;
 }
 
@@ -50,6 +60,23 @@ CREMA_FORMULA StandardGradient StandardGradientOf(const MvnProblem& problem, con
   const double width = static_cast<double>(problem.width);
   return {static_cast<float>(sums.first / width), problem.divide ? static_cast<float>(sums.second / width) : 0.0f,
           problem.divide ? inverse : 1.0f};
+}
+
+// dx from g = scale * dy: (g - mean of g - standard x * mean of g * standard x) * inverse.
+struct GroupNormGradient {
+  float mean, of_standard;
+  Standard standard;
+
+  CREMA_FORMULA float operator()(float g, float x) const {
+    return (g - mean - standard(x) * of_standard) * standard.inverse;
+  }
+};
+
+// From the sums of g and of g * standard x.
+CREMA_FORMULA GroupNormGradient GroupNormGradientOf(const GroupNormProblem& problem, const Sums& sums,
+                                                    const RowMoments& moments) {
+  const double width = static_cast<double>(problem.width());
+  return {static_cast<float>(sums.first / width), static_cast<float>(sums.second / width), Standard{moments}};
 }
 
 // 1 / length.

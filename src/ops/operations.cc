@@ -291,6 +291,14 @@ class CpuOperations final : public Operations {
                          const float* dy, float* dx, float* scale_gradient) override {
     crema::NormalizeBackward(problem, x, scale, inverse, dy, dx, scale_gradient);
   }
+  void GroupNormForward(const GroupNormProblem& problem, const float* x, const float* scale, const float* shift,
+                        float* y, RowMoments* moments) override {
+    crema::GroupNormForward(problem, x, scale, shift, y, moments);
+  }
+  void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
+                         const float* dy, const GroupNormGradients& gradients) override {
+    crema::GroupNormBackward(problem, x, scale, moments, dy, gradients);
+  }
 
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override {
     return crema::FindBadRegion(problem, regions);

@@ -29,6 +29,7 @@
 #include "ops/detection_output.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
+#include "ops/group_norm.h"
 #include "ops/im2col.h"
 #include "ops/inner_product.h"
 #include "ops/interpolation.h"
@@ -209,7 +210,7 @@ class Operations {
                            const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
                            float* workspace) = 0;
 
-  // --- Each record by itself: ops/normalization.h. ---
+  // --- Each record by itself: ops/normalization.h, ops/group_norm.h. ---
   virtual void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) = 0;
   virtual void MvnBackward(const MvnProblem& problem, const float* y, const float* inverse, const float* dy,
                            float* dx) = 0;
@@ -217,6 +218,10 @@ class Operations {
                                 float* inverse) = 0;
   virtual void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale,
                                  const float* inverse, const float* dy, float* dx, float* scale_gradient) = 0;
+  virtual void GroupNormForward(const GroupNormProblem& problem, const float* x, const float* scale, const float* shift,
+                                float* y, RowMoments* moments) = 0;
+  virtual void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale,
+                                 const RowMoments* moments, const float* dy, const GroupNormGradients& gradients) = 0;
 
   // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
   virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;

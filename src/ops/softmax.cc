@@ -15,21 +15,25 @@ namespace {
 constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
 constexpr int64_t kTile = 128;    // positions of one outer row that are worked on side by side
 
-// Classes lie next to each other.
-CREMA_MULTIVERSION void ForwardRows(int64_t rows, int64_t classes, const float* x, float* y) {
-  for (int64_t row = 0; row < rows; ++row, x += classes, y += classes) {
+// Rows [begin, end), whose classes lie next to each other.
+CREMA_MULTIVERSION void ForwardRows(const ClassAxis& axis, int64_t begin, int64_t end, const float* from, float* to) {
+  for (int64_t row = begin; row < end; ++row) {
+    const float* x = from + row * axis.classes;
+    float* y = to + row * axis.classes;
+    const int64_t counted = axis.counted(row);
     float largest = x[0];
 #pragma omp simd reduction(max : largest)
-    for (int64_t c = 0; c < classes; ++c) largest = x[c] > largest ? x[c] : largest;
+    for (int64_t c = 0; c < counted; ++c) largest = x[c] > largest ? x[c] : largest;
     float sum = 0;
 #pragma omp simd reduction(+ : sum)
-    for (int64_t c = 0; c < classes; ++c) {
+    for (int64_t c = 0; c < counted; ++c) {
       y[c] = formula::Exp(x[c] - largest);
       sum += y[c];
     }
     const float scale = 1.0f / sum;
 #pragma omp simd
-    for (int64_t c = 0; c < classes; ++c) y[c] *= scale;
+    for (int64_t c = 0; c < counted; ++c) y[c] *= scale;
+    std::fill(y + counted, y + axis.classes, 0.0f);
   }
 }
 
@@ -115,7 +119,7 @@ void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) {
   if (axis.positions() * axis.classes == 0) return;
   if (axis.inner == 1) {
     ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
-      ForwardRows(end - begin, axis.classes, x + begin * axis.classes, y + begin * axis.classes);
+      ForwardRows(axis, begin, end, x, y);
     });
   } else {
     ForEachTile(axis, [&](int64_t offset, int64_t width) {

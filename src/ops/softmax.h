@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "base/multiversion.h"
 #include "crema/tensor.h"
 
 namespace crema {
@@ -12,6 +13,9 @@ namespace crema {
 // A tensor around its class axis.
 struct ClassAxis {
   int64_t outer = 1, classes = 1, inner = 1;
+  // Above 0: of row `outer` only the first outer % causal + 1 classes count, the others' probability is 0. For
+  // SoftmaxForward with inner == 1.
+  int64_t causal = 0;
 
   ClassAxis() = default;
   // axis in [0, shape.axes()).
@@ -20,6 +24,9 @@ struct ClassAxis {
 
   // Number of distributions, one label each.
   int64_t positions() const { return outer * inner; }
+  CREMA_HOST_DEVICE int64_t counted(int64_t row) const {
+    return causal > 0 && row % causal < classes ? row % causal + 1 : classes;
+  }
 };
 
 // y = exp(x - max) / sum(exp(x - max)). y may be x.
