@@ -1,6 +1,8 @@
 // Every operator that is imported, against what ONNX Runtime makes of it.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "onnx/operator_comparison.h"
 
 namespace crema::testing {
