@@ -19,8 +19,13 @@ struct Product {
   // Floats from row to row as stored; 0: as many as a row has.
   int64_t lda = 0, ldb = 0, ldc = 0;
   const float* bias = nullptr;
+  // That many products of one size; each matrix begins where the last row of the one before ends.
+  int64_t batches = 1;
   Factors factors = Factors::kF32;
 
+  // As stored.
+  int64_t a_rows() const { return transpose_a ? k : m; }
+  int64_t b_rows() const { return transpose_b ? n : k; }
   int64_t a_stride() const { return lda ? lda : transpose_a ? m : k; }
   int64_t b_stride() const { return ldb ? ldb : transpose_b ? k : n; }
   int64_t c_stride() const { return ldc ? ldc : n; }

@@ -1,6 +1,7 @@
 #include <cublasLt.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 
 #include "base/check.h"
@@ -50,12 +51,21 @@ void Set(const Preference& preference, cublasLtMatmulPreferenceAttributes_t attr
         "choosing how to multiply");
 }
 
+template <typename Value>
+void Set(const Matrix& matrix, cublasLtMatrixLayoutAttribute_t attribute, Value value) {
+  Check(cublasLtMatrixLayoutSetAttribute(matrix.get(), attribute, &value, sizeof value), "describing a matrix");
+}
+
 // cuBLASLt's matrices are column-major: a row-major one is the transpose of one with as many columns as rows.
-Matrix RowMajor(int64_t rows, int64_t columns, int64_t stride) {
+Matrix RowMajor(int64_t batches, int64_t rows, int64_t columns, int64_t stride) {
   Matrix matrix;
   Check(cublasLtMatrixLayoutCreate(matrix.address(), CUDA_R_32F, static_cast<uint64_t>(columns),
                                    static_cast<uint64_t>(rows), stride),
         "describing a matrix");
+  if (batches > 1) {
+    Set(matrix, CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, static_cast<int32_t>(batches));
+    Set(matrix, CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, rows * stride);
+  }
   return matrix;
 }
 
@@ -72,7 +82,7 @@ struct Key {
   bool transpose_a, transpose_b, adds, bias;
   Factors factors;
   uint32_t alignment;
-  int64_t m, n, k, a_stride, b_stride, c_stride;
+  int64_t batches, m, n, k, a_stride, b_stride, c_stride;
   auto operator<=>(const Key&) const = default;
 };
 
@@ -86,9 +96,11 @@ struct Plan {
 };
 
 Plan::Plan(cublasLtHandle_t handle, const Key& key, const float* any_bias)
-    : a(key.transpose_a ? RowMajor(key.k, key.m, key.a_stride) : RowMajor(key.m, key.k, key.a_stride)),
-      b(key.transpose_b ? RowMajor(key.n, key.k, key.b_stride) : RowMajor(key.k, key.n, key.b_stride)),
-      c(RowMajor(key.m, key.n, key.c_stride)) {
+    : a(key.transpose_a ? RowMajor(key.batches, key.k, key.m, key.a_stride)
+                        : RowMajor(key.batches, key.m, key.k, key.a_stride)),
+      b(key.transpose_b ? RowMajor(key.batches, key.n, key.k, key.b_stride)
+                        : RowMajor(key.batches, key.k, key.n, key.b_stride)),
+      c(RowMajor(key.batches, key.m, key.n, key.c_stride)) {
   const cublasComputeType_t compute = key.factors == Factors::kBF16   ? CUBLAS_COMPUTE_32F_FAST_16BF
                                       : key.factors == Factors::kF16  ? CUBLAS_COMPUTE_32F_FAST_16F
                                       : key.factors == Factors::kTF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
@@ -127,8 +139,9 @@ Plan::Plan(cublasLtHandle_t handle, const Key& key, const float* any_bias)
     status = choose();
   }
   if (status != CUBLAS_STATUS_SUCCESS) {
-    const std::string what = "choosing how to multiply " + std::to_string(key.m) + "x" + std::to_string(key.k) +
-                             " by " + std::to_string(key.k) + "x" + std::to_string(key.n);
+    const std::string what = "choosing how to multiply " + std::to_string(key.batches) + " times " +
+                             std::to_string(key.m) + "x" + std::to_string(key.k) + " by " + std::to_string(key.k) +
+                             "x" + std::to_string(key.n);
     Check(status, what.c_str());
   }
   algorithm = found.algo;
@@ -151,11 +164,16 @@ MatrixProducts::MatrixProducts(CudaGpu& gpu) : impl_(std::make_unique<Impl>(gpu)
 MatrixProducts::~MatrixProducts() = default;
 
 void MatrixProducts::Multiply(const Product& p, const float* a, const float* b, float* c) {
-  if (p.m == 0 || p.n == 0) return;
+  if (p.batches == 0 || p.m == 0 || p.n == 0) return;
   CREMA_CHECK(p.k > 0) << "a product of empty matrices";
-  const Key key{
-      p.transpose_a, p.transpose_b, p.beta != 0, p.bias != nullptr, p.factors,    AlignmentOf(a, b, c, p.bias),
-      p.m,           p.n,           p.k,         p.a_stride(),      p.b_stride(), p.c_stride()};
+  CREMA_CHECK(p.batches <= std::numeric_limits<int32_t>::max()) << p.batches << " products at a time";
+  const Key key{p.transpose_a, p.transpose_b,
+                p.beta != 0,   p.bias != nullptr,
+                p.factors,     AlignmentOf(a, b, c, p.bias),
+                p.batches,     p.m,
+                p.n,           p.k,
+                p.a_stride(),  p.b_stride(),
+                p.c_stride()};
   auto found = impl_->plans.find(key);
   if (found == impl_->plans.end()) {
     found = impl_->plans.try_emplace(key, impl_->handle.get(), key, p.bias).first;

@@ -159,6 +159,8 @@ class CudaOperations final : public Operations, public MultiUpdater {
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,
                                                        std::string_view only) override;
+  std::unique_ptr<BatchedProductKernel> MakeBatchedProduct(const BatchedProductProblem& problem, KernelChoice* choice,
+                                                           std::string_view only) override;
   std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
                                              std::string_view only) override;
   std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice, std::string_view only) override;

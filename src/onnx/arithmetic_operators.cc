@@ -37,22 +37,6 @@ Constant Along(Constant value, const AxisRun& run, const Shape& shape) {
   return BroadcastTo(value, part);  // not an initializer any more
 }
 
-// `value` under the larger shape that broadcasting gives it.
-Operand Stretched(NodeReader& node, const Operand& value, const Shape& shape) {
-  std::vector<int64_t> dims(shape.axes() - value.shape.axes(), 1);
-  dims.insert(dims.end(), value.shape.dims().begin(), value.shape.dims().end());
-  Operand result = node.Reshape(value, Shape(dims), "axes");
-  for (int axis = 0; axis < shape.axes(); ++axis) {
-    if (dims[axis] == shape[axis]) continue;
-    LayerParameter layer = LayerOf("Tile");
-    if (axis != 1) layer.mutable_tile_param()->set_axis(axis);
-    layer.mutable_tile_param()->set_tiles(
-        static_cast<int32_t>(std::min<int64_t>(shape[axis], std::numeric_limits<int32_t>::max())));
-    result = node.Add(std::move(layer), {result}, {}, "tile");
-  }
-  return result;
-}
-
 Shape Common(const NodeReader& node, const Shape& a, const Shape& b) {
   bool fits = true;
   const Shape shape = BroadcastShape(a, b, &fits);
@@ -159,7 +143,7 @@ Operand Combined(NodeReader& node, const Operand& a, const Operand& b, EltwisePa
   Operand result;
   if (type && a.shape != b.shape && a.shape == shape && CombineAlong(node, a, b, type, &result)) return result;
   if (type && a.shape != b.shape && b.shape == shape && CombineAlong(node, b, a, type, &result)) return result;
-  return Combined(node, {Stretched(node, a, shape), Stretched(node, b, shape)}, operation);
+  return Combined(node, {node.Stretched(a, shape), node.Stretched(b, shape)}, operation);
 }
 
 // Which of two inputs is constant, if one is; the blob is stretched to what they give together.
@@ -175,7 +159,7 @@ WithConstant SplitInputs(NodeReader& node) {
   if (!node.is_constant(0) && !node.is_constant(1)) return inputs;
   inputs.constant = &node.constant(inputs.constant_first ? 0 : 1, "its input");
   inputs.value = node.blob(inputs.constant_first ? 1 : 0);
-  inputs.value = Stretched(node, inputs.value, Common(node, inputs.value.shape, inputs.constant->shape));
+  inputs.value = node.Stretched(inputs.value, Common(node, inputs.value.shape, inputs.constant->shape));
   return inputs;
 }
 
@@ -241,7 +225,7 @@ void SumOf(NodeReader& node, float factor) {
   Shape shape = node.shape(0);
   for (int i = 1; i < node.inputs(); ++i) shape = Common(node, shape, node.shape(i));
   std::vector<Operand> terms;
-  for (int i = 0; i < node.inputs(); ++i) terms.push_back(Stretched(node, node.blob(i), shape));
+  for (int i = 0; i < node.inputs(); ++i) terms.push_back(node.Stretched(node.blob(i), shape));
   if (terms.size() == 1) return node.Set(0, terms[0]);
   node.Set(0, Combined(node, terms, EltwiseParameter::SUM,
                        factor == 1 ? std::vector<float>() : std::vector<float>(terms.size(), factor)));
@@ -270,7 +254,7 @@ void Extreme(NodeReader& node, bool maximum) {
   for (int i = 1; i < node.inputs(); ++i) {
     const Operand other = term(i);
     const Shape shape = Common(node, result.shape, other.shape);
-    result = Combined(node, {Stretched(node, result, shape), Stretched(node, other, shape)}, EltwiseParameter::MAX, {},
+    result = Combined(node, {node.Stretched(result, shape), node.Stretched(other, shape)}, EltwiseParameter::MAX, {},
                       maximum && i + 1 == node.inputs() ? "" : "max");
   }
   node.Set(0, maximum ? result : node.Power(result, -1, 0));
@@ -288,7 +272,7 @@ void Greater(NodeReader& node) {
 
 void Expand(NodeReader& node) {
   const Operand value = node.blob(0);
-  node.Set(0, Stretched(node, value, Common(node, value.shape, Shape(node.integers(1, "the shape")))));
+  node.Set(0, node.Stretched(value, Common(node, value.shape, Shape(node.integers(1, "the shape")))));
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 // Layers that multiply and add learnt parameters, and what they have in common with others: numbers by element.
+#include <numeric>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "onnx/layer_table.h"
@@ -18,6 +20,20 @@ void InnerProduct(LayerWriter& layer) {
   if (param.bias_term()) inputs.push_back(layer.Blob(1, "bias"));
   const std::string product = layer.Add("Gemm", inputs, {Int("transB", param.transpose() ? 0 : 1)});
   layer.SetTop(0, axis == 1 ? product : layer.Reshape(product, layer.top_dims(0)));
+}
+
+void MatMul(LayerWriter& layer) {
+  const MatMulParameter& param = layer.param().matmul_param();
+  std::vector<std::string> factors;
+  for (int i = 0; i < 2; ++i) {
+    factors.push_back(layer.bottom(i));
+    if (!(i == 0 ? param.transpose_a() : param.transpose_b())) continue;
+    std::vector<int64_t> order(layer.bottom_shape(i).axes());
+    std::iota(order.begin(), order.end(), 0);
+    std::swap(order.back(), order[order.size() - 2]);
+    factors.back() = layer.Add("Transpose", {factors.back()}, {Ints("perm", order)});
+  }
+  layer.SetTop(0, layer.Affine(layer.Add("MatMul", factors), param.scale(), 0));
 }
 
 void Embed(LayerWriter& layer) {
@@ -85,9 +101,14 @@ void Eltwise(LayerWriter& layer) {
 }  // namespace
 
 LayerTable DenseLayers() {
-  return {
-      {"Axpy", Axpy},           {"Bias", Bias},  {"Eltwise", Eltwise}, {"Embed", Embed}, {"InnerProduct", InnerProduct},
-      {"Parameter", Parameter}, {"Scale", Scale}};
+  return {{"Axpy", Axpy},
+          {"Bias", Bias},
+          {"Eltwise", Eltwise},
+          {"Embed", Embed},
+          {"InnerProduct", InnerProduct},
+          {"MatMul", MatMul},
+          {"Parameter", Parameter},
+          {"Scale", Scale}};
 }
 
 }  // namespace crema::onnx

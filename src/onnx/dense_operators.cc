@@ -1,5 +1,7 @@
-// Products with matrices of learnt weights, tables of vectors.
+// Products of matrices, tables of vectors.
 #include <algorithm>
+#include <cmath>
+#include <optional>
 
 #include "onnx/folding.h"
 #include "onnx/operator_table.h"
@@ -61,10 +63,9 @@ void Gemm(NodeReader& node) {
   node.Set(0, InnerProduct(node, rows, 1, std::move(weights), node.has(2) ? &bias : nullptr));
 }
 
-void MatMul(NodeReader& node) {
+void ProductWithWeights(NodeReader& node) {
   const Operand rows = node.blob(0);
   const Constant weights = Transposed(Matrix(node, 1), {1, 0});
-  if (rows.shape.axes() < 2) node.Refuse("reads " + rows.shape.ToString() + "; at least two axes are possible");
   // A bias is a node of its own.
   const NodeProto* follower = node.Follower("Add");
   Constant bias;
@@ -80,6 +81,87 @@ void MatMul(NodeReader& node) {
   const Operand result = InnerProduct(node, rows, rows.shape.axes() - 1, weights, has_bias ? &bias : nullptr);
   if (has_bias) node.Absorb(*follower);
   node.Set(0, result);
+}
+
+// What a layer before turned the matrices of, for this node alone; nothing where that is not so.
+std::optional<Operand> Unturned(NodeReader& node, int i) {
+  const Operand& value = node.operand(i);
+  if (value.is_constant() || !value.before.empty()) return std::nullopt;
+  const LayerParameter* last = node.LastLayer(value.blob, "Permute", node.node().input(i));
+  if (last == nullptr) return std::nullopt;
+  std::vector<int> order(last->permute_param().order().begin(), last->permute_param().order().end());
+  std::iter_swap(order.end() - 1, order.end() - 2);
+  if (!std::is_sorted(order.begin(), order.end())) return std::nullopt;
+  return node.TakeBack(*last);
+}
+
+// The number that the only reader of the node's result multiplies or divides it by, as a factor; null and 1 where there
+// is none.
+float FactorBehind(const NodeReader& node, int axes, const NodeProto** follower) {
+  for (const char* op : {"Mul", "Div"}) {
+    *follower = node.Follower(op);
+    const bool divides = op[0] == 'D';
+    for (int i = divides ? 1 : 0; *follower && i < 2; ++i) {
+      const Constant* factor = node.ConstantOf(**follower, i);
+      if (!factor || factor->whole || factor->count() != 1 || factor->shape.axes() > axes) continue;
+      const float value = divides ? 1 / factor->floats[0] : factor->floats[0];
+      if (std::isfinite(value)) return value;
+    }
+  }
+  *follower = nullptr;
+  return 1;
+}
+
+void ProductOfBlobs(NodeReader& node) {
+  std::optional<Operand> unturned[2];
+  for (const int i : {1, 0, 1}) {  // the last layer is the one that was read last
+    if (!unturned[i]) unturned[i] = Unturned(node, i);
+  }
+  Operand factors[2];
+  Shape before[2];
+  bool vector[2] = {};
+  for (int i = 0; i < 2; ++i) {
+    Operand& factor = factors[i] = unturned[i] ? *unturned[i] : node.blob(i);
+    if (factor.shape.axes() < 1) node.Refuse("multiplies a number; matrices and vectors are possible");
+    // A row on the left, a column on the right.
+    vector[i] = factor.shape.axes() == 1;
+    if (vector[i])
+      factor = node.Reshape(factor, i == 0 ? Shape{1, factor.shape[0]} : Shape{factor.shape[0], 1}, "axes");
+    before[i] = Shape(std::vector<int64_t>(factor.shape.dims().begin(), factor.shape.dims().end() - 2));
+  }
+  bool fits = true;
+  const Shape common = BroadcastShape(before[0], before[1], &fits);
+  if (!fits) {
+    node.Refuse("the axes before the matrices do not fit together: " + factors[0].shape.ToString() + " and " +
+                factors[1].shape.ToString());
+  }
+  for (Operand& factor : factors) {
+    std::vector<int64_t> dims = common.dims();
+    dims.insert(dims.end(), {factor.shape[-2], factor.shape[-1]});
+    factor = node.Stretched(factor, Shape(dims));
+  }
+  const int axes = common.axes() + (vector[0] ? 0 : 1) + (vector[1] ? 0 : 1);
+  const NodeProto* follower = nullptr;
+  const float scale = FactorBehind(node, axes, &follower);
+  LayerParameter layer = LayerOf("MatMul");
+  MatMulParameter* param = layer.mutable_matmul_param();
+  if (unturned[0]) param->set_transpose_a(true);
+  if (unturned[1]) param->set_transpose_b(true);
+  if (scale != 1) param->set_scale(scale);
+  Operand result = node.Add(std::move(layer), {factors[0], factors[1]}, {}, vector[0] || vector[1] ? "product" : "");
+  if (vector[0] || vector[1]) {
+    std::vector<int64_t> dims = common.dims();
+    if (!vector[0]) dims.push_back(result.shape[-2]);
+    if (!vector[1]) dims.push_back(result.shape[-1]);
+    result = node.Reshape(result, Shape(dims));
+  }
+  if (follower) node.Absorb(*follower);
+  node.Set(0, result);
+}
+
+void MatMul(NodeReader& node) {
+  const bool weights = node.is_constant(1) && node.constant(1, "a factor").shape.axes() == 2;
+  weights && !node.is_constant(0) && node.shape(0).axes() > 1 ? ProductWithWeights(node) : ProductOfBlobs(node);
 }
 
 // Rows of a table, by what is computed; and parts of a blob, by constants.

@@ -276,6 +276,25 @@ Constant Expand(const NodeReader& node) {
   return BroadcastTo(from, shape);
 }
 
+// What lies on one side of a diagonal of each matrix, and zeros.
+Constant Trilu(const NodeReader& node) {
+  Constant result = node.constant(0, "its input");
+  if (result.shape.axes() < 2) node.Refuse("reads " + result.shape.ToString() + ", which holds no matrices");
+  const double diagonal = node.has(1) ? node.number(1, "the diagonal") : 0;
+  const bool upper = node.Int("upper", 1) != 0;
+  const int64_t rows = result.shape[-2], columns = result.shape[-1];
+  for (int64_t i = 0; i < result.count(); ++i) {
+    const auto distance = static_cast<double>(i % columns - i / columns % rows);
+    if (upper ? distance >= diagonal : distance <= diagonal) continue;
+    if (result.whole) {
+      result.integers[i] = 0;
+    } else {
+      result.floats[i] = 0;
+    }
+  }
+  return result;
+}
+
 Constant ReduceProd(const NodeReader& node) {
   const Constant& from = node.constant(0, "its input");
   const auto axes = node.List("axes", 1);
@@ -320,28 +339,6 @@ Constant Transposed(const Constant& value, const std::vector<int>& order) {
   return Gathered(value, shape, 0, strides);
 }
 
-Shape ReshapedTo(const NodeReader& node, const Shape& from, const std::vector<int64_t>& dims, bool allow_zero) {
-  std::vector<int64_t> result = dims;
-  int left = -1;
-  for (size_t i = 0; i < dims.size(); ++i) {
-    if (dims[i] == 0 && !allow_zero) {
-      if (i >= static_cast<size_t>(from.axes()))
-        node.Refuse("its shape keeps axis " + std::to_string(i) + " of " + from.ToString());
-      result[i] = from[static_cast<int>(i)];
-    }
-    if (dims[i] != -1) continue;
-    if (left >= 0) node.Refuse("its shape has more than one -1");
-    left = static_cast<int>(i);
-    result[i] = 1;
-  }
-  const int64_t count = CheckedCount(result);
-  if (left >= 0 && count > 0) result[left] = from.count() / count;
-  if (count < 0 || CheckedCount(result) != from.count()) {
-    node.Refuse("cannot give " + from.ToString() + " the shape " + Shape(dims).ToString());
-  }
-  return Shape(result);
-}
-
 FoldingFunction FindFolding(const std::string& op) {
   static const std::map<std::string, FoldingFunction> table = {{"Abs", Unary<Absolute>},
                                                                {"Add", Binary<AddTo>},
@@ -378,6 +375,7 @@ FoldingFunction FindFolding(const std::string& op) {
                                                                {"Squeeze", Squeeze},
                                                                {"Sub", Binary<Subtract>},
                                                                {"Transpose", Transpose},
+                                                               {"Trilu", Trilu},
                                                                {"Unsqueeze", Unsqueeze},
                                                                {"Where", Where}};
   const auto at = table.find(op);

@@ -26,9 +26,6 @@ Constant BroadcastTo(const Constant& value, const Shape& shape);
 // With the axes in another order.
 Constant Transposed(const Constant& value, const std::vector<int>& order);
 
-// What Reshape's input says: 0 keeps an extent, unless `allow_zero`, and one -1 stands for what is left.
-Shape ReshapedTo(const NodeReader& node, const Shape& from, const std::vector<int64_t>& dims, bool allow_zero);
-
 // --- What operators of structure say, of constants and blobs alike ---
 
 // Elements start, start + step, ... of an axis, `count` of them.
@@ -38,6 +35,8 @@ struct SliceRange {
 };
 // Of a Slice, those of axes that are cut.
 std::vector<SliceRange> SliceRanges(const NodeReader& node);
+// What Reshape's input says: 0 keeps an extent, unless `allow_zero`, and one -1 stands for what is left.
+Shape ReshapedTo(const NodeReader& node, const Shape& from, const std::vector<int64_t>& dims, bool allow_zero);
 Shape UnsqueezedShape(const NodeReader& node, const Shape& from);
 Shape SqueezedShape(const NodeReader& node, const Shape& from);
 std::vector<int> TransposeOrder(const NodeReader& node, int axes);

@@ -145,7 +145,7 @@ std::string GraphReader::SwapChannels(const std::string& blob, const Shape& shap
 
 void GraphReader::ReadInputs() {
   Diagnostics problems;
-  bool open = false, swapped = false;
+  bool swapped = false;
   std::set<std::string> names;
   for (const ValueInfoProto& input : graph_.input()) {
     if (initializers_.count(input.name()) > 0) continue;
@@ -156,7 +156,7 @@ void GraphReader::ReadInputs() {
       continue;
     }
     const TensorShapeProto& declared = input.type().tensor_type().shape();
-    open |= declared.dim_size() > 0 && !declared.dim(0).has_dim_value();
+    has_open_batch_ |= declared.dim_size() > 0 && !declared.dim(0).has_dim_value();
     try {
       if (!IsNumber(input.type().tensor_type().elem_type())) {
         throw UserError(where(), "input \"" + Printable(input.name()) + "\": is no tensor of numbers");
@@ -184,7 +184,8 @@ void GraphReader::ReadInputs() {
   for (const auto& [name, shape] : options_.shapes) {
     if (names.count(name) == 0) problems.Error(where(), "--shape=" + name + "=...: has no input of this name");
   }
-  if (options_.batch && !open) problems.Error(where(), "--batch: the file fixes the batch of all its inputs");
+  if (options_.batch && !has_open_batch_)
+    problems.Error(where(), "--batch: the file fixes the batch of all its inputs");
   if (options_.swap_channels && !swapped && !problems.has_errors()) {
     problems.Error(where(), "--swap_channels: no input is N x 3 x height x width");
   }

@@ -36,6 +36,11 @@ class GraphReader {
   // Throws UserError with everything that has no form.
   ImportedNet Read();
 
+  // After Read: whether the file leaves the batch of an input open, and the shapes of blobs, under the names that they
+  // had before outputs got theirs.
+  bool has_open_batch() const { return has_open_batch_; }
+  const std::map<std::string, Shape>& shapes() const { return shapes_; }
+
  private:
   friend class NodeReader;
 
@@ -70,6 +75,7 @@ class GraphReader {
   std::set<std::string> names_;                      // of layers and blobs
   std::set<const NodeProto*> absorbed_;
   std::map<std::string, Shape> shapes_;  // by blob
+  bool has_open_batch_ = false;
 };
 
 // One node. Whatever it throws is reported as the node's mistake.
@@ -131,6 +137,8 @@ class NodeReader {
                                std::vector<Constant> blobs = {}, const std::string& role = {});
   // The same values under another shape, so that it holds for other batches, too, where the first extent stays.
   Operand Reshape(const Operand& value, const Shape& shape, const std::string& role = {});
+  // The same values, repeated under the larger shape that broadcasting gives them.
+  Operand Stretched(const Operand& value, const Shape& shape);
   // (scale * value + shift) ^ power.
   Operand Power(const Operand& value, float scale, float shift, float power = 1, const std::string& role = {});
   // With its axes in another order.
@@ -152,6 +160,8 @@ class NodeReader {
   std::string BlobOf(const NodeProto& other, int i) const;
   // The last layer, where it made `blob`, is an `type`, and nothing but this node reads that; null else.
   LayerParameter* LastLayer(const std::string& blob, const std::string& type, const std::string& name);
+  // Undoes the layer that LastLayer found, of one bottom and no blobs; what it read.
+  Operand TakeBack(const LayerParameter& last);
   // The name that layers get.
   void set_base(const std::string& base) { base_ = base; }
 

@@ -1,5 +1,7 @@
 #include "onnx/import.h"
 
+#include <optional>
+
 #include "compiler/compiler.h"
 #include "device/device.h"
 #include "graph/program.h"
@@ -8,15 +10,106 @@
 
 namespace crema {
 
+using onnx::GraphReader;
+using onnx::ModelProto;
+
+namespace {
+
+NetOptions ForUse() {
+  NetOptions options;
+  options.phase = TEST;
+  options.backward = false;
+  options.context.device = &CpuDevice();
+  return options;
+}
+
+// What a Reshape or Flatten of axis 1 makes of `from`; nothing where its dims do not fit.
+std::optional<Shape> Reshaped(const LayerParameter& layer, const Shape& from) {
+  if (layer.type() == "Flatten") return Shape{from[0], from.count(1)};
+  const auto& dims = layer.reshape_param().shape().dim();
+  std::vector<int64_t> result(dims.begin(), dims.end());
+  int64_t known = 1;
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (result[i] == 0) result[i] = from[static_cast<int>(i)];
+    if (result[i] > 0) known *= result[i];
+  }
+  for (int64_t& extent : result) {
+    if (extent == -1) extent = from.count() / known;
+  }
+  const Shape shape(result);
+  return shape.count() == from.count() ? std::optional(shape) : std::nullopt;
+}
+
+// With a batch of 1 a Reshape does not tell which of its extents is the batch; `other` was read with another one.
+void OpenReshapes(const GraphReader& one, const GraphReader& other, NetParameter* net) {
+  for (LayerParameter& layer : *net->mutable_layer()) {
+    if (layer.type() != "Reshape" && layer.type() != "Flatten") continue;
+    const auto made = one.shapes().find(layer.name()), wanted = other.shapes().find(layer.name()),
+               from = other.shapes().find(layer.bottom(0));
+    if (made == one.shapes().end() || wanted == other.shapes().end() || from == other.shapes().end()) continue;
+    if (Reshaped(layer, from->second) == wanted->second) continue;
+    BlobShape dims;
+    int open = 0;
+    for (int axis = 0; axis < made->second.axes(); ++axis) {
+      const bool stays = made->second.axes() == wanted->second.axes() && made->second[axis] == wanted->second[axis];
+      dims.add_dim(stays ? made->second[axis] : -1);
+      open += stays ? 0 : 1;
+    }
+    if (open != 1) continue;
+    layer.set_type("Reshape");
+    layer.clear_flatten_param();
+    *layer.mutable_reshape_param()->mutable_shape() = dims;
+  }
+}
+
+// Whether the net also computes what `other` does, with the shapes of its inputs.
+bool Fits(const ImportedNet& imported, const ImportedNet& other) {
+  NetOptions options = ForUse();
+  for (const ImportedNet::Tensor& input : other.inputs) options.shapes.emplace_back(input.name, input.shape);
+  try {
+    const auto compiled = Compile(MakeNetFile(imported.net, {}), options);
+    for (const Value& value : compiled->graph.values) {
+      for (const ImportedNet::Tensor& output : other.outputs) {
+        if (value.name == output.name && value.spec.shape != output.shape) return false;
+      }
+    }
+    return true;
+  } catch (const UserError&) {
+    return false;
+  }
+}
+
+// Makes what was read hold for any batch, where the file leaves it open; a note where it cannot.
+void OpenBatch(const ModelProto& model, const std::string& path, OnnxImportOptions options, const GraphReader& reader,
+               ImportedNet* imported) {
+  const int64_t batch = options.batch.value_or(1);
+  options.batch = batch + 1;
+  bool fits = false;
+  try {
+    GraphReader other(model, path, options);
+    const ImportedNet larger = other.Read();
+    OpenReshapes(reader, other, &imported->net);
+    fits = Fits(*imported, larger);
+  } catch (const UserError&) {
+    // The file holds the batch it was exported with.
+  }
+  if (fits) return;
+  Diagnostic note;
+  note.severity = Diagnostic::Severity::kNote;
+  note.where = {path, 0, 0};
+  note.message = "holds for batches of " + std::to_string(batch) + " only; import it with --batch=N for another";
+  imported->notes.push_back(std::move(note));
+}
+
+}  // namespace
+
 ImportedNet ImportOnnxModel(const std::string& path, const OnnxImportOptions& options) {
   const onnx::ModelProto model = onnx::ReadModelFile(path);
-  ImportedNet imported = onnx::GraphReader(model, path, options).Read();
+  GraphReader reader(model, path, options);
+  ImportedNet imported = reader.Read();
+  if (reader.has_open_batch()) OpenBatch(model, path, options, reader, &imported);
   // What is written can be run.
-  NetOptions net;
-  net.phase = TEST;
-  net.backward = false;
-  net.context.device = &CpuDevice();
-  for (const Diagnostic& warning : Compile(MakeNetFile(imported.net, {path, 0, 0}), net)->warnings) {
+  for (const Diagnostic& warning : Compile(MakeNetFile(imported.net, {path, 0, 0}), ForUse())->warnings) {
     imported.notes.push_back(warning);
   }
   return imported;

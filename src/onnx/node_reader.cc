@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "base/atomic_file.h"
 #include "onnx/graph_reader.h"
@@ -259,6 +260,21 @@ Operand NodeReader::Reshape(const Operand& value, const Shape& shape, const std:
   return Add(std::move(layer), {value}, {}, role);
 }
 
+Operand NodeReader::Stretched(const Operand& value, const Shape& shape) {
+  std::vector<int64_t> dims(shape.axes() - value.shape.axes(), 1);
+  dims.insert(dims.end(), value.shape.dims().begin(), value.shape.dims().end());
+  Operand result = Reshape(value, Shape(dims), "axes");
+  for (int axis = 0; axis < shape.axes(); ++axis) {
+    if (dims[axis] == shape[axis]) continue;
+    LayerParameter layer = LayerOf("Tile");
+    if (axis != 1) layer.mutable_tile_param()->set_axis(axis);
+    layer.mutable_tile_param()->set_tiles(
+        static_cast<int32_t>(std::min<int64_t>(shape[axis], std::numeric_limits<int32_t>::max())));
+    result = Add(std::move(layer), {result}, {}, "tile");
+  }
+  return result;
+}
+
 Operand NodeReader::Power(const Operand& value, float scale, float shift, float power, const std::string& role) {
   LayerParameter layer = LayerOf("Power");
   PowerParameter* param = layer.mutable_power_param();
@@ -317,8 +333,18 @@ std::string NodeReader::BlobOf(const NodeProto& other, int i) const {
 LayerParameter* NodeReader::LastLayer(const std::string& blob, const std::string& type, const std::string& name) {
   auto& layers = *graph_.result_.net.mutable_layer();
   if (layers.empty() || graph_.reads_[name] != 1) return nullptr;
+  const auto is_it = [&](const auto& operand) { return operand.second.blob == blob; };
+  if (std::count_if(graph_.operands_.begin(), graph_.operands_.end(), is_it) != 1) return nullptr;  // it has two names
   LayerParameter& last = *layers.rbegin();
   return last.type() == type && last.top_size() == 1 && last.top(0) == blob ? &last : nullptr;
+}
+
+Operand NodeReader::TakeBack(const LayerParameter& last) {
+  Operand value{.blob = last.bottom(0), .shape = graph_.shapes_.at(last.bottom(0))};
+  graph_.names_.erase(last.name());
+  graph_.shapes_.erase(last.top(0));
+  graph_.result_.net.mutable_layer()->RemoveLast();
+  return value;
 }
 
 }  // namespace crema::onnx

@@ -219,6 +219,28 @@ std::vector<SliceRange> SliceRanges(const NodeReader& node) {
   return ranges;
 }
 
+Shape ReshapedTo(const NodeReader& node, const Shape& from, const std::vector<int64_t>& dims, bool allow_zero) {
+  std::vector<int64_t> result = dims;
+  int left = -1;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    if (dims[i] == 0 && !allow_zero) {
+      if (i >= static_cast<size_t>(from.axes()))
+        node.Refuse("its shape keeps axis " + std::to_string(i) + " of " + from.ToString());
+      result[i] = from[static_cast<int>(i)];
+    }
+    if (dims[i] != -1) continue;
+    if (left >= 0) node.Refuse("its shape has more than one -1");
+    left = static_cast<int>(i);
+    result[i] = 1;
+  }
+  const int64_t count = CheckedCount(result);
+  if (left >= 0 && count > 0) result[left] = from.count() / count;
+  if (count < 0 || CheckedCount(result) != from.count()) {
+    node.Refuse("cannot give " + from.ToString() + " the shape " + Shape(dims).ToString());
+  }
+  return Shape(result);
+}
+
 Shape UnsqueezedShape(const NodeReader& node, const Shape& from) {
   const auto named = node.List("axes", 1);
   if (!named) node.Refuse("names no axes");

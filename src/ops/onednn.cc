@@ -46,7 +46,7 @@ void AppendEltwise(dnnl::algorithm algorithm, float alpha, float beta, dnnl::pos
 #endif
 }
 
-dnnl::primitive_attr Attributes(const Activation& activation, bool sum) {
+dnnl::primitive_attr Attributes(const Activation& activation, bool sum = false) {
   using Kind = Activation::Kind;
   dnnl::post_ops ops;
   if (sum) ops.append_sum(1);
@@ -71,12 +71,19 @@ dnnl::primitive_attr Attributes(const Activation& activation, bool sum) {
     case Kind::kElu:
       AppendEltwise(dnnl::algorithm::eltwise_elu, activation.parameter, 0, &ops);
       break;
+    case Kind::kLinear:
+      AppendEltwise(dnnl::algorithm::eltwise_linear, activation.parameter, activation.second, &ops);
+      break;
     default:
       CREMA_CHECK(false) << "an activation that is not fused";
   }
   dnnl::primitive_attr attributes = UserScratchpad();
   if (ops.len() > 0) attributes.set_post_ops(ops);
   return attributes;
+}
+
+dnnl::primitive_attr Times(float factor) {
+  return Attributes(factor == 1 ? Activation{} : Activation{Activation::Kind::kLinear, factor});
 }
 
 }  // namespace
@@ -114,6 +121,10 @@ dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWei
   return {Engine(), d.source, d.weights, d.bias, d.destination, hint, UserScratchpad()};
 }
 
+dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha) {
+  return {Engine(), a, b, c, Times(alpha)};
+}
+
 Dims DimsOf(const Desc& desc) { return desc.get_dims(); }
 
 #else
@@ -149,6 +160,10 @@ dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(c
 dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& d,
                                                                                      const InnerProductForward& hint) {
   return {{d.source, d.weights, d.bias, d.destination}, UserScratchpad(), Engine(), hint};
+}
+
+dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha) {
+  return {{a, b, c}, Times(alpha), Engine()};
 }
 
 Dims DimsOf(const Desc& desc) { return desc.dims(); }

@@ -65,6 +65,9 @@ dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(c
 dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& descs,
                                                                                      const InnerProductForward& hint);
 
+// C[b] = alpha * A[b] * B[b]; tensors of three axes: b, rows, columns.
+dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha);
+
 // A short list of primitives over tensors that the caller passes at every run and temporaries in a workspace. Built
 // once, run any number of times without allocating on crema's side. Used by one thread at a time.
 class Sequence {

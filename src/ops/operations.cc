@@ -368,6 +368,10 @@ class CpuOperations final : public Operations {
                                                        std::string_view only) override {
     return crema::MakeInnerProduct(problem, CpuDevice(), choice, only);
   }
+  std::unique_ptr<BatchedProductKernel> MakeBatchedProduct(const BatchedProductProblem& problem, KernelChoice* choice,
+                                                           std::string_view only) override {
+    return crema::MakeBatchedProduct(problem, CpuDevice(), choice, only);
+  }
   std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
                                              std::string_view only) override {
     return crema::MakePooling(problem, CpuDevice(), choice, only);

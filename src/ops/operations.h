@@ -19,6 +19,7 @@
 #include "ops/arg_max.h"
 #include "ops/axis_permutation.h"
 #include "ops/batch_norm.h"
+#include "ops/batched_product.h"
 #include "ops/bias.h"
 #include "ops/box.h"
 #include "ops/channels.h"
@@ -261,6 +262,8 @@ class Operations {
                                                              std::string_view only) = 0;
   virtual std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,
                                                                std::string_view only) = 0;
+  virtual std::unique_ptr<BatchedProductKernel> MakeBatchedProduct(const BatchedProductProblem& problem,
+                                                                   KernelChoice* choice, std::string_view only) = 0;
   virtual std::unique_ptr<PoolingKernel> MakePooling(const PoolingProblem& problem, KernelChoice* choice,
                                                      std::string_view only) = 0;
   virtual std::unique_ptr<LrnKernel> MakeLrn(const LrnProblem& problem, KernelChoice* choice,

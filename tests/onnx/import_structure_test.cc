@@ -163,6 +163,41 @@ TEST_F(OnnxStructure, Rearranges) {
       Model({2, 6, 4, 4}));
 }
 
+// A Reshape for one item does not tell which of its extents is the batch.
+TEST_F(OnnxStructure, KeepsTheBatchOpen) {
+  CompareBatches(
+      "parts of an axis that was brought to the front",
+      [](Model& m) {
+        m.Node("Reshape", {"x", m.Integers("s", {0, -1, 3, 2, 4})}, {"r"});
+        m.Node("Transpose", {"r"}, {"t"}, {Ints("perm", {2, 0, 3, 1, 4})});
+        m.Node("Split", {"t"}, {"a", "b", "c"}, {Int("axis", 0)});
+        for (const char* part : {"a", "b", "c"}) {
+          m.Node("Squeeze", {part, m.Integers(std::string(part) + "_axes", {0})}, {std::string(part) + "_part"});
+        }
+        m.Node("Mul", {"a_part", "b_part"}, {"ab"});
+        m.Node("Add", {"ab", "c_part"});
+      },
+      {5, 24});
+  CompareBatches("the batch on the second axis",
+                 [](Model& m) {
+                   m.Node("Transpose", {"x"}, {"t"}, {Ints("perm", {1, 0, 2})});
+                   m.Node("Unsqueeze", {"t", m.Integers("front", {0})}, {"u"});
+                   m.Node("Tanh", {"u"}, {"v"});
+                   m.Node("Squeeze", {"v", m.Integers("front2", {0})}, {"w"});
+                   m.Node("Reshape", {"w", m.Integers("heads", {5, -1, 4})}, {"h"});
+                   m.Node("Transpose", {"h"}, {"p"}, {Ints("perm", {1, 0, 2})});
+                   m.Node("Relu", {"p"});
+                 },
+                 {5, 8});
+  CompareBatches("rows of all items",
+                 [](Model& m) {
+                   m.Node("Transpose", {"x"}, {"t"}, {Ints("perm", {1, 0, 2})});
+                   m.Node("Reshape", {"t", m.Integers("rows", {-1, 8})}, {"r"});
+                   m.Node("Gemm", {"r", m.Weights("w", {8, 6})});
+                 },
+                 {5, 8});
+}
+
 // What exporters write for x.view(x.size(0), -1), and other arithmetic with shapes.
 TEST_F(OnnxStructure, ComputesWithShapes) {
   Compare("view", [](Model& m) {

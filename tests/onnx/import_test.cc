@@ -283,5 +283,30 @@ TEST_F(OnnxImport, SaysWhatOfNormalizationsHasNoForm) {
   });
 }
 
+TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
+  MadeModel open({onnx::kOpen, 4, 10});
+  open.Node("Flatten", {"x"});
+  EXPECT_TRUE(Import(open).notes.empty());
+  // The batch of the export was 1.
+  MadeModel fixed({onnx::kOpen, 4, 10});
+  fixed.Node("Reshape", {"x", fixed.Integers("shape", {1, 40})});
+  const ImportedNet imported = Import(fixed);
+  ASSERT_EQ(imported.notes.size(), 1u);
+  EXPECT_NE(imported.notes[0].ToString().find("model.onnx: note: holds for batches of 1 only"), std::string::npos)
+      << imported.notes[0].ToString();
+  // So is what is repeated for each item, with the number of items.
+  MadeModel repeated({onnx::kOpen, 4, 10});
+  repeated.Node("Shape", {"x"}, {"s"});
+  repeated.Node("Slice", {"s", repeated.Integers("from", {0}), repeated.Integers("to", {1})}, {"n"});
+  repeated.Node("Concat", {"n", repeated.Integers("rest", {1, 10})}, {"target"}, {Int("axis", 0)});
+  repeated.Node("ConstantOfShape", {"target"}, {"token"});
+  repeated.Node("Concat", {"x", "token"}, {"y"}, {Int("axis", 1)});
+  const ImportedNet two = Import(repeated, {.batch = 2});
+  ASSERT_EQ(two.notes.size(), 1u);
+  EXPECT_NE(two.notes[0].message.find("holds for batches of 2 only; import it with --batch=N for another"),
+            std::string::npos)
+      << two.notes[0].message;
+}
+
 }  // namespace
 }  // namespace crema::testing

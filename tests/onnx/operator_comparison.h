@@ -22,16 +22,26 @@ class OperatorComparison : public ::testing::Test {
     if (!why_not.empty()) GTEST_SKIP() << why_not;
   }
 
-  void Compare(const std::string& name, const std::function<void(MadeModel&)>& make, MadeModel model = MadeModel()) {
+  void Compare(const std::string& name, const std::function<void(MadeModel&)>& make, MadeModel model = MadeModel(),
+               const BlobShapes& shapes = {}) {
     SCOPED_TRACE(name);
     make(model);
     const std::string path = folder_ / (std::to_string(models_++) + ".onnx");
     model.Write(path);
     try {
-      comparison_.AddImported(name, path, [](Net& net) { FillInputs(net); });
+      comparison_.AddImported(
+          name, path, [](Net& net) { FillInputs(net); }, shapes);
     } catch (const UserError& error) {
       ADD_FAILURE() << error.what();
     }
+  }
+  // The batch of x is open: the model is imported for one item, and what that gives is run with three, too.
+  void CompareBatches(const std::string& name, const std::function<void(MadeModel&)>& make, MadeModel::Dims rest) {
+    rest.insert(rest.begin(), onnx::kOpen);
+    Compare(name, make, MadeModel(rest));
+    Shape three(rest);
+    three.set(0, 3);
+    Compare(name + ", three items", make, MadeModel(rest), {{"x", three}});
   }
   // One node that reads x.
   void Single(const std::string& op, const MadeModel::Attributes& attributes = {}, MadeModel model = MadeModel()) {

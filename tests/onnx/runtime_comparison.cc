@@ -79,8 +79,9 @@ void RuntimeComparison::Begin() {
   bytes_ = 0;
 }
 
-void RuntimeComparison::AddImported(const std::string& name, const std::string& path, const Fill& fill) {
-  const std::unique_ptr<Net> net = RunnableNet(ImportOnnxModel(path, {}));
+void RuntimeComparison::AddImported(const std::string& name, const std::string& path, const Fill& fill,
+                                    const BlobShapes& shapes) {
+  const std::unique_ptr<Net> net = RunnableNet(ImportOnnxModel(path, {}), shapes);
   Begin();
   ++nets_;
   AddRun(name, path, *net, fill);

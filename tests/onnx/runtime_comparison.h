@@ -31,9 +31,9 @@ class RuntimeComparison {
   void Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights, const Fill& fill,
            const OnnxOptions& options = {}, bool small = false);
 
-  // Imports the model at `path` and runs what that gives, on inputs that `fill` writes. Throws what ImportOnnxModel
-  // does.
-  void AddImported(const std::string& name, const std::string& path, const Fill& fill);
+  // Imports the model at `path` and runs what that gives, with inputs of other shapes where some are given, on what
+  // `fill` writes. Throws what ImportOnnxModel does.
+  void AddImported(const std::string& name, const std::string& path, const Fill& fill, const BlobShapes& shapes = {});
 
   // Of all that is compared, in shares of an output's largest element.
   void set_tolerance(double tolerance) { tolerance_ = tolerance; }
