@@ -323,15 +323,19 @@ ImportedNet GraphReader::Read() {
          ", the last that crema knows; compare what the net computes");
   }
   Diagnostics problems;
-  for (int i = 0; i < graph_.node_size(); ++i) {
-    if (!needed_[i] || absorbed_.count(&graph_.node(i)) > 0) continue;
-    try {
-      ReadNode(graph_.node(i));
-    } catch (const Unknown&) {
-      // What it reads has been complained about.
-    } catch (const UserError& error) {
-      for (const Diagnostic& problem : error.diagnostics()) {
-        problems.Error(where(), Describe(graph_.node(i)) + ": " + problem.message);
+  // Constants first: what reads a node together with those behind it asks for theirs.
+  for (const bool constants : {true, false}) {
+    for (int i = 0; i < graph_.node_size(); ++i) {
+      const NodeProto& node = graph_.node(i);
+      if (!needed_[i] || absorbed_.count(&node) > 0 || (node.op_type() == "Constant") != constants) continue;
+      try {
+        ReadNode(node);
+      } catch (const Unknown&) {
+        // What it reads has been complained about.
+      } catch (const UserError& error) {
+        for (const Diagnostic& problem : error.diagnostics()) {
+          problems.Error(where(), Describe(node) + ": " + problem.message);
+        }
       }
     }
   }

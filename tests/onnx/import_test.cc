@@ -253,6 +253,34 @@ TEST_F(OnnxImport, ReadsAllFormsOfNumbers) {
   }
 }
 
+// PyTorch writes the nodes of constants right before those that read them.
+TEST_F(OnnxImport, KnowsConstantsThatStandFurtherBack) {
+  const auto constant = [](MadeModel& m, const std::string& name, float value) {
+    onnx::AttributeProto attribute = Int("value", 0);
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    attribute.mutable_t()->set_data_type(TensorProto::FLOAT);
+    attribute.mutable_t()->add_float_data(value);
+    m.Node("Constant", {}, {name}, {attribute});
+  };
+  MadeModel m({2, 4, 4});
+  m.Node("MatMul", {"x", "x"}, {"p"});
+  constant(m, "root", 4);
+  m.Node("Div", {"p", "root"}, {"d"});
+  constant(m, "two", 1.4142135F);
+  m.Node("Div", {"d", "two"}, {"e"});
+  m.Node("Erf", {"e"}, {"f"});
+  constant(m, "one", 1);
+  m.Node("Add", {"f", "one"}, {"g"});
+  m.Node("Mul", {"d", "g"}, {"h"});
+  constant(m, "half", 0.5F);
+  m.Node("Mul", {"h", "half"});
+  const ImportedNet imported = Import(m);
+  ASSERT_EQ(imported.net.layer_size(), 3) << imported.net.DebugString();
+  EXPECT_EQ(imported.net.layer(1).type(), "MatMul");
+  EXPECT_EQ(imported.net.layer(1).matmul_param().scale(), 0.25F);
+  EXPECT_EQ(imported.net.layer(2).type(), "GELU");
+}
+
 TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   MadeModel open({onnx::kOpen, 4, 10});
   open.Node("Flatten", {"x"});
