@@ -253,6 +253,31 @@ TEST_F(OnnxImport, ReadsAllFormsOfNumbers) {
   }
 }
 
+TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
+  MadeModel open({onnx::kOpen, 4, 10});
+  open.Node("Flatten", {"x"});
+  EXPECT_TRUE(Import(open).notes.empty());
+  // The batch of the export was 1.
+  MadeModel fixed({onnx::kOpen, 4, 10});
+  fixed.Node("Reshape", {"x", fixed.Integers("shape", {1, 40})});
+  const ImportedNet imported = Import(fixed);
+  ASSERT_EQ(imported.notes.size(), 1u);
+  EXPECT_NE(imported.notes[0].ToString().find("model.onnx: note: holds for batches of 1 only"), std::string::npos)
+      << imported.notes[0].ToString();
+  // So is what is repeated for each item, with the number of items.
+  MadeModel repeated({onnx::kOpen, 4, 10});
+  repeated.Node("Shape", {"x"}, {"s"});
+  repeated.Node("Slice", {"s", repeated.Integers("from", {0}), repeated.Integers("to", {1})}, {"n"});
+  repeated.Node("Concat", {"n", repeated.Integers("rest", {1, 10})}, {"target"}, {Int("axis", 0)});
+  repeated.Node("ConstantOfShape", {"target"}, {"token"});
+  repeated.Node("Concat", {"x", "token"}, {"y"}, {Int("axis", 1)});
+  const ImportedNet two = Import(repeated, {.batch = 2});
+  ASSERT_EQ(two.notes.size(), 1u);
+  EXPECT_NE(two.notes[0].message.find("holds for batches of 2 only; import it with --batch=N for another"),
+            std::string::npos)
+      << two.notes[0].message;
+}
+
 // PyTorch writes the nodes of constants right before those that read them.
 TEST_F(OnnxImport, KnowsConstantsThatStandFurtherBack) {
   const auto constant = [](MadeModel& m, const std::string& name, float value) {
@@ -279,31 +304,6 @@ TEST_F(OnnxImport, KnowsConstantsThatStandFurtherBack) {
   EXPECT_EQ(imported.net.layer(1).type(), "MatMul");
   EXPECT_EQ(imported.net.layer(1).matmul_param().scale(), 0.25F);
   EXPECT_EQ(imported.net.layer(2).type(), "GELU");
-}
-
-TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
-  MadeModel open({onnx::kOpen, 4, 10});
-  open.Node("Flatten", {"x"});
-  EXPECT_TRUE(Import(open).notes.empty());
-  // The batch of the export was 1.
-  MadeModel fixed({onnx::kOpen, 4, 10});
-  fixed.Node("Reshape", {"x", fixed.Integers("shape", {1, 40})});
-  const ImportedNet imported = Import(fixed);
-  ASSERT_EQ(imported.notes.size(), 1u);
-  EXPECT_NE(imported.notes[0].ToString().find("model.onnx: note: holds for batches of 1 only"), std::string::npos)
-      << imported.notes[0].ToString();
-  // So is what is repeated for each item, with the number of items.
-  MadeModel repeated({onnx::kOpen, 4, 10});
-  repeated.Node("Shape", {"x"}, {"s"});
-  repeated.Node("Slice", {"s", repeated.Integers("from", {0}), repeated.Integers("to", {1})}, {"n"});
-  repeated.Node("Concat", {"n", repeated.Integers("rest", {1, 10})}, {"target"}, {Int("axis", 0)});
-  repeated.Node("ConstantOfShape", {"target"}, {"token"});
-  repeated.Node("Concat", {"x", "token"}, {"y"}, {Int("axis", 1)});
-  const ImportedNet two = Import(repeated, {.batch = 2});
-  ASSERT_EQ(two.notes.size(), 1u);
-  EXPECT_NE(two.notes[0].message.find("holds for batches of 2 only; import it with --batch=N for another"),
-            std::string::npos)
-      << two.notes[0].message;
 }
 
 }  // namespace
