@@ -25,11 +25,12 @@ NetOptions ForUse() {
 
 // What a Reshape or Flatten of axis 1 makes of `from`; nothing where its dims do not fit.
 std::optional<Shape> Reshaped(const LayerParameter& layer, const Shape& from) {
-  if (layer.type() == "Flatten") return Shape{from[0], from.count(1)};
+  if (layer.type() == "Flatten") return from.axes() > 0 ? std::optional(Shape{from[0], from.count(1)}) : std::nullopt;
   const auto& dims = layer.reshape_param().shape().dim();
   std::vector<int64_t> result(dims.begin(), dims.end());
   int64_t known = 1;
   for (size_t i = 0; i < result.size(); ++i) {
+    if (result[i] == 0 && static_cast<int>(i) >= from.axes()) return std::nullopt;
     if (result[i] == 0) result[i] = from[static_cast<int>(i)];
     if (result[i] > 0) known *= result[i];
   }

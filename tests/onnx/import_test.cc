@@ -264,7 +264,12 @@ TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   ASSERT_EQ(imported.notes.size(), 1u);
   EXPECT_NE(imported.notes[0].ToString().find("model.onnx: note: holds for batches of 1 only"), std::string::npos)
       << imported.notes[0].ToString();
-  // So is what is repeated for each item, with the number of items.
+  // Of one item the batch is squeezed away.
+  MadeModel squeezed({onnx::kOpen, 1, 10});
+  squeezed.Node("Squeeze", {"x"}, {"s"});
+  squeezed.Node("Unsqueeze", {"s", squeezed.Integers("axes", {0})});
+  EXPECT_EQ(Import(squeezed).notes.size(), 1u);
+  // What is repeated for each item has the number of items.
   MadeModel repeated({onnx::kOpen, 4, 10});
   repeated.Node("Shape", {"x"}, {"s"});
   repeated.Node("Slice", {"s", repeated.Integers("from", {0}), repeated.Integers("to", {1})}, {"n"});
