@@ -83,8 +83,15 @@ bool Fits(const ImportedNet& imported, const ImportedNet& other) {
 // Makes what was read hold for any batch, where the file leaves it open; a note where it cannot.
 void OpenBatch(const ModelProto& model, const std::string& path, OnnxImportOptions options, const GraphReader& reader,
                ImportedNet* imported) {
-  const int64_t batch = options.batch.value_or(1);
-  options.batch = batch + 1;
+  int64_t batch = 0;
+  options.batch.reset();
+  options.shapes.clear();
+  for (const ImportedNet::Tensor& input : imported->inputs) {
+    Shape& shape = options.shapes.emplace_back(input.name, input.shape).second;
+    if (reader.open_inputs().count(input.name) == 0 || shape.axes() == 0) continue;
+    batch = shape[0];
+    shape.set(0, batch + 1);
+  }
   bool fits = false;
   try {
     GraphReader other(model, path, options);
@@ -108,7 +115,7 @@ ImportedNet ImportOnnxModel(const std::string& path, const OnnxImportOptions& op
   const onnx::ModelProto model = onnx::ReadModelFile(path);
   GraphReader reader(model, path, options);
   ImportedNet imported = reader.Read();
-  if (reader.has_open_batch()) OpenBatch(model, path, options, reader, &imported);
+  if (!reader.open_inputs().empty()) OpenBatch(model, path, options, reader, &imported);
   // What is written can be run.
   for (const Diagnostic& warning : Compile(MakeNetFile(imported.net, {path, 0, 0}), ForUse())->warnings) {
     imported.notes.push_back(warning);

@@ -264,6 +264,8 @@ TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   ASSERT_EQ(imported.notes.size(), 1u);
   EXPECT_NE(imported.notes[0].ToString().find("model.onnx: note: holds for batches of 1 only"), std::string::npos)
       << imported.notes[0].ToString();
+  EXPECT_EQ(Import(fixed, {.shapes = {{"x", {1, 4, 10}}}}).notes.size(), 1u);
+  EXPECT_TRUE(Import(open, {.shapes = {{"x", {1, 4, 10}}}}).notes.empty());
   // Of one item the batch is squeezed away.
   MadeModel squeezed({onnx::kOpen, 1, 10});
   squeezed.Node("Squeeze", {"x"}, {"s"});
