@@ -156,7 +156,7 @@ void GraphReader::ReadInputs() {
       continue;
     }
     const TensorShapeProto& declared = input.type().tensor_type().shape();
-    has_open_batch_ |= declared.dim_size() > 0 && !declared.dim(0).has_dim_value();
+    const bool open = declared.dim_size() > 0 && !declared.dim(0).has_dim_value();
     try {
       if (!IsNumber(input.type().tensor_type().elem_type())) {
         throw UserError(where(), "input \"" + Printable(input.name()) + "\": is no tensor of numbers");
@@ -168,6 +168,7 @@ void GraphReader::ReadInputs() {
       }
       LayerParameter layer = LayerOf("Input");
       layer.set_name(Unique(input.name()));
+      if (open) open_inputs_.insert(layer.name());
       layer.add_top(layer.name());
       BlobShape* blob_shape = layer.mutable_input_param()->add_shape();
       for (const int64_t extent : shape.dims()) blob_shape->add_dim(extent);
@@ -184,7 +185,7 @@ void GraphReader::ReadInputs() {
   for (const auto& [name, shape] : options_.shapes) {
     if (names.count(name) == 0) problems.Error(where(), "--shape=" + name + "=...: has no input of this name");
   }
-  if (options_.batch && !has_open_batch_)
+  if (options_.batch && open_inputs_.empty() && !problems.has_errors())
     problems.Error(where(), "--batch: the file fixes the batch of all its inputs");
   if (options_.swap_channels && !swapped && !problems.has_errors()) {
     problems.Error(where(), "--swap_channels: no input is N x 3 x height x width");
@@ -323,15 +324,19 @@ ImportedNet GraphReader::Read() {
          ", the last that crema knows; compare what the net computes");
   }
   Diagnostics problems;
-  for (int i = 0; i < graph_.node_size(); ++i) {
-    if (!needed_[i] || absorbed_.count(&graph_.node(i)) > 0) continue;
-    try {
-      ReadNode(graph_.node(i));
-    } catch (const Unknown&) {
-      // What it reads has been complained about.
-    } catch (const UserError& error) {
-      for (const Diagnostic& problem : error.diagnostics()) {
-        problems.Error(where(), Describe(graph_.node(i)) + ": " + problem.message);
+  // Constants first: what reads a node together with those behind it asks for theirs.
+  for (const bool constants : {true, false}) {
+    for (int i = 0; i < graph_.node_size(); ++i) {
+      const NodeProto& node = graph_.node(i);
+      if (!needed_[i] || absorbed_.count(&node) > 0 || (node.op_type() == "Constant") != constants) continue;
+      try {
+        ReadNode(node);
+      } catch (const Unknown&) {
+        // What it reads has been complained about.
+      } catch (const UserError& error) {
+        for (const Diagnostic& problem : error.diagnostics()) {
+          problems.Error(where(), Describe(node) + ": " + problem.message);
+        }
       }
     }
   }

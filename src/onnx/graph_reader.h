@@ -36,9 +36,9 @@ class GraphReader {
   // Throws UserError with everything that has no form.
   ImportedNet Read();
 
-  // After Read: whether the file leaves the batch of an input open, and the shapes of blobs, under the names that they
-  // had before outputs got theirs.
-  bool has_open_batch() const { return has_open_batch_; }
+  // After Read: the net's inputs of which the file leaves the batch open, and the shapes of blobs, under the names that
+  // they had before outputs got theirs.
+  const std::set<std::string>& open_inputs() const { return open_inputs_; }
   const std::map<std::string, Shape>& shapes() const { return shapes_; }
 
  private:
@@ -75,7 +75,7 @@ class GraphReader {
   std::set<std::string> names_;                      // of layers and blobs
   std::set<const NodeProto*> absorbed_;
   std::map<std::string, Shape> shapes_;  // by blob
-  bool has_open_batch_ = false;
+  std::set<std::string> open_inputs_;
 };
 
 // One node. Whatever it throws is reported as the node's mistake.

@@ -25,11 +25,12 @@ NetOptions ForUse() {
 
 // What a Reshape or Flatten of axis 1 makes of `from`; nothing where its dims do not fit.
 std::optional<Shape> Reshaped(const LayerParameter& layer, const Shape& from) {
-  if (layer.type() == "Flatten") return Shape{from[0], from.count(1)};
+  if (layer.type() == "Flatten") return from.axes() > 0 ? std::optional(Shape{from[0], from.count(1)}) : std::nullopt;
   const auto& dims = layer.reshape_param().shape().dim();
   std::vector<int64_t> result(dims.begin(), dims.end());
   int64_t known = 1;
   for (size_t i = 0; i < result.size(); ++i) {
+    if (result[i] == 0 && static_cast<int>(i) >= from.axes()) return std::nullopt;
     if (result[i] == 0) result[i] = from[static_cast<int>(i)];
     if (result[i] > 0) known *= result[i];
   }
@@ -82,8 +83,15 @@ bool Fits(const ImportedNet& imported, const ImportedNet& other) {
 // Makes what was read hold for any batch, where the file leaves it open; a note where it cannot.
 void OpenBatch(const ModelProto& model, const std::string& path, OnnxImportOptions options, const GraphReader& reader,
                ImportedNet* imported) {
-  const int64_t batch = options.batch.value_or(1);
-  options.batch = batch + 1;
+  int64_t batch = 0;
+  options.batch.reset();
+  options.shapes.clear();
+  for (const ImportedNet::Tensor& input : imported->inputs) {
+    Shape& shape = options.shapes.emplace_back(input.name, input.shape).second;
+    if (reader.open_inputs().count(input.name) == 0 || shape.axes() == 0) continue;
+    batch = shape[0];
+    shape.set(0, batch + 1);
+  }
   bool fits = false;
   try {
     GraphReader other(model, path, options);
@@ -107,7 +115,7 @@ ImportedNet ImportOnnxModel(const std::string& path, const OnnxImportOptions& op
   const onnx::ModelProto model = onnx::ReadModelFile(path);
   GraphReader reader(model, path, options);
   ImportedNet imported = reader.Read();
-  if (reader.has_open_batch()) OpenBatch(model, path, options, reader, &imported);
+  if (!reader.open_inputs().empty()) OpenBatch(model, path, options, reader, &imported);
   // What is written can be run.
   for (const Diagnostic& warning : Compile(MakeNetFile(imported.net, {path, 0, 0}), ForUse())->warnings) {
     imported.notes.push_back(warning);

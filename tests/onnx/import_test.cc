@@ -294,7 +294,14 @@ TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   ASSERT_EQ(imported.notes.size(), 1u);
   EXPECT_NE(imported.notes[0].ToString().find("model.onnx: note: holds for batches of 1 only"), std::string::npos)
       << imported.notes[0].ToString();
-  // So is what is repeated for each item, with the number of items.
+  EXPECT_EQ(Import(fixed, {.shapes = {{"x", {1, 4, 10}}}}).notes.size(), 1u);
+  EXPECT_TRUE(Import(open, {.shapes = {{"x", {1, 4, 10}}}}).notes.empty());
+  // Of one item the batch is squeezed away.
+  MadeModel squeezed({onnx::kOpen, 1, 10});
+  squeezed.Node("Squeeze", {"x"}, {"s"});
+  squeezed.Node("Unsqueeze", {"s", squeezed.Integers("axes", {0})});
+  EXPECT_EQ(Import(squeezed).notes.size(), 1u);
+  // What is repeated for each item has the number of items.
   MadeModel repeated({onnx::kOpen, 4, 10});
   repeated.Node("Shape", {"x"}, {"s"});
   repeated.Node("Slice", {"s", repeated.Integers("from", {0}), repeated.Integers("to", {1})}, {"n"});
@@ -306,6 +313,34 @@ TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   EXPECT_NE(two.notes[0].message.find("holds for batches of 2 only; import it with --batch=N for another"),
             std::string::npos)
       << two.notes[0].message;
+}
+
+// PyTorch writes the nodes of constants right before those that read them.
+TEST_F(OnnxImport, KnowsConstantsThatStandFurtherBack) {
+  const auto constant = [](MadeModel& m, const std::string& name, float value) {
+    onnx::AttributeProto attribute = Int("value", 0);
+    attribute.set_type(onnx::AttributeProto::TENSOR);
+    attribute.mutable_t()->set_data_type(TensorProto::FLOAT);
+    attribute.mutable_t()->add_float_data(value);
+    m.Node("Constant", {}, {name}, {attribute});
+  };
+  MadeModel m({2, 4, 4});
+  m.Node("MatMul", {"x", "x"}, {"p"});
+  constant(m, "root", 4);
+  m.Node("Div", {"p", "root"}, {"d"});
+  constant(m, "two", 1.4142135F);
+  m.Node("Div", {"d", "two"}, {"e"});
+  m.Node("Erf", {"e"}, {"f"});
+  constant(m, "one", 1);
+  m.Node("Add", {"f", "one"}, {"g"});
+  m.Node("Mul", {"d", "g"}, {"h"});
+  constant(m, "half", 0.5F);
+  m.Node("Mul", {"h", "half"});
+  const ImportedNet imported = Import(m);
+  ASSERT_EQ(imported.net.layer_size(), 3) << imported.net.DebugString();
+  EXPECT_EQ(imported.net.layer(1).type(), "MatMul");
+  EXPECT_EQ(imported.net.layer(1).matmul_param().scale(), 0.25F);
+  EXPECT_EQ(imported.net.layer(2).type(), "GELU");
 }
 
 }  // namespace
