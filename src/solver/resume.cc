@@ -63,6 +63,7 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
 
 NetPosition Solver::Impl::PositionOf(const Net& of) const {
   NetPosition position{of.data_positions(), {}};
+  if (&of == net.get() && records_before_iteration) position.records = *records_before_iteration;
   if (&of == net.get() && (ranks > 1 || options.role != Role::kAlone)) return position;
   for (const auto& [layer, values] : of.recurrent_states()) {
     std::vector<float> plain(static_cast<size_t>(values.count()));

@@ -98,8 +98,12 @@ struct Solver::Impl {
   // Tells that training starts, once.
   void Start();
   void WarnIfNothingIsLeft() const;
+  // What Step does.
+  bool StepOn(int iterations);
   // One iteration of all ranks; returns what is asked for.
   Requests RunAndTell();
+  // A snapshot of the iterations that were done, where one fails for its data; by a single process that trains alone.
+  void KeepWork();
   // What falls due behind the last iteration.
   TrainingResult End(bool finished);
   // Forward, backward and update of this rank, in step with the others; returns the loss. Step k is of the batches from
@@ -178,6 +182,8 @@ struct Solver::Impl {
   int failed_snapshots = 0;
   std::string last_snapshot;
   std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
+  // While an iteration runs that KeepWork may have to take back: where its data layers were before it.
+  std::optional<std::vector<std::pair<std::string, uint64_t>>> records_before_iteration;
   // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
   bool testing = false;
   std::vector<NetPosition> positions_before_test;

@@ -94,6 +94,29 @@ TrainingResult Solver::Impl::End(bool finished) {
 }
 
 bool Solver::Impl::Step(int iterations) {
+  try {
+    return StepOn(iterations);
+  } catch (const UserError&) {
+    KeepWork();
+    throw;
+  } catch (const EnvironmentError&) {
+    KeepWork();
+    throw;
+  }
+}
+
+void Solver::Impl::KeepWork() {
+  if (ranks > 1 || options.role != Role::kAlone || options.processes || prefix.empty()) return;
+  if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
+  if (iteration == 0 || iteration == saved_iteration) return;
+  try {
+    TrySnapshot();
+  } catch (const std::exception&) {
+    // What failed first is what is told.
+  }
+}
+
+bool Solver::Impl::StepOn(int iterations) {
   Start();
   const int end = iteration + std::max(0, iterations);
   while (iteration < end) {
@@ -116,7 +139,9 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
   Stopwatch watch;
   IterationEnd event;
   event.iteration = iteration;
+  if (ranks == 1) records_before_iteration = net->data_positions();
   event.loss = RunIteration();
+  records_before_iteration.reset();
   event.seconds = watch.Seconds();
   Tell(&Observer::OnIteration, event);
   return TakeRequests();

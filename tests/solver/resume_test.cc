@@ -169,6 +169,38 @@ TEST_F(Resume, ASnapshotBeforeTheFirstTestOpensNoTestData) {
   }
 }
 
+TEST_F(Resume, KeepsWhatWasTrainedBeforeABadRecord) {
+  const std::string settings = "momentum: 0.9 test_iter: 3 test_interval: 4 iter_size: 2 ";
+  Train(settings, 9);
+  const std::string whole = ReadBytes(folder_ / "snap_iter_9.solverstate");
+  const std::string model = ReadBytes(folder_ / "snap_iter_9.caffemodel");
+  fs::remove(folder_ / "snap_iter_9.solverstate");
+
+  // 14 records an iteration: record 50 is of the fourth.
+  const std::string good = folder_ / "train_lmdb", kept = folder_ / "good_lmdb";
+  fs::rename(good, kept);
+  WriteClassesWithABadLabel(good, 60, 50);
+  EXPECT_NE(ThrownBy<UserError>([&] { Train(settings, 9); }).find("outside the 3 classes"), std::string::npos);
+  ASSERT_EQ(recorder_.snapshots.size(), 1u);
+  EXPECT_EQ(recorder_.snapshots[0].iteration, 3);
+
+  fs::remove_all(good);
+  fs::rename(kept, good);
+  Train(settings, 9, {.snapshot = folder_ / "snap_iter_3.solverstate"});
+  EXPECT_EQ(ReadBytes(folder_ / "snap_iter_9.caffemodel"), model);
+  EXPECT_EQ(ReadBytes(folder_ / "snap_iter_9.solverstate"), whole);
+
+  // At the first iteration there is nothing to keep, and without snapshots nobody wants one.
+  fs::remove_all(good);
+  WriteClassesWithABadLabel(good, 60, 3);
+  EXPECT_THROW(Train(settings, 9), UserError);
+  EXPECT_EQ(recorder_.snapshots.size(), 0u);
+  fs::remove_all(good);
+  WriteClassesWithABadLabel(good, 60, 50);
+  EXPECT_THROW(Train(settings + "snapshot_after_train: false", 9), UserError);
+  EXPECT_EQ(recorder_.snapshots.size(), 0u);
+}
+
 // Weights and histories lie as the convolution kernels want them while training, and plain in the files.
 TEST_F(Resume, IsExactWithLaidOutWeights) {
   std::string net = kSmallNet;

@@ -32,14 +32,14 @@ std::string FirstRecords(const std::string& path, int records, size_t header_byt
 
 }  // namespace
 
-void WriteClasses(const std::string& database, int records) {
+void WriteClassesWithABadLabel(const std::string& database, int records, int bad) {
   constexpr int kSide = 6, kClasses = 3;
   std::string images = BigEndian(0x803) + BigEndian(records) + BigEndian(kSide) + BigEndian(kSide);
   std::string labels = BigEndian(0x801) + BigEndian(records);
   const RandomStream random(1, 1);
   for (int r = 0; r < records; ++r) {
     const int label = static_cast<int>(random.Below(r, kClasses));
-    labels += static_cast<char>(label);
+    labels += static_cast<char>(r == bad ? 9 : label);
     for (int i = 0; i < kSide * kSide; ++i) {
       const int bright = i / kSide / 2 == label ? 100 : 0;
       images += static_cast<char>(bright + random.Below(1000000 + r * kSide * kSide + i, 120));
@@ -49,6 +49,8 @@ void WriteClasses(const std::string& database, int records) {
   WriteFile(database + ".labels", labels);
   ConvertMnist(database + ".images", database + ".labels", database, false);
 }
+
+void WriteClasses(const std::string& database, int records) { WriteClassesWithABadLabel(database, records, -1); }
 
 void WriteDarkThenBright(const std::string& database, int records) {
   constexpr int kSide = 6;

@@ -9,6 +9,9 @@ namespace crema {
 // Writes an LMDB of `records` images of 1x6x6 in three classes, which a small net learns to tell apart.
 void WriteClasses(const std::string& database, int records);
 
+// The same but for the label of record `bad`, which is 9.
+void WriteClassesWithABadLabel(const std::string& database, int records, int bad);
+
 // Writes an LMDB of 1x6x6 images of class 0: `records` black ones, then as many white ones.
 void WriteDarkThenBright(const std::string& database, int records);
 
