@@ -24,8 +24,8 @@ class TrainingConsole {
     options->observers.push_back(&log_);
   }
 
-  // Of a process that mpirun started.
-  void ForLaunched() { signals_.TakeUserSignals(); }
+  // Of a process that mpirun started, once MPI runs.
+  void ForLaunched() { signals_.TakeLaunchedSignals(); }
 
   LogObserver& log() { return log_; }
 

@@ -62,7 +62,8 @@ SignalActions::~SignalActions() {
   in_use.store(false);
 }
 
-void SignalActions::TakeUserSignals() {
+void SignalActions::TakeLaunchedSignals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) Install(signal, nullptr);
   if (takes_user_signals_) return;
   takes_user_signals_ = true;
   Install(SIGUSR1, &before_user_1_);

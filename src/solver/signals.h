@@ -25,8 +25,10 @@ class SignalActions {
   SignalActions(const SignalActions&) = delete;
   SignalActions& operator=(const SignalActions&) = delete;
 
-  // SIGUSR1 then acts as SIGHUP and SIGUSR2 as SIGINT: mpirun passes these two on, and on the others ends all.
-  void TakeUserSignals();
+  // For a process that mpirun started, once MPI runs. SIGUSR1 then acts as SIGHUP and SIGUSR2 as SIGINT: mpirun passes
+  // these two on, and on the others ends all. Takes the others again, too: libraries of MPI have handlers of their own
+  // (UCX one of SIGHUP).
+  void TakeLaunchedSignals();
 
   // The action of a signal that came since the last call, or kNone; a snapshot asked for comes before a stop.
   SolverAction Take();

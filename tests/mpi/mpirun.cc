@@ -23,6 +23,13 @@ std::string WhyNoRanks() {
   return "";
 }
 
+int MajorOfMpirun() {
+  const std::string version = RunProgram({"/usr/bin/env", "mpirun", "--version"}).out;
+  const std::string name = "(Open MPI) ";
+  const size_t at = version.find(name);
+  return at == std::string::npos ? 0 : std::atoi(version.c_str() + at + name.size());
+}
+
 std::vector<pid_t> ChildrenOf(pid_t parent) {
   std::vector<pid_t> children;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -62,18 +69,30 @@ std::vector<std::string> Mpirun::Command(const std::vector<Ranks>& ranks, const 
   std::vector<std::string> words = {"/usr/bin/env",    "mpirun",    "--allow-run-as-root",
                                     "--oversubscribe", "--bind-to", "none"};
   words.insert(words.end(), mpirun.begin(), mpirun.end());
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    if (i > 0) words.push_back(":");
-    for (const std::string& word : {std::string("-n"), std::to_string(ranks[i].count)}) words.push_back(word);
-    if (!ranks[i].folder.empty()) words.insert(words.end(), {"-wdir", ranks[i].folder});
-    words.push_back(std::string(CREMA_BIN_DIR) + "/train");
-    const bool own_solver = std::any_of(ranks[i].flags.begin(), ranks[i].flags.end(),
+  int count = 0;
+  for (const Ranks& alike : ranks) count += alike.count;
+  words.insert(words.end(), {"-n", std::to_string(count)});
+  std::string script;
+  int end = 0;
+  for (const Ranks& alike : ranks) {
+    end += alike.count;
+    std::vector<std::string> program = {std::string(CREMA_BIN_DIR) + "/train", "--engine=MPI", "--threads=1"};
+    const bool own_solver = std::any_of(alike.flags.begin(), alike.flags.end(),
                                         [](const std::string& flag) { return flag.starts_with("--solver="); });
-    if (!own_solver) words.push_back("--solver=solver.prototxt");
-    words.insert(words.end(), {"--engine=MPI", "--threads=1"});
-    words.insert(words.end(), ranks[i].flags.begin(), ranks[i].flags.end());
-    words.insert(words.end(), more.begin(), more.end());
+    if (!own_solver) program.push_back("--solver=solver.prototxt");
+    program.insert(program.end(), alike.flags.begin(), alike.flags.end());
+    program.insert(program.end(), more.begin(), more.end());
+    if (ranks.size() == 1) {
+      words.insert(words.end(), program.begin(), program.end());
+      return words;
+    }
+    script += "if [ $OMPI_COMM_WORLD_RANK -lt " + std::to_string(end) + " ]; then ";
+    if (!alike.folder.empty()) script += "cd '" + alike.folder + "' && ";
+    script += "exec";
+    for (const std::string& word : program) script += " '" + word + "'";
+    script += "; fi\n";
   }
+  words.insert(words.end(), {"/bin/sh", "-c", script});
   return words;
 }
 

@@ -17,6 +17,9 @@ namespace crema::testing_tools {
 // Why ranks cannot be started here; empty: they can.
 std::string WhyNoRanks();
 
+// Of Open MPI's mpirun, 5 of 5.0.7; 0: there is none.
+int MajorOfMpirun();
+
 // The processes that a process started, in the order of their numbers.
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
@@ -33,7 +36,8 @@ class Mpirun : public ::testing::Test {
 
   // Writes the training, without layers that draw at random: ranks draw other numbers than one process does.
   static void Write(const ScratchFolder& folder, TinyTraining training = {});
-  // The command for these ranks, each with --engine=MPI; `more`: flags of all, `mpirun`: of mpirun.
+  // The command for these ranks, each with --engine=MPI; `more`: flags of all, `mpirun`: of mpirun. Ranks that differ
+  // find out by their numbers who they are: the mpirun 5.0.7 of Debian 13 crashes on command lines with a colon.
   static std::vector<std::string> Command(const std::vector<Ranks>& ranks, const std::vector<std::string>& more = {},
                                           const std::vector<std::string>& mpirun = {});
   std::unique_ptr<Running> Start(const std::vector<Ranks>& ranks, const std::vector<std::string>& more = {},

@@ -43,6 +43,30 @@ TEST(Signals, RestoresThePreviousHandlers) {
   std::signal(SIGHUP, before);
 }
 
+TEST(Signals, OfLaunchedProcessesAreTakenBackFromMpi) {
+  struct sigaction before;
+  sigaction(SIGUSR2, nullptr, &before);
+  {
+    SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+    std::signal(SIGHUP, SIG_IGN);
+    std::signal(SIGTERM, SIG_IGN);
+    actions.TakeLaunchedSignals();
+    raise(SIGHUP);
+    EXPECT_EQ(actions.Take(), SolverAction::kSnapshot);
+    raise(SIGTERM);
+    EXPECT_EQ(actions.Take(), SolverAction::kStop);
+    raise(SIGUSR1);
+    EXPECT_EQ(actions.Take(), SolverAction::kSnapshot);
+    raise(SIGUSR2);
+    EXPECT_EQ(actions.Take(), SolverAction::kStop);
+  }
+  struct sigaction after;
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2}) {
+    sigaction(signal, nullptr, &after);
+    EXPECT_EQ(after.sa_handler, before.sa_handler) << signal;
+  }
+}
+
 TEST(Signals, FlagsHaveThreeValues) {
   EXPECT_EQ(SignalEffect("--sigint_effect", "stop"), SolverAction::kStop);
   EXPECT_EQ(SignalEffect("--sigint_effect", "snapshot"), SolverAction::kSnapshot);

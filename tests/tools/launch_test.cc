@@ -90,7 +90,7 @@ TEST_F(Launchers, AreCleanShell) {
     const fs::path extension = entry.path().extension();
     if (extension == ".sh" || extension == ".sbatch") scripts.push_back(entry.path().string());
   }
-  EXPECT_EQ(scripts.size(), 9u);
+  EXPECT_EQ(scripts.size(), 10u);
   for (const std::string& script : scripts) {
     const Finished parsed = RunProgram({"/bin/bash", "-n", script});
     EXPECT_EQ(parsed.exit_code, 0) << parsed.err;
