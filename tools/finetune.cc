@@ -150,7 +150,9 @@ int Run(const CommandLine& line) {
   data.seed = request.seed;
   data.threads = FLAGS_data_threads;
   const Dataset dataset = FindDataset(data);
-  const auto files = MakeRecipe(request, dataset, WeightsOf(line, request.weights));
+  std::vector<Diagnostic> warnings;
+  const auto files = MakeRecipe(request, dataset, WeightsOf(line, request.weights), &warnings);
+  PrintWarnings(warnings);
   const bool resume = WriteOutputFolder(request.output, files, FLAGS_force);
   std::cout << dataset.labels.size() << " classes, " << dataset.train_count << " images to train with, "
             << dataset.validation_count << " to validate with";

@@ -11,6 +11,21 @@ namespace {
 
 std::string Field(const char* list, int i) { return std::string(list) + "[" + std::to_string(i) + "]"; }
 
+// What to say of a blob that a layer would make whose rules leave it out; empty: there is none.
+std::string MakerLeftOut(const Compilation& c, const std::string& blob) {
+  const NetParameter& file = c.net.file.net;
+  for (int i = 0; i < file.layer_size(); ++i) {
+    const LayerParameter& layer = file.layer(i);
+    if (std::find(layer.top().begin(), layer.top().end(), blob) == layer.top().end()) continue;
+    const auto is_it = [i](const Node& node) { return node.index_in_file == i; };
+    if (std::any_of(c.net.graph.nodes.begin(), c.net.graph.nodes.end(), is_it)) continue;
+    return "; layer \"" + layer.name() +
+           "\" does, but its include or exclude rules leave it out of this phase, level and " +
+           "stages (level and stage in train_state or test_state, --level, --stage)";
+  }
+  return "";
+}
+
 }  // namespace
 
 void ResolveBlobs(Compilation& c) {
@@ -30,10 +45,11 @@ void ResolveBlobs(Compilation& c) {
       if (found == current.end()) {
         std::vector<std::string> names;
         for (const auto& entry : current) names.push_back(entry.first);
-        c.diagnostics.Error(c.Where(node, Field("bottom", i)), "layer \"" + layer.name() + "\" (" + layer.type() +
-                                                                   "): no layer before it makes a blob \"" +
-                                                                   layer.bottom(i) + "\"" +
-                                                                   DidYouMean(layer.bottom(i), names));
+        const std::string left_out = MakerLeftOut(c, layer.bottom(i));
+        c.diagnostics.Error(c.Where(node, Field("bottom", i)),
+                            "layer \"" + layer.name() + "\" (" + layer.type() +
+                                "): no layer before it makes a blob \"" + layer.bottom(i) + "\"" +
+                                (left_out.empty() ? DidYouMean(layer.bottom(i), names) : left_out));
         // Goes on with a stand-in of unknown shape, so that only this mistake is reported.
         Value missing;
         missing.name = layer.bottom(i);

@@ -63,10 +63,12 @@ std::string TagOf(const Curve& curve) {
   return curve.kind == CurveKind::kLearningRate ? "learning_rate" : curve.output + curve.element;
 }
 
-// Of runs that may have the names of files.
+// Of runs that may have the names of files; none that listings hide.
 std::string FileName(std::string name) {
+  while (name.starts_with("../") || name.starts_with("./")) name.erase(0, name.find('/') + 1);
   std::replace(name.begin(), name.end(), '/', '_');
-  return name.empty() || name.find_first_not_of('.') == std::string::npos ? "run" : name;
+  name.erase(0, name.find_first_not_of('.'));
+  return name.empty() ? "run" : name;
 }
 
 }  // namespace

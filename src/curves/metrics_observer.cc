@@ -1,6 +1,7 @@
 #include "curves/metrics_observer.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -157,7 +158,12 @@ void MetricsObserver::Open(const std::string& path) {
   fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
   struct stat info = {};
-  if (!options_.curves.empty() && fstat(fd_, &info) == 0 && !S_ISREG(info.st_mode)) {
+  const bool regular = fstat(fd_, &info) != 0 || S_ISREG(info.st_mode);
+  if (regular && flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    close(std::exchange(fd_, -1));
+    throw EnvironmentError(path + ": another run is writing it; give this one a file of its own with --metrics");
+  }
+  if (!options_.curves.empty() && !regular) {
     throw UserError(Location{path, 0, 0},
                     "is no regular file, and curves are drawn from what is read from it again; give "
                     "a file, or leave out --curves");

@@ -165,7 +165,10 @@ Classification FindClassification(const NetFile& file, const std::string& path) 
     if (loss && layer.bottom_size() > 1) found.label = layer.bottom(1);
   }
   if (found.classifiers.empty()) {
-    throw UserError({path, 0, 0}, "has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies");
+    throw UserError(
+        {path, 0, 0},
+        "has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies; a net that gives scores "
+        "is imported with --softmax");
   }
   return found;
 }

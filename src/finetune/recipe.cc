@@ -37,7 +37,6 @@ struct Model {
   Classification classification;
   NetInputSize input;
   TransformationParameter transform;  // what is subtracted and multiplied
-  bool says_values = false;
   int batch = 64;
   std::optional<SolverFile> solver;
 };
@@ -234,8 +233,19 @@ Batches BatchesOf(const RecipeRequest& request, const Model& model, const Datase
 }  // namespace
 
 std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, const Dataset& dataset,
-                                              const std::vector<LayerWeights>& weights) {
+                                              const std::vector<LayerWeights>& weights,
+                                              std::vector<Diagnostic>* warnings) {
   const Model model = ReadModel(request.model);
+  const TransformationParameter& values = model.transform;
+  if (warnings && !values.has_scale() && values.mean_value_size() == 0 && values.std_value_size() == 0) {
+    Diagnostic warning;
+    warning.severity = Diagnostic::Severity::kWarning;
+    warning.where = {request.model, 0, 0};
+    warning.message =
+        "does not say how values are made ready, so the net gets bytes from 0 to 255; if it was trained otherwise, add "
+        "transform_param (mean_value, std_value, scale) to its Input or data layer";
+    warnings->push_back(std::move(warning));
+  }
   const Batches batches = BatchesOf(request, model, dataset);
   const TransformationParameter test = TestTransform(model);
   const bool database = dataset.database;

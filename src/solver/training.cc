@@ -96,6 +96,8 @@ TrainingResult Solver::Impl::End(bool finished) {
 bool Solver::Impl::Step(int iterations) {
   try {
     return StepOn(iterations);
+  } catch (const NotFinite&) {
+    throw;  // its numbers are of no use
   } catch (const UserError&) {
     KeepWork();
     throw;

@@ -227,7 +227,7 @@ void Checker::CheckWarmUp() {
         std::tuple("rampup_lr", "rampup_interval", solver_.rampup_interval())}) {
     if (Has(start) && iterations <= 0) Warn(start, std::string(start) + " has no effect without " + length);
   }
-  if (ReadsBaseRate() && Has("base_lr") && solver_.min_lr() > solver_.base_lr()) {
+  if (ReadsBaseRate() && solver_.base_lr() >= 0 && Has("base_lr") && solver_.min_lr() > solver_.base_lr()) {
     Error("min_lr", "min_lr is " + FormatNumber(solver_.min_lr()) + ", above base_lr, " +
                         FormatNumber(solver_.base_lr()) + "; lower it, it is where the rate ends");
   }

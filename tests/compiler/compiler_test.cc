@@ -146,6 +146,19 @@ TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
   EXPECT_NE(error.find("2 loss_weight(s) for 1 top(s)"), std::string::npos) << error;
 }
 
+TEST(ResolveBlobs, NamesTheLayerThatWouldMakeABlob) {
+  const std::string text = L("Input", "staged", {}, {"data", "label"},
+                             "include { stage: \"all\" } input_param { shape { dim: 4 dim: 6 } shape { dim: 4 } }") +
+                           Ip("ip", "data", "ip") + Loss("ip");
+  EXPECT_NE(ErrorOf(text).find("no layer before it makes a blob \"data\"; layer \"staged\" does, but its include or "
+                               "exclude rules leave it out"),
+            std::string::npos)
+      << ErrorOf(text);
+  NetOptions options = Options();
+  options.stages = {"all"};
+  EXPECT_EQ(ErrorOf(text, options), "");
+}
+
 TEST(ResolveBlobs, KeepsValuesOfOneNameApart) {
   const auto net = Build(kInput + Ip("ip", "data", "x") + L("ReLU", "r", {"x"}, {"x"}) +
                          L("Sigmoid", "s", {"x"}, {"x"}) + Loss("x"));

@@ -119,7 +119,10 @@ TEST_F(Events, ReplaceThoseOfAnEarlierProgramOnly) {
 TEST_F(Events, OfSeveralRunsLieApart) {
   TrainingRun other = RunOf(1);
   other.name = "..";
-  WriteCurves({RunOf(2), other}, {}, folder_ / "board/");
+  TrainingRun above = RunOf(1);
+  above.name = "../../elsewhere/.net.log";  // listings do not show names that begin with a point
+  WriteCurves({RunOf(2), other, above}, {}, folder_ / "board/");
+  EXPECT_EQ(Scalars(folder_ / "board/elsewhere_.net.log/train", "loss"), "0:2.00");
   EXPECT_EQ(Scalars(folder_ / "board/logs_net.log/train", "loss"), "0:2.00 100:1.00");
   EXPECT_EQ(Scalars(folder_ / "board/run/train", "loss"), "0:2.00");
 }

@@ -99,6 +99,22 @@ TEST_F(Metrics, ALongRunIsRecordedByMeansOfManyIterations) {
   EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "9:7 19:14.5 29:24.5");
 }
 
+TEST_F(Metrics, TwoRunsDoNotWriteOneFile) {
+  MetricsObserver observer(Options());
+  observer.OnStart(Start());
+  // Not where the name was given, and not where it follows from the snapshots'.
+  MetricsOptions named = Options();
+  named.path = path();
+  EXPECT_THROW(MetricsObserver{named}, EnvironmentError);
+  MetricsObserver other(Options());
+  other.OnStart(Start());
+  Iterate(other, 0, 3, 100);
+  ASSERT_EQ(warnings_.size(), 1u);
+  EXPECT_NE(warnings_[0].find("another run is writing it"), std::string::npos) << warnings_[0];
+  Iterate(observer, 0, 3, 1);
+  EXPECT_EQ(Points(ReadTrainingRun(path()), "train loss"), "0:1 1:2 2:3");
+}
+
 TEST_F(Metrics, OfSeveralLossesTheTotalIsShownAsWell) {
   MetricsObserver observer(Options());
   observer.OnStart(Start());

@@ -104,6 +104,12 @@ TEST_F(Finetune, GoesFromAFolderToANetThatPredicts) {
   EXPECT_TRUE(second.Says("Copied 1 layer: conv1")) << second.err;
   EXPECT_TRUE(second.Says("Ignoring source layer fc_new")) << second.err;
   EXPECT_TRUE(second.Says("Layer fc_new_new is not in it and starts afresh")) << second.err;
+  EXPECT_FALSE(second.Says("how values are made ready")) << second.err;
+  const Finished of_deploy = RunProgram({"crema", "finetune", "--model=model/deploy.prototxt", "--from_scratch",
+                                         "--data=photos", "--output=bytes", "--epochs=1", "--threads=1"},
+                                        {.folder = folder_.path()});
+  EXPECT_TRUE(of_deploy.Says("model/deploy.prototxt: warning: does not say how values are made ready"))
+      << of_deploy.err;
   EXPECT_NE(second.out.find("accuracy 100.00%"), std::string::npos) << second.out;
 
   const Finished predicted = RunProgram(
