@@ -15,15 +15,6 @@ constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
 constexpr int64_t kPart = 128;    // vectors whose gradients are summed in floats
 constexpr float kOne = 1.0f;
 
-CREMA_MULTIVERSION Sums SumDifferences(int64_t n, const float* x, float origin) {
-  return SumInLanes<Sums>(
-      n, [&](int64_t i, double& sum, double& squares) __attribute__((always_inline)) {
-        const double difference = static_cast<double>(x[i]) - static_cast<double>(origin);
-        sum += difference;
-        squares += difference * difference;
-      });
-}
-
 // As SumInLanes, for terms that do not cancel: adds short runs up in floats, and those in double.
 template <typename Term>
 CREMA_INLINE Sums SumInRuns(int64_t n, const Term& term) {
@@ -243,7 +234,7 @@ void GroupNormForward(const GroupNormProblem& p, const float* x, const float* sc
       p.rows(), p.width(),
       [&](int64_t row, int64_t begin, int64_t end) {
         const float origin = x[row * p.width()];
-        Sums sums = SumDifferences(end - begin, x + row * p.width() + begin, origin);
+        Sums sums = normalization::SumDifferences(end - begin, x + row * p.width() + begin, origin);
         sums.origin = origin;
         return sums;
       },

@@ -5,17 +5,7 @@
 
 namespace crema {
 
-namespace {
-
-using normalization::InverseLength;
-using normalization::Shrinkage;
-using normalization::Standard;
-using normalization::StandardGradient;
-using normalization::Sums;
-
-constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
-constexpr int64_t kTile = 128;    // pixels that are worked on side by side
-constexpr int64_t kColumns = 32;  // channels, where they lie side by side
+namespace normalization {
 
 CREMA_MULTIVERSION Sums SumDifferences(int64_t n, const float* x, float origin) {
   return SumInLanes<Sums>(
@@ -25,6 +15,21 @@ CREMA_MULTIVERSION Sums SumDifferences(int64_t n, const float* x, float origin) 
         squares += difference * difference;
       });
 }
+
+}  // namespace normalization
+
+namespace {
+
+using normalization::InverseLength;
+using normalization::Shrinkage;
+using normalization::Standard;
+using normalization::StandardGradient;
+using normalization::SumDifferences;
+using normalization::Sums;
+
+constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
+constexpr int64_t kTile = 128;    // pixels that are worked on side by side
+constexpr int64_t kColumns = 32;  // channels, where they lie side by side
 
 CREMA_MULTIVERSION Sums SumProducts(int64_t n, const float* a, const float* b) {
   return SumInLanes<Sums>(

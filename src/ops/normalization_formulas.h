@@ -16,6 +16,9 @@ struct Sums {
   float origin = 0;
 };
 
+// Of x - origin and of its square, for n neighbouring elements in CPU memory, on the calling thread.
+Sums SumDifferences(int64_t n, const float* x, float origin);
+
 // Makes a row standard.
 struct Standard : RowMoments {
   CREMA_FORMULA float operator()(float x) const { return ((x - mean) - mean_rest) * inverse; }
