@@ -13,15 +13,19 @@ def number(row, key, digits, missing="-"):
     return f"{row[key]:,.{digits}f}" if key in row else missing
 
 
+# Of nets whose files say it: places of a sequence x sequences.
+SEQUENCES = {"lstm": "20 x 20", "char_transformer": "64 x 32"}
+
+
 def net_label(row):
-    return f"{row['net']} ({row['batch'] or '20 x 20'})"
+    return f"{row['net']} ({row['batch'] or SEQUENCES[row['net']]})"
 
 
 def print_row(row, first):
     if first:
-        print(f"{'net (batch)':<18}{'mode':<11}{'precision':<11}{'threads':>7}"
+        print(f"{'net (batch)':<27}{'mode':<11}{'precision':<11}{'threads':>7}"
               + "".join(f"{heading:>{len(heading) + 2}}" for _, heading, _ in COLUMNS))
-    print(f"{net_label(row):<18}{row['mode']:<11}{row['precision']:<11}{row['threads']:>7}"
+    print(f"{net_label(row):<27}{row['mode']:<11}{row['precision']:<11}{row['threads']:>7}"
           + "".join(f"{number(row, key, digits):>{len(heading) + 2}}" for key, heading, digits in COLUMNS), flush=True)
     if "crema_error" in row:
         print(f"  crema: {row['crema_error']}", flush=True)

@@ -183,7 +183,39 @@ class WordModel(nn.Module):
         return self.predict(self.lstm(self.embed(words))[0])
 
 
-# Shape of one image; None: 20 x 20 words.
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.perceptron = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
+        self.drop = nn.Dropout(0.1)
+
+    def forward(self, x):
+        texts, length, width = x.shape
+        parts = self.qkv(self.norm1(x)).view(texts, length, 3, self.heads, width // self.heads)
+        query, key, value = parts.permute(2, 0, 3, 1, 4)
+        found = nn.functional.scaled_dot_product_attention(query, key, value, is_causal=True)
+        x = x + self.drop(self.proj(found.transpose(1, 2).reshape(texts, length, width)))
+        return x + self.drop(self.perceptron(self.norm2(x)))
+
+
+class CharTransformer(nn.Module):
+    """configs/char_transformer."""
+
+    def __init__(self, width=128, length=64, characters=65):
+        super().__init__()
+        self.embed = nn.Embedding(characters, width)
+        self.place = nn.Parameter(torch.zeros(length, width))
+        self.blocks = nn.Sequential(*[Block(width, 4) for _ in range(4)], nn.LayerNorm(width))
+        self.predict = nn.Linear(width, characters)
+
+    def forward(self, text):
+        return self.predict(self.blocks(self.embed(text) + self.place))
+
+
+# Shape of one image; None: 20 x 20 words; of two extents: texts and their characters.
 NETS = {
     "lenet": (lenet, (1, 28, 28)),
     "cifar_quick": (cifar_quick, (3, 32, 32)),
@@ -195,6 +227,7 @@ NETS = {
     "mobilenet": (mobilenet, (3, 224, 224)),
     "lstm": (WordModel, None),
     "lstm1500": (lambda: WordModel(1500), None),
+    "char_transformer": (CharTransformer, (32, 64)),
 }
 
 
@@ -210,6 +243,8 @@ def inputs(name, batch, classes):
     torch.manual_seed(2)
     if shape is None:
         return torch.randint(classes, (20, 20)), torch.randint(classes, (400,))
+    if len(shape) == 2:
+        return torch.randint(classes, shape), torch.randint(classes, (shape[0] * shape[1],))
     return torch.randn(batch, *shape), torch.randint(classes, (batch,))
 
 

@@ -15,10 +15,30 @@ constexpr ZooNet kNets[] = {
     {"lenet", 64, 10},     {"cifar_quick", 100, 10}, {"resnet20", 128, 10},
     {"alexnet", 32, 1000}, {"squeezenet", 32, 1000}, {"googlenet", 16, 1000},
     {"resnet50", 8, 1000}, {"mobilenet", 16, 1000},  {"lstm", 0, 10000, true},
+    {"char_transformer", 0, 65, true, true},
 };
 
 std::string Path(const ZooNet& zoo, const char* file) {
-  return std::string(CREMA_MODEL_ZOO "/") + zoo.name + "/" + file;
+  return std::string(CREMA_MODEL_ZOO "/") + (zoo.text ? "../configs/" : "") + zoo.name + "/" + file;
+}
+
+NetFile TextNet(const ZooNet& zoo) {
+  return AssumeInputs(ReadNetFile(Path(zoo, "train_val.prototxt")), {{"text", Shape{64, 3, 32, 1}}}, false);
+}
+
+// For use: without what compares with labels.
+NetFile WithSoftmax(NetFile file) {
+  NetParameter net = file.net;
+  net.clear_layer();
+  for (LayerParameter layer : file.net.layer()) {
+    if (layer.type() == "Accuracy") continue;
+    if (layer.type() == "SoftmaxWithLoss") {
+      layer.set_type("Softmax");
+      layer.mutable_bottom()->RemoveLast();
+    }
+    *net.add_layer() = layer;
+  }
+  return MakeNetFile(net, {});
 }
 
 }  // namespace
@@ -26,12 +46,14 @@ std::string Path(const ZooNet& zoo, const char* file) {
 std::span<const ZooNet> ZooNets() { return kNets; }
 
 NetFile InferenceNet(const ZooNet& zoo) {
+  if (zoo.text) return WithSoftmax(TextNet(zoo));
   NetFile file = ReadNetFile(Path(zoo, "deploy.prototxt"));
   if (zoo.batch > 0) file.net.mutable_layer(0)->mutable_input_param()->mutable_shape(0)->set_dim(0, zoo.batch);
   return file;
 }
 
 NetFile TrainingNet(const ZooNet& zoo) {
+  if (zoo.text) return TextNet(zoo);
   NetFile file = ReadNetFile(Path(zoo, "train_val.prototxt"));
   if (zoo.batch == 0) return file;
   const NetFile inference = InferenceNet(zoo);
