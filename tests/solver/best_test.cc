@@ -103,6 +103,35 @@ TEST_F(BestTest, ResumedRunsKnowTheBest) {
   EXPECT_EQ(recorder_.bests[0].iteration, 22) << "the first test is the best of those to come";
 }
 
+TEST_F(BestTest, AnEarlierRunsBestIsKept) {
+  for (const std::string ending : {"", ".h5"}) {
+    const std::string more = std::string(kTests) + "base_lr: 0.01 snapshot: 3 best { output: \"loss\" } " +
+                             (ending.empty() ? "" : "snapshot_format: HDF5");
+    const auto model = [&](const std::string& aside) {
+      return folder_ / ("snap_best" + aside + ".caffemodel" + ending);
+    };
+    folder_.Write("snap_best.caffemodel" + ending, "the first");
+    Train(more, 6);
+    EXPECT_EQ(ReadBytes(model("_earlier")), "the first");
+    EXPECT_NE(recorder_.notices.find("\"" + model("") + "\", are now \"" + model("_earlier") + "\""), std::string::npos)
+        << recorder_.notices;
+    ASSERT_GT(recorder_.bests.size(), 1u) << "the run's own is written over";
+    EXPECT_FALSE(fs::exists(model("_earlier_2")));
+
+    const std::string second = ReadBytes(model(""));
+    Train(more, 6, {.snapshot = folder_ / ("snap_iter_3.solverstate" + ending)});
+    ASSERT_FALSE(recorder_.bests.empty());
+    EXPECT_EQ(recorder_.notices, "") << "a resumed run goes on with its own";
+    EXPECT_FALSE(fs::exists(model("_earlier_2")));
+
+    Train(more, 6);
+    EXPECT_EQ(ReadBytes(model("_earlier")), "the first");
+    EXPECT_EQ(ReadBytes(model("_earlier_2")), second);
+    Train(more, 1);
+    EXPECT_TRUE(fs::exists(model("_earlier_3")));
+  }
+}
+
 TEST_F(BestTest, MistakesAreNamed) {
   const auto message = [&](const std::string& more) -> std::string {
     try {
