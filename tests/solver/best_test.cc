@@ -1,6 +1,8 @@
 // The solver's `best`: keeping the best parameters, and stopping when nothing improves any more.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "crema/files.h"
@@ -64,6 +66,57 @@ TEST_F(BestTest, HigherIsBetterForWhatIsNoLoss) {
   EXPECT_EQ(recorder_.bests[0].output, "accuracy");
   Train(std::string(kTests) + "best { output: \"loss\" better: HIGHER }", 20);
   EXPECT_EQ(recorder_.bests.size(), 1u) << "the loss falls from the first test on";
+}
+
+TEST_F(BestTest, LowerIsBetterForLossesThatTrainNothing) {
+  std::string net = kSmallNet;
+  net +=
+      R"(layer { name: "other" type: "MultinomialLogisticLoss" bottom: "p" bottom: "label" top: "other" loss_weight: 0
+            include { phase: TEST } }
+)";
+  net.insert(net.find("layer { name: \"accuracy\""),
+             "layer { name: \"p\" type: \"Softmax\" bottom: \"ip2\" top: \"p\" include { phase: TEST } }\n");
+  folder_.Write("net.prototxt", net);
+  Train(std::string(kTests) + "best { output: \"other\" }", 20);
+  ASSERT_GT(recorder_.bests.size(), 1u);
+  EXPECT_LT(recorder_.bests.back().value, recorder_.bests[0].value);
+  Train(std::string(kTests) + "best { output: \"other\" better: HIGHER }", 20);
+  EXPECT_EQ(recorder_.bests.size(), 1u) << "it falls from the first test on";
+}
+
+TEST_F(BestTest, WhatCannotBeWrittenCountsForPatience) {
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none = {100, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  // The disk is full from the first iteration to the given one, while the loss falls.
+  const auto train = [&](int last) {
+    SolverOptions options;
+    options.requested_action = [&, last] {
+      const int iteration = static_cast<int>(recorder_.iterations.size());
+      setrlimit(RLIMIT_FSIZE, iteration >= 1 && iteration < last ? &none : &before);
+      return SolverAction::kNone;
+    };
+    const TrainingResult result =
+        Train(std::string(kTests) + "base_lr: 0.02 best { output: \"loss\" patience: 2 }", 10, std::move(options));
+    setrlimit(RLIMIT_FSIZE, &before);
+    return result;
+  };
+  const TrainingResult ends_full = train(100);
+  EXPECT_FALSE(ends_full.out_of_patience);
+  EXPECT_EQ(ends_full.iteration, 10);
+  ASSERT_TRUE(ends_full.best);
+  EXPECT_EQ(ends_full.best->iteration, 0) << "which the file holds";
+  EXPECT_NE(recorder_.notices.find("the parameters of the best test, loss = "), std::string::npos) << recorder_.notices;
+  EXPECT_NE(recorder_.notices.find(" at iteration 10, could not be written; kept are those of"), std::string::npos)
+      << recorder_.notices;
+
+  const TrainingResult ends_well = train(5);
+  EXPECT_EQ(ends_well.iteration, 10);
+  ASSERT_TRUE(ends_well.best);
+  EXPECT_EQ(ends_well.best->iteration, 10);
+  EXPECT_EQ(recorder_.notices.find("could not be written"), std::string::npos) << recorder_.notices;
+  std::signal(SIGXFSZ, handler);
 }
 
 TEST_F(BestTest, StopsWhenThePatienceIsOver) {
