@@ -171,8 +171,8 @@ void LogObserver::OnSnapshotFailed(const SnapshotFailed& failed) {
 void LogObserver::OnEnd(const TrainingEnd& end) {
   if (end.failed_snapshots > 0) log_(true, Text(end.failed_snapshots, " snapshot(s) could not be written"));
   if (end.best) {
-    Log(Text("Best of all tests: ", end.best->output, " = ", end.best->value, " at iteration ", end.best->iteration,
-             ", in ", end.best->model_path));
+    Log(Text("Best kept: ", end.best->output, " = ", end.best->value, " at iteration ", end.best->iteration, ", in ",
+             end.best->model_path));
   }
   if (end.out_of_patience) {
     Log(Text("Stopping at iteration ", end.iteration, ": the last tests were not better (best { patience })"));

@@ -19,23 +19,37 @@ class Best {
   // Throws UserError at best.output where the net has no such output, or one of several numbers.
   Best(const SolverFile& file, const Net& test_net);
 
-  // What the output says in a test, and whether that is better than all before; not remembered yet.
+  // A test whose parameters could not be written.
+  struct Lost {
+    int iteration = 0;
+    float value = 0;
+  };
+
+  // What the output says in a test, and whether that is better than in the one whose parameters are kept, so that these
+  // are to be written over; not remembered yet.
   float ValueIn(const TestResult& result) const;
   bool IsBetter(float value) const;
-  // Remembers a test; `written`: its parameters are kept as the best ones.
+  // Remembers a test; `written`: its parameters are kept as the best ones. One that is better than all before renews
+  // the patience, written or not.
   void Add(int iteration, float value, bool written);
   // Whether the patience is over.
   bool exhausted() const { return param_.patience() > 0 && state_.tests_since() >= param_.patience(); }
 
   const std::string& output() const { return param_.output(); }
+  // Of the test whose parameters are kept.
   bool has_value() const { return state_.has_value(); }
   const BestState& state() const { return state_; }
   void Restore(const BestState& state) { state_ = state; }
+  // The best of all tests since the start or the resumption, where it is better than that.
+  const std::optional<Lost>& lost() const { return lost_; }
 
  private:
+  bool IsBetterThan(float other, float value) const { return higher_ ? value > other : value < other; }
+
   BestParameter param_;
   bool higher_ = true;
   BestState state_;
+  std::optional<Lost> lost_;
 };
 
 }  // namespace crema

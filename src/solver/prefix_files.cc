@@ -66,6 +66,25 @@ std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat pref
   return states;
 }
 
+std::string SetBestAside(const std::string& prefix, SnapshotFormat format) {
+  const std::string path = BestModelPath(prefix, format);
+  std::error_code error;
+  const auto is_there = [&error](const std::string& at) { return fs::exists(fs::symlink_status(at, error)); };
+  if (!is_there(path)) return "";
+  std::string aside;
+  for (int number = 1; aside.empty() || is_there(aside); ++number) {
+    aside = path;
+    aside.insert(prefix.size() + std::string_view("_best").size(),
+                 number == 1 ? "_earlier" : "_earlier_" + std::to_string(number));
+  }
+  fs::rename(path, aside, error);
+  if (error) {
+    throw EnvironmentError("cannot rename " + path + ", which an earlier run wrote, to " + aside + ": " +
+                           error.message() + "; it is not written over: move it away");
+  }
+  return aside;
+}
+
 PrefixLock::PrefixLock(std::string prefix) : prefix_(std::move(prefix)) {
   for (;;) {
     fd_ = open(path().c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);

@@ -20,6 +20,11 @@ struct StateFile {
 // `preferred` first. None where the folder cannot be read.
 std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat preferred);
 
+// Renames PREFIX_best.caffemodel, or its HDF5 form, to PREFIX_best_earlier.caffemodel, PREFIX_best_earlier_2.caffemodel
+// or the first such name that is free. Returns the new path; empty where there is no such file. Throws
+// EnvironmentError.
+std::string SetBestAside(const std::string& prefix, SnapshotFormat format);
+
 // Held by the one process that writes the files of a prefix, as a lock on PREFIX.lock, which the system takes back when
 // the process ends, however it does. Where the file cannot be opened, or the file system has no locks, nothing is
 // held.

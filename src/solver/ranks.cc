@@ -106,8 +106,19 @@ float Solver::Impl::Forward() {
 }
 
 float Solver::Impl::ForwardOfRank() {
+  // The pass is to be shown only: running statistics, which are not trained, are put back, so that the test behind it
+  // is of the parameters in the snapshot before it. (Caffe's is not.)
+  std::vector<std::pair<Tensor, std::vector<char>>> kept;
+  for (const Parameter& parameter : std::as_const(*net).parameters()) {
+    if (parameter.trained) continue;
+    kept.emplace_back(parameter.data, std::vector<char>(parameter.data.bytes()));
+    device->CopyOut(parameter.data.raw(), kept.back().second.data(), parameter.data.bytes());
+  }
   net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
-  return static_cast<float>(Mean(net->Forward()));
+  const float loss = net->Forward();
+  for (const auto& [data, values] : kept) device->CopyIn(values.data(), data.raw(), data.bytes());
+  net->ParametersChanged();
+  return static_cast<float>(Mean(loss));
 }
 
 double Solver::Impl::Mean(double value) { return communicator ? communicator->SumOnHost(value) / ranks : value; }

@@ -164,6 +164,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   }
   RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
   iteration = saved_iteration = state.iter();
+  best_file_is_own = true;
   for (const float loss : state.recent_loss()) losses.Add(loss);
   if (param.lr_policy() == "plateau") {
     plateau.drops = state.current_step();

@@ -187,7 +187,8 @@ struct Solver::Impl {
   // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
   bool testing = false;
   std::vector<NetPosition> positions_before_test;
-  std::optional<Best> best;  // of solvers that ask for it
+  std::optional<Best> best;       // of solvers that ask for it
+  bool best_file_is_own = false;  // of this run, or of the one that it goes on with
   bool out_of_patience = false;
   BestState best_before_test;  // likewise, while testing
 
@@ -236,6 +237,8 @@ struct Solver::Impl {
   void TestOne(int index, bool* stopped);
   // Keeps the parameters where this test is better than all before.
   void Judge(const TestResult& result);
+  // Throws EnvironmentError.
+  void WriteBest();
   [[noreturn]] void FailNonFinite(const std::string& what);
 
   bool started_ = false;

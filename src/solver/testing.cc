@@ -1,4 +1,5 @@
 // Tests of the net while it trains: what test nets say over several batches.
+#include "solver/prefix_files.h"
 #include "solver/snapshot.h"
 #include "solver/solver_impl.h"
 #include "solver/test_outputs.h"
@@ -61,7 +62,7 @@ void Solver::Impl::Judge(const TestResult& result) {
   bool written = false;
   if (best->IsBetter(value)) {
     try {
-      WriteModel(BestModelPath(prefix, param.snapshot_format()), net->ToProto());
+      WriteBest();
       written = true;
     } catch (const EnvironmentError& error) {
       ++failed_snapshots;
@@ -70,6 +71,19 @@ void Solver::Impl::Judge(const TestResult& result) {
   }
   best->Add(iteration, value, written);
   if (written) Tell(&Observer::OnBest, *FoundBest());
+}
+
+void Solver::Impl::WriteBest() {
+  const std::string path = BestModelPath(prefix, param.snapshot_format());
+  if (!best_file_is_own) {
+    const std::string aside = SetBestAside(prefix, param.snapshot_format());
+    best_file_is_own = true;
+    if (!aside.empty()) {
+      Warn({}, "the best parameters of an earlier run, \"" + path + "\", are now \"" + aside +
+                   "\": this run begins anew and writes its own");
+    }
+  }
+  WriteModel(path, net->ToProto());
 }
 
 std::optional<BestFound> Solver::Impl::FoundBest() const {

@@ -174,7 +174,7 @@ TEST_F(LogLines, TheBestTestIsNamed) {
   log_.OnEnd({.iteration = 60, .out_of_patience = true, .best = best});
   EXPECT_EQ(lines_,
             (std::vector<std::string>{"Best so far: accuracy = 0.75, kept in net_best.caffemodel",
-                                      "Best of all tests: accuracy = 0.75 at iteration 40, in net_best.caffemodel",
+                                      "Best kept: accuracy = 0.75 at iteration 40, in net_best.caffemodel",
                                       "Stopping at iteration 60: the last tests were not better (best { patience })",
                                       "Optimization Done."}));
 }

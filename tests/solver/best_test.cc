@@ -1,6 +1,8 @@
 // The solver's `best`: keeping the best parameters, and stopping when nothing improves any more.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "crema/files.h"
@@ -66,6 +68,57 @@ TEST_F(BestTest, HigherIsBetterForWhatIsNoLoss) {
   EXPECT_EQ(recorder_.bests.size(), 1u) << "the loss falls from the first test on";
 }
 
+TEST_F(BestTest, LowerIsBetterForLossesThatTrainNothing) {
+  std::string net = kSmallNet;
+  net +=
+      R"(layer { name: "other" type: "MultinomialLogisticLoss" bottom: "p" bottom: "label" top: "other" loss_weight: 0
+            include { phase: TEST } }
+)";
+  net.insert(net.find("layer { name: \"accuracy\""),
+             "layer { name: \"p\" type: \"Softmax\" bottom: \"ip2\" top: \"p\" include { phase: TEST } }\n");
+  folder_.Write("net.prototxt", net);
+  Train(std::string(kTests) + "best { output: \"other\" }", 20);
+  ASSERT_GT(recorder_.bests.size(), 1u);
+  EXPECT_LT(recorder_.bests.back().value, recorder_.bests[0].value);
+  Train(std::string(kTests) + "best { output: \"other\" better: HIGHER }", 20);
+  EXPECT_EQ(recorder_.bests.size(), 1u) << "it falls from the first test on";
+}
+
+TEST_F(BestTest, WhatCannotBeWrittenCountsForPatience) {
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none = {100, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  // The disk is full from the first iteration to the given one, while the loss falls.
+  const auto train = [&](int last) {
+    SolverOptions options;
+    options.requested_action = [&, last] {
+      const int iteration = static_cast<int>(recorder_.iterations.size());
+      setrlimit(RLIMIT_FSIZE, iteration >= 1 && iteration < last ? &none : &before);
+      return SolverAction::kNone;
+    };
+    const TrainingResult result =
+        Train(std::string(kTests) + "base_lr: 0.02 best { output: \"loss\" patience: 2 }", 10, std::move(options));
+    setrlimit(RLIMIT_FSIZE, &before);
+    return result;
+  };
+  const TrainingResult ends_full = train(100);
+  EXPECT_FALSE(ends_full.out_of_patience);
+  EXPECT_EQ(ends_full.iteration, 10);
+  ASSERT_TRUE(ends_full.best);
+  EXPECT_EQ(ends_full.best->iteration, 0) << "which the file holds";
+  EXPECT_NE(recorder_.notices.find("the parameters of the best test, loss = "), std::string::npos) << recorder_.notices;
+  EXPECT_NE(recorder_.notices.find(" at iteration 10, could not be written; kept are those of"), std::string::npos)
+      << recorder_.notices;
+
+  const TrainingResult ends_well = train(5);
+  EXPECT_EQ(ends_well.iteration, 10);
+  ASSERT_TRUE(ends_well.best);
+  EXPECT_EQ(ends_well.best->iteration, 10);
+  EXPECT_EQ(recorder_.notices.find("could not be written"), std::string::npos) << recorder_.notices;
+  std::signal(SIGXFSZ, handler);
+}
+
 TEST_F(BestTest, StopsWhenThePatienceIsOver) {
   const TrainingResult result = Train(std::string(kTests) + "base_lr: 0 best { output: \"loss\" patience: 2 }", 50);
   EXPECT_EQ(recorder_.order, "btTB..tT..tTse");
@@ -101,6 +154,35 @@ TEST_F(BestTest, ResumedRunsKnowTheBest) {
   EXPECT_NE(recorder_.notices.find("are not in \"" + BestModel()), std::string::npos) << recorder_.notices;
   ASSERT_FALSE(recorder_.bests.empty());
   EXPECT_EQ(recorder_.bests[0].iteration, 22) << "the first test is the best of those to come";
+}
+
+TEST_F(BestTest, AnEarlierRunsBestIsKept) {
+  for (const std::string ending : {"", ".h5"}) {
+    const std::string more = std::string(kTests) + "base_lr: 0.01 snapshot: 3 best { output: \"loss\" } " +
+                             (ending.empty() ? "" : "snapshot_format: HDF5");
+    const auto model = [&](const std::string& aside) {
+      return folder_ / ("snap_best" + aside + ".caffemodel" + ending);
+    };
+    folder_.Write("snap_best.caffemodel" + ending, "the first");
+    Train(more, 6);
+    EXPECT_EQ(ReadBytes(model("_earlier")), "the first");
+    EXPECT_NE(recorder_.notices.find("\"" + model("") + "\", are now \"" + model("_earlier") + "\""), std::string::npos)
+        << recorder_.notices;
+    ASSERT_GT(recorder_.bests.size(), 1u) << "the run's own is written over";
+    EXPECT_FALSE(fs::exists(model("_earlier_2")));
+
+    const std::string second = ReadBytes(model(""));
+    Train(more, 6, {.snapshot = folder_ / ("snap_iter_3.solverstate" + ending)});
+    ASSERT_FALSE(recorder_.bests.empty());
+    EXPECT_EQ(recorder_.notices, "") << "a resumed run goes on with its own";
+    EXPECT_FALSE(fs::exists(model("_earlier_2")));
+
+    Train(more, 6);
+    EXPECT_EQ(ReadBytes(model("_earlier")), "the first");
+    EXPECT_EQ(ReadBytes(model("_earlier_2")), second);
+    Train(more, 1);
+    EXPECT_TRUE(fs::exists(model("_earlier_3")));
+  }
 }
 
 TEST_F(BestTest, MistakesAreNamed) {

@@ -34,6 +34,23 @@ TEST_F(SmallTraining, DoesThingsInCaffesOrder) {
   EXPECT_FALSE(recorder_.tests[0].loss.has_value());
 }
 
+TEST_F(SmallTraining, TheLastTestIsOfTheLastSnapshot) {
+  std::string net = kSmallNet;
+  net.insert(net.find("layer { name: \"relu1\""),
+             "layer { name: \"n\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" "
+             "batch_norm_param { moving_average_fraction: 0.5 } }\n");
+  folder_.Write("net.prototxt", net);
+  const std::string tests = " test_iter: 9 test_interval: 4";
+  Train("display: 2 best { output: \"loss\" }" + tests, 4);
+  EXPECT_EQ(recorder_.order.substr(recorder_.order.find('s'), 4), "sdtT");
+  const std::vector<OutputValue> last = recorder_.tests.back().outputs;
+  EXPECT_EQ(recorder_.bests.back().iteration, 4);
+  for (const char* model : {"snap_iter_4.caffemodel", "snap_best.caffemodel"}) {
+    Train("base_lr: 0 snapshot_after_train: false" + tests, 0, {.weights = {folder_ / model}});
+    for (size_t i = 0; i < last.size(); ++i) EXPECT_EQ(recorder_.tests[0].outputs[i].value, last[i].value) << model;
+  }
+}
+
 TEST_F(SmallTraining, LearnsTheClasses) {
   Train("momentum: 0.9 base_lr: 0.1 test_iter: 9 test_interval: 150 test_compute_loss: true", 150);
   ASSERT_EQ(recorder_.tests.size(), 2u);
