@@ -59,6 +59,15 @@ TEST_F(Resume, IsExactWithEverythingOn) {
       "test_iter: 3 test_interval: 7 test_initialization: false\n");
 }
 
+TEST_F(Resume, IsExactWithLayersOfOneName) {
+  std::string net = kSmallNet;
+  net.insert(net.find("layer { name: \"ip2\""), R"(layer { name: "ip1" type: "InnerProduct" bottom: "ip1" top: "ip1"
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+)");
+  folder_.Write("net.prototxt", net);
+  ExpectSame("momentum: 0.9 test_iter: 3 test_interval: 7\n");
+}
+
 TEST_F(Resume, IsExactForEveryRule) {
   for (const char* type : {"Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW"}) {
     SCOPED_TRACE(type);
