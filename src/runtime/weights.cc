@@ -22,7 +22,8 @@ bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted) {
 void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> parameters, Location where,
                Diagnostics& diagnostics) {
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
-  const std::string remedy = "; rename the layer to train it afresh instead";
+  const std::string remedy =
+      "; to train it afresh rename the layer and start a new training from these weights with --weights";
   if (from.blobs.size() != to.params.size()) {
     diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) +
                                  " blob(s), but the weights file has " + std::to_string(from.blobs.size()) + " for it" +

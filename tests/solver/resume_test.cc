@@ -131,7 +131,11 @@ TEST_F(Resume, RefusesWhatDoesNotFit) {
   std::string net = kSmallNet;
   net.replace(net.find("num_output: 16"), 14, "num_output: 17");
   folder_.Write("net.prototxt", net);
-  EXPECT_NE(failure("", {.snapshot = state}), "");
+  EXPECT_NE(
+      failure("momentum: 0.9", {.snapshot = state})
+          .find("blob 0 is 17x36 here but 16x36 in the weights file; to train it afresh rename the layer and start a "
+                "new training from these weights with --weights"),
+      std::string::npos);
 }
 
 TEST_F(Resume, TellsOfOtherData) {
