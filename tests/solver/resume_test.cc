@@ -280,6 +280,35 @@ TEST_F(Resume, WeightsAreCopiedInOrder) {
   EXPECT_EQ(values[3], saved.blobs[0].data[3]);
 }
 
+TEST_F(Resume, WhatAnyFileGaveDoesNotStartAfresh) {
+  Train("", 2);
+  NetParameter first, second;
+  ASSERT_TRUE(first.ParseFromString(ReadBytes(folder_ / "snap_iter_2.caffemodel")));
+  for (LayerParameter& layer : *first.mutable_layer()) {
+    if (layer.name() == "ip2") layer.set_name("other");
+  }
+  for (const LayerParameter& layer : first.layer()) {
+    if (layer.name() == "other") *second.add_layer() = layer;
+  }
+  const std::string one = folder_.Write("one.caffemodel", first.SerializeAsString());
+  const std::string none = folder_.Write("none.caffemodel", second.SerializeAsString());
+  using Names = std::vector<std::string>;
+  Make(SolverText("", 2), {.weights = {one + "," + none}});
+  ASSERT_EQ(recorder_.weights.size(), 2u);
+  EXPECT_EQ(recorder_.weights[0].report.fresh, Names{"ip2"});
+  EXPECT_EQ(recorder_.weights[1].report.fresh, Names{"ip2"});
+  EXPECT_NE(recorder_.notices.find(none + ": warning: no layer of the train net has the name of one in it"),
+            std::string::npos)
+      << recorder_.notices;
+  EXPECT_EQ(recorder_.notices.find("/one.caffemodel"), std::string::npos) << recorder_.notices;
+
+  const std::string whole = folder_ / "snap_iter_2.caffemodel";
+  for (const std::string& files : {one + "," + whole, whole + "," + one}) {
+    Make(SolverText("", 2), {.weights = {files}});
+    for (const WeightsLoaded& loaded : recorder_.weights) EXPECT_EQ(loaded.report.fresh, Names()) << files;
+  }
+}
+
 TEST_F(Resume, SnapshotDiffWritesGradients) {
   Train("snapshot_diff: true", 2);
   NetParameter model;
