@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <iostream>
-#include <iterator>
 
 #include "base/atomic_file.h"
 #include "base/byte_size.h"
@@ -104,12 +103,7 @@ int Run(const CommandLine& line) {
   std::vector<Preparation> preparations;
   const NetFile file = ReadNet(line, net_options, &preparations);
   if (FLAGS_with_transform) options.transform = {preparations[0].input, preparations[0].transform};
-  std::vector<LayerWeights> weights;
-  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
-    std::vector<LayerWeights> layers = ReadWeights(path);
-    std::move(layers.begin(), layers.end(), std::back_inserter(weights));
-  }
-  const OnnxModel model = MakeOnnxModel(file, weights, options);
+  const OnnxModel model = MakeOnnxModel(file, WeightsOf(line, FLAGS_weights), options);
   PrintWarnings(model.notes);
   CheckWeights(line, model.weights);
   AtomicFile output(FLAGS_output);

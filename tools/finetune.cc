@@ -102,14 +102,6 @@ RecipeRequest RequestOf(const CommandLine& line) {
   return request;
 }
 
-std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& files) {
-  std::vector<LayerWeights> all;
-  for (const std::string& path : CommaList(line, "weights", files)) {
-    for (LayerWeights& layer : ReadWeights(path)) all.push_back(std::move(layer));
-  }
-  return all;
-}
-
 TrainingResult Train(const CommandLine& line, const std::string& solver_path, bool resume) {
   TrainingConsole console(SolverAction::kStop, SolverAction::kSnapshot);
   SolverOptions options;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <iostream>
+#include <map>
 
 #include "base/byte_size.h"
 #include "base/suggest.h"
@@ -263,6 +264,24 @@ NetFile ReadModel(const CommandLine& line) {
     Fail(line, "--model=" + FLAGS_model + " is a solver file, expected a net" +
                    (net.empty() ? "" : "; its net is --model=" + net));
   }
+}
+
+std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& files) {
+  std::vector<LayerWeights> all;
+  for (const std::string& path : CommaList(line, "weights", files)) {
+    std::map<std::string, int> numbers;  // of layers of one name
+    for (LayerWeights& layer : ReadWeights(path)) {
+      int number = numbers[layer.name]++;
+      const auto earlier = std::find_if(
+          all.begin(), all.end(), [&](const LayerWeights& other) { return other.name == layer.name && number-- == 0; });
+      if (earlier == all.end()) {
+        all.push_back(std::move(layer));
+      } else {
+        *earlier = std::move(layer);
+      }
+    }
+  }
+  return all;
 }
 
 void LoadWeightsFlag(const CommandLine& line, Net& net) {

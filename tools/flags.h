@@ -67,6 +67,8 @@ void ApplyThreads();
 NetOptions NetOptionsOf(const CommandLine& line);
 // Reads --model; a solver file is told apart.
 NetFile ReadModel(const CommandLine& line);
+// The layers of `files`, separated by commas. Of a layer that several of them have, that of the last.
+std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& files);
 // Copies the files of --weights into the net, in their order, and says on stderr what was left out.
 void LoadWeightsFlag(const CommandLine& line, Net& net);
 // One line each on stderr.

@@ -6,6 +6,7 @@
 #include <iostream>
 
 #include "base/suggest.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "data/image_list.h"
 #include "image/codec.h"
@@ -196,7 +197,9 @@ ImageList ImagesOf(const CommandLine& line) {
   Diagnostics problems;
   for (const std::string& argument : line.arguments) {
     if (argument == "-") {
-      for (std::string path; std::getline(std::cin, path);) {
+      bool first = true;
+      for (std::string path; std::getline(std::cin, path); first = false) {
+        if (first) DropByteOrderMark(&path);
         if (path.ends_with('\r')) path.pop_back();
         if (!path.empty()) list.entries.push_back({path});
       }

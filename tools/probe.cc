@@ -2,7 +2,6 @@
 #include "report/probe.h"
 
 #include <iostream>
-#include <iterator>
 
 #include "tools/commands.h"
 #include "tools/flags.h"
@@ -24,10 +23,7 @@ int Run(const CommandLine& line) {
   options.shapes = net_options.shapes;
   options.backward = FLAGS_backward;
   options.head = FLAGS_head;
-  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
-    std::vector<LayerWeights> layers = ReadWeights(path);
-    std::move(layers.begin(), layers.end(), std::back_inserter(options.weights));
-  }
+  options.weights = WeightsOf(line, FLAGS_weights);
   std::string json;
   Probe(ReadModel(line), options, &json);
   std::cout << json;

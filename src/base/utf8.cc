@@ -4,6 +4,10 @@
 
 namespace crema {
 
+void DropByteOrderMark(std::string* text) {
+  if (text->starts_with("\xEF\xBB\xBF")) text->erase(0, 3);
+}
+
 size_t Utf8SequenceLength(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
   const unsigned char first = byte(0);

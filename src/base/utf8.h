@@ -8,6 +8,9 @@
 
 namespace crema {
 
+// Removes the byte order mark that some editors put before a text.
+void DropByteOrderMark(std::string* text);
+
 // Bytes of the sequence at the start of `text`, which is not empty; 0 if it is none.
 size_t Utf8SequenceLength(std::string_view text);
 

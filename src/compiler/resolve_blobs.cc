@@ -38,7 +38,7 @@ void ResolveBlobs(Compilation& c) {
     const LayerParameter& layer = *node.param;
     if (!layer_names.emplace(layer.name(), n).second) {
       c.diagnostics.Warning(c.Where(node, "name"), "two layers are named \"" + layer.name() +
-                                                       "\"; weights files tell layers apart by name only");
+                                                       "\"; weights files tell them apart by their order only");
     }
     for (int i = 0; i < layer.bottom_size(); ++i) {
       const auto found = current.find(layer.bottom(i));

@@ -1,6 +1,7 @@
 #include <map>
 
 #include "compiler/compiler.h"
+#include "graph/namesakes.h"
 
 namespace crema {
 
@@ -36,13 +37,11 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
 }
 
 // How the parameter lies in the net that it is borrowed from.
-void Borrow(const CompiledNet& from, const std::string& layer, int blob, GraphParam& param) {
-  for (const Node& node : from.graph.nodes) {
-    if (node.name() != layer || blob >= static_cast<int>(node.params.size())) continue;
-    param.borrowed = true;
-    param.layout = from.graph.params[node.params[blob]].layout;
-    return;
-  }
+void Borrow(const CompiledNet& from, const Graph& graph, GraphParam& param) {
+  const Node* node = FindNumbered(from.graph, graph.nodes[param.owner].name(), NumberOf(graph, param.owner));
+  if (!node || param.owner_index >= static_cast<int>(node->params.size())) return;
+  param.borrowed = true;
+  param.layout = from.graph.params[node->params[param.owner_index]].layout;
 }
 
 }  // namespace
@@ -82,7 +81,7 @@ void ShareParameters(Compilation& c) {
       param.has_lr_mult = spec.has_lr_mult();
       param.has_decay_mult = spec.has_decay_mult();
       param.users.push_back(n);
-      if (c.shared) Borrow(*c.shared, node.name(), i, param);
+      if (c.shared) Borrow(*c.shared, graph, param);
       graph.params.push_back(std::move(param));
       node.params.push_back(next);
     }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace crema {
 
 namespace {
@@ -15,7 +17,7 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
   fields->clear();
   do {
     if (!file_.ReadLine(&line_)) return false;
-    if (lines_++ == 0 && line_.starts_with("\xef\xbb\xbf")) line_.erase(0, 3);  // the mark that some editors write
+    if (lines_++ == 0) DropByteOrderMark(&line_);
   } while (line_.find_first_not_of(" \t") == std::string::npos);
   row_line_ = lines_;
   size_t at = 0;

@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -91,6 +92,7 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
   Diagnostics diagnostics;
   std::string line;
   for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
+    if (number == 1) DropByteOrderMark(&line);
     line = Trimmed(line);
     if (line.empty()) continue;
     std::string path = Find(line, DirectoryOf(list));

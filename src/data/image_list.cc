@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "data/finite_number.h"
 #include "image/codec.h"
@@ -93,6 +94,7 @@ void ReadLines(const std::string& file, const std::string& what, const Parse& pa
   Diagnostics diagnostics;
   std::string line;
   for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
+    if (number == 1) DropByteOrderMark(&line);
     TrimEnd(&line);
     if (line.empty()) continue;
     const std::string problem = parse(line);
@@ -238,14 +240,11 @@ ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
 }
 
 std::vector<std::string> ReadLabels(const std::string& file) {
-  std::ifstream stream = Open(file, "a list with the name of one class per line");
   std::vector<std::string> labels;
-  std::string line;
-  while (std::getline(stream, line)) {
-    TrimEnd(&line);
-    if (!line.empty()) labels.push_back(line);
-  }
-  if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
+  ReadLines(file, "a list with the name of one class per line", [&labels](const std::string& line) {
+    labels.push_back(line);
+    return std::string();
+  });
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
 }

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <string_view>
 
+#include "base/utf8.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -36,7 +37,7 @@ class Words {
         word_ = {};
         return false;
       }
-      ++line_;
+      if (++line_ == 1) DropByteOrderMark(&text_);
       at_ = 0;
     }
     at_ = std::min(text_.find_first_of(kBlanks, begin), text_.size());

@@ -7,6 +7,7 @@
 #include "crema/error.h"
 #include "device/device.h"
 #include "graph/boundary_types.h"
+#include "graph/namesakes.h"
 #include "ops/operations.h"
 #include "runtime/executor.h"
 #include "runtime/net_impl.h"
@@ -33,10 +34,10 @@ Net::Impl::Impl(const NetFile& file, const NetOptions& given)
       compiled(Compile(file, options, options.share_with ? &options.share_with->compiled() : nullptr)),
       parameters(
           compiled->graph, *options.context.device, options.context.seed, options.backward && options.keep_gradients,
-          [&](const std::string& layer, int index) -> const Parameter* {
-            if (options.share_with) return options.share_with->impl_->Find(layer, index);
+          [&](int node, int index) -> const Parameter* {
+            if (options.share_with) return options.share_with->impl_->Find(compiled->graph, node, index);
             if (!options.train_with) return nullptr;
-            const Parameter* other = options.train_with->impl_->Find(layer, index);
+            const Parameter* other = options.train_with->impl_->Find(compiled->graph, node, index);
             return other && other->trained ? other : nullptr;
           },
           options.train_with != nullptr),
@@ -44,13 +45,10 @@ Net::Impl::Impl(const NetFile& file, const NetOptions& given)
                options.share_with && options.share_memory ? options.share_with->impl_->executor.free_memory()
                                                           : std::span<std::byte>()) {}
 
-const Parameter* Net::Impl::Find(const std::string& layer, int index) const {
-  for (const Node& node : compiled->graph.nodes) {
-    if (node.name() == layer && index < static_cast<int>(node.params.size())) {
-      return &parameters.list()[node.params[index]];
-    }
-  }
-  return nullptr;
+const Parameter* Net::Impl::Find(const Graph& other, int node, int index) const {
+  const Node* found = FindNumbered(compiled->graph, other.nodes[node].name(), NumberOf(other, node));
+  if (!found || index >= static_cast<int>(found->params.size())) return nullptr;
+  return &parameters.list()[found->params[index]];
 }
 
 uint64_t Net::Impl::Version() const {

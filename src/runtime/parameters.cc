@@ -44,8 +44,7 @@ void Parameter::CopyGradTo(float* plain) const { CopyPlainOut(*device, layout.ge
 void Parameter::SetData(const float* plain) const { CopyPlainIn(*device, layout.get(), plain, data); }
 
 ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
-                               const std::function<const Parameter*(const std::string&, int)>& shared,
-                               bool trains_shared) {
+                               const std::function<const Parameter*(int, int)>& shared, bool trains_shared) {
   std::vector<int64_t> offsets, gradient_offsets;
   int64_t total = 0, gradient_total = 0;
   bool any_gradient = false;
@@ -59,7 +58,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     p.shape = param.spec.shape;
     p.layout = param.layout;
     p.device = &device;
-    const Parameter* other = shared ? shared(p.layer, p.index) : nullptr;
+    const Parameter* other = shared ? shared(param.owner, param.owner_index) : nullptr;
     if (other) {
       CheckShared(p, *other);
       p.data = other->data;

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "crema/error.h"
+#include "graph/namesakes.h"
 #include "runtime/net_impl.h"
 
 namespace crema {
@@ -20,7 +22,8 @@ bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted) {
 void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> parameters, Location where,
                Diagnostics& diagnostics) {
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
-  const std::string remedy = "; rename the layer to train it afresh instead";
+  const std::string remedy =
+      "; to train it afresh rename the layer and start a new training from these weights with --weights";
   if (from.blobs.size() != to.params.size()) {
     diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) +
                                  " blob(s), but the weights file has " + std::to_string(from.blobs.size()) + " for it" +
@@ -40,17 +43,27 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   }
 }
 
+// Where the weights with this name and number belong; null for nowhere. Without a layer that has parameters, one of the
+// name that has none, which does not fit.
+const Node* Target(const Graph& graph, const std::string& name, int number) {
+  if (const Node* node = FindNumbered(graph, name, number)) return node;
+  if (FindNumbered(graph, name, 0)) return nullptr;
+  const auto node =
+      std::find_if(graph.nodes.begin(), graph.nodes.end(), [&](const Node& other) { return other.name() == name; });
+  return node == graph.nodes.end() ? nullptr : &*node;
+}
+
 }  // namespace
 
 WeightsReport Net::LoadWeights(const std::vector<LayerWeights>& weights) {
   const CompiledNet& net = *impl_->compiled;
   WeightsReport report;
   Diagnostics diagnostics;
-  std::set<int> copied;  // parameters
+  std::set<int> copied;                // parameters
+  std::map<std::string, int> numbers;  // of layers of one name
   for (const LayerWeights& layer : weights) {
-    const auto node = std::find_if(net.graph.nodes.begin(), net.graph.nodes.end(),
-                                   [&](const Node& n) { return n.name() == layer.name; });
-    if (node == net.graph.nodes.end()) {
+    const Node* node = Target(net.graph, layer.name, numbers[layer.name]++);
+    if (!node) {
       report.ignored.push_back(layer.name);
       continue;
     }

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "schema/file_error.h"
 
@@ -38,7 +39,8 @@ std::string CleanText(const std::string& text, const std::string& name, const st
                                 what +
                                 "; weights (.caffemodel) are given with --weights, a .solverstate with --snapshot");
   }
-  std::string clean = text.compare(0, 3, "\xEF\xBB\xBF") == 0 ? text.substr(3) : text;
+  std::string clean = text;
+  DropByteOrderMark(&clean);
   bool in_comment = false, empty = true;
   for (char c : clean) {
     if (c == '#') in_comment = true;

@@ -152,10 +152,15 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
       notice(passed_over);
       continue;
     }
-    Fail(taken->path, "has more iterations than " + state.path +
-                          ", which was written later, so they are of different runs; go on with one of them by "
-                          "--snapshot=FILE, or move the files of the other run away (where they were copied, touch the "
-                          "one to go on from)");
+    const bool in_future = state.written > std::filesystem::file_time_type::clock::now();
+    const std::string relation = in_future ? "whose time lies in the future, so they may be of different runs"
+                                           : "which was written later, so they are of different runs";
+    const std::string touch =
+        in_future ? "are of one run, touch " + state.path + " and then " : std::string("were copied, touch ");
+    Fail(taken->path, "has more iterations than " + state.path + ", " + relation +
+                          "; go on with one of them by --snapshot=FILE, or move the files of the other run away "
+                          "(where they " +
+                          touch + taken->path + ")");
   }
   return taken != nullptr;
 }

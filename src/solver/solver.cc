@@ -187,12 +187,25 @@ void Solver::Impl::MakeUpdater() {
 void Solver::Impl::LoadWeights() {
   std::vector<std::string> lists = options.weights;
   if (lists.empty()) lists.assign(param.weights().begin(), param.weights().end());
+  std::vector<WeightsLoaded> files;
+  std::set<std::string> copied;
   for (const std::string& list : lists) {
     for (const std::string& name : SplitAtCommas(list)) {
-      WeightsLoaded loaded;
+      WeightsLoaded& loaded = files.emplace_back();
       loaded.path = FindFile(name, SearchFolders(options));
       loaded.report = net->LoadWeights(ReadWeights(loaded.path));
-      Tell(&Observer::OnWeights, loaded);
+      copied.insert(loaded.report.copied.begin(), loaded.report.copied.end());
+    }
+  }
+  for (WeightsLoaded& loaded : files) {
+    // What another file gave does not start afresh.
+    if (files.size() > 1) {
+      std::erase_if(loaded.report.fresh, [&](const std::string& layer) { return copied.contains(layer); });
+    }
+    Tell(&Observer::OnWeights, loaded);
+    if (loaded.report.copied.empty()) {
+      Warn({loaded.path, 0, 0},
+           "no layer of the train net has the name of one in it: nothing was copied; is it of another net?");
     }
   }
 }

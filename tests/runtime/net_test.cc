@@ -260,6 +260,43 @@ TEST(Net, WeightsComeBackThroughTheFileFormat) {
   }
 }
 
+TEST(Net, LayersOfOneNameKeepTheirOwnParameters) {
+  const std::string product = R"( type: "InnerProduct" inner_product_param { num_output: 3 } })";
+  const NetFile file = File(R"(
+layer { name: "in" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "h" bottom: "a" top: "b")" +
+                            product + R"(
+layer { name: "h" type: "ReLU" bottom: "b" top: "b" }
+layer { name: "h" bottom: "b" top: "c")" +
+                            product);
+  Net from(file, {});
+  for (size_t i = 0; i < 4; ++i) Fill(from.parameters()[i].data.count(), i + 1.0f, from.parameters()[i].data.f32());
+  std::vector<LayerWeights> weights = {{"h", "InnerProduct", {}}, {"h", "InnerProduct", {}}};
+  for (size_t i = 0; i < 4; ++i) {
+    const Parameter& p = from.parameters()[i];
+    weights[i / 2].blobs.push_back({p.shape, {p.data.f32(), p.data.f32() + p.data.count()}});
+  }
+  Net to(file, {});
+  const WeightsReport report = to.LoadWeights(weights);
+  EXPECT_EQ(report.copied, (std::vector<std::string>{"h", "h"}));
+  EXPECT_TRUE(report.fresh.empty());
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(to.parameters()[i].data.f32()[0], i + 1.0f);
+
+  NetOptions options;
+  options.share_with = &from;
+  Net borrower(file, options);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(borrower.parameters()[i].data.f32(), from.parameters()[i].data.f32());
+  options = {};
+  options.train_with = &from;
+  Net companion(file, options);
+  for (size_t i = 0; i < 4; ++i) EXPECT_EQ(companion.parameters()[i].data.f32(), from.parameters()[i].data.f32());
+
+  // Of a file with more of them than the net has, those are left out.
+  weights.push_back(weights[0]);
+  EXPECT_EQ(to.LoadWeights(weights).ignored, (std::vector<std::string>{"h"}));
+  EXPECT_EQ(to.parameters()[0].data.f32()[0], 1);
+}
+
 TEST(Net, NamesTheFirstNonFiniteValue) {
   Net net(File(kSmallNet), {});
   FillInputs(net);

@@ -87,5 +87,25 @@ TEST_F(SmallTraining, AutoDoesNotGuessWhichOfTwoRunsIsMeant) {
   EXPECT_EQ(recorder_.restored[0].iteration, 4);
 }
 
+TEST_F(SmallTraining, AutoSaysThatATimeLiesInTheFuture) {
+  Train("snapshot: 2", 4);
+  const std::string highest = folder_ / "snap_iter_4.solverstate", other = folder_ / "snap_iter_2.solverstate";
+  const auto touch = [](const std::string& path) { fs::last_write_time(path, fs::file_time_type::clock::now()); };
+  const auto message = [&] { return ThrownBy<UserError>([&] { Make(SolverText("", 4), {.snapshot = "auto"}); }); };
+  fs::last_write_time(highest, fs::file_time_type::clock::now() - 5s);
+  touch(other);
+  EXPECT_EQ(message().find("future"), std::string::npos) << message();
+  EXPECT_NE(message().find("touch " + highest), std::string::npos) << message();
+
+  fs::last_write_time(other, fs::file_time_type::clock::now() + 48h);
+  touch(highest);
+  EXPECT_NE(message().find(other + ", whose time lies in the future"), std::string::npos) << message();
+  EXPECT_NE(message().find("touch " + other + " and then " + highest), std::string::npos) << message();
+  touch(other);
+  touch(highest);
+  EXPECT_EQ(message(), "");
+  EXPECT_EQ(recorder_.restored[0].iteration, 4);
+}
+
 }  // namespace
 }  // namespace crema

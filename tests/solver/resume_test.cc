@@ -59,6 +59,15 @@ TEST_F(Resume, IsExactWithEverythingOn) {
       "test_iter: 3 test_interval: 7 test_initialization: false\n");
 }
 
+TEST_F(Resume, IsExactWithLayersOfOneName) {
+  std::string net = kSmallNet;
+  net.insert(net.find("layer { name: \"ip2\""), R"(layer { name: "ip1" type: "InnerProduct" bottom: "ip1" top: "ip1"
+        inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
+)");
+  folder_.Write("net.prototxt", net);
+  ExpectSame("momentum: 0.9 test_iter: 3 test_interval: 7\n");
+}
+
 TEST_F(Resume, IsExactForEveryRule) {
   for (const char* type : {"Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW"}) {
     SCOPED_TRACE(type);
@@ -122,7 +131,11 @@ TEST_F(Resume, RefusesWhatDoesNotFit) {
   std::string net = kSmallNet;
   net.replace(net.find("num_output: 16"), 14, "num_output: 17");
   folder_.Write("net.prototxt", net);
-  EXPECT_NE(failure("", {.snapshot = state}), "");
+  EXPECT_NE(
+      failure("momentum: 0.9", {.snapshot = state})
+          .find("blob 0 is 17x36 here but 16x36 in the weights file; to train it afresh rename the layer and start a "
+                "new training from these weights with --weights"),
+      std::string::npos);
 }
 
 TEST_F(Resume, TellsOfOtherData) {
@@ -297,6 +310,35 @@ TEST_F(Resume, WeightsAreCopiedInOrder) {
   std::vector<float> values(saved.blobs[0].data.size());
   solver->net().parameters()[0].CopyDataTo(values.data());
   EXPECT_EQ(values[3], saved.blobs[0].data[3]);
+}
+
+TEST_F(Resume, WhatAnyFileGaveDoesNotStartAfresh) {
+  Train("", 2);
+  NetParameter first, second;
+  ASSERT_TRUE(first.ParseFromString(ReadBytes(folder_ / "snap_iter_2.caffemodel")));
+  for (LayerParameter& layer : *first.mutable_layer()) {
+    if (layer.name() == "ip2") layer.set_name("other");
+  }
+  for (const LayerParameter& layer : first.layer()) {
+    if (layer.name() == "other") *second.add_layer() = layer;
+  }
+  const std::string one = folder_.Write("one.caffemodel", first.SerializeAsString());
+  const std::string none = folder_.Write("none.caffemodel", second.SerializeAsString());
+  using Names = std::vector<std::string>;
+  Make(SolverText("", 2), {.weights = {one + "," + none}});
+  ASSERT_EQ(recorder_.weights.size(), 2u);
+  EXPECT_EQ(recorder_.weights[0].report.fresh, Names{"ip2"});
+  EXPECT_EQ(recorder_.weights[1].report.fresh, Names{"ip2"});
+  EXPECT_NE(recorder_.notices.find(none + ": warning: no layer of the train net has the name of one in it"),
+            std::string::npos)
+      << recorder_.notices;
+  EXPECT_EQ(recorder_.notices.find("/one.caffemodel"), std::string::npos) << recorder_.notices;
+
+  const std::string whole = folder_ / "snap_iter_2.caffemodel";
+  for (const std::string& files : {one + "," + whole, whole + "," + one}) {
+    Make(SolverText("", 2), {.weights = {files}});
+    for (const WeightsLoaded& loaded : recorder_.weights) EXPECT_EQ(loaded.report.fresh, Names()) << files;
+  }
 }
 
 TEST_F(Resume, SnapshotDiffWritesGradients) {

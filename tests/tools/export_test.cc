@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "crema/net.h"
 #include "source_folder.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"
@@ -101,6 +102,25 @@ layer { name: "columns" type: "Im2col" bottom: "data" top: "columns" convolution
   for (const auto& entry : fs::directory_iterator(folder_.path())) {
     EXPECT_EQ(entry.path().string().find("onnx"), std::string::npos) << entry.path();
   }
+}
+
+TEST_F(Export, OfALayerThatSeveralFilesHaveTheLastCounts) {
+  NetParameter net;
+  ASSERT_TRUE(net.ParseFromString(ReadText(folder_ / "net.caffemodel")));
+  for (LayerParameter& layer : *net.mutable_layer()) {
+    for (BlobProto& blob : *layer.mutable_blobs()) blob.set_data(0, 1234.5f);
+  }
+  folder_.Write("other.caffemodel", net.SerializeAsString());
+  const auto exported = [&](const std::string& weights) {
+    const Finished done =
+        RunProgram({"crema", "export", "--model=deploy.prototxt", "--weights=" + weights, "--output=net.onnx"},
+                   {.folder = folder_.path()});
+    EXPECT_EQ(done.exit_code, 0) << done.err;
+    return ReadText(folder_ / "net.onnx");
+  };
+  const std::string other = exported("other.caffemodel");
+  EXPECT_NE(exported("net.caffemodel"), other);
+  EXPECT_EQ(exported("net.caffemodel,other.caffemodel"), other);
 }
 
 TEST_F(Export, SaysWhatIsNotInTheWeights) {

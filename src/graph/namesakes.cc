@@ -1,0 +1,21 @@
+#include "graph/namesakes.h"
+
+#include <algorithm>
+
+namespace crema {
+
+int NumberOf(const Graph& graph, int node) {
+  const auto end = graph.nodes.begin() + node;
+  return static_cast<int>(std::count_if(graph.nodes.begin(), end, [&](const Node& before) {
+    return !before.params.empty() && before.name() == end->name();
+  }));
+}
+
+const Node* FindNumbered(const Graph& graph, const std::string& name, int number) {
+  for (const Node& node : graph.nodes) {
+    if (!node.params.empty() && node.name() == name && number-- == 0) return &node;
+  }
+  return nullptr;
+}
+
+}  // namespace crema
