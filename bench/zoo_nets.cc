@@ -12,10 +12,11 @@ namespace crema::bench {
 namespace {
 
 constexpr ZooNet kNets[] = {
-    {"lenet", 64, 10},     {"cifar_quick", 100, 10}, {"resnet20", 128, 10},
-    {"alexnet", 32, 1000}, {"squeezenet", 32, 1000}, {"googlenet", 16, 1000},
-    {"resnet50", 8, 1000}, {"mobilenet", 16, 1000},  {"lstm", 0, 10000, true},
-    {"char_transformer", 0, 65, true, true},
+    {"lenet", 64, 10},        {"cifar_quick", 100, 10},
+    {"resnet20", 128, 10},    {"alexnet", 32, 1000},
+    {"squeezenet", 32, 1000}, {"googlenet", 16, 1000},
+    {"resnet50", 8, 1000},    {"mobilenet", 16, 1000},
+    {"lstm", 0, 10000, true}, {"char_transformer", 0, 65, true, true},
 };
 
 std::string Path(const ZooNet& zoo, const char* file) {

@@ -232,7 +232,8 @@ class Net {
 
   // How much the data layers read, as far as that is known without opening their sources: (layer name, extent).
   std::vector<std::pair<std::string, DataExtent>> data_extents() const;
-  // Opens the source of a data layer where data_extents() does not know all of it yet. Throws UserError where that fails.
+  // Opens the source of a data layer where data_extents() does not know all of it yet. Throws UserError where that
+  // fails.
   void FindDataExtent(const std::string& layer);
   // How the data layers get their batches: (layer name, what it says).
   std::vector<std::pair<std::string, DataSupply>> data_supplies() const;

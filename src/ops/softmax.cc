@@ -118,9 +118,7 @@ int64_t RowGrain(const ClassAxis& axis) {
 void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) {
   if (axis.positions() * axis.classes == 0) return;
   if (axis.inner == 1) {
-    ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
-      ForwardRows(axis, begin, end, x, y);
-    });
+    ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) { ForwardRows(axis, begin, end, x, y); });
   } else {
     ForEachTile(axis, [&](int64_t offset, int64_t width) {
       ForwardTile(width, axis.classes, axis.inner, x + offset, y + offset);
