@@ -92,7 +92,7 @@ TrainingResult Solver::Impl::End(bool finished) {
   if (best && best->lost()) {
     Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(best->lost()->value) +
                  " at iteration " + std::to_string(best->lost()->iteration) + ", could not be written" +
-                 (end.best ? "; kept are those of the best one whose could" : ", nor those of any test"));
+                 (end.best ? ": those of a lesser one are kept" : ", nor those of any other"));
   }
   Tell(&Observer::OnEnd, end);
   return {iteration, end.stopped_early, failed_snapshots, last_snapshot, out_of_patience, end.best};
