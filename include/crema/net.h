@@ -216,6 +216,8 @@ class Net {
 
   // Positions of the data layers: (layer name, records delivered), of all ranks (Context::ranks) together.
   std::vector<std::pair<std::string, uint64_t>> data_positions() const;
+  // The same without names, in that order; allocates nothing where `records` has held them before.
+  void CopyDataPositions(std::vector<uint64_t>* records) const;
   void set_data_position(const std::string& layer, uint64_t records);
   // Makes every data layer go on with batch schedule.first of its stream, where batch b is records [b * batch_size,
   // (b + 1) * batch_size), and by that schedule. Cheap where that is what it does anyway; else batches that were made

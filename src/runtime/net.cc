@@ -184,6 +184,13 @@ std::vector<std::pair<std::string, uint64_t>> Net::data_positions() const {
   return positions;
 }
 
+void Net::CopyDataPositions(std::vector<uint64_t>* records) const {
+  records->clear();
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) records->push_back(node.layer->position());
+  }
+}
+
 void Net::set_data_position(const std::string& layer, uint64_t records) {
   for (const Node& node : impl_->compiled->graph.nodes) {
     if (node.setup->is_source() && node.name() == layer) node.layer->set_position(records);

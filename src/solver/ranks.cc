@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "graph/program.h"
 #include "runtime/refuse_inputs.h"
 #include "solver/solver_impl.h"
 
@@ -106,13 +107,18 @@ float Solver::Impl::Forward() {
 }
 
 float Solver::Impl::ForwardOfRank() {
-  // The pass is to be shown only: running statistics, which are not trained, are put back, so that the test behind it
-  // is of the parameters in the snapshot before it. (Caffe's is not.)
+  // The pass is to be shown only: running statistics are put back, so that the test behind it is of the parameters in
+  // the snapshot before it. (Caffe's is not.)
   std::vector<std::pair<Tensor, std::vector<char>>> kept;
-  for (const Parameter& parameter : std::as_const(*net).parameters()) {
-    if (parameter.trained) continue;
-    kept.emplace_back(parameter.data, std::vector<char>(parameter.data.bytes()));
-    device->CopyOut(parameter.data.raw(), kept.back().second.data(), parameter.data.bytes());
+  const std::span<const Parameter> parameters = std::as_const(*net).parameters();
+  for (const Node& node : net->compiled().graph.nodes) {
+    if (node.param->type() != "BatchNorm" && node.param->type() != "BN") continue;
+    for (const int index : node.params) {
+      const Parameter& parameter = parameters[static_cast<size_t>(index)];
+      if (parameter.trained) continue;
+      kept.emplace_back(parameter.data, std::vector<char>(parameter.data.bytes()));
+      device->CopyOut(parameter.data.raw(), kept.back().second.data(), parameter.data.bytes());
+    }
   }
   net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
   const float loss = net->Forward();

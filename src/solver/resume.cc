@@ -63,7 +63,9 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
 
 NetPosition Solver::Impl::PositionOf(const Net& of) const {
   NetPosition position{of.data_positions(), {}};
-  if (&of == net.get() && records_before_iteration) position.records = *records_before_iteration;
+  for (size_t i = 0; &of == net.get() && in_iteration && i < position.records.size(); ++i) {
+    position.records[i].second = records_before_iteration[i];
+  }
   if (&of == net.get() && (ranks > 1 || options.role != Role::kAlone)) return position;
   for (const auto& [layer, values] : of.recurrent_states()) {
     std::vector<float> plain(static_cast<size_t>(values.count()));

@@ -183,7 +183,8 @@ struct Solver::Impl {
   std::string last_snapshot;
   std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
   // While an iteration runs that KeepWork may have to take back: where its data layers were before it.
-  std::optional<std::vector<std::pair<std::string, uint64_t>>> records_before_iteration;
+  bool in_iteration = false;
+  std::vector<uint64_t> records_before_iteration;
   // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
   bool testing = false;
   std::vector<NetPosition> positions_before_test;

@@ -92,7 +92,7 @@ TrainingResult Solver::Impl::End(bool finished) {
   if (best && best->lost()) {
     Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(best->lost()->value) +
                  " at iteration " + std::to_string(best->lost()->iteration) + ", could not be written" +
-                 (end.best ? "; kept are those of the best one whose could" : ", nor those of any test"));
+                 (end.best ? ": those of a lesser one are kept" : ", nor those of any other"));
   }
   Tell(&Observer::OnEnd, end);
   return {iteration, end.stopped_early, failed_snapshots, last_snapshot, out_of_patience, end.best};
@@ -146,9 +146,10 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
   Stopwatch watch;
   IterationEnd event;
   event.iteration = iteration;
-  if (ranks == 1) records_before_iteration = net->data_positions();
+  net->CopyDataPositions(&records_before_iteration);
+  in_iteration = true;
   event.loss = RunIteration();
-  records_before_iteration.reset();
+  in_iteration = false;
   event.seconds = watch.Seconds();
   Tell(&Observer::OnIteration, event);
   return TakeRequests();

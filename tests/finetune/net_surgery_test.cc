@@ -210,7 +210,10 @@ TEST(NetSurgery, MistakesAreNamed) {
   EXPECT_EQ(message("layer { name: \"x\" type: \"ReLU\" bottom: \"a\" top: \"b\" }"),
             "n: error: has no layer that gives it images (Data, ImageData, Input)");
   const std::string input = "layer { name: \"data\" type: \"Input\" top: \"data\" }";
-  EXPECT_EQ(message(input), "n: error: has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies");
+  EXPECT_EQ(
+      message(input),
+      "n: error: has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies; a net that gives scores "
+      "is imported with --softmax");
   EXPECT_NE(message(input + "layer { name: \"e\" type: \"Eltwise\" bottom: \"data\" bottom: \"data\" top: \"e\" }"
                             "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
                 .find("the scores of layer \"p\" come from layer \"e\" (Eltwise)"),
