@@ -9,6 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/multiversion.h"
+
 namespace crema {
 
 // A tensor seen as images x groups x channels of a group x pixels. A row, which has a mean and a variance, is a group
@@ -17,9 +19,9 @@ struct GroupNormProblem {
   int64_t images = 1, groups = 1, channels = 1, pixels = 1;
   float eps = 1e-5f;
 
-  int64_t rows() const { return images * groups; }
-  int64_t width() const { return channels * pixels; }
-  int64_t scales() const { return groups * channels; }
+  CREMA_HOST_DEVICE int64_t rows() const { return images * groups; }
+  CREMA_HOST_DEVICE int64_t width() const { return channels * pixels; }
+  CREMA_HOST_DEVICE int64_t scales() const { return groups * channels; }
 };
 
 // The mean of a row, in two parts so that digits of rows far from 0 are not lost, and 1 / sqrt(variance + eps).

@@ -320,16 +320,23 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
   // A coordinator has no batch to look at.
   const bool computes = options.role != Role::kCoordinator;
   const std::string cause = computes ? net->FindNonFinite() : "";
-  throw NotFinite(
-      "iteration " + std::to_string(iteration) + ": " + what + "; training stops before this update." +
-      (!computes       ? ""
-       : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
-                       : " The first values that are not finite: " + cause + ".") +
-      " Lower " + RateField(param, RateAt(iteration)) + ", set clip_gradients" +
-      (param.clip_gradients() > 0 ? " lower" : "") +
-      ", or check the scale of the input (scale and mean in transform_param)." +
-      (updater->loss_factor() ? " Half precision holds numbers up to 65504; precision: BF16 holds larger ones." : "") +
-      (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+  const auto extents = net->data_extents();
+  const bool read_so = std::any_of(extents.begin(), extents.end(), [&](const auto& of_layer) {
+    return of_layer.second.batch > 0 && cause.starts_with("layer \"" + of_layer.first + "\" ");
+  });
+  const std::string remedy =
+      read_so ? " They come so from the data: mend it, or how it is made ready."
+              : " Lower " + RateField(param, RateAt(iteration)) + ", set clip_gradients" +
+                    (param.clip_gradients() > 0 ? " lower" : "") +
+                    ", or check the scale of the input (scale and mean in transform_param)." +
+                    (updater->loss_factor()
+                         ? " Half precision holds numbers up to 65504; precision: BF16 holds larger ones."
+                         : "");
+  throw NotFinite("iteration " + std::to_string(iteration) + ": " + what + "; training stops before this update." +
+                  (!computes       ? ""
+                   : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
+                                   : " The first values that are not finite: " + cause + ".") +
+                  remedy + (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
 }
 
 }  // namespace crema
