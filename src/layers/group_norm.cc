@@ -2,6 +2,7 @@
 // learnt shift. Blobs: scale and shift, [channels].
 #include <string>
 
+#include "layers/channel_shape.h"
 #include "layers/group_normalization.h"
 
 namespace crema {
@@ -14,10 +15,7 @@ class GroupNormLayer : public GroupNormalization {
     setup.ExpectBottoms(1);
     const GroupNormParameter& param = setup.param().group_norm_param();
     const Shape& shape = setup.bottom_shape(0);
-    if (shape.axes() < 2) {
-      setup.Fail("bottom", "takes num x channels x ..., but \"" + setup.param().bottom(0) + "\" is " +
-                               shape.ToString() + ", which has no channels; reshape it");
-    }
+    ExpectChannels(setup);
     const int64_t groups = param.num_groups();
     if (groups < 1 || shape[1] % groups != 0) {
       setup.Fail(param.has_num_groups() ? "group_norm_param.num_groups" : "bottom",

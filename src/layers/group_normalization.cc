@@ -9,7 +9,6 @@ namespace crema {
 
 void GroupNormalization::SetupRows(LayerSetup& setup, const std::string& block, float eps,
                                    const GroupNormProblem& problem) {
-  setup.ExpectBottoms(1);
   setup.ExpectTops(1);
   const Shape& shape = setup.bottom_shape(0);
   if (!(eps >= 0 && std::isfinite(eps))) {

@@ -17,8 +17,8 @@ class GroupNormalization : public Layer {
   void Backward(const LayerRun& run) override;
 
  protected:
-  // To be called by Setup, with the layer's block and its name, its rows, whose eps is taken from the block, and the
-  // shape of the blobs.
+  // To be called by Setup, which has one bottom, with the layer's block and its name, its rows, whose eps is taken from
+  // the block, and the shape of the blobs.
   template <typename Parameter>
   void SetupRows(LayerSetup& setup, const Parameter& param, const std::string& block, const GroupNormProblem& problem,
                  const Shape& blobs) {

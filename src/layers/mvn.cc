@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "crema/layer.h"
+#include "layers/channel_shape.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -18,10 +19,7 @@ class MvnLayer : public Layer {
     setup.ExpectTops(1);
     const MVNParameter& param = setup.param().mvn_param();
     const Shape& shape = setup.bottom_shape(0);
-    if (shape.axes() < 2) {
-      setup.Fail("bottom", "takes num x channels x ..., but \"" + setup.param().bottom(0) + "\" is " +
-                               shape.ToString() + ", which has no channels; reshape it");
-    }
+    ExpectChannels(setup);
     if (param.eps() < 0) {
       setup.Fail("mvn_param.eps", "must be at least 0; it keeps the division by the deviation away from 0");
     }
