@@ -155,6 +155,17 @@ class CudaOperations final : public Operations, public MultiUpdater {
                            const MultiBoxTargets& targets) override;
   void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                           std::byte* workspace, float* results) override;
+
+  size_t ProposalWorkspace(const ProposalProblem& problem) override;
+  void ProposeRegions(const ProposalProblem& problem, const ProposalInputs& inputs, float* regions, float* scores,
+                      std::byte* workspace) override;
+  int64_t FindBadRegionObject(const RegionObjects& objects, const float* values) override;
+  size_t AnchorTargetWorkspace(const AnchorTargetProblem& problem) override;
+  void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& random, const float* info,
+                         const float* objects, const AnchorTargets& targets, std::byte* workspace) override;
+  size_t RegionTargetWorkspace(const RegionTargetProblem& problem) override;
+  void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
+                         const float* objects, const RegionTargets& targets, std::byte* workspace) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

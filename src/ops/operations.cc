@@ -360,6 +360,29 @@ class CpuOperations final : public Operations {
     crema::EvaluateDetections(evaluation, found, objects, workspace, results);
   }
 
+  size_t ProposalWorkspace(const ProposalProblem& problem) override { return crema::ProposalWorkspace(problem); }
+  void ProposeRegions(const ProposalProblem& problem, const ProposalInputs& inputs, float* regions, float* scores,
+                      std::byte* workspace) override {
+    crema::ProposeRegions(problem, inputs, regions, scores, workspace);
+  }
+  int64_t FindBadRegionObject(const RegionObjects& objects, const float* values) override {
+    return crema::FindBadRegionObject(objects, values);
+  }
+  size_t AnchorTargetWorkspace(const AnchorTargetProblem& problem) override {
+    return crema::AnchorTargetWorkspace(problem);
+  }
+  void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& random, const float* info,
+                         const float* objects, const AnchorTargets& targets, std::byte* workspace) override {
+    crema::MakeAnchorTargets(problem, random, info, objects, targets, workspace);
+  }
+  size_t RegionTargetWorkspace(const RegionTargetProblem& problem) override {
+    return crema::RegionTargetWorkspace(problem);
+  }
+  void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
+                         const float* objects, const RegionTargets& targets, std::byte* workspace) override {
+    crema::MakeRegionTargets(problem, random, proposals, objects, targets, workspace);
+  }
+
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {
     return crema::MakeConvolution(problem, CpuDevice(), choice, only);

@@ -43,6 +43,8 @@
 #include "ops/pooling.h"
 #include "ops/prelu.h"
 #include "ops/reduction.h"
+#include "ops/region_proposal.h"
+#include "ops/region_targets.h"
 #include "ops/rnn.h"
 #include "ops/roi_pooling.h"
 #include "ops/segmentation.h"
@@ -256,6 +258,19 @@ class Operations {
                                    const MultiBoxTargets& targets) = 0;
   virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                                   std::byte* workspace, float* results) = 0;
+
+  // --- Detectors that propose regions: ops/region_proposal.h, ops/region_targets.h. FindBadRegionObject answers as
+  // FindBadLabel does. ---
+  virtual size_t ProposalWorkspace(const ProposalProblem& problem) = 0;
+  virtual void ProposeRegions(const ProposalProblem& problem, const ProposalInputs& inputs, float* regions,
+                              float* scores, std::byte* workspace) = 0;
+  virtual int64_t FindBadRegionObject(const RegionObjects& objects, const float* values) = 0;
+  virtual size_t AnchorTargetWorkspace(const AnchorTargetProblem& problem) = 0;
+  virtual void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& random, const float* info,
+                                 const float* objects, const AnchorTargets& targets, std::byte* workspace) = 0;
+  virtual size_t RegionTargetWorkspace(const RegionTargetProblem& problem) = 0;
+  virtual void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
+                                 const float* objects, const RegionTargets& targets, std::byte* workspace) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
