@@ -38,6 +38,12 @@ std::string UnknownType(const LayerParameter& layer) {
   const std::string& type = layer.type();
   if (type == "Python") {
     const PythonParameter& python = layer.python_param();
+    if (python.module() == "roi_data_layer.layer") {
+      return "layer \"" + layer.name() + "\" reads images and boxes by Python code (" + python.module() +
+             "), and crema runs no Python; make a database with convert_annoset and let a layer of type "
+             "\"AnnotatedData\" make " +
+             (layer.top_size() == 3 ? "the same three tops" : "images and boxes") + " of it (docs/detection.md)";
+    }
     return "layer \"" + layer.name() + "\" (Python) is class \"" + python.layer() + "\" of the Python module \"" +
            python.module() + "\", and crema runs no Python" + kWriteIt +
            ", where param_str of python_param can be read";

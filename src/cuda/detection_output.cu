@@ -1,7 +1,7 @@
 #include "cuda/elementwise.h"
-#include "cuda/lanes.h"
 #include "cuda/operations.h"
 #include "cuda/reduce.h"
+#include "cuda/suppression.h"
 #include "ops/detection_output_formulas.h"
 
 namespace crema::cuda {
@@ -10,11 +10,8 @@ namespace {
 
 using detection::Lists;
 
-// Ranks are sorted in as many places as a power of two.
 detection::ListScratch ScratchOf(const DetectionProblem& p) {
-  int64_t ranks = 2;
-  while (ranks < p.top_k) ranks *= 2;
-  return {ranks, p.top_k};
+  return {SuppressionSlots(detection::SuppressionOf(p)), p.top_k};
 }
 
 constexpr unsigned kManyThreads = 1024;
@@ -27,137 +24,28 @@ int64_t AtOnce(const Queue& queue, const DetectionProblem& p) {
   return detection::ListsAtOnce(p, ScratchOf(p), int64_t{queue.multiprocessors} * 2048 / ThreadsFor(p));
 }
 
-constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
-
-// The scores of a class of an image, as ranks; 0 where there is no candidate.
-struct Candidates {
-  const float* scores;
-  int64_t priors, stride;
-  float above;
-
-  __device__ uint64_t Rank(int64_t prior) const {
-    const float score = scores[prior * stride];
-    return score > above ? detection::RankOf(score, prior) : 0;
-  }
-};
-
-// The lowest rank among the `wanted` highest, of which there are more, or one between it and the next: found digit by
-// digit from the highest. All threads of the block must call, and get the same.
-__device__ uint64_t FindCut(const Candidates& candidates, int wanted) {
-  __shared__ int counts[kDigits];
-  __shared__ int digit, above;
-  uint64_t cut = 0;
-  for (int shift = 64 - kDigitBits; shift >= 0; shift -= kDigitBits) {
-    for (int i = threadIdx.x; i < kDigits; i += blockDim.x) counts[i] = 0;
-    __syncthreads();
-    for (int64_t prior = threadIdx.x; prior < candidates.priors; prior += blockDim.x) {
-      const uint64_t rank = candidates.Rank(prior);
-      const bool same = shift + kDigitBits == 64 || (rank ^ cut) >> (shift + kDigitBits) == 0;
-      // Whole numbers are the same in any order.
-      if (rank != 0 && same) atomicAdd(&counts[rank >> shift & (kDigits - 1)], 1);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      digit = kDigits - 1;
-      above = 0;
-      while (above + counts[digit] < wanted) above += counts[digit--];
-    }
-    __syncthreads();
-    wanted -= above;
-    cut |= static_cast<uint64_t>(digit) << shift;
-    const bool whole = counts[digit] == wanted;
-    __syncthreads();  // before the counts are cleared
-    if (whole) break;
-  }
-  return cut;
-}
-
-// Bitonic sort, falling, by the whole block; `count` is a power of two.
-__device__ void SortRanks(uint64_t* ranks, int count) {
-  for (int run = 2; run <= count; run *= 2) {
-    for (int distance = run / 2; distance > 0; distance /= 2) {
-      for (int i = threadIdx.x; i < count / 2; i += blockDim.x) {
-        const int low = i / distance * distance * 2 + i % distance, high = low + distance;
-        const bool falls = (low & run) == 0;
-        const uint64_t a = ranks[low], b = ranks[high];
-        if ((a < b) == falls) {
-          ranks[low] = b;
-          ranks[high] = a;
-        }
-      }
-      __syncthreads();
-    }
-  }
-}
-
-__device__ BoundingBox LoadBox(const BoundingBox* from) {
-  const Lanes<4, float> corners = LoadLanes<4>(&from->xmin, 0);
-  return {corners.values[0], corners.values[1], corners.values[2], corners.values[3]};
-}
-
-// By the whole block: candidates by falling rank, then what is left of them.
-__device__ void FillList(const DetectionProblem& p, const DetectionInputs& inputs, const Lists& lists, int64_t list) {
-  __shared__ int found;
+// By the whole block: what is kept of the candidates.
+__device__ void FillList(const DetectionProblem& p, const Suppression& s, const DetectionInputs& inputs,
+                         const Lists& lists, int64_t list) {
   const int64_t image = list / p.classes, category = list % p.classes;
-  if (category == p.background) {
-    if (threadIdx.x == 0) lists.counts[list] = 0;
-    return;
-  }
-  const Candidates candidates = {inputs.scores + image * p.priors * p.classes + category, p.priors, p.classes,
-                                 p.score_above};
-  int count = 0;
-  for (int64_t prior = threadIdx.x; prior < p.priors; prior += blockDim.x) count += candidates.Rank(prior) != 0 ? 1 : 0;
-  count = SumBlock(count);
-  uint64_t cut = 1;
-  if (count > p.top_k) {
-    count = static_cast<int>(p.top_k);
-    cut = FindCut(candidates, count);
-  }
-
-  uint64_t* const ranks = lists.candidates + blockIdx.x * lists.scratch.ranks;
-  int sorted = 1;
-  while (sorted < count) sorted *= 2;
-  for (int i = count + static_cast<int>(threadIdx.x); i < sorted; i += blockDim.x) ranks[i] = 0;
-  if (threadIdx.x == 0) found = 0;
-  __syncthreads();
-  for (int64_t prior = threadIdx.x; prior < p.priors; prior += blockDim.x) {
-    const uint64_t rank = candidates.Rank(prior);
-    if (rank >= cut) ranks[atomicAdd(&found, 1)] = rank;  // in any order: they are sorted
-  }
-  __syncthreads();
-  SortRanks(ranks, sorted);
-
-  BoundingBox* const boxes = lists.candidate_boxes + blockIdx.x * lists.scratch.boxes;
-  float* const overlaps = lists.candidate_overlaps + blockIdx.x * lists.scratch.boxes;
-  for (int i = threadIdx.x; i < count; i += blockDim.x) {
-    boxes[i] = detection::BoxOf(p, inputs, image, category, detection::PriorOf(ranks[i]));
-    overlaps[i] = 0;
-  }
-  __syncthreads();
   int kept = 0;
-  float limit = p.most_overlap;
-  for (int i = 0; i < count && kept < lists.room; ++i) {
-    if (overlaps[i] > limit) continue;
-    const BoundingBox box = LoadBox(boxes + i);
-    for (int j = i + 1 + static_cast<int>(threadIdx.x); j < count; j += blockDim.x) {
-      const float overlap = boxes::Overlap(LoadBox(boxes + j), box);
-      if (!(overlap <= overlaps[j])) overlaps[j] = overlap == overlap ? overlap : 2.0f;  // a NaN covers, too
-    }
-    if (threadIdx.x == 0) {
-      lists.BoxesOf(list)[kept] = box;
-      lists.RanksOf(list)[kept] = ranks[i];
-    }
-    ++kept;
-    if (limit > 0.5f) limit *= p.eta;
-    __syncthreads();
+  if (category != p.background) {
+    const SuppressionScratch scratch = {lists.candidates + blockIdx.x * lists.scratch.ranks,
+                                        lists.candidate_boxes + blockIdx.x * lists.scratch.boxes,
+                                        lists.candidate_overlaps + blockIdx.x * lists.scratch.boxes};
+    kept = SuppressByBlock(
+        s, [&](int64_t prior) { return detection::RankOf(p, inputs, image, category, prior); },
+        [&](int64_t prior) { return detection::BoxOf(p, inputs, image, category, prior); }, scratch,
+        lists.RanksOf(list), lists.BoxesOf(list));
   }
   if (threadIdx.x == 0) lists.counts[list] = kept;
 }
 
 // A block for each list, or for some.
 template <unsigned kMostThreads>
-__global__ void __launch_bounds__(kMostThreads) FillLists(DetectionProblem p, DetectionInputs inputs, Lists lists) {
-  for (int64_t list = blockIdx.x; list < p.images * p.classes; list += gridDim.x) FillList(p, inputs, lists, list);
+__global__ void __launch_bounds__(kMostThreads)
+    FillLists(DetectionProblem p, Suppression s, DetectionInputs inputs, Lists lists) {
+  for (int64_t list = blockIdx.x; list < p.images * p.classes; list += gridDim.x) FillList(p, s, inputs, lists, list);
 }
 
 // How many in the lists of an image are of that level or above; all threads of the warp must call.
@@ -247,7 +135,8 @@ void CudaOperations::DetectObjects(const DetectionProblem& p, const DetectionInp
   const Lists lists = detection::ListsIn(p, ScratchOf(p), at_once, workspace);
   const unsigned threads = ThreadsFor(p);
   Launch(queue(), static_cast<unsigned>(at_once), threads,
-         threads == kThreads ? FillLists<kThreads> : FillLists<kManyThreads>, p, inputs, lists);
+         threads == kThreads ? FillLists<kThreads> : FillLists<kManyThreads>, p, detection::SuppressionOf(p), inputs,
+         lists);
   Launch(queue(), static_cast<unsigned>(p.images), kThreads, WriteObjects, p, inputs, lists, objects);
 }
 

@@ -1,5 +1,5 @@
-// DetectionOutput: the objects that a detector found (Liu et al., "SSD: Single Shot MultiBox Detector", 2016). The top
-// has room for as many as there can be; rows that are left over hold -1.
+// DetectionOutput: the objects that a detector found (Liu et al., "SSD: Single Shot MultiBox Detector", 2016; Ren et
+// al., "Faster R-CNN", 2015). The top has room for as many as there can be; rows that are left over hold -1.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -7,7 +7,8 @@
 #include <string>
 
 #include "base/number_text.h"
-#include "crema/layer.h"
+#include "layers/anchors.h"
+#include "layers/box_variance.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -17,18 +18,21 @@ namespace {
 class DetectionOutputLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {
-    setup.ExpectBottoms(3);
+    setup.ExpectBottoms(3, 4);
     setup.ExpectTops(1);
     setup.MakeNonDifferentiable();
+    const DetectionOutputParameter& param = setup.param().detection_output_param();
+    problem_.from_regions = setup.param().bottom_size() == 4;
     ReadClasses(setup);
-    CheckShapes(setup);
+    if (problem_.from_regions) {
+      CheckRegions(setup);
+      ReadVariance(setup);
+    } else {
+      CheckPriors(setup);
+      ReadCode(setup);
+    }
     ReadSuppression(setup);
     RefuseFiles(setup);
-    const DetectionOutputParameter& param = setup.param().detection_output_param();
-    problem_.has_variance = !param.variance_encoded_in_target();
-    problem_.code = param.code_type() == PriorBoxParameter::CENTER_SIZE   ? BoxCode::kCenterSize
-                    : param.code_type() == PriorBoxParameter::CORNER_SIZE ? BoxCode::kCornerSize
-                                                                          : BoxCode::kCorner;
     problem_.score_above = param.has_confidence_threshold() ? param.confidence_threshold() : -FLT_MAX;
     if (std::isnan(problem_.score_above)) {
       setup.Fail(Field("confidence_threshold"), "confidence_threshold is not a number; 0.01 is usual");
@@ -41,8 +45,9 @@ class DetectionOutputLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
-    run.ops->DetectObjects(problem_, {run.bottoms[0].f32(), run.bottoms[1].f32(), run.bottoms[2].f32()},
-                           run.tops[0].f32(), run.workspace);
+    DetectionInputs inputs = {run.bottoms[0].f32(), run.bottoms[1].f32(), run.bottoms[2].f32()};
+    if (problem_.from_regions) inputs.info = run.bottoms[3].f32();
+    run.ops->DetectObjects(problem_, inputs, run.tops[0].f32(), run.workspace);
   }
 
  private:
@@ -61,37 +66,98 @@ class DetectionOutputLayer : public Layer {
                                                    ", but classes are 0 to " + std::to_string(problem_.classes - 1) +
                                                    "; say -1 where none of them is the background");
     }
-    problem_.shared_boxes = param.share_location();
   }
 
-  void CheckShapes(const LayerSetup& setup) {
+  static std::string Describe(const LayerSetup& setup, int i) {
+    return "\"" + setup.param().bottom(i) + "\" (" + setup.bottom_shape(i).ToString() + ")";
+  }
+
+  void CheckPriors(const LayerSetup& setup) {
     const Shape &offsets = setup.bottom_shape(0), &scores = setup.bottom_shape(1), &priors = setup.bottom_shape(2);
-    const auto describe = [&](int i) {
-      return "\"" + setup.param().bottom(i) + "\" (" + setup.bottom_shape(i).ToString() + ")";
-    };
-    if (priors.axes() != 3 || priors[0] != 1 || priors[1] != 2 || priors[2] % 4 != 0 || priors[2] == 0) {
-      setup.Fail("bottom", "bottom 2, " + describe(2) + ", must be 1 x 2 x 4 P: the boxes of P priors and their " +
-                               "variances, as PriorBox and Concat with axis: 2 make them");
+    if (priors.axes() == 2 && priors[1] == kRegionNumbers) {
+      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+                               ", holds regions, so that a fourth bottom must be im_info: height and width of each "
+                               "image, and what it was scaled by");
     }
+    if (priors.axes() != 3 || priors[0] != 1 || priors[1] != 2 || priors[2] % 4 != 0 || priors[2] == 0) {
+      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+                               ", must be 1 x 2 x 4 P: the boxes of P priors and their variances, as PriorBox and "
+                               "Concat with axis: 2 make them");
+    }
+    const bool shared = setup.param().detection_output_param().share_location();
     problem_.priors = priors[2] / 4;
-    const std::string of_priors = " for the " + std::to_string(problem_.priors) + " priors of " + describe(2);
-    const int64_t boxes = problem_.shared_boxes ? 1 : problem_.classes;
-    if (offsets.axes() < 2 || offsets.count(1) != problem_.priors * boxes * 4) {
-      setup.Fail("bottom", "bottom 0, " + describe(0) + ", must hold " + std::to_string(problem_.priors * boxes * 4) +
-                               " numbers for each image" + of_priors +
-                               (problem_.shared_boxes ? ": four for each"
-                                                      : ": with share_location: false, four for each class of each"));
+    problem_.boxes = shared ? 1 : problem_.classes;
+    const std::string of_priors = " for the " + std::to_string(problem_.priors) + " priors of " + Describe(setup, 2);
+    if (offsets.axes() < 2 || offsets.count(1) != problem_.priors * problem_.boxes * 4) {
+      setup.Fail("bottom",
+                 "bottom 0, " + Describe(setup, 0) + ", must hold " +
+                     std::to_string(problem_.priors * problem_.boxes * 4) + " numbers for each image" + of_priors +
+                     (shared ? ": four for each" : ": with share_location: false, four for each class of each"));
     }
     if (problem_.priors > INT32_MAX / problem_.classes || scores.axes() < 2 ||
         scores.count(1) != problem_.priors * problem_.classes) {
-      setup.Fail("bottom", "bottom 1, " + describe(1) + ", must hold a score for each of " +
+      setup.Fail("bottom", "bottom 1, " + Describe(setup, 1) + ", must hold a score for each of " +
                                std::to_string(problem_.classes) + " classes (num_classes)" + of_priors);
     }
     if (offsets[0] != scores[0]) {
-      setup.Fail("bottom",
-                 "bottoms 0 and 1, " + describe(0) + " and " + describe(1) + ", are of different numbers of images");
+      setup.Fail("bottom", "bottoms 0 and 1, " + Describe(setup, 0) + " and " + Describe(setup, 1) +
+                               ", are of different numbers of images");
     }
     problem_.images = offsets[0];
+  }
+
+  void ReadCode(const LayerSetup& setup) {
+    const DetectionOutputParameter& param = setup.param().detection_output_param();
+    if (param.variance_size() > 0) {
+      setup.Fail(Field("variance"), "variance is for regions; priors bring theirs along, remove it");
+    }
+    problem_.has_variance = !param.variance_encoded_in_target();
+    problem_.code = param.code_type() == PriorBoxParameter::CENTER_SIZE   ? BoxCode::kCenterSize
+                    : param.code_type() == PriorBoxParameter::CORNER_SIZE ? BoxCode::kCornerSize
+                                                                          : BoxCode::kCorner;
+  }
+
+  void CheckRegions(const LayerSetup& setup) {
+    const Shape &offsets = setup.bottom_shape(0), &scores = setup.bottom_shape(1), &regions = setup.bottom_shape(2),
+                &info = setup.bottom_shape(3);
+    if (regions.axes() < 1 || regions[0] == 0 || regions.count() != regions[0] * kRegionNumbers) {
+      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+                               ", must be R x 5: with four bottoms it holds regions, as Proposal makes them");
+    }
+    problem_.images = info.axes() < 1 ? 0 : info[0];
+    CheckImageInfo(setup, 3, problem_.images);
+    if (problem_.images == 0 || regions[0] % problem_.images != 0) {
+      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+                               ", must hold an equal number of regions for each of the " +
+                               std::to_string(problem_.images) + " images of " + Describe(setup, 3));
+    }
+    problem_.priors = regions[0] / problem_.images;
+    const std::string of_regions =
+        " for each of the " + std::to_string(regions[0]) + " regions of " + Describe(setup, 2);
+    if (problem_.classes > INT32_MAX / regions[0] || scores.count() != regions[0] * problem_.classes) {
+      setup.Fail("bottom", "bottom 1, " + Describe(setup, 1) + ", must hold a score of each of " +
+                               std::to_string(problem_.classes) + " classes (num_classes)" + of_regions);
+    }
+    const int64_t of_region = offsets.count() / regions[0] / 4;
+    const bool shared = setup.param().detection_output_param().share_location();
+    if (offsets.count() != regions[0] * of_region * 4 ||
+        (of_region != problem_.classes && of_region != 2 && !(shared && of_region == 1))) {
+      setup.Fail("bottom", "bottom 0, " + Describe(setup, 0) + ", must hold four offsets of each of " +
+                               std::to_string(problem_.classes) +
+                               " classes (num_classes), 8 where all but the background share them, or 4" + of_regions);
+    }
+    problem_.boxes = of_region;
+  }
+
+  void ReadVariance(const LayerSetup& setup) {
+    const DetectionOutputParameter& param = setup.param().detection_output_param();
+    if (param.has_code_type() && param.code_type() != PriorBoxParameter::CENTER_SIZE) {
+      setup.Fail(Field("code_type"), "boxes of regions are told by CENTER_SIZE; say so, or remove code_type");
+    }
+    if (param.variance_encoded_in_target()) {
+      setup.Fail(Field("variance_encoded_in_target"), "regions have no variances; remove variance_encoded_in_target");
+    }
+    problem_.variance = VarianceOf(setup, Field("variance"), param.variance(), 1);
   }
 
   void ReadSuppression(const LayerSetup& setup) {

@@ -9,6 +9,7 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/box_variance.h"
 
 namespace crema {
 
@@ -48,7 +49,7 @@ class PriorBoxLayer : public Layer {
     offset_ = param.offset();
     clip_ = param.clip();
     ReadExtents(setup);
-    ReadVariance(setup);
+    variance_ = VarianceOf(setup, "prior_box_param.variance", param.variance(), 0.1f);
     const auto boxes = static_cast<int64_t>(extents_.size());
     if (boxes * kNumbers > INT32_MAX / rows_ / columns_) {
       setup.Fail("prior_box_param", std::to_string(boxes) + " boxes at each of the " + std::to_string(rows_) + " x " +
@@ -66,7 +67,7 @@ class PriorBoxLayer : public Layer {
     if (!wrote_) return;
     const int64_t half = top.count() / 2;
     WriteBoxes(top.f32());
-    for (int64_t i = 0; i < half; ++i) top.f32()[half + i] = variance_[i % kNumbers];
+    for (int64_t i = 0; i < half; ++i) top.f32()[half + i] = variance_.values[i % kNumbers];
     written_ = top.raw();
   }
 
@@ -158,20 +159,6 @@ class PriorBoxLayer : public Layer {
     return proportions;
   }
 
-  void ReadVariance(const LayerSetup& setup) {
-    const auto& given = setup.param().prior_box_param().variance();
-    if (given.size() > 1 && given.size() != kNumbers) {
-      setup.Fail("prior_box_param.variance", "variance is given " + std::to_string(given.size()) +
-                                                 " times; give one for all four numbers of a box, or four");
-    }
-    for (const float variance : given) {
-      if (variance > 0 && std::isfinite(variance)) continue;
-      setup.Fail("prior_box_param.variance",
-                 "variance is " + FormatNumber(variance) + " but must be above 0 and finite; SSD takes 0.1 and 0.2");
-    }
-    for (int i = 0; i < kNumbers; ++i) variance_[i] = given.empty() ? 0.1f : given.Get(given.size() == 1 ? 0 : i);
-  }
-
   // Centres are rounded to floats, corners computed in double precision, as Caffe's SSD does.
   void WriteBoxes(float* to) const {
     for (int64_t row = 0; row < rows_; ++row) {
@@ -198,7 +185,7 @@ class PriorBoxLayer : public Layer {
   float offset_ = 0;
   bool clip_ = false;
   std::vector<Extent> extents_;  // of the boxes of a pixel
-  float variance_[kNumbers] = {};
+  BoxVariance variance_;
   const void* written_ = nullptr;  // the top's memory
   bool wrote_ = false;             // in the latest pass
 };

@@ -6,17 +6,24 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "ops/anchors.h"
 #include "ops/box_formulas.h"
 
 namespace crema {
 
 struct DetectionProblem {
   int64_t images = 1, priors = 1, classes = 2;  // with the background; priors x classes below 2^31
-  bool shared_boxes = true;                     // all classes of a prior share one
-  int64_t background = 0;                       // the class that is none; -1: there is no such
+  // Boxes predicted of a prior: 1, for all classes, `classes`, one for each, or 2, of which all classes but 0 share the
+  // second.
+  int64_t boxes = 1;
+  int64_t background = 0;  // the class that is none; -1: there is no such
   BoxCode code = BoxCode::kCorner;
   bool has_variance = true;  // of the priors, which what is predicted is multiplied by
-  float score_above = 0;     // of objects; a NaN is none
+  // Priors are regions of each image, in pixels, from which boxes are told as in Faster R-CNN, in shares of the image;
+  // what is predicted is multiplied by `variance`, and neither code nor has_variance is looked at.
+  bool from_regions = false;
+  BoxVariance variance{{1, 1, 1, 1}};
+  float score_above = 0;  // of objects; a NaN is none
   // Candidates of a class of an image, 1 to `priors`: those of the highest scores, the lower prior first among equals.
   int64_t top_k = 1;
   // By falling score a candidate is kept unless one that is overlaps it by more than this; multiplied by eta after each
@@ -32,9 +39,12 @@ struct DetectionProblem {
 inline constexpr int64_t kObjectNumbers = 7;
 
 struct DetectionInputs {
-  const float* offsets;  // images x priors x 4, or images x priors x classes x 4
+  const float* offsets;  // images x priors x boxes x 4
   const float* scores;   // images x priors x classes
-  const float* priors;   // priors x 4 corners, priors x 4 variances
+  // priors x 4 corners, priors x 4 variances; or images x priors x kRegionNumbers, rows of another image than their own
+  // are none.
+  const float* priors;
+  const float* info = nullptr;  // from_regions: images x ImageInfo::kNumbers
 };
 
 // Scratch bytes that DetectObjects needs, aligned to 64 bytes.

@@ -3,21 +3,20 @@
 #define CREMA_OPS_DETECTION_OUTPUT_FORMULAS_H_
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 
-#include "ops/arg_max.h"
 #include "ops/detection_output.h"
+#include "ops/roi_pooling.h"
+#include "ops/suppression.h"
 
 namespace crema::detection {
 
-// Greater for the candidate that comes first; above 0.
-CREMA_FORMULA uint64_t RankOf(float score, int64_t prior) {
-  return formula::RankOf(score, 0xfffffffeu - static_cast<uint32_t>(prior));
+// Of the candidates of a list.
+inline Suppression SuppressionOf(const DetectionProblem& p) {
+  return {p.priors, p.top_k, p.most_overlap, p.eta, std::min(p.top_k, p.keep)};
 }
-CREMA_FORMULA int64_t PriorOf(uint64_t rank) { return 0xfffffffe - formula::IndexOfRank(rank); }
-// Of the score alone, in its order.
-CREMA_FORMULA uint32_t LevelOf(uint64_t rank) { return static_cast<uint32_t>(rank >> 32); }
 
 // What one list needs while it is filled: places for ranks of candidates, an even number, and, on GPUs, for their boxes
 // and overlaps.
@@ -53,11 +52,9 @@ struct Lists {
   CREMA_FORMULA BoundingBox* BoxesOf(int64_t list) const { return boxes + list * room; }
 };
 
-// Of a class the best `keep` alone can be among the best `keep` of an image.
-inline int64_t RoomOf(const DetectionProblem& p) { return std::min(p.top_k, p.keep); }
-
 inline size_t ListBytes(const DetectionProblem& p, const ListScratch& scratch, int64_t at_once) {
-  const int64_t list = RoomOf(p) * static_cast<int64_t>(sizeof(uint64_t) + sizeof(BoundingBox)) +
+  // Of a class the best `keep` alone can be among the best `keep` of an image.
+  const int64_t list = SuppressionOf(p).room * static_cast<int64_t>(sizeof(uint64_t) + sizeof(BoundingBox)) +
                        3 * static_cast<int64_t>(sizeof(int32_t));
   return static_cast<size_t>(p.images * p.classes * list + at_once * scratch.bytes());
 }
@@ -66,7 +63,7 @@ inline size_t ListBytes(const DetectionProblem& p, const ListScratch& scratch, i
 inline Lists ListsIn(const DetectionProblem& p, const ListScratch& scratch, int64_t at_once, std::byte* workspace) {
   const int64_t lists = p.images * p.classes;
   Lists made{};
-  made.room = RoomOf(p);
+  made.room = SuppressionOf(p).room;
   made.scratch = scratch;
   made.candidates = reinterpret_cast<uint64_t*>(workspace);
   made.candidate_boxes = reinterpret_cast<BoundingBox*>(made.candidates + at_once * scratch.ranks);
@@ -79,10 +76,34 @@ inline Lists ListsIn(const DetectionProblem& p, const ListScratch& scratch, int6
   return made;
 }
 
+// 0 where the prior is no candidate of the class.
+CREMA_FORMULA uint64_t RankOf(const DetectionProblem& p, const DetectionInputs& inputs, int64_t image, int64_t category,
+                              int64_t prior) {
+  const int64_t at = image * p.priors + prior;
+  const float score = inputs.scores[at * p.classes + category];
+  if (!(score > p.score_above)) return 0;
+  if (p.from_regions && inputs.priors[at * kRegionNumbers] != static_cast<float>(image)) return 0;
+  return suppression::RankOf(score, prior);
+}
+
+// What a region becomes, in pixels of the original image, as a share of it.
+CREMA_FORMULA BoundingBox BoxOfRegion(const DetectionProblem& p, const float* region, const float* offset,
+                                      const ImageInfo& info) {
+  const float scale = info.scale > 0.0f ? info.scale : 1.0f;
+  const float corners[4] = {region[1] / scale, region[2] / scale, region[3] / scale, region[4] / scale};
+  const ImageInfo original = {::roundf(info.height / scale), ::roundf(info.width / scale), 1.0f};
+  const BoundingBox box = anchors::Inside(
+      anchors::Moved(anchors::FromPixels(corners), p.variance, {offset[0], offset[1], offset[2], offset[3]}), original);
+  return {box.xmin / original.width, box.ymin / original.height, box.xmax / original.width, box.ymax / original.height};
+}
+
 CREMA_FORMULA BoundingBox BoxOf(const DetectionProblem& p, const DetectionInputs& inputs, int64_t image,
                                 int64_t category, int64_t prior) {
-  const int64_t at = image * p.priors + prior;
-  const float* offset = inputs.offsets + (p.shared_boxes ? at : at * p.classes + category) * 4;
+  const int64_t at = image * p.priors + prior, last = p.boxes - 1;
+  const float* offset = inputs.offsets + (at * p.boxes + (category < last ? category : last)) * 4;
+  if (p.from_regions) {
+    return BoxOfRegion(p, inputs.priors + at * kRegionNumbers, offset, anchors::InfoOf(inputs.info, image));
+  }
   const float* corner = inputs.priors + prior * 4;
   const float* variance = corner + p.priors * 4;
   const BoxVariance given = p.has_variance ? BoxVariance{{variance[0], variance[1], variance[2], variance[3]}}
@@ -96,7 +117,7 @@ CREMA_FORMULA int32_t CountFrom(const uint64_t* ranks, int32_t count, uint32_t l
   int32_t begin = 0;
   while (begin < count) {
     const int32_t middle = (begin + count) / 2;
-    if (LevelOf(ranks[middle]) >= level) {
+    if (suppression::LevelOf(ranks[middle]) >= level) {
       begin = middle + 1;
     } else {
       count = middle;
@@ -108,7 +129,8 @@ CREMA_FORMULA int32_t CountFrom(const uint64_t* ranks, int32_t count, uint32_t l
 // The object that is number i of a list.
 CREMA_FORMULA void WriteObject(const DetectionProblem& p, const DetectionInputs& inputs, const Lists& lists,
                                int64_t list, int64_t i, float* object) {
-  const int64_t image = list / p.classes, category = list % p.classes, prior = PriorOf(lists.RanksOf(list)[i]);
+  const int64_t image = list / p.classes, category = list % p.classes,
+                prior = suppression::IndexOf(lists.RanksOf(list)[i]);
   const BoundingBox box = lists.BoxesOf(list)[i];
   object[0] = static_cast<float>(image);
   object[1] = static_cast<float>(category);

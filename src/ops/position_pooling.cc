@@ -64,7 +64,7 @@ void PositionPoolingBackward(const RoiPoolingProblem& p, const float* regions, c
                   std::fill_n(to, plane, 0.0f);
                   for (int64_t number = 0; number < p.regions; ++number) {
                     const float* region = regions + number * kRegionNumbers;
-                    if (static_cast<int64_t>(region[0]) != image) continue;
+                    if (roi_pooling::ImageOf(p, region) != image) continue;
                     const PositionCell cell(p, region, at / p.pooled_width, at % p.pooled_width);
                     if (cell.empty()) continue;
                     AddToCell(cell, dy[(number * p.channels + channel) * cells + at] / cell.area(), to, p.width);

@@ -129,7 +129,7 @@ void RoiPoolingBackward(const RoiPoolingProblem& p, const float* regions, const 
       const int64_t image = i / p.channels, channel = i % p.channels;
       float* to = dx + i * plane;
       for (int64_t number = 0; number < p.regions; ++number) {
-        if (static_cast<int64_t>(regions[number * kRegionNumbers]) != image) continue;
+        if (roi_pooling::ImageOf(p, regions + number * kRegionNumbers) != image) continue;
         const int64_t at = (number * p.channels + channel) * cells;
         for (int64_t cell = 0; cell < cells; ++cell) {
           if (from[at + cell] >= 0) to[from[at + cell]] += dy[at + cell];

@@ -17,6 +17,8 @@ struct RoiPoolingProblem {
 
 // Numbers of a region: which image, x and y of its first corner, x and y of the opposite one, which belongs to it.
 inline constexpr int64_t kRegionNumbers = 5;
+// Stands for the image of a row that is no region: its cells hold no element.
+inline constexpr float kNoRegion = -1;
 
 // Position among all numbers of regions of the first one that names no image or is no coordinate; -1 when all are fine.
 int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions);

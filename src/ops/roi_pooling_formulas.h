@@ -3,6 +3,7 @@
 #ifndef CREMA_OPS_ROI_POOLING_FORMULAS_H_
 #define CREMA_OPS_ROI_POOLING_FORMULAS_H_
 
+#include <cfloat>
 #include <cmath>
 
 #include "ops/functors.h"
@@ -12,8 +13,19 @@ namespace crema::roi_pooling {
 
 // Whether number `which` of a region cannot be used. Fractions of images' numbers are dropped.
 CREMA_FORMULA bool IsBad(const RoiPoolingProblem& problem, int64_t which, float value) {
-  if (which == 0) return !(problem.images > 0 && value > -1.0f && value < static_cast<float>(problem.images));
-  return !(__builtin_fabsf(value) <= 3.402823466e38f);
+  if (which > 0) return !(__builtin_fabsf(value) <= FLT_MAX);
+  if (value == kNoRegion) return false;
+  return !(problem.images > 0 && value > -1.0f && value < static_cast<float>(problem.images));
+}
+
+// An image that is none was reported; what follows in this pass must only stay inside the images.
+CREMA_FORMULA int64_t ImageOf(const RoiPoolingProblem& problem, const float* numbers) {
+  return IsBad(problem, 0, numbers[0]) || numbers[0] < 0.0f ? 0 : static_cast<int64_t>(numbers[0]);
+}
+
+// A row that is no region lies outside of every image.
+CREMA_FORMULA float CoordinateOf(const float* numbers, int which) {
+  return numbers[0] == kNoRegion ? FLT_MAX : numbers[which];
 }
 
 // Pixels or cells [begin, end).
@@ -82,11 +94,10 @@ struct Region {
   Span rows, columns;
 
   Region() = default;
-  // An image that is none was reported; what follows in this pass must only stay inside the images.
   CREMA_FORMULA Region(const RoiPoolingProblem& p, const float* numbers)
-      : image(IsBad(p, 0, numbers[0]) ? 0 : static_cast<int64_t>(numbers[0])),
-        rows(numbers[2], numbers[4], p.scale, p.pooled_height),
-        columns(numbers[1], numbers[3], p.scale, p.pooled_width) {}
+      : image(ImageOf(p, numbers)),
+        rows(CoordinateOf(numbers, 2), CoordinateOf(numbers, 4), p.scale, p.pooled_height),
+        columns(CoordinateOf(numbers, 1), CoordinateOf(numbers, 3), p.scale, p.pooled_width) {}
 };
 
 // One axis of a region as R-FCN has it, in fractions of pixels.
@@ -120,9 +131,11 @@ struct PositionCell {
   Range rows, columns;
 
   CREMA_FORMULA PositionCell(const RoiPoolingProblem& p, const float* numbers, int64_t row, int64_t column)
-      : image(IsBad(p, 0, numbers[0]) ? 0 : static_cast<int64_t>(numbers[0])),
-        rows(FractionSpan(numbers[2], numbers[4], p.scale, p.pooled_height).Elements(row, p.height)),
-        columns(FractionSpan(numbers[1], numbers[3], p.scale, p.pooled_width).Elements(column, p.width)) {}
+      : image(ImageOf(p, numbers)),
+        rows(FractionSpan(CoordinateOf(numbers, 2), CoordinateOf(numbers, 4), p.scale, p.pooled_height)
+                 .Elements(row, p.height)),
+        columns(FractionSpan(CoordinateOf(numbers, 1), CoordinateOf(numbers, 3), p.scale, p.pooled_width)
+                    .Elements(column, p.width)) {}
 
   CREMA_FORMULA bool empty() const { return rows.empty() || columns.empty(); }
   CREMA_FORMULA float area() const {

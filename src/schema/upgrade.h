@@ -2,7 +2,7 @@
 //
 // Order: V0 (flat `layer` inside `layers`) and V1 (`layers` with types in capitals) become `layer`; `input` fields
 // become an Input layer; transformations inside the data blocks of `layers` move to transform_param; BatchNorm's three
-// `param` are frozen.
+// `param` are frozen; layers in Python that are built in here get their types.
 #ifndef CREMA_SCHEMA_UPGRADE_H_
 #define CREMA_SCHEMA_UPGRADE_H_
 
@@ -46,6 +46,8 @@ V1LayerParameter::LayerType TypeOfV0(const std::string& type);
 // The steps of UpgradeNet.
 void UpgradeV0(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics, std::vector<LayerOrigin>* origins);
 void UpgradeV1(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics);
+void UpgradePython(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
+                   const std::vector<LayerOrigin>& origins);
 void UpgradeInput(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics, std::vector<LayerOrigin>* origins);
 void UpgradeDataTransform(LayerParameter* layer);
 // Caffe moves the fields of old data blocks in `layers` only; in a `layer` they were always without effect.

@@ -19,7 +19,7 @@ struct Inputs {
 // Scores are multiples of a hundredth, so that many are equal; a few are NaN.
 Inputs RandomInputs(const DetectionProblem& p, uint64_t stream) {
   Inputs inputs;
-  inputs.offsets = RandomValues(p.images * p.priors * (p.shared_boxes ? 1 : p.classes) * 4, stream);
+  inputs.offsets = RandomValues(p.images * p.priors * p.boxes * 4, stream);
   for (float& offset : inputs.offsets) offset *= 0.1f;
   inputs.scores = RandomValues(p.images * p.priors * p.classes, stream + 1);
   for (float& score : inputs.scores) {
@@ -103,7 +103,7 @@ TEST(DetectionOutput, FindsWhatPlainLoopsDo) {
   one.keep = 1;
   DetectionProblem many = usual;  // more than there are
   many.keep = 700;
-  many.shared_boxes = false;
+  many.boxes = many.classes;
   many.background = -1;
   DetectionProblem narrowing = all;
   narrowing.most_overlap = 0.9f;

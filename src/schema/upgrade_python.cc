@@ -1,0 +1,159 @@
+// Layers that py-faster-rcnn wrote in Python and that are built in here become these: rpn.proposal_layer,
+// rpn.anchor_target_layer and rpn.proposal_target_layer. Their param_str is YAML, of which these files use little:
+// names and numbers, or lists of numbers, in lines or behind commas.
+#include <charconv>
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/suggest.h"
+#include "schema/upgrade.h"
+
+namespace crema {
+
+namespace {
+
+struct Entry {
+  std::string name;
+  std::vector<double> numbers;  // empty: what stands there is neither a number nor a list of them
+};
+
+std::string_view Trimmed(std::string_view text, std::string_view characters = " \t\r\n") {
+  const size_t begin = text.find_first_not_of(characters);
+  if (begin == std::string_view::npos) return {};
+  return text.substr(begin, text.find_last_not_of(characters) + 1 - begin);
+}
+
+// Cuts at commas and ends of lines outside of brackets; what is empty is left out.
+std::vector<std::string_view> Cut(std::string_view text) {
+  std::vector<std::string_view> pieces;
+  int depth = 0;
+  size_t begin = 0;
+  for (size_t i = 0; i <= text.size(); ++i) {
+    const char c = i < text.size() ? text[i] : '\n';
+    depth += (c == '[' || c == '(') - (c == ']' || c == ')');
+    if (i < text.size() && (depth > 0 || (c != ',' && c != '\n'))) continue;
+    const std::string_view piece = Trimmed(text.substr(begin, i - begin));
+    if (!piece.empty()) pieces.push_back(piece);
+    begin = i + 1;
+  }
+  return pieces;
+}
+
+std::optional<double> NumberIn(std::string_view text) {
+  double number;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(number)) return std::nullopt;
+  return number;
+}
+
+std::vector<double> NumbersIn(std::string_view text) {
+  constexpr std::string_view kTuple = "!!python/tuple";
+  if (text.starts_with(kTuple)) text = Trimmed(text.substr(kTuple.size()));
+  const bool list = text.size() >= 2 && (text.front() == '[' || text.front() == '(');
+  if (list) text = text.substr(1, text.size() - 2);
+  std::vector<double> numbers;
+  for (const std::string_view piece : Cut(text)) {
+    const std::optional<double> number = NumberIn(piece);
+    if (!number || (!list && !numbers.empty())) return {};
+    numbers.push_back(*number);
+  }
+  return numbers;
+}
+
+std::vector<Entry> EntriesOf(std::string_view text) {
+  text = Trimmed(text);
+  if (text.size() >= 2 && text.front() == '{' && text.back() == '}') text = text.substr(1, text.size() - 2);
+  std::vector<Entry> entries;
+  for (const std::string_view piece : Cut(text)) {
+    const size_t colon = piece.find(':');
+    const std::string_view name = Trimmed(Trimmed(piece.substr(0, colon)), "'\"");
+    entries.push_back({std::string(name), {}});
+    if (colon != std::string_view::npos) entries.back().numbers = NumbersIn(Trimmed(piece.substr(colon + 1)));
+  }
+  return entries;
+}
+
+// A class of the fork, the field that holds its parameters here, and how these are called there and here.
+struct BuiltIn {
+  std::string_view module, type;
+  const char* block;
+  std::vector<std::pair<std::string, std::string>> fields;
+};
+
+const std::vector<BuiltIn>& BuiltIns() {
+  static const std::vector<BuiltIn> built_ins = {
+      {"rpn.proposal_layer",
+       "Proposal",
+       "proposal_param",
+       {{"feat_stride", "feat_stride"}, {"scales", "scale"}, {"ratios", "ratio"}}},
+      {"rpn.anchor_target_layer",
+       "AnchorTarget",
+       "anchor_target_param",
+       {{"feat_stride", "feat_stride"},
+        {"scales", "scale"},
+        {"ratios", "ratio"},
+        {"allowed_border", "allowed_border"}}},
+      {"rpn.proposal_target_layer", "ProposalTarget", "proposal_target_param", {{"num_classes", "num_classes"}}},
+  };
+  return built_ins;
+}
+
+// Sets a field of `message` to what an entry says; returns what is wrong with it.
+std::string Set(const Entry& entry, const BuiltIn& built_in, google::protobuf::Message* message) {
+  using Field = google::protobuf::FieldDescriptor;
+  std::vector<std::string> names;
+  for (const auto& [there, here] : built_in.fields) {
+    names.push_back(there);
+    if (there != entry.name) continue;
+    const Field* field = message->GetDescriptor()->FindFieldByName(here);
+    const google::protobuf::Reflection* reflection = message->GetReflection();
+    if (field->is_repeated() ? entry.numbers.empty() : entry.numbers.size() != 1) {
+      return "'" + there + "' must be " + (field->is_repeated() ? "a list of numbers" : "one number");
+    }
+    for (const double number : entry.numbers) {
+      if (field->is_repeated()) {
+        reflection->AddFloat(message, field, static_cast<float>(number));
+      } else if (number >= 0 && number <= UINT32_MAX && number == std::floor(number)) {
+        reflection->SetUInt32(message, field, static_cast<uint32_t>(number));
+      } else {
+        return "'" + there + "' must be a whole number, 0 or more";
+      }
+    }
+    return {};
+  }
+  return "'" + entry.name + "' is not known for " + std::string(built_in.module) + DidYouMean(entry.name, names);
+}
+
+void Upgrade(const BuiltIn& built_in, const Location& where, LayerParameter* layer, Diagnostics* diagnostics) {
+  google::protobuf::Message* block =
+      layer->GetReflection()->MutableMessage(layer, layer->GetDescriptor()->FindFieldByName(built_in.block));
+  for (const Entry& entry : EntriesOf(layer->python_param().param_str())) {
+    const std::string problem = Set(entry, built_in, block);
+    if (problem.empty()) continue;
+    diagnostics->Error(where, "layer \"" + layer->name() + "\": param_str: " + problem + "; it is read as type: \"" +
+                                  std::string(built_in.type) + "\", whose parameters are in " + built_in.block);
+  }
+  layer->set_type(std::string(built_in.type));
+  layer->clear_python_param();
+}
+
+}  // namespace
+
+void UpgradePython(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
+                   const std::vector<LayerOrigin>& origins) {
+  for (int i = 0; i < net->layer_size(); ++i) {
+    LayerParameter* layer = net->mutable_layer(i);
+    if (layer->type() != "Python" || origins[i].syntax != LayerOrigin::Syntax::kCurrent) continue;
+    for (const BuiltIn& built_in : BuiltIns()) {
+      if (layer->python_param().module() != built_in.module) continue;
+      const std::string path = "layer[" + std::to_string(origins[i].index) + "].python_param.param_str";
+      Upgrade(built_in, place(path), layer, diagnostics);
+      break;
+    }
+  }
+}
+
+}  // namespace crema
