@@ -16,6 +16,7 @@
 #include "tools/image_lines.h"
 
 DEFINE_double(threshold, 0.5, "lowest score of an object");
+DEFINE_int32(longer_side, 1000, "most pixels of the longer side");
 
 namespace crema::tools {
 
@@ -39,15 +40,32 @@ void WarnOfLowThreshold(const CommandLine& line, const Detector& detector) {
             << " shows no more than --threshold=" << least << "; to see more, lower confidence_threshold\n";
 }
 
+// A net that is told the sizes of images has no crop: sides are how it is to see them.
+FittedSides SidesOf(const ImageRunOptions& options) {
+  FittedSides sides;
+  if (options.transform.resize_shorter_side() > 0) {
+    sides.shorter = static_cast<int>(options.transform.resize_shorter_side());
+  }
+  sides.longer = FLAGS_longer_side;
+  return sides;
+}
+
+void WarnOfUnusedSide(const CommandLine& line, const Detector& detector) {
+  if (!line.has("longer_side") || detector.fits()) return;
+  std::cerr << FLAGS_model
+            << ": warning: images are resized to the net's input, so that --longer_side has no effect; it "
+            << "is for nets that are told the sizes of images (im_info), and where nothing else says a size\n";
+}
+
 int Run(const CommandLine& line) {
   ApplyThreads();
   DetectionOptions options;
   options.format = FormatOf(line);
   const bool skip = SkipsBroken(line);
   const ImageRunOptions run_options = ImageRunOptionsOf(line);
-  const ScoringNet scoring = ReadScoringNet(line, run_options);
   const auto items = std::make_shared<const ImageFiles>(ImagesOf(line), false);
-  Detector detector(scoring, *items, run_options);
+  Detector detector(ReadScoringNet(line, run_options), *items, run_options, SidesOf(run_options));
+  WarnOfUnusedSide(line, detector);
   options.labels = ClassNames(detector);
   LoadWeights(line, detector.runner());
   WarnOfLowThreshold(line, detector);
@@ -72,11 +90,17 @@ Command Make() {
           "file, DIR a folder of them (with the folders in it), - reads paths from stdin, one a line. Images\n"
           "are made ready as transform_param in the net's Input layer says, or as the flags do, and resized\n"
           "to the net's input.\n\n"
+          "Nets of Faster R-CNN and R-FCN are taken as their authors wrote them: what im_info tells is\n"
+          "filled in, images are resized to 600 pixels on the shorter side and at most 1000 on the longer\n"
+          "one (--shorter_side, --longer_side; all to one size with --resize), and objects are made of\n"
+          "regions, unless the net has a DetectionOutput layer.\n\n"
           "A line tells the image, the class, its score, and the box: left, upper, right and lower side in\n"
           "pixels of the image, cut off at its borders.\n\n"
           "example:\n"
           "  crema detect --model=deploy.prototxt --weights=VGG_VOC0712_SSD_300x300.caffemodel \\\n"
-          "    --labels=labelmap_voc.prototxt --mean_value=104,117,123 --threshold=0.6 street.jpg\n",
+          "    --labels=labelmap_voc.prototxt --mean_value=104,117,123 --threshold=0.6 street.jpg\n"
+          "  crema detect --model=faster_rcnn_test.pt --weights=ZF_faster_rcnn_final.caffemodel \\\n"
+          "    --labels=voc.txt --mean_value=102.9801,115.9465,122.7717 --threshold=0.8 street.jpg\n",
       .arguments = "IMAGE...|DIR|-",
       .min_arguments = 1,
       .max_arguments = std::numeric_limits<size_t>::max(),
@@ -90,6 +114,11 @@ Command Make() {
   }
   command.flags.insert(command.flags.begin(),
                        {FormatFlag(), {.name = "threshold", .value = "F", .help = "lowest score of an object"}});
+  command.flags.push_back({.name = "longer_side",
+                           .value = "N",
+                           .help = "of nets with im_info: the longer side has at most N pixels",
+                           .min = 1,
+                           .max = 65535});
   return command;
 }
 

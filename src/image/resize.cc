@@ -213,4 +213,12 @@ ImageExtent WithShorterSide(int height, int width, int shorter_side) {
                          : ImageExtent{longer(height, width), shorter_side};
 }
 
+FittedExtent FitInto(int height, int width, int shorter, int longer) {
+  const auto [least, most] = std::minmax(height, width);
+  double scale = static_cast<double>(shorter) / least;
+  if (std::nearbyint(scale * most) > longer) scale = static_cast<double>(longer) / most;
+  const auto side = [&](int pixels) { return std::max(1, static_cast<int>(std::nearbyint(scale * pixels))); };
+  return {{side(height), side(width)}, scale};
+}
+
 }  // namespace crema

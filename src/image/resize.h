@@ -47,6 +47,14 @@ struct ImageExtent {
 };
 ImageExtent WithShorterSide(int height, int width, int shorter_side);
 
+// The largest size of the same proportions whose shorter side has at most `shorter` pixels and its longer one at most
+// `longer`, rounded; and what sides are multiplied by for it.
+struct FittedExtent {
+  ImageExtent extent;
+  double scale = 1;
+};
+FittedExtent FitInto(int height, int width, int shorter, int longer);
+
 }  // namespace crema
 
 #endif  // CREMA_IMAGE_RESIZE_H_

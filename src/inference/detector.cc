@@ -7,6 +7,8 @@
 
 #include "compiler/selection.h"
 #include "crema/error.h"
+#include "data/transform.h"
+#include "inference/region_net.h"
 
 namespace crema {
 
@@ -14,6 +16,7 @@ namespace {
 
 constexpr uint64_t kUsualBatch = 8;  // images for detectors are large
 constexpr int64_t kRowNumbers = 7;   // image, class, score, corners
+constexpr size_t kMostSizes = 3;     // of images for which nets are kept, besides the first
 
 // The DetectionOutput layer that makes `blob`, or where that is empty the only one.
 const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOptions& options) {
@@ -36,45 +39,125 @@ const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOp
   return *maker;
 }
 
-ImageRunOptions OptionsFor(const LayerParameter& maker, const ImageItems& items, ImageRunOptions options) {
-  if (options.batch == 0) options.batch = static_cast<int64_t>(std::min(kUsualBatch, items.count()));
-  options.blob = maker.top(0);
-  return options;
+// Nothing says a size for all images.
+bool KeepsProportions(const ScoringNet& scoring, const ImageRunOptions& options) {
+  const auto& shapes = options.net.shapes;
+  const bool has_shape =
+      std::any_of(shapes.begin(), shapes.end(), [&](const auto& s) { return s.first == scoring.input; });
+  return !scoring.image_info.empty() && !has_shape &&
+         FixedResize(Changed(scoring.transform, options.transform)).height == 0;
 }
+
+// Some of the images, numbered from 0.
+class ImageRange : public ImageItems {
+ public:
+  ImageRange(std::shared_ptr<const ImageItems> items, uint64_t first, uint64_t count)
+      : items_(std::move(items)), first_(first), count_(count) {}
+
+  uint64_t count() const override { return count_; }
+  std::string Name(uint64_t i) const override { return items_->Name(first_ + i); }
+  std::optional<ImageSize> Size(uint64_t i) const override { return items_->Size(first_ + i); }
+  std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
+                   int64_t* label) const override {
+    return items_->Load(first_ + i, preparation, buffers, out, label);
+  }
+
+ private:
+  std::shared_ptr<const ImageItems> items_;
+  uint64_t first_, count_;
+};
 
 }  // namespace
 
-Detector::Detector(const ScoringNet& scoring, const ImageItems& items, const ImageRunOptions& options)
-    : Detector(MakerOfObjects(scoring, options), scoring, items, options) {}
+Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOptions& options,
+                   const FittedSides& sides)
+    : scoring_(std::move(scoring)), options_(options), sides_(sides) {
+  AddDetectionOutput(options_.net, &scoring_);
+  const LayerParameter& maker = MakerOfObjects(scoring_, options_);
+  objects_ = options_.blob = maker.top(0);
+  classes_ = static_cast<int>(maker.detection_output_param().num_classes());
+  scores_above_ = maker.detection_output_param().has_confidence_threshold()
+                      ? maker.detection_output_param().confidence_threshold()
+                      : -std::numeric_limits<float>::max();
+  fits_ = KeepsProportions(scoring_, options_);
+  if (options_.batch == 0) options_.batch = fits_ ? 1 : static_cast<int64_t>(std::min(kUsualBatch, items.count()));
+  if (fits_ && options_.batch > 1) {
+    throw UserError(
+        "the net is told the sizes of images, which keep their proportions, so that each goes through it by "
+        "itself; leave the size of batches out, or resize all images to one size");
+  }
+  ImageExtent extent;
+  for (uint64_t i = 0; fits_ && extent.height == 0 && i < items.count(); ++i) {
+    extent = ExtentOf(items, i).value_or(ImageExtent());
+  }
+  runner_ = MakeRunner(items, extent);
+  const bool crops = runner_->transform().crop_size() > 0;
+  if (!crops && runner_->transform().pad() == 0) return;
+  throw UserError(scoring_.transform_at, std::string(crops ? "crop_size cuts images" : "pad adds a border to images") +
+                                             ", but boxes are shares of whole ones; remove it, so that images are "
+                                             "resized to the net's input");
+}
 
-Detector::Detector(const LayerParameter& maker, const ScoringNet& scoring, const ImageItems& items,
-                   const ImageRunOptions& options)
-    : runner_(scoring, items, OptionsFor(maker, items, options)),
-      objects_(maker.top(0)),
-      classes_(static_cast<int>(maker.detection_output_param().num_classes())),
-      scores_above_(maker.detection_output_param().has_confidence_threshold()
-                        ? maker.detection_output_param().confidence_threshold()
-                        : -std::numeric_limits<float>::max()) {
-  const bool crops = runner_.transform().crop_size() > 0;
-  if (!crops && runner_.transform().pad() == 0) return;
-  throw UserError(scoring.transform_at, std::string(crops ? "crop_size cuts images" : "pad adds a border to images") +
-                                            ", but boxes are shares of whole ones; remove it, so that images are "
-                                            "resized to the net's input");
+std::optional<ImageExtent> Detector::ExtentOf(const ImageItems& items, uint64_t i) const {
+  const std::optional<ImageSize> size = items.Size(i);
+  if (!size) return std::nullopt;
+  return FitInto(size->height, size->width, sides_.shorter, sides_.longer).extent;
+}
+
+std::unique_ptr<ImageRunner> Detector::MakeRunner(const ImageItems& items, const ImageExtent& extent) const {
+  ImageRunOptions options = options_;
+  options.extent = extent;
+  if (fits_) {
+    options.scale_of = [sides = sides_](const ImageSize& stored) {
+      return static_cast<float>(FitInto(stored.height, stored.width, sides.shorter, sides.longer).scale);
+    };
+  }
+  if (runner_) options.net.share_with = &runner_->net();
+  return std::make_unique<ImageRunner>(scoring_, items, std::move(options));
+}
+
+ImageRunner& Detector::RunnerFor(const ImageItems& items, const ImageExtent& extent) {
+  const auto fits = [&](const std::unique_ptr<ImageRunner>& runner) {
+    return runner->input().height == extent.height && runner->input().width == extent.width;
+  };
+  if (fits(runner_)) return *runner_;
+  auto at = std::find_if(others_.begin(), others_.end(), fits);
+  if (at == others_.end()) {
+    if (others_.size() == kMostSizes) others_.erase(others_.begin());
+    at = others_.insert(others_.end(), MakeRunner(items, extent));
+  }
+  std::rotate(at, at + 1, others_.end());
+  return *others_.back();
 }
 
 void Detector::Run(const std::shared_ptr<const ImageItems>& items, float threshold,
                    const std::function<void(const DetectedImage&)>& then) {
-  runner_.Run(items, [&](const ImageBatch& batch) {
+  if (!fits_) return RunThrough(*runner_, items, 0, threshold, then);
+  for (uint64_t first = 0, end; first < items->count(); first = end) {
+    // Images that cannot be read go with those before them.
+    const std::optional<ImageExtent> extent = ExtentOf(*items, first);
+    for (end = first + 1; end < items->count(); ++end) {
+      const std::optional<ImageExtent> next = ExtentOf(*items, end);
+      if (next && (!extent || next->height != extent->height || next->width != extent->width)) break;
+    }
+    ImageRunner& runner = extent ? RunnerFor(*items, *extent) : *runner_;
+    RunThrough(runner, std::make_shared<ImageRange>(items, first, end - first), first, threshold, then);
+  }
+}
+
+void Detector::RunThrough(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, uint64_t first,
+                          float threshold, const std::function<void(const DetectedImage&)>& then) {
+  runner.Run(items, [&](const ImageBatch& batch) {
     std::vector<DetectedImage> images(static_cast<size_t>(batch.count));
     std::vector<ImageSize> sizes(images.size());
     for (size_t i = 0; i < images.size(); ++i) {
-      images[i].index = batch.first + i;
+      images[i].index = first + batch.first + i;
       images[i].problem = batch.problems[i];
-      const std::optional<ImageSize> size = items->Size(images[i].index);
+      const std::optional<ImageSize> size = items->Size(batch.first + i);
       if (size) sizes[i] = *size;
       if (!size && images[i].problem.empty()) images[i].problem = "is gone while it was looked at";
     }
-    const Tensor rows = runner_.net().blob(objects_);
+    const Tensor rows = runner.net().blob(objects_);
     const float* const end = rows.f32() + rows.count();
     for (const float* row = rows.f32(); row < end; row += kRowNumbers) {
       // Behind the images of the last batch are empty ones.

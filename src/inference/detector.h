@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,21 +26,31 @@ struct DetectedImage {
   std::vector<DetectedObject> objects;  // the highest score first
 };
 
+// Of nets that are told the sizes of images (ScoringNet::image_info) and of images whose proportions are kept: the
+// sides that Faster R-CNN's authors scale them to.
+struct FittedSides {
+  int shorter = 600;  // pixels
+  int longer = 1000;  // at most
+};
+
 class Detector {
  public:
   // Compiles the net for images like those of `items`; options.blob holds the objects, empty: the top of its
-  // DetectionOutput layer; options.batch 0: 8, or as many as there are. Throws UserError where net, transform and
-  // images do not fit.
-  Detector(const ScoringNet& scoring, const ImageItems& items, const ImageRunOptions& options);
+  // DetectionOutput layer, which a net that proposes regions may lack; options.batch 0: 8, or as many as there are. A
+  // net that is told the sizes of images sees each by itself, in a size of its own, unless the transform, or a shape,
+  // says another one. Throws UserError where net, transform and images do not fit.
+  Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOptions& options, const FittedSides& sides = {});
 
-  ImageRunner& runner() { return runner_; }
-  const ImageRunner& runner() const { return runner_; }
+  ImageRunner& runner() { return *runner_; }
+  const ImageRunner& runner() const { return *runner_; }
   // With the background.
   int classes() const { return classes_; }
   // The blob, for messages.
   const std::string& objects() const { return objects_; }
   // What scores of objects are above, whatever the threshold of Run: the net makes no others.
   float scores_above() const { return scores_above_; }
+  // Images keep their proportions.
+  bool fits() const { return fits_; }
 
   // Runs all images through the net, in their order; objects are those whose score is `threshold` or more. What `then`
   // throws ends it.
@@ -47,13 +58,23 @@ class Detector {
            const std::function<void(const DetectedImage&)>& then);
 
  private:
-  Detector(const LayerParameter& maker, const ScoringNet& scoring, const ImageItems& items,
-           const ImageRunOptions& options);
+  // What the net sees of an image; nothing where it cannot be read.
+  std::optional<ImageExtent> ExtentOf(const ImageItems& items, uint64_t i) const;
+  std::unique_ptr<ImageRunner> MakeRunner(const ImageItems& items, const ImageExtent& extent) const;
+  ImageRunner& RunnerFor(const ImageItems& items, const ImageExtent& extent);
+  void RunThrough(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, uint64_t first, float threshold,
+                  const std::function<void(const DetectedImage&)>& then);
 
-  ImageRunner runner_;
+  ScoringNet scoring_;
+  ImageRunOptions options_;
+  FittedSides sides_;
+  bool fits_ = false;
+  std::unique_ptr<ImageRunner> runner_;
+  // Of other sizes, the latest one last; they use the parameters of runner_.
+  std::vector<std::unique_ptr<ImageRunner>> others_;
   std::string objects_;
   int classes_ = 0;
-  float scores_above_;
+  float scores_above_ = 0;
 };
 
 }  // namespace crema

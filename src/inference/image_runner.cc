@@ -15,6 +15,7 @@ namespace crema {
 namespace {
 
 constexpr uint64_t kUsualBatch = 32;
+constexpr int64_t kInfoNumbers = 3;  // of an image: height and width as the net sees it, what it was scaled by
 
 }  // namespace
 
@@ -44,12 +45,21 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
     : options_(std::move(options)),
       transform_(Changed(scoring.transform, options_.transform)),
       input_(scoring.input),
+      image_info_(scoring.image_info),
       says_values_(scoring.says_transform || transform_.has_scale() || transform_.has_mean_file() ||
                    transform_.mean_value_size() > 0 || transform_.std_value_size() > 0) {
   options_.net.phase = TEST;
   options_.net.backward = false;
   if (options_.batch == 0) options_.batch = static_cast<int64_t>(std::min(kUsualBatch, items.count()));
-  const ImageSize input = InputSize(scoring, items);
+  ImageSize input = InputSize(scoring, items);
+  if (options_.extent.height > 0) {
+    input.height = options_.extent.height;
+    input.width = options_.extent.width;
+    TransformationParameter resize;
+    resize.set_resize_height(static_cast<uint32_t>(input.height));
+    resize.set_resize_width(static_cast<uint32_t>(input.width));
+    transform_ = Changed(transform_, resize);
+  }
   try {
     preparation_ = std::make_shared<ImagePreparation>(transform_, transform_.mean_file(), input, options_.rgb);
   } catch (const UserError& error) {
@@ -68,8 +78,10 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
     options_.net.shapes.erase(given);
   } else if (scoring.has_shape) {
     for (const LayerParameter& layer : scoring.file.net.layer()) {
-      if (layer.type() != "Input" || layer.top_size() != 1 || layer.top(0) != input_) continue;
-      const auto& dims = layer.input_param().shape(0).dim();
+      const auto top = std::find(layer.top().begin(), layer.top().end(), input_);
+      if (layer.type() != "Input" || top == layer.top().end()) continue;
+      const auto& shapes = layer.input_param().shape();
+      const auto& dims = shapes.Get(shapes.size() == 1 ? 0 : static_cast<int>(top - layer.top().begin())).dim();
       shape = Shape(std::vector<int64_t>(dims.begin(), dims.end()));
     }
   }
@@ -98,6 +110,7 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
 
 void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
   options_.net.shapes.emplace_back(input_, Shape{options_.batch, input.channels, input.height, input.width});
+  if (!image_info_.empty()) options_.net.shapes.emplace_back(image_info_, Shape{options_.batch, kInfoNumbers});
   net_ = std::make_unique<Net>(scoring.file, options_.net);
   if (options_.blob.empty()) return;
   // Only outputs are sure to be kept.
@@ -112,16 +125,30 @@ void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
   net_ = std::make_unique<Net>(scoring.file, options_.net);
 }
 
+void ImageRunner::WriteInfo(const ImageItems& items, const ImageBatch& batch, const Tensor& info) const {
+  for (int64_t i = 0; i < options_.batch; ++i) {
+    float scale = 1;
+    if (options_.scale_of && i < batch.count) {
+      const std::optional<ImageSize> stored = items.Size(batch.first + static_cast<uint64_t>(i));
+      if (stored) scale = options_.scale_of(*stored);
+    }
+    const float numbers[kInfoNumbers] = {static_cast<float>(input().height), static_cast<float>(input().width), scale};
+    std::copy(numbers, numbers + kInfoNumbers, info.f32() + i * kInfoNumbers);
+  }
+}
+
 void ImageRunner::Run(const std::shared_ptr<const ImageItems>& items,
                       const std::function<void(const ImageBatch&)>& then) {
   const int cores = static_cast<int>(std::max(1u, std::thread::hardware_concurrency()));
   ImageBatcher batcher(items, preparation_, options_.batch, options_.threads > 0 ? options_.threads : cores);
-  Tensor input;
+  Tensor input, info;
   for (const NetInput& one : net_->inputs()) {
     if (one.name == input_) input = one.value;
+    if (one.name == image_info_) info = one.value;
   }
   for (ImageBatch batch; batcher.Next(&batch);) {
     std::memcpy(input.f32(), batch.data, input.bytes());
+    if (info.defined()) WriteInfo(*items, batch, info);
     net_->Forward();
     then(batch);
   }

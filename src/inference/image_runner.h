@@ -24,6 +24,10 @@ struct ImageRunOptions {
   int threads = 0;    // that decode; 0: one for each core
   // Fields that are set replace those of the net; how to resize, and what to subtract, as a whole.
   TransformationParameter transform;
+  // Height and width of the net's input, to which images are resized, whatever it says; 0: as it says.
+  ImageExtent extent = {};
+  // What a net with ScoringNet::image_info is told that an image of that size was scaled by; none: 1.
+  std::function<float(const ImageSize& stored)> scale_of;
 };
 
 class ImageRunner {
@@ -48,12 +52,13 @@ class ImageRunner {
  private:
   ImageSize InputSize(const ScoringNet& scoring, const ImageItems& items);
   void Compile(const ScoringNet& scoring, const ImageSize& input);
+  void WriteInfo(const ImageItems& items, const ImageBatch& batch, const Tensor& info) const;
 
   ImageRunOptions options_;
   TransformationParameter transform_;
   std::unique_ptr<Net> net_;
   std::shared_ptr<const ImagePreparation> preparation_;
-  std::string input_;
+  std::string input_, image_info_;
   bool says_values_ = false;
 };
 

@@ -32,12 +32,16 @@ class Conversion {
   }
 
   ScoringNet Run() {
-    std::vector<int> inputs, readers;
+    FindImageInfo();
+    std::vector<int> inputs, readers;  // inputs: a layer for each of its tops
     for (int i = 0; i < net_.file.net.layer_size(); ++i) {
       const LayerParameter& layer = net_.file.net.layer(i);
       if (!TakesPart(state_, layer)) continue;
-      if (layer.type() == "Input") inputs.push_back(i);
       if (ReadsData(layer)) readers.push_back(i);
+      if (layer.type() != "Input") continue;
+      for (const std::string& top : layer.top()) {
+        if (top != net_.image_info) inputs.push_back(i);
+      }
     }
     if (inputs.size() == 1 && readers.empty()) {
       TakeInput(inputs[0]);
@@ -49,8 +53,8 @@ class Conversion {
                       count == 0
                           ? "has no input for images: expected one Input layer, or in TEST one data layer"
                           : "has " + std::to_string(count) +
-                                " inputs; expected one Input layer, or in TEST one data layer: images can go into "
-                                "one blob only");
+                                " inputs; expected one blob of an Input layer, or in TEST one data layer: images can "
+                                "go into one blob only");
     }
     if (!net_.transform.mean_file().empty()) {
       net_.transform.set_mean_file(Resolved(net_.transform.mean_file(), path_));
@@ -67,14 +71,27 @@ class Conversion {
     return net_.file.source ? net_.file.source->Layer(i, field) : Location{path_};
   }
 
+  // What layers read that know the sizes of images, if an Input layer makes it.
+  void FindImageInfo() {
+    std::set<std::string> read;
+    for (const LayerParameter& layer : net_.file.net.layer()) {
+      if (!TakesPart(state_, layer)) continue;
+      if (layer.type() == "Proposal" && layer.bottom_size() == 3) read.insert(layer.bottom(2));
+      if (layer.type() == "DetectionOutput" && layer.bottom_size() == 4) read.insert(layer.bottom(3));
+    }
+    for (const LayerParameter& layer : net_.file.net.layer()) {
+      if (layer.type() != "Input" || !TakesPart(state_, layer)) continue;
+      for (const std::string& top : layer.top()) {
+        if (read.count(top) > 0) net_.image_info = top;
+      }
+    }
+  }
+
   void TakeInput(int i) {
     LayerParameter* layer = Layer(i);
-    if (layer->top_size() != 1) {
-      throw UserError(Where(i, "top"), "layer \"" + layer->name() + "\" (Input) has " +
-                                           std::to_string(layer->top_size()) +
-                                           " tops; expected one: images can go into one blob only");
+    for (const std::string& top : layer->top()) {
+      if (top != net_.image_info) net_.input = top;
     }
-    net_.input = layer->top(0);
     net_.has_shape = layer->input_param().shape_size() > 0;
     net_.says_transform = layer->has_transform_param();
     net_.transform = layer->transform_param();

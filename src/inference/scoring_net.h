@@ -14,6 +14,8 @@ struct ScoringNet {
   NetFile file;
   std::string input;       // blob of the images
   bool has_shape = false;  // the file says the input's shape
+  // Blob of the images' sizes, which Proposal and DetectionOutput read (im_info of Faster R-CNN); empty: there is none.
+  std::string image_info;
   // How images are made ready, as the Input layer of a deploy net says, or the data layer that the input stands for.
   TransformationParameter transform;
   Location transform_at;

@@ -320,5 +320,44 @@ TEST(SourceMap, PlacesOfCurrentSyntax) {
   EXPECT_EQ(solver.source->Field("test_iter[1]").ToString(), "s:3:1");
 }
 
+TEST(Upgrade, PythonLayersThatAreBuiltInGetTheirTypes) {
+  const NetFile file = ParseNet(
+      "layer { name: \"p\" type: 'Python' bottom: \"a\" top: \"b\"\n"
+      "  python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer'\n"
+      "    param_str: \"'feat_stride': 8 \\n'scales': !!python/tuple [4, 8.5]\" } }\n"
+      "layer { name: \"a\" type: \"Python\"\n"
+      "  python_param { module: \"rpn.anchor_target_layer\" param_str: \"{feat_stride: 16, 'ratios': [1]}\" } }\n"
+      "layer { name: \"t\" type: \"Python\"\n"
+      "  python_param { module: \"rpn.proposal_target_layer\" param_str: \"'num_classes': 21\" } }\n"
+      "layer { name: \"o\" type: \"Python\" python_param { module: \"my_layers\" param_str: \"x\" } }\n",
+      "n");
+  EXPECT_EQ(Text(file.net), Text(Net("layer { name: \"p\" type: \"Proposal\" bottom: \"a\" top: \"b\""
+                                     "  proposal_param { feat_stride: 8 scale: 4 scale: 8.5 } }"
+                                     "layer { name: \"a\" type: \"AnchorTarget\""
+                                     "  anchor_target_param { feat_stride: 16 ratio: 1 } }"
+                                     "layer { name: \"t\" type: \"ProposalTarget\""
+                                     "  proposal_target_param { num_classes: 21 } }"
+                                     "layer { name: \"o\" type: \"Python\""
+                                     "  python_param { module: \"my_layers\" param_str: \"x\" } }")));
+}
+
+TEST(Upgrade, ParametersOfPythonLayersAreChecked) {
+  const auto error = [](const std::string& text) {
+    return Errors(
+        "layer { name: \"p\" type: \"Python\"\n  python_param { module: \"rpn.proposal_layer\"\n    param_str: \"" +
+        text + "\" } }\n");
+  };
+  EXPECT_NE(error("'feat_strid': 16")
+                .find("n:3:5: error: layer \"p\": param_str: 'feat_strid' is not known for "
+                      "rpn.proposal_layer; did you mean \"feat_stride\"?"),
+            std::string::npos)
+      << error("'feat_strid': 16");
+  EXPECT_NE(error("'feat_stride': big").find("'feat_stride' must be one number"), std::string::npos);
+  EXPECT_NE(error("'feat_stride': 1.5").find("'feat_stride' must be a whole number, 0 or more"), std::string::npos);
+  EXPECT_NE(error("'feat_stride': [1, 2]").find("'feat_stride' must be one number"), std::string::npos);
+  EXPECT_NE(error("'scales': [1, x]").find("'scales' must be a list of numbers"), std::string::npos);
+  EXPECT_NE(error("feat_stride").find("'feat_stride' must be one number"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace crema
