@@ -43,7 +43,7 @@ Links Describe(const ElementwiseChain& chain, std::span<const RandomStream> stre
     to.gradient_reads_output = link.activation.gradient_reads_output();
     to.drops = link.is_dropout();
     if (!to.drops) continue;
-    to.scale = DropoutScale(link.dropout_ratio);
+    to.scale = link.dropout_scale();
     to.threshold = DropoutThreshold(link.dropout_ratio);
     if (!streams.empty()) {
       to.seed = streams[described.dropouts].seed();

@@ -86,7 +86,9 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
         "the net is told the sizes of images, which keep their proportions, so that each goes through it by "
         "itself; leave the size of batches out, or resize all images to one size");
   }
-  ImageExtent extent;
+  // A net that can be told another size takes any.
+  ImageExtent extent =
+      scoring_.image_info.empty() ? ImageExtent() : FixedResize(Changed(scoring_.transform, options_.transform));
   for (uint64_t i = 0; fits_ && extent.height == 0 && i < items.count(); ++i) {
     extent = ExtentOf(items, i).value_or(ImageExtent());
   }

@@ -1,5 +1,5 @@
 // Dropout: while training, zeroes each element with probability dropout_ratio and scales the others by
-// 1 / (1 - dropout_ratio); while testing, its top is its bottom.
+// 1 / (1 - dropout_ratio); while testing, its top is its bottom. Without scale_train the scale is the test's.
 #include "layers/elementwise_chain.h"
 
 namespace crema {
@@ -15,7 +15,8 @@ class DropoutLayer : public ElementwiseChainLayer {
                                                     "; give the share of elements to drop, at least 0 and below 1");
     }
     ElementwiseChainLayer::Setup(setup);
-    if (setup.phase() == TEST || ratio == 0) setup.MakeView();
+    const bool scales = setup.phase() == TEST && !setup.param().dropout_param().scale_train();
+    if (ratio == 0 || (setup.phase() == TEST && !scales)) setup.MakeView();
   }
 };
 

@@ -15,11 +15,14 @@ bool AcceptsChain(std::span<const LayerSetup* const> members, std::string* why_n
   return why_not->empty();
 }
 
-ElementwiseChain ReadChain(std::span<const LayerParameter* const> members) {
+ElementwiseChain ReadChain(std::span<const LayerParameter* const> members, Phase phase) {
   std::vector<ChainLink> links;
   for (const LayerParameter* member : members) {
-    if (member->type() == "Dropout") {
-      links.push_back({.dropout_ratio = member->dropout_param().dropout_ratio()});
+    const DropoutParameter& dropout = member->dropout_param();
+    if (member->type() == "Dropout" && phase == TRAIN) {
+      links.push_back({.dropout_ratio = dropout.dropout_ratio(), .dropout_scales = dropout.scale_train()});
+    } else if (member->type() == "Dropout") {
+      links.push_back({.activation = {Activation::Kind::kLinear, 1 - dropout.dropout_ratio()}});
     } else {
       links.push_back({.activation = ReadActivation(*member)});
     }
@@ -30,15 +33,15 @@ ElementwiseChain ReadChain(std::span<const LayerParameter* const> members) {
 ElementwiseChain ReadChain(std::span<const LayerSetup* const> members) {
   std::vector<const LayerParameter*> params;
   for (const LayerSetup* member : members) params.push_back(&member->param());
-  return ReadChain(params);
+  return ReadChain(params, members.front()->phase());
 }
 
 void MemberChain::Setup(const LayerSetup& setup, int first) {
   const auto members = setup.members();
-  chain_ = ReadChain(members.subspan(first));
+  chain_ = ReadChain(members.subspan(first), setup.phase());
   indices_.clear();
   for (size_t i = first; i < members.size(); ++i) {
-    if (members[i]->type() != "Dropout") continue;
+    if (members[i]->type() != "Dropout" || setup.phase() == TEST) continue;
     indices_.push_back(members.size() > 1 ? setup.member_index(static_cast<int>(i)) : -1);
   }
   streams_.assign(indices_.size(), RandomStream(0, 0));

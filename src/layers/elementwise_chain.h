@@ -21,7 +21,7 @@ namespace crema {
 bool AcceptsChain(std::span<const LayerSetup* const> members, std::string* why_not);
 
 // Of layers of the types CREMA_CHAIN_LINKS.
-ElementwiseChain ReadChain(std::span<const LayerParameter* const> members);
+ElementwiseChain ReadChain(std::span<const LayerParameter* const> members, Phase phase);
 ElementwiseChain ReadChain(std::span<const LayerSetup* const> members);
 
 // The members of a layer from `first` on, as a chain, with what it needs while running.

@@ -15,6 +15,12 @@ void PassThrough(LayerWriter& layer) {
   for (int i = 0; i < layer.tops(); ++i) layer.SetTop(i, layer.bottom(0));
 }
 
+void Dropout(LayerWriter& layer) {
+  const DropoutParameter& param = layer.param().dropout_param();
+  if (param.scale_train()) return PassThrough(layer);
+  layer.SetTop(0, layer.Affine(layer.bottom(0), 1 - param.dropout_ratio(), 0));
+}
+
 void Nothing(LayerWriter&) {}
 
 void Concat(LayerWriter& layer) {
@@ -140,7 +146,7 @@ void BatchReindex(LayerWriter& layer) {
 
 LayerTable StructureLayers() {
   return {{"ArgMax", ArgMax},       {"BatchReindex", BatchReindex},
-          {"Concat", Concat},       {"Dropout", PassThrough},
+          {"Concat", Concat},       {"Dropout", Dropout},
           {"Flatten", Flatten},     {"Permute", Permute},
           {"Reduction", Reduction}, {"Reorg", Reorg},
           {"Reshape", Reshape},     {"ShuffleChannel", ShuffleChannel},

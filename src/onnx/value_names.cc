@@ -29,7 +29,9 @@ std::vector<int> FindRoots(const Graph& graph) {
 
 }  // namespace
 
-bool PassesThrough(const Node& node) { return node.type->name == "Dropout" || node.type->name == "Split"; }
+bool PassesThrough(const Node& node) {
+  return node.type->name == "Split" || (node.type->name == "Dropout" && node.param->dropout_param().scale_train());
+}
 
 bool IsInput(const Node& node) { return node.type->name == "Input" || node.type->name == "MemoryData"; }
 

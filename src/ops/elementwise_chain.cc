@@ -5,7 +5,6 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/parallel.h"
-#include "ops/dropout.h"
 #include "ops/elementwise.h"
 
 namespace crema {
@@ -80,7 +79,7 @@ void ElementwiseChain::ForwardStrip(std::span<const RandomStream> streams, int64
     if (link.is_dropout()) {
       uint32_t* mask = masks ? masks + dropout * kDropoutLanes : unread;
       DrawDropoutMask(streams[dropout], link.dropout_ratio, block, mask);
-      MaskDropoutBlock(DropoutScale(link.dropout_ratio), n, mask, x, y);
+      MaskDropoutBlock(link.dropout_scale(), n, mask, x, y);
       ++dropout;
     } else {
       ActivateFloats(link.activation, n, x, y);
@@ -121,7 +120,7 @@ void ElementwiseChain::BackwardStrip(int64_t n, const float* known, const uint32
   for (int i = 0; i < recomputed_; ++i) {
     const ChainLink& link = links_[i];
     if (link.is_dropout()) {
-      MaskDropoutBlock(DropoutScale(link.dropout_ratio), n, masks + dropout++ * kDropoutLanes, values[i], inner[i]);
+      MaskDropoutBlock(link.dropout_scale(), n, masks + dropout++ * kDropoutLanes, values[i], inner[i]);
     } else {
       ActivateFloats(link.activation, n, values[i], inner[i]);
     }
@@ -131,7 +130,7 @@ void ElementwiseChain::BackwardStrip(int64_t n, const float* known, const uint32
   for (int i = static_cast<int>(links_.size()) - 1; i >= 0; --i) {
     const ChainLink& link = links_[i];
     if (link.is_dropout()) {
-      const float scale = DropoutScale(link.dropout_ratio);
+      const float scale = link.dropout_scale();
       --dropout;
       if (reads_masks_) {
         MaskDropoutBlock(scale, n, masks + dropout * kDropoutLanes, dy, dx);

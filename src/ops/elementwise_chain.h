@@ -10,6 +10,7 @@
 #include "base/random.h"
 #include "crema/tensor.h"
 #include "ops/activation.h"
+#include "ops/dropout.h"
 
 namespace crema {
 
@@ -17,8 +18,10 @@ namespace crema {
 struct ChainLink {
   Activation activation = {};
   float dropout_ratio = 0;
+  bool dropout_scales = true;  // what it keeps, so that the mean stays
 
   bool is_dropout() const { return dropout_ratio > 0; }
+  float dropout_scale() const { return dropout_scales ? DropoutScale(dropout_ratio) : 1.0f; }
 };
 
 class ElementwiseChain {

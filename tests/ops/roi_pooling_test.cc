@@ -95,7 +95,8 @@ TEST(RoiPooling, FindsWhatNoRegionCanBe) {
   };
   EXPECT_EQ(FindBadRegion(p, good.data()), -1);
   EXPECT_EQ(with(5, 2), 5);
-  EXPECT_EQ(with(0, -1), 0);
+  EXPECT_EQ(with(0, -1), -1);  // no region
+  EXPECT_EQ(with(0, -2), 0);
   EXPECT_EQ(with(5, NAN), 5);
   EXPECT_EQ(with(8, INFINITY), 8);
   EXPECT_EQ(with(2, 1e30f), -1);
