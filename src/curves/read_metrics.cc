@@ -58,13 +58,14 @@ std::vector<OutputValue> OutputsOf(const Struct& record) {
   // Sorted: that map's own order differs from run to run.
   const auto& fields = values->struct_value().fields();
   for (const auto& [name, value] : std::map<std::string, Value>(fields.begin(), fields.end())) {
-    const auto weight = static_cast<float>(weights ? NumberOrZero(weights->struct_value(), name) : 0);
+    const bool is_loss = weights && Find(weights->struct_value(), name);
+    const auto weight = static_cast<float>(is_loss ? NumberOrZero(weights->struct_value(), name) : 0);
     if (value.kind_case() == Value::kListValue) {
       for (const Value& element : value.list_value().values()) {
-        outputs.push_back({name, static_cast<float>(NumberOf(element)), weight});
+        outputs.push_back({name, static_cast<float>(NumberOf(element)), weight, is_loss});
       }
     } else {
-      outputs.push_back({name, static_cast<float>(NumberOf(value)), weight});
+      outputs.push_back({name, static_cast<float>(NumberOf(value)), weight, is_loss});
     }
   }
   return outputs;

@@ -3,6 +3,7 @@
 #define CREMA_CURVES_TRAINING_RUN_H_
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -24,11 +25,12 @@ enum class CurveKind { kTraining, kTest, kLearningRate };
 struct Curve {
   std::string output;  // what is shown; curves of one output belong together
   CurveKind kind = CurveKind::kTraining;
-  int net = 0;                     // of several test nets
-  std::string element;             // "[2]" of an output of several numbers; else empty
-  bool is_loss = false;            // best where it is lowest
-  float loss_weight = 0;           // of a loss
-  std::vector<CurvePoint> points;  // by iteration, all finite
+  int net = 0;                       // of several test nets
+  std::string element;               // "[2]" of an output of several numbers; else empty
+  std::optional<float> loss_weight;  // of a loss, which is best where it is lowest
+  std::vector<CurvePoint> points;    // by iteration, all finite
+
+  bool is_loss() const { return loss_weight.has_value(); }
 };
 
 struct TrainingRun {
@@ -75,7 +77,7 @@ class RunBuilder {
     auto operator<=>(const Key&) const = default;
   };
 
-  void Add(Key key, float loss_weight, int iteration, double seconds, double value);
+  void Add(Key key, std::optional<float> loss_weight, int iteration, double seconds, double value);
 
   TrainingRun run_;
   std::map<Key, size_t> places_;

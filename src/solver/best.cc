@@ -6,33 +6,16 @@
 #include "base/check.h"
 #include "base/suggest.h"
 #include "crema/error.h"
-#include "graph/program.h"
 #include "solver/test_outputs.h"
 
 namespace crema {
-
-namespace {
-
-// Whether a loss layer makes it, also one that trains nothing since its loss_weight is 0.
-bool IsOfLossLayer(const Net& net, const std::string& output) {
-  const Graph& graph = net.compiled().graph;
-  const std::vector<NetOutput> outputs = net.outputs();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Node& maker = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(graph.outputs[i])].producer)];
-    if (outputs[i].name == output && maker.setup->is_loss() && maker.tops[0] == graph.outputs[i]) return true;
-  }
-  return false;
-}
-
-}  // namespace
 
 Best::Best(const SolverFile& file, const Net& test_net) : param_(file.solver.best()) {
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   const TestOutputs outputs(test_net);
   const std::vector<OutputValue> values = outputs.ValuesOf(param_.output());
   if (values.size() == 1) {
-    const bool is_loss = values[0].loss_weight != 0 || IsOfLossLayer(test_net, param_.output());
-    higher_ = param_.better() == BestParameter::AUTO ? !is_loss : param_.better() == BestParameter::HIGHER;
+    higher_ = param_.better() == BestParameter::AUTO ? !values[0].is_loss : param_.better() == BestParameter::HIGHER;
     return;
   }
   const std::vector<std::string> names = outputs.names();

@@ -23,7 +23,7 @@ std::vector<OutputValue> OutputValues(const Net& net) {
   std::vector<OutputValue> values;
   for (const NetOutput& output : net.outputs()) {
     for (int64_t i = 0; i < output.value.count(); ++i) {
-      values.push_back({output.name, static_cast<float>(output.value.value(i)), output.loss_weight});
+      values.push_back({output.name, static_cast<float>(output.value.value(i)), output.loss_weight, output.is_loss});
     }
   }
   return values;

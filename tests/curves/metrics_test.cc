@@ -219,6 +219,36 @@ TEST_F(Metrics, ALossOfAnotherWeightIsNotItsTotal) {
   EXPECT_EQ(Points(run, "train total loss"), "0:0.23");
 }
 
+TEST_F(Metrics, ALossThatIsNotTrainedIsBestWhereItIsLowest) {
+  {
+    MetricsObserver observer(Options());
+    observer.OnStart(Start());
+    for (int i = 0; i < 3; ++i) {
+      observer.OnTest(Tested(i, 0, {{"other", 2.0f - static_cast<float>(i), 0, true}}));
+      Iterate(observer, i, i + 1, 1);
+    }
+  }
+  const TrainingRun run = ReadTrainingRun(path());
+  // It is no part of the total.
+  EXPECT_EQ(Names(run), (std::vector<std::string>{"train total loss", "test other"}));
+  EXPECT_EQ(BestPoint(run.curves[1]).iteration, 2);
+
+  // Files that name trained losses only.
+  const std::string text =
+      "{\"event\": \"start\", \"iteration\": 0}\n"
+      "{\"event\": \"test\", \"iteration\": 0, \"outputs\": {\"a\": 1, \"b\": 1}, \"loss_weights\": {\"b\": 1}}\n"
+      "{\"event\": \"test\", \"iteration\": 1, \"outputs\": {\"a\": 0, \"b\": 0}, \"loss_weights\": {\"b\": 1}}\n";
+  const TrainingRun old = ReadTrainingRun(Write("old.jsonl", text));
+  ASSERT_EQ(Names(old), (std::vector<std::string>{"test b", "test a"}));
+  EXPECT_EQ(BestPoint(old.curves[0]).iteration, 1);
+  EXPECT_EQ(BestPoint(old.curves[1]).iteration, 0);
+  const TrainingRun both = ReadTrainingRun(
+      Write("both.jsonl",
+            text + "{\"event\": \"test\", \"iteration\": 2, \"outputs\": {\"a\": 2}, \"loss_weights\": {\"a\": 0}}\n"));
+  ASSERT_EQ(Names(both), (std::vector<std::string>{"test a", "test b"}));
+  EXPECT_EQ(BestPoint(both.curves[0]).iteration, 1);
+}
+
 TEST_F(Metrics, OfAVeryLongRunTheDisplaysAreShownWhereTheyAreMore) {
   MetricsOptions options = Options();
   options.curves = folder_ / "net.svg";

@@ -80,6 +80,9 @@ TEST_F(BestTest, LowerIsBetterForLossesThatTrainNothing) {
   Train(std::string(kTests) + "best { output: \"other\" }", 20);
   ASSERT_GT(recorder_.bests.size(), 1u);
   EXPECT_LT(recorder_.bests.back().value, recorder_.bests[0].value);
+  for (const OutputValue& output : recorder_.tests[0].outputs) {
+    EXPECT_EQ(output.is_loss, output.name != "accuracy") << output.name;
+  }
   Train(std::string(kTests) + "best { output: \"other\" better: HIGHER }", 20);
   EXPECT_EQ(recorder_.bests.size(), 1u) << "it falls from the first test on";
 }
