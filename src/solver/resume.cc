@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/program.h"
+#include "solver/net_change.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -108,6 +110,7 @@ void Solver::Impl::Snapshot() {
   }
 
   kept_snapshots->List(&state);
+  *state.mutable_train_net() = ComputationOf(*net);
 
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
   std::vector<std::vector<float>> means;  // over threads that share all but their histories
@@ -155,6 +158,18 @@ void Solver::Impl::RestoreBest(const BestState& state) {
   }
 }
 
+void Solver::Impl::WarnOfOtherNet(const NetParameter& before) const {
+  const NetChange change = ChangeOf(before, ComputationOf(*net));
+  if (change.text.empty()) return;
+  Location where;
+  const CompiledNet& compiled = net->compiled();
+  for (const Node& node : compiled.graph.nodes) {
+    if (compiled.file.source && node.name() == change.layer) where = compiled.file.source->Layer(node.index_in_file);
+  }
+  Warn(where, "the net is another one than when the snapshot was written: " + change.text +
+                  "; training goes on with the net as it is now");
+}
+
 void Solver::Impl::Restore(const LoadedState& loaded) {
   const SolverState& state = loaded.state;
   const WeightsReport report = net->LoadWeights(ReadWeights(loaded.model_path));
@@ -165,6 +180,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                         "--weights instead");
   }
   RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
+  if (state.has_train_net()) WarnOfOtherNet(state.train_net());
   iteration = saved_iteration = state.iter();
   best_file_is_own = true;
   for (const float loss : state.recent_loss()) losses.Add(loss);
