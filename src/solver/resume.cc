@@ -101,7 +101,7 @@ void Solver::Impl::Snapshot() {
                 test_nets[i]->data_extents(), &state);
   }
 
-  if (best && best->has_value()) *state.mutable_best() = testing ? best_before_test : best->state();
+  if (best) *state.mutable_best() = testing ? best_before_test : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
   if (updater->finds_loss_scale()) {
     const LossScale loss_scale = updater->ReadLossScale();
@@ -150,7 +150,11 @@ void Solver::Impl::TrySnapshot() {
 
 void Solver::Impl::RestoreBest(const BestState& state) {
   const std::string path = BestModelPath(prefix, param.snapshot_format());
-  if (access(path.c_str(), R_OK) == 0) {
+  if (state.has_output() && state.output() != best->output()) {
+    Warn({}, "best compares output \"" + best->output() + "\", and compared \"" + state.output() +
+                 "\" when the snapshot was written: the best of the tests to come are kept");
+    best_file_is_own = false;
+  } else if (!state.has_value() || access(path.c_str(), R_OK) == 0) {
     best->Restore(state);
   } else {
     Warn({}, "the best parameters so far, of iteration " + std::to_string(state.iteration()) + ", are not in \"" +
@@ -190,7 +194,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
     if (state.has_minimum_loss()) plateau.minimum_loss = state.minimum_loss();
   }
   WarnOfLeftover(kept_snapshots->Restore(loaded));
-  if (best && state.best().has_value()) RestoreBest(state.best());
+  if (best && state.has_best()) RestoreBest(state.best());
   if (state.has_cluster()) restored_cluster = state.cluster();
   if (state.has_loss_scale() && updater->finds_loss_scale()) {
     updater->RestoreLossScale({.scale = state.loss_scale(), .updates = state.loss_scale_updates()});

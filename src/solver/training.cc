@@ -89,9 +89,9 @@ TrainingResult Solver::Impl::End(bool finished) {
   end.out_of_patience = out_of_patience;
   end.failed_snapshots = failed_snapshots;
   end.best = FoundBest();
-  if (best && best->lost()) {
-    Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(best->lost()->value) +
-                 " at iteration " + std::to_string(best->lost()->iteration) + ", could not be written" +
+  if (const auto lost = best ? best->lost() : std::nullopt) {
+    Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(lost->value) +
+                 " at iteration " + std::to_string(lost->iteration) + ", could not be written" +
                  (end.best ? ": those of a lesser one are kept" : ", nor those of any other"));
   }
   Tell(&Observer::OnEnd, end);
