@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 
 #include "crema/error.h"
 #include "schema/text_file.h"
@@ -13,6 +14,8 @@ namespace {
 // What training makes small, of nets with several losses.
 constexpr char kTotalLoss[] = "total loss";
 constexpr char kLearningRate[] = "learning rate";
+constexpr char kRecordStart[] = "{\"event\":";  // of metrics
+constexpr char kBlanks[] = " \t\r\n";
 
 // "runs/lenet_metrics.jsonl" -> "lenet"
 std::string RunName(const std::string& path) {
@@ -23,6 +26,13 @@ std::string RunName(const std::string& path) {
     }
   }
   return name;
+}
+
+// Whether a record of metrics follows the line that `at` is in: half a one, where the beginning of the file was cut
+// off.
+bool IsRecordBehindLine(const std::string& text, size_t at) {
+  const size_t end = std::min(text.find('\n', at), text.size()), next = text.find_first_not_of(kBlanks, end);
+  return next != std::string::npos && text.compare(next, std::strlen(kRecordStart), kRecordStart) == 0;
 }
 
 }  // namespace
@@ -142,8 +152,8 @@ TrainingRun RunBuilder::Finish() const {
 
 TrainingRun ReadTrainingRun(const std::string& path, int* earlier) {
   const std::string text = ReadTextFile(path, "metrics file or log of a training");
-  const size_t first = text.find_first_not_of(" \t\r\n");
-  const bool is_metrics = first != std::string::npos && text[first] == '{';
+  const size_t first = text.find_first_not_of(kBlanks);
+  const bool is_metrics = first != std::string::npos && (text[first] == '{' || IsRecordBehindLine(text, first));
   int before = 0;
   TrainingRun run = is_metrics ? ReadMetrics(text, path, &before) : ReadLog(text, path, &before);
   run.name = RunName(path);

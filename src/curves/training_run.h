@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "crema/error.h"
 #include "crema/observer.h"
 
 namespace crema {
@@ -41,6 +42,7 @@ struct TrainingRun {
   bool ended = false;
   int not_finite_from = -1;   // the first iteration with a loss that is no number, which no curve shows; -1: none
   std::vector<Curve> curves;  // none without points; losses first, the learning rate last
+  std::vector<Diagnostic> warnings = {};  // of what was passed over in the file
 };
 
 // The smallest value of a loss, the largest of anything else; the first of several.

@@ -194,6 +194,22 @@ TEST_F(Metrics, AFileOfOtherLinesIsNamedAndHalfLinesArePassedOver) {
             "1:2");
 }
 
+TEST_F(Metrics, AFileWithoutItsBeginningIsRead) {
+  const std::string rest =
+      "{\"event\": \"train\", \"iteration\": 7, \"loss\": 2}\n{\"event\": \"train\", \"iteration\": 8, \"loss\": 1}\n";
+  for (const std::string half :
+       {"eration\": 6, \"loss\": 3}\n", "{\"accuracy\": 0.5}, \"loss_weights\": {}}\n", "}\n\n"}) {
+    const TrainingRun run = ReadTrainingRun(Write("cut.jsonl", half + rest));
+    EXPECT_EQ(Points(run, "train loss"), "7:2 8:1") << half;
+    ASSERT_EQ(run.warnings.size(), 1u) << half;
+    EXPECT_NE(run.warnings[0].ToString().find("cut.jsonl:1: warning: passed over"), std::string::npos)
+        << run.warnings[0].ToString();
+  }
+  EXPECT_TRUE(ReadTrainingRun(Write("whole.jsonl", rest)).warnings.empty());
+  // More than that is another file.
+  EXPECT_THROW(ReadTrainingRun(Write("other.jsonl", "{\"a\": 1}\n{\"b\": 1}\n" + rest)), UserError);
+}
+
 TEST_F(Metrics, NumbersThatCannotBeAreNoPoints) {
   const TrainingRun run = ReadTrainingRun(Write(
       "a.jsonl",
