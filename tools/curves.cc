@@ -26,6 +26,7 @@ int Run(const CommandLine& line) {
   for (const std::string& path : line.arguments) {
     int earlier = 0;
     runs.push_back(ReadTrainingRun(path, &earlier));
+    PrintWarnings(runs.back().warnings);
     if (earlier > 0) {
       std::cerr << path << ": note: the last of its " << earlier + 1 << " runs is shown\n";
     }

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <iostream>
 #include <map>
+#include <utility>
 
 #include "base/byte_size.h"
 #include "base/suggest.h"
@@ -285,15 +286,21 @@ std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& 
 }
 
 void LoadWeightsFlag(const CommandLine& line, Net& net) {
+  std::vector<std::string> fresh;  // layers that no file has anything for
+  bool first = true;
   for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
     const WeightsReport report = net.LoadWeights(ReadWeights(path));
     if (report.copied.empty()) {
       Fail(line,
            "--weights=" + path + ": no layer of " + FLAGS_model + " has the name of one in it; is it of another net?");
     }
-    for (const std::string& layer : report.fresh) {
-      std::cerr << path << ": warning: has nothing for layer \"" << layer << "\", which keeps its values\n";
-    }
+    if (std::exchange(first, false)) fresh = report.fresh;
+    std::erase_if(fresh, [&](const std::string& layer) {
+      return std::find(report.fresh.begin(), report.fresh.end(), layer) == report.fresh.end();
+    });
+  }
+  for (const std::string& layer : fresh) {
+    std::cerr << FLAGS_weights << ": warning: has nothing for layer \"" << layer << "\", which keeps its values\n";
   }
 }
 

@@ -115,6 +115,7 @@ struct NetOutput {
   std::string name;
   Tensor value;
   float loss_weight = 0;
+  bool is_loss = loss_weight != 0;  // or made by a loss layer, which may have loss_weight 0
 };
 
 // One top of an Input layer, to be written before Forward.

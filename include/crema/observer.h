@@ -24,7 +24,8 @@ struct ClassPrecision {
 struct OutputValue {
   std::string name;
   float value = 0;
-  float loss_weight = 0;                      // 0: not a loss
+  float loss_weight = 0;                      // 0: not trained
+  bool is_loss = loss_weight != 0;            // or made by a loss layer: the lower the better
   std::vector<ClassPrecision> by_class = {};  // of a mean average precision, where it was asked for
 };
 

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <set>
+#include <string>
 #include <string_view>
 
 #include "base/suggest.h"
@@ -79,6 +81,29 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
   }
 }
 
+// Warns about stages that no rule of the file asks for: they select nothing, and are mostly misspelt.
+void WarnUnknownStages(Compilation& c, const NetState& state) {
+  const NetParameter& file = c.net.file.net;
+  std::set<std::string> names;
+  for (const LayerParameter& layer : file.layer()) {
+    for (const auto* rules : {&layer.include(), &layer.exclude()}) {
+      for (const NetStateRule& rule : *rules) {
+        names.insert(rule.stage().begin(), rule.stage().end());
+        names.insert(rule.not_stage().begin(), rule.not_stage().end());
+      }
+    }
+  }
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  for (const std::string& stage : state.stage()) {
+    if (names.contains(stage)) continue;
+    c.diagnostics.Warning(c.net.file.source ? c.net.file.source->Field("state") : Location{},
+                          "no rule of the net names stage \"" + stage + "\"" +
+                              DidYouMean(stage, {names.begin(), names.end()}) + "; " +
+                              (names.empty() ? "its layers are the same in all stages" : "its rules know " + known));
+  }
+}
+
 }  // namespace
 
 NetState StateOf(const NetParameter& file, const NetOptions& options) {
@@ -98,6 +123,7 @@ bool TakesPart(const NetState& state, const LayerParameter& layer) {
 void SelectLayers(Compilation& c) {
   const NetParameter& file = c.net.file.net;
   const NetState state = StateOf(file, c.options);
+  WarnUnknownStages(c, state);
 
   Graph& graph = c.net.graph;
   graph.name = file.name();

@@ -104,7 +104,7 @@ std::string CurvesText(const std::vector<TrainingRun>& runs, const CurveOptions&
   }
   const Axis progress = ProgressAxis(runs, options);
   for (const Panel& panel : Panels(runs)) {
-    const bool of_losses = panel.curves[0].curve->is_loss;
+    const bool of_losses = panel.curves[0].curve->is_loss();
     if (of_losses) text += "\n" + Drawn(panel, progress, options);
   }
   // Names come from files: none of them is to move the cursor.

@@ -84,7 +84,7 @@ class MetricsObserver::Record {
     for (const OutputValue& output : outputs) {
       if (values[output.name].empty()) names.push_back(output.name);
       values[output.name].push_back(output.value);
-      if (output.loss_weight != 0) weights[output.name] = output.loss_weight;
+      if (output.is_loss) weights[output.name] = output.loss_weight;
     }
     json_.Key("outputs");
     json_.BeginObject();

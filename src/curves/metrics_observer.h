@@ -32,9 +32,9 @@ struct MetricsOptions {
 //   best     output, value
 //   snapshot model, state
 //   end      stopped_early
-// Outputs are an object from name to number, or to an array where an output has several. Numbers that are not finite
-// are null. A resumed run appends to what is there: records behind its start's iteration count no more. Nothing is
-// ever removed from the file.
+// Outputs are an object from name to number, or to an array where an output has several. loss_weights names those that
+// are losses, also with loss_weight 0. Numbers that are not finite are null. A resumed run appends to what is there:
+// records behind its start's iteration count no more. Nothing is ever removed from the file.
 class MetricsObserver : public Observer {
  public:
   // Throws EnvironmentError where a path that was given cannot be written, UserError where `curves` has another ending.

@@ -25,7 +25,7 @@ Axis ValueAxis(const std::vector<ShownCurve>& curves) {
     }
   }
   Axis axis;
-  const bool of_losses = curves[0].curve->is_loss;
+  const bool of_losses = curves[0].curve->is_loss();
   axis.logarithmic =
       low > 1e-30 && high < 1e30 && high / low > (of_losses ? kLogarithmicSpanOfLosses : kLogarithmicSpan);
   if (axis.logarithmic) {

@@ -50,7 +50,7 @@ std::optional<OutputValue> OutputOf(std::string_view message) {
   if (!value) return std::nullopt;
   const std::optional<double> weight = NumberBehind(message, "(* ");
   return OutputValue{std::string(message.substr(name + 2, equals - name - 2)), static_cast<float>(*value),
-                     static_cast<float>(weight.value_or(0))};
+                     static_cast<float>(weight.value_or(0)), weight.has_value()};
 }
 
 class LogReader {

@@ -58,16 +58,24 @@ std::vector<OutputValue> OutputsOf(const Struct& record) {
   // Sorted: that map's own order differs from run to run.
   const auto& fields = values->struct_value().fields();
   for (const auto& [name, value] : std::map<std::string, Value>(fields.begin(), fields.end())) {
-    const auto weight = static_cast<float>(weights ? NumberOrZero(weights->struct_value(), name) : 0);
+    const bool is_loss = weights && Find(weights->struct_value(), name);
+    const auto weight = static_cast<float>(is_loss ? NumberOrZero(weights->struct_value(), name) : 0);
     if (value.kind_case() == Value::kListValue) {
       for (const Value& element : value.list_value().values()) {
-        outputs.push_back({name, static_cast<float>(NumberOf(element)), weight});
+        outputs.push_back({name, static_cast<float>(NumberOf(element)), weight, is_loss});
       }
     } else {
-      outputs.push_back({name, static_cast<float>(NumberOf(value)), weight});
+      outputs.push_back({name, static_cast<float>(NumberOf(value)), weight, is_loss});
     }
   }
   return outputs;
+}
+
+[[noreturn]] void FailAsOther(const std::string& path, int line) {
+  throw UserError(
+      Location{path, line, 0},
+      "not a record of metrics, which is one JSON object a line with an \"event\"; where the beginning of the "
+      "file was cut off, remove what is left of a record");
 }
 
 }  // namespace
@@ -77,6 +85,7 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
   std::istringstream stream(text);
   std::string line;
   bool any = false;  // records so far
+  int broken = 0;    // a line before them
   for (int number = 1; std::getline(stream, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Struct record;
@@ -85,8 +94,9 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
     if (event.empty()) {
       // A program that was killed, or a full disk, leaves half of one.
       if (any) continue;
-      throw UserError(Location{path, number, 0},
-                      "not a record of metrics, which is one JSON object a line with an \"event\"");
+      if (broken > 0) FailAsOther(path, broken);
+      broken = number;
+      continue;
     }
     any = true;
     const int iteration = WholeOf(record, "iteration");
@@ -111,7 +121,14 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
       run.End(iteration);
     }
   }
-  return run.Finish();
+  if (!any) FailAsOther(path, broken);
+  TrainingRun result = run.Finish();
+  if (broken > 0) {
+    result.warnings.push_back({Diagnostic::Severity::kWarning,
+                               {path, broken, 0},
+                               "passed over: half a record of metrics, where the beginning of the file was cut off"});
+  }
+  return result;
 }
 
 }  // namespace crema

@@ -3,11 +3,13 @@
 #define CREMA_CURVES_TRAINING_RUN_H_
 
 #include <map>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "crema/error.h"
 #include "crema/observer.h"
 
 namespace crema {
@@ -24,11 +26,12 @@ enum class CurveKind { kTraining, kTest, kLearningRate };
 struct Curve {
   std::string output;  // what is shown; curves of one output belong together
   CurveKind kind = CurveKind::kTraining;
-  int net = 0;                     // of several test nets
-  std::string element;             // "[2]" of an output of several numbers; else empty
-  bool is_loss = false;            // best where it is lowest
-  float loss_weight = 0;           // of a loss
-  std::vector<CurvePoint> points;  // by iteration, all finite
+  int net = 0;                       // of several test nets
+  std::string element;               // "[2]" of an output of several numbers; else empty
+  std::optional<float> loss_weight;  // of a loss, which is best where it is lowest
+  std::vector<CurvePoint> points;    // by iteration, all finite
+
+  bool is_loss() const { return loss_weight.has_value(); }
 };
 
 struct TrainingRun {
@@ -39,6 +42,7 @@ struct TrainingRun {
   bool ended = false;
   int not_finite_from = -1;   // the first iteration with a loss that is no number, which no curve shows; -1: none
   std::vector<Curve> curves;  // none without points; losses first, the learning rate last
+  std::vector<Diagnostic> warnings = {};  // of what was passed over in the file
 };
 
 // The smallest value of a loss, the largest of anything else; the first of several.
@@ -75,7 +79,7 @@ class RunBuilder {
     auto operator<=>(const Key&) const = default;
   };
 
-  void Add(Key key, float loss_weight, int iteration, double seconds, double value);
+  void Add(Key key, std::optional<float> loss_weight, int iteration, double seconds, double value);
 
   TrainingRun run_;
   std::map<Key, size_t> places_;

@@ -11,6 +11,13 @@ namespace {
 
 bool Blank(char c) { return c == ' ' || c == '\t'; }
 
+void Trim(std::string* text) {
+  while (!text->empty() && Blank(text->back())) text->pop_back();
+  size_t blanks = 0;
+  while (blanks < text->size() && Blank((*text)[blanks])) ++blanks;
+  text->erase(0, blanks);
+}
+
 }  // namespace
 
 bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
@@ -48,9 +55,9 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
     } else {
       const size_t end = std::min(line_.find(',', at), line_.size());
       field.text = line_.substr(at, end - at);
-      while (!field.text.empty() && Blank(field.text.back())) field.text.pop_back();
       at = end;
     }
+    Trim(&field.text);
     fields->push_back(std::move(field));
     if (at >= line_.size()) return true;
     ++at;

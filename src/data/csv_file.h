@@ -11,7 +11,7 @@
 namespace crema {
 
 struct CsvField {
-  std::string text;  // without quotes and blanks around it
+  std::string text;  // without quotes, and blanks around it within and outside them
   int column = 0;    // where it begins in its line, from 1
 };
 

@@ -327,7 +327,8 @@ TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const C
     SetGemmThreads(cluster.compute_threads);
   }
   const int workers = std::max(1, ExpectedWorkers(file.solver.distributed()));
-  const SolverFile in_iterations = InIterations(file, CoordinatorsOwn(file, options), workers);
+  const EpochProgress progress = ReadEpochProgress(file, options);
+  const SolverFile in_iterations = InIterations(file, CoordinatorsOwn(file, options), workers, progress);
   return Coordination(in_iterations, std::move(options), cluster).Run();
 }
 

@@ -42,7 +42,7 @@ Meeting MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> sco
 bool HigherWins(const Net& test_net, const std::string& name, const Location& where) {
   const TestOutputs outputs(test_net);
   const std::vector<OutputValue> values = outputs.ValuesOf(name);
-  if (values.size() == 1) return values[0].loss_weight == 0;
+  if (values.size() == 1) return !values[0].is_loss;
   const std::vector<std::string> names = outputs.names();
   if (std::find(names.begin(), names.end(), name) != names.end()) {
     throw UserError(

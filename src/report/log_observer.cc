@@ -36,7 +36,7 @@ void WriteToStderr(bool, const std::string& line) { std::cerr << line << "\n"; }
 }  // namespace
 
 std::string LossNote(const OutputValue& output) {
-  if (output.loss_weight == 0) return "";
+  if (!output.is_loss) return "";
   return Text(" (* ", output.loss_weight, " = ", output.loss_weight * output.value, " loss)");
 }
 

@@ -146,8 +146,11 @@ std::vector<NetOutput> Net::outputs() const {
   const Graph& graph = impl_->compiled->graph;
   for (int v : graph.outputs) {
     const Value& value = graph.values[v];
-    list.push_back({value.name, impl_->executor.on_host(impl_->compiled->program.value_tensor[v]),
-                    graph.nodes[value.producer].loss_weights[value.producer_top]});
+    const Node& maker = graph.nodes[value.producer];
+    const float loss_weight = maker.loss_weights[value.producer_top];
+    const bool is_loss = loss_weight != 0 || (maker.setup->is_loss() && value.producer_top == 0);
+    list.push_back(
+        {value.name, impl_->executor.on_host(impl_->compiled->program.value_tensor[v]), loss_weight, is_loss});
   }
   return list;
 }

@@ -6,33 +6,17 @@
 #include "base/check.h"
 #include "base/suggest.h"
 #include "crema/error.h"
-#include "graph/program.h"
 #include "solver/test_outputs.h"
 
 namespace crema {
 
-namespace {
-
-// Whether a loss layer makes it, also one that trains nothing since its loss_weight is 0.
-bool IsOfLossLayer(const Net& net, const std::string& output) {
-  const Graph& graph = net.compiled().graph;
-  const std::vector<NetOutput> outputs = net.outputs();
-  for (size_t i = 0; i < outputs.size(); ++i) {
-    const Node& maker = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(graph.outputs[i])].producer)];
-    if (outputs[i].name == output && maker.setup->is_loss() && maker.tops[0] == graph.outputs[i]) return true;
-  }
-  return false;
-}
-
-}  // namespace
-
 Best::Best(const SolverFile& file, const Net& test_net) : param_(file.solver.best()) {
+  state_.set_output(param_.output());
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   const TestOutputs outputs(test_net);
   const std::vector<OutputValue> values = outputs.ValuesOf(param_.output());
   if (values.size() == 1) {
-    const bool is_loss = values[0].loss_weight != 0 || IsOfLossLayer(test_net, param_.output());
-    higher_ = param_.better() == BestParameter::AUTO ? !is_loss : param_.better() == BestParameter::HIGHER;
+    higher_ = param_.better() == BestParameter::AUTO ? !values[0].is_loss : param_.better() == BestParameter::HIGHER;
     return;
   }
   const std::vector<std::string> names = outputs.names();
@@ -61,12 +45,30 @@ bool Best::IsBetter(float value) const {
 }
 
 void Best::Add(int iteration, float value, bool written) {
-  const bool improved = IsBetter(value) && (!lost_ || IsBetterThan(lost_->value, value));
+  const bool improved = IsBetter(value) && (!state_.has_lost_value() || IsBetterThan(state_.lost_value(), value));
   state_.set_tests_since(improved ? 0 : state_.tests_since() + 1);
-  if (improved) lost_ = written ? std::nullopt : std::optional(Lost{iteration, value});
-  if (!written) return;
-  state_.set_value(value);
-  state_.set_iteration(iteration);
+  if (written) {
+    state_.set_value(value);
+    state_.set_iteration(iteration);
+    if (state_.has_lost_value() && !IsBetterThan(value, state_.lost_value())) ForgetLost();
+  } else if (improved) {
+    state_.set_lost_value(value);
+    state_.set_lost_iteration(iteration);
+  }
+}
+
+void Best::Restore(const BestState& state) {
+  state_ = state;
+  state_.set_output(param_.output());
+}
+
+std::optional<Best::Lost> Best::lost() const {
+  return state_.has_lost_value() ? std::optional(Lost{state_.lost_iteration(), state_.lost_value()}) : std::nullopt;
+}
+
+void Best::ForgetLost() {
+  state_.clear_lost_value();
+  state_.clear_lost_iteration();
 }
 
 }  // namespace crema

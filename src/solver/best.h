@@ -38,18 +38,19 @@ class Best {
   const std::string& output() const { return param_.output(); }
   // Of the test whose parameters are kept.
   bool has_value() const { return state_.has_value(); }
+  // For snapshots, and from one: of a test of the same output.
   const BestState& state() const { return state_; }
-  void Restore(const BestState& state) { state_ = state; }
-  // The best of all tests since the start or the resumption, where it is better than that.
-  const std::optional<Lost>& lost() const { return lost_; }
+  void Restore(const BestState& state);
+  // The best of all tests, where it is better than that.
+  std::optional<Lost> lost() const;
 
  private:
   bool IsBetterThan(float other, float value) const { return higher_ ? value > other : value < other; }
+  void ForgetLost();
 
   BestParameter param_;
   bool higher_ = true;
   BestState state_;
-  std::optional<Lost> lost_;
 };
 
 }  // namespace crema

@@ -8,6 +8,7 @@
 #include "base/number_text.h"
 #include "compiler/compiler.h"
 #include "solver/nets.h"
+#include "solver/snapshot.h"
 
 namespace crema {
 
@@ -77,6 +78,30 @@ std::string Described(const SolverParameter& solver, const FieldDescriptor* fiel
   return text;
 }
 
+// Whether a field says when something happens, rather than how often.
+bool IsPlace(const SolverParameter& solver, const std::string& field) {
+  if (field == "stepsize") return solver.lr_policy() == "sigmoid";
+  return field == "max_iter" || field == "stepvalue" || field == "stageiter" || field == "warmup_iter" ||
+         field == "rampup_interval";
+}
+
+double PlaceOf(double epoch, const EpochLengths& lengths) {
+  if (epoch < lengths.from_epoch) return epoch / lengths.from_epoch * lengths.from_iteration;
+  return lengths.from_iteration + (epoch - lengths.from_epoch) * lengths.train;
+}
+
+// Of `epoch` records, of which an iteration takes `taken`.
+EpochLengths LengthsOf(double epoch, double taken, const EpochProgress& progress) {
+  if (progress.iteration == 0 || progress.records == 0) return {.train = std::ceil(epoch / taken)};
+  const auto records = static_cast<double>(progress.records);
+  const double epoch_before = progress.epoch_records > 0 ? static_cast<double>(progress.epoch_records) : epoch;
+  const double taken_before = records / progress.iteration;
+  // A coordinator knows no epochs, and its workers may have read ahead.
+  const double same = progress.epoch_records > 0 ? 0.01 : taken / 8;
+  if (std::fabs(taken_before - taken) < same && epoch_before == epoch) return {.train = std::ceil(epoch / taken)};
+  return {.train = epoch / taken, .from_iteration = progress.iteration, .from_epoch = records / epoch_before};
+}
+
 }  // namespace
 
 void CheckEpochs(const SolverFile& file, Diagnostics* found) {
@@ -102,17 +127,24 @@ SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths) {
   for (const FieldDescriptor* field : FieldsOf(epochs)) {
     const FieldDescriptor* to = InSolver(field);
     const auto* reflection = result.solver.GetReflection();
+    const std::string name(field->name());
+    const bool tests = name == kTestIterations, is_place = IsPlace(file.solver, name);
+    if (name == "stepsize" && !is_place && lengths.from_iteration > 0) {
+      throw UserError(
+          Place(file),
+          "in_epochs: epochs are " + FormatNumber(lengths.train) +
+              " iterations from the snapshot on, and were others before, which one stepsize cannot say; set "
+              "lr_policy: \"multistep\", and in in_epochs each stepvalue (the next one is " +
+              FormatNumber((std::floor(lengths.from_epoch / epochs.stepsize()) + 1) * epochs.stepsize()) + ")");
+    }
     size_t index = 0;
     for (const double value : ValuesOf(epochs, field)) {
-      const bool tests = field->name() == kTestIterations;
-      const double length = !tests                         ? static_cast<double>(lengths.train)
-                            : index < lengths.tests.size() ? lengths.tests[index]
-                                                           : 1;
+      double iterations = is_place ? PlaceOf(value, lengths) : value * lengths.train;
+      if (tests) iterations = value * (index < lengths.tests.size() ? lengths.tests[index] : 1);
       // What is a whole number but for the last digits is one.
-      const double iterations =
-          std::max(1.0, tests ? std::ceil(value * length * (1 - 1e-12)) : std::round(value * length));
+      iterations = std::max(1.0, tests ? std::ceil(iterations * (1 - 1e-12)) : std::round(iterations));
       if (!(iterations <= std::numeric_limits<int32_t>::max())) {
-        throw UserError(Place(file), "in_epochs: " + std::string(field->name()) + " " + FormatNumber(value) +
+        throw UserError(Place(file), "in_epochs: " + name + " " + FormatNumber(value) +
                                          " would be more iterations than can be counted; lower it");
       }
       ++index;
@@ -127,7 +159,26 @@ SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths) {
   return result;
 }
 
-SolverFile InIterations(const SolverFile& file, const SolverOptions& options, int ranks) {
+EpochProgress ReadEpochProgress(const SolverFile& file, const SolverOptions& options) {
+  if (!file.solver.has_in_epochs() || options.snapshot.empty()) return {};
+  LoadedState loaded;
+  if (options.snapshot != "auto") {
+    loaded = LoadState(FindFile(options.snapshot, SearchFolders(options)));
+  } else if (!LoadNewestState(
+                 SnapshotPrefix(file.solver, options), [](const Diagnostic&) {}, &loaded,
+                 file.solver.snapshot_format())) {
+    return {};
+  }
+  const DataPosition* read = nullptr;
+  for (const DataPosition& position : loaded.state.data_position()) {
+    if (position.net() == "train" && (!read || !read->has_epoch_records())) read = &position;
+  }
+  if (!read) return {};
+  return {loaded.state.iter(), read->records(), read->epoch_records()};
+}
+
+SolverFile InIterations(const SolverFile& file, const SolverOptions& options, int ranks,
+                        const EpochProgress& progress) {
   if (!file.solver.has_in_epochs()) return file;
   for (const Diagnostic& d : CheckSolver(file)) {
     if (d.severity == Diagnostic::Severity::kError) return file;
@@ -141,7 +192,7 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
                     "are: its data is not here, or it is not read from a data set; give lengths in iterations");
   }
   const uint64_t taken = train.extent.batch * static_cast<uint64_t>(std::max(1, file.solver.iter_size()) * ranks);
-  EpochLengths lengths = {.train = static_cast<int64_t>((train.extent.epoch + taken - 1) / taken)};
+  EpochLengths lengths = LengthsOf(static_cast<double>(train.extent.epoch), static_cast<double>(taken), progress);
   for (int i = 0; i < file.solver.in_epochs().test_iter_size(); ++i) {
     const Source test = SourceOf(plans.tests[static_cast<size_t>(i)]);
     if (test.extent.epoch == 0) {
@@ -156,9 +207,14 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
   for (const FieldDescriptor* field : FieldsOf(file.solver.in_epochs())) {
     settings += (settings.empty() ? "" : ", ") + Described(result.solver, InSolver(field));
   }
+  std::string since;
+  if (lengths.from_iteration > 0) {
+    since = " from iteration " + std::to_string(lengths.from_iteration) + " on, which is epoch " +
+            FormatNumber(lengths.from_epoch) + "; it was another number before";
+  }
   const Diagnostic note = {Diagnostic::Severity::kNote, Place(file),
                            "an epoch is " + std::to_string(train.extent.epoch) + " records of layer \"" + train.layer +
-                               "\", " + std::to_string(taken) + " in an iteration: " + settings};
+                               "\", " + std::to_string(taken) + " in an iteration" + since + ": " + settings};
   for (Observer* observer : options.observers) observer->OnNotice(note);
   return result;
 }

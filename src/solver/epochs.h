@@ -10,22 +10,37 @@
 
 namespace crema {
 
+// How far a run has come that goes on from a snapshot. Plain data, so that processes can be told.
+struct EpochProgress {
+  int iteration = 0;
+  uint64_t records = 0;        // that were read
+  uint64_t epoch_records = 0;  // of an epoch; 0: not known
+};
+
 struct EpochLengths {
-  int64_t train = 1;               // iterations of an epoch of the train net
+  double train = 1;                // iterations of an epoch of the train net
   std::vector<double> tests = {};  // batches of an epoch of each test net; where there are fewer, 1 for the others
+  // Of a run that goes on with other epochs: those until this iteration, which were shorter or longer.
+  int from_iteration = 0;
+  double from_epoch = 0;
 };
 
 // What in_epochs gets wrong by itself, and with the fields that it stands for.
 void CheckEpochs(const SolverFile& file, Diagnostics* found);
 
 // Without in_epochs, whose lengths its fields have instead: to the nearest iteration, test_iter upwards, at least 1.
-// Throws UserError where a field cannot hold that.
+// Throws UserError where a field cannot hold that, or says no length of its own for later epochs.
 SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths);
 
+// Of the snapshot that options name, where the file has in_epochs. Throws UserError where that cannot be used.
+EpochProgress ReadEpochProgress(const SolverFile& file, const SolverOptions& options);
+
 // The file in iterations, after the data of its nets, of which `ranks` take batch_size records each in an iteration;
-// options.observers are told how long an epoch is. A file without in_epochs, or with mistakes that the Solver reports,
-// as it is. Throws UserError, also where it is not known how long an epoch is.
-SolverFile InIterations(const SolverFile& file, const SolverOptions& options, int ranks);
+// options.observers are told how long an epoch is. Where an iteration took another number of records so far, what is
+// left of a length is counted from the records that were read. A file without in_epochs, or with mistakes that the
+// Solver reports, as it is. Throws UserError, also where it is not known how long an epoch is.
+SolverFile InIterations(const SolverFile& file, const SolverOptions& options, int ranks,
+                        const EpochProgress& progress = {});
 
 }  // namespace crema
 

@@ -1,5 +1,6 @@
 #include "solver/nets.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -13,6 +14,20 @@
 namespace crema {
 
 namespace {
+
+bool IsDirectory(const std::string& path) {
+  struct stat status;
+  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+// "models/lenet_solver.prototxt" -> "models/lenet_solver"
+std::string WithoutExtension(const std::string& path) {
+  const size_t dot = path.rfind('.'), slash = path.rfind('/');
+  const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
+  return has_extension ? path.substr(0, dot) : path;
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 class Planner {
  public:
@@ -149,6 +164,22 @@ std::vector<std::string> SearchFolders(const SolverOptions& options) {
   if (!options.path.empty()) folders.push_back(DirectoryOf(options.path));
   folders.insert(folders.end(), options.search_folders.begin(), options.search_folders.end());
   return folders;
+}
+
+std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& options) {
+  const std::string stem = WithoutExtension(options.path);
+  if (!param.has_snapshot_prefix() || param.snapshot_prefix().empty()) return stem;
+  std::string prefix = param.snapshot_prefix();
+  if (prefix[0] != '/' && !IsDirectory(DirectoryOf(prefix))) {
+    for (const std::string& folder : SearchFolders(options)) {
+      if (IsDirectory(DirectoryOf(folder + "/" + prefix))) {
+        prefix = folder + "/" + prefix;
+        break;
+      }
+    }
+  }
+  if (!IsDirectory(prefix)) return prefix;
+  return prefix + (prefix.back() == '/' ? "" : "/") + FileName(stem);
 }
 
 NetPlans PlanNets(const SolverFile& file, const SolverOptions& options, const Context& context) {

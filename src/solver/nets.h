@@ -18,6 +18,9 @@ std::string FindFile(const std::string& path, const std::vector<std::string>& fo
 // The folders relative paths of a solver are looked for in after the working directory.
 std::vector<std::string> SearchFolders(const SolverOptions& options);
 
+// What the names of a run's snapshots begin with; empty where neither snapshot_prefix nor the solver's path is known.
+std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& options);
+
 struct NetPlan {
   NetFile file;  // without `state`, which is merged into the options
   NetOptions options;

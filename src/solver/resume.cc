@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "graph/program.h"
+#include "solver/net_change.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -99,7 +101,7 @@ void Solver::Impl::Snapshot() {
                 test_nets[i]->data_extents(), &state);
   }
 
-  if (best && best->has_value()) *state.mutable_best() = testing ? best_before_test : best->state();
+  if (best) *state.mutable_best() = testing ? best_before_test : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
   if (updater->finds_loss_scale()) {
     const LossScale loss_scale = updater->ReadLossScale();
@@ -108,6 +110,7 @@ void Solver::Impl::Snapshot() {
   }
 
   kept_snapshots->List(&state);
+  *state.mutable_train_net() = ComputationOf(*net);
 
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
   std::vector<std::vector<float>> means;  // over threads that share all but their histories
@@ -147,12 +150,28 @@ void Solver::Impl::TrySnapshot() {
 
 void Solver::Impl::RestoreBest(const BestState& state) {
   const std::string path = BestModelPath(prefix, param.snapshot_format());
-  if (access(path.c_str(), R_OK) == 0) {
+  if (state.has_output() && state.output() != best->output()) {
+    Warn({}, "best compares output \"" + best->output() + "\", and compared \"" + state.output() +
+                 "\" when the snapshot was written: the best of the tests to come are kept");
+    best_file_is_own = false;
+  } else if (!state.has_value() || access(path.c_str(), R_OK) == 0) {
     best->Restore(state);
   } else {
     Warn({}, "the best parameters so far, of iteration " + std::to_string(state.iteration()) + ", are not in \"" +
                  path + "\" (any more, or in this snapshot_format): the best of the tests to come are kept");
   }
+}
+
+void Solver::Impl::WarnOfOtherNet(const NetParameter& before) const {
+  const NetChange change = ChangeOf(before, ComputationOf(*net));
+  if (change.text.empty()) return;
+  Location where;
+  const CompiledNet& compiled = net->compiled();
+  for (const Node& node : compiled.graph.nodes) {
+    if (compiled.file.source && node.name() == change.layer) where = compiled.file.source->Layer(node.index_in_file);
+  }
+  Warn(where, "the net is another one than when the snapshot was written: " + change.text +
+                  "; training goes on with the net as it is now");
 }
 
 void Solver::Impl::Restore(const LoadedState& loaded) {
@@ -165,6 +184,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                         "--weights instead");
   }
   RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
+  if (state.has_train_net()) WarnOfOtherNet(state.train_net());
   iteration = saved_iteration = state.iter();
   best_file_is_own = true;
   for (const float loss : state.recent_loss()) losses.Add(loss);
@@ -174,7 +194,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
     if (state.has_minimum_loss()) plateau.minimum_loss = state.minimum_loss();
   }
   WarnOfLeftover(kept_snapshots->Restore(loaded));
-  if (best && state.best().has_value()) RestoreBest(state.best());
+  if (best && state.has_best()) RestoreBest(state.best());
   if (state.has_cluster()) restored_cluster = state.cluster();
   if (state.has_loss_scale() && updater->finds_loss_scale()) {
     updater->RestoreLossScale({.scale = state.loss_scale(), .updates = state.loss_scale_updates()});

@@ -1,14 +1,11 @@
 // Construction of a solver, and its public face.
 #include "crema/solver.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <random>
 #include <set>
 #include <sstream>
 
-#include "base/atomic_file.h"
 #include "base/check.h"
 #include "compiler/compiler.h"
 #include "device/device.h"
@@ -20,37 +17,6 @@
 namespace crema {
 
 namespace {
-
-bool IsDirectory(const std::string& path) {
-  struct stat status;
-  return stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
-}
-
-// "models/lenet_solver.prototxt" -> "models/lenet_solver"
-std::string WithoutExtension(const std::string& path) {
-  const size_t dot = path.rfind('.'), slash = path.rfind('/');
-  const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
-  return has_extension ? path.substr(0, dot) : path;
-}
-
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
-
-// Empty where neither snapshot_prefix nor the solver's path is known.
-std::string SnapshotPrefix(const SolverParameter& param, const SolverOptions& options) {
-  const std::string stem = WithoutExtension(options.path);
-  if (!param.has_snapshot_prefix() || param.snapshot_prefix().empty()) return stem;
-  std::string prefix = param.snapshot_prefix();
-  if (prefix[0] != '/' && !IsDirectory(DirectoryOf(prefix))) {
-    for (const std::string& folder : SearchFolders(options)) {
-      if (IsDirectory(DirectoryOf(folder + "/" + prefix))) {
-        prefix = folder + "/" + prefix;
-        break;
-      }
-    }
-  }
-  if (!IsDirectory(prefix)) return prefix;
-  return prefix + (prefix.back() == '/' ? "" : "/") + FileName(stem);
-}
 
 std::vector<std::string> SplitAtCommas(const std::string& text) {
   std::vector<std::string> parts;
@@ -227,11 +193,18 @@ Solver::Solver(const SolverFile& file, SolverOptions options) {
   int ranks = std::max(1, static_cast<int>(options.devices.size()));
   if (TrainsHogwild(file.solver)) ranks = std::max(1, static_cast<int>(file.solver.distributed().local_workers()));
   SolverFile in_iterations;
-  const auto count = [&] { in_iterations = InIterations(file, options, ranks); };
+  EpochProgress progress;
+  const auto read = [&] { progress = ReadEpochProgress(file, options); };
+  const auto count = [&] { in_iterations = InIterations(file, options, ranks, progress); };
   if (options.processes) {
     ranks = options.processes->ranks();
+    Together(*options.processes, [&] {
+      if (options.processes->rank() == 0) read();
+    });
+    options.processes->Broadcast(&progress, sizeof progress);
     Together(*options.processes, count);
   } else {
+    read();
     count();
   }
   impl_ = std::make_unique<Impl>(in_iterations, std::move(options));

@@ -214,6 +214,8 @@ struct Solver::Impl {
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);
+  // Where the train net does not compute what it did when a snapshot was written.
+  void WarnOfOtherNet(const NetParameter& before) const;
   void WarnOfLeftover(const std::string& failures) const;
   // Forward, backward and update of all ranks; returns the loss.
   float RunIteration();

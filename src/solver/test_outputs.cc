@@ -43,6 +43,7 @@ TestOutputs::TestOutputs(const Net& net, ApVersion version) : net_(net), version
     const Node& maker = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(graph.outputs[i])].producer)];
     Output output = {outputs[i].name,
                      outputs[i].loss_weight,
+                     outputs[i].is_loss,
                      maker.param->type() == "DetectionEvaluate",
                      counted[static_cast<size_t>(graph.outputs[i])],
                      {}};
@@ -68,11 +69,13 @@ std::vector<OutputValue> TestOutputs::Values(bool by_class) const {
   const double batches = static_cast<double>(std::max<int64_t>(1, batches_));
   for (const Output& output : outputs_) {
     if (output.is_detection) {
-      values.push_back({output.name, static_cast<float>(output.precision.Mean(version_)), output.loss_weight});
+      values.push_back(
+          {output.name, static_cast<float>(output.precision.Mean(version_)), output.loss_weight, output.is_loss});
       if (by_class) values.back().by_class = output.precision.OfClasses(version_);
     }
     for (const double sum : output.sums) {
-      values.push_back({output.name, static_cast<float>(output.is_latest ? sum : sum / batches), output.loss_weight});
+      values.push_back({output.name, static_cast<float>(output.is_latest ? sum : sum / batches), output.loss_weight,
+                        output.is_loss});
     }
   }
   return values;

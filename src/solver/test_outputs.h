@@ -43,7 +43,7 @@ class TestOutputs {
   struct Output {
     std::string name;
     float loss_weight = 0;
-    bool is_detection = false, is_latest = false;
+    bool is_loss = false, is_detection = false, is_latest = false;
     std::vector<double> sums;  // by element, or the latest values; none of a detection
     MeanAveragePrecision precision = {};
   };

@@ -23,7 +23,7 @@ std::vector<OutputValue> OutputValues(const Net& net) {
   std::vector<OutputValue> values;
   for (const NetOutput& output : net.outputs()) {
     for (int64_t i = 0; i < output.value.count(); ++i) {
-      values.push_back({output.name, static_cast<float>(output.value.value(i)), output.loss_weight});
+      values.push_back({output.name, static_cast<float>(output.value.value(i)), output.loss_weight, output.is_loss});
     }
   }
   return values;
@@ -89,9 +89,9 @@ TrainingResult Solver::Impl::End(bool finished) {
   end.out_of_patience = out_of_patience;
   end.failed_snapshots = failed_snapshots;
   end.best = FoundBest();
-  if (best && best->lost()) {
-    Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(best->lost()->value) +
-                 " at iteration " + std::to_string(best->lost()->iteration) + ", could not be written" +
+  if (const auto lost = best ? best->lost() : std::nullopt) {
+    Warn({}, "the parameters of the best test, " + best->output() + " = " + FormatNumber(lost->value) +
+                 " at iteration " + std::to_string(lost->iteration) + ", could not be written" +
                  (end.best ? ": those of a lesser one are kept" : ", nor those of any other"));
   }
   Tell(&Observer::OnEnd, end);

@@ -348,7 +348,8 @@ void TrainingSteps::AddLoss(double loss) { impl_.losses.Add(static_cast<float>(l
 void TrainingSteps::Display(int iteration, const std::vector<float>& outputs, double seconds) {
   std::vector<OutputValue> values;
   for (const NetOutput& output : impl_.net->outputs()) {
-    for (int64_t i = 0; i < output.value.count(); ++i) values.push_back({output.name, 0, output.loss_weight});
+    for (int64_t i = 0; i < output.value.count(); ++i)
+      values.push_back({output.name, 0, output.loss_weight, output.is_loss});
   }
   CREMA_CHECK(values.size() == outputs.size()) << "outputs of another net";
   for (size_t i = 0; i < values.size(); ++i) values[i].value = outputs[i];

@@ -65,6 +65,8 @@ class Checker {
 
   void CheckNets();
   void CheckTests();
+  bool HasGenericNet() const { return solver_.has_net() || solver_.has_net_param(); }
+  void CheckTestStates(int nets);
   void CheckSchedule();
   bool ReadsBaseRate() const { return solver_.lr_policy() != "multifixed" || WarmUpOf(solver_).iterations > 0; }
   void CheckWarmUp();
@@ -107,17 +109,13 @@ void Checker::CheckNets() {
 void Checker::CheckTests() {
   const int counts = solver_.test_iter_size();
   const int named = solver_.test_net_size() + solver_.test_net_param_size();
-  const bool generic = solver_.has_net() || solver_.has_net_param();
-  if (generic ? named > counts : named != counts) {
+  if (HasGenericNet() ? named > counts : named != counts) {
     Error(counts > 0 ? "test_iter" : (solver_.test_net_size() > 0 ? "test_net" : "test_net_param"),
           std::to_string(named) + " test nets but " + std::to_string(counts) +
               " test_iter; give one test_iter for each test_net and test_net_param" +
               (named == 0 ? ", and a test_net to test on (or one `net` for training and testing)" : ""));
   }
-  if (solver_.test_state_size() > 0 && solver_.test_state_size() != std::max(counts, named)) {
-    Error("test_state", std::to_string(solver_.test_state_size()) + " test_state for " +
-                            std::to_string(std::max(counts, named)) + " test nets; give none, or one for each");
-  }
+  CheckTestStates(std::max(counts, named));
   for (const int iterations : solver_.test_iter()) {
     if (iterations < 1) {
       Error("test_iter", "test_iter is " + std::to_string(iterations) +
@@ -144,6 +142,21 @@ void Checker::CheckTests() {
   if (counts == 0 && named == 0 && solver_.test_interval() > 0) {
     Warn("test_interval", "nothing is tested: test_interval is set but there is no test_iter");
   }
+}
+
+void Checker::CheckTestStates(int nets) {
+  const int states = solver_.test_state_size();
+  if (states == 0 || states == nets) return;
+  std::string what = std::to_string(states) + " test_state for " + std::to_string(nets) + " test nets; ";
+  if (states > nets && nets == solver_.test_iter_size() && nets > 0 && HasGenericNet()) {
+    what += "each test_iter makes one of `net`: write";
+    for (int i = 0; i < states; ++i) what += " test_iter: " + std::to_string(solver_.test_iter(std::min(i, nets - 1)));
+  } else if (states < nets) {
+    what += "add test_state { }, which is no stage and level 0, for those that need none, or remove all";
+  } else {
+    what += "give one for each test_net and test_net_param, or none";
+  }
+  Error("test_state", what);
 }
 
 void Checker::CheckSchedule() {

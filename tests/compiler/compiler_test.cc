@@ -133,6 +133,25 @@ TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {
   EXPECT_NE(net->warnings[0].message.find("does not read pooling_param"), std::string::npos);
 }
 
+TEST(SelectLayers, WarnsAboutStagesThatNoRuleNames) {
+  const auto warnings = [](const std::string& rules, const std::vector<std::string>& stages) {
+    NetOptions options = Options();
+    options.stages = stages;
+    const auto net = Build(kInput + Ip("a", "data", "a", 3, rules), options);
+    std::string all;
+    for (const Diagnostic& warning : net->warnings) all += warning.ToString() + "\n";
+    return all;
+  };
+  const std::string rules = "exclude { stage: 'val' } exclude { not_stage: 'deploy' not_stage: 'val' }";
+  EXPECT_EQ(warnings(rules, {"deploy"}), "");
+  EXPECT_NE(
+      warnings(rules, {"deploy", "deplyo"})
+          .find("no rule of the net names stage \"deplyo\"; did you mean \"deploy\"?; its rules know deploy, val"),
+      std::string::npos)
+      << warnings(rules, {"deploy", "deplyo"});
+  EXPECT_NE(warnings("", {"deploy"}).find("its layers are the same in all stages"), std::string::npos);
+}
+
 TEST(ResolveBlobs, ReportsEveryMistakeAtItsPlace) {
   const std::string error = ErrorOf(kInput +                // line 1
                                     Ip("a", "dta", "a") +   // line 2

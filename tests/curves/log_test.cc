@@ -44,6 +44,21 @@ TEST_F(TrainingLog, OfCaffe) {
   EXPECT_EQ(run.curves[0].points[1].seconds, 12.5);  // across midnight
 }
 
+TEST_F(TrainingLog, SaysOfALossThatIsNotTrainedThatItIsOne) {
+  std::string text;
+  LogObserver log([&text](bool, const std::string& line) { text += line + "\n"; }, [](bool, const std::string&) {});
+  for (int i = 0; i < 2; ++i) {
+    log.OnTestStart({i, 0});
+    TestResult result;
+    result.iteration = i;
+    result.outputs = {{"other", 1.0f - static_cast<float>(i), 0, true}};
+    log.OnTest(result);
+  }
+  const TrainingRun run = Run(text);
+  ASSERT_EQ(Names(run), std::vector<std::string>{"test other"}) << text;
+  EXPECT_EQ(BestPoint(run.curves[0]).iteration, 1) << text;
+}
+
 TEST_F(TrainingLog, GoesOnWhereItWasResumed) {
   const TrainingRun run = Run(std::string(kCaffe) +
                               "I0401 10:00:00.000000  1 solver.cpp:753] Starting Optimization\n"

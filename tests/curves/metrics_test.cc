@@ -194,6 +194,22 @@ TEST_F(Metrics, AFileOfOtherLinesIsNamedAndHalfLinesArePassedOver) {
             "1:2");
 }
 
+TEST_F(Metrics, AFileWithoutItsBeginningIsRead) {
+  const std::string rest =
+      "{\"event\": \"train\", \"iteration\": 7, \"loss\": 2}\n{\"event\": \"train\", \"iteration\": 8, \"loss\": 1}\n";
+  for (const std::string half :
+       {"eration\": 6, \"loss\": 3}\n", "{\"accuracy\": 0.5}, \"loss_weights\": {}}\n", "}\n\n"}) {
+    const TrainingRun run = ReadTrainingRun(Write("cut.jsonl", half + rest));
+    EXPECT_EQ(Points(run, "train loss"), "7:2 8:1") << half;
+    ASSERT_EQ(run.warnings.size(), 1u) << half;
+    EXPECT_NE(run.warnings[0].ToString().find("cut.jsonl:1: warning: passed over"), std::string::npos)
+        << run.warnings[0].ToString();
+  }
+  EXPECT_TRUE(ReadTrainingRun(Write("whole.jsonl", rest)).warnings.empty());
+  // More than that is another file.
+  EXPECT_THROW(ReadTrainingRun(Write("other.jsonl", "{\"a\": 1}\n{\"b\": 1}\n" + rest)), UserError);
+}
+
 TEST_F(Metrics, NumbersThatCannotBeAreNoPoints) {
   const TrainingRun run = ReadTrainingRun(Write(
       "a.jsonl",
@@ -217,6 +233,36 @@ TEST_F(Metrics, ALossOfAnotherWeightIsNotItsTotal) {
   EXPECT_EQ(Points(run, "train loss"), "0:2.3");
   EXPECT_EQ(Points(run, "test loss"), "0:2.2");
   EXPECT_EQ(Points(run, "train total loss"), "0:0.23");
+}
+
+TEST_F(Metrics, ALossThatIsNotTrainedIsBestWhereItIsLowest) {
+  {
+    MetricsObserver observer(Options());
+    observer.OnStart(Start());
+    for (int i = 0; i < 3; ++i) {
+      observer.OnTest(Tested(i, 0, {{"other", 2.0f - static_cast<float>(i), 0, true}}));
+      Iterate(observer, i, i + 1, 1);
+    }
+  }
+  const TrainingRun run = ReadTrainingRun(path());
+  // It is no part of the total.
+  EXPECT_EQ(Names(run), (std::vector<std::string>{"train total loss", "test other"}));
+  EXPECT_EQ(BestPoint(run.curves[1]).iteration, 2);
+
+  // Files that name trained losses only.
+  const std::string text =
+      "{\"event\": \"start\", \"iteration\": 0}\n"
+      "{\"event\": \"test\", \"iteration\": 0, \"outputs\": {\"a\": 1, \"b\": 1}, \"loss_weights\": {\"b\": 1}}\n"
+      "{\"event\": \"test\", \"iteration\": 1, \"outputs\": {\"a\": 0, \"b\": 0}, \"loss_weights\": {\"b\": 1}}\n";
+  const TrainingRun old = ReadTrainingRun(Write("old.jsonl", text));
+  ASSERT_EQ(Names(old), (std::vector<std::string>{"test b", "test a"}));
+  EXPECT_EQ(BestPoint(old.curves[0]).iteration, 1);
+  EXPECT_EQ(BestPoint(old.curves[1]).iteration, 0);
+  const TrainingRun both = ReadTrainingRun(
+      Write("both.jsonl",
+            text + "{\"event\": \"test\", \"iteration\": 2, \"outputs\": {\"a\": 2}, \"loss_weights\": {\"a\": 0}}\n"));
+  ASSERT_EQ(Names(both), (std::vector<std::string>{"test a", "test b"}));
+  EXPECT_EQ(BestPoint(both.curves[0]).iteration, 1);
 }
 
 TEST_F(Metrics, OfAVeryLongRunTheDisplaysAreShownWhereTheyAreMore) {

@@ -13,7 +13,7 @@ Curve CurveOf(const std::string& output, CurveKind kind, const std::vector<doubl
   Curve curve;
   curve.output = output;
   curve.kind = kind;
-  curve.is_loss = output == "loss";
+  if (output == "loss") curve.loss_weight = 1.0f;
   for (size_t i = 0; i < values.size(); ++i) {
     curve.points.push_back({static_cast<int>(i) * every, static_cast<double>(i) * 60, values[i]});
   }

@@ -76,6 +76,15 @@ TEST_F(ConvertCsvTest, HeadersAndNames) {
   EXPECT_EQ(Convert("1,cat\n2,dog\n", {}), 2);  // a name in the label's column makes no header
 }
 
+TEST_F(ConvertCsvTest, BlanksWithinQuotesAreNoPartOfAValue) {
+  Convert("1,\" 2\"\n\"3 \",2\n\"\t4\", \"2 \" \n", {});
+  for (uint64_t i = 0; i < 3; ++i) EXPECT_EQ(Row(i).label(), 2) << i;
+  EXPECT_EQ(Row(2).data(), "\4");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db_labels.txt"));
+  Convert("1,\"a b \"\n2,a b\n", {});
+  EXPECT_EQ(testing::ReadFile(folder_ / "db_labels.txt"), "a b\n");
+}
+
 TEST_F(ConvertCsvTest, SeveralLabels) {
   CsvConversion how;
   how.label_columns = {"price", "0"};

@@ -93,7 +93,7 @@ TEST_F(LogLines, FinalDisplayIsShort) {
 
 TEST_F(LogLines, DetectionsAreToldByClass) {
   TestResult result;
-  result.outputs = {{"detection_eval", 0.75f, 0, {{1, 0.5f}, {3, 1.0f}}}};
+  result.outputs = {{"detection_eval", 0.75f, 0, false, {{1, 0.5f}, {3, 1.0f}}}};
   log_.OnTest(result);
   EXPECT_EQ(lines_,
             (std::vector<std::string>{"class1: 0.5", "class3: 1", "    Test net output #0: detection_eval = 0.75"}));

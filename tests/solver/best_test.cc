@@ -80,6 +80,9 @@ TEST_F(BestTest, LowerIsBetterForLossesThatTrainNothing) {
   Train(std::string(kTests) + "best { output: \"other\" }", 20);
   ASSERT_GT(recorder_.bests.size(), 1u);
   EXPECT_LT(recorder_.bests.back().value, recorder_.bests[0].value);
+  for (const OutputValue& output : recorder_.tests[0].outputs) {
+    EXPECT_EQ(output.is_loss, output.name != "accuracy") << output.name;
+  }
   Train(std::string(kTests) + "best { output: \"other\" better: HIGHER }", 20);
   EXPECT_EQ(recorder_.bests.size(), 1u) << "it falls from the first test on";
 }
@@ -155,6 +158,44 @@ TEST_F(BestTest, ResumedRunsKnowTheBest) {
   EXPECT_NE(recorder_.notices.find("are not in \"" + BestModel()), std::string::npos) << recorder_.notices;
   ASSERT_FALSE(recorder_.bests.empty());
   EXPECT_EQ(recorder_.bests[0].iteration, 22) << "the first test is the best of those to come";
+}
+
+TEST_F(BestTest, ResumedRunsKnowWhatCouldNotBeWritten) {
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none = {100, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const std::string more = std::string(kTests) + "base_lr: 0.02 best { output: \"loss\" better: HIGHER }";
+  SolverOptions options;
+  options.requested_action = [&] {
+    setrlimit(RLIMIT_FSIZE, recorder_.iterations.empty() ? &none : &before);
+    return SolverAction::kNone;
+  };
+  Train(more, 10, std::move(options));
+  setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  const std::string lost = " at iteration 0, could not be written: those of a lesser one are kept";
+  EXPECT_NE(recorder_.notices.find(lost), std::string::npos) << recorder_.notices;
+
+  const TrainingResult resumed = Train(more, 14, {.snapshot = folder_ / "snap_iter_10.solverstate"});
+  ASSERT_TRUE(resumed.best);
+  EXPECT_EQ(resumed.best->iteration, 2);
+  EXPECT_NE(recorder_.notices.find(lost), std::string::npos) << recorder_.notices;
+}
+
+TEST_F(BestTest, AnotherOutputBeginsAnew) {
+  Train(std::string(kTests) + "snapshot: 4 best { output: \"loss\" }", 8);
+  const std::string of_loss = ReadBytes(BestModel());
+  const std::string state = folder_ / "snap_iter_4.solverstate";
+  const TrainingResult result = Train(std::string(kTests) + "best { }", 8, {.snapshot = state});
+  EXPECT_NE(recorder_.notices.find("best compares output \"accuracy\", and compared \"loss\" when the snapshot was"),
+            std::string::npos)
+      << recorder_.notices;
+  ASSERT_FALSE(recorder_.bests.empty());
+  EXPECT_EQ(recorder_.bests[0].iteration, 4) << "the first test is the best of those to come";
+  ASSERT_TRUE(result.best);
+  EXPECT_EQ(result.best->output, "accuracy");
+  EXPECT_EQ(ReadBytes(folder_ / "snap_best_earlier.caffemodel"), of_loss);
 }
 
 TEST_F(BestTest, AnEarlierRunsBestIsKept) {

@@ -85,6 +85,47 @@ TEST_F(Epochs, ThreadsTakeTheirShare) {
   EXPECT_EQ(recorder_.starts[0].max_iter, 10);  // 2 * 5, where 60 / 14 = 4.29
 }
 
+TEST_F(Epochs, OfAResumedRunAreCountedByTheRecordsThatWereRead) {
+  const auto ends_at = [&](int from) {
+    recorder_ = Recorder();
+    SolverOptions options;
+    options.path = folder_ / "solver.prototxt";
+    options.observers = {&recorder_};
+    if (from > 0) options.snapshot = folder_ / ("snap_iter_" + std::to_string(from) + ".solverstate");
+    return Solver(File("snapshot: 3 in_epochs { max_iter: 2 }"), options).Train().iteration;
+  };
+  EXPECT_EQ(ends_at(0), 18);
+  EXPECT_EQ(ends_at(9), 18);
+  EXPECT_NE(recorder_.notices.find("7 in an iteration: max_iter 18"), std::string::npos) << recorder_.notices;
+  std::string net = kSmallNet;
+  net.replace(net.find("batch_size: 7"), 13, "batch_size: 14");
+  folder_.Write("net.prototxt", net);
+  // 57 of 120 records are left.
+  EXPECT_EQ(ends_at(9), 13);
+  EXPECT_NE(recorder_.notices.find("14 in an iteration from iteration 9 on, which is epoch 1.05; it was another "
+                                   "number before: max_iter 13"),
+            std::string::npos)
+      << recorder_.notices;
+  EXPECT_EQ(ends_at(12), 13) << "resumed once more";
+  EXPECT_EQ(ends_at(0), 10);
+}
+
+TEST_F(Epochs, OfAResumedRunSayWhenRatesDrop) {
+  const EpochLengths lengths = {.train = 4.5, .from_iteration = 9, .from_epoch = 1.5};
+  const SolverFile file = File(
+      "lr_policy: \"multistep\" gamma: 0.1 in_epochs { max_iter: 3.5 stepvalue: 0.5 stepvalue: 2.5 test_interval: 2 }");
+  const SolverParameter solver = WithLengths(file, lengths).solver;
+  EXPECT_EQ(solver.max_iter(), 18);
+  EXPECT_EQ(solver.stepvalue(0), 3);
+  EXPECT_EQ(solver.stepvalue(1), 14);  // 13.5
+  EXPECT_EQ(solver.test_interval(), 9);
+  const std::string refused = ThrownBy<UserError>(
+      [&] { WithLengths(File("lr_policy: \"step\" gamma: 0.1 in_epochs { max_iter: 9 stepsize: 1 }"), lengths); });
+  EXPECT_NE(refused.find("set lr_policy: \"multistep\", and in in_epochs each stepvalue (the next one is 2)"),
+            std::string::npos)
+      << refused;
+}
+
 TEST_F(Epochs, FilesWithoutThemStayAsTheyAre) {
   EXPECT_EQ(Counted("max_iter: 3").SerializeAsString(), File("max_iter: 3").solver.SerializeAsString());
 }

@@ -8,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "crema/net.pb.h"
 #include "tools/patterns.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
@@ -333,6 +334,25 @@ TEST(Training, TestScoresWhatTrainingWrote) {
   ASSERT_FALSE(accuracies.empty()) << run.err;
   EXPECT_FLOAT_EQ(std::stof(accuracies.front()), LastAccuracy(trained.err));
   EXPECT_TRUE(Matches(run.err, R"(\] loss = \S+ \(\* 1 = \S+ loss\)\n)")) << run.err;
+}
+
+TEST(Training, TestWarnsOnceOfWhatNoWeightsFileHas) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1});
+  ASSERT_EQ(RunProgram(kTrain, In(folder)).exit_code, 0);
+  NetParameter model;
+  ASSERT_TRUE(model.ParseFromString(Model(folder, 1)));
+  for (const LayerParameter& layer : model.layer()) {
+    NetParameter part;
+    *part.add_layer() = layer;
+    folder.Write(layer.name() + ".caffemodel", part.SerializeAsString());
+  }
+  const Finished run = RunProgram(
+      {"crema", "test", "--model=net.prototxt", "--weights=conv1.caffemodel,ip1.caffemodel", "--iterations=1"},
+      In(folder));
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("conv1.caffemodel,ip1.caffemodel: warning: has nothing for layer \"ip2\"")) << run.err;
+  EXPECT_EQ(FindAll(run.err, "(has nothing for layer)").size(), 1u) << run.err;
 }
 
 TEST(Training, LogFilesAreWrittenWhereAsked) {
