@@ -17,6 +17,7 @@ class Objects {
  public:
   explicit Objects(LayerWriter& layer) : layer_(layer), param_(layer.param().detection_output_param()) {
     const NonMaximumSuppressionParameter& nms = param_.nms_param();
+    if (layer.bottoms() > 3) layer.Refuse("type", "DetectionOutput of regions has no form in ONNX here");
     if (nms.eta() != 1) layer.Refuse("detection_output_param.nms_param.eta", "ONNX has eta: 1 only");
     for (int i = 0; i < 3; ++i) layer.ExpectFixedFrom(i, 0);
     images_ = layer.bottom_shape(0)[0];

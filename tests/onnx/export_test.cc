@@ -258,6 +258,24 @@ TEST(OnnxExport, GivesOutputsTheirNames) {
   EXPECT_EQ(net.file.outputs[1].name, "b");
 }
 
+TEST(OnnxExport, WritesDropoutsThatScaleInTests) {
+  const Exported net = Export(R"(
+layer { name: "drop" type: "Dropout" bottom: "data" top: "drop" dropout_param { scale_train: false } }
+layer { name: "abs" type: "AbsVal" bottom: "drop" top: "abs" }
+)");
+  EXPECT_EQ(net.Operators(), (Names{"Mul", "Abs"}));
+}
+
+TEST(OnnxExport, RefusesObjectsOfRegions) {
+  const std::string error = ErrorOf(R"(
+layer { name: "rest" type: "Input" top: "offsets" top: "scores" top: "regions" top: "info"
+        input_param { shape { dim: 4 dim: 8 } shape { dim: 4 dim: 2 } shape { dim: 4 dim: 5 } shape { dim: 1 dim: 3 } } }
+layer { name: "found" type: "DetectionOutput" bottom: "offsets" bottom: "scores" bottom: "regions" bottom: "info"
+        top: "found" detection_output_param { num_classes: 2 keep_top_k: 3 } }
+)");
+  EXPECT_NE(error.find("DetectionOutput of regions has no form in ONNX here"), std::string::npos) << error;
+}
+
 TEST(OnnxExport, KeepsInputsApartFromWhatIsWrittenOverThem) {
   const Exported net = Export(R"(layer { name: "abs" type: "AbsVal" bottom: "data" top: "data" })");
   EXPECT_EQ(net.file.inputs[0].name, "data");
@@ -311,6 +329,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 // docs/layers.md names the same: a new type is either written in src/onnx, or named there and here.
 TEST(OnnxExport, KnowsEveryLayerType) {
   const std::set<std::string> without_form = {"Accuracy",
+                                              "AnchorTarget",
                                               "AnnotatedData",
                                               "ContrastiveLoss",
                                               "Data",
@@ -331,6 +350,8 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "MultiBoxLoss",
                                               "MultinomialLogisticLoss",
                                               "PSROIPooling",
+                                              "Proposal",
+                                              "ProposalTarget",
                                               "SegAccuracy",
                                               "SigmoidCrossEntropyLoss",
                                               "SmoothL1Loss",
