@@ -60,7 +60,7 @@ Anchors MakeAnchors(const LayerSetup& setup, const AnchorFields& fields, int64_t
 
 void CheckImageInfo(const LayerSetup& setup, int i, int64_t images) {
   const Shape& shape = setup.bottom_shape(i);
-  if (shape.axes() >= 1 && shape[0] == images && shape.count() == images * ImageInfo::kNumbers) return;
+  if (shape.axes() >= 1 && shape[0] == images && shape.count() == images * ScaledImage::kNumbers) return;
   setup.Fail("bottom", "\"" + setup.param().bottom(i) + "\" is " + shape.ToString() + ", but im_info is " +
                            std::to_string(images) +
                            " x 3: height and width of each image in pixels, and what it was scaled by");

@@ -25,7 +25,7 @@ struct Anchors {
 };
 
 // What a blob im_info holds of an image.
-struct ImageInfo {
+struct ScaledImage {
   static constexpr int64_t kNumbers = 3;
 
   float height, width;  // in pixels
@@ -34,8 +34,8 @@ struct ImageInfo {
 
 namespace anchors {
 
-CREMA_FORMULA ImageInfo InfoOf(const float* info, int64_t image) {
-  const float* const at = info + image * ImageInfo::kNumbers;
+CREMA_FORMULA ScaledImage InfoOf(const float* info, int64_t image) {
+  const float* const at = info + image * ScaledImage::kNumbers;
   return {at[0], at[1], at[2]};
 }
 
@@ -64,7 +64,7 @@ CREMA_FORMULA BoundingBox Moved(const BoundingBox& region, const BoxVariance& va
 }
 
 // Every corner's pixel moved into the image. A NaN stays.
-CREMA_FORMULA BoundingBox Inside(const BoundingBox& box, const ImageInfo& image) {
+CREMA_FORMULA BoundingBox Inside(const BoundingBox& box, const ScaledImage& image) {
   const auto within = [](float x, float least, float most) {
     x = x > most ? most : x;
     return x < least ? least : x;

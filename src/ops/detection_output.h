@@ -44,7 +44,7 @@ struct DetectionInputs {
   // priors x 4 corners, priors x 4 variances; or images x priors x kRegionNumbers, rows of another image than their own
   // are none.
   const float* priors;
-  const float* info = nullptr;  // from_regions: images x ImageInfo::kNumbers
+  const float* info = nullptr;  // from_regions: images x ScaledImage::kNumbers
 };
 
 // Scratch bytes that DetectObjects needs, aligned to 64 bytes.

@@ -88,10 +88,10 @@ CREMA_FORMULA uint64_t RankOf(const DetectionProblem& p, const DetectionInputs& 
 
 // What a region becomes, in pixels of the original image, as a share of it.
 CREMA_FORMULA BoundingBox BoxOfRegion(const DetectionProblem& p, const float* region, const float* offset,
-                                      const ImageInfo& info) {
+                                      const ScaledImage& info) {
   const float scale = info.scale > 0.0f ? info.scale : 1.0f;
   const float corners[4] = {region[1] / scale, region[2] / scale, region[3] / scale, region[4] / scale};
-  const ImageInfo original = {::roundf(info.height / scale), ::roundf(info.width / scale), 1.0f};
+  const ScaledImage original = {::roundf(info.height / scale), ::roundf(info.width / scale), 1.0f};
   const BoundingBox box = anchors::Inside(
       anchors::Moved(anchors::FromPixels(corners), p.variance, {offset[0], offset[1], offset[2], offset[3]}), original);
   return {box.xmin / original.width, box.ymin / original.height, box.xmax / original.width, box.ymax / original.height};

@@ -27,7 +27,7 @@ struct ProposalProblem {
 struct ProposalInputs {
   const float* scores;   // images x 2 x shapes x height x width: of being background, then of being an object
   const float* offsets;  // images x 4 shapes x height x width
-  const float* info;     // images x ImageInfo::kNumbers
+  const float* info;     // images x ScaledImage::kNumbers
 };
 
 // Scratch bytes that ProposeRegions needs, aligned to 64 bytes.

@@ -23,7 +23,7 @@ CREMA_FORMULA const float* ScoresOf(const ProposalProblem& p, const ProposalInpu
 CREMA_FORMULA uint64_t Candidate(const ProposalProblem& p, const ProposalInputs& inputs, int64_t image, int64_t anchor,
                                  BoundingBox* box) {
   const Anchors& a = p.anchors;
-  const ImageInfo info = anchors::InfoOf(inputs.info, image);
+  const ScaledImage info = anchors::InfoOf(inputs.info, image);
   const float* offsets = inputs.offsets + image * 4 * a.count() + anchors::FirstNumber(a, anchor);
   const int64_t plane = a.pixels();
   *box = anchors::Inside(anchors::Moved(anchors::BoxOf(a, anchor), {{1.0f, 1.0f, 1.0f, 1.0f}},

@@ -45,7 +45,7 @@ struct AnchorTargets {
 };
 
 size_t AnchorTargetWorkspace(const AnchorTargetProblem& problem);
-// info: images x ImageInfo::kNumbers. Overwrites all targets.
+// info: images x ScaledImage::kNumbers. Overwrites all targets.
 void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& random, const float* info,
                        const float* objects, const AnchorTargets& targets, std::byte* workspace);
 
