@@ -5,6 +5,7 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/box_tile.h"
 #include "ops/multibox_formulas.h"
 
 namespace crema {
@@ -13,7 +14,7 @@ namespace {
 
 constexpr int64_t kNumbers = ObjectRows::kNumbers;
 constexpr int64_t kGrain = 16384;  // overlaps or numbers worth waking a thread for
-constexpr int64_t kTile = 256;     // priors that are compared with objects side by side
+constexpr int64_t kTile = BoxTile::kMost;
 
 // Rows [begin, end) among which all objects of an image are.
 struct Rows {
@@ -26,12 +27,7 @@ Rows RowsOf(const MultiBoxProblem& p, const float* objects, int64_t image) {
   return rows;
 }
 
-// At most kTile priors beside each other.
-struct Corners {
-  float xmin[kTile], ymin[kTile], xmax[kTile], ymax[kTile];
-};
-
-CREMA_INLINE void LoadCorners(int64_t count, const float* priors, Corners* to) {
+CREMA_INLINE void LoadPriors(int64_t count, const float* priors, BoxTile* to) {
 #pragma omp simd
   for (int64_t i = 0; i < count; ++i) {
     to->xmin[i] = priors[4 * i];
@@ -41,24 +37,17 @@ CREMA_INLINE void LoadCorners(int64_t count, const float* priors, Corners* to) {
   }
 }
 
-CREMA_INLINE void OverlapAll(int64_t count, const Corners& priors, const BoundingBox& object, float* overlap) {
-#pragma omp simd
-  for (int64_t i = 0; i < count; ++i) {
-    overlap[i] = boxes::Overlap({priors.xmin[i], priors.ymin[i], priors.xmax[i], priors.ymax[i]}, object);
-  }
-}
-
 // Of at most kTile priors of one image.
 CREMA_MULTIVERSION void FirstMatches(const MultiBoxProblem& p, int64_t image, Rows rows, int64_t count,
                                      const float* priors, const float* objects, int32_t* match, float* overlap) {
-  Corners corners;
+  BoxTile tile;
   float shared[kTile], largest[kTile] = {};
   int32_t with[kTile] = {};
-  LoadCorners(count, priors, &corners);
+  LoadPriors(count, priors, &tile);
   for (int64_t row = rows.begin; row < rows.end; ++row) {
     const float* object = objects + row * kNumbers;
     if (multibox::ImageOf(p, object) != image) continue;
-    OverlapAll(count, corners, multibox::BoxOf(object), shared);
+    OverlapAll(count, tile, multibox::BoxOf(object), shared);
 #pragma omp simd
     for (int64_t i = 0; i < count; ++i) {
       const bool larger = (shared[i] > multibox::kLeastOverlap) & (shared[i] > largest[i]);
@@ -77,13 +66,13 @@ CREMA_MULTIVERSION void FirstMatches(const MultiBoxProblem& p, int64_t image, Ro
 CREMA_MULTIVERSION uint64_t BestPrior(const MultiBoxProblem& p, const float* priors, const int32_t* match,
                                       const float* row) {
   const BoundingBox object = multibox::BoxOf(row);
-  Corners corners;
+  BoxTile tile;
   float shared[kTile], largest = multibox::kLeastOverlap;
   int64_t best = -1;
   for (int64_t first = 0; first < p.priors; first += kTile) {
     const int64_t count = std::min(kTile, p.priors - first);
-    LoadCorners(count, priors + 4 * first, &corners);
-    OverlapAll(count, corners, object, shared);
+    LoadPriors(count, priors + 4 * first, &tile);
+    OverlapAll(count, tile, object, shared);
     for (int64_t i = 0; i < count; ++i) {
       if (!(shared[i] > largest) || !multibox::IsFree(match[first + i])) continue;
       largest = shared[i];
