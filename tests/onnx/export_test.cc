@@ -311,6 +311,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 // docs/layers.md names the same: a new type is either written in src/onnx, or named there and here.
 TEST(OnnxExport, KnowsEveryLayerType) {
   const std::set<std::string> without_form = {"Accuracy",
+                                              "AnchorTarget",
                                               "AnnotatedData",
                                               "ContrastiveLoss",
                                               "Data",
@@ -331,6 +332,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "MultiBoxLoss",
                                               "MultinomialLogisticLoss",
                                               "PSROIPooling",
+                                              "ProposalTarget",
                                               "SegAccuracy",
                                               "SigmoidCrossEntropyLoss",
                                               "SmoothL1Loss",
