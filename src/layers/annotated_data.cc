@@ -1,5 +1,6 @@
 // AnnotatedData: batches of images and the objects on them from a database (SSD's AnnotatedDataLayer; Liu et al., "SSD:
-// Single Shot MultiBox Detector", 2016).
+// Single Shot MultiBox Detector", 2016). With three tops they are those of py-faster-rcnn's RoIDataLayer: its im_info
+// and gt_boxes.
 #include <algorithm>
 #include <chrono>
 #include <memory>
@@ -8,6 +9,7 @@
 #include "base/number_text.h"
 #include "data/annotated_loader.h"
 #include "layers/database_source.h"
+#include "ops/region_targets.h"
 
 namespace crema {
 
@@ -17,6 +19,7 @@ class AnnotatedDataLayer : public DatabaseSource {
  private:
   static constexpr int64_t kValues = AnnotatedLoader::kValues;
 
+  int most_tops() const override { return 3; }
   bool does_as_ssd() const override { return true; }
 
   void CheckImageFields(LayerSetup& setup) override {
@@ -63,15 +66,35 @@ class AnnotatedDataLayer : public DatabaseSource {
     return AnnotatedTransform(std::move(pixels), transform(), boxes_, phase());
   }
 
+  std::vector<Shape> TopShapes(LayerSetup& setup) override {
+    const std::vector<Shape> shapes = DatabaseSource::TopShapes(setup);
+    if (setup.tops() < 3) return shapes;
+    const int64_t items = shapes[0][0];
+    const Shape info{items, ScaledImage::kNumbers};
+    if (const Shape* given = setup.shape_override(1); given && *given != info) {
+      setup.Fail("top", "\"" + setup.param().top(1) + "\" cannot be " + given->ToString() +
+                            ": height, width and scale of each image are " + info.ToString());
+    }
+    return {shapes[0], info, Shape{items, room_, kRegionObjectNumbers}};
+  }
+
+  // Room that the shape given for the objects has for those of an image.
+  static int64_t GivenRoom(const LayerSetup& setup, int64_t items, const Shape& given) {
+    const bool of_images = setup.tops() == 3;
+    const std::string top = "\"" + setup.param().top(of_images ? 2 : 1) + "\" cannot be " + given.ToString();
+    if (of_images) {
+      if (given.axes() == 3 && given[0] == items && given[1] > 0 && given[2] == kRegionObjectNumbers) return given[1];
+      setup.Fail("top", top + "; expected " + std::to_string(items) + ",R,5, R being the most objects of an image");
+    }
+    const bool fits = given.axes() == 4 && given[0] == 1 && given[1] == 1 && given[3] == kValues;
+    if (fits && given[2] >= items && given[2] % items == 0) return given[2] / items;
+    setup.Fail("top", top + "; expected 1,1,R,8, R being " + std::to_string(items) +
+                          " (images of a batch) times the most objects of an image");
+  }
+
   Shape LabelShape(LayerSetup& setup, int64_t items) override {
-    if (const Shape* given = setup.shape_override(1)) {
-      const bool fits = given->axes() == 4 && (*given)[0] == 1 && (*given)[1] == 1 && (*given)[3] == kValues;
-      if (!fits || (*given)[2] < items || (*given)[2] % items != 0) {
-        setup.Fail("top", "\"" + setup.param().top(1) + "\" cannot be " + given->ToString() +
-                              "; expected 1,1,R,8, R being " + std::to_string(items) +
-                              " (images of a batch) times the most objects of an image");
-      }
-      room_ = (*given)[2] / items;
+    if (const Shape* given = setup.shape_override(setup.tops() - 1)) {
+      room_ = GivenRoom(setup, items, *given);
     } else if (boxes_.max_boxes() > 0) {
       room_ = boxes_.max_boxes();
     } else {
@@ -113,20 +136,46 @@ class AnnotatedDataLayer : public DatabaseSource {
                                              boxes_.has_anno_type());
   }
 
-  // Objects of all images stand behind each other, and what is left over behind them.
   void Deliver(const Batch& batch, std::span<const Tensor> tops) const override {
     DatabaseSource::Deliver(batch, tops.first(1));
-    if (tops.size() < 2) return;
-    const int64_t values = room_ * kValues, items = tops[1].count() / values;
-    float* to = tops[1].f32();
-    for (int64_t i = 0; i < items; ++i) {
-      const float* const end = batch.labels + (i + 1) * values;
-      for (const float* from = end - values; from < end && from[0] >= 0; from += kValues) {
-        to = std::copy(from, from + kValues, to);
+    if (tops.size() == 2) DeliverObjects(batch, tops[1]);
+    if (tops.size() == 3) DeliverRegions(batch, tops[1], tops[2]);
+  }
+
+  // Calls body(object) for each object of item i.
+  template <typename Body>
+  void ForEachObject(const Batch& batch, int64_t i, const Body& body) const {
+    const int64_t values = room_ * kValues;
+    const float* const end = batch.labels + (i + 1) * values;
+    for (const float* object = end - values; object < end && object[0] >= 0; object += kValues) body(object);
+  }
+
+  // Objects of all images stand behind each other, and what is left over behind them.
+  void DeliverObjects(const Batch& batch, const Tensor& top) const {
+    float* to = top.f32();
+    for (int64_t i = 0; i < top.count() / (room_ * kValues); ++i) {
+      ForEachObject(batch, i, [&](const float* object) {
+        to = std::copy(object, object + kValues, to);
         to[-kValues] = static_cast<float>(i);
-      }
+      });
     }
-    std::fill(to, tops[1].f32() + tops[1].count(), -1.0f);
+    std::fill(to, top.f32() + top.count(), -1.0f);
+  }
+
+  // Objects of each image stand behind each other, in pixels, of which a box has at least one.
+  void DeliverRegions(const Batch& batch, const Tensor& infos, const Tensor& top) const {
+    const auto height = static_cast<float>(item_shape()[1]), width = static_cast<float>(item_shape()[2]);
+    std::fill(top.f32(), top.f32() + top.count(), -1.0f);
+    for (int64_t i = 0; i < infos.shape()[0]; ++i) {
+      const float info[] = {height, width, 1};
+      std::copy(std::begin(info), std::end(info), infos.f32() + i * ScaledImage::kNumbers);
+      float* to = top.f32() + i * room_ * kRegionObjectNumbers;
+      ForEachObject(batch, i, [&](const float* object) {
+        const float x1 = object[3] * width, y1 = object[4] * height, x2 = object[5] * width, y2 = object[6] * height;
+        const float region[] = {x1, y1, std::max(x1, x2 - 1), std::max(y1, y2 - 1), object[1]};
+        to = std::copy(std::begin(region), std::end(region), to);
+      });
+    }
   }
 
   std::string Remedy(int cores) const override {

@@ -109,6 +109,28 @@ TEST(AnnotatedDataLayer, DeliversImagesAndTheirObjects) {
   EXPECT_EQ(driver.value(1), expected);
 }
 
+// In pixels, of which the last belongs to the object, and of each image by themselves.
+TEST(AnnotatedDataLayer, ThreeTopsAreForRegions) {
+  TemporaryFolder folder;
+  std::vector<AnnotatedDatum> records(3);
+  for (int i = 0; i < 3; ++i) records[i] = Record(testing::ImageDatum(3, 5, 4, i));
+  AddObject(&records[0], 2, {0.25f, 0.5f, 0.75f, 1});
+  AddObject(&records[0], 1, {0, 0, 1, 1}, true);
+  AddObject(&records[2], 3, {0.5f, 0.5f, 0.55f, 0.525f});  // half a pixel and less
+  Write(folder / "db", records);
+  Driver driver("top: \"data\" top: \"im_info\" top: \"gt_boxes\" data_param { source: \"" + folder / "db" +
+                "\" batch_size: 3 } transform_param { resize_height: 20 resize_width: 8 }");
+  EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{3, 3, 20, 8}));
+  EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{3, 3}));
+  EXPECT_EQ(driver.setup().top_specs()[2].shape, (Shape{3, 2, 5}));
+  driver.value(2)[10] = 7;  // what a batch before left
+  driver.Forward();
+  EXPECT_EQ(driver.value(1), (std::vector<float>{20, 8, 1, 20, 8, 1, 20, 8, 1}));
+  EXPECT_EQ(driver.value(2), (std::vector<float>{2,  10, 5,  19, 2,  0,  0,  7,  19, 1,   //
+                                                 -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
+                                                 4,  10, 4,  10, 3,  -1, -1, -1, -1, -1}));
+}
+
 TEST(AnnotatedDataLayer, OneTopIsTheImagesAlone) {
   TemporaryFolder folder;
   WriteMany(folder / "db", 5);
