@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "cuda/lanes.h"
+#include "cuda/rank_cut.h"
 #include "cuda/reduce.h"
 #include "ops/suppression.h"
 
@@ -18,40 +19,6 @@ inline int64_t SuppressionSlots(const Suppression& s) {
 }
 
 namespace internal {
-
-constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;
-
-// The lowest rank among the `wanted` highest, of which there are more, or one between it and the next: found digit by
-// digit from the highest. All threads of the block must call, and get the same.
-template <typename RankOf>
-__device__ uint64_t FindCut(int64_t boxes, const RankOf& rank_of, int wanted) {
-  __shared__ int counts[kDigits];
-  __shared__ int digit, above;
-  uint64_t cut = 0;
-  for (int shift = 64 - kDigitBits; shift >= 0; shift -= kDigitBits) {
-    for (int i = threadIdx.x; i < kDigits; i += blockDim.x) counts[i] = 0;
-    __syncthreads();
-    for (int64_t box = threadIdx.x; box < boxes; box += blockDim.x) {
-      const uint64_t rank = rank_of(box);
-      const bool same = shift + kDigitBits == 64 || (rank ^ cut) >> (shift + kDigitBits) == 0;
-      // Whole numbers are the same in any order.
-      if (rank != 0 && same) atomicAdd(&counts[rank >> shift & (kDigits - 1)], 1);
-    }
-    __syncthreads();
-    if (threadIdx.x == 0) {
-      digit = kDigits - 1;
-      above = 0;
-      while (above + counts[digit] < wanted) above += counts[digit--];
-    }
-    __syncthreads();
-    wanted -= above;
-    cut |= static_cast<uint64_t>(digit) << shift;
-    const bool whole = counts[digit] == wanted;
-    __syncthreads();  // before the counts are cleared
-    if (whole) break;
-  }
-  return cut;
-}
 
 // Bitonic sort, falling, by the whole block; `count` is a power of two.
 __device__ inline void SortRanks(uint64_t* ranks, int count) {
@@ -97,7 +64,7 @@ __device__ int SuppressByBlock(const Suppression& s, const RankOf& rank_of, cons
   uint64_t cut = 1;
   if (count > s.top_k) {
     count = static_cast<int>(s.top_k);
-    cut = internal::FindCut(s.boxes, rank_of, count);
+    cut = FindCut(s.boxes, rank_of, count);
   }
 
   uint64_t* const ranks = scratch.ranks;
