@@ -131,6 +131,24 @@ TEST(AnnotatedDataLayer, ThreeTopsAreForRegions) {
                                                  4,  10, 4,  10, 3,  -1, -1, -1, -1, -1}));
 }
 
+TEST(AnnotatedDataLayer, AFourthTopIsTheSecondOfTwo) {
+  TemporaryFolder folder;
+  std::vector<AnnotatedDatum> records(2);
+  for (int i = 0; i < 2; ++i) records[i] = Record(testing::ImageDatum(3, 5, 4, i));
+  AddObject(&records[1], 2, {0.25f, 0.5f, 0.75f, 1});
+  Write(folder / "db", records);
+  const std::string rest = " data_param { source: \"" + folder / "db" + "\" batch_size: 2 }";
+  Driver two("top: \"data\" top: \"label\"" + rest),
+      four("top: \"data\" top: \"im_info\" top: \"gt_boxes\" top: \"label\"" + rest);
+  EXPECT_EQ(four.setup().top_specs()[2].shape, (Shape{2, 1, 5}));
+  EXPECT_EQ(four.setup().top_specs()[3], two.setup().top_specs()[1]);
+  two.Forward();
+  four.Forward();
+  EXPECT_EQ(four.value(3), two.value(1));
+  EXPECT_EQ(four.value(2)[0], -1);
+  EXPECT_EQ(four.value(2)[9], 2);
+}
+
 TEST(AnnotatedDataLayer, OneTopIsTheImagesAlone) {
   TemporaryFolder folder;
   WriteMany(folder / "db", 5);
