@@ -101,6 +101,50 @@ TEST_F(GpuNet, TrainsAsOnTheCpu) {
   Compare(cpu, gpu, 4, true, 2e-4);
 }
 
+// A graph that is replayed must not draw the same again. There are graphs of nets that learn.
+TEST_F(GpuNet, DrawsAnchorsAndRegionsAnewAsOnTheCpu) {
+  constexpr char kTargets[] = R"(
+layer { type: "Input" name: "in" top: "scores" top: "objects" top: "info" top: "regions"
+        input_param { shape { dim: 1 dim: 12 dim: 6 dim: 8 } shape { dim: 2 dim: 5 } shape { dim: 1 dim: 3 }
+                      shape { dim: 40 dim: 5 } } }
+layer { type: "AnchorTarget" name: "a" bottom: "scores" bottom: "objects" bottom: "info"
+        top: "a_label" top: "a_offset" top: "a_inside" top: "a_outside"
+        anchor_target_param { feat_stride: 8 base_size: 8 scale: 1 scale: 2 batch_size: 12 } }
+layer { type: "ProposalTarget" name: "p" bottom: "regions" bottom: "objects"
+        top: "p_region" top: "p_label" top: "p_offset" top: "p_inside" top: "p_outside"
+        proposal_target_param { num_classes: 3 batch_size: 8 } }
+layer { type: "InnerProduct" name: "ip" bottom: "p_region" top: "ip"
+        inner_product_param { num_output: 3 weight_filler { type: "gaussian" std: 0.01 } } }
+layer { type: "SoftmaxWithLoss" name: "loss" bottom: "ip" bottom: "p_label" top: "loss" })";
+  const std::vector<float> objects = {3, 5, 20, 24, 1, 30, 10, 60, 40, 2}, info = {48, 64, 1};
+  Net cpu(ParseNet(kTargets, "net.prototxt"), On(CpuDevice())), gpu(ParseNet(kTargets, "net.prototxt"), On(*gpu_));
+  std::vector<float> before;
+  for (int turn = 0; turn < 5; ++turn) {
+    SCOPED_TRACE("pass " + std::to_string(turn));
+    for (Net* net : {&cpu, &gpu}) {
+      const std::vector<NetInput> inputs = net->inputs();
+      std::copy(objects.begin(), objects.end(), inputs[1].value.f32());
+      std::copy(info.begin(), info.end(), inputs[2].value.f32());
+      for (int i = 0; i < 40; ++i) {
+        const auto x = static_cast<float>(i % 8 * 5), y = static_cast<float>(i / 8 * 4);
+        const float region[] = {0, x, y, x + 20, y + 22};
+        std::copy(std::begin(region), std::end(region), inputs[3].value.f32() + 5 * i);
+      }
+      net->Forward();
+    }
+    std::vector<float> drawn;
+    const auto outputs = cpu.outputs(), on_gpu = gpu.outputs();
+    for (size_t o = 0; o < outputs.size(); ++o) {
+      for (int64_t i = 0; i < outputs[o].value.count(); ++i) {
+        drawn.push_back(outputs[o].value.value(i));
+        ASSERT_NEAR(on_gpu[o].value.value(i), drawn.back(), 1e-5) << outputs[o].name << " " << i;
+      }
+    }
+    EXPECT_NE(drawn, before);
+    before = drawn;
+  }
+}
+
 TEST_F(GpuNet, IssuesEachPassWhereGraphsAreTurnedOff) {
   Net replayed(ParseNet(kNet, "net.prototxt"), On(*gpu_)), issued(ParseNet(kNet, "net.prototxt"), On(*gpu_));
   for (int turn = 0; turn < 4; ++turn) {
