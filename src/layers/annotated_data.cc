@@ -165,7 +165,8 @@ class AnnotatedDataLayer : public DatabaseSource {
     std::fill(to, top.f32() + top.count(), -1.0f);
   }
 
-  // Objects of each image stand behind each other, in pixels, of which a box has at least one.
+  // Objects of each image stand behind each other, in pixels, of which a box has at least one. Difficult ones are left
+  // out, as py-faster-rcnn leaves them out of what it trains with.
   void DeliverRegions(const Batch& batch, const Tensor& infos, const Tensor& top) const {
     const auto height = static_cast<float>(item_shape()[1]), width = static_cast<float>(item_shape()[2]);
     std::fill(top.f32(), top.f32() + top.count(), -1.0f);
@@ -174,6 +175,7 @@ class AnnotatedDataLayer : public DatabaseSource {
       std::copy(std::begin(info), std::end(info), infos.f32() + i * ScaledImage::kNumbers);
       float* to = top.f32() + i * room_ * kRegionObjectNumbers;
       ForEachObject(batch, i, [&](const float* object) {
+        if (object[7] != 0) return;
         const float x1 = object[3] * width, y1 = object[4] * height, x2 = object[5] * width, y2 = object[6] * height;
         const float region[] = {x1, y1, std::max(x1, x2 - 1), std::max(y1, y2 - 1), object[1]};
         to = std::copy(std::begin(region), std::end(region), to);

@@ -109,7 +109,7 @@ TEST(AnnotatedDataLayer, DeliversImagesAndTheirObjects) {
   EXPECT_EQ(driver.value(1), expected);
 }
 
-// In pixels, of which the last belongs to the object, and of each image by themselves.
+// In pixels, of which the last belongs to the object, and of each image by themselves; without difficult ones.
 TEST(AnnotatedDataLayer, ThreeTopsAreForRegions) {
   TemporaryFolder folder;
   std::vector<AnnotatedDatum> records(3);
@@ -126,7 +126,7 @@ TEST(AnnotatedDataLayer, ThreeTopsAreForRegions) {
   driver.value(2)[10] = 7;  // what a batch before left
   driver.Forward();
   EXPECT_EQ(driver.value(1), (std::vector<float>{20, 8, 1, 20, 8, 1, 20, 8, 1}));
-  EXPECT_EQ(driver.value(2), (std::vector<float>{2,  10, 5,  19, 2,  0,  0,  7,  19, 1,   //
+  EXPECT_EQ(driver.value(2), (std::vector<float>{2,  10, 5,  19, 2,  -1, -1, -1, -1, -1,  //
                                                  -1, -1, -1, -1, -1, -1, -1, -1, -1, -1,  //
                                                  4,  10, 4,  10, 3,  -1, -1, -1, -1, -1}));
 }
