@@ -5,6 +5,7 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/parallel.h"
+#include "ops/cpu_detectors.h"
 #include "ops/elementwise.h"
 #include "ops/maximum.h"
 #include "ops/rectified_rows.h"
@@ -37,7 +38,7 @@ Rows<Number> As(MutableByteRows rows, Number*) {
   return {static_cast<Number*>(rows.first), rows.stride / static_cast<int64_t>(sizeof(Number))};
 }
 
-class CpuOperations final : public Operations {
+class CpuOperations final : public CpuDetectors {
  public:
   void Fill(float value, const Tensor& y) override { Map(formula::Constant{value}, y); }
   void FillTimes(float value, const float* factor, const Tensor& y) override { Fill(value * *factor, y); }
@@ -303,41 +304,6 @@ class CpuOperations final : public Operations {
     crema::GroupNormBackward(problem, x, scale, moments, dy, gradients, workspace);
   }
 
-  int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override {
-    return crema::FindBadRegion(problem, regions);
-  }
-  void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
-                         int32_t* from) override {
-    crema::RoiPoolingForward(problem, x, regions, y, from);
-  }
-  void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from, const float* dy,
-                          float* dx) override {
-    crema::RoiPoolingBackward(problem, regions, from, dy, dx);
-  }
-  int64_t FindBadObject(const ObjectRows& objects, const float* values) override {
-    return crema::FindBadObject(objects, values);
-  }
-  void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
-                   int32_t* match, float* overlap) override {
-    crema::MatchPriors(problem, priors, objects, best, match, overlap);
-  }
-  void RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match, const float* overlap,
-                     uint64_t* rank) override {
-    crema::RankNegatives(problem, scores, match, overlap, rank);
-  }
-  void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
-                           const MultiBoxTargets& targets) override {
-    crema::MakeMultiBoxTargets(problem, matches, targets);
-  }
-
-  void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
-                              float* y) override {
-    crema::PositionPoolingForward(problem, x, regions, y);
-  }
-  void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
-                               float* dx) override {
-    crema::PositionPoolingBackward(problem, regions, dy, dx);
-  }
   void InterpolationForward(const Interpolation& problem, const float* x, float* y) override {
     crema::InterpolationForward(problem, x, y);
   }
@@ -349,38 +315,6 @@ class CpuOperations final : public Operations {
   }
   void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override {
     crema::UnpoolingBackward(problem, index, dy, dx);
-  }
-  size_t DetectionWorkspace(const DetectionProblem& problem) override { return crema::DetectionWorkspace(problem); }
-  void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
-                     std::byte* workspace) override {
-    crema::DetectObjects(problem, inputs, objects, workspace);
-  }
-  void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
-                          std::byte* workspace, float* results) override {
-    crema::EvaluateDetections(evaluation, found, objects, workspace, results);
-  }
-
-  size_t ProposalWorkspace(const ProposalProblem& problem) override { return crema::ProposalWorkspace(problem); }
-  void ProposeRegions(const ProposalProblem& problem, const ProposalInputs& inputs, float* regions, float* scores,
-                      std::byte* workspace) override {
-    crema::ProposeRegions(problem, inputs, regions, scores, workspace);
-  }
-  int64_t FindBadRegionObject(const RegionObjects& objects, const float* values) override {
-    return crema::FindBadRegionObject(objects, values);
-  }
-  size_t AnchorTargetWorkspace(const AnchorTargetProblem& problem) override {
-    return crema::AnchorTargetWorkspace(problem);
-  }
-  void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& random, const float* info,
-                         const float* objects, const AnchorTargets& targets, std::byte* workspace) override {
-    crema::MakeAnchorTargets(problem, random, info, objects, targets, workspace);
-  }
-  size_t RegionTargetWorkspace(const RegionTargetProblem& problem) override {
-    return crema::RegionTargetWorkspace(problem);
-  }
-  void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
-                         const float* objects, const RegionTargets& targets, std::byte* workspace) override {
-    crema::MakeRegionTargets(problem, random, proposals, objects, targets, workspace);
   }
 
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
