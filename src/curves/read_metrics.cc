@@ -123,11 +123,12 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
   }
   if (!any) FailAsOther(path, broken);
   TrainingRun result = run.Finish();
+  Diagnostics passed_over;
   if (broken > 0) {
-    result.warnings.push_back({Diagnostic::Severity::kWarning,
-                               {path, broken, 0},
-                               "passed over: half a record of metrics, where the beginning of the file was cut off"});
+    passed_over.Warning({path, broken, 0},
+                        "passed over: half a record of metrics, where the beginning of the file was cut off");
   }
+  result.warnings = passed_over.list();
   return result;
 }
 
