@@ -50,7 +50,9 @@ TEST(CorpusRegions, NetsCompile) {
     if (!trains) options.shapes.pop_back();
     const auto net = Compile(AssumeInputs(ReadNetFile(path.string()), shapes, true), options);
     const Shape regions = ShapeOf(*net, "rois");
-    if (regions.axes() > 0) EXPECT_EQ(regions, (Shape{trains ? 128 : 300, 5}));
+    if (regions.axes() > 0) {
+      EXPECT_EQ(regions, (Shape{trains ? 128 : 300, 5}));
+    }
     ++(trains ? trained : tested);
   }
   EXPECT_GT(trained, 0);
