@@ -113,14 +113,19 @@ TEST(SelectLayers, NamesTypesItDoesNotKnow) {
 }
 
 TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
-  const std::string python = ErrorOf(kInput + "\n" +
-                                     L("Python", "proposal", {"data"}, {"rois"},
-                                       "python_param { module: 'rpn.proposal_layer' layer: 'ProposalLayer' }"));
-  EXPECT_NE(python.find("net.prototxt:3:9: error: layer \"proposal\" (Python) is class \"ProposalLayer\" of the Python "
-                        "module \"rpn.proposal_layer\", and crema runs no Python; docs/adding_a_layer.md"),
+  const std::string python =
+      ErrorOf(kInput + "\n" +
+              L("Python", "proposal", {"data"}, {"rois"}, "python_param { module: 'my_layers' layer: 'Reversal' }"));
+  EXPECT_NE(python.find("net.prototxt:3:9: error: layer \"proposal\" (Python) is class \"Reversal\" of the Python "
+                        "module \"my_layers\", and crema runs no Python; docs/adding_a_layer.md"),
             std::string::npos)
       << python;
   EXPECT_NE(python.find("param_str"), std::string::npos) << python;
+  const std::string data = ErrorOf(L("Python", "input-data", {}, {"data", "im_info", "gt_boxes"},
+                                     "python_param { module: 'roi_data_layer.layer' layer: 'RoIDataLayer' }"));
+  EXPECT_NE(data.find("let a layer of type \"AnnotatedData\" make the same three tops of it (docs/detection.md)"),
+            std::string::npos)
+      << data;
   const std::string fork = ErrorOf(kInput + "\n" + L("CPMData", "out", {"data"}, {"found"}));
   EXPECT_NE(fork.find("\"CPMData\" is a layer type of a fork of Caffe (OpenPose)"), std::string::npos) << fork;
 }
