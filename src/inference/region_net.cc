@@ -8,6 +8,7 @@
 #include "compiler/compiler.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
+#include "device/device.h"
 #include "inference/image_runner.h"
 
 namespace crema {
@@ -59,6 +60,7 @@ void AddDetectionOutput(const NetOptions& options, ScoringNet* scoring) {
   const NetState state = StateOf(scoring->file.net, options);
   if (!HasLayer(*scoring, state, "Proposal") || HasLayer(*scoring, state, "DetectionOutput")) return;
   NetOptions compiled_with = options;
+  compiled_with.context.device = &CpuDevice();  // shapes are the same everywhere
   const auto has_shape = [&](const auto& entry) { return entry.first == scoring->input; };
   if (!scoring->has_shape && std::none_of(options.shapes.begin(), options.shapes.end(), has_shape)) {
     compiled_with.shapes.emplace_back(scoring->input, Shape{1, kChannels, kSide, kSide});

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "compiler/compiler.h"
+#include "device/device.h"
 #include "report/assumed_inputs.h"
 #include "source_folder.h"
 
@@ -45,6 +46,7 @@ TEST(CorpusRegions, NetsCompile) {
     const bool trains = path.filename().string().find("train") != std::string::npos;
     NetOptions options;
     options.phase = trains ? TRAIN : TEST;
+    options.context.device = &CpuDevice();
     const BlobShapes shapes = {{"data", Shape{1, 3, 600, 800}}, {"im_info", Shape{1, 3}}, {"gt_boxes", Shape{1, 7, 5}}};
     options.shapes = shapes;
     if (!trains) options.shapes.pop_back();
