@@ -4,6 +4,7 @@
 #include "cuda/lanes.h"
 #include "cuda/losses.h"
 #include "cuda/operations.h"
+#include "cuda/rank_cut.h"
 #include "ops/multibox_formulas.h"
 
 namespace crema::cuda {
@@ -12,7 +13,6 @@ namespace {
 
 constexpr int64_t kNumbers = ObjectRows::kNumbers;
 constexpr unsigned kImageThreads = 1024;  // at most, of a block that has a whole image
-constexpr unsigned kDigits = 256;         // of ranks, each of 8 bits
 
 // Of a block that looks through the priors of an image, `most` at most.
 unsigned ThreadsFor(const MultiBoxProblem& p, unsigned most) {
@@ -75,7 +75,7 @@ __device__ uint64_t BestPrior(const MultiBoxProblem& p, const float* priors, con
   for (int64_t i = threadIdx.x; i < p.priors; i += blockDim.x) {
     const float shared = boxes::Overlap(multibox::BoxAt(priors, i), object);
     if (!multibox::IsFree(match[i]) || !(shared > multibox::kLeastOverlap)) continue;
-    best = Greater()(best, multibox::RankOfPrior(shared, i));
+    best = Greater()(best, suppression::RankOf(shared, i));
   }
   return ReduceBlock(best, uint64_t{0}, Greater());
 }
@@ -108,7 +108,7 @@ __global__ void __launch_bounds__(kImageThreads)
     const uint64_t of_all = ReduceBlock(greatest, uint64_t{0}, Greater());
     if (of_all == 0) break;
     row = ReduceBlock(greatest == of_all ? row : kNone, kNone, Less());
-    int32_t* const taken = match + multibox::PriorOfRank(of_all);
+    int32_t* const taken = match + suppression::IndexOf(of_all);
     const bool free = multibox::IsFree(*taken);
     const uint64_t rank = free ? 0 : BestPrior(p, priors, match, objects + row * kNumbers);
     __syncthreads();  // all have read what is written now
@@ -134,7 +134,7 @@ struct RankOfProbability {
     const int64_t prior = SplitOff(&image, p.priors);
     const bool may_be = multibox::MayBeNegative(p, match[i], overlap[i]);
     rank[i] =
-        may_be ? multibox::RankOfPrior(multibox::SoftmaxLossOf(probability[i * p.classes + p.background]), prior) : 0;
+        may_be ? suppression::RankOf(multibox::SoftmaxLossOf(probability[i * p.classes + p.background]), prior) : 0;
   }
 };
 
@@ -148,37 +148,8 @@ __global__ void __launch_bounds__(kThreads)
     for (int64_t c = lane; c < p.classes; c += 32) loss += multibox::LogisticLoss(p, scores[i * p.classes + c], c);
     loss = SumWarp(loss);
     const bool may_be = multibox::MayBeNegative(p, match[i], overlap[i]);
-    if (lane == 0) rank[i] = may_be ? multibox::RankOfPrior(loss, i % p.priors) : 0;
+    if (lane == 0) rank[i] = may_be ? suppression::RankOf(loss, i % p.priors) : 0;
   }
-}
-
-// The rank of which `count` of an image are greater or equal, found from its first digit to its last. All threads of
-// the block must call; count > 0 ranks must be above 0.
-__device__ uint64_t RankNumber(int64_t count, int64_t n, const uint64_t* rank) {
-  __shared__ unsigned histogram[kDigits];
-  __shared__ unsigned digit, above_digit;
-  uint64_t found = 0;
-  for (int shift = 56; shift >= 0; shift -= 8) {
-    __syncthreads();  // what the digit before was found with has been read
-    for (unsigned d = threadIdx.x; d < kDigits; d += blockDim.x) histogram[d] = 0;
-    __syncthreads();
-    for (int64_t i = threadIdx.x; i < n; i += blockDim.x) {
-      if ((rank[i] ^ found) >> shift >> 8 == 0) atomicAdd(&histogram[rank[i] >> shift & (kDigits - 1)], 1u);
-    }
-    __syncthreads();
-    for (unsigned d = threadIdx.x; d < kDigits; d += blockDim.x) {
-      unsigned above = 0;
-      for (unsigned other = d + 1; other < kDigits; ++other) above += histogram[other];
-      if (above < count && count <= int64_t{above} + histogram[d]) {
-        digit = d;
-        above_digit = above;
-      }
-    }
-    __syncthreads();
-    found |= static_cast<uint64_t>(digit) << shift;
-    count -= above_digit;
-  }
-  return found;
 }
 
 // By the whole block. Returns how many matches the image has.
@@ -195,7 +166,10 @@ __device__ int64_t LabelImage(const MultiBoxProblem& p, const MultiBoxMatches& m
   candidates = SumBlock(candidates);
   const int64_t negatives = multibox::Negatives(p, counted, candidates);
   uint64_t least = 0;
-  if (p.mines && negatives > 0) least = RankNumber(negatives, p.priors, rank);
+  if (p.mines && negatives > 0) {
+    least = FindCut(
+        p.priors, [rank](int64_t i) { return rank[i]; }, static_cast<int>(negatives));
+  }
   for (int64_t i = threadIdx.x; i < p.priors; i += blockDim.x) {
     float value = multibox::LabelWithoutObject(p);
     if (match[i] >= 0) {

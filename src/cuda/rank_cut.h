@@ -8,8 +8,8 @@
 
 namespace crema::cuda {
 
-// The lowest rank among the `wanted` highest of those above 0, of which there are more, or one between it and the next:
-// found digit by digit from the highest. All threads of the block must call, and get the same.
+// The lowest rank among the `wanted` highest of those above 0, of which there are as many or more, or one between it
+// and the next: found digit by digit from the highest. All threads of the block must call, and get the same.
 template <typename RankOf>
 __device__ uint64_t FindCut(int64_t count, const RankOf& rank_of, int wanted) {
   constexpr int kDigitBits = 8, kDigits = 1 << kDigitBits;

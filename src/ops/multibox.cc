@@ -79,7 +79,7 @@ CREMA_MULTIVERSION uint64_t BestPrior(const MultiBoxProblem& p, const float* pri
       best = first + i;
     }
   }
-  return best < 0 ? 0 : multibox::RankOfPrior(largest, best);
+  return best < 0 ? 0 : suppression::RankOf(largest, best);
 }
 
 // The pairs of one image, by falling overlap. A rank in `best` may be that of a prior which another object took since:
@@ -94,7 +94,7 @@ void TakePriors(const MultiBoxProblem& p, int64_t image, const float* priors, co
       if (best[r] > (row < 0 ? 0 : best[row])) row = r;
     }
     if (row < 0) break;
-    int32_t& taken = match[multibox::PriorOfRank(best[row])];
+    int32_t& taken = match[suppression::IndexOf(best[row])];
     if (multibox::IsFree(taken)) {
       taken = static_cast<int32_t>(row);
       best[row] = 0;
@@ -120,7 +120,7 @@ CREMA_MULTIVERSION void RankPlaces(const MultiBoxProblem& p, int64_t begin, int6
     } else {
       loss = multibox::SoftmaxLossOf(of_prior[p.background]);
     }
-    rank[i] = multibox::RankOfPrior(loss, i % p.priors);
+    rank[i] = suppression::RankOf(loss, i % p.priors);
   }
 }
 
@@ -137,7 +137,7 @@ int64_t LabelImage(const MultiBoxProblem& p, const float* objects, const int32_t
   const int64_t negatives = multibox::Negatives(p, matches, end - rank);
   if (negatives == 0) return matches;
   std::nth_element(rank, rank + negatives - 1, end, std::greater<>());
-  for (int64_t i = 0; i < negatives; ++i) label[multibox::PriorOfRank(rank[i])] = static_cast<float>(p.background);
+  for (int64_t i = 0; i < negatives; ++i) label[suppression::IndexOf(rank[i])] = static_cast<float>(p.background);
   return matches;
 }
 

@@ -4,9 +4,9 @@
 
 #include <cfloat>
 
-#include "ops/arg_max.h"
 #include "ops/loss_formulas.h"
 #include "ops/multibox.h"
+#include "ops/suppression.h"
 
 namespace crema::multibox {
 
@@ -31,12 +31,6 @@ CREMA_FORMULA bool IsWhole(const BoundingBox& box) {
   return (box.xmin >= 0.0f) & (box.ymin >= 0.0f) & (box.xmax >= 0.0f) & (box.ymax >= 0.0f) & (box.xmin <= 1.0f) &
          (box.ymin <= 1.0f) & (box.xmax <= 1.0f) & (box.ymax <= 1.0f);
 }
-
-// Greater for the larger value, then for the earlier prior; never 0.
-CREMA_FORMULA uint64_t RankOfPrior(float value, int64_t prior) {
-  return formula::RankOf(value, 0xfffffffeu - static_cast<uint32_t>(prior));
-}
-CREMA_FORMULA int64_t PriorOfRank(uint64_t rank) { return 0xfffffffe - formula::IndexOfRank(rank); }
 
 // As one of two numbers: the object that a prior will have unless another one takes the prior before.
 CREMA_FORMULA int32_t Reserved(int32_t row) { return -3 - row; }

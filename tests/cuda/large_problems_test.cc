@@ -72,7 +72,7 @@ TEST_F(GpuLargeProblems, ImagesOfMultiBoxLoss) {
   std::vector<uint64_t> rank;
   for (int64_t i = 0; i < p.places(); ++i) {
     match.push_back(random[i] > 0.5f ? 0 : kNoMatch);
-    rank.push_back(match[i] < 0 && random[i] < 0.2f ? multibox::RankOfPrior(0.5f, i % p.priors) : 0);
+    rank.push_back(match[i] < 0 && random[i] < 0.2f ? suppression::RankOf(0.5f, i % p.priors) : 0);
   }
   struct Targets {
     std::vector<float> label, share;
