@@ -46,6 +46,11 @@ std::string UnknownType(const LayerParameter& layer) {
              "\"AnnotatedData\" make " +
              (layer.top_size() == 3 ? "the same three tops" : "images and boxes") + " of it (docs/detection.md)";
     }
+    if (python.layer().ends_with("SegDataLayer") && layer.top_size() == 2) {
+      return "layer \"" + layer.name() + "\" reads images and label images by Python code (" + python.module() +
+             ", of FCN), and crema runs no Python; list them in a file and let a layer of type \"ImageSegData\" make "
+             "the same two tops of it (docs/segmentation.md)";
+    }
     return "layer \"" + layer.name() + "\" (Python) is class \"" + python.layer() + "\" of the Python module \"" +
            python.module() + "\", and crema runs no Python" + kWriteIt +
            ", where param_str of python_param can be read";
@@ -104,6 +109,34 @@ void WarnUnknownStages(Compilation& c, const NetState& state) {
   }
 }
 
+// The first field of `message` that asks for halves, as NVIDIA's fork has them; empty where there is none.
+std::string FieldOfHalves(const google::protobuf::Message& message) {
+  std::vector<const google::protobuf::FieldDescriptor*> fields;
+  message.GetReflection()->ListFields(message, &fields);
+  for (const auto* field : fields) {
+    if (field->enum_type() != NumberType::Type_descriptor()) continue;
+    if (message.GetReflection()->GetEnumValue(message, field) == NumberType::FLOAT16) return std::string(field->name());
+  }
+  return {};
+}
+
+// Warns once where a net of that fork asks for halves and is not computed in 16 bits.
+void WarnAboutHalves(Compilation& c) {
+  if (c.options.precision == Precision::kBF16 || c.options.precision == Precision::kFP16) return;
+  const NetParameter& file = c.net.file.net;
+  std::string field = FieldOfHalves(file);
+  Location where = c.net.file.source ? c.net.file.source->Field(field) : Location{};
+  for (const Node& node : c.net.graph.nodes) {
+    if (!field.empty()) break;
+    field = FieldOfHalves(*node.param);
+    where = c.Where(node, field);
+  }
+  if (field.empty()) return;
+  c.diagnostics.Warning(where, field +
+                                   ": FLOAT16 does not choose what is computed in; write precision: FP16, or BF16 on " +
+                                   "CPUs, into the solver, or give --precision");
+}
+
 }  // namespace
 
 NetState StateOf(const NetParameter& file, const NetOptions& options) {
@@ -154,6 +187,7 @@ void SelectLayers(Compilation& c) {
     }
     graph.nodes.push_back(std::move(node));
   }
+  WarnAboutHalves(c);
   if (graph.nodes.empty() && !c.diagnostics.has_errors()) {
     c.diagnostics.Error(c.net.file.source ? c.net.file.source->Field("name") : Location{},
                         std::string("no layer is left for phase ") + Phase_Name(c.options.phase) +

@@ -23,8 +23,10 @@ void CudaOperations::UpdateRunning(const BatchNormScalars& norm, const BatchNorm
                                    const float* variance) {
   ForEach(queue(), norm.channels, [=] __device__(int64_t c) {
     batch_norm::UpdateRunning(norm, blobs, c, mean[c], variance[c]);
-    if (c == 0) batch_norm::UpdateWeight(norm, blobs);
+    if (c == 0 && !norm.unit_weight) batch_norm::UpdateWeight(norm, blobs);
   });
+  if (!norm.unit_weight) return;
+  ForEach(queue(), 1, [=] __device__(int64_t) { batch_norm::UpdateWeight(norm, blobs); });
 }
 
 void CudaOperations::ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) {

@@ -57,6 +57,7 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       resize_width_(FixedResize(param).width),
       colors_(ColorsOf(param)),
       fixed_extent_(FixedExtentOf(param)),
+      random_resize_(RandomResize::Of(param)),
       mean_values_(param.mean_value().begin(), param.mean_value().end()),
       std_values_(param.std_value().begin(), param.std_value().end()),
       mean_file_(mean_file) {
@@ -86,6 +87,10 @@ ImageExtent Transform::ResizedExtent(int height, int width) const {
   return {height, width};
 }
 
+ImageExtent Transform::DrawnExtent(int height, int width, const RandomStream& random) const {
+  return random_resize_ ? random_resize_->Draw(height, width, random, kResize) : ResizedExtent(height, width);
+}
+
 ImageSize Transform::OutputSize(const ImageSize& image, Values values) const {
   if (crop_ > 0) return {image.channels, crop_, crop_};
   ImageExtent extent{image.height, image.width};
@@ -94,7 +99,7 @@ ImageSize Transform::OutputSize(const ImageSize& image, Values values) const {
 }
 
 ImageExtent Transform::ShownExtent(const ImageExtent& image) const {
-  if (random_area_) return {crop_, crop_};
+  if (random_area_ || random_resize_) return {crop_, crop_};
   const ImageExtent extent = ResizedExtent(image.height, image.width);
   return crop_ > 0 ? ImageExtent{std::min(extent.height, crop_), std::min(extent.width, crop_)} : extent;
 }
@@ -103,7 +108,13 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
   ImageExtent extent{image.height, image.width};
   if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
   const ImageSize resized{image.channels, extent.height, extent.width};
-  if (mean_ && !SameExtents(*mean_, resized)) {
+  if (mean_ && random_resize_) {
+    if (mean_->shape[0] != image.channels || mean_->shape[1] < crop_ || mean_->shape[2] < crop_) {
+      return "the mean image in \"" + mean_file_ + "\" is " + mean_->shape.ToString() + ", but its centre of " +
+             std::to_string(image.channels) + "x" + std::to_string(crop_) + "x" + std::to_string(crop_) +
+             " (channels x height x width) is to be subtracted; give one mean_value per channel instead";
+    }
+  } else if (mean_ && !SameExtents(*mean_, resized)) {
     return "the image is " + resized.ToString() + ", but the mean image in \"" + mean_file_ + "\" is " +
            mean_->shape.ToString() + " (channels x height x width); compute the mean of this database with " +
            "compute_image_mean, or give one mean_value per channel";
@@ -120,6 +131,11 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
            " (channels x height x width); leave color_jitter out";
   }
   if ((random_area_ || pads_small_) && values == Values::kBytes) return {};
+  if (random_resize_ && values == Values::kBytes) {
+    if (random_resize_->Fits(image.height, image.width)) return {};
+    return "crop_size " + std::to_string(crop_) + " exceeds the image, which is " + image.ToString() +
+           " (channels x height x width); enlarge small images with allow_upscale: true, or lower crop_size";
+  }
   if (crop_ > extent.height + 2 * pad_ || crop_ > extent.width + 2 * pad_) {
     return "crop_size " + std::to_string(crop_) + " exceeds the image, which is " + resized.ToString() +
            " (channels x height x width)" + (pad_ > 0 ? " with a border of " + std::to_string(pad_) : "") +
@@ -181,7 +197,7 @@ Transform::Window Transform::TurnedWindow(const ImageExtent& whole, const Random
     const ImageArea area = random_area_->Draw(whole.height, whole.width, random, kArea);
     *map = TurnedMap(whole, whole, degrees, area, window.height, window.width);
   } else {
-    const ImageExtent resized = ResizedExtent(whole.height, whole.width);
+    const ImageExtent resized = DrawnExtent(whole.height, whole.width, random);
     window = WindowOf(resized.height, resized.width, random);
     *map = TurnedMap(whole, resized, degrees, window.part, window.height, window.width);
     window.seen = {0, 0, window.height, window.width};
@@ -202,7 +218,7 @@ void Transform::Apply(const float* planes, const ImageSize& size, const RandomSt
 
 void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
                       TransformScratch* scratch, float* out) const {
-  const ImageExtent resized = ResizedExtent(size.height, size.width);
+  const ImageExtent resized = DrawnExtent(size.height, size.width, random);
   if (!random_area_ && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
       resized.width == size.width) {
     return ApplyToPlanes(planes, size, random, out);
@@ -242,7 +258,7 @@ void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random
 
 void Transform::ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random,
                             TransformScratch* scratch, float* out) const {
-  const ImageExtent extent = ResizedExtent(part.height, part.width);
+  const ImageExtent extent = DrawnExtent(part.height, part.width, random);
   const Image* resized = &image;
   const bool whole = part == ImageArea{0, 0, image.height, image.width};
   if (!whole || extent.height != image.height || extent.width != image.width) {
@@ -262,7 +278,7 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     return WriteLabels(scratch->resized, window, border, out);
   }
   ImageArea area{0, 0, labels.height, labels.width};
-  ImageExtent extent = ResizedExtent(labels.height, labels.width);
+  ImageExtent extent = DrawnExtent(labels.height, labels.width, random);
   if (random_area_) {
     area = random_area_->Draw(labels.height, labels.width, random, kArea);
     extent = {crop_, crop_};

@@ -15,6 +15,7 @@
 #include "data/image_size.h"
 #include "data/mean_file.h"
 #include "data/random_area.h"
+#include "data/random_resize.h"
 #include "image/affine.h"
 #include "image/codec.h"
 #include "image/image.h"
@@ -44,7 +45,7 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
 // TransformationParameter (proto/crema/data.proto) says what is done in which order. The random numbers of an image are
 // those of its stream: 0 mirror, 1 and 2 the crop's row and column, 3 to 5 brightness, contrast and saturation, 6 to 45
 // the rectangle of random_resized_crop, 80 mirror_vertical, 81 the angle, 82 whether something is erased, 83 to 122
-// what. Immutable, so any number of threads may use it.
+// what, 123 to 127 the size. Immutable, so any number of threads may use it.
 class Transform {
  public:
   // What becomes of images of bytes with a side below crop_size, which Check refuses otherwise: they get a border at
@@ -110,7 +111,8 @@ class Transform {
     kMirrorVertical = 80,
     kAngle = 81,
     kErases = 82,
-    kErased = 83
+    kErased = 83,
+    kResize = 123
   };
 
   // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
@@ -132,6 +134,8 @@ class Transform {
   };
 
   ImageExtent ResizedExtent(int height, int width) const;
+  // The same of the image of that stream, where sizes are random.
+  ImageExtent DrawnExtent(int height, int width, const RandomStream& random) const;
   Window WindowOf(int height, int width, const RandomStream& random) const;
   // That of a result of random_resized_crop.
   Window WholeWindow(const RandomStream& random) const;
@@ -154,6 +158,7 @@ class Transform {
   int32_t crop_, pad_, shorter_side_, resize_height_, resize_width_;
   DecodeOptions::Colors colors_;
   std::optional<ImageExtent> fixed_extent_;
+  std::optional<RandomResize> random_resize_;
   // In TRAIN alone.
   bool mirror_vertical_ = false;
   float max_angle_ = 0, erasing_probability_ = 0;

@@ -2,8 +2,10 @@
 
 #include <cmath>
 #include <cstdint>
+#include <tuple>
 
 #include "base/number_text.h"
+#include "data/random_resize.h"
 
 namespace crema {
 
@@ -31,6 +33,50 @@ Mistake CheckResize(const TransformationParameter& param) {
     return TransformMistake{"resize_shorter_side",
                             "resize_shorter_side and resize_height, resize_width are both set; keep "
                             "resize_shorter_side to keep the proportions, else the other two"};
+  }
+  return {};
+}
+
+Mistake CheckBounds(const std::string& field, float lower, float upper, float least, float most) {
+  for (const bool low : {true, false}) {
+    const float value = low ? lower : upper;
+    if (value >= least && value <= most) continue;
+    const std::string name = field + (low ? "_lower" : "_upper");
+    return TransformMistake{name, name + " is " + FormatNumber(value) + "; it must be from " + FormatNumber(least) +
+                                      " to " + FormatNumber(most)};
+  }
+  if (lower <= upper) return {};
+  return TransformMistake{field + "_lower", field + "_lower " + FormatNumber(lower) + " exceeds " + field + "_upper " +
+                                                FormatNumber(upper) + "; exchange them"};
+}
+
+Mistake CheckRandomResize(const TransformationParameter& param) {
+  const auto lower = static_cast<float>(param.img_rand_resize_lower());
+  const auto upper = static_cast<float>(param.img_rand_resize_upper());
+  if (lower > 0 || upper > 0) {
+    if (Mistake mistake = CheckBounds("img_rand_resize", lower, upper, 1, kMostPixels)) return mistake;
+  }
+  if (param.rand_resize_ratio_lower() != 0 || param.rand_resize_ratio_upper() != 0) {
+    const float least = param.rand_resize_ratio_lower(), most = param.rand_resize_ratio_upper();
+    if (Mistake mistake = CheckBounds("rand_resize_ratio", least, most, 1, 100)) return mistake;
+  }
+  for (const auto& [field, least, most] :
+       {std::tuple("vertical_stretch", param.vertical_stretch_lower(), param.vertical_stretch_upper()),
+        std::tuple("horizontal_stretch", param.horizontal_stretch_lower(), param.horizontal_stretch_upper())}) {
+    if (Mistake mistake = CheckBounds(field, least, most, 0.01f, 100)) return mistake;
+  }
+  const std::string field = RandomSizeField(param);
+  if (field.empty()) return {};
+  if (param.crop_size() == 0) {
+    return TransformMistake{field, field +
+                                       " makes images of many sizes, but all of a batch must be of one; add "
+                                       "crop_size, e.g. 224"};
+  }
+  for (const auto& [other, set] :
+       {std::pair("resize_shorter_side", param.resize_shorter_side() > 0),
+        std::pair("resize_height", param.resize_height() > 0), std::pair("resize_param", param.has_resize_param()),
+        std::pair("random_resized_crop", param.has_random_resized_crop())}) {
+    if (set) return TransformMistake{field, field + " and " + other + " are both set; keep one way of resizing"};
   }
   return {};
 }
@@ -145,6 +191,15 @@ Mistake CheckValues(const TransformationParameter& param) {
 
 }  // namespace
 
+std::string RandomSizeField(const TransformationParameter& param) {
+  if (!RandomResize::Of(param)) return {};
+  if (param.img_rand_resize_upper() > 0) return "img_rand_resize_lower";
+  if (param.rand_resize_ratio_upper() > 0) return "rand_resize_ratio_lower";
+  if (param.vertical_stretch_lower() != 1) return "vertical_stretch_lower";
+  if (param.vertical_stretch_upper() != 1) return "vertical_stretch_upper";
+  return param.horizontal_stretch_lower() != 1 ? "horizontal_stretch_lower" : "horizontal_stretch_upper";
+}
+
 std::optional<TransformMistake> FindMistake(const TransformationParameter& param) {
   const std::pair<const char*, uint32_t> sides[] = {{"crop_size", param.crop_size()},
                                                     {"pad", param.pad()},
@@ -160,6 +215,7 @@ std::optional<TransformMistake> FindMistake(const TransformationParameter& param
   if (Mistake mistake = CheckValues(param)) return mistake;
   if (Mistake mistake = CheckResize(param)) return mistake;
   if (Mistake mistake = FindMistakeOfSsd(param)) return mistake;
+  if (Mistake mistake = CheckRandomResize(param)) return mistake;
   if (Mistake mistake = CheckRotation(param.max_rotation_angle())) return mistake;
   if (Mistake mistake = CheckMeanFile(param)) return mistake;
   if (Mistake mistake = CheckRandomResizedCrop(param)) return mistake;

@@ -18,6 +18,8 @@ struct TransformMistake {
 std::optional<TransformMistake> FindMistake(const TransformationParameter& param);
 // The same of SSD's fields: resize_param, distort_param, expand_param, emit_constraint and noise_param.
 std::optional<TransformMistake> FindMistakeOfSsd(const TransformationParameter& param);
+// A field that makes sizes random (RandomResize); empty where none does.
+std::string RandomSizeField(const TransformationParameter& param);
 
 }  // namespace crema
 

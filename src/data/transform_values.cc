@@ -83,13 +83,15 @@ void Transform::WriteLabels(const Image& labels, const Window& window, float bor
   }
 }
 
-// A mean image is one for the whole record: it is cropped and mirrored along.
+// A mean image is one for the whole record: it is cropped and mirrored along. Where sizes are random its centre serves.
 void Transform::SubtractMeanImage(const Window& window, int channels, float* out) const {
   const int64_t height = mean_->shape[1], width = mean_->shape[2];
+  const int64_t top = random_resize_ ? (height - window.height) / 2 : window.seen.top;
+  const int64_t left = random_resize_ ? (width - window.width) / 2 : window.seen.left;
   for (int64_t c = 0; c < channels; ++c) {
     for (int64_t y = 0; y < window.height; ++y, out += window.width) {
-      const int64_t row = window.seen.top + (window.upside_down ? window.height - 1 - y : y);
-      const float* mean = mean_->values.data() + (c * height + row) * width + window.seen.left;
+      const int64_t row = top + (window.upside_down ? window.height - 1 - y : y);
+      const float* mean = mean_->values.data() + (c * height + row) * width + left;
       SubtractRow(mean, window.width, FactorOf(c), window.mirrored, out);
     }
   }

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "crema/error.h"
 #include "data/mean_file.h"
+#include "data/random_resize.h"
 #include "data/transform_check.h"
 #include "image/codec.h"
 
@@ -20,11 +21,18 @@ TransformationParameter WithoutResizing(TransformationParameter param) {
   param.clear_resize_param();
   param.clear_resize_shorter_side();
   param.clear_random_resized_crop();
+  RandomResize::Clear(&param);
   param.clear_color_jitter();
   param.clear_force_color();
   param.clear_force_gray();
   param.clear_mirror();
   return param;
+}
+
+// The middle of random sizes.
+uint32_t ShorterSideOf(const TransformationParameter& param) {
+  if (param.resize_shorter_side() > 0) return param.resize_shorter_side();
+  return (param.img_rand_resize_lower() + param.img_rand_resize_upper()) / 2;
 }
 
 void Check(const TransformationParameter& param, const ImageSize& input) {
@@ -45,7 +53,7 @@ ImagePreparation::ImagePreparation(const TransformationParameter& param, const s
     : input_(input),
       rgb_(rgb),
       fixed_(FixedResize(param)),
-      shorter_side_(static_cast<int>(param.resize_shorter_side())),
+      shorter_side_(static_cast<int>(ShorterSideOf(param))),
       crop_(static_cast<int>(param.crop_size())),
       transform_(WithoutResizing(param), TEST, mean_file) {
   Check(param, input);

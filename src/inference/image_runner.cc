@@ -36,6 +36,7 @@ TransformationParameter Changed(TransformationParameter transform, const Transfo
     transform.clear_resize_height();
     transform.clear_resize_width();
     transform.clear_resize_param();
+    RandomResize::Clear(&transform);
   }
   transform.MergeFrom(changes);
   return transform;

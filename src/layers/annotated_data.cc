@@ -8,6 +8,7 @@
 
 #include "base/number_text.h"
 #include "data/annotated_loader.h"
+#include "data/transform_check.h"
 #include "layers/database_source.h"
 #include "ops/region_targets.h"
 
@@ -28,9 +29,11 @@ class AnnotatedDataLayer : public DatabaseSource {
     if (const auto mistake = PartSampler::FindMistake(boxes_)) {
       setup.Fail("annotated_data_param." + mistake->field, mistake->message);
     }
+    const std::string random_size = RandomSizeField(transform());
     const std::pair<const char*, bool> others[] = {{"crop_size", transform().crop_size() > 0},
                                                    {"pad", transform().pad() > 0},
                                                    {"resize_shorter_side", transform().resize_shorter_side() > 0},
+                                                   {random_size.c_str(), !random_size.empty()},
                                                    {"random_resized_crop", transform().has_random_resized_crop()},
                                                    {"mirror_vertical", transform().mirror_vertical()},
                                                    {"max_rotation_angle", transform().max_rotation_angle() > 0},

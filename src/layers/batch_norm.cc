@@ -1,6 +1,7 @@
 // BatchNorm: y = (x - mean) / sqrt(variance + eps) by channel (Ioffe and Szegedy, "Batch normalization", 2015), with
 // the batch's statistics in training and the running ones otherwise. Blobs as in Caffe's files: sums of means and of
-// variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by.
+// variances, each decayed by moving_average_fraction a pass, and the sum of weights to divide both by. With scale_bias,
+// of NVIDIA's fork, as BatchNorm and Scale in one.
 // BN: BatchNorm and Scale in one, as in PSPNet. Blobs as in its files: slope, bias, running mean and running variance.
 // SegNet's has the first two alone, and normalises with the batch's statistics or not at all.
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
@@ -145,8 +146,13 @@ class BatchNormLayer : public Layer {
     use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
     norm_.fraction = param.moving_average_fraction();
     norm_.eps = param.eps();
+    norm_.unit_weight = ScalesItself(param);
     CheckScalars(setup, "batch_norm_param", "moving_average_fraction");
-    AddBatchNormBlobs(setup, grid_.channels);
+    AddBatchNormBlobs(setup, param, grid_.channels);
+    if (ScalesItself(param)) {
+      gain_ = kNormScale;
+      shift_ = kNormBias;
+    }
     for (const LayerParameter* member : setup.members()) {
       if (member->type() != "Scale") continue;
       AddScaleBlobs(setup, *member, grid_.channels);
@@ -216,6 +222,8 @@ REGISTER_FUSION(BatchNormScaleSumRelu, BatchNormLayer, FollowersAreFusable, fals
 REGISTER_FUSION(BatchNormScaleSum, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "Eltwise");
 REGISTER_FUSION(BatchNormScaleRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale", "ReLU");
 REGISTER_FUSION(BatchNormScale, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Scale");
+REGISTER_FUSION(BatchNormSumRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Eltwise", "ReLU");
+REGISTER_FUSION(BatchNormSum, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "Eltwise");
 REGISTER_FUSION(BatchNormRelu, BatchNormLayer, FollowersAreFusable, false, "BatchNorm", "ReLU");
 REGISTER_FUSION(BnSumRelu, BatchNormLayer, FollowersAreFusable, false, "BN", "Eltwise", "ReLU");
 REGISTER_FUSION(BnSum, BatchNormLayer, FollowersAreFusable, false, "BN", "Eltwise");

@@ -16,10 +16,23 @@ namespace crema {
 // Sums of means and of variances, each decayed a pass, and the sum of weights to divide both by.
 inline constexpr int kMeanSum = 0, kVarianceSum = 1, kWeightSum = 2, kBatchNormBlobs = 3;
 
-inline void AddBatchNormBlobs(LayerSetup& setup, int64_t channels) {
+// Behind them in NVIDIA's fork, where BatchNorm does what Scale does, too; the sums then are averages, of weight 1.
+inline constexpr int kNormScale = kBatchNormBlobs, kNormBias = kBatchNormBlobs + 1;
+
+inline bool ScalesItself(const BatchNormParameter& param) {
+  return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
+}
+
+inline void AddBatchNormBlobs(LayerSetup& setup, const BatchNormParameter& param, int64_t channels) {
   setup.AddParam({Shape{channels}, {}, false});
   setup.AddParam({Shape{channels}, {}, false});
   setup.AddParam({Shape{1}, {}, false});
+  if (!ScalesItself(param)) return;
+  FillerParameter one;
+  one.set_value(1);
+  AddFilledParam(setup, "batch_norm_param.scale_filler", Shape{channels},
+                 param.has_scale_filler() ? param.scale_filler() : one);
+  AddFilledParam(setup, "batch_norm_param.bias_filler", Shape{channels}, param.bias_filler());
 }
 
 // Those of a Scale that multiplies by channel.

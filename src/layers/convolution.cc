@@ -185,6 +185,7 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
     if (type == "Eltwise" && !IsSumOfTwo(*setup)) *why_not = "Eltwise is not a plain sum of two";
     if (type == "Scale" && !IsScaleByChannel(*setup)) *why_not = "Scale is not one number a channel";
   }
+  if (ScalesTwice(members)) *why_not = "BatchNorm has a scale of its own";
   return why_not->empty();
 }
 

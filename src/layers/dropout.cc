@@ -14,6 +14,9 @@ class DropoutLayer : public ElementwiseChainLayer {
       setup.Fail("dropout_param.dropout_ratio", "dropout_ratio is " + std::to_string(ratio) +
                                                     "; give the share of elements to drop, at least 0 and below 1");
     }
+    if (setup.param().dropout_param().random_seed() >= 0) {
+      setup.Warn("dropout_param.random_seed", "has no effect: the solver's random_seed fixes what is dropped");
+    }
     ElementwiseChainLayer::Setup(setup);
     const bool scales = setup.phase() == TEST && !setup.param().dropout_param().scale_train();
     if (ratio == 0 || (setup.phase() == TEST && !scales)) setup.MakeView();

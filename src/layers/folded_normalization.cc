@@ -12,7 +12,10 @@ void FoldedNormalization::Setup(LayerSetup& setup, int64_t outputs, int first_pa
     if (member->type() == "BatchNorm") {
       present_ = true;
       norm_.eps = member->batch_norm_param().eps();
-      AddBatchNormBlobs(setup, outputs);
+      AddBatchNormBlobs(setup, member->batch_norm_param(), outputs);
+      if (!ScalesItself(member->batch_norm_param())) continue;
+      gain_ = kNormScale;
+      shift_ = kNormBias;
     } else if (member->type() == "BN") {
       present_ = is_bn_ = true;
       norm_.eps = BnEps(member->bn_param());

@@ -1,5 +1,7 @@
 #include "layers/fusable.h"
 
+#include "layers/batch_norm_blobs.h"
+
 namespace crema {
 
 bool IsScaleByChannel(const LayerSetup& setup) {
@@ -14,6 +16,14 @@ bool IsSumOfTwo(const LayerSetup& setup) {
   return plain;
 }
 
+bool ScalesTwice(std::span<const LayerSetup* const> members) {
+  bool twice = false;
+  for (size_t i = 1; i < members.size(); ++i) {
+    twice |= members[i]->param().type() == "Scale" && ScalesItself(members[i - 1]->param().batch_norm_param());
+  }
+  return twice;
+}
+
 bool FollowersAreFusable(std::span<const LayerSetup* const> members, std::string* why_not) {
   for (const LayerSetup* setup : members.subspan(1)) {
     const std::string& type = setup->param().type();
@@ -21,6 +31,7 @@ bool FollowersAreFusable(std::span<const LayerSetup* const> members, std::string
     if (type == "Eltwise" && !IsSumOfTwo(*setup)) *why_not = "Eltwise is not a plain sum of two";
     if (type == "ReLU" && setup->param().relu_param().negative_slope() != 0) *why_not = "ReLU has a negative slope";
   }
+  if (ScalesTwice(members)) *why_not = "BatchNorm has a scale of its own";
   return why_not->empty();
 }
 

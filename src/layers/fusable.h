@@ -12,6 +12,8 @@ namespace crema {
 
 bool IsSumOfTwo(const LayerSetup& eltwise);
 bool IsScaleByChannel(const LayerSetup& scale);
+// Whether a Scale follows a BatchNorm that scales already.
+bool ScalesTwice(std::span<const LayerSetup* const> members);
 
 // Every member but the first: a Scale by channel, an Eltwise that adds two bottoms, a ReLU without slope.
 bool FollowersAreFusable(std::span<const LayerSetup* const> members, std::string* why_not);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "data/image_list_loader.h"
+#include "data/transform_check.h"
 
 namespace crema {
 
@@ -39,7 +40,8 @@ void ImageFileSource::FindImages(LayerSetup& setup) {
 // As the transform's fields do it.
 void ImageFileSource::Resize(LayerSetup& setup) {
   constexpr uint32_t kMostPixels = 1 << 15;
-  if (FixedResize(transform()).height > 0 || transform().resize_shorter_side() > 0) {
+  if (FixedResize(transform()).height > 0 || transform().resize_shorter_side() > 0 ||
+      !RandomSizeField(transform()).empty()) {
     setup.Fail(Field("new_height"),
                "new_height, new_width and transform_param's resize fields are all set; keep one of them");
   }

@@ -11,6 +11,9 @@ void ImageSource::CheckFields(LayerSetup& setup) {
   setup.ExpectTops(1, most_tops());
   transform_ = setup.param().transform_param();
   if (const auto mistake = FindMistake(transform_)) setup.Fail("transform_param." + mistake->field, mistake->message);
+  if (transform_.random_seed() >= 0) {
+    setup.Warn("transform_param.random_seed", "has no effect: the solver's random_seed fixes what is random");
+  }
   CheckFieldsOfSsd(setup);
   mean_file_ = setup.ResolvePath(transform_.mean_file());
   CheckImageFields(setup);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/number_text.h"
+#include "data/transform_check.h"
 #include "data/window_loader.h"
 #include "layers/image_source.h"
 
@@ -39,9 +40,11 @@ class WindowDataLayer : public ImageSource {
       setup.Fail("transform_param",
                  "windows are resized to crop_size, which is missing; add transform_param { crop_size: 227 }");
     }
+    const std::string random_size = RandomSizeField(given);
     const std::pair<const char*, bool> others[] = {{"resize_shorter_side", given.resize_shorter_side() > 0},
                                                    {"resize_height", given.resize_height() > 0},
                                                    {"resize_param", given.has_resize_param()},
+                                                   {random_size.c_str(), !random_size.empty()},
                                                    {"random_resized_crop", given.has_random_resized_crop()},
                                                    {"pad", given.pad() > 0},
                                                    {"mirror_vertical", given.mirror_vertical()},

@@ -63,7 +63,14 @@ struct Running {
   std::vector<float> mean, variance;
 };
 
-// One BatchNormalization, and the Scale behind it in the same.
+// value times a blob of the layer, plus another, by channel.
+void ScaleAndShift(LayerWriter& layer, const std::string& value, int scale, int bias) {
+  const Shape shape = ByChannel(layer);
+  layer.SetTop(0, layer.Add("Add", {layer.Add("Mul", {value, layer.Blob(scale, "scale", shape)}),
+                                    layer.Blob(bias, "bias", shape)}));
+}
+
+// One BatchNormalization, and the Scale behind it, or its own, in the same.
 void NormalizeRunning(LayerWriter& layer, const Running& running, float eps) {
   const auto channels = static_cast<int64_t>(running.mean.size());
   const Shape shape{channels};
@@ -76,6 +83,9 @@ void NormalizeRunning(LayerWriter& layer, const Running& running, float eps) {
   const auto constant = [&](const std::string& role, float value) {
     return layer.Floats(role, shape, std::vector<float>(channels, value));
   };
+  if (ScalesItself(layer.param().batch_norm_param())) {
+    return layer.SetTop(0, normalize(layer.Blob(kNormScale, "scale"), layer.Blob(kNormBias, "bias")));
+  }
   if (const Node* node = ScaleBehind(layer)) {
     LayerWriter scale = layer.Absorb(*node);
     const std::string factor = scale.Blob(0, "scale");
@@ -88,7 +98,8 @@ void NormalizeRunning(LayerWriter& layer, const Running& running, float eps) {
 void BatchNorm(LayerWriter& layer) {
   const BatchNormParameter& param = layer.param().batch_norm_param();
   if (param.has_use_global_stats() && !param.use_global_stats()) {
-    return layer.SetTop(0, NormalizeBatch(layer, param.eps()));
+    const std::string value = NormalizeBatch(layer, param.eps());
+    return ScalesItself(param) ? ScaleAndShift(layer, value, kNormScale, kNormBias) : layer.SetTop(0, value);
   }
   Running running{layer.BlobValues(kMeanSum), layer.BlobValues(kVarianceSum)};
   const float weight = layer.BlobValues(kWeightSum)[0], factor = weight == 0 ? 0 : 1 / weight;
@@ -97,7 +108,8 @@ void BatchNorm(LayerWriter& layer) {
   if (layer.bottom_shape(0).axes() > 1) return NormalizeRunning(layer, running, param.eps());
   // A single channel.
   const float deviation = std::sqrt(running.variance[0] + param.eps());
-  layer.SetTop(0, layer.Affine(layer.bottom(0), 1 / deviation, -running.mean[0] / deviation));
+  const std::string value = layer.Affine(layer.bottom(0), 1 / deviation, -running.mean[0] / deviation);
+  return ScalesItself(param) ? ScaleAndShift(layer, value, kNormScale, kNormBias) : layer.SetTop(0, value);
 }
 
 void Bn(LayerWriter& layer) {
@@ -113,9 +125,7 @@ void Bn(LayerWriter& layer) {
   }
   if (running) layer.Refuse("bottom", "takes num x channels and more to have a form in ONNX; reshape it");
   const std::string value = BnUsesRunning(param, TEST) ? layer.bottom(0) : NormalizeBatch(layer, BnEps(param));
-  const Shape shape = ByChannel(layer);
-  layer.SetTop(0, layer.Add("Add", {layer.Add("Mul", {value, layer.Blob(kBnSlope, "scale", shape)}),
-                                    layer.Blob(kBnBias, "bias", shape)}));
+  ScaleAndShift(layer, value, kBnSlope, kBnBias);
 }
 
 void Lrn(LayerWriter& layer) {

@@ -12,6 +12,8 @@ struct BatchNormScalars {
   int64_t per_channel = 1;  // values that a channel's statistics are of
   float fraction = 0;       // of the running sums that is kept in each pass
   float eps = 0;
+  // Keep the weight of the running sums at 1, so that they are moving averages, as NVIDIA's fork of Caffe has them.
+  bool unit_weight = false;
 };
 
 // Caffe's blobs: sums of means and of variances, each decayed a pass, and the sum of weights to divide both by, one

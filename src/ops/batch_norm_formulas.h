@@ -14,15 +14,21 @@ CREMA_HOST_DEVICE inline float RunningFactor(const BatchNormBlobs& blobs) {
   return *blobs.weight_sum == 0 ? 0 : 1 / *blobs.weight_sum;
 }
 
+// Of one channel; those of all must be done before UpdateWeight where unit_weight is set.
 CREMA_HOST_DEVICE inline void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, int64_t c,
                                             float mean, float variance) {
   const float count = static_cast<float>(norm.per_channel);
   const float unbiased = count > 1 ? count / (count - 1) : 1;
-  blobs.mean_sum[c] = blobs.mean_sum[c] * norm.fraction + mean;
-  blobs.variance_sum[c] = blobs.variance_sum[c] * norm.fraction + unbiased * variance;
+  float kept = norm.fraction, added = 1;
+  if (norm.unit_weight) {
+    kept *= RunningFactor(blobs);
+    added = *blobs.weight_sum == 0 ? 1 : 1 - norm.fraction;
+  }
+  blobs.mean_sum[c] = blobs.mean_sum[c] * kept + mean * added;
+  blobs.variance_sum[c] = blobs.variance_sum[c] * kept + unbiased * variance * added;
 }
 CREMA_HOST_DEVICE inline void UpdateWeight(const BatchNormScalars& norm, const BatchNormBlobs& blobs) {
-  *blobs.weight_sum = *blobs.weight_sum * norm.fraction + 1;
+  *blobs.weight_sum = norm.unit_weight ? 1 : *blobs.weight_sum * norm.fraction + 1;
 }
 
 CREMA_HOST_DEVICE inline void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays,

@@ -71,7 +71,10 @@ std::string ToJson(const Net& net, const ProbeResult& result, bool backward) {
 }
 
 float ParameterValue(const std::string& type, int index, const Shape& shape, double s) {
-  if (type == "BatchNorm") return static_cast<float>(index == 0 ? 0.1 * s : index == 1 ? 1 + 0.5 * s * s : 1);
+  if (type == "BatchNorm" && index <= 2) {
+    return static_cast<float>(index == 0 ? 0.1 * s : index == 1 ? 1 + 0.5 * s * s : 1);
+  }
+  if (type == "BatchNorm") return static_cast<float>(index == 3 ? 1 + 0.1 * s : 0.01 * s);
   if (type == "BN" && index >= 2) return static_cast<float>(index == 2 ? 0.1 * s : 1 + 0.5 * s * s);
   if (type == "Scale" || type == "BN") return static_cast<float>(index == 0 ? 1 + 0.1 * s : 0.01 * s);
   if (shape.axes() < 2) return static_cast<float>(0.01 * s);

@@ -1,9 +1,12 @@
 #include "schema/blob_reader.h"
 
 #include <bit>
+#include <cstring>
 #include <limits>
 
+#include "base/float16.h"
 #include "crema/error.h"
+#include "crema/net.pb.h"
 #include "schema/file_error.h"
 
 namespace crema {
@@ -12,8 +15,8 @@ namespace {
 
 // Field numbers of BlobProto and BlobShape.
 constexpr uint32_t kNum = 1, kWidth = 4, kData = 5, kShape = 7, kDoubleData = 8, kDim = 1;
-// NVIDIA's Caffe keeps the values here, as half or single floats, and leaves `data` empty.
-constexpr uint32_t kRawData = 12;
+// NVIDIA's fork keeps the values here, as numbers of that NumberType.Type, and leaves `data` empty.
+constexpr uint32_t kRawType = 10, kRawData = 12;
 
 void ReadDims(WireReader* reader, uint64_t end, std::vector<int64_t>* dims) {
   WireTag tag;
@@ -40,6 +43,29 @@ void ReadPacked(WireReader* reader, uint64_t end, std::vector<Value>* values) {
   const size_t before = values->size();
   values->resize(before + bytes / sizeof(Value));
   reader->Bytes(values->data() + before, bytes, packed);
+}
+
+template <typename Value>
+std::vector<float> Floats(const std::vector<uint8_t>& raw) {
+  if (raw.size() % sizeof(Value) != 0) {
+    throw BlobError("holds " + std::to_string(raw.size()) + " bytes, which are no whole number of values of " +
+                    std::to_string(sizeof(Value)) + " bytes");
+  }
+  std::vector<float> floats(raw.size() / sizeof(Value));
+  for (size_t i = 0; i < floats.size(); ++i) {
+    Value value;
+    std::memcpy(&value, raw.data() + i * sizeof value, sizeof value);
+    floats[i] = static_cast<float>(value);
+  }
+  return floats;
+}
+
+std::vector<float> FromRaw(const std::vector<uint8_t>& raw, uint64_t type) {
+  if (type == NumberType::DOUBLE) return Floats<double>(raw);
+  if (type == NumberType::FLOAT) return Floats<float>(raw);
+  if (type == NumberType::FLOAT16) return Floats<Float16>(raw);
+  throw BlobError("has raw values of type " + std::to_string(type) + ", but only 0 (double), 1 (float) and 2 (half) " +
+                  "are weights");
 }
 
 Shape CheckedShape(const std::vector<int64_t>& dims) {
@@ -78,7 +104,9 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
   LayerWeights::Blob blob;
   std::vector<double> doubles;
   std::vector<int64_t> dims, legacy(4, 0);
-  bool has_shape = false, has_raw = false;
+  std::vector<uint8_t> raw;
+  uint64_t raw_type = NumberType::DOUBLE;
+  bool has_shape = false;
   WireTag tag;
   while (reader->NextTag(end, &tag)) {
     if (tag.field >= kNum && tag.field <= kWidth && tag.type == WireType::kVarint) {
@@ -95,12 +123,16 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
       ReadPacked(reader, end, &doubles);
     } else if (tag.field == kDoubleData && tag.type == WireType::kFixed64) {
       doubles.push_back(std::bit_cast<double>(reader->Fixed64(end)));
+    } else if (tag.field == kRawType && tag.type == WireType::kVarint) {
+      raw_type = reader->Varint(end);
+    } else if (tag.field == kRawData && tag.type == WireType::kBytes) {
+      ReadPacked(reader, end, &raw);
     } else {
-      has_raw = has_raw || tag.field == kRawData;
       reader->Skip(tag, end);
     }
   }
   if (!doubles.empty()) blob.data.assign(doubles.begin(), doubles.end());
+  if (!raw.empty()) blob.data = FromRaw(raw, raw_type);
   blob.shape = CheckedShape(blob.legacy_shape ? legacy : dims);
   const uint64_t expected = Elements(blob.shape);
   if (blob.data.size() != expected) {
@@ -108,10 +140,6 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
     message += has_shape || blob.legacy_shape
                    ? "its shape " + ShapeText(blob.shape) + " needs " + std::to_string(expected)
                    : "has no shape";
-    if (blob.data.empty() && has_raw) {
-      message +=
-          "; its values are in the raw form of NVIDIA's Caffe: save the model with store_blobs_in_old_format: true";
-    }
     throw BlobError(message);
   }
   return blob;

@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/hdf5.h"
 #include "crema/files.h"
 #include "schema/blob_reader.h"
@@ -25,6 +27,24 @@ constexpr uint32_t kNetLayers = 2, kNetLayer = 100;
 // No layer has a longer name; a damaged length must not make one.
 constexpr uint64_t kMostNameBytes = 1 << 20;
 
+// Brings the blobs of a BatchNorm to the form that nets have them in. Forks of Caffe keep vectors with axes of 1 around
+// them. NVIDIA's has five blobs where the layer scales by itself, of which the first versions wrote scale and bias
+// before mean and variance; the one number, the weight of the running sums here, is read by no version, and some left
+// it 0.
+void NormalizeBatchNorm(std::vector<LayerWeights::Blob>* blobs) {
+  constexpr size_t kVariance = 1, kWeight = 2, kScaling = 5;
+  for (LayerWeights::Blob& blob : *blobs) {
+    blob.shape = Shape{static_cast<int64_t>(blob.data.size())};
+    blob.legacy_shape = false;
+  }
+  if (blobs->size() != kScaling) return;
+  const auto is_number = [&](size_t i) { return (*blobs)[i].data.size() == 1; };
+  if (is_number(kScaling - 1) && !is_number(kWeight)) std::rotate(blobs->begin(), blobs->begin() + 2, blobs->end());
+  const std::vector<float>& variances = (*blobs)[kVariance].data;
+  const bool trained = std::any_of(variances.begin(), variances.end(), [](float variance) { return variance != 0; });
+  if (is_number(kWeight) && trained) (*blobs)[kWeight].data[0] = 1;
+}
+
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path), wire_(path) {}
@@ -46,6 +66,7 @@ class Reader {
         inside_ = true;
         ReadLayer(wire_.Length(wire_.size()), tag.field == kNetLayer ? kLayer : kV1Layer);
         inside_ = false;
+        if (layer_.type == "BatchNorm") NormalizeBatchNorm(&layer_.blobs);
         if (!layer_.blobs.empty()) result.push_back(std::move(layer_));
       }
     } catch (const WireError& error) {

@@ -16,6 +16,7 @@ CREMA_MULTIVERSION void UpdateNesterov(const UpdateChunk& chunk, NesterovFormula
 class Nesterov : public UpdateRule {
  public:
   explicit Nesterov(float momentum) : formula_{momentum} {}
+  void SetMomentum(float momentum) override { formula_.momentum = momentum; }
   UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateNesterov(chunk, formula_); }
 

@@ -96,6 +96,18 @@ float LearningRateAt(const SolverParameter& solver, int iteration, int drops) {
   return std::max(static_cast<float>(rate), solver.min_lr());
 }
 
+float MomentumAt(const SolverParameter& solver, int iteration, float rate) {
+  if (solver.momentum_policy() == "opt") {
+    const double root = 1 - 0.5 * std::sqrt(double{rate});
+    const double best = root * root, most = solver.has_max_momentum() ? solver.max_momentum() : 1;
+    return static_cast<float>(std::min(best, most));
+  }
+  if (solver.momentum_policy() != "poly") return solver.momentum();
+  const double done = std::min(1.0, static_cast<double>(iteration) / solver.max_iter());
+  const double risen = std::pow(done, double{solver.momentum_power()});
+  return static_cast<float>(solver.momentum() + (double{solver.max_momentum()} - solver.momentum()) * risen);
+}
+
 int RateStepAt(const SolverParameter& solver, int iteration) {
   if (solver.lr_policy() == "step") return iteration / solver.stepsize();
   if (solver.lr_policy() != "multistep") return 0;

@@ -49,6 +49,8 @@ const RatePolicy* FindRatePolicy(std::string_view name);
 // The solver must have passed CheckSolver. drops: those of "plateau".
 float LearningRateAt(const SolverParameter& solver, int iteration, int drops = 0);
 WarmUp WarmUpOf(const SolverParameter& solver);
+// By momentum_policy; `rate`: of that iteration.
+float MomentumAt(const SolverParameter& solver, int iteration, float rate);
 // How many steps "step" and "multistep" have taken; 0 for other policies. SolverState.current_step.
 int RateStepAt(const SolverParameter& solver, int iteration);
 // Of "plateau": takes in the smoothed loss of an iteration; returns whether the rate drops behind it.

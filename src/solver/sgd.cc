@@ -13,6 +13,7 @@ CREMA_MULTIVERSION void UpdateSgd(const UpdateChunk& chunk, SgdFormula formula) 
 class Sgd : public UpdateRule {
  public:
   explicit Sgd(float momentum) : formula_{momentum} {}
+  void SetMomentum(float momentum) override { formula_.momentum = momentum; }
   UpdateFormula formula() const override { return formula_; }
   void Update(const UpdateChunk& chunk) const override { UpdateSgd(chunk, formula_); }
 

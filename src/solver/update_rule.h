@@ -21,6 +21,8 @@ class UpdateRule {
   virtual int histories() const { return 1; }
   // Multiplies the rate of the update that ends iteration `iteration` (bias correction).
   virtual float RateFactor(int iteration) const { return 1; }
+  // What the updates that follow take for `momentum`, where momentum_policy is read.
+  virtual void SetMomentum(float momentum) {}
   // Whether weight decay is WeightDecay::kDecoupled.
   virtual bool decouples_decay() const { return false; }
   virtual UpdateFormula formula() const = 0;

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/parallel.h"
 #include "ops/operations.h"
+#include "solver/rates.h"
 
 namespace crema {
 
@@ -45,6 +46,7 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
       local_clips_(solver.larc_policy() == "clip"),
       local_rates_(solver.larc() ? parameters.size() : 0),
       multi_(OperationsOf(device).multi_updater()) {
+  if (solver.momentum_policy() != "fixed") momentum_policy_ = solver;
   int64_t total = 0;
   for (const Parameter& parameter : parameters) total += parameter.data.count();
   total *= rule_->histories();
@@ -130,6 +132,7 @@ int Updater::HistoriesOf(const SolverParameter& solver) { return RuleOf(solver)-
 
 void Updater::Begin(int iteration, float rate, float clip_scale) {
   iteration_ = iteration;
+  if (momentum_policy_) rule_->SetMomentum(MomentumAt(*momentum_policy_, iteration, rate));
   gradient_scale_ = clip_scale / (iter_size_ * static_cast<float>(ranks_));
   rate_ = rate * rule_->RateFactor(iteration);
   decay_rate_ = rate;

@@ -4,6 +4,7 @@
 #define CREMA_SOLVER_UPDATER_H_
 
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -76,6 +77,7 @@ class Updater : public GradientReader {
   LossScale* loss_scale() const { return reinterpret_cast<LossScale*>(loss_scale_memory_.data()); }
 
   std::unique_ptr<UpdateRule> rule_;
+  std::optional<SolverParameter> momentum_policy_;  // empty: the momentum stays
   float clip_gradients_ = -1, iter_size_ = 1;
   double ranks_ = 1;
   float gradient_scale_ = 1, rate_ = 0, decay_rate_ = 0;  // of this update

@@ -84,6 +84,7 @@ class Checker {
   }
   void CheckRule();
   void CheckLocalRates(const std::string& rule);
+  void CheckMomentumPolicy(const std::string& rule);
   void CheckLoop();
   void CheckSnapshots();
   void CheckHogwild();
@@ -286,6 +287,7 @@ void Checker::CheckRule() {
     }
   }
   CheckLocalRates(name);
+  CheckMomentumPolicy(name);
   NotNegative("weight_decay", solver_.weight_decay());
   if (solver_.regularization_type() != "L1" && solver_.regularization_type() != "L2") {
     Error("regularization_type",
@@ -316,7 +318,29 @@ void Checker::CheckLocalRates(const std::string& rule) {
   }
 }
 
+void Checker::CheckMomentumPolicy(const std::string& rule) {
+  const std::string& policy = solver_.momentum_policy();
+  CheckWord("momentum_policy", policy, {"fixed", "poly", "opt"});
+  Range("max_momentum", solver_.max_momentum(), 0, 1);
+  NotNegative("momentum_power", solver_.momentum_power());
+  if (policy != "fixed" && rule != "SGD" && rule != "Nesterov") {
+    Error("momentum_policy", "momentum_policy is for solver types \"SGD\" and \"Nesterov\", and type is \"" + rule +
+                                 "\"; remove it, or change type");
+  }
+  if (policy == "opt" && Has("momentum")) Warn("momentum", "momentum has no effect with momentum_policy: \"opt\"");
+  if (Has("max_momentum") && policy == "fixed")
+    Warn("max_momentum", "max_momentum has no effect without momentum_policy");
+  if (Has("momentum_power") && policy != "poly") {
+    Warn("momentum_power", "momentum_power has no effect without momentum_policy: \"poly\"");
+  }
+}
+
 void Checker::CheckLoop() {
+  if (solver_.solver_data_type() == NumberType::FLOAT16) {
+    Warn("solver_data_type",
+         "solver_data_type: FLOAT16 has no effect: parameters and their history have 32 bits; precision: FP16 or BF16 "
+         "says what nets compute in");
+  }
   Range("iter_size", solver_.iter_size(), 1, std::numeric_limits<double>::infinity());
   Range("average_loss", solver_.average_loss(), 1, std::numeric_limits<double>::infinity());
   NotNegative("display", solver_.display(), "; 0 shows nothing");

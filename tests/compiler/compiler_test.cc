@@ -126,6 +126,11 @@ TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
   EXPECT_NE(data.find("let a layer of type \"AnnotatedData\" make the same three tops of it (docs/detection.md)"),
             std::string::npos)
       << data;
+  const std::string labels = ErrorOf(
+      L("Python", "data", {}, {"data", "label"}, "python_param { module: 'voc_layers' layer: 'VOCSegDataLayer' }"));
+  EXPECT_NE(labels.find("let a layer of type \"ImageSegData\" make the same two tops of it (docs/segmentation.md)"),
+            std::string::npos)
+      << labels;
   const std::string fork = ErrorOf(kInput + "\n" + L("CPMData", "out", {"data"}, {"found"}));
   EXPECT_NE(fork.find("\"CPMData\" is a layer type of a fork of Caffe (OpenPose)"), std::string::npos) << fork;
 }

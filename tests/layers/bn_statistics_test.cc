@@ -13,17 +13,20 @@
 namespace crema {
 namespace {
 
-// Two channels of two numbers each, in training. Returns the running means and variances.
-std::vector<float> StatisticsAfter(const std::vector<std::vector<float>>& batches, bool replay, bool frozen) {
+LayerParameter Norm(const std::string& type) {
   LayerParameter param;
   param.set_name("norm");
-  param.set_type("BN");
+  param.set_type(type);
   param.add_bottom("x");
   param.add_top("y");
-  param.mutable_bn_param()->set_momentum(0.75f);
-  param.mutable_bn_param()->set_frozen(frozen);
+  return param;
+}
+
+// Blobs of two channels of two numbers each, after training with these batches.
+std::vector<std::vector<float>> Train(const LayerParameter& param, std::vector<std::vector<float>> values,
+                                      const std::vector<std::vector<float>>& batches, bool replay = false) {
   const TensorSpec spec = {Shape{1, 2, 2}};
-  const auto layer = FindLayerType("BN")->create();
+  const auto layer = FindLayerType(param.type())->create();
   LayerSetup setup(param, TRAIN, {spec}, [](std::string_view) { return Location{}; });
   layer->Setup(setup);
   Context context;
@@ -32,7 +35,6 @@ std::vector<float> StatisticsAfter(const std::vector<std::vector<float>>& batche
   layer->Plan(plan);
   std::vector<std::byte> workspace(plan.forward_workspace() + 64);
   auto* aligned = reinterpret_cast<std::byte*>((reinterpret_cast<uintptr_t>(workspace.data()) + 63) / 64 * 64);
-  std::vector<std::vector<float>> values = {{1, 1}, {0, 0}, {1, 2}, {4, 8}};
   std::vector<Tensor> params;
   for (size_t i = 0; i < values.size(); ++i) params.emplace_back(values[i].data(), TensorSpec{setup.params()[i].shape});
   std::vector<float> output(4);
@@ -49,6 +51,15 @@ std::vector<float> StatisticsAfter(const std::vector<std::vector<float>>& batche
     run.workspace = aligned;
     layer->Forward(run);
   }
+  return values;
+}
+
+// Running means and variances of a BN.
+std::vector<float> StatisticsAfter(const std::vector<std::vector<float>>& batches, bool replay, bool frozen) {
+  LayerParameter param = Norm("BN");
+  param.mutable_bn_param()->set_momentum(0.75f);
+  param.mutable_bn_param()->set_frozen(frozen);
+  const auto values = Train(param, {{1, 1}, {0, 0}, {1, 2}, {4, 8}}, batches, replay);
   return {values[2][0], values[2][1], values[3][0], values[3][1]};
 }
 
@@ -63,6 +74,22 @@ TEST(BnStatistics, StayInAReplayAndWhereTheyAreFrozen) {
   const std::vector<float> batch = {2, 6, -1, -3}, old = {1, 2, 4, 8};
   EXPECT_EQ(StatisticsAfter({batch}, true, false), old);
   EXPECT_EQ(StatisticsAfter({batch}, false, true), old);
+}
+
+// As NVIDIA's fork has them: the first batch's own, then averages that move, of weight 1.
+TEST(BatchNormStatistics, AreAveragesWhereTheLayerScalesByItself) {
+  LayerParameter param = Norm("BatchNorm");
+  param.mutable_batch_norm_param()->set_moving_average_fraction(0.75f);
+  param.mutable_batch_norm_param()->set_scale_bias(true);
+  // Means 4 and -2, unbiased variances 8 and 2; then 0 and 1, 2 and 0.
+  const std::vector<float> first = {2, 6, -1, -3}, second = {-1, 1, 1, 1};
+  const std::vector<std::vector<float>> fresh = {{0, 0}, {0, 0}, {0}, {1, 1}, {0, 0}};
+  EXPECT_EQ(Train(param, fresh, {first}), (std::vector<std::vector<float>>{{4, -2}, {8, 2}, {1}, {1, 1}, {0, 0}}));
+  EXPECT_EQ(Train(param, fresh, {first, second}),
+            (std::vector<std::vector<float>>{{3, -1.25f}, {6.5f, 1.5f}, {1}, {1, 1}, {0, 0}}));
+  EXPECT_EQ(Train(param, fresh, {first}, true), fresh);
+  // Sums of another weight become averages.
+  EXPECT_EQ(Train(param, {{16, -8}, {32, 8}, {4}, {1, 1}, {0, 0}}, {second})[0], (std::vector<float>{3, -1.25f}));
 }
 
 }  // namespace

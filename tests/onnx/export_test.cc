@@ -228,6 +228,24 @@ TEST(OnnxExport, DividesRunningStatisticsByTheirWeight) {
   EXPECT_EQ(net.Constant("bn.variance"), (std::vector<float>{4, 5, 6}));
 }
 
+TEST(OnnxExport, WritesTheScaleOfANormalizationWithIt) {
+  const NetFile file = ParseNet(std::string(kInput) + R"(
+      layer { name: "bn" type: "BatchNorm" bottom: "data" top: "bn" batch_norm_param { scale_bias: true } }
+      layer { name: "scale" type: "Scale" bottom: "bn" top: "bn" })",
+                                "net.prototxt");
+  std::vector<LayerWeights> weights(2);
+  weights[0].name = "bn";
+  weights[0].blobs = {{{3}, {1, 2, 3}}, {{3}, {4, 5, 6}}, {{1}, {1}}, {{3}, {7, 8, 9}}, {{3}, {-1, -2, -3}}};
+  weights[1].name = "scale";
+  weights[1].blobs = {{{3}, {2, 2, 2}}};
+  Exported net;
+  ASSERT_TRUE(net.model.ParseFromString(MakeOnnxModel(file, weights, {}).bytes));
+  EXPECT_EQ(net.Operators(), (Names{"BatchNormalization", "Mul"}));
+  EXPECT_EQ(net.Constant("bn.mean"), (std::vector<float>{1, 2, 3}));
+  EXPECT_EQ(net.Constant("bn.scale"), (std::vector<float>{7, 8, 9}));
+  EXPECT_EQ(net.Constant("bn.bias"), (std::vector<float>{-1, -2, -3}));
+}
+
 TEST(OnnxExport, PadsAsCaffeDivides) {
   // The last windows reach one pixel beyond the padding.
   const Exported net = Export(R"(layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"

@@ -36,6 +36,13 @@ std::string Normalised(const std::string& name) {
                "bias_filler { type: \"uniform\" min: -0.3 max: 0.3 } }");
 }
 
+// As NVIDIA's fork does both.
+std::string ScaledByItself(const std::string& name) {
+  return Layer("BatchNorm", name + "_bn", name, name,
+               "batch_norm_param { scale_filler { type: \"uniform\" min: 0.5 max: 1.5 } "
+               "bias_filler { type: \"uniform\" min: -0.3 max: 0.3 } }");
+}
+
 std::string Bn(const std::string& name, const std::string& param) {
   return Layer("BN", name + "_bn", name, name, "bn_param { " + param + " }");
 }
@@ -58,7 +65,12 @@ std::string ResidualNet() {
          Convolution("d1", "sum2", 24, "kernel_size: 1") + Bn("d1", "momentum: 0.8") +
          Layer("ReLU", "d1r", "d1", "d1") + Convolution("d2", "d1", 24, "kernel_size: 1 bias_term: false") +
          Bn("d2", "bn_mode: INFERENCE") + Layer("Eltwise", "sum3", "d2 sum2", "sum3") +
-         Layer("Concat", "cat", "sum3 sum", "cat") + Layer("LRN", "lrn", "cat", "lrn", "lrn_param { alpha: 0.1 }") +
+         Convolution("e1", "sum3", 24, "kernel_size: 1 bias_term: false") + ScaledByItself("e1") +
+         Layer("Eltwise", "sum4", "e1 sum3", "sum4") + Layer("ReLU", "sum4r", "sum4", "sum4") +
+         Convolution("e2", "sum4", 24, "kernel_size: 1") + ScaledByItself("e2") + Layer("ReLU", "e2r", "e2", "e2") +
+         Convolution("e3", "e2", 24, "kernel_size: 1") + ScaledByItself("e3") +
+         Layer("Scale", "e3_scale", "e3", "e3", "scale_param { filler { value: 0.8 } }") +
+         Layer("Concat", "cat", "e3 sum", "cat") + Layer("LRN", "lrn", "cat", "lrn", "lrn_param { alpha: 0.1 }") +
          Layer("Sigmoid", "sig", "lrn", "sig") +
          Layer("Pooling", "p2", "sig", "p2", "pooling_param { pool: AVE kernel_size: 2 stride: 2 }") +
          Layer("InnerProduct", "ip", "p2", "ip",
@@ -69,7 +81,7 @@ std::string ResidualNet() {
 struct Outcome {
   float loss = 0;
   std::vector<std::vector<float>> gradients;
-  std::vector<float> statistics;  // of b2_bn, after the pass
+  std::vector<float> statistics;  // of b2_bn and e2_bn, after the pass
 };
 
 Outcome RunNet(NetOptions options, int passes) {
@@ -93,7 +105,7 @@ Outcome RunNet(NetOptions options, int passes) {
   }
   for (const Parameter& p : std::as_const(net).parameters()) {
     if (p.grad.defined()) p.CopyGradTo(outcome.gradients.emplace_back(p.shape.count()).data());
-    if (p.layer == "b2_bn")
+    if (p.layer == "b2_bn" || p.layer == "e2_bn")
       outcome.statistics.insert(outcome.statistics.end(), p.data.f32(), p.data.f32() + p.data.count());
   }
   return outcome;
@@ -150,13 +162,14 @@ TEST(OptionalPasses, ChainsAreFused) {
   };
   EXPECT_EQ(types(), (std::vector<std::string>{"ReLU+Pooling", "BatchNorm+Scale+ReLU", "BatchNorm+Scale+Eltwise+ReLU",
                                                "BatchNorm+Scale", "BatchNorm+ReLU", "BatchNorm+Scale+Eltwise",
-                                               "BN+ReLU", "BN+Eltwise"}));
+                                               "BN+ReLU", "BN+Eltwise", "BatchNorm+Eltwise+ReLU", "BatchNorm+ReLU"}));
   options.phase = TEST;
   options.backward = false;
   EXPECT_EQ(types(), (std::vector<std::string>{
                          "Convolution+ReLU", "Convolution+BatchNorm+Scale+ReLU", "Convolution+BatchNorm+Scale",
                          "Convolution+BatchNorm+Scale+Eltwise+ReLU", "Convolution+BatchNorm+ReLU",
-                         "Convolution+BatchNorm+Scale+Eltwise", "Convolution+BN+ReLU", "Convolution+BN+Eltwise"}));
+                         "Convolution+BatchNorm+Scale+Eltwise", "Convolution+BN+ReLU", "Convolution+BN+Eltwise",
+                         "Convolution+BatchNorm+Eltwise+ReLU", "Convolution+BatchNorm+ReLU", "Convolution+BatchNorm"}));
 }
 
 TEST(OptionalPasses, ReordersAreFewAndShown) {

@@ -91,6 +91,58 @@ TEST_F(WeightsTest, ValuesAndDimensionsMayBeUnpackedOrInPieces) {
   EXPECT_EQ(weights[0].blobs[0].data, (std::vector<float>{1, 2, 3}));
 }
 
+std::string Vector(int count, const std::string& values) { return Field(7, Field(1, Varint(count))) + values; }
+// As NVIDIA's fork writes values: their type, and their bytes.
+template <typename Value>
+std::string RawValues(int type, const std::vector<Value>& values) {
+  return Varint(10 << 3) + Varint(type) + Field(12, Raw(values.data(), values.size() * sizeof(Value)));
+}
+
+TEST_F(WeightsTest, RawValuesOfAnyWidth) {
+  const std::vector<uint16_t> halves = {0x3c00, 0xc100, 0x0001};
+  std::string layer = Field(1, "a") + Field(2, "InnerProduct");
+  layer += Field(7, Vector(3, RawValues(1, std::vector<float>{1, -2.5f, 3})));
+  layer += Field(7, Vector(3, RawValues(0, std::vector<double>{0.5, 4, -8})));
+  layer += Field(7, Vector(3, RawValues(2, halves)));
+  const std::vector<LayerWeights> weights = Read(Field(100, layer));
+  ASSERT_EQ(weights.at(0).blobs.size(), 3u);
+  EXPECT_EQ(weights[0].blobs[0].data, (std::vector<float>{1, -2.5f, 3}));
+  EXPECT_EQ(weights[0].blobs[1].data, (std::vector<float>{0.5f, 4, -8}));
+  EXPECT_EQ(weights[0].blobs[2].data, (std::vector<float>{1, -2.5f, 0x1p-24f}));
+  EXPECT_EQ(weights[0].blobs[2].shape, Shape({3}));
+}
+
+TEST_F(WeightsTest, RawValuesThatAreNoneAreRefused) {
+  const auto error = [&](const std::string& values) {
+    return Error(Field(100, Field(1, "a") + Field(7, Vector(3, values))));
+  };
+  EXPECT_EQ(error(RawValues(1, std::vector<uint8_t>(11))),
+            "layer \"a\": blob 0 holds 11 bytes, which are no whole number of values of 4 bytes");
+  EXPECT_EQ(error(RawValues(2, std::vector<uint8_t>(4))),
+            "layer \"a\": blob 0 holds 2 values, but its shape 3 needs 3");
+  EXPECT_NE(error(RawValues(3, std::vector<int>(3))).find("raw values of type 3, but only 0"), std::string::npos);
+}
+
+// Two channels: mean 1 2, variance 3 4, scale 5 6, bias 7 8.
+TEST_F(WeightsTest, BatchNormThatScalesItselfHasOneOrder) {
+  const std::vector<std::vector<float>> today = {{1, 2}, {3, 4}, {0}, {5, 6}, {7, 8}};
+  const std::vector<std::vector<float>> first = {{5, 6}, {7, 8}, {1, 2}, {3, 4}, {0}};
+  for (const auto& blobs : {today, first}) {
+    std::string layer = Field(1, "a") + Field(2, "BatchNorm");
+    for (const auto& values : blobs) {
+      const std::string shape = Varint(1) + Varint(values.size()) + Varint(1) + Varint(1);
+      layer += Field(7, Field(7, Field(1, shape)) + RawValues(1, values));
+    }
+    const std::vector<LayerWeights> weights = Read(Field(100, layer));
+    const std::vector<std::vector<float>> expected = {{1, 2}, {3, 4}, {1}, {5, 6}, {7, 8}};
+    ASSERT_EQ(weights.at(0).blobs.size(), 5u);
+    for (size_t i = 0; i < 5; ++i) {
+      EXPECT_EQ(weights[0].blobs[i].data, expected[i]) << i;
+      EXPECT_EQ(weights[0].blobs[i].shape.axes(), 1) << i;
+    }
+  }
+}
+
 TEST_F(WeightsTest, LegacyShape) {
   NetParameter net;
   LayerParameter* layer = net.add_layer();

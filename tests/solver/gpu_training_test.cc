@@ -15,6 +15,7 @@ TEST_F(GpuTraining, ByEveryRule) {
                                  "type: \"AdaDelta\" base_lr: 1 momentum: 0.9 delta: 0.001",
                                  "type: \"Adam\" base_lr: 0.001 momentum: 0.9 delta: 0.001",
                                  "momentum: 0.9 weight_decay: 0.01 larc: true larc_eta: 0.05 clip_gradients: 0.5",
+                                 "type: \"Nesterov\" momentum: 0.1 momentum_policy: \"poly\"",
                                  "type: \"Nesterov\" momentum: 0.9 larc: true larc_policy: \"clip\" larc_eta: 0.01",
                                  "type: \"AdamW\" base_lr: 0.001 momentum: 0.9 delta: 0.001 weight_decay: 20",
                                  "momentum: 0.9 weight_decay: 0.01 regularization_type: \"L1\""}) {

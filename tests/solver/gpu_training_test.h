@@ -28,6 +28,8 @@ layer { name: "relu1" type: "ReLU" bottom: "conv1" top: "conv1" }
 layer { name: "pool1" type: "Pooling" bottom: "conv1" top: "pool1" pooling_param { kernel_size: 2 stride: 2 } }
 layer { name: "conv2" type: "Convolution" bottom: "pool1" top: "conv2"
         convolution_param { num_output: 8 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+layer { name: "norm2" type: "BatchNorm" bottom: "conv2" top: "conv2"
+        batch_norm_param { scale_bias: true moving_average_fraction: 0.9 } }
 layer { name: "sum" type: "Eltwise" bottom: "pool1" bottom: "conv2" top: "sum" }
 layer { name: "relu2" type: "ReLU" bottom: "sum" top: "sum" }
 layer { name: "ip1" type: "InnerProduct" bottom: "sum" top: "ip1" param { lr_mult: 1 } param { lr_mult: 2 decay_mult: 0 }

@@ -18,6 +18,7 @@ TEST_F(Steps, PlainUpdatesAreTheNetsToTheBit) {
         "type: \"AdaDelta\" momentum: 0.9 delta: 0.001",
         "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001 clip_gradients: 0.3 lr_policy: \"step\" gamma: 0.5 "
         "stepsize: 2",
+        "momentum: 0.1 momentum_policy: \"poly\" max_momentum: 0.9",
         "momentum: 0.9 larc: true larc_policy: \"clip\" larc_eta: 0.02 clip_gradients: 0.4",
         "type: \"AdamW\" base_lr: 0.01 momentum: 0.9 weight_decay: 0.1 lr_policy: \"cosine\" warmup_iter: 2 "
         "warmup_start_lr: 0.001 min_lr: 0.002"}) {

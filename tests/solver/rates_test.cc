@@ -42,6 +42,25 @@ TEST(Rates, FollowTheirClosedForms) {
   ExpectRates("multifixed", [](int i) { return i <= 3 ? 0.5 : i <= 10 ? 0.125 : 0.25; });
 }
 
+TEST(Rates, MomentumFollowsItsPolicy) {
+  SolverParameter solver = Policy("fixed");
+  solver.set_momentum(0.5f);
+  solver.set_momentum_power(2);
+  solver.set_max_momentum(0.9f);
+  for (int i = 0; i <= 60; ++i) {
+    solver.set_momentum_policy("fixed");
+    EXPECT_EQ(MomentumAt(solver, i, 0.02f), 0.5f);
+    solver.set_momentum_policy("poly");
+    const double done = std::min(1.0, i / 50.0);
+    EXPECT_NEAR(MomentumAt(solver, i, 0.02f), 0.5 + 0.4 * done * done, 1e-6) << i;
+  }
+  solver.set_momentum_policy("opt");
+  EXPECT_NEAR(MomentumAt(solver, 3, 0.04f), 0.81, 1e-6);
+  EXPECT_EQ(MomentumAt(solver, 3, 0.0004f), 0.9f) << "0.98 is more than max_momentum";
+  solver.clear_max_momentum();
+  EXPECT_NEAR(MomentumAt(solver, 3, 0.0004f), 0.9801, 1e-6);
+}
+
 TEST(Rates, CoversEveryPolicyOfTheTable) {
   std::vector<std::string> names;
   for (const RatePolicy& policy : RatePolicies()) names.push_back(policy.name);

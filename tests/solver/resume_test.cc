@@ -81,6 +81,10 @@ TEST_F(Resume, IsExactWithLocalRates) {
   ExpectSame("momentum: 0.9 weight_decay: 0.01 larc: true larc_eta: 0.02 lr_policy: \"cosine\" warmup_iter: 14\n");
 }
 
+TEST_F(Resume, IsExactWithAMomentumThatRises) {
+  ExpectSame("momentum: 0.1 momentum_policy: \"poly\" max_momentum: 0.9 type: \"Nesterov\"\n");
+}
+
 TEST_F(Resume, IsExactWithARateThatGoesByTheLoss) {
   std::string windows = "lr_policy: \"plateau\" gamma: 0.7 base_lr: 0.3 momentum: 0.9 average_loss: 4 display: 1 ";
   for (int i = 0; i < 20; ++i) windows += "plateau_winsize: 2 ";

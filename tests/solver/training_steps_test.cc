@@ -153,7 +153,7 @@ TEST_F(Steps, BlocksAreWhatTrainingChanges) {
     if (!statistics) trained = offset;
   }
   EXPECT_EQ(names,
-            "c1[0] s1[0] s1[1] c2[1] c3[0] ip[0] ip[1] "
+            "c1[0] s1[0] s1[1] c2[1] c3[0] n3[3] n3[4] ip[0] ip[1] "
             "n1[0]00 n1[1]01 n1[2]02 n3[0]10 n3[1]11 n3[2]12 ");
   EXPECT_EQ(steps.value_count(), offset);
   EXPECT_EQ(steps.trained_count(), trained);

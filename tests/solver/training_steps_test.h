@@ -48,7 +48,7 @@ layer { name: "c2" type: "Convolution" bottom: "c1" top: "c2" param { lr_mult: 0
 layer { name: "n2" type: "BatchNorm" bottom: "c2" top: "c2" batch_norm_param { use_global_stats: true } }
 layer { name: "c3" type: "Convolution" bottom: "c2" top: "c3" param { lr_mult: 1 } param { name: "shared" }
         convolution_param { num_output: 18 kernel_size: 1 weight_filler { type: "msra" } } }
-layer { name: "n3" type: "BatchNorm" bottom: "c3" top: "c3" }
+layer { name: "n3" type: "BatchNorm" bottom: "c3" top: "c3" batch_norm_param { scale_bias: true } }
 layer { name: "drop" type: "Dropout" bottom: "c3" top: "c3" }
 layer { name: "ip" type: "InnerProduct" bottom: "c3" top: "ip"
         inner_product_param { num_output: 3 weight_filler { type: "xavier" } } }

@@ -102,6 +102,9 @@ void ExpectMatchesReference(const SolverParameter& solver) {
   for (int step = 0; step < kSteps; ++step) {
     model.DrawGradients();
     const double rate = 0.1 / (1 + step);
+    SolverParameter now = solver;
+    if (solver.momentum_policy() == "poly") now.set_momentum(0.2f + (0.99f - 0.2f) * static_cast<float>(step) / kSteps);
+    if (solver.momentum_policy() == "opt") now.set_momentum(static_cast<float>(std::pow(1 - std::sqrt(rate) / 2, 2)));
     double norm = 0;
     for (int p = 0; p < 2; ++p) {
       for (const float g : model.gradients[p]) norm += double{g} * g;
@@ -133,13 +136,25 @@ void ExpectMatchesReference(const SolverParameter& solver) {
         } else {
           g += decay * w[p][i];
         }
-        w[p][i] -= Reference(solver, step, g, of_parameter, a[p][i], b[p][i]);
+        w[p][i] -= Reference(now, step, g, of_parameter, a[p][i], b[p][i]);
         worst = std::max(worst, std::abs(w[p][i] - model.values[p][i]) / (1 + std::abs(w[p][i])));
       }
       EXPECT_LT(worst, 2e-6) << solver.ShortDebugString() << " step " << step << " parameter " << p;
     }
   }
   EXPECT_EQ(model.values[2], frozen);
+}
+
+TEST(MomentumPolicy, IsThatOfEachUpdate) {
+  for (const char* type : {"SGD", "Nesterov"}) {
+    SolverParameter solver = BaseSolver(type);
+    solver.set_momentum(0.2f);
+    solver.set_max_iter(kSteps);
+    solver.set_momentum_policy("poly");
+    ExpectMatchesReference(solver);
+    solver.set_momentum_policy("opt");
+    ExpectMatchesReference(solver);
+  }
 }
 
 TEST(LocalRates, AreThoseOfLarc) {
