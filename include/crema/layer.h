@@ -60,6 +60,10 @@ class LayerSetup {
   int tops() const { return param_->top_size(); }
   const TensorSpec& bottom(int i) const { return bottoms_[i]; }
   const Shape& bottom_shape(int i) const { return bottoms_[i].shape; }
+  // For messages: its name and shape, "data" (8x3x32x32).
+  std::string DescribeBottom(int i) const {
+    return "\"" + param_->bottom(i) + "\" (" + bottoms_[i].shape.ToString() + ")";
+  }
 
   // Stops Setup with a diagnostic at `field` (see FieldLocator) of this layer.
   [[noreturn]] void Fail(std::string_view field, const std::string& message) const;

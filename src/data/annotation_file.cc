@@ -5,6 +5,7 @@
 #include <sstream>
 
 #include "base/suggest.h"
+#include "base/trimmed.h"
 #include "crema/error.h"
 #include "data/finite_number.h"
 #include "data/text_file.h"
@@ -12,13 +13,6 @@
 namespace crema {
 
 namespace {
-
-std::string Trimmed(const std::string& text) {
-  const char* const blanks = " \t\r\n";
-  const size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string::npos) return {};
-  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
-}
 
 class VocReader {
  public:
@@ -68,7 +62,7 @@ class VocReader {
 
   float CornerOf(const pugi::xml_node& object, const pugi::xml_node& box, const char* name) {
     const pugi::xml_node corner = box.child(name);
-    const std::string word = Trimmed(corner.text().get());
+    const std::string word(Trimmed(corner.text().get()));
     float value = 0;
     if (ParseFinite(word, &value)) return value;
     Fail((corner ? corner : object).offset_debug(),
@@ -102,7 +96,7 @@ AnnotationFile ReadTextAnnotation(const std::string& path) {
   file.path = path;
   std::string line;
   for (int number = 1; text.ReadLine(&line); ++number) {
-    line = Trimmed(line);
+    line = std::string(Trimmed(line));
     if (line.empty()) continue;
     AnnotatedObject object;
     object.line = number;

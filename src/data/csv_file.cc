@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/trimmed.h"
 #include "base/utf8.h"
 
 namespace crema {
@@ -10,13 +11,6 @@ namespace crema {
 namespace {
 
 bool Blank(char c) { return c == ' ' || c == '\t'; }
-
-void Trim(std::string* text) {
-  while (!text->empty() && Blank(text->back())) text->pop_back();
-  size_t blanks = 0;
-  while (blanks < text->size() && Blank((*text)[blanks])) ++blanks;
-  text->erase(0, blanks);
-}
 
 }  // namespace
 
@@ -57,7 +51,7 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
       field.text = line_.substr(at, end - at);
       at = end;
     }
-    Trim(&field.text);
+    field.text = std::string(Trimmed(field.text, " \t"));
     fields->push_back(std::move(field));
     if (at >= line_.size()) return true;
     ++at;

@@ -6,11 +6,11 @@
 #include <filesystem>
 #include <fstream>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
+#include "base/trimmed.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 
@@ -21,12 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostErrors = 20;
-
-std::string Trimmed(const std::string& line) {
-  constexpr std::string_view kBlanks = " \t\r\n\v\f";
-  const size_t begin = line.find_first_not_of(kBlanks);
-  return begin == std::string::npos ? "" : line.substr(begin, line.find_last_not_of(kBlanks) + 1 - begin);
-}
 
 // Empty where the file is at neither place.
 std::string Find(const std::string& path, const std::string& folder) {
@@ -93,7 +87,7 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
   std::string line;
   for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
     if (number == 1) DropByteOrderMark(&line);
-    line = Trimmed(line);
+    line = std::string(Trimmed(line));
     if (line.empty()) continue;
     std::string path = Find(line, DirectoryOf(list));
     if (path.empty()) {

@@ -15,6 +15,7 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/trimmed.h"
 #include "crema/error.h"
 #include "distributed/library.h"
 
@@ -72,12 +73,6 @@ struct Keys {
   std::optional<std::string> public_key;
   int secret_line = 0, public_line = 0;
 };
-
-std::string_view Trimmed(std::string_view text) {
-  const size_t begin = text.find_first_not_of(" \t\r");
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(" \t\r") - begin + 1);
-}
 
 // The text between quotes of `name = "text"`; a malformed line is reported without it, for it may be a secret.
 std::string_view ValueOf(std::string_view line, std::string_view name, const Location& where) {

@@ -48,15 +48,17 @@ bool KeepsProportions(const ScoringNet& scoring, const ImageRunOptions& options)
          FixedResize(Changed(scoring.transform, options.transform)).height == 0;
 }
 
-// Some of the images, numbered from 0.
+using StoredSize = std::optional<ImageSize>;  // empty: the image cannot be read
+
+// Some of the images, numbered from 0, whose sizes are known.
 class ImageRange : public ImageItems {
  public:
-  ImageRange(std::shared_ptr<const ImageItems> items, uint64_t first, uint64_t count)
-      : items_(std::move(items)), first_(first), count_(count) {}
+  ImageRange(std::shared_ptr<const ImageItems> items, uint64_t first, std::vector<StoredSize> sizes)
+      : items_(std::move(items)), first_(first), sizes_(std::move(sizes)) {}
 
-  uint64_t count() const override { return count_; }
+  uint64_t count() const override { return sizes_.size(); }
   std::string Name(uint64_t i) const override { return items_->Name(first_ + i); }
-  std::optional<ImageSize> Size(uint64_t i) const override { return items_->Size(first_ + i); }
+  StoredSize Size(uint64_t i) const override { return sizes_[i]; }
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
                    int64_t* label) const override {
     return items_->Load(first_ + i, preparation, buffers, out, label);
@@ -64,7 +66,8 @@ class ImageRange : public ImageItems {
 
  private:
   std::shared_ptr<const ImageItems> items_;
-  uint64_t first_, count_;
+  uint64_t first_;
+  std::vector<StoredSize> sizes_;
 };
 
 }  // namespace
@@ -90,7 +93,7 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
   ImageExtent extent =
       scoring_.image_info.empty() ? ImageExtent() : FixedResize(Changed(scoring_.transform, options_.transform));
   for (uint64_t i = 0; fits_ && extent.height == 0 && i < items.count(); ++i) {
-    extent = ExtentOf(items, i).value_or(ImageExtent());
+    extent = Fitted(items.Size(i)).value_or(ImageExtent());
   }
   runner_ = MakeRunner(items, extent);
   const bool crops = runner_->transform().crop_size() > 0;
@@ -100,8 +103,7 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
                                              "resized to the net's input");
 }
 
-std::optional<ImageExtent> Detector::ExtentOf(const ImageItems& items, uint64_t i) const {
-  const std::optional<ImageSize> size = items.Size(i);
+std::optional<ImageExtent> Detector::Fitted(const StoredSize& size) const {
   if (!size) return std::nullopt;
   return FitInto(size->height, size->width, sides_.shorter, sides_.longer).extent;
 }
@@ -135,15 +137,19 @@ ImageRunner& Detector::RunnerFor(const ImageItems& items, const ImageExtent& ext
 void Detector::Run(const std::shared_ptr<const ImageItems>& items, float threshold,
                    const std::function<void(const DetectedImage&)>& then) {
   if (!fits_) return RunThrough(*runner_, items, 0, threshold, then);
+  StoredSize next = items->count() > 0 ? items->Size(0) : StoredSize();
   for (uint64_t first = 0, end; first < items->count(); first = end) {
     // Images that cannot be read go with those before them.
-    const std::optional<ImageExtent> extent = ExtentOf(*items, first);
+    std::vector<StoredSize> sizes = {next};
+    const std::optional<ImageExtent> extent = Fitted(next);
     for (end = first + 1; end < items->count(); ++end) {
-      const std::optional<ImageExtent> next = ExtentOf(*items, end);
-      if (next && (!extent || next->height != extent->height || next->width != extent->width)) break;
+      next = items->Size(end);
+      const std::optional<ImageExtent> other = Fitted(next);
+      if (other && (!extent || other->height != extent->height || other->width != extent->width)) break;
+      sizes.push_back(next);
     }
     ImageRunner& runner = extent ? RunnerFor(*items, *extent) : *runner_;
-    RunThrough(runner, std::make_shared<ImageRange>(items, first, end - first), first, threshold, then);
+    RunThrough(runner, std::make_shared<ImageRange>(items, first, std::move(sizes)), first, threshold, then);
   }
 }
 

@@ -58,8 +58,8 @@ class Detector {
            const std::function<void(const DetectedImage&)>& then);
 
  private:
-  // What the net sees of an image; nothing where it cannot be read.
-  std::optional<ImageExtent> ExtentOf(const ImageItems& items, uint64_t i) const;
+  // What the net sees of an image of that size; nothing where that is not known.
+  std::optional<ImageExtent> Fitted(const std::optional<ImageSize>& size) const;
   std::unique_ptr<ImageRunner> MakeRunner(const ImageItems& items, const ImageExtent& extent) const;
   ImageRunner& RunnerFor(const ImageItems& items, const ImageExtent& extent);
   void RunThrough(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, uint64_t first, float threshold,

@@ -33,18 +33,16 @@ std::vector<int64_t> Read(const LayerSetup& setup, int axes, const Setting& sett
       setup.Fail(Field(given.c_str()), "has both " + name + " and " + given + "; keep one of the two forms");
     }
     if (axes != 2) {
-      setup.Fail(Field(given.c_str()), pair + " are for two spatial axes, but \"" + setup.param().bottom(0) + "\" (" +
-                                           setup.bottom_shape(0).ToString() + ") has " + std::to_string(axes) +
-                                           "; repeat " + name + " once for each instead");
+      setup.Fail(Field(given.c_str()), pair + " are for two spatial axes, but " + setup.DescribeBottom(0) + " has " +
+                                           std::to_string(axes) + "; repeat " + name + " once for each instead");
     }
     values = {setting.vertical, setting.horizontal};
   } else if (setting.values.size() == 1) {
     values.assign(axes, setting.values[0]);
   } else if (!setting.values.empty()) {
     if (setting.values.size() != axes) {
-      setup.Fail(Field(setting.name), name + " is given " + std::to_string(setting.values.size()) + " times, but \"" +
-                                          setup.param().bottom(0) + "\" (" + setup.bottom_shape(0).ToString() +
-                                          ") has " + std::to_string(axes) +
+      setup.Fail(Field(setting.name), name + " is given " + std::to_string(setting.values.size()) + " times, but " +
+                                          setup.DescribeBottom(0) + " has " + std::to_string(axes) +
                                           " spatial axes; give it once for all of them, or once for each");
     }
     values.assign(setting.values.begin(), setting.values.end());

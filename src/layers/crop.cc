@@ -17,7 +17,7 @@ class CropLayer : public Layer {
     const Shape &whole = setup.bottom_shape(0), &wanted = setup.bottom_shape(1);
     const int axis = setup.CanonicalAxis("crop_param.axis", param.axis()), cut = whole.axes() - axis;
     if (wanted.axes() < whole.axes()) {
-      setup.Fail("bottom", "cuts " + Describe(setup, 0) + " to the extents of " + Describe(setup, 1) +
+      setup.Fail("bottom", "cuts " + setup.DescribeBottom(0) + " to the extents of " + setup.DescribeBottom(1) +
                                ", which has fewer axes; give bottoms of equally many");
     }
     if (param.offset_size() > 1 && param.offset_size() != cut) {
@@ -33,8 +33,8 @@ class CropLayer : public Layer {
       if (offset_[i] + top[i] > whole[i]) {
         setup.Fail(param.offset_size() > 0 ? "crop_param.offset" : "bottom",
                    "axis " + std::to_string(i) + ": offset " + std::to_string(offset_[i]) + " and the " +
-                       std::to_string(top[i]) + " elements of " + Describe(setup, 1) + " exceed the " +
-                       std::to_string(whole[i]) + " of " + Describe(setup, 0) +
+                       std::to_string(top[i]) + " elements of " + setup.DescribeBottom(1) + " exceed the " +
+                       std::to_string(whole[i]) + " of " + setup.DescribeBottom(0) +
                        "; lower offset, or set axis to the first axis that is to be cut");
       }
     }
@@ -57,10 +57,6 @@ class CropLayer : public Layer {
   }
 
  private:
-  static std::string Describe(const LayerSetup& setup, int bottom) {
-    return "\"" + setup.param().bottom(bottom) + "\" (" + setup.bottom_shape(bottom).ToString() + ")";
-  }
-
   std::vector<int64_t> offset_;  // one for each axis of bottom 0
   Box box_;
 };

@@ -116,7 +116,7 @@ class DeconvolutionLayer : public Layer {
     const int axis = static_cast<int>(i);
     const int64_t extent = window.stride[i] * (window.input[i] - 1) + window.reach(axis) - 2 * window.pad[i];
     if (window.input[i] < 1) {
-      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" (" + setup.bottom_shape(0).ToString() + ") is empty");
+      setup.Fail("bottom", setup.DescribeBottom(0) + " is empty");
     }
     if (extent < 1) {
       const bool pads = setup.param().convolution_param().pad_size() > 0;

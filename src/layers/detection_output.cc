@@ -68,39 +68,36 @@ class DetectionOutputLayer : public Layer {
     }
   }
 
-  static std::string Describe(const LayerSetup& setup, int i) {
-    return "\"" + setup.param().bottom(i) + "\" (" + setup.bottom_shape(i).ToString() + ")";
-  }
-
   void CheckPriors(const LayerSetup& setup) {
     const Shape &offsets = setup.bottom_shape(0), &scores = setup.bottom_shape(1), &priors = setup.bottom_shape(2);
     if (priors.axes() == 2 && priors[1] == kRegionNumbers) {
-      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+      setup.Fail("bottom", "bottom 2, " + setup.DescribeBottom(2) +
                                ", holds regions, so that a fourth bottom must be im_info: height and width of each "
                                "image, and what it was scaled by");
     }
     if (priors.axes() != 3 || priors[0] != 1 || priors[1] != 2 || priors[2] % 4 != 0 || priors[2] == 0) {
-      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+      setup.Fail("bottom", "bottom 2, " + setup.DescribeBottom(2) +
                                ", must be 1 x 2 x 4 P: the boxes of P priors and their variances, as PriorBox and "
                                "Concat with axis: 2 make them");
     }
     const bool shared = setup.param().detection_output_param().share_location();
     problem_.priors = priors[2] / 4;
     problem_.boxes = shared ? 1 : problem_.classes;
-    const std::string of_priors = " for the " + std::to_string(problem_.priors) + " priors of " + Describe(setup, 2);
+    const std::string of_priors =
+        " for the " + std::to_string(problem_.priors) + " priors of " + setup.DescribeBottom(2);
     if (offsets.axes() < 2 || offsets.count(1) != problem_.priors * problem_.boxes * 4) {
       setup.Fail("bottom",
-                 "bottom 0, " + Describe(setup, 0) + ", must hold " +
+                 "bottom 0, " + setup.DescribeBottom(0) + ", must hold " +
                      std::to_string(problem_.priors * problem_.boxes * 4) + " numbers for each image" + of_priors +
                      (shared ? ": four for each" : ": with share_location: false, four for each class of each"));
     }
     if (problem_.priors > INT32_MAX / problem_.classes || scores.axes() < 2 ||
         scores.count(1) != problem_.priors * problem_.classes) {
-      setup.Fail("bottom", "bottom 1, " + Describe(setup, 1) + ", must hold a score for each of " +
+      setup.Fail("bottom", "bottom 1, " + setup.DescribeBottom(1) + ", must hold a score for each of " +
                                std::to_string(problem_.classes) + " classes (num_classes)" + of_priors);
     }
     if (offsets[0] != scores[0]) {
-      setup.Fail("bottom", "bottoms 0 and 1, " + Describe(setup, 0) + " and " + Describe(setup, 1) +
+      setup.Fail("bottom", "bottoms 0 and 1, " + setup.DescribeBottom(0) + " and " + setup.DescribeBottom(1) +
                                ", are of different numbers of images");
     }
     problem_.images = offsets[0];
@@ -121,28 +118,28 @@ class DetectionOutputLayer : public Layer {
     const Shape &offsets = setup.bottom_shape(0), &scores = setup.bottom_shape(1), &regions = setup.bottom_shape(2),
                 &info = setup.bottom_shape(3);
     if (regions.axes() < 1 || regions[0] == 0 || regions.count() != regions[0] * kRegionNumbers) {
-      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+      setup.Fail("bottom", "bottom 2, " + setup.DescribeBottom(2) +
                                ", must be R x 5: with four bottoms it holds regions, as Proposal makes them");
     }
     problem_.images = info.axes() < 1 ? 0 : info[0];
     CheckImageInfo(setup, 3, problem_.images);
     if (problem_.images == 0 || regions[0] % problem_.images != 0) {
-      setup.Fail("bottom", "bottom 2, " + Describe(setup, 2) +
+      setup.Fail("bottom", "bottom 2, " + setup.DescribeBottom(2) +
                                ", must hold an equal number of regions for each of the " +
-                               std::to_string(problem_.images) + " images of " + Describe(setup, 3));
+                               std::to_string(problem_.images) + " images of " + setup.DescribeBottom(3));
     }
     problem_.priors = regions[0] / problem_.images;
     const std::string of_regions =
-        " for each of the " + std::to_string(regions[0]) + " regions of " + Describe(setup, 2);
+        " for each of the " + std::to_string(regions[0]) + " regions of " + setup.DescribeBottom(2);
     if (problem_.classes > INT32_MAX / regions[0] || scores.count() != regions[0] * problem_.classes) {
-      setup.Fail("bottom", "bottom 1, " + Describe(setup, 1) + ", must hold a score of each of " +
+      setup.Fail("bottom", "bottom 1, " + setup.DescribeBottom(1) + ", must hold a score of each of " +
                                std::to_string(problem_.classes) + " classes (num_classes)" + of_regions);
     }
     const int64_t of_region = offsets.count() / regions[0] / 4;
     const bool shared = setup.param().detection_output_param().share_location();
     if (offsets.count() != regions[0] * of_region * 4 ||
         (of_region != problem_.classes && of_region != 2 && !(shared && of_region == 1))) {
-      setup.Fail("bottom", "bottom 0, " + Describe(setup, 0) + ", must hold four offsets of each of " +
+      setup.Fail("bottom", "bottom 0, " + setup.DescribeBottom(0) + ", must hold four offsets of each of " +
                                std::to_string(problem_.classes) +
                                " classes (num_classes), 8 where all but the background share them, or 4" + of_regions);
     }

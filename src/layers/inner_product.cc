@@ -32,8 +32,7 @@ class InnerProductLayer : public Layer {
     // What follows walks over the result anyway and takes the bias along.
     problem_.bias = has_bias_ && followers_.chain().empty();
     if (problem_.inputs < 1) {
-      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() + ") holds no values from axis " +
-                               std::to_string(axis) + " on");
+      setup.Fail("bottom", setup.DescribeBottom(0) + " holds no values from axis " + std::to_string(axis) + " on");
     }
     std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + axis);
     top.push_back(problem_.outputs);

@@ -17,8 +17,7 @@ class PreluLayer : public Layer {
     const PReLUParameter& param = setup.param().prelu_param();
     const Shape& shape = setup.bottom_shape(0);
     if (shape.axes() < 2) {
-      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() +
-                               ") has no channels; they are axis 1, so give at least two axes");
+      setup.Fail("bottom", setup.DescribeBottom(0) + " has no channels; they are axis 1, so give at least two axes");
     }
     shared_ = param.channel_shared();
     const Shape slopes = shared_ ? Shape() : Shape{shape[1]};

@@ -39,12 +39,9 @@ class ProposalLayer : public Layer {
 
   void ReadBottoms(const LayerSetup& setup) {
     const Shape &scores = setup.bottom_shape(0), &offsets = setup.bottom_shape(1);
-    const auto describe = [&](int i) {
-      return "\"" + setup.param().bottom(i) + "\" (" + setup.bottom_shape(i).ToString() + ")";
-    };
     if (scores.axes() != 4) {
-      setup.Fail("bottom",
-                 "bottom 0, " + describe(0) + ", must be images x 2 A x height x width, of A anchors a pixel");
+      setup.Fail("bottom", "bottom 0, " + setup.DescribeBottom(0) +
+                               ", must be images x 2 A x height x width, of A anchors a pixel");
     }
     problem_.images = scores[0];
     problem_.anchors =
@@ -52,16 +49,16 @@ class ProposalLayer : public Layer {
     const int64_t shapes = problem_.anchors.shapes;
     const std::string anchors = std::to_string(shapes) + " anchors at each pixel (ratios times scales)";
     if (scores[1] != 2 * shapes) {
-      setup.Fail("bottom", "bottom 0, " + describe(0) + ", must have " + std::to_string(2 * shapes) +
+      setup.Fail("bottom", "bottom 0, " + setup.DescribeBottom(0) + ", must have " + std::to_string(2 * shapes) +
                                " channels, two scores for each of " + anchors);
     }
     if (offsets != Shape{scores[0], 4 * shapes, scores[2], scores[3]}) {
-      setup.Fail("bottom", "bottom 1, " + describe(1) + ", must have " + std::to_string(4 * shapes) +
-                               " channels of the height and width of " + describe(0) + ", four offsets for each of " +
-                               anchors);
+      setup.Fail("bottom", "bottom 1, " + setup.DescribeBottom(1) + ", must have " + std::to_string(4 * shapes) +
+                               " channels of the height and width of " + setup.DescribeBottom(0) +
+                               ", four offsets for each of " + anchors);
     }
     if (scores.count() == 0 || scores.count(1) > INT32_MAX / 2) {
-      setup.Fail("bottom", "bottom 0, " + describe(0) + ", must hold 1 to 2^30 scores of an image");
+      setup.Fail("bottom", "bottom 0, " + setup.DescribeBottom(0) + ", must hold 1 to 2^30 scores of an image");
     }
     CheckImageInfo(setup, 2, problem_.images);
   }

@@ -54,25 +54,23 @@ void RecurrentLayer::SetupRecurrence(LayerSetup& setup, int64_t sums, RecurrentP
 
 void RecurrentLayer::CheckShapes(const LayerSetup& setup, RecurrentProblem* problem) const {
   const Shape &input = setup.bottom_shape(0), &continuation = setup.bottom_shape(1);
-  const auto describe = [&](int i) {
-    return "\"" + setup.param().bottom(i) + "\" (" + setup.bottom_shape(i).ToString() + ")";
-  };
   if (input.axes() < 2 || input.count() == 0) {
-    setup.Fail("bottom", describe(0) + " is no sequence; give steps x sequences x inputs, at least 1 of each");
+    setup.Fail("bottom",
+               setup.DescribeBottom(0) + " is no sequence; give steps x sequences x inputs, at least 1 of each");
   }
   problem->steps = input[0];
   problem->batch = input[1];
   problem->inputs = input.count(2);
   if (continuation != Shape{problem->steps, problem->batch}) {
-    setup.Fail("bottom", describe(1) + " should say for each step of each sequence of " + describe(0) +
-                             " whether it goes on, so it must be " + Shape{problem->steps, problem->batch}.ToString() +
-                             ": 0 where a sequence begins, else 1");
+    setup.Fail("bottom", setup.DescribeBottom(1) + " should say for each step of each sequence of " +
+                             setup.DescribeBottom(0) + " whether it goes on, so it must be " +
+                             Shape{problem->steps, problem->batch}.ToString() + ": 0 where a sequence begins, else 1");
   }
   if (!static_) return;
   const Shape& fixed = setup.bottom_shape(2);
   if (fixed.axes() < 1 || fixed[0] != problem->batch || fixed.count() == 0) {
-    setup.Fail("bottom", describe(2) + " is the input that stays the same, one for each of the " +
-                             std::to_string(problem->batch) + " sequences of " + describe(0) +
+    setup.Fail("bottom", setup.DescribeBottom(2) + " is the input that stays the same, one for each of the " +
+                             std::to_string(problem->batch) + " sequences of " + setup.DescribeBottom(0) +
                              ", so its first extent must be " + std::to_string(problem->batch));
   }
   problem->static_inputs = fixed.count(1);

@@ -18,7 +18,7 @@ class ReorgLayer : public Layer {
     setup.ExpectTops(1);
     const ReorgParameter& param = setup.param().reorg_param();
     const Shape& shape = setup.bottom_shape(0);
-    const std::string bottom = "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() + ")";
+    const std::string bottom = setup.DescribeBottom(0);
     if (shape.axes() != 4) setup.Fail("bottom", "takes num x channels x height x width, but not " + bottom);
     const int64_t stride = param.stride();
     if (stride < 1 || stride > INT16_MAX) {

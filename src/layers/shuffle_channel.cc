@@ -20,8 +20,8 @@ class ShuffleChannelLayer : public Layer {
     if (groups_ < 1) setup.Fail("shuffle_channel_param.group", "group must be at least 1");
     if (shape[1] % groups_ != 0) {
       setup.Fail("shuffle_channel_param.group", "group " + std::to_string(groups_) + " does not divide the " +
-                                                    std::to_string(shape[1]) + " channels of \"" +
-                                                    setup.param().bottom(0) + "\" (" + shape.ToString() + ")");
+                                                    std::to_string(shape[1]) + " channels of " +
+                                                    setup.DescribeBottom(0));
     }
     setup.SetTop(0, shape);
     setup.AllowChannelsLast();

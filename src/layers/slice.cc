@@ -67,7 +67,7 @@ class SliceLayer : public Layer {
   static std::vector<int64_t> ReadEnds(const LayerSetup& setup, int64_t extent) {
     const auto& points = setup.param().slice_param().slice_point();
     const int tops = setup.tops();
-    const std::string bottom = "\"" + setup.param().bottom(0) + "\" (" + setup.bottom_shape(0).ToString() + ")";
+    const std::string bottom = setup.DescribeBottom(0);
     std::vector<int64_t> ends;
     if (points.empty()) {
       if (extent % tops != 0) {

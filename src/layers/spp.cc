@@ -25,7 +25,7 @@ class SppLayer : public Layer {
                                shape.ToString());
     }
     if (shape.count() == 0) {
-      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" (" + shape.ToString() + ") is empty");
+      setup.Fail("bottom", setup.DescribeBottom(0) + " is empty");
     }
     if (param.pyramid_height() < 1) {
       setup.Fail(param.has_pyramid_height() ? "spp_param.pyramid_height" : "spp_param",
@@ -130,8 +130,8 @@ class SppLayer : public Layer {
       (axis == 2 ? problem.vertical : problem.horizontal) = {kernel, kernel, pad};
       if (pad < kernel && (pad == 0 || problem.method != PoolingMethod::kStochastic)) continue;
       const std::string grid = "a grid of " + std::to_string(bins) + " windows does not fit the " +
-                               std::to_string(extent) + (axis == 2 ? " rows" : " columns") + " of \"" +
-                               setup.param().bottom(0) + "\" (" + shape.ToString() + "): ";
+                               std::to_string(extent) + (axis == 2 ? " rows" : " columns") + " of " +
+                               setup.DescribeBottom(0) + ": ";
       if (pad < kernel) {
         setup.Fail("spp_param.pool", grid + "pool: STOCHASTIC takes no padding, so the extent must be a multiple of " +
                                          std::to_string(bins) + "; use MAX or AVE, or lower pyramid_height to " +

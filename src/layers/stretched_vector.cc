@@ -4,15 +4,11 @@ namespace crema {
 
 namespace {
 
-std::string Quoted(const LayerSetup& setup, int bottom) {
-  return "\"" + setup.param().bottom(bottom) + "\" (" + setup.bottom_shape(bottom).ToString() + ")";
-}
-
 Shape LearntShape(const LayerSetup& setup, const std::string& block, int axis, int num_axes) {
   const Shape& shape = setup.bottom_shape(0);
   if (num_axes < -1 || axis + num_axes > shape.axes()) {
     setup.Fail(block + ".num_axes", "num_axes " + std::to_string(num_axes) + " from axis " + std::to_string(axis) +
-                                        " on does not fit " + Quoted(setup, 0) + "; give 0 to " +
+                                        " on does not fit " + setup.DescribeBottom(0) + "; give 0 to " +
                                         std::to_string(shape.axes() - axis) + ", or -1 for all of them");
   }
   const int end = num_axes == -1 ? shape.axes() : axis + num_axes;
@@ -24,7 +20,7 @@ void CheckSecondBottom(const LayerSetup& setup, int axis) {
   bool fits = axis + vector.axes() <= shape.axes();
   for (int i = 0; fits && i < vector.axes(); ++i) fits = vector[i] == shape[axis + i];
   if (fits) return;
-  setup.Fail("bottom", "stretches " + Quoted(setup, 1) + " over " + Quoted(setup, 0) + " from axis " +
+  setup.Fail("bottom", "stretches " + setup.DescribeBottom(1) + " over " + setup.DescribeBottom(0) + " from axis " +
                            std::to_string(axis) + " on, where the extents differ; set axis to where they agree");
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "base/trimmed.h"
 #include "schema/upgrade.h"
 
 namespace crema {
@@ -19,12 +20,6 @@ struct Entry {
   std::string name;
   std::vector<double> numbers;  // empty: what stands there is neither a number nor a list of them
 };
-
-std::string_view Trimmed(std::string_view text, std::string_view characters = " \t\r\n") {
-  const size_t begin = text.find_first_not_of(characters);
-  if (begin == std::string_view::npos) return {};
-  return text.substr(begin, text.find_last_not_of(characters) + 1 - begin);
-}
 
 // Cuts at commas and ends of lines outside of brackets; what is empty is left out.
 std::vector<std::string_view> Cut(std::string_view text) {

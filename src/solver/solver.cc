@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "base/trimmed.h"
 #include "compiler/compiler.h"
 #include "device/device.h"
 #include "graph/program.h"
@@ -22,8 +23,7 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   std::vector<std::string> parts;
   std::istringstream stream(text);
   for (std::string part; std::getline(stream, part, ',');) {
-    const size_t first = part.find_first_not_of(" \t"), last = part.find_last_not_of(" \t");
-    if (first != std::string::npos) parts.push_back(part.substr(first, last - first + 1));
+    if (const std::string_view trimmed = Trimmed(part); !trimmed.empty()) parts.emplace_back(trimmed);
   }
   return parts;
 }

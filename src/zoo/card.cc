@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/suggest.h"
+#include "base/trimmed.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -29,12 +30,6 @@ constexpr std::array<Field, 11> kFields = {{{"name", &Card::name},
                                             {"data", &Card::data},
                                             {"accuracy", &Card::accuracy},
                                             {"license", &Card::license}}};
-
-std::string_view Trimmed(std::string_view text) {
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-  while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
-  return text;
-}
 
 std::vector<std::string> FieldNames() {
   std::vector<std::string> names;

@@ -5,6 +5,7 @@
 #include <sstream>
 #include <vector>
 
+#include "base/trimmed.h"
 #include "base/utf8.h"
 
 namespace crema {
@@ -43,8 +44,7 @@ std::vector<std::string> Cells(const std::string& line) {
   std::vector<std::string> cells;
   std::istringstream parts(line.substr(1));
   for (std::string part; std::getline(parts, part, '|');) {
-    const size_t first = part.find_first_not_of(' '), last = part.find_last_not_of(' ');
-    cells.push_back(first == std::string::npos ? "" : part.substr(first, last - first + 1));
+    cells.emplace_back(Trimmed(part));
   }
   return cells;
 }
