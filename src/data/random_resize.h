@@ -8,7 +8,7 @@
 
 #include "base/random.h"
 #include "crema/data.pb.h"
-#include "image/image.h"
+#include "image/resize.h"
 
 namespace crema {
 
