@@ -12,57 +12,29 @@
 #include "solver/epochs.h"
 #include "solver/hogwild.h"
 #include "solver/rates.h"
-#include "solver/update_rule.h"
+#include "solver/solver_fields.h"
+#include "solver/update_rule_check.h"
 
 namespace crema {
 
 namespace {
 
-class Checker {
+class Checker : private SolverFields {
  public:
-  explicit Checker(const SolverFile& file) : solver_(file.solver), source_(file.source.get()) {}
+  explicit Checker(const SolverFile& file) : SolverFields(file), solver_(file.solver) {}
 
   std::vector<Diagnostic> Run() {
     CheckNets();
     CheckTests();
     CheckSchedule();
-    CheckRule();
+    CheckUpdateRule(solver_, *this);
     CheckLoop();
     CheckSnapshots();
     if (TrainsHogwild(solver_)) CheckHogwild();
-    return diagnostics_.list();
+    return diagnostics();
   }
 
  private:
-  Location At(std::string_view field) const { return source_ ? source_->Field(field) : Location{}; }
-  void Error(std::string_view field, std::string message) { diagnostics_.Error(At(field), std::move(message)); }
-  void Warn(std::string_view field, std::string message) { diagnostics_.Warning(At(field), std::move(message)); }
-
-  bool Has(const std::string& field) const {
-    const auto* descriptor = SolverParameter::descriptor()->FindFieldByName(field);
-    const auto* reflection = solver_.GetReflection();
-    return descriptor->is_repeated() ? reflection->FieldSize(solver_, descriptor) > 0
-                                     : reflection->HasField(solver_, descriptor);
-  }
-
-  // Fields with a number that must be finite and in [low, high).
-  void Range(const std::string& field, double value, double low, double high, const std::string& hint = {}) {
-    if (value >= low && value < high) return;
-    std::string expected = "be at least " + FormatNumber(low);
-    if (std::isfinite(high)) expected += " and below " + FormatNumber(high);
-    Error(field, field + " is " + FormatNumber(value) + " but must " + expected + hint);
-  }
-  void NotNegative(const std::string& field, double value, const std::string& hint = {}) {
-    Range(field, value, 0, std::numeric_limits<double>::infinity(), hint);
-  }
-
-  void CheckWord(const std::string& field, const std::string& word, const std::vector<std::string>& words) {
-    if (std::find(words.begin(), words.end(), word) != words.end()) return;
-    std::string known;
-    for (const std::string& one : words) known += (known.empty() ? "" : ", ") + one;
-    Error(field, "unknown " + field + " \"" + word + "\"" + DidYouMean(word, words) + "; it may be " + known);
-  }
-
   void CheckNets();
   void CheckTests();
   bool HasGenericNet() const { return solver_.has_net() || solver_.has_net_param(); }
@@ -82,16 +54,11 @@ class Checker {
                               "; " + hint);
     }
   }
-  void CheckRule();
-  void CheckLocalRates(const std::string& rule);
-  void CheckMomentumPolicy(const std::string& rule);
   void CheckLoop();
   void CheckSnapshots();
   void CheckHogwild();
 
   const SolverParameter& solver_;
-  const SourceMap* source_;
-  Diagnostics diagnostics_;
 };
 
 void Checker::CheckNets() {
@@ -130,8 +97,8 @@ void Checker::CheckTests() {
           "test_interval is missing or 0 although there is a test net; set it to the number of iterations between "
           "tests, or remove test_iter");
   }
-  CheckWord("eval_type", solver_.eval_type(), {"classification", "detection"});
-  CheckWord("ap_version", solver_.ap_version(), ApVersionNames());
+  Word("eval_type", solver_.eval_type(), {"classification", "detection"});
+  Word("ap_version", solver_.ap_version(), ApVersionNames());
   if (solver_.eval_type() == "classification") {
     for (const char* field : {"ap_version", "show_per_class_result"}) {
       if (Has(field)) Warn(field, std::string(field) + " has no effect without eval_type: \"detection\"");
@@ -250,88 +217,6 @@ void Checker::CheckWarmUp() {
     Warn(solver_.warmup_iter() > 0 ? "warmup_iter" : "rampup_interval",
          "the warm-up takes " + std::to_string(warm_up) + " iterations, and max_iter is " +
              std::to_string(solver_.max_iter()) + ": lr_policy is never used");
-  }
-}
-
-void Checker::CheckRule() {
-  if (solver_.has_type() && solver_.has_solver_type()) {
-    Error("solver_type", "type and solver_type are both set; keep type, solver_type is its old form");
-  }
-  const std::string name = UpdateRuleName(solver_);
-  const UpdateRuleType* rule = FindUpdateRule(name);
-  if (rule == nullptr) {
-    std::vector<std::string> names;
-    std::string known;
-    for (const UpdateRuleType& type : UpdateRuleTypes()) {
-      names.push_back(type.name);
-      known += (known.empty() ? "" : ", ") + type.name;
-    }
-    Error("type", "unknown solver type \"" + name + "\"" + DidYouMean(name, names) + "; it may be " + known);
-  } else {
-    const auto reads = [&](const char* field) {
-      return std::find(rule->fields.begin(), rule->fields.end(), field) != rule->fields.end();
-    };
-    for (const char* field : {"momentum2", "rms_decay", "delta"}) {
-      if (Has(field) && !reads(field)) Warn(field, std::string(field) + " is not read by solver type \"" + name + "\"");
-    }
-    if (!reads("momentum") && solver_.momentum() != 0) {
-      Error("momentum", "momentum is " + FormatNumber(solver_.momentum()) + " but solver type \"" + name +
-                            "\" does not use it; remove it or set it to 0");
-    } else {
-      Range("momentum", solver_.momentum(), 0, 1);
-    }
-    if (reads("momentum2")) Range("momentum2", solver_.momentum2(), 0, 1);
-    if (reads("rms_decay")) Range("rms_decay", solver_.rms_decay(), 0, 1);
-    if (reads("delta") && !(solver_.delta() > 0 && std::isfinite(solver_.delta()))) {
-      Error("delta", "delta is " + FormatNumber(solver_.delta()) + " but must be above 0: it keeps a division finite");
-    }
-  }
-  CheckLocalRates(name);
-  CheckMomentumPolicy(name);
-  NotNegative("weight_decay", solver_.weight_decay());
-  if (solver_.regularization_type() != "L1" && solver_.regularization_type() != "L2") {
-    Error("regularization_type",
-          "unknown regularization_type \"" + solver_.regularization_type() + "\"; it may be L1 or L2");
-  } else if (name == "AdamW" && solver_.regularization_type() == "L1") {
-    Error("regularization_type",
-          "solver type \"AdamW\" takes weight decay from the values themselves, in proportion; remove "
-          "regularization_type, or use type: \"Adam\" for L1");
-  }
-  // Caffe takes every negative value as "off".
-  if (std::isnan(solver_.clip_gradients()) || solver_.clip_gradients() == 0) {
-    Error("clip_gradients", "clip_gradients is " + FormatNumber(solver_.clip_gradients()) +
-                                ", which would stop all learning; give the largest norm of a gradient, or remove it");
-  }
-}
-
-void Checker::CheckLocalRates(const std::string& rule) {
-  CheckWord("larc_policy", solver_.larc_policy(), {"scale", "clip"});
-  if (!(solver_.larc_eta() > 0 && std::isfinite(solver_.larc_eta()))) {
-    Error("larc_eta", "larc_eta is " + FormatNumber(solver_.larc_eta()) + " but must be above 0");
-  }
-  if (solver_.larc() && rule != "SGD" && rule != "Nesterov") {
-    Error("larc", "larc is for solver types \"SGD\" and \"Nesterov\", and type is \"" + rule +
-                      "\", whose updates do not grow with the gradient; remove it, or change type");
-  }
-  for (const char* field : {"larc_policy", "larc_eta"}) {
-    if (Has(field) && !solver_.larc()) Warn(field, std::string(field) + " has no effect without larc: true");
-  }
-}
-
-void Checker::CheckMomentumPolicy(const std::string& rule) {
-  const std::string& policy = solver_.momentum_policy();
-  CheckWord("momentum_policy", policy, {"fixed", "poly", "opt"});
-  Range("max_momentum", solver_.max_momentum(), 0, 1);
-  NotNegative("momentum_power", solver_.momentum_power());
-  if (policy != "fixed" && rule != "SGD" && rule != "Nesterov") {
-    Error("momentum_policy", "momentum_policy is for solver types \"SGD\" and \"Nesterov\", and type is \"" + rule +
-                                 "\"; remove it, or change type");
-  }
-  if (policy == "opt" && Has("momentum")) Warn("momentum", "momentum has no effect with momentum_policy: \"opt\"");
-  if (Has("max_momentum") && policy == "fixed")
-    Warn("max_momentum", "max_momentum has no effect without momentum_policy");
-  if (Has("momentum_power") && policy != "poly") {
-    Warn("momentum_power", "momentum_power has no effect without momentum_policy: \"poly\"");
   }
 }
 
