@@ -52,18 +52,8 @@ CREMA_MULTIVERSION Sums SumPlain(int64_t n, const Standard& standard, const floa
       });
 }
 
-// The same of scale * dy.
-CREMA_MULTIVERSION Sums SumScaled(int64_t n, const Standard& standard, const float* scale, const float* x,
-                                  const float* dy) {
-  return SumInRuns(
-      n, [&](int64_t i, float& sum, float& products) __attribute__((always_inline)) {
-        const float g = dy[i], product = g * standard(x[i]);
-        sum += scale[i] * g;
-        products += scale[i] * product;
-      });
-}
-
-// And of_scale[i] += dy * standard x, of_shift[i] += dy.
+// The same of scale * dy; and of_scale[i] += dy * standard x, of_shift[i] += dy. One function whether those are wanted
+// or not, so that a compiler cannot round dx differently.
 CREMA_MULTIVERSION Sums SumScaledAndAdd(int64_t n, const Standard& standard, const float* scale, const float* x,
                                         const float* dy, float* of_scale, float* of_shift) {
   return SumInRuns(
@@ -126,15 +116,14 @@ struct Backward {
 
   Standard StandardOf(int64_t row) const { return Standard{moments[row]}; }
 
-  // A row of images of one pixel; `of_scale` and `of_shift` get what its channels add, where they are wanted.
+  // A row of images of one pixel; with a scale `of_scale` and `of_shift` get what its channels add.
   void Row(int64_t row, float* of_scale, float* of_shift) const {
     const int64_t at = row * p.channels, n = p.channels;
     const float *const a = x + at, *const b = dy + at;
     const float* const by = scale == nullptr ? nullptr : scale + row % p.groups * n;
     const Standard standard = StandardOf(row);
-    const Sums sums = by == nullptr         ? SumPlain(n, standard, a, b)
-                      : of_scale == nullptr ? SumScaled(n, standard, by, a, b)
-                                            : SumScaledAndAdd(n, standard, by, a, b, of_scale, of_shift);
+    const Sums sums =
+        by == nullptr ? SumPlain(n, standard, a, b) : SumScaledAndAdd(n, standard, by, a, b, of_scale, of_shift);
     if (gradients.dx == nullptr) return;
     const GroupNormGradient gradient = normalization::GroupNormGradientOf(p, sums, moments[row]);
     if (by == nullptr) {
@@ -147,18 +136,17 @@ struct Backward {
   // Images of one pixel: each part of them adds its channels up while they are in cache.
   void Vectors() const {
     const int64_t parts = (p.images + kPart - 1) / kPart;
-    const bool adds = gradients.scale != nullptr || gradients.shift != nullptr;
     ParallelFor(parts, std::max<int64_t>(1, kGrain / (kPart * p.scales() + 1)), [&](int64_t begin, int64_t end) {
       for (int64_t part = begin; part < end; ++part) {
         float* const of_scale = workspace + 2 * part * p.scales();
-        if (adds) std::fill(of_scale, of_scale + 2 * p.scales(), 0.0f);
+        std::fill(of_scale, of_scale + 2 * p.scales(), 0.0f);
         for (int64_t row = part * kPart * p.groups; row < std::min(p.images, (part + 1) * kPart) * p.groups; ++row) {
           float* const first = of_scale + row % p.groups * p.channels;
-          Row(row, adds ? first : nullptr, first + p.scales());
+          Row(row, first, first + p.scales());
         }
       }
     });
-    if (adds) SumUp(parts);
+    if (gradients.scale != nullptr || gradients.shift != nullptr) SumUp(parts);
   }
 
   // One image plane, channel by channel.
