@@ -38,8 +38,8 @@ ImageExtent RandomResize::Draw(int height, int width, const RandomStream& random
       longest_ == 0
           ? shorter
           : shortest_ + static_cast<int>(random.Below(first, static_cast<uint64_t>(longest_ - shortest_ + 1)));
-  const double scale = static_cast<double>(drawn) / shorter;
-  double tall = height * scale, wide = width * scale;
+  const auto scaled = [&](int side) { return static_cast<double>(side) * drawn / shorter; };
+  double tall = scaled(height), wide = scaled(width);
   if (ratio_.high > 0) {
     const bool widens = width == height ? random.Below(first + 1, 2) == 1 : width > height;
     (widens ? wide : tall) = drawn * ratio_.At(random.Uniform(first + 2));

@@ -25,7 +25,7 @@ std::vector<fs::path> Nets(const fs::path& folder) {
     if (!entry.is_regular_file() || entry.path().extension() != ".prototxt") continue;
     std::ifstream file(entry.path());
     const std::string text(std::istreambuf_iterator<char>(file), {});
-    const bool is_net = text.find("layer") != std::string::npos;
+    const bool is_net = text.find("layer {") != std::string::npos;
     const bool has_others = text.find("DetectNet") != std::string::npos || text.find("\"TRT\"") != std::string::npos;
     if (is_net && !has_others) nets.push_back(entry.path());
   }

@@ -34,7 +34,8 @@ TEST(TextDiagnostics, UnknownFieldNamesTheBlockAndTheClosestField) {
   EXPECT_EQ(SolverErrors("base_rl: 0.1"),
             "s.prototxt:1:1: error: a solver has no field \"base_rl\"; did you mean \"base_lr\"?");
   EXPECT_EQ(NetErrors("layer { dropout_param { q: 1 } }"),
-            "n.prototxt:1:25: error: \"dropout_param\" has no field \"q\"; it has dropout_ratio and scale_train");
+            "n.prototxt:1:25: error: \"dropout_param\" has no field \"q\"; it has dropout_ratio, scale_train, engine "
+            "and random_seed");
   EXPECT_EQ(NetErrors("layer { fork_thing_param { a { b: 1 } c: 2 } name: \"x\" }"),
             "n.prototxt:1:9: error: a layer has no field \"fork_thing_param\"; is it from a fork of Caffe?");
   EXPECT_EQ(NetErrors("layer { convolutoin_param { } }"),
