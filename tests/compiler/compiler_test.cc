@@ -135,6 +135,27 @@ TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
   EXPECT_NE(fork.find("\"CPMData\" is a layer type of a fork of Caffe (OpenPose)"), std::string::npos) << fork;
 }
 
+TEST(SelectLayers, WarnsOnceThatANetDoesNotChooseItsPrecision) {
+  const std::string layers = kInput + L("ReLU", "r", {"data"}, {"r"}, "forward_type: FLOAT16") +
+                             L("ReLU", "s", {"r"}, {"s"}, "backward_math: FLOAT16");
+  const auto of_layer = Build(layers);
+  ASSERT_EQ(of_layer->warnings.size(), 1u);
+  EXPECT_EQ(of_layer->warnings[0].where.line, 2);
+  EXPECT_NE(of_layer->warnings[0].message.find("forward_type: FLOAT16 does not choose what is computed in; write "
+                                               "precision: FP16, or BF16 on CPUs, into the solver"),
+            std::string::npos)
+      << of_layer->warnings[0].message;
+  const std::string all = "default_forward_type: FLOAT\ndefault_backward_type: FLOAT16\n" + layers;
+  const auto of_net = Build(all);
+  ASSERT_EQ(of_net->warnings.size(), 1u);
+  EXPECT_EQ(of_net->warnings[0].where.line, 2);
+  EXPECT_EQ(Build(kInput + L("ReLU", "r", {"data"}, {"r"}, "forward_type: FLOAT"))->warnings.size(), 0u);
+  if (!CpuDevice().ComputesBFloat16()) return;
+  NetOptions halves = Options();
+  halves.precision = Precision::kBF16;
+  EXPECT_EQ(Build(all, halves)->warnings.size(), 0u);
+}
+
 TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {
   const auto net =
       Build(kInput + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r'\n  pooling_param { kernel_size: 2 } }");
