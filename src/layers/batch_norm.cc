@@ -143,7 +143,7 @@ class BatchNormLayer : public Layer {
  private:
   void SetupBatchNorm(LayerSetup& setup) {
     const BatchNormParameter& param = setup.param().batch_norm_param();
-    use_running_ = param.has_use_global_stats() ? param.use_global_stats() : setup.phase() == TEST;
+    use_running_ = !NormalizesByBatch(param, setup.phase());
     norm_.fraction = param.moving_average_fraction();
     norm_.eps = param.eps();
     norm_.unit_weight = ScalesItself(param);

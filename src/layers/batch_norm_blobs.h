@@ -8,6 +8,7 @@
 #include <string>
 
 #include "crema/layer.h"
+#include "graph/batch_norm_modes.h"
 #include "graph/filler.h"
 #include "ops/batch_norm.h"
 
@@ -18,10 +19,6 @@ inline constexpr int kMeanSum = 0, kVarianceSum = 1, kWeightSum = 2, kBatchNormB
 
 // Behind them in NVIDIA's fork, where BatchNorm does what Scale does, too; the sums then are averages, of weight 1.
 inline constexpr int kNormScale = kBatchNormBlobs, kNormBias = kBatchNormBlobs + 1;
-
-inline bool ScalesItself(const BatchNormParameter& param) {
-  return param.scale_bias() || param.has_scale_filler() || param.has_bias_filler();
-}
 
 inline void AddBatchNormBlobs(LayerSetup& setup, const BatchNormParameter& param, int64_t channels) {
   setup.AddParam({Shape{channels}, {}, false});

@@ -177,8 +177,7 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
   if (members[0]->bottoms() != 1) *why_not = "several bottoms";
   for (const LayerSetup* setup : members) {
     const std::string& type = setup->param().type();
-    const BatchNormParameter& norm = setup->param().batch_norm_param();
-    const bool uses_batch = norm.has_use_global_stats() ? !norm.use_global_stats() : setup->phase() == TRAIN;
+    const bool uses_batch = NormalizesByBatch(setup->param().batch_norm_param(), setup->phase());
     const bool bn_uses_batch = !BnUsesRunning(setup->param().bn_param(), setup->phase());
     if ((type == "BatchNorm" && uses_batch) || (type == "BN" && bn_uses_batch))
       *why_not = "the batch's own statistics are wanted";

@@ -97,10 +97,7 @@ void NormalizeRunning(LayerWriter& layer, const Running& running, float eps) {
 
 void BatchNorm(LayerWriter& layer) {
   const BatchNormParameter& param = layer.param().batch_norm_param();
-  if (param.has_use_global_stats() && !param.use_global_stats()) {
-    const std::string value = NormalizeBatch(layer, param.eps());
-    return ScalesItself(param) ? ScaleAndShift(layer, value, kNormScale, kNormBias) : layer.SetTop(0, value);
-  }
+  if (NormalizesByBatch(param, TEST)) return layer.SetTop(0, NormalizeBatch(layer, param.eps()));
   Running running{layer.BlobValues(kMeanSum), layer.BlobValues(kVarianceSum)};
   const float weight = layer.BlobValues(kWeightSum)[0], factor = weight == 0 ? 0 : 1 / weight;
   for (float& mean : running.mean) mean *= factor;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "graph/batch_norm_modes.h"
 #include "graph/program.h"
 
 namespace crema {
@@ -11,9 +12,7 @@ namespace {
 
 // Whether forward passes of this net change the layer's statistics.
 bool GathersStatistics(const Node& node) {
-  if (node.param->type() != "BatchNorm") return false;
-  const BatchNormParameter& param = node.param->batch_norm_param();
-  return param.has_use_global_stats() ? !param.use_global_stats() : node.setup->phase() == TRAIN;
+  return node.param->type() == "BatchNorm" && NormalizesByBatch(node.param->batch_norm_param(), node.setup->phase());
 }
 
 }  // namespace
