@@ -10,6 +10,7 @@
 #include <set>
 
 #include "compiler/compiler.h"
+#include "corpus_files.h"
 #include "device/device.h"
 #include "graph/program.h"
 #include "layers/case_files.h"
@@ -20,7 +21,6 @@
 #include "onnx/value_names.h"
 #include "report/assumed_inputs.h"
 #include "report/probe.h"
-#include "source_folder.h"
 
 namespace crema::testing {
 namespace {
@@ -280,14 +280,10 @@ TEST_F(OnnxRuntime, ComputesRealNets) {
   const int64_t most_parameters = 20'000'000;
   if (!fs::exists(CorpusFolder())) GTEST_SKIP() << "no corpus at " << CorpusFolder();
   int too_large = 0, refused = 0;
-  std::vector<fs::path> paths;
-  for (const char* folder : {"nets", "forks"}) {
-    for (const auto& entry : fs::recursive_directory_iterator(fs::path(CorpusFolder()) / folder)) {
-      if (entry.path().extension() == ".prototxt") paths.push_back(entry.path());
-    }
-  }
-  std::sort(paths.begin(), paths.end());
-  for (const fs::path& path : paths) {
+  std::vector<std::string> paths = CorpusFiles("nets");
+  for (std::string& path : CorpusFiles("forks")) paths.push_back(std::move(path));
+  for (const std::string& file : paths) {
+    const fs::path path = file;
     const std::string name = fs::relative(path, CorpusFolder()).string();
     NetOptions options{.phase = TEST, .backward = false};
     options.context.device = &CpuDevice();

@@ -2,44 +2,35 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "compiler/compiler.h"
+#include "corpus_files.h"
 #include "device/device.h"
 #include "report/assumed_inputs.h"
-#include "source_folder.h"
 
 namespace crema {
 namespace {
 
-namespace fs = std::filesystem;
-
 // But those with layers in Python, DetectNet's, and one that only holds the name of a TensorRT engine.
-std::vector<fs::path> Nets(const fs::path& folder) {
-  std::vector<fs::path> nets;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file() || entry.path().extension() != ".prototxt") continue;
-    std::ifstream file(entry.path());
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    const bool is_net = text.find("layer {") != std::string::npos;
-    const bool has_others = text.find("DetectNet") != std::string::npos || text.find("\"TRT\"") != std::string::npos;
-    if (is_net && !has_others) nets.push_back(entry.path());
-  }
-  std::sort(nets.begin(), nets.end());
-  return nets;
+std::vector<std::string> Nets() {
+  std::vector<std::string> paths = CorpusFiles("forks/NVIDIA+caffe");
+  std::erase_if(paths, [](const std::string& path) {
+    const std::string text = BytesOf(path);
+    const auto has = [&](const char* part) { return text.find(part) != std::string::npos; };
+    return !has("layer {") || has("DetectNet") || has("\"TRT\"");
+  });
+  return paths;
 }
 
 TEST(CorpusOfNvidia, NetsCompile) {
-  const fs::path folder = fs::path(CorpusFolder()) / "forks" / "NVIDIA+caffe";
-  if (!fs::exists(folder)) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
+  const std::vector<std::string> paths = Nets();
+  if (paths.empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   int nets = 0, phases = 0, scaling = 0, warned = 0;
-  for (const fs::path& path : Nets(folder)) {
+  for (const std::string& path : paths) {
     SCOPED_TRACE(path);
-    const NetFile file = ReadNetFile(path.string());
+    const NetFile file = ReadNetFile(path);
     int side = 224;
     bool boxes = false;
     for (const LayerParameter& layer : file.net.layer()) {

@@ -1,33 +1,21 @@
 // Nets of Faster R-CNN as their authors and others wrote them, with layers in Python.
 #include <gtest/gtest.h>
 
-#include <algorithm>
-#include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <string>
 #include <vector>
 
 #include "compiler/compiler.h"
+#include "corpus_files.h"
 #include "device/device.h"
 #include "report/assumed_inputs.h"
-#include "source_folder.h"
 
 namespace crema {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::vector<fs::path> NetsThatProposeRegions(const fs::path& folder) {
-  std::vector<fs::path> nets;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file()) continue;
-    std::ifstream file(entry.path());
-    const std::string text(std::istreambuf_iterator<char>(file), {});
-    if (text.find("'rpn.") != std::string::npos) nets.push_back(entry.path());
-  }
-  std::sort(nets.begin(), nets.end());
-  return nets;
+std::vector<std::string> NetsThatProposeRegions() {
+  std::vector<std::string> paths = CorpusFiles("forks", {".prototxt", ".pt"});
+  std::erase_if(paths, [](const std::string& path) { return BytesOf(path).find("'rpn.") == std::string::npos; });
+  return paths;
 }
 
 Shape ShapeOf(const CompiledNet& net, const std::string& blob) {
@@ -38,19 +26,19 @@ Shape ShapeOf(const CompiledNet& net, const std::string& blob) {
 }
 
 TEST(CorpusRegions, NetsCompile) {
-  const fs::path folder = fs::path(CorpusFolder()) / "forks";
-  if (!fs::exists(folder)) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
+  const std::vector<std::string> paths = NetsThatProposeRegions();
+  if (paths.empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   int trained = 0, tested = 0;
-  for (const fs::path& path : NetsThatProposeRegions(folder)) {
+  for (const std::string& path : paths) {
     SCOPED_TRACE(path);
-    const bool trains = path.filename().string().find("train") != std::string::npos;
+    const bool trains = path.find("train", path.rfind('/')) != std::string::npos;
     NetOptions options;
     options.phase = trains ? TRAIN : TEST;
     options.context.device = &CpuDevice();
     const BlobShapes shapes = {{"data", Shape{1, 3, 600, 800}}, {"im_info", Shape{1, 3}}, {"gt_boxes", Shape{1, 7, 5}}};
     options.shapes = shapes;
     if (!trains) options.shapes.pop_back();
-    const auto net = Compile(AssumeInputs(ReadNetFile(path.string()), shapes, true), options);
+    const auto net = Compile(AssumeInputs(ReadNetFile(path), shapes, true), options);
     const Shape regions = ShapeOf(*net, "rois");
     if (regions.axes() > 0) {
       EXPECT_EQ(regions, (Shape{trains ? 128 : 300, 5}));

@@ -25,7 +25,7 @@ layer { type: "Scale" name: "s1" bottom: "n1" top: "n1" scale_param { bias_term:
 layer { type: "ReLU" name: "r1" bottom: "n1" top: "n1" }
 layer { type: "Convolution" name: "c2" bottom: "n1" top: "c2"
         convolution_param { num_output: 20 kernel_size: 3 pad: 1 weight_filler { type: "msra" } } }
-layer { type: "BatchNorm" name: "n2" bottom: "c2" top: "c2" batch_norm_param { scale_bias: true } }
+layer { type: "BatchNorm" name: "n2" bottom: "c2" top: "c2" batch_norm_param { scale_bias: true eps: 0.5 } }
 layer { type: "Eltwise" name: "e" bottom: "c2" bottom: "n1" top: "e" }
 layer { type: "LRN" name: "l" bottom: "e" top: "l" }
 layer { type: "Dropout" name: "d" bottom: "l" top: "l" }

@@ -2,47 +2,22 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <regex>
 #include <set>
-#include <sstream>
 
+#include "corpus_files.h"
 #include "crema/files.h"
-#include "source_folder.h"
 
 namespace crema {
 namespace {
-
-namespace fs = std::filesystem;
-
-std::vector<std::string> Files(const std::string& folder, const std::set<std::string>& extensions) {
-  std::vector<std::string> paths;
-  const fs::path root = fs::path(CorpusFolder()) / folder;
-  if (!fs::exists(root)) return paths;
-  for (const auto& entry : fs::recursive_directory_iterator(root)) {
-    if (entry.is_regular_file() && extensions.count(entry.path().extension().string()))
-      paths.push_back(entry.path().string());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
-std::string Bytes(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
 
 #define SKIP_WITHOUT_CORPUS(paths) \
   if (paths.empty()) GTEST_SKIP() << "no corpus at " << CorpusFolder()
 
 TEST(Corpus, EveryNetParses) {
-  const std::vector<std::string> paths = Files("nets", {".prototxt", ".pt"});
+  const std::vector<std::string> paths = CorpusFiles("nets", {".prototxt", ".pt"});
   SKIP_WITHOUT_CORPUS(paths);
   int layers = 0, upgraded = 0;
   for (const std::string& path : paths) {
@@ -98,7 +73,7 @@ Tally ReadAll(const std::vector<std::string>& paths, const Read& read, const std
 }
 
 TEST(Corpus, SolversParseExceptForFieldsOfForks) {
-  const std::vector<std::string> paths = Files("solvers", {".prototxt", ".pt"});
+  const std::vector<std::string> paths = CorpusFiles("solvers", {".prototxt", ".pt"});
   SKIP_WITHOUT_CORPUS(paths);
   // A layer was pasted into the middle of this one.
   const std::set<std::string> broken = {
@@ -116,7 +91,7 @@ TEST(Corpus, SolversParseExceptForFieldsOfForks) {
 }
 
 TEST(Corpus, NetsOfForksParseExceptForFieldsOfForks) {
-  const std::vector<std::string> paths = Files("forks", {".prototxt", ".pt"});
+  const std::vector<std::string> paths = CorpusFiles("forks", {".prototxt", ".pt"});
   SKIP_WITHOUT_CORPUS(paths);
   // Templates with holes, and one with a type in the syntax of old files.
   const std::set<std::string> broken = {
@@ -151,13 +126,13 @@ void ExpectEqual(const LayerWeights& read, const google::protobuf::RepeatedPtrFi
 }
 
 TEST(Corpus, WeightsEqualTheGeneratedParsers) {
-  const std::vector<std::string> paths = Files("models", {".caffemodel"});
+  const std::vector<std::string> paths = CorpusFiles("models", {".caffemodel"});
   SKIP_WITHOUT_CORPUS(paths);
   size_t layers = 0, values = 0;
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
     NetParameter net;
-    ASSERT_TRUE(net.ParseFromString(Bytes(path)));
+    ASSERT_TRUE(net.ParseFromString(BytesOf(path)));
     const std::vector<LayerWeights> weights = ReadWeights(path);
     size_t next = 0;
     for (const LayerParameter& layer : net.layer()) {
@@ -184,7 +159,7 @@ TEST(Corpus, WeightsEqualTheGeneratedParsers) {
 }
 
 TEST(Corpus, Hdf5WeightsAreRead) {
-  const std::vector<std::string> paths = Files("models", {".h5"});
+  const std::vector<std::string> paths = CorpusFiles("models", {".h5"});
   SKIP_WITHOUT_CORPUS(paths);
   for (const std::string& path : paths) {
     SCOPED_TRACE(path);
@@ -204,7 +179,7 @@ TEST(Corpus, Hdf5WeightsAreRead) {
 }
 
 TEST(Corpus, NetsSurviveARoundTripThroughText) {
-  const std::vector<std::string> paths = Files("nets", {".prototxt", ".pt"});
+  const std::vector<std::string> paths = CorpusFiles("nets", {".prototxt", ".pt"});
   SKIP_WITHOUT_CORPUS(paths);
   for (const std::string& path : paths) {
     const NetFile file = ReadNetFile(path);

@@ -1,9 +1,7 @@
 #include <gtest/gtest.h>
 
-#include <filesystem>
-
+#include "corpus_files.h"
 #include "crema/solver.h"
-#include "source_folder.h"
 
 namespace crema {
 namespace {
@@ -178,16 +176,14 @@ TEST(CheckSolver, WarnsOfFieldsThatAreNotRead) {
 
 // Caffe's own examples pass; known exceptions are counted, so that a stricter rule shows.
 TEST(CheckSolver, AcceptsRealSolvers) {
-  namespace fs = std::filesystem;
-  const fs::path folder = fs::path(CorpusFolder()) / "solvers";
-  if (!fs::exists(folder)) GTEST_SKIP() << "no corpus at " << folder;
+  const std::vector<std::string> paths = CorpusFiles("solvers");
+  if (paths.empty()) GTEST_SKIP() << "no corpus at " << CorpusFolder();
   int checked = 0;
   std::string refused;
-  for (const auto& entry : fs::recursive_directory_iterator(folder)) {
-    if (!entry.is_regular_file() || entry.path().extension() != ".prototxt") continue;
+  for (const std::string& path : paths) {
     SolverFile file;
     try {
-      file = ReadSolverFile(entry.path().string());
+      file = ReadSolverFile(path);
     } catch (const UserError&) {
       continue;  // fields of forks; the schema's own tests count these
     }
