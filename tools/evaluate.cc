@@ -36,6 +36,12 @@ int Run(const CommandLine& line) {
   const ScoringNet scoring = ReadScoringNet(line, run_options);
   EvaluationData data = OpenEvaluationData(line.arguments.empty() ? "" : line.arguments[0], FLAGS_root, scoring);
   Classifier classifier = MakeClassifier(line, scoring, *data.items(), run_options);
+  if (classifier.sequences()) {
+    throw UserError(Location{FLAGS_model},
+                    "\"" + classifier.scores() +
+                        "\" holds sequences of labels, and evaluate judges classes; measure them "
+                        "with crema test and a LabelsequenceAccuracy layer");
+  }
   options.classes = data.MatchClasses(LabelsFlag(classifier), classifier.classes());
   const std::shared_ptr<const ImageItems> items = data.items();
 

@@ -156,7 +156,7 @@ Classifier MakeClassifier(const CommandLine& line, const ScoringNet& scoring, co
                           const ImageRunOptions& options) {
   Classifier classifier(scoring, items, options);
   LoadWeights(line, classifier.runner());
-  if (!classifier.probabilities()) {
+  if (!classifier.probabilities() && !classifier.sequences()) {
     std::cerr << FLAGS_model << ": note: \"" << classifier.scores()
               << "\" is not made by a Softmax layer: its scores are shown as they are, and are no probabilities\n";
   }

@@ -24,6 +24,7 @@ int Run(const CommandLine& line) {
   Classifier classifier = MakeClassifier(line, scoring, *items, run_options);
   options.labels = LabelsFlag(classifier);
   options.probabilities = classifier.probabilities();
+  options.sequences = classifier.sequences();
 
   ImageLines lines(line, *items, skip, "predictions");
   lines.Print(PredictionHeading(options));
@@ -37,7 +38,7 @@ int Run(const CommandLine& line) {
 Command Make() {
   Command command = {
       .name = "predict",
-      .summary = "tell which classes images belong to",
+      .summary = "tell which classes images belong to, or read their text",
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =

@@ -15,10 +15,6 @@ using region_targets::Match;
 
 constexpr unsigned kImageThreads = 1024;  // at most, of the block that has an image
 
-struct Larger {
-  __device__ float operator()(float a, float b) const { return a > b ? a : b; }
-};
-
 // Not inlined, so that the same overlap comes out each time.
 __attribute__((noinline)) __device__ float OverlapOf(BoundingBox anchor, BoundingBox object) {
   return boxes::Overlap(anchor, object);

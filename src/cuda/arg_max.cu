@@ -12,10 +12,6 @@ namespace {
 constexpr int64_t kWarpClasses = 2048;  // at most, of rows that a warp looks through
 constexpr uint64_t kAboveAll = std::numeric_limits<uint64_t>::max();
 
-struct Greater {
-  __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
-};
-
 // The greatest rank below `bound` among classes first, first + step ...
 __device__ uint64_t NextRank(const ClassAxis& axis, int64_t first, int64_t step, uint64_t bound, const float* x) {
   uint64_t best = 0;
@@ -39,9 +35,9 @@ __global__ void __launch_bounds__(kThreads) RankRows(ArgMaxProblem problem, cons
     for (int64_t k = 0; k < problem.top_k; ++k) {
       rank = NextRank(axis, lane, kAcross, rank, from);
       if constexpr (kAcross == 32) {
-        rank = ReduceWarp(rank, Greater());
+        rank = ReduceWarp(rank, Larger());
       } else {
-        rank = ReduceBlock(rank, uint64_t{0}, Greater());
+        rank = ReduceBlock(rank, uint64_t{0}, Larger());
       }
       if (lane == 0) WriteRanked(problem, k, rank, from, y + row * problem.extent());
     }

@@ -1,4 +1,5 @@
 #include "cuda/axis_permutation.h"
+#include "cuda/lanes.h"
 #include "cuda/numbers.h"
 #include "cuda/operations.h"
 #include "cuda/rows.h"
@@ -34,6 +35,17 @@ bool IsMultipleOf(const AxisPermutation& permutation, int64_t numbers) {
   return multiple;
 }
 
+struct CopyReversed {
+  AxisReversal reversal;
+  const float* x;
+  float* y;
+  __device__ void operator()(int64_t i) const {
+    int64_t place = i;
+    const int64_t inner = SplitOff(&place, reversal.inner), element = SplitOff(&place, reversal.extent);
+    y[i] = x[(place * reversal.extent + reversal.extent - 1 - element) * reversal.inner + inner];
+  }
+};
+
 }  // namespace
 
 void CudaOperations::PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) {
@@ -55,6 +67,10 @@ void CudaOperations::PermuteAxes(const AxisPermutation& permutation, const Tenso
                     CopyPlaces<Number, 1>{permutation, given, made});
     }
   });
+}
+
+void CudaOperations::ReverseAxis(const AxisReversal& reversal, const float* x, float* y) {
+  ForEach(queue(), reversal.count(), CopyReversed{reversal, x, y});
 }
 
 }  // namespace crema::cuda

@@ -14,10 +14,6 @@ inline constexpr unsigned kFaultThreads = 1024;
 
 namespace internal {
 
-struct Minimum {
-  __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
-};
-
 template <typename IsBad>
 __device__ bool AskWhetherBad(const IsBad& is_bad, float value, int64_t position) {
   if constexpr (std::is_invocable_v<const IsBad&, float, int64_t>) {
@@ -57,7 +53,7 @@ __global__ void __launch_bounds__(kFaultThreads)
       if (i < n && AskWhetherBad(is_bad, some[k], i)) first = i;
     }
   }
-  first = ReduceBlock(first, kNone, Minimum());
+  first = ReduceBlock(first, kNone, Smaller());
   if (threadIdx.x != 0 || first == kNone) return;
   state->result.faulty_unit = unit;
   state->result.value = values[first];

@@ -19,13 +19,6 @@ unsigned ThreadsFor(const MultiBoxProblem& p, unsigned most) {
   return static_cast<unsigned>(std::clamp<int64_t>((p.priors + 31) / 32 * 32, 32, most));
 }
 
-struct Greater {
-  __device__ uint64_t operator()(uint64_t a, uint64_t b) const { return a > b ? a : b; }
-};
-struct Less {
-  __device__ int64_t operator()(int64_t a, int64_t b) const { return a < b ? a : b; }
-};
-
 // A thread for each of some priors of an image. Threads look at a row each and keep those of the image, then all of
 // them walk over these.
 __global__ void __launch_bounds__(kThreads)
@@ -75,9 +68,9 @@ __device__ uint64_t BestPrior(const MultiBoxProblem& p, const float* priors, con
   for (int64_t i = threadIdx.x; i < p.priors; i += blockDim.x) {
     const float shared = boxes::Overlap(multibox::BoxAt(priors, i), object);
     if (!multibox::IsFree(match[i]) || !(shared > multibox::kLeastOverlap)) continue;
-    best = Greater()(best, suppression::RankOf(shared, i));
+    best = Larger()(best, suppression::RankOf(shared, i));
   }
-  return ReduceBlock(best, uint64_t{0}, Greater());
+  return ReduceBlock(best, uint64_t{0}, Larger());
 }
 
 // A block for each row.
@@ -105,9 +98,9 @@ __global__ void __launch_bounds__(kImageThreads)
       greatest = best[r];
       row = r;
     }
-    const uint64_t of_all = ReduceBlock(greatest, uint64_t{0}, Greater());
+    const uint64_t of_all = ReduceBlock(greatest, uint64_t{0}, Larger());
     if (of_all == 0) break;
-    row = ReduceBlock(greatest == of_all ? row : kNone, kNone, Less());
+    row = ReduceBlock(greatest == of_all ? row : kNone, kNone, Smaller());
     int32_t* const taken = match + suppression::IndexOf(of_all);
     const bool free = multibox::IsFree(*taken);
     const uint64_t rank = free ? 0 : BestPrior(p, priors, match, objects + row * kNumbers);

@@ -42,6 +42,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void CopyIn(const Box& box, const float* part, float* whole) override;
   void Reorder(const Tensor& from, const Tensor& to) override;
   void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) override;
+  void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) override;
   void Im2col(const Im2colProblem& problem, const float* image, float* columns) override;
   void Col2im(const Im2colProblem& problem, const float* columns, float* image) override;
   void Axpy(int64_t n, float a, const float* x, float* y) override;
@@ -130,6 +131,17 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t GroupNormBackwardWorkspace(const GroupNormProblem&) override { return 0; }
   void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
                          const float* dy, const GroupNormGradients& gradients, std::byte* workspace) override;
+  int64_t FindBadSequence(const CtcProblem& problem, const float* labels) override;
+  size_t CtcForwardWorkspace(const CtcProblem& problem) override;
+  size_t CtcBackwardWorkspace(const CtcProblem& problem) override;
+  void CtcLossForward(const CtcProblem& problem, const float* scores, const float* labels, const CtcTape& tape,
+                      float* value, std::byte* workspace) override;
+  void CtcLossBackward(const CtcProblem& problem, const float* value_gradient, const float* scores, const CtcTape& tape,
+                       float* dx, std::byte* workspace) override;
+  void DecodeSequences(const SequenceScores& problem, const float* scores, float* sequences) override;
+  size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) override;
+  void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels, float* right,
+                        float* error, std::byte* workspace) override;
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
   void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                          int32_t* from) override;

@@ -1,4 +1,4 @@
-// Sums over the threads of a warp or a block, in an order that does not change.
+// Sums and extremes over the threads of a warp or a block, in an order that does not change.
 #ifndef CREMA_CUDA_REDUCE_H_
 #define CREMA_CUDA_REDUCE_H_
 
@@ -30,6 +30,21 @@ struct Plus {
   template <typename Number>
   __device__ Number operator()(Number a, Number b) const {
     return a + b;
+  }
+};
+
+// A NaN that comes second is left out.
+struct Larger {
+  template <typename Number>
+  __device__ Number operator()(Number a, Number b) const {
+    return b > a ? b : a;
+  }
+};
+
+struct Smaller {
+  template <typename Number>
+  __device__ Number operator()(Number a, Number b) const {
+    return b < a ? b : a;
   }
 };
 

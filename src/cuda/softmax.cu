@@ -14,10 +14,6 @@ namespace {
 constexpr int64_t kWarpClasses = 1024;  // at most 32 of a thread
 constexpr unsigned kAcross = 32, kAlong = kThreads / kAcross;
 
-struct Larger {
-  __device__ float operator()(float a, float b) const { return b > a ? b : a; }
-};
-
 // The largest of some numbers, and the sum of exp(x - largest). Starts below every number but one that is -infinity,
 // whose difference is no number.
 struct Peak {

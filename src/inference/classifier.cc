@@ -16,14 +16,14 @@ int64_t ClassesOf(const Shape& shape, int64_t batch) {
   return shape[1];
 }
 
-// The type of the layer that makes the blob's last value.
-std::string MakerOf(const ScoringNet& scoring, const NetOptions& options, const std::string& blob) {
+// The layer that makes the blob's last value; null where it is an input.
+const LayerParameter* MakerOf(const ScoringNet& scoring, const NetOptions& options, const std::string& blob) {
   const NetState state = StateOf(scoring.file.net, options);
-  std::string type;
+  const LayerParameter* maker = nullptr;
   for (const LayerParameter& layer : scoring.file.net.layer()) {
-    if (TakesPart(state, layer) && std::count(layer.top().begin(), layer.top().end(), blob) > 0) type = layer.type();
+    if (TakesPart(state, layer) && std::count(layer.top().begin(), layer.top().end(), blob) > 0) maker = &layer;
   }
-  return type;
+  return maker;
 }
 
 }  // namespace
@@ -55,7 +55,11 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
     throw UserError("blob \"" + scores_ + "\" is " + shape.ToString() + " for " + std::to_string(options.batch) +
                     " images; scores are batch x classes, with nothing but 1 behind");
   }
-  probabilities_ = MakerOf(scoring, options.net, scores_) == "Softmax";
+  row_ = classes_;
+  const LayerParameter* maker = MakerOf(scoring, options.net, scores_);
+  probabilities_ = maker != nullptr && maker->type() == "Softmax";
+  sequences_ = maker != nullptr && maker->type() == "CtcDecoder";
+  if (sequences_) classes_ = static_cast<int>(runner_.net().blob(maker->bottom(0)).shape()[2]);
 }
 
 void Classifier::Run(const std::shared_ptr<const ImageItems>& items,
@@ -67,7 +71,7 @@ void Classifier::Run(const std::shared_ptr<const ImageItems>& items,
       image.index = batch.first + row;
       image.label = batch.labels[row];
       image.problem = batch.problems[row];
-      if (image.problem.empty()) image.scores = {scores + row * classes_, static_cast<size_t>(classes_)};
+      if (image.problem.empty()) image.scores = {scores + row * row_, static_cast<size_t>(row_)};
       then(image);
     }
   });

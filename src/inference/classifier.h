@@ -1,4 +1,4 @@
-// The scores of classes that a net gives images.
+// The scores of classes, or the sequences of labels, that a net gives images.
 #ifndef CREMA_INFERENCE_CLASSIFIER_H_
 #define CREMA_INFERENCE_CLASSIFIER_H_
 
@@ -14,10 +14,12 @@ namespace crema {
 
 // One image that went through the net.
 struct ScoredImage {
-  uint64_t index = 0;             // in the items
-  int64_t label = -1;             // -1: not known
-  std::string problem;            // empty, or what is wrong with the image, which then has no scores
-  std::span<const float> scores;  // one a class; valid during the call
+  uint64_t index = 0;   // in the items
+  int64_t label = -1;   // -1: not known
+  std::string problem;  // empty, or what is wrong with the image, which then has no scores
+  // One a class; or the labels of Classifier::sequences(), which end with the first that is negative. Valid during the
+  // call.
+  std::span<const float> scores;
 };
 
 class Classifier {
@@ -30,6 +32,8 @@ class Classifier {
   const ImageRunner& runner() const { return runner_; }
   Net& net() { return runner_.net(); }
   int classes() const { return classes_; }
+  // Whether the net tells a sequence of labels for each image, instead of scores: a CtcDecoder layer does.
+  bool sequences() const { return sequences_; }
   // Whether scores are probabilities that sum to 1: a Softmax layer made them.
   bool probabilities() const { return probabilities_; }
   const std::string& scores() const { return scores_; }
@@ -43,7 +47,8 @@ class Classifier {
   ImageRunner runner_;
   std::string scores_;
   int classes_ = 0;
-  bool probabilities_ = false;
+  int64_t row_ = 0;  // numbers of an image
+  bool probabilities_ = false, sequences_ = false;
 };
 
 }  // namespace crema

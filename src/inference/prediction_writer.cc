@@ -1,5 +1,7 @@
 #include "inference/prediction_writer.h"
 
+#include <algorithm>
+
 #include "base/number_text.h"
 #include "report/classification_report.h"
 #include "report/csv.h"
@@ -15,6 +17,40 @@ std::string NameOf(const PredictionOptions& options, int index) {
   return options.labels.empty() ? std::to_string(index) : options.labels[index];
 }
 
+std::vector<int> LabelsOf(const ScoredImage& scored) {
+  std::vector<int> labels;
+  for (const float label : scored.scores) {
+    if (label < 0) break;
+    labels.push_back(static_cast<int>(label));
+  }
+  return labels;
+}
+
+// Whether every name is one character of UTF-8, as those of an alphabet are.
+bool AreCharacters(const std::vector<std::string>& names) {
+  const auto begins_character = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; };
+  return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
+    return std::count_if(name.begin(), name.end(), begins_character) == 1;
+  });
+}
+
+std::string TextOf(const PredictionOptions& options, const std::vector<int>& labels) {
+  const char* between = AreCharacters(options.labels) ? "" : " ";
+  std::string text;
+  for (const int label : labels) text += (text.empty() ? "" : between) + NameOf(options, label);
+  return text;
+}
+
+void WriteSequence(const PredictionOptions& options, const ScoredImage& scored, JsonWriter* json) {
+  const std::vector<int> labels = LabelsOf(scored);
+  json->Key("labels");
+  json->BeginArray();
+  for (const int label : labels) json->Integer(label);
+  json->EndArray();
+  json->Key("text");
+  json->String(TextOf(options, labels));
+}
+
 std::string JsonLine(const PredictionOptions& options, const std::string& image, const ScoredImage& scored,
                      const std::vector<int>& best) {
   JsonWriter json;
@@ -24,6 +60,8 @@ std::string JsonLine(const PredictionOptions& options, const std::string& image,
   if (!scored.problem.empty()) {
     json.Key("error");
     json.String(scored.problem);
+  } else if (options.sequences) {
+    WriteSequence(options, scored, &json);
   } else {
     json.Key("predictions");
     json.BeginArray();
@@ -48,14 +86,18 @@ std::string JsonLine(const PredictionOptions& options, const std::string& image,
 }  // namespace
 
 std::string PredictionHeading(const PredictionOptions& options) {
-  return options.format == PredictionFormat::kCsv ? std::string("image,rank,class,label,") + ScoreName(options) + "\n"
-                                                  : "";
+  if (options.format != PredictionFormat::kCsv) return "";
+  return options.sequences ? "image,text\n" : std::string("image,rank,class,label,") + ScoreName(options) + "\n";
 }
 
 std::string PredictionLines(const PredictionOptions& options, const std::string& image, const ScoredImage& scored) {
-  const std::vector<int> best = HighestScores(scored.scores, options.top);
+  const std::vector<int> best = options.sequences ? std::vector<int>() : HighestScores(scored.scores, options.top);
   if (options.format == PredictionFormat::kJson) return JsonLine(options, image, scored, best);
   if (!scored.problem.empty()) return "";
+  if (options.sequences) {
+    const std::string told = TextOf(options, LabelsOf(scored));
+    return options.format == PredictionFormat::kCsv ? CsvLine({image, told}) : image + "\n  " + told + "\n";
+  }
   std::string text = options.format == PredictionFormat::kText ? image + "\n" : "";
   int rank = 0;
   for (const int index : best) {

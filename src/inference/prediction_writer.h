@@ -21,6 +21,7 @@ struct PredictionOptions {
   int top = 5;                      // classes for each image
   std::vector<std::string> labels;  // names of the classes; empty: their numbers
   bool probabilities = true;        // scores are, and shown as percent in texts
+  bool sequences = false;           // each image has a sequence of labels: its text, names of one character joined
 };
 
 // What stands before the first image.

@@ -40,6 +40,13 @@ void LabelCheck::Setup(const LayerSetup& setup, const ClassAxis& axis, const Lab
   param_ = param;
 }
 
+void LabelCheck::SetupSequences(const LayerSetup& setup, int64_t classes, int64_t longest, const LabelRule& rule) {
+  classes_ = classes;
+  rule_ = rule;
+  labels_of_item_ = longest;
+  scores_ = setup.param().bottom(0);
+}
+
 void LabelCheck::Run(const LayerRun& run) const {
   const Tensor& labels = run.bottoms[1];
   const int64_t bad = run.ops->FindBadLabel(rule_, classes_, labels.count(), labels.f32());

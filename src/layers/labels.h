@@ -17,6 +17,9 @@ class LabelCheck {
   void Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule, const std::string& param);
   // The same where each item has one label, none can be ignored, and the file says nothing of an axis.
   void Setup(const LayerSetup& setup, const ClassAxis& items) { Setup(setup, items, {}, {}); }
+  // The same for sequences of `longest` labels each, of which those that `rule` ignores are none; of the extents of
+  // bottom 1 nothing is said.
+  void SetupSequences(const LayerSetup& setup, int64_t classes, int64_t longest, const LabelRule& rule);
   // Where the labels that do not count are known in full only when the layer is planned.
   void set_rule(const LabelRule& rule) { rule_ = rule; }
   // Looks for labels that are no class.

@@ -1,6 +1,7 @@
 #include "onnx/import.h"
 
 #include <optional>
+#include <vector>
 
 #include "compiler/compiler.h"
 #include "device/device.h"
@@ -117,9 +118,8 @@ ImportedNet ImportOnnxModel(const std::string& path, const OnnxImportOptions& op
   ImportedNet imported = reader.Read();
   if (!reader.open_inputs().empty()) OpenBatch(model, path, options, reader, &imported);
   // What is written can be run.
-  for (const Diagnostic& warning : Compile(MakeNetFile(imported.net, {path, 0, 0}), ForUse())->warnings) {
-    imported.notes.push_back(warning);
-  }
+  const std::vector<Diagnostic> warnings = Compile(MakeNetFile(imported.net, {path, 0, 0}), ForUse())->warnings;
+  imported.notes.insert(imported.notes.end(), warnings.begin(), warnings.end());
   return imported;
 }
 

@@ -138,8 +138,28 @@ void Rnn(LayerWriter& layer) {
   layer.SetTop(0, layer.Add("Tanh", {layer.Add("Add", {product, layer.Blob(first + 1, "output_bias")})}));
 }
 
+// Made of the bottom's extents where that is there, which may be open.
+void ContinuationIndicator(LayerWriter& layer) {
+  const Shape& shape = layer.top_shape(0);
+  const int64_t steps = shape[0];
+  std::vector<float> values(static_cast<size_t>(steps), 1.0f);
+  values[0] = 0;
+  const std::string of_steps = layer.Floats("steps", {steps, 1}, values);
+  std::string extents;
+  if (layer.bottoms() == 0) {
+    extents = layer.Integers("extents", {steps, shape[1]});
+  } else {
+    layer.ExpectFixed(0, 0);
+    extents = layer.Add(
+        "Slice", {layer.Add("Shape", {layer.bottom(0)}), layer.Integers("first", {0}), layer.Integers("end", {2})});
+  }
+  layer.SetTop(0, layer.Add("Expand", {of_steps, extents}));
+}
+
 }  // namespace
 
-LayerTable RecurrentLayers() { return {{"LSTM", Lstm}, {"RNN", Rnn}}; }
+LayerTable RecurrentLayers() {
+  return {{"ContinuationIndicator", ContinuationIndicator}, {"LSTM", Lstm}, {"RNN", Rnn}};
+}
 
 }  // namespace crema::onnx

@@ -115,6 +115,18 @@ void Reduction(LayerWriter& layer) {
   layer.SetTop(0, layer.Affine(value, param.coeff(), 0));
 }
 
+// The elements along an axis in opposite order.
+std::string Backwards(LayerWriter& layer, const std::string& value, int axis) {
+  return layer.Add("Slice",
+                   {value, layer.Integers("first", {-1}), layer.Integers("end", {std::numeric_limits<int64_t>::min()}),
+                    layer.Integers("axes", {axis}), layer.Integers("steps", {-1})});
+}
+
+void Reverse(LayerWriter& layer) {
+  const int axis = layer.bottom_shape(0).CanonicalAxis(layer.param().reverse_param().axis());
+  layer.SetTop(0, Backwards(layer, layer.bottom(0), axis));
+}
+
 // The largest first, and of equals that of the larger index: the first of them when the axis runs backwards.
 void ArgMax(LayerWriter& layer) {
   const ArgMaxParameter& param = layer.param().argmax_param();
@@ -125,9 +137,7 @@ void ArgMax(LayerWriter& layer) {
       by_axis || (shape.axes() == 2) ? layer.bottom(0) : layer.Add("Flatten", {layer.bottom(0)}, {Int("axis", 1)});
   by_axis ? layer.ExpectFixed(0, axis) : layer.ExpectFixedFrom(0, 1);
   const int64_t last = (by_axis ? shape[axis] : shape.count(1)) - 1;
-  const std::string backwards = layer.Add(
-      "Slice", {values, layer.Integers("first", {-1}), layer.Integers("end", {std::numeric_limits<int64_t>::min()}),
-                layer.Integers("axes", {axis}), layer.Integers("steps", {-1})});
+  const std::string backwards = Backwards(layer, values, axis);
   const std::vector<std::string> found =
       layer.AddMany("TopK", {backwards, layer.Integers("top_k", {param.top_k()})}, 2, {Int("axis", axis)});
   const std::string index =
@@ -145,13 +155,21 @@ void BatchReindex(LayerWriter& layer) {
 }  // namespace
 
 LayerTable StructureLayers() {
-  return {{"ArgMax", ArgMax},       {"BatchReindex", BatchReindex},
-          {"Concat", Concat},       {"Dropout", Dropout},
-          {"Flatten", Flatten},     {"Permute", Permute},
-          {"Reduction", Reduction}, {"Reorg", Reorg},
-          {"Reshape", Reshape},     {"ShuffleChannel", ShuffleChannel},
-          {"Silence", Nothing},     {"Slice", Slice},
-          {"Split", PassThrough},   {"Tile", Tile}};
+  return {{"ArgMax", ArgMax},
+          {"BatchReindex", BatchReindex},
+          {"Concat", Concat},
+          {"Dropout", Dropout},
+          {"Flatten", Flatten},
+          {"Permute", Permute},
+          {"Reduction", Reduction},
+          {"Reorg", Reorg},
+          {"Reshape", Reshape},
+          {"Reverse", Reverse},
+          {"Silence", Nothing},
+          {"ShuffleChannel", ShuffleChannel},
+          {"Slice", Slice},
+          {"Split", PassThrough},
+          {"Tile", Tile}};
 }
 
 }  // namespace crema::onnx

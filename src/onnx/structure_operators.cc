@@ -91,7 +91,7 @@ void Split(NodeReader& node) {
 Operand Thinned(NodeReader& node, const Operand& value, const SliceRange& range) {
   if (value.shape.axes() != 4 || range.axis < 2 || range.step < 0 || range.step > (1 << 20)) {
     node.Refuse("takes axis " + std::to_string(range.axis) + " in steps of " + std::to_string(range.step) +
-                "; steps of 1, and larger ones of height and width, are possible");
+                "; steps of 1 and -1, and larger ones of height and width, are possible");
   }
   const auto step = static_cast<uint32_t>(range.step);
   LayerParameter layer = LayerOf("Pooling");
@@ -102,14 +102,20 @@ Operand Thinned(NodeReader& node, const Operand& value, const SliceRange& range)
   return node.Add(std::move(layer), {value}, {}, "step");
 }
 
+Operand Backwards(NodeReader& node, const Operand& value, int axis) {
+  LayerParameter layer = LayerOf("Reverse");
+  if (axis != 0) layer.mutable_reverse_param()->set_axis(axis);
+  return node.Add(std::move(layer), {value}, {}, "reverse");
+}
+
 void Slice(NodeReader& node) {
   Operand value = node.blob(0);
   for (const SliceRange& range : SliceRanges(node)) {
     if (range.count == 0) node.Refuse("leaves nothing of axis " + std::to_string(range.axis));
-    const bool backwards = range.step < 0;
-    const int64_t extent = (range.count - 1) * (backwards ? 1 : range.step) + 1;
-    if (!backwards) value = node.Cut(value, range.axis, range.start, extent, "");
-    if (range.step != 1 && (range.count > 1 || backwards)) value = Thinned(node, value, range);
+    const int64_t extent = (range.count - 1) * std::abs(range.step) + 1;
+    value = node.Cut(value, range.axis, range.step < 0 ? range.start - extent + 1 : range.start, extent, "");
+    if (range.count == 1 || range.step == 1) continue;
+    value = range.step == -1 ? Backwards(node, value, range.axis) : Thinned(node, value, range);
   }
   node.Set(0, value);
 }

@@ -301,4 +301,15 @@ void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const T
   }
 }
 
+void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) {
+  const auto [outer, extent, inner] = reversal;
+  ParallelFor(outer * extent, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner)),
+              [&](int64_t begin, int64_t end) {
+                for (int64_t i = begin; i < end; ++i) {
+                  const int64_t from = i - i % extent + extent - 1 - i % extent;
+                  std::copy(x + from * inner, x + (from + 1) * inner, y + i * inner);
+                }
+              });
+}
+
 }  // namespace crema

@@ -1,4 +1,4 @@
-// Dense tensors with their axes in another order.
+// Dense tensors with their axes, or the elements along one, in another order.
 #ifndef CREMA_OPS_AXIS_PERMUTATION_H_
 #define CREMA_OPS_AXIS_PERMUTATION_H_
 
@@ -52,6 +52,15 @@ class AxisPermutation {
 // Copies numbers, each f32 or bf16 (which rounds to the nearest, ties to even), in the new order. They must not
 // overlap. Threaded; allocates nothing.
 void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to);
+
+// A tensor around an axis whose elements come in opposite order.
+struct AxisReversal {
+  int64_t outer = 1, extent = 1, inner = 1;
+
+  CREMA_HOST_DEVICE int64_t count() const { return outer * extent * inner; }
+};
+// y must not overlap x. Threaded; allocates nothing.
+void ReverseAxis(const AxisReversal& reversal, const float* x, float* y);
 
 }  // namespace crema
 

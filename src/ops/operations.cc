@@ -5,7 +5,7 @@
 #include "base/bfloat16.h"
 #include "base/check.h"
 #include "base/parallel.h"
-#include "ops/cpu_detectors.h"
+#include "ops/cpu_sequences.h"
 #include "ops/elementwise.h"
 #include "ops/maximum.h"
 #include "ops/rectified_rows.h"
@@ -38,7 +38,7 @@ Rows<Number> As(MutableByteRows rows, Number*) {
   return {static_cast<Number*>(rows.first), rows.stride / static_cast<int64_t>(sizeof(Number))};
 }
 
-class CpuOperations final : public CpuDetectors {
+class CpuOperations final : public CpuSequences {
  public:
   void Fill(float value, const Tensor& y) override { Map(formula::Constant{value}, y); }
   void FillTimes(float value, const float* factor, const Tensor& y) override { Fill(value * *factor, y); }
@@ -109,6 +109,9 @@ class CpuOperations final : public CpuDetectors {
   void Reorder(const Tensor& from, const Tensor& to) override { ReorderImage(from, to); }
   void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) override {
     crema::PermuteAxes(permutation, from, to);
+  }
+  void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) override {
+    crema::ReverseAxis(reversal, x, y);
   }
   void Im2col(const Im2colProblem& problem, const float* image, float* columns) override {
     crema::Im2col(problem, image, columns);
@@ -254,29 +257,6 @@ class CpuOperations final : public CpuDetectors {
   void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override {
     crema::EmbedBackward(problem, index, dy, table_gradient);
   }
-  int64_t LstmForwardWorkspace(const LstmProblem& problem) override { return crema::LstmForwardWorkspace(problem); }
-  int64_t LstmBackwardWorkspace(const LstmProblem& problem) override { return crema::LstmBackwardWorkspace(problem); }
-  void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
-                   const LstmTape& tape, float* output, float* workspace) override {
-    crema::LstmForward(problem, inputs, parameters, tape, output, workspace);
-  }
-  void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,
-                    const LstmTape& tape, const LstmOutputGradients& of_output, const LstmGradients& gradients,
-                    float* workspace) override {
-    crema::LstmBackward(problem, inputs, parameters, tape, of_output, gradients, workspace);
-  }
-  int64_t RnnForwardWorkspace(const RnnProblem& problem) override { return crema::RnnForwardWorkspace(problem); }
-  int64_t RnnBackwardWorkspace(const RnnProblem& problem) override { return crema::RnnBackwardWorkspace(problem); }
-  void RnnForward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
-                  const RnnTape& tape, float* output, float* workspace) override {
-    crema::RnnForward(problem, inputs, parameters, tape, output, workspace);
-  }
-  void RnnBackward(const RnnProblem& problem, const RnnInputs& inputs, const RnnParameters& parameters,
-                   const RnnTape& tape, const RnnOutput& output, const RnnGradients& gradients,
-                   float* workspace) override {
-    crema::RnnBackward(problem, inputs, parameters, tape, output, gradients, workspace);
-  }
-
   void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override {
     crema::MvnForward(problem, x, y, inverse);
   }

@@ -25,6 +25,7 @@
 #include "ops/channels.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
+#include "ops/ctc.h"
 #include "ops/detection_evaluation.h"
 #include "ops/detection_output.h"
 #include "ops/elementwise_chain.h"
@@ -35,6 +36,7 @@
 #include "ops/interpolation.h"
 #include "ops/kernel_choice.h"
 #include "ops/label_losses.h"
+#include "ops/label_sequences.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
 #include "ops/multibox.h"
@@ -112,6 +114,7 @@ class Operations {
   virtual void Reorder(const Tensor& from, const Tensor& to) = 0;
   // ops/axis_permutation.h, between tensors of one type.
   virtual void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to) = 0;
+  virtual void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) = 0;
   // ops/im2col.h.
   virtual void Im2col(const Im2colProblem& problem, const float* image, float* columns) = 0;
   virtual void Col2im(const Im2colProblem& problem, const float* columns, float* image) = 0;
@@ -226,6 +229,19 @@ class Operations {
   virtual void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale,
                                  const RowMoments* moments, const float* dy, const GroupNormGradients& gradients,
                                  std::byte* workspace) = 0;
+
+  // --- Sequences of labels: ops/ctc.h, ops/label_sequences.h. FindBadSequence answers as FindBadLabel does. ---
+  virtual int64_t FindBadSequence(const CtcProblem& problem, const float* labels) = 0;
+  virtual size_t CtcForwardWorkspace(const CtcProblem& problem) = 0;
+  virtual size_t CtcBackwardWorkspace(const CtcProblem& problem) = 0;
+  virtual void CtcLossForward(const CtcProblem& problem, const float* scores, const float* labels, const CtcTape& tape,
+                              float* value, std::byte* workspace) = 0;
+  virtual void CtcLossBackward(const CtcProblem& problem, const float* value_gradient, const float* scores,
+                               const CtcTape& tape, float* dx, std::byte* workspace) = 0;
+  virtual void DecodeSequences(const SequenceScores& problem, const float* scores, float* sequences) = 0;
+  virtual size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) = 0;
+  virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
+                                float* right, float* error, std::byte* workspace) = 0;
 
   // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
   virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;

@@ -10,6 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "crema/files.h"
+#include "crema/net.h"
 #include "report/json_reader.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"
@@ -78,6 +80,61 @@ TEST_F(Predict, WritesCsv) {
   const Finished run = Run({"--format=csv", "--top=1", "a,b.png"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.out.starts_with("image,rank,class,label,probability\n\"a,b.png\",1,2,2,0.95")) << run.out;
+}
+
+// Columns of pixels are the steps of a sequence, and their colours its labels; green is the blank.
+class PredictSequences : public Predict {
+ protected:
+  void SetUp() override {
+    Predict::SetUp();
+    folder_.Write("reading.prototxt",
+                  "layer { name: \"data\" type: \"Input\" top: \"data\" transform_param { scale: 0.00392156863 }\n"
+                  "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 6 } } }\n"
+                  "layer { name: \"steps\" type: \"Permute\" bottom: \"data\" top: \"steps\"\n"
+                  "  permute_param { order: 3 order: 0 order: 1 order: 2 } }\n"
+                  "layer { name: \"colours\" type: \"Reduction\" bottom: \"steps\" top: \"colours\"\n"
+                  "  reduction_param { operation: MEAN axis: 3 } }\n"
+                  "layer { name: \"scores\" type: \"Scale\" bottom: \"colours\" top: \"scores\"\n"
+                  "  scale_param { axis: 2 } }\n"
+                  "layer { name: \"labels\" type: \"CtcDecoder\" bottom: \"scores\" top: \"labels\"\n"
+                  "  ctc_decoder_param { blank_label: 1 } }\n");
+    const Net net(ReadNetFile((folder_ / "reading.prototxt").string()), {.phase = TEST, .backward = false});
+    std::ofstream(folder_ / "reading.caffemodel", std::ios::binary) << net.ToProto().SerializeAsString();
+    WriteStrip("rrb.png", {2, 2, 1, 2, 0, 0});
+    WriteStrip("none.png", {1, 1, 1, 1, 1, 1});
+  }
+
+  void WriteStrip(const std::string& name, const std::vector<int>& colours) const {
+    Image image = Coloured(4, 6, 0, 0, 0);
+    for (int y = 0; y < 4; ++y) {
+      for (int x = 0; x < 6; ++x) image.pixels[static_cast<size_t>((y * 6 + x) * 3 + colours[x])] = 255;
+    }
+    WritePng(folder_, name, image);
+  }
+
+  Finished Read(std::vector<std::string> words) const {
+    words.insert(words.begin(), {"crema", "predict", "--model=reading.prototxt", "--weights=reading.caffemodel"});
+    return RunProgram(words, {.folder = folder_.path()});
+  }
+};
+
+TEST_F(PredictSequences, WritesTheirText) {
+  EXPECT_EQ(Read({"rrb.png", "none.png"}).out, "rrb.png\n  2 2 0\nnone.png\n  \n");
+  EXPECT_EQ(Read({"--labels=labels.txt", "rrb.png"}).out, "rrb.png\n  red red blue\n");
+  folder_.Write("characters.txt", "ä\n-\nr\n");
+  EXPECT_EQ(Read({"--labels=characters.txt", "rrb.png"}).out, "rrb.png\n  rrä\n");
+  EXPECT_EQ(Read({"--labels=characters.txt", "--format=csv", "rrb.png"}).out, "image,text\nrrb.png,rrä\n");
+  const Finished json = Read({"--labels=labels.txt", "--format=json", "rrb.png", "none.png"});
+  EXPECT_EQ(json.out,
+            "{\"image\":\"rrb.png\",\"labels\":[2,2,0],\"text\":\"red red blue\"}\n"
+            "{\"image\":\"none.png\",\"labels\":[],\"text\":\"\"}\n");
+}
+
+TEST_F(PredictSequences, TakeANameForEachClass) {
+  folder_.Write("few.txt", "b\nr\n");
+  const Finished run = Read({"--labels=few.txt", "rrb.png"});
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_TRUE(run.Says("few.txt: error: names 2 classes, but \"labels\" of reading.prototxt")) << run.err;
 }
 
 TEST_F(Predict, ReadsPathsFromStdin) {

@@ -1,0 +1,74 @@
+// What ops/ctc.h does with one sequence and one state, shared by the CPU and kernels of a GPU.
+#ifndef CREMA_OPS_CTC_FORMULAS_H_
+#define CREMA_OPS_CTC_FORMULAS_H_
+
+#include "ops/ctc.h"
+#include "ops/functors.h"
+#include "ops/label_formulas.h"
+
+namespace crema::ctc {
+
+// The logarithm of a probability of 0, so low that no sum of others reaches it, and finite so that differences are
+// numbers.
+inline constexpr float kImpossible = -1e30f;
+inline constexpr LabelRule kNoLabel = {true, -1};
+
+CREMA_HOST_DEVICE inline bool IsLabel(const CtcProblem& p, float label) {
+  return label != static_cast<float>(p.blank) && !labels::IsIgnored(kNoLabel, label) &&
+         !labels::IsBad(kNoLabel, p.classes, label);
+}
+
+// The steps that the labels of a sequence up to position `end` take at least.
+CREMA_HOST_DEVICE inline int64_t StepsFor(const CtcProblem& p, const float* sequence, int64_t end) {
+  int64_t steps = 0;
+  float before = -1;
+  for (int64_t i = 0; i < end; ++i) {
+    if (!IsLabel(p, sequence[i])) continue;
+    steps += sequence[i] == before ? 2 : 1;
+    before = sequence[i];
+  }
+  return steps;
+}
+
+// Of the label at a position, labels lying behind each other.
+CREMA_HOST_DEVICE inline bool IsBad(const CtcProblem& p, const float* labels, int64_t position) {
+  if (labels::IsBad(kNoLabel, p.classes, labels[position])) return true;
+  if (p.takes_impossible || !IsLabel(p, labels[position])) return false;
+  const int64_t place = position % p.longest;
+  return StepsFor(p, labels + position - place, place + 1) > p.steps;
+}
+
+// The states of a sequence: writes the class of each and returns how many there are.
+CREMA_HOST_DEVICE inline int32_t FindStates(const CtcProblem& p, const float* sequence, int32_t* classes) {
+  const auto blank = static_cast<int32_t>(p.blank);
+  int32_t count = 0;
+  classes[count++] = blank;
+  for (int64_t i = 0; i < p.longest; ++i) {
+    if (!IsLabel(p, sequence[i])) continue;
+    classes[count++] = static_cast<int32_t>(sequence[i]);
+    classes[count++] = blank;
+  }
+  return StepsFor(p, sequence, p.longest) > p.steps ? 0 : count;
+}
+
+// What going from state - 2 to a state adds to the logarithm of a path's probability.
+CREMA_HOST_DEVICE inline float Leap(const int32_t* classes, int64_t state) {
+  return state >= 2 && state % 2 == 1 && classes[state] != classes[state - 2] ? 0.0f : kImpossible;
+}
+
+// log(exp(a) + exp(b) + exp(c)). A NaN stays one.
+CREMA_FORMULA float LogOfSum(float a, float b, float c) {
+  float most = b > a ? b : a;
+  most = c > most ? c : most;
+  return most + formula::Log(formula::Exp(a - most) + formula::Exp(b - most) + formula::Exp(c - most));
+}
+
+// The logarithm of a class's probability.
+CREMA_FORMULA float Emission(float score, float log_sum) {
+  const float logarithm = score - log_sum;
+  return logarithm < kImpossible ? kImpossible : logarithm;
+}
+
+}  // namespace crema::ctc
+
+#endif  // CREMA_OPS_CTC_FORMULAS_H_
