@@ -39,7 +39,7 @@ struct KeepLabels {
 
 // One block, so that sums need no second kernel.
 __global__ void __launch_bounds__(kThreads) Compare(SequenceComparison c, const float* sequences, const float* labels,
-                                                    float* right, float* error, int32_t* distances) {
+                                                    float* right, float* labels_right, int32_t* distances) {
   int64_t same = 0, distance = 0, wanted = 0;
   for (int64_t item = threadIdx.x; item < c.batch; item += kThreads) {
     const auto match = label_sequences::MatchOf(c, sequences + item * c.steps, labels + item * c.longest,
@@ -53,7 +53,7 @@ __global__ void __launch_bounds__(kThreads) Compare(SequenceComparison c, const 
   wanted = SumBlock(wanted);
   if (threadIdx.x > 0) return;
   *right = label_sequences::Share(same, c.batch);
-  if (error) *error = label_sequences::Share(distance, wanted);
+  if (labels_right) *labels_right = 1 - label_sequences::Share(distance, wanted);
 }
 
 }  // namespace
@@ -69,8 +69,8 @@ size_t CudaOperations::SequenceComparisonWorkspace(const SequenceComparison& com
 }
 
 void CudaOperations::CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
-                                      float* right, float* error, std::byte* workspace) {
-  Launch(queue(), 1, kThreads, Compare, comparison, sequences, labels, right, error,
+                                      float* right, float* labels_right, std::byte* workspace) {
+  Launch(queue(), 1, kThreads, Compare, comparison, sequences, labels, right, labels_right,
          reinterpret_cast<int32_t*>(workspace));
 }
 

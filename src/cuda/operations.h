@@ -141,7 +141,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void DecodeSequences(const SequenceScores& problem, const float* scores, float* sequences) override;
   size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) override;
   void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels, float* right,
-                        float* error, std::byte* workspace) override;
+                        float* labels_right, std::byte* workspace) override;
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
   void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                          int32_t* from) override;

@@ -1,5 +1,5 @@
 // LabelsequenceAccuracy: how many sequences, and labels of sequences, CtcDecoder would tell right. Bottoms: scores N x
-// T x C and labels N x L. Tops: the share of right sequences; optionally the label error rate (ops/label_sequences.h).
+// T x C and labels N x L. Tops: the share of right sequences; optionally that of right labels (ops/label_sequences.h).
 #include "crema/layer.h"
 #include "layers/label_sequences.h"
 #include "layers/labels.h"
@@ -21,7 +21,7 @@ class LabelsequenceAccuracyLayer : public Layer {
     scores_ = {scores[1], scores[0], scores[2], blank, true};
     comparison_ = {scores[0], scores[1], LongestSequence(setup, scores[0]), blank};
     labels_.SetupSequences(setup, scores[2], comparison_.longest, ctc::kNoLabel);
-    has_error_top_ = setup.tops() == 2;
+    has_labels_top_ = setup.tops() == 2;
     setup.MakeNonDifferentiable();
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape());
   }
@@ -36,7 +36,7 @@ class LabelsequenceAccuracyLayer : public Layer {
     auto* const sequences = reinterpret_cast<float*>(run.workspace + comparison_workspace_);
     run.ops->DecodeSequences(scores_, run.bottoms[0].f32(), sequences);
     run.ops->CompareSequences(comparison_, sequences, run.bottoms[1].f32(), run.tops[0].f32(),
-                              has_error_top_ ? run.tops[1].f32() : nullptr, run.workspace);
+                              has_labels_top_ ? run.tops[1].f32() : nullptr, run.workspace);
   }
 
   void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
@@ -45,7 +45,7 @@ class LabelsequenceAccuracyLayer : public Layer {
   SequenceScores scores_;
   SequenceComparison comparison_;
   LabelCheck labels_;
-  bool has_error_top_ = false;
+  bool has_labels_top_ = false;
   size_t comparison_workspace_ = 0;
 };
 

@@ -51,8 +51,8 @@ class CpuSequences : public CpuDetectors {
     return crema::SequenceComparisonWorkspace(comparison);
   }
   void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels, float* right,
-                        float* error, std::byte* workspace) override {
-    crema::CompareSequences(comparison, sequences, labels, right, error, workspace);
+                        float* labels_right, std::byte* workspace) override {
+    crema::CompareSequences(comparison, sequences, labels, right, labels_right, workspace);
   }
 };
 

@@ -45,7 +45,7 @@ size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) {
 }
 
 void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels, float* right,
-                      float* error, std::byte* workspace) {
+                      float* labels_right, std::byte* workspace) {
   const SequenceComparison& c = comparison;
   auto* const matches = reinterpret_cast<label_sequences::Match*>(workspace);
   auto* const distances = reinterpret_cast<int32_t*>(matches + c.batch);
@@ -62,7 +62,7 @@ void CompareSequences(const SequenceComparison& comparison, const float* sequenc
     wanted += matches[item].labels;
   }
   *right = label_sequences::Share(same, c.batch);
-  if (error) *error = label_sequences::Share(distance, wanted);
+  if (labels_right) *labels_right = 1 - label_sequences::Share(distance, wanted);
 }
 
 }  // namespace crema

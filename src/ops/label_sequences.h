@@ -32,10 +32,10 @@ struct SequenceComparison {
 };
 
 size_t SequenceComparisonWorkspace(const SequenceComparison& comparison);  // in bytes
-// *right: the share of sequences that are their labels. *error, where it is not null: the sum of edit distances
-// (Levenshtein) between sequences and labels, divided by the number of labels, 1 where there is none.
+// *right: the share of sequences that are their labels. *labels_right, where it is not null: 1 - the sum of edit
+// distances (Levenshtein) between sequences and labels, divided by the number of labels, 1 where there is none.
 void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels, float* right,
-                      float* error, std::byte* workspace);
+                      float* labels_right, std::byte* workspace);
 
 namespace label_sequences {
 

@@ -241,7 +241,7 @@ class Operations {
   virtual void DecodeSequences(const SequenceScores& problem, const float* scores, float* sequences) = 0;
   virtual size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) = 0;
   virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
-                                float* right, float* error, std::byte* workspace) = 0;
+                                float* right, float* labels_right, std::byte* workspace) = 0;
 
   // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
   virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;

@@ -17,7 +17,7 @@ struct Result {
 };
 
 Result Compute(const CtcProblem& p, const std::vector<float>& scores, const std::vector<float>& labels,
-           float value_gradient = 1) {
+               float value_gradient = 1) {
   std::vector<float> log_sums(p.rows()), alphas(p.rows() * p.states());
   std::vector<int32_t> classes(p.batch * p.states()), counts(p.batch);
   const CtcTape tape = {log_sums.data(), alphas.data(), classes.data(), counts.data()};
@@ -93,7 +93,7 @@ TEST(CtcLoss, GradientsOfAStepCancelEachOther) {
       sum += result.gradient[row * p.classes + c];
       size += std::fabs(result.gradient[row * p.classes + c]);
     }
-    EXPECT_NEAR(sum, 0, 1e-6) << row;
+    EXPECT_NEAR(sum, 0, 5e-6) << row;
     EXPECT_LE(size, 3.0 / p.batch * 2 + 1e-5) << row;
   }
 }
