@@ -126,8 +126,8 @@ TEST_F(PredictSequences, WritesTheirText) {
   EXPECT_EQ(Read({"--labels=characters.txt", "--format=csv", "rrb.png"}).out, "image,text\nrrb.png,rrä\n");
   const Finished json = Read({"--labels=labels.txt", "--format=json", "rrb.png", "none.png"});
   EXPECT_EQ(json.out,
-            "{\"image\":\"rrb.png\",\"labels\":[2,2,0],\"text\":\"red red blue\"}\n"
-            "{\"image\":\"none.png\",\"labels\":[],\"text\":\"\"}\n");
+            "{\"image\": \"rrb.png\", \"labels\": [2, 2, 0], \"text\": \"red red blue\"}\n"
+            "{\"image\": \"none.png\", \"labels\": [], \"text\": \"\"}\n");
 }
 
 TEST_F(PredictSequences, TakeANameForEachClass) {
@@ -135,6 +135,15 @@ TEST_F(PredictSequences, TakeANameForEachClass) {
   const Finished run = Read({"--labels=few.txt", "rrb.png"});
   EXPECT_NE(run.exit_code, 0);
   EXPECT_TRUE(run.Says("few.txt: error: names 2 classes, but \"labels\" of reading.prototxt")) << run.err;
+}
+
+TEST_F(PredictSequences, AreNotJudgedAsClasses) {
+  WritePng(folder_, "classes/blue/1.png", Coloured(4, 6, 255, 0, 0));
+  const Finished run =
+      RunProgram({"crema", "evaluate", "--model=reading.prototxt", "--weights=reading.caffemodel", "classes"},
+                 {.folder = folder_.path()});
+  EXPECT_NE(run.exit_code, 0);
+  EXPECT_TRUE(run.Says("\"labels\" holds sequences of labels, and evaluate judges classes")) << run.err;
 }
 
 TEST_F(Predict, ReadsPathsFromStdin) {
