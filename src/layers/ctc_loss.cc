@@ -24,7 +24,7 @@ class CtcLossLayer : public Layer {
     ExpectExtent(setup, "alphabet_size", param.alphabet_size(), 2, "classes");
     problem_ = {
         scores[0], scores[1], scores[2], LongestSequence(setup, scores[1]), param.blank_label(), param.zero_infinity()};
-    labels_.SetupSequences(setup, problem_.classes, problem_.longest, ctc::kNoLabel);
+    labels_.SetupSequences(setup, problem_.classes, problem_.longest, ctc::NoLabel());
     setup.MakeLoss();
     setup.NoGradient(1);
     setup.SetTop(0, Shape());

@@ -20,7 +20,7 @@ class LabelsequenceAccuracyLayer : public Layer {
     const Shape& scores = setup.bottom_shape(0);
     scores_ = {scores[1], scores[0], scores[2], blank, true};
     comparison_ = {scores[0], scores[1], LongestSequence(setup, scores[0]), blank};
-    labels_.SetupSequences(setup, scores[2], comparison_.longest, ctc::kNoLabel);
+    labels_.SetupSequences(setup, scores[2], comparison_.longest, ctc::NoLabel());
     has_labels_top_ = setup.tops() == 2;
     setup.MakeNonDifferentiable();
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape());

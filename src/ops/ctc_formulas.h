@@ -11,11 +11,11 @@ namespace crema::ctc {
 // The logarithm of a probability of 0, so low that no sum of others reaches it, and finite so that differences are
 // numbers.
 inline constexpr float kImpossible = -1e30f;
-inline constexpr LabelRule kNoLabel = {true, -1};
+CREMA_HOST_DEVICE inline LabelRule NoLabel() { return {true, -1}; }
 
 CREMA_HOST_DEVICE inline bool IsLabel(const CtcProblem& p, float label) {
-  return label != static_cast<float>(p.blank) && !labels::IsIgnored(kNoLabel, label) &&
-         !labels::IsBad(kNoLabel, p.classes, label);
+  return label != static_cast<float>(p.blank) && !labels::IsIgnored(NoLabel(), label) &&
+         !labels::IsBad(NoLabel(), p.classes, label);
 }
 
 // The steps that the labels of a sequence up to position `end` take at least.
@@ -32,7 +32,7 @@ CREMA_HOST_DEVICE inline int64_t StepsFor(const CtcProblem& p, const float* sequ
 
 // Of the label at a position, labels lying behind each other.
 CREMA_HOST_DEVICE inline bool IsBad(const CtcProblem& p, const float* labels, int64_t position) {
-  if (labels::IsBad(kNoLabel, p.classes, labels[position])) return true;
+  if (labels::IsBad(NoLabel(), p.classes, labels[position])) return true;
   if (p.takes_impossible || !IsLabel(p, labels[position])) return false;
   const int64_t place = position % p.longest;
   return StepsFor(p, labels + position - place, place + 1) > p.steps;
