@@ -22,7 +22,7 @@ const std::map<std::string, BlobShapes> kData = {
     {"char_lstm", {{"text", Shape{50, 3, 32, 1}}}},
     {"char_transformer", {{"text", Shape{64, 3, 2, 1}}}},
     {"fashion_mnist", {{"data", Shape{2, 1, 28, 28}}, {"label", Shape{2}}}},
-    {"sequence_reading", {{"data", Shape{10, 1, 28, 28}}, {"class", Shape{10}}}},
+    {"sequence_reading", {{"data", Shape{10, 1, 28, 28}}, {"label", Shape{10}}}},
     {"vision_transformer", {{"data", Shape{2, 1, 28, 28}}, {"label", Shape{2}}}},
 };
 
