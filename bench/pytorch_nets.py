@@ -215,6 +215,20 @@ class CharTransformer(nn.Module):
         return self.predict(self.blocks(self.embed(text) + self.place))
 
 
+class SequenceReading(nn.Module):
+    """configs/sequence_reading. Of the biases see WordModel."""
+
+    def __init__(self):
+        super().__init__()
+        self.columns = nn.Sequential(conv_relu(1, 16, 5, padding=2), max_pool(2), conv_relu(16, 32, 5, padding=2),
+                                     max_pool(2))
+        self.lstm = nn.LSTM(32 * 7, 64, bidirectional=True)
+        self.scores = nn.Linear(128, 11)
+
+    def forward(self, strips):
+        return self.scores(self.lstm(self.columns(strips).permute(3, 0, 1, 2).flatten(2))[0])
+
+
 # Shape of one image; None: 20 x 20 words; of two extents: texts and their characters.
 NETS = {
     "lenet": (lenet, (1, 28, 28)),
@@ -228,6 +242,7 @@ NETS = {
     "lstm": (WordModel, None),
     "lstm1500": (lambda: WordModel(1500), None),
     "char_transformer": (CharTransformer, (32, 64)),
+    "sequence_reading": (SequenceReading, (1, 28, 140)),
 }
 
 
@@ -245,12 +260,17 @@ def inputs(name, batch, classes):
         return torch.randint(classes, (20, 20)), torch.randint(classes, (400,))
     if len(shape) == 2:
         return torch.randint(classes, shape), torch.randint(classes, (shape[0] * shape[1],))
-    return torch.randn(batch, *shape), torch.randint(classes, (batch,))
+    return torch.randn(batch, *shape), torch.randint(classes, (batch, 5) if name == "sequence_reading" else (batch,))
 
 
 def loss(scores, labels):
-    """Mean cross-entropy; auxiliary scores count 0.3."""
+    """Mean cross-entropy, of which auxiliary scores count 0.3; of several labels each minus their log-probability."""
     cross_entropy = nn.functional.cross_entropy
+    if labels.dim() == 2:
+        steps, batch, blank = scores.shape[0], scores.shape[1], scores.shape[2] - 1
+        lengths = torch.full((batch,), steps), torch.full((batch,), labels.shape[1])
+        values = nn.functional.ctc_loss(scores.log_softmax(-1).float(), labels, *lengths, blank, reduction="sum")
+        return values / batch
     if isinstance(scores, tuple):
         return cross_entropy(scores[0], labels) + 0.3 * sum(cross_entropy(other, labels) for other in scores[1:])
     return cross_entropy(scores.flatten(0, -2), labels)

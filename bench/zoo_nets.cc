@@ -12,15 +12,22 @@ namespace crema::bench {
 namespace {
 
 constexpr ZooNet kNets[] = {
-    {"lenet", 64, 10},        {"cifar_quick", 100, 10},
-    {"resnet20", 128, 10},    {"alexnet", 32, 1000},
-    {"squeezenet", 32, 1000}, {"googlenet", 16, 1000},
-    {"resnet50", 8, 1000},    {"mobilenet", 16, 1000},
-    {"lstm", 0, 10000, true}, {"char_transformer", 0, 65, true, true},
+    {"lenet", 64, 10},
+    {"cifar_quick", 100, 10},
+    {"resnet20", 128, 10},
+    {"alexnet", 32, 1000},
+    {"squeezenet", 32, 1000},
+    {"googlenet", 16, 1000},
+    {"resnet50", 8, 1000},
+    {"mobilenet", 16, 1000},
+    {"lstm", 0, 10000, true},
+    {"char_transformer", 0, 65, true, ZooNet::Reads::kText},
+    {"sequence_reading", 64, 10, false, ZooNet::Reads::kStrips},
 };
 
 std::string Path(const ZooNet& zoo, const char* file) {
-  return std::string(CREMA_MODEL_ZOO "/") + (zoo.text ? "../configs/" : "") + zoo.name + "/" + file;
+  return std::string(CREMA_MODEL_ZOO "/") + (zoo.reads == ZooNet::Reads::kItems ? "" : "../configs/") + zoo.name + "/" +
+         file;
 }
 
 NetFile TextNet(const ZooNet& zoo) {
@@ -47,15 +54,19 @@ NetFile WithSoftmax(NetFile file) {
 std::span<const ZooNet> ZooNets() { return kNets; }
 
 NetFile InferenceNet(const ZooNet& zoo) {
-  if (zoo.text) return WithSoftmax(TextNet(zoo));
+  if (zoo.reads == ZooNet::Reads::kText) return WithSoftmax(TextNet(zoo));
   NetFile file = ReadNetFile(Path(zoo, "deploy.prototxt"));
   if (zoo.batch > 0) file.net.mutable_layer(0)->mutable_input_param()->mutable_shape(0)->set_dim(0, zoo.batch);
   return file;
 }
 
 NetFile TrainingNet(const ZooNet& zoo) {
-  if (zoo.text) return TextNet(zoo);
+  if (zoo.reads == ZooNet::Reads::kText) return TextNet(zoo);
   NetFile file = ReadNetFile(Path(zoo, "train_val.prototxt"));
+  if (zoo.reads == ZooNet::Reads::kStrips) {
+    const int64_t images = 5 * int64_t{zoo.batch};
+    return AssumeInputs(std::move(file), {{"data", Shape{images, 1, 28, 28}}, {"label", Shape{images}}}, false);
+  }
   if (zoo.batch == 0) return file;
   const NetFile inference = InferenceNet(zoo);
   const auto& dims = inference.net.layer(0).input_param().shape(0).dim();

@@ -1,4 +1,4 @@
-// The nets of model_zoo, and the transformer of configs, on made-up data: what their passes cost without a database.
+// The nets of model_zoo, and sequence nets of configs, on made-up data: what their passes cost without a database.
 #ifndef CREMA_BENCH_ZOO_NETS_H_
 #define CREMA_BENCH_ZOO_NETS_H_
 
@@ -17,14 +17,16 @@ struct ZooNet {
   int batch;           // first extent of "data" and "label"; 0: as the files have it (sequences)
   int classes;         // labels are below this
   bool words = false;  // inputs hold whole numbers below `classes`
-  bool text = false;   // of configs: reads "text", 64 characters of 32 texts, as configs/char_lstm describes it
+  // Of configs, by what it reads: "text", 64 characters of 32 texts, as configs/char_lstm describes it; or strips of
+  // five images each, `batch` of them.
+  enum class Reads { kItems, kText, kStrips } reads = Reads::kItems;
 };
 
 std::span<const ZooNet> ZooNets();
 
 // train_val.prototxt with Input layers in place of its data layers; the images are as large as deploy.prototxt says.
 NetFile TrainingNet(const ZooNet& zoo);
-// deploy.prototxt with the same batch; of configs train_val.prototxt, with a Softmax in place of the loss.
+// deploy.prototxt with the same batch; of text train_val.prototxt, with a Softmax in place of the loss.
 NetFile InferenceNet(const ZooNet& zoo);
 
 // Writes the inputs of such a net: labels and words spread evenly over the classes, "cont" 1 as within a sequence,
