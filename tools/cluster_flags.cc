@@ -1,7 +1,6 @@
 #include "tools/cluster_flags.h"
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 #include <omp.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <set>
 #include <sstream>
 
+#include "base/log.h"
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "distributed/mpi_training.h"
@@ -156,7 +156,6 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
   SolverParameter& solver = file->solver;
   ApplyEngineFlag(line, file);
   if (UsesMpi(solver)) return;
-  if (line.has("timeline") && FLAGS_timeline.empty()) Fail(line, "--timeline needs a value: --timeline=FILE");
   const bool asked = line.has("workers") || FLAGS_worker_threads || line.has("coordinate") || line.has("expect");
   if (asked && solver.distributed().mode() == DistributedParameter::OFF) {
     Fail(line, "the solver file says distributed { mode: OFF }; remove that to train with several workers");

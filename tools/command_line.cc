@@ -1,12 +1,12 @@
 #include "tools/command_line.h"
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 
 #include <algorithm>
 #include <iostream>
 #include <new>
 
+#include "base/log.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "crema/solver.h"
@@ -111,7 +111,8 @@ class Parser {
     std::vector<std::string> names;
     for (const Flag& flag : command_.flags) names.push_back("--" + flag.name);
     const std::string hint = DidYouMean("--" + name, names);
-    return hint.empty() ? "; it takes " + Listed(names) : hint;
+    if (!hint.empty() || names.empty()) return hint;
+    return "; it takes " + Listed(names);
   }
 
   std::string MeantFlag(const std::string& word) const {
@@ -129,13 +130,15 @@ class Parser {
       throw std::logic_error("flag --" + flag.name + " is not defined");
     }
     const std::string given = "--" + flag.name + "=" + value;
-    if (flag.required && value.empty()) {
+    if (value.empty() && !flag.value.empty()) {
       Error("--" + flag.name + " needs a value: --" + flag.name + "=" + flag.value);
       return;
     }
     const bool accepted = !gflags::SetCommandLineOption(flag.name.c_str(), value.c_str()).empty();
     if (info.type == "bool" && !accepted) {
       Error(given + ": expected true or false");
+    } else if (info.type == "double" && !accepted) {
+      Error(given + ": expected a number");
     } else if (info.type == "int32" || info.type == "int64") {
       CheckNumber(flag, value, given, accepted);
     } else if (!accepted) {
@@ -239,7 +242,10 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
   // At once: several processes may write to the same place.
   const auto say = [&](const std::string& text) { std::cerr << program + ": " + text + "\n"; };
   try {
-    return body();
+    const int code = body();
+    if (code == kExitSuccess && !std::cout.flush())
+      throw EnvironmentError("not all of the output could be written to stdout; is the disk full?");
+    return code;
   } catch (const UserError& error) {
     for (const Diagnostic& d : error.diagnostics()) std::cerr << d.ToString() + "\n";
     return kExitUser;

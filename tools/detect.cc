@@ -61,6 +61,10 @@ int Run(const CommandLine& line) {
   ApplyThreads();
   DetectionOptions options;
   options.format = FormatOf(line);
+  if (!(FLAGS_threshold >= 0 && FLAGS_threshold <= 1)) {
+    throw UserError(Location{line.program, 0, 0},
+                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": scores go from 0 to 1");
+  }
   const bool skip = SkipsBroken(line);
   const ImageRunOptions run_options = ImageRunOptionsOf(line);
   const auto items = std::make_shared<const ImageFiles>(ImagesOf(line), false);

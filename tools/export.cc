@@ -11,6 +11,7 @@
 #include "crema/error.h"
 #include "inference/scoring_net.h"
 #include "report/assumed_inputs.h"
+#include "schema/text_file.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 
@@ -30,8 +31,7 @@ struct Preparation {
 };
 
 void Print(const Preparation& preparation, const std::vector<OnnxModel::Tensor>& inputs) {
-  std::cout << "\"" << preparation.input
-            << "\" takes images as transform_param says: " << preparation.transform.ShortDebugString()
+  std::cout << "\"" << preparation.input << "\" takes images as transform_param says: " << LineOf(preparation.transform)
             << (FLAGS_with_transform
                     ? "\n  with values from 0 to 255, of which the file makes (value - mean) / std * scale"
                     : "\n  that is (value - mean) / std * scale, of values from 0 to 255");

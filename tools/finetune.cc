@@ -1,11 +1,11 @@
 // crema finetune: a trained net learns other classes.
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 
 #include <filesystem>
 #include <iostream>
 
 #include "base/atomic_file.h"
+#include "base/log.h"
 #include "crema/error.h"
 #include "curves/metrics_observer.h"
 #include "finetune/dataset.h"
@@ -81,6 +81,10 @@ RecipeRequest RequestOf(const CommandLine& line) {
   RecipeRequest request;
   ChooseModel(line, &request);
   request.output = Absolute(FLAGS_output);
+  if (const std::string data = Absolute(FLAGS_data); request.output == data || request.output.starts_with(data + "/")) {
+    Fail(line, "--output=" + FLAGS_output + " lies in --data=" + FLAGS_data +
+                   ", where every folder is a class; give one that lies elsewhere");
+  }
   request.epochs = FLAGS_epochs;
   if (line.has("lr")) {
     if (!(FLAGS_lr > 0)) Fail(line, "--lr must be above 0");

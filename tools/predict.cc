@@ -25,6 +25,7 @@ int Run(const CommandLine& line) {
   options.labels = LabelsFlag(classifier);
   options.probabilities = classifier.probabilities();
   options.sequences = classifier.sequences();
+  options.blank = classifier.blank();
 
   ImageLines lines(line, *items, skip, "predictions");
   lines.Print(PredictionHeading(options));

@@ -1,7 +1,6 @@
 #include "tools/rank.h"
 
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 #include <omp.h>
 #include <unistd.h>
 
@@ -13,6 +12,7 @@
 #include <set>
 #include <thread>
 
+#include "base/log.h"
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "device/processes.h"

@@ -1,10 +1,13 @@
 // crema test: the mean outputs of a net over batches.
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 
+#include <algorithm>
+#include <cmath>
 #include <optional>
 
+#include "base/log.h"
 #include "crema/error.h"
+#include "crema/solver.h"
 #include "report/evaluation.h"
 #include "runtime/refuse_inputs.h"
 #include "tools/commands.h"
@@ -38,8 +41,16 @@ int Run(const CommandLine& line) {
   RefuseInputs(net, "the net");
   LoadWeightsFlag(line, net);
   LOG(INFO) << "Running for " << FLAGS_iterations << " iterations.";
-  Evaluate(
+  const Evaluation result = Evaluate(
       net, FLAGS_iterations, [](const std::string& text) { LOG(INFO) << text; }, ap_version);
+  const auto odd = std::find_if(result.outputs.begin(), result.outputs.end(), [](const OutputValue& output) {
+    return output.loss_weight != 0 && !std::isfinite(output.value);
+  });
+  if (odd != result.outputs.end()) {
+    throw NotFinite("the loss \"" + odd->name +
+                    "\" is not finite: look for such numbers in the data (scale and mean in "
+                    "transform_param), or use other weights");
+  }
   return kExitSuccess;
 }
 

@@ -1,6 +1,5 @@
 // crema train: trains a net as a solver file says.
 #include <gflags/gflags.h>
-#include <glog/logging.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -8,6 +7,7 @@
 #include <memory>
 #include <optional>
 
+#include "base/log.h"
 #include "crema/solver.h"
 #include "curves/metrics_observer.h"
 #include "device/processes.h"
@@ -129,12 +129,6 @@ int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions opt
 
 int Run(const CommandLine& line) {
   if (line.has("join")) return RunWorker(line);
-  if (line.has("solver") && FLAGS_solver.empty()) {
-    throw UserError(Location{line.program, 0, 0}, "--solver needs a value: --solver=FILE");
-  }
-  if (line.has("snapshot") && FLAGS_snapshot.empty()) {
-    throw UserError(Location{line.program, 0, 0}, "--snapshot needs a value: --snapshot=FILE or --snapshot=auto");
-  }
   if (FLAGS_solver.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)");
   }

@@ -173,6 +173,10 @@ class Net {
   float ForwardBackward(GradientReader* reader = nullptr, const std::function<void()>& then = {});
   // Makes the next Backward overwrite the gradients.
   void ClearGradients();
+  // The first parameter that holds a NaN: `parameter conv1[0]`. Empty if there is none. Infinities may be meant: masks
+  // of attention are stored as such. Waits for the device.
+  std::string FindNanParameter() const;
+
   // Repeats the last forward pass on the same batch, with the same random numbers and without moving running
   // statistics, and then its backward pass, which overwrites the gradients.
   void RepeatBackward();

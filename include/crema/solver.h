@@ -103,7 +103,8 @@ class Solver {
   bool Step(int iterations);
   // Tests every test net now. False when asked to stop, or when the solver's `best` has run out of patience.
   bool Test();
-  // Writes <prefix>_iter_N.caffemodel and .solverstate now; throws EnvironmentError where that fails.
+  // Writes <prefix>_iter_N.caffemodel and .solverstate now; throws EnvironmentError where that fails,
+  // NotFinite where a parameter holds a NaN.
   void Snapshot();
 
   int iteration() const;

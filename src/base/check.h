@@ -2,7 +2,7 @@
 #ifndef CREMA_BASE_CHECK_H_
 #define CREMA_BASE_CHECK_H_
 
-#include <glog/logging.h>
+#include "base/log.h"
 
 #define CREMA_CHECK(condition) CHECK(condition) << "this is a bug in crema: "
 

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "base/atomic_file.h"
 #include "base/check.h"
@@ -29,9 +30,20 @@ std::string ShapeProblem(const Shape& shape) {
   return {};
 }
 
+// Kernels count along an axis, and the elements of one item of a batch, in 32 bits.
+std::string TopProblem(const Shape& shape) {
+  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  std::string problem = ShapeProblem(shape);
+  if (!problem.empty() || shape.count() == 0) return problem;
+  const auto& dims = shape.dims();
+  const bool fits = std::all_of(dims.begin(), dims.end(), [](int64_t extent) { return extent <= kMost; });
+  if (fits && (shape.axes() == 0 || shape.count() / shape[0] <= kMost)) return {};
+  return "would be " + shape.ToString() +
+         ", but an axis has at most 2147483647 elements, and so has one item of a batch";
+}
+
 bool ShapesArePossible(Compilation& c, const Node& node) {
-  const auto report = [&](const std::string& what, const Shape& shape) {
-    const std::string problem = ShapeProblem(shape);
+  const auto report = [&](const std::string& what, const std::string& problem) {
     if (problem.empty()) return true;
     c.diagnostics.Error(c.Where(node, "type"),
                         "layer \"" + node.name() + "\" (" + node.type->name + "): " + what + " " + problem);
@@ -40,10 +52,11 @@ bool ShapesArePossible(Compilation& c, const Node& node) {
   bool possible = true;
   for (size_t i = 0; i < node.tops.size(); ++i) {
     CREMA_CHECK(node.setup->top_set()[i]) << node.type->name << " did not set the shape of top " << i;
-    possible &= report("top \"" + c.net.graph.values[node.tops[i]].name + "\"", node.setup->top_specs()[i].shape);
+    possible &=
+        report("top \"" + c.net.graph.values[node.tops[i]].name + "\"", TopProblem(node.setup->top_specs()[i].shape));
   }
   for (size_t i = 0; i < node.setup->params().size(); ++i) {
-    possible &= report("parameter " + std::to_string(i), node.setup->params()[i].shape);
+    possible &= report("parameter " + std::to_string(i), ShapeProblem(node.setup->params()[i].shape));
   }
   return possible;
 }

@@ -13,6 +13,7 @@
 #include "base/write_all.h"
 #include "crema/error.h"
 #include "curves/event.pb.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -49,7 +50,7 @@ std::string LittleEndian(uint64_t value, int bytes) {
 }
 
 std::string Record(const Event& event) {
-  const std::string data = event.SerializeAsString(), length = LittleEndian(data.size(), 8);
+  const std::string data = WireBytes(event), length = LittleEndian(data.size(), 8);
   return length + LittleEndian(MaskedCrc(length), 4) + data + LittleEndian(MaskedCrc(data), 4);
 }
 

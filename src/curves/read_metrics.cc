@@ -78,6 +78,25 @@ std::vector<OutputValue> OutputsOf(const Struct& record) {
       "file was cut off, remove what is left of a record");
 }
 
+// Deeper than any record is. The parser's time grows with the square of it.
+bool NestsTooDeeply(const std::string& json) {
+  constexpr int kDeepest = 20;
+  int depth = 0;
+  bool quoted = false;
+  for (size_t i = 0; i < json.size(); ++i) {
+    if (quoted && json[i] == '\\') {
+      ++i;
+    } else if (json[i] == '"') {
+      quoted = !quoted;
+    } else if (!quoted && (json[i] == '[' || json[i] == '{')) {
+      if (++depth > kDeepest) return true;
+    } else if (!quoted && (json[i] == ']' || json[i] == '}')) {
+      --depth;
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* earlier) {
@@ -89,7 +108,7 @@ TrainingRun ReadMetrics(const std::string& text, const std::string& path, int* e
   for (int number = 1; std::getline(stream, line); ++number) {
     if (line.find_first_not_of(" \t\r") == std::string::npos) continue;
     Struct record;
-    const bool whole = google::protobuf::util::JsonStringToMessage(line, &record).ok();
+    const bool whole = !NestsTooDeeply(line) && google::protobuf::util::JsonStringToMessage(line, &record).ok();
     const std::string event = whole ? TextOf(record, "event") : "";
     if (event.empty()) {
       // A program that was killed, or a full disk, leaves half of one.

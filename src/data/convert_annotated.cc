@@ -8,6 +8,7 @@
 #include "crema/annotation.pb.h"
 #include "crema/error.h"
 #include "data/annotation_file.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -32,7 +33,7 @@ class AnnotatedForm : public RecordForm {
     record.set_type(AnnotatedDatum::BBOX);
     Annotate(list_.AnnotationOf(i), file, &record, notes);
     record.mutable_datum()->Swap(datum);
-    record.SerializeToString(value);
+    *value = WireBytes(record);
     record.mutable_datum()->Swap(datum);
   }
 

@@ -9,6 +9,7 @@
 #include "data/dataset_writer.h"
 #include "data/image_list.h"
 #include "image/codec.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -82,7 +83,7 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
       for (const size_t plane : {how.bgr ? 2 : 0, 1, how.bgr ? 0 : 2}) {
         datum.mutable_data()->append(reinterpret_cast<const char*>(pixels + plane * kPlane), kPlane);
       }
-      datum.SerializeToString(&value);
+      value = WireBytes(datum);
       char key[24];
       std::snprintf(key, sizeof key, "%05lld", static_cast<long long>(number++));
       writer->Put(part, key, value);

@@ -12,6 +12,7 @@
 #include "crema/error.h"
 #include "data/csv_file.h"
 #include "data/finite_number.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -224,7 +225,7 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
       datum.clear_labels();
       for (const size_t column : table.labels) datum.add_labels(ValueOf(row[column]));
     }
-    datum.SerializeToString(&value);
+    value = WireBytes(datum);
     const auto part = static_cast<size_t>(part_of[i]);
     char key[24];
     std::snprintf(key, sizeof key, "%08lld", static_cast<long long>(numbers[part]++));

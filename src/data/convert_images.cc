@@ -10,6 +10,7 @@
 #include "crema/error.h"
 #include "data/image_size.h"
 #include "data/ordered_work.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -133,7 +134,7 @@ void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how,
     form->Write(entry, {shop->decoded.height, shop->decoded.width}, record->size, &shop->datum, &record->value,
                 &record->notes);
   } else {
-    shop->datum.SerializeToString(&record->value);
+    record->value = WireBytes(shop->datum);
   }
 }
 

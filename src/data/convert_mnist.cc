@@ -10,6 +10,7 @@
 #include "crema/error.h"
 #include "data/idx_file.h"
 #include "data/lmdb_writer.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -36,7 +37,7 @@ struct Conversion {
 
   void Put(int label) {
     datum.set_label(label);
-    datum.SerializeToString(&value);
+    value = WireBytes(datum);
     char key[24];
     std::snprintf(key, sizeof(key), "%08lld", static_cast<long long>(done.records++));
     writer->Put(key, value);

@@ -7,6 +7,7 @@
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/text_file.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -53,7 +54,7 @@ void WritePart(const uint32_t* text, int64_t count, int64_t streams, bool bytes,
         }
       }
     }
-    datum.SerializeToString(&value);
+    value = WireBytes(datum);
     char key[24];
     std::snprintf(key, sizeof key, "%08lld", static_cast<long long>(t));
     writer->Put(part, key, value);

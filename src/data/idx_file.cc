@@ -110,7 +110,11 @@ void IdxReader::Read(std::span<uint8_t> item) {
 void IdxReader::ExpectEnd() {
   uint8_t byte;
   if (ReadBytes(&byte, 1) != 0) Fail("goes on behind its " + std::to_string(count()) + " " + what_);
-  if (gzclose(file_.release()) == Z_BUF_ERROR) Fail("is cut short: its checksum is missing; copy or download it again");
+  int error = Z_OK;
+  gzerror(file_.get(), &error);
+  // zlib says it at the one or the other, by version.
+  if (gzclose(file_.release()) == Z_BUF_ERROR || error == Z_BUF_ERROR)
+    Fail("is cut short: its checksum is missing; copy or download it again");
 }
 
 }  // namespace crema

@@ -87,15 +87,17 @@ std::string ParseNumbers(const std::string& line, ImageList* list, ImageList::En
   return rest.empty() ? expected + "there is no path" : "";
 }
 
-// Calls parse(line), which returns what is wrong with it, for each line that is not empty.
+// Calls parse(line), which returns what is wrong with it, for each line that is not empty when blanks at its end are
+// cut off, or is `whole`.
 template <typename Parse>
-void ReadLines(const std::string& file, const std::string& what, const Parse& parse) {
+void ReadLines(const std::string& file, const std::string& what, const Parse& parse, std::string_view whole = "") {
   std::ifstream stream = Open(file, what);
   Diagnostics diagnostics;
   std::string line;
   for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
     if (number == 1) DropByteOrderMark(&line);
-    TrimEnd(&line);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line != whole) TrimEnd(&line);
     if (line.empty()) continue;
     const std::string problem = parse(line);
     if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
@@ -211,6 +213,20 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
   return list;
 }
 
+// Numbers by their values, as those who number folders mean it; other names by their bytes.
+void SortClasses(std::vector<std::string>* names) {
+  const bool numbered = std::all_of(names->begin(), names->end(), [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  });
+  const auto digits = [](const std::string& name) {
+    return std::string_view(name).substr(std::min(name.find_first_not_of('0'), name.size()));
+  };
+  std::sort(names->begin(), names->end(), [&](const std::string& a, const std::string& b) {
+    if (!numbered || digits(a) == digits(b)) return a < b;
+    return digits(a).size() != digits(b).size() ? digits(a).size() < digits(b).size() : digits(a) < digits(b);
+  });
+}
+
 ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
   ImageList list;
   list.root = folder.ends_with("/") ? folder : folder + "/";
@@ -219,7 +235,7 @@ ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
     for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
       if (entry.is_directory() && !Hidden(entry.path())) list.labels.push_back(entry.path().filename().string());
     }
-    std::sort(list.labels.begin(), list.labels.end());
+    SortClasses(&list.labels);
     for (size_t label = 0; label < list.labels.size(); ++label) {
       std::vector<std::string> paths;
       AddImages(folder, list.labels[label], &paths, skipped);
@@ -241,10 +257,13 @@ ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
 
 std::vector<std::string> ReadLabels(const std::string& file) {
   std::vector<std::string> labels;
-  ReadLines(file, "a list with the name of one class per line", [&labels](const std::string& line) {
-    labels.push_back(line);
-    return std::string();
-  });
+  ReadLines(
+      file, "a list with the name of one class per line",
+      [&labels](const std::string& line) {
+        labels.push_back(line);
+        return std::string();
+      },
+      " ");
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
 }

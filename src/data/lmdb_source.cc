@@ -1,7 +1,6 @@
 #include "data/lmdb_source.h"
 
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <lmdb.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -17,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/log.h"
 #include "base/printable.h"
 #include "crema/error.h"
 

@@ -2,7 +2,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <glog/logging.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -15,6 +14,7 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/log.h"
 #include "crema/error.h"
 
 namespace crema {

@@ -2,7 +2,9 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <fstream>
 
@@ -10,6 +12,7 @@
 #include "base/check.h"
 #include "crema/blob.pb.h"
 #include "crema/error.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -66,6 +69,10 @@ MeanImage ReadMean(const std::string& path) {
     NoMean(path, "is damaged: it says it is " + mean.shape.ToString() + ", but it holds " +
                      std::to_string(mean.values.size()) + " values");
   }
+  const auto odd = std::find_if_not(mean.values.begin(), mean.values.end(), [](float v) { return std::isfinite(v); });
+  if (odd != mean.values.end()) {
+    NoMean(path, "is damaged: its value " + std::to_string(odd - mean.values.begin()) + " is no finite number");
+  }
   return mean;
 }
 
@@ -78,7 +85,7 @@ void WriteMean(const MeanImage& mean, const std::string& path) {
   blob.set_width(static_cast<int32_t>(mean.shape[2]));
   blob.mutable_data()->Add(mean.values.begin(), mean.values.end());
   AtomicFile file(path);
-  file.Write(blob.SerializeAsString());
+  file.Write(WireBytes(blob));
   file.Commit();
 }
 

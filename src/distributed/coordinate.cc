@@ -21,6 +21,7 @@
 #include "graph/program.h"
 #include "ops/gemm.h"
 #include "runtime/refuse_inputs.h"
+#include "schema/wire_bytes.h"
 #include "solver/epochs.h"
 #include "solver/hogwild.h"
 #include "solver/nets.h"
@@ -254,7 +255,7 @@ TrainingResult Coordination::Run() {
   protocol.job = job_;
   protocol.most_push_bytes = math_->most_push_bytes();
   const SolverParameter solver_for_workers = WelcomeSolver();
-  protocol.solver = solver_for_workers.SerializeAsString();
+  protocol.solver = WireBytes(solver_for_workers);
   protocol.search_folders = Folders();
   for (const DataFingerprint& data : FingerprintData(solver_for_workers.train_net_param(), Folders())) {
     protocol.data.emplace_back(data.layer, data.value);

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "distributed/protocol_version.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -29,7 +30,7 @@ uint32_t CrcOf(const void* bytes, size_t count) {
 
 std::string EncodeFrame(const ClusterMessage& message) {
   std::string frame(sizeof(Preamble), '\0');
-  message.AppendToString(&frame);
+  AppendWireBytes(message, &frame);
   Preamble preamble;
   preamble.length = static_cast<uint32_t>(frame.size() - sizeof preamble);
   preamble.crc32 = CrcOf(frame.data() + sizeof preamble, preamble.length);

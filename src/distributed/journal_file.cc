@@ -12,6 +12,7 @@
 #include "base/atomic_file.h"
 #include "crema/error.h"
 #include "distributed/stopwatch.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -117,7 +118,7 @@ void JournalFile::Write(const JournalRecord& record) {
   if (torn_ && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
   torn_ = false;
   std::string text(2 * sizeof(uint32_t), '\0');
-  record.AppendToString(&text);
+  AppendWireBytes(record, &text);
   const uint32_t head[2] = {static_cast<uint32_t>(text.size() - sizeof head),
                             CrcOf(std::string_view(text).substr(sizeof head))};
   std::memcpy(text.data(), head, sizeof head);

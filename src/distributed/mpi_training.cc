@@ -7,6 +7,7 @@
 #include "crema/error.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/digest.h"
+#include "schema/text_file.h"
 #include "solver/nets.h"
 
 namespace crema {
@@ -84,13 +85,13 @@ std::vector<Fact> FactsOf(const SolverFile& file, const SolverOptions& options, 
   std::vector<Fact> facts = {{"version of crema", version}};
   const bool gpu = !options.devices.empty() && options.devices[0]->type() != DeviceType::kCpu;
   facts.push_back({"kind of device (--gpu)", gpu ? "a GPU" : "the CPU"});
-  facts.push_back({"solver file", file.solver.Utf8DebugString()});
+  facts.push_back({"solver file", TextOf(file.solver)});
   const NetPlan train = PlanNets(file, options, Context{options.device}).train;
   std::ostringstream state;
   state << "level " << train.options.level << "\n";
   for (const std::string& stage : train.options.stages) state << "stage " << stage << "\n";
   facts.push_back({"state of the train net (--level, --stage)", state.str()});
-  facts.push_back({"train net", train.file.net.Utf8DebugString()});
+  facts.push_back({"train net", TextOf(train.file.net)});
   const NetState selection = StateOf(train.file.net, train.options);
   for (const LayerParameter& layer : train.file.net.layer()) {
     if (DataSourceOf(layer).empty() || !TakesPart(selection, layer)) continue;

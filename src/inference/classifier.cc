@@ -59,7 +59,10 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
   const LayerParameter* maker = MakerOf(scoring, options.net, scores_);
   probabilities_ = maker != nullptr && maker->type() == "Softmax";
   sequences_ = maker != nullptr && maker->type() == "CtcDecoder";
-  if (sequences_) classes_ = static_cast<int>(runner_.net().blob(maker->bottom(0)).shape()[2]);
+  if (sequences_) {
+    classes_ = static_cast<int>(runner_.net().blob(maker->bottom(0)).shape()[2]);
+    blank_ = maker->ctc_decoder_param().blank_label();
+  }
 }
 
 void Classifier::Run(const std::shared_ptr<const ImageItems>& items,

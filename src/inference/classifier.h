@@ -34,6 +34,8 @@ class Classifier {
   int classes() const { return classes_; }
   // Whether the net tells a sequence of labels for each image, instead of scores: a CtcDecoder layer does.
   bool sequences() const { return sequences_; }
+  // The label that stands for none in them; -1 without sequences.
+  int blank() const { return blank_; }
   // Whether scores are probabilities that sum to 1: a Softmax layer made them.
   bool probabilities() const { return probabilities_; }
   const std::string& scores() const { return scores_; }
@@ -46,7 +48,7 @@ class Classifier {
 
   ImageRunner runner_;
   std::string scores_;
-  int classes_ = 0;
+  int classes_ = 0, blank_ = -1;
   int64_t row_ = 0;  // numbers of an image
   bool probabilities_ = false, sequences_ = false;
 };

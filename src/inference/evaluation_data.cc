@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "data/annotated_record.h"
 #include "data/record_source.h"
 #include "report/classification_report.h"
 
@@ -15,7 +17,14 @@ namespace {
 namespace fs = std::filesystem;
 
 EvaluationData OpenDatabase(const std::string& path) {
-  return {path, std::make_shared<const DatabaseImages>(OpenRecordSource(path))};
+  std::shared_ptr<const RecordSource> database = OpenRecordSource(path);
+  if (HoldsAnnotated(*database)) {
+    throw UserError(
+        Location{path},
+        "holds images with boxes (AnnotatedDatum), of which no class can be judged; measure a detector with "
+        "crema test");
+  }
+  return {path, std::make_shared<const DatabaseImages>(std::move(database))};
 }
 
 }  // namespace

@@ -35,6 +35,16 @@ uint32_t ShorterSideOf(const TransformationParameter& param) {
   return (param.img_rand_resize_lower() + param.img_rand_resize_upper()) / 2;
 }
 
+// A mean image larger than a square input is that of images of which the input is the middle, as in Caffe's own nets.
+TransformationParameter WithCropOfMean(TransformationParameter param, const std::string& mean_file,
+                                       const ImageSize& input) {
+  if (!param.has_mean_file() || param.crop_size() > 0 || input.height != input.width) return param;
+  const Shape mean = ReadMean(mean_file).shape;
+  const bool larger = mean[1] > input.height && mean[2] > input.width;
+  if (larger) param.set_crop_size(static_cast<uint32_t>(input.height));
+  return param;
+}
+
 void Check(const TransformationParameter& param, const ImageSize& input) {
   if (const std::optional<TransformMistake> mistake = FindMistake(param)) {
     throw UserError(mistake->field + ": " + mistake->message);
@@ -48,8 +58,12 @@ void Check(const TransformationParameter& param, const ImageSize& input) {
 
 }  // namespace
 
-ImagePreparation::ImagePreparation(const TransformationParameter& param, const std::string& mean_file,
+ImagePreparation::ImagePreparation(const TransformationParameter& given, const std::string& mean_file,
                                    const ImageSize& input, bool rgb)
+    : ImagePreparation(input, WithCropOfMean(given, mean_file, input), mean_file, rgb) {}
+
+ImagePreparation::ImagePreparation(const ImageSize& input, const TransformationParameter& param,
+                                   const std::string& mean_file, bool rgb)
     : input_(input),
       rgb_(rgb),
       fixed_(FixedResize(param)),

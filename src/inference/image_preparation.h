@@ -26,10 +26,10 @@ struct PreparationBuffers {
 
 // Resizes, crops from the centre and transforms as a transform_param says in TEST, but never mirrors. Images are
 // resized by resize_height and resize_width, or by resize_shorter_side. Where neither is set they get the size of the
-// mean image; else, with a crop_size, their shorter side gets that many pixels; else they get the size of the net's
-// input, whatever their proportions, as Caffe's cpp_classification does. Records of a database are as large as they are
-// to be for a crop or a mean image, and are resized only where a resize_ field, or an input of another size without
-// either, asks for it. Immutable, so any number of threads may use it.
+// mean image, of whose middle the input takes its part; else, with a crop_size, their shorter side gets that many
+// pixels; else they get the size of the net's input, whatever their proportions, as Caffe's cpp_classification does.
+// Records of a database are as large as they are to be for a crop or a mean image, and are resized only where a resize_
+// field, or an input of another size without either, asks for it. Immutable, so any number of threads may use it.
 class ImagePreparation {
  public:
   // `input` is the net's, `mean_file` where param.mean_file() was found. Throws UserError where fields contradict each
@@ -45,6 +45,10 @@ class ImagePreparation {
   [[nodiscard]] std::string FromRecord(const DatumView& record, PreparationBuffers* buffers, float* out) const;
 
  private:
+  // `param` with the crop of WithCropOfMean.
+  ImagePreparation(const ImageSize& input, const TransformationParameter& param, const std::string& mean_file,
+                   bool rgb);
+
   [[nodiscard]] std::string Decode(std::span<const uint8_t> bytes, Image* image) const;
   [[nodiscard]] std::string FromDecoded(bool record, PreparationBuffers* buffers, float* out) const;
   [[nodiscard]] std::string CheckSize(const ImageSize& size,

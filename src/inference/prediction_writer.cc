@@ -26,16 +26,18 @@ std::vector<int> LabelsOf(const ScoredImage& scored) {
   return labels;
 }
 
-// Whether every name is one character of UTF-8, as those of an alphabet are.
-bool AreCharacters(const std::vector<std::string>& names) {
+// Whether every name but that of the blank is one character of UTF-8, as those of an alphabet are.
+bool AreCharacters(const std::vector<std::string>& names, int blank) {
   const auto begins_character = [](char byte) { return (static_cast<unsigned char>(byte) & 0xc0) != 0x80; };
-  return !names.empty() && std::all_of(names.begin(), names.end(), [&](const std::string& name) {
-    return std::count_if(name.begin(), name.end(), begins_character) == 1;
-  });
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (static_cast<int>(i) == blank) continue;
+    if (std::count_if(names[i].begin(), names[i].end(), begins_character) != 1) return false;
+  }
+  return !names.empty();
 }
 
 std::string TextOf(const PredictionOptions& options, const std::vector<int>& labels) {
-  const char* between = AreCharacters(options.labels) ? "" : " ";
+  const char* between = AreCharacters(options.labels, options.blank) ? "" : " ";
   std::string text;
   for (const int label : labels) text += (text.empty() ? "" : between) + NameOf(options, label);
   return text;

@@ -22,6 +22,7 @@ struct PredictionOptions {
   std::vector<std::string> labels;  // names of the classes; empty: their numbers
   bool probabilities = true;        // scores are, and shown as percent in texts
   bool sequences = false;           // each image has a sequence of labels: its text, names of one character joined
+  int blank = -1;                   // the label that no sequence has; its name may be of any length
 };
 
 // What stands before the first image.

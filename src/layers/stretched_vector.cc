@@ -6,7 +6,7 @@ namespace {
 
 Shape LearntShape(const LayerSetup& setup, const std::string& block, int axis, int num_axes) {
   const Shape& shape = setup.bottom_shape(0);
-  if (num_axes < -1 || axis + num_axes > shape.axes()) {
+  if (num_axes < -1 || num_axes > shape.axes() - axis) {
     setup.Fail(block + ".num_axes", "num_axes " + std::to_string(num_axes) + " from axis " + std::to_string(axis) +
                                         " on does not fit " + setup.DescribeBottom(0) + "; give 0 to " +
                                         std::to_string(shape.axes() - axis) + ", or -1 for all of them");

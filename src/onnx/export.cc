@@ -11,6 +11,7 @@
 #include "onnx/graph_writer.h"
 #include "onnx/value_names.h"
 #include "report/assumed_inputs.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -176,7 +177,7 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   *model.mutable_graph() = WriteGraph(net, options, &result.notes);
   if (model.graph().output_size() == 0) throw UserError("nothing comes out of the net, so there is nothing to export");
   CheckSize(model.ByteSizeLong());
-  model.SerializeToString(&result.bytes);
+  result.bytes = WireBytes(model);
   result.layers = static_cast<int>(net.compiled().graph.nodes.size());
   result.nodes = model.graph().node_size();
   for (const GraphParam& param : net.compiled().graph.params) result.parameters += param.spec.shape.count();

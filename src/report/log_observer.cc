@@ -1,11 +1,10 @@
 #include "report/log_observer.h"
 
-#include <glog/logging.h>
-
 #include <iostream>
 #include <sstream>
 #include <utility>
 
+#include "base/log.h"
 #include "base/text_table.h"
 #include "report/cluster_summary.h"
 

@@ -1,6 +1,7 @@
 #include "crema/net.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "compiler/compiler.h"
@@ -254,6 +255,20 @@ std::vector<std::pair<std::string, DataSupply>> Net::data_supplies() const {
     if (node.setup->is_source()) supplies.emplace_back(node.name(), node.layer->data_supply());
   }
   return supplies;
+}
+
+std::string Net::FindNanParameter() const {
+  Operations& ops = OperationsOf(*impl_->options.context.device);
+  std::vector<float> values;
+  for (const Parameter& p : parameters()) {
+    if (!ops.HasNonFinite(p.data.count(), p.data.f32())) continue;
+    values.resize(static_cast<size_t>(p.shape.count()));
+    p.CopyDataTo(values.data());
+    if (std::any_of(values.begin(), values.end(), [](float value) { return std::isnan(value); })) {
+      return "parameter " + p.name();
+    }
+  }
+  return {};
 }
 
 std::string Net::FindNonFinite() {

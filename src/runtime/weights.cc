@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -24,6 +25,12 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
   const std::string remedy =
       "; to train it afresh rename the layer and start a new training from these weights with --weights";
+  if (to.type->name == "BatchNorm" && from.blobs.size() == 5 && to.params.size() == 3) {
+    diagnostics.Error(where, layer +
+                                 " has 3 blobs, but the weights file has 5 for it, a scale and a shift among them; "
+                                 "add batch_norm_param { scale_bias: true }");
+    return;
+  }
   if (from.blobs.size() != to.params.size()) {
     diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) +
                                  " blob(s), but the weights file has " + std::to_string(from.blobs.size()) + " for it" +
@@ -38,6 +45,16 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
     }
   }
   if (diagnostics.has_errors()) return;
+  for (size_t i = 0; i < from.blobs.size(); ++i) {
+    const auto& values = from.blobs[i].data;
+    const auto nan = std::find_if(values.begin(), values.end(), [](float value) { return std::isnan(value); });
+    if (nan == values.end()) continue;
+    diagnostics.Error(where, layer + ": element " + std::to_string(nan - values.begin()) + " of blob " +
+                                 std::to_string(i) +
+                                 " is no number (NaN) in the weights file: it is damaged, or the "
+                                 "training that wrote it had failed; use an earlier snapshot, or copy the file again");
+    return;
+  }
   for (size_t i = 0; i < from.blobs.size(); ++i) {
     parameters[to.params[i]].SetData(from.blobs[i].data.data());
   }

@@ -10,6 +10,7 @@
 #include <sstream>
 #include <system_error>
 
+#include "base/check.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 #include "schema/file_error.h"
@@ -51,20 +52,32 @@ std::string CleanText(const std::string& text, const std::string& name, const st
     }
   }
   if (empty) {
-    throw UserError({name}, "is empty; the prototxt of a " + what +
-                                (what == "net" ? " needs at least one layer { ... }"
-                                               : " needs at least net: \"...\", base_lr, lr_policy and max_iter"));
+    std::string least;
+    if (what == "net") least = " needs at least one layer { ... }";
+    if (what == "solver") least = " needs at least net: \"...\", base_lr, lr_policy and max_iter";
+    throw UserError({name}, least.empty() ? "is empty" : "is empty; the prototxt of a " + what + least);
   }
   return clean;
 }
 
-std::string TextOf(const google::protobuf::Message& message) {
+namespace {
+
+// Not DebugString(), which says the same otherwise from process to process since protobuf 30.
+std::string Printed(const google::protobuf::Message& message, bool in_one_line) {
   std::string text;
   google::protobuf::TextFormat::Printer printer;
+  printer.SetSingleLineMode(in_one_line);
   printer.SetUseShortRepeatedPrimitives(false);
   printer.SetUseUtf8StringEscaping(true);
-  printer.PrintToString(message, &text);
+  CREMA_CHECK(printer.PrintToString(message, &text));
+  if (in_one_line && text.ends_with(' ')) text.pop_back();
   return text;
 }
+
+}  // namespace
+
+std::string TextOf(const google::protobuf::Message& message) { return Printed(message, false); }
+
+std::string LineOf(const google::protobuf::Message& message) { return Printed(message, true); }
 
 }  // namespace crema

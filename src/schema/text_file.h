@@ -19,6 +19,9 @@ std::string CleanText(const std::string& text, const std::string& name, const st
 // The message as a prototxt has it: a line for each field.
 std::string TextOf(const google::protobuf::Message& message);
 
+// The same in one line.
+std::string LineOf(const google::protobuf::Message& message);
+
 }  // namespace crema
 
 #endif  // CREMA_SCHEMA_TEXT_FILE_H_

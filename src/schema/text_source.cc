@@ -37,6 +37,18 @@ Step ParseStep(std::string_view text) {
   return {std::string(text.substr(0, bracket)), std::atoi(std::string(text.substr(bracket + 1)).c_str())};
 }
 
+// Where a field begins; line -1 where it is not in the text.
+template <class Tree>
+TextFormat::ParseLocation BeginOf(const Tree& tree, const FieldDescriptor* field, int index) {
+  if constexpr (requires { tree.GetFieldLocation(field, 0u); }) {  // protobuf 36 wants this one
+    const auto found = field->is_repeated() ? tree.GetFieldLocation(field, static_cast<uint32_t>(index))
+                                            : tree.GetFieldLocation(field);
+    return found.ok() ? found->full.start : TextFormat::ParseLocation();
+  } else {
+    return tree.GetLocation(field, index);
+  }
+}
+
 std::string LayerPath(const LayerOrigin& origin) {
   switch (origin.syntax) {
     case LayerOrigin::Syntax::kCurrent:
@@ -77,9 +89,9 @@ TextSource::Found TextSource::Find(std::string_view path) const {
     const FieldDescriptor* field = type ? type->FindFieldByName(step.name) : nullptr;
     if (!field || !tree) return found;
     int index = field->is_repeated() ? step.index : -1;
-    TextFormat::ParseLocation place = tree->GetLocation(field, index);
+    TextFormat::ParseLocation place = BeginOf(*tree, field, index);
     // All values of `dim: [1, 3]` stand at the first.
-    if (place.line < 0 && index > 0) place = tree->GetLocation(field, 0);
+    if (place.line < 0 && index > 0) place = BeginOf(*tree, field, 0);
     if (place.line < 0) return found;
     found.where = Place(place.line, place.column);
     const bool message = field->cpp_type() == FieldDescriptor::CPPTYPE_MESSAGE;

@@ -98,8 +98,13 @@ EpochLengths LengthsOf(double epoch, double taken, const EpochProgress& progress
   const double taken_before = records / progress.iteration;
   // A coordinator knows no epochs, and its workers may have read ahead.
   const double same = progress.epoch_records > 0 ? 0.01 : taken / 8;
-  if (std::fabs(taken_before - taken) < same && epoch_before == epoch) return {.train = std::ceil(epoch / taken)};
-  return {.train = epoch / taken, .from_iteration = progress.iteration, .from_epoch = records / epoch_before};
+  if (std::fabs(taken_before - taken) < same && epoch_before == epoch && progress.records_before == 0) {
+    return {.train = std::ceil(epoch / taken)};
+  }
+  const double since = records - static_cast<double>(progress.records_before);
+  return {.train = epoch / taken,
+          .from_iteration = progress.iteration,
+          .from_epoch = progress.epochs_before + since / epoch_before};
 }
 
 }  // namespace
@@ -142,7 +147,8 @@ SolverFile WithLengths(const SolverFile& file, const EpochLengths& lengths) {
       double iterations = is_place ? PlaceOf(value, lengths) : value * lengths.train;
       if (tests) iterations = value * (index < lengths.tests.size() ? lengths.tests[index] : 1);
       // What is a whole number but for the last digits is one.
-      iterations = std::max(1.0, tests ? std::ceil(iterations * (1 - 1e-12)) : std::round(iterations));
+      iterations = tests ? std::ceil(iterations * (1 - 1e-12)) : std::floor(iterations * (1 + 1e-12) + 0.5);
+      iterations = std::max(1.0, iterations);
       if (!(iterations <= std::numeric_limits<int32_t>::max())) {
         throw UserError(Place(file), "in_epochs: " + name + " " + FormatNumber(value) +
                                          " would be more iterations than can be counted; lower it");
@@ -174,7 +180,7 @@ EpochProgress ReadEpochProgress(const SolverFile& file, const SolverOptions& opt
     if (position.net() == "train" && (!read || !read->has_epoch_records())) read = &position;
   }
   if (!read) return {};
-  return {loaded.state.iter(), read->records(), read->epoch_records()};
+  return {loaded.state.iter(), read->records(), read->epoch_records(), read->epochs_before(), read->records_before()};
 }
 
 SolverFile InIterations(const SolverFile& file, const SolverOptions& options, int ranks,

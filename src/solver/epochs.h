@@ -15,6 +15,9 @@ struct EpochProgress {
   int iteration = 0;
   uint64_t records = 0;        // that were read
   uint64_t epoch_records = 0;  // of an epoch; 0: not known
+  // Where an epoch had other records before: the epochs done, and the records read, when that changed last.
+  double epochs_before = 0;
+  uint64_t records_before = 0;
 };
 
 struct EpochLengths {

@@ -37,6 +37,17 @@ void AddPosition(const std::string& net, const NetPosition& position, const Data
   }
 }
 
+// What a snapshot says of epochs that had other records than `now`, for the snapshots that follow it.
+DataPosition EarlierEpochs(const DataPosition& stored, const DataExtent& now) {
+  DataPosition earlier = stored;
+  if (stored.epoch_records() > 0 && now.epoch > 0 && stored.epoch_records() != now.epoch) {
+    earlier.set_epochs_before(stored.epochs_before() + static_cast<double>(stored.records() - stored.records_before()) /
+                                                           static_cast<double>(stored.epoch_records()));
+    earlier.set_records_before(stored.records());
+  }
+  return earlier;
+}
+
 // How the data that a layer reads differs from what it read when a snapshot was written; empty: not, as far as is
 // known.
 std::string Difference(const DataPosition& stored, const DataExtent& now) {
@@ -80,6 +91,7 @@ NetPosition Solver::Impl::PositionOf(const Net& of) const {
 void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
   Settle();
+  RefuseNan();
   Stopwatch watch;
   SolverState state;
   state.set_iter(iteration);
@@ -99,6 +111,14 @@ void Solver::Impl::Snapshot() {
   for (size_t i = 0; i < test_nets.size(); ++i) {
     AddPosition(TestNet(i), testing ? positions_before_test[i] : PositionOf(*test_nets[i]),
                 test_nets[i]->data_extents(), &state);
+  }
+
+  for (DataPosition& position : *state.mutable_data_position()) {
+    for (const DataPosition& earlier : earlier_epochs) {
+      if (earlier.net() != position.net() || earlier.layer() != position.layer()) continue;
+      position.set_epochs_before(earlier.epochs_before());
+      position.set_records_before(earlier.records_before());
+    }
   }
 
   if (best) *state.mutable_best() = testing ? best_before_test : best->state();
@@ -139,9 +159,11 @@ void Solver::Impl::WarnOfLeftover(const std::string& failures) const {
 }
 
 void Solver::Impl::TrySnapshot() {
-  if (rank > 0) return;
+  if (rank > 0) return RefuseNan();  // so that all ranks end together
   try {
     Snapshot();
+  } catch (const NotFinite&) {
+    throw;
   } catch (const EnvironmentError& error) {
     ++failed_snapshots;
     Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
@@ -216,6 +238,8 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
         if (!reads) continue;
         // What was not known then is not looked up, so that the next snapshot says the same as without a break.
         if (position.epoch_records() > 0) target.FindDataExtent(layer);
+        const DataPosition earlier = EarlierEpochs(position, target.data_extents()[i].second);
+        if (earlier.records_before() > 0) earlier_epochs.push_back(earlier);
         const std::string difference = Difference(position, target.data_extents()[i].second);
         if (difference.empty()) continue;
         Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +

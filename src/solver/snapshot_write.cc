@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/check.h"
 #include "device/host_copies.h"
 #include "solver/checksum.h"
 #include "solver/snapshot.h"
@@ -60,8 +61,9 @@ class AtomicFileStream : public google::protobuf::io::ZeroCopyOutputStream {
 
 void Append(const google::protobuf::MessageLite& message, AtomicFile* file) {
   AtomicFileStream stream(file);
-  message.SerializeToZeroCopyStream(&stream);
+  const bool whole = message.SerializeToZeroCopyStream(&stream);
   stream.Finish();
+  CREMA_CHECK(whole) << "a piece of a snapshot has " << message.ByteSizeLong() << " bytes";
 }
 
 void CheckSize(uint64_t bytes, const std::string& path) {

@@ -26,6 +26,7 @@ void SolverFields::Warn(std::string_view field, std::string message) {
 
 void SolverFields::Range(const std::string& field, double value, double low, double high, const std::string& hint) {
   if (value >= low && value < high) return;
+  if (std::isinf(value)) return Error(field, field + " is " + FormatNumber(value) + " but must be finite" + hint);
   std::string expected = "be at least " + FormatNumber(low);
   if (std::isfinite(high)) expected += " and below " + FormatNumber(high);
   Error(field, field + " is " + FormatNumber(value) + " but must " + expected + hint);

@@ -134,7 +134,9 @@ struct Solver::Impl {
   std::optional<BestFound> FoundBest() const;
 
   // resume.cc
+  std::vector<DataPosition> earlier_epochs;  // of data layers whose data sets changed between runs
   NetPosition PositionOf(const Net& of) const;
+  // Throws EnvironmentError, and NotFinite where a parameter is no number, as TrySnapshot does.
   void Snapshot();
   // As Snapshot, but a failure is told to the observers and training goes on; by the first rank.
   void TrySnapshot();
@@ -243,6 +245,8 @@ struct Solver::Impl {
   // Throws EnvironmentError.
   void WriteBest();
   [[noreturn]] void FailNonFinite(const std::string& what);
+  // Throws NotFinite where a parameter holds a NaN.
+  void RefuseNan() const;
 
   bool started_ = false;
   Stopwatch since_display_;

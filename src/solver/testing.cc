@@ -64,6 +64,8 @@ void Solver::Impl::Judge(const TestResult& result) {
     try {
       WriteBest();
       written = true;
+    } catch (const NotFinite&) {
+      throw;
     } catch (const EnvironmentError& error) {
       ++failed_snapshots;
       Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
@@ -83,6 +85,7 @@ void Solver::Impl::WriteBest() {
                    "\": this run begins anew and writes its own");
     }
   }
+  RefuseNan();
   WriteModel(path, net->ToProto());
 }
 

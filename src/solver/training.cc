@@ -339,4 +339,15 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
                   remedy + (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
 }
 
+// Kernels that rectify take a NaN for 0, so a loss may look sound whose parameters are lost.
+void Solver::Impl::RefuseNan() const {
+  const std::string found = net->FindNanParameter();
+  if (found.empty()) return;
+  throw NotFinite("iteration " + std::to_string(iteration) + ": " + found +
+                  " holds a NaN, although the loss does not show it; training stops, and no snapshot of it is written. "
+                  "Look for numbers in the data that are not finite, lower " +
+                  RateField(param, RateAt(iteration)) + ", or set clip_gradients." +
+                  (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+}
+
 }  // namespace crema

@@ -295,6 +295,9 @@ TEST(InferShapes, RefusesWhatNoTensorCanBe) {
   std::string axes;
   for (int i = 0; i < 33; ++i) axes += "dim: 1 ";
   EXPECT_NE(error(axes).find("top \"data\" would have 33 axes, but at most 32"), std::string::npos) << error(axes);
+  const std::string long_axis = "dim: 4294967296 dim: 2", large_item = "dim: 2 dim: 65536 dim: 65536";
+  EXPECT_NE(error(long_axis).find("an axis has at most 2147483647 elements"), std::string::npos) << error(long_axis);
+  EXPECT_NE(error(large_item).find("so has one item of a batch"), std::string::npos) << error(large_item);
   const std::string large = "dim: 4294967296 dim: 4294967296 dim: 4";
   EXPECT_NE(error(large).find("more elements than a machine holds"), std::string::npos) << error(large);
 }

@@ -107,8 +107,6 @@ TEST_F(CurveWriters, SmoothingKeepsMeansAndEnds) {
   for (const CurvePoint& point : Smoothed(points, 21)) EXPECT_NEAR(point.value, 3.0 * point.iteration, 1e-9);
   const std::vector<CurvePoint> thinned = Thinned(points, 25);
   EXPECT_LE(thinned.size(), 25u);
-  double sum = 0;
-  for (const CurvePoint& point : thinned) sum += point.value;
   EXPECT_NEAR(thinned[1].value, 3 * 7, 1e-9);  // of 5 to 9
 }
 

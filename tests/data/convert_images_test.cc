@@ -7,6 +7,7 @@
 
 #include "base/sha256.h"
 #include "data/convert_testing.h"
+#include "data/image_testing.h"
 
 namespace crema {
 namespace {
@@ -37,6 +38,21 @@ std::string RecordLine(const RecordSource& source, uint64_t i, const std::string
   line << source.Key(i) << "\t" << datum.channels() << "\t" << datum.height() << "\t" << datum.width() << "\t"
        << datum.label() << "\t" << datum.encoded() << "\t" << datum.data().size() << "\t" << Sha256OfFile(scratch);
   return line.str();
+}
+
+TEST(ConvertImages, NumbersAreCountedAsNumbers) {
+  const auto labels_of = [](const std::vector<std::string>& names) {
+    TemporaryFolder folder;
+    for (const std::string& name : names) {
+      std::filesystem::create_directories(folder / name);
+      WriteFile(folder / name + "/a.png", testing::Png(testing::Photograph(2, 2, 1, 1)));
+    }
+    return FolderList(folder.path()).labels;
+  };
+  using Names = std::vector<std::string>;
+  EXPECT_EQ(labels_of({"0", "1", "10", "11", "2"}), (Names{"0", "1", "2", "10", "11"}));
+  EXPECT_EQ(labels_of({"007", "10", "7", "00"}), (Names{"00", "007", "7", "10"}));
+  EXPECT_EQ(labels_of({"1", "10", "2", "b"}), (Names{"1", "10", "2", "b"}));
 }
 
 TEST(ConvertImages, WritesCaffesRecordsBitForBit) {

@@ -3,13 +3,13 @@
 // runs that one alone and prints what happened.
 #include "distributed/simulator.h"
 
-#include <glog/logging.h>
 #include <gtest/gtest.h>
 
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 
+#include "base/log.h"
 #include "distributed/simulated_rounds.h"
 
 namespace crema {

@@ -8,11 +8,13 @@
 
 #include "crema/error.h"
 #include "crema/files.h"
+#include "data/mean_file.h"
 #include "image/codec.h"
 #include "inference/classifier.h"
 #include "inference/image_batcher.h"
 #include "inference/image_preparation.h"
 #include "inference/scoring_net.h"
+#include "temporary_folder.h"
 
 namespace crema {
 namespace {
@@ -71,6 +73,25 @@ TEST(ImagePreparation, CropsFilesAfterTheShorterSideAndRecordsAsTheyAre) {
             (std::vector<float>{13, 14, 23, 24}));
   EXPECT_EQ(FromRecord("crop_size: 2 resize_height: 2 resize_width: 4", Ramp(4, 8), {1, 2, 2}).values,
             (std::vector<float>{8, 10, 28, 30}));
+}
+
+TEST(ImagePreparation, TakesTheMiddleOfALargerMeanImage) {
+  const TemporaryFolder folder;
+  MeanImage mean;
+  mean.shape = Shape{1, 4, 4};
+  for (int i = 0; i < 16; ++i) mean.values.push_back(static_cast<float>(i));
+  WriteMean(mean, folder / "mean");
+  const auto prepared = [&](const ImageSize& input) {
+    const ImagePreparation preparation(Param("mean_file: \"mean\""), folder / "mean", input);
+    PreparationBuffers buffers;
+    Prepared result{std::vector<float>(input.count()), ""};
+    result.problem = preparation.FromFile(EncodePng(Ramp(4, 4)), &buffers, result.values.data());
+    return result;
+  };
+  // Rows of the image differ by 10, of the mean by 4.
+  EXPECT_EQ(prepared({1, 2, 2}).values, (std::vector<float>{6, 6, 12, 12}));
+  EXPECT_EQ(prepared({1, 4, 4}).values, (std::vector<float>{0, 0, 0, 0, 6, 6, 6, 6, 12, 12, 12, 12, 18, 18, 18, 18}));
+  EXPECT_NE(prepared({1, 2, 3}).problem.find("comes out as 1x4x4"), std::string::npos);
 }
 
 TEST(ImagePreparation, NothingIsRandomAndPaddingCounts) {

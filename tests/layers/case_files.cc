@@ -1,13 +1,11 @@
 #include "layers/case_files.h"
 
-#include <filesystem>
-#include <fstream>
-#include <set>
-#include <sstream>
+#include <google/protobuf/text_format.h>
 
-#include "google/protobuf/io/tokenizer.h"
-#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
-#include "google/protobuf/text_format.h"
+#include <filesystem>
+#include <set>
+
+#include "schema/text_file.h"
 #include "source_folder.h"
 
 namespace crema::testing {
@@ -16,24 +14,13 @@ namespace {
 
 const std::string kFolder = SourceFolder() + "/tests/layers";
 
-class ErrorList : public ::google::protobuf::io::ErrorCollector {
- public:
-  void AddError(int line, int column, const std::string& message) override {
-    text += std::to_string(line + 1) + ":" + std::to_string(column + 1) + ": " + message + "\n";
-  }
-  std::string text;
-};
-
 CaseFile ReadCaseFile(const std::string& path) {
   CaseFile file{path, std::filesystem::path(path).stem().string(), {}, {}};
-  std::ifstream in(path);
-  std::stringstream text;
-  text << in.rdbuf();
   LayerCases cases;
-  ErrorList errors;
-  ::google::protobuf::TextFormat::Parser parser;
-  parser.RecordErrorsTo(&errors);
-  if (!parser.ParseFromString(text.str(), &cases)) file.problem = path + ":" + errors.text;
+  // Not as nets are read, which refuses values such as nan. What is wrong goes to stderr.
+  if (!::google::protobuf::TextFormat::ParseFromString(ReadTextFile(path), &cases)) {
+    file.problem = path + ": is no text of LayerCases\n";
+  }
   std::set<std::string> names;
   for (LayerCase& test : *cases.mutable_case_()) {
     if (test.layer().type().empty()) test.mutable_layer()->set_type(file.type);

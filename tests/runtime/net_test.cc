@@ -248,6 +248,19 @@ TEST(Net, WeightsComeBackThroughTheFileFormat) {
   NetOptions test;
   EXPECT_EQ(to.parameters()[0].data.f32()[3], from.parameters()[0].data.f32()[3]);
 
+  weights[0].blobs[1].data[2] = NAN;
+  EXPECT_EQ(to.FindNanParameter(), "");
+  try {
+    to.LoadWeights(weights);
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("element 2 of blob 1 is no number (NaN) in the weights file"),
+              std::string::npos)
+        << error.what();
+  }
+  weights[0].blobs[1].data[2] = -INFINITY;  // as masks are
+  to.LoadWeights(weights);
+
   weights[0].blobs[0].shape = Shape{2, 6, 3, 3};
   try {
     to.LoadWeights(weights);

@@ -26,7 +26,7 @@ constexpr int kFirstOwnNumber = 10000;
 std::string TypeOf(const FieldDescriptor* field) {
   if (field->type() == FieldDescriptor::TYPE_MESSAGE) return std::string(field->message_type()->name());
   if (field->type() == FieldDescriptor::TYPE_ENUM) return std::string(field->enum_type()->name());
-  return field->type_name();
+  return std::string(field->type_name());
 }
 
 bool DefaultIs(const FieldDescriptor* field, const std::string& expected) {

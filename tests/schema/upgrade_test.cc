@@ -5,15 +5,10 @@
 #include <gtest/gtest.h>
 
 #include "crema/files.h"
+#include "schema/text_file.h"
 
 namespace crema {
 namespace {
-
-std::string Text(const google::protobuf::Message& message) {
-  std::string text;
-  google::protobuf::TextFormat::PrintToString(message, &text);
-  return text;
-}
 
 NetParameter Net(const std::string& text) {
   NetParameter net;
@@ -58,7 +53,7 @@ TEST(Upgrade, V1LayersBecomeLayers) {
       "  loss_weight: 0.25\n"
       "}\n",
       "n");
-  EXPECT_EQ(Text(file.net), Text(Net(R"(
+  EXPECT_EQ(TextOf(file.net), TextOf(Net(R"(
 name: "n"
 layer { name: "d" type: "ImageData" top: "x" image_data_param { source: "s" } include { phase: TRAIN }
   transform_param { scale: 0.5 crop_size: 8 mirror: true mean_file: "m" } }
@@ -141,7 +136,7 @@ const char kV0[] =
 
 TEST(Upgrade, V0LayersBecomeLayersAndPaddingFolds) {
   const NetFile file = ParseNet(kV0, "n");
-  EXPECT_EQ(Text(file.net), Text(Net(R"(
+  EXPECT_EQ(TextOf(file.net), TextOf(Net(R"(
 layer { name: "d" type: "Data" top: "x" data_param { source: "s" batch_size: 4 rand_skip: 3 }
   transform_param { mean_file: "m" crop_size: 5 mirror: true scale: 2 } }
 layer { name: "c" type: "Convolution" bottom: "x" top: "y" param { lr_mult: 1 decay_mult: 0 }
@@ -195,7 +190,7 @@ TEST(Upgrade, InputFieldsBecomeOneInputLayer) {
       "name: \"n\"\ninput: \"a\"\ninput: \"b\"\ninput_dim: 1\ninput_dim: 2 input_dim: 3 input_dim: 4\n"
       "input_dim: 5 input_dim: 6 input_dim: 7 input_dim: 8\nlayer {\n  name: \"r\"\n}\n",
       "n");
-  EXPECT_EQ(Text(old.net), Text(Net(R"(name: "n"
+  EXPECT_EQ(TextOf(old.net), TextOf(Net(R"(name: "n"
 layer { name: "input" type: "Input" top: "a" top: "b"
   input_param { shape { dim: 1 dim: 2 dim: 3 dim: 4 } shape { dim: 5 dim: 6 dim: 7 dim: 8 } } }
 layer { name: "r" })")));
@@ -276,8 +271,8 @@ TEST(Upgrade, SolverTypeBecomesText) {
 
 TEST(Upgrade, IsDoneOnce) {
   const NetFile first = ParseNet(kV0, "n");
-  const NetFile again = ParseNet(Text(first.net), "n");
-  EXPECT_EQ(Text(again.net), Text(first.net));
+  const NetFile again = ParseNet(TextOf(first.net), "n");
+  EXPECT_EQ(TextOf(again.net), TextOf(first.net));
   EXPECT_TRUE(again.warnings.empty());
 }
 
@@ -331,14 +326,14 @@ TEST(Upgrade, PythonLayersThatAreBuiltInGetTheirTypes) {
       "  python_param { module: \"rpn.proposal_target_layer\" param_str: \"'num_classes': 21\" } }\n"
       "layer { name: \"o\" type: \"Python\" python_param { module: \"my_layers\" param_str: \"x\" } }\n",
       "n");
-  EXPECT_EQ(Text(file.net), Text(Net("layer { name: \"p\" type: \"Proposal\" bottom: \"a\" top: \"b\""
-                                     "  proposal_param { feat_stride: 8 scale: 4 scale: 8.5 } }"
-                                     "layer { name: \"a\" type: \"AnchorTarget\""
-                                     "  anchor_target_param { feat_stride: 16 ratio: 1 } }"
-                                     "layer { name: \"t\" type: \"ProposalTarget\""
-                                     "  proposal_target_param { num_classes: 21 } }"
-                                     "layer { name: \"o\" type: \"Python\""
-                                     "  python_param { module: \"my_layers\" param_str: \"x\" } }")));
+  EXPECT_EQ(TextOf(file.net), TextOf(Net("layer { name: \"p\" type: \"Proposal\" bottom: \"a\" top: \"b\""
+                                         "  proposal_param { feat_stride: 8 scale: 4 scale: 8.5 } }"
+                                         "layer { name: \"a\" type: \"AnchorTarget\""
+                                         "  anchor_target_param { feat_stride: 16 ratio: 1 } }"
+                                         "layer { name: \"t\" type: \"ProposalTarget\""
+                                         "  proposal_target_param { num_classes: 21 } }"
+                                         "layer { name: \"o\" type: \"Python\""
+                                         "  python_param { module: \"my_layers\" param_str: \"x\" } }")));
 }
 
 TEST(Upgrade, ParametersOfPythonLayersAreChecked) {

@@ -110,6 +110,22 @@ TEST_F(Epochs, OfAResumedRunAreCountedByTheRecordsThatWereRead) {
   EXPECT_EQ(ends_at(0), 10);
 }
 
+TEST_F(Epochs, OfARunWhoseDataGrewStayWhenItIsResumedAgain) {
+  const auto ends_at = [&](int from) {
+    SolverOptions options;
+    options.path = folder_ / "solver.prototxt";
+    if (from > 0) options.snapshot = folder_ / ("snap_iter_" + std::to_string(from) + ".solverstate");
+    return Solver(File("snapshot: 3 in_epochs { max_iter: 3 }"), options).Train().iteration;
+  };
+  EXPECT_EQ(ends_at(0), 27);
+  std::filesystem::remove_all(folder_ / "train_lmdb");
+  WriteClasses(folder_ / "train_lmdb", 120);
+  // 63 records were 1.05 epochs; 1.95 of 120 records are left.
+  EXPECT_EQ(ends_at(9), 42);
+  EXPECT_EQ(ends_at(12), 42);
+  EXPECT_EQ(ends_at(39), 42);
+}
+
 TEST_F(Epochs, OfAResumedRunSayWhenRatesDrop) {
   const EpochLengths lengths = {.train = 4.5, .from_iteration = 9, .from_epoch = 1.5};
   const SolverFile file = File(

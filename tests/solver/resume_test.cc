@@ -1,6 +1,8 @@
 // A run that was broken off and resumed equals one that never stopped, bit for bit.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "crema/files.h"
 #include "solver/snapshot.h"
 #include "solver/training_test.h"
@@ -140,6 +142,26 @@ TEST_F(Resume, RefusesWhatDoesNotFit) {
           .find("blob 0 is 17x36 here but 16x36 in the weights file; to train it afresh rename the layer and start a "
                 "new training from these weights with --weights"),
       std::string::npos);
+}
+
+TEST_F(Resume, NoSnapshotIsWrittenOfParametersThatAreLost) {
+  const auto solver = Make(SolverText("snapshot: 2", 6));
+  solver->Step(2);
+  Parameter& parameter = solver->net().parameters()[0];
+  std::vector<float> values(static_cast<size_t>(parameter.shape.count()));
+  parameter.CopyDataTo(values.data());
+  values[1] = INFINITY;
+  parameter.SetData(values.data());
+  solver->Snapshot();
+  values[1] = NAN;
+  parameter.SetData(values.data());
+  const std::string path = folder_ / "snap_iter_2.caffemodel", before = ReadBytes(path);
+  const std::string said = ThrownBy<NotFinite>([&] { solver->Snapshot(); });
+  EXPECT_NE(said.find("parameter " + parameter.name() + " holds a NaN, although the loss does not show it"),
+            std::string::npos)
+      << said;
+  EXPECT_NE(said.find("The last snapshot is "), std::string::npos) << said;
+  EXPECT_EQ(ReadBytes(path), before);
 }
 
 TEST_F(Resume, TellsOfOtherData) {

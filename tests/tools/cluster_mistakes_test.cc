@@ -118,7 +118,7 @@ TEST(ClusterMistakes, FlagsThatDoNotGoTogether) {
            Case{{"--join=127.0.0.1:5570"}, "\"127.0.0.1:5570\" is no endpoint; write tcp://127.0.0.1:5570"},
            Case{{"--join=tcp://127.0.0.1"}, "\"tcp://127.0.0.1\" is no endpoint; give tcp://HOST:PORT"},
            Case{{"--join=tcp://127.0.0.1:99999"}, "\"tcp://127.0.0.1:99999\" is no endpoint"},
-           Case{{"--join="}, "\"\" is no endpoint"},
+           Case{{"--join="}, "--join needs a value: --join=ENDPOINT"},
            Case{{}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)"},
        }) {
     std::vector<std::string> words = {"train"};

@@ -88,7 +88,7 @@ std::string ClusterFolder::Model(int iteration) const {
 
 SolverState ClusterFolder::State(int iteration) const {
   SolverState state;
-  state.ParseFromString(ReadText(*this / ("tiny_iter_" + std::to_string(iteration) + ".solverstate")));
+  EXPECT_TRUE(state.ParseFromString(ReadText(*this / ("tiny_iter_" + std::to_string(iteration) + ".solverstate"))));
   return state;
 }
 

@@ -97,7 +97,8 @@ TEST_F(Mistakes, NumbersHaveRanges) {
   ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations", "-3"}), "must be at least 1");
   ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations=5x"}), "expected a whole number");
   ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations=99999999999"}), "fits 32 bits");
-  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations="}), "expected a whole number");
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations="}),
+             "--iterations needs a value: --iterations=N");
   ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--explain=maybe"}), "expected true or false");
 }
 
@@ -105,6 +106,12 @@ TEST_F(Mistakes, MissingValuesAndRequiredFlags) {
   ExpectSays(Err({"train"}), "train: error: --solver=FILE is missing");
   ExpectSays(Err({"train", "--solver="}), "--solver needs a value");
   ExpectSays(Err({"train", "--solver", "--weights=x"}), "--solver needs a value");
+  for (const char* flag : {"weights", "gpu", "stage", "snapshot", "metrics"}) {
+    ExpectSays(Err({"train", "--solver=solver.prototxt", std::string("--") + flag + "="}),
+               std::string("--") + flag + " needs a value");
+  }
+  ExpectSays(Err({"crema", "detect", "--model=net.prototxt", "--weights=x", "--threshold=60", "a.png"}),
+             "--threshold=60: scores go from 0 to 1");
   ExpectSays(Err({"train", "solver=solver.prototxt", "--solver=solver.prototxt"}),
              "did you mean --solver=solver.prototxt?");
 }

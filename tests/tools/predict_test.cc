@@ -124,6 +124,8 @@ TEST_F(PredictSequences, WritesTheirText) {
   folder_.Write("characters.txt", "ä\n-\nr\n");
   EXPECT_EQ(Read({"--labels=characters.txt", "rrb.png"}).out, "rrb.png\n  rrä\n");
   EXPECT_EQ(Read({"--labels=characters.txt", "--format=csv", "rrb.png"}).out, "image,text\nrrb.png,rrä\n");
+  folder_.Write("spaced.txt", "b\n<blank>\n \n\n");
+  EXPECT_EQ(Read({"--labels=spaced.txt", "--format=csv", "rrb.png"}).out, "image,text\nrrb.png,  b\n");
   const Finished json = Read({"--labels=labels.txt", "--format=json", "rrb.png", "none.png"});
   EXPECT_EQ(json.out,
             "{\"image\": \"rrb.png\", \"labels\": [2, 2, 0], \"text\": \"red red blue\"}\n"
@@ -187,6 +189,17 @@ TEST_F(Predict, TakesPreprocessingFromFlags) {
   WritePng(folder_, "large.png", Coloured(8, 8, 0, 0, 255));
   const Finished stretched = Run({"--format=csv", "--blob=score", "--top=1", "large.png"});
   EXPECT_NE(stretched.out.find("large.png,1,2,2,3.93"), std::string::npos) << stretched.out;
+}
+
+TEST_F(Predict, FailsWhereItsOutputIsLost) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  for (const char* words : {"predict --model=net.prototxt --weights=net.caffemodel red.png",
+                            "compile --model=net.prototxt", "compile --help"}) {
+    const Finished run =
+        RunProgram({"/bin/sh", "-c", std::string(CREMA_BIN_DIR "/crema ") + words + " >/dev/full"}, {folder_.path()});
+    EXPECT_EQ(run.exit_code, 1) << words;
+    EXPECT_TRUE(run.Says("written to stdout")) << run.err;
+  }
 }
 
 TEST_F(Predict, SkipsOrFailsAtBrokenImages) {
