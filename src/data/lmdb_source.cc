@@ -19,14 +19,11 @@
 #include "base/log.h"
 #include "base/printable.h"
 #include "crema/error.h"
+#include "data/lmdb_pages.h"
 
 namespace crema {
 
 namespace {
-
-[[noreturn]] void Damaged(const std::string& folder, const std::string& what) {
-  throw UserError("database \"" + folder + "\" is damaged: " + what + "; copy it again or make it anew");
-}
 
 std::span<const std::byte> Bytes(const MDB_val& value) {
   return {static_cast<const std::byte*>(value.mv_data), value.mv_size};
@@ -53,7 +50,7 @@ class Cursor {
  public:
   Cursor(MDB_txn* transaction, MDB_dbi database, const std::string& folder) {
     const int status = mdb_cursor_open(transaction, database, &cursor_);
-    if (status != 0) Damaged(folder, mdb_strerror(status));
+    if (status != 0) ThrowDamaged(folder, mdb_strerror(status));
   }
   ~Cursor() { mdb_cursor_close(cursor_); }
   Cursor(const Cursor&) = delete;
@@ -73,7 +70,7 @@ class Environment {
   Environment(const Environment&) = delete;
   Environment& operator=(const Environment&) = delete;
 
-  uint64_t count() const { return count_; }
+  uint64_t count() const { return tree_.entries; }
   uint64_t bytes() const { return map_bytes_; }
   void ExpectReadAhead() const;
   void ReadAhead(uint64_t first, uint64_t count) const;
@@ -85,7 +82,9 @@ class Environment {
  private:
   int Open(unsigned extra_flags);
   void Close();
-  void CheckLength();
+  LmdbPages Pages() const;
+  void FindTree();
+  void CheckAll() const;
   void Advise(const std::byte* begin, uint64_t bytes, int advice) const;
   void AdviseAll(int advice) const {
     if (const std::byte* const map = MappingOf(first_.data())) Advise(map, map_bytes_, advice);
@@ -95,12 +94,11 @@ class Environment {
   MDB_env* environment_ = nullptr;
   MDB_txn* transaction_ = nullptr;
   MDB_dbi database_ = 0;
-  uint64_t count_ = 0;
-  uint64_t map_bytes_ = 0;    // as far as there is something in the file
-  bool sparse_keys_ = false;  // values lie apart from the keys, and are long
+  LmdbTree tree_;
+  uint64_t map_bytes_ = 0;  // as far as there is something in the file
   std::span<const std::byte> first_;
   mutable std::mutex transaction_mutex_;  // LMDB allows one thread at a time in a transaction
-  mutable std::once_flag indexed_;
+  mutable std::once_flag checked_, indexed_;
   mutable std::vector<std::span<const std::byte>> index_;
 };
 
@@ -115,14 +113,12 @@ class Environment {
 }
 
 int Environment::Open(unsigned extra_flags) {
+  CheckLmdbMetaPages(folder_);
   int status = mdb_env_create(&environment_);
   if (status == 0) status = mdb_env_set_userctx(environment_, &folder_);
   if (status == 0) status = mdb_env_set_assert(environment_, EndForDamage);
   if (status == 0) status = mdb_env_open(environment_, folder_.c_str(), MDB_RDONLY | MDB_NOTLS | extra_flags, 0);
-  if (status == 0) {
-    CheckLength();
-    status = mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &transaction_);
-  }
+  if (status == 0) status = mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &transaction_);
   return status;
 }
 
@@ -133,23 +129,39 @@ void Environment::Close() {
   environment_ = nullptr;
 }
 
-// Reading the map past the end of the file would kill the process with SIGBUS.
-void Environment::CheckLength() {
-  MDB_envinfo info;
+LmdbPages Environment::Pages() const {
   MDB_stat statistics;
   int fd = -1;
-  struct stat status;
-  if (mdb_env_info(environment_, &info) != 0 || mdb_env_stat(environment_, &statistics) != 0 ||
-      mdb_env_get_fd(environment_, &fd) != 0 || fstat(fd, &status) != 0) {
-    throw EnvironmentError("cannot look at " + folder_ + "/data.mdb: " + std::strerror(errno));
+  if (mdb_env_stat(environment_, &statistics) != 0 || mdb_env_get_fd(environment_, &fd) != 0) {
+    throw EnvironmentError("cannot look at " + folder_ + "/data.mdb");
   }
-  const uint64_t wanted = (uint64_t{info.me_last_pgno} + 1) * statistics.ms_psize;
-  if (static_cast<uint64_t>(status.st_size) < wanted) {
-    throw UserError("database \"" + folder_ + "\" is cut short: data.mdb has " + std::to_string(status.st_size) +
-                    " bytes, expected " + std::to_string(wanted) +
-                    "; copy it again (if it is whole, mdb_copy -c repairs " + "the count)");
+  return LmdbPages(folder_, fd, statistics.ms_psize);
+}
+
+// Finds what the transaction began with, on the meta page that it took it from.
+void Environment::FindTree() {
+  for (int attempts = 10; attempts > 0; --attempts) {
+    const LmdbPages pages = Pages();
+    tree_ = pages.Tree(mdb_txn_id(transaction_) % 2);
+    MDB_stat seen;
+    const int status = mdb_stat(transaction_, database_, &seen);
+    if (status != 0) ThrowDamaged(folder_, mdb_strerror(status));
+    if (tree_.entries == seen.ms_entries && tree_.depth == seen.ms_depth &&
+        tree_.branch_pages == seen.ms_branch_pages && tree_.leaf_pages == seen.ms_leaf_pages &&
+        tree_.overflow_pages == seen.ms_overflow_pages) {
+      pages.CheckFirstRecord(tree_);
+      map_bytes_ = (tree_.last_page + 1) * seen.ms_psize;
+      return;
+    }
+    // Another process has written over it since.
+    mdb_txn_reset(transaction_);
+    if (mdb_txn_renew(transaction_) != 0) break;
   }
-  map_bytes_ = wanted;
+  throw EnvironmentError("database \"" + folder_ + "\" is written too often to be opened meanwhile");
+}
+
+void Environment::CheckAll() const {
+  std::call_once(checked_, [this] { Pages().CheckAll(tree_); });
 }
 
 void Environment::Advise(const std::byte* begin, uint64_t bytes, int advice) const {
@@ -207,17 +219,14 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
                       "; make the database anew with convert_mnist_data or convert_imageset");
     }
     if (status == 0) status = mdb_dbi_open(transaction_, nullptr, 0, &database_);
-    MDB_stat statistics;
-    if (status == 0) status = mdb_stat(transaction_, database_, &statistics);
-    if (status != 0) Damaged(folder_, mdb_strerror(status));
-    count_ = statistics.ms_entries;
-    sparse_keys_ = statistics.ms_overflow_pages > 8 * statistics.ms_leaf_pages;
-    if (count_ == 0) {
+    if (status != 0) ThrowDamaged(folder_, mdb_strerror(status));
+    FindTree();
+    if (tree_.entries == 0) {
       throw UserError("database \"" + folder_ + "\" is empty; was its conversion interrupted? Make it anew");
     }
     MDB_val key, value;
     status = Cursor(transaction_, database_, folder_).Next(&key, &value);
-    if (status != 0) Damaged(folder_, mdb_strerror(status));
+    if (status != 0) ThrowDamaged(folder_, mdb_strerror(status));
     first_ = Bytes(value);
   } catch (...) {
     Close();
@@ -227,19 +236,20 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
 
 const std::vector<std::span<const std::byte>>& Environment::index() const {
   std::call_once(indexed_, [this] {
+    CheckAll();
     const std::lock_guard lock(transaction_mutex_);
     // The pages of the keys lie scattered among those of the values, which need not be read for the index.
-    if (sparse_keys_) AdviseAll(MADV_RANDOM);
+    if (tree_.sparse_keys()) AdviseAll(MADV_RANDOM);
     Cursor cursor(transaction_, database_, folder_);
     std::vector<std::span<const std::byte>> index;
-    index.reserve(count_);
+    index.reserve(tree_.entries);
     MDB_val key, value;
-    int status;
-    while ((status = cursor.Next(&key, &value)) == 0) index.push_back(Bytes(value));
-    if (sparse_keys_) AdviseAll(MADV_NORMAL);
-    if (status != MDB_NOTFOUND) Damaged(folder_, mdb_strerror(status));
-    if (index.size() != count_) {
-      Damaged(folder_, std::to_string(index.size()) + " records found, " + std::to_string(count_) + " promised");
+    int status = 0;
+    while (index.size() <= tree_.entries && (status = cursor.Next(&key, &value)) == 0) index.push_back(Bytes(value));
+    if (tree_.sparse_keys()) AdviseAll(MADV_NORMAL);
+    if (status != 0 && status != MDB_NOTFOUND) ThrowDamaged(folder_, mdb_strerror(status));
+    if (index.size() != tree_.entries) {
+      ThrowDamaged(folder_, "it promises " + std::to_string(tree_.entries) + " records, and its cursor finds others");
     }
     index_ = std::move(index);
   });
@@ -247,6 +257,7 @@ const std::vector<std::span<const std::byte>>& Environment::index() const {
 }
 
 std::string Environment::Key(uint64_t i) const {
+  if (i > 0) CheckAll();
   const std::lock_guard lock(transaction_mutex_);
   Cursor cursor(transaction_, database_, folder_);
   MDB_val key{}, value;
@@ -257,6 +268,7 @@ std::string Environment::Key(uint64_t i) const {
 }
 
 void Environment::VisitKeys(const std::function<bool(uint64_t, const std::string&)>& visit) const {
+  CheckAll();
   // Not locked while it visits, so that the visitor may read.
   std::unique_lock lock(transaction_mutex_);
   Cursor cursor(transaction_, database_, folder_);
