@@ -61,9 +61,9 @@ int Run(const CommandLine& line) {
   ApplyThreads();
   DetectionOptions options;
   options.format = FormatOf(line);
-  if (!(FLAGS_threshold >= 0 && FLAGS_threshold <= 1)) {
+  if (!(FLAGS_threshold <= 1)) {
     throw UserError(Location{line.program, 0, 0},
-                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": scores go from 0 to 1");
+                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": no score is above 1");
   }
   const bool skip = SkipsBroken(line);
   const ImageRunOptions run_options = ImageRunOptionsOf(line);

@@ -193,8 +193,8 @@ TEST_F(Predict, TakesPreprocessingFromFlags) {
 
 TEST_F(Predict, FailsWhereItsOutputIsLost) {
   if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
-  for (const char* words : {"predict --model=net.prototxt --weights=net.caffemodel red.png",
-                            "compile --model=net.prototxt", "compile --help"}) {
+  for (const char* words : {"predict --model=deploy.prototxt --weights=net.caffemodel red.png",
+                            "compile --model=deploy.prototxt", "compile --help"}) {
     const Finished run =
         RunProgram({"/bin/sh", "-c", std::string(CREMA_BIN_DIR "/crema ") + words + " >/dev/full"}, {folder_.path()});
     EXPECT_EQ(run.exit_code, 1) << words;
