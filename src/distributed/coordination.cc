@@ -199,14 +199,17 @@ void Coordination::Stop() {
 }
 
 void Coordination::TendLocal() {
-  bool ending = false;
-  service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
+  const auto wanted = [this] {
+    bool ending = false;
+    service_->Do([&](Coordinator& c) { ending = c.phase() == Coordinator::Phase::kEnding; });
+    return !ending;
+  };
   const auto on_end = [this](const std::string& name) {
     service_->Do([&](Coordinator& c) { c.Lose(name, ServerSockets::RoutesOf(kLocalSocket), Now()); });
   };
-  if (ending) return local_->Wind(0, on_end);
+  if (!wanted()) return local_->Wind(0, on_end);
   try {
-    for (const std::string& line : local_->Tend(Now(), on_end)) Tell(line, workers_, true);
+    for (const std::string& line : local_->Tend(Now(), on_end, wanted)) Tell(line, workers_, true);
   } catch (const UserError& error) {
     service_->Do([&](Coordinator& c) { c.Fail(error.diagnostics().front().message, Now(), true); });
   } catch (const EnvironmentError& error) {

@@ -34,12 +34,13 @@ std::optional<LocalWorkers::End> LocalWorkers::Look(size_t index, const OnEnd& o
   return end;
 }
 
-std::vector<std::string> LocalWorkers::Tend(int64_t now_ms, const OnEnd& on_end) {
+std::vector<std::string> LocalWorkers::Tend(int64_t now_ms, const OnEnd& on_end, const std::function<bool()>& wanted) {
   std::vector<std::string> told;
   for (size_t i = 0; i < count(); ++i) {
     Worker& worker = workers_[i];
     if (worker.started < 0) worker.started = now_ms;
     if (const std::optional<End> end = Look(i, on_end)) {
+      if (wanted && !wanted()) return told;
       if (now_ms - worker.started > kForgiveAfter) worker.deaths = 0;
       ++worker.deaths;
       const std::string what = "worker " + NameOf(i) + " " + end->how;

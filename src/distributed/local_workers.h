@@ -24,7 +24,9 @@ class LocalWorkers {
 
   // Starts those that do not run, unless one dies again and again: then it throws EnvironmentError; where another one
   // would end so, too, UserError. What it did is in the sentences that it returns. To be called now and then.
-  std::vector<std::string> Tend(int64_t now_ms, const OnEnd& on_end = {});
+  // `wanted`: whether workers still have something to do. It is asked once one was seen to have ended, which those that
+  // were told to end do a moment later than that.
+  std::vector<std::string> Tend(int64_t now_ms, const OnEnd& on_end = {}, const std::function<bool()>& wanted = {});
   // No more starting; waits for all to end by themselves, for at most `timeout_ms`.
   void Wind(int64_t timeout_ms, const OnEnd& on_end = {});
 

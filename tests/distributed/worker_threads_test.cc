@@ -72,6 +72,24 @@ TEST(WorkerThreads, EndByThemselves) {
   EXPECT_TRUE(workers.Tend(0).empty()) << "their ends are known";
 }
 
+TEST(WorkerThreads, AreNotStartedAgainWhenNothingIsLeftToDo) {
+  std::atomic<int> starts{0};
+  WorkerThreads workers(2, [&](size_t, const std::string&, const AskedToStop&) {
+    ++starts;
+    return std::string("all iterations are done");
+  });
+  // That they are not wanted is known only after they were seen to have ended.
+  int ended = 0;
+  const auto on_end = [&](const std::string&) { ++ended; };
+  while (ended == 0) {
+    EXPECT_TRUE(workers.Tend(0, on_end, [&] { return ended == 0; }).empty());
+    Nap();
+  }
+  workers.Wind(60'000, on_end);
+  EXPECT_EQ(ended, 2);
+  EXPECT_EQ(starts, 2);
+}
+
 TEST(WorkerThreads, ThatFailAreStartedAgainFourTimesInARow) {
   std::atomic<int> starts{0};
   WorkerThreads workers(2, [&](size_t index, const std::string&, const AskedToStop& asked_to_stop) -> std::string {
