@@ -1,5 +1,6 @@
-// glog's LOG(INFO), LOG(WARNING) and LOG(ERROR). Include this instead of glog: the headers of protobuf 30 and later bring
-// Abseil's macros of the same names, which would be in force in sources that include them last, and write past glog.
+// glog's LOG(INFO), LOG(WARNING) and LOG(ERROR). Include this instead of glog: the headers of protobuf 30 and later
+// bring Abseil's macros of the same names, which would be in force in sources that include them last, and write past
+// glog.
 #ifndef CREMA_BASE_LOG_H_
 #define CREMA_BASE_LOG_H_
 
