@@ -108,13 +108,14 @@ void IdxReader::Read(std::span<uint8_t> item) {
 }
 
 void IdxReader::ExpectEnd() {
-  uint8_t byte;
-  if (ReadBytes(&byte, 1) != 0) Fail("goes on behind its " + std::to_string(count()) + " " + what_);
+  // zlib tells of a missing checksum at the last bytes that were read, or when the file is closed, by version.
   int error = Z_OK;
   gzerror(file_.get(), &error);
-  // zlib says it at the one or the other, by version.
-  if (gzclose(file_.release()) == Z_BUF_ERROR || error == Z_BUF_ERROR)
+  uint8_t byte;
+  if (ReadBytes(&byte, 1) != 0) Fail("goes on behind its " + std::to_string(count()) + " " + what_);
+  if (gzclose(file_.release()) == Z_BUF_ERROR || error == Z_BUF_ERROR) {
     Fail("is cut short: its checksum is missing; copy or download it again");
+  }
 }
 
 }  // namespace crema
