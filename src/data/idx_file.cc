@@ -83,9 +83,10 @@ void IdxReader::CheckLength(int axes) {
 
 size_t IdxReader::ReadBytes(void* to, size_t bytes) {
   const int got = gzread(file_.get(), to, static_cast<unsigned>(bytes));
-  if (got >= 0 && static_cast<size_t>(got) == bytes) return bytes;
   int error = Z_OK;
   const char* message = gzerror(file_.get(), &error);
+  cut_short_ |= error == Z_BUF_ERROR;
+  if (got >= 0 && static_cast<size_t>(got) == bytes) return bytes;
   if (error == Z_ERRNO) throw EnvironmentError("cannot read \"" + path_ + "\": " + std::strerror(errno));
   if (error != Z_OK && error != Z_BUF_ERROR && error != Z_STREAM_END) {
     Fail(std::string("is damaged: ") + message + "; copy or download it again");
@@ -108,12 +109,9 @@ void IdxReader::Read(std::span<uint8_t> item) {
 }
 
 void IdxReader::ExpectEnd() {
-  // zlib tells of a missing checksum at the last bytes that were read, or when the file is closed, by version.
-  int error = Z_OK;
-  gzerror(file_.get(), &error);
   uint8_t byte;
   if (ReadBytes(&byte, 1) != 0) Fail("goes on behind its " + std::to_string(count()) + " " + what_);
-  if (gzclose(file_.release()) == Z_BUF_ERROR || error == Z_BUF_ERROR) {
+  if (gzclose(file_.release()) == Z_BUF_ERROR || cut_short_) {
     Fail("is cut short: its checksum is missing; copy or download it again");
   }
 }

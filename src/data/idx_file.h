@@ -45,6 +45,7 @@ class IdxReader {
   std::unique_ptr<gzFile_s, CloseFile> file_;
   std::vector<int64_t> extents_;
   int64_t item_size_ = 1, items_read_ = 0;
+  bool cut_short_ = false;  // zlib says so at some read, by version, or when the file is closed
 };
 
 }  // namespace crema
