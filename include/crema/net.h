@@ -173,10 +173,6 @@ class Net {
   float ForwardBackward(GradientReader* reader = nullptr, const std::function<void()>& then = {});
   // Makes the next Backward overwrite the gradients.
   void ClearGradients();
-  // The first parameter that holds a NaN: `parameter conv1[0]`. Empty if there is none. Infinities may be meant: masks
-  // of attention are stored as such. Waits for the device.
-  std::string FindNanParameter() const;
-
   // Repeats the last forward pass on the same batch, with the same random numbers and without moving running
   // statistics, and then its backward pass, which overwrites the gradients.
   void RepeatBackward();
@@ -244,6 +240,10 @@ class Net {
   void FindDataExtent(const std::string& layer);
   // How the data layers get their batches: (layer name, what it says).
   std::vector<std::pair<std::string, DataSupply>> data_supplies() const;
+
+  // The first parameter that holds a NaN: `parameter conv1[0]`. Empty if there is none. Infinities may be meant: masks
+  // of attention are stored as such. Waits for the device.
+  std::string FindNanParameter() const;
 
   // Repeats the last forward pass on the same batch and names the first parameter or layer that holds a NaN or an
   // infinity: `parameter conv1[0]` or `layer "loss" (SoftmaxWithLoss), top "loss"`. Empty if there is none.

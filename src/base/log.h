@@ -1,4 +1,4 @@
-// glog's LOG(INFO), LOG(WARNING) and LOG(ERROR). Include this instead of glog: the headers of protobuf 30 and later
+// glog's LOG(INFO), LOG(WARNING) and LOG(ERROR). Include this instead of glog: newer headers of protobuf (36 does)
 // bring Abseil's macros of the same names, which would be in force in sources that include them last, and write past
 // glog.
 #ifndef CREMA_BASE_LOG_H_

@@ -62,7 +62,7 @@ std::string CleanText(const std::string& text, const std::string& name, const st
 
 namespace {
 
-// Not DebugString(), which says the same otherwise from process to process since protobuf 30.
+// Not DebugString(), which says the same otherwise from process to process in newer protobuf (36 does).
 std::string Printed(const google::protobuf::Message& message, bool in_one_line) {
   std::string text;
   google::protobuf::TextFormat::Printer printer;
