@@ -1,6 +1,6 @@
 // What must be so in every training on many machines, checked from what the simulator sees.
-#ifndef CREMA_DISTRIBUTED_SIMULATOR_AUDIT_H_
-#define CREMA_DISTRIBUTED_SIMULATOR_AUDIT_H_
+#ifndef CREMA_TESTS_DISTRIBUTED_SIMULATOR_AUDIT_H_
+#define CREMA_TESTS_DISTRIBUTED_SIMULATOR_AUDIT_H_
 
 #include <cstdint>
 #include <map>
@@ -68,4 +68,4 @@ class Audit {
 
 }  // namespace crema
 
-#endif  // CREMA_DISTRIBUTED_SIMULATOR_AUDIT_H_
+#endif  // CREMA_TESTS_DISTRIBUTED_SIMULATOR_AUDIT_H_

@@ -119,10 +119,7 @@ void Simulation::Handle(const Event& event) {
       if (!is_writing_ || event.token != process_) return;
       is_writing_ = false;
       snapshot_ = std::move(writing_);
-      return WithCoordinator([&](Coordinator& coordinator) {
-        coordinator.Hold(false);
-        coordinator.OnTick(now_);
-      });
+      return WithCoordinator([&](Coordinator& coordinator) { coordinator.Release(now_); });
     case What::kFault:
       return Apply(options_.faults[event.token]);
     case What::kHealed:

@@ -157,7 +157,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
   writing_.parameters = event.state;
   writing_.iteration = event.round.iteration + event.round.steps;
   is_writing_ = true;
-  coordinator_->Hold(true);
+  coordinator_->Hold();
   At(now_ + options_.snapshot_takes, What::kSnapshot, 0, process_);
 }
 

@@ -1,6 +1,6 @@
 // Random numbers of a simulation, one after the other.
-#ifndef CREMA_DISTRIBUTED_SIMULATOR_DICE_H_
-#define CREMA_DISTRIBUTED_SIMULATOR_DICE_H_
+#ifndef CREMA_TESTS_DISTRIBUTED_SIMULATOR_DICE_H_
+#define CREMA_TESTS_DISTRIBUTED_SIMULATOR_DICE_H_
 
 #include <cstdint>
 
@@ -28,4 +28,4 @@ class Dice {
 
 }  // namespace crema
 
-#endif  // CREMA_DISTRIBUTED_SIMULATOR_DICE_H_
+#endif  // CREMA_TESTS_DISTRIBUTED_SIMULATOR_DICE_H_

@@ -1,6 +1,6 @@
 // One simulation (simulator.h).
-#ifndef CREMA_DISTRIBUTED_SIMULATOR_RUN_H_
-#define CREMA_DISTRIBUTED_SIMULATOR_RUN_H_
+#ifndef CREMA_TESTS_DISTRIBUTED_SIMULATOR_RUN_H_
+#define CREMA_TESTS_DISTRIBUTED_SIMULATOR_RUN_H_
 
 #include <deque>
 #include <functional>
@@ -138,4 +138,4 @@ class Simulation : private Journal {
 
 }  // namespace crema
 
-#endif  // CREMA_DISTRIBUTED_SIMULATOR_RUN_H_
+#endif  // CREMA_TESTS_DISTRIBUTED_SIMULATOR_RUN_H_

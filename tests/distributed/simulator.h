@@ -1,7 +1,7 @@
 // Coordinators and workers of the protocol on machines that do not exist, with a clock and a network that do not exist,
 // under faults: all from one seed, so that what went wrong once goes wrong again.
-#ifndef CREMA_DISTRIBUTED_SIMULATOR_H_
-#define CREMA_DISTRIBUTED_SIMULATOR_H_
+#ifndef CREMA_TESTS_DISTRIBUTED_SIMULATOR_H_
+#define CREMA_TESTS_DISTRIBUTED_SIMULATOR_H_
 
 #include <cstdint>
 #include <string>
@@ -89,4 +89,4 @@ SimulatorOptions RandomSchedule(uint64_t seed, int machines);
 
 }  // namespace crema
 
-#endif  // CREMA_DISTRIBUTED_SIMULATOR_H_
+#endif  // CREMA_TESTS_DISTRIBUTED_SIMULATOR_H_

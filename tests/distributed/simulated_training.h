@@ -1,7 +1,7 @@
 // Training whose result shows which steps went into it, for the simulator: parameters are sums over steps, so that a
 // step that was lost, used twice or applied to other parameters can be seen in them.
-#ifndef CREMA_DISTRIBUTED_SIMULATED_TRAINING_H_
-#define CREMA_DISTRIBUTED_SIMULATED_TRAINING_H_
+#ifndef CREMA_TESTS_DISTRIBUTED_SIMULATED_TRAINING_H_
+#define CREMA_TESTS_DISTRIBUTED_SIMULATED_TRAINING_H_
 
 #include <cstdint>
 #include <string>
@@ -99,4 +99,4 @@ class SimulatedWorkerMath : public WorkerMath {
 
 }  // namespace crema
 
-#endif  // CREMA_DISTRIBUTED_SIMULATED_TRAINING_H_
+#endif  // CREMA_TESTS_DISTRIBUTED_SIMULATED_TRAINING_H_

@@ -1,7 +1,7 @@
 // Two connections between each machine and the coordinator, and one each way between any two machines: in order, and
 // broken now and then.
-#ifndef CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
-#define CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
+#ifndef CREMA_TESTS_DISTRIBUTED_SIMULATED_NETWORK_H_
+#define CREMA_TESTS_DISTRIBUTED_SIMULATED_NETWORK_H_
 
 #include <array>
 #include <cstdint>
@@ -87,4 +87,4 @@ class SimulatedNetwork {
 
 }  // namespace crema
 
-#endif  // CREMA_DISTRIBUTED_SIMULATED_NETWORK_H_
+#endif  // CREMA_TESTS_DISTRIBUTED_SIMULATED_NETWORK_H_
