@@ -1,7 +1,8 @@
 #include "compiler/compiler.h"
 
 #include <algorithm>
-#include <chrono>
+
+#include "base/stopwatch.h"
 
 namespace crema {
 
@@ -51,10 +52,9 @@ std::unique_ptr<CompiledNet> Compile(const NetFile& file, const NetOptions& opti
   net->warnings = file.warnings;
   Compilation c{options, *net, shared};
   for (const Pass& pass : Passes()) {
-    const auto start = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     if (!pass.optional || !Skipped(pass, options)) pass.run(c);
-    const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
-    net->pass_seconds.emplace_back(pass.name, seconds.count());
+    net->pass_seconds.emplace_back(pass.name, watch.Seconds());
     c.diagnostics.ThrowIfErrors();
     net->graph.Verify();
   }

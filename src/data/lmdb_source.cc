@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "base/once.h"
 #include "base/printable.h"
 #include "crema/error.h"
 #include "data/lmdb_pages.h"
@@ -98,7 +99,7 @@ class Environment {
   uint64_t map_bytes_ = 0;  // as far as there is something in the file
   std::span<const std::byte> first_;
   mutable std::mutex transaction_mutex_;  // LMDB allows one thread at a time in a transaction
-  mutable std::once_flag checked_, indexed_;
+  mutable Once checked_, indexed_;
   mutable std::vector<std::span<const std::byte>> index_;
 };
 
@@ -161,7 +162,7 @@ void Environment::FindTree() {
 }
 
 void Environment::CheckAll() const {
-  std::call_once(checked_, [this] { Pages().CheckAll(tree_); });
+  checked_.Do([this] { Pages().CheckAll(tree_); });
 }
 
 void Environment::Advise(const std::byte* begin, uint64_t bytes, int advice) const {
@@ -235,7 +236,7 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
 }
 
 const std::vector<std::span<const std::byte>>& Environment::index() const {
-  std::call_once(indexed_, [this] {
+  indexed_.Do([this] {
     CheckAll();
     const std::lock_guard lock(transaction_mutex_);
     // The pages of the keys lie scattered among those of the values, which need not be read for the index.

@@ -1,12 +1,12 @@
 #include "data/prefetcher.h"
 
 #include <algorithm>
-#include <chrono>
 #include <string>
 #include <system_error>
 #include <utility>
 
 #include "base/check.h"
+#include "base/stopwatch.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -110,9 +110,9 @@ const Batch& Prefetcher::Next() {
   std::unique_lock lock(mutex_);
   Slot& slot = SlotOf(delivered_);
   if (!slot.ready) {
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     filled_.wait(lock, [&slot] { return slot.ready; });
-    waited_seconds_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    waited_seconds_ += watch.Seconds();
   }
   if (slot.error) std::rethrow_exception(slot.error);
   // Not before: where this batch cannot be had, the last one stays.

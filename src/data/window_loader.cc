@@ -102,7 +102,7 @@ std::span<const uint8_t> WindowLoader::BytesOf(const WindowFile::Window& window,
   try {
     if (!cache_) return ReadImage(windows_->images, image, scratch);
     CachedFile& file = cache_[image];
-    std::call_once(file.once, [&] {
+    file.once.Do([&] {
       const std::span<const uint8_t> bytes = ReadImage(windows_->images, image, scratch);
       file.bytes.assign(bytes.begin(), bytes.end());
     });

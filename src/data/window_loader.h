@@ -4,12 +4,12 @@
 
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
+#include "base/once.h"
 #include "data/item_loader.h"
 #include "data/mean_file.h"
 #include "data/pixel_values.h"
@@ -60,7 +60,7 @@ class WindowLoader : public ItemLoader {
  private:
   // What was read once.
   struct CachedFile {
-    std::once_flag once;
+    Once once;
     std::vector<uint8_t> bytes;
   };
 

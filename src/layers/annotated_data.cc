@@ -2,11 +2,11 @@
 // Single Shot MultiBox Detector", 2016). With three tops they are those of py-faster-rcnn's RoIDataLayer: its im_info
 // and gt_boxes; a fourth one has the objects for DetectionEvaluate.
 #include <algorithm>
-#include <chrono>
 #include <memory>
 #include <utility>
 
 #include "base/number_text.h"
+#include "base/stopwatch.h"
 #include "data/annotated_loader.h"
 #include "data/transform_check.h"
 #include "layers/database_source.h"
@@ -120,14 +120,14 @@ class AnnotatedDataLayer : public DatabaseSource {
                                           "max_boxes in annotated_data_param");
     }
     constexpr double kLong = 10;
-    const auto begin = std::chrono::steady_clock::now();
+    const Stopwatch watch;
     int64_t most = 0;
     try {
       most = MostObjects(*OpenRecordSource(source()));
     } catch (const UserError& error) {
       setup.Fail("data_param.source", error.diagnostics().front().message);
     }
-    const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+    const double seconds = watch.Seconds();
     if (seconds > kLong) {
       setup.Warn("annotated_data_param", "the search for the image with the most objects took " +
                                              FormatSeconds(seconds) + "; max_boxes: " + std::to_string(most) +
