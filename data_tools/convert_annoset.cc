@@ -39,7 +39,9 @@ void SayCounts(const AnnotationsConverted& done, ProgressLine* progress) {
       {done.clipped, "of their boxes reached over the border and were cut off there"},
       {done.empty, "objects were left out: their boxes were empty, or outside of the image"},
       {done.other_sizes, "annotations say another size than the image has"},
-      {done.missing, "images have no file of annotations and were written without objects"}};
+      {done.missing, "images have no file of annotations and were written without objects"},
+      {done.bare, "annotations name no object"},
+      {done.tiny, "boxes are no larger than a pixel: corners are to be pixels, not shares of the image"}};
   for (const auto& [count, what] : counts) {
     if (count > 0) progress->Say(std::to_string(count) + " " + what);
   }

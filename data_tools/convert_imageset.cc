@@ -6,6 +6,7 @@
 
 #include "crema/error.h"
 #include "data/convert_images.h"
+#include "data/image_folder.h"
 #include "data_tools/conversion_flags.h"
 #include "data_tools/dataset_flags.h"
 

@@ -43,6 +43,8 @@ class AnnotatedForm : public RecordForm {
     done->empty = empty_;
     done->other_sizes = other_sizes_;
     done->missing = missing_;
+    done->bare = bare_;
+    done->tiny = tiny_;
   }
 
  private:
@@ -56,6 +58,7 @@ class AnnotatedForm : public RecordForm {
       return;
     }
     const AnnotationFile file = Read(path);
+    if (file.objects.empty()) ++bare_;
     ImageExtent size = image;
     if (file.image.height > 0 && file.image.width > 0) size = file.image;
     if (size.height != image.height || size.width != image.width) {
@@ -104,6 +107,10 @@ class AnnotatedForm : public RecordForm {
       ++clipped_;
       note(" reaches over the border of the image, which is " + SizeText(size) + "; it is cut off there");
     }
+    if (xmax <= 1 && ymax <= 1 && (width > 1 || height > 1)) {
+      ++tiny_;
+      note(" is no larger than a pixel; corners are pixels, not shares of the image");
+    }
     ++objects_;
     Annotation* annotation = AnnotationFor(object.label, record);
     NormalizedBBox* box = annotation->mutable_bbox();
@@ -130,7 +137,8 @@ class AnnotatedForm : public RecordForm {
 
   const AnnotatedImageList& list_;
   const AnnotatedConversion& how_;
-  mutable std::atomic<int64_t> objects_ = 0, clipped_ = 0, empty_ = 0, other_sizes_ = 0, missing_ = 0;
+  mutable std::atomic<int64_t> objects_ = 0, clipped_ = 0, empty_ = 0, other_sizes_ = 0, missing_ = 0, bare_ = 0,
+                               tiny_ = 0;
 };
 
 // Where none is there, all of them are looked for at a wrong place.

@@ -28,6 +28,8 @@ struct AnnotationsConverted {
   int64_t empty = 0;        // objects left out: nothing of their box lies within the image
   int64_t other_sizes = 0;  // files that say another size than the image has
   int64_t missing = 0;      // images without a file of annotations, written without objects
+  int64_t bare = 0;         // files of annotations without objects
+  int64_t tiny = 0;         // boxes within the first pixel, as shares of the image instead of pixels would be
 };
 
 // As ConvertImages. Corners become shares of the size that the file of annotations says, or else of the image's.

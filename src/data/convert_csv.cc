@@ -1,5 +1,6 @@
 #include "data/convert_csv.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -22,16 +23,21 @@ constexpr int kMostErrors = 20;
 
 bool IsByte(float value) { return value >= 0 && value <= 255 && value == std::floor(value); }
 
+struct LabelClass {
+  int number = 0;
+  int line = 0, column = 0;  // where it stands first
+};
+
 // What the first reading finds.
 struct Table {
   std::vector<std::string> names;  // of the columns, where there is a header
   bool header = false, bytes = true;
   bool of_classes = true;  // else rows have several labels
   size_t columns = 0;
-  std::vector<size_t> labels;          // their columns: that of the class, or those of several labels
-  std::vector<bool> is_label;          // of each column
-  std::map<std::string, int> classes;  // texts of labels, and their numbers
-  std::vector<const std::pair<const std::string, int>*> rows;  // the class of each row, where rows have one
+  std::vector<size_t> labels;                 // their columns: that of the class, or those of several labels
+  std::vector<bool> is_label;                 // of each column
+  std::map<std::string, LabelClass> classes;  // by the texts of labels
+  std::vector<const LabelClass*> rows;        // the class of each row, where rows have one
   size_t row_count = 0;
   bool named_classes = false;
 
@@ -41,8 +47,13 @@ struct Table {
 };
 
 size_t FindColumn(const std::string& flag, const std::string& name, const CsvConversion& how, const Table& table) {
-  for (size_t i = 0; i < table.names.size(); ++i) {
-    if (table.names[i] == name) return i;
+  const auto named = std::find(table.names.begin(), table.names.end(), name);
+  if (named != table.names.end()) {
+    if (std::find(named + 1, table.names.end(), name) == table.names.end()) {
+      return static_cast<size_t>(named - table.names.begin());
+    }
+    throw UserError({how.file, 1, 0}, flag + "=" + name + ": several columns have this name; give one by its number, " +
+                                          "from 0 to " + std::to_string(table.columns - 1));
   }
   size_t index = 0;
   const char* end = name.data() + name.size();
@@ -75,6 +86,14 @@ void FindLabels(const CsvConversion& how, Table* table) {
   }
 }
 
+// Whether it can only be the name of a column.
+bool IsWord(const std::string& text) {
+  double ignored;
+  const std::string_view number = std::string_view(text).substr(text.starts_with("+") ? 1 : 0);
+  const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), ignored);
+  return !text.empty() && (error == std::errc::invalid_argument || rest != number.data() + number.size());
+}
+
 void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector<CsvField>& row, Table* table) {
   table->columns = row.size();
   if (row.size() < 2) {
@@ -82,10 +101,9 @@ void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector
   }
   bool words = false;
   for (size_t i = 0; i < row.size(); ++i) {
-    float ignored;
     const bool may_be_name = how.label_columns.empty() &&
                              (how.label_column.empty() ? i + 1 == row.size() : how.label_column == std::to_string(i));
-    words |= !may_be_name && !ParseFinite(row[i].text, &ignored);
+    words |= !may_be_name && IsWord(row[i].text);
   }
   table->header = how.header == CsvConversion::Header::kYes || (how.header == CsvConversion::Header::kDetect && words);
   if (table->header) {
@@ -119,30 +137,54 @@ void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* tabl
   if (label.find('\n') != std::string::npos) {
     diagnostics->Error(file.At(field.column), "the label holds the end of a line");
   }
-  table->rows.push_back(&*table->classes.emplace(label, 0).first);
+  const auto [at, is_new] = table->classes.try_emplace(label);
+  if (is_new) {
+    const Location where = file.At(field.column);
+    at->second = {0, where.line, where.column};
+  }
+  table->rows.push_back(&at->second);
+}
+
+bool IsClassNumber(const std::string& text) {
+  int number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && rest == text.data() + text.size() && number >= 0;
 }
 
 // Numbers the classes: by their number where all are whole numbers from 0, else in the order of their names.
 void NumberClasses(const CsvConversion& how, Table* table) {
   bool numbers = true;
-  std::string no_class;
-  for (auto& [text, number] : table->classes) {
-    const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    float value;
-    if (error == std::errc() && rest == text.data() + text.size() && number >= 0) continue;
+  const std::pair<const std::string, LabelClass>* no_class = nullptr;  // the first in the file
+  for (auto& entry : table->classes) {
+    auto& [text, label_class] = entry;
+    if (IsClassNumber(text)) {
+      std::from_chars(text.data(), text.data() + text.size(), label_class.number);
+      continue;
+    }
     numbers = false;
-    if (ParseFinite(text, &value)) no_class = text;
+    float value;
+    if (!ParseFinite(text, &value)) continue;
+    if (!no_class || label_class.line < no_class->second.line) no_class = &entry;
   }
   if (numbers) return;
-  if (!no_class.empty()) {
-    throw UserError({how.file, 0, 0},
-                    "the label \"" + no_class + "\" of " + table->NameOf(table->labels[0]) +
+  if (no_class) {
+    throw UserError({how.file, no_class->second.line, no_class->second.column},
+                    "the label \"" + no_class->first + "\" of " + table->NameOf(table->labels[0]) +
                         " is a number, but no class; expected whole numbers from 0, or names" +
                         " (--label_column names the column; --label_columns takes columns of any numbers)");
   }
   table->named_classes = true;
   int next = 0;
-  for (auto& [text, number] : table->classes) number = next++;
+  for (auto& [text, label_class] : table->classes) label_class.number = next++;
+}
+
+// Whether the first row is a header of numbered columns, in which only that of the label has a name.
+bool OnlyTheFirstIsNamed(const Table& table) {
+  if (table.rows.size() < 2 || table.classes.size() < 2) return false;
+  for (const auto& [text, label_class] : table.classes) {
+    if ((&label_class == table.rows.front()) == IsClassNumber(text)) return false;
+  }
+  return std::count(table.rows.begin(), table.rows.end(), table.rows.front()) == 1;
 }
 
 void Scan(const CsvConversion& how, Table* found) {
@@ -158,6 +200,12 @@ void Scan(const CsvConversion& how, Table* found) {
   }
   diagnostics.ThrowIfErrors();
   if (table.row_count == 0) throw UserError({how.file, 0, 0}, "holds a header, but no rows");
+  if (how.header == CsvConversion::Header::kDetect && OnlyTheFirstIsNamed(table)) {
+    CsvConversion with_header = how;
+    with_header.header = CsvConversion::Header::kYes;
+    table = {};
+    return Scan(with_header, found);
+  }
   if (table.of_classes) NumberClasses(how, &table);
 }
 
@@ -195,11 +243,11 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
   Scan(how, &table);
   const ImageSize shape = ShapeOf(how, table.columns - table.labels.size());
   std::vector<int> row_labels;
-  for (const auto* row_class : table.rows) row_labels.push_back(row_class->second);
+  for (const LabelClass* row_class : table.rows) row_labels.push_back(row_class->number);
   row_labels.resize(table.row_count);  // all alike where there are no classes
   std::vector<std::string> labels;
   if (table.named_classes) {
-    for (const auto& [text, number] : table.classes) labels.push_back(text);
+    for (const auto& [text, label_class] : table.classes) labels.push_back(text);
   }
   const std::vector<int> part_of = SplitByClass(row_labels, target.parts, target.seed);
   DatasetWriter writer(target, labels);
@@ -216,7 +264,8 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
   if (table.header) file.ReadRow(&row);
   for (size_t i = 0; i < row_labels.size(); ++i) {
     if (!file.ReadRow(&row) || row.size() != table.columns) {
-      throw EnvironmentError("\"" + how.file + "\" changed while it was read");
+      throw EnvironmentError("\"" + how.file +
+                             "\" changed while it was read; it is read twice, so that it must be a file");
     }
     FillDatum(row, table.is_label, table.bytes && !how.floats, &datum);
     if (table.of_classes) {
@@ -236,7 +285,9 @@ int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, Progre
   std::string names;
   for (const size_t column : table.labels) names += (names.empty() ? "" : ", ") + table.NameOf(column);
   progress->Say(writer.Summary() + shape.ToString() + (table.bytes && !how.floats ? " bytes" : " floats") +
-                " a record, labels in " + names + "\n" + progress->Summary());
+                " a record, labels in " + names +
+                (table.header && how.header == CsvConversion::Header::kDetect ? ", the first row is the header" : "") +
+                "\n" + progress->Summary());
   return static_cast<int64_t>(row_labels.size());
 }
 

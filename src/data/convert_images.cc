@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -65,7 +66,10 @@ ImageExtent WithinBounds(const ImageExtent& from, const ImageConversion& how) {
   if (how.max_dim > 0 && static_cast<int>(factor * longer) > how.max_dim) {
     factor = static_cast<float>(how.max_dim) / longer;
   }
-  const auto scaled = [factor](int side) { return std::max(1, static_cast<int>(std::lrint(double{factor} * side))); };
+  const auto scaled = [factor](int side) {
+    constexpr double kMost = std::numeric_limits<int>::max();
+    return static_cast<int>(std::clamp(std::nearbyint(double{factor} * side), 1.0, kMost));
+  };
   return {scaled(from.height), scaled(from.width)};
 }
 
@@ -75,20 +79,24 @@ ImageExtent ExtentFor(const ImageExtent& from, const ImageConversion& how) {
   return WithinBounds(from, how);
 }
 
-// The image as it is to be stored.
-const Image& Resized(const ImageConversion& how, Workshop* shop) {
+// The image as it is to be stored; null, with a reason, where it cannot be.
+const Image* Resized(const ImageConversion& how, Workshop* shop, std::string* problem) {
   const Image& from = shop->decoded;
   const ImageExtent extent = ExtentFor({from.height, from.width}, how);
-  if (extent.height == from.height && extent.width == from.width) return from;
+  if (extent.height == from.height && extent.width == from.width) return &from;
+  *problem = ResizeProblem({from.height, from.width}, extent);
+  if (!problem->empty()) return nullptr;
   ResizeBilinear(from, extent.height, extent.width, &shop->buffers, &shop->resized);
-  return shop->resized;
+  return &shop->resized;
 }
 
 void Fill(const std::vector<uint8_t>& file, const ImageConversion& how, Workshop* shop, Record* record) {
   const DecodeOptions options{how.gray ? DecodeOptions::Colors::kGray : DecodeOptions::Colors::kColor};
   record->problem = DecodeImage(file, options, &shop->decoded);
   if (!record->problem.empty()) return;
-  const Image& image = Resized(how, shop);
+  const Image* const stored = Resized(how, shop, &record->problem);
+  if (!stored) return;
+  const Image& image = *stored;
   record->size = {image.channels, image.height, image.width};
   Datum& datum = shop->datum;
   datum.set_encoded(how.encoded);

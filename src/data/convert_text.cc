@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <vector>
 
+#include "base/utf8.h"
 #include "crema/data.pb.h"
 #include "crema/error.h"
 #include "data/text_file.h"
@@ -65,11 +66,12 @@ void WritePart(const uint32_t* text, int64_t count, int64_t streams, bool bytes,
 }  // namespace
 
 TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target, ProgressLine* progress) {
-  const std::string text = TextFile(how.file).ReadAll();
+  std::string text = TextFile(how.file).ReadAll();
+  DropByteOrderMark(&text);
   if (text.empty()) throw UserError({how.file, 0, 0}, "is empty");
   const bool known = std::filesystem::exists(how.vocabulary);
   const Vocabulary vocabulary = known
-                                    ? Vocabulary::Read(how.vocabulary)
+                                    ? Vocabulary::Read(how.vocabulary, how.unit)
                                     : Vocabulary::Of(text, how.unit, static_cast<size_t>(how.most_frequent), how.file);
   TextConverted done;
   done.vocabulary = static_cast<int64_t>(vocabulary.size());

@@ -43,7 +43,7 @@ std::string CheckItemSize(const ImageSize& image, const Transform& transform, Tr
 std::string LoadEncodedImage(std::span<const uint8_t> bytes, const Transform& transform, const RandomStream& random,
                              const ImageSize& item, ItemScratch& scratch, float* out) {
   DecodeOptions options{transform.colors()};
-  Reduction reduced;
+  ReducedImage reduced;
   if (transform.cuts_random_areas() && FormatOf(bytes) == ImageFormat::kJpeg) {
     ImageInfo info;
     const std::string problem = ReadImageInfo(bytes, &info);

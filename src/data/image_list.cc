@@ -58,6 +58,7 @@ std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   const char *begin = label.data(), *end = begin + label.size();
   const auto [rest, error] = std::from_chars(begin, end, entry->label);
   if (error == std::errc() && rest == end) return {};
+  if (error == std::errc::result_out_of_range) return "the label " + label + " is too large for a class";
   float number;
   return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +
          (ParseFinite(label, &number)
@@ -129,23 +130,6 @@ std::string AsRoot(const std::string& folder) {
   return folder.empty() || folder.ends_with("/") ? folder : folder + "/";
 }
 
-bool Hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
-
-// Paths below `root`, sorted, of all images in root/below and the folders in it.
-void AddImages(const fs::path& root, const std::string& below, std::vector<std::string>* paths, size_t* skipped) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(root / below)) {
-    const std::string path = below + "/" + entry.path().filename().string();
-    if (Hidden(entry.path())) continue;
-    if (entry.is_directory()) {
-      AddImages(root, path, paths, skipped);
-    } else if (HasImageName(entry.path().string())) {
-      paths->push_back(path);
-    } else {
-      ++*skipped;
-    }
-  }
-}
-
 }  // namespace
 
 ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count) {
@@ -213,57 +197,26 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
   return list;
 }
 
-// Numbers by their values, as those who number folders mean it; other names by their bytes.
-void SortClasses(std::vector<std::string>* names) {
-  const bool numbered = std::all_of(names->begin(), names->end(), [](const std::string& name) {
-    return name.find_first_not_of("0123456789") == std::string::npos;
-  });
-  const auto digits = [](const std::string& name) {
-    return std::string_view(name).substr(std::min(name.find_first_not_of('0'), name.size()));
-  };
-  std::sort(names->begin(), names->end(), [&](const std::string& a, const std::string& b) {
-    if (!numbered || digits(a) == digits(b)) return a < b;
-    return digits(a).size() != digits(b).size() ? digits(a).size() < digits(b).size() : digits(a) < digits(b);
-  });
-}
-
-ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
-  ImageList list;
-  list.root = folder.ends_with("/") ? folder : folder + "/";
-  *skipped = 0;
-  try {
-    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
-      if (entry.is_directory() && !Hidden(entry.path())) list.labels.push_back(entry.path().filename().string());
-    }
-    SortClasses(&list.labels);
-    for (size_t label = 0; label < list.labels.size(); ++label) {
-      std::vector<std::string> paths;
-      AddImages(folder, list.labels[label], &paths, skipped);
-      std::sort(paths.begin(), paths.end());
-      if (paths.empty()) {
-        throw UserError("\"" + list.root + list.labels[label] + "\" holds no image (" + kReadFormats +
-                        "): every folder is " + "a class; remove it or put images into it");
-      }
-      for (std::string& path : paths) list.entries.push_back({std::move(path), static_cast<int>(label)});
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw EnvironmentError("cannot read the folder \"" + error.path1().string() + "\": " + error.code().message());
-  }
-  if (list.labels.empty()) {
-    throw UserError("\"" + folder + "\" holds no folders; expected one folder of images for each class");
-  }
-  return list;
-}
-
 std::vector<std::string> ReadLabels(const std::string& file) {
+  std::ifstream stream = Open(file, "a list with the name of one class per line");
   std::vector<std::string> labels;
-  ReadLines(
-      file, "a list with the name of one class per line",
-      [&labels](const std::string& line) {
-        labels.push_back(line);
-        return std::string();
-      },
-      " ");
+  int empty = 0;  // the first line that is
+  std::string line;
+  for (int number = 1; std::getline(stream, line); ++number) {
+    if (number == 1) DropByteOrderMark(&line);
+    if (line.ends_with('\r')) line.pop_back();
+    if (line != " ") TrimEnd(&line);
+    if (line.empty()) {
+      if (empty == 0) empty = number;
+      continue;
+    }
+    if (empty > 0) {
+      throw UserError({file, empty, 0},
+                      "the line is empty, and names stand behind it; write one name per line, for each "
+                      "class");
+    }
+    labels.push_back(line);
+  }
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
 }

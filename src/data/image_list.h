@@ -64,13 +64,8 @@ DenseImageList ReadDenseImageList(const std::string& file, const std::string& ro
 DenseImageList ReadImageSegList(const std::string& file, const std::string& root, ImageDataParameter::LabelType type,
                                 int label_of_none);
 
-// A folder with one folder per class: classes are numbered in the order of their names (bytes), images of a class are
-// in the order of their paths, also from folders below. Files whose names begin with "." are left out, as are those
-// that are not named as images (HasImageName); `skipped` counts the latter. Throws UserError where there are no
-// classes or images, EnvironmentError where a folder cannot be read.
-ImageList ListImageFolder(const std::string& folder, size_t* skipped);
-
-// "labels.txt": one name per line, in the order of the labels.
+// "labels.txt": one name per line, in the order of the labels; a line of one blank is that name, and empty ones may
+// only end the file.
 std::vector<std::string> ReadLabels(const std::string& file);
 void WriteLabels(const std::vector<std::string>& labels, const std::string& file);
 

@@ -107,6 +107,7 @@ ImageExtent Transform::ShownExtent(const ImageExtent& image) const {
 std::string Transform::Check(const ImageSize& image, Values values) const {
   ImageExtent extent{image.height, image.width};
   if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
+  if (std::string problem = ResizeProblem({image.height, image.width}, extent); !problem.empty()) return problem;
   const ImageSize resized{image.channels, extent.height, extent.width};
   if (mean_ && random_resize_) {
     if (mean_->shape[0] != image.channels || mean_->shape[1] < crop_ || mean_->shape[2] < crop_) {
@@ -228,7 +229,7 @@ void Transform::Apply(const uint8_t* planes, const ImageSize& size, const Random
 }
 
 void Transform::Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
-                      const Reduction& reduced) const {
+                      const ReducedImage& reduced) const {
   CREMA_CHECK(reduced.reduction == 1 || random_area_) << "an image was decoded smaller that is not resized";
   if (max_angle_ > 0) {
     const ImageExtent whole = reduced.reduction == 1 ? ImageExtent{image.height, image.width} : reduced.whole;

@@ -31,7 +31,7 @@ struct TransformScratch {
 };
 
 // An image that was decoded at 1/reduction of its size (DecodeOptions::reduction); `whole` is that size.
-struct Reduction {
+struct ReducedImage {
   int reduction = 1;
   ImageExtent whole;
 };
@@ -87,7 +87,7 @@ class Transform {
              float* out) const;
   void Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const;
   void Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
-             const Reduction& reduced = {}) const;
+             const ReducedImage& reduced = {}) const;
   // The same of a part of an image instead of the whole; not for random_resized_crop and max_rotation_angle.
   void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
                    float* out) const;

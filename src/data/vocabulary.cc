@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "data/text_file.h"
 
@@ -52,6 +53,17 @@ bool Unescape(const std::string& line, std::string* unit) {
     *unit += escape->first;
   }
   return true;
+}
+
+// What keeps an entry of a vocabulary from being found in a text; empty: nothing.
+std::string UnitProblem(const std::string& entry, TextUnit unit) {
+  if (unit == TextUnit::kCharacter) {
+    const bool one = CharacterBytes(entry) == entry.size() || entry == kUnknownWord;
+    return one ? "" : "is not one character; if the vocabulary is one of words, set --unit=word";
+  }
+  const bool blank = entry.find_first_of(" \t\r\f\v\n") != std::string::npos;
+  return blank ? "is a blank or holds one, and a word does not; if the vocabulary is one of characters, set --unit=char"
+               : "";
 }
 
 }  // namespace
@@ -103,16 +115,20 @@ Vocabulary Vocabulary::Of(const std::string& text, TextUnit unit, size_t most, c
   return vocabulary;
 }
 
-Vocabulary Vocabulary::Read(const std::string& file) {
+Vocabulary Vocabulary::Read(const std::string& file, TextUnit unit) {
   TextFile text(file);
   Vocabulary vocabulary;
-  std::string line, unit;
+  std::string line, entry;
   for (int number = 1; text.ReadLine(&line); ++number) {
+    if (number == 1) DropByteOrderMark(&line);
     if (line.empty()) throw UserError({file, number, 0}, "the line is empty; expected one character or word per line");
-    if (!Unescape(line, &unit)) {
+    if (!Unescape(line, &entry)) {
       throw UserError({file, number, 0}, "\"" + line + "\": behind a backslash n, r, t, s or \\ is expected");
     }
-    vocabulary.units_.push_back(unit);
+    if (const std::string problem = UnitProblem(entry, unit); !problem.empty()) {
+      throw UserError({file, number, 0}, "\"" + line + "\" " + problem);
+    }
+    vocabulary.units_.push_back(entry);
     vocabulary.Number();
     if (vocabulary.numbers_.size() != vocabulary.units_.size()) {
       throw UserError({file, number, 0}, "\"" + line + "\" is given twice");

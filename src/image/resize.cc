@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <limits>
 
 #include "base/check.h"
 #include "base/multiversion.h"
@@ -207,10 +208,20 @@ void ResizeNearest(const Image& from, const ImageArea& area, int height, int wid
 
 ImageExtent WithShorterSide(int height, int width, int shorter_side) {
   const auto longer = [&](int long_side, int short_side) {
-    return std::max(1, static_cast<int>(std::lround(static_cast<double>(long_side) * shorter_side / short_side)));
+    const double length = std::round(static_cast<double>(long_side) * shorter_side / short_side);
+    return static_cast<int>(std::clamp(length, 1.0, static_cast<double>(std::numeric_limits<int>::max())));
   };
   return height <= width ? ImageExtent{shorter_side, longer(width, height)}
                          : ImageExtent{longer(height, width), shorter_side};
+}
+
+std::string ResizeProblem(const ImageExtent& from, const ImageExtent& to) {
+  constexpr int64_t kMostPixels = int64_t{1} << 27;
+  const int64_t pixels = int64_t{to.height} * to.width;
+  if (pixels <= kMostPixels || pixels <= int64_t{from.height} * from.width) return {};
+  return "is " + std::to_string(from.height) + "x" + std::to_string(from.width) + ", which would be resized to " +
+         std::to_string(to.height) + "x" + std::to_string(to.width) + " (height x width), more than " +
+         std::to_string(kMostPixels / 1000000) + " million pixels";
 }
 
 FittedExtent FitInto(int height, int width, int shorter, int longer) {

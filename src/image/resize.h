@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "image/image.h"
@@ -46,6 +47,9 @@ struct ImageExtent {
   int height = 0, width = 0;
 };
 ImageExtent WithShorterSide(int height, int width, int shorter_side);
+
+// Why an image is not resized so: a strip of a few pixels would become one of hundreds of millions. Empty where it is.
+std::string ResizeProblem(const ImageExtent& from, const ImageExtent& to);
 
 // The largest size of the same proportions whose shorter side has at most `shorter` pixels and its longer one at most
 // `longer`, rounded; and what sides are multiplied by for it.

@@ -81,7 +81,8 @@ TEST_F(ConvertAnnotated, WritesWhatTheXmlSays) {
   const AnnotationsConverted done = Convert("a.png a.xml\nb.jpg b.xml\n", Conversion());
   EXPECT_EQ(done.images.records, 2);
   EXPECT_EQ(done.objects, 3);
-  EXPECT_EQ(done.clipped + done.empty + done.other_sizes + done.missing, 0);
+  EXPECT_EQ(done.clipped + done.empty + done.other_sizes + done.missing + done.tiny, 0);
+  EXPECT_EQ(done.bare, 1);
   EXPECT_EQ(OpenRecordSource(folder_ / "db")->Key(1), "00000001_b.jpg");
   const AnnotatedDatum record = Record(0);
   EXPECT_EQ(record.type(), AnnotatedDatum::BBOX);
@@ -155,6 +156,15 @@ TEST_F(ConvertAnnotated, BoxesAtFaultAreCutOrLeftOutAndCounted) {
   ExpectSaid("a.xml:8: the box 10 10 10 15 of class \"cat\" is empty; it is left out");
   ExpectSaid("a.xml:13: the box 41 5 50 15 of class \"dog\" lies outside of the image");
   ExpectSaid("none.xml\" does not exist: its image is written without objects");
+}
+
+TEST_F(ConvertAnnotated, SharesInThePlaceOfPixelsAreTold) {
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "0.1 0.1 0.9 0.8") + Object("dog", "0 0 2 1")));
+  const AnnotationsConverted done = Convert("a.png a.xml\n", Conversion());
+  EXPECT_EQ(done.objects, 2);
+  EXPECT_EQ(done.tiny, 1);
+  EXPECT_EQ(done.bare, 0);
+  ExpectSaid("a.xml:3: the box 0.1 0.1 0.9 0.8 of class \"dog\" is no larger than a pixel; corners are pixels");
 }
 
 TEST_F(ConvertAnnotated, AnotherSizeIsTakenAsTheXmlSaysIt) {

@@ -74,6 +74,10 @@ TEST_F(ConvertCsvTest, HeadersAndNames) {
   EXPECT_EQ(Convert("2,10\n3,11\n", how), 1);
   std::filesystem::remove(folder_ / "db_labels.txt");
   EXPECT_EQ(Convert("1,cat\n2,dog\n", {}), 2);  // a name in the label's column makes no header
+  std::filesystem::remove(folder_ / "db_labels.txt");
+  EXPECT_EQ(Convert("0,1,2,label\n5,6,7,0\n8,9,10,10\n1,2,3,2\n", {}), 3) << "unless all others are numbers";
+  EXPECT_EQ(Row(1).label(), 10);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "db_labels.txt"));
 }
 
 TEST_F(ConvertCsvTest, BlanksWithinQuotesAreNoPartOfAValue) {
@@ -135,21 +139,26 @@ TEST_F(ConvertCsvTest, ReadsGzAndSplitsByClass) {
 }
 
 TEST_F(ConvertCsvTest, MistakesNameLineAndColumn) {
-  CsvConversion by_name, shaped;
+  CsvConversion by_name, shaped, twice;
   by_name.label_column = "spezies";
+  twice.label_column = "a";
   shaped.shape = {3, 2, 2};
   Expect("", {}, {"holds no rows"});
   Expect("a,b\n", {}, {"but no rows"});
   Expect("1\n2\n", {}, {"one column"});
   Expect("1,2,0\n1,x,0\n", {}, {"t.csv:2:3", "\"x\""});
+  Expect("1,,0\n3,4,1\n", {}, {"t.csv:1:3", "column 1 is empty"});  // no header
+  Expect("1,1e400,0\n3,4,1\n", {}, {"t.csv:1:3", "\"1e400\""});
+  Expect("1,nan,0\n3,4,1\n", {}, {"t.csv:1:3", "column 1 holds \"nan\""});
+  Expect("a,a,species\n1,2,0\n", twice, {"--label_column=a: several columns", "from 0 to 2"});
   Expect("a,b,c\n1,,0\n", {}, {"t.csv:2:3", "\"b\" is empty"});
   Expect("1,2,0\n1,2\n", {}, {"t.csv:2", "2 columns", "first has 3"});
   Expect("1,nan,0\n2,inf,0\n", {}, {"t.csv:"});
   Expect("1,2,0\n1,\"2,0\n", {}, {"t.csv:2:3", "not closed"});
   Expect("1,2,0\n1,\"2\"3,0\n", {}, {"t.csv:2:3", "comma"});
   Expect("1,2,0\n1,2,\n", {}, {"t.csv:2:5", "label is empty"});
-  Expect("1,2,0\n1,2,-1\n", {}, {"\"-1\"", "no class"});
-  Expect("1,2,0.5\n", {}, {"\"0.5\"", "no class"});
+  Expect("1,2,0\n1,2,-1\n", {}, {"t.csv:2:5", "\"-1\"", "no class"});
+  Expect("1,2,0\n1,2,0.5\n1,2,-7\n1,2,0.5\n", {}, {"t.csv:2:5", "\"0.5\"", "no class"});
   Expect("a,species\n1,0\n", by_name, {"spezies", "did you mean \"species\"?"});
   Expect("1,2,0\n", shaped, {"2 features", "3x2x2"});
 }

@@ -7,6 +7,7 @@
 
 #include "base/sha256.h"
 #include "data/convert_testing.h"
+#include "data/image_folder.h"
 #include "data/image_testing.h"
 
 namespace crema {
@@ -248,6 +249,34 @@ TEST_F(BrokenImages, AreReportedByPathAndLeftOut) {
     EXPECT_EQ(source->Key(1), "00000002_cat/2.jpg");  // the line's number, as in Caffe
     EXPECT_EQ(source->Key(3), "00000009_dog/2.png");
   }
+}
+
+TEST_F(BrokenImages, StripsThatWouldBecomeEnormousAreLeftOut) {
+  ImageConversion how;
+  how.shorter_side = 4000;
+  WriteFile(folder_ / "set/dog/strip.png", testing::Png(testing::Photograph(1, 40000)));
+  WriteFile(folder_ / "list.txt", "dog/strip.png 0\ncat/0.jpg 0\n");
+  SilentProgress progress;
+  const ImagesConverted done = ConvertImages(ReadImageList(folder_ / "list.txt", folder_ / "set"), how,
+                                             {.database = folder_ / "db"}, &progress.line);
+  EXPECT_EQ(done.records, 1);
+  EXPECT_NE(progress.text.find("dog/strip.png\" is 1x40000, which would be resized to 4000x160000000"),
+            std::string::npos)
+      << progress.text;
+}
+
+TEST(ConvertImages, FoldersMayHoldLinks) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "real", 2);
+  std::filesystem::create_directory(folder / "set");
+  std::filesystem::create_directory_symlink("../real/cat", folder / "set/cat");
+  std::filesystem::create_directory_symlink("../real/dog", folder / "set/dog");
+  std::filesystem::create_directory_symlink("..", folder / "real/cat/up");
+  const ImageList list = FolderList(folder / "set");
+  ASSERT_EQ(list.entries.size(), 6u) << "with those of dog behind the link in cat";
+  EXPECT_EQ(list.entries[0].path, "cat/0.jpg");
+  EXPECT_EQ(list.entries[2].path, "cat/up/dog/0.png");
+  EXPECT_EQ(ImagesBelow(folder / "set").size(), 6u);
 }
 
 TEST_F(BrokenImages, StopTheConversionIfAsked) {

@@ -119,6 +119,12 @@ TEST_F(ConvertTextTest, MistakesAreUserErrorsAndWriteNothing) {
   expect("ab", {}, {"v.txt:3", "twice"});
   WriteFile(folder_ / "v.txt", "a\n\\x\n");
   expect("ab", {}, {"v.txt:2", "backslash"});
+  TextConversion words;
+  words.unit = TextUnit::kWord;
+  WriteFile(folder_ / "v.txt", "a\n\\s\n");
+  expect("a b", words, {"v.txt:2: error: \"\\s\"", "--unit=char"});
+  WriteFile(folder_ / "v.txt", "a\n<unk>\nthe\n");
+  expect("a the", {}, {"v.txt:3: error: \"the\" is not one character", "--unit=word"});
 }
 
 }  // namespace

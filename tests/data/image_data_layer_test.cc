@@ -6,6 +6,7 @@
 
 #include "crema/files.h"
 #include "data/data_testing.h"
+#include "data/image_folder.h"
 #include "data/image_list_loader.h"
 #include "data/image_testing.h"
 #include "data/real_layers.h"

@@ -16,7 +16,7 @@ using testing::ExpectThrows;
 using testing::Photograph;
 
 std::vector<float> Apply(const Transform& transform, const Image& image, uint64_t seed = 1,
-                         const Reduction& reduced = {}) {
+                         const ReducedImage& reduced = {}) {
   const ImageSize size{image.channels, reduced.reduction > 1 ? reduced.whole.height : image.height,
                        reduced.reduction > 1 ? reduced.whole.width : image.width};
   EXPECT_EQ(transform.Check(size), "");
@@ -219,7 +219,7 @@ TEST(ImageTransform, ReducedImagesLookAlike) {
   std::set<int> reductions;
   for (uint64_t seed = 0; seed < 40; ++seed) {
     const RandomStream random(seed, 5);
-    Reduction reduced;
+    ReducedImage reduced;
     reduced.whole = {480, 640};
     reduced.reduction = transform.ReductionFor(reduced.whole, random);
     const ImageArea area = RandomArea(param.random_resized_crop()).Draw(480, 640, random, 6);

@@ -8,6 +8,7 @@
 #include "data/convert_images.h"
 #include "data/convert_testing.h"
 #include "data/export_database.h"
+#include "data/image_folder.h"
 #include "data/image_statistics.h"
 #include "data/mean_file.h"
 

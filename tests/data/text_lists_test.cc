@@ -39,6 +39,13 @@ TEST_F(TextLists, OfClassesMayBeginWithAMark) {
   EXPECT_EQ(ReadLabels(Marked("big dog\r\ncat\r\n")), (std::vector<std::string>{"big dog", "cat"}));
 }
 
+TEST_F(TextLists, OfClassesHaveNoEmptyLinesButAtTheEnd) {
+  WriteFile(folder_ / "list.txt", "cat\n \ndog\n\n\n");
+  EXPECT_EQ(ReadLabels(folder_ / "list.txt"), (std::vector<std::string>{"cat", " ", "dog"}));
+  WriteFile(folder_ / "list.txt", "cat\n\ndog\n");
+  testing::ExpectThrows<UserError>([&] { ReadLabels(folder_ / "list.txt"); }, {"list.txt:2", "the line is empty"});
+}
+
 TEST_F(TextLists, OfHdf5FilesMayBeginWithAMark) {
   WriteFile(folder_ / "rows.h5", "");
   EXPECT_EQ(ReadHdf5List(Marked(" rows.h5\n")), std::vector<std::string>{folder_ / "rows.h5"});

@@ -1,0 +1,100 @@
+#include "data/image_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <string_view>
+#include <utility>
+
+#include "crema/error.h"
+#include "image/codec.h"
+
+namespace crema {
+
+namespace {
+
+namespace fs = std::filesystem;
+
+bool Hidden(const fs::path& path) { return path.filename().string().starts_with("."); }
+
+[[noreturn]] void CannotRead(const fs::filesystem_error& error) {
+  throw EnvironmentError("cannot read the folder \"" + error.path1().string() + "\": " + error.code().message());
+}
+
+// `around`: the folders that lead to this one, and this one last.
+void AddImages(const std::string& prefix, std::vector<fs::path>* around, std::vector<std::string>* paths,
+               size_t* skipped) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(around->back())) {
+    if (Hidden(entry.path())) continue;
+    const std::string path = prefix + entry.path().filename().string();
+    if (entry.is_directory()) {
+      const bool leads_here = std::any_of(around->begin(), around->end(),
+                                          [&](const auto& folder) { return fs::equivalent(folder, entry.path()); });
+      if (leads_here) continue;
+      around->push_back(entry.path());
+      AddImages(path + "/", around, paths, skipped);
+      around->pop_back();
+    } else if (HasImageName(path)) {
+      paths->push_back(path);
+    } else if (skipped) {
+      ++*skipped;
+    }
+  }
+}
+
+// Numbers by their values, as those who number folders mean it; other names by their bytes.
+void SortClasses(std::vector<std::string>* names) {
+  const bool numbered = std::all_of(names->begin(), names->end(), [](const std::string& name) {
+    return name.find_first_not_of("0123456789") == std::string::npos;
+  });
+  const auto digits = [](const std::string& name) {
+    return std::string_view(name).substr(std::min(name.find_first_not_of('0'), name.size()));
+  };
+  std::sort(names->begin(), names->end(), [&](const std::string& a, const std::string& b) {
+    if (!numbered || digits(a) == digits(b)) return a < b;
+    return digits(a).size() != digits(b).size() ? digits(a).size() < digits(b).size() : digits(a) < digits(b);
+  });
+}
+
+}  // namespace
+
+std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped) {
+  std::vector<fs::path> around = {folder};
+  std::vector<std::string> paths;
+  try {
+    AddImages("", &around, &paths, skipped);
+  } catch (const fs::filesystem_error& error) {
+    CannotRead(error);
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
+  ImageList list;
+  list.root = folder.ends_with("/") ? folder : folder + "/";
+  *skipped = 0;
+  try {
+    for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+      if (entry.is_directory() && !Hidden(entry.path())) list.labels.push_back(entry.path().filename().string());
+    }
+  } catch (const fs::filesystem_error& error) {
+    CannotRead(error);
+  }
+  SortClasses(&list.labels);
+  for (size_t label = 0; label < list.labels.size(); ++label) {
+    const std::vector<std::string> paths = ImagesBelow(list.root + list.labels[label], skipped);
+    if (paths.empty()) {
+      throw UserError("\"" + list.root + list.labels[label] + "\" holds no image (" + kReadFormats +
+                      "): every folder is a class; remove it or put images into it");
+    }
+    for (const std::string& path : paths) {
+      list.entries.push_back({list.labels[label] + "/" + path, static_cast<int>(label)});
+    }
+  }
+  if (list.labels.empty()) {
+    throw UserError("\"" + folder + "\" holds no folders; expected one folder of images for each class");
+  }
+  return list;
+}
+
+}  // namespace crema

@@ -1,0 +1,25 @@
+// Images that lie in folders.
+#ifndef CREMA_DATA_IMAGE_FOLDER_H_
+#define CREMA_DATA_IMAGE_FOLDER_H_
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+#include "data/image_list.h"
+
+namespace crema {
+
+// The paths, below `folder`, of all image files (HasImageName) in it and in the folders in it, in their order. What
+// begins with "." is left out. Links are followed, but not to a folder that the link is in. `skipped`, unless null,
+// counts files that are not named as images. Throws EnvironmentError where a folder cannot be read.
+std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped = nullptr);
+
+// A folder with one folder per class: classes are numbered in the order of their names (of their bytes; numbers in that
+// of their values), the images of each as ImagesBelow finds them. Throws UserError where there are no classes or
+// images, EnvironmentError where a folder cannot be read.
+ImageList ListImageFolder(const std::string& folder, size_t* skipped);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_IMAGE_FOLDER_H_
