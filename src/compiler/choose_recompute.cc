@@ -12,6 +12,12 @@ namespace {
 constexpr double kFlopsPerSecond = 2e11, kBytesPerSecond = 1.5e10;
 constexpr int kMostTrials = 400;  // of a schedule and its memory plan, about a millisecond each for a hundred layers
 
+// Of which a GPU's kernels and libraries take a part, and the next batch, once the first pass runs.
+size_t FreeMemory(const Device& device) {
+  const size_t free = device.FreeMemory();
+  return device.type() == DeviceType::kCpu ? free : free - std::min(free / 8, size_t{1} << 30);
+}
+
 // Chooses units whose results are not kept (Chen et al., "Training deep nets with sublinear memory cost", 2016): the
 // net is cut into segments of equal bytes, and within each but the last all units go that are cheap enough for what
 // they free. Of the cuts and prices that meet the limit the one with the least work wins, and then gives back, the
@@ -19,7 +25,7 @@ constexpr int kMostTrials = 400;  // of a schedule and its memory plan, about a 
 class Chooser {
  public:
   explicit Chooser(Compilation& c) : c_(c), graph_(c.net.graph), limit_(c.options.memory_limit) {
-    if (limit_ == 0) limit_ = c.options.context.device->FreeMemory();
+    if (limit_ == 0) limit_ = FreeMemory(*c.options.context.device);
     int64_t numbers = 0, gradients = 0;
     for (const GraphParam& param : graph_.params) {
       numbers += param.stored().shape.count();

@@ -161,9 +161,9 @@ class CudnnConvolution final : public ConvolutionKernel {
     forward_plan_ = product_plan();
     if (could_fuse) {
       auto fused = fused_plan();
-      fused_ = fused && search.KeepsNaN(*fused, ConvolutionGraphs::kDestination) &&
-               (!forward_plan_ || IsFaster(search, *fused, *forward_plan_));
-      choices.Remember(which, fused_ ? 1 : 0);
+      const std::optional<bool> worth = fused ? IsWorthFusing(search, *fused) : false;
+      if (worth) choices.Remember(which, *worth ? 1 : 0);
+      fused_ = worth.value_or(false);
       if (fused_) forward_plan_ = std::move(fused);
     }
     if (!forward_plan_) throw CudnnError("no engine for the problem");
@@ -177,14 +177,20 @@ class CudnnConvolution final : public ConvolutionKernel {
            activation.kind != Kind::kElu;
   }
 
-  bool IsFaster(CudnnPlanSearch& search, CudnnPlan& fused, CudnnPlan& product) {
+  // Nothing where there is no memory to try it.
+  std::optional<bool> IsWorthFusing(CudnnPlanSearch& search, CudnnPlan& fused) {
+    const std::optional<bool> keeps_nan = search.KeepsNaN(fused, ConvolutionGraphs::kDestination);
+    if (!keeps_nan || !*keeps_nan) return keeps_nan;
+    if (!forward_plan_) return true;
+    const auto* const bias = static_cast<const float*>(search.Scratch(BiasBytes()));
+    if (!bias) return std::nullopt;
     const std::optional<double> together = search.Measure(fused);
-    const std::optional<double> apart = search.Measure(product, [&](std::span<void* const> data) {
-      const auto* const bias = static_cast<const float*>(search.Scratch(BiasBytes()));
+    const std::optional<double> apart = search.Measure(*forward_plan_, [&](std::span<void* const> data) {
       FinishImages(gpu_.queue(), sizes_.destination, sizes_.batch, problem_.dtype, {bias, false, problem_.activation},
                    data.back(), data.back());
     });
-    return !together || !apart || *together <= *apart;
+    if (!together || !apart) return std::nullopt;
+    return *together <= *apart;
   }
 
   size_t WeightsBytes() const { return static_cast<size_t>(extents_.count()) * SizeOf(problem_.dtype); }

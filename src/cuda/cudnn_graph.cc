@@ -11,7 +11,19 @@ namespace crema::cuda {
 
 void CheckCudnn(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
-  throw CudnnError(std::string(what) + " failed: " + cudnnGetErrorString(status));
+  char more[512] = "";
+  cudnnGetLastErrorString(more, sizeof more);
+  const std::string message = std::string(what) + " failed: " + cudnnGetErrorString(status) +
+                              (*more == '\0' ? "" : " (" + std::string(more) + ")");
+  switch (status) {
+    case CUDNN_STATUS_NOT_INITIALIZED:
+    case CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH:
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER:
+    case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART:
+      throw EnvironmentError(message + "; crema device_query shows whether driver and libraries fit");
+    default:
+      throw CudnnError(message);
+  }
 }
 
 namespace {
@@ -30,11 +42,13 @@ std::string ChoicesName(const CudaGpu& gpu) {
 }  // namespace
 
 CudnnSession::CudnnSession(const CudaGpu& gpu) : choices_(ChoicesName(gpu)) {
-  CheckCudnn(cudnnCreate(&handle_), "starting cuDNN");
-  const cudnnStatus_t status = cudnnSetStream(handle_, gpu.queue().stream);
-  if (status == CUDNN_STATUS_SUCCESS) return;
-  cudnnDestroy(handle_);
-  CheckCudnn(status, "starting cuDNN");
+  try {
+    CheckCudnn(cudnnCreate(&handle_), "starting cuDNN");
+    CheckCudnn(cudnnSetStream(handle_, gpu.queue().stream), "starting cuDNN");
+  } catch (const CudnnError& error) {
+    if (handle_) cudnnDestroy(handle_);
+    throw EnvironmentError(error.what());
+  }
 }
 
 CudnnSession::~CudnnSession() { cudnnDestroy(handle_); }

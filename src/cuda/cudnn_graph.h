@@ -21,9 +21,10 @@ namespace crema::cuda {
 struct CudnnError : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
+// Throws EnvironmentError instead where it is not the problem that is refused: cuDNN, CUDA and the driver do not fit.
 void CheckCudnn(cudnnStatus_t status, const char* what);
 
-// cuDNN on one GPU.
+// cuDNN on one GPU. Throws EnvironmentError where it does not start.
 class CudnnSession {
  public:
   explicit CudnnSession(const CudaGpu& gpu);

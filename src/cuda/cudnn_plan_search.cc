@@ -16,11 +16,17 @@ constexpr double kWorthCompiling = 1.25;
 constexpr int kRuns = 3;
 constexpr double kDoesNotRun = std::numeric_limits<double>::infinity(), kUntried = 1e30;  // seconds
 
-void Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
-  if (buffer->bytes() >= bytes) return;
+// False where there is no memory.
+bool Grow(CudaGpu& gpu, size_t bytes, Buffer* buffer) {
+  if (buffer->bytes() >= bytes) return true;
   *buffer = Buffer();
-  *buffer = Buffer(gpu, bytes);
+  try {
+    *buffer = Buffer(gpu, bytes);
+  } catch (const EnvironmentError&) {
+    return false;
+  }
   Check(cudaMemsetAsync(buffer->data(), 0, bytes, gpu.queue().stream), "filling memory");
+  return true;
 }
 
 }  // namespace
@@ -69,36 +75,32 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
     choice = i;
     best = std::move(plan);
   }
-  // Not that there is none: the reason may be gone the next time.
-  if (best) session_.choices().Remember(key, static_cast<int>(choice));
+  // Not what was never measured, nor that there is none: the reason may be gone the next time.
+  if (best && least < kUntried) session_.choices().Remember(key, static_cast<int>(choice));
   return best;
 }
 
-void* CudnnPlanSearch::Scratch(size_t bytes) {
-  Grow(gpu_, bytes, &scratch_);
-  return scratch_.data();
-}
+void* CudnnPlanSearch::Scratch(size_t bytes) { return Grow(gpu_, bytes, &scratch_) ? scratch_.data() : nullptr; }
 
-std::span<void* const> CudnnPlanSearch::Prepare(const CudnnPlan& plan) {
+bool CudnnPlanSearch::Prepare(const CudnnPlan& plan) {
   const auto& tensors = plan.graph().stored();
   if (buffers_.size() < tensors.size()) buffers_.resize(tensors.size());
   data_.clear();
   for (const auto& [id, tensor] : tensors) {
     Buffer& buffer = buffers_[data_.size()];
-    Grow(gpu_, tensor.bytes(), &buffer);
+    if (!Grow(gpu_, tensor.bytes(), &buffer)) return false;
     data_.push_back(buffer.data());
   }
-  Grow(gpu_, plan.workspace(), &workspace_);
-  return data_;
+  return Grow(gpu_, plan.workspace(), &workspace_);
 }
 
 std::optional<double> CudnnPlanSearch::Measure(CudnnPlan& plan,
                                                const std::function<void(std::span<void* const>)>& after) {
+  if (!Prepare(plan)) return std::nullopt;
   try {
-    const std::span<void* const> data = Prepare(plan);
     const auto run = [&] {
-      plan.Run(session_.handle(), data, workspace_.data());
-      if (after) after(data);
+      plan.Run(session_.handle(), data_, workspace_.data());
+      if (after) after(data_);
     };
     run();  // loads what it needs
     const auto begin = gpu_.MakeEvent(), end = gpu_.MakeEvent();
@@ -109,28 +111,26 @@ std::optional<double> CudnnPlanSearch::Measure(CudnnPlan& plan,
     return end->SecondsSince(*begin) / kRuns;
   } catch (const CudnnError&) {
     return kDoesNotRun;
-  } catch (const EnvironmentError&) {
-    return std::nullopt;
   }
 }
 
-bool CudnnPlanSearch::KeepsNaN(CudnnPlan& plan, int64_t result) {
+std::optional<bool> CudnnPlanSearch::KeepsNaN(CudnnPlan& plan, int64_t result) {
+  if (!Prepare(plan)) return std::nullopt;
   try {
-    const std::span<void* const> data = Prepare(plan);
     size_t index = 0;
     const CudnnTensor* written = nullptr;
     void* at = nullptr;
     for (const auto& [id, tensor] : plan.graph().stored()) {
       const bool is_result = id == result;
       // All bits set is a NaN in every type.
-      Check(cudaMemsetAsync(data[index], is_result ? 0 : 0xFF, tensor.bytes(), gpu_.queue().stream), "filling memory");
+      Check(cudaMemsetAsync(data_[index], is_result ? 0 : 0xFF, tensor.bytes(), gpu_.queue().stream), "filling memory");
       if (is_result) {
         written = &tensor;
-        at = data[index];
+        at = data_[index];
       }
       ++index;
     }
-    plan.Run(session_.handle(), data, workspace_.data());
+    plan.Run(session_.handle(), data_, workspace_.data());
     uint32_t bits = 0;  // of the first number
     gpu_.CopyOut(at, &bits, written->type == CUDNN_DATA_FLOAT ? 4 : 2);
     for (Buffer& buffer : buffers_) {
@@ -143,8 +143,6 @@ bool CudnnPlanSearch::KeepsNaN(CudnnPlan& plan, int64_t result) {
     return (bits & (written->type == CUDNN_DATA_FLOAT ? 0x7fffffff : 0x7fff)) > infinity;
   } catch (const CudnnError&) {
     return false;
-  } catch (const EnvironmentError&) {
-    return false;  // no memory to try it
   }
 }
 

@@ -26,14 +26,14 @@ class CudnnPlanSearch {
   // no memory to try it.
   std::optional<double> Measure(CudnnPlan& plan, const std::function<void(std::span<void* const>)>& after = {});
   // Whether NaNs in all tensors that it reads arrive in the one that it writes, `result`. Activations may drop them,
-  // and a net that has diverged would look sound.
-  bool KeepsNaN(CudnnPlan& plan, int64_t result);
-  // Memory that a trial may use besides; zeros. Throws EnvironmentError where there is none.
+  // and a net that has diverged would look sound. Empty where there is no memory to try it.
+  std::optional<bool> KeepsNaN(CudnnPlan& plan, int64_t result);
+  // Memory that a trial may use besides; zeros. Null where there is none.
   void* Scratch(size_t bytes);
 
  private:
-  // Memory for the plan's tensors, by ascending id, and for its workspace.
-  std::span<void* const> Prepare(const CudnnPlan& plan);
+  // Memory for the plan's tensors, by ascending id, in data_, and for its workspace; false where there is none.
+  bool Prepare(const CudnnPlan& plan);
 
   CudnnSession& session_;
   CudaGpu& gpu_;

@@ -4,7 +4,10 @@
 
 namespace crema::cuda {
 
-void CudaOperations::Fill(float value, const Tensor& y) { Map(queue(), formula::Constant{value}, y); }
+void CudaOperations::Fill(float value, const Tensor& y) {
+  gpu_.UseHere();  // solvers clear states between passes, in threads that did not use this GPU yet
+  Map(queue(), formula::Constant{value}, y);
+}
 
 void CudaOperations::FillTimes(float value, const float* factor, const Tensor& y) {
   Map(queue(), formula::ConstantTimes{value, factor}, y);

@@ -122,6 +122,7 @@ void* CudaGpu::Allocate(size_t bytes) {
 
 void CudaGpu::Free(void* data) {
   // Nothing that is still to be done may use it.
+  cudaStreamSynchronize(uploads_);
   cudaStreamSynchronize(queue_.stream);
   cudaFree(data);
 }

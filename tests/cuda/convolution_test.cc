@@ -147,8 +147,11 @@ class GpuConvolution : public testing::TestWithParam<Case> {
     const Results expected = RunKernel(in_floats, CpuDevice(), "reference");
     for (const char* name : {"cuDNN", "direct"}) {
       const Results actual = RunKernel(problem, *gpu_, name);
-      if (actual.destination.empty() && std::string_view(name) == "cuDNN") continue;  // it need not take a problem
-      ASSERT_FALSE(actual.destination.empty());
+      if (actual.destination.empty()) {
+        const bool may_refuse = emulated() || problem.dtype != DType::kF32 || problem.input.size() > 3;
+        EXPECT_TRUE(may_refuse && std::string_view(name) == "cuDNN") << name << " does not take it";
+        continue;
+      }
       const std::string kernel = name;
       ExpectClose(expected.destination, actual.destination, tolerance, kernel + " destination");
       if (problem.prepared) continue;
@@ -157,6 +160,8 @@ class GpuConvolution : public testing::TestWithParam<Case> {
       if (problem.bias) ExpectClose(expected.bias_gradient, actual.bias_gradient, tolerance, kernel + " bias gradient");
     }
   }
+
+  bool emulated() const { return gpu_->name().find("Emulated") != std::string::npos; }
 
   ConvolutionProblem Problem() const {
     const Case& test = GetParam();

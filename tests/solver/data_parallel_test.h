@@ -146,6 +146,21 @@ layer { name: "again" type: "InnerProduct" bottom: "more" top: "again" param { n
     }
   }
 
+  void ExpectRecurrentLayersToBeginAnew() {
+    folder_.Write("net.prototxt", kRecurrentNet);
+    const std::string settings = "momentum: 0.9 snapshot: 3 test_iter: 2 test_interval: 2";
+    const Result whole = Run(2, settings, 6);
+    EXPECT_NE(whole.told.notices.find("recurrent layer \"lstm\""), std::string::npos) << whole.told.notices;
+    EXPECT_NE(whole.told.notices.find("each of 2 ranks takes one batch in 2"), std::string::npos);
+    SolverOptions options;
+    options.snapshot = folder_ / "snap_iter_3.solverstate";
+    EXPECT_EQ(Run(2, settings, 6, options).parameters, whole.parameters);
+    const std::string notices = Run(1, settings, 6, options).told.notices;
+    EXPECT_NE(notices.find("no state of recurrent layer \"lstm\" of the train net that fits: it starts with zeros"),
+              std::string::npos)
+        << notices;
+  }
+
   void ExpectOtherMasks() {
     folder_.Write("net.prototxt", kSmallNet);
     NetFile file = ReadNetFile(folder_ / "net.prototxt");

@@ -56,6 +56,8 @@ TEST_F(DataParallelOnGpus, BucketsDoNotChangeSums) { ExpectSumsInBuckets(); }
 
 TEST_F(DataParallelOnGpus, RanksDrawOtherMasks) { ExpectOtherMasks(); }
 
+TEST_F(DataParallelOnGpus, RecurrentLayersBeginEachBatchAnew) { ExpectRecurrentLayersToBeginAnew(); }
+
 TEST_F(DataParallelOnGpus, EachRankMaySumOverSeveralBatches) {
   const Result alone = Run(1, "momentum: 0.9 iter_size: 4", 4), both = Run(2, "momentum: 0.9 iter_size: 2", 4);
   ExpectNear(both.parameters, alone.parameters, 1e-5);
