@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -112,6 +113,15 @@ class LayerSetup {
   // The layer produces data: tops hold until its next Forward. Bottoms, if it has any, tell it shapes alone (PriorBox).
   void MakeSource() { source_ = true; }
 
+  // Which of the classes of the scores of sequences is the blank, by the field that says so: the compiler warns where
+  // layers of as many classes disagree.
+  struct Blank {
+    std::string field;
+    int64_t classes = 0;
+    int32_t label = 0;
+  };
+  void SetBlank(Blank blank) { blank_ = std::move(blank); }
+
   // Multiply-adds of one forward pass counted as two operations; for reports only.
   void SetFlops(double forward) { flops_ = forward; }
 
@@ -134,6 +144,7 @@ class LayerSetup {
   bool is_differentiable() const { return differentiable_; }
   bool is_source() const { return source_; }
   bool has_gradient(int bottom) const;
+  const std::optional<Blank>& blank() const { return blank_; }
   double flops() const { return flops_; }
 
  private:
@@ -154,6 +165,7 @@ class LayerSetup {
   ChannelsLast channels_last_ = ChannelsLast::kNever;
   bool half_precision_ = false;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
+  std::optional<Blank> blank_;
   double flops_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "base/atomic_file.h"
 #include "base/check.h"
@@ -38,8 +39,8 @@ std::string TopProblem(const Shape& shape) {
   const auto& dims = shape.dims();
   const bool fits = std::all_of(dims.begin(), dims.end(), [](int64_t extent) { return extent <= kMost; });
   if (fits && (shape.axes() == 0 || shape.count() / shape[0] <= kMost)) return {};
-  return "would be " + shape.ToString() +
-         ", but an axis has at most 2147483647 elements, and so has one item of a batch";
+  return "would be " + shape.ToString() + ", but an axis has at most " + std::to_string(kMost) +
+         " elements, and so has one item of a batch";
 }
 
 bool ShapesArePossible(Compilation& c, const Node& node) {
@@ -92,6 +93,22 @@ void CheckOverridesAreUsed(Compilation& c) {
   }
 }
 
+void WarnOfBlanks(Compilation& c) {
+  std::map<int64_t, const Node*> first;  // by the number of classes
+  for (const Node& node : c.net.graph.nodes) {
+    if (!node.setup || !node.setup->blank()) continue;
+    const LayerSetup::Blank& blank = *node.setup->blank();
+    const Node& other = *first.try_emplace(blank.classes, &node).first->second;
+    const int32_t label = other.setup->blank()->label;
+    if (blank.label == label) continue;
+    c.diagnostics.Warning(c.Where(node, blank.field),
+                          "layer \"" + node.name() + "\" (" + node.type->name + ") takes class " +
+                              std::to_string(blank.label) + " of " + std::to_string(blank.classes) +
+                              " for the blank, but layer \"" + other.name() + "\" (" + other.type->name + ") class " +
+                              std::to_string(label) + "; if both read the same scores, give them one blank_label");
+  }
+}
+
 }  // namespace
 
 void InferShapes(Compilation& c) {
@@ -130,6 +147,7 @@ void InferShapes(Compilation& c) {
       value.shape_known = true;
     }
   }
+  WarnOfBlanks(c);
   if (!c.diagnostics.has_errors()) CheckOverridesAreUsed(c);
 }
 

@@ -156,6 +156,21 @@ TEST(SelectLayers, WarnsOnceThatANetDoesNotChooseItsPrecision) {
   EXPECT_EQ(Build(all, halves)->warnings.size(), 0u);
 }
 
+TEST(InferShapes, WarnsWhereLayersDisagreeOnTheBlank) {
+  const std::string input =
+      L("Input", "in", {}, {"s", "label"}, "input_param { shape { dim: 4 dim: 2 dim: 5 } shape { dim: 2 dim: 3 } }");
+  const std::string loss = L("CtcLoss", "loss", {"s", "label"}, {"loss"}, "ctc_loss_param { blank_label: 4 }");
+  EXPECT_EQ(
+      Build(input + loss + L("CtcDecoder", "d", {"s"}, {"d"}, "ctc_decoder_param { blank_label: 4 }"))->warnings.size(),
+      0u);
+  const auto net = Build(input + loss + L("CtcDecoder", "d", {"s"}, {"d"}));
+  ASSERT_EQ(net->warnings.size(), 1u);
+  EXPECT_EQ(net->warnings[0].where.line, 3);
+  EXPECT_EQ(net->warnings[0].message,
+            "layer \"d\" (CtcDecoder) takes class 0 of 5 for the blank, but layer \"loss\" (CtcLoss) class 4; if both "
+            "read the same scores, give them one blank_label");
+}
+
 TEST(SelectLayers, WarnsAboutMessagesTheTypeDoesNotRead) {
   const auto net =
       Build(kInput + "layer { name: 'r' type: 'ReLU' bottom: 'data' top: 'r'\n  pooling_param { kernel_size: 2 } }");
