@@ -63,7 +63,6 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
       CheckShared(p, *other);
       p.data = other->data;
       CREMA_CHECK(!trains_shared || other->data.spec() == param.stored()) << p.name() << " is stored in two forms";
-      owns_all_ = false;
     }
     const int64_t padded = Padded(param.stored().shape.count());
     const bool with_gradient = !other || trains_shared;

@@ -27,7 +27,6 @@ class ParameterStore {
   std::span<const Parameter> list() const { return list_; }
   std::span<float> values() const { return block(values_); }
   std::span<float> gradients() const { return block(gradients_); }
-  bool owns_all() const { return owns_all_; }
 
  private:
   static std::span<float> block(const Buffer& buffer) {
@@ -36,7 +35,6 @@ class ParameterStore {
 
   std::vector<Parameter> list_;
   Buffer values_, gradients_;
-  bool owns_all_ = true;
 };
 
 }  // namespace crema

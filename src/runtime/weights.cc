@@ -25,16 +25,12 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
   const std::string remedy =
       "; to train it afresh rename the layer and start a new training from these weights with --weights";
-  if (to.type->name == "BatchNorm" && from.blobs.size() == 5 && to.params.size() == 3) {
-    diagnostics.Error(where, layer +
-                                 " has 3 blobs, but the weights file has 5 for it, a scale and a shift among them; "
-                                 "add batch_norm_param { scale_bias: true }");
-    return;
-  }
   if (from.blobs.size() != to.params.size()) {
-    diagnostics.Error(where, layer + " has " + std::to_string(to.params.size()) +
-                                 " blob(s), but the weights file has " + std::to_string(from.blobs.size()) + " for it" +
-                                 remedy);
+    const bool scaled = to.type->name == "BatchNorm" && from.blobs.size() == 5 && to.params.size() == 3;
+    diagnostics.Error(
+        where, layer + " has " + std::to_string(to.params.size()) + " blob(s), but the weights file has " +
+                   std::to_string(from.blobs.size()) + " for it" +
+                   (scaled ? ", a scale and a shift among them; add batch_norm_param { scale_bias: true }" : remedy));
     return;
   }
   for (size_t i = 0; i < from.blobs.size(); ++i) {

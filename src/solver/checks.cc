@@ -151,18 +151,30 @@ void Solver::Impl::WarnOfRecurrentLayers() const {
   }
 }
 
-void Solver::Impl::WarnOfNothingToLearn() const {
-  if (options.role == Role::kCoordinator) return;  // it computes no gradients itself
+bool Solver::Impl::Learns() const {
   const std::vector<Node>& nodes = net->compiled().graph.nodes;
-  if (std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
-        return std::find(node.param_grads.begin(), node.param_grads.end(), true) != node.param_grads.end();
-      })) {
-    return;
-  }
+  return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+    return std::find(node.param_grads.begin(), node.param_grads.end(), true) != node.param_grads.end();
+  });
+}
+
+void Solver::Impl::WarnOfNothingToLearn() const {
+  if (options.role == Role::kCoordinator || Learns()) return;  // a coordinator computes no gradients itself
   Warn({}, std::as_const(*net).parameters().empty()
                ? "the train net has no parameters, so nothing will be learnt"
                : "nothing will be learnt: no loss of the train net depends on a parameter with an lr_mult above 0; "
                  "`crema compile --dump=graph` shows which gradients are computed");
+}
+
+void Solver::Impl::WarnWhereLossStaysZero(float loss) {
+  constexpr int kTelling = 20;
+  if (rank > 0 || iteration != zero_losses_) return;
+  if (loss != 0 || ++zero_losses_ < kTelling) return;
+  zero_losses_ = kNone;
+  if (!Learns()) return;
+  Warn({}, "the loss was exactly 0 in each of the first " + std::to_string(kTelling) +
+               " iterations, so nothing was learnt: look whether the data has labels that count (objects to detect, "
+               "pixels without ignore_label), and whether they reach the loss");
 }
 
 void Solver::Impl::WarnOfSizes(const NetPlans& plans) const {

@@ -91,23 +91,34 @@ double PlaceOf(double epoch, const EpochLengths& lengths) {
 }
 
 // Of `epoch` records, of which an iteration takes `taken`.
-EpochLengths LengthsOf(double epoch, double taken, const EpochProgress& progress) {
-  if (progress.iteration == 0 || progress.records == 0) return {.train = std::ceil(epoch / taken)};
-  const auto records = static_cast<double>(progress.records);
-  const double epoch_before = progress.epoch_records > 0 ? static_cast<double>(progress.epoch_records) : epoch;
-  const double taken_before = records / progress.iteration;
+EpochLengths LengthsOf(uint64_t epoch, uint64_t taken, const EpochProgress& progress) {
+  const double iterations = static_cast<double>(epoch) / static_cast<double>(taken);
+  if (progress.iteration == 0 || progress.records == 0) return {.train = std::ceil(iterations)};
+  const double taken_before = static_cast<double>(progress.records) / progress.iteration;
   // A coordinator knows no epochs, and its workers may have read ahead.
-  const double same = progress.epoch_records > 0 ? 0.01 : taken / 8;
-  if (std::fabs(taken_before - taken) < same && epoch_before == epoch && progress.records_before == 0) {
-    return {.train = std::ceil(epoch / taken)};
+  const double same = progress.epoch_records > 0 ? 0.01 : static_cast<double>(taken) / 8;
+  const bool same_epoch = progress.epoch_records == 0 || progress.epoch_records == epoch;
+  if (std::fabs(taken_before - static_cast<double>(taken)) < same && same_epoch && progress.records_before == 0) {
+    return {.train = std::ceil(iterations)};
   }
-  const double since = records - static_cast<double>(progress.records_before);
-  return {.train = epoch / taken,
-          .from_iteration = progress.iteration,
-          .from_epoch = progress.epochs_before + since / epoch_before};
+  return {.train = iterations, .from_iteration = progress.iteration, .from_epoch = EpochsDone(progress, epoch)};
 }
 
 }  // namespace
+
+EpochProgress ProgressOf(int iteration, const DataPosition& position) {
+  return {.iteration = iteration,
+          .records = position.records(),
+          .epoch_records = position.epoch_records(),
+          .epochs_before = position.epochs_before(),
+          .records_before = position.records_before()};
+}
+
+double EpochsDone(const EpochProgress& progress, uint64_t epoch_records) {
+  const uint64_t epoch = progress.epoch_records > 0 ? progress.epoch_records : epoch_records;
+  return progress.epochs_before +
+         static_cast<double>(progress.records - progress.records_before) / static_cast<double>(epoch);
+}
 
 void CheckEpochs(const SolverFile& file, Diagnostics* found) {
   const EpochParameter& epochs = file.solver.in_epochs();
@@ -118,9 +129,17 @@ void CheckEpochs(const SolverFile& file, Diagnostics* found) {
     if (same->is_repeated() ? reflection->FieldSize(file.solver, same) > 0 : reflection->HasField(file.solver, same)) {
       found->Error(Place(file), name + " is set in in_epochs and beside it; keep one of them");
     }
+    double before = 0;
     for (const double value : ValuesOf(epochs, field)) {
-      if (value > 0 && std::isfinite(value)) continue;
-      found->Error(Place(file), "in_epochs: " + name + " is " + FormatNumber(value) + " but must be above 0");
+      const bool positive = value > 0 && std::isfinite(value);
+      if (positive && (value > before || !IsPlace(file.solver, name))) {
+        before = value;
+        continue;
+      }
+      found->Error(Place(file),
+                   "in_epochs: " + name + " is " + FormatNumber(value) +
+                       (positive ? " after " + FormatNumber(before) + "; list the epochs in increasing order"
+                                 : " but must be above 0"));
       break;
     }
   }
@@ -180,7 +199,13 @@ EpochProgress ReadEpochProgress(const SolverFile& file, const SolverOptions& opt
     if (position.net() == "train" && (!read || !read->has_epoch_records())) read = &position;
   }
   if (!read) return {};
-  return {loaded.state.iter(), read->records(), read->epoch_records(), read->epochs_before(), read->records_before()};
+  EpochProgress progress = ProgressOf(loaded.state.iter(), *read);
+  // What a coordinator had handed out, and nobody had used yet.
+  const ClusterState& cluster = loaded.state.cluster();
+  uint64_t unused = 0;
+  for (const StepRange& steps : cluster.unused()) unused += steps.count();
+  if (cluster.next_step() > unused) progress.records -= progress.records / cluster.next_step() * unused;
+  return progress;
 }
 
 SolverFile InIterations(const SolverFile& file, const SolverOptions& options, int ranks,
@@ -198,7 +223,7 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
                     "are: its data is not here, or it is not read from a data set; give lengths in iterations");
   }
   const uint64_t taken = train.extent.batch * static_cast<uint64_t>(std::max(1, file.solver.iter_size()) * ranks);
-  EpochLengths lengths = LengthsOf(static_cast<double>(train.extent.epoch), static_cast<double>(taken), progress);
+  EpochLengths lengths = LengthsOf(train.extent.epoch, taken, progress);
   for (int i = 0; i < file.solver.in_epochs().test_iter_size(); ++i) {
     const Source test = SourceOf(plans.tests[static_cast<size_t>(i)]);
     if (test.extent.epoch == 0) {

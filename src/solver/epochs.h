@@ -7,6 +7,7 @@
 
 #include "crema/files.h"
 #include "crema/solver.h"
+#include "crema/solver.pb.h"
 
 namespace crema {
 
@@ -19,6 +20,12 @@ struct EpochProgress {
   double epochs_before = 0;
   uint64_t records_before = 0;
 };
+
+// `position`: of a layer of the train net.
+EpochProgress ProgressOf(int iteration, const DataPosition& position);
+
+// `epoch_records`: for a progress that does not know.
+double EpochsDone(const EpochProgress& progress, uint64_t epoch_records);
 
 struct EpochLengths {
   double train = 1;                // iterations of an epoch of the train net

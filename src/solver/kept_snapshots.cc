@@ -15,7 +15,8 @@ namespace fs = std::filesystem;
 constexpr auto kFormats = {SolverParameter::BINARYPROTO, SolverParameter::HDF5};
 
 bool HasChecksum(const std::string& path, uint32_t crc32) {
-  if (!fs::exists(path)) return false;
+  std::error_code error;
+  if (!fs::exists(path, error)) return false;
   if (IsHdf5Snapshot(path)) return Hdf5StateChecksum(path) == crc32;
   // It ends the file, field and all.
   SolverState last;

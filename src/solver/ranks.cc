@@ -107,23 +107,13 @@ float Solver::Impl::Forward() {
 }
 
 float Solver::Impl::ForwardOfRank() {
-  // The pass is to be shown only: running statistics are put back, so that the test behind it is of the parameters in
+  // The pass is to be shown only: what it moves is put back, so that the test behind it is of the parameters in
   // the snapshot before it. (Caffe's is not.)
-  std::vector<std::pair<Tensor, std::vector<char>>> kept;
-  const std::span<const Parameter> parameters = std::as_const(*net).parameters();
-  for (const Node& node : net->compiled().graph.nodes) {
-    if (node.param->type() != "BatchNorm" && node.param->type() != "BN") continue;
-    for (const int index : node.params) {
-      const Parameter& parameter = parameters[static_cast<size_t>(index)];
-      if (parameter.trained) continue;
-      kept.emplace_back(parameter.data, std::vector<char>(parameter.data.bytes()));
-      device->CopyOut(parameter.data.raw(), kept.back().second.data(), parameter.data.bytes());
-    }
-  }
+  MovingState before(net.get(), device);
+  before.Keep();
   net->set_pass(static_cast<uint64_t>(iteration) * param.iter_size());
   const float loss = net->Forward();
-  for (const auto& [data, values] : kept) device->CopyIn(values.data(), data.raw(), data.bytes());
-  net->ParametersChanged();
+  before.PutBack();
   return static_cast<float>(Mean(loss));
 }
 

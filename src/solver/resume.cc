@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "graph/program.h"
+#include "solver/epochs.h"
 #include "solver/net_change.h"
 #include "solver/solver_impl.h"
 
@@ -41,8 +42,7 @@ void AddPosition(const std::string& net, const NetPosition& position, const Data
 DataPosition EarlierEpochs(const DataPosition& stored, const DataExtent& now) {
   DataPosition earlier = stored;
   if (stored.epoch_records() > 0 && now.epoch > 0 && stored.epoch_records() != now.epoch) {
-    earlier.set_epochs_before(stored.epochs_before() + static_cast<double>(stored.records() - stored.records_before()) /
-                                                           static_cast<double>(stored.epoch_records()));
+    earlier.set_epochs_before(EpochsDone(ProgressOf(0, stored), now.epoch));
     earlier.set_records_before(stored.records());
   }
   return earlier;
@@ -196,6 +196,50 @@ void Solver::Impl::WarnOfOtherNet(const NetParameter& before) const {
                   "; training goes on with the net as it is now");
 }
 
+void Solver::Impl::RestorePosition(const LoadedState& loaded, const std::string& name, Net* target) {
+  const auto is_of = [&name](const auto& stored, const std::string& layer) {
+    return stored.net() == name && stored.layer() == layer;
+  };
+  const bool reads = target != net.get() || options.role != Role::kCoordinator;
+  const auto positions = target->data_positions();
+  for (size_t i = 0; i < positions.size(); ++i) {
+    const std::string& layer = positions[i].first;
+    bool found = false;
+    for (const DataPosition& position : loaded.state.data_position()) {
+      if (!is_of(position, layer)) continue;
+      target->set_data_position(layer, position.records());
+      found = true;
+      if (!reads) continue;
+      // What was not known then is not looked up, so that the next snapshot says the same as without a break.
+      if (position.epoch_records() > 0) target->FindDataExtent(layer);
+      const DataExtent now = target->data_extents()[i].second;
+      const DataPosition earlier = EarlierEpochs(position, now);
+      if (earlier.records_before() > 0) earlier_epochs.push_back(earlier);
+      const std::string difference = Difference(position, now);
+      if (difference.empty()) continue;
+      Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +
+                   " when the snapshot was written: the run will not be the same as without a break");
+    }
+    if (!found && loaded.exact) {
+      Warn({}, "the snapshot knows no position of data layer \"" + layer + "\" of the " + name +
+                   " net: it starts at the first record");
+    }
+  }
+  if (target == net.get() && ranks > 1) return;
+  for (const auto& [layer, values] : target->recurrent_states()) {
+    bool found = false;
+    for (const RecurrentState& recurrent : loaded.state.recurrent_state()) {
+      if (!is_of(recurrent, layer) || recurrent.value_size() != values.count()) continue;
+      device->CopyIn(recurrent.value().data(), values.raw(), values.bytes());
+      found = true;
+    }
+    if (!found && loaded.exact) {
+      Warn({}, "the snapshot knows no state of recurrent layer \"" + layer + "\" of the " + name +
+                   " net that fits: it starts with zeros");
+    }
+  }
+}
+
 void Solver::Impl::Restore(const LoadedState& loaded) {
   const SolverState& state = loaded.state;
   const WeightsReport report = net->LoadWeights(ReadWeights(loaded.model_path));
@@ -222,50 +266,8 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
     updater->RestoreLossScale({.scale = state.loss_scale(), .updates = state.loss_scale_updates()});
   }
 
-  const auto restore_position = [&](const std::string& name, Net& target) {
-    const auto is_of = [&name](const auto& stored, const std::string& layer) {
-      return stored.net() == name && stored.layer() == layer;
-    };
-    const bool reads = &target != net.get() || options.role != Role::kCoordinator;
-    const auto positions = target.data_positions();
-    for (size_t i = 0; i < positions.size(); ++i) {
-      const std::string& layer = positions[i].first;
-      bool found = false;
-      for (const DataPosition& position : state.data_position()) {
-        if (!is_of(position, layer)) continue;
-        target.set_data_position(layer, position.records());
-        found = true;
-        if (!reads) continue;
-        // What was not known then is not looked up, so that the next snapshot says the same as without a break.
-        if (position.epoch_records() > 0) target.FindDataExtent(layer);
-        const DataPosition earlier = EarlierEpochs(position, target.data_extents()[i].second);
-        if (earlier.records_before() > 0) earlier_epochs.push_back(earlier);
-        const std::string difference = Difference(position, target.data_extents()[i].second);
-        if (difference.empty()) continue;
-        Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +
-                     " when the snapshot was written: the run will not be the same as without a break");
-      }
-      if (!found && loaded.exact) {
-        Warn({}, "the snapshot knows no position of data layer \"" + layer + "\" of the " + name +
-                     " net: it starts at the first record");
-      }
-    }
-    if (&target == net.get() && ranks > 1) return;
-    for (const auto& [layer, values] : target.recurrent_states()) {
-      bool found = false;
-      for (const RecurrentState& recurrent : state.recurrent_state()) {
-        if (!is_of(recurrent, layer) || recurrent.value_size() != values.count()) continue;
-        device->CopyIn(recurrent.value().data(), values.raw(), values.bytes());
-        found = true;
-      }
-      if (!found && loaded.exact) {
-        Warn({}, "the snapshot knows no state of recurrent layer \"" + layer + "\" of the " + name +
-                     " net that fits: it starts with zeros");
-      }
-    }
-  };
-  restore_position(kTrainNet, *net);
-  for (size_t i = 0; i < test_nets.size(); ++i) restore_position(TestNet(i), *test_nets[i]);
+  RestorePosition(loaded, kTrainNet, net.get());
+  for (size_t i = 0; i < test_nets.size(); ++i) RestorePosition(loaded, TestNet(i), test_nets[i].get());
   if (!loaded.exact) {
     Warn(Location{loaded.state_path, 0, 0},
          "written by Caffe, which saves neither data positions nor the seed: data starts at the first record");

@@ -98,9 +98,10 @@ WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& mo
   state.set_model_crc32(written.crc32);
   AtomicFile state_file(StatePath(prefix, state.iter(), SolverParameter::HDF5));
   const uint32_t state_crc32 = WriteHdf5State(state_file.temporary(), std::move(state), history);
-  const uint64_t state_bytes = std::filesystem::file_size(state_file.temporary());
+  std::error_code error;
+  const uint64_t state_bytes = std::filesystem::file_size(state_file.temporary(), error);
   state_file.Commit();
-  return {written.bytes + state_bytes, state_crc32};
+  return {written.bytes + (error ? 0 : state_bytes), state_crc32};
 }
 
 }  // namespace

@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/stopwatch.h"
 #include "crema/cluster.pb.h"
 #include "crema/solver.h"
 #include "device/communicator.h"
@@ -22,6 +23,7 @@
 #include "solver/hogwild.h"
 #include "solver/kept_snapshots.h"
 #include "solver/loss_window.h"
+#include "solver/moving_state.h"
 #include "solver/nets.h"
 #include "solver/rank_threads.h"
 #include "solver/rates.h"
@@ -29,15 +31,6 @@
 #include "solver/updater.h"
 
 namespace crema {
-
-class Stopwatch {
- public:
-  double Seconds() const { return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count(); }
-  void Restart() { start_ = std::chrono::steady_clock::now(); }
-
- private:
-  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
-};
 
 // Where a net is in its data.
 struct NetPosition {
@@ -102,6 +95,8 @@ struct Solver::Impl {
   bool StepOn(int iterations);
   // One iteration of all ranks; returns what is asked for.
   Requests RunAndTell();
+  // Whether what an iteration moves beside trained parameters is kept, for one that fails.
+  bool CanTakeBack() const;
   // A snapshot of the iterations that were done, where one fails for its data; by a single process that trains alone.
   void KeepWork();
   // What falls due behind the last iteration.
@@ -141,6 +136,8 @@ struct Solver::Impl {
   // As Snapshot, but a failure is told to the observers and training goes on; by the first rank.
   void TrySnapshot();
   void Restore(const LoadedState& loaded);
+  // The one that was written last, for the end of a message; empty without one.
+  std::string LastSnapshot() const;
 
   template <typename Event>
   void Tell(void (Observer::*method)(const Event&), const Event& event) const {
@@ -187,6 +184,7 @@ struct Solver::Impl {
   // While an iteration runs that KeepWork may have to take back: where its data layers were before it.
   bool in_iteration = false;
   std::vector<uint64_t> records_before_iteration;
+  std::optional<MovingState> before_iteration;  // likewise, where it can be taken back
   // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
   bool testing = false;
   std::vector<NetPosition> positions_before_test;
@@ -206,7 +204,11 @@ struct Solver::Impl {
   void BuildTrainNet(NetPlans& plans, const Net* shared = nullptr);
   // Where the batches of a net do not follow each other.
   void WarnOfRecurrentLayers() const;
+  // Whether a gradient of any parameter is computed.
+  bool Learns() const;
   void WarnOfNothingToLearn() const;
+  // Of an iteration; tells of it once, where it is so from the first on.
+  void WarnWhereLossStaysZero(float loss);
   void WarnOfSizes(const NetPlans& plans) const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
@@ -216,6 +218,8 @@ struct Solver::Impl {
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);
+  // What the data and recurrent layers of one net had read; `name`: as in SolverState.
+  void RestorePosition(const LoadedState& loaded, const std::string& name, Net* target);
   // Where the train net does not compute what it did when a snapshot was written.
   void WarnOfOtherNet(const NetParameter& before) const;
   void WarnOfLeftover(const std::string& failures) const;
@@ -255,6 +259,7 @@ struct Solver::Impl {
   DataWaits data_waits_;
   static constexpr int kNone = -2;
   std::optional<uint64_t> following_step_;  // behind the latest
+  int zero_losses_ = 0;                     // of the first iterations; kNone: told
   int issued_in_ = kNone;                   // the iteration whose update a GPU was given, not told yet
   std::unique_ptr<RankThreads> threads_;    // last: they end before what they work on does
 };

@@ -112,11 +112,22 @@ bool Solver::Impl::Step(int iterations) {
   }
 }
 
+// A GPU would have to be waited for.
+bool Solver::Impl::CanTakeBack() const {
+  return ranks == 1 && options.role == Role::kAlone && device->type() == DeviceType::kCpu;
+}
+
 void Solver::Impl::KeepWork() {
   if (ranks > 1 || options.role != Role::kAlone || options.processes || prefix.empty()) return;
   if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
   if (iteration == 0 || iteration == saved_iteration) return;
   try {
+    if (in_iteration && before_iteration) {
+      before_iteration->PutBack();
+    } else if (in_iteration && !MovingState(net.get(), device).empty()) {
+      Warn({}, "the snapshot that follows is not exactly of iteration " + std::to_string(iteration) +
+                   ": running statistics and states of recurrent layers have seen records of the batch that failed");
+    }
     TrySnapshot();
   } catch (const std::exception&) {
     // What failed first is what is told.
@@ -147,6 +158,10 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
   IterationEnd event;
   event.iteration = iteration;
   net->CopyDataPositions(&records_before_iteration);
+  if (CanTakeBack()) {
+    if (!before_iteration) before_iteration.emplace(net.get(), device);
+    before_iteration->Keep();
+  }
   in_iteration = true;
   event.loss = RunIteration();
   in_iteration = false;
@@ -163,6 +178,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   if (issued_in == iteration - 1) TellUpdate(issued_in);
   if (!hogwild) {
     losses.Add(loss);
+    WarnWhereLossStaysZero(loss);
     if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) {
       TellDisplay(rate, OutputValues(*net));
       if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration, param.iter_size() * ranks));
@@ -237,6 +253,10 @@ void Solver::Impl::TellIssued() {
   TellUpdate(std::exchange(issued_in_, kNone));
 }
 
+std::string Solver::Impl::LastSnapshot() const {
+  return last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + ".";
+}
+
 void Solver::Impl::TellUpdate(int of_iteration) {
   if (TellOverflow(of_iteration, updater->LossScaleOf(of_iteration), true)) return;
   TellClipping(of_iteration, updater->NormOf(of_iteration));
@@ -245,17 +265,17 @@ void Solver::Impl::TellUpdate(int of_iteration) {
 bool Solver::Impl::TellOverflow(int of_iteration, const LossScale& loss_scale, bool left_out) {
   if (!loss_scale.overflowed) return false;
   const std::string what = "iteration " + std::to_string(of_iteration) + ": gradients are not finite with ";
-  const std::string snapshot = last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + ".";
   if (!updater->finds_loss_scale()) {
     throw NotFinite(what + "loss_scale " + FormatNumber(loss_scale.scale) +
                     "; training stops before this update. Set a lower loss_scale, or none: it is then found while "
                     "training, and such updates are left out." +
-                    snapshot);
+                    LastSnapshot());
   }
   if (loss_scale.scale < kSmallestLossScale) {
     throw NotFinite(what + "a loss scale of " + FormatNumber(2 * loss_scale.scale) +
                     " still, so it is not the range of half precision; training stops before this update. Lower " +
-                    RateField(param, RateAt(of_iteration)) + ", or look for the cause with precision: F32." + snapshot);
+                    RateField(param, RateAt(of_iteration)) + ", or look for the cause with precision: F32." +
+                    LastSnapshot());
   }
   Tell(&Observer::OnOverflowed, GradientsOverflowed{of_iteration, loss_scale.scale, left_out});
   return true;
@@ -336,7 +356,7 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
                   (!computes       ? ""
                    : cause.empty() ? " No parameter or layer output of this batch holds a NaN or an infinity."
                                    : " The first values that are not finite: " + cause + ".") +
-                  remedy + (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+                  remedy + LastSnapshot());
 }
 
 // Kernels that rectify take a NaN for 0, so a loss may look sound whose parameters are lost.
@@ -346,8 +366,7 @@ void Solver::Impl::RefuseNan() const {
   throw NotFinite("iteration " + std::to_string(iteration) + ": " + found +
                   " holds a NaN, although the loss does not show it; training stops, and no snapshot of it is written. "
                   "Look for numbers in the data that are not finite, lower " +
-                  RateField(param, RateAt(iteration)) + ", or set clip_gradients." +
-                  (last_snapshot.empty() ? "" : " The last snapshot is " + last_snapshot + "."));
+                  RateField(param, RateAt(iteration)) + ", or set clip_gradients." + LastSnapshot());
 }
 
 }  // namespace crema

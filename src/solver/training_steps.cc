@@ -308,6 +308,8 @@ uint64_t TrainingSteps::next_step() const {
 }
 
 void TrainingSteps::SetIteration(int iteration, uint64_t next_step) {
+  // A test that ended training was of the parameters before.
+  impl_.testing &= iteration == impl_.iteration;
   impl_.iteration = iteration;
   impl_.net->ReadBatches({next_step * static_cast<uint64_t>(impl_.param.iter_size()), 1, 1});
 }
@@ -368,6 +370,10 @@ void TrainingSteps::EndIteration(int iteration, double loss, double seconds) {
 }
 
 bool TrainingSteps::Test() { return impl_.Test(); }
+
+bool TrainingSteps::out_of_patience() const { return impl_.out_of_patience; }
+
+std::string TrainingSteps::LastSnapshot() const { return impl_.LastSnapshot(); }
 
 void TrainingSteps::TrySnapshot() { impl_.TrySnapshot(); }
 

@@ -129,8 +129,11 @@ class TrainingSteps {
   void Display(int iteration, const std::vector<float>& outputs, double seconds);
   // Tells the observers that `iteration` ended, and whether the learning rate took a step in it.
   void EndIteration(int iteration, double loss, double seconds);
-  // Tests now; false when asked to stop.
+  // Tests now; false when asked to stop, or where so many tests were not better that training is to end.
   bool Test();
+  bool out_of_patience() const;
+  // For the end of a message: the one that was written last; empty without one.
+  std::string LastSnapshot() const;
   // Writes a snapshot now; where that fails the observers are told.
   void TrySnapshot();
   // What Solver::Train does behind the last iteration, but for the display: snapshot, test, end. `stopped`: before

@@ -154,7 +154,7 @@ TEST_F(Epochs, MistakesAreRefused) {
   EXPECT_NE(Refused("in_epochs { max_iter: 1e9 }").find("more iterations than can be counted"), std::string::npos);
   EXPECT_NE(Refused("in_epochs { display: 1 }").find("max_iter is missing"), std::string::npos);
   EXPECT_NE(Refused("lr_policy: \"multistep\" gamma: 0.1 in_epochs { max_iter: 9 stepvalue: 4 stepvalue: 2 }")
-                .find("does not exceed the one before it"),
+                .find("in_epochs: stepvalue is 2 after 4; list the epochs in increasing order"),
             std::string::npos);
 }
 

@@ -229,6 +229,28 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeABadRecord) {
   EXPECT_EQ(ReadBytes(folder_ / "snap_iter_9.caffemodel"), model);
   EXPECT_EQ(ReadBytes(folder_ / "snap_iter_9.solverstate"), whole);
 
+  // Nor has what batches move seen any of the batch that failed.
+  for (const bool recurrent : {false, true}) {
+    std::string net = recurrent ? kRecurrentNet : kSmallNet;
+    if (!recurrent) {
+      net.insert(net.find("layer { name: \"relu1\""),
+                 "layer { name: \"n\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" }\n");
+    }
+    folder_.Write("net.prototxt", net);
+    Train(settings, 3);
+    const std::string whole_state = ReadBytes(folder_ / "snap_iter_3.solverstate");
+    const std::string whole_model = ReadBytes(folder_ / "snap_iter_3.caffemodel");
+    fs::remove(folder_ / "snap_iter_3.solverstate");
+    fs::rename(good, kept);
+    WriteClassesWithABadLabel(good, 60, 50);
+    EXPECT_THROW(Train(settings, 9), UserError);
+    EXPECT_EQ(ReadBytes(folder_ / "snap_iter_3.caffemodel"), whole_model) << recurrent;
+    EXPECT_EQ(ReadBytes(folder_ / "snap_iter_3.solverstate"), whole_state) << recurrent;
+    fs::remove_all(good);
+    fs::rename(kept, good);
+  }
+  folder_.Write("net.prototxt", kSmallNet);
+
   // At the first iteration there is nothing to keep, and without snapshots nobody wants one.
   fs::remove_all(good);
   WriteClassesWithABadLabel(good, 60, 3);

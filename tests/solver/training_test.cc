@@ -70,6 +70,23 @@ TEST_F(SmallTraining, TellsWhereNothingIsLearnt) {
   EXPECT_NE(recorder_.notices.find("nothing will be learnt: no loss"), std::string::npos) << recorder_.notices;
 }
 
+TEST_F(SmallTraining, TellsWhereTheLossStaysZero) {
+  WriteDarkThenBright(folder_ / "of_class_0", 8);
+  std::string net = kSmallNet;
+  net.replace(net.find("train_lmdb"), 10, "of_class_0");
+  folder_.Write("net.prototxt", net);
+  Train("", 20);
+  EXPECT_EQ(recorder_.notices.find("exactly 0"), std::string::npos) << recorder_.notices;
+  net.insert(net.rfind(" }"), " loss_param { ignore_label: 0 }");
+  folder_.Write("net.prototxt", net);
+  Train("", 19);
+  EXPECT_EQ(recorder_.notices.find("exactly 0"), std::string::npos) << recorder_.notices;
+  Train("", 40);
+  const size_t told = recorder_.notices.find("the loss was exactly 0 in each of the first 20 iterations");
+  ASSERT_NE(told, std::string::npos) << recorder_.notices;
+  EXPECT_EQ(recorder_.notices.find("exactly 0", told + 40), std::string::npos) << recorder_.notices;
+}
+
 TEST_F(SmallTraining, UpdatesWithinTheBackwardPassAreThoseAfterIt) {
   const auto weights = [&](const std::string& more, bool within) {
     const auto solver = Make(SolverText("type: \"Adam\" base_lr: 0.01 weight_decay: 0.01 " + more, 7));
