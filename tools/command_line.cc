@@ -256,7 +256,9 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
     say(std::string("error: ") + error.what());
     return kExitEnvironment;
   } catch (const std::bad_alloc&) {
-    say("error: there is not enough memory; lower batch_size (and raise iter_size to keep the effective batch)");
+    say("error: there is not enough memory; a smaller batch takes less (batch_size, with a higher iter_size to keep "
+        "the "
+        "effective batch; --batch of commands that have it)");
     return kExitEnvironment;
   } catch (const std::exception& error) {
     say(std::string("internal error: ") + error.what() + "; this is a bug in crema, please report it");

@@ -63,7 +63,7 @@ int Run(const CommandLine& line) {
   options.format = FormatOf(line);
   if (!(FLAGS_threshold <= 1)) {
     throw UserError(Location{line.program, 0, 0},
-                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": no score is above 1");
+                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": expected a number up to 1, as scores are");
   }
   const bool skip = SkipsBroken(line);
   const ImageRunOptions run_options = ImageRunOptionsOf(line);

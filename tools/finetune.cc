@@ -118,7 +118,11 @@ TrainingResult Train(const CommandLine& line, const std::string& solver_path, bo
       {"", DirectoryOf(solver_path) + "/curves.html", [](const std::string& message) { LOG(WARNING) << message; }});
   options.observers.push_back(&metrics);
   Solver solver(ReadSolverFile(solver_path), options);
-  return solver.Train();
+  try {
+    return solver.Train();
+  } catch (const NotFinite& error) {
+    throw NotFinite(std::string(error.what()) + " Of this command, --lr sets base_lr; --force begins anew with it.");
+  }
 }
 
 // As `crema evaluate` does, of the best parameters.
@@ -146,7 +150,7 @@ int Run(const CommandLine& line) {
   data.seed = request.seed;
   data.threads = FLAGS_data_threads;
   const Dataset dataset = FindDataset(data);
-  std::vector<Diagnostic> warnings;
+  std::vector<Diagnostic> warnings = dataset.warnings;
   const auto files = MakeRecipe(request, dataset, WeightsOf(line, request.weights), &warnings);
   PrintWarnings(warnings);
   const bool resume = WriteOutputFolder(request.output, files, FLAGS_force);

@@ -8,6 +8,7 @@
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "crema/error.h"
+#include "data/image_folder.h"
 #include "data/image_list.h"
 #include "image/codec.h"
 #include "tools/flags.h"
@@ -206,7 +207,7 @@ ImageList ImagesOf(const CommandLine& line) {
     } else if (fs::is_directory(argument)) {
       const std::vector<std::string> paths = ImagesBelow(argument);
       if (paths.empty()) problems.Error({argument}, std::string("holds no image (") + kReadFormats + ")");
-      for (const std::string& path : paths) list.entries.push_back({path});
+      for (const std::string& path : paths) list.entries.push_back({(fs::path(argument) / path).string()});
     } else if (!fs::exists(argument)) {
       problems.Error({argument}, "there is no such image or folder");
     } else {

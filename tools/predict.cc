@@ -26,6 +26,9 @@ int Run(const CommandLine& line) {
   options.probabilities = classifier.probabilities();
   options.sequences = classifier.sequences();
   options.blank = classifier.blank();
+  if (options.sequences && line.has("top")) {
+    throw UserError("--top: the net reads texts, of which there is one for each image; leave --top out");
+  }
 
   ImageLines lines(line, *items, skip, "predictions");
   lines.Print(PredictionHeading(options));

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <map>
 
 #include "crema/error.h"
+#include "data/annotated_record.h"
 #include "data/dataset_split.h"
 #include "data/datum.h"
+#include "data/image_folder.h"
 #include "data/ordered_work.h"
 #include "data/progress_line.h"
 #include "data/record_source.h"
@@ -48,6 +51,9 @@ void TakeOutBroken(int threads, ProgressLine* progress, ImageList* list, Dataset
           const std::vector<uint8_t> bytes = ReadFileBytes(list->PathOf(static_cast<size_t>(i)));
           checked->bytes = static_cast<int64_t>(bytes.size());
           checked->problem = DecodeImage(bytes, {}, &checked->image);
+          if (list->entries[static_cast<size_t>(i)].path.find('\n') != std::string::npos) {
+            checked->problem = "has the end of a line in its name, which no list can hold";
+          }
         } catch (const EnvironmentError& error) {
           checked->problem = error.what();
         }
@@ -119,9 +125,18 @@ void FromFolder(const DatasetRequest& request, Dataset* dataset) {
   dataset->validation_count = static_cast<int64_t>(dataset->validation_list.entries.size());
 }
 
-// The largest label of the database.
-int LargestLabel(const RecordSource& source) {
-  int largest = 0;
+struct Classes {
+  std::map<int, int64_t> counts;  // of records
+  uint64_t largest_at = 0;        // a record of the largest label
+  int channels = 0;               // of the images; 0: they are compressed
+};
+
+Classes ClassesOf(const RecordSource& source, const std::string& path) {
+  if (HoldsAnnotated(source)) {
+    throw UserError(Location{path},
+                    "holds images with boxes (AnnotatedDatum); fine-tuning is for classes: train a detector on it");
+  }
+  Classes classes;
   for (uint64_t i = 0; i < source.count(); ++i) {
     DatumView datum;
     if (const char* damage = ParseDatum(source.Read(i), &datum)) {
@@ -133,9 +148,45 @@ int LargestLabel(const RecordSource& source) {
           " labels instead of a class; fine-tuning is for classes: make the database without --label_count, " +
           "or train a net of your own on it");
     }
-    largest = std::max(largest, datum.label);
+    if (datum.label < 0) {
+      throw UserError(DescribeRecord(source, i) + " has the label " + std::to_string(datum.label) +
+                      "; classes are numbered from 0 on");
+    }
+    if (i == 0 && !datum.encoded) classes.channels = datum.size.channels;
+    if (classes.counts.empty() || datum.label > classes.counts.rbegin()->first) classes.largest_at = i;
+    ++classes.counts[datum.label];
   }
-  return largest;
+  return classes;
+}
+
+int LargestIn(const Classes& classes) { return classes.counts.empty() ? 0 : classes.counts.rbegin()->first; }
+
+// A class for each number up to a mistaken one would make an enormous net.
+void CheckLargest(const Classes& classes, const RecordSource& source, int64_t train_count) {
+  const int largest = LargestIn(classes);
+  if (largest < train_count) return;
+  throw UserError(DescribeRecord(source, classes.largest_at) + " has the label " + std::to_string(largest) +
+                  ", which makes " + std::to_string(int64_t{largest} + 1) + " classes, but there are " +
+                  std::to_string(train_count) + " records to train with; number the classes from 0 on without gaps");
+}
+
+void WarnOfUntrained(const Classes& train, const Classes& validation, Dataset* dataset) {
+  std::string untrained;
+  int count = 0;
+  int64_t judged = 0;
+  for (int label = 0; label < static_cast<int>(dataset->labels.size()); ++label) {
+    if (train.counts.count(label) > 0) continue;
+    if (++count <= 5) untrained += (count > 1 ? ", " : "") + dataset->labels[static_cast<size_t>(label)];
+    const auto found = validation.counts.find(label);
+    if (found != validation.counts.end()) judged += found->second;
+  }
+  if (count == 0) return;
+  dataset->warnings.push_back(
+      {Diagnostic::Severity::kWarning,
+       {dataset->train_path, 0, 0},
+       "has no record of " + std::to_string(count) + " of " + std::to_string(dataset->labels.size()) + " classes (" +
+           untrained + (count > 5 ? ", ..." : "") + ")" +
+           (judged > 0 ? ", which " + std::to_string(judged) + " of those to validate with have" : "")});
 }
 
 void FromDatabases(const DatasetRequest& request, const std::string& train, const std::string& validation,
@@ -143,20 +194,38 @@ void FromDatabases(const DatasetRequest& request, const std::string& train, cons
   dataset->database = true;
   dataset->train_path = fs::absolute(train).lexically_normal().string();
   dataset->validation_path = fs::absolute(validation).lexically_normal().string();
+  std::error_code ignored;
+  if (fs::equivalent(train, validation, ignored)) {
+    dataset->warnings.push_back({Diagnostic::Severity::kWarning,
+                                 {dataset->validation_path, 0, 0},
+                                 "is trained with, too: validation says nothing about other images"});
+  }
   const auto train_source = OpenRecordSource(train), validation_source = OpenRecordSource(validation);
   dataset->train_count = static_cast<int64_t>(train_source->count());
   dataset->validation_count = static_cast<int64_t>(validation_source->count());
-  const int largest = std::max(LargestLabel(*train_source), LargestLabel(*validation_source));
-  if (!labels.empty()) {
+  const Classes trained = ClassesOf(*train_source, train), judged = ClassesOf(*validation_source, validation);
+  dataset->channels = trained.channels;
+  const int largest = std::max(LargestIn(trained), LargestIn(judged));
+  if (labels.empty()) {
+    CheckLargest(trained, *train_source, dataset->train_count);
+    CheckLargest(judged, *validation_source, dataset->train_count);
+    for (int label = 0; label <= largest; ++label) dataset->labels.push_back(std::to_string(label));
+  } else {
     dataset->labels = ReadLabels(labels);
     if (largest >= static_cast<int>(dataset->labels.size())) {
-      throw UserError({labels, 0, 0}, "names " + std::to_string(dataset->labels.size()) + " classes, but \"" +
-                                          request.data + "\" has records of class " + std::to_string(largest) +
-                                          "; add the missing names");
+      const bool of_train = largest == LargestIn(trained);
+      throw UserError({labels, 0, 0}, "names " + std::to_string(dataset->labels.size()) + " classes, but " +
+                                          DescribeRecord(of_train ? *train_source : *validation_source,
+                                                         of_train ? trained.largest_at : judged.largest_at) +
+                                          " is of class " + std::to_string(largest) + "; add the missing names");
     }
-    return;
   }
-  for (int label = 0; label <= largest; ++label) dataset->labels.push_back(std::to_string(label));
+  WarnOfUntrained(trained, judged, dataset);
+}
+
+// What a way of giving data has no use for.
+void Refuse(const std::string& flag, const std::string& value, const std::string& why) {
+  if (!value.empty()) throw UserError(flag + "=" + value + ": " + why + "; leave " + flag + " out");
 }
 
 }  // namespace
@@ -171,6 +240,7 @@ Dataset FindDataset(const DatasetRequest& request) {
     }
     FromDatabases(request, data, request.validation, request.labels, &dataset);
   } else if (IsDatabase(train) && IsDatabase(validation)) {
+    Refuse("--val", request.validation, "\"" + validation + "\" belongs to --data=" + data + " and is validated with");
     const std::string labels = data + "_labels.txt";
     FromDatabases(request, train, validation,
                   !request.labels.empty()       ? request.labels
@@ -178,13 +248,19 @@ Dataset FindDataset(const DatasetRequest& request) {
                                                 : "",
                   &dataset);
   } else if (fs::is_directory(data, ignored)) {
+    Refuse("--val", request.validation,
+           "it goes with a database in --data; of a folder of images, its folder val, or a part of all, is validated "
+           "with");
+    Refuse("--labels", request.labels, "the names of the folders are those of the classes");
     FromFolder(request, &dataset);
   } else {
     throw UserError("--data=" + data + ": there is neither such a folder nor \"" + train + "\" with \"" + validation +
                     "\"; give a folder with one folder of images per class, or what convert_imageset --split made");
   }
   if (dataset.labels.size() < 2) {
-    throw UserError("--data=" + data + " has one class, \"" + dataset.labels[0] + "\"; at least two can be told apart");
+    const bool undivided = !dataset.database && dataset.labels[0] == "train";
+    throw UserError("--data=" + data + " has one class, \"" + dataset.labels[0] + "\"; at least two can be told apart" +
+                    (undivided ? ", or a folder val belongs beside train" : ""));
   }
   return dataset;
 }

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "crema/error.h"
 #include "data/image_list.h"
 
 namespace crema {
@@ -28,9 +29,11 @@ struct Dataset {
   std::string train_path, validation_path;
   ImageList train_list, validation_list;
   int64_t train_count = 0, validation_count = 0;
+  int channels = 0;  // of a database's images; 0: not known
   std::vector<std::string> labels;
   // Images that cannot be decoded, which are in no list: path, and what is wrong.
   std::vector<std::pair<std::string, std::string>> broken;
+  std::vector<Diagnostic> warnings;
 };
 
 // Looks at all image files, in parallel, with progress on stderr; of databases at the labels. Throws UserError where

@@ -181,6 +181,7 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
   net.set_name(wanted.name);
   for (const LayerParameter& layer : wanted.data) *net.add_layer() = layer;
   bool has_loss = false;
+  int frozen = 0;  // layers
   for (int i = 0; i < old.layer_size(); ++i) {
     const LayerParameter& layer = old.layer(i);
     // One measure, of the main scores, stands at the end.
@@ -198,11 +199,18 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
     if (i > last_frozen) continue;
     const auto blobs =
         std::find_if(weights.begin(), weights.end(), [&](const LayerWeights& one) { return one.name == layer.name(); });
-    if (blobs != weights.end()) Freeze(static_cast<int>(blobs->blobs.size()), copy);
+    if (blobs != weights.end() && !blobs->blobs.empty()) {
+      Freeze(static_cast<int>(blobs->blobs.size()), copy);
+      ++frozen;
+    }
     if (blobs == weights.end() && MakesScores(layer)) {
       throw UserError("--freeze=until:" + wanted.frozen_until + " freezes layer \"" + layer.name() +
                       "\", but the weights hold nothing for it: it would stay as its filler made it");
     }
+  }
+  if (!wanted.frozen_until.empty() && frozen == 0) {
+    throw UserError("--freeze=until:" + wanted.frozen_until +
+                    " freezes nothing: no layer up to it has parameters; name one that has, or leave --freeze out");
   }
   if (!has_loss) {
     LayerParameter* loss = net.add_layer();

@@ -246,6 +246,12 @@ std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, cons
         "transform_param (mean_value, std_value, scale) to its Input or data layer";
     warnings->push_back(std::move(warning));
   }
+  if (dataset.channels > 0 && dataset.channels != model.input.channels) {
+    throw UserError(Location{dataset.train_path}, "holds images of " + std::to_string(dataset.channels) +
+                                                      " channel(s), but the net takes " +
+                                                      std::to_string(model.input.channels) + "; make the database " +
+                                                      (model.input.channels == 1 ? "with" : "without") + " --gray");
+  }
   const Batches batches = BatchesOf(request, model, dataset);
   const TransformationParameter test = TestTransform(model);
   const bool database = dataset.database;

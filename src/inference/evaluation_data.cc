@@ -7,6 +7,7 @@
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "data/annotated_record.h"
+#include "data/image_folder.h"
 #include "data/record_source.h"
 #include "report/classification_report.h"
 

@@ -32,7 +32,7 @@ JudgedImage Judge(const Classifier& classifier, const std::string& name, const S
     image.probability = 1 / sum;
     image.label_probability = std::exp(image.label_probability - highest) / sum;
   }
-  image.loss = -std::log(std::max(image.label_probability, static_cast<double>(FLT_MIN)));
+  image.loss = 0.0 - std::log(std::max(image.label_probability, static_cast<double>(FLT_MIN)));  // no -0
   return image;
 }
 

@@ -59,22 +59,4 @@ std::string DatabaseImages::Load(uint64_t i, const ImagePreparation& preparation
   return preparation.FromRecord(datum, buffers, out);
 }
 
-std::vector<std::string> ImagesBelow(const std::string& folder) {
-  std::vector<std::string> paths;
-  try {
-    for (fs::recursive_directory_iterator at(folder), end; at != end; ++at) {
-      if (at->path().filename().string().starts_with(".")) {
-        if (at->is_directory()) at.disable_recursion_pending();
-        continue;
-      }
-      const std::string path = at->path().string();
-      if (HasImageName(path) && !at->is_directory()) paths.push_back(path);
-    }
-  } catch (const fs::filesystem_error& error) {
-    throw EnvironmentError("cannot read the folder \"" + error.path1().string() + "\": " + error.code().message());
-  }
-  std::sort(paths.begin(), paths.end());
-  return paths;
-}
-
 }  // namespace crema

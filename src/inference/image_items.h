@@ -62,10 +62,6 @@ class DatabaseImages : public ImageItems {
   std::shared_ptr<const RecordSource> source_;
 };
 
-// Every image file (HasImageName) in `folder` and the folders in it, in the order of their paths;
-// names that begin with "." are left out. Throws EnvironmentError where a folder cannot be read.
-std::vector<std::string> ImagesBelow(const std::string& folder);
-
 }  // namespace crema
 
 #endif  // CREMA_INFERENCE_IMAGE_ITEMS_H_

@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 // Of what a Transform does, that which is left after resizing.
-TransformationParameter WithoutResizing(TransformationParameter param) {
+TransformationParameter AfterResizing(TransformationParameter param, int crop) {
   param.clear_resize_height();
   param.clear_resize_width();
   param.clear_resize_param();
@@ -26,6 +26,7 @@ TransformationParameter WithoutResizing(TransformationParameter param) {
   param.clear_force_color();
   param.clear_force_gray();
   param.clear_mirror();
+  if (crop > 0) param.set_crop_size(static_cast<uint32_t>(crop));
   return param;
 }
 
@@ -35,46 +36,47 @@ uint32_t ShorterSideOf(const TransformationParameter& param) {
   return (param.img_rand_resize_lower() + param.img_rand_resize_upper()) / 2;
 }
 
-// A mean image larger than a square input is that of images of which the input is the middle, as in Caffe's own nets.
-TransformationParameter WithCropOfMean(TransformationParameter param, const std::string& mean_file,
-                                       const ImageSize& input) {
-  if (!param.has_mean_file() || param.crop_size() > 0 || input.height != input.width) return param;
+ImageExtent MeanExtent(const TransformationParameter& param, const std::string& mean_file) {
+  if (!param.has_mean_file()) return {};
   const Shape mean = ReadMean(mean_file).shape;
-  const bool larger = mean[1] > input.height && mean[2] > input.width;
-  if (larger) param.set_crop_size(static_cast<uint32_t>(input.height));
-  return param;
+  return {static_cast<int>(mean[1]), static_cast<int>(mean[2])};
 }
 
-void Check(const TransformationParameter& param, const ImageSize& input) {
+int CropOf(const TransformationParameter& param, const ImageExtent& mean, const ImageSize& input) {
+  if (param.crop_size() > 0) return static_cast<int>(param.crop_size());
+  // A mean image larger than a square input is that of images of which the input is the middle, as in Caffe's own nets.
+  const bool middle = input.height == input.width && mean.height > input.height && mean.width > input.width;
+  return middle ? input.height : 0;
+}
+
+void Check(const TransformationParameter& param, int crop, const ImageSize& input) {
   if (const std::optional<TransformMistake> mistake = FindMistake(param)) {
     throw UserError(mistake->field + ": " + mistake->message);
   }
-  const int crop = static_cast<int>(param.crop_size());
   if (crop > 0 && (crop != input.height || crop != input.width)) {
     throw UserError("crop_size is " + std::to_string(crop) + ", but the net's input is " + input.ToString() +
                     " (channels x height x width); make them equal");
+  }
+  for (const auto& [field, count] :
+       {std::pair("mean_value", param.mean_value_size()), std::pair("std_value", param.std_value_size())}) {
+    if (count <= 1 || count == input.channels) continue;
+    throw UserError("there are " + std::to_string(count) + " " + field + " fields, but the net's input is " +
+                    input.ToString() + " (channels x height x width); give one value, or one per channel");
   }
 }
 
 }  // namespace
 
-ImagePreparation::ImagePreparation(const TransformationParameter& given, const std::string& mean_file,
+ImagePreparation::ImagePreparation(const TransformationParameter& param, const std::string& mean_file,
                                    const ImageSize& input, bool rgb)
-    : ImagePreparation(input, WithCropOfMean(given, mean_file, input), mean_file, rgb) {}
-
-ImagePreparation::ImagePreparation(const ImageSize& input, const TransformationParameter& param,
-                                   const std::string& mean_file, bool rgb)
     : input_(input),
       rgb_(rgb),
       fixed_(FixedResize(param)),
       shorter_side_(static_cast<int>(ShorterSideOf(param))),
-      crop_(static_cast<int>(param.crop_size())),
-      transform_(WithoutResizing(param), TEST, mean_file) {
-  Check(param, input);
-  if (param.has_mean_file()) {
-    const Shape mean = ReadMean(mean_file).shape;
-    mean_ = {static_cast<int>(mean[1]), static_cast<int>(mean[2])};
-  }
+      mean_(MeanExtent(param, mean_file)),
+      crop_(CropOf(param, mean_, input)),
+      transform_(AfterResizing(param, crop_), TEST, mean_file) {
+  Check(param, crop_, input);
 }
 
 ImageExtent ImagePreparation::ResizedTo(bool record, int height, int width) const {
@@ -113,6 +115,9 @@ std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffe
   const Image* image = &buffers->decoded;
   const auto [height, width] = ResizedTo(record, image->height, image->width);
   if (height != image->height || width != image->width) {
+    if (std::string problem = ResizeProblem({image->height, image->width}, {height, width}); !problem.empty()) {
+      return problem;
+    }
     ResizeBilinear(*image, height, width, &buffers->resize, &buffers->resized);
     image = &buffers->resized;
   }

@@ -45,10 +45,6 @@ class ImagePreparation {
   [[nodiscard]] std::string FromRecord(const DatumView& record, PreparationBuffers* buffers, float* out) const;
 
  private:
-  // `param` with the crop of WithCropOfMean.
-  ImagePreparation(const ImageSize& input, const TransformationParameter& param, const std::string& mean_file,
-                   bool rgb);
-
   [[nodiscard]] std::string Decode(std::span<const uint8_t> bytes, Image* image) const;
   [[nodiscard]] std::string FromDecoded(bool record, PreparationBuffers* buffers, float* out) const;
   [[nodiscard]] std::string CheckSize(const ImageSize& size,
@@ -60,8 +56,8 @@ class ImagePreparation {
   bool rgb_;
   ImageExtent fixed_;  // of resize_height and resize_width; 0: none
   int shorter_side_;   // 0: none
-  int crop_;           // 0: none
   ImageExtent mean_;   // of the mean image; 0: none
+  int crop_;           // 0: none
   Transform transform_;
 };
 

@@ -90,7 +90,9 @@ std::string ExternalBytes(const TensorProto& tensor, const std::string& folder, 
     if (entry.key() == "length") length = Number(tensor, entry);
   }
   const fs::path path = ExternalFile(tensor, folder, location);
-  const auto size = static_cast<int64_t>(fs::file_size(path));
+  std::error_code error;
+  const auto size = static_cast<int64_t>(fs::file_size(path, error));
+  if (error) Fail(tensor, "its external data cannot be read from " + path.string() + ": not a regular file");
   if (length != bytes) {
     Fail(tensor,
          "its extents want " + std::to_string(bytes) + " bytes, but its external data has " + std::to_string(length));

@@ -22,7 +22,9 @@ constexpr int64_t kOldestFormat = 3;
 
 std::string ReadBytes(const std::string& path) {
   CheckReadableFile(path, ".onnx");
-  const uint64_t size = fs::file_size(path);
+  std::error_code error;
+  const uint64_t size = fs::file_size(path, error);
+  if (error) throw EnvironmentError(path + ": cannot be read: not a regular file");
   if (size > INT_MAX) {
     throw UserError({path, 0, 0}, "has " + FormatBytes(size) +
                                       ", but files of ONNX end at 2 GB; keep its weights in a file beside it (external "

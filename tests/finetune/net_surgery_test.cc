@@ -137,6 +137,9 @@ TEST(NetSurgery, FreezesWhatTheWeightsHold) {
     EXPECT_EQ(parameter.trained, parameter.layer == "fc_new" || parameter.layer == "aux_new") << parameter.name();
   }
 
+  wanted.frozen_until = "data";
+  EXPECT_NE(MessageOf([&] { MakeTrainNet(file, found, wanted, {Weights("conv1", 2)}); }).find("freezes nothing"),
+            std::string::npos);
   wanted.frozen_until = "relu";
   EXPECT_EQ(MessageOf([&] { MakeTrainNet(file, found, wanted, {}); }),
             "error: --freeze=until:relu: the net has no layer of this name; did you mean \"relu1\"?");

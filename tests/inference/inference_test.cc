@@ -8,6 +8,7 @@
 
 #include "crema/error.h"
 #include "crema/files.h"
+#include "data/data_testing.h"
 #include "data/mean_file.h"
 #include "image/codec.h"
 #include "inference/classifier.h"
@@ -113,6 +114,14 @@ TEST(ImagePreparation, SaysWhatDoesNotFit) {
             std::string::npos);
   EXPECT_NE(FromRecord("", Ramp(2, 2), {3, 2, 2}).problem.find("has 1 channels, but the net's input has 3"),
             std::string::npos);
+  EXPECT_EQ(FromFile("mean_value: 3", Ramp(2, 2), {1, 2, 2}).problem, "");
+  for (const std::string field : {"mean_value", "std_value"}) {
+    testing::ExpectThrows<UserError>(
+        [&] {
+          FromFile(field + ": 1 " + field + ": 2 " + field + ": 3", Ramp(2, 2), {1, 2, 2});
+        },
+        {"3 " + field + " fields", "1x2x2", "one per channel"});
+  }
   PreparationBuffers buffers;
   float out[4];
   EXPECT_FALSE(ImagePreparation({}, "", {1, 2, 2}).FromFile(std::vector<uint8_t>{1, 2, 3}, &buffers, out).empty());

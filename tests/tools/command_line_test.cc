@@ -111,7 +111,7 @@ TEST_F(Mistakes, MissingValuesAndRequiredFlags) {
                std::string("--") + flag + " needs a value");
   }
   ExpectSays(Err({"crema", "detect", "--model=net.prototxt", "--weights=x", "--threshold=60", "a.png"}),
-             "--threshold=60: no score is above 1");
+             "--threshold=60: expected a number up to 1");
   ExpectSays(Err({"train", "solver=solver.prototxt", "--solver=solver.prototxt"}),
              "did you mean --solver=solver.prototxt?");
 }

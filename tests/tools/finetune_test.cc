@@ -187,6 +187,14 @@ TEST_F(Finetune, MistakesAreNamed) {
   expect({model, "--data=photos", "--output=out", "--from_scratch", "--freeze=conv1"}, "expected until:LAYER");
   expect({"--model=no/such.prototxt", "--data=photos", "--output=out", "--from_scratch"}, "there is no such file");
   expect({"--model=alexnet", "--data=photos", "--output=out"}, "the zoo has no weights of alexnet here");
+  expect({model, "--data=photos", "--output=out", "--from_scratch", "--val=other"},
+         "--val=other: it goes with a database");
+  expect({model, "--data=photos", "--output=out", "--from_scratch", "--labels=l.txt"}, "leave --labels out");
+  folder_.Write("list.txt", "photos/blue/0.jpg 0\nphotos/red/0.jpg 1\nphotos/red/1.jpg 2000000000\n");
+  ASSERT_EQ(RunProgram({"convert_imageset", "--encoded", "./", "list.txt", "db"}, {.folder = folder_.path()}).exit_code,
+            0);
+  expect({model, "--data=db", "--val=db", "--output=out", "--from_scratch"},
+         "record \"00000002_photos/red/1.jpg\" of db has the label 2000000000");
   fs::create_directories(folder_ / "photos/void");
   expect({model, "--data=photos", "--output=out", "--from_scratch"}, "photos/void\" holds no image");
 }

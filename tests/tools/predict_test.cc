@@ -130,6 +130,9 @@ TEST_F(PredictSequences, WritesTheirText) {
   EXPECT_EQ(json.out,
             "{\"image\": \"rrb.png\", \"labels\": [2, 2, 0], \"text\": \"red red blue\"}\n"
             "{\"image\": \"none.png\", \"labels\": [], \"text\": \"\"}\n");
+  const Finished top = Read({"--top=3", "rrb.png"});
+  EXPECT_EQ(top.exit_code, 2);
+  EXPECT_TRUE(top.Says("--top: the net reads texts")) << top.err;
 }
 
 TEST_F(PredictSequences, TakeANameForEachClass) {
