@@ -14,6 +14,7 @@
 #include "distributed/mpi_training.h"
 #include "report/profile_observer.h"
 #include "runtime/refuse_inputs.h"
+#include "solver/nets.h"
 #include "solver/prefix_files.h"
 #include "tools/cluster_flags.h"
 #include "tools/commands.h"
@@ -93,12 +94,9 @@ std::unique_ptr<MetricsObserver> RecordMetrics(const CommandLine& line, SolverOp
   return metrics;
 }
 
-// No other run writes snapshots where this one does, or may do when a signal asks for it. Says what else lies there.
-void PrepareSnapshots(const Solver& solver, const SolverParameter& param, std::optional<PrefixLock>* lock) {
-  const std::string& prefix = solver.snapshot_prefix();
-  if (prefix.empty()) return;
-  lock->emplace(prefix);
-  if (const int removed = (*lock)->RemoveUnfinished(); removed > 0) {
+// Says what lies where this run writes snapshots, or may do when a signal asks for it.
+void PrepareSnapshots(const std::string& prefix, const SolverParameter& param, const PrefixLock& lock) {
+  if (const int removed = lock.RemoveUnfinished(); removed > 0) {
     LOG(INFO) << "Removed " << removed << " unfinished file(s) of a killed run from " << prefix << "_*";
   }
   const std::vector<StateFile> states = FindStates(prefix, param.snapshot_format());
@@ -117,9 +115,12 @@ int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions opt
   if (!FLAGS_profile.empty() && first) {
     options.observers.push_back(&profile.emplace(FLAGS_profile, FLAGS_profile_iterations));
   }
-  Solver solver(file, options);
+  // Before snapshots are read: whoever writes them now may write newer ones.
   std::optional<PrefixLock> lock;
-  if (first) PrepareSnapshots(solver, file.solver, &lock);
+  const std::string prefix = SnapshotPrefix(file.solver, options);
+  if (first && !prefix.empty()) lock.emplace(prefix);
+  Solver solver(file, options);
+  if (lock) PrepareSnapshots(prefix, file.solver, *lock);
   RefuseInputs(solver.net(), "the train net");
   for (int i = 0; i < solver.test_nets(); ++i) RefuseInputs(solver.test_net(i), "test net #" + std::to_string(i));
   const int failed_snapshots = Train(solver, profile ? &*profile : nullptr).failed_snapshots;

@@ -210,7 +210,7 @@ Authenticator::Verdict Authenticator::Judge(const Request& request, bool again) 
     return {.text = "a key is needed"};
   }
   const std::string key = Z85Of(request.credentials[0]);
-  for (const std::string& problem : keys_->Refresh()) log_(problem);
+  for (const Diagnostic& problem : keys_->Refresh()) log_(problem.ToString());
   if (const std::optional<std::string> name = keys_->NameOf(key)) {
     ++accepted_;
     return {.status = "200", .text = "OK", .user_id = *name};

@@ -64,7 +64,7 @@ bool AuthorizedKeys::List(Listing* listing, std::string* problem) const {
   return true;
 }
 
-std::vector<std::string> AuthorizedKeys::Refresh() {
+std::vector<Diagnostic> AuthorizedKeys::Refresh() {
   Listing listing;
   std::string problem;
   const bool readable = List(&listing, &problem);
@@ -75,21 +75,25 @@ std::vector<std::string> AuthorizedKeys::Refresh() {
     const bool told = listing_ && listing_->count("");
     listing_ = Listing{{"", {}}};
     if (told) return {};
-    return {folder_ + ": " + problem};
+    return {{Diagnostic::Severity::kError, {folder_, 0, 0}, problem}};
   }
   listing_ = listing;
-  std::vector<std::string> problems;
+  std::vector<Diagnostic> problems;
   for (const auto& [file, fingerprint] : listing) {
     const std::string path = PathIn(folder_, file);
     try {
       const std::string name = file.substr(0, file.size() - kSuffix.size());
       const auto [at, added] = names_.emplace(ReadPublicKey(path), name);
       if (!added) {
-        problems.push_back(path + ": holds the same key as " + at->second + std::string(kSuffix) +
-                           "; each machine needs a key of its own");
+        problems.push_back(
+            {Diagnostic::Severity::kError,
+             {path, 0, 0},
+             "holds the same key as " + at->second + std::string(kSuffix) + "; each machine needs a key of its own"});
       }
+    } catch (const UserError& error) {
+      problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
     } catch (const std::exception& error) {
-      problems.push_back(error.what());
+      problems.push_back({Diagnostic::Severity::kError, {}, error.what()});
     }
   }
   return problems;
@@ -109,10 +113,8 @@ void CheckAuthorizedKeys(const std::string& folder) {
   const std::string problem = ProblemOf(folder);
   if (!problem.empty()) throw UserError(Location{folder}, problem);
   AuthorizedKeys keys(folder);
-  const std::vector<std::string> problems = keys.Refresh();
-  std::vector<Diagnostic> diagnostics;
-  for (const std::string& text : problems) diagnostics.emplace_back().message = text;
-  if (problems.empty() && keys.size() == 0) {
+  std::vector<Diagnostic> diagnostics = keys.Refresh();
+  if (diagnostics.empty() && keys.size() == 0) {
     Diagnostic& nobody = diagnostics.emplace_back();
     nobody.where.file = folder;
     nobody.message =

@@ -23,7 +23,7 @@ class AuthorizedKeys : public KnownKeys {
   // Looks at the folder and reads it again if anything in it changed. Files that are no public keys, and a key that
   // came before under another name, authorize nobody; each is told once, until the folder changes again. Returns what
   // is wrong, empty where nothing is or nothing changed. A folder that cannot be read authorizes nobody.
-  std::vector<std::string> Refresh() override;
+  std::vector<Diagnostic> Refresh() override;
 
   // The name (its file's, without ".public") of a Z85 public key, if that is authorized.
   std::optional<std::string> NameOf(const std::string& public_key) const override;

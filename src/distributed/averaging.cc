@@ -6,8 +6,8 @@
 
 #include "base/check.h"
 #include "base/parallel.h"
+#include "base/stopwatch.h"
 #include "crema/error.h"
-#include "distributed/stopwatch.h"
 
 namespace crema {
 
@@ -121,7 +121,7 @@ Payload Averaging::AddDifferences(const Round& round, const std::vector<Contribu
 }
 
 Payload Averaging::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
-  const Stopwatch stopwatch(&reduce_seconds_);
+  const ScopeTimer timer(&reduce_seconds_);
   if (settings_.mode() == DistributedParameter::STALE) return next_state_ = AddDifferences(round, contributions);
   // A contribution that comes from an earlier round may lack the history.
   const bool with_history =
@@ -174,7 +174,7 @@ GradientMean::GradientMean(const DistributedParameter& settings, StateLayout lay
     : Averaging(settings, std::move(layout), std::move(state), {}), update_(std::move(update)) {}
 
 Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
-  const Stopwatch stopwatch(&reduce_seconds_);
+  const ScopeTimer timer(&reduce_seconds_);
   if (pending_) update_.undo();
   pending_ = true;
   std::vector<float, KeptAllocator<float>> gradient(static_cast<size_t>(layout_.trained));

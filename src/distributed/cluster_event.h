@@ -33,7 +33,7 @@ struct ClusterEvent {
   Milliseconds opened = 0, closed = 0;
   double averaging_seconds = 0, journal_seconds = 0;  // of whoever drives the coordinator
   std::vector<WorkerInRound> by_worker;               // of places in their order
-  bool held = false;                                  // no further round is opened until Hold(false)
+  bool held = false;                                  // no further round is opened until Release
   // The outer momentum at that moment, where there is one; of whoever drives the coordinator.
   std::vector<float> velocity;
 };

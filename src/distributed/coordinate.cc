@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <set>
@@ -25,6 +26,7 @@
 #include "solver/epochs.h"
 #include "solver/hogwild.h"
 #include "solver/nets.h"
+#include "solver/prefix_files.h"
 
 namespace crema {
 
@@ -48,6 +50,16 @@ NetParameter LayersOf(const NetParameter& net, const Graph& graph) {
   return kept;
 }
 
+void AddFingerprints(const NetParameter& net, const std::vector<std::string>& folders,
+                     std::vector<Welcome::Data>* data) {
+  for (const DataFingerprint& found : FingerprintData(net, folders)) {
+    Welcome::Data& added = data->emplace_back();
+    added.set_layer(found.layer);
+    added.set_fingerprint(found.value);
+    if (found.files) added.set_files(*found.files);
+  }
+}
+
 }  // namespace
 
 Coordination::Coordination(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster)
@@ -58,6 +70,9 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
       options_(options),
       updates_net_(settings_.mode() == DistributedParameter::GRADIENT &&
                    settings_.topology() == DistributedParameter::STAR),
+      // Else the next round would change the net that a test or snapshot of this one needs, or be one too many where
+      // that test is the last.
+      holds_(updates_net_ || file.solver.best().patience() > 0),
       solver_(file, CoordinatorsOwn(file, std::move(options))),
       steps_(solver_),
       layout_(LayoutOf(steps_, settings_)) {
@@ -79,9 +94,7 @@ CoordinatorStart Coordination::StartingPoint() {
                     "training on several machines keeps a journal beside its snapshots: set snapshot_prefix");
   }
   journal_ = std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal");
-  lock_.emplace(solver_.snapshot_prefix());
-  lock_->RemoveUnfinished();
-  if (!restored && !journal_->records().empty()) {
+  if (!restored && !journal_->empty()) {
     Tell("this is a new training: what " + solver_.snapshot_prefix() +
              "_cluster.journal said of an earlier one is void (--snapshot=auto goes on with it)",
          0, true);
@@ -100,7 +113,7 @@ CoordinatorStart Coordination::StartingPoint() {
                               (settings_.history() == DistributedParameter::LOCAL && solver_.iteration() > 0));
   const Payload state =
       StateOf(steps_, layout_, with_history, {before.velocity().data(), static_cast<size_t>(before.velocity_size())});
-  JournalReplay replay = ReplayJournal(journal_->records(), before);
+  JournalReplay replay = ReplayJournal(journal_->TakeRecords(), before);
   CoordinatorStart start;
   start.epoch = replay.epoch;
   start.version = replay.version;
@@ -129,7 +142,11 @@ CoordinatorStart Coordination::StartingPoint() {
   // What would be rolled back need not be on the disk.
   journal_->set_flush(nobody_has_them.empty());
   cluster_state_ = before;
-  steps_.set_cluster_state([this] { return cluster_state_; });
+  steps_.set_cluster_state([this] {
+    // A snapshot is never ahead of the journal.
+    journal_->Flush();
+    return cluster_state_;
+  });
   return start;
 }
 
@@ -236,16 +253,14 @@ std::vector<std::string> Coordination::Folders() const {
 
 // Else they would wait for a coordinator that does not come back.
 void Coordination::TellWorkersOfEnd(const std::exception& error) {
-  const bool hopeless =
-      dynamic_cast<const UserError*>(&error) != nullptr || dynamic_cast<const NotFinite*>(&error) != nullptr;
-  service_->Do([&](Coordinator& coordinator) {
-    if (coordinator.phase() != Coordinator::Phase::kEnding) coordinator.Fail(error.what(), Now(), hopeless);
-  });
+  service_->Do([&](Coordinator& coordinator) { FailBecause(error, coordinator); });
   const Milliseconds end = Now() + static_cast<Milliseconds>(settings_.dead_ms() + settings_.heartbeat_ms());
   while (!service_->ended() && Now() < end) std::this_thread::sleep_for(std::chrono::milliseconds(10));
 }
 
 TrainingResult Coordination::Run() {
+  // First, since what an earlier training left is void once this one starts.
+  std::unique_ptr<ServerSockets> sockets = Listen();
   CoordinatorStart start = StartingPoint();
   math_ = MakeMath(start.state);
   const auto fixed = std::make_shared<Bytes>(static_cast<size_t>(steps_.fixed_count()) * sizeof(float));
@@ -257,18 +272,13 @@ TrainingResult Coordination::Run() {
   const SolverParameter solver_for_workers = WelcomeSolver();
   protocol.solver = WireBytes(solver_for_workers);
   protocol.search_folders = Folders();
-  for (const DataFingerprint& data : FingerprintData(solver_for_workers.train_net_param(), Folders())) {
-    protocol.data.emplace_back(data.layer, data.value);
-  }
+  AddFingerprints(solver_for_workers.train_net_param(), Folders(), &protocol.data);
   protocol.higher_wins = higher_wins_;
   for (const NetParameter& net : solver_for_workers.test_net_param()) {
-    for (const DataFingerprint& data : FingerprintData(net, Folders())) {
-      protocol.test_data.emplace_back(data.layer, data.value);
-    }
+    AddFingerprints(net, Folders(), &protocol.test_data);
   }
   protocol.seed = solver_.seed();
-  // The next round changes the net that a test or snapshot of this one needs.
-  if (updates_net_) protocol.hold_at_stops = true;
+  protocol.hold_at_stops = holds_;
 
   steps_.Start();
   // Workers of other machines outlive a coordinator: the next one has to know them, and the seed, from the beginning.
@@ -278,25 +288,42 @@ TrainingResult Coordination::Run() {
   }
   if (!rolled_back_.empty()) Tell(rolled_back_, 0, true);
   last_commit_ = last_step_ = last_display_ = static_cast<double>(Now()) / 1000;
-  service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_, Listen(),
-                                                  [this](ClusterEvent& event) { Prepare(event); });
-  if (settings_.local_workers() > 0) StartWorkers();
+  service_ = std::make_unique<CoordinatorService>(std::move(protocol), std::move(start), *math_, *journal_,
+                                                  std::move(sockets), [this](ClusterEvent& event) { Prepare(event); });
+  std::exception_ptr error;  // of this program
+  Coordinator::Failure kind = Coordinator::Failure::kEnvironment;
   try {
+    if (settings_.local_workers() > 0) StartWorkers();
     Serve();
-  } catch (const std::exception& error) {
-    TellWorkersOfEnd(error);
-    SumUp();
-    throw;
+  } catch (const std::exception& broken) {
+    error = std::current_exception();
+    TellWorkersOfEnd(broken);
   }
   if (local_) local_->Wind(5000);
   SumUp();
 
   std::string failure;
-  bool hopeless = false, completed = false;
+  bool completed = false;
   service_->Do([&](Coordinator& coordinator) {
     failure = coordinator.failure();
-    hopeless = coordinator.hopeless();
+    kind = coordinator.failure_kind();
     completed = coordinator.completed();
+  });
+  const bool failed = error || !failure.empty();
+  TakeEnd(!failed);
+  service_.reset();
+  local_.reset();
+  if (!failed) return steps_.Finish(!completed);
+  // Of numbers that are not finite the last snapshot is the better one: as on one machine, it stays.
+  if (kind != Coordinator::Failure::kDiverged) steps_.TrySnapshot();
+  if (error) std::rethrow_exception(error);
+  if (kind == Coordinator::Failure::kEnvironment) throw EnvironmentError(failure);
+  throw UserError(failure + (kind == Coordinator::Failure::kDiverged ? steps_.LastSnapshot() : ""));
+}
+
+void Coordination::TakeEnd(bool keep) {
+  service_->Do([&](Coordinator& coordinator) {
+    if (!coordinator.state()) return;  // with workers that do not answer
     ClusterEvent now;
     now.state = coordinator.state();
     now.version = coordinator.version();
@@ -307,18 +334,10 @@ TrainingResult Coordination::Run() {
     now.velocity = math_->velocity();
     PutIntoNet(now);
     // What is behind it in the same iteration is to be kept, too.
-    if (saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0) {
+    if (keep && saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0) {
       steps_.TrySnapshot();
     }
   });
-  service_.reset();
-  local_.reset();
-  if (!failure.empty()) {
-    steps_.TrySnapshot();
-    if (hopeless) throw UserError(failure);
-    throw EnvironmentError(failure);
-  }
-  return steps_.Finish(!completed);
 }
 
 TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster) {
@@ -328,6 +347,12 @@ TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const C
     SetGemmThreads(cluster.compute_threads);
   }
   const int workers = std::max(1, ExpectedWorkers(file.solver.distributed()));
+  // Before snapshots are read: whoever writes them now may write newer ones.
+  std::optional<PrefixLock> lock;
+  if (const std::string prefix = SnapshotPrefix(file.solver, options); !prefix.empty()) {
+    lock.emplace(prefix);
+    lock->RemoveUnfinished();
+  }
   const EpochProgress progress = ReadEpochProgress(file, options);
   const SolverFile in_iterations = InIterations(file, CoordinatorsOwn(file, options), workers, progress);
   return Coordination(in_iterations, std::move(options), cluster).Run();

@@ -26,25 +26,22 @@ void Coordination::Serve() {
   const int first = solver_.iteration();
   if (DueAt(static_cast<uint64_t>(first), solver.test_interval()) && first < solver.max_iter() &&
       (first > 0 || solver.test_initialization())) {
-    // A round would change the net meanwhile.
-    if (updates_net_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(true); });
-    if (!steps_.Test()) Stop();
-    if (updates_net_) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+    Do(Test());
   }
+  if (holds_) service_->Do([](Coordinator& coordinator) { coordinator.Release(Now()); });  // held at the start
   bool ended = false;
   while (!ended) {
     ended = service_->ended();
     const std::vector<ClusterEvent> events = service_->Await(ended ? 0 : kTick);
     for (const ClusterEvent& event : events) {
-      bool stop = false;
+      After after = After::kGoOn;
       {
         const std::lock_guard lock(solver_mutex_);
-        stop = Handle(event);
+        after = Handle(event);
       }
-      // Not under the lock: the service may hold its own while it waits for the solver.
-      if (stop) Stop();
+      Do(after);
       if (event.kind != ClusterEvent::Kind::kCommitted) continue;
-      if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Hold(false); });
+      if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Release(Now()); });
       service_->OnHandled();
     }
     TakeRequests();
@@ -61,7 +58,19 @@ void Coordination::Prepare(ClusterEvent& event) {
   if (layout_.velocity == 0) event.velocity = math_->velocity();
 }
 
-bool Coordination::Handle(const ClusterEvent& event) {
+Coordination::After Coordination::Test() {
+  if (steps_.Test()) return After::kGoOn;
+  return steps_.out_of_patience() ? After::kEnd : After::kStop;
+}
+
+void Coordination::Do(After after) {
+  if (after == After::kStop) Stop();
+  if (after == After::kEnd) {
+    service_->Do([](Coordinator& coordinator) { coordinator.Stop("tests became no better", Now()); });
+  }
+}
+
+Coordination::After Coordination::Handle(const ClusterEvent& event) {
   using Kind = ClusterEvent::Kind;
   workers_ = event.workers;
   if (event.kind == Kind::kCommitted) return OnCommitted(event);
@@ -70,10 +79,10 @@ bool Coordination::Handle(const ClusterEvent& event) {
   Tell(event.text, event.workers, warning);
   // What is in the net is of a round that did not count, or is older than what a worker kept.
   if (event.kind == Kind::kRecovered) PutIntoNet(event);
-  return false;
+  return After::kGoOn;
 }
 
-bool Coordination::OnCommitted(const ClusterEvent& event) {
+Coordination::After Coordination::OnCommitted(const ClusterEvent& event) {
   const SolverParameter& solver = file_.solver;
   // Not when it is looked at, which a test may have delayed.
   const double now = static_cast<double>(event.closed) / 1000;
@@ -118,7 +127,7 @@ bool Coordination::OnCommitted(const ClusterEvent& event) {
   const bool came = event.round.steps > 0;
   const bool last = end >= static_cast<uint64_t>(solver.max_iter());
   const bool snapshot = (came && DueAt(end, solver.snapshot())) || (snapshot_wanted_ && event.held);
-  const bool test = came && DueAt(end, solver.test_interval()) && !last;
+  const bool test = came && DueAt(end, solver.test_interval()) && !last && !steps_.out_of_patience();
   if (snapshot || test || last || event.held) PutIntoNet(event);
   if (snapshot) {
     steps_.TrySnapshot();
@@ -126,7 +135,7 @@ bool Coordination::OnCommitted(const ClusterEvent& event) {
     saved_iteration_ = end;
     saved_version_ = event.version;
   }
-  return test && !steps_.Test();
+  return test ? Test() : After::kGoOn;
 }
 
 // Who did what, and whether it was training together at all.
@@ -211,7 +220,8 @@ void Coordination::TendLocal() {
   try {
     for (const std::string& line : local_->Tend(Now(), on_end, wanted)) Tell(line, workers_, true);
   } catch (const UserError& error) {
-    service_->Do([&](Coordinator& c) { c.Fail(error.diagnostics().front().message, Now(), true); });
+    service_->Do(
+        [&](Coordinator& c) { c.Fail(error.diagnostics().front().message, Now(), Coordinator::Failure::kMistake); });
   } catch (const EnvironmentError& error) {
     service_->Do([&](Coordinator& c) { c.Fail(error.what(), Now()); });
   }

@@ -18,7 +18,6 @@
 #include "distributed/private_folder.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
-#include "solver/prefix_files.h"
 
 namespace crema {
 
@@ -39,6 +38,8 @@ class Coordination {
   SolverParameter WelcomeSolver();
   std::vector<std::string> Folders() const;
   void TellWorkersOfEnd(const std::exception& error);
+  // Of all that was committed, as far as the coordinator has it.
+  void TakeEnd(bool keep);
 
   // coordination_workers.cc: those of this machine
   void AllowSockets();
@@ -49,9 +50,14 @@ class Coordination {
   void Serve();
   void Tell(const std::string& text, int workers, bool warning);
   void Prepare(ClusterEvent& event);
-  // Under solver_mutex_. Returns whether training is to stop.
-  bool Handle(const ClusterEvent& event);
-  bool OnCommitted(const ClusterEvent& event);
+  // What follows from an event. kEnd: at once, since tests became no better; no round is open then.
+  enum class After { kGoOn, kStop, kEnd };
+  // Under solver_mutex_.
+  After Handle(const ClusterEvent& event);
+  After OnCommitted(const ClusterEvent& event);
+  After Test();
+  // Not under it: the service may hold its own lock while it waits for the solver.
+  void Do(After after);
   void SumUp();
   void PutIntoNet(const ClusterEvent& event);
   bool DueAt(uint64_t iteration, int interval) const {
@@ -69,6 +75,8 @@ class Coordination {
   const SolverOptions options_;
   // Whether rounds change the net here: gradients come, and this updates.
   const bool updates_net_;
+  // Whether no round is opened while the net is tested or written.
+  const bool holds_;
   bool higher_wins_ = true;  // of a tournament
   Solver solver_;
   TrainingSteps steps_;
@@ -76,9 +84,9 @@ class Coordination {
   uint64_t job_ = 0;
   std::string rolled_back_;  // what is lost for good, as one sentence
 
-  std::optional<PrefixLock> lock_;
   std::unique_ptr<JournalFile> journal_;
-  std::mutex solver_mutex_;  // the service's thread uses the solver, too, where updates_net_
+  std::mutex solver_mutex_;                     // the service's thread uses the solver, too, where updates_net_
+  std::vector<float> history_before_, values_;  // of a round of gradients, by the service's thread
   std::unique_ptr<Averaging> math_;
   std::unique_ptr<PrivateFolder> folder_;  // of local workers
   zmq::context_t context_;                 // of worker threads, too
@@ -99,7 +107,6 @@ class Coordination {
   int workers_ = 0, most_workers_ = 0;
   uint64_t rounds_ = 0, rounds_late_ = 0;
   int most_contributions_ = 0;
-  std::vector<float> history_before_, values_;  // of a round of gradients
 };
 
 }  // namespace crema

@@ -42,6 +42,7 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
              std::to_string(lost_.back().version()) + ": looking for a worker that has their parameters, for at most " +
              std::to_string(options_.recovery / 1000) + " s");
   }
+  held_ = options_.hold_at_stops;
   OnTick(now);
 }
 

@@ -28,6 +28,10 @@ namespace crema {
 class Coordinator {
  public:
   enum class Phase { kRecovering, kWaiting, kTraining, kEnding };
+  // Why training cannot go on. kEnvironment: what workers need was missing, and may be there another time. kMistake: in
+  // a file or a record, which somebody has to mend. kDiverged: numbers that are not finite, so that what was learnt is
+  // of no use.
+  enum class Failure { kEnvironment, kMistake, kDiverged };
 
   // `math` and `journal` must outlive it. The start is written to the journal: throws EnvironmentError where it cannot.
   Coordinator(CoordinatorOptions options, CoordinatorStart start, RoundMath& math, Journal& journal, Milliseconds now);
@@ -44,10 +48,8 @@ class Coordinator {
   std::vector<ClusterEvent> TakeEvents() { return std::exchange(events_, {}); }
 
   // No round is opened while held.
-  void Hold(bool held) {
-    held_ = held;
-    changed_ = true;
-  }
+  void Hold() { held_ = true; }
+  void Release(Milliseconds now);
   // The same, for those who cannot keep up with rounds.
   void HoldBack(bool behind) {
     changed_ |= behind_ && !behind;
@@ -58,8 +60,8 @@ class Coordinator {
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
-  // Ends now, as training cannot go on; hopeless: nor if it were started again.
-  void Fail(const std::string& why, Milliseconds now, bool hopeless = false);
+  // Ends now, as training cannot go on.
+  void Fail(const std::string& why, Milliseconds now, Failure kind = Failure::kEnvironment);
   // A worker of this name whose routes begin so is no more, as is known from elsewhere: it is not waited for.
   void Lose(const std::string& name, const std::string& route, Milliseconds now);
 
@@ -72,8 +74,9 @@ class Coordinator {
   }
   // Why training could not go on; empty while it can.
   const std::string& failure() const { return failure_; }
+  Failure failure_kind() const { return failure_kind_; }
   // Whether it would go on as little if it were started again.
-  bool hopeless() const { return hopeless_; }
+  bool hopeless() const { return failure_kind_ != Failure::kEnvironment; }
   uint64_t version() const { return version_; }
   uint64_t iteration() const { return iteration_; }
   uint64_t carried() const { return carried_; }
@@ -309,7 +312,7 @@ class Coordinator {
   bool changed_ = true;  // since Advance last looked
   Milliseconds next_tick_ = 0;
 
-  Meeting meeting_;  // of the round that is committed
+  Pairing pairing_;  // of the round that is committed
   std::optional<ExchangeUnderWay> exchange_;
   uint64_t last_attempt_ = 0;
   uint64_t exchange_failures_ = 0;                 // of this round
@@ -329,7 +332,7 @@ class Coordinator {
   bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,
        hurried_ = false, told_lingering_ = false, linger_over_ = false, told_waiting_ = false;
   std::string end_reason_, failure_;
-  bool hopeless_ = false;  // of failure_
+  Failure failure_kind_ = Failure::kEnvironment;
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;
 

@@ -17,7 +17,9 @@ Contribution Coordinator::ContributionOf(const Member& member) {
 // What a worker says itself, of a loss or of a record, would come again.
 void Coordinator::FailAs(const Member& member, Milliseconds now) {
   const std::string& said = member.push->failure();
-  Fail("worker " + member.name + ": " + (said.empty() ? "its values cannot be used" : said), now, !said.empty());
+  const Failure of_worker = member.push->fatal() ? Failure::kMistake : Failure::kDiverged;
+  Fail("worker " + member.name + ": " + (said.empty() ? "its values cannot be used" : said), now,
+       said.empty() ? Failure::kEnvironment : of_worker);
 }
 
 void Coordinator::Close(Milliseconds now) {
@@ -47,7 +49,7 @@ void Coordinator::Close(Milliseconds now) {
 void Coordinator::Commit(const std::vector<Contribution>& contributions, Milliseconds now) {
   if (options_.tournament) Meet(contributions);
   const Payload state =
-      options_.tournament ? math_.Reduce(round_, {contributions[meeting_.best]}) : math_.Reduce(round_, contributions);
+      options_.tournament ? math_.Reduce(round_, {contributions[pairing_.best]}) : math_.Reduce(round_, contributions);
   if (!Record(contributions, DigestOf(*state), now)) return;
   math_.Accept();
   state_ = state;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "distributed/coordinator.h"
 #include "distributed/protocol_version.h"
 
@@ -67,7 +68,7 @@ void Coordinator::Admit(const std::string& route, const Hello& hello, Millisecon
   member.id = last_member_;
   member.process = hello.process();
   member.incarnation = hello.incarnation();
-  member.name = hello.name().substr(0, 200);
+  member.name = Printable(hello.name().substr(0, 200));
   member.route = route;
   member.slot = slot;
   if (slots_.size() <= slot) slots_.resize(slot + 1);
@@ -84,16 +85,8 @@ void Coordinator::SendWelcome(Member& member) {
   welcome.set_solver(options_.solver);
   for (const std::string& folder : options_.search_folders) welcome.add_search_folders(folder);
   welcome.set_seed(options_.seed);
-  for (const auto& [layer, fingerprint] : options_.data) {
-    Welcome::Data& data = *welcome.add_data();
-    data.set_layer(layer);
-    data.set_fingerprint(fingerprint);
-  }
-  for (const auto& [layer, fingerprint] : options_.test_data) {
-    Welcome::Data& data = *welcome.add_test_data();
-    data.set_layer(layer);
-    data.set_fingerprint(fingerprint);
-  }
+  for (const Welcome::Data& data : options_.data) *welcome.add_data() = data;
+  for (const Welcome::Data& data : options_.test_data) *welcome.add_test_data() = data;
   SendTo(member, Lane::kControl, std::move(message));
 }
 

@@ -48,7 +48,7 @@ struct CoordinatorOptions {
   uint64_t keep_rounds = 100;
   // Workers get the lease of the next round, too, but before stops and histories.
   bool train_ahead = false;
-  // Hold after each round that ends at one of `stops`.
+  // Hold at the start, and after each round that ends at one of `stops`.
   bool hold_at_stops = false;
   TransferOptions transfer = {};
   uint64_t most_push_bytes = 0;  // larger ones are refused
@@ -56,7 +56,7 @@ struct CoordinatorOptions {
   std::string solver = {};
   std::vector<std::string> search_folders = {};
   uint64_t seed = 0;
-  std::vector<std::pair<std::string, uint64_t>> data = {}, test_data = {};  // by layer: fingerprints
+  std::vector<Welcome::Data> data = {}, test_data = {};
 };
 
 // What a coordinator starts from.

@@ -124,8 +124,12 @@ bool Coordinator::MayOpen(Milliseconds now) {
   if (!told_waiting_) {
     told_waiting_ = true;
     // At the start there is nobody, as it should be.
+    const std::string rest = "; for at most " + std::to_string(options_.join_timeout / 1000) + " s (join_timeout_ms)" +
+                             (wanted > options_.min_workers
+                                  ? ", then training begins with " + std::to_string(options_.min_workers) + " or more"
+                                  : "");
     Tell(started_ ? ClusterEvent::Kind::kWarning : ClusterEvent::Kind::kNotice,
-         "waiting for workers: " + std::to_string(ready) + " of " + std::to_string(wanted) + " are there");
+         "waiting for workers: " + std::to_string(ready) + " of " + std::to_string(wanted) + " are there" + rest);
   }
   if (now - *waiting_since_ < options_.join_timeout) return false;
   if (ready >= options_.min_workers) {
@@ -296,9 +300,15 @@ void Coordinator::Stop(const std::string& reason, Milliseconds now) {
   hurried_ = true;
 }
 
-void Coordinator::Fail(const std::string& why, Milliseconds now, bool hopeless) {
+void Coordinator::Release(Milliseconds now) {
+  held_ = false;
+  changed_ = true;
+  Advance(now);
+}
+
+void Coordinator::Fail(const std::string& why, Milliseconds now, Failure kind) {
   failure_ = why;
-  hopeless_ = hopeless;
+  failure_kind_ = kind;
   BeginEnding(why, now);
 }
 
@@ -324,7 +334,7 @@ void Coordinator::SendEnd(Member& member) {
   message.mutable_end()->set_reason(end_reason_);
   message.mutable_end()->set_completed(completed());
   message.mutable_end()->set_failed(!failure_.empty());
-  message.mutable_end()->set_hopeless(hopeless_);
+  message.mutable_end()->set_hopeless(hopeless());
   SendTo(member, Lane::kControl, std::move(message));
 }
 

@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "crema/error.h"
+#include "crema/solver.h"
 #include "distributed/environment.h"
 
 namespace crema {
@@ -11,6 +13,14 @@ namespace crema {
 namespace {
 constexpr int kMostUnhandled = 3;
 }  // namespace
+
+void FailBecause(const std::exception& error, Coordinator& coordinator) {
+  if (coordinator.phase() == Coordinator::Phase::kEnding) return;
+  Coordinator::Failure kind = Coordinator::Failure::kEnvironment;
+  if (dynamic_cast<const UserError*>(&error)) kind = Coordinator::Failure::kMistake;
+  if (dynamic_cast<const NotFinite*>(&error)) kind = Coordinator::Failure::kDiverged;
+  coordinator.Fail(error.what(), Now(), kind);
+}
 
 CoordinatorService::CoordinatorService(CoordinatorOptions options, CoordinatorStart start, RoundMath& math,
                                        Journal& journal, std::unique_ptr<ServerSockets> sockets, Prepare prepare)
@@ -29,11 +39,26 @@ CoordinatorService::~CoordinatorService() {
 }
 
 void CoordinatorService::Serve() {
+  try {
+    return ServeOn();
+  } catch (const std::exception& error) {
+    const std::lock_guard lock(mutex_);
+    error_ = std::current_exception();
+    happened_.notify_all();
+    FailBecause(error, coordinator_);
+  }
+  // Workers are to hear of the end still.
+  try {
+    ServeOn();
+  } catch (const std::exception&) {
+    // What went wrong first is what is told.
+  }
+}
+
+void CoordinatorService::ServeOn() {
   // What the machine has to say after each message is sent at once, outside of the lock.
-  std::vector<Outgoing> outgoing;
-  uint64_t unreadable = 0;
   const auto collect = [&](std::unique_lock<std::mutex>& lock) {
-    outgoing = coordinator_.TakeOutgoing();
+    const std::vector<Outgoing> outgoing = coordinator_.TakeOutgoing();
     std::vector<ClusterEvent> events = coordinator_.TakeEvents();
     for (ClusterEvent& event : events) {
       prepare_(event);
@@ -45,32 +70,26 @@ void CoordinatorService::Serve() {
     lock.unlock();
     for (const Outgoing& message : outgoing) sockets_->Send(message);
   };
-  try {
-    while (true) {
-      Milliseconds deadline = 0;
-      {
-        std::unique_lock lock(mutex_);
-        if (stop_) return;
-        if (Now() >= coordinator_.deadline()) coordinator_.OnTick(Now());
-        deadline = coordinator_.deadline();
-        collect(lock);
-      }
-      sockets_->Receive(deadline - Now(),
-                        [&](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
-                          std::unique_lock lock(mutex_);
-                          coordinator_.OnMessage(route, message, bytes, Now());
-                          collect(lock);
-                        });
-      const uint64_t malformed = sockets_->malformed();
-      if (malformed > unreadable) {
-        const std::lock_guard lock(mutex_);
-        coordinator_.OnUnreadable(malformed - std::exchange(unreadable, malformed));
-      }
+  while (true) {
+    Milliseconds deadline = 0;
+    {
+      std::unique_lock lock(mutex_);
+      if (stop_) return;
+      if (Now() >= coordinator_.deadline()) coordinator_.OnTick(Now());
+      deadline = coordinator_.deadline();
+      collect(lock);
     }
-  } catch (...) {
-    const std::lock_guard lock(mutex_);
-    error_ = std::current_exception();
-    happened_.notify_all();
+    sockets_->Receive(deadline - Now(),
+                      [&](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
+                        std::unique_lock lock(mutex_);
+                        coordinator_.OnMessage(route, message, bytes, Now());
+                        collect(lock);
+                      });
+    const uint64_t malformed = sockets_->malformed();
+    if (malformed > unreadable_) {
+      const std::lock_guard lock(mutex_);
+      coordinator_.OnUnreadable(malformed - std::exchange(unreadable_, malformed));
+    }
   }
 }
 

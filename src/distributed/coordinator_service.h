@@ -16,6 +16,9 @@
 
 namespace crema {
 
+// Lets it end, unless it does, as the program that drives it cannot go on.
+void FailBecause(const std::exception& error, Coordinator& coordinator);
+
 class CoordinatorService {
  public:
   // Called by the serving thread for each event before anybody can see it.
@@ -26,7 +29,8 @@ class CoordinatorService {
                      std::unique_ptr<ServerSockets> sockets, Prepare prepare);
   ~CoordinatorService();
 
-  // Events since the last call, after waiting for one for at most `timeout` ms. Throws what ended the serving thread.
+  // Events since the last call, after waiting for one for at most `timeout` ms. Throws what went wrong while serving;
+  // the machine has failed then, of which workers are still told.
   std::vector<ClusterEvent> Await(Milliseconds timeout);
   // An event of a round that was committed has been dealt with. Where too many have not, no round is opened: they hold
   // the parameters of their rounds.
@@ -37,6 +41,7 @@ class CoordinatorService {
 
  private:
   void Serve();
+  void ServeOn();
 
   const Prepare prepare_;
   std::mutex mutex_;
@@ -44,6 +49,7 @@ class CoordinatorService {
   std::unique_ptr<ServerSockets> sockets_;
   std::vector<ClusterEvent> events_;  // under mutex_
   int unhandled_ = 0;                 // rounds, under mutex_
+  uint64_t unreadable_ = 0;           // messages, of the serving thread
   std::exception_ptr error_;          // under mutex_
   std::condition_variable happened_;
   bool stop_ = false;  // under mutex_

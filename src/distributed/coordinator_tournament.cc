@@ -7,31 +7,31 @@ namespace crema {
 void Coordinator::Meet(const std::vector<Contribution>& contributions) {
   std::vector<double> scores;
   for (const Contribution& c : contributions) scores.push_back(c.push.score());
-  meeting_ = MeetInPairs(options_.seed, round_.version, scores, options_.higher_wins);
+  pairing_ = MeetInPairs(options_.seed, round_.version, scores, options_.higher_wins);
 }
 
 // For people.
 void Coordinator::AccountMeeting(const std::vector<Contribution>& contributions, size_t one, WorkerInRound* round) {
-  const bool met = meeting_.has_met(one), won = meeting_.has_won(one);
-  const size_t other = meeting_.met[one];
+  const bool met = pairing_.has_met(one), won = pairing_.has_won(one);
+  const size_t other = pairing_.met[one];
   const double score = contributions[one].push.score();
   members_.at(contributions[one].member).account.OnMeeting(score, met, won);
   round->score = score;
   round->won = won;
-  round->lost = meeting_.has_won(other);
+  round->lost = pairing_.has_won(other);
   if (met) round->met = members_.at(contributions[other].member).name;
 }
 
 // What is seen of the round is of the best; who took part goes on with what won its meeting.
 void Coordinator::GoOnApart(const std::vector<Contribution>& contributions, ClusterEvent* event, Milliseconds now) {
-  const Push& best = contributions[meeting_.best].push;
+  const Push& best = contributions[pairing_.best].push;
   loss_ = event->loss = best.loss();
   event->outputs.assign(best.output().begin(), best.output().end());
   for (auto& [id, member] : members_) member.ForgetOwn();
   for (size_t i = 0; i < contributions.size(); ++i) {
     Member& member = members_.at(contributions[i].member);
-    const size_t winner = meeting_.winner[i];
-    const bool is_best = winner == meeting_.best;
+    const size_t winner = pairing_.winner[i];
+    const bool is_best = winner == pairing_.best;
     member.own_state = is_best ? state_ : contributions[winner].values;
     member.own_digest = is_best ? digest_ : contributions[winner].push.digest();
     member.keeps_own = winner == i && member.own_digest == contributions[i].push.digest();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <initializer_list>
 #include <memory>
 #include <span>
 #include <system_error>
@@ -13,6 +14,7 @@
 #include "data/hdf5_files.h"
 #include "data/image_list.h"
 #include "data/record_source.h"
+#include "data/window_file.h"
 #include "distributed/digest.h"
 #include "image/codec.h"
 #include "solver/nets.h"
@@ -55,6 +57,23 @@ uint64_t FingerprintOf(const Hdf5Files& files) {
   return DigestOf(std::as_bytes(std::span(digests)));
 }
 
+// Of the files that evenly spread lines of each list name.
+void LookAtFiles(std::initializer_list<const ImageList*> lists, DataFingerprint* found) {
+  std::vector<uint64_t> digests;
+  for (const ImageList* list : lists) {
+    LookAtRecords(list->entries.size(), [&](uint64_t entry) {
+      if (!found->unreadable.empty()) return;
+      try {
+        const std::vector<uint8_t> bytes = ReadFileBytes(list->PathOf(entry));
+        digests.push_back(DigestOf(std::as_bytes(std::span(bytes))));
+      } catch (const EnvironmentError& error) {
+        found->unreadable = error.what();
+      }
+    });
+  }
+  if (found->unreadable.empty()) found->files = DigestOf(std::as_bytes(std::span(digests)));
+}
+
 uint64_t FingerprintOf(const DenseImageList& list) {
   std::string text;
   for (const ImageList* of : {&list.images, &list.labels}) {
@@ -77,20 +96,34 @@ uint64_t FingerprintOfText(const std::string& path) {
   return DigestOf(std::as_bytes(std::span(bytes)));
 }
 
-uint64_t FingerprintOf(const LayerParameter& layer, const std::string& path) {
-  if (layer.type() == "WindowData") return FingerprintOfText(path);
-  if (layer.type() == "DenseImageData") return FingerprintOf(ReadDenseImageList(path, ""));
-  if (layer.type() == "ImageData") {
-    return FingerprintOf(ReadImageList(path, "", layer.image_data_param().label_count()));
+void Look(const LayerParameter& layer, const std::vector<std::string>& folders, DataFingerprint* found) {
+  const std::string& path = found->path;
+  const auto root = [&](const auto& param) {
+    return param.root_folder().empty() ? "" : FindFile(param.root_folder(), folders);
+  };
+  if (layer.type() == "WindowData") {
+    found->value = FingerprintOfText(path);
+    const WindowFile windows = ReadWindowFile(path, root(layer.window_data_param()), 0.5f, 0.5f);
+    LookAtFiles({&windows.images}, found);
+  } else if (layer.type() == "DenseImageData") {
+    const DenseImageList list = ReadDenseImageList(path, root(layer.dense_image_data_param()));
+    found->value = FingerprintOf(list);
+    LookAtFiles({&list.images, &list.labels}, found);
+  } else if (layer.type() == "ImageData") {
+    const ImageDataParameter& param = layer.image_data_param();
+    const ImageList list = ReadImageList(path, root(param), param.label_count());
+    found->value = FingerprintOf(list);
+    LookAtFiles({&list}, found);
+  } else if (layer.type() == "ImageSegData") {
+    const ImageDataParameter& param = layer.image_data_param();
+    const DenseImageList list = ReadImageSegList(path, root(param), param.label_type(), 0);
+    found->value = list.labels.entries.empty() ? FingerprintOf(list.images) : FingerprintOf(list);
+    LookAtFiles({&list.images, &list.labels}, found);
+  } else if (layer.type() == "HDF5Data") {
+    found->value = FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
+  } else {
+    found->value = FingerprintOf(*OpenRecordSource(path));
   }
-  if (layer.type() == "ImageSegData") {
-    const DenseImageList list = ReadImageSegList(path, "", layer.image_data_param().label_type(), 0);
-    return list.labels.entries.empty() ? FingerprintOf(list.images) : FingerprintOf(list);
-  }
-  if (layer.type() == "HDF5Data") {
-    return FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
-  }
-  return FingerprintOf(*OpenRecordSource(path));
 }
 
 bool ReadsImageDataParam(const LayerParameter& layer) {
@@ -138,8 +171,10 @@ std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std:
   for (const LayerParameter& layer : net.layer()) {
     const std::string source = DataSourceOf(layer);
     if (source.empty()) continue;
-    const std::string path = FindFile(source, folders);
-    all.push_back({layer.name(), path, FingerprintOf(layer, path)});
+    DataFingerprint& found = all.emplace_back();
+    found.layer = layer.name();
+    found.path = FindFile(source, folders);
+    Look(layer, folders, &found);
   }
   return all;
 }
@@ -159,10 +194,21 @@ void RequireSameData(const NetParameter& net, const std::vector<std::string>& fo
   }
   for (const DataFingerprint& here : FingerprintData(net, folders)) {
     for (const DataFingerprint& there : known) {
-      if (there.layer != here.layer || there.value == here.value) continue;
-      throw UserError(what + "layer \"" + here.layer + "\": " + here.path +
-                      " has other records than the coordinator's, or has them in another order; copy that one, or name "
-                      "the right one with " +
+      if (there.layer != here.layer) continue;
+      const std::string layer = what + "layer \"" + here.layer + "\": ";
+      if (there.value != here.value) {
+        throw UserError(layer + here.path +
+                        " has other records than the coordinator's, or has them in another order; copy that one, or "
+                        "name the right one with " +
+                        flag + "=PATH");
+      }
+      if (!there.files || there.files == here.files) continue;
+      if (!here.files) {
+        throw UserError(layer + here.unreadable + ", and the coordinator has that file; copy all that " + here.path +
+                        " names, or give the folder that they are in with " + flag + "=PATH");
+      }
+      throw UserError(layer + "files that " + here.path +
+                      " names are not those of the coordinator; copy them, or give the folder that they are in with " +
                       flag + "=PATH");
     }
   }

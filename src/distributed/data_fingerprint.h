@@ -3,6 +3,7 @@
 #define CREMA_DISTRIBUTED_DATA_FINGERPRINT_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,11 +13,14 @@ namespace crema {
 
 // Of a database: of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among
 // them. Of a list of images: of its paths, and labels. Of a window file: of its bytes. Of HDF5 files: of their numbers
-// of rows, and of 64 rows, likewise.
+// of rows, and of 64 rows, likewise. `files`: of the images that 64 lines of lists and window files name, where all of
+// them can be read here; else `unreadable` says which cannot.
 struct DataFingerprint {
   std::string layer;
   std::string path;  // where it was found
   uint64_t value = 0;
+  std::optional<uint64_t> files = {};
+  std::string unreadable = {};
 
   bool operator==(const DataFingerprint&) const = default;
 };

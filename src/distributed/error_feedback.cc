@@ -156,18 +156,4 @@ double ErrorFeedback::ClippedNorm() const { return std::sqrt(clipped_squares_); 
 
 std::span<const float> ErrorFeedback::residual(size_t bucket) const { return states_.at(bucket).residual; }
 
-void ErrorFeedback::Restore(size_t bucket, std::span<const float> residual) {
-  State& state = states_.at(bucket);
-  if (residual.size() != state.residual.size()) {
-    throw UserError("the residual of bucket " + std::to_string(bucket) + " has " + std::to_string(residual.size()) +
-                    " values, and the net's has " + std::to_string(state.residual.size()) +
-                    "; the checkpoint is of another net or codec");
-  }
-  if (!std::ranges::all_of(residual, [](float value) { return std::isfinite(value); })) {
-    throw UserError("the residual of bucket " + std::to_string(bucket) + " has values that are not finite");
-  }
-  std::ranges::copy(residual, state.residual.begin());
-  state.pending = false;
-}
-
 }  // namespace crema

@@ -65,11 +65,8 @@ class ErrorFeedback {
   // The root of the sum of squares of what was clipped and committed since this was built: lost, too.
   double ClippedNorm() const;
 
-  // What is left of a bucket, for a checkpoint; empty for buckets that are not compressed.
+  // What is left of a bucket; empty for buckets that are not compressed.
   std::span<const float> residual(size_t bucket) const;
-
-  // Sets it. Throws UserError where its size is not that of residual(bucket) or a value is not finite.
-  void Restore(size_t bucket, std::span<const float> residual);
 
  private:
   struct State;

@@ -3,17 +3,18 @@
 
 #include <unistd.h>
 
-#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <utility>
 
+#include "base/stopwatch.h"
 #include "crema/error.h"
 #include "distributed/averaging.h"
 #include "distributed/cluster_settings.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/environment.h"
+#include "distributed/own_address.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
 #include "distributed/worker_service.h"
@@ -205,9 +206,11 @@ void Joining::LogPhase() {
     if (no_place != no_place_) Log("Waiting for a place at " + options_.endpoint + ": " + no_place);
     logged_ = now;
   } else if (joining && now - logged_ >= kLogEvery) {
-    Log("No answer from " + options_.endpoint + " yet: is the coordinator running, is the address right, and " +
-        (own_keys_ ? "does it know this worker's key, and is --server_key its own?"
-                   : "does it want keys, of which this worker has none?"));
+    const std::string problem = HostProblem(options_.endpoint);
+    const std::string keys = own_keys_ ? "does it know this worker's key, and is --server_key its own?"
+                                       : "does it want keys, of which this worker has none?";
+    Log("No answer from " + options_.endpoint +
+        " yet: " + (problem.empty() ? "is the coordinator running, is the address right, and " + keys : problem));
     logged_ = now;
   }
   joining_ = joining;
@@ -227,7 +230,10 @@ void Joining::CheckData(const Welcome& welcome) const {
   const std::vector<std::string> folders(welcome.search_folders().begin(), welcome.search_folders().end());
   const auto known = [](const google::protobuf::RepeatedPtrField<Welcome::Data>& data) {
     std::vector<DataFingerprint> all;
-    for (const Welcome::Data& there : data) all.push_back({there.layer(), "", there.fingerprint()});
+    for (const Welcome::Data& there : data) {
+      all.push_back({there.layer(), "", there.fingerprint()});
+      if (there.has_files()) all.back().files = there.files();
+    }
     return all;
   };
   RequireSameData(file_->solver.train_net_param(), folders, known(welcome.data()), "--data", "");
@@ -254,7 +260,7 @@ bool Joining::GoesOn(const TrainTask& task, uint64_t steps_done) {
 
 TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   const DistributedParameter& settings = file_->solver.distributed();
-  const auto begin = std::chrono::steady_clock::now();
+  const Stopwatch watch;
   TrainResult result;
   result.lease = task.lease;
   const auto values = std::make_shared<Bytes>(layout_.bytes(task.with_history));
@@ -317,7 +323,7 @@ TrainResult Joining::Compute(const TrainTask& task, bool* abandoned) {
   } catch (const NotFinite& error) {
     result.failure = error.what();
   }
-  result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
+  result.seconds = watch.Seconds();
   return result;
 }
 

@@ -10,8 +10,8 @@
 #include <string_view>
 
 #include "base/atomic_file.h"
+#include "base/stopwatch.h"
 #include "crema/error.h"
-#include "distributed/stopwatch.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -36,15 +36,14 @@ bool WriteAll(int fd, std::string_view bytes, uint64_t at) {
   return true;
 }
 
-std::string ReadAll(int fd) {
-  std::string all;
+bool ReadAll(int fd, std::string* all) {
   char buffer[1 << 16];
-  for (ssize_t got; (got = pread(fd, buffer, sizeof buffer, static_cast<off_t>(all.size()))) != 0;) {
+  for (ssize_t got; (got = pread(fd, buffer, sizeof buffer, static_cast<off_t>(all->size()))) != 0;) {
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return {};
-    all.append(buffer, static_cast<size_t>(got));
+    if (got < 0) return false;
+    all->append(buffer, static_cast<size_t>(got));
   }
-  return all;
+  return true;
 }
 
 }  // namespace
@@ -75,7 +74,8 @@ void JournalFile::Fail(const std::string& what, int error) const {
 }
 
 void JournalFile::Read() {
-  const std::string all = ReadAll(fd_);
+  std::string all;
+  if (!ReadAll(fd_, &all)) Fail("cannot be read", errno);
   if (all.empty()) {
     if (!WriteAll(fd_, kTitle, 0) || fsync(fd_) != 0) Fail("cannot be written", errno);
     SyncDirectory(DirectoryOf(path_));
@@ -113,8 +113,12 @@ void JournalFile::Empty() {
   records_.clear();
 }
 
+void JournalFile::Flush() const {
+  if (!flush_ && fdatasync(fd_) != 0) Fail("cannot be written", errno);
+}
+
 void JournalFile::Write(const JournalRecord& record) {
-  const Stopwatch stopwatch(&write_seconds_);
+  const ScopeTimer timer(&write_seconds_);
   if (torn_ && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
   torn_ = false;
   std::string text(2 * sizeof(uint32_t), '\0');

@@ -3,6 +3,7 @@
 #define CREMA_DISTRIBUTED_JOURNAL_FILE_H_
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "distributed/journal.h"
@@ -23,12 +24,15 @@ class JournalFile : public Journal {
 
   // What it held is void.
   void Empty();
-  // Those that the file held when it was opened.
-  const std::vector<JournalRecord>& records() const { return records_; }
+  // Those that the file held when it was opened, once.
+  std::vector<JournalRecord> TakeRecords() { return std::exchange(records_, {}); }
+  bool empty() const { return records_.empty(); }
   // Flushed to the disk, unless set_flush(false). Where that fails, the file is as it was.
   void Write(const JournalRecord& record) override;
   // false: for those who would go back to their snapshot anyway when the machine stops.
   void set_flush(bool flush) { flush_ = flush; }
+  // What was written reaches the disk, whatever set_flush said. May be called while another thread writes.
+  void Flush() const;
   // That the last Write took.
   double write_seconds() const { return write_seconds_; }
 

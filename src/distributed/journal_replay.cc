@@ -11,8 +11,10 @@ namespace crema {
 namespace {
 
 [[noreturn]] void Contradiction(const std::string& what) {
-  throw UserError("the journal and the snapshot do not fit each other: " + what +
-                  "; start from a snapshot of this training, or with an empty folder");
+  throw UserError(
+      "the journal and the snapshot do not fit each other: " + what +
+      "; start from a snapshot of this training, or move the journal (PREFIX_cluster.journal) away to go on "
+      "from this snapshot alone");
 }
 
 // Whether the steps of these commits can be used, one after the other, in a ledger like this.

@@ -121,8 +121,8 @@ Keys Parse(std::string_view text, const std::string& path) {
   return keys;
 }
 
-// `forbidden`: permissions that nobody but the owner may have, and what to do against them.
-Keys Read(const std::string& path, mode_t forbidden, const std::string& danger, const std::string& remedy) {
+// Also who else than its owner may do what with the file, as permissions.
+Keys Read(const std::string& path, mode_t* others) {
   if (path.empty()) throw UserError("the path of a key file is empty");
   const OpenFile file(path);
   struct stat status;
@@ -130,7 +130,7 @@ Keys Read(const std::string& path, mode_t forbidden, const std::string& danger, 
   if (!S_ISREG(status.st_mode)) {
     throw UserError(Location{path}, S_ISDIR(status.st_mode) ? "is a directory; give a key file" : "is not a file");
   }
-  if (status.st_mode & forbidden) throw UserError(Location{path}, danger + "; run: " + remedy + " " + path);
+  *others = status.st_mode & (S_IRWXG | S_IRWXO);
   Wiped<kMaxFileBytes + 1> text;
   size_t bytes = 0;
   while (bytes < sizeof(text.data)) {
@@ -221,10 +221,14 @@ KeyFiles WriteKeyPair(const KeyPair& pair, const std::string& name) {
 }
 
 KeyPair ReadKeyPair(const std::string& path) {
-  Keys keys = Read(path, S_IRWXG | S_IRWXO, "is a secret key, but not for its owner's eyes only", "chmod 600");
+  mode_t others = 0;
+  Keys keys = Read(path, &others);
   if (!keys.secret_key) {
     throw UserError(Location{path}, keys.public_key ? "holds a public key only; give the .secret file"
                                                     : "holds no key" + std::string(kRemedy));
+  }
+  if (others != 0) {
+    throw UserError(Location{path}, "is a secret key, but not for its owner's eyes only; run: chmod 600 " + path);
   }
   KeyPair pair{PublicKeyOf(*keys.secret_key), *keys.secret_key};
   if (keys.public_key && *keys.public_key != pair.public_key) {
@@ -236,7 +240,11 @@ KeyPair ReadKeyPair(const std::string& path) {
 }
 
 std::string ReadPublicKey(const std::string& path) {
-  const Keys keys = Read(path, S_IWOTH, "decides who may join, but everybody may write it", "chmod o-w");
+  mode_t others = 0;
+  const Keys keys = Read(path, &others);
+  if (others & S_IWOTH) {
+    throw UserError(Location{path}, "decides who may join, but everybody may write it; run: chmod o-w " + path);
+  }
   if (keys.secret_key) {
     throw UserError(Location{path, keys.secret_line, 0},
                     "holds a secret key, which belongs on the machine of its owner only; give the .public file");

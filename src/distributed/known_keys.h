@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "crema/error.h"
+
 namespace crema {
 
 // Asked by the Authenticator's thread alone.
@@ -15,7 +17,7 @@ class KnownKeys {
  public:
   virtual ~KnownKeys() = default;
   // Comes before each NameOf. What went wrong, to be logged.
-  virtual std::vector<std::string> Refresh() { return {}; }
+  virtual std::vector<Diagnostic> Refresh() { return {}; }
   // The name under which a Z85 public key is let in, if it is.
   virtual std::optional<std::string> NameOf(const std::string& public_key) const = 0;
   // What lets an unknown key in, for people to read. Empty where that may happen by itself, and soon: then nothing

@@ -43,7 +43,8 @@ std::string TextOfData(const LayerParameter& layer, const std::vector<std::strin
   NetParameter net;
   *net.add_layer() = layer;
   try {
-    return "records with fingerprint " + Hex(FingerprintData(net, folders).at(0).value);
+    const DataFingerprint data = FingerprintData(net, folders).at(0);
+    return "records with fingerprint " + Hex(data.value) + (data.files ? ", files with " + Hex(*data.files) : "");
   } catch (const std::runtime_error& error) {
     return error.what();
   }

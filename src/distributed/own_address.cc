@@ -70,6 +70,19 @@ bool IsIp6(const std::string& host) {
   return inet_pton(AF_INET6, host.c_str(), &address) == 1;
 }
 
+using AddressList = std::unique_ptr<addrinfo, void (*)(addrinfo*)>;
+
+// Null, with a problem, where the name is not known.
+AddressList Addresses(const HostAndPort& there, std::string* problem) {
+  addrinfo hints = {};
+  hints.ai_family = AF_UNSPEC;
+  hints.ai_socktype = SOCK_DGRAM;
+  addrinfo* list = nullptr;
+  const int error = getaddrinfo(there.host.c_str(), there.port.c_str(), &hints, &list);
+  if (error != 0) *problem = gai_strerror(error);
+  return {error == 0 ? list : nullptr, freeaddrinfo};
+}
+
 bool IsHost(std::string_view host) {
   return !host.empty() && host.size() <= 253 && std::all_of(host.begin(), host.end(), [](unsigned char c) {
     return std::isalnum(c) || c == '.' || c == '-' || c == '_';
@@ -78,20 +91,24 @@ bool IsHost(std::string_view host) {
 
 }  // namespace
 
+std::string HostProblem(const std::string& endpoint) {
+  if (!endpoint.starts_with(kTcp)) return {};
+  const HostAndPort there = Split(endpoint);
+  std::string problem;
+  Addresses(there, &problem);
+  return problem.empty() ? "" : "\"" + there.host + "\" is not known: " + problem;
+}
+
 std::string AddressTowards(const std::string& tcp_endpoint) {
   const HostAndPort there = Split(tcp_endpoint);
   const std::string remedy = "; say by which address others reach this machine";
-  addrinfo hints = {};
-  hints.ai_family = AF_UNSPEC;
-  hints.ai_socktype = SOCK_DGRAM;
-  addrinfo* list = nullptr;
-  const int error = getaddrinfo(there.host.c_str(), there.port.c_str(), &hints, &list);
-  if (error != 0) {
+  std::string problem;
+  const AddressList list = Addresses(there, &problem);
+  if (!problem.empty()) {
     throw EnvironmentError("cannot find out by which address others reach this machine, as \"" + there.host +
-                           "\" is not known: " + gai_strerror(error) + remedy);
+                           "\" is not known: " + problem + remedy);
   }
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(list, freeaddrinfo);
-  for (const addrinfo* at = list; at; at = at->ai_next) {
+  for (const addrinfo* at = list.get(); at; at = at->ai_next) {
     const std::string address = LocalEndOf(*at);
     if (!address.empty()) return address;
   }

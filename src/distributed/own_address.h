@@ -11,6 +11,9 @@ namespace crema {
 // EnvironmentError where there is none that other machines could use.
 std::string AddressTowards(const std::string& tcp_endpoint);
 
+// Why the name of the host of a tcp endpoint leads nowhere; empty where it does not, and for other endpoints.
+std::string HostProblem(const std::string& endpoint);
+
 // What a user says others reach this machine by: HOST or HOST:PORT, where HOST is a name, an IPv4 address or an IPv6
 // address; that in brackets where a port follows. Port 0: none. Throws UserError for anything else.
 struct NamedAddress {

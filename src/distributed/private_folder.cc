@@ -51,7 +51,10 @@ PrivateFolder::PrivateFolder() {
   const std::string temporary = folder && *folder && std::strlen(folder) < 60 ? folder : "/tmp";
   RemoveAbandoned(temporary);
   std::string pattern = temporary + "/" + std::string(kFolderPrefix) + "XXXXXX";
-  if (!mkdtemp(pattern.data())) throw EnvironmentError("cannot make " + pattern + ": " + std::strerror(errno));
+  if (!mkdtemp(pattern.data())) {
+    throw EnvironmentError("cannot make a folder for temporary files, " + pattern + ": " + std::strerror(errno) +
+                           "; TMPDIR says where they go");
+  }
   path_ = pattern;
   lock_ = Lock(path_);
 }

@@ -44,7 +44,7 @@ bool EachBlock(int64_t count, float* out, const Value& value) {
 }
 
 // A layer's statistics, of values that begin with the first statistic.
-RunningMoments MomentsIn(const float* statistics, const BatchNormBlobs& layer, int64_t trained) {
+RunningMoments MomentsIn(const float* statistics, const BatchNormPlaces& layer, int64_t trained) {
   return {statistics + layer.mean - trained, statistics + layer.variance - trained, statistics[layer.factor - trained]};
 }
 
@@ -141,7 +141,7 @@ bool RoundFormula::PoolStatistics(std::span<const WeighedValues> terms, float* o
   for (const WeighedValues& term : terms) total += term.weight;
   std::vector<RunningMoments> moments;
   moments.reserve(terms.size());
-  for (const BatchNormBlobs& layer : layout_.batch_norms) {
+  for (const BatchNormPlaces& layer : layout_.batch_norms) {
     double factor = 0;
     moments.clear();
     for (const WeighedValues& term : terms) {
@@ -171,7 +171,7 @@ void RoundFormula::StatisticsToTerm(const float* statistics, double share, bool 
     std::fill_n(out, count, 0.0f);
   }
   if (settings_.batch_norm() == DistributedParameter::FIRST) return;
-  for (const BatchNormBlobs& layer : layout_.batch_norms) {
+  for (const BatchNormPlaces& layer : layout_.batch_norms) {
     const RunningMoments moments = MomentsIn(statistics, layer, layout_.trained);
     const int64_t factor = layer.factor - layout_.trained;
     for (int64_t channel = 0; channel < layer.channels; ++channel) {
@@ -184,7 +184,7 @@ void RoundFormula::StatisticsToTerm(const float* statistics, double share, bool 
 
 void RoundFormula::TermsToStatistics(float* statistics) const {
   if (settings_.batch_norm() == DistributedParameter::FIRST) return;
-  for (const BatchNormBlobs& layer : layout_.batch_norms) {
+  for (const BatchNormPlaces& layer : layout_.batch_norms) {
     float* const means = statistics + layer.mean - layout_.trained;
     float* const variances = statistics + layer.variance - layout_.trained;
     const double factor = static_cast<double>(statistics[layer.factor - layout_.trained]);

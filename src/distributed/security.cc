@@ -69,7 +69,8 @@ class Check {
     const bool bare = IsEndpoint(std::string(kTcp) + endpoint_, is_coordinator_);
     return "\"" + endpoint_ + "\" is no endpoint; " +
            (bare              ? "write " + std::string(kTcp) + endpoint_
-            : is_coordinator_ ? "give tcp://*:PORT, or tcp://HOST:PORT for one address of this machine, with a port of "
+            : is_coordinator_ ? "give tcp://*:PORT, or tcp://ADDRESS:PORT for one address of this machine (in "
+                                "numbers), with a port of "
                                 "up to 65535: tcp://*:5570"
                               : "give tcp://HOST:PORT, with a port from 1 to 65535: tcp://node0:5570");
   }

@@ -66,9 +66,12 @@ std::string ListenAt(zmq::socket_t& socket, const std::string& endpoint) {
   try {
     socket.bind(endpoint);
   } catch (const zmq::error_t& error) {
-    throw EnvironmentError("cannot listen at " + endpoint + ": " + error.what() +
-                           (error.num() == EADDRINUSE ? "; another program does, or did until a moment ago" : "") +
-                           (error.num() == ENODEV ? "; give an address of this machine, or * for all" : ""));
+    throw EnvironmentError(
+        "cannot listen at " + endpoint + ": " + error.what() +
+        (error.num() == EADDRINUSE ? "; another program does, or did until a moment ago" : "") +
+        (error.num() == ENODEV
+             ? "; give an address of this machine in numbers, the name of one of its networks (lo), or * for all"
+             : ""));
   }
   return WithPlainAddress(socket.get(zmq::sockopt::last_endpoint));
 }

@@ -26,7 +26,7 @@ StateLayout LayoutOf(const TrainingSteps& steps, const DistributedParameter& set
       continue;
     }
     if (layout.batch_norms.size() <= static_cast<size_t>(block.group)) layout.batch_norms.resize(block.group + 1);
-    BatchNormBlobs& blobs = layout.batch_norms[block.group];
+    BatchNormPlaces& blobs = layout.batch_norms[block.group];
     if (block.statistics_blob == 0) {
       blobs.mean = block.offset;
       blobs.channels = block.count;

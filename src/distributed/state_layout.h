@@ -11,7 +11,7 @@ namespace crema {
 
 // The three blobs of one BatchNorm layer (Caffe's): sums of means and of variances, and the factor that both are
 // divided by. Offsets count floats from the first value.
-struct BatchNormBlobs {
+struct BatchNormPlaces {
   int64_t mean = 0, variance = 0, factor = 0, channels = 0;
 };
 
@@ -24,7 +24,7 @@ struct StateLayout {
   int64_t velocity = 0;        // the outer momentum: 0, or `trained`
   int64_t shared_history = 0;  // the solver's history where all workers update alike, and have the same
   int64_t history = 0;         // of each worker
-  std::vector<BatchNormBlobs> batch_norms = {};
+  std::vector<BatchNormPlaces> batch_norms = {};
   std::vector<Bucket> buckets = {};  // the trained values as they are coded, parameter by parameter
 
   // Of what workers make of a state.

@@ -20,23 +20,23 @@ std::vector<std::pair<size_t, size_t>> DrawPairs(uint64_t seed, uint64_t version
   return pairs;
 }
 
-Meeting MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> scores, bool higher_wins) {
+Pairing MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> scores, bool higher_wins) {
   CREMA_CHECK(!scores.empty());
   const auto better = [&](size_t a, size_t b) { return higher_wins ? scores[a] > scores[b] : scores[a] < scores[b]; };
-  Meeting meeting;
-  meeting.winner.resize(scores.size());
-  std::iota(meeting.winner.begin(), meeting.winner.end(), size_t{0});
-  meeting.met = meeting.winner;
+  Pairing pairing;
+  pairing.winner.resize(scores.size());
+  std::iota(pairing.winner.begin(), pairing.winner.end(), size_t{0});
+  pairing.met = pairing.winner;
   for (const auto& [a, b] : DrawPairs(seed, version, scores.size())) {
-    meeting.met[a] = b;
-    meeting.met[b] = a;
-    if (better(a, b)) meeting.winner[b] = a;
-    if (better(b, a)) meeting.winner[a] = b;
+    pairing.met[a] = b;
+    pairing.met[b] = a;
+    if (better(a, b)) pairing.winner[b] = a;
+    if (better(b, a)) pairing.winner[a] = b;
   }
   for (size_t i = 1; i < scores.size(); ++i) {
-    if (better(i, meeting.best)) meeting.best = i;
+    if (better(i, pairing.best)) pairing.best = i;
   }
-  return meeting;
+  return pairing;
 }
 
 bool HigherWins(const Net& test_net, const std::string& name, const Location& where) {

@@ -18,7 +18,7 @@ namespace crema {
 // nobody.
 std::vector<std::pair<size_t, size_t>> DrawPairs(uint64_t seed, uint64_t version, size_t count);
 
-struct Meeting {
+struct Pairing {
   size_t best = 0;             // of all; of equal ones the first
   std::vector<size_t> met;     // by participant: whom; itself where that is nobody
   std::vector<size_t> winner;  // by participant: whose parameters it goes on with; of equal ones each keeps its own
@@ -29,7 +29,7 @@ struct Meeting {
 };
 
 // `scores` must be finite and are at least one.
-Meeting MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> scores, bool higher_wins);
+Pairing MeetInPairs(uint64_t seed, uint64_t version, std::span<const double> scores, bool higher_wins);
 
 // Whether a higher value of this output of the test net is the better one: not of losses. Throws UserError where the
 // net has no such output, or not one number.

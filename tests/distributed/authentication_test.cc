@@ -147,7 +147,7 @@ TEST_F(Authentication, BadFilesLetNobodyInAndAreLoggedOnce) {
   int broken = 0, twice = 0, writable = 0;
   for (const std::string& line : Log()) {
     broken += Has(line, "broken.public:1: error: not a key");
-    twice += Has(line, "worker.public: holds the same key as again.public");
+    twice += Has(line, "worker.public: error: holds the same key as again.public");
     writable += Has(line, "chmod o-w");
   }
   EXPECT_EQ(broken, 1);
@@ -158,7 +158,7 @@ TEST_F(Authentication, BadFilesLetNobodyInAndAreLoggedOnce) {
   zmq::socket_t refused = Client(worker_keys_);
   EXPECT_EQ(OutcomeOf(refused), HandshakeWatch::Outcome::kRefused);
   int absent = 0;
-  for (const std::string& line : Log()) absent += Has(line, "authorized: there is no such folder");
+  for (const std::string& line : Log()) absent += Has(line, "authorized: error: there is no such folder");
   EXPECT_EQ(absent, 1);
   std::filesystem::rename(folder_ / "moved", folder_.authorized());
   EXPECT_TRUE(GetsIn(Client(worker_keys_)));

@@ -182,11 +182,40 @@ TEST_F(CoordinatorTest, FailuresThatWouldComeAgainAreHopeless) {
     if (!hopeless) SendValues(peer, 1, Trained(work));
     ASSERT_NE(coordinator_->failure(), "");
     EXPECT_EQ(coordinator_->hopeless(), hopeless) << coordinator_->failure();
+    using Failure = Coordinator::Failure;
+    EXPECT_EQ(coordinator_->failure_kind(), hopeless ? Failure::kDiverged : Failure::kEnvironment);
     const std::vector<Outgoing> answers = Say(peer, Beat());
     ASSERT_EQ(answers.size(), 1u);
     EXPECT_TRUE(answers[0].message.end().failed());
     EXPECT_EQ(answers[0].message.end().hopeless(), hopeless);
   }
+}
+
+TEST_F(CoordinatorTest, ARecordThatCannotBeUsedIsAMistake) {
+  Start();
+  Peer peer = Join("a", 1);
+  WorkOf(peer);
+  const Work work = WorkOf(peer);
+  ClusterMessage push = PushOf(work, 1, Trained(work));
+  push.mutable_push()->set_failure("record 7: label 9 is outside the 3 classes");
+  push.mutable_push()->set_fatal(true);
+  Say(peer, push);
+  EXPECT_EQ(coordinator_->failure_kind(), Coordinator::Failure::kMistake);
+}
+
+TEST_F(CoordinatorTest, ReleaseOpensTheNextRoundAtOnce) {
+  options_.hold_at_stops = true;
+  Start();
+  Peer peer = Join("a", 1);
+  WorkOf(peer);
+  EXPECT_FALSE(WorkOf(peer).has_lease()) << "held from the start";
+  coordinator_->TakeOutgoing();
+  coordinator_->Release(now_);
+  bool leased = false;
+  for (const Outgoing& outgoing : coordinator_->TakeOutgoing()) {
+    leased |= outgoing.message.has_work() && outgoing.message.work().has_lease();
+  }
+  EXPECT_TRUE(leased);
 }
 
 TEST_F(CoordinatorTest, AFailedPushIsLeftOutAndItsStepsComeAgain) {

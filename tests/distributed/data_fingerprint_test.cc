@@ -128,6 +128,38 @@ TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   EXPECT_EQ(DataSourceOf(net.layer(0)), folder / "own.txt");
 }
 
+TEST(DataFingerprint, FilesOfListsAreTheCoordinators) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 0\n2.jpg 1\n";
+  for (const char* copy : {"one", "two"}) {
+    std::filesystem::create_directory(folder / copy);
+    for (const char* file : {"/1.jpg", "/2.jpg"}) std::ofstream(folder / copy + file) << "pixels of " << file;
+  }
+  const auto net = [&](const std::string& copy) {
+    NetParameter with_root = ListNet(folder / "a.txt");
+    with_root.mutable_layer(0)->mutable_image_data_param()->set_root_folder(folder / copy);
+    return with_root;
+  };
+  const std::vector<DataFingerprint> known = FingerprintData(net("one"), {});
+  const auto message_for = [&](const std::string& copy) {
+    try {
+      RequireSameData(net(copy), {}, known, "--data", "");
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(message_for("two"), "");
+  std::ofstream(folder / "two/2.jpg") << "other pixels";
+  EXPECT_NE(message_for("two").find("names are not those of the coordinator"), std::string::npos);
+  std::filesystem::remove(folder / "two/2.jpg");
+  EXPECT_NE(message_for("two").find("2.jpg"), std::string::npos);
+  EXPECT_NE(message_for("two").find("the coordinator has that file"), std::string::npos);
+  // A coordinator need not have them.
+  EXPECT_FALSE(FingerprintData(net("two"), {})[0].files);
+  RequireSameData(net("one"), {}, FingerprintData(net("two"), {}), "--data", "");
+}
+
 TEST(DataFingerprint, OtherDataThanTheCoordinatorsAreRefused) {
   const TemporaryFolder folder;
   std::ofstream(folder / "a.txt") << "1.jpg 0\n2.jpg 1\n";

@@ -142,17 +142,6 @@ TEST_P(EveryFeedback, EncodesExactlyWhatIsLeft) {
   EXPECT_EQ(feedback_.Norm(), 0);
 }
 
-TEST_P(EveryFeedback, RestoredOnesGoOnAlike) {
-  EncodedBy(feedback_, 0, Gaussians(kCount, 10));
-  feedback_.Commit();
-  ErrorFeedback other(GetParam(), {{kCount}});
-  other.Restore(0, feedback_.residual(0));
-  const auto values = Gaussians(kCount, 11);
-  EXPECT_EQ(EncodedBy(other, 0, values), EncodedBy(feedback_, 0, values));
-  EXPECT_THROW(other.Restore(0, std::vector<float>(kCount - 1)), UserError);
-  EXPECT_THROW(other.Restore(0, std::vector<float>(kCount, std::nanf(""))), UserError);
-}
-
 TEST_P(EveryFeedback, WhatIsNotFiniteChangesNothing) {
   EncodedBy(feedback_, 0, Gaussians(kCount, 12));
   feedback_.Commit();

@@ -27,8 +27,8 @@ class JournalFiles : public testing::Test {
   }
   std::vector<uint64_t> Versions() {
     std::vector<uint64_t> versions;
-    const JournalFile journal(path_);
-    for (const JournalRecord& record : journal.records()) {
+    JournalFile journal(path_);
+    for (const JournalRecord& record : journal.TakeRecords()) {
       versions.push_back(record.commit().version());
     }
     return versions;

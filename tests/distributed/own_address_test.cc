@@ -115,5 +115,12 @@ TEST(OwnAddress, IsReadAsUsersWriteIt) {
   }
 }
 
+TEST(HostProblem, NamesAHostThatIsNotKnown) {
+  EXPECT_EQ(HostProblem("tcp://127.0.0.1:5570"), "");
+  EXPECT_EQ(HostProblem("tcp://[::1]:5570"), "");
+  EXPECT_EQ(HostProblem("ipc:///tmp/socket"), "");
+  EXPECT_EQ(HostProblem("tcp://no.such.host.invalid:5570").find("\"no.such.host.invalid\" is not known: "), 0u);
+}
+
 }  // namespace
 }  // namespace crema::testing_distributed

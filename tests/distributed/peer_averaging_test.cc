@@ -30,7 +30,7 @@ StateLayout LayoutWith(const DistributedParameter& settings, int64_t trained, bo
 // What a worker may have made of a net: positive variances and factors, not the same for all.
 std::vector<float> ValuesOf(const StateLayout& layout, uint32_t seed, bool with_history) {
   std::vector<float> values = RandomFloats(seed, layout.bytes(with_history) / sizeof(float));
-  for (const BatchNormBlobs& layer : layout.batch_norms) {
+  for (const BatchNormPlaces& layer : layout.batch_norms) {
     const float factor = 1.5f + values[layer.factor];
     for (int64_t i = 0; i < layer.channels; ++i) {
       values[layer.mean + i] *= factor;
@@ -264,7 +264,7 @@ TEST(PeerAveraging, SumsAreTheMeanUpToRounding) {
         tolerance[at] = (workers + 1) * u * sum([&](const float* x) { return std::fabs(x[at]); });
       }
       const bool pooled = settings.batch_norm() == DistributedParameter::POOL;
-      for (const BatchNormBlobs& layer : layout.batch_norms) {
+      for (const BatchNormPlaces& layer : layout.batch_norms) {
         const double factor = sum([&](const float* x) { return x[layer.factor]; });
         for (int64_t i = 0; i < layer.channels; ++i) {
           const auto m = [&](const float* x) { return double{x[layer.mean + i]} / double{x[layer.factor]}; };

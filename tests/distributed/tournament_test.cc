@@ -49,24 +49,24 @@ TEST(Tournament, BothGoOnWithTheBetterOne) {
   const std::vector<double> scores = {0.1, 0.9, 0.5, 0.5, 0.3, 0.9, 0.2};
   for (uint64_t version = 0; version < 50; ++version) {
     for (const bool higher : {true, false}) {
-      const Meeting meeting = MeetInPairs(8, version, scores, higher);
-      EXPECT_EQ(meeting.best, higher ? 1u : 0u);
+      const Pairing pairing = MeetInPairs(8, version, scores, higher);
+      EXPECT_EQ(pairing.best, higher ? 1u : 0u);
       std::vector<bool> met(scores.size());
       for (const auto& [a, b] : DrawPairs(8, version, scores.size())) {
         met[a] = met[b] = true;
         const double best = higher ? std::max(scores[a], scores[b]) : std::min(scores[a], scores[b]);
-        EXPECT_EQ(scores[meeting.winner[a]], best);
-        EXPECT_EQ(scores[meeting.winner[b]], best);
-        EXPECT_EQ(meeting.winner[a] == meeting.winner[b], scores[a] != scores[b]) << "of equal ones each keeps its own";
-        EXPECT_EQ(meeting.met[a], b);
-        EXPECT_EQ(meeting.met[b], a);
-        EXPECT_EQ(meeting.has_won(a), scores[a] != scores[b] && scores[a] == best);
-        EXPECT_EQ(meeting.has_won(b), scores[a] != scores[b] && scores[b] == best);
+        EXPECT_EQ(scores[pairing.winner[a]], best);
+        EXPECT_EQ(scores[pairing.winner[b]], best);
+        EXPECT_EQ(pairing.winner[a] == pairing.winner[b], scores[a] != scores[b]) << "of equal ones each keeps its own";
+        EXPECT_EQ(pairing.met[a], b);
+        EXPECT_EQ(pairing.met[b], a);
+        EXPECT_EQ(pairing.has_won(a), scores[a] != scores[b] && scores[a] == best);
+        EXPECT_EQ(pairing.has_won(b), scores[a] != scores[b] && scores[b] == best);
       }
       for (size_t i = 0; i < scores.size(); ++i) {
         if (!met[i]) {
-          EXPECT_EQ(meeting.winner[i], i);
-          EXPECT_FALSE(meeting.has_met(i) || meeting.has_won(i));
+          EXPECT_EQ(pairing.winner[i], i);
+          EXPECT_FALSE(pairing.has_met(i) || pairing.has_won(i));
         }
       }
     }
@@ -129,13 +129,13 @@ TEST_F(TournamentCoordinator, LosersGetWhatWonAndWinnersNothing) {
     EXPECT_EQ(commits[0].loss, scores[best]) << "what is displayed is of the best";
     EXPECT_EQ(commits[0].outputs, std::vector<float>{static_cast<float>(10 * scores[best])});
     EXPECT_EQ(commits[0].workers, 3);
-    const Meeting meeting = MeetInPairs(4, 0, scores, higher);
+    const Pairing pairing = MeetInPairs(4, 0, scores, higher);
     int kept = 0;
     for (size_t i = 0; i < peers.size(); ++i) {
       const Work work = WorkOf(peers[i]);
       EXPECT_EQ(work.version(), 1u);
-      EXPECT_EQ(work.digest(), DigestOf(*made_[routes[meeting.winner[i]]])) << routes[i];
-      EXPECT_EQ(work.keep_own(), meeting.winner[i] == i);
+      EXPECT_EQ(work.digest(), DigestOf(*made_[routes[pairing.winner[i]]])) << routes[i];
+      EXPECT_EQ(work.keep_own(), pairing.winner[i] == i);
       kept += work.keep_own();
     }
     EXPECT_EQ(kept, 2) << "the winner of the pair, and the odd one";
@@ -157,17 +157,17 @@ TEST_F(TournamentCoordinator, PeopleSeeWhoMetWhomAndWhoWon) {
   for (size_t i = 0; i < peers.size(); ++i) Bring(peers[i], WorkOf(peers[i]), scores[i]);
   const std::vector<ClusterEvent> commits = Commits();
   ASSERT_EQ(commits.size(), 1u);
-  const Meeting meeting = MeetInPairs(4, 0, scores, true);
+  const Pairing pairing = MeetInPairs(4, 0, scores, true);
   const std::string routes[] = {"a", "b", "c"};
   const ClusterStatus status = coordinator_->Status(now_);
   const ClusterSummary summary = coordinator_->Summary(now_);
   for (size_t i = 0; i < 3; ++i) {
     const WorkerInRound& round = commits[0].by_worker[i];
-    const bool met = meeting.met[i] != i;
+    const bool met = pairing.met[i] != i;
     EXPECT_EQ(round.score, scores[i]);
-    EXPECT_EQ(round.met, met ? routes[meeting.met[i]] : "");
-    EXPECT_EQ(round.won, met && meeting.winner[i] == i);
-    EXPECT_EQ(round.lost, meeting.winner[i] != i);
+    EXPECT_EQ(round.met, met ? routes[pairing.met[i]] : "");
+    EXPECT_EQ(round.won, met && pairing.winner[i] == i);
+    EXPECT_EQ(round.lost, pairing.winner[i] != i);
     const ClusterStatus::Worker& worker = status.worker(static_cast<int>(i));
     EXPECT_EQ(worker.score(), scores[i]);
     EXPECT_EQ(worker.rounds_met(), met);

@@ -147,6 +147,8 @@ TEST(ClusterMistakes, AnAddressThatIsTaken) {
   EXPECT_EQ(run.exit_code, 1);
   EXPECT_TRUE(run.Says("cannot listen at " + endpoint)) << run.err;
   EXPECT_TRUE(run.Says("another program does")) << run.err;
+  EXPECT_FALSE(std::filesystem::exists(other / "tiny_cluster.journal")) << "nothing has begun";
+  EXPECT_EQ(other.NewestState(), -1);
 }
 
 TEST(ClusterMistakes, TwoCoordinatorsOfOneTraining) {
@@ -157,9 +159,9 @@ TEST(ClusterMistakes, TwoCoordinatorsOfOneTraining) {
                             {"--workers=2"},
                             {"--workers=2", "--snapshot=auto"}}) {
     const Finished second = folder.Run(flags);
-    EXPECT_EQ(second.exit_code, 2) << second.err;
-    EXPECT_TRUE(second.Says("tiny_cluster.journal: error: another coordinator runs this training")) << second.err;
-    EXPECT_TRUE(second.Says("another snapshot_prefix")) << second.err;
+    EXPECT_EQ(second.exit_code, 1) << second.err;
+    EXPECT_TRUE(second.Says("another training (process ")) << second.err;
+    EXPECT_TRUE(second.Says("a snapshot_prefix of its own")) << second.err;
   }
   const auto worker = folder.Join(endpoint, "one");
   EXPECT_EQ(coordinator->Wait().exit_code, 0) << "the first one goes on";
@@ -188,7 +190,8 @@ TEST(ClusterMistakes, ABadRecordEndsTrainingEverywhere) {
 
 TEST(ClusterMistakes, ABadRecordThatTheCoordinatorFindsEndsTrainingEverywhere) {
   // Among those that it tests with, which no worker has.
-  const ClusterFolder folder("local_steps: 5", {.more = "test_initialization: false\n"}), bad("", {.bad_record = 123});
+  const ClusterFolder folder("local_steps: 5", {.snapshot = 1000, .more = "test_initialization: false\n"});
+  const ClusterFolder bad("", {.bad_record = 123});
   std::string net = ReadText(folder / "net.prototxt");
   net.replace(net.rfind("\"db\""), 4, "\"" + (bad / "db").string() + "\"");
   folder.Write("net.prototxt", net);
@@ -200,6 +203,20 @@ TEST(ClusterMistakes, ABadRecordThatTheCoordinatorFindsEndsTrainingEverywhere) {
   EXPECT_TRUE(run.Says("net.prototxt:") && run.Says("00000123")) << run.err;
   EXPECT_EQ(left.exit_code, 2) << left.err;
   EXPECT_TRUE(left.Says("error: training at " + endpoint + " failed: ") && left.Says("00000123")) << left.err;
+  EXPECT_GE(folder.NewestState(), 50) << "what was trained is kept";
+}
+
+TEST(ClusterMistakes, WhatDivergedTakesNoSnapshotsPlace) {
+  const ClusterFolder folder("local_workers: 2 mode: GRADIENT", {.max_iter = 20, .more = "snapshot_keep: 1\n"});
+  ASSERT_EQ(folder.Run().exit_code, 0);
+  EXPECT_EQ(folder.NewestState(), 20);
+  std::string solver = ReadText(folder / "solver.prototxt");
+  solver.replace(solver.find("base_lr: 0.02"), 13, "base_lr: 1e25");
+  solver.replace(solver.find("max_iter: 20"), 12, "max_iter: 40");
+  folder.Write("solver.prototxt", solver);
+  const Finished run = folder.Run({"--snapshot=auto"});
+  EXPECT_EQ(run.exit_code, 2) << run.err;
+  EXPECT_EQ(folder.NewestState(), 20) << run.err;
 }
 
 TEST(ClusterMistakes, AWorkerWithOtherData) {

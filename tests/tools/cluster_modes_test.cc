@@ -165,5 +165,32 @@ TEST(ClusterModes, ADrainedTrainingGoesOn) {
   }
 }
 
+// Where one process would: the run stops for all while the test is done that is one too many.
+TEST(ClusterModes, PatienceEndsARunAtItsTest) {
+  for (const std::string& mode :
+       {std::string("local_steps: 5 "), std::string("mode: GRADIENT topology: RING "), kStale}) {
+    SCOPED_TRACE(mode);
+    const TinyTraining training{
+        .max_iter = 1000, .snapshot = 0, .test_interval = 20, .more = "best { output: \"accuracy\" patience: 2 }\n"};
+    const ClusterFolder folder("local_workers: 2 " + mode, training);
+    const Finished run = folder.Run();
+    ASSERT_EQ(run.exit_code, 0) << run.err;
+    EXPECT_TRUE(run.Says("the last tests were not better")) << run.err;
+    EXPECT_FALSE(run.Says("stopping")) << run.err;
+    const int end = folder.NewestState();
+    EXPECT_GT(end, 0);
+    EXPECT_LT(end, 1000);
+    const int tests = Count(run.err, ", Testing net");
+    if (mode != kStale) {
+      EXPECT_EQ(end, (tests - 1) * 20) << run.err;
+    }
+    const Finished again = folder.Run({"--snapshot=auto"});
+    EXPECT_EQ(again.exit_code, 0) << again.err;
+    if (mode != kStale) {
+      EXPECT_EQ(folder.NewestState(), end) << again.err;
+    }
+  }
+}
+
 }  // namespace
 }  // namespace crema::testing_tools

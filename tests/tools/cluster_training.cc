@@ -185,7 +185,7 @@ void CommitInSecret(const ClusterFolder& folder, uint64_t steps) {
   JournalFile journal((folder / "tiny_cluster.journal").string());
   JournalRecord record;
   uint64_t next = 0;
-  for (const JournalRecord& written : journal.records()) {
+  for (const JournalRecord& written : journal.TakeRecords()) {
     if (!written.has_commit()) continue;
     record = written;
     for (const JournalRecord::Commit::Share& share : written.commit().share()) {
@@ -215,8 +215,8 @@ JournalAudit AuditJournal(const ClusterFolder& folder, int iteration) {
     if (audit.mistake.empty()) audit.mistake = what;
   };
   std::vector<JournalRecord::Commit> counting;
-  const JournalFile journal((folder / "tiny_cluster.journal").string());
-  for (const JournalRecord& record : journal.records()) {
+  JournalFile journal((folder / "tiny_cluster.journal").string());
+  for (const JournalRecord& record : journal.TakeRecords()) {
     if (record.has_start()) {
       ++audit.starts;
       while (!counting.empty() && counting.back().version() > record.start().version()) counting.pop_back();
