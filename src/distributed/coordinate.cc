@@ -93,13 +93,6 @@ CoordinatorStart Coordination::StartingPoint() {
     throw UserError(file_.source ? file_.source->Field("snapshot_prefix") : Location{},
                     "training on several machines keeps a journal beside its snapshots: set snapshot_prefix");
   }
-  journal_ = std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal");
-  if (!restored && !journal_->empty()) {
-    Tell("this is a new training: what " + solver_.snapshot_prefix() +
-             "_cluster.journal said of an earlier one is void (--snapshot=auto goes on with it)",
-         0, true);
-    journal_->Empty();
-  }
   ClusterState before;
   if (restored) {
     before = *restored;
@@ -107,13 +100,24 @@ CoordinatorStart Coordination::StartingPoint() {
     before.set_job(Draw());
     before.set_next_step(steps_.next_step());
   }
+  JournalReplayer replayer(before);
+  journal_ =
+      std::make_unique<JournalFile>(solver_.snapshot_prefix() + "_cluster.journal", [&](const JournalRecord& record) {
+        if (restored) replayer.Add(record);
+      });
+  if (!restored && !journal_->empty()) {
+    Tell("this is a new training: what " + solver_.snapshot_prefix() +
+             "_cluster.journal said of an earlier one is void (--snapshot=auto goes on with it)",
+         0, true);
+    journal_->Empty();
+  }
   job_ = before.job();
   const bool with_history =
       layout_.history > 0 && (settings_.history() == DistributedParameter::MEAN ||
                               (settings_.history() == DistributedParameter::LOCAL && solver_.iteration() > 0));
   const Payload state =
       StateOf(steps_, layout_, with_history, {before.velocity().data(), static_cast<size_t>(before.velocity_size())});
-  JournalReplay replay = ReplayJournal(journal_->TakeRecords(), before);
+  JournalReplay replay = replayer.Finish();
   CoordinatorStart start;
   start.epoch = replay.epoch;
   start.version = replay.version;
@@ -315,7 +319,11 @@ TrainingResult Coordination::Run() {
   local_.reset();
   if (!failed) return steps_.Finish(!completed);
   // Of numbers that are not finite the last snapshot is the better one: as on one machine, it stays.
-  if (kind != Coordinator::Failure::kDiverged) steps_.TrySnapshot();
+  try {
+    if (kind != Coordinator::Failure::kDiverged) steps_.TrySnapshot();
+  } catch (const NotFinite&) {
+    // What failed first is what is told.
+  }
   if (error) std::rethrow_exception(error);
   if (kind == Coordinator::Failure::kEnvironment) throw EnvironmentError(failure);
   throw UserError(failure + (kind == Coordinator::Failure::kDiverged ? steps_.LastSnapshot() : ""));

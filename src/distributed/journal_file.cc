@@ -48,19 +48,20 @@ bool ReadAll(int fd, std::string* all) {
 
 }  // namespace
 
-JournalFile::JournalFile(std::string path) : path_(std::move(path)) {
+JournalFile::JournalFile(std::string path, const std::function<void(const JournalRecord&)>& visit)
+    : path_(std::move(path)) {
   fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
   if (fd_ < 0) Fail("cannot be opened", errno);
   if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
     close(fd_);
     if (error != EWOULDBLOCK) Fail("cannot be locked", error);
-    throw UserError(Location{path_, 0, 0},
-                    "another coordinator runs this training; wait for it or stop it, or give this one another "
-                    "snapshot_prefix");
+    throw EnvironmentError(path_ +
+                           ": another coordinator runs this training; wait for it or stop it, or give this one another "
+                           "snapshot_prefix");
   }
   try {
-    Read();
+    Read(visit);
   } catch (...) {
     close(fd_);
     throw;
@@ -73,7 +74,7 @@ void JournalFile::Fail(const std::string& what, int error) const {
   throw EnvironmentError(path_ + " " + what + ": " + std::strerror(error));
 }
 
-void JournalFile::Read() {
+void JournalFile::Read(const std::function<void(const JournalRecord&)>& visit) {
   std::string all;
   if (!ReadAll(fd_, &all)) Fail("cannot be read", errno);
   if (all.empty()) {
@@ -87,9 +88,9 @@ void JournalFile::Read() {
     throw UserError(Location{path_, 0, 0}, "is no journal of a crema coordinator; move it away");
   }
   rest.remove_prefix(kTitle.size());
+  JournalRecord record;
   while (!rest.empty()) {
     uint32_t head[2] = {};
-    JournalRecord record;
     if (rest.size() >= sizeof head) std::memcpy(head, rest.data(), sizeof head);
     const bool cut = rest.size() < sizeof head || head[0] > rest.size() - sizeof head;
     const bool sound = !cut && head[0] <= kMostRecordBytes && CrcOf(rest.substr(sizeof head, head[0])) == head[1] &&
@@ -100,17 +101,18 @@ void JournalFile::Read() {
       throw UserError(Location{path_, 0, 0}, "is damaged at byte " + std::to_string(all.size() - rest.size()) +
                                                  "; move it away to go on from the snapshot alone");
     }
-    records_.push_back(std::move(record));
+    if (visit) visit(record);
     rest.remove_prefix(sizeof head + head[0]);
   }
   bytes_ = all.size() - rest.size();
   if (!rest.empty() && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
 }
 
+bool JournalFile::empty() const { return bytes_ == kTitle.size(); }
+
 void JournalFile::Empty() {
   if (ftruncate(fd_, static_cast<off_t>(kTitle.size())) != 0) Fail("cannot be emptied", errno);
   bytes_ = kTitle.size();
-  records_.clear();
 }
 
 void JournalFile::Flush() const {

@@ -2,9 +2,9 @@
 #ifndef CREMA_DISTRIBUTED_JOURNAL_FILE_H_
 #define CREMA_DISTRIBUTED_JOURNAL_FILE_H_
 
+#include <cstdint>
+#include <functional>
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "distributed/journal.h"
 
@@ -14,19 +14,19 @@ namespace crema {
 // JournalRecord. The file is locked, so that two coordinators cannot write to it.
 class JournalFile : public Journal {
  public:
-  // Opens, or makes, the file. A last record that was not written whole is cut off.
-  // Throws UserError where it is another kind of file or damaged, or where another coordinator has it open;
-  // EnvironmentError where it cannot be read or written.
-  explicit JournalFile(std::string path);
+  // Opens, or makes, the file, and shows the records that it holds, in their order. A last one that was not written
+  // whole is cut off.
+  // Throws UserError where it is another kind of file or damaged, and what `visit` throws; EnvironmentError where
+  // another coordinator has it open, or it cannot be read or written.
+  explicit JournalFile(std::string path, const std::function<void(const JournalRecord&)>& visit = {});
   ~JournalFile() override;
   JournalFile(const JournalFile&) = delete;
   JournalFile& operator=(const JournalFile&) = delete;
 
   // What it held is void.
   void Empty();
-  // Those that the file held when it was opened, once.
-  std::vector<JournalRecord> TakeRecords() { return std::exchange(records_, {}); }
-  bool empty() const { return records_.empty(); }
+  // Whether it holds no records.
+  bool empty() const;
   // Flushed to the disk, unless set_flush(false). Where that fails, the file is as it was.
   void Write(const JournalRecord& record) override;
   // false: for those who would go back to their snapshot anyway when the machine stops.
@@ -37,7 +37,7 @@ class JournalFile : public Journal {
   double write_seconds() const { return write_seconds_; }
 
  private:
-  void Read();
+  void Read(const std::function<void(const JournalRecord&)>& visit);
   [[noreturn]] void Fail(const std::string& what, int error) const;
 
   const std::string path_;
@@ -46,7 +46,6 @@ class JournalFile : public Journal {
   bool flush_ = true;
   double write_seconds_ = 0;
   bool torn_ = false;  // behind bytes_ may lie a part of a record
-  std::vector<JournalRecord> records_;
 };
 
 }  // namespace crema

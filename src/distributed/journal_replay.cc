@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "crema/error.h"
 
@@ -32,61 +33,61 @@ void CheckSteps(Ledger ledger, const std::vector<JournalRecord::Commit>& commits
 
 }  // namespace
 
-JournalReplay ReplayJournal(const std::vector<JournalRecord>& records, const ClusterState& snapshot) {
-  JournalReplay replay;
-  replay.job = snapshot.job();
-  replay.version = snapshot.version();
-  std::vector<JournalRecord::Commit> commits;
-  uint64_t last = 0;  // version that the journal has reached
-  bool begun = false;
-  for (const JournalRecord& record : records) {
-    if (record.has_start()) {
-      const JournalRecord::Start& start = record.start();
-      if (replay.job != 0 && start.job() != replay.job) Contradiction("they are of different trainings");
-      replay.job = start.job();
-      replay.epoch = std::max(replay.epoch, start.epoch() + 1);
-      while (!commits.empty() && commits.back().version() > start.version()) commits.pop_back();
-      // A first start may be from a snapshot of which only this journal knows nothing.
-      if (begun && start.version() > last) {
-        Contradiction("a start from round " + std::to_string(start.version()) + " follows round " +
-                      std::to_string(last));
-      }
-      last = start.version();
-      begun = true;
-      if (start.version() == snapshot.version()) replay.iteration = start.iteration();
-    } else if (record.has_commit()) {
-      const JournalRecord::Commit& commit = record.commit();
-      if (!begun || commit.version() != last + 1) {
-        Contradiction("round " + std::to_string(commit.version()) + " follows round " + std::to_string(last));
-      }
-      last = commit.version();
-      commits.push_back(commit);
-    }
+JournalReplayer::JournalReplayer(ClusterState snapshot) : snapshot_(std::move(snapshot)) {
+  replay_.job = snapshot_.job();
+  replay_.version = snapshot_.version();
+}
+
+void JournalReplayer::Add(const JournalRecord& record) {
+  if (record.has_start()) Begin(record.start());
+  if (record.has_commit()) Commit(record.commit());
+}
+
+void JournalReplayer::Begin(const JournalRecord::Start& start) {
+  if (replay_.job != 0 && start.job() != replay_.job) Contradiction("they are of different trainings");
+  replay_.job = start.job();
+  replay_.epoch = std::max(replay_.epoch, start.epoch() + 1);
+  // A first start may be from a snapshot of which only this journal knows nothing.
+  if (begun_ && start.version() > last_) {
+    Contradiction("a start from round " + std::to_string(start.version()) + " follows round " + std::to_string(last_));
   }
-  if (begun && snapshot.version() > last) {
-    Contradiction("the snapshot is of round " + std::to_string(snapshot.version()) + ", the journal ends with round " +
-                  std::to_string(last));
+  while (!replay_.lost.empty() && replay_.lost.back().version() > start.version()) replay_.lost.pop_back();
+  last_ = start.version();
+  begun_ = true;
+  if (last_ < replay_.version) replay_.digest.reset();
+  if (last_ == replay_.version && !replay_.digest) replay_.iteration = start.iteration();
+}
+
+void JournalReplayer::Commit(const JournalRecord::Commit& commit) {
+  if (!begun_ || commit.version() != last_ + 1) {
+    Contradiction("round " + std::to_string(commit.version()) + " follows round " + std::to_string(last_));
   }
-  for (const JournalRecord::Commit& commit : commits) {
-    if (commit.version() == snapshot.version()) {
-      replay.iteration = commit.iteration();
-      replay.digest = commit.digest();
-    }
-    if (commit.version() > snapshot.version()) replay.lost.push_back(commit);
+  last_ = commit.version();
+  if (last_ == replay_.version) {
+    replay_.iteration = commit.iteration();
+    replay_.digest = commit.digest();
   }
-  if (!replay.lost.empty() && replay.lost.front().version() != snapshot.version() + 1) {
-    Contradiction("the snapshot is of round " + std::to_string(snapshot.version()) +
-                  ", which is older than the journal");
+  if (last_ > replay_.version) replay_.lost.push_back(commit);
+}
+
+JournalReplay JournalReplayer::Finish() {
+  const uint64_t version = replay_.version;
+  if (begun_ && version > last_) {
+    Contradiction("the snapshot is of round " + std::to_string(version) + ", the journal ends with round " +
+                  std::to_string(last_));
+  }
+  if (!replay_.lost.empty() && replay_.lost.front().version() != version + 1) {
+    Contradiction("the snapshot is of round " + std::to_string(version) + ", which is older than the journal");
   }
   std::vector<Steps> unused;
-  for (const StepRange& range : snapshot.unused()) unused.push_back(StepsOf(range));
+  for (const StepRange& range : snapshot_.unused()) unused.push_back(StepsOf(range));
   try {
-    replay.ledger = Ledger(snapshot.next_step(), unused);
+    replay_.ledger = Ledger(snapshot_.next_step(), unused);
   } catch (const std::invalid_argument& error) {
     Contradiction(error.what());
   }
-  CheckSteps(replay.ledger, replay.lost);
-  return replay;
+  CheckSteps(replay_.ledger, replay_.lost);
+  return std::move(replay_);
 }
 
 }  // namespace crema

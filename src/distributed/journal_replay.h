@@ -22,9 +22,26 @@ struct JournalReplay {
   std::vector<JournalRecord::Commit> lost;
 };
 
-// `records` in the order in which they were written; `snapshot` is ClusterState's default where there is none. Throws
-// UserError where they belong to different trainings, or contradict each other.
-JournalReplay ReplayJournal(const std::vector<JournalRecord>& records, const ClusterState& snapshot);
+// Takes the records of a journal in the order in which they were written, and keeps of them what counts for a snapshot:
+// a journal is of a whole training, and much longer.
+class JournalReplayer {
+ public:
+  // `snapshot` is ClusterState's default where there is none.
+  explicit JournalReplayer(ClusterState snapshot);
+  // Throws UserError where the record contradicts those before it, or is of another training.
+  void Add(const JournalRecord& record);
+  // Behind the last one. Throws UserError where journal and snapshot contradict each other.
+  JournalReplay Finish();
+
+ private:
+  void Begin(const JournalRecord::Start& start);
+  void Commit(const JournalRecord::Commit& commit);
+
+  const ClusterState snapshot_;
+  JournalReplay replay_;
+  bool begun_ = false;
+  uint64_t last_ = 0;  // version that the journal has reached
+};
 
 }  // namespace crema
 

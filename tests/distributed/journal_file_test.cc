@@ -27,10 +27,7 @@ class JournalFiles : public testing::Test {
   }
   std::vector<uint64_t> Versions() {
     std::vector<uint64_t> versions;
-    JournalFile journal(path_);
-    for (const JournalRecord& record : journal.TakeRecords()) {
-      versions.push_back(record.commit().version());
-    }
+    JournalFile(path_, [&](const JournalRecord& record) { versions.push_back(record.commit().version()); });
     return versions;
   }
 
@@ -75,7 +72,8 @@ TEST_F(JournalFiles, RefusesDamageInTheMiddleAndOtherFiles) {
 
 TEST_F(JournalFiles, IsOpenOnce) {
   JournalFile journal(path_);
-  EXPECT_NE(ThrownBy<UserError>([&] { JournalFile second(path_); }).find("another coordinator"), std::string::npos);
+  EXPECT_NE(ThrownBy<EnvironmentError>([&] { JournalFile second(path_); }).find("another coordinator"),
+            std::string::npos);
   journal.Write(Commit(1));
 }
 

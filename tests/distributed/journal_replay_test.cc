@@ -35,6 +35,12 @@ ClusterState Snapshot(uint64_t version, uint64_t next) {
   return state;
 }
 
+JournalReplay ReplayJournal(const std::vector<JournalRecord>& records, const ClusterState& snapshot) {
+  JournalReplayer replayer(snapshot);
+  for (const JournalRecord& record : records) replayer.Add(record);
+  return replayer.Finish();
+}
+
 std::vector<uint64_t> Lost(const JournalReplay& replay) {
   std::vector<uint64_t> versions;
   for (const JournalRecord::Commit& commit : replay.lost) versions.push_back(commit.version());

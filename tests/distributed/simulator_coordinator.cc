@@ -165,7 +165,9 @@ void Simulation::StartCoordinator() {
   if (coordinator_ || over_) return;
   ++process_;
   ++report_.coordinators;
-  const JournalReplay replay = ReplayJournal(journal_, snapshot_.state);
+  JournalReplayer replayer(snapshot_.state);
+  for (const JournalRecord& record : journal_) replayer.Add(record);
+  const JournalReplay replay = replayer.Finish();
   CoordinatorStart start;
   start.epoch = replay.epoch;
   start.version = replay.version;

@@ -181,11 +181,18 @@ std::vector<pid_t> ProcessesLeftIn(const fs::path& folder) {
   return left;
 }
 
+// Those that the journal of a tiny training holds.
+std::vector<JournalRecord> RecordsOf(const ClusterFolder& folder) {
+  std::vector<JournalRecord> records;
+  JournalFile((folder / "tiny_cluster.journal").string(),
+              [&](const JournalRecord& record) { records.push_back(record); });
+  return records;
+}
+
 void CommitInSecret(const ClusterFolder& folder, uint64_t steps) {
-  JournalFile journal((folder / "tiny_cluster.journal").string());
   JournalRecord record;
   uint64_t next = 0;
-  for (const JournalRecord& written : journal.TakeRecords()) {
+  for (const JournalRecord& written : RecordsOf(folder)) {
     if (!written.has_commit()) continue;
     record = written;
     for (const JournalRecord::Commit::Share& share : written.commit().share()) {
@@ -201,7 +208,7 @@ void CommitInSecret(const ClusterFolder& folder, uint64_t steps) {
     share.mutable_steps()->set_count(steps);
     next += steps;
   }
-  journal.Write(record);
+  JournalFile((folder / "tiny_cluster.journal").string()).Write(record);
 }
 
 int RoundsTrained(const std::string& log) {
@@ -215,8 +222,7 @@ JournalAudit AuditJournal(const ClusterFolder& folder, int iteration) {
     if (audit.mistake.empty()) audit.mistake = what;
   };
   std::vector<JournalRecord::Commit> counting;
-  JournalFile journal((folder / "tiny_cluster.journal").string());
-  for (const JournalRecord& record : journal.TakeRecords()) {
+  for (const JournalRecord& record : RecordsOf(folder)) {
     if (record.has_start()) {
       ++audit.starts;
       while (!counting.empty() && counting.back().version() > record.start().version()) counting.pop_back();
