@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
+#include <map>
 #include <set>
 
 #include "base/atomic_file.h"
@@ -56,6 +57,18 @@ std::string FolderOf(int label, const std::vector<std::string>& names) {
   return name.starts_with(".") ? "_" + name : name;
 }
 
+// Each class needs a folder of its own.
+void CheckNames(const std::vector<std::string>& names) {
+  std::map<std::string, size_t> classes;
+  for (size_t i = 0; i < names.size(); ++i) {
+    const std::string folder = FolderOf(static_cast<int>(i), names);
+    const auto [other, is_new] = classes.emplace(folder, i);
+    if (is_new) continue;
+    throw UserError("--labels: classes " + std::to_string(other->second) + " and " + std::to_string(i) +
+                    " would both lie in the folder \"" + folder + "\"; give each a name of its own");
+  }
+}
+
 void MakeFolder(const std::string& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
@@ -84,6 +97,7 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
   std::vector<RecordImage> images(static_cast<size_t>(threads));
   std::set<std::string> folders;
   const size_t labels = LabelsOf(source, how);
+  CheckNames(how.labels);
   std::string list;
   WorkInOrder<ImageFile>(
       count, threads,

@@ -273,6 +273,11 @@ TEST(ExportDatabase, GivesTheImagesBack) {
       },
       {"00000000.jpg", "exists already"});
   EXPECT_EQ(ExportDatabase(*source, {folder / "c", {}, 3}, &progress.line), 3);
+  testing::ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*source, {folder / "d", {"a/b", "dog", "a_b"}}, &progress.line);
+      },
+      {"classes 0 and 2", "\"a_b\""});
   EXPECT_EQ(testing::Listing(folder / "c/1"), "00000002.png");
   testing::WriteDatums(folder / "floats", {FloatDatum({1, 2}, 0)});
   ExpectThrows<UserError>(
