@@ -8,6 +8,7 @@
 #include "base/parallel.h"
 #include "base/stopwatch.h"
 #include "crema/error.h"
+#include "crema/solver.h"
 
 namespace crema {
 
@@ -156,7 +157,7 @@ Payload Averaging::Compressed(const Round& round, const Payload& next) {
   try {
     next_difference_ = down_->Encode(FloatsOf(next), FloatsOf(state_), exactly);
   } catch (const NonFiniteValue&) {
-    throw EnvironmentError("the parameters are not finite any more: lower base_lr or outer_lr");
+    throw NotFinite("the parameters are not finite any more: lower base_lr or outer_lr");
   }
   return down_decoder_->Decode(next_difference_, FloatsOf(state_));
 }

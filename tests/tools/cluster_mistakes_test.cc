@@ -219,6 +219,18 @@ TEST(ClusterMistakes, WhatDivergedTakesNoSnapshotsPlace) {
   EXPECT_EQ(folder.NewestState(), 20) << run.err;
 }
 
+TEST(ClusterMistakes, WorkersHearOfWhatFailsWhileAveraging) {
+  const ClusterFolder folder("local_steps: 1 outer_lr: 3e38 down_codec: INT8", {.base_lr = "1000"});
+  std::string endpoint;
+  const auto coordinator = folder.Coordinate(1, &endpoint);
+  const auto worker = folder.Join(endpoint, "one");
+  const Finished run = coordinator->Wait(), left = worker->Wait();
+  for (const Finished& finished : {run, left}) {
+    EXPECT_EQ(finished.exit_code, 2) << finished.err;
+    EXPECT_TRUE(finished.Says("the parameters are not finite any more")) << finished.err;
+  }
+}
+
 TEST(ClusterMistakes, AWorkerWithOtherData) {
   const ClusterFolder folder("local_steps: 5", {.max_iter = 40}), other("", {.bad_record = 0});
   std::string endpoint;
