@@ -158,6 +158,10 @@ class Fuser {
       if (use.node != next) return quoted + " is also read by \"" + graph_.nodes[use.node].name() + "\"";
     }
     if (top.uses.size() > 1) return quoted + " is read twice";
+    // A Dropout may be of another phase than its net.
+    if (graph_.nodes[last].phase != graph_.nodes[next].phase) {
+      return "\"" + graph_.nodes[last].name() + "\" has another phase than \"" + graph_.nodes[next].name() + "\"";
+    }
     for (int n : {last, next}) {
       if (graph_.nodes[n].param->propagate_down_size() > 0) {
         return "\"" + graph_.nodes[n].name() + "\" has propagate_down";

@@ -23,6 +23,11 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
                             (permissive ? "" : "; share_mode: PERMISSIVE compares only the number of elements"));
     return;
   }
+  if (request.learnable != shared.learnable) {
+    c.diagnostics.Error(c.Where(node, Field(blob)),
+                        both + ", which is learnt in one of them and not in the other; give them names of their own");
+    return;
+  }
   const auto agree = [&](bool has, float value, bool& shared_has, float& shared_value, const char* name) {
     if (!has) return;
     if (shared_has && shared_value != value) {
@@ -31,7 +36,8 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
     shared_has = true;
     shared_value = value;
   };
-  agree(spec.has_lr_mult(), spec.lr_mult(), shared.has_lr_mult, shared.lr_mult, "lr_mult");
+  // The rate of what is not learnt is 0 whatever a file says.
+  agree(spec.has_lr_mult() && shared.learnable, spec.lr_mult(), shared.has_lr_mult, shared.lr_mult, "lr_mult");
   agree(spec.has_decay_mult(), spec.decay_mult(), shared.has_decay_mult, shared.decay_mult, "decay_mult");
   shared.users.push_back(n);
 }

@@ -186,6 +186,7 @@ float Solver::Impl::Iterate(uint64_t step) {
     TellRateStep(iteration);
     FollowPlateau();
   }
+  if (updates_singly) updater->UpdateOthers();
   if (!updates_singly && !at_once) Update(rate);
   if (at_once) issued_in_ = iteration;
   net->ParametersChanged();

@@ -136,6 +136,7 @@ void Updater::Begin(int iteration, float rate, float clip_scale) {
   gradient_scale_ = clip_scale / (iter_size_ * static_cast<float>(ranks_));
   rate_ = rate * rule_->RateFactor(iteration);
   decay_rate_ = rate;
+  given_.assign(segments_of_.size() - 1, false);
 }
 
 void Updater::FindLocalRate(size_t parameter, const float* gradient) {
@@ -236,11 +237,21 @@ void Updater::Apply(bool scaled) {
 
 void Updater::OnGradient(int parameter, const Tensor& gradient) {
   if (local_eta_ > 0) FindLocalRate(static_cast<size_t>(parameter), gradient.f32());
+  given_[static_cast<size_t>(parameter)] = true;
   const Segment* const segments = segments_.data() + segments_of_[parameter];
   const int64_t count = static_cast<int64_t>(segments_of_[parameter + 1] - segments_of_[parameter]);
   ParallelFor(count, kSegmentsPerThread, [&](int64_t begin, int64_t end) {
     for (int64_t s = begin; s < end; ++s) Update(segments[s], gradient.f32() + segments[s].offset);
   });
+}
+
+void Updater::UpdateOthers() {
+  for (size_t p = 0; p < given_.size(); ++p) {
+    if (given_[p] || segments_of_[p] == segments_of_[p + 1]) continue;
+    const Segment& last = segments_[segments_of_[p + 1] - 1];
+    std::vector<float> zeros(static_cast<size_t>(last.offset + last.chunk.count));
+    OnGradient(static_cast<int>(p), Tensor(zeros.data(), {Shape{static_cast<int64_t>(zeros.size())}, DType::kF32}));
+  }
 }
 
 }  // namespace crema

@@ -45,6 +45,9 @@ class Updater : public GradientReader {
   void Apply(bool scaled = true);
   // Updates one, by a gradient that is not kept.
   void OnGradient(int parameter, const Tensor& gradient) override;
+  // Behind those since Begin: the others that are trained, whose gradients are 0 as no loss reaches them. Weights
+  // decay, as in Caffe.
+  void UpdateOthers();
 
   // For Net::set_loss_factor; null where the loss is not scaled.
   const float* loss_factor() const;
@@ -86,6 +89,7 @@ class Updater : public GradientReader {
   std::vector<Tensor> histories_;
   std::vector<Segment> segments_;    // in the order of the parameters
   std::vector<size_t> segments_of_;  // where those of parameter p begin; one more entry ends them
+  std::vector<bool> given_;          // whether OnGradient was called for parameter p since Begin
   std::vector<double> squares_;      // of each segment's gradient
   // With larc: likewise of its values, and the rate of each parameter.
   float local_eta_ = 0;

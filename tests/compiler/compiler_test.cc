@@ -263,6 +263,17 @@ TEST(ShareParameters, JoinsByNameAndChecksShapes) {
             std::string::npos);
 }
 
+TEST(ShareParameters, OfWhatIsNotLearntNoRateCounts) {
+  const std::string named = "param { name: 's' lr_mult: 1 } param { name: 'o' lr_mult: 1 }";
+  const auto bn = [&](const std::string& name, bool frozen) {
+    return L("BN", name, {"image"}, {name}, named + (frozen ? " bn_param { frozen: true }" : ""));
+  };
+  const std::string image = L("Input", "im", {}, {"image"}, "input_param { shape { dim: 2 dim: 3 dim: 4 dim: 4 } }");
+  EXPECT_EQ(ErrorOf(image + bn("a", true) + bn("b", true)), "");
+  EXPECT_NE(ErrorOf(image + bn("a", true) + bn("b", false)).find("is learnt in one of them and not in the other"),
+            std::string::npos);
+}
+
 TEST(FindGradients, StopsWhereNothingIsLearned) {
   const std::string frozen = "param { lr_mult: 0 } param { lr_mult: 0 }";
   const auto net = Build(kInput + Ip("a", "data", "a", 5, frozen) + Ip("b", "a", "b", 5) + Ip("c", "b", "c", 3) +

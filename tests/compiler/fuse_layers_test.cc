@@ -96,6 +96,15 @@ TEST(FuseLayers, SaysWhatSettingsDoNotFit) {
   EXPECT_EQ(DumpPlan(*net, false).find("not run as one"), std::string::npos);
 }
 
+TEST(FuseLayers, LeavesWhatHasAPhaseOfItsOwn) {
+  const std::string text = Ip("a", "data") + L("ReLU", "r", "a") + L("Dropout", "d", "r", "phase: TRAIN");
+  const auto net = Build(text, false);
+  EXPECT_EQ(Groups(*net), (Names{"a+r"}));
+  EXPECT_TRUE(std::any_of(net->graph.fusion_notes.begin(), net->graph.fusion_notes.end(), [](const std::string& note) {
+    return note.find("\"r\" has another phase than \"d\"") != std::string::npos;
+  }));
+}
+
 TEST(FuseLayers, SaysNothingWhereAllFits) {
   const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + L("Dropout", "d", "r") + Ip("b", "d") + Loss("b"));
   EXPECT_EQ(Groups(*net), (Names{"a+r+d"}));

@@ -5,6 +5,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <cmath>
 #include <csignal>
 
 namespace crema {
@@ -100,6 +101,21 @@ TEST_F(SmallTraining, UpdatesWithinTheBackwardPassAreThoseAfterIt) {
   };
   // Snapshots that hold gradients want them to outlive the pass.
   EXPECT_EQ(weights("", true), weights("snapshot_diff: true", false));
+  // Weights that no loss reaches decay, in Caffe and whatever else a file sets.
+  std::string net = kSmallNet;
+  net.insert(net.find("inner_product_param { num_output: 3"), "propagate_down: false ");
+  folder_.Write("net.prototxt", net);
+  const auto begin = Make(SolverText("", 1));
+  const Parameter& unreached = std::as_const(begin->net()).parameters()[0];
+  ASSERT_TRUE(unreached.trained);
+  const std::vector<float> within = weights("", true);
+  EXPECT_EQ(within, weights("snapshot_diff: true", false));
+  double sum_before = 0, sum = 0;
+  for (int64_t i = 0; i < unreached.data.count(); ++i) {
+    sum_before += std::fabs(unreached.data.f32()[i]);
+    sum += std::fabs(within[static_cast<size_t>(i)]);
+  }
+  EXPECT_LT(sum, 0.9 * sum_before);
 }
 
 TEST_F(SmallTraining, KeepsWithinAMemoryLimitOrSaysWhyNot) {
