@@ -14,7 +14,7 @@ namespace crema::tools {
 namespace {
 
 void PrintChannels(const char* field, const std::vector<double>& values) {
-  for (const double value : values) std::printf("%s: %.6g\n", field, value);
+  for (const double value : values) std::printf("%s: %.9g\n", field, value);
 }
 
 int Run(const CommandLine& line) {

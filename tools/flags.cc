@@ -142,13 +142,14 @@ Flag ThreadsFlag() {
 }
 
 Flag DataThreadsFlag() {
-  return {.name = "data_threads",
-          .value = "N",
-          .help =
-              "threads that read and decode, for each data layer; 0: as data_param { threads } says, which is 1 "
-              "where it is not set",
-          .min = 0,
-          .max = 256};
+  return {
+      .name = "data_threads",
+      .value = "N",
+      .help =
+          "threads that read and decode, for each data layer; 0: as data_param { threads } says, or where it is not "
+          "set one, and one per core where images are decoded",
+      .min = 0,
+      .max = 256};
 }
 
 Flag ProfileFlag() {

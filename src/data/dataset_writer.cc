@@ -87,7 +87,13 @@ std::string DatasetWriter::Summary() const {
   for (size_t part = 0; part < writers_.size(); ++part) {
     text += target_.DatabaseOf(part) + ": " + std::to_string(writers_[part]->records()) + " records\n";
   }
-  if (!labels_.empty()) text += target_.LabelsFile() + ": " + std::to_string(labels_.size()) + " classes\n";
+  if (!labels_.empty()) {
+    text += target_.LabelsFile() + ": " + std::to_string(labels_.size()) + " classes\n";
+  } else if (Exists(target_.LabelsFile())) {
+    text += target_.LabelsFile() +
+            ": warning: stays from before, and others take the names of the classes from it; "
+            "remove it where it names other classes\n";
+  }
   return text;
 }
 

@@ -70,8 +70,10 @@ const Constant* AddedBehind(const NodeReader& node, const NodeProto** follower, 
   if (*follower == nullptr) return nullptr;
   for (int i = 0; i < 2; ++i) {
     const Constant* addend = node.ConstantOf(**follower, i);
-    if (addend && !addend->whole && addend->shape.axes() <= shape.axes() && RunOf(addend->shape, shape.axes()) == run)
-      return addend;
+    if (!addend || addend->whole || addend->shape.axes() > shape.axes()) continue;
+    bool fits = true;
+    const bool stretches = BroadcastShape(addend->shape, shape, &fits) != shape;
+    if (fits && !stretches && RunOf(addend->shape, shape.axes()) == run) return addend;
   }
   return nullptr;
 }

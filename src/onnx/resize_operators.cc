@@ -64,8 +64,10 @@ Resizing ReadResizing(const NodeReader& node, const Shape& from) {
   }
   const int axes = from.axes();
   resizing.scales.assign(axes, 1);
-  const std::vector<int> named = node.Axes(node.Ints("axes").value_or(std::vector<int64_t>()), axes);
-  const auto axis_of = [&](int i) { return named.empty() ? i : named[i]; };
+  // In the order of the scales or sizes.
+  const std::vector<int64_t> named = node.Ints("axes").value_or(std::vector<int64_t>());
+  node.Axes(named, axes);  // refuses what are none, or one twice
+  const auto axis_of = [&](int i) { return named.empty() ? i : node.Axis(named[static_cast<size_t>(i)], axes); };
   const size_t count = named.empty() ? static_cast<size_t>(axes) : named.size();
   const int scales = new_form ? 2 : 1;
   std::vector<double> factors;

@@ -317,6 +317,18 @@ TEST(ConvertImages, MistakesAreUserErrorsAndWriteNothing) {
   Convert(list, sizes, {.database = folder / "db"});
 }
 
+TEST(DatasetWriter, TellsOfNamesThatStayFromBefore) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 2);
+  DatasetTarget target{.database = folder / "pets_lmdb"};
+  Convert(FolderList(folder / "set"), {}, target);
+  WriteFile(folder / "list.txt", "cat/0.jpg 1\ndog/0.png 0\n");
+  target.replace = true;
+  SilentProgress progress;
+  ConvertImages(ReadImageList(folder / "list.txt", folder / "set"), {}, target, &progress.line);
+  EXPECT_NE(progress.text.find("pets_labels.txt: warning: stays from before"), std::string::npos) << progress.text;
+}
+
 TEST(DatasetWriter, SaysWhichPartsExistAndReplacesAll) {
   TemporaryFolder folder;
   testing::WritePictures(folder / "set", 4);

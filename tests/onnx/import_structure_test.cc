@@ -251,6 +251,12 @@ TEST_F(OnnxStructure, Resizes) {
   resize("linear, asymmetric", {1, 1, 1.5F, 2}, {}, {linear, coordinates("asymmetric")});
   resize("corners onto corners", {}, {2, 3, 17, 15}, {linear, coordinates("align_corners")});
   Compare(
+      "Resize of axes in any order",
+      [](Model& m) {
+        m.Node("Resize", {"x", "", "", m.Integers("sizes", {9, 4})}, {"y"}, {Ints("axes", {3, -2})});
+      },
+      Model({2, 3, 2, 3}, 18));
+  Compare(
       "Upsample",
       [](Model& m) {
         m.Node("Upsample", {"x", m.Floats("scales", {4}, {1, 1, 2, 2})});
