@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -145,10 +146,12 @@ void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* tabl
   table->rows.push_back(&at->second);
 }
 
-bool IsClassNumber(const std::string& text) {
+// Nothing where the text is no whole number from 0.
+std::optional<int> ClassNumber(const std::string& text) {
   int number = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && rest == text.data() + text.size() && number >= 0;
+  if (error != std::errc() || rest != text.data() + text.size() || number < 0) return std::nullopt;
+  return number;
 }
 
 // Numbers the classes: by their number where all are whole numbers from 0, else in the order of their names.
@@ -157,8 +160,8 @@ void NumberClasses(const CsvConversion& how, Table* table) {
   const std::pair<const std::string, LabelClass>* no_class = nullptr;  // the first in the file
   for (auto& entry : table->classes) {
     auto& [text, label_class] = entry;
-    if (IsClassNumber(text)) {
-      std::from_chars(text.data(), text.data() + text.size(), label_class.number);
+    if (const std::optional<int> number = ClassNumber(text)) {
+      label_class.number = *number;
       continue;
     }
     numbers = false;
@@ -182,7 +185,7 @@ void NumberClasses(const CsvConversion& how, Table* table) {
 bool OnlyTheFirstIsNamed(const Table& table) {
   if (table.rows.size() < 2 || table.classes.size() < 2) return false;
   for (const auto& [text, label_class] : table.classes) {
-    if ((&label_class == table.rows.front()) == IsClassNumber(text)) return false;
+    if ((&label_class == table.rows.front()) == ClassNumber(text).has_value()) return false;
   }
   return std::count(table.rows.begin(), table.rows.end(), table.rows.front()) == 1;
 }

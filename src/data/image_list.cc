@@ -14,7 +14,6 @@
 #include "base/utf8.h"
 #include "crema/error.h"
 #include "data/finite_number.h"
-#include "image/codec.h"
 
 namespace crema {
 
@@ -88,22 +87,30 @@ std::string ParseNumbers(const std::string& line, ImageList* list, ImageList::En
   return rest.empty() ? expected + "there is no path" : "";
 }
 
-// Calls parse(line), which returns what is wrong with it, for each line that is not empty when blanks at its end are
-// cut off, or is `whole`.
-template <typename Parse>
-void ReadLines(const std::string& file, const std::string& what, const Parse& parse, std::string_view whole = "") {
+// Calls visit(number, line) for each line until it returns false.
+template <typename Visit>
+void VisitLines(const std::string& file, const std::string& what, const Visit& visit) {
   std::ifstream stream = Open(file, what);
-  Diagnostics diagnostics;
   std::string line;
-  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
+  for (int number = 1; std::getline(stream, line); ++number) {
     if (number == 1) DropByteOrderMark(&line);
     if (line.ends_with('\r')) line.pop_back();
-    if (line != whole) TrimEnd(&line);
-    if (line.empty()) continue;
-    const std::string problem = parse(line);
-    if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
+    if (!visit(number, line)) break;
   }
   if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
+}
+
+// Calls parse(line), which returns what is wrong with it, for each line that is not empty when blanks at its end are
+// cut off.
+template <typename Parse>
+void ReadLines(const std::string& file, const std::string& what, const Parse& parse) {
+  Diagnostics diagnostics;
+  VisitLines(file, what, [&](int number, std::string& line) {
+    TrimEnd(&line);
+    const std::string problem = line.empty() ? std::string() : parse(line);
+    if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
+    return diagnostics.errors() < kMostErrors;
+  });
   diagnostics.ThrowIfErrors();
 }
 
@@ -198,25 +205,21 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
 }
 
 std::vector<std::string> ReadLabels(const std::string& file) {
-  std::ifstream stream = Open(file, "a list with the name of one class per line");
   std::vector<std::string> labels;
   int empty = 0;  // the first line that is
-  std::string line;
-  for (int number = 1; std::getline(stream, line); ++number) {
-    if (number == 1) DropByteOrderMark(&line);
-    if (line.ends_with('\r')) line.pop_back();
+  VisitLines(file, "a list with the name of one class per line", [&](int number, std::string& line) {
     if (line != " ") TrimEnd(&line);
     if (line.empty()) {
       if (empty == 0) empty = number;
-      continue;
+      return true;
     }
     if (empty > 0) {
       throw UserError({file, empty, 0},
-                      "the line is empty, and names stand behind it; write one name per line, for each "
-                      "class");
+                      "the line is empty, and names stand behind it; write one name per line, for each class");
     }
     labels.push_back(line);
-  }
+    return true;
+  });
   if (labels.empty()) throw UserError({file, 0, 0}, "names no class; write one name per line");
   return labels;
 }

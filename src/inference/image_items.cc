@@ -1,15 +1,11 @@
 #include "inference/image_items.h"
 
-#include <algorithm>
-#include <filesystem>
 #include <span>
 
 #include "crema/error.h"
 #include "image/codec.h"
 
 namespace crema {
-
-namespace fs = std::filesystem;
 
 namespace {
 
