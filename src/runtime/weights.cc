@@ -24,7 +24,8 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
                Diagnostics& diagnostics) {
   const std::string layer = "layer \"" + to.name() + "\" (" + to.type->name + ")";
   const std::string remedy =
-      "; to train it afresh rename the layer and start a new training from these weights with --weights";
+      "; give weights of this net, or, to train the layer afresh, rename it and start a new training from these with "
+      "--weights";
   if (from.blobs.size() != to.params.size()) {
     const bool scaled = to.type->name == "BatchNorm" && from.blobs.size() == 5 && to.params.size() == 3;
     diagnostics.Error(
@@ -105,7 +106,8 @@ NetParameter Net::ToProto(bool write_gradients) const {
     for (size_t i = 0; i < node.params.size(); ++i) {
       const Parameter& p = parameters()[node.params[i]];
       BlobProto* blob = layer->add_blobs();
-      for (int64_t d : node.setup->params()[i].shape.dims()) blob->mutable_shape()->add_dim(d);
+      BlobShape* shape = blob->mutable_shape();  // of a scalar, too
+      for (int64_t d : node.setup->params()[i].shape.dims()) shape->add_dim(d);
       blob->mutable_data()->Resize(static_cast<int>(p.shape.count()), 0);
       p.CopyDataTo(blob->mutable_data()->mutable_data());
       if (write_gradients && p.grad.defined()) {

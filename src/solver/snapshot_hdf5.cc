@@ -10,6 +10,7 @@
 #include <stdexcept>
 #include <utility>
 
+#include "base/check.h"
 #include "base/hdf5.h"
 #include "crema/error.h"
 #include "device/host_copies.h"
@@ -27,8 +28,8 @@ uint32_t Add(uint32_t crc32, const void* data, size_t bytes) {
 }
 
 std::vector<int64_t> ExtentsOf(const BlobProto& blob) {
-  if (blob.has_shape()) return {blob.shape().dim().begin(), blob.shape().dim().end()};
-  return {blob.num(), blob.channels(), blob.height(), blob.width()};
+  CREMA_CHECK(blob.has_shape());
+  return {blob.shape().dim().begin(), blob.shape().dim().end()};
 }
 
 [[noreturn]] void Fail(const std::string& path, const std::string& message) {

@@ -139,8 +139,8 @@ TEST_F(Resume, RefusesWhatDoesNotFit) {
   folder_.Write("net.prototxt", net);
   EXPECT_NE(
       failure("momentum: 0.9", {.snapshot = state})
-          .find("blob 0 is 17x36 here but 16x36 in the weights file; to train it afresh rename the layer and start a "
-                "new training from these weights with --weights"),
+          .find("blob 0 is 17x36 here but 16x36 in the weights file; give weights of this net, or, to train the layer "
+                "afresh, rename it and start a new training from these with --weights"),
       std::string::npos);
 }
 

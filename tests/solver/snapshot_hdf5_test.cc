@@ -15,6 +15,7 @@
 #include "base/hdf5.h"
 #include "crema/error.h"
 #include "crema/files.h"
+#include "crema/net.h"
 #include "solver/snapshot.h"
 #include "temporary_folder.h"
 
@@ -197,6 +198,23 @@ TEST_F(Hdf5Snapshots, OfANetWithoutParametersAreRead) {
   WriteSnapshot(Prefix(), model_, state_, {}, kHdf5);
   EXPECT_EQ(LoadState(State()).state.iter(), 40);
   EXPECT_TRUE(ReadWeights(Model()).empty());
+}
+
+TEST_F(Hdf5Snapshots, HoldScalars) {
+  const NetFile file = ParseNet(R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 } } }
+layer { name: "slope" type: "PReLU" bottom: "data" top: "slope"
+        prelu_param { channel_shared: true filler { type: "constant" value: 0.375 } } }
+)",
+                                "net.prototxt");
+  Net net(file, {.phase = TEST});
+  WriteSnapshot(Prefix(), net.ToProto(false), state_, {}, kHdf5);
+  const std::vector<LayerWeights> weights = ReadWeights(Model());
+  ASSERT_EQ(weights.size(), 1u);
+  EXPECT_EQ(weights[0].blobs[0].shape, Shape{});
+  EXPECT_EQ(weights[0].blobs[0].data, std::vector<float>{0.375f});
+  Net again(file, {.phase = TEST});
+  EXPECT_EQ(again.LoadWeights(weights).copied, std::vector<std::string>{"slope"});
 }
 
 TEST_F(Hdf5Snapshots, OtherFilesAreNamed) {
