@@ -1,7 +1,8 @@
 #include <algorithm>
-#include <array>
+#include <set>
 
 #include "compiler/compiler.h"
+#include "compiler/minimum_cut.h"
 #include "device/device.h"
 
 namespace crema {
@@ -12,7 +13,8 @@ using Want = LayerSetup::ChannelsLast;
 
 class LayoutChooser {
  public:
-  explicit LayoutChooser(Graph& graph) : graph_(graph), unit_of_(graph.nodes.size()) {
+  explicit LayoutChooser(Graph& graph)
+      : graph_(graph), unit_of_(graph.nodes.size()), place_of_(graph.nodes.size() + graph.fused.size()) {
     for (int u : graph.order) {
       if (u < graph.size()) unit_of_[u] = u;
       for (int member : graph.unit(u).members) unit_of_[member] = u;
@@ -20,21 +22,11 @@ class LayoutChooser {
   }
 
   void Run(Precision precision) {
-    bool any = false;
+    const bool any = std::any_of(graph_.order.begin(), graph_.order.end(),
+                                 [this](int u) { return graph_.unit(u).setup->channels_last() == Want::kPreferred; });
+    const std::vector<bool> first = any ? Cheapest() : std::vector<bool>();
     for (int u : graph_.order) {
-      Node& node = graph_.unit(u);
-      any |= node.setup->channels_last() == Want::kPreferred;
-      node.layout = node.setup->channels_last() == Want::kNever ? Layout::kPlain : Layout::kChannelsLast;
-    }
-    if (!any) {
-      for (int u : graph_.order) graph_.unit(u).layout = Layout::kPlain;
-    }
-    // Each layer that takes both goes where fewer bytes are reordered, until none moves; both ways along the net, so
-    // that a decision travels a chain of layers in one sweep. Every move lowers the total, so this ends.
-    for (bool moved = any; moved;) {
-      moved = false;
-      for (int u : graph_.order) moved |= Move(graph_.unit(u));
-      for (auto u = graph_.order.rbegin(); u != graph_.order.rend(); ++u) moved |= Move(graph_.unit(*u));
+      graph_.unit(u).layout = any && first[static_cast<size_t>(place_of_[u])] ? Layout::kChannelsLast : Layout::kPlain;
     }
     if (precision == Precision::kBF16 || precision == Precision::kFP16) {
       for (int u : graph_.order) {
@@ -49,40 +41,49 @@ class LayoutChooser {
   }
 
  private:
-  bool Move(Node& node) const {
-    if (node.setup->channels_last() != Want::kAllowed) return false;
-    std::array<size_t, 2> cost{};
-    const Layout before = node.layout;
-    for (Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
-      node.layout = layout;
-      for (int v : node.bottoms) cost[static_cast<int>(layout)] += ReorderedBytes(v);
-      for (int v : node.tops) cost[static_cast<int>(layout)] += ReorderedBytes(v);
+  // Units that take both lie so that the fewest bytes are reordered in a pass forward: on the first side of the cut,
+  // with those that prefer it, are those with channels last.
+  std::vector<bool> Cheapest() {
+    MinimumCut cut;
+    for (int u : graph_.order) {
+      const int place = place_of_[u] = cut.AddNode();
+      const Want want = graph_.unit(u).setup->channels_last();
+      if (want == Want::kPreferred) cut.AddEdge(MinimumCut::kFirst, place, MinimumCut::kNever);
+      if (want == Want::kNever) cut.AddEdge(place, MinimumCut::kSecond, MinimumCut::kNever);
     }
-    node.layout = before;
-    const size_t here = cost[static_cast<int>(before)], there = cost[1 - static_cast<int>(before)];
-    if (there >= here) return false;
-    node.layout = static_cast<Layout>(1 - static_cast<int>(before));
-    return true;
+    for (const Value& value : graph_.values) {
+      if (IsImage(value.spec) && value.producer >= 0) AddReorders(value, cut);
+    }
+    return cut.Solve();
   }
 
-  // What is reordered, in one pass forward, between the value's producer and all of its readers.
-  size_t ReorderedBytes(int v) const {
-    const Value& value = graph_.values[v];
-    if (!IsImage(value.spec) || value.producer < 0) return 0;
-    const Layout layout = Unit(value.producer).layout;
-    bool other = value.uses.empty() && layout != Layout::kPlain;
+  // A value is reordered once for all readers that lie otherwise than its producer, and where it is an output, which is
+  // shown plain.
+  void AddReorders(const Value& value, MinimumCut& cut) const {
+    const int producer = place_of_[unit_of_[value.producer]];
+    const auto bytes = static_cast<int64_t>(value.spec.bytes());
+    if (value.uses.empty()) return cut.AddEdge(producer, MinimumCut::kSecond, bytes);
+    std::set<int> readers;
     for (const Value::Use& use : value.uses) {
-      const Node& reader = Unit(use.node);
-      other |= !reader.setup->is_source() && reader.layout != layout;  // sources know shapes, and read nothing
+      if (!Unit(use.node).setup->is_source()) readers.insert(place_of_[unit_of_[use.node]]);  // they know shapes only
     }
-    return other ? value.spec.bytes() : 0;
+    readers.erase(producer);
+    if (readers.empty()) return;
+    const int to_plain = cut.AddNode(), from_plain = cut.AddNode();
+    cut.AddEdge(producer, to_plain, bytes);
+    cut.AddEdge(from_plain, producer, bytes);
+    for (const int reader : readers) {
+      cut.AddEdge(to_plain, reader, MinimumCut::kNever);
+      cut.AddEdge(reader, from_plain, MinimumCut::kNever);
+    }
   }
 
   // What runs a layer.
   const Node& Unit(int n) const { return graph_.unit(unit_of_[n]); }
 
   Graph& graph_;
-  std::vector<int> unit_of_;  // by node
+  std::vector<int> unit_of_;   // by node
+  std::vector<int> place_of_;  // in the cut, by unit
 };
 
 }  // namespace
