@@ -84,7 +84,10 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
     higher_wins_ = HigherWins(solver_.test_net(0), settings_.tournament_output(),
                               file.source ? file.source->Field("distributed") : Location{});
   }
-  if (!settings_.endpoint().empty()) protection_ = CheckSecurity(settings_.endpoint(), settings_.security(), true);
+  if (!settings_.endpoint().empty()) {
+    protection_ = CheckSecurity(settings_.endpoint(), settings_.security(), true,
+                                file.source ? file.source->Field("distributed.security") : Location{});
+  }
 }
 
 CoordinatorStart Coordination::StartingPoint() {
@@ -137,11 +140,15 @@ CoordinatorStart Coordination::StartingPoint() {
   } else if (settings_.endpoint().empty()) {
     nobody_has_them = "no worker is left";
   }
+  std::optional<uint64_t> rolled_back = replay.out_of_reach;
   if (!start.lost.empty() && !nobody_has_them.empty()) {
-    rolled_back_ = "rounds " + std::to_string(start.version + 1) + " to " +
-                   std::to_string(start.lost.back().version()) +
-                   " are lost and will be trained again: the snapshot does not have them, and " + nobody_has_them;
+    rolled_back = start.lost.back().version();
     start.lost.clear();
+  }
+  if (rolled_back) {
+    rolled_back_ = "rounds " + std::to_string(start.version + 1) + " to " + std::to_string(*rolled_back) +
+                   " are lost and will be trained again: the snapshot does not have them, and " +
+                   (replay.out_of_reach ? "the journal begins behind it" : nobody_has_them);
   }
   // What would be rolled back need not be on the disk.
   journal_->set_flush(nobody_has_them.empty());

@@ -14,6 +14,7 @@ namespace {
 
 constexpr Milliseconds kTick = 100;
 constexpr Milliseconds kPlaintextWarningEvery = 60'000;
+constexpr uint64_t kLongJournal = 64u << 20;  // bytes
 
 }  // namespace
 
@@ -130,12 +131,27 @@ Coordination::After Coordination::OnCommitted(const ClusterEvent& event) {
   const bool test = came && DueAt(end, solver.test_interval()) && !last && !steps_.out_of_patience();
   if (snapshot || test || last || event.held) PutIntoNet(event);
   if (snapshot) {
-    steps_.TrySnapshot();
+    const bool written = steps_.TrySnapshot();
     snapshot_wanted_ = false;
+    if (written) ShortenJournal();
     saved_iteration_ = end;
     saved_version_ = event.version;
   }
   return test ? Test() : After::kGoOn;
+}
+
+// By what the snapshot before this one has, too: this one may be damaged by the time it is needed.
+void Coordination::ShortenJournal() {
+  if (saved_version_ == 0) return;
+  try {
+    service_->Do([this](Coordinator&) {
+      if (journal_->bytes() > kLongJournal) journal_->Shorten(saved_version_);
+    });
+  } catch (const EnvironmentError& error) {
+    Tell(std::string("the journal stays long: ") + error.what(), workers_, true);
+  } catch (const UserError& error) {
+    Tell(std::string("the journal cannot be read: ") + error.what(), workers_, true);
+  }
 }
 
 // Who did what, and whether it was training together at all.

@@ -58,6 +58,7 @@ class Coordination {
   After Test();
   // Not under it: the service may hold its own lock while it waits for the solver.
   void Do(After after);
+  void ShortenJournal();
   void SumUp();
   void PutIntoNet(const ClusterEvent& event);
   bool DueAt(uint64_t iteration, int interval) const {

@@ -5,9 +5,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/atomic_file.h"
 #include "base/stopwatch.h"
@@ -46,20 +49,20 @@ bool ReadAll(int fd, std::string* all) {
   return true;
 }
 
+std::string Framed(const JournalRecord& record) {
+  std::string text(2 * sizeof(uint32_t), '\0');
+  AppendWireBytes(record, &text);
+  const uint32_t head[2] = {static_cast<uint32_t>(text.size() - sizeof head),
+                            CrcOf(std::string_view(text).substr(sizeof head))};
+  std::memcpy(text.data(), head, sizeof head);
+  return text;
+}
+
 }  // namespace
 
 JournalFile::JournalFile(std::string path, const std::function<void(const JournalRecord&)>& visit)
     : path_(std::move(path)) {
-  fd_ = open(path_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) Fail("cannot be opened", errno);
-  if (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
-    const int error = errno;
-    close(fd_);
-    if (error != EWOULDBLOCK) Fail("cannot be locked", error);
-    throw EnvironmentError(path_ +
-                           ": another coordinator runs this training; wait for it or stop it, or give this one another "
-                           "snapshot_prefix");
-  }
+  fd_ = OpenLocked(path_);
   try {
     Read(visit);
   } catch (...) {
@@ -70,19 +73,25 @@ JournalFile::JournalFile(std::string path, const std::function<void(const Journa
 
 JournalFile::~JournalFile() { close(fd_); }
 
+int JournalFile::OpenLocked(const std::string& path) const {
+  const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644);
+  if (fd < 0) Fail("cannot be opened", errno);
+  if (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    const int error = errno;
+    close(fd);
+    if (error != EWOULDBLOCK) Fail("cannot be locked", error);
+    throw EnvironmentError(path_ +
+                           ": another coordinator runs this training; wait for it or stop it, or give this one another "
+                           "snapshot_prefix");
+  }
+  return fd;
+}
+
 void JournalFile::Fail(const std::string& what, int error) const {
   throw EnvironmentError(path_ + " " + what + ": " + std::strerror(error));
 }
 
-void JournalFile::Read(const std::function<void(const JournalRecord&)>& visit) {
-  std::string all;
-  if (!ReadAll(fd_, &all)) Fail("cannot be read", errno);
-  if (all.empty()) {
-    if (!WriteAll(fd_, kTitle, 0) || fsync(fd_) != 0) Fail("cannot be written", errno);
-    SyncDirectory(DirectoryOf(path_));
-    bytes_ = kTitle.size();
-    return;
-  }
+size_t JournalFile::Visit(std::string_view all, const std::function<void(const JournalRecord&)>& visit) const {
   std::string_view rest = all;
   if (!rest.starts_with(kTitle)) {
     throw UserError(Location{path_, 0, 0}, "is no journal of a crema coordinator; move it away");
@@ -104,8 +113,20 @@ void JournalFile::Read(const std::function<void(const JournalRecord&)>& visit) {
     if (visit) visit(record);
     rest.remove_prefix(sizeof head + head[0]);
   }
-  bytes_ = all.size() - rest.size();
-  if (!rest.empty() && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
+  return all.size() - rest.size();
+}
+
+void JournalFile::Read(const std::function<void(const JournalRecord&)>& visit) {
+  std::string all;
+  if (!ReadAll(fd_, &all)) Fail("cannot be read", errno);
+  if (all.empty()) {
+    if (!WriteAll(fd_, kTitle, 0) || fsync(fd_) != 0) Fail("cannot be written", errno);
+    SyncDirectory(DirectoryOf(path_));
+    bytes_ = kTitle.size();
+    return;
+  }
+  bytes_ = Visit(all, visit);
+  if (bytes_ < all.size() && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
 }
 
 bool JournalFile::empty() const { return bytes_ == kTitle.size(); }
@@ -123,17 +144,52 @@ void JournalFile::Write(const JournalRecord& record) {
   const ScopeTimer timer(&write_seconds_);
   if (torn_ && ftruncate(fd_, static_cast<off_t>(bytes_)) != 0) Fail("cannot be repaired", errno);
   torn_ = false;
-  std::string text(2 * sizeof(uint32_t), '\0');
-  AppendWireBytes(record, &text);
-  const uint32_t head[2] = {static_cast<uint32_t>(text.size() - sizeof head),
-                            CrcOf(std::string_view(text).substr(sizeof head))};
-  std::memcpy(text.data(), head, sizeof head);
+  const std::string text = Framed(record);
   if (!WriteAll(fd_, text, bytes_) || (flush_ && fdatasync(fd_) != 0)) {
     const int error = errno;
     torn_ = ftruncate(fd_, static_cast<off_t>(bytes_)) != 0;
     Fail("cannot be written", error);
   }
   bytes_ += text.size();
+}
+
+void JournalFile::Shorten(uint64_t version) {
+  std::string all;
+  if (!ReadAll(fd_, &all)) Fail("cannot be read", errno);
+  all.resize(std::min<uint64_t>(all.size(), bytes_));
+  JournalRecord start;
+  std::vector<JournalRecord> commits;
+  std::optional<uint64_t> iteration;  // of `version`
+  Visit(all, [&](const JournalRecord& record) {
+    if (record.has_start()) {
+      start = record;
+      while (!commits.empty() && commits.back().commit().version() > record.start().version()) commits.pop_back();
+    } else if (record.commit().version() > version) {
+      commits.push_back(record);
+    } else if (record.commit().version() == version) {
+      iteration = record.commit().iteration();
+    }
+  });
+  if (!iteration) return;
+  start.mutable_start()->set_version(version);
+  start.mutable_start()->set_iteration(*iteration);
+
+  AtomicFile file(path_);
+  file.Write(kTitle);
+  file.Write(Framed(start));
+  for (const JournalRecord& commit : commits) file.Write(Framed(commit));
+  // Before it has its name, so that there is no moment in which nobody holds the lock.
+  const int fd = OpenLocked(file.temporary());
+  try {
+    file.Commit();
+  } catch (...) {
+    close(fd);
+    throw;
+  }
+  close(fd_);
+  fd_ = fd;
+  bytes_ = file.bytes();
+  torn_ = false;
 }
 
 }  // namespace crema

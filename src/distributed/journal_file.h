@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include "distributed/journal.h"
 
@@ -33,11 +34,20 @@ class JournalFile : public Journal {
   void set_flush(bool flush) { flush_ = flush; }
   // What was written reaches the disk, whatever set_flush said. May be called while another thread writes.
   void Flush() const;
+  // Writes the file anew without what leads to the commit of `version`, which snapshots have. Not while another thread
+  // writes. Throws EnvironmentError where that cannot be done, and UserError where the file was damaged meanwhile; it
+  // is then as it was.
+  void Shorten(uint64_t version);
+  // Not while another thread writes.
+  uint64_t bytes() const { return bytes_; }
   // That the last Write took.
   double write_seconds() const { return write_seconds_; }
 
  private:
+  int OpenLocked(const std::string& path) const;
   void Read(const std::function<void(const JournalRecord&)>& visit);
+  // Returns how many of these bytes are sound.
+  size_t Visit(std::string_view all, const std::function<void(const JournalRecord&)>& visit) const;
   [[noreturn]] void Fail(const std::string& what, int error) const;
 
   const std::string path_;

@@ -76,8 +76,9 @@ JournalReplay JournalReplayer::Finish() {
     Contradiction("the snapshot is of round " + std::to_string(version) + ", the journal ends with round " +
                   std::to_string(last_));
   }
-  if (!replay_.lost.empty() && replay_.lost.front().version() != version + 1) {
-    Contradiction("the snapshot is of round " + std::to_string(version) + ", which is older than the journal");
+  if (last_ > version && (replay_.lost.empty() || replay_.lost.front().version() != version + 1)) {
+    replay_.out_of_reach = last_;
+    replay_.lost.clear();
   }
   std::vector<Steps> unused;
   for (const StepRange& range : snapshot_.unused()) unused.push_back(StepsOf(range));

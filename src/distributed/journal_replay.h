@@ -20,10 +20,13 @@ struct JournalReplay {
   std::optional<uint64_t> iteration, digest;
   // Commits beyond it that count, in their order: for CoordinatorStart::lost.
   std::vector<JournalRecord::Commit> lost;
+  // The last version, where the journal begins behind the snapshot: all since are lost, and which steps they used is
+  // not known any more.
+  std::optional<uint64_t> out_of_reach;
 };
 
 // Takes the records of a journal in the order in which they were written, and keeps of them what counts for a snapshot:
-// a journal is of a whole training, and much longer.
+// a journal may be much longer.
 class JournalReplayer {
  public:
   // `snapshot` is ClusterState's default where there is none.

@@ -40,11 +40,12 @@ bool IsEndpoint(std::string_view endpoint, bool listens) {
 
 class Check {
  public:
-  Check(const std::string& endpoint, const DistributedParameter::Security& settings, bool is_coordinator)
-      : endpoint_(endpoint), settings_(settings), is_coordinator_(is_coordinator) {}
+  Check(const std::string& endpoint, const DistributedParameter::Security& settings, bool is_coordinator,
+        const Location& where)
+      : endpoint_(endpoint), settings_(settings), is_coordinator_(is_coordinator), where_(where) {}
 
   Protection Run() {
-    if (!IsEndpoint(endpoint_, is_coordinator_)) throw UserError(NoEndpoint());
+    if (!IsEndpoint(endpoint_, is_coordinator_)) throw UserError(where_, NoEndpoint());
     const bool has_keys = !settings_.secret_key_file().empty() || !settings_.authorized_keys_dir().empty() ||
                           !settings_.server_public_key_file().empty();
     if (!has_keys) {
@@ -63,7 +64,7 @@ class Check {
   }
 
  private:
-  void Error(const std::string& message) { diagnostics_.Error({"distributed.security", 0, 0}, message); }
+  void Error(const std::string& message) { diagnostics_.Error(where_, message); }
 
   std::string NoEndpoint() const {
     const bool bare = IsEndpoint(std::string(kTcp) + endpoint_, is_coordinator_);
@@ -146,6 +147,7 @@ class Check {
   const std::string& endpoint_;
   const DistributedParameter::Security& settings_;
   const bool is_coordinator_;
+  const Location where_;
   Diagnostics diagnostics_;
 };
 
@@ -165,8 +167,8 @@ bool IsLocal(std::string_view endpoint) {
 }
 
 Protection CheckSecurity(const std::string& endpoint, const DistributedParameter::Security& settings,
-                         bool is_coordinator) {
-  return Check(endpoint, settings, is_coordinator).Run();
+                         bool is_coordinator, const Location& where) {
+  return Check(endpoint, settings, is_coordinator, where).Run();
 }
 
 std::string PlaintextWarning(const std::string& endpoint) {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "crema/distributed.pb.h"
+#include "crema/error.h"
 
 namespace crema {
 
@@ -20,9 +21,10 @@ enum class Protection {
 
 // What the endpoint is protected by as the settings say, all of whose files are read to see that they are good. Throws
 // UserError with every mistake, each with its remedy: what is no endpoint, keys that are missing or contradict each
-// other; EnvironmentError where a file cannot be read or libzmq cannot be trusted.
+// other; EnvironmentError where a file cannot be read or libzmq cannot be trusted. `where`: of the settings, if they
+// are in a file.
 Protection CheckSecurity(const std::string& endpoint, const DistributedParameter::Security& settings,
-                         bool is_coordinator);
+                         bool is_coordinator, const Location& where = {});
 
 // What to tell, again and again, about an endpoint that others can reach and that is not protected.
 std::string PlaintextWarning(const std::string& endpoint);

@@ -158,15 +158,20 @@ void Solver::Impl::WarnOfLeftover(const std::string& failures) const {
                ", since it cannot be removed: " + failures);
 }
 
-void Solver::Impl::TrySnapshot() {
-  if (rank > 0) return RefuseNan();  // so that all ranks end together
+bool Solver::Impl::TrySnapshot() {
+  if (rank > 0) {
+    RefuseNan();  // so that all ranks end together
+    return false;
+  }
   try {
     Snapshot();
+    return true;
   } catch (const NotFinite&) {
     throw;
   } catch (const EnvironmentError& error) {
     ++failed_snapshots;
     Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
+    return false;
   }
 }
 

@@ -133,8 +133,9 @@ struct Solver::Impl {
   NetPosition PositionOf(const Net& of) const;
   // Throws EnvironmentError, and NotFinite where a parameter is no number, as TrySnapshot does.
   void Snapshot();
-  // As Snapshot, but a failure is told to the observers and training goes on; by the first rank.
-  void TrySnapshot();
+  // As Snapshot, but a failure is told to the observers and training goes on; by the first rank. Whether one was
+  // written.
+  bool TrySnapshot();
   void Restore(const LoadedState& loaded);
   // The one that was written last, for the end of a message; empty without one.
   std::string LastSnapshot() const;

@@ -375,7 +375,7 @@ bool TrainingSteps::out_of_patience() const { return impl_.out_of_patience; }
 
 std::string TrainingSteps::LastSnapshot() const { return impl_.LastSnapshot(); }
 
-void TrainingSteps::TrySnapshot() { impl_.TrySnapshot(); }
+bool TrainingSteps::TrySnapshot() { return impl_.TrySnapshot(); }
 
 TrainingResult TrainingSteps::Finish(bool stopped) { return impl_.End(!stopped); }
 

@@ -134,8 +134,8 @@ class TrainingSteps {
   bool out_of_patience() const;
   // For the end of a message: the one that was written last; empty without one.
   std::string LastSnapshot() const;
-  // Writes a snapshot now; where that fails the observers are told.
-  void TrySnapshot();
+  // Writes a snapshot now; where that fails the observers are told, and it is false.
+  bool TrySnapshot();
   // What Solver::Train does behind the last iteration, but for the display: snapshot, test, end. `stopped`: before
   // max_iter, as asked.
   TrainingResult Finish(bool stopped);

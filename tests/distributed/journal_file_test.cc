@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -41,6 +42,50 @@ TEST_F(JournalFiles, KeepsRecordsFromOneRunToTheNext) {
   EXPECT_EQ(Versions(), (std::vector<uint64_t>{1, 2, 3, 4, 5}));
   JournalFile(path_).Empty();
   EXPECT_TRUE(Versions().empty());
+}
+
+TEST_F(JournalFiles, ForgetsWhatSnapshotsHave) {
+  JournalRecord start;
+  start.mutable_start()->set_epoch(3);
+  {
+    JournalFile journal(path_);
+    journal.Write(start);
+    for (uint64_t v = 1; v <= 5; ++v) journal.Write(Commit(v));
+    // Went back to 3.
+    start.mutable_start()->set_epoch(4);
+    start.mutable_start()->set_version(3);
+    journal.Write(start);
+    journal.Write(Commit(4));
+    const auto before = std::filesystem::file_size(path_);
+    journal.Shorten(9);  // which it does not know
+    EXPECT_EQ(std::filesystem::file_size(path_), before);
+    journal.Shorten(2);
+    EXPECT_LT(std::filesystem::file_size(path_), before);
+    journal.Write(Commit(5));
+    EXPECT_NE(ThrownBy<EnvironmentError>([&] { JournalFile second(path_); }).find("another coordinator"),
+              std::string::npos);
+  }
+  std::vector<std::pair<uint64_t, uint64_t>> starts;  // epoch, version
+  std::vector<uint64_t> commits;
+  JournalFile(path_, [&](const JournalRecord& record) {
+    if (record.has_start()) starts.emplace_back(record.start().epoch(), record.start().version());
+    if (record.has_commit()) commits.push_back(record.commit().version());
+  });
+  EXPECT_EQ(starts, (std::vector<std::pair<uint64_t, uint64_t>>{{4, 2}}));
+  EXPECT_EQ(commits, (std::vector<uint64_t>{3, 4, 5}));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST_F(JournalFiles, IsAsLongAsBeforeWhereItCannotBeWrittenAnew) {
+  WriteCommits(1, 3);
+  JournalFile journal(path_);
+  std::filesystem::create_directory(path_ + ".tmp." + std::to_string(getpid()));
+  EXPECT_THROW(journal.Shorten(2), EnvironmentError);
+  journal.Write(Commit(4));
+  std::filesystem::copy_file(path_, folder_ / "copy");
+  std::vector<uint64_t> versions;
+  JournalFile(folder_ / "copy", [&](const JournalRecord& record) { versions.push_back(record.commit().version()); });
+  EXPECT_EQ(versions, (std::vector<uint64_t>{1, 2, 3, 4}));
 }
 
 TEST_F(JournalFiles, CutsOffARecordThatWasNotWrittenWhole) {

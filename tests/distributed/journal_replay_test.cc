@@ -88,6 +88,21 @@ TEST(JournalReplay, KeepsTheLedgerOfTheSnapshot) {
   EXPECT_EQ(Lost(replay), (std::vector<uint64_t>{2}));
 }
 
+TEST(JournalReplay, GoesBackBehindItsBeginning) {
+  const JournalReplay replay = ReplayJournal({Start(4, 5, 50), Commit(6, 50, 10)}, Snapshot(3, 30));
+  EXPECT_EQ(replay.version, 3u);
+  EXPECT_EQ(replay.epoch, 5u);
+  EXPECT_EQ(replay.ledger.next(), 30u);
+  EXPECT_TRUE(replay.lost.empty());
+  EXPECT_EQ(replay.out_of_reach, 6u);
+  EXPECT_EQ(ReplayJournal({Start(4, 5, 50)}, Snapshot(3, 30)).out_of_reach, 5u);
+  // Went back before: what was made since is known in full.
+  const JournalReplay again = ReplayJournal(
+      {Start(4, 5, 50), Commit(6, 50, 10), Start(5, 2, 20), Commit(3, 20, 10), Commit(4, 30, 10)}, Snapshot(3, 30));
+  EXPECT_FALSE(again.out_of_reach);
+  EXPECT_EQ(Lost(again), (std::vector<uint64_t>{4}));
+}
+
 TEST(JournalReplay, TeachesWhatDoesNotFit) {
   // Another training's snapshot, and another training's journal.
   EXPECT_THROW(ReplayJournal({Start(1, 0, 0, 8)}, Snapshot(0, 0)), UserError);
@@ -96,9 +111,8 @@ TEST(JournalReplay, TeachesWhatDoesNotFit) {
   EXPECT_THROW(ReplayJournal({Start(1, 0, 0), Commit(2, 0, 10)}, {}), UserError);
   EXPECT_THROW(ReplayJournal({Commit(1, 0, 10)}, {}), UserError);
   EXPECT_THROW(ReplayJournal({Start(1, 0, 0), Start(2, 1, 10)}, {}), UserError);
-  // A snapshot of rounds that the journal does not know, and one from before it.
+  // A snapshot of rounds that the journal does not know.
   EXPECT_THROW(ReplayJournal({Start(1, 0, 0), Commit(1, 0, 10)}, Snapshot(2, 20)), UserError);
-  EXPECT_THROW(ReplayJournal({Start(1, 5, 50), Commit(6, 50, 10)}, Snapshot(3, 30)), UserError);
   // Steps that are used twice, and a ledger that contradicts itself.
   EXPECT_THROW(ReplayJournal({Start(1, 0, 0), Commit(1, 0, 10), Commit(2, 5, 10)}, {}), UserError);
   EXPECT_THROW(ReplayJournal({Start(1, 0, 0), Commit(1, 0, 10)},
