@@ -3,6 +3,11 @@ set(CREMA_HAS_MPI OFF)
 if(CREMA_MPI STREQUAL "OFF")
   return()
 endif()
+# FindMPI asks the mpicc of the machine that compiles, and stops where what that says is not there for the other one.
+if(CREMA_MPI STREQUAL "AUTO" AND CMAKE_CROSSCOMPILING)
+  message(STATUS "crema: compiled for another machine, so MPI is not looked for (CREMA_MPI=ON does)")
+  return()
+endif()
 
 include(CheckLanguage)
 check_language(C)  # what FindMPI asks with

@@ -1,8 +1,8 @@
 #include "zoo/card_text.h"
 
 #include <algorithm>
-#include <regex>
 #include <sstream>
+#include <string_view>
 #include <vector>
 
 #include "base/trimmed.h"
@@ -58,10 +58,23 @@ std::string TableRow(const std::string& line, size_t width) {
   return Row(cells[0], rest, width);
 }
 
+// "[text](address)" as "text".
+std::string WithoutLinks(std::string_view line) {
+  std::string text;
+  while (true) {
+    const size_t middle = line.find("]("), end = line.find(')', middle);
+    if (middle == std::string_view::npos || end == std::string_view::npos) return text.append(line);
+    const size_t begin = line.substr(0, middle).rfind('[');
+    const bool is_link = begin != std::string_view::npos;
+    text += line.substr(0, is_link ? begin : middle + 1);
+    if (is_link) text += line.substr(begin + 1, middle - begin - 1);
+    line.remove_prefix(is_link ? end + 1 : middle + 1);
+  }
+}
+
 }  // namespace
 
 std::string CardText(const ZooModel& model, int width) {
-  static const std::regex link(R"(\[([^\]]*)\]\(([^)]*)\))");
   const auto columns = static_cast<size_t>(width);
   const Card& card = model.card;
   std::string weights = model.weights_status();
@@ -79,7 +92,7 @@ std::string CardText(const ZooModel& model, int width) {
     paragraph.clear();
   };
   for (std::string line; std::getline(lines, line);) {
-    line = std::regex_replace(line, link, "$1");
+    line = WithoutLinks(line);
     if (line.starts_with("    ") || line.empty()) {
       flush();
       if (!(line.empty() && text.ends_with("\n\n"))) text += line + "\n";

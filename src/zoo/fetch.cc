@@ -42,6 +42,13 @@ std::string Decoded(const std::string& text) {
   return decoded;
 }
 
+// What PathOf makes `path` of.
+std::string UrlOf(const std::string& path) {
+  std::string url = "file://";
+  for (const char c : path) url += c == '%' ? std::string("%25") : std::string(1, c);
+  return url;
+}
+
 // Of file:///path and file://localhost/path; empty where the URL names another machine.
 std::string PathOf(const std::string& url) {
   std::string path = url.substr(std::strlen("file://"));
@@ -181,7 +188,7 @@ std::string FetchWeights(const ZooModel& model, const FetchOptions& options) {
   const Card& card = model.card;
   const Location where{model.folder + "/README.md", 0, 0};
   if (card.weights.empty()) {
-    throw UserError(where, "names no weights: none were published for " + card.name +
+    throw UserError(where, "names no weights to fetch for " + card.name +
                                "; train it, as its card says (`crema zoo show " + card.name + "`)");
   }
   const std::string folder = options.output.empty() ? model.folder : options.output;
@@ -200,7 +207,7 @@ std::string FetchWeights(const ZooModel& model, const FetchOptions& options) {
   }
   // Weights that came with the zoo are only copied.
   std::vector<std::string> urls = Sources(model, options);
-  if (model.has_weights) urls.insert(urls.begin(), "file://" + fs::absolute(model.weights_path()).string());
+  if (model.has_weights) urls.insert(urls.begin(), UrlOf(fs::absolute(model.weights_path()).string()));
   if (urls.empty()) {
     throw UserError(where, "gives no weights_url, and the file \"" + card.weights +
                                "\" is not beside it; give --mirror=URL where you have it");

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "schema/text_file.h"
 
 namespace crema {
 
@@ -37,11 +36,8 @@ std::string Above(fs::path folder) {
 
 ZooModel ReadModel(const fs::path& folder) {
   const std::string file = (folder / "README.md").string();
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) throw EnvironmentError("cannot open the card \"" + file + "\"");
-  const std::string text(std::istreambuf_iterator<char>(stream), {});
   ZooModel model;
-  model.card = ParseCard(text, file);
+  model.card = ParseCard(ReadTextFile(file, "card of a model"), file);
   model.folder = folder.string();
   if (model.card.name != folder.filename().string()) {
     throw UserError({file, 0, 0}, "name: is \"" + model.card.name + "\", but the folder's is \"" +

@@ -1,12 +1,14 @@
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
-#include <iterator>
-#include <regex>
+#include <optional>
+#include <set>
 #include <sstream>
 
 #include "base/atomic_file.h"
 #include "crema/error.h"
+#include "schema/text_file.h"
 #include "zoo/zoo.h"
 
 namespace crema {
@@ -14,13 +16,6 @@ namespace crema {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string ReadFile(const fs::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(stream), {});
-  if (!stream && text.empty()) throw EnvironmentError("cannot read \"" + path.string() + "\"");
-  return text;
-}
 
 bool IsPartOfModel(const fs::path& path, const Card& card) {
   const std::string name = path.filename().string(), extension = path.extension().string();
@@ -35,19 +30,42 @@ std::string Rewritten(const std::string& field, const std::string& value, const 
   return !name.empty() && fs::exists(fs::path(model.folder) / name) ? name : "";
 }
 
+struct Quoted {
+  std::string value;
+  size_t begin, end;  // with the marks
+};
+
+// What stands between quotation marks behind a colon at `at`.
+std::optional<Quoted> QuotedBehind(const std::string& line, size_t at) {
+  const auto next = [&](size_t from) { return std::min(line.find_first_not_of(" \t", from), line.size()); };
+  at = next(at);
+  if (at == line.size() || line[at] != ':') return std::nullopt;
+  const size_t begin = next(at + 1);
+  if (begin == line.size() || (line[begin] != '"' && line[begin] != '\'')) return std::nullopt;
+  const size_t end = line.find_first_of("\"'", begin + 1);
+  if (end == std::string::npos || line[end] != line[begin]) return std::nullopt;
+  return Quoted{line.substr(begin + 1, end - begin - 1), begin, end + 1};
+}
+
+size_t EndOfWord(const std::string& line, size_t begin) {
+  const auto is_part = [](unsigned char c) { return std::isalnum(c) || c == '_'; };
+  return static_cast<size_t>(std::find_if_not(line.begin() + static_cast<std::ptrdiff_t>(begin), line.end(), is_part) -
+                             line.begin());
+}
+
 // Line by line, so that comments and layout stay. Comments are not touched: a field begins its line.
 std::string RewriteSolver(const std::string& file, const std::string& text, const ZooModel& model, ModelCopy* copy) {
-  static const std::regex path(R"(^(\s*(net|train_net|test_net|snapshot_prefix)\s*:\s*)(["'])([^"']*)\3(.*)$)");
+  static const std::set<std::string> fields = {"net", "train_net", "test_net", "snapshot_prefix"};
   std::istringstream lines(text);
   std::string result;
   for (std::string line; std::getline(lines, line);) {
-    std::smatch match;
-    if (std::regex_match(line, match, path)) {
-      const std::string value = Rewritten(match[2], match[4], model);
-      if (!value.empty()) {
-        copy->rewritten.push_back(file + ": " + match[2].str() + ": \"" + value + "\"");
-        line = match[1].str() + "\"" + value + "\"" + match[5].str();
-      }
+    const size_t begin = std::min(line.find_first_not_of(" \t"), line.size()), end = EndOfWord(line, begin);
+    const std::string field = line.substr(begin, end - begin);
+    const std::optional<Quoted> quoted = fields.count(field) > 0 ? QuotedBehind(line, end) : std::nullopt;
+    const std::string value = quoted ? Rewritten(field, quoted->value, model) : "";
+    if (!value.empty()) {
+      copy->rewritten.push_back(file + ": " + field + ": \"" + value + "\"");
+      line.replace(quoted->begin, quoted->end - quoted->begin, "\"" + value + "\"");
     }
     result += line + "\n";
   }
@@ -56,16 +74,20 @@ std::string RewriteSolver(const std::string& file, const std::string& text, cons
 
 // Paths that the data of a net has in them.
 void FindPaths(const std::string& file, const std::string& text, ModelCopy* copy) {
-  static const std::regex path(R"re(\b(source|mean_file|root_folder)\s*:\s*["']([^"']*)["'])re");
+  static const std::set<std::string> fields = {"source", "mean_file", "root_folder"};
   std::istringstream lines(text);
   int number = 0;
   for (std::string line; std::getline(lines, line);) {
     ++number;
     const std::string code = line.substr(0, line.find('#'));
-    for (std::sregex_iterator at(code.begin(), code.end(), path), end; at != end; ++at) {
-      const std::string value = (*at)[2];
-      if (value.empty() || value[0] == '/') continue;
-      copy->left.push_back(file + ":" + std::to_string(number) + ": " + (*at)[1].str() + ": \"" + value + "\"");
+    for (size_t at = 0, end = 0; at < code.size(); at = std::max(end, at + 1)) {
+      end = EndOfWord(code, at);
+      const std::string field = code.substr(at, end - at);
+      const std::optional<Quoted> path = fields.count(field) > 0 ? QuotedBehind(code, end) : std::nullopt;
+      if (!path) continue;
+      end = path->end;
+      if (path->value.empty() || path->value[0] == '/') continue;
+      copy->left.push_back(file + ":" + std::to_string(number) + ": " + field + ": \"" + path->value + "\"");
     }
   }
 }
@@ -116,7 +138,7 @@ ModelCopy CopyModel(const ZooModel& model, const std::string& folder, bool force
       CopyFile(file, target);
       continue;
     }
-    std::string text = ReadFile(file);
+    std::string text = ReadTextFile(file.string());
     const size_t rewritten = copy.rewritten.size();
     if (name.find("solver") != std::string::npos) text = RewriteSolver(name, text, model, &copy);
     if (copy.rewritten.size() > rewritten) MakeFolders(fs::path(folder) / "snapshots");

@@ -113,7 +113,10 @@ TEST(DetectionOutput, FindsWhatPlainLoopsDo) {
   uint64_t stream = 10;
   for (const DetectionProblem& p : {usual, all, one, many, narrowing}) {
     const Inputs in = RandomInputs(p, stream += 10);
-    EXPECT_EQ(Compute(p, in), PlainObjects(p, in)) << "stream " << stream;
+    const std::vector<float> found = Compute(p, in), expected = PlainObjects(p, in);
+    ASSERT_EQ(found.size(), expected.size());
+    // Where compilers contract products and sums, corners differ by a rounding.
+    for (size_t i = 0; i < found.size(); ++i) ASSERT_NEAR(found[i], expected[i], 1e-6) << "stream " << stream;
   }
 }
 

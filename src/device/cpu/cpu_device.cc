@@ -32,8 +32,10 @@ class Cpu final : public Device {
     const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
     void* data = std::aligned_alloc(kAlignment, rounded);
     if (!data) {
-      throw EnvironmentError("not enough memory for " + std::to_string(bytes >> 20) +
-                             " MiB; lower batch_size (and raise iter_size to keep the effective batch)");
+      throw EnvironmentError(
+          "not enough memory for " + std::to_string(bytes >> 20) +
+          " MiB of activations or of one parameter; lower batch_size (and raise iter_size to keep the "
+          "effective batch), or num_output where a layer is that large");
     }
     return data;
   }
