@@ -28,6 +28,10 @@ AnnotatedConversion AnnotatedConversionOf(const CommandLine& line) {
   }
   if (!FLAGS_label_map_file.empty()) how.labels = ReadLabelMap(FLAGS_label_map_file, FLAGS_check_label);
   how.images = ConversionOf(line);
+  if (FLAGS_max_dim > 0 && FLAGS_min_dim > FLAGS_max_dim) {
+    RejectFlag(line, "--min_dim=" + std::to_string(FLAGS_min_dim) +
+                         " exceeds --max_dim=" + std::to_string(FLAGS_max_dim) + ": no side can be as both say");
+  }
   how.images.min_dim = FLAGS_min_dim;
   how.images.max_dim = FLAGS_max_dim;
   return how;
@@ -63,7 +67,10 @@ std::vector<Flag> Flags() {
       {.name = "anno_type", .value = "detection", .help = "what annotations are; only boxes of objects are read"},
       {.name = "label_type", .value = "xml|txt", .help = "PASCAL VOC's XML, or \"label xmin ymin xmax ymax\" per line"},
       {.name = "label_map_file", .value = "FILE", .help = "the classes, a text file with a LabelMap; XML needs it"},
-      {.name = "check_label", .value = "", .help = "stop where a name or a number stands twice in it"},
+      {.name = "check_label",
+       .value = "",
+       .help = "stop where a name or a number stands twice in it",
+       .needs = {"label_map_file"}},
       Pixels("min_dim", "enlarge images whose shorter side has fewer pixels, keeping the proportions"),
       Pixels("max_dim", "make images smaller whose longer side has more pixels, keeping the proportions")};
   const std::vector<Flag> others = ConversionFlags("at random");

@@ -3,8 +3,9 @@
 
 #include <gflags/gflags.h>
 
-#include <cstdio>
+#include <charconv>
 #include <string>
+#include <system_error>
 
 #include "crema/error.h"
 #include "data_tools/dataset_flags.h"
@@ -22,12 +23,16 @@ namespace {
 ImageSize FeaturesShape(const CommandLine& line) {
   ImageSize shape;
   if (FLAGS_features_shape.empty()) return shape;
-  char rest = 0;
-  const int read =
-      std::sscanf(FLAGS_features_shape.c_str(), "%d,%d,%d%c", &shape.channels, &shape.height, &shape.width, &rest);
   constexpr int kMost = 1 << 20;
-  const auto sensible = [](int extent) { return extent > 0 && extent <= kMost; };
-  if (read != 3 || !sensible(shape.channels) || !sensible(shape.height) || !sensible(shape.width)) {
+  const char *at = FLAGS_features_shape.data(), *const end = at + FLAGS_features_shape.size();
+  bool sound = true;
+  for (int* extent : {&shape.channels, &shape.height, &shape.width}) {
+    if (extent != &shape.channels) sound = sound && at != end && *at++ == ',';
+    const auto [behind, error] = std::from_chars(at, end, *extent);
+    sound = sound && error == std::errc() && *extent > 0 && *extent <= kMost;
+    at = behind;
+  }
+  if (!sound || at != end) {
     RejectFlag(line, "--features_shape=" + FLAGS_features_shape + ": expected channels,height,width, as in 3,32,32");
   }
   return shape;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <iostream>
+#include <set>
 
 #include "crema/error.h"
 #include "data/convert_leveldb.h"
@@ -52,6 +53,8 @@ int Peek(const CommandLine& line, const RecordSource& source) {
   uint64_t begin = 0, count = 1;
   if (!FLAGS_key.empty() || FLAGS_index >= 0) {
     ExpectWords(line, 2, "db_tool peek DB --key=KEY, or --index=N");
+    if (!FLAGS_key.empty() && FLAGS_index >= 0)
+      RejectFlag(line, "--key and --index name one record each; leave out one");
     begin = FLAGS_key.empty() ? static_cast<uint64_t>(FLAGS_index) : FindKey(source, FLAGS_key);
     if (begin >= source.count()) {
       RejectFlag(line, "--index=" + std::to_string(begin) + ": \"" + source.path() + "\" holds " +
@@ -97,12 +100,29 @@ int Convert(const CommandLine& line) {
   return kExitSuccess;
 }
 
+template <int (*action)(const CommandLine&, const RecordSource&)>
+int WithSource(const CommandLine& line) {
+  return action(line, *OpenRecordSource(line.arguments[1]));
+}
+
+struct Action {
+  const char* name;
+  std::set<std::string> flags;
+  int (*run)(const CommandLine&);
+};
+
 int Run(const CommandLine& line) {
-  if (line.arguments[0] == "convert") return Convert(line);
-  const std::vector<std::string> names = {"info", "verify", "peek", "export"};
-  int (*const actions[])(const CommandLine&, const RecordSource&) = {Info, Verify, Peek, Export};
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (line.arguments[0] == names[i]) return actions[i](line, *OpenRecordSource(line.arguments[1]));
+  static const Action actions[] = {{"info", {"labels", "threads"}, WithSource<Info>},
+                                   {"verify", {"threads"}, WithSource<Verify>},
+                                   {"peek", {"key", "index"}, WithSource<Peek>},
+                                   {"export", {"labels", "limit", "threads"}, WithSource<Export>},
+                                   {"convert", {"force"}, Convert}};
+  for (const Action& action : actions) {
+    if (line.arguments[0] != action.name) continue;
+    for (const auto& [flag, value] : line.given) {
+      if (action.flags.count(flag) == 0) RejectFlag(line, "--" + flag + " is not for db_tool " + action.name);
+    }
+    return action.run(line);
   }
   RejectFlag(line, "\"" + line.arguments[0] + "\": expected info, verify, peek, export or convert");
 }

@@ -200,7 +200,7 @@ ImageList ImagesOf(const CommandLine& line) {
     if (argument == "-") {
       bool first = true;
       for (std::string path; std::getline(std::cin, path); first = false) {
-        if (first) DropByteOrderMark(&path);
+        if (first) DropByteOrderMark("stdin", &path);
         if (path.ends_with('\r')) path.pop_back();
         if (!path.empty()) list.entries.push_back({path});
       }

@@ -2,9 +2,14 @@
 
 #include <algorithm>
 
+#include "crema/error.h"
+
 namespace crema {
 
-void DropByteOrderMark(std::string* text) {
+void DropByteOrderMark(const std::string& file, std::string* text) {
+  if (text->starts_with("\xFF\xFE") || text->starts_with("\xFE\xFF")) {
+    throw UserError(Location{file}, "is UTF-16 text; save it as UTF-8");
+  }
   if (text->starts_with("\xEF\xBB\xBF")) text->erase(0, 3);
 }
 

@@ -8,8 +8,9 @@
 
 namespace crema {
 
-// Removes the byte order mark that some editors put before a text.
-void DropByteOrderMark(std::string* text);
+// Removes the byte order mark that some editors put before the text of a file, of which `text` is at least the first
+// line. Throws UserError where it is that of UTF-16.
+void DropByteOrderMark(const std::string& file, std::string* text);
 
 // Bytes of the sequence at the start of `text`, which is not empty; 0 if it is none.
 size_t Utf8SequenceLength(std::string_view text);

@@ -1,5 +1,7 @@
 #include "data/convert_images.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -160,6 +162,16 @@ void CheckOptions(const ImageConversion& how) {
   }
 }
 
+// Where nothing of it can be read.
+std::string RemedyOf(const ImageList& list) {
+  std::string remedy = LabelCountHint(list, 0);
+  const std::string& first = list.entries[0].path;
+  if (!remedy.empty() || access(list.PathOf(0).c_str(), F_OK) == 0) return remedy;
+  if (first.find('\\') != std::string::npos) return "; write / instead of \\ in the paths, as in \"" + first + "\"";
+  return "; there is no file \"" + list.PathOf(0) +
+         "\": correct ROOTFOLDER, which stands before the paths, or the list";
+}
+
 }  // namespace
 
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
@@ -172,7 +184,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
   ImagesConverted done;
   ImageSize first_size;
   std::string first_path;
-  int64_t notes = 0;
+  int64_t notes = 0, unnamed = 0;
   progress->SetTotal(static_cast<int64_t>(places.size()));
   WorkInOrder<Record>(
       static_cast<int64_t>(places.size()), threads,
@@ -185,8 +197,12 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
           if (how.broken == ImageConversion::Broken::kFail) {
             throw UserError(record.problem + "; nothing was written (--broken=skip leaves such images out)");
           }
-          ++done.broken;
-          progress->Say("left out: " + record.problem);
+          // All are named, but not those of a list that is wrong as a whole.
+          if (done.broken++ < kMostNotes || done.records > 0) {
+            progress->Say("left out: " + record.problem);
+          } else {
+            ++unnamed;
+          }
           progress->Add(1, 0);
           return;
         }
@@ -209,9 +225,10 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
   if (done.records == 0) {
-    throw UserError("none of the " + std::to_string(places.size()) + " images can be read" + LabelCountHint(list, 0));
+    throw UserError("none of the " + std::to_string(places.size()) + " images can be read" + RemedyOf(list));
   }
   writer.Commit();
+  if (unnamed > 0) progress->Say("left out: " + std::to_string(unnamed) + " more before the first that can be read");
   if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");
   progress->Say(writer.Summary() + progress->Summary());
   return done;

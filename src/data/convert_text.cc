@@ -67,7 +67,7 @@ void WritePart(const uint32_t* text, int64_t count, int64_t streams, bool bytes,
 
 TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target, ProgressLine* progress) {
   std::string text = TextFile(how.file).ReadAll();
-  DropByteOrderMark(&text);
+  DropByteOrderMark(how.file, &text);
   if (text.empty()) throw UserError({how.file, 0, 0}, "is empty");
   const bool known = std::filesystem::exists(how.vocabulary);
   const Vocabulary vocabulary = known

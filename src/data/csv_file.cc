@@ -18,7 +18,7 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
   fields->clear();
   do {
     if (!file_.ReadLine(&line_)) return false;
-    if (lines_++ == 0) DropByteOrderMark(&line_);
+    if (lines_++ == 0) DropByteOrderMark(file_.path(), &line_);
   } while (line_.find_first_not_of(" \t") == std::string::npos);
   row_line_ = lines_;
   size_t at = 0;

@@ -86,7 +86,7 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
   Diagnostics diagnostics;
   std::string line;
   for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
-    if (number == 1) DropByteOrderMark(&line);
+    if (number == 1) DropByteOrderMark(list, &line);
     line = std::string(Trimmed(line));
     if (line.empty()) continue;
     std::string path = Find(line, DirectoryOf(list));

@@ -1,7 +1,11 @@
 #include "data/image_folder.h"
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
+#include <functional>
+#include <iterator>
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -55,7 +59,51 @@ void SortClasses(std::vector<std::string>* names) {
   });
 }
 
+constexpr std::string_view kTraining[] = {"train", "training"},
+                           kValidation[] = {"val", "valid", "validate", "validation", "dev", "test", "testing"};
+
+std::string Lower(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
+  return name;
+}
+
+bool IsPart(const std::string& name) {
+  const auto is_among = [lower = Lower(name)](const auto& names) {
+    return std::find(std::begin(names), std::end(names), lower) != std::end(names);
+  };
+  return is_among(kTraining) || is_among(kValidation);
+}
+
+// Of a data set that somebody has divided, the parts would pass for classes.
+void RefuseParts(const ImageList& list) {
+  const auto& labels = list.labels;
+  if (labels.size() < 2 || !std::all_of(labels.begin(), labels.end(), IsPart)) return;
+  const auto lies_in_class = [](const ImageList::Entry& entry) {
+    return std::count(entry.path.begin(), entry.path.end(), '/') == 1;
+  };
+  if (std::any_of(list.entries.begin(), list.entries.end(), lies_in_class)) return;
+  throw UserError("\"" + list.root + "\" holds " + labels[0] + " and " + labels[1] +
+                  " with folders in them: parts of a data set, not classes; give one of them, as \"" + list.root +
+                  labels[0] + "\"");
+}
+
 }  // namespace
+
+DividedFolder FindParts(const std::string& folder) {
+  std::map<std::string, std::string, std::less<>> paths;  // by their names
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
+    if (fs::is_directory(entry.path(), error)) paths[Lower(entry.path().filename().string())] = entry.path().string();
+  }
+  const auto first_of = [&paths](const auto& names) {
+    const auto there = std::find_if(std::begin(names), std::end(names),
+                                    [&paths](std::string_view name) { return paths.find(name) != paths.end(); });
+    return there == std::end(names) ? std::string() : paths.find(*there)->second;
+  };
+  DividedFolder parts{first_of(kTraining), first_of(kValidation)};
+  if (parts.training.empty() || parts.validation.empty()) return {};
+  return parts;
+}
 
 std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped) {
   std::vector<fs::path> around = {folder};
@@ -94,6 +142,7 @@ ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
   if (list.labels.empty()) {
     throw UserError("\"" + folder + "\" holds no folders; expected one folder of images for each class");
   }
+  RefuseParts(list);
   return list;
 }
 

@@ -15,9 +15,18 @@ namespace crema {
 // counts files that are not named as images. Throws EnvironmentError where a folder cannot be read.
 std::vector<std::string> ImagesBelow(const std::string& folder, size_t* skipped = nullptr);
 
+// A data set of two parts, each a folder with one folder per class.
+struct DividedFolder {
+  std::string training, validation;
+};
+
+// What lies in `folder` under the usual names, in letters of any case: train or training, and val, valid, validate,
+// validation or dev, or where there are none of these test or testing. Both are empty where one is not there.
+DividedFolder FindParts(const std::string& folder);
+
 // A folder with one folder per class: classes are numbered in the order of their names (of their bytes; numbers in that
 // of their values), the images of each as ImagesBelow finds them. Throws UserError where there are no classes or
-// images, EnvironmentError where a folder cannot be read.
+// images, or all classes are folders of such a divided data set, EnvironmentError where a folder cannot be read.
 ImageList ListImageFolder(const std::string& folder, size_t* skipped);
 
 }  // namespace crema

@@ -93,7 +93,7 @@ void VisitLines(const std::string& file, const std::string& what, const Visit& v
   std::ifstream stream = Open(file, what);
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
-    if (number == 1) DropByteOrderMark(&line);
+    if (number == 1) DropByteOrderMark(file, &line);
     if (line.ends_with('\r')) line.pop_back();
     if (!visit(number, line)) break;
   }

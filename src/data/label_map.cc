@@ -17,8 +17,12 @@ constexpr int32_t kMostLabels = 1 << 20;
 }  // namespace
 
 LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
+  const std::string text = CleanText(ReadTextFile(path), path, "label map"), form = "item { name: \"dog\" label: 1 }";
+  if (text.find('{') == std::string::npos) {
+    throw UserError({path}, "holds names without their labels; write one " + form + " for each class");
+  }
   LabelMap map;
-  ParseText(CleanText(ReadTextFile(path), path, "label map"), path, &map);
+  ParseText(text, path, &map);
   LabelMapFile file;
   file.path = path;
   std::set<int> labels;
@@ -39,7 +43,7 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
   }
   diagnostics.ThrowIfErrors();
   if (file.names.empty()) {
-    throw UserError({path}, "names no class; write one item { name: \"dog\" label: 1 } for each");
+    throw UserError({path}, "names no class; write one " + form + " for each");
   }
   return file;
 }

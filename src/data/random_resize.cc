@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace crema {
 
@@ -33,24 +34,36 @@ RandomResize::RandomResize(const TransformationParameter& param)
       allows_upscale_(param.allow_upscale()) {}
 
 ImageExtent RandomResize::Draw(int height, int width, const RandomStream& random, uint64_t first) const {
-  const int shorter = std::min(height, width);
-  const int drawn =
+  Draws draws{};
+  draws.shorter =
       longest_ == 0
-          ? shorter
+          ? std::min(height, width)
           : shortest_ + static_cast<int>(random.Below(first, static_cast<uint64_t>(longest_ - shortest_ + 1)));
-  const auto scaled = [&](int side) { return static_cast<double>(side) * drawn / shorter; };
+  draws.widens = random.Below(first + 1, 2) == 1;
+  draws.ratio = ratio_.At(random.Uniform(first + 2));
+  draws.vertical = vertical_.At(random.Uniform(first + 3));
+  draws.horizontal = horizontal_.At(random.Uniform(first + 4));
+  return Resized(height, width, draws);
+}
+
+ImageExtent RandomResize::Largest(int height, int width) const {
+  const int shorter = longest_ == 0 ? std::min(height, width) : longest_;
+  return Resized(height, width, {shorter, true, ratio_.high, vertical_.high, horizontal_.high});
+}
+
+ImageExtent RandomResize::Resized(int height, int width, const Draws& draws) const {
+  const auto scaled = [&](int side) { return static_cast<double>(side) * draws.shorter / std::min(height, width); };
   double tall = scaled(height), wide = scaled(width);
   if (ratio_.high > 0) {
-    const bool widens = width == height ? random.Below(first + 1, 2) == 1 : width > height;
-    (widens ? wide : tall) = drawn * ratio_.At(random.Uniform(first + 2));
+    const bool widens = width == height ? draws.widens : width > height;
+    (widens ? wide : tall) = draws.shorter * draws.ratio;
   }
-  tall *= vertical_.At(random.Uniform(first + 3));
-  wide *= horizontal_.At(random.Uniform(first + 4));
   const auto side = [&](double wanted, int present) {
-    const int least = std::max(crop_, static_cast<int>(std::lround(wanted)));
+    const int least =
+        std::max(crop_, static_cast<int>(std::min<double>(std::round(wanted), std::numeric_limits<int>::max())));
     return allows_upscale_ ? least : std::min(least, present);
   };
-  return {side(tall, height), side(wide, width)};
+  return {side(tall * draws.vertical, height), side(wide * draws.horizontal, width)};
 }
 
 }  // namespace crema

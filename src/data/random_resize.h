@@ -22,6 +22,8 @@ class RandomResize {
 
   // What an image of height x width is resized to. Reads the numbers from `first` to `first` + 4 of `random`.
   ImageExtent Draw(int height, int width, const RandomStream& random, uint64_t first) const;
+  // The largest that Draw may give.
+  ImageExtent Largest(int height, int width) const;
   // Whether no image of height x width comes out smaller than crop_size.
   bool Fits(int height, int width) const { return allows_upscale_ || (height >= crop_ && width >= crop_); }
 
@@ -31,7 +33,15 @@ class RandomResize {
     double At(float share) const { return low + (high - low) * static_cast<double>(share); }
   };
 
+  // What is drawn, or the largest of it.
+  struct Draws {
+    int shorter;  // side, in pixels
+    bool widens;  // a square
+    double ratio, vertical, horizontal;
+  };
+
   explicit RandomResize(const TransformationParameter& param);
+  ImageExtent Resized(int height, int width, const Draws& draws) const;
 
   int crop_, shortest_, longest_;  // 0: the shorter side stays
   Range ratio_, vertical_, horizontal_;

@@ -107,7 +107,9 @@ ImageExtent Transform::ShownExtent(const ImageExtent& image) const {
 std::string Transform::Check(const ImageSize& image, Values values) const {
   ImageExtent extent{image.height, image.width};
   if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
-  if (std::string problem = ResizeProblem({image.height, image.width}, extent); !problem.empty()) return problem;
+  ImageExtent largest = extent;
+  if (random_resize_ && values == Values::kBytes) largest = random_resize_->Largest(image.height, image.width);
+  if (std::string problem = ResizeProblem({image.height, image.width}, largest); !problem.empty()) return problem;
   const ImageSize resized{image.channels, extent.height, extent.width};
   if (mean_ && random_resize_) {
     if (mean_->shape[0] != image.channels || mean_->shape[1] < crop_ || mean_->shape[2] < crop_) {

@@ -120,7 +120,7 @@ Vocabulary Vocabulary::Read(const std::string& file, TextUnit unit) {
   Vocabulary vocabulary;
   std::string line, entry;
   for (int number = 1; text.ReadLine(&line); ++number) {
-    if (number == 1) DropByteOrderMark(&line);
+    if (number == 1) DropByteOrderMark(file, &line);
     if (line.empty()) throw UserError({file, number, 0}, "the line is empty; expected one character or word per line");
     if (!Unescape(line, &entry)) {
       throw UserError({file, number, 0}, "\"" + line + "\": behind a backslash n, r, t, s or \\ is expected");

@@ -37,7 +37,7 @@ class Words {
         word_ = {};
         return false;
       }
-      if (++line_ == 1) DropByteOrderMark(&text_);
+      if (++line_ == 1) DropByteOrderMark(path_, &text_);
       at_ = 0;
     }
     at_ = std::min(text_.find_first_of(kBlanks, begin), text_.size());

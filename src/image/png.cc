@@ -100,13 +100,16 @@ std::string Read(std::span<const uint8_t> bytes, const DecodeOptions& options, I
   }
   png_set_read_fn(codec, &reading, ReadBytes);
   png_set_crc_action(codec, PNG_CRC_ERROR_QUIT, PNG_CRC_WARN_DISCARD);
-  png_set_user_limits(codec, 1 << 20, 1 << 20);
+  png_set_user_limits(codec, kMostPixels, kMostPixels);
   png_read_info(codec, header);
   info->format = ImageFormat::kPng;
   info->height = static_cast<int>(png_get_image_height(codec, header));
   info->width = static_cast<int>(png_get_image_width(codec, header));
   info->channels = IsGrey(png_get_color_type(codec, header)) ? 1 : 3;
-  if (int64_t{info->height} * info->width > kMostPixels) png_error(codec, "more pixels than are read");
+  if (std::string problem = SizeProblem(info->height, info->width); !problem.empty()) {
+    png_destroy_read_struct(&codec, &header, nullptr);
+    return problem;
+  }
   if (image && options.colors == DecodeOptions::Colors::kNumbers) {
     std::string problem = NumbersProblem(codec, header);
     if (!problem.empty()) {

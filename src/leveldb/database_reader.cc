@@ -21,7 +21,8 @@ constexpr char kRemedy[] =
     "Ubuntu: python3-plyvel) leaves out what is damaged; give it a copy, which it changes";
 
 // Keeps programs away that would change the database. LevelDB's lock is one for writing, of a whole file; one for
-// reading stands against it, and neither changes the file nor needs the right to.
+// reading stands against it, and neither changes the file nor needs the right to. It is of the open file, so that
+// several readers of one process do not take it from each other.
 class SourceLock {
  public:
   explicit SourceLock(const std::string& folder) : descriptor_(open((folder + "/LOCK").c_str(), O_RDONLY | O_CLOEXEC)) {
@@ -29,7 +30,7 @@ class SourceLock {
     whole.l_type = F_RDLCK;
     whole.l_whence = SEEK_SET;
     // Without the file (in copies), or where the file system has no locks, there is nobody to be kept away.
-    if (descriptor_ < 0 || fcntl(descriptor_, F_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN)) return;
+    if (descriptor_ < 0 || fcntl(descriptor_, F_OFD_SETLK, &whole) == 0 || (errno != EACCES && errno != EAGAIN)) return;
     close(descriptor_);
     throw EnvironmentError("cannot read LevelDB \"" + folder +
                            "\": another program has it open; end that first, or read a copy");

@@ -28,9 +28,8 @@ std::string ReadTextFile(const std::string& path, const std::string& kind) {
 }
 
 std::string CleanText(const std::string& text, const std::string& name, const std::string& what) {
-  if (text.compare(0, 2, "\xFF\xFE") == 0 || text.compare(0, 2, "\xFE\xFF") == 0) {
-    throw UserError({name}, "is UTF-16 text; save it as UTF-8");
-  }
+  std::string clean = text;
+  DropByteOrderMark(name, &clean);
   if (text.compare(0, 8, "\x89HDF\r\n\x1a\n") == 0) {
     throw UserError({name}, "is an HDF5 file, not the prototxt of a " + what + "; weights are given with --weights");
   }
@@ -40,8 +39,6 @@ std::string CleanText(const std::string& text, const std::string& name, const st
                                 what +
                                 "; weights (.caffemodel) are given with --weights, a .solverstate with --snapshot");
   }
-  std::string clean = text;
-  DropByteOrderMark(&clean);
   bool in_comment = false, empty = true;
   for (char c : clean) {
     if (c == '#') in_comment = true;

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "crema/blob.pb.h"
@@ -181,6 +182,40 @@ TEST(RandomResize, SmallImagesAreRefused) {
   EXPECT_NE(problem.find("allow_upscale: true"), std::string::npos) << problem;
   param.set_allow_upscale(true);
   EXPECT_EQ(Transform(param, TRAIN, "").Check({3, 15, 30}), "");
+}
+
+TEST(RandomResize, StripsThatWouldBecomeHugeAreRefused) {
+  TransformationParameter param = Sizes(400, 500, 16);
+  param.set_allow_upscale(true);
+  const Transform transform(param, TRAIN, "");
+  const std::string problem = transform.Check({3, 1, 10000});
+  EXPECT_NE(problem.find("is 1x10000, which would be resized to 500x5000000"), std::string::npos) << problem;
+  EXPECT_EQ(transform.Check({3, 1, 500}), "");
+  param.set_allow_upscale(false);
+  EXPECT_EQ(Transform(param, TRAIN, "").Check({3, 16, 10000}), "");
+  param.set_allow_upscale(true);
+  param.set_horizontal_stretch_upper(1e9f);
+  EXPECT_EQ(RandomResize::Of(param)->Largest(20, 20).width, std::numeric_limits<int>::max());
+}
+
+TEST(RandomResize, LargestIsTheMostThatIsDrawn) {
+  TransformationParameter param = Sizes(20, 50, 8);
+  param.set_allow_upscale(true);
+  param.set_rand_resize_ratio_lower(1.2f);
+  param.set_rand_resize_ratio_upper(1.6f);
+  param.set_vertical_stretch_upper(1.5f);
+  const ImageExtent largest = RandomResize::Of(param)->Largest(30, 40);
+  ImageExtent most;
+  for (uint64_t seed = 0; seed < 4000; ++seed) {
+    const ImageExtent size = Draw(param, 30, 40, seed);
+    most = {std::max(most.height, size.height), std::max(most.width, size.width)};
+  }
+  EXPECT_EQ(largest.height, 75);
+  EXPECT_EQ(largest.width, 80);
+  for (const int rest : {largest.height - most.height, largest.width - most.width}) {
+    EXPECT_GE(rest, 0);
+    EXPECT_LE(rest, 2);
+  }
 }
 
 TEST(RandomResize, ContradictionsAreErrors) {
