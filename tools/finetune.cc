@@ -21,6 +21,7 @@ DECLARE_string(labels);
 DECLARE_string(output);
 DECLARE_string(zoo);
 DECLARE_bool(force);
+DECLARE_string(gpu);
 DECLARE_int32(batch);
 DEFINE_string(val, "", "what to validate with");
 DEFINE_int32(epochs, 30, "times that all images are seen");
@@ -47,9 +48,24 @@ std::string Absolute(const std::string& path) {
   return absolute;
 }
 
+ZooModel ModelOfZoo(const CommandLine& line) {
+  std::error_code ignored;
+  const bool is_path = FLAGS_model.find('/') != std::string::npos || FLAGS_model.ends_with(".prototxt");
+  try {
+    if (!is_path) return FindModel(FindZoo(FLAGS_zoo), FLAGS_model);
+  } catch (const UserError&) {
+    if (!fs::is_directory(FLAGS_model, ignored)) throw;
+  }
+  if (!fs::is_directory(FLAGS_model, ignored)) Fail(line, "--model=" + FLAGS_model + ": there is no such file");
+  const bool whole = fs::exists(FLAGS_model + "/train_val.prototxt", ignored);
+  Fail(line, "--model=" + FLAGS_model + " is a folder; give the net in it, and what it learnt: --model=" + FLAGS_model +
+                 (whole ? "/train_val.prototxt" : "/deploy.prototxt") + " --weights=FILE");
+}
+
 // Net and weights of --model, which is a file or the name of a model of the zoo.
 void ChooseModel(const CommandLine& line, RecipeRequest* request) {
   std::error_code ignored;
+  std::string of_zoo;
   if (fs::is_regular_file(FLAGS_model, ignored)) {
     request->model = FLAGS_model;
     if (FLAGS_weights.empty() && !FLAGS_from_scratch) {
@@ -57,10 +73,7 @@ void ChooseModel(const CommandLine& line, RecipeRequest* request) {
            "--weights=FILE is missing: what --model=" + FLAGS_model + " learnt; or --from_scratch, to start without");
     }
   } else {
-    if (FLAGS_model.find('/') != std::string::npos || FLAGS_model.ends_with(".prototxt")) {
-      Fail(line, "--model=" + FLAGS_model + ": there is no such file");
-    }
-    const ZooModel model = FindModel(FindZoo(FLAGS_zoo), FLAGS_model);
+    const ZooModel model = ModelOfZoo(line);
     request->model = model.folder + "/train_val.prototxt";
     if (FLAGS_weights.empty() && !FLAGS_from_scratch) {
       if (!model.has_weights) {
@@ -68,19 +81,28 @@ void ChooseModel(const CommandLine& line, RecipeRequest* request) {
                        (model.card.weights_url.empty() ? "; give them with --weights=FILE, or start --from_scratch"
                                                        : "; fetch them: crema zoo get " + FLAGS_model));
       }
-      request->weights = Absolute(model.weights_path());
+      of_zoo = Absolute(model.weights_path());
     }
   }
   if (FLAGS_from_scratch && !FLAGS_weights.empty()) Fail(line, "--weights and --from_scratch exclude each other");
-  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
-    request->weights += (request->weights.empty() ? "" : ",") + Absolute(path);
-  }
+  const auto add = [&](const std::string& path) {
+    if (path.find(',') != std::string::npos) {
+      Fail(line, "the weights are " + path + ", but commas part the names of files of weights; copy it elsewhere");
+    }
+    request->weights += (request->weights.empty() ? "" : ",") + path;
+  };
+  if (!of_zoo.empty()) add(of_zoo);
+  for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) add(Absolute(path));
 }
 
 RecipeRequest RequestOf(const CommandLine& line) {
   RecipeRequest request;
   ChooseModel(line, &request);
   request.output = Absolute(FLAGS_output);
+  if (request.output.find(',') != std::string::npos) {
+    Fail(line, "--output=" + FLAGS_output + " is " + request.output +
+                   ", but commas part the names of files of weights; give one without");
+  }
   if (const std::string data = Absolute(FLAGS_data); request.output == data || request.output.starts_with(data + "/")) {
     Fail(line, "--output=" + FLAGS_output + " lies in --data=" + FLAGS_data +
                    ", where every folder is a class; give one that lies elsewhere");
@@ -125,14 +147,14 @@ TrainingResult Train(const CommandLine& line, const std::string& solver_path, bo
   }
 }
 
-// As `crema evaluate` does, of the best parameters.
-int Evaluate(const std::string& output, const std::string& weights) {
+// As `crema evaluate` does, of the best parameters, on the first GPU where there are any.
+int Evaluate(const CommandLine& line, const std::string& output, const std::string& weights) {
   std::cout << "\nValidation of " << weights << ":\n" << std::flush;
-  const CommandLine line =
-      ParseFlags(EvaluateCommand(), "crema evaluate",
-                 {"--model=" + output + "/train_val.prototxt", "--weights=" + weights,
-                  "--labels=" + output + "/labels.txt", "--output=" + output + "/report", "--batch=32"});
-  const int code = EvaluateCommand().run(line);
+  std::vector<std::string> flags = {"--model=" + output + "/train_val.prototxt", "--weights=" + weights,
+                                    "--labels=" + output + "/labels.txt", "--output=" + output + "/report",
+                                    "--batch=32"};
+  if (line.has("gpu")) flags.push_back("--gpu=" + (FLAGS_gpu == "all" ? "0" : CommaList(line, "gpu", FLAGS_gpu)[0]));
+  const int code = EvaluateCommand().run(ParseFlags(EvaluateCommand(), "crema evaluate", flags));
   if (code == kExitSuccess) {
     std::cout << "\nTo use it:\n  crema predict --model=" << output << "/deploy.prototxt --weights=" << weights
               << " --labels=" << output << "/labels.txt IMAGE...\n";
@@ -165,7 +187,7 @@ int Run(const CommandLine& line) {
     return result.failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
   }
   if (!result.best) throw EnvironmentError("the best parameters could not be written; see above");
-  const int code = Evaluate(request.output, result.best->model_path);
+  const int code = Evaluate(line, request.output, result.best->model_path);
   return code == kExitSuccess && result.failed_snapshots > 0 ? kExitEnvironment : code;
 }
 

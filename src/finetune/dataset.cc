@@ -25,17 +25,6 @@ bool IsDatabase(const std::string& path) {
   return fs::exists(fs::path(path) / "data.mdb", ignored);
 }
 
-// "train" and what stands beside it; empty where the folder is not divided.
-std::pair<std::string, std::string> DividedFolder(const std::string& folder) {
-  std::error_code ignored;
-  if (!fs::is_directory(fs::path(folder) / "train", ignored)) return {};
-  for (const char* name : {"val", "valid", "validation", "test"}) {
-    const fs::path beside = fs::path(folder) / name;
-    if (fs::is_directory(beside, ignored)) return {(fs::path(folder) / "train").string(), beside.string()};
-  }
-  return {};
-}
-
 // Decodes every image of the list; those that are not whole go from it to `broken`.
 void TakeOutBroken(int threads, ProgressLine* progress, ImageList* list, Dataset* dataset) {
   struct Checked {
@@ -87,7 +76,7 @@ void CheckClasses(const ImageList& list, const std::vector<std::string>& labels,
 }
 
 void FromFolder(const DatasetRequest& request, Dataset* dataset) {
-  const auto [train, validation] = DividedFolder(request.data);
+  const auto [train, validation] = FindParts(request.data);
   size_t skipped = 0;
   ProgressLine progress("images");
   if (!train.empty()) {

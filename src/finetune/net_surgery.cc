@@ -40,6 +40,16 @@ bool IsIn(const LayerParameter& layer, Phase phase) {
   return !left_out && !other_only;
 }
 
+// A Softmax at the end of the net, where nobody but a measure reads it, unlike the one within attention.
+bool IsEndSoftmax(const NetParameter& net, int index) {
+  const LayerParameter& layer = net.layer(index);
+  if (layer.type() != "Softmax" || layer.top_size() == 0) return false;
+  return std::none_of(net.layer().begin() + index + 1, net.layer().end(), [&](const LayerParameter& later) {
+    return later.type() != "Accuracy" &&
+           std::find(later.bottom().begin(), later.bottom().end(), layer.top(0)) != later.bottom().end();
+  });
+}
+
 // The layer in front of `end` that makes the scores in `blob`.
 const LayerParameter& Classifier(const NetParameter& net, int end, std::string blob, const std::string& path) {
   for (int i = end - 1; i >= 0; --i) {
@@ -155,7 +165,7 @@ Classification FindClassification(const NetFile& file, const std::string& path) 
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     const bool loss = layer.type() == "SoftmaxWithLoss";
-    if ((!loss && (has_loss || layer.type() != "Softmax")) || layer.bottom_size() == 0) continue;
+    if ((!loss && (has_loss || !IsEndSoftmax(net, i))) || layer.bottom_size() == 0) continue;
     has_loss |= loss;
     const std::string classifier = Classifier(net, i, layer.bottom(0), path).name();
     if (std::find(found.classifiers.begin(), found.classifiers.end(), classifier) == found.classifiers.end()) {
@@ -167,7 +177,7 @@ Classification FindClassification(const NetFile& file, const std::string& path) 
   if (found.classifiers.empty()) {
     throw UserError(
         {path, 0, 0},
-        "has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies; a net that gives scores "
+        "has neither a SoftmaxWithLoss nor a Softmax at its end: it is no net that classifies; a net that gives scores "
         "is imported with --softmax");
   }
   return found;
@@ -185,7 +195,7 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
   for (int i = 0; i < old.layer_size(); ++i) {
     const LayerParameter& layer = old.layer(i);
     // One measure, of the main scores, stands at the end.
-    if (GivesData(layer) || layer.type() == "Accuracy" || layer.type() == "Softmax") continue;
+    if (GivesData(layer) || layer.type() == "Accuracy" || IsEndSoftmax(old, i)) continue;
     LayerParameter* copy = net.add_layer();
     *copy = layer;
     copy->clear_blobs();

@@ -206,6 +206,24 @@ TEST(NetSurgery, EveryClassifierOfTheZooCanBeReplaced) {
   }
 }
 
+TEST(NetSurgery, TheSoftmaxOfAttentionStays) {
+  const NetFile file = ParseNet(R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 6 dim: 4 } } }
+layer { name: "like" type: "MatMul" bottom: "data" bottom: "data" top: "like" matmul_param { transpose_b: true } }
+layer { name: "weigh" type: "Softmax" bottom: "like" top: "weigh" softmax_param { axis: 2 } }
+layer { name: "mix" type: "MatMul" bottom: "weigh" bottom: "data" top: "mix" }
+layer { name: "fc" type: "InnerProduct" bottom: "mix" top: "fc" inner_product_param { num_output: 5 } }
+layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
+)",
+                                "net.prototxt");
+  const Classification found = FindClassification(file, "net.prototxt");
+  EXPECT_EQ(found.classifiers, std::vector<std::string>{"fc"});
+  EXPECT_EQ(found.scores, "fc");
+  const NetParameter net = MakeTrainNet(file, found, TwoClasses(), {});
+  EXPECT_TRUE(Names(net).count("weigh"));
+  EXPECT_FALSE(Names(net).count("prob"));
+}
+
 TEST(NetSurgery, MistakesAreNamed) {
   const auto message = [](const std::string& text) {
     return MessageOf([&] { FindClassification(ParseNet(text, "n"), "n"); });
@@ -213,10 +231,10 @@ TEST(NetSurgery, MistakesAreNamed) {
   EXPECT_EQ(message("layer { name: \"x\" type: \"ReLU\" bottom: \"a\" top: \"b\" }"),
             "n: error: has no layer that gives it images (Data, ImageData, Input)");
   const std::string input = "layer { name: \"data\" type: \"Input\" top: \"data\" }";
-  EXPECT_EQ(
-      message(input),
-      "n: error: has neither a SoftmaxWithLoss nor a Softmax: it is no net that classifies; a net that gives scores "
-      "is imported with --softmax");
+  EXPECT_EQ(message(input),
+            "n: error: has neither a SoftmaxWithLoss nor a Softmax at its end: it is no net that classifies; a net "
+            "that gives scores "
+            "is imported with --softmax");
   EXPECT_NE(message(input + "layer { name: \"e\" type: \"Eltwise\" bottom: \"data\" bottom: \"data\" top: \"e\" }"
                             "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
                 .find("the scores of layer \"p\" come from layer \"e\" (Eltwise)"),

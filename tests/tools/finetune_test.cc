@@ -186,6 +186,9 @@ TEST_F(Finetune, MistakesAreNamed) {
   expect({model, "--data=nothing", "--output=out", "--from_scratch"}, "there is neither such a folder nor");
   expect({model, "--data=photos", "--output=out", "--from_scratch", "--freeze=conv1"}, "expected until:LAYER");
   expect({"--model=no/such.prototxt", "--data=photos", "--output=out", "--from_scratch"}, "there is no such file");
+  expect({"--model=photos", "--data=photos", "--output=out"}, "--model=photos is a folder; give the net in it");
+  expect({"--model=./photos", "--data=photos", "--output=out"}, "--model=./photos/deploy.prototxt --weights=FILE");
+  expect({"--model=lenet", "--data=photos", "--output=a,b", "--from_scratch"}, "commas part the names of files");
   expect({"--model=alexnet", "--data=photos", "--output=out"}, "the zoo has no weights of alexnet here");
   expect({model, "--data=photos", "--output=out", "--from_scratch", "--val=other"},
          "--val=other: it goes with a database");
