@@ -19,14 +19,17 @@ std::string FormatCount(int64_t count) {
 }
 
 std::string FormatScaled(double value) {
-  if (value < 999.5) return FormatNumber(value, "%.0f");
   const char* unit = "";
-  for (const char* next : {"k", "M", "G", "T", "P"}) {
-    value /= 1000;
-    unit = next;
-    if (value < 999.5) break;
+  if (value >= 999.5) {
+    for (const char* next : {" k", " M", " G", " T", " P"}) {
+      value /= 1000;
+      unit = next;
+      if (value < 999.5) break;
+    }
+  } else if (value == std::floor(value)) {
+    return FormatNumber(value, "%.0f");
   }
-  return FormatNumber(value, value < 9.995 ? "%.2f " : value < 99.95 ? "%.1f " : "%.0f ") + unit;
+  return FormatNumber(value, value < 9.995 ? "%.2f" : value < 99.95 ? "%.1f" : "%.0f") + unit;
 }
 
 std::string FormatSeconds(double seconds) {

@@ -11,7 +11,7 @@ namespace crema {
 std::string FormatNumber(double value, const char* format = "%g");
 // "1234567" as "1,234,567".
 std::string FormatCount(int64_t count);
-// "0", "812 k", "2.34 G": four digits at most with a decimal prefix.
+// "12", "0.15", "812 k", "2.34 G": whole numbers below 1,000 as they are, else three digits with a decimal prefix.
 std::string FormatScaled(double value);
 // "0.123 ms", "12.3 ms", "1.23 s": three digits.
 std::string FormatSeconds(double seconds);

@@ -2,8 +2,10 @@
 #include <array>
 #include <cmath>
 #include <string>
+#include <utility>
 
 #include "base/number_text.h"
+#include "base/printable.h"
 #include "base/text_table.h"
 #include "curves/panels.h"
 
@@ -107,10 +109,7 @@ std::string CurvesText(const std::vector<TrainingRun>& runs, const CurveOptions&
     const bool of_losses = panel.curves[0].curve->is_loss();
     if (of_losses) text += "\n" + Drawn(panel, progress, options);
   }
-  // Names come from files: none of them is to move the cursor.
-  std::replace_if(
-      text.begin(), text.end(), [](unsigned char c) { return (c < 0x20 && c != '\n') || c == 0x7F; }, '?');
-  return text;
+  return Harmless(std::move(text));
 }
 
 }  // namespace crema

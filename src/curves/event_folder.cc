@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <ranges>
 
 #include "base/write_all.h"
 #include "crema/error.h"
@@ -134,9 +135,9 @@ void EventFolder::Write(const std::vector<TrainingRun>& runs) {
     std::map<std::string, std::map<int, Event>> events;  // by folder and iteration
     for (const Curve& curve : run.curves) {
       const std::string folder = around + "/" + FolderOf(curve), tag = TagOf(curve);
-      size_t& written = written_[{folder, tag}];
-      for (; written < curve.points.size(); ++written) {
-        const CurvePoint& point = curve.points[written];
+      int& written = written_.try_emplace({folder, tag}, -1).first->second;
+      const auto is_new = [&written](const CurvePoint& point) { return point.iteration > written; };
+      for (const CurvePoint& point : curve.points | std::views::filter(is_new)) {
         Event& event = events[folder][point.iteration];
         event.set_step(point.iteration);
         event.set_wall_time(point.seconds);  // the rest is known below
@@ -144,6 +145,7 @@ void EventFolder::Write(const std::vector<TrainingRun>& runs) {
         value->set_tag(tag);
         value->set_simple_value(static_cast<float>(point.value));
       }
+      written = std::max(written, curve.points.back().iteration);
     }
     for (auto& [folder, of_folder] : events) {
       File& file = FileOf(folder);

@@ -35,8 +35,9 @@ class EventFolder {
   File& FileOf(const std::string& folder);
 
   std::string path_;
-  std::map<std::string, std::unique_ptr<File>> files_;             // by folder
-  std::map<std::pair<std::string, std::string>, size_t> written_;  // points, by folder and tag
+  std::map<std::string, std::unique_ptr<File>> files_;  // by folder
+  // The last iteration, by folder and tag.
+  std::map<std::pair<std::string, std::string>, int> written_;
 };
 
 }  // namespace crema

@@ -200,7 +200,7 @@ void MetricsObserver::OnStart(const TrainingStart& start) {
   }
   if (fd_ < 0) return;
   started_ = true;
-  stride_ = (std::max(1, start.max_iter) + kMostTrainRecords - 1) / kMostTrainRecords;
+  stride_ = (std::max(1, start.max_iter) - 1) / kMostTrainRecords + 1;
   Record record("start");
   record.Text("time", UtcTime());
   record.Text("net", start.net);

@@ -1,12 +1,13 @@
 // Reads the log of a training: Caffe's, that of its forks, or crema's own.
 #include <algorithm>
-#include <array>
 #include <charconv>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <optional>
 #include <sstream>
 #include <string_view>
+#include <utility>
 
 #include "crema/error.h"
 #include "curves/training_run.h"
@@ -15,19 +16,26 @@ namespace crema {
 
 namespace {
 
-// glog's prefix: "I1121 01:26:06.132561 10849 solver.cpp:218] ", later versions with the year. Seconds since some first
-// of January; the year's end counts as if every year had 365 days.
-std::optional<double> TimeOf(std::string_view line) {
+// glog's prefix: "I1121 01:26:06.132561 10849 solver.cpp:218] ", later versions with the year. Seconds since 1970, or,
+// without one, since a first of January; `leap`: of a year with a February 29, which a prefix of that day sets.
+std::optional<double> TimeOf(std::string_view line, bool* leap) {
   if (line.empty() || std::string_view("IWEF").find(line[0]) == std::string_view::npos) return std::nullopt;
   const size_t space = line.find(' ');
   if (space != 5 && space != 9) return std::nullopt;
-  int month = 0, day = 0, hour = 0, minute = 0;
+  int year = 0, month = 0, day = 0, hour = 0, minute = 0;
   double second = 0;
   const std::string text(line.substr(space - 4, 24));
+  if (space == 9 && std::sscanf(std::string(line.substr(1, 4)).c_str(), "%4d", &year) != 1) return std::nullopt;
   if (std::sscanf(text.c_str(), "%2d%2d %d:%d:%lf", &month, &day, &hour, &minute, &second) != 5) return std::nullopt;
-  constexpr std::array<int, 12> kDaysBefore = {0, 31, 59, 90, 120, 151, 181, 212, 243, 273, 304, 334};
-  if (month < 1 || month > 12) return std::nullopt;
-  return (((kDaysBefore[static_cast<size_t>(month - 1)] + day) * 24.0 + hour) * 60 + minute) * 60 + second;
+  if (month < 1 || month > 12 || day < 1 || day > 31) return std::nullopt;
+  using std::chrono::sys_days;
+  if (space == 5) {
+    *leap |= month == 2 && day == 29;
+    year = *leap ? 2000 : 2001;
+  }
+  const std::chrono::year first(space == 5 ? year : 1970);
+  const auto days = sys_days(std::chrono::year(year) / month / day) - sys_days(first / 1 / 1);
+  return ((days.count() * 24.0 + hour) * 60 + minute) * 60 + second;
 }
 
 // What stands behind `before` in `text`, as a number.
@@ -58,7 +66,7 @@ class LogReader {
   explicit LogReader(int* earlier) : earlier_(earlier) {}
 
   void Read(std::string_view line) {
-    const std::optional<double> time = TimeOf(line);
+    const std::optional<double> time = TimeOf(line, &leap_);
     const size_t prefix = time ? line.find("] ") : std::string_view::npos;
     const std::string_view message = prefix == std::string_view::npos ? line : line.substr(prefix + 2);
     const size_t word = message.find_first_not_of(' ');
@@ -96,7 +104,8 @@ class LogReader {
  private:
   void Clock(double time) {
     if (!began_) began_ = time;
-    if (time < *began_ - 180 * 86400.0) *began_ -= 365 * 86400.0;  // a year has ended; else the clock was set back
+    // A year has ended; else the clock was set back.
+    if (time < *began_ - 180 * 86400.0) *began_ -= (std::exchange(leap_, false) ? 366 : 365) * 86400.0;
     time_ = time;
     seconds_ = std::max(seconds_, time - *began_);
   }
@@ -139,6 +148,7 @@ class LogReader {
   std::string name_;
   bool begins_ = true, resumes_ = false;
   std::optional<double> start_, began_;  // of what begins next, and of what is read
+  bool leap_ = false;                    // the year has a February 29
   double time_ = 0, seconds_ = 0;        // of the last line; since began_
   int iteration_ = 0, net_ = 0;
   CurveKind kind_ = CurveKind::kTraining;

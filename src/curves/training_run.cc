@@ -136,8 +136,10 @@ TrainingRun RunBuilder::Finish() const {
     if (curve.points.empty()) continue;
     const bool is_total = curve.output == kTotalLoss;
     const size_t of_total = points_of(curve, kTotalLoss), of_one = one ? points_of(curve, total) : 0;
-    if (one && is_total && of_one > of_total) continue;
-    if (one && curve.output == total && curve.element.empty() && of_total >= of_one) continue;
+    // Of curves that grow alike, one is always a point ahead for a moment.
+    const bool take_one = one && of_one > of_total + 1;
+    if (take_one && is_total) continue;
+    if (one && !take_one && of_total > 0 && curve.output == total && curve.element.empty()) continue;
     if (is_total) curve.output = total;
     run.curves.push_back(std::move(curve));
   }

@@ -7,10 +7,7 @@ namespace {
 
 std::string Multiplier(const char* name, float value) {
   if (value == 1) return "";
-  std::string text = std::to_string(value);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.back() == '.') text.pop_back();
-  return std::string(", ") + name + " " + text;
+  return std::string(", ") + name + " " + FormatNumber(value);
 }
 
 std::string ParamLine(const Graph& graph, const Node& node, size_t i) {

@@ -24,7 +24,7 @@ TensorSummary Summarise(std::string name, const Shape& shape, const Tensor& tens
     summary.sum += value;
     summary.abssum += std::abs(value);
     // Not max(): a NaN must show.
-    if (!(std::abs(value) <= summary.largest)) summary.largest = std::abs(value);
+    if (!(std::abs(value) <= summary.largest) && !std::isnan(summary.largest)) summary.largest = std::abs(value);
     if (i < head) summary.head.push_back(static_cast<float>(value));
   }
   return summary;
@@ -87,6 +87,8 @@ bool HoldsIndices(const Graph& graph, const std::string& input) {
   for (const Value& value : graph.values) {
     if (value.name != input || value.version != 0) continue;
     for (const Value::Use& use : value.uses) {
+      const std::string& type = graph.nodes[use.node].type->name;
+      if (type == "Crop" || type == "Interp") continue;  // they read the size of such a bottom only
       const LayerSetup& reader = *graph.nodes[use.node].setup;
       if (reader.is_differentiable() && !reader.has_gradient(use.bottom)) return true;
     }

@@ -8,12 +8,6 @@
 
 namespace crema {
 
-namespace {
-
-constexpr size_t kMostReserved = 1 << 20;  // steps
-
-}  // namespace
-
 ProfileObserver::ProfileObserver(std::string path, int iterations) : path_(std::move(path)), iterations_(iterations) {
   AtomicFile probe(path_);
 }
@@ -21,7 +15,7 @@ ProfileObserver::ProfileObserver(std::string path, int iterations) : path_(std::
 void ProfileObserver::Follow(Net& net) {
   run_ = std::make_unique<Run>(net);
   const size_t steps = static_cast<size_t>(net.compiled().program.steps());
-  run_->steps.Reserve(std::min(kMostReserved, steps * static_cast<size_t>(iterations_)));
+  run_->steps.Reserve(steps * static_cast<size_t>(iterations_));
   net.set_recorder(&run_->steps);
   const std::vector<Step>& backward = net.compiled().program.backward;
   updates_are_steps_ = std::any_of(backward.begin(), backward.end(), [](const Step& step) {

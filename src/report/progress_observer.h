@@ -44,6 +44,8 @@ class ProgressObserver : public Observer {
   void OnBest(const BestFound&) override { Erase(); }
   void OnSnapshot(const SnapshotWritten&) override { Erase(); }
   void OnSnapshotFailed(const SnapshotFailed&) override { Erase(); }
+  void OnCluster(const ClusterChanged&) override { Erase(); }
+  void OnClusterEnd(const ClusterSummary&) override { Erase(); }
   void OnEnd(const TrainingEnd&) override { Erase(); }
 
  private:

@@ -2,6 +2,7 @@
 #ifndef CREMA_REPORT_STEP_RECORDING_H_
 #define CREMA_REPORT_STEP_RECORDING_H_
 
+#include <algorithm>
 #include <vector>
 
 #include "crema/net.h"
@@ -17,8 +18,8 @@ struct StepEvent {
 
 class StepRecording : public StepRecorder {
  public:
-  // Allocates nothing while at most `expected` steps run.
-  void Reserve(size_t expected) { events_.reserve(expected); }
+  // Allocates nothing while at most `expected` steps run, or so many as fit some 24 MB.
+  void Reserve(size_t expected) { events_.reserve(std::min(expected, kMostReserved)); }
   void OnStep(int step, Clock::time_point begin, Clock::time_point end) override {
     events_.push_back({step, begin, end});
   }
@@ -27,6 +28,8 @@ class StepRecording : public StepRecorder {
   const std::vector<StepEvent>& events() const { return events_; }
 
  private:
+  static constexpr size_t kMostReserved = 1 << 20;
+
   std::vector<StepEvent> events_;
 };
 

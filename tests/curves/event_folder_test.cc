@@ -107,6 +107,16 @@ TEST_F(Events, GrowByWhatIsNew) {
   EXPECT_EQ(Scalars(folder_ / "board/train", "loss"), "0:2.00 100:1.00 200:0.50 300:0.25");
 }
 
+// The loss may turn from a mean into that of a batch.
+TEST_F(Events, NeverGoBack) {
+  EventFolder folder(folder_ / "board");
+  folder.Write({RunOf(3)});
+  TrainingRun other = RunOf(4);
+  other.curves[0].points.erase(other.curves[0].points.begin());
+  folder.Write({other});
+  EXPECT_EQ(Scalars(folder_ / "board/train", "loss"), "0:2.00 100:1.00 200:0.50 300:0.25");
+}
+
 TEST_F(Events, ReplaceThoseOfAnEarlierProgramOnly) {
   WriteCurves({RunOf(4)}, {}, folder_ / "board/");
   Write("board/train/events.out.tfevents.1.host", "another program's");

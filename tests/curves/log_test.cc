@@ -144,6 +144,20 @@ TEST_F(TrainingLog, AClockThatWasSetBackIsNoYear) {
   EXPECT_EQ(over.curves[0].points[1].seconds, 20);
 }
 
+TEST_F(TrainingLog, FebruaryMayHave29Days) {
+  for (const std::string year : {"", "2024"}) {
+    const TrainingRun run = Run("I" + year + "0228 23:00:00.000000  1 solver.cpp:1] Iteration 0, loss = 2\n" + "I" +
+                                year + "0229 23:00:00.000000  1 solver.cpp:1] Iteration 10, loss = 1\n" + "I" + year +
+                                "0301 23:00:00.000000  1 solver.cpp:1] Iteration 20, loss = 1\n");
+    EXPECT_EQ(run.curves[0].points[1].seconds, 86400) << year;
+    EXPECT_EQ(run.curves[0].points[2].seconds, 2 * 86400) << year;
+  }
+  const TrainingRun other =
+      Run("I20230228 23:00:00.000000  1 solver.cpp:1] Iteration 0, loss = 2\n"
+          "I20230301 23:00:00.000000  1 solver.cpp:1] Iteration 10, loss = 1\n");
+  EXPECT_EQ(other.curves[0].points[1].seconds, 86400);
+}
+
 TEST_F(TrainingLog, OtherTextHasNoCurves) {
   for (const char* text : {"", "hello\n", "Iteration of things, loss = none\n", "I1\n] \nI1121 \n"}) {
     EXPECT_THROW(Run(text), UserError) << text;

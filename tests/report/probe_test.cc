@@ -74,6 +74,16 @@ TEST(Probe, FillsInputsAndReportsLastValues) {
   EXPECT_GT(result.param_gradients[3].abssum, 0);
 }
 
+TEST(Probe, WhatGivesOnlyItsSizeIsNoLabel) {
+  const std::string text = R"(
+layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 1 dim: 1 dim: 4 dim: 4 } } }
+layer { name: "big" type: "Input" top: "big" input_param { shape { dim: 1 dim: 1 dim: 6 dim: 6 } } }
+layer { name: "crop" type: "Crop" bottom: "big" bottom: "data" top: "crop" }
+)";
+  const ProbeResult result = Probe(ParseNet(text, "crop.prototxt"), {});
+  EXPECT_EQ(result.blobs[0].head[1], static_cast<float>(ProbeValue(1, 1000)));
+}
+
 TEST(Probe, IsReproducible) {
   std::string first, second;
   Probe(ParseNet(kNet, "tiny.prototxt"), TinyOptions(), &first);

@@ -102,6 +102,9 @@ TEST(ReadableNumbers, KeepTheirMagnitude) {
   EXPECT_EQ(FormatBytes(1536), "1.5 KiB");
   EXPECT_EQ(FormatBytes(1048575), "1.0 MiB");
   EXPECT_EQ(FormatScaled(0), "0");
+  EXPECT_EQ(FormatScaled(12), "12");
+  EXPECT_EQ(FormatScaled(0.1458), "0.15");
+  EXPECT_EQ(FormatScaled(34.56), "34.6");
   EXPECT_EQ(FormatScaled(999.9), "1.00 k");
   EXPECT_EQ(FormatScaled(2344000000.0), "2.34 G");
   EXPECT_EQ(FormatSeconds(0.0001234), "0.123 ms");
