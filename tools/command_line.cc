@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <new>
 
@@ -22,7 +23,7 @@ struct Word {
 };
 
 bool LooksLikeFlag(const std::string& word) {
-  return word.size() > 1 && word[0] == '-' && !isdigit(word[1]) && word[1] != '.';
+  return word.size() > 1 && word[0] == '-' && !isdigit(static_cast<unsigned char>(word[1])) && word[1] != '.';
 }
 
 Word Split(const std::string& argument) {
@@ -84,6 +85,12 @@ class Parser {
       if (flag.required && !line_.has(flag.name)) {
         Error("--" + flag.name + "=" + flag.value + " is missing");
       }
+      const auto given = [this](const std::string& name) { return line_.has(name); };
+      if (!flag.needs.empty() && line_.has(flag.name) && std::none_of(flag.needs.begin(), flag.needs.end(), given)) {
+        std::string others;
+        for (const std::string& name : flag.needs) others += (others.empty() ? "--" : " or --") + name;
+        Error("--" + flag.name + " has no effect without " + others);
+      }
     }
     const size_t count = line_.arguments.size();
     if (count < command_.min_arguments || count > command_.max_arguments) {
@@ -140,19 +147,20 @@ class Parser {
     } else if (info.type == "double" && !accepted) {
       Error(given + ": expected a number");
     } else if (info.type == "int32" || info.type == "int64") {
-      CheckNumber(flag, value, given, accepted);
+      CheckNumber(flag, value, given, accepted, info.type == "int32" ? 32 : 64);
     } else if (!accepted) {
       Error(given + ": not a value of type " + info.type);
     }
   }
 
-  void CheckNumber(const Flag& flag, const std::string& value, const std::string& given, bool accepted) {
+  void CheckNumber(const Flag& flag, const std::string& value, const std::string& given, bool accepted, int bits) {
     if (!accepted) {
-      Error(given + ": expected a whole number" +
-            (value.find_first_not_of("-0123456789") == std::string::npos ? " that fits 32 bits" : ""));
+      const bool digits = value.find_first_not_of("-0123456789") == std::string::npos;
+      Error(given + ": expected a whole number" + (digits ? " that fits " + std::to_string(bits) + " bits" : ""));
       return;
     }
-    const int64_t number = std::stoll(value, nullptr, 0);
+    const bool hexadecimal = value.find_first_of("xX") != std::string::npos;
+    const int64_t number = std::stoll(value, nullptr, hexadecimal ? 16 : 10);
     if (number < flag.min) Error(given + ": must be at least " + std::to_string(flag.min));
     if (number > flag.max) Error(given + ": must be at most " + std::to_string(flag.max));
   }
@@ -255,6 +263,9 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
   } catch (const EnvironmentError& error) {
     say(std::string("error: ") + error.what());
     return kExitEnvironment;
+  } catch (const std::filesystem::filesystem_error& error) {  // a link to itself, a folder that may not be entered
+    say("error: " + (error.path1().empty() ? "a file" : error.path1().string()) + ": " + error.code().message());
+    return kExitEnvironment;
   } catch (const std::bad_alloc&) {
     say("error: there is not enough memory; a smaller batch takes less (batch_size, with a higher iter_size to keep "
         "the "
@@ -267,13 +278,12 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
 }
 
 int RunCommand(const Command& command, const std::string& program, const std::vector<std::string>& arguments) {
-  if (std::any_of(arguments.begin(), arguments.end(), WantsHelp)) {
-    std::cout << HelpOf(command, program);
-    return kExitSuccess;
-  }
-  if (arguments.size() == 1 && (arguments[0] == "--version" || arguments[0] == "-version")) {
-    std::cout << VersionText();
-    return kExitSuccess;
+  const bool help = std::any_of(arguments.begin(), arguments.end(), WantsHelp);
+  if (help || (arguments.size() == 1 && (arguments[0] == "--version" || arguments[0] == "-version"))) {
+    return Guarded(program, [&] {
+      std::cout << (help ? HelpOf(command, program) : VersionText());
+      return kExitSuccess;
+    });
   }
   FLAGS_logtostderr = true;
   // Caffe's log parsers know prefixes without a year; glog has the flag since 0.5.

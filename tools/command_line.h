@@ -21,6 +21,8 @@ struct Flag {
   bool repeatable = false;  // all values are kept, see CommandLine; of other flags the last one counts
   // Of whole-number flags.
   int64_t min = std::numeric_limits<int64_t>::min(), max = std::numeric_limits<int64_t>::max();
+  // It has no effect without one of these flags, and is refused.
+  std::vector<std::string> needs = {};
 };
 
 // What was given, beyond what gflags holds.

@@ -163,7 +163,8 @@ Flag ProfileIterationsFlag() {
           .value = "N",
           .help = "how many iterations the profile holds at most, the first ones",
           .min = 1,
-          .max = 100000};
+          .max = 100000,
+          .needs = {"profile"}};
 }
 
 Phase PhaseOf(const CommandLine& line, const std::string& value) {
@@ -291,7 +292,7 @@ void LoadWeightsFlag(const CommandLine& line, Net& net) {
   bool first = true;
   for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
     const WeightsReport report = net.LoadWeights(ReadWeights(path));
-    if (report.copied.empty()) {
+    if (report.copied.empty() && !net.parameters().empty()) {
       Fail(line,
            "--weights=" + path + ": no layer of " + FLAGS_model + " has the name of one in it; is it of another net?");
     }

@@ -25,12 +25,12 @@ int Run(const CommandLine& line) {
   const KeyFiles files = WriteKeyPair(MakeKeyPair(), name);
   std::cout << "wrote " << files.secret_path << ": stays on the machine that uses it, readable by its owner only\n"
             << "wrote " << files.public_path << ": may be known to all\n\n"
-            << "On a coordinator, in its solver file:\n"
+            << "If these are the coordinator's, in its solver file:\n"
             << "  distributed { security { secret_key_file: \"" << files.secret_path
             << "\" authorized_keys_dir: \"FOLDER\" } }\n"
             << "FOLDER holds the .public file of every worker that may join. Give each worker a copy of\n"
             << files.public_path << ".\n\n"
-            << "On a worker:\n"
+            << "If these are a worker's:\n"
             << "  train --join=tcp://HOST:5570 --secret_key=" << files.secret_path
             << " --server_key=COORDINATOR.public\n"
             << "Copy " << files.public_path << " into the coordinator's authorized_keys_dir.\n";

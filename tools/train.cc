@@ -3,9 +3,10 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <cstring>
+#include <filesystem>
 #include <memory>
 #include <optional>
+#include <system_error>
 
 #include "base/log.h"
 #include "crema/solver.h"
@@ -128,21 +129,25 @@ int TrainHere(const CommandLine& line, const SolverFile& file, SolverOptions opt
   return failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
 }
 
+void LogToFolder() {
+  if (FLAGS_log_dir.empty()) return;
+  std::error_code error;
+  std::filesystem::create_directories(FLAGS_log_dir, error);
+  // With the slash, which only folders take.
+  if (!error && access((FLAGS_log_dir + "/").c_str(), W_OK | X_OK) != 0) error = {errno, std::generic_category()};
+  if (error) throw EnvironmentError("--log_dir=" + FLAGS_log_dir + ": " + error.message());
+  FLAGS_logtostderr = false;
+  FLAGS_alsologtostderr = true;
+}
+
 int Run(const CommandLine& line) {
+  LogToFolder();
   if (line.has("join")) return RunWorker(line);
   if (FLAGS_solver.empty()) {
     throw UserError(Location{line.program, 0, 0}, "--solver=FILE is missing (or --join=ENDPOINT, for a worker)");
   }
   CheckFileKinds(line);
   ApplyThreads();
-  if (!FLAGS_log_dir.empty()) {
-    if (access(FLAGS_log_dir.c_str(), W_OK | X_OK) != 0) {
-      throw EnvironmentError("--log_dir=" + FLAGS_log_dir + ": " + std::strerror(errno));
-    }
-    FLAGS_logtostderr = false;
-    FLAGS_alsologtostderr = true;
-  }
-
   TrainingConsole console(SignalEffect("--sigint_effect", FLAGS_sigint_effect),
                           SignalEffect("--sighup_effect", FLAGS_sighup_effect));
   SolverOptions options;

@@ -1,6 +1,7 @@
 #include "base/atomic_file.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -37,6 +38,12 @@ int RenameWithoutReplacing(const char* from, const char* to) {
 
 AtomicFile::AtomicFile(std::string path, AtomicFileOptions options)
     : path_(std::move(path)), temporary_(path_ + ".tmp." + std::to_string(getpid())), replace_(options.replace) {
+  // Renaming would put a file in the place of a device or pipe, and fails for a folder when all is written.
+  struct stat there {};
+  if (stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
+    throw EnvironmentError("cannot write " + path_ + ": it is " +
+                           (S_ISDIR(there.st_mode) ? "a folder" : "no regular file, and is not replaced by one"));
+  }
   // What a process of the same number left behind, or put there, may have other permissions or be a link.
   unlink(temporary_.c_str());
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode);

@@ -19,7 +19,8 @@ struct AtomicFileOptions {
 };
 
 // Writes beside the target, flushes to the disk and renames. Without Commit the target is untouched and the temporary
-// file is removed. Throws EnvironmentError (naming the file and the cause) when the disk is full or not writable.
+// file is removed. A link is replaced, not what it names. Throws EnvironmentError (naming the file and the cause) when
+// the disk is full or not writable, or the target is no regular file.
 class AtomicFile {
  public:
   explicit AtomicFile(std::string path, AtomicFileOptions options = {});

@@ -1,5 +1,7 @@
 #include "crema/error.h"
 
+#include "base/printable.h"
+
 namespace crema {
 
 namespace {
@@ -28,15 +30,8 @@ std::string Location::ToString() const {
 std::string Diagnostic::ToString() const {
   std::string text = where.ToString();
   if (!text.empty()) text += ": ";
-  switch (severity) {
-    case Severity::kNote:
-      return text + "note: " + message;
-    case Severity::kWarning:
-      return text + "warning: " + message;
-    case Severity::kError:
-      break;
-  }
-  return text + "error: " + message;
+  text += severity == Severity::kNote ? "note: " : severity == Severity::kWarning ? "warning: " : "error: ";
+  return Harmless(text + message);
 }
 
 UserError::UserError(std::string message) : UserError(Location{}, std::move(message)) {}

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
+#include <limits>
 #include <string>
 
 namespace crema {
@@ -21,24 +22,29 @@ size_t NumberAfter(const std::string& path, const std::string& label) {
   return 0;
 }
 
-struct Group {
-  size_t limit = 0, used = 0;  // limit 0: none
+struct GroupMemory {
+  // Most where there is no limit.
+  size_t limit = std::numeric_limits<size_t>::max(), free = std::numeric_limits<size_t>::max();
+
+  // And those of the control group whose folder it is. What files left in memory and nobody used lately is given up
+  // when it is needed, and so does not count as used.
+  void Add(const std::string& folder, bool second_version) {
+    const size_t most = NumberAfter(folder + (second_version ? "/memory.max" : "/memory.limit_in_bytes"), "");
+    if (most == 0) return;
+    size_t used = NumberAfter(folder + (second_version ? "/memory.current" : "/memory.usage_in_bytes"), "");
+    used -= std::min(used,
+                     NumberAfter(folder + "/memory.stat", second_version ? "inactive_file " : "total_inactive_file "));
+    limit = std::min(limit, most);
+    free = std::min(free, most - std::min(most, used));
+  }
 };
 
-// Of the control group whose folder it is. What files left in memory and nobody used lately is given up when it is
-// needed, and so does not count as used.
-Group ReadGroup(const std::string& folder, bool second_version) {
-  const size_t limit = NumberAfter(folder + (second_version ? "/memory.max" : "/memory.limit_in_bytes"), "");
-  if (limit == 0) return {};
-  const size_t used = NumberAfter(folder + (second_version ? "/memory.current" : "/memory.usage_in_bytes"), "");
-  const size_t idle = NumberAfter(folder + "/memory.stat", second_version ? "inactive_file " : "total_inactive_file ");
-  return {limit, used - std::min(used, idle)};
-}
-
-// In a container the group's folder is the root of what is to be seen; else /proc/self/cgroup names it.
-Group MemoryGroup() {
+// A group is bound by those above it, too. In a container the group's folder is the root of what is to be seen; else
+// /proc/self/cgroup names it.
+GroupMemory MemoryOfGroups() {
   const std::string root = "/sys/fs/cgroup";
-  if (const Group group = ReadGroup(root, true); group.limit > 0) return group;
+  GroupMemory memory;
+  memory.Add(root, true);
   std::ifstream groups("/proc/self/cgroup");
   std::string line;
   while (std::getline(groups, line)) {
@@ -46,25 +52,22 @@ Group MemoryGroup() {
     const size_t name = second ? 1 : line.find(":memory:");
     if (name == std::string::npos) continue;
     const std::string top = second ? root : root + "/memory";
-    for (const std::string& folder : {top + line.substr(line.find(':', name + 1) + 1), top}) {
-      if (const Group group = ReadGroup(folder, second); group.limit > 0) return group;
-    }
+    std::string below = line.substr(line.find(':', name + 1) + 1);
+    for (; below.size() > 1; below.resize(below.rfind('/'))) memory.Add(top + below, second);
+    memory.Add(top, second);
   }
-  return {};
+  return memory;
 }
 
 }  // namespace
 
 size_t MachineMemory() {
   const size_t machine = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
-  const size_t limit = MemoryGroup().limit;
-  return limit > 0 ? std::min(machine, limit) : machine;
+  return std::min(machine, MemoryOfGroups().limit);
 }
 
 size_t FreeMachineMemory() {
-  const size_t machine = NumberAfter("/proc/meminfo", "MemAvailable:") * 1024;
-  const Group group = MemoryGroup();
-  return group.limit > group.used ? std::min(machine, group.limit - group.used) : machine;
+  return std::min(NumberAfter("/proc/meminfo", "MemAvailable:") * 1024, MemoryOfGroups().free);
 }
 
 }  // namespace crema

@@ -6,8 +6,8 @@
 
 namespace crema {
 
-// Bytes of the machine's memory, or of the limit of the process's control group (version 2, or 1 where it is mounted as
-// the group's own) where that is less.
+// Bytes of the machine's memory, or of the least limit of the process's control group (version 1 or 2) and those above
+// it where that is less.
 size_t MachineMemory();
 
 // Bytes that could be allocated now without pushing others out, within the same limit.

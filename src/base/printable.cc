@@ -17,4 +17,18 @@ std::string Printable(std::string_view bytes) {
   return text;
 }
 
+std::string Harmless(std::string text) {
+  size_t kept = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const auto c = static_cast<unsigned char>(text[i]);
+    // Those of C1 are U+0080 to U+009F.
+    const bool longer = c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
+    const bool control = longer || (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
+    text[kept++] = control ? '?' : text[i];
+    if (longer) ++i;
+  }
+  text.resize(kept);
+  return text;
+}
+
 }  // namespace crema

@@ -10,6 +10,11 @@ namespace crema {
 // "abc\x00": what is not printable ASCII as hexadecimal digits.
 std::string Printable(std::string_view bytes);
 
+// Text with names from files, none of which is to move a terminal's cursor: control characters but line ends and tabs
+// as
+// '?'.
+std::string Harmless(std::string text);
+
 }  // namespace crema
 
 #endif  // CREMA_BASE_PRINTABLE_H_

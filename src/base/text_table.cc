@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "base/utf8.h"
 
 namespace crema {
@@ -18,6 +19,7 @@ TextTable::TextTable(const std::vector<std::string>& headings) {
 }
 
 void TextTable::AddRow(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = Harmless(std::move(cell));
   cells.resize(right_.size());
   rows_.push_back(std::move(cells));
 }

@@ -93,8 +93,8 @@ void Messenger::Abandon() {
   if (complete_ == started_) return;
   abandoned_ = true;
   given_.notify_one();
-  // The thread gives the lock away only where it is in no call of MPI.
-  done_.wait(lock, [this] { return active_.empty(); });
+  // What is under way uses memory that is given back next.
+  done_.wait(lock, [this] { return idle_; });
 }
 
 void Messenger::Abort(int exit_code) {
@@ -148,6 +148,7 @@ void Messenger::Serve() {
     if (abandoned_ || failure_) {
       starts_.clear();
       active_.clear();
+      idle_ = true;
       done_.notify_all();
       given_.wait(lock, [this] { return stop_ || abort_code_ >= 0 || !starts_.empty(); });
       if (stop_) return;  // MPI cannot be ended: what was under way would have to come to its end

@@ -60,6 +60,7 @@ class Messenger {
   uint64_t started_ = 0;   // operations given to Start
   uint64_t complete_ = 0;  // operations up to this one are done
   bool begun_ = false, stop_ = false, abandoned_ = false;
+  bool idle_ = false;  // abandoned, or failed, and the thread is in no call of MPI any more
   std::exception_ptr failure_;
   int abort_code_ = -1;
 

@@ -87,7 +87,9 @@ ModelProto ReadModelFile(const std::string& path) {
                                                 static_cast<int>(bytes.size()));
   if (!model.ParsePartialFromCodedStream(&stream) || !stream.ConsumedEntireMessage() || !model.has_ir_version() ||
       !model.has_graph()) {
-    throw UserError({path, 0, 0}, "is no file of ONNX, or is damaged");
+    throw UserError({path, 0, 0},
+                    "is no file of ONNX, or is damaged; Caffe's .prototxt and .caffemodel are used as they are, "
+                    "without import");
   }
   CheckVersions(model, path);
   CheckNames(model.graph(), path);

@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -125,6 +126,20 @@ TEST(Error, DiagnosticsReadLikeACompilers) {
   } catch (const UserError& error) {
     EXPECT_STREQ(error.what(), "a.prototxt:3:1: warning: w\na.prototxt:4:2: error: e");
   }
+}
+
+TEST(Error, NamesDoNotMoveTheCursor) {
+  const Diagnostic odd{Diagnostic::Severity::kError, {"a\x1b[2J.prototxt"}, "\xc2\x9b[2J b\x7f \xc3\xa9\n\tnext"};
+  EXPECT_EQ(odd.ToString(), "a?[2J.prototxt: error: ?[2J b? \xc3\xa9\n\tnext");
+}
+
+TEST_F(AtomicFileTest, ReplacesOnlyFiles) {
+  ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THROW(AtomicFile(folder_ / "pipe"), EnvironmentError);
+  EXPECT_THROW(AtomicFile(folder_.path()), EnvironmentError);
+  EXPECT_THROW(AtomicFile("/dev/null"), EnvironmentError);
+  std::filesystem::create_symlink("/dev/null", folder_ / "link");
+  EXPECT_THROW(AtomicFile(folder_ / "link"), EnvironmentError);
 }
 
 TEST(ByteSize, IsReadAsPeopleWriteIt) {

@@ -99,7 +99,20 @@ TEST_F(Mistakes, NumbersHaveRanges) {
   ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations=99999999999"}), "fits 32 bits");
   ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--iterations="}),
              "--iterations needs a value: --iterations=N");
+  ExpectSays(Err({"crema", "finetune", "--model=lenet", "--data=d", "--output=o", "--seed=99999999999999999999"}),
+             "fits 64 bits");
+  ExpectSays(Err({"crema", "time", "--model=absent.prototxt", "--iterations=08"}), "absent.prototxt: ");
   ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--explain=maybe"}), "expected true or false");
+}
+
+TEST_F(Mistakes, FlagsWithoutEffect) {
+  ExpectSays(Err({"crema", "time", "--model=net.prototxt", "--profile_iterations=5"}),
+             "--profile_iterations has no effect without --profile");
+  ExpectSays(Err({"convert_imageset", "--quality=50", "photos", "db"}),
+             "--quality has no effect without --encoded or --encode_type");
+  ExpectSays(Err({"db_tool", "info", "absent", "--index=3"}), "--index is not for db_tool info");
+  ExpectSays(Err({"convert_annoset", "--min_dim=50", "--max_dim=20", ".", "list.txt", "db"}),
+             "--min_dim=50 exceeds --max_dim=20");
 }
 
 TEST_F(Mistakes, MissingValuesAndRequiredFlags) {
@@ -219,6 +232,28 @@ TEST(Help, IsThereForEveryCommandInEveryForm) {
 TEST(Help, ShowsVersions) {
   EXPECT_TRUE(Matches(RunProgram({"crema", "--version"}).out, R"(^crema \d+\.\d+\.\d+\n$)"));
   EXPECT_EQ(RunProgram({"train", "--version"}).out, RunProgram({"crema", "--version"}).out);
+}
+
+TEST(Help, EveryFlagStandsInThePageOfCommands) {
+  const std::string page = ReadText(SourceFolder() + "/docs/commands.md");
+  if (page.empty()) GTEST_SKIP() << "there is no docs/commands.md here";
+  const auto section = [&page](const std::string& command) {
+    const size_t begin = page.find("\n## " + command + "\n");
+    EXPECT_NE(begin, std::string::npos) << command;
+    return page.substr(begin, page.find("\n## ", begin + 1) - begin);
+  };
+  int found = 0;
+  for (const std::string command : {"train", "test", "time", "compile", "probe", "keygen", "cluster", "zoo", "predict",
+                                    "detect", "finetune", "evaluate", "curves", "export", "import"}) {
+    std::string text = section(command);
+    // They have those of predict, too.
+    if (command == "detect" || command == "evaluate") text += section("predict");
+    for (const std::string& flag : FindAll(RunProgram({"crema", command, "--help"}).out, R"(\n  (--[a-z_]+))", 1)) {
+      EXPECT_TRUE(Matches(text, flag + R"((?![a-z_]))")) << command << " " << flag;
+      ++found;
+    }
+  }
+  EXPECT_GT(found, 100);
 }
 
 // Every command line of a help text that the repository's own files are enough for must work.

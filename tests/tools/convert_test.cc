@@ -176,6 +176,8 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_cifar_data", "pets", "."}, "data_batch_1.bin"},
       {{"convert_csv", "absent.csv", "db"}, "does not exist"},
       {{"convert_csv", "--features_shape=3,2", "absent.csv", "db"}, "expected channels,height,width"},
+      {{"convert_csv", "--features_shape=4294967297,1,1", "absent.csv", "db"}, "expected channels,height,width"},
+      {{"convert_csv", "--features_shape=3,2,1x", "absent.csv", "db"}, "expected channels,height,width"},
       {{"convert_csv", "pets", "db"}, "is a folder"},
       {{"convert_text", "text", "db"}, "--streams=N is missing"},
       {{"convert_text", "--streams=0", "--vocabulary=v", "text", "db"}, "at least 1"},

@@ -360,10 +360,11 @@ TEST(Training, LogFilesAreWrittenWhereAsked) {
   WriteTinyTraining(folder, {.max_iter = 1});
   std::vector<std::string> logged = kTrain;
   logged.push_back("--log_dir=logs");
+  folder.Write("logs", "a file");
   const Finished refused = RunProgram(logged, In(folder));
   EXPECT_EQ(refused.exit_code, 1);
   EXPECT_TRUE(refused.Says("--log_dir=logs: ")) << refused.err;
-  fs::create_directory(folder / "logs");
+  fs::remove(folder / "logs");
   const Finished run = RunProgram(logged, In(folder));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("] Solving Tiny\n")) << "on stderr as well";
