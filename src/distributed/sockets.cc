@@ -7,6 +7,7 @@
 #include <cerrno>
 #include <cstring>
 #include <random>
+#include <string_view>
 #include <utility>
 
 #include "base/check.h"
@@ -56,7 +57,10 @@ std::string ServerSockets::Bind(const std::string& endpoint, const KeyPair* keys
   // Else what cannot be routed vanishes without a word.
   socket.set(zmq::sockopt::router_mandatory, 1);
   if (keys) ConfigureServer(socket, *keys);
-  const std::string bound = ListenAt(socket, endpoint);
+  constexpr std::string_view kLocalhost = "tcp://localhost:";  // ZeroMQ listens at addresses only
+  const bool local = endpoint.starts_with(kLocalhost);
+  const std::string bound =
+      ListenAt(socket, local ? "tcp://127.0.0.1:" + endpoint.substr(kLocalhost.size()) : endpoint);
   sockets_.push_back(std::move(socket));
   return bound;
 }

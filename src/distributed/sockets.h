@@ -41,8 +41,9 @@ class ServerSockets {
   // Messages with more bytes behind them than this are refused by the socket.
   ServerSockets(zmq::context_t& context, uint64_t most_chunk_bytes);
 
-  // Listens there, too; with keys only those whom the context's Authenticator knows get in. Returns the endpoint as it
-  // is: with its port where that was left to the system. Throws EnvironmentError.
+  // Listens there, too, at 127.0.0.1 where that is "tcp://localhost:PORT"; with keys only those whom the context's
+  // Authenticator knows get in. Returns the endpoint as it is: with its port where that was left to the system. Throws
+  // EnvironmentError.
   std::string Bind(const std::string& endpoint, const KeyPair* keys);
   // How the routes begin of those who came by the socket that was bound as the `index`-th, from 0.
   static std::string RoutesOf(size_t index) { return std::string(1, static_cast<char>(index)); }

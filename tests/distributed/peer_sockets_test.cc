@@ -324,6 +324,12 @@ TEST(PeerSockets, ABetterOneAtTheSameEndpointIsFoundAgain) {
   EXPECT_TRUE(Reaches(a, b, 2));
 }
 
+TEST(ServerSockets, ListenAtLocalhost) {
+  zmq::context_t context;
+  ServerSockets server(context, 1 << 20);
+  EXPECT_TRUE(server.Bind("tcp://localhost:*", nullptr).starts_with("tcp://127.0.0.1:"));
+}
+
 TEST(PeerSockets, AWorkerHearsCoordinatorAndPeersInOneWait) {
   zmq::context_t server_context, context;
   ServerSockets server(server_context, 1 << 20);
