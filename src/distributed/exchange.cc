@@ -36,7 +36,7 @@ Payload ExchangeMath::Gather(const ExchangePlan&, std::span<const uint64_t>, std
   return Join(filled);
 }
 
-ExchangeBase::ExchangeBase(ExchangePlan plan, const ExchangeMath& math, uint64_t bytes, int pieces)
+ExchangeBase::ExchangeBase(ExchangePlan&& plan, const ExchangeMath& math, uint64_t bytes, int pieces)
     : plan_(std::move(plan)), math_(math), cuts_(math.Cuts(bytes, pieces)) {
   CREMA_CHECK(cuts_.size() == static_cast<size_t>(pieces) + 1 && cuts_.front() == 0 && cuts_.back() == bytes &&
               std::is_sorted(cuts_.begin(), cuts_.end()));

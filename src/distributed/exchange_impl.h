@@ -21,8 +21,9 @@ class ExchangeBase : public Exchange {
   bool failed() const final { return failed_; }
 
  protected:
-  // Values of so many bytes, cut into so many pieces.
-  ExchangeBase(ExchangePlan plan, const ExchangeMath& math, uint64_t bytes, int pieces);
+  // Values of so many bytes, cut into so many pieces. A reference, so that the plan is whole while the other arguments
+  // are computed of it, in whatever order.
+  ExchangeBase(ExchangePlan&& plan, const ExchangeMath& math, uint64_t bytes, int pieces);
 
   // Whether another worker sends something in this stage, one of stages().
   virtual bool Comes(int from, uint32_t stage) const = 0;

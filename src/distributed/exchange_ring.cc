@@ -12,7 +12,7 @@ namespace {
 class RingExchange : public ExchangeBase {
  public:
   RingExchange(ExchangePlan plan, const Payload& values, const ExchangeMath& math)
-      : ExchangeBase(plan, math, values->size(), plan.size()), missing_(Filled()) {
+      : ExchangeBase(std::move(plan), math, values->size(), plan.size()), missing_(Filled()) {
     const Payload term = Term(values);
     if (!term) return;
     terms_ = CutUp(term);
