@@ -10,9 +10,8 @@ namespace crema {
 // "abc\x00": what is not printable ASCII as hexadecimal digits.
 std::string Printable(std::string_view bytes);
 
-// Text with names from files, none of which is to move a terminal's cursor: control characters but line ends and tabs
-// as
-// '?'.
+// Text with names from files, none of which is to move a terminal's cursor: control characters become '?', but line
+// ends and tabs.
 std::string Harmless(std::string text);
 
 }  // namespace crema
