@@ -34,11 +34,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < positions; i += step) {
     if (!Counts(loss.rule, loss.axis.classes, label[i])) continue;
     const double weight = labels::Weight(loss.class_weight, label[i]);
-    if (weight > 0) {
-      const float p = probability[labels::Offset(loss.axis, i, label[i])];
-      part.loss +=
-          weight * static_cast<double>(labels::FocalFactor(loss.focal_gamma, p)) * static_cast<double>(labels::Loss(p));
-    }
+    if (weight > 0) part.loss += weight * labels::FocalLoss(loss, probability, i, label[i]);
     part.weight += labels::Share(loss, label[i]);
   }
   part = SumParts(part);
@@ -248,6 +244,14 @@ void CudaOperations::SoftmaxLossForward(const SoftmaxLoss& loss, const float* pr
   auto* parts = Scratch<LossPart>(blocks * sizeof(LossPart));
   Launch(queue(), blocks, kThreads, LossKernel, loss, probability, label, parts, value);
   if (blocks > 1) Launch(queue(), 1, kThreads, FinishLossKernel, loss, blocks, parts, value);
+}
+
+void CudaOperations::SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label,
+                                      float* terms) {
+  ForEach(queue(), loss.axis.positions(), [=] __device__(int64_t i) {
+    const bool counts = Counts(loss.rule, loss.axis.classes, label[i]);
+    terms[i] = counts ? static_cast<float>(labels::LossTerm(loss, probability, i, label[i])) : 0.0f;
+  });
 }
 
 void CudaOperations::SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,

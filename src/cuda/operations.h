@@ -69,6 +69,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) override;
   void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) override;
   void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) override;
+  void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label, float* terms) override;
   void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                            const float* label, float* dx) override;
   void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
@@ -81,6 +82,8 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) override;
   void MeasureClass(const ClassPixels* pixels, float* measures) override;
   void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) override;
+  void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
+                           float* terms) override;
   void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                               const Tensor& da, const Tensor& db) override;
   void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
@@ -178,6 +181,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t RegionTargetWorkspace(const RegionTargetProblem& problem) override;
   void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
                          const float* objects, const RegionTargets& targets, std::byte* workspace) override;
+  size_t HardRegionWorkspace(const HardRegionProblem& problem) override;
+  void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels, float* weights,
+                       std::byte* workspace) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

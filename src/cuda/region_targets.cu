@@ -83,9 +83,9 @@ struct WriteNumber {
 
   __device__ void operator()(int64_t i) const {
     int64_t image = i;
-    const int64_t number = SplitOff(&image, 4 * p.objects.classes), row = SplitOff(&image, p.batch);
+    const int64_t number = SplitOff(&image, 4 * p.classes), row = SplitOff(&image, p.batch);
     const RegionTarget target = region_targets::TargetOf(p, inputs, scratch, image, row);
-    const bool of_class = target.label > 0 && number / 4 == target.label;
+    const bool of_class = target.label > 0 && number / 4 == target.Class(p);
     const BoundingBox& offsets = target.offsets;
     const float numbers[4] = {offsets.xmin, offsets.ymin, offsets.xmax, offsets.ymax};
     targets.offsets[i] = of_class ? numbers[number % 4] : 0.0f;
@@ -121,8 +121,7 @@ void CudaOperations::MakeRegionTargets(const RegionTargetProblem& problem, const
   Launch(queue(), static_cast<unsigned>(images),
          static_cast<unsigned>(std::clamp<int64_t>(whole_warps, 32, kImageThreads)), DrawRegions, problem,
          random.seed(), static_cast<uint32_t>(random.stream() >> 40), gpu_.state(), inputs, scratch);
-  ForEach(queue(), images * problem.batch * 4 * problem.objects.classes,
-          WriteNumber{problem, inputs, scratch, targets});
+  ForEach(queue(), images * problem.batch * 4 * problem.classes, WriteNumber{problem, inputs, scratch, targets});
 }
 
 }  // namespace crema::cuda

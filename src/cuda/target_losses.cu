@@ -1,5 +1,6 @@
 #include "cuda/losses.h"
 #include "cuda/operations.h"
+#include "ops/label_formulas.h"
 #include "ops/loss_formulas.h"
 
 namespace crema::cuda {
@@ -106,6 +107,17 @@ float* DataOf(const Tensor& tensor) { return tensor.defined() ? tensor.f32() : n
 void CudaOperations::DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) {
   SumTerms(queue(), inputs.a.count(), DifferenceTerms{{loss}, DifferenceAt(inputs)}, DivideBy{loss.divisor, value},
            Scratch<double>(kPartBytes));
+}
+
+void CudaOperations::DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis,
+                                         const DifferenceInputs& inputs, float* terms) {
+  const DifferenceTerms term = {{loss}, DifferenceAt(inputs)};
+  ForEach(queue(), axis.positions(), [=] __device__(int64_t i) {
+    const int64_t first = labels::FirstOffset(axis, i);
+    double sum = 0;
+    for (int64_t c = 0; c < axis.classes; ++c) sum += term(first + c * axis.inner);
+    terms[i] = static_cast<float>(sum);
+  });
 }
 
 void CudaOperations::DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient,

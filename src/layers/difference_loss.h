@@ -15,7 +15,10 @@ class DifferenceLossLayer : public Layer {
     for (int i = 0; i < bottoms_ && plan.backward(); ++i) plan.BackwardReadsBottom(i);
   }
 
-  void Forward(const LayerRun& run) override { run.ops->DifferenceLossForward(loss_, Inputs(run), run.tops[0].f32()); }
+  void Forward(const LayerRun& run) override {
+    run.ops->DifferenceLossForward(loss_, Inputs(run), run.tops[0].f32());
+    if (has_place_top_) run.ops->DifferenceLossTerms(loss_, channels_, Inputs(run), run.tops[1].f32());
+  }
 
   void Backward(const LayerRun& run) override {
     run.ops->DifferenceLossBackward(loss_, run.top_grads[0].f32(), Inputs(run), run.bottom_grads[0],
@@ -23,21 +26,37 @@ class DifferenceLossLayer : public Layer {
   }
 
  protected:
-  // Setup, when the number of bottoms is known to be right.
+  // Setup, when the number of bottoms is known to be right. The sum is divided by the batch size.
   void SetupDifference(LayerSetup& setup, float sharpness, float limit) {
     setup.ExpectTops(1);
-    bottoms_ = setup.bottoms();
-    for (int i = 1; i < bottoms_; ++i) ExpectSameItems(setup, i);
-    for (int i = 2; i < bottoms_; ++i) setup.NoGradient(i);
-    const Shape& values = setup.bottom_shape(0);
-    loss_ = {sharpness, limit, static_cast<double>(BatchOf(values))};
-    setup.SetTop(0, Shape());
-    setup.MakeLoss();
+    SetupLoss(setup, {sharpness, limit, static_cast<double>(BatchOf(setup.bottom_shape(0)))});
     if (AllBottomsAlike(setup)) setup.AllowChannelsLast();
-    setup.SetFlops((1.0 + bottoms_) * static_cast<double>(values.count()));
+  }
+
+  // The same with a divisor of its own, and with a second top for what each place adds to the sum, over the channels,
+  // axis 1.
+  void SetupDifferenceOfPlaces(LayerSetup& setup, const DifferenceLoss& loss) {
+    setup.ExpectTops(1, 2);
+    SetupLoss(setup, loss);
+    has_place_top_ = setup.tops() == 2;
+    if (!has_place_top_) return;
+    Shape places = setup.bottom_shape(0);
+    channels_ = ClassAxis(places, 1);
+    places.set(1, 1);
+    setup.SetTop(1, places);
   }
 
  private:
+  void SetupLoss(LayerSetup& setup, const DifferenceLoss& loss) {
+    bottoms_ = setup.bottoms();
+    for (int i = 1; i < bottoms_; ++i) ExpectSameItems(setup, i);
+    for (int i = 2; i < bottoms_; ++i) setup.NoGradient(i);
+    loss_ = loss;
+    setup.SetTop(0, Shape());
+    setup.MakeLoss();
+    setup.SetFlops((1.0 + bottoms_) * static_cast<double>(setup.bottom_shape(0).count()));
+  }
+
   DifferenceInputs Inputs(const LayerRun& run) const {
     DifferenceInputs inputs = {run.bottoms[0], run.bottoms[1], {}, {}};
     if (bottoms_ > 2) inputs.inside = run.bottoms[2];
@@ -47,6 +66,8 @@ class DifferenceLossLayer : public Layer {
 
   DifferenceLoss loss_;
   int bottoms_ = 2;
+  bool has_place_top_ = false;
+  ClassAxis channels_;
 };
 
 }  // namespace crema

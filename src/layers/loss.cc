@@ -31,13 +31,19 @@ bool AllBottomsAlike(const LayerSetup& setup) {
 
 LabelRule ReadLabelRule(const LossParameter& param) { return {param.has_ignore_label(), param.ignore_label()}; }
 
-int64_t ReadNormalizer(const LossParameter& param, LossParameter::NormalizationMode unset, int64_t places,
-                       int64_t batch, bool weighted) {
+int64_t ReadNormalizer(const LayerSetup& setup, LossParameter::NormalizationMode unset, int64_t places, int64_t batch,
+                       bool weighted) {
+  const LossParameter& param = setup.param().loss_param();
   auto mode = unset;
   if (param.has_normalization()) {
     mode = param.normalization();
   } else if (param.has_normalize()) {
     mode = param.normalize() ? LossParameter::VALID : LossParameter::BATCH_SIZE;
+  }
+  if (mode == LossParameter::PRE_FIXED) {
+    setup.Fail("loss_param.normalization",
+               "PRE_FIXED is for SmoothL1LossOHEM; take VALID, FULL, BATCH_SIZE or NONE, "
+               "and a loss_weight of your own");
   }
   if (mode == LossParameter::NONE) return 1;
   if (mode == LossParameter::BATCH_SIZE) return std::max<int64_t>(1, batch);

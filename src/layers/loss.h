@@ -21,9 +21,9 @@ bool AllBottomsAlike(const LayerSetup& setup);
 LabelRule ReadLabelRule(const LossParameter& param);
 // What the sum over `places` of `batch` items is divided by, as normalization says, or where that is not set,
 // normalize, else `unset`. 0: the number of places that count, which is known when their labels are, or, where places
-// are `weighted`, the sum of their weights.
-int64_t ReadNormalizer(const LossParameter& param, LossParameter::NormalizationMode unset, int64_t places,
-                       int64_t batch, bool weighted = false);
+// are `weighted`, the sum of their weights. Fails at PRE_FIXED, which most losses do not know.
+int64_t ReadNormalizer(const LayerSetup& setup, LossParameter::NormalizationMode unset, int64_t places, int64_t batch,
+                       bool weighted = false);
 // Of layers other than SoftmaxWithLoss, which alone reads them: warns of class_weight, and fails where a setting of
 // forks would change the loss.
 void RefuseSoftmaxSettings(LayerSetup& setup);

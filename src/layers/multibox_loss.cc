@@ -36,8 +36,8 @@ class MultiBoxLossLayer : public Layer {
     problem_.logistic = param.conf_loss_type() == MultiBoxLossParameter::LOGISTIC;
     problem_.code = CodeOf(param.code_type());
     problem_.divides_by_variance = param.encode_variance_in_target();
-    problem_.divisor = static_cast<double>(
-        ReadNormalizer(setup.param().loss_param(), LossParameter::VALID, problem_.places(), problem_.images, true));
+    problem_.divisor =
+        static_cast<double>(ReadNormalizer(setup, LossParameter::VALID, problem_.places(), problem_.images, true));
     RefuseSoftmaxSettings(setup);
     if (setup.param().loss_param().has_ignore_label()) {
       setup.Warn("loss_param.ignore_label", "MultiBoxLoss does not read ignore_label; remove it");

@@ -24,7 +24,8 @@ class ProposalTargetLayer : public Layer {
     setup.MakeNonDifferentiable();
     problem_ = {};
     const int64_t classes = ReadClasses(setup);
-    object_check_.Setup(setup, 1, classes);
+    problem_.classes = classes;
+    object_check_.Setup(setup, 1, classes == 2 ? 0 : classes);
     problem_.objects = object_check_.objects();
     ReadProposals(setup);
     ReadSample(setup);
@@ -33,8 +34,8 @@ class ProposalTargetLayer : public Layer {
     const int64_t rows = problem_.objects.images * problem_.batch, numbers = 4 * classes;
     if (rows > INT32_MAX / numbers) {
       setup.Fail(Field("batch_size"), "offsets of " + std::to_string(rows) + " regions to objects of " +
-                                          std::to_string(classes) +
-                                          " classes are too many for one blob; lower batch_size");
+                                          std::to_string(classes) + " classes are too many for one blob; " +
+                                          (problem_.takes_all ? "give a batch_size" : "lower batch_size"));
     }
     setup.SetTop(0, {rows, kRegionNumbers});
     setup.SetTop(1, {rows, 1});
@@ -85,12 +86,20 @@ class ProposalTargetLayer : public Layer {
     if (problem_.proposals > INT32_MAX - problem_.objects.rows) setup.Fail("bottom", told + ", which is too many");
   }
 
-  void ReadSample(const LayerSetup& setup) {
+  void ReadSample(LayerSetup& setup) {
     const ProposalTargetParameter& param = setup.param().proposal_target_param();
-    problem_.batch = ReadBatchSize(setup, kBlock, param.batch_size(), "regions of an image are taken");
+    problem_.takes_all = param.batch_size() == 0;
     const float share =
         ReadShare(setup, kBlock, "fg_fraction", param.fg_fraction(), "the share of batch_size that may be objects");
-    problem_.foreground = static_cast<int64_t>(std::nearbyint(share * static_cast<float>(problem_.batch)));
+    if (problem_.takes_all) {
+      problem_.batch = problem_.foreground = problem_.proposals + problem_.objects.rows;
+      if (param.has_fg_fraction()) {
+        setup.Warn(Field("fg_fraction"), "fg_fraction has no effect with batch_size: 0, which takes all objects");
+      }
+    } else {
+      problem_.batch = ReadBatchSize(setup, kBlock, param.batch_size(), "regions of an image are taken");
+      problem_.foreground = static_cast<int64_t>(std::nearbyint(share * static_cast<float>(problem_.batch)));
+    }
     problem_.foreground_overlap =
         ReadShare(setup, kBlock, "fg_thresh", param.fg_thresh(), "how much a region overlaps an object that it is for");
     problem_.background_below = ReadShare(setup, kBlock, "bg_thresh_hi", param.bg_thresh_hi(),

@@ -17,7 +17,7 @@ class SigmoidCrossEntropyLossLayer : public Layer {
     RefuseSoftmaxSettings(setup);
     const Shape& scores = setup.bottom_shape(0);
     const LossParameter& param = setup.param().loss_param();
-    loss_ = {ReadLabelRule(param), ReadNormalizer(param, LossParameter::BATCH_SIZE, scores.count(), BatchOf(scores))};
+    loss_ = {ReadLabelRule(param), ReadNormalizer(setup, LossParameter::BATCH_SIZE, scores.count(), BatchOf(scores))};
     setup.SetTop(0, Shape());
     setup.MakeLoss();
     setup.NoGradient(1);

@@ -1,5 +1,5 @@
 // SoftmaxWithLoss: softmax along an axis, then the mean of -log(probability of the label). Tops: the loss; optionally
-// the probabilities, whose gradient is not propagated.
+// the probabilities, and the loss of each place before it is divided, whose gradients are not propagated.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -20,9 +20,10 @@ class SoftmaxWithLossLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {
     setup.ExpectBottoms(2);
-    setup.ExpectTops(1, 2);
+    setup.ExpectTops(1, 3);
     const Shape& scores = setup.bottom_shape(0);
-    const ClassAxis axis(scores, setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis()));
+    const int class_axis = setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis());
+    const ClassAxis axis(scores, class_axis);
     if (setup.param().softmax_param().causal()) {
       setup.Fail("softmax_param.causal", "causal is for Softmax; a loss takes all classes");
     }
@@ -30,7 +31,7 @@ class SoftmaxWithLossLayer : public Layer {
     loss_ = {axis, ReadLabelRule(param)};
     ReadClassWeights(setup);
     const bool weighted = !class_weights_.empty() && !loss_.divides_by_labels;
-    loss_.normalizer = ReadNormalizer(param, LossParameter::VALID, axis.positions(), axis.outer, weighted);
+    loss_.normalizer = ReadNormalizer(setup, LossParameter::VALID, axis.positions(), axis.outer, weighted);
     loss_.smoothing = param.label_smoothing();
     if (!(loss_.smoothing >= 0 && loss_.smoothing <= 1)) {
       setup.Fail("loss_param.label_smoothing", "label_smoothing is " + FormatNumber(loss_.smoothing) +
@@ -51,8 +52,14 @@ class SoftmaxWithLossLayer : public Layer {
     setup.MakeLoss();
     setup.NoGradient(1);
     setup.SetTop(0, Shape());
-    has_probability_top_ = setup.tops() == 2;
+    has_probability_top_ = setup.tops() >= 2;
     if (has_probability_top_) setup.SetTop(1, scores);
+    has_place_top_ = setup.tops() == 3;
+    if (has_place_top_) {
+      Shape places = scores;
+      places.set(class_axis, 1);
+      setup.SetTop(2, places);
+    }
     setup.SetFlops(5.0 * static_cast<double>(scores.count()));
   }
 
@@ -79,6 +86,7 @@ class SoftmaxWithLossLayer : public Layer {
     float* probability = Probability(run);
     run.ops->SoftmaxForward(loss_.axis, run.bottoms[0].f32(), probability);
     run.ops->SoftmaxLossForward(loss_, probability, run.bottoms[1].f32(), run.tops[0].f32());
+    if (has_place_top_) run.ops->SoftmaxLossTerms(loss_, probability, run.bottoms[1].f32(), run.tops[2].f32());
   }
 
   void Backward(const LayerRun& run) override {
@@ -131,11 +139,13 @@ class SoftmaxWithLossLayer : public Layer {
   std::vector<float> class_weights_;
   Buffer weights_on_device_;
   LabelCheck labels_;
-  bool has_probability_top_ = false;
+  bool has_probability_top_ = false, has_place_top_ = false;
 };
 
 }  // namespace
 
 REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer, "loss_param", "softmax_param");
+// R-FCN's fork has the third top in a type of its own.
+REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLossLayer, "loss_param", "softmax_param");
 
 }  // namespace crema

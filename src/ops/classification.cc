@@ -23,37 +23,26 @@ bool IsAmongTop(const AccuracyProblem& problem, const float* score, int64_t expe
   return others < problem.top_k;
 }
 
-// At one position.
-double SmoothedLoss(const SoftmaxLoss& loss, const float* probability, int64_t position, float label) {
-  const float* const first = probability + labels::FirstOffset(loss.axis, position);
-  const auto own = static_cast<int64_t>(label);
-  double sum = 0;
-  for (int64_t c = 0; c < loss.axis.classes; ++c) {
-    const double target = labels::Target(loss.smoothing, loss.axis.classes, c == own);
-    if (target > 0) sum += target * static_cast<double>(labels::Loss(first[c * loss.axis.inner]));
-  }
-  return sum;
-}
-
-double LossOf(const SoftmaxLoss& loss, const float* probability, int64_t position, float label) {
-  if (loss.smoothing > 0) return SmoothedLoss(loss, probability, position, label);
-  const float of_label = probability[labels::Offset(loss.axis, position, label)];
-  return static_cast<double>(labels::FocalFactor(loss.focal_gamma, of_label)) *
-         static_cast<double>(labels::Loss(of_label));
-}
-
 }  // namespace
 
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value) {
   double sum = 0, share = 0;
   for (int64_t i = 0; i < loss.axis.positions(); ++i) {
     if (labels::IsIgnored(loss.rule, label[i])) continue;
-    const double weight = labels::Weight(loss.class_weight, label[i]);
-    // A class of weight 0 adds nothing, whatever its loss is.
-    if (weight > 0) sum += weight * LossOf(loss, probability, i, label[i]);
+    sum += labels::LossTerm(loss, probability, i, label[i]);
     share += static_cast<double>(labels::Share(loss, label[i]));
   }
   *value = static_cast<float>(sum / labels::Normalizer(loss, share));
+}
+
+void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label, float* terms) {
+  const int64_t positions = loss.axis.positions();
+  ParallelFor(positions, kGrain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const bool counts = !labels::IsIgnored(loss.rule, label[i]);
+      terms[i] = counts ? static_cast<float>(labels::LossTerm(loss, probability, i, label[i])) : 0.0f;
+    }
+  });
 }
 
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,

@@ -23,6 +23,8 @@ struct SoftmaxLoss {
   float focal_gamma = 0;                // at least 0, 0 where smoothing is not
 };
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value);
+// What each position adds to that sum, before it is divided; 0 where the label does not count.
+void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label, float* terms);
 // With respect to the scores: dx = *value_gradient / normalizer * weight * (probability - target), by focal_gamma times
 // FocalGradientFactor (ops/label_formulas.h), zero at ignored positions. dx may be probability where focal_gamma is 0.
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,

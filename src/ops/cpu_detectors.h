@@ -75,6 +75,11 @@ class CpuDetectors : public Operations {
                          const float* objects, const RegionTargets& targets, std::byte* workspace) override {
     crema::MakeRegionTargets(problem, random, proposals, objects, targets, workspace);
   }
+  size_t HardRegionWorkspace(const HardRegionProblem& problem) override { return crema::HardRegionWorkspace(problem); }
+  void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels, float* weights,
+                       std::byte* workspace) override {
+    crema::KeepHardRegions(problem, inputs, labels, weights, workspace);
+  }
 };
 
 }  // namespace crema

@@ -63,6 +63,33 @@ CREMA_HOST_DEVICE inline float FocalGradientFactor(float gamma, float probabilit
   return std::pow(missing, gamma) * (1.0f + gamma * probability / missing * Loss(probability));
 }
 
+// What one position adds to the sum of losses, before class weights.
+CREMA_HOST_DEVICE inline double FocalLoss(const SoftmaxLoss& loss, const float* probability, int64_t position,
+                                          float label) {
+  const float of_label = probability[Offset(loss.axis, position, label)];
+  return static_cast<double>(FocalFactor(loss.focal_gamma, of_label)) * static_cast<double>(Loss(of_label));
+}
+// The same with smoothing.
+CREMA_HOST_DEVICE inline double SmoothedLoss(const SoftmaxLoss& loss, const float* probability, int64_t position,
+                                             float label) {
+  const float* const first = probability + FirstOffset(loss.axis, position);
+  const auto own = static_cast<int64_t>(label);
+  double sum = 0;
+  for (int64_t c = 0; c < loss.axis.classes; ++c) {
+    const double target = Target(loss.smoothing, loss.axis.classes, c == own);
+    if (target > 0) sum += target * static_cast<double>(Loss(first[c * loss.axis.inner]));
+  }
+  return sum;
+}
+// What it adds, of a label that counts. A class of weight 0 adds nothing, whatever its loss is.
+CREMA_HOST_DEVICE inline double LossTerm(const SoftmaxLoss& loss, const float* probability, int64_t position,
+                                         float label) {
+  const double weight = Weight(loss.class_weight, label);
+  if (!(weight > 0)) return 0;
+  return weight * (loss.smoothing > 0 ? SmoothedLoss(loss, probability, position, label)
+                                      : FocalLoss(loss, probability, position, label));
+}
+
 // What a label adds to what the sum of losses is divided by.
 CREMA_HOST_DEVICE inline float Share(const SoftmaxLoss& loss, float label) {
   return Weight(loss.divides_by_labels ? nullptr : loss.class_weight, label);

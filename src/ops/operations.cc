@@ -179,6 +179,9 @@ class CpuOperations final : public CpuSequences {
                           float* value) override {
     crema::SoftmaxLossForward(loss, probability, label, value);
   }
+  void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label, float* terms) override {
+    crema::SoftmaxLossTerms(loss, probability, label, terms);
+  }
   void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                            const float* label, float* dx) override {
     crema::SoftmaxLossBackward(loss, value_gradient, probability, label, dx);
@@ -205,6 +208,10 @@ class CpuOperations final : public CpuSequences {
 
   void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) override {
     crema::DifferenceLossForward(loss, inputs, value);
+  }
+  void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
+                           float* terms) override {
+    crema::DifferenceLossTerms(loss, axis, inputs, terms);
   }
   void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                               const Tensor& da, const Tensor& db) override {

@@ -31,6 +31,7 @@
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
 #include "ops/group_norm.h"
+#include "ops/hard_regions.h"
 #include "ops/im2col.h"
 #include "ops/inner_product.h"
 #include "ops/interpolation.h"
@@ -153,6 +154,8 @@ class Operations {
   virtual void SoftmaxBackward(const ClassAxis& axis, const float* y, const float* dy, float* dx) = 0;
   virtual void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label,
                                   float* value) = 0;
+  virtual void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label,
+                                float* terms) = 0;
   virtual void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                                    const float* label, float* dx) = 0;
   virtual void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share,
@@ -171,6 +174,8 @@ class Operations {
 
   // --- Losses: ops/target_losses.h, ops/label_losses.h. ---
   virtual void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) = 0;
+  virtual void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
+                                   float* terms) = 0;
   virtual void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient,
                                       const DifferenceInputs& inputs, const Tensor& da, const Tensor& db) = 0;
   virtual void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
@@ -287,6 +292,10 @@ class Operations {
   virtual size_t RegionTargetWorkspace(const RegionTargetProblem& problem) = 0;
   virtual void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
                                  const float* objects, const RegionTargets& targets, std::byte* workspace) = 0;
+  // ops/hard_regions.h.
+  virtual size_t HardRegionWorkspace(const HardRegionProblem& problem) = 0;
+  virtual void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels,
+                               float* weights, std::byte* workspace) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,

@@ -46,14 +46,14 @@ void DrawRegions(const RegionTargetProblem& p, const RandomStream& random, const
 void WriteRow(const RegionTargetProblem& p, const RegionTarget& target, int64_t row, const RegionTargets& targets) {
   std::copy(target.region, target.region + kRegionNumbers, targets.regions + row * kRegionNumbers);
   targets.labels[row] = static_cast<float>(target.label);
-  const int64_t numbers = 4 * p.objects.classes, at = row * numbers;
+  const int64_t numbers = 4 * p.classes, at = row * numbers;
   for (float* to : {targets.offsets, targets.inside_weights, targets.outside_weights}) {
     std::fill(to + at, to + at + numbers, 0.0f);
   }
   if (target.label == 0) return;
   const BoundingBox& offsets = target.offsets;
   const float of_class[4] = {offsets.xmin, offsets.ymin, offsets.xmax, offsets.ymax};
-  const int64_t first = at + 4 * target.label;
+  const int64_t first = at + 4 * target.Class(p);
   std::copy(of_class, of_class + 4, targets.offsets + first);
   std::fill(targets.inside_weights + first, targets.inside_weights + first + 4, 1.0f);
   std::fill(targets.outside_weights + first, targets.outside_weights + first + 4, 1.0f);

@@ -51,7 +51,9 @@ void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& r
 
 struct RegionTargetProblem {
   RegionObjects objects;
-  int64_t proposals = 1;                 // rows of each image
+  int64_t proposals = 1;   // rows of each image
+  int64_t classes = 2;     // that have offsets, with the background; 2: objects of all classes are 1 there
+  bool takes_all = false;  // batch and foreground are how many there can be, and none is taken again
   int64_t batch = 128, foreground = 32;  // regions to be taken of an image, and of these are objects, at most
   float foreground_overlap = 0.5f;       // a region is an object that overlaps one by this or more,
   float background_above = 0, background_below = 0.5f;  // background if by this or more, and by less
@@ -61,7 +63,7 @@ struct RegionTargetProblem {
 struct RegionTargets {
   float* regions;          // images x batch x kRegionNumbers
   float* labels;           // images x batch
-  float* offsets;          // images x batch x 4 classes
+  float* offsets;          // images x batch x 4 problem.classes
   float* inside_weights;   // as large: 1 at the four places of a region's class, unless that is 0
   float* outside_weights;  // the same
 };
@@ -69,7 +71,8 @@ struct RegionTargets {
 size_t RegionTargetWorkspace(const RegionTargetProblem& problem);
 // proposals: images x problem.proposals x kRegionNumbers; rows of another image than their own are none. Objects are
 // taken for proposals, too. Overwrites all targets: of each image first objects, then background; where there are too
-// few they begin anew, and without any the rows of an image are -1 with label 0.
+// few they begin anew, unless takes_all. Rows that are left over, as all are of an image without any, are -1 with label
+// 0.
 void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
                        const float* objects, const RegionTargets& targets, std::byte* workspace);
 

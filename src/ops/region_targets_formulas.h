@@ -183,11 +183,15 @@ struct RegionTarget {
   float region[kRegionNumbers];
   int64_t label;        // class
   BoundingBox offsets;  // 0 where that is 0
+
+  // Of those that have offsets.
+  CREMA_FORMULA int64_t Class(const RegionTargetProblem& p) const { return Less(label, p.classes == 2 ? 1 : label); }
 };
 CREMA_FORMULA RegionTarget TargetOf(const RegionTargetProblem& p, const RegionInputs& in, const RegionScratch& scratch,
                                     int64_t image, int64_t row) {
   const int64_t drawn = scratch.drawn[image];
-  if (drawn == 0) return {{kNoRegion, kNoRegion, kNoRegion, kNoRegion, kNoRegion}, 0, {0, 0, 0, 0}};
+  if (drawn == 0 || (p.takes_all && row >= drawn))
+    return {{kNoRegion, kNoRegion, kNoRegion, kNoRegion, kNoRegion}, 0, {0, 0, 0, 0}};
   const uint64_t rank = scratch.order[image * MostDrawn(p) + row % drawn];
   const float* const corners = in.CornersOf(p, image, IndexOf(rank));
   RegionTarget target = {{static_cast<float>(image), corners[0], corners[1], corners[2], corners[3]}, 0, {0, 0, 0, 0}};

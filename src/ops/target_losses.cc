@@ -3,6 +3,7 @@
 #include "base/multiversion.h"
 #include "base/parallel.h"
 #include "ops/elementwise.h"
+#include "ops/label_formulas.h"
 #include "ops/loss_formulas.h"
 #include "ops/sums.h"
 
@@ -48,6 +49,23 @@ void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& i
   WithInputs(inputs, [&](const auto&... tensors) {
     const double sum = SumOf(formula::DifferenceTerm{loss}, inputs.a.count(), tensors.f32()...);
     *value = static_cast<float>(sum / loss.divisor);
+  });
+}
+
+void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
+                         float* terms) {
+  WithInputs(inputs, [&](const auto&... tensors) {
+    const formula::DifferenceTerm term = {loss};
+    ParallelFor(axis.positions(), std::max<int64_t>(1, kGrain / axis.classes), [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const int64_t first = labels::FirstOffset(axis, i);
+        double sum = 0;
+        for (int64_t c = 0; c < axis.classes; ++c) {
+          sum += static_cast<double>(term(tensors.f32()[first + c * axis.inner]...));
+        }
+        terms[i] = static_cast<float>(sum);
+      }
+    });
   });
 }
 

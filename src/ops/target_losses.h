@@ -22,6 +22,9 @@ struct DifferenceInputs {
   Tensor a, b, inside, outside;
 };
 void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value);
+// Of each position around `axis` what its channels add to the sum, before it is divided. Inputs are dense and plain.
+void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
+                         float* terms);
 // Tensors that are not defined are left out; they may not be inputs.
 void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                             const Tensor& da, const Tensor& db);

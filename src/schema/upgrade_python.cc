@@ -1,6 +1,7 @@
 // Layers that py-faster-rcnn wrote in Python and that are built in here become these: rpn.proposal_layer,
 // rpn.anchor_target_layer and rpn.proposal_target_layer. Their param_str is YAML, of which these files use little:
 // names and numbers, or lists of numbers, in lines or behind commas.
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <cstdint>
@@ -122,6 +123,13 @@ std::string Set(const Entry& entry, const BuiltIn& built_in, google::protobuf::M
   return "'" + entry.name + "' is not known for " + std::string(built_in.module) + DidYouMean(entry.name, names);
 }
 
+// Where regions are chosen by their losses, the fork's configuration (BATCH_SIZE: -1) gives all that there are.
+void TakeAllForMining(const NetParameter& net, LayerParameter* layer) {
+  const auto mines = [](const LayerParameter& other) { return other.type() == "BoxAnnotatorOHEM"; };
+  if (layer->type() != "ProposalTarget" || std::none_of(net.layer().begin(), net.layer().end(), mines)) return;
+  layer->mutable_proposal_target_param()->set_batch_size(0);
+}
+
 void Upgrade(const BuiltIn& built_in, const Location& where, LayerParameter* layer, Diagnostics* diagnostics) {
   google::protobuf::Message* block =
       layer->GetReflection()->MutableMessage(layer, layer->GetDescriptor()->FindFieldByName(built_in.block));
@@ -146,6 +154,7 @@ void UpgradePython(NetParameter* net, const PlaceOf& place, Diagnostics* diagnos
       if (layer->python_param().module() != built_in.module) continue;
       const std::string path = "layer[" + std::to_string(origins[i].index) + "].python_param.param_str";
       Upgrade(built_in, place(path), layer, diagnostics);
+      TakeAllForMining(*net, layer);
       break;
     }
   }

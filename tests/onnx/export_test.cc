@@ -349,6 +349,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
   const std::set<std::string> without_form = {"Accuracy",
                                               "AnchorTarget",
                                               "AnnotatedData",
+                                              "BoxAnnotatorOHEM",
                                               "ContrastiveLoss",
                                               "CtcDecoder",
                                               "CtcLoss",
@@ -376,7 +377,9 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "SegAccuracy",
                                               "SigmoidCrossEntropyLoss",
                                               "SmoothL1Loss",
+                                              "SmoothL1LossOHEM",
                                               "SoftmaxWithLoss",
+                                              "SoftmaxWithLossOHEM",
                                               "WindowData"};
   for (const LayerType* type : LayerTypes()) {
     EXPECT_EQ(onnx::FindLayerFunction(type->name) == nullptr, without_form.count(type->name) > 0) << type->name;

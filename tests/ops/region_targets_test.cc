@@ -144,6 +144,7 @@ struct Regions {
 RegionTargetProblem SomeRegions() {
   RegionTargetProblem p;
   p.objects = {2, 9, 4};
+  p.classes = 4;
   p.proposals = 400;
   p.batch = 40;
   p.foreground = 10;

@@ -336,6 +336,17 @@ TEST(Upgrade, PythonLayersThatAreBuiltInGetTheirTypes) {
                                          "  python_param { module: \"my_layers\" param_str: \"x\" } }")));
 }
 
+TEST(Upgrade, RegionsToMineAreAllThatThereAre) {
+  const NetFile file = ParseNet(
+      "layer { name: \"t\" type: \"Python\"\n"
+      "  python_param { module: \"rpn.proposal_target_layer\" param_str: \"'num_classes': 2\" } }\n"
+      "layer { name: \"o\" type: \"BoxAnnotatorOHEM\" }\n",
+      "n");
+  EXPECT_EQ(TextOf(file.net), TextOf(Net("layer { name: \"t\" type: \"ProposalTarget\""
+                                         "  proposal_target_param { num_classes: 2 batch_size: 0 } }"
+                                         "layer { name: \"o\" type: \"BoxAnnotatorOHEM\" }")));
+}
+
 TEST(Upgrade, ParametersOfPythonLayersAreChecked) {
   const auto error = [](const std::string& text) {
     return Errors(
