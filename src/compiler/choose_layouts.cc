@@ -21,9 +21,11 @@ class LayoutChooser {
     }
   }
 
-  void Run(Precision precision) {
-    const bool any = std::any_of(graph_.order.begin(), graph_.order.end(),
-                                 [this](int u) { return graph_.unit(u).setup->channels_last() == Want::kPreferred; });
+  // prefers: layers that are faster with channels last have them.
+  void Run(Precision precision, bool prefers) {
+    const bool any = prefers && std::any_of(graph_.order.begin(), graph_.order.end(), [this](int u) {
+                       return graph_.unit(u).setup->channels_last() == Want::kPreferred;
+                     });
     const std::vector<bool> first = any ? Cheapest() : std::vector<bool>();
     for (int u : graph_.order) {
       graph_.unit(u).layout = any && first[static_cast<size_t>(place_of_[u])] ? Layout::kChannelsLast : Layout::kPlain;
@@ -110,7 +112,11 @@ void ChooseLayouts(Compilation& c) {
                         : precision == Precision::kFP16 ? Factors::kF16
                         : precision == Precision::kTF32 ? Factors::kTF32
                                                         : Factors::kF32;
-  LayoutChooser(c.net.graph).Run(precision);
+  // cuDNN's kernels that multiply f32 without rounding want plain images, and bring others into that order in each
+  // call.
+  const Device* const device = c.options.context.device;
+  const bool on_gpu = device != nullptr && device->type() == DeviceType::kCuda;
+  LayoutChooser(c.net.graph).Run(precision, !on_gpu || c.net.graph.factors != Factors::kF32);
 }
 
 }  // namespace crema

@@ -1,5 +1,6 @@
 #include "cuda/activation.h"
 #include "cuda/convolution_bias.h"
+#include "cuda/lanes.h"
 #include "cuda/numbers.h"
 #include "cuda/reduce.h"
 
@@ -65,7 +66,11 @@ struct FinishNumbers {
 
   __device__ Number Of(int64_t i, Number product, Number held) const {
     float value = static_cast<float>(product);
-    if (end.bias) value += end.bias[i / inner % channels];
+    if (end.bias) {
+      int64_t row = i;
+      SplitOff(&row, inner);
+      value += end.bias[SplitOff(&row, channels)];
+    }
     if (end.sum) value += static_cast<float>(held);
     return Number(Activated(end.activation, value));
   }

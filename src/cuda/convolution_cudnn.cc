@@ -43,18 +43,24 @@ size_t RoomFor(std::initializer_list<size_t> pieces) {
   return bytes > 0 ? bytes + kAlignment : 0;
 }
 
+// A session is of the GPU that its thread uses when it is opened.
+std::shared_ptr<CudnnSession> SessionOn(const CudaGpu& gpu) {
+  gpu.UseHere();
+  return CudnnSession::Of(gpu);
+}
+
 class CudnnConvolution final : public ConvolutionKernel {
  public:
   CudnnConvolution(const ConvolutionProblem& problem, CudaGpu& gpu)
       : problem_(problem),
         sizes_(problem),
         gpu_(gpu),
-        session_(CudnnSession::Of(gpu)),
+        session_(SessionOn(gpu)),
         extents_{problem.outputs, problem.channels / problem.groups, sizes_.taps} {
     const bool reorders = problem.layout == Layout::kChannelsLast && !extents_.one_order();
     converts_ = reorders || problem.dtype != DType::kF32;
     const ConvolutionGraphs graphs(problem);
-    CudnnPlanSearch search(*session_, gpu, problem_.factors == Factors::kTF32);
+    CudnnPlanSearch search(*session_, gpu, problem_.factors != Factors::kF32);
     FindForward(graphs, search);
     if (problem.source_gradient) {
       source_plan_ = search.Find(graphs.Key("source"), [&] { return graphs.SourceGradient(); });
@@ -150,7 +156,7 @@ class CudnnConvolution final : public ConvolutionKernel {
     ends_ = problem_.bias || problem_.sum || problem_.activation.present();
     const bool could_fuse = Fuses(problem_);
     ChoiceFile& choices = session_->choices();
-    const std::string which = graphs.FusedKey("fuses") + (problem_.factors == Factors::kTF32 ? " tf32" : "");
+    const std::string which = graphs.FusedKey("fuses") + (problem_.factors != Factors::kF32 ? " tf32" : "");
     const std::optional<int> known = could_fuse ? choices.Find(which) : 0;
     const auto fused_plan = [&] { return search.Find(graphs.FusedKey("forward"), [&] { return graphs.Fused(); }); };
     const auto product_plan = [&] { return search.Find(graphs.Key("forward"), [&] { return graphs.Product(); }); };

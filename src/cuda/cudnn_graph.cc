@@ -9,6 +9,12 @@
 
 namespace crema::cuda {
 
+namespace {
+
+constexpr char kWhereToLook[] = "; crema device_query shows whether driver and libraries fit";
+
+}  // namespace
+
 void CheckCudnn(cudnnStatus_t status, const char* what) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   char more[512] = "";
@@ -18,9 +24,10 @@ void CheckCudnn(cudnnStatus_t status, const char* what) {
   switch (status) {
     case CUDNN_STATUS_NOT_INITIALIZED:
     case CUDNN_STATUS_SUBLIBRARY_VERSION_MISMATCH:
+      throw EnvironmentError(message + kWhereToLook);
     case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDA_DRIVER:
     case CUDNN_STATUS_NOT_SUPPORTED_INCOMPATIBLE_CUDART:
-      throw EnvironmentError(message + "; crema device_query shows whether driver and libraries fit");
+      throw CudnnError(message + kWhereToLook);  // of a single engine, perhaps
     default:
       throw CudnnError(message);
   }

@@ -3,6 +3,7 @@
 #define CREMA_CUDA_CUDNN_PLAN_SEARCH_H_
 
 #include <functional>
+#include <limits>
 #include <optional>
 #include <span>
 #include <vector>
@@ -22,9 +23,10 @@ class CudnnPlanSearch {
   // describes it without finishing it.
   std::unique_ptr<CudnnPlan> Find(const std::string& key, const std::function<std::shared_ptr<CudnnGraph>()>& make);
 
-  // Seconds of one run, with what `after` issues; infinity where cuDNN does not run it after all, empty where there is
-  // no memory to try it.
-  std::optional<double> Measure(CudnnPlan& plan, const std::function<void(std::span<void* const>)>& after = {});
+  // Seconds of one run, with what `after` issues, roughly where that is more than `hopeless`; infinity where cuDNN does
+  // not run it after all, empty where there is no memory to try it.
+  std::optional<double> Measure(CudnnPlan& plan, const std::function<void(std::span<void* const>)>& after = {},
+                                double hopeless = std::numeric_limits<double>::infinity());
   // Whether NaNs in all tensors that it reads arrive in the one that it writes, `result`. Activations may drop them,
   // and a net that has diverged would look sound. Empty where there is no memory to try it.
   std::optional<bool> KeepsNaN(CudnnPlan& plan, int64_t result);

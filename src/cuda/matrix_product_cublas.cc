@@ -133,9 +133,11 @@ Plan::Plan(cublasLtHandle_t handle, const Key& key, const float* any_bias)
     return count > 0 ? found.state : CUBLAS_STATUS_NOT_SUPPORTED;
   };
   cublasStatus_t status = choose();
-  if (status != CUBLAS_STATUS_SUCCESS && compute != CUBLAS_COMPUTE_32F) {
-    // Factors may be rounded; where odd extents or addresses are not to cuBLASLt's liking, they are not.
-    Set(operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, CUBLAS_COMPUTE_32F);
+  // Factors may be rounded; where odd extents or addresses are not to cuBLASLt's liking, they are less so, or not at
+  // all.
+  for (const cublasComputeType_t exacter : {CUBLAS_COMPUTE_32F_FAST_TF32, CUBLAS_COMPUTE_32F}) {
+    if (status == CUBLAS_STATUS_SUCCESS || compute == CUBLAS_COMPUTE_32F || compute == exacter) continue;
+    Set(operation, CUBLASLT_MATMUL_DESC_COMPUTE_TYPE, exacter);
     status = choose();
   }
   if (status != CUBLAS_STATUS_SUCCESS) {

@@ -97,7 +97,7 @@ class ConvolutionLayer : public Layer {
       gradient_scratch_ = forward = plain_weights_ + (plain_bytes + 63) / 64 * 64;
     }
     // Gradients of one bottom, to be added to those of the bottoms before.
-    const int64_t floats = problem_.weights_shape().count() + problem_.outputs;
+    const int64_t floats = weights_part() + problem_.outputs;
     if (problem_.activation.present() && plan.backward()) {
       plan.BackwardReadsTop(0);
       plan.OverwriteTopGradient();
@@ -131,20 +131,22 @@ class ConvolutionLayer : public Layer {
       run.ops->ActivationGradient(problem_.activation, run.tops[0], run.top_grads[0], run.top_grads[0]);
     }
     for (int i = 0; i < bottoms_; ++i) {
-      float *weights_part = weights_total, *bias_part = bias_total;
+      float *of_weights = weights_total, *of_bias = bias_total;
       if (i > 0) {
-        weights_part = reinterpret_cast<float*>(run.workspace + gradient_scratch_);
-        bias_part = weights_part + weights;
+        of_weights = reinterpret_cast<float*>(run.workspace + gradient_scratch_);
+        of_bias = of_weights + weights_part();
       }
-      kernels_[i]->Backward(run.bottoms[i].raw(), values, run.top_grads[i].raw(), run.bottom_grads[i].raw(),
-                            weights_part, bias_part, run.workspace);
+      kernels_[i]->Backward(run.bottoms[i].raw(), values, run.top_grads[i].raw(), run.bottom_grads[i].raw(), of_weights,
+                            of_bias, run.workspace);
       if (i == 0) continue;
-      if (weights_total) run.ops->Axpy(weights, 1, weights_part, weights_total);
-      if (bias_total) run.ops->Axpy(problem_.outputs, 1, bias_part, bias_total);
+      if (weights_total) run.ops->Axpy(weights, 1, of_weights, weights_total);
+      if (bias_total) run.ops->Axpy(problem_.outputs, 1, of_bias, bias_total);
     }
   }
 
  private:
+  // Numbers that the weights' gradient takes in the workspace, so that what lies behind it is aligned.
+  int64_t weights_part() const { return (problem_.weights_shape().count() + 15) / 16 * 16; }
   // As the kernels take them: as they lie, unless another net keeps them in a form of its own.
   const float* Weights(const LayerRun& run) const {
     if (!given_layout_) return run.params[0].f32();

@@ -28,7 +28,7 @@ struct ConvolutionProblem {
   // Of source, destination and their gradients; weights and bias are f32.
   Layout layout = Layout::kPlain;
   DType dtype = DType::kF32;
-  Factors factors = Factors::kF32;  // of f32 images: kTF32 allows that; kBF16 counts as kF32
+  Factors factors = Factors::kF32;  // of f32 images: all but kF32 allow TF32, where a device has it
   bool bias = true;
   bool sum = false;            // Forward adds to what destination holds, before the activation
   Activation activation = {};  // Forward ends with it; Backward takes the gradient of what is below that
