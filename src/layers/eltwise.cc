@@ -103,7 +103,7 @@ class EltwiseLayer : public Layer {
   }
 
  private:
-  void CheckCoefficients(const LayerSetup& setup) const {
+  void CheckCoefficients(LayerSetup& setup) const {
     if (coefficients_.empty()) return;
     const std::string count = std::to_string(coefficients_.size());
     if (static_cast<int>(coefficients_.size()) != setup.bottoms()) {
@@ -113,6 +113,7 @@ class EltwiseLayer : public Layer {
     if (operation_ == EltwiseParameter::PROD) {
       setup.Fail("eltwise_param.coeff", "operation PROD takes no coeff; use SUM, or scale the bottoms before");
     }
+    if (operation_ == EltwiseParameter::MAX) setup.Warn("eltwise_param.coeff", "operation MAX does not read coeff");
   }
 
   // dx = dy times every bottom but `own`.

@@ -23,6 +23,10 @@ class LrnLayer : public Layer {
       setup.Fail("lrn_param.local_size",
                  "local_size must be odd, so that the window has a centre, got " + std::to_string(param.local_size()));
     }
+    if (param.local_size() > INT32_MAX) {
+      setup.Fail("lrn_param.local_size", "local_size is " + std::to_string(param.local_size()) +
+                                             ", more than there can be channels or pixels; 5 is usual");
+    }
     const bool across = param.norm_region() == LRNParameter::ACROSS_CHANNELS;
     if (!across && param.has_k())
       setup.Warn("lrn_param.k", "k has no effect with norm_region: WITHIN_CHANNEL (it is 1)");
