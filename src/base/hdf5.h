@@ -16,12 +16,13 @@ class Hdf5File {
  public:
   struct Names {
     std::vector<std::string> datasets, groups;  // each in the order of their names
+    std::vector<std::string> unreadable;        // links that lead nowhere, and what is damaged
   };
 
   virtual ~Hdf5File() = default;
 
   virtual const std::string& path() const = 0;
-  // What lies directly in a group; "/" is the file's own. Links that lead nowhere are left out.
+  // What lies directly in a group; "/" is the file's own.
   virtual Names List(const std::string& group) const = 0;
   virtual bool HasGroup(const std::string& group) const = 0;
   // Empty for a single value. The dataset holds numbers: others throw.
@@ -63,6 +64,9 @@ class Hdf5Writer {
   virtual void Append(const std::string& dataset, const std::vector<int64_t>& extents, const float* values) = 0;
   // Hands everything to the system: the file is whole, also where the process is killed before it adds more.
   virtual void Flush() = 0;
+  // Flushes and closes the file, of which nothing else may be asked then. Its destructor closes it, too, but cannot say
+  // that something could not be written.
+  virtual void Close() = 0;
 };
 
 // Makes the file, empty, in place of any that is there. Throws EnvironmentError where it cannot be written, or where
@@ -70,7 +74,7 @@ class Hdf5Writer {
 std::unique_ptr<Hdf5Writer> CreateHdf5(const std::string& path);
 
 // What libcrema_hdf5 exports under the name "crema_hdf5_library".
-constexpr int kHdf5Interface = 3;
+constexpr int kHdf5Interface = 4;
 struct Hdf5Library {
   int interface_version;
   std::unique_ptr<Hdf5File> (*open)(const std::string& path);

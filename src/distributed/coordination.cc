@@ -60,7 +60,7 @@ void Coordination::Prepare(ClusterEvent& event) {
 }
 
 Coordination::After Coordination::Test() {
-  if (steps_.Test()) return After::kGoOn;
+  if (steps_.Test(!holds_)) return After::kGoOn;
   return steps_.out_of_patience() ? After::kEnd : After::kStop;
 }
 

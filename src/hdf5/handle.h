@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <string>
+#include <utility>
 
 namespace crema::hdf5 {
 
@@ -34,6 +35,9 @@ class Handle {
   ~Handle() {
     if (id_ >= 0) Close(id_);
   }
+
+  // False where what was kept for it could not be written.
+  bool Closes() { return Close(std::exchange(id_, -1)) >= 0; }
 
   hid_t id() const { return id_; }
   bool valid() const { return id_ >= 0; }

@@ -68,7 +68,10 @@ class OpenFile {
     for (hsize_t i = 0; i < info.nlinks; ++i) {
       const std::string name = LinkName(at.id(), i);
       const Object object(H5Oopen(at.id(), name.c_str(), H5P_DEFAULT));
-      if (!object.valid()) continue;
+      if (!object.valid()) {
+        names.unreadable.push_back(name);
+        continue;
+      }
       const H5I_type_t kind = H5Iget_type(object.id());
       if (kind == H5I_DATASET) names.datasets.push_back(name);
       if (kind == H5I_GROUP) names.groups.push_back(name);
@@ -85,6 +88,17 @@ class OpenFile {
   Object AnyDataset(const std::string& name) const {
     Object object(H5Oopen(file_.id(), name.c_str(), H5P_DEFAULT));
     if (!object.valid() || H5Iget_type(object.id()) != H5I_DATASET) Missing(name, object.valid());
+    // The library would read what a damaged header has not.
+    const Handle<H5Pclose> properties(H5Dget_create_plist(object.id()));
+    if (H5Pget_layout(properties.id()) == H5D_COMPACT) {
+      const Space space(H5Dget_space(object.id()));
+      const Type type(H5Dget_type(object.id()));
+      const hssize_t values = H5Sget_simple_extent_npoints(space.id());
+      const size_t bytes = H5Tget_size(type.id());
+      if (values < 0 || bytes == 0 || H5Dget_storage_size(object.id()) / bytes < static_cast<hsize_t>(values)) {
+        Damaged("its dataset \"" + name + "\" has less than it says");
+      }
+    }
     return object;
   }
 

@@ -90,6 +90,15 @@ class Writer : public Hdf5Writer {
     if (H5Fflush(file_->id(), H5F_SCOPE_LOCAL) < 0) Fail();
   }
 
+  void Close() override {
+    Flush();
+    const Calls calls;
+    for (auto& [name, dataset] : datasets_) {
+      if (!dataset.handle.Closes()) Fail();
+    }
+    if (!file_->Closes()) Fail();
+  }
+
  private:
   struct Dataset {
     DatasetHandle handle;
@@ -107,9 +116,13 @@ class Writer : public Hdf5Writer {
     const Properties links = WithGroups(), without_time(H5Pcreate(H5P_DATASET_CREATE));
     // So that the same values make the same file.
     H5Pset_obj_track_times(without_time.id(), 0);
-    const DatasetHandle dataset(
+    DatasetHandle dataset(
         H5Dcreate2(file_->id(), name.c_str(), type, space.id(), links.id(), without_time.id(), H5P_DEFAULT));
-    if (!dataset.valid() || H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0) Fail();
+    // Small ones are written when they are closed.
+    if (!dataset.valid() || H5Dwrite(dataset.id(), type, H5S_ALL, H5S_ALL, H5P_DEFAULT, values) < 0 ||
+        !dataset.Closes()) {
+      Fail();
+    }
   }
 
   Dataset Make(const std::string& name, const std::vector<hsize_t>& added) const {

@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <map>
 
 #include "graph/program.h"
 #include "solver/epochs.h"
@@ -72,6 +73,26 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
   return histories;
 }
 
+// The histories in the order of a state that names its parameters, where these are the net's.
+std::vector<StoredHistory> InOrderOf(const SolverState& state, std::span<const Parameter> parameters,
+                                     std::vector<StoredHistory> histories) {
+  std::map<std::string, size_t> places;
+  for (size_t i = 0; i < parameters.size(); ++i) places.emplace(parameters[i].name(), i);
+  std::vector<size_t> order;
+  for (const std::string& name : state.parameter()) {
+    const auto found = places.find(name);
+    if (found == places.end()) return histories;
+    order.push_back(found->second);
+    places.erase(found);
+  }
+  if (order.size() != parameters.size()) return histories;
+  std::vector<StoredHistory> ordered;
+  for (size_t i = 0; i < histories.size(); ++i) {
+    ordered.push_back(histories[i - i % order.size() + order[i % order.size()]]);
+  }
+  return ordered;
+}
+
 }  // namespace
 
 NetPosition Solver::Impl::PositionOf(const Net& of) const {
@@ -109,7 +130,7 @@ void Solver::Impl::Snapshot() {
   const DataExtents extents = options.role == Role::kCoordinator ? DataExtents() : net->data_extents();
   AddPosition(kTrainNet, PositionOf(*net), extents, &state);
   for (size_t i = 0; i < test_nets.size(); ++i) {
-    AddPosition(TestNet(i), testing ? positions_before_test[i] : PositionOf(*test_nets[i]),
+    AddPosition(TestNet(i), iteration == tested_iteration ? positions_before_test[i] : PositionOf(*test_nets[i]),
                 test_nets[i]->data_extents(), &state);
   }
 
@@ -121,7 +142,7 @@ void Solver::Impl::Snapshot() {
     }
   }
 
-  if (best) *state.mutable_best() = testing ? best_before_test : best->state();
+  if (best) *state.mutable_best() = iteration == tested_iteration ? best_before_test : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
   if (updater->finds_loss_scale()) {
     const LossScale loss_scale = updater->ReadLossScale();
@@ -131,6 +152,7 @@ void Solver::Impl::Snapshot() {
 
   kept_snapshots->List(&state);
   *state.mutable_train_net() = ComputationOf(*net);
+  for (const Parameter& parameter : std::as_const(*net).parameters()) state.add_parameter(parameter.name());
 
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
   std::vector<std::vector<float>> means;  // over threads that share all but their histories
@@ -254,7 +276,8 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                         "\" of this net: the snapshot is of another net; to start a new training from its weights use "
                         "--weights instead");
   }
-  RestoreHistory(loaded, UpdateRuleName(param), Histories(*updater, std::as_const(*net).parameters()));
+  const auto parameters = std::as_const(*net).parameters();
+  RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(state, parameters, Histories(*updater, parameters)));
   if (state.has_train_net()) WarnOfOtherNet(state.train_net());
   iteration = saved_iteration = state.iter();
   best_file_is_own = true;

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <climits>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <sstream>
 #include <stdexcept>
@@ -50,6 +52,21 @@ void CheckKind(const Hdf5File& file, const Hdf5File::Names& names) {
   Fail(file.path(), "is an HDF5 file, but no .solverstate.h5: that has a dataset \"iter\" and a group \"history\"");
 }
 
+// A state of crema that is damaged where its own dataset is named must not pass for one of Caffe, of which nothing can
+// be checked.
+void RefuseHidden(const std::string& path, const Hdf5File::Names& names) {
+  std::vector<std::string> all = names.datasets;
+  all.insert(all.end(), names.unreadable.begin(), names.unreadable.end());
+  for (const std::string& name : all) {
+    if (name == kIteration || name == kStep || name == kModel) continue;
+    Fail(path, "damaged: its dataset \"" + name + "\" is none of a state; resume from another snapshot");
+  }
+  std::ifstream file(path, std::ios::binary);
+  const std::string bytes{std::istreambuf_iterator<char>(file), {}};
+  if (bytes.find(kOwn) == std::string::npos) return;
+  Fail(path, std::string("damaged: its dataset \"") + kOwn + "\" cannot be found; resume from another snapshot");
+}
+
 }  // namespace
 
 std::optional<std::string> UnfitForHdf5(const std::vector<std::string>& layers) {
@@ -84,7 +101,7 @@ void WriteHdf5Model(const std::string& path, const NetParameter& model) {
       if (blob.diff_size() > 0) file->Write("diff" + name, ExtentsOf(blob), blob.diff().data());
     }
   }
-  file->Flush();
+  file->Close();
 }
 
 uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::vector<StoredHistory>& history) {
@@ -105,7 +122,7 @@ uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::v
   }
   state.set_state_crc32(crc32);
   file->WriteBytes(kOwn, state.SerializeAsString());
-  file->Flush();
+  file->Close();
   return crc32;
 }
 
@@ -125,6 +142,7 @@ SolverState ReadHdf5State(const std::string& path) {
   CheckKind(*file, names);
   SolverState state;
   const bool own = Has(names.datasets, kOwn);
+  if (!own) RefuseHidden(path, names);
   if (own && !state.ParseFromString(file->ReadBytes(kOwn))) {
     Fail(path, std::string("damaged: its dataset \"") + kOwn + "\" is no state; resume from another snapshot");
   }

@@ -124,7 +124,7 @@ struct Solver::Impl {
   void ForgetIssued() { issued_in_ = kNone; }
 
   // testing.cc: in all ranks, of which the first does it and decides whether to go on.
-  bool Test();
+  bool Test(bool to_the_end = false);
   // What `best` has found, told to observers and at the end.
   std::optional<BestFound> FoundBest() const;
 
@@ -186,13 +186,16 @@ struct Solver::Impl {
   bool in_iteration = false;
   std::vector<uint64_t> records_before_iteration;
   std::optional<MovingState> before_iteration;  // likewise, where it can be taken back
-  // While testing: where the test nets were before it, which a snapshot must hold, since a resumed run tests again.
-  bool testing = false;
+  // The last display read a batch that no iteration will: what a snapshot would hold is gone.
+  bool read_past_end = false;
+  // Of the latest test: where the test nets were before it, which a snapshot of its iteration must hold, since a
+  // resumed run tests again.
+  int tested_iteration = -1;
   std::vector<NetPosition> positions_before_test;
   std::optional<Best> best;       // of solvers that ask for it
   bool best_file_is_own = false;  // of this run, or of the one that it goes on with
   bool out_of_patience = false;
-  BestState best_before_test;  // likewise, while testing
+  BestState best_before_test;  // likewise
 
   // Asked for by snapshots; and what the one had that was restored.
   std::function<ClusterState()> cluster_state;
@@ -243,8 +246,8 @@ struct Solver::Impl {
   bool TellOverflow(int of_iteration, const LossScale& loss_scale, bool left_out);
   // Both, of an update that a GPU was given at the end of that iteration and has done.
   void TellUpdate(int of_iteration);
-  bool TestHere();
-  void TestOne(int index, bool* stopped);
+  bool TestHere(bool to_the_end);
+  void TestOne(int index, bool to_the_end, bool* stopped);
   // Keeps the parameters where this test is better than all before.
   void Judge(const TestResult& result);
   // Throws EnvironmentError.

@@ -6,25 +6,25 @@
 
 namespace crema {
 
-bool Solver::Impl::Test() {
+bool Solver::Impl::Test(bool to_the_end) {
   Settle();
-  return AsTheFirst(rank > 0 || TestHere());
+  return AsTheFirst(rank > 0 || TestHere(to_the_end));
 }
 
-bool Solver::Impl::TestHere() {
+bool Solver::Impl::TestHere(bool to_the_end) {
   positions_before_test.clear();
   for (const auto& test_net : test_nets) positions_before_test.push_back(PositionOf(*test_net));
   if (best) best_before_test = best->state();
-  testing = true;
+  tested_iteration = iteration;
   bool stopped = false;
-  for (size_t i = 0; i < test_nets.size() && !stopped; ++i) TestOne(static_cast<int>(i), &stopped);
+  for (size_t i = 0; i < test_nets.size() && (to_the_end || !stopped); ++i) {
+    TestOne(static_cast<int>(i), to_the_end, &stopped);
+  }
   out_of_patience = !stopped && best && best->exhausted();
-  // Where training ends here, the snapshot that follows must let the test be done again in full.
-  testing = stopped || out_of_patience;
-  return !testing;
+  return !stopped && !out_of_patience;
 }
 
-void Solver::Impl::TestOne(int index, bool* stopped) {
+void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
   Tell(&Observer::OnTestStart, TestStart{iteration, index});
   Stopwatch watch;
   Net& test_net = *test_nets[index];
@@ -40,9 +40,14 @@ void Solver::Impl::TestOne(int index, bool* stopped) {
     switch (RequestedAction()) {
       case SolverAction::kStop:
         *stopped = true;
-        return;
+        if (!to_the_end) return;
+        break;
       case SolverAction::kSnapshot:
-        TrySnapshot();
+        if (!read_past_end) {
+          TrySnapshot();
+        } else if (last_snapshot != StatePath(prefix, iteration, param.snapshot_format())) {
+          Warn({}, "no snapshot is written during the last test; snapshot_after_train: true writes one before it");
+        }
         break;
       case SolverAction::kNone:
         break;

@@ -74,6 +74,7 @@ TrainingResult Solver::Impl::End(bool finished) {
     if (saved_iteration != iteration) TrySnapshot();
   }
   if (finished && DueEvery(param.display()) && options.role == Role::kAlone) {
+    read_past_end = true;
     losses.Add(Forward());
     Display display;
     display.iteration = iteration;

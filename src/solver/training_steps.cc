@@ -209,10 +209,7 @@ void TrainingSteps::WriteHistory(const float* history) {
   }
 }
 
-void TrainingSteps::ClearHistory() {
-  Operations& ops = OperationsOf(*impl_.options.device);
-  for (size_t piece = 0; piece < history_pieces(); ++piece) ops.Fill(0, HistoryTensor(piece));
-}
+void TrainingSteps::ClearHistory() { impl_.updater->ClearHistories(); }
 
 void TrainingSteps::ReadBatches(uint64_t first_step, uint64_t run_steps, uint64_t stride_steps) {
   const uint64_t batches = static_cast<uint64_t>(impl_.param.iter_size());
@@ -308,8 +305,6 @@ uint64_t TrainingSteps::next_step() const {
 }
 
 void TrainingSteps::SetIteration(int iteration, uint64_t next_step) {
-  // A test that ended training was of the parameters before.
-  impl_.testing &= iteration == impl_.iteration;
   impl_.iteration = iteration;
   impl_.net->ReadBatches({next_step * static_cast<uint64_t>(impl_.param.iter_size()), 1, 1});
 }
@@ -369,7 +364,7 @@ void TrainingSteps::EndIteration(int iteration, double loss, double seconds) {
   impl_.Tell(&Observer::OnIteration, event);
 }
 
-bool TrainingSteps::Test() { return impl_.Test(); }
+bool TrainingSteps::Test(bool to_the_end) { return impl_.Test(to_the_end); }
 
 bool TrainingSteps::out_of_patience() const { return impl_.out_of_patience; }
 

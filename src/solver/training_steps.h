@@ -129,8 +129,9 @@ class TrainingSteps {
   void Display(int iteration, const std::vector<float>& outputs, double seconds);
   // Tells the observers that `iteration` ended, and whether the learning rate took a step in it.
   void EndIteration(int iteration, double loss, double seconds);
-  // Tests now; false when asked to stop, or where so many tests were not better that training is to end.
-  bool Test();
+  // Tests now; false when asked to stop, or where so many tests were not better that training is to end. to_the_end: a
+  // stop waits until the test is done, for training that goes on beside it and would not come back here.
+  bool Test(bool to_the_end = false);
   bool out_of_patience() const;
   // For the end of a message: the one that was written last; empty without one.
   std::string LastSnapshot() const;

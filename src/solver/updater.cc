@@ -52,7 +52,7 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   total *= rule_->histories();
   memory_ = Buffer(device, static_cast<size_t>(total) * sizeof(float));
   float* at = reinterpret_cast<float*>(memory_.data());
-  if (total > 0) OperationsOf(device).Fill(0, Tensor(at, {Shape{total}, DType::kF32}));
+  ClearHistories();
   for (int moment = 0; moment < rule_->histories(); ++moment) {
     for (const Parameter& parameter : parameters) {
       histories_.emplace_back(at, parameter.data.spec());
@@ -107,6 +107,12 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   loss_scale_memory_ = Buffer(device, sizeof(LossScale));
   loss_scales_ = PinnedBuffer(static_cast<Gpu&>(device), 2 * sizeof(LossScale));
   RestoreLossScale({.scale = adapts_ ? kFirstLossScale : solver.loss_scale()});
+}
+
+void Updater::ClearHistories() {
+  const auto numbers = static_cast<int64_t>(memory_.bytes() / sizeof(float));
+  if (numbers == 0) return;
+  OperationsOf(device_).Fill(0, Tensor(reinterpret_cast<float*>(memory_.data()), {Shape{numbers}, DType::kF32}));
 }
 
 double Updater::GradientNorm() {

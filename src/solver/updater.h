@@ -62,8 +62,10 @@ class Updater : public GradientReader {
   void RestoreLossScale(const LossScale& loss_scale);
 
   // One per parameter, or all first moments and then all second ones: Caffe's order in SolverState.history.
+  // They lie one behind the other.
   int histories() const { return static_cast<int>(histories_.size()); }
   Tensor history(int index) const { return histories_[index]; }
+  void ClearHistories();
 
  private:
   struct Segment {  // a piece of one parameter, small enough to share work evenly

@@ -36,6 +36,18 @@ TEST_F(StepsOnAGpu, GradientsAndUpdateAreAStep) {
   }
 }
 
+// Adam's second moments lie behind those of a parameter of three numbers.
+TEST_F(StepsOnAGpu, ForgetTheirHistory) {
+  const auto worker = MakeAs(Role::kWorker, "type: \"Adam\" base_lr: 0.01 momentum: 0.9 delta: 0.001");
+  TrainingSteps steps(*worker);
+  steps.ReadBatches(0, 1, 1);
+  steps.Train(0, 0);
+  const Floats history = HistoryOf(steps);
+  EXPECT_TRUE(std::any_of(history.begin(), history.end(), [](float number) { return number != 0; }));
+  steps.ClearHistory();
+  EXPECT_EQ(HistoryOf(steps), Floats(history.size()));
+}
+
 TEST_F(StepsOnAGpu, TrainInHalfPrecision) {
   for (const std::string settings :
        {"precision: FP16 momentum: 0.9", "precision: FP16 iter_size: 2 clip_gradients: 0.2"}) {

@@ -2,7 +2,10 @@
 #include "solver/snapshot_hdf5.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -157,6 +160,66 @@ TEST_F(Hdf5Snapshots, DamageIsNoticed) {
   EXPECT_EQ(FailureOf(State()), "no failure");
   std::ofstream(Model(), std::ios::binary | std::ios::app) << "x";
   EXPECT_NE(FailureOf(State()).find("not the model that"), std::string::npos) << FailureOf(State());
+}
+
+// Bits that carry nothing may change; no other may without being seen, whatever is read then.
+TEST_F(Hdf5Snapshots, NoChangedBitIsTakenForAnotherState) {
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  const std::string whole = Bytes(State()), name = "crema_state";
+  const size_t named = whole.find(name);
+  ASSERT_NE(named, std::string::npos);
+  std::vector<size_t> places;
+  for (size_t at = 0; at < whole.size(); at += 5) places.push_back(at);
+  for (size_t i = 0; i < name.size(); ++i) places.push_back(named + i);
+  for (const size_t at : places) {
+    for (const int bit : {1, 4, 0xff}) {
+      std::string changed = whole;
+      changed[at] = static_cast<char>(changed[at] ^ bit);
+      std::ofstream(State(), std::ios::binary) << changed;
+      try {
+        const LoadedState loaded = LoadState(State());
+        EXPECT_TRUE(loaded.exact) << "byte " << at;
+        EXPECT_EQ(loaded.state.random_seed(), 77u) << "byte " << at;
+      } catch (const std::runtime_error&) {
+        EXPECT_FALSE(at >= named && at < named + name.size() && FailureOf(State()).find("amaged") == std::string::npos);
+      }
+    }
+  }
+}
+
+// As on a full disk: what is not whole is not left in the place of a file, nor told to be written.
+TEST_F(Hdf5Snapshots, WhatCannotBeWrittenIsSaid) {
+  WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+  const std::string model = Bytes(Model()), state = Bytes(State());
+  const auto largest = static_cast<rlim_t>(std::max(model.size(), state.size()));
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto on_signal = std::signal(SIGXFSZ, SIG_IGN);
+  int written = 0, failed = 0;
+  for (rlim_t limit = largest % 64; limit <= largest; limit += 64) {
+    fs::remove(Model());
+    fs::remove(State());
+    const rlimit small = {limit, before.rlim_max};
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+    bool is_whole = false;
+    try {
+      WriteSnapshot(Prefix(), model_, state_, history_, kHdf5);
+      is_whole = true;
+    } catch (const EnvironmentError&) {
+      ++failed;
+    }
+    ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &before), 0);
+    written += is_whole;
+    if (is_whole || fs::exists(Model())) {
+      EXPECT_TRUE(Bytes(Model()) == model) << limit;
+    }
+    if (is_whole || fs::exists(State())) {
+      EXPECT_TRUE(Bytes(State()) == state) << limit;
+    }
+  }
+  std::signal(SIGXFSZ, on_signal);
+  EXPECT_GT(written, 0);
+  EXPECT_GT(failed, 10);
 }
 
 TEST_F(Hdf5Snapshots, ExtentsBeyondTheFileAreDamage) {
