@@ -54,14 +54,4 @@ DatasetTarget TargetOf(const CommandLine& line, const std::string& database) {
   return target;
 }
 
-int ChoiceOf(const CommandLine& line, const std::string& flag, const std::string& value,
-             const std::vector<std::string>& values) {
-  std::string list;
-  for (size_t i = 0; i < values.size(); ++i) {
-    if (values[i] == value) return static_cast<int>(i);
-    list += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
-  }
-  RejectFlag(line, "--" + flag + "=" + value + ": expected " + list + DidYouMean(value, values));
-}
-
 }  // namespace crema::tools

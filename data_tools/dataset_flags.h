@@ -27,9 +27,6 @@ Flag ThreadsFlag();
 
 // The database to write, as the flags say. Throws UserError where --backend or --split is none.
 DatasetTarget TargetOf(const CommandLine& line, const std::string& database);
-// Which of `values` a flag's value is. Throws UserError that lists them.
-int ChoiceOf(const CommandLine& line, const std::string& flag, const std::string& value,
-             const std::vector<std::string>& values);
 [[noreturn]] void RejectFlag(const CommandLine& line, const std::string& message);
 
 }  // namespace crema::tools

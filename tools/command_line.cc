@@ -219,6 +219,17 @@ std::vector<std::string> CommaList(const CommandLine& line, const std::string& f
   }
 }
 
+int ChoiceOf(const CommandLine& line, const std::string& flag, const std::string& value,
+             const std::vector<std::string>& values) {
+  std::string list;
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (values[i] == value) return static_cast<int>(i);
+    list += (i == 0 ? "" : i + 1 == values.size() ? " or " : ", ") + values[i];
+  }
+  throw UserError(Location{line.program, 0, 0},
+                  "--" + flag + "=" + value + ": expected " + list + DidYouMean(value, values));
+}
+
 CommandLine ParseFlags(const Command& command, const std::string& program, const std::vector<std::string>& arguments) {
   return Parser(command, program).Parse(arguments);
 }

@@ -39,6 +39,10 @@ struct CommandLine {
 // "a,b" as its parts. Throws UserError that names the flag where one is empty.
 std::vector<std::string> CommaList(const CommandLine& line, const std::string& flag, const std::string& value);
 
+// Which of `values` a flag's value is. Throws UserError that lists them.
+int ChoiceOf(const CommandLine& line, const std::string& flag, const std::string& value,
+             const std::vector<std::string>& values);
+
 struct Command {
   std::string name;
   std::string summary;  // one line

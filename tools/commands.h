@@ -17,6 +17,7 @@ const Command& ClusterCommand();
 const Command& ZooCommand();
 const Command& PredictCommand();
 const Command& DetectCommand();
+const Command& GenerateCommand();
 const Command& EvaluateCommand();
 const Command& FinetuneCommand();
 const Command& CurvesCommand();

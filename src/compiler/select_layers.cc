@@ -153,6 +153,14 @@ bool TakesPart(const NetState& state, const LayerParameter& layer) {
   return std::none_of(layer.exclude().begin(), layer.exclude().end(), meets);
 }
 
+const LayerParameter* MakerOf(const NetParameter& net, const NetState& state, const std::string& blob) {
+  const LayerParameter* maker = nullptr;
+  for (const LayerParameter& layer : net.layer()) {
+    if (TakesPart(state, layer) && std::count(layer.top().begin(), layer.top().end(), blob) > 0) maker = &layer;
+  }
+  return maker;
+}
+
 void SelectLayers(Compilation& c) {
   const NetParameter& file = c.net.file.net;
   const NetState state = StateOf(file, c.options);

@@ -2,6 +2,8 @@
 #ifndef CREMA_COMPILER_SELECTION_H_
 #define CREMA_COMPILER_SELECTION_H_
 
+#include <string>
+
 #include "crema/net.h"
 
 namespace crema {
@@ -10,6 +12,8 @@ namespace crema {
 NetState StateOf(const NetParameter& file, const NetOptions& options);
 // Whether a layer's rules let it take part.
 bool TakesPart(const NetState& state, const LayerParameter& layer);
+// The layer that makes the blob's last value in the net of that state; null where none does.
+const LayerParameter* MakerOf(const NetParameter& net, const NetState& state, const std::string& blob);
 
 }  // namespace crema
 

@@ -34,6 +34,8 @@ class Vocabulary {
   void Write(const std::string& file) const;
 
   size_t size() const { return units_.size(); }
+  // number: below size().
+  const std::string& operator[](int64_t number) const { return units_[static_cast<size_t>(number)]; }
   // The number of a unit; that of kUnknownWord, or -1 without one, where it is absent.
   int64_t Find(std::string_view unit) const;
 

@@ -16,16 +16,6 @@ int64_t ClassesOf(const Shape& shape, int64_t batch) {
   return shape[1];
 }
 
-// The layer that makes the blob's last value; null where it is an input.
-const LayerParameter* MakerOf(const ScoringNet& scoring, const NetOptions& options, const std::string& blob) {
-  const NetState state = StateOf(scoring.file.net, options);
-  const LayerParameter* maker = nullptr;
-  for (const LayerParameter& layer : scoring.file.net.layer()) {
-    if (TakesPart(state, layer) && std::count(layer.top().begin(), layer.top().end(), blob) > 0) maker = &layer;
-  }
-  return maker;
-}
-
 }  // namespace
 
 Classifier::Classifier(const ScoringNet& scoring, const ImageItems& items, ImageRunOptions options)
@@ -56,7 +46,8 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
                     " images; scores are batch x classes, with nothing but 1 behind");
   }
   row_ = classes_;
-  const LayerParameter* maker = MakerOf(scoring, options.net, scores_);
+  const NetParameter& net = scoring.file.net;
+  const LayerParameter* maker = MakerOf(net, StateOf(net, options.net), scores_);
   probabilities_ = maker != nullptr && maker->type() == "Softmax";
   sequences_ = maker != nullptr && maker->type() == "CtcDecoder";
   if (sequences_) {

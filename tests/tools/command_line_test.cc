@@ -244,7 +244,7 @@ TEST(Help, EveryFlagStandsInThePageOfCommands) {
   };
   int found = 0;
   for (const std::string command : {"train", "test", "time", "compile", "probe", "keygen", "cluster", "zoo", "predict",
-                                    "detect", "finetune", "evaluate", "curves", "export", "import"}) {
+                                    "detect", "generate", "finetune", "evaluate", "curves", "export", "import"}) {
     std::string text = section(command);
     // They have those of predict, too.
     if (command == "detect" || command == "evaluate") text += section("predict");
