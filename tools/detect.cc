@@ -90,10 +90,10 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =
-          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do. IMAGE is an image\n"
-          "file, DIR a folder of them (with the folders in it), - reads paths from stdin, one a line. Images\n"
-          "are made ready as transform_param in the net's Input layer says, or as the flags do, and resized\n"
-          "to the net's input.\n\n"
+          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do, or one of YOLO's. IMAGE\n"
+          "is an image file, DIR a folder of them (with the folders in it), - reads paths from stdin, one a\n"
+          "line. Images are made ready as transform_param in the net's Input layer says, or as the flags do,\n"
+          "and resized to the net's input.\n\n"
           "Nets of Faster R-CNN and R-FCN are taken as their authors wrote them: what im_info tells is\n"
           "filled in, images are resized to 600 pixels on the shorter side and at most 1000 on the longer\n"
           "one (--shorter_side, --longer_side; all to one size with --resize), and objects are made of\n"
@@ -114,7 +114,7 @@ Command Make() {
   for (Flag& flag : command.flags) {
     if (flag.name == "labels") flag.help = "names of the classes: SSD's LabelMap, or one a line, the background first";
     if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all";
-    if (flag.name == "blob") flag.help = "the blob with the objects [the top of DetectionOutput]";
+    if (flag.name == "blob") flag.help = "the blob with the objects [the top of the layer that makes objects]";
   }
   command.flags.insert(command.flags.begin(),
                        {FormatFlag(), {.name = "threshold", .value = "F", .help = "lowest score of an object"}});

@@ -29,6 +29,12 @@ Mistake CheckRange(const std::string& block, const std::string& name, float low,
                                                       " " + FormatNumber(high) + "; exchange them"};
 }
 
+// Of that size, anywhere in the image. Reads the numbers `first` and `first` + 1.
+ObjectBox PlacedPart(float width, float height, const RandomStream& random, uint64_t first) {
+  const float left = (1 - width) * random.Uniform(first), top = (1 - height) * random.Uniform(first + 1);
+  return {left, top, left + width, top + height};
+}
+
 Mistake CheckSampler(const BatchSampler& batch, const std::string& field) {
   if (!batch.use_original_image()) {
     return TransformMistake{
@@ -65,6 +71,14 @@ Mistake CheckSampler(const BatchSampler& batch, const std::string& field) {
 }  // namespace
 
 std::optional<TransformMistake> PartSampler::FindMistake(const AnnotatedDataParameter& param) {
+  if (param.yolo_data_type() != 0 && param.yolo_data_type() != 1) {
+    return TransformMistake{"yolo_data_type",
+                            "yolo_data_type is " + std::to_string(param.yolo_data_type()) + "; it must be 0 or 1"};
+  }
+  if (!(param.yolo_data_jitter() >= 0 && param.yolo_data_jitter() < 1)) {
+    return TransformMistake{"yolo_data_jitter", "yolo_data_jitter is " + FormatNumber(param.yolo_data_jitter()) +
+                                                    "; it must be 0 or more and below 1"};
+  }
   for (int i = 0; i < param.batch_sampler_size(); ++i) {
     const std::string field = "batch_sampler[" + std::to_string(i) + "]";
     if (Mistake mistake = CheckSampler(param.batch_sampler(i), field)) return mistake;
@@ -74,11 +88,16 @@ std::optional<TransformMistake> PartSampler::FindMistake(const AnnotatedDataPara
 
 std::optional<ObjectBox> PartSampler::Draw(std::span<const BoxedObject> objects, const RandomStream& random,
                                            uint64_t first, std::vector<ObjectBox>* found) const {
+  constexpr uint64_t kFirst = uint64_t{1} << 40;
+  if (jitters_) {
+    const auto side = [&](uint64_t number) { return 1 - jitter_ * random.Uniform(kFirst + number); };
+    return PlacedPart(side(0), side(1), random, kFirst + 2);
+  }
   found->clear();
   for (size_t s = 0; s < samplers_.size(); ++s) {
     const BatchSampler& batch = samplers_[s];
     const size_t most = batch.has_max_sample() ? found->size() + batch.max_sample() : SIZE_MAX;
-    uint64_t number = static_cast<uint64_t>(s + 1) << 40;
+    uint64_t number = (s + 1) * kFirst;
     for (uint32_t trial = 0; trial < batch.max_trials() && found->size() < most; ++trial, number += kNumbersPerTrial) {
       const ObjectBox part = DrawPart(batch.sampler(), random, number);
       if (Fulfils(part, objects, batch.sample_constraint())) found->push_back(part);
@@ -93,8 +112,7 @@ ObjectBox DrawPart(const Sampler& sampler, const RandomStream& random, uint64_t 
   const float drawn = Between(sampler.min_aspect_ratio(), sampler.max_aspect_ratio(), random.Uniform(first + 1));
   const float root = std::sqrt(std::clamp(drawn, scale * scale, 1 / (scale * scale)));
   const float width = std::min(1.0f, scale * root), height = std::min(1.0f, scale / root);
-  const float left = (1 - width) * random.Uniform(first + 2), top = (1 - height) * random.Uniform(first + 3);
-  return {left, top, left + width, top + height};
+  return PlacedPart(width, height, random, first + 2);
 }
 
 bool Fulfils(const ObjectBox& part, std::span<const BoxedObject> objects, const SampleConstraint& asked) {

@@ -19,8 +19,9 @@ Mistake CheckResizeParam(const TransformationParameter& param) {
     return TransformMistake{"resize_param." + field, message};
   };
   if (resize.prob() != 1) {
-    return mistake("prob", "prob is " + FormatNumber(resize.prob()) +
-                               ", but all images of a batch must be of one size; only 1 is supported");
+    return mistake("prob",
+                   "prob is " + FormatNumber(resize.prob()) +
+                       ", but all images of a batch must be of one size; set it to 1, and keep one resize_param");
   }
   if (resize.resize_mode() != ResizeParameter::WARP) {
     return mistake("resize_mode", ResizeParameter::Resize_mode_Name(resize.resize_mode()) +

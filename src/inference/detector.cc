@@ -18,22 +18,30 @@ constexpr uint64_t kUsualBatch = 8;  // images for detectors are large
 constexpr int64_t kRowNumbers = 7;   // image, class, score, corners
 constexpr size_t kMostSizes = 3;     // of images for which nets are kept, besides the first
 
-// The DetectionOutput layer that makes `blob`, or where that is empty the only one.
+constexpr const char* kMakers[] = {"DetectionOutput", "Yolov3DetectionOutput", "YoloDetectionOutput"};
+
+bool MakesObjects(const LayerParameter& layer) {
+  return std::find(std::begin(kMakers), std::end(kMakers), layer.type()) != std::end(kMakers);
+}
+
+// The layer that makes `blob`, or where that is empty the only one that makes objects.
 const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOptions& options) {
   const NetState state = StateOf(scoring.file.net, options.net);
   const LayerParameter* maker = nullptr;
   std::vector<std::string> found;
   for (const LayerParameter& layer : scoring.file.net.layer()) {
-    if (layer.type() != "DetectionOutput" || layer.top_size() != 1 || !TakesPart(state, layer)) continue;
+    if (!MakesObjects(layer) || layer.top_size() != 1 || !TakesPart(state, layer)) continue;
     found.push_back(layer.top(0));
     if (options.blob.empty() || layer.top(0) == options.blob) maker = &layer;
   }
   if (found.empty()) {
-    throw UserError("the net has no DetectionOutput layer, so it finds no objects; `crema predict` tells classes");
+    throw UserError(
+        "the net has no DetectionOutput layer, nor one of YOLO's, so it finds no objects; `crema predict` tells "
+        "classes");
   }
   if (maker == nullptr || (options.blob.empty() && found.size() > 1)) {
-    throw UserError((maker != nullptr ? "several DetectionOutput layers make objects: "
-                                      : "no DetectionOutput layer makes \"" + options.blob + "\", but ") +
+    throw UserError((maker != nullptr ? "several layers make objects: "
+                                      : "no layer makes objects in \"" + options.blob + "\", but in ") +
                     QuotedNames(found) + "; say which with --blob=NAME");
   }
   return *maker;
@@ -78,10 +86,16 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
   AddDetectionOutput(options_.net, &scoring_);
   const LayerParameter& maker = MakerOfObjects(scoring_, options_);
   objects_ = options_.blob = maker.top(0);
-  classes_ = static_cast<int>(maker.detection_output_param().num_classes());
-  scores_above_ = maker.detection_output_param().has_confidence_threshold()
-                      ? maker.detection_output_param().confidence_threshold()
-                      : -std::numeric_limits<float>::max();
+  if (maker.type() == "DetectionOutput") {
+    const DetectionOutputParameter& param = maker.detection_output_param();
+    classes_ = static_cast<int>(param.num_classes());
+    scores_above_ =
+        param.has_confidence_threshold() ? param.confidence_threshold() : -std::numeric_limits<float>::max();
+  } else if (maker.type() == "Yolov3DetectionOutput") {
+    ReadYolo(maker.yolov3_detection_output_param());
+  } else {
+    ReadYolo(maker.yolo_detection_output_param());
+  }
   fits_ = KeepsProportions(scoring_, options_);
   if (options_.batch == 0) options_.batch = fits_ ? 1 : static_cast<int64_t>(std::min(kUsualBatch, items.count()));
   if (fits_ && options_.batch > 1) {
@@ -101,6 +115,12 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
   throw UserError(scoring_.transform_at, std::string(crops ? "crop_size cuts images" : "pad adds a border to images") +
                                              ", but boxes are shares of whole ones; remove it, so that images are "
                                              "resized to the net's input");
+}
+
+template <typename Param>
+void Detector::ReadYolo(const Param& param) {
+  classes_ = static_cast<int>(param.num_classes()) + 1;
+  scores_above_ = param.confidence_threshold();
 }
 
 std::optional<ImageExtent> Detector::Fitted(const StoredSize& size) const {

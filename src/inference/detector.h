@@ -1,4 +1,4 @@
-// The objects that a net with a DetectionOutput layer finds in images.
+// The objects that a net with a DetectionOutput layer, or one of YOLO's, finds in images.
 #ifndef CREMA_INFERENCE_DETECTOR_H_
 #define CREMA_INFERENCE_DETECTOR_H_
 
@@ -58,6 +58,9 @@ class Detector {
            const std::function<void(const DetectedImage&)>& then);
 
  private:
+  // Of a layer of YOLO's, whose settings count no background.
+  template <typename Param>
+  void ReadYolo(const Param& param);
   // What the net sees of an image of that size; nothing where that is not known.
   std::optional<ImageExtent> Fitted(const std::optional<ImageSize>& size) const;
   std::unique_ptr<ImageRunner> MakeRunner(const ImageItems& items, const ImageExtent& extent) const;

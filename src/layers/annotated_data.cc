@@ -47,10 +47,12 @@ class AnnotatedDataLayer : public DatabaseSource {
               " is not done to images with boxes; resize_param, distort_param, expand_param and batch_sampler of "
               "annotated_data_param are, remove it");
     }
-    const bool takes_parts = boxes_.batch_sampler_size() > 0;
+    const bool jitters = boxes_.yolo_data_type() != 0, takes_parts = jitters || boxes_.batch_sampler_size() > 0;
     if (phase() != TRAIN || FixedExtentOf(transform()) || (!takes_parts && !transform().has_expand_param())) return;
     setup.Fail("transform_param",
-               std::string(takes_parts ? "batch_sampler" : "expand_param") +
+               std::string(jitters       ? "yolo_data_type: 1"
+                           : takes_parts ? "batch_sampler"
+                                         : "expand_param") +
                    " makes images of many sizes, but all of a batch must be of one; add resize_param { height: 300 "
                    "width: 300 }");
   }

@@ -7,10 +7,11 @@
 
 namespace crema {
 
-void ObjectCheck::Setup(const LayerSetup& setup, int bottom, const ObjectRows& objects) {
+void ObjectCheck::Setup(const LayerSetup& setup, int bottom, const ObjectRows& objects, const std::string& without) {
   bottom_ = bottom;
   objects_ = objects;
   name_ = setup.param().bottom(bottom);
+  without_ = without;
 }
 
 void ObjectCheck::Run(const LayerRun& run) const {
@@ -43,10 +44,13 @@ void ObjectCheck::Refuse(int64_t position, float value) const {
   message += "label " + text + ", ";
   if (value != std::floor(value)) {
     message += "but labels of a class are whole numbers";
-  } else if (value == static_cast<float>(objects_.background)) {
+  } else if (value == static_cast<float>(objects_.background) && without_.empty()) {
     message += "which is background_label_id, the class that is no object; correct the label or background_label_id";
   } else if (objects_.classes == ObjectRows::kAnyClass) {
     message += "but objects have labels from 1 on; correct it";
+  } else if (!without_.empty()) {
+    const std::string most = std::to_string(objects_.classes - 1);
+    message += "but " + without_ + " " + most + " gives labels 1 to " + most + "; correct the label or " + without_;
   } else {
     message += "but num_classes " + classes + " gives labels 0 to " + std::to_string(objects_.classes - 1) +
                "; correct the label or num_classes";

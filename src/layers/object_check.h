@@ -12,8 +12,9 @@ namespace crema {
 // Objects that cannot be used.
 class ObjectCheck {
  public:
-  // `bottom`: which holds the objects.
-  void Setup(const LayerSetup& setup, int bottom, const ObjectRows& objects);
+  // `bottom`: which holds the objects. `without`: the field that counts the classes without the background; empty:
+  // num_classes counts them with it.
+  void Setup(const LayerSetup& setup, int bottom, const ObjectRows& objects, const std::string& without = "");
   // Looks for them.
   void Run(const LayerRun& run) const;
   // Throws BadItem for the number at `position` as FindBadObject tells it.
@@ -22,7 +23,7 @@ class ObjectCheck {
  private:
   int bottom_ = 0;
   ObjectRows objects_;
-  std::string name_;  // of the bottom, for messages
+  std::string name_, without_;  // of the bottom and the field, for messages
 };
 
 }  // namespace crema

@@ -48,6 +48,13 @@ class CpuDetectors : public Operations {
                      std::byte* workspace) override {
     crema::DetectObjects(problem, inputs, objects, workspace);
   }
+  void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient,
+                 float* losses) override {
+    crema::LearnYolo(loss, predictions, objects, gradient, losses);
+  }
+  void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes) override {
+    crema::DecodeYolo(grid, predictions, boxes);
+  }
   void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                           std::byte* workspace, float* results) override {
     crema::EvaluateDetections(evaluation, found, objects, workspace, results);

@@ -23,6 +23,8 @@ struct DetectionProblem {
   // what is predicted is multiplied by `variance`, and neither code nor has_variance is looked at.
   bool from_regions = false;
   BoxVariance variance{{1, 1, 1, 1}};
+  // What is predicted are the corners themselves; there are no priors, and neither code nor has_variance is looked at.
+  bool as_corners = false;
   float score_above = 0;  // of objects; a NaN is none
   // Candidates of a class of an image, 1 to `priors`: those of the highest scores, the lower prior first among equals.
   int64_t top_k = 1;
@@ -43,8 +45,10 @@ struct DetectionInputs {
   const float* scores;   // images x priors x classes
   // priors x 4 corners, priors x 4 variances; or images x priors x kRegionNumbers, rows of another image than their own
   // are none.
-  const float* priors;
+  const float* priors = nullptr;
   const float* info = nullptr;  // from_regions: images x ScaledImage::kNumbers
+  // images x priors: the class that is told of what is predicted of each, where it is not that of its score.
+  const float* labels = nullptr;
 };
 
 // Scratch bytes that DetectObjects needs, aligned to 64 bytes.

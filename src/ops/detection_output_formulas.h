@@ -104,6 +104,7 @@ CREMA_FORMULA BoundingBox BoxOf(const DetectionProblem& p, const DetectionInputs
   if (p.from_regions) {
     return BoxOfRegion(p, inputs.priors + at * kRegionNumbers, offset, anchors::InfoOf(inputs.info, image));
   }
+  if (p.as_corners) return {offset[0], offset[1], offset[2], offset[3]};
   const float* corner = inputs.priors + prior * 4;
   const float* variance = corner + p.priors * 4;
   const BoxVariance given = p.has_variance ? BoxVariance{{variance[0], variance[1], variance[2], variance[3]}}
@@ -133,7 +134,7 @@ CREMA_FORMULA void WriteObject(const DetectionProblem& p, const DetectionInputs&
                 prior = suppression::IndexOf(lists.RanksOf(list)[i]);
   const BoundingBox box = lists.BoxesOf(list)[i];
   object[0] = static_cast<float>(image);
-  object[1] = static_cast<float>(category);
+  object[1] = inputs.labels ? inputs.labels[image * p.priors + prior] : static_cast<float>(category);
   object[2] = inputs.scores[(image * p.priors + prior) * p.classes + category];
   object[3] = box.xmin;
   object[4] = box.ymin;

@@ -130,6 +130,36 @@ TEST(PartSampler, ChoosesAmongAllThatWereFound) {
   EXPECT_FALSE(PartSampler(param).Draw(Objects({{0, 0, 1, 1}}), RandomStream(1, 1), 0, &found).has_value());
 }
 
+TEST(PartSampler, JittersWhateverThereIs) {
+  AnnotatedDataParameter param;
+  ASSERT_TRUE(TextFormat::ParseFromString(
+      "yolo_data_type: 1 yolo_data_jitter: 0.4 batch_sampler { max_sample: 1 max_trials: 1 }", &param));
+  const PartSampler sampler(param);
+  ASSERT_TRUE(sampler.draws());
+  std::vector<ObjectBox> parts;
+  float least = 1, most = 0, left = 1, right = 0;
+  ForStreams(500, [&](const RandomStream& random) {
+    const std::optional<ObjectBox> part = sampler.Draw({}, random, 5, &parts);
+    ASSERT_TRUE(part.has_value());
+    for (const float side : {part->xmax - part->xmin, part->ymax - part->ymin}) {
+      EXPECT_GE(side, 0.6f - 1e-6f);
+      EXPECT_LE(side, 1.0f);
+      least = std::min(least, side);
+      most = std::max(most, side);
+    }
+    EXPECT_GE(part->xmin, 0);
+    EXPECT_GE(part->ymin, 0);
+    EXPECT_LE(part->xmax, 1 + 1e-6f);
+    EXPECT_LE(part->ymax, 1 + 1e-6f);
+    left = std::min(left, part->xmin);
+    right = std::max(right, part->xmax);
+  });
+  EXPECT_LT(least, 0.61f);
+  EXPECT_GT(most, 0.99f);
+  EXPECT_LT(left, 0.01f);
+  EXPECT_GT(right, 0.99f);
+}
+
 TEST(AnnotatedTransform, KeepsWhatTheConstraintSays) {
   const std::string half = "batch_sampler { sampler { min_scale: 0.5 max_scale: 0.5 } max_trials: 1 }";
   const auto none = Make("resize_height: 8 resize_width: 8", half);

@@ -71,6 +71,40 @@ TEST_F(Detect, WritesALineForEachObject) {
   EXPECT_EQ(run.err, "");
 }
 
+// The same, of one cell of YOLO: the logits of its classes are 8 times green and red, less 4.
+TEST_F(Detect, FindsWhatYoloDoes) {
+  folder_.Write("yolo.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\"\n"
+                "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } transform_param { scale: 0.00392156863 } }\n"
+                "layer { name: \"mean\" type: \"Pooling\" bottom: \"data\" top: \"mean\"\n"
+                "  pooling_param { pool: AVE global_pooling: true } }\n"
+                "layer { name: \"cell\" type: \"Convolution\" bottom: \"mean\" top: \"cell\"\n"
+                "  convolution_param { num_output: 7 kernel_size: 1 } }\n"
+                "layer { name: \"found\" type: \"Yolov3DetectionOutput\" bottom: \"cell\" top: \"found\"\n"
+                "  yolov3_detection_output_param { num_classes: 2 num_box: 1 mask_group_num: 1 mask: 0\n"
+                "    biases: [2, 2] anchors_scale: 4 confidence_threshold: 0.3 } }\n");
+  Net net(ReadNetFile((folder_ / "yolo.prototxt").string()), {.phase = TEST, .backward = false});
+  std::vector<float> weights(21, 0.0f);
+  weights[5 * 3 + 1] = weights[6 * 3 + 2] = 8;
+  const std::vector<float> shift = {0, 0, 0, 0, 20, -4, -4};
+  net.parameters()[0].SetData(weights.data());
+  net.parameters()[1].SetData(shift.data());
+  std::ofstream(folder_ / "yolo.caffemodel", std::ios::binary) << net.ToProto().SerializeAsString();
+  const std::vector<std::string> words = {
+      "crema", "detect", "--model=yolo.prototxt", "--weights=yolo.caffemodel", "--threads=1", "red.png", "photos"};
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), words.begin(), words.end());
+    return RunProgram(flags, {.folder = folder_.path()});
+  };
+  const Finished run = with({"--labels=map.prototxt"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out,
+            "red.png  red  0.9707  1.0 1.0 3.0 3.0\n"
+            "photos/green.png  green  0.9168  10.0 15.0 30.0 45.0\n");
+  const Finished low = with({"--threshold=0.1"});
+  EXPECT_NE(low.err.find("\"found\" has confidence_threshold: 0.3"), std::string::npos) << low.err;
+}
+
 TEST_F(Detect, LeavesOutLowScores) {
   const Finished run = Run({"--threshold=0.9", "red.png", "photos"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
@@ -152,7 +186,7 @@ TEST_F(Detect, SaysMistakes) {
   EXPECT_TRUE(Run({"rde.png"}).Says("rde.png: error: there is no such image or folder"));
   EXPECT_TRUE(Run({}).Says("IMAGE"));
   EXPECT_TRUE(Run({"--format=xml", "red.png"}).Says("text, json or csv"));
-  EXPECT_TRUE(Run({"--blob=offset", "red.png"}).Says("no DetectionOutput layer makes \"offset\", but \"found\""));
+  EXPECT_TRUE(Run({"--blob=offset", "red.png"}).Says("no layer makes objects in \"offset\", but in \"found\""));
   folder_.Write("two.txt", "green\nred\n");
   EXPECT_TRUE(Run({"--labels=two.txt", "red.png"}).Says("two.txt: error: names 2 classes, but \"found\""));
   folder_.Write("map.prototxt", "item { name: \"a\" label: -1 }");

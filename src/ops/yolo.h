@@ -1,0 +1,80 @@
+// YOLO's predictions: what cells of a grid say of boxes that begin from anchors, what objects want them to say, and the
+// boxes that they are (Redmon and Farhadi, "YOLO9000: Better, Faster, Stronger", 2017, and "YOLOv3: An Incremental
+// Improvement", 2018). Plain f32 in CPU memory.
+#ifndef CREMA_OPS_YOLO_H_
+#define CREMA_OPS_YOLO_H_
+
+#include <cstddef>
+#include <cstdint>
+
+#include "ops/object_rows.h"
+
+namespace crema {
+
+// A grid of predictions: images x (anchors x (kOfBox + classes)) x height x width. The numbers of a prediction are x,
+// y, width, height, how surely there is an object, and one for each class; all before a sigmoid but width and height,
+// which are logarithms of shares of the anchor.
+struct YoloGrid {
+  static constexpr int kMostAnchors = 32;
+  static constexpr int64_t kOfBox = 5;
+
+  int64_t images = 1, classes = 1, height = 1, width = 1;
+  int32_t anchors = 1;      // of each cell
+  int32_t all_anchors = 1;  // of all grids of the net
+  // Sides of all anchors, in shares of the image, and which ones the cells have.
+  float anchor_width[kMostAnchors] = {}, anchor_height[kMostAnchors] = {};
+  int32_t own[kMostAnchors] = {};
+
+  int64_t cells() const { return height * width; }
+  int64_t numbers() const { return kOfBox + classes; }
+  int64_t of_image() const { return anchors * cells(); }  // predictions
+};
+
+// How a box is wrong: by the squares of its four numbers' differences, or by 1 - its overlap with the object's (Yu et
+// al., "UnitBox", 2016), generalized (Rezatofighi et al., 2019), with the distance of the centres, and with the
+// proportions of the sides, too (Zheng et al., "Distance-IoU Loss", 2020).
+enum class YoloBoxLoss { kSquares, kOverlap, kGeneralized, kDistance, kComplete };
+
+struct YoloLoss {
+  YoloGrid grid;
+  int64_t objects = 0;  // rows
+  // A prediction that overlaps an object by more than this may say that there is one.
+  float ignore_above = 0.5f;
+  // Besides the anchor that overlaps an object most, of equals the first, those that do so by more than this learn it,
+  // where it is below 1.
+  float match_above = 0.5f;
+  float object_scale = 1, nothing_scale = 1, class_scale = 1;
+  float box_scale = 1;  // kSquares: times 2 - the object's share of the image
+  YoloBoxLoss box_loss = YoloBoxLoss::kSquares;
+  float overlap_scale = 1, most_delta = 1;  // the other box losses: their factor, and the bound of their gradients
+  // Classes are wanted to be 1 - smoothing / 2 and smoothing / 2.
+  float smoothing = 0;
+  // Of several objects at one prediction: the mean of their boxes, or the last one's.
+  bool averages = true;
+  // Gradients go through the sigmoids, as those of squares do; otherwise they are those of cross entropies.
+  bool through_sigmoid = false;
+
+  // Rows of classes from 1 on.
+  ObjectRows rows() const { return {objects, grid.images, grid.classes + 1, 0}; }
+};
+
+// gradient: as the predictions, of all of it divided by the number of images. losses: what each prediction adds to
+// the loss, images x anchors x cells: the squares of what it is wrong by, and of boxes that kSquares does not count
+// overlap_scale * (1 - overlap). Threaded; allocates nothing.
+void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient, float* losses);
+
+// Boxes of all grids of a net, `all` of an image, of which one's predictions begin at number `first`.
+struct YoloBoxes {
+  int64_t first = 0, all = 1;
+  bool softmax = false;  // over classes, instead of a sigmoid of each
+  float* corners;        // images x all x 4, in shares of the image
+  float* scores;         // images x all: of the likeliest class, times how surely there is an object
+  float* labels;         // images x all: that class, counted from 1
+};
+
+// Threaded; allocates nothing.
+void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes);
+
+}  // namespace crema
+
+#endif  // CREMA_OPS_YOLO_H_

@@ -1,0 +1,215 @@
+// What YOLO's predictions are and learn, shared by the CPU and kernels of a GPU.
+#ifndef CREMA_OPS_YOLO_FORMULAS_H_
+#define CREMA_OPS_YOLO_FORMULAS_H_
+
+#include <cmath>
+#include <cstdint>
+
+#include "ops/box_formulas.h"
+#include "ops/box_overlap_gradient.h"
+#include "ops/yolo.h"
+
+namespace crema::yolo {
+
+using Box = overlaps::Centred<float>;
+
+// One of the predictions of a grid, counted by image, anchor of the cell, and cell.
+struct Place {
+  int64_t image, row, column;
+  int32_t anchor;    // of those of the cell
+  int64_t at, step;  // where its first number lies, and how far its numbers lie apart
+};
+
+CREMA_FORMULA Place PlaceOf(const YoloGrid& g, int64_t prediction) {
+  const int64_t cells = g.height * g.width, cell = prediction % cells, block = prediction / cells;
+  return {block / g.anchors,
+          cell / g.width,
+          cell % g.width,
+          static_cast<int32_t>(block % g.anchors),
+          block * (YoloGrid::kOfBox + g.classes) * cells + cell,
+          cells};
+}
+
+CREMA_FORMULA Box BoxOf(const YoloGrid& g, const Place& place, const float* predictions) {
+  const float* const numbers = predictions + place.at;
+  const int32_t anchor = g.own[place.anchor];
+  return {(static_cast<float>(place.column) + formula::Sigmoid()(numbers[0])) / static_cast<float>(g.width),
+          (static_cast<float>(place.row) + formula::Sigmoid()(numbers[place.step])) / static_cast<float>(g.height),
+          formula::Exp(numbers[2 * place.step]) * g.anchor_width[anchor],
+          formula::Exp(numbers[3 * place.step]) * g.anchor_height[anchor]};
+}
+
+CREMA_FORMULA BoundingBox CornersOf(const Box& box) {
+  return {box.x - box.width / 2, box.y - box.height / 2, box.x + box.width / 2, box.y + box.height / 2};
+}
+
+CREMA_FORMULA BoundingBox CornersOfRow(const float* row) { return {row[3], row[4], row[5], row[6]}; }
+
+CREMA_FORMULA Box BoxOfRow(const float* row) {
+  return {(row[3] + row[5]) / 2, (row[4] + row[6]) / 2, row[5] - row[3], row[6] - row[4]};
+}
+// Boxes without an area are none; rows that cannot be used are told of elsewhere.
+CREMA_FORMULA bool IsObjectOf(const YoloGrid& g, const float* row, int64_t image) {
+  return row[0] == static_cast<float>(image) && row[5] > row[3] && row[6] > row[4] && row[1] != 0.0f &&
+         object_rows::IsNumberOf(row[1], g.classes + 1);
+}
+
+// Where among `count` cells a centre lies.
+CREMA_FORMULA int64_t CellOf(float centre, int64_t count) {
+  const float cell = ::floorf(centre * static_cast<float>(count));
+  return cell < 0.0f ? 0 : cell < static_cast<float>(count) ? static_cast<int64_t>(cell) : count - 1;
+}
+
+// Of an anchor and an object with one centre.
+CREMA_FORMULA float OverlapOfSides(const YoloGrid& g, int32_t anchor, const Box& object) {
+  return boxes::Overlap({0, 0, g.anchor_width[anchor], g.anchor_height[anchor]}, {0, 0, object.width, object.height});
+}
+
+CREMA_FORMULA bool Learns(const YoloLoss& loss, const Place& place, const Box& object) {
+  const YoloGrid& g = loss.grid;
+  if (CellOf(object.x, g.width) != place.column || CellOf(object.y, g.height) != place.row) return false;
+  const int32_t own = g.own[place.anchor];
+  const float overlap = OverlapOfSides(g, own, object);
+  if (loss.match_above < 1 && overlap > loss.match_above) return true;
+  for (int32_t anchor = 0; anchor < g.all_anchors; ++anchor) {
+    if (anchor == own) continue;
+    const float other = OverlapOfSides(g, anchor, object);
+    if (other > overlap || (other == overlap && anchor < own)) return false;
+  }
+  return true;
+}
+
+struct BoxDelta {
+  float numbers[4];  // the gradient of what the box's numbers are wrong by
+  float loss;        // besides their squares
+};
+
+CREMA_FORMULA float Bounded(float x, float most) { return x > most ? most : x < -most ? -most : x; }
+
+CREMA_FORMULA BoxDelta DeltaOfBox(const YoloLoss& loss, const Place& place, const float* predictions,
+                                  const Box& object) {
+  const YoloGrid& g = loss.grid;
+  const float* const numbers = predictions + place.at;
+  const float x = formula::Sigmoid()(numbers[0]), y = formula::Sigmoid()(numbers[place.step]);
+  const auto columns = static_cast<float>(g.width), rows = static_cast<float>(g.height);
+  if (loss.box_loss != YoloBoxLoss::kSquares) {
+    const Box box = BoxOf(g, place, predictions);
+    const overlaps::Dual overlap = overlaps::Overlap(loss.box_loss, box, object);
+    const auto delta = [&](int which, float derivative) {
+      return Bounded(-loss.overlap_scale * overlap.by[which] * derivative, loss.most_delta);
+    };
+    return {{delta(0, x * (1 - x) / columns), delta(1, y * (1 - y) / rows), delta(2, box.width), delta(3, box.height)},
+            loss.overlap_scale * (1 - overlap.value)};
+  }
+  const int32_t anchor = g.own[place.anchor];
+  const float scale = loss.box_scale * (2 - object.width * object.height);
+  return {{scale * (x - (object.x * columns - static_cast<float>(place.column))),
+           scale * (y - (object.y * rows - static_cast<float>(place.row))),
+           scale * (numbers[2 * place.step] - formula::Log(object.width / g.anchor_width[anchor])),
+           scale * (numbers[3 * place.step] - formula::Log(object.height / g.anchor_height[anchor]))},
+          0};
+}
+
+// What the objects of its image are to a prediction.
+struct Matches {
+  int count = 0;      // that it learns
+  BoxDelta box = {};  // of these
+  float best = 0;     // the largest overlap of its box with any
+};
+
+// Also writes what its classes are wrong by, where it learns an object, to `delta`.
+CREMA_FORMULA Matches Match(const YoloLoss& loss, const Place& place, const float* predictions, const float* objects,
+                            int64_t begin, int64_t end, float* delta) {
+  const YoloGrid& g = loss.grid;
+  const auto wrong = [&](int64_t number, float wanted) {
+    return loss.class_scale * (formula::Sigmoid()(predictions[place.at + number * place.step]) - wanted);
+  };
+  const BoundingBox corners = CornersOf(BoxOf(g, place, predictions));
+  Matches found;
+  for (int64_t r = begin; r < end; ++r) {
+    const float* const row = objects + r * ObjectRows::kNumbers;
+    if (!IsObjectOf(g, row, place.image)) continue;
+    const float overlap = boxes::Overlap(corners, CornersOfRow(row));
+    found.best = overlap > found.best ? overlap : found.best;
+    const Box object = BoxOfRow(row);
+    if (!Learns(loss, place, object)) continue;
+    for (int64_t c = 0; found.count == 0 && c < g.classes; ++c) {
+      delta[(YoloGrid::kOfBox + c) * place.step] = wrong(YoloGrid::kOfBox + c, loss.smoothing / 2);
+    }
+    ++found.count;
+    const int64_t own = YoloGrid::kOfBox + static_cast<int64_t>(row[1]) - 1;
+    delta[own * place.step] = wrong(own, 1 - loss.smoothing / 2);
+    const BoxDelta wanted = DeltaOfBox(loss, place, predictions, object);
+    const float kept = loss.averages ? 1.0f : 0.0f;
+    for (int i = 0; i < 4; ++i) found.box.numbers[i] = kept * found.box.numbers[i] + wanted.numbers[i];
+    found.box.loss = kept * found.box.loss + wanted.loss;
+  }
+  return found;
+}
+
+// Writes the gradient of a prediction, which must hold zeros, and returns what it adds to the loss. All objects of its
+// image are among the rows begin to end - 1.
+CREMA_FORMULA float Learn(const YoloLoss& loss, const float* predictions, const float* objects, int64_t begin,
+                          int64_t end, int64_t prediction, float* gradient) {
+  constexpr int64_t kSurely = 4;
+  const YoloGrid& g = loss.grid;
+  const Place place = PlaceOf(g, prediction);
+  float* const delta = gradient + place.at;
+  const Matches found = Match(loss, place, predictions, objects, begin, end, delta);
+  const auto said = [&](int64_t number) { return formula::Sigmoid()(predictions[place.at + number * place.step]); };
+  // Writes the gradient of what a number is wrong by; returns the square.
+  const auto learn = [&](int64_t number, float wrong, bool is_sigmoid) {
+    const float slope = is_sigmoid && loss.through_sigmoid ? said(number) * (1 - said(number)) : 1.0f;
+    delta[number * place.step] = wrong * slope / static_cast<float>(g.images);
+    return wrong * wrong;
+  };
+
+  if (found.count == 0) {
+    return learn(kSurely, found.best > loss.ignore_above ? 0 : loss.nothing_scale * said(kSurely), true);
+  }
+  const bool squares = loss.box_loss == YoloBoxLoss::kSquares;
+  const float share = loss.averages ? 1 / static_cast<float>(found.count) : 1.0f;
+  float sum = learn(kSurely, loss.object_scale * (said(kSurely) - 1), true) + found.box.loss * share;
+  for (int i = 0; i < 4; ++i) {
+    const float square = learn(i, found.box.numbers[i] * share, squares && i < 2);
+    if (squares) sum += square;
+  }
+  for (int64_t i = YoloGrid::kOfBox; i < YoloGrid::kOfBox + g.classes; ++i)
+    sum += learn(i, delta[i * place.step], true);
+  return sum;
+}
+
+CREMA_FORMULA void Decode(const YoloGrid& g, const float* predictions, int64_t prediction, const YoloBoxes& out) {
+  const Place place = PlaceOf(g, prediction);
+  const float* const numbers = predictions + place.at;
+  int64_t label = 0;
+  float most = numbers[YoloGrid::kOfBox * place.step];
+  for (int64_t c = 1; c < g.classes; ++c) {
+    const float said = numbers[(YoloGrid::kOfBox + c) * place.step];
+    if (!(said > most)) continue;
+    most = said;
+    label = c;
+  }
+  float likely = formula::Sigmoid()(most);
+  if (out.softmax) {
+    float sum = 0;
+    for (int64_t c = 0; c < g.classes; ++c) {
+      sum += formula::Exp(numbers[(YoloGrid::kOfBox + c) * place.step] - most);
+    }
+    likely = 1 / sum;
+  }
+  const int64_t of_image = int64_t{g.anchors} * place.step;
+  const int64_t at = place.image * out.all + out.first + prediction % of_image;
+  const BoundingBox box = CornersOf(BoxOf(g, place, predictions));
+  float* const corners = out.corners + at * 4;
+  corners[0] = box.xmin;
+  corners[1] = box.ymin;
+  corners[2] = box.xmax;
+  corners[3] = box.ymax;
+  out.scores[at] = likely * formula::Sigmoid()(numbers[4 * place.step]);
+  out.labels[at] = static_cast<float>(label + 1);
+}
+
+}  // namespace crema::yolo
+
+#endif  // CREMA_OPS_YOLO_FORMULAS_H_
