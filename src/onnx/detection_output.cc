@@ -1,6 +1,4 @@
-// DetectionOutput: NonMaxSuppression, with what SSD does before and after it in operators of their own. Every tensor
-// has a fixed shape but the list of what NonMaxSuppression keeps, which is spread over an array of all candidates at
-// once.
+// DetectionOutput, as SSD does it.
 #include <algorithm>
 #include <cfloat>
 #include <numeric>
@@ -8,6 +6,7 @@
 #include <vector>
 
 #include "onnx/layer_table.h"
+#include "onnx/object_rows.h"
 
 namespace crema::onnx {
 
@@ -27,18 +26,23 @@ class Objects {
     }
     if (labels_.empty()) layer.Refuse("detection_output_param.num_classes", "there is no class but the background");
     classes_ = static_cast<int64_t>(labels_.size());
-    rows_ = layer.top_shape(0)[2] / images_;
-    kept_ = std::min(rows_, classes_ * priors_);
     top_k_ = nms.top_k() < 0 ? priors_ : std::min<int64_t>(nms.top_k(), priors_);
   }
 
   void Write() {
-    const std::string boxes = Boxes();
-    const std::string scores = Candidates();
-    const std::string found = Suppress(boxes, scores);
-    const std::vector<std::string> best =
-        layer_.AddMany("TopK", {found, layer_.Integers("keep", {kept_})}, 2, {Int("axis", 1)});
-    layer_.SetTop(0, Rows(boxes, best[0], best[1]));
+    ObjectCandidates candidates;
+    candidates.images = images_;
+    candidates.classes = classes_;
+    candidates.priors = priors_;
+    candidates.boxes = Boxes();
+    candidates.own_boxes = !shared();
+    candidates.in_order = param_.code_type() == PriorBoxParameter::CENTER_SIZE;
+    candidates.scores = Candidates();
+    candidates.labels = layer_.Integers("labels", labels_);
+    candidates.top_k = top_k_;
+    candidates.score_above = param_.has_confidence_threshold() ? param_.confidence_threshold() : -FLT_MAX;
+    candidates.most_overlap = param_.nms_param().nms_threshold();
+    WriteObjects(layer_, candidates);
   }
 
  private:
@@ -89,86 +93,14 @@ class Objects {
         {Int("axis", 1)});
     if (top_k_ == priors_) return wanted;
     const auto best = layer_.AddMany("TopK", {wanted, layer_.Integers("top_k", {top_k_})}, 2, {Int("axis", 2)});
-    return layer_.Add("ScatterElements", {Nothing({images_, classes_, priors_}), best[1], best[0]}, {Int("axis", 2)});
-  }
-
-  // No scores.
-  std::string Nothing(const std::vector<int64_t>& shape) {
-    return layer_.Add("Expand", {layer_.Number("none", -FLT_MAX), layer_.Integers("shape", shape)});
-  }
-
-  // The scores of what is kept, images x (classes x priors).
-  std::string Suppress(std::string boxes, std::string scores) {
-    std::vector<int64_t> shape = {images_, classes_, priors_};
-    if (!shared()) {
-      shape = {images_ * classes_, 1, priors_};
-      boxes = layer_.Reshape(boxes, {images_ * classes_, priors_, 4});
-      scores = layer_.Reshape(scores, shape);
-    }
-    if (param_.code_type() != PriorBoxParameter::CENTER_SIZE) {
-      // Corners may have changed places. Such a box covers nothing; ONNX would put them right.
-      const auto corners = Halves(boxes);
-      boxes = layer_.Add("Concat", {corners[0], layer_.Add("Max", {corners[0], corners[1]})}, {Int("axis", -1)});
-    }
-    const float above = param_.has_confidence_threshold() ? param_.confidence_threshold() : -FLT_MAX;
-    const std::string kept =
-        layer_.Add("NonMaxSuppression", {boxes, scores, layer_.Integers("most", {top_k_}),
-                                         layer_.Floats("nms_threshold", {1}, {param_.nms_param().nms_threshold()}),
-                                         layer_.Floats("confidence_threshold", {1}, {above})});
-    const std::string spread = layer_.Add("ScatterND", {Nothing(shape), kept, layer_.Add("GatherND", {scores, kept})});
-    return layer_.Reshape(spread, {images_, classes_ * priors_});
-  }
-
-  // From the best of each image, falling, and their places, by image, then class, then falling score, with -1 behind.
-  std::string Rows(const std::string& boxes, const std::string& scores, const std::string& places) {
-    const auto integer = [&](const std::string& role, int64_t value) { return layer_.Integer(role, value); };
-    std::vector<int64_t> image(images_ * kept_), rank(images_ * kept_);
-    for (size_t i = 0; i < image.size(); ++i) {
-      image[i] = static_cast<int64_t>(i) / kept_;
-      rank[i] = static_cast<int64_t>(i);
-    }
-    const int64_t count = images_ * kept_;
-    const std::string images = layer_.Integers("images", image);
-    const std::string score = layer_.Reshape(scores, {count}), place = layer_.Reshape(places, {count});
-    const std::string found = layer_.Add("Greater", {score, layer_.Number("none", -FLT_MAX)});
-    const std::string of_class = Pair("Div", place, integer("priors", priors_));
-
-    // Rows are sorted by one number each; what was not found comes last.
-    const std::string list = Pair("Add", Pair("Mul", images, integer("classes", classes_)), of_class);
-    const std::string key = Pair("Add", Pair("Mul", list, integer("count", count)), layer_.Integers("rank", rank));
-    const std::string last = integer("last", images_ * classes_ * count + count);
-    const auto order =
-        layer_.AddMany("TopK", {layer_.Add("Where", {found, key, last}), layer_.Integers("rows", {count})}, 2,
-                       {Int("axis", 0), Int("largest", 0)});
-
-    const std::string of_image = integer("boxes_of_image", shared() ? priors_ : classes_ * priors_);
-    const std::string in_image = shared() ? Pair("Mod", place, integer("priors", priors_)) : place;
-    const std::string box =
-        layer_.Add("Gather", {layer_.Reshape(boxes, {-1, 4}), Pair("Add", Pair("Mul", images, of_image), in_image)});
-    const std::string label = layer_.Add("Gather", {layer_.Integers("labels", labels_), of_class});
-    std::vector<std::string> columns;
-    for (const std::string& integers : {images, label}) {
-      columns.push_back(layer_.Reshape(layer_.Add("Cast", {integers}, {Int("to", TensorProto::FLOAT)}), {count, 1}));
-    }
-    columns.push_back(layer_.Reshape(score, {count, 1}));
-    columns.push_back(box);
-    const std::string filled =
-        layer_.Add("Where", {layer_.Reshape(found, {count, 1}), layer_.Add("Concat", columns, {Int("axis", 1)}),
-                             layer_.Number("absent", -1)});
-    std::string rows = layer_.Add("Gather", {filled, order[1]});
-    if (kept_ < rows_) {
-      const int64_t rest = images_ * (rows_ - kept_);
-      const std::string absent = layer_.Floats("rest", {rest, 7}, std::vector<float>(rest * 7, -1));
-      rows = layer_.Add("Concat", {rows, absent}, {Int("axis", 0)});
-    }
-    return layer_.Reshape(rows, layer_.top_dims(0));
+    return layer_.Add("ScatterElements", {NoScores(layer_, {images_, classes_, priors_}), best[1], best[0]},
+                      {Int("axis", 2)});
   }
 
   LayerWriter& layer_;
   const DetectionOutputParameter& param_;
   std::vector<int64_t> labels_;  // of the classes, without the background
   int64_t images_ = 1, priors_ = 1, classes_ = 1;
-  int64_t rows_ = 1, kept_ = 1;  // of an image: in the top, and those that can be filled
   int64_t top_k_ = 1;
 };
 

@@ -7,7 +7,7 @@ namespace {
 LayerTable AllLayers() {
   LayerTable all;
   for (LayerTable table : {ActivationLayers(), DenseLayers(), DetectionLayers(), NormalizationLayers(), PoolingLayers(),
-                           RecurrentLayers(), StructureLayers(), VisionLayers()}) {
+                           RecurrentLayers(), StructureLayers(), VisionLayers(), YoloLayers()}) {
     all.merge(table);
   }
   return all;

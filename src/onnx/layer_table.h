@@ -21,6 +21,7 @@ LayerTable PoolingLayers();
 LayerTable RecurrentLayers();
 LayerTable StructureLayers();
 LayerTable VisionLayers();
+LayerTable YoloLayers();
 
 // Of a type that takes a file of its own.
 void WriteDetectionOutput(LayerWriter& layer);

@@ -380,7 +380,8 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "SmoothL1LossOHEM",
                                               "SoftmaxWithLoss",
                                               "SoftmaxWithLossOHEM",
-                                              "WindowData"};
+                                              "WindowData",
+                                              "Yolov3"};
   for (const LayerType* type : LayerTypes()) {
     EXPECT_EQ(onnx::FindLayerFunction(type->name) == nullptr, without_form.count(type->name) > 0) << type->name;
   }
