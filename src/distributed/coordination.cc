@@ -41,6 +41,7 @@ void Coordination::Serve() {
         after = Handle(event);
       }
       Do(after);
+      ShortenJournal();
       if (event.kind != ClusterEvent::Kind::kCommitted) continue;
       if (event.held) service_->Do([](Coordinator& coordinator) { coordinator.Release(Now()); });
       service_->OnHandled();
@@ -133,19 +134,20 @@ Coordination::After Coordination::OnCommitted(const ClusterEvent& event) {
   if (snapshot) {
     const bool written = steps_.TrySnapshot();
     snapshot_wanted_ = false;
-    if (written) ShortenJournal();
+    // By what the snapshot before this one has, too: this one may be damaged by the time it is needed.
+    if (written) shorten_to_ = saved_version_;
     saved_iteration_ = end;
     saved_version_ = event.version;
   }
   return test ? Test() : After::kGoOn;
 }
 
-// By what the snapshot before this one has, too: this one may be damaged by the time it is needed.
 void Coordination::ShortenJournal() {
-  if (saved_version_ == 0) return;
+  const uint64_t version = std::exchange(shorten_to_, 0);
+  if (version == 0) return;
   try {
-    service_->Do([this](Coordinator&) {
-      if (journal_->bytes() > kLongJournal) journal_->Shorten(saved_version_);
+    service_->Do([&](Coordinator&) {
+      if (journal_->bytes() > kLongJournal) journal_->Shorten(version);
     });
   } catch (const EnvironmentError& error) {
     Tell(std::string("the journal stays long: ") + error.what(), workers_, true);

@@ -101,6 +101,7 @@ class Coordination {
 
   ClusterState cluster_state_;                        // of what is in the net
   uint64_t saved_iteration_ = 0, saved_version_ = 0;  // of the last snapshot
+  uint64_t shorten_to_ = 0;                           // the version that the journal is to begin with; 0: as it is
   bool snapshot_wanted_ = false, stopping_ = false;
   Milliseconds warned_plaintext_ = 0;
   // Seconds of the service's clock: of the last commit, the last one that brought an iteration, and the last display.
