@@ -271,6 +271,20 @@ std::string Net::FindNanParameter() const {
   return {};
 }
 
+namespace {
+
+// Which item of a batch from outside holds the first number that is not finite; empty where nobody knows.
+std::string DescribeNonFinite(const Node& source, const Tensor& top, Device& device) {
+  if (!source.setup->is_source() || top.shape().axes() == 0) return {};
+  std::vector<float> values(static_cast<size_t>(top.count()));
+  device.CopyOut(top.raw(), values.data(), top.bytes());
+  const auto bad = std::find_if(values.begin(), values.end(), [](float x) { return !std::isfinite(x); });
+  const std::string item = source.layer->DescribeItem((bad - values.begin()) / top.shape().count(1));
+  return item.empty() ? "" : ", " + item;
+}
+
+}  // namespace
+
 std::string Net::FindNonFinite() {
   Operations& ops = OperationsOf(*impl_->options.context.device);
   for (const Parameter& p : parameters()) {
@@ -285,7 +299,8 @@ std::string Net::FindNonFinite() {
       const Tensor top = impl_->executor.tensor(step.tops[i]);
       if (top.dtype() == DType::kF32 && ops.HasNonFinite(top.count(), top.f32())) {
         found = "layer \"" + node.name() + "\" (" + node.type_name() + "), top \"" +
-                net.graph.values[node.tops[i]].name + "\"";
+                net.graph.values[node.tops[i]].name + "\"" +
+                DescribeNonFinite(node, top, *impl_->options.context.device);
       }
     }
   });
