@@ -135,6 +135,7 @@ struct SnapshotWritten {
   std::string model_path, state_path;
   uint64_t bytes = 0;  // of both files
   double seconds = 0;
+  std::string ema_path = {};  // of the parameters' moving average; empty: there is none
 };
 
 // Training goes on; the previous snapshot is intact.

@@ -159,6 +159,10 @@ void LogObserver::OnClusterEnd(const ClusterSummary& summary) {
 
 void LogObserver::OnSnapshot(const SnapshotWritten& snapshot) {
   Log(Text("Snapshotting to ", IsHdf5(snapshot.model_path) ? "HDF5 file " : "binary proto file ", snapshot.model_path));
+  if (!snapshot.ema_path.empty()) {
+    Log(Text("Snapshotting the moving average to ", IsHdf5(snapshot.ema_path) ? "HDF5 file " : "binary proto file ",
+             snapshot.ema_path));
+  }
   Log(Text("Snapshotting solver state to ", IsHdf5(snapshot.state_path) ? "HDF5 file " : "binary proto file ",
            snapshot.state_path));
 }

@@ -42,6 +42,12 @@ void Solver::Impl::Check(const SolverFile& file) {
       break;
     }
   }
+  if (param.has_ema() && (options.role == Role::kCoordinator || TrainsHogwild(param))) {
+    found.Error(at("ema"), std::string("ema is not there ") +
+                               (TrainsHogwild(param) ? "where threads share parameters (mode: HOGWILD)"
+                                                     : "where workers train, whose parameters are averaged anyway") +
+                               "; remove it");
+  }
   if (options.role == Role::kAlone && TrainsHogwild(param)) {
     if (!on_cpu) {
       found.Error(

@@ -112,6 +112,7 @@ NetPosition Solver::Impl::PositionOf(const Net& of) const {
 void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
   Settle();
+  const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kTrained);
   RefuseNan();
   Stopwatch watch;
   SolverState state;
@@ -153,6 +154,13 @@ void Solver::Impl::Snapshot() {
   kept_snapshots->List(&state);
   *state.mutable_train_net() = ComputationOf(*net);
   for (const Parameter& parameter : std::as_const(*net).parameters()) state.add_parameter(parameter.name());
+  SnapshotWritten written;
+  if (average) {
+    average->Store(&state);
+    written.ema_path = EmaModelPath(prefix, param.snapshot_format());
+    const ShownParameters averages(&*average, ShownParameters::Show::kAverage);
+    WriteModel(written.ema_path, net->ToProto());
+  }
 
   std::vector<StoredHistory> histories = Histories(*updater, std::as_const(*net).parameters());
   std::vector<std::vector<float>> means;  // over threads that share all but their histories
@@ -160,7 +168,6 @@ void Solver::Impl::Snapshot() {
     means.push_back(MeanHistory(i));
     histories[static_cast<size_t>(i)].values = Tensor(means.back().data(), updater->history(i).spec());
   }
-  SnapshotWritten written;
   const WrittenFiles files =
       WriteSnapshot(prefix, net->ToProto(param.snapshot_diff()), std::move(state), histories, param.snapshot_format());
   written.bytes = files.bytes;
@@ -292,6 +299,19 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
   if (state.has_cluster()) restored_cluster = state.cluster();
   if (state.has_loss_scale() && updater->finds_loss_scale()) {
     updater->RestoreLossScale({.scale = state.loss_scale(), .updates = state.loss_scale_updates()});
+  }
+
+  if (average) {
+    average->Restart();
+    const std::vector<std::string> missing = average->Load(state);
+    if (!missing.empty()) {
+      Warn(Location{loaded.state_path, 0, 0}, "knows no moving average of parameter " + missing.front() +
+                                                  (missing.size() > 1 ? " and others" : "") +
+                                                  ": it begins with the parameters of the snapshot");
+    }
+  } else if (state.ema_size() > 0) {
+    Warn(Location{loaded.state_path, 0, 0},
+         "has a moving average of the parameters, which ends here: the solver has no ema");
   }
 
   RestorePosition(loaded, kTrainNet, net.get());

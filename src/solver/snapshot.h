@@ -25,6 +25,7 @@ using SnapshotFormat = SolverParameter::SnapshotFormat;
 std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);
 std::string StatePath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);
 std::string BestModelPath(const std::string& prefix, SnapshotFormat format);
+std::string EmaModelPath(const std::string& prefix, SnapshotFormat format);
 
 // One history of an update rule, stored as the parameter it belongs to; files hold it plain, in the parameter's shape.
 struct StoredHistory {

@@ -120,6 +120,10 @@ std::string BestModelPath(const std::string& prefix, SnapshotFormat format) {
   return prefix + "_best.caffemodel" + Ending(format);
 }
 
+std::string EmaModelPath(const std::string& prefix, SnapshotFormat format) {
+  return prefix + "_ema.caffemodel" + Ending(format);
+}
+
 void WriteModel(const std::string& path, const NetParameter& model) {
   if (IsHdf5Snapshot(path)) {
     AtomicFile file(path);

@@ -79,10 +79,12 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     MakeUpdater();
     if (rank > 0) return;
     CheckNamesForHdf5();
+    if (param.has_ema()) average.emplace(param.ema(), *net, *device);
     if (resume) {
       Restore(loaded);
     } else if (options.role != Role::kWorker) {
       LoadWeights();
+      if (average) average->Restart();
     }
   });
   if (shares) {

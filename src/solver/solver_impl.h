@@ -29,6 +29,7 @@
 #include "solver/rates.h"
 #include "solver/snapshot.h"
 #include "solver/updater.h"
+#include "solver/weight_average.h"
 
 namespace crema {
 
@@ -163,6 +164,7 @@ struct Solver::Impl {
   std::vector<std::unique_ptr<Net>> test_nets;
   ApVersion ap_version = ApVersion::kIntegral;
   std::unique_ptr<Updater> updater;
+  std::optional<WeightAverage> average;  // of solvers that ask for it, of the first rank
   // Of several ranks (SolverOptions::devices). The first one has the others, and the ends of all.
   int rank = 0, ranks = 1;
   Device* device = nullptr;  // of this rank

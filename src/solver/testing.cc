@@ -17,6 +17,7 @@ bool Solver::Impl::TestHere(bool to_the_end) {
   if (best) best_before_test = best->state();
   tested_iteration = iteration;
   bool stopped = false;
+  const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kAverage);
   for (size_t i = 0; i < test_nets.size() && (to_the_end || !stopped); ++i) {
     TestOne(static_cast<int>(i), to_the_end, &stopped);
   }

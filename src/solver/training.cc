@@ -191,6 +191,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   if (!updates_singly && !at_once) Update(rate);
   if (at_once) issued_in_ = iteration;
   net->ParametersChanged();
+  if (average) average->Add(iteration);
   ++iteration;
   return loss;
 }

@@ -107,6 +107,10 @@ void Checker::CheckTests() {
   if (solver_.has_best() && counts == 0) {
     Error("best", "best looks at tests, but there are none; set test_iter and test_interval");
   }
+  if (solver_.has_ema() && !(solver_.ema().decay() >= 0 && solver_.ema().decay() < 1)) {
+    Error("ema.decay",
+          "decay is " + FormatNumber(solver_.ema().decay()) + " but must be at least 0 and below 1; 0.999 is usual");
+  }
   if (counts == 0 && named == 0 && solver_.test_interval() > 0) {
     Warn("test_interval", "nothing is tested: test_interval is set but there is no test_iter");
   }

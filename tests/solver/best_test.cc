@@ -17,14 +17,6 @@ namespace fs = std::filesystem;
 // 9 batches of 4 are the 18 records twice, so that equal parameters give equal results.
 constexpr char kTests[] = "test_iter: 9 test_interval: 2 ";
 
-float LossIn(const TestResult& test) {
-  for (const OutputValue& value : test.outputs) {
-    if (value.name == "loss") return value.value;
-  }
-  ADD_FAILURE() << "no loss";
-  return 0;
-}
-
 class BestTest : public SmallTraining {
  protected:
   std::string BestModel() const { return folder_ / "snap_best.caffemodel"; }

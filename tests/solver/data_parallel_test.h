@@ -219,6 +219,7 @@ layer { name: "again" type: "InnerProduct" bottom: "more" top: "again" param { n
       const std::string message = Failure<EnvironmentError>(2, settings);
       EXPECT_NE(message.find("iteration 0: the loss is"), std::string::npos) << message;
       EXPECT_NE(message.find("The first values that are not finite: layer \"data\""), std::string::npos) << message;
+      EXPECT_NE(message.find("top \"data\", record \""), std::string::npos) << message;
       EXPECT_NE(message.find("They come so from the data: mend it"), std::string::npos) << message;
       EXPECT_EQ(message.find("Lower base_lr"), std::string::npos) << message;
       EXPECT_EQ(parameters_left_, parameters_before_) << settings;

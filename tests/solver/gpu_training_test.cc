@@ -25,6 +25,10 @@ TEST_F(GpuTraining, ByEveryRule) {
   }
 }
 
+TEST_F(GpuTraining, TestsAMovingAverage) {
+  Compare("momentum: 0.9 ema { decay: 0.7 } test_iter: 3 test_interval: 3 test_initialization: true", 7, 1e-4);
+}
+
 TEST_F(GpuTraining, CountsPixelsOverAllBatchesOfATest) {
   folder_.Write("net.prototxt", PixelsNet(false));
   Compare("momentum: 0.9 display: 1 test_iter: 9 test_interval: 2", 4, 1e-4);

@@ -1,7 +1,6 @@
 // What a snapshot holds at moments that lie beside those of the plan: around tests, and when layers change places.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <string>
 
 #include "solver/training_steps_test.h"

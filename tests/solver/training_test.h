@@ -65,6 +65,14 @@ layer { name: "seg_means" type: "Slice" bottom: "seg" top: "right" top: "recall"
 )";
 }
 
+inline float LossIn(const TestResult& test) {
+  for (const OutputValue& value : test.outputs) {
+    if (value.name == "loss") return value.value;
+  }
+  ADD_FAILURE() << "no loss";
+  return 0;
+}
+
 class SmallTraining : public testing::Test {
  protected:
   SmallTraining() {
