@@ -29,16 +29,30 @@ namespace {
   throw UserError(Location{line.program, 0, 0}, message);
 }
 
+// Whether the launcher shows each rank of this machine other GPUs (srun --gpus-per-task=1): each counts its own from 0.
+bool HaveGpusOfTheirOwn(Processes& processes) {
+  const char* const visible = std::getenv("CUDA_VISIBLE_DEVICES");
+  const std::vector<std::string> of_ranks = processes.Gather(visible ? visible : "");
+  const std::vector<std::string>& machines = processes.machines();
+  std::set<std::string> different;
+  for (size_t rank = 0; rank < of_ranks.size(); ++rank) {
+    if (machines[rank] == machines[static_cast<size_t>(processes.rank())]) different.insert(of_ranks[rank]);
+  }
+  return different.size() == static_cast<size_t>(processes.local_ranks()) && different.count("") == 0;
+}
+
 // Of those that --gpu names, the one for this rank.
-Device& DeviceOfRank(const CommandLine& line, const Processes& processes) {
+Device& DeviceOfRank(const CommandLine& line, const Processes& processes, bool of_its_own) {
   if (!line.has("gpu")) return CpuDevice();
   const std::vector<int> ids = GpusOf(line);
+  if (of_its_own) return OpenGpu(ids[0]);
   const auto place = static_cast<size_t>(processes.local_rank());
   if (static_cast<size_t>(processes.local_ranks()) > ids.size()) {
     Fail(line, "--gpu=" + FLAGS_gpu + " names " + std::to_string(ids.size()) + " GPUs, and there are " +
                    std::to_string(processes.local_ranks()) + " ranks on machine \"" +
                    processes.machines()[static_cast<size_t>(processes.rank())] +
-                   "\", each of which needs one: name more, or start fewer");
+                   "\", each of which needs one: name more, start fewer, or let the launcher show each rank its own "
+                   "(CUDA_VISIBLE_DEVICES)");
   }
   return OpenGpu(ids[place]);
 }
@@ -136,8 +150,9 @@ int RunRank(const CommandLine& line, const SolverFile& file, SolverOptions optio
     }
     ChooseThreads(*processes);
     std::vector<Fact> facts;
+    const bool own_gpus = HaveGpusOfTheirOwn(*processes);
     Together(*processes, [&] {
-      options.device = &DeviceOfRank(line, *processes);
+      options.device = &DeviceOfRank(line, *processes, own_gpus);
       options.devices = {options.device};
       facts = FactsOf(file, options, VersionText());
     });

@@ -38,6 +38,9 @@ class StreamCommunicator : public Communicator {
   const CudaGpu& gpu() const { return gpu_; }
 
  private:
+  // Whose kernels may be loaded, and their graphs made, between two sums; later ones do that before the first.
+  static constexpr int kPassesThatLoad = 4;
+
   StreamCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting, Processes* processes);
 
   const int rank_;
@@ -46,6 +49,8 @@ class StreamCommunicator : public Communicator {
   Processes* const processes_ = nullptr;
   cudaStream_t stream_ = nullptr;
   cudaEvent_t ready_ = nullptr, done_ = nullptr;
+  int passes_ = 0;           // that ended in Join; kPassesThatLoad: or more
+  bool has_summed_ = false;  // since then
 };
 
 }  // namespace crema::cuda

@@ -9,8 +9,10 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <mutex>
 #include <type_traits>
+#include <utility>
 #endif
 
 namespace crema::cuda {
@@ -32,6 +34,9 @@ struct Nccl {
   decltype(&ncclAllReduce) AllReduce = nullptr;
 
   Nccl() {
+    // Ends are connected, and their memory is taken, by the call that makes them: later there may be none left, and a
+    // rank that fails before the first sum would find others in the middle of that.
+    setenv("NCCL_RUNTIME_CONNECT", "0", 0);
     void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       throw EnvironmentError(std::string("several GPUs train together by NCCL, which does not load: ") + dlerror() +
@@ -94,10 +99,18 @@ class NcclGroup {
 
   void Abort() {
     if (aborted_.exchange(true)) return;
-    for (End& end : ends_) {
-      // A call that waits for a rank that is no more keeps the lock, and only ends when it is aborted.
-      const std::unique_lock lock(end.mutex, std::chrono::seconds(2));
-      Library().CommAbort(end.comm);
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    std::vector<std::unique_lock<std::timed_mutex>> locks;
+    for (End& end : ends_) locks.emplace_back(end.mutex, until);
+    // A call that waits for a rank that is no more keeps its lock, and only ends when it is aborted. These come first,
+    // as the last one of all frees what such a call still uses.
+    for (const bool waits : {true, false}) {
+      for (size_t i = 0; i < ends_.size(); ++i) {
+        if (locks[i].owns_lock() == waits) continue;
+        if (!ends_[i].comm) continue;
+        Library().CommAbort(std::exchange(ends_[i].comm, nullptr));
+        if (waits) locks[i].lock();
+      }
     }
   }
 

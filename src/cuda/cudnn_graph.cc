@@ -38,8 +38,8 @@ namespace {
 constexpr int64_t kTensorAlignment = 16;
 
 std::string ChoicesName(const CudaGpu& gpu) {
-  std::string name =
-      "cudnn-" + gpu.name() + "-" + std::to_string(gpu.capability()) + "-" + std::to_string(cudnnGetVersion()) + ".txt";
+  std::string name = "cudnn-" + gpu.name() + "-" + std::to_string(gpu.capability()) + "-" +
+                     std::to_string(cudnnGetVersion()) + "-cuda-" + std::to_string(cudnnGetCudartVersion()) + ".txt";
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c)) && c != '.') c = '-';
   }
@@ -48,7 +48,7 @@ std::string ChoicesName(const CudaGpu& gpu) {
 
 }  // namespace
 
-CudnnSession::CudnnSession(const CudaGpu& gpu) : choices_(ChoicesName(gpu)) {
+CudnnSession::CudnnSession(const CudaGpu& gpu) : gpu_(gpu.id()), choices_(ChoicesName(gpu)) {
   try {
     CheckCudnn(cudnnCreate(&handle_), "starting cuDNN");
     CheckCudnn(cudnnSetStream(handle_, gpu.queue().stream), "starting cuDNN");
@@ -58,7 +58,14 @@ CudnnSession::CudnnSession(const CudaGpu& gpu) : choices_(ChoicesName(gpu)) {
   }
 }
 
-CudnnSession::~CudnnSession() { cudnnDestroy(handle_); }
+CudnnSession::~CudnnSession() {
+  // On the GPU that it was made for; the thread's own may be another one.
+  int current = gpu_;
+  cudaGetDevice(&current);
+  cudaSetDevice(gpu_);
+  cudnnDestroy(handle_);
+  cudaSetDevice(current);
+}
 
 std::shared_ptr<CudnnSession> CudnnSession::Of(const CudaGpu& gpu) {
   static std::mutex mutex;

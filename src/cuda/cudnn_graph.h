@@ -38,6 +38,7 @@ class CudnnSession {
   ChoiceFile& choices() { return choices_; }
 
  private:
+  const int gpu_;
   cudnnHandle_t handle_ = nullptr;
   ChoiceFile choices_;
 };

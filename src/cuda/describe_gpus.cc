@@ -42,8 +42,8 @@ std::vector<DeviceFacts> Describe(std::string* why) {
     return {};
   }
 
-  const std::string cublas = "libcublas.so." + std::to_string(runtime / 1000);
-  const std::string cublas_version = LibraryVersion(cublas.c_str(), "cublasGetProperty");
+  const std::string cublas = "libcublasLt.so." + std::to_string(runtime / 1000);
+  const std::string cublas_version = LibraryVersion(cublas.c_str(), "cublasLtGetProperty");
   const std::string cudnn_version = LibraryVersion("libcudnn.so.9", "cudnnGetProperty");
   std::string fit = "yes";
   if (cublas_version == "not found") fit = "no: cuBLAS " + std::to_string(runtime / 1000) + " was not found";

@@ -39,7 +39,10 @@ __global__ void FindRatios(MultiUpdate update) {
   if (threadIdx.x == 0) update.ratios[blockIdx.x] = LocalRatio(update.local_eta, values, gradients);
 }
 
-__device__ bool IsFinite(double x) { return x - x == 0; }
+template <typename Number>
+__device__ bool IsFinite(Number x) {
+  return x - x == 0;
+}
 
 __device__ bool IsUsable(const PassState& state) { return IsFinite(state.result.loss) && state.result.faulty_unit < 0; }
 

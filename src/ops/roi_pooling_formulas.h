@@ -100,17 +100,18 @@ struct Region {
         columns(CoordinateOf(numbers, 1), CoordinateOf(numbers, 3), p.scale, p.pooled_width) {}
 };
 
-// One axis of a region as R-FCN has it, in fractions of pixels.
+// One axis of a region as R-FCN has it, in fractions of pixels. With one rounding where its kernels for GPUs have one,
+// so that all compilers agree on which elements are a cell's.
 struct FractionSpan {
   float begin, cell;
 
   CREMA_FORMULA FractionSpan(float first, float last, float scale, int64_t cells) {
     begin = ::roundf(first) * scale;
-    const float length = (::roundf(last) + 1.0f) * scale - begin;
+    const float length = ::fmaf(::roundf(last) + 1.0f, scale, -begin);
     cell = (length > 0.1f ? length : 0.1f) / static_cast<float>(cells);
   }
 
-  // The elements of a cell, of an image of so many. With one rounding, as its kernels for GPUs have it.
+  // The elements of a cell, of an image of so many.
   CREMA_FORMULA Range Elements(int64_t i, int64_t extent) const {
     const auto most = static_cast<float>(extent);
     const float first = std::floor(::fmaf(static_cast<float>(i), cell, begin));

@@ -87,6 +87,7 @@ std::vector<std::string> Mpirun::Command(const std::vector<Ranks>& ranks, const 
       return words;
     }
     script += "if [ $OMPI_COMM_WORLD_RANK -lt " + std::to_string(end) + " ]; then ";
+    if (!alike.variable.empty()) script += "export " + alike.variable + " && ";
     if (!alike.folder.empty()) script += "cd '" + alike.folder + "' && ";
     script += "exec";
     for (const std::string& word : program) script += " '" + word + "'";

@@ -23,11 +23,12 @@ int MajorOfMpirun();
 // The processes that a process started, in the order of their numbers.
 std::vector<pid_t> ChildrenOf(pid_t parent);
 
-// One rank, or several alike, with a flag of its own or in a folder of its own.
+// One rank, or several alike, with a flag of its own, in a folder of its own, or with a variable, NAME=VALUE.
 struct Ranks {
   int count = 1;
   std::vector<std::string> flags = {};
   std::string folder = {};
+  std::string variable = {};
 };
 
 class Mpirun : public ::testing::Test {

@@ -173,7 +173,6 @@ TEST_F(Mpirun, WhatOneRankIsAskedAllDo) {
 }
 
 TEST_F(Mpirun, RanksTakeTheGpusOfTheirMachineInTurn) {
-  if (!std::getenv("CREMA_GPU_LIBRARY")) GTEST_SKIP() << "CREMA_GPU_LIBRARY names no GPU library (the emulated one)";
   Write(folder_, {.max_iter = 3, .snapshot = 2});
   const Finished threads = RunAlone({"--gpu=0,1"});
   if (threads.exit_code != 0) GTEST_SKIP() << "there are no two GPUs: " << threads.err;
@@ -185,6 +184,11 @@ TEST_F(Mpirun, RanksTakeTheGpusOfTheirMachineInTurn) {
   const Finished too_many = Run({{3}}, {"--gpu=0,1"});
   EXPECT_EQ(too_many.exit_code, 2) << too_many.err;
   EXPECT_TRUE(too_many.Says("--gpu=0,1 names 2 GPUs, and there are 3 ranks on machine")) << too_many.err;
+  // As srun --gpus-per-task=1 shows them: each is the only one there is, number 0.
+  RemoveSnapshots();
+  const Finished own =
+      Run({{.variable = "CUDA_VISIBLE_DEVICES=1"}, {.variable = "CUDA_VISIBLE_DEVICES=0"}}, {"--gpu=0"});
+  EXPECT_EQ(own.exit_code, 0) << own.err;
   const Finished mixed = Run({{1, {"--gpu=0,1"}}, {1}});
   EXPECT_EQ(mixed.exit_code, 2) << mixed.err;
   EXPECT_TRUE(mixed.Says("\"the CPU\" where rank 0 has \"a GPU\"")) << mixed.err;
