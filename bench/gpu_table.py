@@ -34,8 +34,8 @@ def markdown_table(rows, about):
     rounds = "one round" if about["rounds"] == 1 else f"medians of up to {about['rounds']} rounds"
     ways = "eager and compiled" if about["torch_compile"] else "eager"
     lines += [f"Images (of lstm: sequences of 20 words) a second, {rounds}, both sides in turn; a ratio is crema's",
-              "rate over PyTorch's. Batches come from the host's memory on both sides. bf16 is PyTorch's autocast; f32 is",
-              f"without TF32. PyTorch is at the faster of plain and channels_last, {ways}.",
+              "rate over PyTorch's. Batches come from the host's memory on both sides. bf16 is PyTorch's autocast, in",
+              f"inference its weights in bf16; f32 is without TF32. PyTorch is at the faster of plain and channels_last, {ways}.",
               f"Memory is the GPU's, of the whole process ({memory}).", ""]
     headings = ["net (batch)", "mode", "precision"] + [heading for _, heading, _ in COLUMNS] + ["PyTorch as", "rounds"]
     lines += ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]

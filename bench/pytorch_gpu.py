@@ -47,9 +47,14 @@ def make_step(net, batch, classes, mode, precision, layout, device, compiled=Fal
                         else contextlib.nullcontext())
 
     if mode == "inference":
+        # Weights in 16 bits once: autocast would bring them there for every batch.
+        number = halves.get(precision, torch.float32)
+        model.to(number)
+
         def inference_step():
-            with torch.inference_mode(), autocast():
-                run(data.to(device, non_blocking=True, memory_format=form))
+            with torch.inference_mode():
+                images = data.to(device, non_blocking=True, memory_format=form)
+                run(images.to(number) if images.is_floating_point() else images)
         return inference_step
 
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0001, momentum=0.9, weight_decay=0.0005,

@@ -62,18 +62,21 @@ def time_pytorch(args):
         model, data = model.to(memory_format=torch.channels_last), data.to(memory_format=torch.channels_last)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.0001, momentum=0.9, weight_decay=0.0005) if training else None
     run = torch.compile(model) if args.compile else model
-    autocast = lambda: torch.autocast("cpu", dtype=torch.bfloat16, enabled=args.precision == "bf16")
+    bf16 = args.precision == "bf16"
+    number = torch.bfloat16 if bf16 and not training else torch.float32
+    if not training:
+        model.to(number)  # weights once: autocast would bring them there for every batch
 
     def training_step():
         optimizer.zero_grad(set_to_none=True)
-        with autocast():
+        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=bf16):
             value = pytorch_nets.loss(run(data), labels)
         value.backward()
         optimizer.step()
 
     def inference_step():
-        with torch.inference_mode(), autocast():
-            run(data)
+        with torch.inference_mode():
+            run(data.to(number) if data.is_floating_point() else data)
 
     report(measure(training_step if training else inference_step, args.steps), torch.__version__, parameters=parameters)
 
