@@ -2,7 +2,6 @@
 
 #include <gflags/gflags.h>
 
-#include "base/suggest.h"
 #include "crema/error.h"
 
 DEFINE_bool(force, false, "replace what exists");

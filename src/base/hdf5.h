@@ -25,8 +25,10 @@ class Hdf5File {
   // What lies directly in a group; "/" is the file's own.
   virtual Names List(const std::string& group) const = 0;
   virtual bool HasGroup(const std::string& group) const = 0;
-  // Empty for a single value. The dataset holds numbers: others throw.
+  // Empty for a single value. The dataset holds numbers, which were written: others throw.
   virtual std::vector<int64_t> Extents(const std::string& dataset) const = 0;
+  // Whether rows can be added to it.
+  virtual bool Grows(const std::string& dataset) const = 0;
   // All values in C order, as HDF5 itself turns floats and integers of any size into float.
   virtual void Read(const std::string& dataset, float* values) const = 0;
   // Those of [begin, end) of the first axis.

@@ -118,7 +118,10 @@ int Environment::Open(unsigned extra_flags) {
   int status = mdb_env_create(&environment_);
   if (status == 0) status = mdb_env_set_userctx(environment_, &folder_);
   if (status == 0) status = mdb_env_set_assert(environment_, EndForDamage);
-  if (status == 0) status = mdb_env_open(environment_, folder_.c_str(), MDB_RDONLY | MDB_NOTLS | extra_flags, 0);
+  // The file of locks, where there is none yet, is for all whom the umask lets.
+  constexpr mdb_mode_t kLockMode = 0666;
+  if (status == 0)
+    status = mdb_env_open(environment_, folder_.c_str(), MDB_RDONLY | MDB_NOTLS | extra_flags, kLockMode);
   if (status == 0) status = mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &transaction_);
   return status;
 }
@@ -208,8 +211,12 @@ Environment::Environment(const std::string& folder) : folder_(folder) {
       Close();
       status = Open(MDB_NOLOCK);
       if (status == 0) {
+        struct stat locks;
+        const std::string path = folder_ + "/lock.mdb";
+        const bool shut = stat(path.c_str(), &locks) == 0 && (locks.st_mode & 0777) == 0;
         LOG(WARNING) << "reading " << folder_ << " without LMDB's locks (" << mdb_strerror(cause)
-                     << "); do not write to it meanwhile";
+                     << "); do not write to it meanwhile"
+                     << (shut ? "; nobody may open " + path + ": remove it where no program uses the database" : "");
       }
     }
     if (status > 0) {

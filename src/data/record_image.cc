@@ -1,7 +1,9 @@
 #include "data/record_image.h"
 
+#include <algorithm>
 #include <charconv>
 
+#include "base/number_text.h"
 #include "crema/error.h"
 #include "image/codec.h"
 
@@ -32,6 +34,11 @@ std::string ReadRecordImage(std::span<const std::byte> record, RecordImage* imag
     if (!datum.bytes()) {
       image->floats.resize(datum.float_count);
       datum.CopyFloats(image->floats.data());
+      const auto bad = std::find_if(image->floats.begin(), image->floats.end(), [](float x) { return !(x - x == 0); });
+      if (bad != image->floats.end()) {
+        return "has " + FormatNumber(*bad) + " as value " + std::to_string(bad - image->floats.begin()) +
+               " of its float_data; give finite numbers";
+      }
     }
     return {};
   }

@@ -14,17 +14,6 @@ namespace {
 
 constexpr std::pair<char, char> kEscapes[] = {{'\n', 'n'}, {'\r', 'r'}, {'\t', 't'}, {' ', 's'}, {'\\', '\\'}};
 
-// Bytes of the character that begins here; 0 where it is no UTF-8.
-size_t CharacterBytes(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  const size_t bytes = first < 0x80 ? 1 : first < 0xc2 ? 0 : first < 0xe0 ? 2 : first < 0xf0 ? 3 : first < 0xf5 ? 4 : 0;
-  if (bytes > text.size()) return 0;
-  for (size_t i = 1; i < bytes; ++i) {
-    if ((static_cast<unsigned char>(text[i]) & 0xc0) != 0x80) return 0;
-  }
-  return bytes;
-}
-
 bool Blank(std::string_view character) {
   return character == " " || character == "\t" || character == "\r" || character == "\f" || character == "\v";
 }
@@ -58,7 +47,7 @@ bool Unescape(const std::string& line, std::string* unit) {
 // What keeps an entry of a vocabulary from being found in a text; empty: nothing.
 std::string UnitProblem(const std::string& entry, TextUnit unit) {
   if (unit == TextUnit::kCharacter) {
-    const bool one = CharacterBytes(entry) == entry.size() || entry == kUnknownWord;
+    const bool one = Utf8SequenceLength(entry) == entry.size() || entry == kUnknownWord;
     return one ? "" : "is not one character; if the vocabulary is one of words, set --unit=word";
   }
   const bool blank = entry.find_first_of(" \t\r\f\v\n") != std::string::npos;
@@ -77,7 +66,7 @@ void VisitUnits(const std::string& text, TextUnit unit, const std::string& path,
     if (at > word) visit(all.substr(word, at - word), line, word_column);
   };
   for (size_t at = 0; at < all.size();) {
-    const size_t bytes = CharacterBytes(all.substr(at));
+    const size_t bytes = Utf8SequenceLength(all.substr(at));
     if (bytes == 0) throw UserError({path, line, column}, "the text is no UTF-8; convert it with iconv -t UTF-8");
     const std::string_view character = all.substr(at, bytes);
     const bool line_end = character == "\n";

@@ -104,6 +104,7 @@ void ReadWindow(Words& words, float object_overlap, float background_overlap, Wi
   window.label = words.Get<int32_t>("the class of a window, a whole number");
   window.line = words.line();
   const auto overlap = words.Get<float>("the overlap of a window with an object, a number from 0 to 1");
+  if (!(overlap >= 0 && overlap <= 1)) words.Fail("the overlap of a window with an object must be from 0 to 1");
   window.left = Corner(words, "x1 of a window, a whole number");
   window.top = Corner(words, "y1 of a window, a whole number");
   window.right = Corner(words, "x2 of a window, a whole number");
@@ -140,6 +141,7 @@ WindowFile ReadWindowFile(const std::string& path, const std::string& root, floa
     }
     ReadImageOf(words, &file);
     const auto count = words.Get<int32_t>("the number of an image's windows, a whole number");
+    if (count < 0) words.Fail("an image cannot have " + std::to_string(count) + " windows");
     counted_at = words.line();
     for (int32_t i = 0; i < count; ++i) ReadWindow(words, object_overlap, background_overlap, &file);
   }

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <utility>
@@ -35,6 +36,25 @@ const char* WhatItHolds(H5T_class_t kind) {
     default:
       return "values that are no numbers";
   }
+}
+
+// Whether numbers of the type can be what they say; the library trusts what a damaged header says.
+bool IsSound(hid_t type) {
+  constexpr size_t kMostBytes = 16;
+  const size_t bytes = H5Tget_size(type), bits = 8 * bytes;
+  if (bytes == 0 || bytes > kMostBytes) return false;
+  if (H5Tget_class(type) == H5T_ENUM) {
+    const Type base(H5Tget_super(type));
+    return base.valid() && H5Tget_class(base.id()) == H5T_INTEGER && IsSound(base.id());
+  }
+  const size_t precision = H5Tget_precision(type);
+  const int offset = H5Tget_offset(type);
+  if (precision == 0 || precision > bits || offset < 0 || static_cast<size_t>(offset) > bits - precision) return false;
+  if (H5Tget_class(type) != H5T_FLOAT) return true;
+  size_t sign = 0, exponent = 0, exponent_bits = 0, mantissa = 0, mantissa_bits = 0;
+  if (H5Tget_fields(type, &sign, &exponent, &exponent_bits, &mantissa, &mantissa_bits) < 0) return false;
+  const auto fits = [bits](size_t at, size_t count) { return count > 0 && count <= bits && at <= bits - count; };
+  return sign < bits && fits(exponent, exponent_bits) && fits(mantissa, mantissa_bits);
 }
 
 // "group/data" -> "group"; "/" without one.
@@ -110,7 +130,23 @@ class OpenFile {
     if (kind != H5T_INTEGER && kind != H5T_FLOAT && kind != H5T_ENUM) {
       Fail("dataset \"" + name + "\" holds " + WhatItHolds(kind) + ", expected numbers (floats or integers)");
     }
+    if (!IsSound(type.id())) Fail("dataset \"" + name + "\" holds numbers that cannot be; is the file damaged?");
     return object;
+  }
+
+  // What was never written reads as zeros, or whatever the file fills with.
+  void ExpectWritten(const Object& dataset, const std::string& name) const {
+    const Space space(H5Dget_space(dataset.id()));
+    if (H5Sget_simple_extent_npoints(space.id()) <= 0) return;
+    const Handle<H5Pclose> properties(H5Dget_create_plist(dataset.id()));
+    const H5D_layout_t layout = H5Pget_layout(properties.id());
+    if (layout == H5D_VIRTUAL) return ExpectSources(properties.id(), name);
+    H5D_space_status_t status = H5D_SPACE_STATUS_ERROR;
+    const bool has_files = layout == H5D_CONTIGUOUS && H5Pget_external_count(properties.id()) > 0;
+    if (layout == H5D_COMPACT || has_files || H5Dget_space_status(dataset.id(), &status) < 0) return;
+    // Chunks that are compressed count as a part.
+    if (status != H5D_SPACE_STATUS_NOT_ALLOCATED) return;
+    Fail("dataset \"" + name + "\" was never written: did the program that made it end early? Make it anew");
   }
 
   Space SpaceOf(const Object& dataset, const std::string& name, std::vector<int64_t>* extents) const {
@@ -155,6 +191,26 @@ class OpenFile {
   const std::string& path() const { return path_; }
 
  private:
+  // Of a dataset that is made of others.
+  void ExpectSources(hid_t properties, const std::string& name) const {
+    size_t count = 0;
+    H5Pget_virtual_count(properties, &count);
+    for (size_t i = 0; i < count; ++i) {
+      const ssize_t length = H5Pget_virtual_filename(properties, i, nullptr, 0);
+      if (length <= 0) continue;
+      std::string source(static_cast<size_t>(length) + 1, '\0');
+      H5Pget_virtual_filename(properties, i, source.data(), source.size());
+      source.pop_back();
+      // "." is this file; with % it is several.
+      if (source == "." || source.find('%') != std::string::npos) continue;
+      std::error_code ignored;
+      const std::filesystem::path beside = std::filesystem::path(path_).parent_path() / source;
+      if (std::filesystem::exists(source, ignored) || std::filesystem::exists(beside, ignored)) continue;
+      Fail("dataset \"" + name + "\" is made of others, but there is no file \"" + source +
+           "\"; bring it, or correct the path");
+    }
+  }
+
   static FileHandle Open(const std::string& path) {
     FileHandle file(H5Fopen(path.c_str(), H5F_ACC_RDONLY, H5P_DEFAULT));
     if (file.valid()) return file;
@@ -185,7 +241,11 @@ class OpenFile {
     std::string group = GroupOf(name);
     if (KindOf(group) != H5I_GROUP) group = "/";
     const std::string prefix = group == "/" ? "" : group + "/";
-    std::vector<std::string> names = List(group).datasets;
+    const Hdf5File::Names listed = List(group);
+    for (const std::string& link : listed.unreadable) {
+      if (prefix + link == name) Fail("\"" + name + "\" is a link that leads nowhere, or is damaged; mend the file");
+    }
+    std::vector<std::string> names = listed.datasets;
     for (std::string& one : names) one = prefix + one;
     const std::string where = group == "/" ? "it" : "its group \"" + group + "\"";
     Fail("has no dataset \"" + name + "\" (" + where + " has " + (names.empty() ? "none" : QuotedList(names)) + ")" +
@@ -222,8 +282,19 @@ class File : public Hdf5File {
   std::vector<int64_t> Extents(const std::string& dataset) const override {
     const Calls calls;
     std::vector<int64_t> extents;
-    file_->SpaceOf(file_->Dataset(dataset), dataset, &extents);
+    const Object object = file_->Dataset(dataset);
+    file_->SpaceOf(object, dataset, &extents);
+    file_->ExpectWritten(object, dataset);
     return extents;
+  }
+
+  bool Grows(const std::string& dataset) const override {
+    const Calls calls;
+    const Object object = file_->Dataset(dataset);
+    const Space space(H5Dget_space(object.id()));
+    std::vector<hsize_t> most(static_cast<size_t>(std::max(0, H5Sget_simple_extent_ndims(space.id()))));
+    return !most.empty() && H5Sget_simple_extent_dims(space.id(), nullptr, most.data()) >= 0 &&
+           most[0] == H5S_UNLIMITED;
   }
 
   void Read(const std::string& dataset, float* values) const override {

@@ -62,9 +62,12 @@ class Hdf5OutputLayer : public Layer {
     try {
       writer_ = CreateHdf5(file_);
     } catch (const EnvironmentError& error) {
-      throw EnvironmentError(place_.ToString() + ": layer \"" + name_ + "\" (HDF5Output): " + error.what() +
-                             "; where a net has it in TRAIN and in TEST, let one of them write it (include { phase: "
-                             "TEST })");
+      const std::string message = error.what();
+      const bool shared = message.find("has it open") != std::string::npos;
+      throw EnvironmentError(
+          place_.ToString() + ": layer \"" + name_ + "\" (HDF5Output): " + message +
+          (shared ? "; where a net has it in TRAIN and in TEST, let one of them write it (include { phase: TEST })"
+                  : ""));
     }
   }
 
@@ -82,8 +85,27 @@ class Hdf5OutputLayer : public Layer {
     if (!std::filesystem::is_directory(folder, ignored)) {
       setup.Fail(field, "there is no folder \"" + folder + "\" to write \"" + file_ + "\" in; make it");
     }
+    if (std::filesystem::exists(file_, ignored) && !IsOutput()) {
+      setup.Fail(field, "\"" + file_ +
+                            "\" is there, and was not written by such a layer; remove it if it is not needed, or name "
+                            "another file");
+    }
     if (access(folder.c_str(), W_OK | X_OK) != 0 && access(file_.c_str(), W_OK) != 0) {
       setup.Fail(field, "nothing can be written into the folder \"" + folder + "\"; name another one");
+    }
+  }
+
+  // Whether the file is what an earlier run has written: that is written over.
+  bool IsOutput() const {
+    std::error_code ignored;
+    if (std::filesystem::file_size(file_, ignored) == 0 && !ignored) return true;
+    try {
+      const std::unique_ptr<Hdf5File> file = OpenHdf5(file_);
+      const Hdf5File::Names names = file->List("/");
+      return names.groups.empty() && names.datasets == std::vector<std::string>{"data", "label"} &&
+             file->Grows("data") && file->Grows("label");
+    } catch (const UserError&) {
+      return false;
     }
   }
 

@@ -112,6 +112,7 @@ TEST_F(ConvertTextTest, MistakesAreUserErrorsAndWriteNothing) {
   expect("", {}, {"is empty"});
   expect("abcde", many, {"too short", "5 characters", "5 streams"});
   expect("ab\nc\xff", {}, {"t.txt:2:2", "UTF-8"});
+  expect("ab\nc\xed\xa0\x80", {}, {"t.txt:2:2", "UTF-8"});  // a half of a pair of UTF-16
   EXPECT_FALSE(std::filesystem::exists(folder_ / "v.txt"));
   WriteFile(folder_ / "v.txt", "a\nb\n\\n\n");
   expect("ab\nbc", {}, {"t.txt:2:2", "\"c\"", "v.txt"});

@@ -108,6 +108,12 @@ TEST(ImageStatistics, NameTheBrokenRecord) {
   ExpectThrows<UserError>([&] { StatisticsOf(folder / "db3"); }, {"00000064", "1 channel"});
 }
 
+TEST(ImageStatistics, AreOfFiniteNumbers) {
+  TemporaryFolder folder;
+  testing::WriteDatums(folder / "db", {FloatDatum({1, 2}, 0), FloatDatum({1, NAN}, 0)});
+  ExpectThrows<UserError>([&] { StatisticsOf(folder / "db"); }, {"00000001", "has nan as value 1 of its float_data"});
+}
+
 TEST(InspectDatabase, CountsWhatThereIs) {
   TemporaryFolder folder;
   testing::WritePictures(folder / "set", 3);

@@ -170,6 +170,19 @@ TEST(Lmdb, ReadsWithoutLocksWhereTheLockFileCannotBeUsed) {
   EXPECT_EQ(Text(source->Read(9)), testing::ImageDatum(1, 4, 4, 9).SerializeAsString());
 }
 
+// Whoever reads it first makes the file of its locks.
+TEST(Lmdb, LeavesLocksThatOthersCanUse) {
+  TemporaryFolder folder;
+  testing::WriteImages(folder / "db", 10, 1, 4, 4);
+  std::filesystem::remove(folder / "db/lock.mdb");
+  const mode_t before = umask(022);
+  OpenRecordSource(folder / "db");
+  umask(before);
+  struct stat locks;
+  ASSERT_EQ(stat((folder / "db/lock.mdb").c_str(), &locks), 0);
+  EXPECT_EQ(locks.st_mode & 0777, 0644u);
+}
+
 TEST(Lmdb, ReadsAFolderThatMayNotBeWritten) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 4, 4);

@@ -111,6 +111,37 @@ TEST_F(Hdf5FileTest, WhatIsMissingIsNamedWithWhatIsThere) {
   ExpectThrows<UserError>([&] { file->List("nowhere"); }, {"x.h5", "\"nowhere\""});
 }
 
+TEST_F(Hdf5FileTest, WhatWasNeverWrittenIsNotRead) {
+  const auto file = OpenHdf5(Write({{"none", {100}, {}},
+                                    {"chunks", {100}, {}, Hdf5Dataset::kDouble, 10},
+                                    {"whole", {100}, Ramp(100), Hdf5Dataset::kDouble, 10},
+                                    {"empty", {0, 3}, {}}}));
+  ExpectThrows<UserError>([&] { file->Extents("none"); }, {"x.h5", "dataset \"none\" was never written"});
+  ExpectThrows<UserError>([&] { file->Extents("chunks"); }, {"dataset \"chunks\" was never written"});
+  EXPECT_EQ(file->Extents("whole"), (std::vector<int64_t>{100}));
+  EXPECT_EQ(file->Extents("empty"), (std::vector<int64_t>{0, 3}));
+}
+
+// The library would crash, or read for minutes.
+TEST_F(Hdf5FileTest, NumbersThatCannotBeAreDamage) {
+  const std::string path = Write({{"data", {3}, Ramp(3), Hdf5Dataset::kInt64}});
+  const std::string whole = testing::ReadFile(path);
+  // Size in bytes, offset and precision in bits of the integers.
+  const std::string header("\x08\0\0\0\0\0\x40\0", 8);
+  const size_t at = whole.find(header);
+  ASSERT_NE(at, std::string::npos);
+  const auto expect_damage = [&](size_t byte, char value) {
+    std::string bent = whole;
+    bent[at + byte] = value;
+    testing::WriteFile(path, bent);
+    ExpectThrows<UserError>([&] { OpenHdf5(path)->Extents("data"); }, {path, "\"data\" holds numbers that cannot be"});
+  };
+  expect_damage(6, 0);     // no precision
+  expect_damage(6, 0x41);  // more than there is room for
+  expect_damage(4, 1);     // the last bit lies outside
+  expect_damage(3, 0x7f);  // 2 GB each
+}
+
 TEST_F(Hdf5FileTest, FilesThatAreNotWholeAreNamed) {
   const std::string path = Write({{"data", {500}, Ramp(500), Hdf5Dataset::kDouble, 100}});
   const std::string whole = testing::ReadFile(path);

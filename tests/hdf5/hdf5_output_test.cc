@@ -74,8 +74,19 @@ TEST_F(Hdf5OutputTest, HoldsTheRowsOfAllPasses) {
   ExpectRows(folder_ / "out.h5", 35);
 }
 
-TEST_F(Hdf5OutputTest, ReplacesWhatIsThere) {
+TEST_F(Hdf5OutputTest, ReplacesWhatItHasWrittenAlone) {
+  const auto refuse = [&] {
+    const std::string before = testing::ReadFile(folder_ / "out.h5");
+    ExpectThrows<UserError>([&] { MakeNet(NetText(3)); },
+                            {"net.prototxt:3:", "out.h5\" is there, and was not written by such a layer"});
+    EXPECT_EQ(testing::ReadFile(folder_ / "out.h5") == before, true);
+  };
   testing::WriteFile(folder_ / "out.h5", "no HDF5 file");
+  refuse();
+  // What is trained with.
+  testing::WriteHdf5(folder_ / "out.h5", {{"data", {4, 2}, testing::Ramp(8)}, {"label", {4}, testing::Ramp(4)}});
+  refuse();
+  testing::WriteFile(folder_ / "out.h5", "");
   Forward(*MakeNet(NetText(3)), 0);
   ExpectRows(folder_ / "out.h5", 3);
   {
