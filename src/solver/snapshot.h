@@ -39,6 +39,9 @@ struct StoredHistory {
   Device* device = &CpuDevice();  // in whose memory the values lie
 };
 
+// The values, plain, and their shape, that of a scalar, too.
+void ToBlob(const StoredHistory& stored, BlobProto* blob);
+
 // Writes a .caffemodel, or a .caffemodel.h5; replaces an older file only when whole. Throws EnvironmentError.
 void WriteModel(const std::string& path, const NetParameter& model);
 

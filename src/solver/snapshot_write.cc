@@ -75,11 +75,7 @@ void CheckSize(uint64_t bytes, const std::string& path) {
 
 SolverState WithHistory(const StoredHistory& history) {
   SolverState piece;
-  BlobProto* blob = piece.add_history();
-  for (const int64_t extent : history.shape.dims()) blob->mutable_shape()->add_dim(extent);
-  blob->mutable_shape();
-  blob->mutable_data()->Resize(static_cast<int>(history.shape.count()), 0);
-  CopyPlainOut(*history.device, history.layout, history.values, blob->mutable_data()->mutable_data());
+  ToBlob(history, piece.add_history());
   return piece;
 }
 
@@ -107,6 +103,13 @@ WrittenFiles WriteHdf5Snapshot(const std::string& prefix, const NetParameter& mo
 }  // namespace
 
 StoredHistory::StoredHistory(Tensor plain) : values(std::move(plain)), shape(values.shape()) {}
+
+void ToBlob(const StoredHistory& stored, BlobProto* blob) {
+  BlobShape* const shape = blob->mutable_shape();
+  for (const int64_t extent : stored.shape.dims()) shape->add_dim(extent);
+  blob->mutable_data()->Resize(static_cast<int>(stored.shape.count()), 0);
+  CopyPlainOut(*stored.device, stored.layout, stored.values, blob->mutable_data()->mutable_data());
+}
 
 std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format) {
   return prefix + "_iter_" + std::to_string(iteration) + ".caffemodel" + Ending(format);

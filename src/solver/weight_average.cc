@@ -5,6 +5,7 @@
 
 #include "device/host_copies.h"
 #include "ops/operations.h"
+#include "solver/snapshot.h"
 
 namespace crema {
 
@@ -54,11 +55,7 @@ Tensor WeightAverage::AverageOf(const Parameter& parameter) const {
 
 void WeightAverage::Store(SolverState* state) const {
   for (const Parameter& parameter : std::as_const(net_).parameters()) {
-    BlobProto* const blob = state->add_ema();
-    for (const int64_t extent : parameter.shape.dims()) blob->mutable_shape()->add_dim(extent);
-    blob->mutable_shape();
-    blob->mutable_data()->Resize(static_cast<int>(parameter.shape.count()), 0);
-    CopyPlainOut(device_, parameter.layout.get(), AverageOf(parameter), blob->mutable_data()->mutable_data());
+    ToBlob({AverageOf(parameter), parameter.shape, parameter.layout.get(), device_}, state->add_ema());
   }
 }
 

@@ -75,17 +75,9 @@ void Write(hid_t file, hid_t links, const Hdf5Dataset& dataset) {
   const hid_t id =
       Checked(H5Dcreate2(file, dataset.name.c_str(), type, space, links, options, H5P_DEFAULT), dataset.name);
   herr_t status = 0;
-  hsize_t of_row = 1;
-  for (size_t i = 1; i < dims.size(); ++i) of_row *= dims[i];
-  if (!dims.empty() && dataset.values.size() < dims[0] * of_row) {
-    std::vector<hsize_t> begin(dims.size(), 0), count = dims;
-    count[0] = dataset.values.size() / of_row;
-    if (count[0] > 0) {
-      H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr);
-      const hid_t rows = H5Screate_simple(static_cast<int>(count.size()), count.data(), nullptr);
-      status = H5Dwrite(id, H5T_NATIVE_DOUBLE, rows, space, H5P_DEFAULT, dataset.values.data());
-      H5Sclose(rows);
-    }
+  const bool is_empty = std::find(dims.begin(), dims.end(), hsize_t{0}) != dims.end();
+  if (dataset.values.empty() && !is_empty) {
+    // Made, and never written.
   } else if (dataset.type == Hdf5Dataset::kText || dataset.type == Hdf5Dataset::kRecord) {
     status = H5Dwrite(id, type, H5S_ALL, H5S_ALL, H5P_DEFAULT, dataset.values.data());
   } else if (dataset.type == Hdf5Dataset::kBool) {

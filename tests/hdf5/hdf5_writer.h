@@ -20,7 +20,7 @@ struct Hdf5Dataset {
 
   std::string name;              // groups in front of it are made
   std::vector<int64_t> extents;  // empty: a single value
-  std::vector<double> values;    // of the first rows; others are not written
+  std::vector<double> values;    // empty: none is written
   Type type = kFloat;
   int64_t chunk_rows = 0;  // 0: contiguous; else in compressed chunks
 };
