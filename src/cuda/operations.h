@@ -105,6 +105,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
                             const float* infogain, const float* probability, const float* label, float* row_sums,
                             float* dx) override;
+  void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares, float* scores,
+                   const MarginTape& tape) override;
+  void MarginGradient(const LabelMargin& margin, const float* label, const MarginTape& tape, float* gradient,
+                      float* multiples) override;
+  void AddScaledRows(int64_t rows, int64_t width, const float* factor, const float* x, float* y) override;
+  void CenterGradient(const EmbedProblem& problem, float weight, const float* factor, const float* label,
+                      const float* x, const float* centers, float* gradient) override;
   void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                     float* y) override;
   void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override;

@@ -151,8 +151,12 @@ class Conversion {
       if (std::none_of(bottoms.begin(), bottoms.end(), [&](const auto& name) { return labels->count(name) > 0; })) {
         continue;
       }
-      labels->insert(layer->top().begin(), layer->top().end());
       const bool scored = labels->count(layer->bottom(0)) == 0;
+      if (scored && (layer->type() == "MarginInnerProduct" || layer->type() == "LabelSpecificAdd")) {
+        RemoveLabels(layer);
+        continue;
+      }
+      labels->insert(layer->top().begin(), layer->top().end());
       if (layer->type() == "SoftmaxWithLoss" && scored) loss = i;
       if (layer->type() == "Accuracy" && scored) {
         accuracy = i;
@@ -174,6 +178,14 @@ class Conversion {
                       "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "
                       "use the deploy net, which ends in the scores of the classes");
     }
+  }
+
+  // Of a layer that has no use for them in TEST.
+  static void RemoveLabels(LayerParameter* layer) {
+    while (layer->bottom_size() > 1) layer->mutable_bottom()->RemoveLast();
+    while (layer->top_size() > 1) layer->mutable_top()->RemoveLast();  // lambda
+    if (layer->propagate_down_size() > 1) layer->mutable_propagate_down()->Truncate(1);
+    if (layer->has_label_specific_add_param()) layer->mutable_label_specific_add_param()->clear_transform_test();
   }
 
   void ReplaceLoss(int i) {

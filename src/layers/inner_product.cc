@@ -1,9 +1,10 @@
 // InnerProduct: a fully connected layer over everything from `axis` on; blobs [num_output, inputs] (transposed with
-// `transpose`) and, with bias_term, [num_output].
+// `transpose`) and, with bias_term, [num_output]. With `normalize` rows of the weights count by their directions.
 #include "base/check.h"
 #include "crema/layer.h"
 #include "graph/filler.h"
 #include "layers/elementwise_chain.h"
+#include "layers/unit_rows.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -28,6 +29,12 @@ class InnerProductLayer : public Layer {
     problem_.outputs = param.num_output();
     problem_.transpose = param.transpose();
     has_bias_ = param.bias_term();
+    normalizes_ = param.normalize();
+    if (normalizes_ && problem_.transpose) {
+      setup.Fail("inner_product_param.normalize",
+                 "normalize is not for weights with transpose: true; keep one of them");
+    }
+    unit_rows_.Setup(problem_.outputs, problem_.inputs);
     followers_.Setup(setup, 1);
     // What follows walks over the result anyway and takes the bias along.
     problem_.bias = has_bias_ && followers_.chain().empty();
@@ -55,6 +62,7 @@ class InnerProductLayer : public Layer {
     kernel_ = OperationsOf(*plan.context().device).MakeInnerProduct(problem_, &choice, {});
     CREMA_CHECK(kernel_ != nullptr) << "no inner product kernel";
     plan.Chose(std::move(choice.kernel), std::move(choice.skipped));
+    if (normalizes_) unit_rows_.Plan(plan);
     if (problem_.weights_gradient) plan.BackwardReadsBottom(0);
     if (!followers_.chain().empty()) {
       followers_.Plan(plan, problem_.rows * problem_.outputs);
@@ -65,7 +73,9 @@ class InnerProductLayer : public Layer {
 
   void Forward(const LayerRun& run) override {
     const float* bias = has_bias_ ? run.params[1].f32() : nullptr;
-    kernel_->Forward(run.bottoms[0].f32(), run.params[0].f32(), bias, run.tops[0].f32(), run.workspace);
+    const float* weights = run.params[0].f32();
+    if (normalizes_) weights = unit_rows_.Forward(run, weights);
+    kernel_->Forward(run.bottoms[0].f32(), weights, bias, run.tops[0].f32(), run.workspace);
     if (followers_.chain().empty()) return;
     run.ops->ChainForwardWithBias(followers_.chain(), followers_.Streams(run), bias, problem_.rows, problem_.outputs,
                                   run.tops[0].f32(), followers_.Masks(run));
@@ -76,14 +86,19 @@ class InnerProductLayer : public Layer {
       run.ops->ChainBackward(followers_.chain(), run.tops[0].raw(), followers_.Masks(run), run.top_grads[0],
                              run.top_grads[0]);
     }
-    kernel_->Backward(run.bottoms[0].f32(), run.params[0].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(),
-                      run.param_grads[0].f32(), has_bias_ ? run.param_grads[1].f32() : nullptr, run.workspace);
+    const float* const weights = run.params[0].f32();
+    float* const gradient = run.param_grads[0].f32();
+    kernel_->Backward(run.bottoms[0].f32(), normalizes_ ? unit_rows_.unit() : weights, run.top_grads[0].f32(),
+                      run.bottom_grads[0].f32(), gradient, has_bias_ ? run.param_grads[1].f32() : nullptr,
+                      run.workspace);
+    if (normalizes_ && gradient) unit_rows_.Backward(run, weights, gradient);
   }
 
  private:
   InnerProductProblem problem_;
   MemberChain followers_;  // done on the product's result
-  bool has_bias_ = true;
+  UnitRows unit_rows_;
+  bool has_bias_ = true, normalizes_ = false;
   std::unique_ptr<InnerProductKernel> kernel_;
 };
 

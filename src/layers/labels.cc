@@ -36,15 +36,24 @@ void LabelCheck::Setup(const LayerSetup& setup, const ClassAxis& axis, const Lab
   classes_ = axis.classes;
   rule_ = rule;
   labels_of_item_ = std::max<int64_t>(1, labels.count() / (labels.axes() > 0 ? labels[0] : 1));
-  scores_ = setup.param().bottom(0);
+  scores_ = "\"" + setup.param().bottom(0) + "\"";
   param_ = param;
+}
+
+void LabelCheck::SetupOwnClasses(const LayerSetup& setup, int64_t items, int64_t classes, const std::string& field) {
+  ClassAxis axis;
+  axis.outer = items;
+  axis.classes = classes;
+  Setup(setup, axis);
+  scores_ = "layer \"" + setup.param().name() + "\"";
+  field_ = field;
 }
 
 void LabelCheck::SetupSequences(const LayerSetup& setup, int64_t classes, int64_t longest, const LabelRule& rule) {
   classes_ = classes;
   rule_ = rule;
   labels_of_item_ = longest;
-  scores_ = setup.param().bottom(0);
+  scores_ = "\"" + setup.param().bottom(0) + "\"";
 }
 
 void LabelCheck::Run(const LayerRun& run) const {
@@ -57,13 +66,14 @@ void LabelCheck::Refuse(int64_t position, float value) const {
   const std::string text = FormatNumber(value, "%.9g");
   std::string message = "label " + text + " is ";
   if (value != std::floor(value)) {
-    message += "no whole number, but \"" + scores_ + "\" has " + std::to_string(classes_) +
-               " classes numbered from 0 to " + std::to_string(classes_ - 1) + "; labels of a class are integers";
+    message += "no whole number, but " + scores_ + " has " + std::to_string(classes_) + " classes numbered from 0 to " +
+               std::to_string(classes_ - 1) + "; labels of a class are integers";
   } else {
-    message += "outside the " + std::to_string(classes_) + " classes (0 to " + std::to_string(classes_ - 1) +
-               ") of \"" + scores_ + "\"; correct the label";
+    message += "outside the " + std::to_string(classes_) + " classes (0 to " + std::to_string(classes_ - 1) + ") of " +
+               scores_ + "; correct the label";
     if (value >= 0 && value < 1e6f) {
-      message += ", give \"" + scores_ + "\" at least " + std::to_string(static_cast<int64_t>(value) + 1) + " outputs";
+      const std::string least = "at least " + std::to_string(static_cast<int64_t>(value) + 1);
+      message += field_.empty() ? ", give " + scores_ + " " + least + " outputs" : ", raise " + field_ + " to " + least;
     }
     const bool can_be_ignored = !param_.empty() && std::fabs(value) < 1e9f;
     if (can_be_ignored) message += ", or leave it out with " + param_ + " { ignore_label: " + text + " }";

@@ -17,6 +17,9 @@ class LabelCheck {
   void Setup(const LayerSetup& setup, const ClassAxis& axis, const LabelRule& rule, const std::string& param);
   // The same where each item has one label, none can be ignored, and the file says nothing of an axis.
   void Setup(const LayerSetup& setup, const ClassAxis& items) { Setup(setup, items, {}, {}); }
+  // The same where the layer has classes of its own, whose number the file's `field` says: one label for each of
+  // `items`.
+  void SetupOwnClasses(const LayerSetup& setup, int64_t items, int64_t classes, const std::string& field);
   // The same for sequences of `longest` labels each, of which those that `rule` ignores are none; of the extents of
   // bottom 1 nothing is said.
   void SetupSequences(const LayerSetup& setup, int64_t classes, int64_t longest, const LabelRule& rule);
@@ -30,7 +33,8 @@ class LabelCheck {
  private:
   int64_t classes_ = 1, labels_of_item_ = 1;
   LabelRule rule_;
-  std::string scores_;  // name of bottom 0, for messages
+  std::string scores_;  // whose classes they are, for messages
+  std::string field_;   // of their number; empty: they are as many as bottom 0 has
   std::string param_;   // empty: there is none
 };
 

@@ -5,21 +5,43 @@
 #include <vector>
 
 #include "onnx/layer_table.h"
+#include "ops/normalization.h"
 
 namespace crema::onnx {
 
 namespace {
 
-void InnerProduct(LayerWriter& layer) {
-  const InnerProductParameter& param = layer.param().inner_product_param();
+// Blob 0 with each row divided by its length.
+std::string UnitRows(LayerWriter& layer) {
+  NormalizeProblem problem;
+  problem.images = layer.blob_shape(0)[0];
+  problem.channels = layer.blob_shape(0)[1];
+  std::vector<float> weights = layer.BlobValues(0);
+  const float one = 1;
+  NormalizeForward(problem, weights.data(), &one, weights.data(), nullptr);
+  return layer.Floats("weight", layer.blob_shape(0), weights);
+}
+
+// Everything of bottom 0 from `axis` on as rows, times the weights. `unit`: each row of them divided by its length.
+void Product(LayerWriter& layer, int32_t from, bool unit, bool transpose, bool bias) {
   const Shape& shape = layer.bottom_shape(0);
-  const int axis = shape.CanonicalAxis(param.axis());
+  const int axis = shape.CanonicalAxis(from);
   std::string rows = layer.bottom(0);
   if (shape.axes() != 2 || axis != 1) rows = layer.Add("Flatten", {rows}, {Int("axis", axis)});
-  std::vector<std::string> inputs = {rows, layer.Blob(0, "weight")};
-  if (param.bias_term()) inputs.push_back(layer.Blob(1, "bias"));
-  const std::string product = layer.Add("Gemm", inputs, {Int("transB", param.transpose() ? 0 : 1)});
+  std::vector<std::string> inputs = {rows, unit ? UnitRows(layer) : layer.Blob(0, "weight")};
+  if (bias) inputs.push_back(layer.Blob(1, "bias"));
+  const std::string product = layer.Add("Gemm", inputs, {Int("transB", transpose ? 0 : 1)});
   layer.SetTop(0, axis == 1 ? product : layer.Reshape(product, layer.top_dims(0)));
+}
+
+void InnerProduct(LayerWriter& layer) {
+  const InnerProductParameter& param = layer.param().inner_product_param();
+  Product(layer, param.axis(), param.normalize(), param.transpose(), param.bias_term());
+}
+
+void MarginInnerProduct(LayerWriter& layer) {
+  Product(layer, layer.param().margin_inner_product_param().axis(), true, false, false);
+  if (layer.tops() == 2) layer.SetTop(1, layer.Floats("lambda", {1}, {0}));
 }
 
 void MatMul(LayerWriter& layer) {
@@ -106,6 +128,7 @@ LayerTable DenseLayers() {
           {"Eltwise", Eltwise},
           {"Embed", Embed},
           {"InnerProduct", InnerProduct},
+          {"MarginInnerProduct", MarginInnerProduct},
           {"MatMul", MatMul},
           {"Parameter", Parameter},
           {"Scale", Scale}};

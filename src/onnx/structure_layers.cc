@@ -21,6 +21,14 @@ void Dropout(LayerWriter& layer) {
   layer.SetTop(0, layer.Affine(layer.bottom(0), 1 - param.dropout_ratio(), 0));
 }
 
+void LabelSpecificAdd(LayerWriter& layer) {
+  if (layer.param().label_specific_add_param().transform_test()) {
+    layer.Refuse("label_specific_add_param.transform_test",
+                 "a margin in TEST has no form in ONNX; remove transform_test");
+  }
+  PassThrough(layer);
+}
+
 void Nothing(LayerWriter&) {}
 
 void Concat(LayerWriter& layer) {
@@ -160,6 +168,7 @@ LayerTable StructureLayers() {
           {"Concat", Concat},
           {"Dropout", Dropout},
           {"Flatten", Flatten},
+          {"LabelSpecificAdd", LabelSpecificAdd},
           {"Permute", Permute},
           {"Reduction", Reduction},
           {"Reorg", Reorg},

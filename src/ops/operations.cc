@@ -257,6 +257,21 @@ class CpuOperations final : public CpuSequences {
     crema::InfogainLossBackward(loss, value_gradient, normalizer, infogain, probability, label, row_sums, dx);
   }
 
+  void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares, float* scores,
+                   const MarginTape& tape) override {
+    crema::ApplyMargin(margin, pass, label, squares, scores, tape);
+  }
+  void MarginGradient(const LabelMargin& margin, const float* label, const MarginTape& tape, float* gradient,
+                      float* multiples) override {
+    crema::MarginGradient(margin, label, tape, gradient, multiples);
+  }
+  void AddScaledRows(int64_t rows, int64_t width, const float* factor, const float* x, float* y) override {
+    crema::AddScaledRows(rows, width, factor, x, y);
+  }
+  void CenterGradient(const EmbedProblem& problem, float weight, const float* factor, const float* label,
+                      const float* x, const float* centers, float* gradient) override {
+    crema::CenterGradient(problem, weight, factor, label, x, centers, gradient);
+  }
   void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                     float* y) override {
     crema::EmbedForward(problem, index, table, bias, y);

@@ -23,6 +23,7 @@
 #include "ops/bias.h"
 #include "ops/box.h"
 #include "ops/channels.h"
+#include "ops/class_centers.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
 #include "ops/ctc.h"
@@ -37,6 +38,7 @@
 #include "ops/interpolation.h"
 #include "ops/kernel_choice.h"
 #include "ops/label_losses.h"
+#include "ops/label_margin.h"
 #include "ops/label_sequences.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
@@ -199,6 +201,15 @@ class Operations {
   virtual void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
                                     const float* infogain, const float* probability, const float* label,
                                     float* row_sums, float* dx) = 0;
+
+  // --- Embeddings: ops/label_margin.h, ops/class_centers.h. GPUs know the pass by themselves. ---
+  virtual void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares,
+                           float* scores, const MarginTape& tape) = 0;
+  virtual void MarginGradient(const LabelMargin& margin, const float* label, const MarginTape& tape, float* gradient,
+                              float* multiples) = 0;
+  virtual void AddScaledRows(int64_t rows, int64_t width, const float* factor, const float* x, float* y) = 0;
+  virtual void CenterGradient(const EmbedProblem& problem, float weight, const float* factor, const float* label,
+                              const float* x, const float* centers, float* gradient) = 0;
 
   // --- Tables, sequences: ops/embed.h, ops/lstm.h. ---
   virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,

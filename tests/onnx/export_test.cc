@@ -350,6 +350,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "AnchorTarget",
                                               "AnnotatedData",
                                               "BoxAnnotatorOHEM",
+                                              "CenterLoss",
                                               "ContrastiveLoss",
                                               "CtcDecoder",
                                               "CtcLoss",

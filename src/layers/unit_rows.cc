@@ -1,0 +1,36 @@
+#include "layers/unit_rows.h"
+
+#include "ops/operations.h"
+
+namespace crema {
+
+namespace {
+
+float* Floats(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.data()); }
+
+}  // namespace
+
+void UnitRows::Plan(const LayerPlan& plan) {
+  Device& device = *plan.context().device;
+  const float one = 1;
+  trains_ = plan.trains();
+  version_ = 0;
+  unit_ = Buffer(device, static_cast<size_t>(problem_.count()) * sizeof(float));
+  inverse_ = Buffer(device, static_cast<size_t>(problem_.images) * sizeof(float));
+  one_ = Buffer(device, sizeof one);
+  device.CopyIn(&one, one_.data(), sizeof one);
+}
+
+const float* UnitRows::Forward(const LayerRun& run, const float* weights) {
+  if (trains_ || version_ != run.parameters_version) {
+    run.ops->NormalizeForward(problem_, weights, Floats(one_), Floats(unit_), Floats(inverse_));
+    version_ = run.parameters_version;
+  }
+  return unit();
+}
+
+void UnitRows::Backward(const LayerRun& run, const float* weights, float* gradient) const {
+  run.ops->NormalizeBackward(problem_, weights, Floats(one_), Floats(inverse_), gradient, gradient, nullptr);
+}
+
+}  // namespace crema
