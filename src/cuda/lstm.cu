@@ -31,6 +31,7 @@ struct ForwardStep {
 
 struct BackwardStep {
   int64_t hidden;
+  float bound;
   const float *continuation, *next_continuation;  // the next one is null in the last step
   const float *gates, *cell, *cell_before;
   const float* output_gradient;
@@ -48,7 +49,7 @@ struct BackwardStep {
     float dc = cell_gradient ? cell_gradient[at] : 0.0f;
     float gate[4], gradient[4];
     for (int j = 0; j < 4; ++j) gate[j] = gates[first + j * hidden];
-    lstm::Backward(continuation[row], cell_before[at], cell[at], gate[0], gate[1], gate[2], gate[3], dh, dc,
+    lstm::Backward(continuation[row], cell_before[at], cell[at], gate[0], gate[1], gate[2], gate[3], dh, bound, dc,
                    gradient[0], gradient[1], gradient[2], gradient[3]);
     for (int j = 0; j < 4; ++j) gates_gradient[first + j * hidden] = gradient[j];
     cell_before_gradient[at] = dc;
@@ -100,13 +101,13 @@ void CudaOperations::LstmBackward(const LstmProblem& problem, const LstmInputs& 
   for (int64_t t = problem.steps - 1; t >= 0; --t) {
     const bool last = t + 1 == problem.steps;
     float* const step_gradient = gates_gradient + t * batch * gates;
-    ForEach(
-        queue(), state,
-        BackwardStep{hidden, inputs.continuation + t * batch, last ? nullptr : inputs.continuation + (t + 1) * batch,
-                     tape.gates + t * batch * gates, tape.cells + t * state,
-                     t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state, of_output.output + t * state,
-                     last ? of_output.final_hidden : hidden_gradient, last ? of_output.final_cell : cell_gradient,
-                     t == 0 && gradients.initial_cell ? gradients.initial_cell : cell_gradient, step_gradient});
+    ForEach(queue(), state,
+            BackwardStep{hidden, problem.bound, inputs.continuation + t * batch,
+                         last ? nullptr : inputs.continuation + (t + 1) * batch, tape.gates + t * batch * gates,
+                         tape.cells + t * state, t == 0 ? inputs.initial_cell : tape.cells + (t - 1) * state,
+                         of_output.output + t * state, last ? of_output.final_hidden : hidden_gradient,
+                         last ? of_output.final_cell : cell_gradient,
+                         t == 0 && gradients.initial_cell ? gradients.initial_cell : cell_gradient, step_gradient});
     if (t < first_product) continue;
     products_.Multiply({.m = batch, .n = hidden, .k = gates, .factors = problem.factors}, step_gradient,
                        parameters.hidden_weights, hidden_gradient);

@@ -1,6 +1,9 @@
 // LSTM over sequences: bottoms and tops as in layers/recurrent.h, with states h and c. Blobs: input weights [4
 // num_output, inputs], bias [4 num_output], with a static input its weights [4 num_output, static inputs], hidden
 // weights [4 num_output, num_output]; rows are the gates i, f, o, g.
+#include <cmath>
+
+#include "base/number_text.h"
 #include "layers/recurrent.h"
 #include "ops/operations.h"
 
@@ -15,9 +18,7 @@ class LstmLayer : public RecurrentLayer {
   void Setup(LayerSetup& setup) override {
     problem_ = {};
     SetupRecurrence(setup, 4, &problem_);
-    setup.SetFlops(2.0 * static_cast<double>(problem_.rows() * problem_.gates()) *
-                       static_cast<double>(problem_.inputs + problem_.hidden) +
-                   2.0 * static_cast<double>(problem_.batch * problem_.gates() * problem_.static_inputs));
+    SetFlops(setup);
   }
 
   void Plan(LayerPlan& plan) override {
@@ -55,6 +56,14 @@ class LstmLayer : public RecurrentLayer {
                           reinterpret_cast<float*>(run.workspace));
   }
 
+ protected:
+  LstmProblem& problem() { return problem_; }
+  void SetFlops(LayerSetup& setup) const {
+    setup.SetFlops(2.0 * static_cast<double>(problem_.rows() * problem_.gates()) *
+                       static_cast<double>(problem_.inputs + problem_.hidden) +
+                   2.0 * static_cast<double>(problem_.batch * problem_.gates() * problem_.static_inputs));
+  }
+
  private:
   LstmTape TapeOf(const LayerRun& run) const {
     if (!run.saved.empty()) return {run.saved[0].f32(), run.saved[1].f32(), run.saved[2].f32()};
@@ -67,8 +76,24 @@ class LstmLayer : public RecurrentLayer {
   int64_t forward_workspace_ = 0;  // floats
 };
 
+// caffe-lstm's: see RecurrentLayer::SetupRows. Blobs: input weights, hidden weights, bias.
+class LstmOfRowsLayer : public LstmLayer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    const float bound = setup.param().lstm_param().clipping_threshold();
+    SetupRows(setup, 4, &problem());
+    if (!(bound >= 0 && std::isfinite(bound))) {
+      setup.Fail("lstm_param.clipping_threshold",
+                 "clipping_threshold is " + FormatNumber(bound) + "; it must be 0, for none, or more, and finite");
+    }
+    problem().bound = bound;
+    SetFlops(setup);
+  }
+};
+
 }  // namespace
 
 REGISTER_LAYER(LSTM, LstmLayer, "recurrent_param");
+REGISTER_LAYER(Lstm, LstmOfRowsLayer, "lstm_param");
 
 }  // namespace crema

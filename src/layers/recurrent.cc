@@ -1,5 +1,7 @@
 #include "layers/recurrent.h"
 
+#include <algorithm>
+
 #include "graph/filler.h"
 #include "ops/operations.h"
 
@@ -52,6 +54,44 @@ void RecurrentLayer::SetupRecurrence(LayerSetup& setup, int64_t sums, RecurrentP
   state_count_ = problem->batch * problem->hidden;
 }
 
+void RecurrentLayer::SetupRows(LayerSetup& setup, int64_t sums, RecurrentProblem* problem) {
+  const LSTMParameter& param = setup.param().lstm_param();
+  const Shape& input = setup.bottom_shape(0);
+  rows_ = true;
+  setup.ExpectBottoms(1, 2);
+  setup.ExpectTops(1);
+  has_continuation_ = setup.bottoms() == 2;
+  if (param.num_output() < 1) {
+    setup.Fail(param.has_num_output() ? "lstm_param.num_output" : "lstm_param",
+               "num_output must be at least 1; it is the size of the hidden state");
+  }
+  if (param.batch_size() < 1) setup.Fail("lstm_param.batch_size", "batch_size must be at least 1");
+  problem->batch = param.batch_size();
+  problem->hidden = param.num_output();
+  if (input.axes() < 1 || input.count() == 0 || input[0] % problem->batch != 0) {
+    setup.Fail("bottom", setup.DescribeBottom(0) + " is no sequence; its first extent counts steps of " +
+                             std::to_string(problem->batch) +
+                             " sequences (lstm_param.batch_size), of which it must be a multiple");
+  }
+  problem->steps = input[0] / problem->batch;
+  problem->inputs = input.count(1);
+  if (has_continuation_) {
+    if (setup.bottom_shape(1).count() != input[0]) {
+      setup.Fail("bottom", setup.DescribeBottom(1) + " should say for each row of " + setup.DescribeBottom(0) +
+                               " whether its sequence goes on: 0 where one begins, else 1");
+    }
+    setup.NoGradient(1);
+  }
+  setup.SetTop(0, {input[0], problem->hidden});
+  const int64_t rows = sums * problem->hidden;
+  AddFilledParam(setup, "lstm_param.weight_filler", {rows, problem->inputs}, param.weight_filler());
+  AddFilledParam(setup, "lstm_param.weight_filler", {rows, problem->hidden}, param.weight_filler());
+  AddFilledParam(setup, "lstm_param.bias_filler", {rows}, param.bias_filler());
+  steps_ = problem->steps;
+  batch_ = problem->batch;
+  state_count_ = problem->batch * problem->hidden;
+}
+
 void RecurrentLayer::CheckShapes(const LayerSetup& setup, RecurrentProblem* problem) const {
   const Shape &input = setup.bottom_shape(0), &continuation = setup.bottom_shape(1);
   if (input.axes() < 2 || input.count() == 0) {
@@ -77,8 +117,9 @@ void RecurrentLayer::CheckShapes(const LayerSetup& setup, RecurrentProblem* prob
 }
 
 void RecurrentLayer::PlanRecurrence(LayerPlan& plan) {
+  PlanContinuation(plan);
   if (plan.backward()) {
-    plan.BackwardReadsBottom(1);
+    if (has_continuation_) plan.BackwardReadsBottom(1);
     if (plan.param_grad(0)) plan.BackwardReadsBottom(0);
     if (static_ && plan.param_grad(2)) plan.BackwardReadsBottom(2);
   }
@@ -88,12 +129,22 @@ void RecurrentLayer::PlanRecurrence(LayerPlan& plan) {
   final_ = States(*plan.context().device, states, state_count_);
 }
 
+void RecurrentLayer::PlanContinuation(const LayerPlan& plan) {
+  if (has_continuation_) return;
+  std::vector<float> goes_on(static_cast<size_t>(steps_ * batch_), 1.0f);
+  std::fill_n(goes_on.begin(), batch_, 0.0f);
+  const size_t bytes = goes_on.size() * sizeof(float);
+  continuation_ = Buffer(*plan.context().device, bytes);
+  plan.context().device->CopyIn(goes_on.data(), continuation_.data(), bytes);
+}
+
 void RecurrentLayer::BeginForward(const LayerRun& run) const {
-  if (exposed_ || run.replay) return;
+  if (!keeps_state() || run.replay) return;
   run.ops->Copy(final_.state(0), initial_.state(0), initial_.values().bytes());
 }
 
 void RecurrentLayer::KeepState(const LayerRun& run, int state, const float* after_last_step) const {
+  if (!has_continuation_) return;
   run.ops->Copy(after_last_step, exposed_ ? run.tops[1 + state].f32() : final_.state(state),
                 static_cast<size_t>(state_count_) * sizeof(float));
 }
@@ -105,7 +156,7 @@ RecurrentInputs RecurrentLayer::InputsOf(const LayerRun& run) const {
   };
   RecurrentInputs inputs;
   inputs.input = run.bottoms[0].f32();
-  inputs.continuation = run.bottoms[1].f32();
+  inputs.continuation = has_continuation_ ? run.bottoms[1].f32() : reinterpret_cast<const float*>(continuation_.data());
   if (static_) inputs.static_input = run.bottoms[2].f32();
   inputs.initial_hidden = initial(0);
   inputs.initial_cell = initial(1);
@@ -113,7 +164,7 @@ RecurrentInputs RecurrentLayer::InputsOf(const LayerRun& run) const {
 }
 
 RecurrentParameters RecurrentLayer::ParametersOf(const LayerRun& run) const {
-  return {run.params[0].f32(), run.params[1].f32(), static_ ? run.params[2].f32() : nullptr,
+  return {run.params[0].f32(), run.params[bias()].f32(), static_ ? run.params[2].f32() : nullptr,
           run.params[hidden_weights()].f32()};
 }
 
@@ -126,7 +177,7 @@ RecurrentGradients RecurrentLayer::GradientsOf(const LayerRun& run) const {
     if (states_.size() > 1) gradients.initial_cell = run.bottom_grads[state_bottom(1)].f32();
   }
   gradients.input_weights = run.param_grads[0].f32();
-  gradients.bias = run.param_grads[1].f32();
+  gradients.bias = run.param_grads[bias()].f32();
   if (static_) gradients.static_weights = run.param_grads[2].f32();
   gradients.hidden_weights = run.param_grads[hidden_weights()].f32();
   return gradients;

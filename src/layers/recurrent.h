@@ -17,7 +17,7 @@ namespace crema {
 
 class RecurrentLayer : public Layer {
  public:
-  Tensor recurrent_state() const override { return exposed_ ? Tensor() : final_.values(); }
+  Tensor recurrent_state() const override { return keeps_state() ? final_.values() : Tensor(); }
 
  protected:
   // What each state is called in messages, the hidden state first.
@@ -26,6 +26,10 @@ class RecurrentLayer : public Layer {
   // Checks bottoms and fields, says the shapes of tops, and asks for input weights, bias, static weights (with a static
   // input) and hidden weights, of `sums` rows for each unit of the hidden state.
   void SetupRecurrence(LayerSetup& setup, int64_t sums, RecurrentProblem* problem);
+  // The same of caffe-lstm's layer, whose rows of steps and sequences are one axis: bottoms x (T N x ...) and
+  // optionally the continuation (T N), without which all sequences begin with the pass; top T N x num_output. Asks for
+  // input weights, hidden weights and bias.
+  void SetupRows(LayerSetup& setup, int64_t sums, RecurrentProblem* problem);
   static void AddWeights(LayerSetup& setup, int64_t rows, int64_t inputs);
   static void AddBias(LayerSetup& setup, int64_t rows);
 
@@ -45,7 +49,7 @@ class RecurrentLayer : public Layer {
   // The bottom that is a state before the first step, where states are exposed.
   int state_bottom(int state) const { return (static_ ? 3 : 2) + state; }
   // Of the hidden weights; parameters of the layer's own come after them.
-  int hidden_weights() const { return static_ ? 3 : 2; }
+  int hidden_weights() const { return rows_ ? 1 : static_ ? 3 : 2; }
 
  private:
   // All states, in the device's memory; zeros at first.
@@ -62,10 +66,14 @@ class RecurrentLayer : public Layer {
   };
 
   void CheckShapes(const LayerSetup& setup, RecurrentProblem* problem) const;
+  void PlanContinuation(const LayerPlan& plan);
+  bool keeps_state() const { return !exposed_ && has_continuation_; }
+  int bias() const { return rows_ ? 2 : 1; }
 
   std::vector<std::string> states_;
-  bool exposed_ = false, static_ = false;
-  int64_t state_count_ = 0;
+  bool exposed_ = false, static_ = false, rows_ = false, has_continuation_ = true;
+  int64_t steps_ = 0, batch_ = 0, state_count_ = 0;
+  Buffer continuation_;     // where no bottom says it
   States initial_, final_;  // before and after the latest pass, where they are not exposed
 };
 

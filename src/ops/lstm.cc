@@ -35,6 +35,7 @@ CREMA_MULTIVERSION void ForwardRows(int64_t begin, int64_t end, int64_t hidden, 
 }
 
 struct BackwardStep {
+  float bound;
   const float *continuation, *next_continuation;  // the next one is null in the last step
   const float *gates, *cell, *cell_before;
   const float* output_gradient;
@@ -54,7 +55,7 @@ CREMA_MULTIVERSION void BackwardRows(int64_t begin, int64_t end, int64_t hidden,
     float *di = step.gates_gradient + 4 * at, *df = di + hidden, *d_o = df + hidden, *dg = d_o + hidden;
     float* dc = step.cell_gradient + at;
     const auto element = [&](int64_t d, float dh) __attribute__((always_inline)) {
-      lstm::Backward(k, before[d], cell[d], i[d], f[d], o[d], g[d], dh, dc[d], di[d], df[d], d_o[d], dg[d]);
+      lstm::Backward(k, before[d], cell[d], i[d], f[d], o[d], g[d], dh, step.bound, dc[d], di[d], df[d], d_o[d], dg[d]);
     };
     if (from_next == nullptr) {
 #pragma omp simd
@@ -116,7 +117,8 @@ void LstmBackward(const LstmProblem& problem, const LstmInputs& inputs, const Ls
   }
   const auto step_of = [&](int64_t t) {
     const bool last = t + 1 == problem.steps;
-    return BackwardStep{inputs.continuation + t * batch,
+    return BackwardStep{problem.bound,
+                        inputs.continuation + t * batch,
                         last ? nullptr : inputs.continuation + (t + 1) * batch,
                         tape.gates + t * batch * gates,
                         tape.cells + t * state,

@@ -12,6 +12,9 @@ namespace crema {
 
 // Rows of weights and entries of bias: those of i, then f, o and g.
 struct LstmProblem : RecurrentProblem {
+  // Backward keeps the gradient of each sum within +-bound; 0: leaves them as they are.
+  float bound = 0;
+
   int64_t gates() const { return 4 * hidden; }
 };
 

@@ -20,15 +20,22 @@ CREMA_FORMULA void Forward(float k, float cell_before, float& i, float& f, float
   output = o * formula::Tanh(cell);
 }
 
+// Within +-bound; 0: as it is.
+CREMA_FORMULA float Bounded(float bound, float x) {
+  const float high = x > bound ? bound : x;
+  const float within = high < -bound ? -bound : high;
+  return bound > 0 ? within : x;
+}
+
 // `dh`: the gradient of the output. `dc` goes from the cell's, from later steps, to that of the cell before.
 CREMA_FORMULA void Backward(float k, float cell_before, float cell, float i, float f, float o, float g, float dh,
-                            float& dc, float& di, float& df, float& d_o, float& dg) {
+                            float bound, float& dc, float& di, float& df, float& d_o, float& dg) {
   const float tanh = formula::Tanh(cell);
   const float total = dc + dh * o * (1.0f - tanh * tanh);
-  di = total * g * i * (1.0f - i);
-  df = total * Kept(k, cell_before) * f * (1.0f - f);
-  d_o = dh * tanh * o * (1.0f - o);
-  dg = total * i * (1.0f - g * g);
+  di = Bounded(bound, total * g * i * (1.0f - i));
+  df = Bounded(bound, total * Kept(k, cell_before) * f * (1.0f - f));
+  d_o = Bounded(bound, dh * tanh * o * (1.0f - o));
+  dg = Bounded(bound, total * i * (1.0f - g * g));
   dc = Kept(k, total * f);
 }
 

@@ -369,6 +369,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "Input",
                                               "L1Loss",
                                               "LabelsequenceAccuracy",
+                                              "Lstm",
                                               "MemoryData",
                                               "MultiBoxLoss",
                                               "MultinomialLogisticLoss",
