@@ -55,6 +55,7 @@ class LabelSpecificAddLayer : public Layer {
   }
 
   void Backward(const LayerRun& run) override {
+    if (!run.bottom_grads[0].defined()) return;
     CopyUnlessThere(run, run.top_grads[0], run.bottom_grads[0]);
     run.ops->MarginGradient(margin_, run.bottoms[1].f32(), TapeOf(run), run.bottom_grads[0].f32(), nullptr);
   }

@@ -43,17 +43,16 @@ TEST(CorpusOfCaffeFace, NetsCompile) {
   if (CorpusFiles(folder).empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
   const BlobShapes faces = {{"data", Shape{8, 3, 112, 96}}, {"label", Shape{8}}};
   const BlobShapes digits = {{"data", Shape{8, 1, 28, 28}}, {"label", Shape{8}}};
-  ExpectToCompile(folder, {{"face_example/face_train_test.prototxt", faces},
-                           {"mnist_example/mnist_train_test.prototxt", digits}});
+  ExpectToCompile(
+      folder, {{"face_example/face_train_test.prototxt", faces}, {"mnist_example/mnist_train_test.prototxt", digits}});
 }
 
 TEST(CorpusOfCaffeLstm, NetsCompile) {
   const std::string folder = "forks/junhyukoh+caffe-lstm/examples/lstm_sequence";
   if (CorpusFiles(folder).empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
-  ExpectToCompile(folder, {{"lstm_short.prototxt"},
-                           {"lstm_long.prototxt"},
-                           {"deep_lstm_short.prototxt"},
-                           {"deep_lstm_long.prototxt"}});
+  ExpectToCompile(
+      folder,
+      {{"lstm_short.prototxt"}, {"lstm_long.prototxt"}, {"deep_lstm_short.prototxt"}, {"deep_lstm_long.prototxt"}});
 }
 
 }  // namespace
