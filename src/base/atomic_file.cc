@@ -37,7 +37,10 @@ int RenameWithoutReplacing(const char* from, const char* to) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path, AtomicFileOptions options)
-    : path_(std::move(path)), temporary_(path_ + ".tmp." + std::to_string(getpid())), replace_(options.replace) {
+    : path_(std::move(path)),
+      temporary_(path_ + ".tmp." + std::to_string(getpid())),
+      replace_(options.replace),
+      flush_(options.flush) {
   // Renaming would put a file in the place of a device or pipe, and fails for a folder when all is written.
   struct stat there {};
   if (stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
@@ -64,7 +67,7 @@ void AtomicFile::Write(const void* data, size_t bytes) {
 }
 
 void AtomicFile::Commit() {
-  if (fsync(fd_) != 0) FailWith("cannot flush", temporary_);
+  if (flush_ && fsync(fd_) != 0) FailWith("cannot flush", temporary_);
   const int fd = fd_;
   fd_ = -1;
   if (close(fd) != 0 || (replace_ ? rename(temporary_.c_str(), path_.c_str())
@@ -75,7 +78,7 @@ void AtomicFile::Commit() {
     if (!replace_ && error == EEXIST) throw UserError(Location{path_}, "exists already, and is left as it is");
     FailWith("cannot finish", path_);
   }
-  SyncDirectory(DirectoryOf(path_));
+  if (flush_) SyncDirectory(DirectoryOf(path_));
 }
 
 void SyncDirectory(const std::string& directory) {
@@ -83,6 +86,16 @@ void SyncDirectory(const std::string& directory) {
   if (fd < 0) return;
   fsync(fd);
   close(fd);
+}
+
+void SyncFiles(const std::string& directory) {
+  const int fd = open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (fd < 0) FailWith("cannot flush", directory);
+  const int failed = syncfs(fd);
+  const int error = errno;
+  close(fd);
+  errno = error;
+  if (failed != 0) FailWith("cannot flush", directory);
 }
 
 std::string DirectoryOf(const std::string& path) {

@@ -111,7 +111,7 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
         if (folders.insert(folder).second) MakeFolder(folder);
         char name[32];
         std::snprintf(name, sizeof name, "/%08lld.%s", static_cast<long long>(i), file.extension);
-        AtomicFile out(folder + name, {.replace = false});
+        AtomicFile out(folder + name, {.replace = false, .flush = false});
         out.Write(file.bytes.data(), file.bytes.size());
         out.Commit();
         if (labels > 0) list += std::string(name + 1) + " " + file.labels + "\n";
@@ -122,6 +122,7 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
     out.Write(list);
     out.Commit();
   }
+  SyncFiles(how.folder);
   return count;
 }
 
