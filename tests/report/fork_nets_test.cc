@@ -15,7 +15,7 @@ namespace {
 struct ForkNet {
   std::string file;
   BlobShapes shapes = {};  // of tops of data layers
-  bool warns = false;      // of its own accord
+  bool warns = false;      // of old syntax
 };
 
 void ExpectToCompile(const std::string& folder, const std::vector<ForkNet>& nets) {
@@ -50,9 +50,10 @@ TEST(CorpusOfCaffeFace, NetsCompile) {
 TEST(CorpusOfCaffeLstm, NetsCompile) {
   const std::string folder = "forks/junhyukoh+caffe-lstm/examples/lstm_sequence";
   if (CorpusFiles(folder).empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
-  ExpectToCompile(
-      folder,
-      {{"lstm_short.prototxt"}, {"lstm_long.prototxt"}, {"deep_lstm_short.prototxt"}, {"deep_lstm_long.prototxt"}});
+  ExpectToCompile(folder, {{"lstm_short.prototxt", {}, true},
+                           {"lstm_long.prototxt", {}, true},
+                           {"deep_lstm_short.prototxt", {}, true},
+                           {"deep_lstm_long.prototxt", {}, true}});
 }
 
 }  // namespace
