@@ -18,8 +18,8 @@ class DetectionEvaluateLayer : public Layer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1);
     const DetectionEvaluateParameter& param = setup.param().detection_evaluate_param();
-    evaluation_.found = Rows(setup, 0, DetectionEvaluation::kFound, "what was found", "DetectionOutput");
-    evaluation_.objects = Rows(setup, 1, DetectionEvaluation::kObject, "the true objects", "AnnotatedData");
+    evaluation_.found = ExpectRows(setup, 0, DetectionEvaluation::kFound, "what was found", "DetectionOutput");
+    evaluation_.objects = TrueObjectRows(setup, 1);
     CheckClasses(setup, param);
     evaluation_.classes = param.num_classes();
     evaluation_.background = param.background_label_id();
@@ -59,14 +59,6 @@ class DetectionEvaluateLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { object_check_.Refuse(position, value); }
 
  private:
-  static int64_t Rows(const LayerSetup& setup, int bottom, int64_t width, const std::string& what,
-                      const std::string& maker) {
-    const Shape& shape = setup.bottom_shape(bottom);
-    if (shape.axes() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == width) return shape[2];
-    setup.Fail("bottom", "\"" + setup.param().bottom(bottom) + "\" is " + shape.ToString() + ", but must be " + what +
-                             ", 1 x 1 x rows x " + std::to_string(width) + ", as " + maker + " gives them");
-  }
-
   static void CheckClasses(const LayerSetup& setup, const DetectionEvaluateParameter& param) {
     if (param.num_classes() < 2 || param.num_classes() > 1 << 24) {
       setup.Fail(param.has_num_classes() ? "detection_evaluate_param.num_classes" : "detection_evaluate_param",

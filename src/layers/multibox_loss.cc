@@ -249,7 +249,6 @@ class MultiBoxLossLayer : public Layer {
 
   void ReadShapes(const LayerSetup& setup) {
     const Shape &boxes = setup.bottom_shape(0), &scores = setup.bottom_shape(1), &priors = setup.bottom_shape(2);
-    const Shape& objects = setup.bottom_shape(3);
     const auto told = [&](int i) {
       return "\"" + setup.param().bottom(i) + "\" is " + setup.bottom_shape(i).ToString();
     };
@@ -258,14 +257,8 @@ class MultiBoxLossLayer : public Layer {
                                ", but the priors are 1 x 2 x (4 for each), as PriorBox makes them; give them as "
                                "the third bottom");
     }
-    if (objects.axes() != 4 || objects.count(0, 2) != 1 || objects[3] != ObjectRows::kNumbers) {
-      setup.Fail("bottom", told(3) +
-                               ", but the objects are 1 x 1 x rows x 8 (image, class, number of the object, xmin, "
-                               "ymin, xmax, ymax, difficult), as AnnotatedData gives them; give them as the "
-                               "fourth bottom");
-    }
     problem_.priors = priors[2] / 4;
-    problem_.objects = objects[2];
+    problem_.objects = TrueObjectRows(setup, 3);
     problem_.images = BatchOf(boxes);
     object_check_.Setup(setup, 3, problem_.rows());
     const std::string of_priors =

@@ -7,6 +7,18 @@
 
 namespace crema {
 
+int64_t ExpectRows(const LayerSetup& setup, int bottom, int64_t width, const std::string& what,
+                   const std::string& maker) {
+  const Shape& shape = setup.bottom_shape(bottom);
+  if (shape.axes() == 4 && shape[0] == 1 && shape[1] == 1 && shape[3] == width) return shape[2];
+  setup.Fail("bottom", "\"" + setup.param().bottom(bottom) + "\" is " + shape.ToString() + ", but must be " + what +
+                           ", 1 x 1 x rows x " + std::to_string(width) + ", as " + maker + " gives them");
+}
+
+int64_t TrueObjectRows(const LayerSetup& setup, int bottom) {
+  return ExpectRows(setup, bottom, ObjectRows::kNumbers, "the true objects", "AnnotatedData");
+}
+
 void ObjectCheck::Setup(const LayerSetup& setup, int bottom, const ObjectRows& objects, const std::string& without) {
   bottom_ = bottom;
   objects_ = objects;

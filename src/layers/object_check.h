@@ -9,6 +9,13 @@
 
 namespace crema {
 
+// Fails unless the bottom is 1 x 1 x rows x `width`; returns the number of rows. `what` they are, and which layer gives
+// them, for the message.
+int64_t ExpectRows(const LayerSetup& setup, int bottom, int64_t width, const std::string& what,
+                   const std::string& maker);
+// The same for true objects.
+int64_t TrueObjectRows(const LayerSetup& setup, int bottom);
+
 // Objects that cannot be used.
 class ObjectCheck {
  public:

@@ -47,13 +47,7 @@ class Yolov3Layer : public Layer {
                              OwnAnchors(setup),
                              static_cast<double>(param.anchors_scale())});
     ReadNumbers(setup);
-    const Shape& objects = setup.bottom_shape(1);
-    if (objects.axes() != 4 || objects.count(0, 2) != 1 || objects[3] != ObjectRows::kNumbers) {
-      setup.Fail("bottom", "bottom 1, " + setup.DescribeBottom(1) +
-                               ", must be the objects, 1 x 1 x rows x 8 (image, class, number of the object, xmin, "
-                               "ymin, xmax, ymax, difficult), as AnnotatedData gives them");
-    }
-    loss_.objects = objects[2];
+    loss_.objects = TrueObjectRows(setup, 1);
     object_check_.Setup(setup, 1, loss_.rows(), "num_class");
     setup.SetTop(0, Shape());
     setup.MakeLoss();
