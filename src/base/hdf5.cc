@@ -27,6 +27,10 @@ const Hdf5Library& Library(const std::string& purpose) {
 std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) throw UserError({path}, "is a folder, expected an HDF5 file");
+  // A pipe would keep this waiting for somebody to write.
+  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
+    throw UserError({path}, "is no regular file but a pipe or device, expected an HDF5 file");
+  }
   errno = 0;
   if (!std::ifstream(path, std::ios::binary)) {
     if (errno == ENOENT || errno == ENOTDIR) throw UserError({path}, "does not exist; correct the path");
@@ -41,6 +45,8 @@ bool BeginsAsHdf5(const std::string& path) {
   constexpr char kSignature[] = "\x89HDF\r\n\x1a\n";
   constexpr size_t kBytes = sizeof(kSignature) - 1;
   char head[kBytes] = {};
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return false;  // what is read of a pipe is gone
   std::ifstream file(path, std::ios::binary);
   return file.read(head, kBytes) && std::memcmp(head, kSignature, kBytes) == 0;
 }

@@ -205,8 +205,14 @@ void ThrowDamaged(const std::string& folder, const std::string& what) {
 }
 
 void CheckLmdbMetaPages(const std::string& folder) {
-  const int fd = open((folder + "/data.mdb").c_str(), O_RDONLY | O_CLOEXEC);
+  // A pipe would keep this waiting for somebody to write.
+  const int fd = open((folder + "/data.mdb").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (fd < 0) return;
+  struct stat status;
+  if (fstat(fd, &status) == 0 && !S_ISREG(status.st_mode)) {
+    close(fd);
+    throw UserError("database \"" + folder + "\": data.mdb is no regular file but a pipe or device");
+  }
   std::byte meta[2][kMetaBytes] = {};
   bool known = ReadMetaPage(fd, 0, meta[0]);
   // As the machine that made the file had them, not this one.
@@ -214,7 +220,6 @@ void CheckLmdbMetaPages(const std::string& folder) {
   const bool size_known =
       std::has_single_bit(page_bytes) && page_bytes >= kFewestPageBytes && page_bytes <= kMostPageBytes;
   if (known && size_known) known = ReadMetaPage(fd, page_bytes, meta[1]);
-  struct stat status;
   known = known && fstat(fd, &status) == 0;  // after the pages were read: the file may grow
   close(fd);
   if (!known) return;

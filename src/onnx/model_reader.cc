@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr int64_t kOldestFormat = 3;
 
 std::string ReadBytes(const std::string& path) {
-  CheckReadableFile(path, ".onnx");
+  CheckRegularFile(path, ".onnx");
   std::error_code error;
   const uint64_t size = fs::file_size(path, error);
   if (error) throw EnvironmentError(path + ": cannot be read: not a regular file");

@@ -146,7 +146,7 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
 }
 
 LayerWeights::Blob ReadBlobFile(const std::string& path) {
-  CheckReadableFile(path, ".binaryproto");
+  CheckRegularFile(path, ".binaryproto");
   WireReader reader(path);
   try {
     return ReadBlob(&reader, reader.size());

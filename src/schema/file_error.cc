@@ -33,4 +33,11 @@ void CheckReadableFile(const std::string& path, const std::string& kind) {
   }
 }
 
+void CheckRegularFile(const std::string& path, const std::string& kind) {
+  CheckReadableFile(path, kind);
+  std::error_code ignored;
+  if (std::filesystem::is_regular_file(path, ignored)) return;
+  throw UserError({path}, "is no regular file but a pipe or device; give a " + kind + " file");
+}
+
 }  // namespace crema

@@ -135,7 +135,7 @@ class Reader {
 }  // namespace
 
 std::vector<LayerWeights> ReadWeights(const std::string& path) {
-  CheckReadableFile(path, ".caffemodel");
+  CheckRegularFile(path, ".caffemodel");
   if (BeginsAsHdf5(path)) return ReadHdf5Weights(path);
   return Reader(path).Run();
 }

@@ -140,6 +140,12 @@ TEST(Lmdb, WhatIsNoDatabaseIsAUserError) {
   ExpectThrows<UserError>(open("db/data.mdb"), {"is a file", "name the folder"});
 }
 
+TEST(Lmdb, APipeIsNotWaitedFor) {
+  TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "data.mdb").c_str(), 0600), 0);
+  ExpectThrows<UserError>([&] { OpenRecordSource(folder.path()); }, {"data.mdb is no regular file"});
+}
+
 TEST(Lmdb, AnEmptyDatabaseIsAUserError) {
   TemporaryFolder folder;
   LmdbWriter(folder / "db", LmdbWriter::Existing::kRefuse).Commit();

@@ -1,6 +1,7 @@
 // Weights files: what is read, what is recognised, and that no bytes can crash the reader.
 #include <gtest/gtest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -247,6 +248,13 @@ TEST_F(WeightsTest, AbsentFileAndFolder) {
   EXPECT_THROW(ReadWeights(path_ + ".absent"), UserError);
   EXPECT_THROW(ReadWeights(::testing::TempDir()), UserError);
   EXPECT_THROW(ReadWeights(""), UserError);
+}
+
+TEST_F(WeightsTest, APipeIsNotWaitedFor) {
+  const std::string pipe = path_ + ".pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(ReadWeights(pipe), UserError);
+  std::filesystem::remove(pipe);
 }
 
 TEST_F(WeightsTest, LargeFileIsReadPastItsBuffer) {
