@@ -51,6 +51,10 @@ struct NetOptions {
   Precision precision = Precision::kF32;
   // Keep every tensor readable after a pass, at the cost of memory and time: no two share storage, no layers are fused.
   bool keep_all = false;
+  // Blobs that are the net's outputs, instead of those that no layer reads. Of a name that several layers write in
+  // place it is the last value. Layers that read something and make nothing of use for these are left out, losses too.
+  // A name that the net does not have is a UserError.
+  std::vector<std::string> outputs = {};
   // Compile a backward pass; false for nets that are only tested.
   bool backward = true;
   // Add to the parameters' gradients instead of overwriting them from the second Backward after ClearGradients on
@@ -110,7 +114,7 @@ struct Parameter {
   void SetData(const float* plain) const;
 };
 
-// One net output: a top that no layer reads.
+// One net output: a top that no layer reads, or that NetOptions::outputs names.
 struct NetOutput {
   std::string name;
   Tensor value;

@@ -70,10 +70,11 @@ class LayoutChooser {
       if (!Unit(use.node).setup->is_source()) readers.insert(place_of_[unit_of_[use.node]]);  // they know shapes only
     }
     readers.erase(producer);
-    if (readers.empty()) return;
+    if (readers.empty() && !value.is_output) return;
     const int to_plain = cut.AddNode(), from_plain = cut.AddNode();
     cut.AddEdge(producer, to_plain, bytes);
     cut.AddEdge(from_plain, producer, bytes);
+    if (value.is_output) cut.AddEdge(to_plain, MinimumCut::kSecond, MinimumCut::kNever);
     for (const int reader : readers) {
       cut.AddEdge(to_plain, reader, MinimumCut::kNever);
       cut.AddEdge(reader, from_plain, MinimumCut::kNever);

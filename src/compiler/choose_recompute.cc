@@ -88,7 +88,7 @@ class Chooser {
       bool inner = unit.runs_backward && !unit.setup->is_source() && !unit.setup->is_loss() && !unit.setup->is_view();
       for (size_t t = 0; t < unit.tops.size(); ++t) {
         const Value& top = graph_.values[unit.tops[t]];
-        inner &= unit.loss_weights[t] == 0 && !top.uses.empty();
+        inner &= unit.loss_weights[t] == 0 && !top.uses.empty() && !top.is_output;
         candidate.bytes += top.spec.bytes();
         for (const Value::Use& use : top.uses) candidate.last_reader = std::max(candidate.last_reader, place[use.node]);
       }

@@ -154,6 +154,7 @@ class Fuser {
   std::string WhyNotJoined(int last, const Value& top, int next) const {
     const std::string quoted = "\"" + top.label() + "\"";
     if (graph_.nodes[last].loss_weights[0] != 0) return quoted + " is a loss";
+    if (top.is_output) return quoted + " is an output";
     for (const Value::Use& use : top.uses) {
       if (use.node != next) return quoted + " is also read by \"" + graph_.nodes[use.node].name() + "\"";
     }

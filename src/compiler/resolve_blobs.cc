@@ -96,7 +96,10 @@ void ResolveBlobs(Compilation& c) {
   graph.order.resize(graph.nodes.size());
   std::iota(graph.order.begin(), graph.order.end(), 0);
   for (const auto& [name, value] : current) {
-    if (graph.values[value].uses.empty()) graph.outputs.push_back(value);
+    const auto& named = c.options.outputs;
+    graph.values[value].is_output =
+        named.empty() ? graph.values[value].uses.empty() : std::find(named.begin(), named.end(), name) != named.end();
+    if (graph.values[value].is_output) graph.outputs.push_back(value);
   }
 }
 

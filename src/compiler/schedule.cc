@@ -162,7 +162,7 @@ class Scheduler {
       // Losses are summed in f32.
       const bool summed =
           value.spec.dtype != DType::kF32 && graph_.nodes[value.producer].loss_weights[value.producer_top] != 0;
-      const bool shown = c_.options.keep_all || value.uses.empty() || summed;
+      const bool shown = c_.options.keep_all || value.uses.empty() || value.is_output || summed;
       if (shown) program_.value_tensor[v] = TensorAs(v, Shown(graph_.values[v].spec), program_.forward);
     }
   }

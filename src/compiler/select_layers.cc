@@ -137,6 +137,51 @@ void WarnAboutHalves(Compilation& c) {
                                    "CPUs, into the solver, or give --precision");
 }
 
+void CheckOutputsExist(Compilation& c) {
+  std::vector<std::string> names;
+  std::string all;
+  for (const Node& node : c.net.graph.nodes) {
+    for (const std::string& top : node.param->top()) {
+      if (std::find(names.begin(), names.end(), top) != names.end()) continue;
+      names.push_back(top);
+      all += (all.empty() ? "\"" : ", \"") + top + "\"";
+    }
+  }
+  const Location where{c.net.file.source ? c.net.file.source->Field({}).file : ""};
+  for (const std::string& output : c.options.outputs) {
+    if (std::find(names.begin(), names.end(), output) != names.end()) continue;
+    const std::string hint = DidYouMean(output, names);
+    c.diagnostics.Error(where, "the net has no blob \"" + output + "\"" + (hint.empty() ? "; it has " + all : hint));
+  }
+}
+
+// Leaves out what NetOptions::outputs do not need. Inputs stay, so that who writes them finds them, and so do earlier
+// layers of the same name, by whose number weights are found, and those that may own a parameter that is needed.
+void KeepWhatOutputsNeed(Compilation& c) {
+  if (c.options.outputs.empty()) return;
+  CheckOutputsExist(c);
+  std::vector<Node>& nodes = c.net.graph.nodes;
+  std::set<std::string> blobs(c.options.outputs.begin(), c.options.outputs.end()), layers, parameters;
+  std::vector<Node> kept;
+  for (auto node = nodes.rbegin(); node != nodes.rend(); ++node) {
+    const LayerParameter& layer = *node->param;
+    const bool needed =
+        layer.bottom().empty() || layers.contains(layer.name()) ||
+        std::any_of(layer.top().begin(), layer.top().end(), [&](const auto& top) { return blobs.contains(top); }) ||
+        std::any_of(layer.param().begin(), layer.param().end(),
+                    [&](const ParamSpec& param) { return parameters.contains(param.name()); });
+    if (!needed) continue;
+    blobs.insert(layer.bottom().begin(), layer.bottom().end());
+    layers.insert(layer.name());
+    for (const ParamSpec& param : layer.param()) {
+      if (!param.name().empty()) parameters.insert(param.name());
+    }
+    kept.push_back(std::move(*node));
+  }
+  std::reverse(kept.begin(), kept.end());
+  nodes = std::move(kept);
+}
+
 }  // namespace
 
 NetState StateOf(const NetParameter& file, const NetOptions& options) {
@@ -195,6 +240,7 @@ void SelectLayers(Compilation& c) {
     }
     graph.nodes.push_back(std::move(node));
   }
+  if (!c.diagnostics.has_errors()) KeepWhatOutputsNeed(c);
   WarnAboutHalves(c);
   if (graph.nodes.empty() && !c.diagnostics.has_errors()) {
     c.diagnostics.Error(c.net.file.source ? c.net.file.source->Field("name") : Location{},

@@ -29,6 +29,8 @@ struct Value {
   bool needs_grad = false;
   // Some loss lies above.
   bool reaches_loss = false;
+  // One of Graph::outputs.
+  bool is_output = false;
 
   // "ip1", or "ip1'2" for the second rewrite in place.
   std::string label() const { return version == 0 ? name : name + "'" + std::to_string(version); }
@@ -104,7 +106,8 @@ struct Graph {
   std::vector<std::string> fusion_notes;
   // After choose_layouts: what is wanted and this device is faster with.
   Factors factors = Factors::kF32;
-  std::vector<int> outputs;  // values no layer reads, sorted by name as Caffe does
+  // Values that no layer reads, or what NetOptions::outputs names, sorted by name as Caffe does.
+  std::vector<int> outputs;
 
   // Unit u is nodes[u], or fused[u - nodes.size()].
   Node& unit(int u) { return u < size() ? nodes[u] : fused[u - size()]; }
