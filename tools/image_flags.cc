@@ -128,7 +128,7 @@ ImageRunOptions ImageRunOptionsOf(const CommandLine& line) {
   options.net.phase = TEST;
   options.net.backward = false;
   options.net.context.device = &DeviceOf(line);
-  options.blob = FLAGS_blob;
+  if (!FLAGS_blob.empty()) options.net.outputs = {FLAGS_blob};
   options.batch = FLAGS_batch;
   options.rgb = FLAGS_rgb;
   options.threads = FLAGS_data_threads;

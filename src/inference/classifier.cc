@@ -16,10 +16,15 @@ int64_t ClassesOf(const Shape& shape, int64_t batch) {
   return shape[1];
 }
 
+ImageRunOptions WithScores(const ScoringNet& scoring, ImageRunOptions options) {
+  if (options.net.outputs.empty() && !scoring.scores.empty()) options.net.outputs = {scoring.scores};
+  return options;
+}
+
 }  // namespace
 
 Classifier::Classifier(const ScoringNet& scoring, const ImageItems& items, ImageRunOptions options)
-    : runner_(scoring, items, std::move(options)) {
+    : runner_(scoring, items, WithScores(scoring, std::move(options))) {
   ChooseScores(scoring);
 }
 
@@ -30,8 +35,9 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
     outputs.push_back(output.name + " " + output.value.shape().ToString());
     if (ClassesOf(output.value.shape(), options.batch) > 1) candidates.push_back(output.name);
   }
-  scores_ = !options.blob.empty() ? options.blob : scoring.scores;
-  if (scores_.empty()) {
+  if (!options.net.outputs.empty()) {
+    scores_ = options.net.outputs[0];
+  } else {
     if (candidates.size() != 1) {
       throw UserError((candidates.empty() ? "no output of the net holds the scores of classes, batch x classes"
                                           : "several outputs of the net may hold the scores of the classes") +

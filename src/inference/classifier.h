@@ -24,8 +24,8 @@ struct ScoredImage {
 
 class Classifier {
  public:
-  // Compiles the net for images like those of `items`; options.blob holds the scores, empty: as the ScoringNet says.
-  // Throws UserError where net, transform and images do not fit.
+  // Compiles the net for images like those of `items`; options.net.outputs names the scores, empty: as the ScoringNet
+  // says. Throws UserError where net, transform and images do not fit.
   Classifier(const ScoringNet& scoring, const ImageItems& items, ImageRunOptions options);
 
   ImageRunner& runner() { return runner_; }

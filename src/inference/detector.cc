@@ -24,25 +24,26 @@ bool MakesObjects(const LayerParameter& layer) {
   return std::find(std::begin(kMakers), std::end(kMakers), layer.type()) != std::end(kMakers);
 }
 
-// The layer that makes `blob`, or where that is empty the only one that makes objects.
+// The layer that makes the wanted blob, or where none is named the only one that makes objects.
 const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOptions& options) {
   const NetState state = StateOf(scoring.file.net, options.net);
+  const std::string blob = options.net.outputs.empty() ? "" : options.net.outputs[0];
   const LayerParameter* maker = nullptr;
   std::vector<std::string> found;
   for (const LayerParameter& layer : scoring.file.net.layer()) {
     if (!MakesObjects(layer) || layer.top_size() != 1 || !TakesPart(state, layer)) continue;
     found.push_back(layer.top(0));
-    if (options.blob.empty() || layer.top(0) == options.blob) maker = &layer;
+    if (blob.empty() || layer.top(0) == blob) maker = &layer;
   }
   if (found.empty()) {
     throw UserError(
         "the net has no DetectionOutput layer, nor one of YOLO's, so it finds no objects; `crema predict` tells "
         "classes");
   }
-  if (maker == nullptr || (options.blob.empty() && found.size() > 1)) {
-    throw UserError((maker != nullptr ? "several layers make objects: "
-                                      : "no layer makes objects in \"" + options.blob + "\", but in ") +
-                    QuotedNames(found) + "; say which with --blob=NAME");
+  if (maker == nullptr || (blob.empty() && found.size() > 1)) {
+    throw UserError(
+        (maker != nullptr ? "several layers make objects: " : "no layer makes objects in \"" + blob + "\", but in ") +
+        QuotedNames(found) + "; say which with --blob=NAME");
   }
   return *maker;
 }
@@ -85,7 +86,8 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
     : scoring_(std::move(scoring)), options_(options), sides_(sides) {
   AddDetectionOutput(options_.net, &scoring_);
   const LayerParameter& maker = MakerOfObjects(scoring_, options_);
-  objects_ = options_.blob = maker.top(0);
+  objects_ = maker.top(0);
+  options_.net.outputs = {objects_};
   if (maker.type() == "DetectionOutput") {
     const DetectionOutputParameter& param = maker.detection_output_param();
     classes_ = static_cast<int>(param.num_classes());

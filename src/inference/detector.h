@@ -35,7 +35,7 @@ struct FittedSides {
 
 class Detector {
  public:
-  // Compiles the net for images like those of `items`; options.blob holds the objects, empty: the top of its
+  // Compiles the net for images like those of `items`; options.net.outputs names the objects, empty: the top of its
   // DetectionOutput layer, which a net that proposes regions may lack; options.batch 0: 8, or as many as there are. A
   // net that is told the sizes of images sees each by itself, in a size of its own, unless the transform, or a shape,
   // says another one. Throws UserError where net, transform and images do not fit.

@@ -113,17 +113,6 @@ void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
   options_.net.shapes.emplace_back(input_, Shape{options_.batch, input.channels, input.height, input.width});
   if (!image_info_.empty()) options_.net.shapes.emplace_back(image_info_, Shape{options_.batch, kInfoNumbers});
   net_ = std::make_unique<Net>(scoring.file, options_.net);
-  if (options_.blob.empty()) return;
-  // Only outputs are sure to be kept.
-  const std::vector<std::string> names = net_->blob_names();
-  if (std::find(names.begin(), names.end(), options_.blob) == names.end()) {
-    throw UserError("the net has no blob \"" + options_.blob + "\"; it has " + QuotedNames(names));
-  }
-  const std::vector<NetOutput> outputs = net_->outputs();
-  if (std::any_of(outputs.begin(), outputs.end(), [&](const auto& one) { return one.name == options_.blob; })) return;
-  net_.reset();
-  options_.net.keep_all = true;
-  net_ = std::make_unique<Net>(scoring.file, options_.net);
 }
 
 void ImageRunner::WriteInfo(const ImageItems& items, const ImageBatch& batch, const Tensor& info) const {

@@ -17,8 +17,8 @@
 namespace crema {
 
 struct ImageRunOptions {
-  NetOptions net;     // phase is TEST and backward false, whatever it says
-  std::string blob;   // to be looked at; empty: the net's outputs
+  // Phase is TEST and backward false, whatever it says; `outputs` are the blobs to be looked at.
+  NetOptions net;
   bool rgb = false;   // images go into the net as red, green, blue; else blue first, as Caffe's do
   int64_t batch = 0;  // images in a pass; 0: 32, or as many as there are
   int threads = 0;    // that decode; 0: one for each core

@@ -26,7 +26,7 @@ std::string Resolved(const std::string& path, const std::string& net_path) {
 class Conversion {
  public:
   Conversion(NetFile file, const std::string& path, const NetOptions& options)
-      : path_(path), state_(StateOf(file.net, options)) {
+      : path_(path), state_(StateOf(file.net, options)), needs_scores_(options.outputs.empty()) {
     state_.set_phase(TEST);
     net_.file = std::move(file);
   }
@@ -173,10 +173,11 @@ class Conversion {
         Layer(i)->add_exclude()->set_phase(state_.phase());
       }
     }
-    if (loss < 0 && accuracy < 0) {
+    if (needs_scores_ && loss < 0 && accuracy < 0) {
       throw UserError(Location{path_},
                       "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "
-                      "use the deploy net, which ends in the scores of the classes");
+                      "use the deploy net, which ends in the scores of the classes; where a command has --blob, it may "
+                      "name any blob");
     }
   }
 
@@ -204,6 +205,7 @@ class Conversion {
 
   std::string path_;
   NetState state_;
+  bool needs_scores_;
   ScoringNet net_;
   std::vector<int> removed_;
 };

@@ -225,6 +225,20 @@ TEST(ScoringNet, WithoutALossGivesWhatAccuracyReads) {
   EXPECT_FALSE(classifier.probabilities());
 }
 
+TEST(ScoringNet, NeedsNoScoresWhereABlobIsNamed) {
+  const NetFile file = ParseNet(
+      "layer { name: \"d\" type: \"Data\" top: \"data\" top: \"label\" }"
+      "layer { name: \"ip\" type: \"InnerProduct\" bottom: \"data\" top: \"ip\" inner_product_param { num_output: 4 } }"
+      "layer { name: \"l\" type: \"HingeLoss\" bottom: \"ip\" bottom: \"label\" top: \"l\" }",
+      "net.prototxt");
+  EXPECT_THROW(MakeScoringNet(file, "net.prototxt", {}), UserError);
+  ImageRunOptions options;
+  options.net.outputs = {"ip"};
+  const ScoringNet scoring = MakeScoringNet(file, "net.prototxt", options.net);
+  const Classifier classifier(scoring, Numbers(), options);
+  EXPECT_EQ(classifier.scores(), "ip");
+}
+
 TEST(ScoringNet, RefusesWhatTakesNoImages) {
   EXPECT_THROW(Scoring("name: \"empty\""), UserError);
   EXPECT_THROW(Scoring("layer { name: \"i\" type: \"Input\" top: \"a\" top: \"b\" }"), UserError);
@@ -251,7 +265,7 @@ TEST(Classifier, AsksWhichOutputHoldsTheScores) {
         << error.what();
   }
   ImageRunOptions options;
-  options.blob = "y";
+  options.net.outputs = {"y"};
   EXPECT_EQ(Classifier(Scoring(text), Numbers(), options).classes(), 3);
 }
 
