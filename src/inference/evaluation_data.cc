@@ -86,7 +86,7 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
   if (!fs::exists(path)) throw UserError(Location{path}, "there is no such database, folder or list");
   if (!fs::is_directory(path)) return {path, ReadImageList(path, root)};
   if (!root.empty()) throw UserError(Location{path}, "is a folder, and --root is for lists; leave it out");
-  if (fs::exists(path + "/data.mdb")) return OpenDatabase(path);
+  if (fs::exists(path + "/data.mdb") || fs::exists(path + "/CURRENT")) return OpenDatabase(path);  // LMDB, LevelDB
   size_t skipped = 0;
   return {path, ListImageFolder(path, &skipped)};
 }

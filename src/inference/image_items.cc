@@ -33,6 +33,16 @@ std::optional<ImageSize> DatabaseImages::Size(uint64_t i) const {
   return datum.size;
 }
 
+std::string DatabaseImages::Name(uint64_t i) const {
+  std::call_once(listed_, [this] {
+    source_->VisitKeys([this](uint64_t, const std::string& key) {
+      names_.push_back(key);
+      return true;
+    });
+  });
+  return i < names_.size() ? names_[i] : "number " + std::to_string(i);
+}
+
 std::string ImageFiles::Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
                              int64_t* label) const {
   *label = labelled_ ? list_.entries[i].label : -1;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -53,13 +54,16 @@ class DatabaseImages : public ImageItems {
   explicit DatabaseImages(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
 
   uint64_t count() const override { return source_->count(); }
-  std::string Name(uint64_t i) const override { return source_->Key(i); }
+  std::string Name(uint64_t i) const override;
   std::optional<ImageSize> Size(uint64_t i) const override;
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,
                    int64_t* label) const override;
 
  private:
   std::shared_ptr<const RecordSource> source_;
+  // Of all records, since finding one takes as long; when the first is asked for.
+  mutable std::once_flag listed_;
+  mutable std::vector<std::string> names_;
 };
 
 }  // namespace crema
