@@ -1,0 +1,47 @@
+#include "inference/feature_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "crema/error.h"
+#include "inference/image_runner.h"
+
+namespace crema {
+
+namespace {
+
+std::string OnlyOutput(const Net& net) {
+  const std::vector<NetOutput> outputs = net.outputs();
+  if (outputs.size() == 1) return outputs[0].name;
+  std::vector<std::string> shapes;
+  for (const NetOutput& output : outputs) shapes.push_back(output.name + " " + output.value.shape().ToString());
+  throw UserError((outputs.empty() ? "the net has no output" : "the net has several outputs, " + QuotedNames(shapes)) +
+                  "; say what to write with --blob=NAME[,NAME]");
+}
+
+}  // namespace
+
+FeatureReader::FeatureReader(const Net& net, std::vector<std::string> names, int64_t batch) : batch_(batch) {
+  if (names.empty()) names = {OnlyOutput(net)};
+  for (const std::string& name : names) {
+    if (std::count(names.begin(), names.end(), name) > 1) throw UserError("--blob names \"" + name + "\" twice");
+    const Tensor value = net.blob(name);
+    const Shape& shape = value.shape();
+    if (batch_ == 0 && shape.axes() > 0) batch_ = shape[0];
+    if (shape.axes() == 0 || shape[0] != batch_ || shape.count() == 0) {
+      throw UserError("blob \"" + name + "\" is " + shape.ToString() + ", and has no row for each " +
+                      (batch_ > 0 ? "of the " + std::to_string(batch_) + " records" : "record") +
+                      " of a batch; choose one whose first axis counts them");
+    }
+    blobs_.push_back({name, Shape(std::vector<int64_t>(shape.dims().begin() + 1, shape.dims().end()))});
+    values_.push_back(value);
+  }
+  row_.resize(blobs_.size());
+}
+
+const std::vector<const float*>& FeatureReader::Row(int64_t row) {
+  for (size_t i = 0; i < blobs_.size(); ++i) row_[i] = values_[i].f32() + row * blobs_[i].shape.count();
+  return row_;
+}
+
+}  // namespace crema

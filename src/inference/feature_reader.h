@@ -1,0 +1,36 @@
+// The numbers that a net makes of each record, as they lie in its blobs after a pass.
+#ifndef CREMA_INFERENCE_FEATURE_READER_H_
+#define CREMA_INFERENCE_FEATURE_READER_H_
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "crema/net.h"
+#include "inference/feature_writer.h"
+
+namespace crema {
+
+// Used by the thread that runs the net, which must outlive it.
+class FeatureReader {
+ public:
+  // Of a net with NetOptions::outputs these, in that order: `names`; empty: the net's only output. `batch`: records of
+  // a pass; 0: as many as the first blob has rows. Throws UserError where there is no such output, or several, or where
+  // a blob has no row for each record.
+  FeatureReader(const Net& net, std::vector<std::string> names, int64_t batch);
+
+  const std::vector<FeatureBlob>& blobs() const { return blobs_; }
+  int64_t batch() const { return batch_; }
+  // Of each blob what the last pass made of record `row` of the batch. Valid until the next call or pass.
+  const std::vector<const float*>& Row(int64_t row);
+
+ private:
+  std::vector<FeatureBlob> blobs_;
+  std::vector<Tensor> values_;
+  int64_t batch_;
+  std::vector<const float*> row_;
+};
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_FEATURE_READER_H_

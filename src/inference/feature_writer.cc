@@ -1,0 +1,210 @@
+#include "inference/feature_writer.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "base/atomic_file.h"
+#include "base/hdf5.h"
+#include "crema/data.pb.h"
+#include "crema/error.h"
+#include "data/lmdb_writer.h"
+#include "report/csv.h"
+
+namespace crema {
+
+namespace {
+
+constexpr size_t kBufferedBytes = 1 << 20;
+constexpr char kLabel[] = "label", kRecord[] = "record";  // datasets beside those of the blobs
+
+enum class Form { kCsv, kHdf5, kLmdb };
+
+Form FormOf(const FeatureTarget& target) {
+  std::string path = target.path;
+  if (path.ends_with(".csv")) return Form::kCsv;
+  if (path.ends_with(".h5") || path.ends_with(".hdf5")) return Form::kHdf5;
+  while (path.ends_with("/")) path.pop_back();  // a database is a folder
+  if (path.ends_with("_lmdb") || path.ends_with(".lmdb")) return Form::kLmdb;
+  throw UserError(Location{target.path},
+                  "its ending does not say what to write; end it in .csv, in .h5 or .hdf5, or in _lmdb or .lmdb for a "
+                  "database");
+}
+
+class CsvWriter : public FeatureWriter {
+ public:
+  CsvWriter(const FeatureTarget& target, const FeatureBlob& blob)
+      : file_(target.path, {.replace = target.replace}), count_(blob.shape.count()) {
+    text_ = "record,label";
+    for (int64_t i = 0; i < count_; ++i) text_ += "," + std::to_string(i);
+    text_ += "\n";
+  }
+
+  void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) override {
+    text_ += CsvField(record) + ",";
+    if (label >= 0) text_ += std::to_string(label);
+    char number[32];
+    for (int64_t i = 0; i < count_; ++i) {
+      // The shortest text that is read as the same number.
+      text_ += ',';
+      text_.append(number, std::to_chars(number, number + sizeof number, rows[0][i]).ptr);
+    }
+    text_ += '\n';
+    if (text_.size() >= kBufferedBytes) Flush();
+  }
+
+  void Commit() override {
+    Flush();
+    file_.Commit();
+  }
+
+ private:
+  void Flush() {
+    file_.Write(text_);
+    text_.clear();
+  }
+
+  AtomicFile file_;
+  const int64_t count_;
+  std::string text_;
+};
+
+class Hdf5FeatureWriter : public FeatureWriter {
+ public:
+  Hdf5FeatureWriter(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs)
+      : target_(target.path, {.replace = target.replace}), file_(CreateHdf5(target_.temporary())) {
+    for (const FeatureBlob& blob : blobs) {
+      Rows& rows = rows_.emplace_back();
+      rows.name = blob.name;
+      rows.extents = {0};
+      rows.extents.insert(rows.extents.end(), blob.shape.dims().begin(), blob.shape.dims().end());
+      rows.count = static_cast<size_t>(blob.shape.count());
+    }
+  }
+
+  void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) override {
+    records_ += record + "\n";
+    labels_.push_back(label < 0 ? -1 : static_cast<float>(label));
+    labelled_ |= label >= 0;
+    for (size_t i = 0; i < rows_.size(); ++i) {
+      rows_[i].values.insert(rows_[i].values.end(), rows[i], rows[i] + rows_[i].count);
+      ++rows_[i].extents[0];
+      if (rows_[i].values.size() * sizeof(float) >= kBufferedBytes) Flush(&rows_[i]);
+    }
+  }
+
+  void Commit() override {
+    for (Rows& rows : rows_) Flush(&rows);
+    const bool has_label =
+        std::any_of(rows_.begin(), rows_.end(), [](const Rows& rows) { return rows.name == kLabel; });
+    if (labelled_ && !has_label) file_->Write(kLabel, {static_cast<int64_t>(labels_.size())}, labels_.data());
+    if (!records_.empty()) file_->WriteText(kRecord, records_);
+    file_->Close();
+    target_.Commit();
+  }
+
+ private:
+  struct Rows {
+    std::string name;
+    std::vector<int64_t> extents;  // of `values`
+    size_t count = 0;              // numbers of a row
+    std::vector<float> values;     // not yet in the file
+  };
+
+  void Flush(Rows* rows) {
+    if (rows->extents[0] == 0) return;
+    file_->Append(rows->name, rows->extents, rows->values.data());
+    rows->values.clear();
+    rows->extents[0] = 0;
+  }
+
+  AtomicFile target_;
+  std::unique_ptr<Hdf5Writer> file_;
+  std::vector<Rows> rows_;
+  std::vector<float> labels_;
+  std::string records_;
+  bool labelled_ = false;
+};
+
+class LmdbFeatureWriter : public FeatureWriter {
+ public:
+  LmdbFeatureWriter(const FeatureTarget& target, const FeatureBlob& blob)
+      : writer_(target.path, target.replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse),
+        count_(static_cast<int>(blob.shape.count())) {
+    // A Datum has three axes.
+    const auto extent = [&](int axis) { return axis < blob.shape.axes() ? static_cast<int32_t>(blob.shape[axis]) : 1; };
+    datum_.set_channels(extent(0));
+    datum_.set_height(extent(1));
+    datum_.set_width(extent(2));
+    datum_.mutable_float_data()->Resize(count_, 0);
+  }
+
+  void Put(const std::string&, int64_t label, const std::vector<const float*>& rows) override {
+    datum_.set_label(static_cast<int32_t>(std::max<int64_t>(label, -1)));
+    std::copy(rows[0], rows[0] + count_, datum_.mutable_float_data()->mutable_data());
+    datum_.SerializeToString(&bytes_);
+    char key[24];
+    std::snprintf(key, sizeof key, "%010llu", static_cast<unsigned long long>(writer_.records()));
+    writer_.Put(key, bytes_);
+  }
+
+  void Commit() override { writer_.Commit(); }
+
+ private:
+  LmdbWriter writer_;
+  const int count_;
+  Datum datum_;
+  std::string bytes_;
+};
+
+// Names of datasets: none is used twice, or a group that another one lies in. A blob of labels takes the place of those
+// that the records have.
+void CheckNames(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs) {
+  std::vector<std::string> names = {kLabel, kRecord};
+  for (const FeatureBlob& blob : blobs) {
+    for (const std::string& other : names) {
+      if (blob.name == kLabel ||
+          (blob.name != other && !blob.name.starts_with(other + "/") && !other.starts_with(blob.name + "/")))
+        continue;
+      throw UserError(Location{target.path}, "cannot hold the blob \"" + blob.name + "\" beside the dataset \"" +
+                                                 other + "\"; write it to a file of its own, or as .csv");
+    }
+    names.push_back(blob.name);
+  }
+}
+
+}  // namespace
+
+void CheckFeatureTarget(const FeatureTarget& target, size_t blobs) {
+  const Form form = FormOf(target);
+  if (form != Form::kHdf5 && blobs > 1) {
+    throw UserError(Location{target.path}, "takes one blob, but " + std::to_string(blobs) +
+                                               " are to be written; write them to a .h5 file, which holds a dataset of "
+                                               "each, or one by one");
+  }
+  std::error_code ignored;
+  if (!target.replace && std::filesystem::exists(std::filesystem::symlink_status(target.path, ignored))) {
+    throw UserError(Location{target.path}, "exists already; choose another name, or pass --force to replace it");
+  }
+}
+
+std::unique_ptr<FeatureWriter> MakeFeatureWriter(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs) {
+  CheckFeatureTarget(target, blobs.size());
+  const Form form = FormOf(target);
+  if (form == Form::kHdf5) {
+    CheckNames(target, blobs);
+    return std::make_unique<Hdf5FeatureWriter>(target, blobs);
+  }
+  const FeatureBlob& blob = blobs[0];
+  if (form == Form::kCsv) return std::make_unique<CsvWriter>(target, blob);
+  if (blob.shape.axes() > 3) {
+    throw UserError(Location{target.path}, "\"" + blob.name + "\" is " + blob.shape.ToString() +
+                                               " of each record, and a record of a database has at most three axes; "
+                                               "write it to a .h5 file");
+  }
+  return std::make_unique<LmdbFeatureWriter>(target, blob);
+}
+
+}  // namespace crema

@@ -1,0 +1,53 @@
+// What a net makes of records (features, embeddings), written to a file: a row for each record.
+#ifndef CREMA_INFERENCE_FEATURE_WRITER_H_
+#define CREMA_INFERENCE_FEATURE_WRITER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "crema/tensor.h"
+
+namespace crema {
+
+struct FeatureTarget {
+  // Its ending says the form. ".csv": a line for each record, "record,label,0,1,...", with numbers that read back
+  // exactly. ".h5", ".hdf5": a dataset for each blob, records x the shape of a row; "label", where any is known and no
+  // blob has that name, and "record", the records' names as one text, a line each. "_lmdb", ".lmdb": a database of
+  // Datums with float_data, in the order of the records.
+  std::string path;
+  bool replace = false;
+};
+
+// A blob as one record has it.
+struct FeatureBlob {
+  std::string name;
+  Shape shape;  // without the axis of the batch
+};
+
+// Used by one thread.
+class FeatureWriter {
+ public:
+  // Removes what was written, unless it was committed.
+  virtual ~FeatureWriter() = default;
+
+  // One record. `label` below 0: not known, which CSV leaves empty and the others write as -1. `rows`: of each blob the
+  // numbers of the record.
+  virtual void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) = 0;
+  // Finishes the file and gives it its name.
+  virtual void Commit() = 0;
+};
+
+// Throws UserError where the path ends in no known form, exists and is not to be replaced, or where the form cannot
+// hold that many blobs: what can be said before a net is made.
+void CheckFeatureTarget(const FeatureTarget& target, size_t blobs);
+
+// Checks as above, and the blobs' shapes and names, too. The writer throws EnvironmentError where the disk is full or
+// cannot be written, or HDF5 is wanted and this crema has none.
+std::unique_ptr<FeatureWriter> MakeFeatureWriter(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs);
+
+}  // namespace crema
+
+#endif  // CREMA_INFERENCE_FEATURE_WRITER_H_
