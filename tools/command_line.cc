@@ -245,8 +245,8 @@ std::string HelpOf(const Command& command, const std::string& program) {
     if (flag.required) help += " (required)";
     if (flag.repeatable) help += " (may be repeated)";
     gflags::CommandLineFlagInfo info;
-    if (gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info) && !flag.required && !info.default_value.empty() &&
-        info.type != "bool") {
+    if (gflags::GetCommandLineFlagInfo(flag.name.c_str(), &info) && !flag.required && flag.has_default &&
+        !info.default_value.empty() && info.type != "bool") {
       help += " [" + info.default_value + "]";
     }
     text += left.size() > 28 ? left + "\n" + std::string(28, ' ') : left;

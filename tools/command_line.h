@@ -23,6 +23,8 @@ struct Flag {
   int64_t min = std::numeric_limits<int64_t>::min(), max = std::numeric_limits<int64_t>::max();
   // It has no effect without one of these flags, and is refused.
   std::vector<std::string> needs = {};
+  // false: the command does something else without it than with its default, and `help` says what.
+  bool has_default = true;
 };
 
 // What was given, beyond what gflags holds.

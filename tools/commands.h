@@ -16,6 +16,7 @@ const Command& KeygenCommand();
 const Command& ClusterCommand();
 const Command& ZooCommand();
 const Command& PredictCommand();
+const Command& ExtractCommand();
 const Command& DetectCommand();
 const Command& GenerateCommand();
 const Command& EvaluateCommand();

@@ -13,10 +13,10 @@ namespace {
 
 const std::vector<const Command*>& Commands() {
   static const std::vector<const Command*> commands = {
-      &TrainCommand(),       &TestCommand(),     &TimeCommand(),     &CompileCommand(),  &ProbeCommand(),
-      &DeviceQueryCommand(), &KeygenCommand(),   &ClusterCommand(),  &ZooCommand(),      &PredictCommand(),
-      &DetectCommand(),      &GenerateCommand(), &FinetuneCommand(), &EvaluateCommand(), &CurvesCommand(),
-      &ExportCommand(),      &ImportCommand()};
+      &TrainCommand(),       &TestCommand(),   &TimeCommand(),     &CompileCommand(),  &ProbeCommand(),
+      &DeviceQueryCommand(), &KeygenCommand(), &ClusterCommand(),  &ZooCommand(),      &PredictCommand(),
+      &ExtractCommand(),     &DetectCommand(), &GenerateCommand(), &FinetuneCommand(), &EvaluateCommand(),
+      &CurvesCommand(),      &ExportCommand(), &ImportCommand()};
   return commands;
 }
 
@@ -45,7 +45,7 @@ const Command& Find(const std::string& name) {
       Location{"crema", 0, 0},
       "there is no command \"" + name + "\"" +
           (hint.empty() ? "; it is one of train, test, time, compile, probe, device_query, keygen, cluster, "
-                          "zoo, predict, detect, generate, finetune, evaluate, curves, export, import"
+                          "zoo, predict, extract, detect, generate, finetune, evaluate, curves, export, import"
                         : hint));
 }
 

@@ -14,8 +14,8 @@ namespace crema::tools {
 
 class ImageLines {
  public:
-  // `what` is printed, in messages; `line` and `items` must outlive this. With `skip_broken` images that cannot be read
-  // are reported and counted.
+  // `what` is printed, in messages; empty: nothing is, so that progress is always shown. `line` and `items` must
+  // outlive this. With `skip_broken` images that cannot be read are reported and counted.
   ImageLines(const CommandLine& line, const ImageItems& items, bool skip_broken, std::string what);
 
   // Writes to stdout; throws EnvironmentError where that fails.

@@ -243,11 +243,12 @@ TEST(Help, EveryFlagStandsInThePageOfCommands) {
     return page.substr(begin, page.find("\n## ", begin + 1) - begin);
   };
   int found = 0;
-  for (const std::string command : {"train", "test", "time", "compile", "probe", "keygen", "cluster", "zoo", "predict",
-                                    "detect", "generate", "finetune", "evaluate", "curves", "export", "import"}) {
+  for (const std::string command :
+       {"train", "test", "time", "compile", "probe", "keygen", "cluster", "zoo", "predict", "extract", "detect",
+        "generate", "finetune", "evaluate", "curves", "export", "import"}) {
     std::string text = section(command);
     // They have those of predict, too.
-    if (command == "detect" || command == "evaluate") text += section("predict");
+    if (command == "extract" || command == "detect" || command == "evaluate") text += section("predict");
     for (const std::string& flag : FindAll(RunProgram({"crema", command, "--help"}).out, R"(\n  (--[a-z_]+))", 1)) {
       EXPECT_TRUE(Matches(text, flag + R"((?![a-z_]))")) << command << " " << flag;
       ++found;
