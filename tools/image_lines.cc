@@ -12,8 +12,9 @@ namespace crema::tools {
 ImageLines::ImageLines(const CommandLine& line, const ImageItems& items, bool skip_broken, std::string what)
     : line_(line), items_(items), what_(std::move(what)), skips_(skip_broken) {
   // Lines on a terminal are progress enough.
-  if (what_.empty() || !isatty(STDOUT_FILENO))
+  if (what_.empty() || !isatty(STDOUT_FILENO)) {
     progress_.emplace("images").SetTotal(static_cast<int64_t>(items.count()));
+  }
 }
 
 void ImageLines::Print(const std::string& text) {
