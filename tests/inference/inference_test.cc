@@ -239,6 +239,23 @@ TEST(ScoringNet, NeedsNoScoresWhereABlobIsNamed) {
   EXPECT_EQ(classifier.scores(), "ip");
 }
 
+TEST(ScoringNet, LeavesOutTheMarginsOfEmbeddings) {
+  const ScoringNet scoring = Scoring(R"(
+layer { name: "d" type: "Data" top: "data" top: "label" }
+layer { name: "sphere" type: "MarginInnerProduct" bottom: "data" bottom: "label" top: "sphere" top: "lambda"
+  margin_inner_product_param { num_output: 5 type: QUADRUPLE weight_filler { type: "xavier" } } }
+layer { name: "margin" type: "LabelSpecificAdd" bottom: "sphere" bottom: "label" top: "margin"
+  label_specific_add_param { bias: -0.35 transform_test: true } }
+layer { name: "center" type: "CenterLoss" bottom: "data" bottom: "label" top: "center"
+  center_loss_param { num_output: 5 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "margin" bottom: "label" top: "loss" }
+)");
+  EXPECT_EQ(scoring.scores, "loss probabilities");
+  const Classifier classifier(scoring, Numbers(), {});
+  EXPECT_TRUE(classifier.probabilities());
+  EXPECT_EQ(classifier.classes(), 5);
+}
+
 TEST(ScoringNet, RefusesWhatTakesNoImages) {
   EXPECT_THROW(Scoring("name: \"empty\""), UserError);
   EXPECT_THROW(Scoring("layer { name: \"i\" type: \"Input\" top: \"a\" top: \"b\" }"), UserError);
