@@ -224,6 +224,8 @@ class Net {
   // The same without names, in that order; allocates nothing where `records` has held them before.
   void CopyDataPositions(std::vector<uint64_t>* records) const;
   void set_data_position(const std::string& layer, uint64_t records);
+  // Of all data layers, in that order.
+  void set_data_positions(const std::vector<uint64_t>& records);
   // Makes every data layer go on with batch schedule.first of its stream, where batch b is records [b * batch_size,
   // (b + 1) * batch_size), and by that schedule. Cheap where that is what it does anyway; else batches that were made
   // ahead are lost. Throws UserError where a run is empty or longer than the stride.

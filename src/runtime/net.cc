@@ -195,6 +195,13 @@ void Net::CopyDataPositions(std::vector<uint64_t>* records) const {
   }
 }
 
+void Net::set_data_positions(const std::vector<uint64_t>& records) {
+  size_t next = 0;
+  for (const Node& node : impl_->compiled->graph.nodes) {
+    if (node.setup->is_source()) node.layer->set_position(records[next++]);
+  }
+}
+
 void Net::set_data_position(const std::string& layer, uint64_t records) {
   for (const Node& node : impl_->compiled->graph.nodes) {
     if (node.setup->is_source() && node.name() == layer) node.layer->set_position(records);

@@ -118,6 +118,22 @@ void Solver::Impl::CheckNamesForHdf5() const {
   }
 }
 
+// What would be told only when the first snapshot is due, which may be at the end.
+void Solver::Impl::CheckSnapshotSize() const {
+  const bool writes = param.snapshot() > 0 || param.snapshot_after_train() || param.has_best();
+  if (param.snapshot_format() == SolverParameter::HDF5 || options.role == Role::kWorker || !writes) return;
+  uint64_t model = 0, state = 0;
+  const auto parameters = std::as_const(*net).parameters();
+  const auto bytes_of = [&](size_t i) { return static_cast<uint64_t>(parameters[i].shape.count()) * sizeof(float); };
+  for (size_t i = 0; i < parameters.size(); ++i) model += bytes_of(i) * (param.snapshot_diff() ? 2 : 1);
+  for (int i = 0; i < updater->histories(); ++i) state += bytes_of(static_cast<size_t>(i) % parameters.size());
+  if (param.has_ema()) state += model;
+  const uint64_t largest = std::max(model, state);
+  if (largest <= kProtobufLimit) return;
+  throw UserError("snapshots would have files of " + std::to_string(largest >> 20) +
+                  " MiB, and those of protobuf end at 2048 MiB; set snapshot_format: HDF5");
+}
+
 void Solver::Impl::CheckEvalType(const SolverFile& file) const {
   const Location where = file.source ? file.source->Field("eval_type") : Location{};
   for (size_t i = 0; i < test_nets.size(); ++i) {

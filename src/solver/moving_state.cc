@@ -23,7 +23,7 @@ void MovingState::Keep() {
   for (auto& [tensor, values] : kept_) device_.CopyOut(tensor.raw(), values.data(), values.size());
 }
 
-void MovingState::PutBack() {
+void MovingState::PutBack() const {
   for (const auto& [tensor, values] : kept_) device_.CopyIn(values.data(), tensor.raw(), values.size());
   net_.ParametersChanged();
 }

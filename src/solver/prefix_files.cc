@@ -32,10 +32,11 @@ void VisitFiles(const std::string& prefix,
   }
 }
 
-// "_iter_" or "_best", and behind it what an AtomicFile of this name is called before it is whole.
+// "_iter_", "_best" or "_ema", and behind it what an AtomicFile of this name is called before it is whole.
 bool IsUnfinished(const std::string& rest) {
   const size_t mark = rest.rfind(".tmp.");
-  if (mark == std::string::npos || !(rest.starts_with("_iter_") || rest.starts_with("_best."))) return false;
+  const bool is_ours = rest.starts_with("_iter_") || rest.starts_with("_best.") || rest.starts_with("_ema.");
+  if (mark == std::string::npos || !is_ours) return false;
   const std::string process = rest.substr(mark + 5);
   return !process.empty() && std::all_of(process.begin(), process.end(), [](unsigned char c) { return isdigit(c); });
 }

@@ -102,10 +102,10 @@ void Solver::Impl::ShareState(bool at_start) {
   iteration = static_cast<int>(numbers[0]);
   saved_iteration = static_cast<int>(numbers[1]);
   processes.Broadcast(&plateau, sizeof plateau);
-  for (auto [layer, records] : net->data_positions()) {
-    processes.Broadcast(&records, sizeof records);
-    if (rank > 0) net->set_data_position(layer, records);
-  }
+  std::vector<uint64_t> records;
+  net->CopyDataPositions(&records);
+  processes.Broadcast(records.data(), records.size() * sizeof records[0]);
+  if (rank > 0) net->set_data_positions(records);
 }
 
 void Solver::Impl::CompareRanks() {

@@ -76,7 +76,9 @@ void Solver::Impl::CopyToRanks() {
       CopyTensor(*device, updater->history(h), to, other.updater->history(h));
     }
     if (updater->loss_factor()) other.updater->RestoreLossScale(updater->ReadLossScale());
-    for (const auto& [layer, records] : net->data_positions()) other.net->set_data_position(layer, records);
+    std::vector<uint64_t> records;
+    net->CopyDataPositions(&records);
+    other.net->set_data_positions(records);
     other.iteration = iteration;
     other.losses = losses;
     other.plateau = plateau;

@@ -122,7 +122,7 @@ bool FollowLoss(const SolverParameter& solver, int iteration, float loss, Platea
     state->last_event = iteration;
   }
   const bool drops = state->drops < solver.plateau_winsize_size() &&
-                     iteration >= state->last_event + solver.plateau_winsize(state->drops);
+                     iteration - state->last_event >= solver.plateau_winsize(state->drops);
   if (drops) {
     ++state->drops;
     state->last_event = iteration;

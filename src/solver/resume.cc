@@ -7,6 +7,7 @@
 #include "graph/program.h"
 #include "solver/epochs.h"
 #include "solver/net_change.h"
+#include "solver/parameter_places.h"
 #include "solver/solver_impl.h"
 
 namespace crema {
@@ -73,24 +74,25 @@ std::vector<StoredHistory> Histories(const Updater& updater, std::span<const Par
   return histories;
 }
 
-// The histories in the order of a state that names its parameters, where these are the net's.
-std::vector<StoredHistory> InOrderOf(const SolverState& state, std::span<const Parameter> parameters,
+// The histories in the order of the state's parameters, whose places among the net's are given, or none.
+std::vector<StoredHistory> InOrderOf(const std::vector<size_t>& places, size_t parameters,
                                      std::vector<StoredHistory> histories) {
-  std::map<std::string, size_t> places;
-  for (size_t i = 0; i < parameters.size(); ++i) places.emplace(parameters[i].name(), i);
-  std::vector<size_t> order;
-  for (const std::string& name : state.parameter()) {
-    const auto found = places.find(name);
-    if (found == places.end()) return histories;
-    order.push_back(found->second);
-    places.erase(found);
-  }
-  if (order.size() != parameters.size()) return histories;
+  if (places.size() != parameters) return histories;
   std::vector<StoredHistory> ordered;
   for (size_t i = 0; i < histories.size(); ++i) {
-    ordered.push_back(histories[i - i % order.size() + order[i % order.size()]]);
+    ordered.push_back(histories[i - i % parameters + places[i % parameters]]);
   }
   return ordered;
+}
+
+// What a state stores for a layer of one of its nets; of layers of one name each has its own, in their order.
+template <typename Stored>
+const Stored* FindStored(const google::protobuf::RepeatedPtrField<Stored>& all, const std::string& net,
+                         const std::string& layer, int number) {
+  for (const Stored& stored : all) {
+    if (stored.net() == net && stored.layer() == layer && number-- == 0) return &stored;
+  }
+  return nullptr;
 }
 
 }  // namespace
@@ -113,6 +115,8 @@ void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
   Settle();
   const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kTrained);
+  const bool tested = iteration == tested_iteration;
+  const ShownMovingState statistics(tested && statistics_before_test ? &*statistics_before_test : nullptr);
   RefuseNan();
   Stopwatch watch;
   SolverState state;
@@ -131,8 +135,8 @@ void Solver::Impl::Snapshot() {
   const DataExtents extents = options.role == Role::kCoordinator ? DataExtents() : net->data_extents();
   AddPosition(kTrainNet, PositionOf(*net), extents, &state);
   for (size_t i = 0; i < test_nets.size(); ++i) {
-    AddPosition(TestNet(i), iteration == tested_iteration ? positions_before_test[i] : PositionOf(*test_nets[i]),
-                test_nets[i]->data_extents(), &state);
+    AddPosition(TestNet(i), tested ? positions_before_test[i] : PositionOf(*test_nets[i]), test_nets[i]->data_extents(),
+                &state);
   }
 
   for (DataPosition& position : *state.mutable_data_position()) {
@@ -143,7 +147,7 @@ void Solver::Impl::Snapshot() {
     }
   }
 
-  if (best) *state.mutable_best() = iteration == tested_iteration ? best_before_test : best->state();
+  if (best) *state.mutable_best() = tested ? best_before_test : best->state();
   if (cluster_state) *state.mutable_cluster() = cluster_state();
   if (updater->finds_loss_scale()) {
     const LossScale loss_scale = updater->ReadLossScale();
@@ -231,43 +235,39 @@ void Solver::Impl::WarnOfOtherNet(const NetParameter& before) const {
 }
 
 void Solver::Impl::RestorePosition(const LoadedState& loaded, const std::string& name, Net* target) {
-  const auto is_of = [&name](const auto& stored, const std::string& layer) {
-    return stored.net() == name && stored.layer() == layer;
-  };
   const bool reads = target != net.get() || options.role != Role::kCoordinator;
   const auto positions = target->data_positions();
-  for (size_t i = 0; i < positions.size(); ++i) {
+  std::vector<const DataPosition*> stored;
+  std::vector<uint64_t> records;
+  std::map<std::string, int> numbers;  // of the layers of a name so far
+  for (const auto& [layer, now] : positions) {
+    stored.push_back(FindStored(loaded.state.data_position(), name, layer, numbers[layer]++));
+    records.push_back(stored.back() ? stored.back()->records() : now);
+    if (stored.back() || !loaded.exact) continue;
+    Warn({}, "the snapshot knows no position of data layer \"" + layer + "\" of the " + name +
+                 " net: it starts at the first record");
+  }
+  target->set_data_positions(records);
+  for (size_t i = 0; i < positions.size() && reads; ++i) {
+    if (!stored[i]) continue;
     const std::string& layer = positions[i].first;
-    bool found = false;
-    for (const DataPosition& position : loaded.state.data_position()) {
-      if (!is_of(position, layer)) continue;
-      target->set_data_position(layer, position.records());
-      found = true;
-      if (!reads) continue;
-      // What was not known then is not looked up, so that the next snapshot says the same as without a break.
-      if (position.epoch_records() > 0) target->FindDataExtent(layer);
-      const DataExtent now = target->data_extents()[i].second;
-      const DataPosition earlier = EarlierEpochs(position, now);
-      if (earlier.records_before() > 0) earlier_epochs.push_back(earlier);
-      const std::string difference = Difference(position, now);
-      if (difference.empty()) continue;
-      Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +
-                   " when the snapshot was written: the run will not be the same as without a break");
-    }
-    if (!found && loaded.exact) {
-      Warn({}, "the snapshot knows no position of data layer \"" + layer + "\" of the " + name +
-                   " net: it starts at the first record");
-    }
+    // What was not known then is not looked up, so that the next snapshot says the same as without a break.
+    if (stored[i]->epoch_records() > 0) target->FindDataExtent(layer);
+    const DataExtent now = target->data_extents()[i].second;
+    const DataPosition earlier = EarlierEpochs(*stored[i], now);
+    if (earlier.records_before() > 0) earlier_epochs.push_back(earlier);
+    const std::string difference = Difference(*stored[i], now);
+    if (difference.empty()) continue;
+    Warn({}, "data layer \"" + layer + "\" of the " + name + " net " + difference +
+                 " when the snapshot was written: the run will not be the same as without a break");
   }
   if (target == net.get() && ranks > 1) return;
+  numbers.clear();
   for (const auto& [layer, values] : target->recurrent_states()) {
-    bool found = false;
-    for (const RecurrentState& recurrent : loaded.state.recurrent_state()) {
-      if (!is_of(recurrent, layer) || recurrent.value_size() != values.count()) continue;
-      device->CopyIn(recurrent.value().data(), values.raw(), values.bytes());
-      found = true;
-    }
-    if (!found && loaded.exact) {
+    const RecurrentState* state = FindStored(loaded.state.recurrent_state(), name, layer, numbers[layer]++);
+    if (state && state->value_size() == values.count()) {
+      device->CopyIn(state->value().data(), values.raw(), values.bytes());
+    } else if (loaded.exact) {
       Warn({}, "the snapshot knows no state of recurrent layer \"" + layer + "\" of the " + name +
                    " net that fits: it starts with zeros");
     }
@@ -284,14 +284,16 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                         "--weights instead");
   }
   const auto parameters = std::as_const(*net).parameters();
-  RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(state, parameters, Histories(*updater, parameters)));
+  const std::vector<size_t> places = ParameterPlaces(state, loaded.state_path, *net);
+  RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(places, parameters.size(), Histories(*updater, parameters)));
   if (state.has_train_net()) WarnOfOtherNet(state.train_net());
   iteration = saved_iteration = state.iter();
   best_file_is_own = true;
   for (const float loss : state.recent_loss()) losses.Add(loss);
   if (param.lr_policy() == "plateau") {
-    plateau.drops = state.current_step();
-    plateau.last_event = state.iter_last_event();
+    // A snapshot of another policy knows nothing of plateaus.
+    plateau.drops = state.has_minimum_loss() ? state.current_step() : 0;
+    plateau.last_event = state.has_minimum_loss() ? state.iter_last_event() : state.iter();
     if (state.has_minimum_loss()) plateau.minimum_loss = state.minimum_loss();
   }
   WarnOfLeftover(kept_snapshots->Restore(loaded));
@@ -303,7 +305,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
 
   if (average) {
     average->Restart();
-    const std::vector<std::string> missing = average->Load(state);
+    const std::vector<std::string> missing = average->Load(state, places);
     if (!missing.empty()) {
       Warn(Location{loaded.state_path, 0, 0}, "knows no moving average of parameter " + missing.front() +
                                                   (missing.size() > 1 ? " and others" : "") +

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,6 +21,9 @@
 namespace crema {
 
 using SnapshotFormat = SolverParameter::SnapshotFormat;
+
+// Bytes of a file in protobuf's binary form.
+inline constexpr uint64_t kProtobufLimit = std::numeric_limits<int32_t>::max();
 
 // With ".h5" behind them in HDF5.
 std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format = SolverParameter::BINARYPROTO);

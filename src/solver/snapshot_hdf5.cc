@@ -23,7 +23,10 @@ namespace {
 
 constexpr char kIteration[] = "iter", kModel[] = "learned_net", kStep[] = "current_step", kOwn[] = "crema_state";
 
+constexpr char kAverages[] = "ema";
+
 std::string History(size_t index) { return "history/" + std::to_string(index); }
+std::string Average(size_t index) { return std::string(kAverages) + "/" + std::to_string(index); }
 
 uint32_t Add(uint32_t crc32, const void* data, size_t bytes) {
   return static_cast<uint32_t>(crc32_z(crc32, static_cast<const unsigned char*>(data), bytes));
@@ -67,6 +70,28 @@ void RefuseHidden(const std::string& path, const Hdf5File::Names& names) {
   Fail(path, std::string("damaged: its dataset \"") + kOwn + "\" cannot be found; resume from another snapshot");
 }
 
+// All of a group, whose datasets `name_of` names.
+void ReadBlobs(const Hdf5File& file, const std::string& group, std::string (*name_of)(size_t),
+               google::protobuf::RepeatedPtrField<BlobProto>* blobs, uint32_t* crc32) {
+  const uintmax_t file_bytes = std::filesystem::file_size(file.path());
+  const size_t count = file.List(group).datasets.size();
+  for (size_t i = 0; i < count; ++i) {
+    const std::string name = name_of(i);
+    const Shape shape(file.Extents(name));
+    // Neither Caffe nor crema compresses: what is larger than the file is none of its blobs.
+    if (shape.count() > static_cast<int64_t>(std::min<uintmax_t>(file_bytes / sizeof(float), INT_MAX))) {
+      Fail(file.path(), "damaged: its dataset \"" + name + "\" of " + shape.ToString() +
+                            " is larger than the file; resume from another snapshot");
+    }
+    BlobProto* blob = blobs->Add();
+    for (const int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
+    blob->mutable_shape();
+    blob->mutable_data()->Resize(static_cast<int>(shape.count()), 0);
+    file.Read(name, blob->mutable_data()->mutable_data());
+    *crc32 = Add(*crc32, blob->data().data(), static_cast<size_t>(shape.count()) * sizeof(float));
+  }
+}
+
 }  // namespace
 
 std::optional<std::string> UnfitForHdf5(const std::vector<std::string>& layers) {
@@ -78,6 +103,7 @@ std::optional<std::string> UnfitForHdf5(const std::vector<std::string>& layers) 
       if (part.empty() || part == ".") return layer;
     }
     if (segments > kMostSegments) return layer;
+    if (std::count(layers.begin(), layers.end(), layer) > 1) return layer;
     // "a/0" of layer "a" is its first blob.
     for (const std::string& other : layers) {
       if (other.size() <= layer.size() + 1 || !other.starts_with(layer + "/")) continue;
@@ -110,8 +136,20 @@ uint32_t WriteHdf5State(const std::string& path, SolverState state, const std::v
   file->WriteText(kModel, state.learned_net());
   file->WriteInteger(kStep, state.current_step());
   state.clear_state_crc32();
+  google::protobuf::RepeatedPtrField<BlobProto> averages;
+  averages.Swap(state.mutable_ema());
+  if (state.ByteSizeLong() > INT_MAX) {
+    throw EnvironmentError("cannot write " + path + ": beside its blobs it would have " +
+                           std::to_string(state.ByteSizeLong() >> 20) + " MiB, of which 2047 can be");
+  }
   const std::string without = state.SerializeAsString();
   uint32_t crc32 = Add(0, without.data(), without.size());
+  if (!averages.empty()) file->MakeGroup(kAverages);
+  for (int i = 0; i < averages.size(); ++i) {
+    const BlobProto& blob = averages[i];
+    file->Write(Average(static_cast<size_t>(i)), ExtentsOf(blob), blob.data().data());
+    crc32 = Add(crc32, blob.data().data(), static_cast<size_t>(blob.data_size()) * sizeof(float));
+  }
   file->MakeGroup("history");
   for (size_t i = 0; i < history.size(); ++i) {
     const StoredHistory& one = history[i];
@@ -158,22 +196,8 @@ SolverState ReadHdf5State(const std::string& path) {
   state.set_current_step(static_cast<int>(step));
   state.set_learned_net(model);
 
-  const uintmax_t file_bytes = std::filesystem::file_size(path);
-  const size_t blobs = file->List("history").datasets.size();
-  for (size_t i = 0; i < blobs; ++i) {
-    const Shape shape(file->Extents(History(i)));
-    // Neither Caffe nor crema compresses: what is larger than the file is no history.
-    if (shape.count() > static_cast<int64_t>(std::min<uintmax_t>(file_bytes / sizeof(float), INT_MAX))) {
-      Fail(path, "damaged: its dataset \"" + History(i) + "\" of " + shape.ToString() +
-                     " is larger than the file; resume from another snapshot");
-    }
-    BlobProto* blob = state.add_history();
-    for (const int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
-    blob->mutable_shape();
-    blob->mutable_data()->Resize(static_cast<int>(shape.count()), 0);
-    file->Read(History(i), blob->mutable_data()->mutable_data());
-    crc32 = Add(crc32, blob->data().data(), static_cast<size_t>(shape.count()) * sizeof(float));
-  }
+  if (Has(names.groups, kAverages)) ReadBlobs(*file, kAverages, &Average, state.mutable_ema(), &crc32);
+  ReadBlobs(*file, "history", &History, state.mutable_history(), &crc32);
   if (own && (!same || crc32 != expected)) {
     Fail(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
   }

@@ -2,7 +2,6 @@
 
 #include <exception>
 #include <filesystem>
-#include <limits>
 #include <memory>
 #include <utility>
 
@@ -18,7 +17,6 @@ namespace crema {
 namespace {
 
 constexpr size_t kBufferBytes = 1 << 20;
-constexpr uint64_t kProtobufLimit = std::numeric_limits<int32_t>::max();
 
 // Lets protobuf serialise straight into a file. A failed write is kept and thrown by Finish, so that no exception
 // crosses protobuf's code.
@@ -68,9 +66,8 @@ void Append(const google::protobuf::MessageLite& message, AtomicFile* file) {
 
 void CheckSize(uint64_t bytes, const std::string& path) {
   if (bytes <= kProtobufLimit) return;
-  throw EnvironmentError(
-      "cannot write " + path + ": it would have " + std::to_string(bytes >> 20) +
-      " MiB, and protobuf files end at 2048 MiB; use a smaller net or a solver type with less history");
+  throw EnvironmentError("cannot write " + path + ": it would have " + std::to_string(bytes >> 20) +
+                         " MiB, and protobuf files end at 2048 MiB; set snapshot_format: HDF5");
 }
 
 SolverState WithHistory(const StoredHistory& history) {

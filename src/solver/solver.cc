@@ -79,6 +79,7 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
     MakeUpdater();
     if (rank > 0) return;
     CheckNamesForHdf5();
+    CheckSnapshotSize();
     if (param.has_ema()) average.emplace(param.ema(), *net, *device);
     if (resume) {
       Restore(loaded);

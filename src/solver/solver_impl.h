@@ -194,8 +194,9 @@ struct Solver::Impl {
   // resumed run tests again.
   int tested_iteration = -1;
   std::vector<NetPosition> positions_before_test;
-  std::optional<Best> best;       // of solvers that ask for it
-  bool best_file_is_own = false;  // of this run, or of the one that it goes on with
+  std::optional<MovingState> statistics_before_test;  // where tests move those of the train net
+  std::optional<Best> best;                           // of solvers that ask for it
+  bool best_file_is_own = false;                      // of this run, or of the one that it goes on with
   bool out_of_patience = false;
   BestState best_before_test;  // likewise
 
@@ -220,7 +221,9 @@ struct Solver::Impl {
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   // Throws UserError where eval_type is not what a test net can be tested for.
   void CheckEvalType(const SolverFile& file) const;
+  bool TestsMoveStatistics() const;
   void CheckNamesForHdf5() const;
+  void CheckSnapshotSize() const;
   void MakeUpdater();
   void LoadWeights();
   void RestoreBest(const BestState& state);

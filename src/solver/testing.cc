@@ -1,4 +1,7 @@
 // Tests of the net while it trains: what test nets say over several batches.
+#include <algorithm>
+
+#include "graph/program.h"
 #include "solver/prefix_files.h"
 #include "solver/snapshot.h"
 #include "solver/solver_impl.h"
@@ -14,6 +17,10 @@ bool Solver::Impl::Test(bool to_the_end) {
 bool Solver::Impl::TestHere(bool to_the_end) {
   positions_before_test.clear();
   for (const auto& test_net : test_nets) positions_before_test.push_back(PositionOf(*test_net));
+  if (TestsMoveStatistics()) {
+    if (!statistics_before_test) statistics_before_test.emplace(net.get(), device);
+    statistics_before_test->Keep();
+  }
   if (best) best_before_test = best->state();
   tested_iteration = iteration;
   bool stopped = false;
@@ -23,6 +30,16 @@ bool Solver::Impl::TestHere(bool to_the_end) {
   }
   out_of_patience = !stopped && best && best->exhausted();
   return !stopped && !out_of_patience;
+}
+
+bool Solver::Impl::TestsMoveStatistics() const {
+  return std::any_of(test_nets.begin(), test_nets.end(), [](const auto& test_net) {
+    const auto& nodes = test_net->compiled().graph.nodes;
+    return std::any_of(nodes.begin(), nodes.end(), [](const Node& node) {
+      const BatchNormParameter& norm = node.param->batch_norm_param();
+      return node.param->type() == "BatchNorm" && norm.has_use_global_stats() && !norm.use_global_stats();
+    });
+  });
 }
 
 void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {

@@ -119,7 +119,7 @@ bool Solver::Impl::CanTakeBack() const {
 }
 
 void Solver::Impl::KeepWork() {
-  if (ranks > 1 || options.role != Role::kAlone || options.processes || prefix.empty()) return;
+  if (ranks > 1 || hogwild || options.role != Role::kAlone || options.processes || prefix.empty()) return;
   if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
   if (iteration == 0 || iteration == saved_iteration) return;
   try {

@@ -59,11 +59,12 @@ void WeightAverage::Store(SolverState* state) const {
   }
 }
 
-std::vector<std::string> WeightAverage::Load(const SolverState& state) {
+std::vector<std::string> WeightAverage::Load(const SolverState& state, const std::vector<size_t>& places) {
   std::vector<std::string> missing;
-  for (const Parameter& parameter : std::as_const(net_).parameters()) {
-    const auto named = std::find(state.parameter().begin(), state.parameter().end(), parameter.name());
-    const auto at = static_cast<int>(named - state.parameter().begin());
+  const auto parameters = std::as_const(net_).parameters();
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    const Parameter& parameter = parameters[i];
+    const auto at = static_cast<int>(std::find(places.begin(), places.end(), i) - places.begin());
     const bool known = at < state.ema_size() && state.ema(at).data_size() == parameter.shape.count();
     if (!known) {
       missing.push_back(parameter.name());

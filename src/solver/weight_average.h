@@ -25,10 +25,10 @@ class WeightAverage {
   void Exchange();
   bool exchanged() const { return exchanged_; }
 
-  // Not while they are exchanged. Load returns which parameters the state knows no average of, or one of another shape:
-  // their averages are as they were.
+  // Not while they are exchanged. `places`: of the state's parameters (ParameterPlaces). Load returns which parameters
+  // the state knows no average of, or one of another shape: their averages are as they were.
   void Store(SolverState* state) const;
-  std::vector<std::string> Load(const SolverState& state);
+  std::vector<std::string> Load(const SolverState& state, const std::vector<size_t>& places);
 
  private:
   Tensor Whole(void* data) const;
