@@ -51,7 +51,7 @@ TEST(PrefixFiles, OneProcessHoldsAPrefix) {
 TEST(PrefixFiles, WhatAKilledRunLeftIsRemoved) {
   const WritableFolder folder;
   const std::vector<std::string> unfinished = {"run_iter_20.caffemodel.tmp.123", "run_iter_20.solverstate.tmp.123",
-                                               "run_best.caffemodel.tmp.9"};
+                                               "run_best.caffemodel.tmp.9", "run_ema.caffemodel.h5.tmp.9"};
   const std::vector<std::string> others = {
       "run_iter_10.caffemodel",         "run_iter_10.solverstate", "run2_iter_1.caffemodel.tmp.1",
       "run_iter_20.caffemodel.tmp.old", "run_metrics.jsonl",       "run_notes.tmp.5"};

@@ -138,6 +138,14 @@ TEST(Rates, FallWhereTheLossStays) {
   EXPECT_EQ(LearningRateAt(solver, 40, 2), 0.00125f);
 }
 
+TEST(Rates, NeverFallInAnEndlessWindow) {
+  SolverParameter solver = Policy("plateau");
+  solver.add_plateau_winsize(INT32_MAX);
+  PlateauState state;
+  EXPECT_FALSE(FollowLoss(solver, 3, 1, &state));
+  EXPECT_FALSE(FollowLoss(solver, 4, 2, &state));
+}
+
 TEST(Rates, CountStepsAsCaffeStoresThem) {
   EXPECT_EQ(RateStepAt(Policy("multistep"), 4), 0);
   EXPECT_EQ(RateStepAt(Policy("multistep"), 5), 1);
