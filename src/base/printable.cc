@@ -31,4 +31,18 @@ std::string Harmless(std::string text) {
   return text;
 }
 
+std::string OneLine(std::string_view text) {
+  constexpr size_t kMost = 1000;  // bytes
+  std::string line;
+  for (const char c : text.substr(0, kMost)) {
+    if (c == '\n') {
+      line += " | ";
+    } else {
+      line += c;
+    }
+  }
+  if (text.size() > kMost) line += " ...";
+  return Harmless(line);
+}
+
 }  // namespace crema

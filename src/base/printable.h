@@ -14,6 +14,9 @@ std::string Printable(std::string_view bytes);
 // ends and tabs.
 std::string Harmless(std::string text);
 
+// What another machine says, for one line of a log: harmless, with " | " for line ends, and cut where it is long.
+std::string OneLine(std::string_view text);
+
 }  // namespace crema
 
 #endif  // CREMA_BASE_PRINTABLE_H_

@@ -103,6 +103,7 @@ class LocalMoves : public WorkerMath {
   Payload Encode(const Payload& values, const Payload& from, uint64_t version) override;
   void Settle(Outcome outcome) override;
   Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override;
+  void ExpectState(const Payload& state) const override { crema::ExpectState(layout_, state); }
   Payload Offer(const Payload& values, bool with_history) override;
   const ExchangeMath* exchange() const override;
   Payload Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history, const Payload& from) override;

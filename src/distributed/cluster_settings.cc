@@ -19,6 +19,7 @@ class Checker {
   explicit Checker(const SolverFile& file) : file_(file), settings_(file.solver.distributed()) {}
 
   std::vector<Diagnostic> Run();
+  std::vector<Diagnostic> RunExchange();  // without numbers, workers and rounds
 
  private:
   void Say(Diagnostic::Severity severity, const std::string& message) {
@@ -273,6 +274,10 @@ std::vector<Diagnostic> Checker::Run() {
   CheckNumbers();
   CheckWorkers();
   CheckRounds();
+  return RunExchange();
+}
+
+std::vector<Diagnostic> Checker::RunExchange() {
   CheckTopology();
   CheckOverlap();
   std::vector<Diagnostic> errors;
@@ -293,6 +298,8 @@ bool IsDistributed(const SolverParameter& solver) {
 }
 
 std::vector<Diagnostic> CheckDistributed(const SolverFile& file) { return Checker(file).Run(); }
+
+void CheckExchange(const SolverFile& file) { Checker(file).RunExchange(); }
 
 int ExpectedWorkers(const DistributedParameter& settings) {
   if (settings.has_expected_workers()) return static_cast<int>(std::max(1u, settings.expected_workers()));

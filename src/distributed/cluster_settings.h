@@ -13,6 +13,9 @@ namespace crema {
 // Warnings about settings that have no effect. Throws UserError with every mistake.
 std::vector<Diagnostic> CheckDistributed(const SolverFile& file);
 
+// Throws UserError where mode, topology and overlap do not go together, of settings that came from elsewhere.
+void CheckExchange(const SolverFile& file);
+
 // How many workers the first round waits for, and how few may go on.
 int ExpectedWorkers(const DistributedParameter& settings);
 int MinWorkers(const DistributedParameter& settings);

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "distributed/digest.h"
 
 namespace crema {
@@ -102,7 +103,7 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
       break;
     case ClusterMessage::kLeave:
       if (MemberOf(route, message, false)) {
-        Remove(members_.find(message.member()), "left: " + message.leave().reason().substr(0, 1000), now);
+        Remove(members_.find(message.member()), "left: " + OneLine(message.leave().reason()), now);
       }
       break;
     default:

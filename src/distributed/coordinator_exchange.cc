@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "distributed/coordinator.h"
 
 namespace crema {
@@ -80,7 +81,7 @@ void Coordinator::OnExchanged(Member& member, const Heartbeat& heartbeat, Millis
   }
   if (!heartbeat.exchange_failure().empty() && !exchange_->failed) {
     exchange_->failed = changed_ = true;
-    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + heartbeat.exchange_failure());
+    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + OneLine(heartbeat.exchange_failure()));
   }
   if (heartbeat.has_exchanged_digest() && exchange_->digests.emplace(member.id, heartbeat.exchanged_digest()).second) {
     exchange_->progressed = now;

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "distributed/coordinator.h"
 #include "distributed/digest.h"
 
@@ -47,7 +48,7 @@ void Coordinator::TakeValues(Member& member, Milliseconds now) {
   if (!member.push->failure().empty()) {
     member.failed = changed_ = true;
     if (member.push->fatal()) return FailAs(member, now);
-    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + member.push->failure());
+    Tell(ClusterEvent::Kind::kWarning, "worker " + member.name + ": " + OneLine(member.push->failure()));
     return;
   }
   const Payload values = member.receiver.Whole(member.push->id());

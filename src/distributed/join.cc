@@ -14,9 +14,11 @@
 #include "distributed/cluster_settings.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/environment.h"
+#include "distributed/moves_of_net.h"
 #include "distributed/own_address.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
+#include "distributed/tournament.h"
 #include "distributed/worker_service.h"
 
 namespace crema {
@@ -31,32 +33,6 @@ std::string OwnName() {
   gethostname(host, sizeof host - 1);
   return std::string(host) + ":" + std::to_string(getpid());
 }
-
-// Until the net is known there is nothing to move.
-class MovesOfNet : public WorkerMath {
- public:
-  void Set(std::unique_ptr<LocalMoves> moves) { moves_ = std::move(moves); }
-  Payload Rebase(const Payload& values, bool with_history, const Payload& from, const Payload& to) override {
-    return moves_->Rebase(values, with_history, from, to);
-  }
-  Payload Own(const Payload& values, const Payload& from) override { return moves_->Own(values, from); }
-  Payload Encode(const Payload& values, const Payload& from, uint64_t version) override {
-    return moves_->Encode(values, from, version);
-  }
-  void Settle(Outcome outcome) override { moves_->Settle(outcome); }
-  Payload Decode(Work::Form form, const Payload& sent, const Payload& last) override {
-    return moves_->Decode(form, sent, last);
-  }
-  Payload Offer(const Payload& values, bool with_history) override { return moves_->Offer(values, with_history); }
-  const ExchangeMath* exchange() const override { return moves_->exchange(); }
-  Payload Conclude(const ExchangePlan& plan, const Payload& exchanged, bool with_history,
-                   const Payload& from) override {
-    return moves_->Conclude(plan, exchanged, with_history, from);
-  }
-
- private:
-  std::unique_ptr<LocalMoves> moves_;
-};
 
 class Joining {
  public:
@@ -133,8 +109,12 @@ void Joining::Build(const Welcome& welcome) {
     throw EnvironmentError("the coordinator's solver cannot be read; run the same crema on all machines");
   }
   SolverParameter& solver = file_->solver;
+  CheckExchange(*file_);
   if (!options_.data.empty()) ReadDataFrom(options_.data, solver.mutable_train_net_param());
   const bool tests = solver.distributed().mode() == DistributedParameter::TOURNAMENT;
+  if (tests && (solver.test_net_param_size() != 1 || solver.test_iter_size() != 1)) {
+    throw UserError("the coordinator's mode is TOURNAMENT, but its solver has no test net");
+  }
   if (!options_.test_data.empty()) {
     if (!tests) {
       throw UserError("--test_data has no effect: the coordinator's mode is " +
@@ -156,6 +136,7 @@ void Joining::Build(const Welcome& welcome) {
   if (options_.warn) {
     for (const Diagnostic& warning : solver_->net().warnings()) options_.warn(warning);
   }
+  if (tests) HigherWins(solver_->test_net(0), solver.distributed().tournament_output(), {});
   steps_ = std::make_unique<TrainingSteps>(*solver_);
   layout_ = LayoutOf(*steps_, solver.distributed());
   const bool among_workers = solver.distributed().topology() != DistributedParameter::STAR;

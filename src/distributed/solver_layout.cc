@@ -69,10 +69,7 @@ Payload StateOf(const TrainingSteps& steps, const StateLayout& layout, bool with
 
 bool SetState(TrainingSteps& steps, const StateLayout& layout, const Payload& state) {
   const bool with_history = layout.history > 0 && state->size() == layout.state_bytes(true);
-  if (!with_history && state->size() != layout.state_bytes(false)) {
-    throw EnvironmentError("the coordinator's parameters take " + std::to_string(state->size()) +
-                           " bytes, those of the net here " + std::to_string(layout.state_bytes(false)));
-  }
+  ExpectState(layout, state);
   const float* const floats = FloatsOf(state).data();
   steps.WriteValues(floats);
   if (layout.shared_history > 0) steps.WriteHistory(floats + layout.shared_history_in_state());

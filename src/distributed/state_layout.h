@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "distributed/error_feedback.h"
+#include "distributed/payload.h"
 
 namespace crema {
 
@@ -39,6 +40,9 @@ struct StateLayout {
   int64_t shared_history_in_state() const { return values + velocity; }
   int64_t history_in_state() const { return values + velocity + shared_history; }
 };
+
+// Throws EnvironmentError unless the state has the size of one, with or without a history.
+void ExpectState(const StateLayout& layout, const Payload& state);
 
 }  // namespace crema
 

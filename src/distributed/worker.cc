@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/printable.h"
 #include "distributed/digest.h"
 #include "distributed/protocol_version.h"
 
@@ -104,7 +105,7 @@ void Worker::OnMessage(const ClusterMessage& message, std::span<const std::byte>
       completed_ = message.end().completed();
       training_failed_ = message.end().failed();
       hopeless_ = message.end().hopeless();
-      return Leave(message.end().reason(), now);
+      return Leave(OneLine(message.end().reason()), now);
     case ClusterMessage::kChunk:
       if (const auto answer = receiver_.OnChunk(message.chunk(), bytes)) {
         ClusterMessage reply;
@@ -137,10 +138,10 @@ void Worker::OnRefusal(const Refusal& refusal, Milliseconds now) {
   if (phase_ != Phase::kJoining || refusal.incarnation() != incarnation_) return;
   heard_ = now;
   if (refusal.kind() == Refusal::FULL) {
-    no_place_ = refusal.reason();
+    no_place_ = OneLine(refusal.reason());
     return;
   }
-  End(refusal.reason(), true);
+  End(OneLine(refusal.reason()), true);
 }
 
 void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {

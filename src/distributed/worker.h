@@ -49,6 +49,9 @@ class WorkerMath {
   // The state that came in this form; `last` is the one before, or null. Null where it is none.
   virtual Payload Decode(Work::Form, const Payload& sent, const Payload& /*last*/) { return sent; }
 
+  // Throws EnvironmentError where a state that came has not the size of one.
+  virtual void ExpectState(const Payload&) const {}
+
   // Rounds whose values workers exchange among themselves. What of `values` is exchanged; null where a value is not
   // finite.
   virtual Payload Offer(const Payload& values, bool /*with_history*/) { return values; }

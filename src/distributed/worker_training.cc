@@ -77,6 +77,7 @@ void Worker::TakeState() {
   if (!whole || (work_->form() == Work::DIFFERENCE && (!state_ || version_ + 1 != work_->version()))) return;
   const Payload state = math_.Decode(work_->form(), whole, state_);
   if (!state || DigestOf(*state) != work_->digest()) return;
+  math_.ExpectState(state);
   receiver_.Release(work_->state());
   version_ = work_->version();
   digest_ = work_->digest();
@@ -203,8 +204,8 @@ std::optional<TrainTask> Worker::TakeTask() {
 void Worker::OnProgress(uint64_t steps_of_task) { steps_of_task_ = steps_of_task; }
 
 void Worker::OnMaking(uint64_t lease, const Payload& values, uint64_t examples, uint64_t there_from, Milliseconds now) {
-  if (!Wanted(lease)) return;
-  CREMA_CHECK(values && task_.lease == lease && !task_.with_history);
+  if (!Wanted(lease) || task_.with_history) return;  // values that are sent with a history are not complete yet
+  CREMA_CHECK(values && task_.lease == lease);
   making_ = {values, examples, there_from};
   next_tick_ = now;
 }

@@ -19,6 +19,17 @@ void RefuseInputs(const Net& net, const std::string& which, const std::string& w
   }
 }
 
+void RefuseOutputs(const Net& net, const std::string& why) {
+  const CompiledNet& compiled = net.compiled();
+  for (const Node& node : compiled.graph.nodes) {
+    if (!IsOutputType(node.param->type())) continue;
+    const auto& source = compiled.file.source;
+    throw UserError(source ? source->Layer(node.index_in_file, "type") : Location{},
+                    "layer \"" + node.name() + "\" (" + node.param->type() + ") writes what one net makes, but " + why +
+                        "; leave it out of TRAIN (include { phase: TEST })");
+  }
+}
+
 void RefuseInputs(const Net& net, const std::string& which) {
   RefuseInputs(net, which,
                "a program that embeds crema fills, and nothing does here, so that it would be zeros; write such a "

@@ -1,4 +1,4 @@
-// For those who run a net and have nothing to write into it.
+// For those who run a net and have nothing to write into it, or are several who run it.
 #ifndef CREMA_RUNTIME_REFUSE_INPUTS_H_
 #define CREMA_RUNTIME_REFUSE_INPUTS_H_
 
@@ -14,6 +14,10 @@ void RefuseInputs(const Net& net, const std::string& which, const std::string& w
 
 // The same for the programs, none of which writes them.
 void RefuseInputs(const Net& net, const std::string& which);
+
+// Throws UserError at the first layer that takes what the net made out of it (IsOutputType): `why` that is not for this
+// training.
+void RefuseOutputs(const Net& net, const std::string& why);
 
 }  // namespace crema
 

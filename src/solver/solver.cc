@@ -11,6 +11,7 @@
 #include "compiler/compiler.h"
 #include "device/device.h"
 #include "graph/program.h"
+#include "runtime/refuse_inputs.h"
 #include "solver/epochs.h"
 #include "solver/nets.h"
 #include "solver/solver_impl.h"
@@ -75,7 +76,10 @@ Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
   if (options.processes) ConnectProcesses(plans);
   InAll([&] {
     BuildTestNets(plans, file);
-    if (options.role != Role::kAlone) RefuseInputs("in its own process only: train on one machine");
+    if (options.role != Role::kAlone) {
+      RefuseInputs("in its own process only: train on one machine");
+      RefuseOutputs(*net, "several workers train it");
+    }
     MakeUpdater();
     if (rank > 0) return;
     CheckNamesForHdf5();

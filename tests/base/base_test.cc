@@ -11,6 +11,7 @@
 
 #include "base/atomic_file.h"
 #include "base/byte_size.h"
+#include "base/printable.h"
 #include "base/random.h"
 #include "base/suggest.h"
 #include "crema/error.h"
@@ -18,6 +19,13 @@
 
 namespace crema {
 namespace {
+
+TEST(Printable, WhatOthersSayIsOneHarmlessLine) {
+  EXPECT_EQ(OneLine("caf\u00e9\tfull"), "caf\u00e9\tfull");
+  EXPECT_EQ(OneLine("\x1b[2Jgone\nI1124 forged\r"), "?[2Jgone | I1124 forged?");
+  const std::string line = OneLine(std::string(1 << 20, 'x'));
+  EXPECT_EQ(line, std::string(1000, 'x') + " ...");
+}
 
 TEST(Suggest, NamesTheClosestCandidateOnly) {
   EXPECT_EQ(DidYouMean("kernal_size", {"pad", "kernel_size", "stride"}), "; did you mean \"kernel_size\"?");

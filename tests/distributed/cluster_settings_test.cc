@@ -22,6 +22,18 @@ std::string SaidOf(const std::string& settings) {
 
 bool Has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
+TEST(ClusterSettings, OfElsewhereAreCheckedAsFarAsTheyCame) {
+  const auto check = [](const std::string& settings) {
+    SolverFile file;
+    file.solver = ParseSolver("base_lr: 0.1\ndistributed { " + settings + " }\n", "solver.prototxt").solver;
+    CheckExchange(file);
+  };
+  EXPECT_NO_THROW(check("mode: GRADIENT topology: SHARDED overlap: BACKWARD"));
+  EXPECT_NO_THROW(check("mode: ELASTIC"));
+  EXPECT_THROW(check("mode: GRADIENT topology: RING overlap: BACKWARD"), UserError);
+  EXPECT_THROW(check("mode: STALE topology: TREE"), UserError);
+}
+
 TEST(ClusterSettings, ExchangesAmongWorkersThatCannotBe) {
   const std::string tcp = "endpoint: \"tcp://127.0.0.1:0\" ";
   for (const std::string topology : {"SHARDED", "RING", "TREE", "HALVING"}) {

@@ -34,6 +34,18 @@ class SolverLayout : public DataParallel {
   std::unique_ptr<TrainingSteps> steps_;
 };
 
+TEST_F(SolverLayout, StatesOfOtherSizesAreRefused) {
+  settings_.set_history(DistributedParameter::MEAN);
+  const StateLayout layout = LayoutOf(*steps_, settings_);
+  ASSERT_GT(layout.history, 0);
+  for (const bool with_history : {false, true}) {
+    EXPECT_NO_THROW(ExpectState(layout, std::make_shared<Bytes>(layout.state_bytes(with_history))));
+  }
+  for (const uint64_t bytes : {uint64_t{0}, uint64_t{4}, uint64_t{6}, layout.state_bytes(false) + 4}) {
+    EXPECT_THROW(ExpectState(layout, std::make_shared<Bytes>(bytes)), EnvironmentError) << bytes;
+  }
+}
+
 TEST_F(SolverLayout, StatesHaveTheMomentumWhereWorkersNeedIt) {
   EXPECT_EQ(LayoutOf(*steps_, settings_).velocity, 0);
   settings_.set_topology(DistributedParameter::TREE);

@@ -42,6 +42,16 @@ TEST_F(Steps, RolesRefuseWhatTheyCannotDo) {
         ThrownBy<UserError>([&] { MakeAs(role, "lr_policy: \"plateau\" gamma: 0.5 plateau_winsize: 3"); });
     expect(plateau, "which workers do not know of each other");
   }
+  const std::string net = ReadBytes(folder_ / "net.prototxt");
+  folder_.Write("net.prototxt", net +
+                                    "layer { name: \"out\" type: \"HDF5Output\" bottom: \"data\" bottom: \"label\" "
+                                    "hdf5_output_param { file_name: \"" +
+                                    (folder_ / "out.h5") + "\" } }\n");
+  for (const Role role : {Role::kWorker, Role::kCoordinator}) {
+    expect(ThrownBy<UserError>([&] { MakeAs(role, ""); }),
+           "layer \"out\" (HDF5Output) writes what one net makes, but several workers train it");
+  }
+  folder_.Write("net.prototxt", net);
   MakeAs(Role::kCoordinator, "snapshot_diff: true");
   expect(recorder_.notices, "snapshot_diff has no effect: gradients stay with the workers");
   folder_.Write("net.prototxt", R"(
