@@ -58,7 +58,7 @@ TEST(PrefixFiles, WhatAKilledRunLeftIsRemoved) {
   for (const auto* names : {&unfinished, &others}) {
     for (const std::string& name : *names) folder.Write(name, "x");
   }
-  EXPECT_EQ(PrefixLock(folder / "run").RemoveUnfinished(), 3);
+  EXPECT_EQ(PrefixLock(folder / "run").RemoveUnfinished(), 4);
   for (const std::string& name : unfinished) EXPECT_FALSE(fs::exists(folder / name)) << name;
   for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder / name)) << name;
 }

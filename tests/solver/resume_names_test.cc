@@ -11,9 +11,9 @@ namespace {
 
 TEST_F(Resume, IsExactWithAveragesOfLayersOfOneName) {
   std::string net = kSmallNet;
-  net.insert(net.find("layer { name: \"ip2\""), R"(layer { name: "same" type: "InnerProduct" bottom: "ip1" top: "a"
+  net.insert(net.find("layer { name: \"ip2\""), R"(layer { name: "same" type: "InnerProduct" bottom: "ip1" top: "ip1"
         inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
-layer { name: "same" type: "InnerProduct" bottom: "a" top: "ip1"
+layer { name: "same" type: "InnerProduct" bottom: "ip1" top: "ip1"
         inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
 layer { name: "same" type: "InnerProduct" bottom: "ip1" top: "ip1"
         inner_product_param { num_output: 8 weight_filler { type: "xavier" } } }
