@@ -103,7 +103,8 @@ bool Solver::Impl::Step(int iterations) {
   try {
     return StepOn(iterations);
   } catch (const NotFinite&) {
-    throw;  // its numbers are of no use
+    if (data_not_finite) KeepWork();  // otherwise its numbers are of no use
+    throw;
   } catch (const UserError&) {
     KeepWork();
     throw;
@@ -347,6 +348,7 @@ void Solver::Impl::FailNonFinite(const std::string& what) {
   const bool read_so = std::any_of(extents.begin(), extents.end(), [&](const auto& of_layer) {
     return of_layer.second.batch > 0 && cause.starts_with("layer \"" + of_layer.first + "\" ");
   });
+  data_not_finite = read_so;
   const std::string remedy =
       read_so ? " They come so from the data: mend it, or how it is made ready."
               : " Lower " + RateField(param, RateAt(iteration)) + ", set clip_gradients" +

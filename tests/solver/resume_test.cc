@@ -5,7 +5,10 @@
 
 #include <cmath>
 
+#include "crema/data.pb.h"
 #include "crema/files.h"
+#include "data/lmdb_writer.h"
+#include "data/record_source.h"
 
 namespace crema {
 namespace {
@@ -217,6 +220,34 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeABadRecord) {
   WriteClassesWithABadLabel(good, 60, 50);
   EXPECT_THROW(Train(settings + "snapshot_after_train: false", 9), UserError);
   EXPECT_EQ(recorder_.snapshots.size(), 0u);
+}
+
+TEST_F(Resume, KeepsWhatWasTrainedBeforeDataThatIsNotFinite) {
+  const std::string settings = "momentum: 0.9 ";
+  Train(settings, 7);
+  const std::string model = ReadBytes(folder_ / "snap_iter_7.caffemodel");
+  // Record 50 is of iteration 7.
+  const auto source = OpenRecordSource(folder_ / "train_lmdb");
+  LmdbWriter writer(folder_ / "odd_lmdb", LmdbWriter::Existing::kRefuse);
+  for (uint64_t i = 0; i < source->count(); ++i) {
+    Datum datum;
+    const auto record = source->Read(i);
+    ASSERT_TRUE(datum.ParseFromArray(record.data(), static_cast<int>(record.size())));
+    if (i == 50) {
+      datum.clear_data();
+      for (int k = 0; k < 36; ++k) datum.add_float_data(std::numeric_limits<float>::infinity());
+    }
+    writer.Put(source->Key(i), datum.SerializeAsString());
+  }
+  writer.Commit();
+  std::string net = kSmallNet;
+  net.replace(net.find("train_lmdb"), 10, "odd_lmdb");
+  folder_.Write("net.prototxt", net);
+  fs::remove(folder_ / "snap_iter_7.caffemodel");
+  EXPECT_NE(ThrownBy<NotFinite>([&] { Train(settings, 20); }).find("They come so from the data"), std::string::npos);
+  ASSERT_EQ(recorder_.snapshots.size(), 1u);
+  EXPECT_EQ(recorder_.snapshots[0].iteration, 7);
+  EXPECT_TRUE(ReadBytes(folder_ / "snap_iter_7.caffemodel") == model);
 }
 
 // Weights and histories lie as the convolution kernels want them while training, and plain in the files.
