@@ -240,9 +240,8 @@ TEST_F(Resume, KeepsWhatWasTrainedBeforeDataThatIsNotFinite) {
     writer.Put(source->Key(i), datum.SerializeAsString());
   }
   writer.Commit();
-  std::string net = kSmallNet;
-  net.replace(net.find("train_lmdb"), 10, "odd_lmdb");
-  folder_.Write("net.prototxt", net);
+  fs::rename(folder_ / "train_lmdb", folder_ / "good_lmdb");
+  fs::rename(folder_ / "odd_lmdb", folder_ / "train_lmdb");
   fs::remove(folder_ / "snap_iter_7.caffemodel");
   EXPECT_NE(ThrownBy<NotFinite>([&] { Train(settings, 20); }).find("They come so from the data"), std::string::npos);
   ASSERT_EQ(recorder_.snapshots.size(), 1u);
