@@ -188,7 +188,7 @@ struct Solver::Impl {
   bool in_iteration = false;
   std::vector<uint64_t> records_before_iteration;
   std::optional<MovingState> before_iteration;  // likewise, where it can be taken back
-  bool data_not_finite = false;  // what training ended for
+  bool data_not_finite = false;                 // what training ended for
   // The last display read a batch that no iteration will: what a snapshot would hold is gone.
   bool read_past_end = false;
   // Of the latest test: where the test nets were before it, which a snapshot of its iteration must hold, since a
