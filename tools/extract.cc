@@ -51,12 +51,25 @@ bool IsImageFile(const std::string& path) {
   return HasImageName(path) || ReadImageInfo(ReadFileBytes(path), &info).empty();
 }
 
+// --force is not meant for what is read.
+void RefuseToReplaceInput(const std::vector<std::string>& inputs) {
+  for (const std::string& input : inputs) {
+    std::error_code ignored;
+    if (input.empty() || !fs::equivalent(input, FLAGS_output, ignored)) continue;
+    throw UserError(Location{FLAGS_output}, "is what is read; write the features to another name");
+  }
+}
+
 // The arguments, or what the net names for its TEST phase.
 std::shared_ptr<const ImageItems> ItemsOf(const CommandLine& line, const ScoringNet& scoring) {
   const std::string only = line.arguments.size() == 1 ? line.arguments[0] : "";
   const bool is_folder = fs::is_directory(only);
   const bool is_set = is_folder ? fs::exists(only + "/data.mdb") || fs::exists(only + "/CURRENT") || HoldsClasses(only)
                                 : fs::is_regular_file(only) && !IsImageFile(only);
+  if (line.arguments.empty() && scoring.database.empty() && scoring.list.empty()) {
+    throw UserError(Location{FLAGS_model},
+                    "the net names no data for its TEST phase; name images, folders of them, a list, or a database");
+  }
   if (line.arguments.empty() || is_set) return OpenEvaluationData(only, FLAGS_root, scoring).items();
   if (!FLAGS_root.empty()) throw UserError(Location{line.program}, "--root is for lists; leave it out");
   return std::make_shared<const ImageFiles>(ImagesOf(line), false);
@@ -66,6 +79,8 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
                        const FeatureTarget& target) {
   const bool skip = SkipsBroken(line);
   const ScoringNet scoring = MakeScoringNet(std::move(file), FLAGS_model, options.net);
+  RefuseToReplaceInput(line.arguments);
+  RefuseToReplaceInput({scoring.database, scoring.list});
   const std::shared_ptr<const ImageItems> items = ItemsOf(line, scoring);
   ImageRunner runner(scoring, *items, options);
   LoadWeights(line, runner);

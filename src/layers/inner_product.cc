@@ -34,7 +34,10 @@ class InnerProductLayer : public Layer {
       setup.Fail("inner_product_param.normalize",
                  "normalize is not for weights with transpose: true; keep one of them");
     }
-    unit_rows_.Setup(problem_.outputs, problem_.inputs);
+    if (normalizes_) {
+      unit_rows_.Setup(problem_.outputs, problem_.inputs);
+      UnitRows::CheckFiller(setup, "inner_product_param", param.weight_filler());
+    }
     followers_.Setup(setup, 1);
     // What follows walks over the result anyway and takes the bias along.
     problem_.bias = has_bias_ && followers_.chain().empty();

@@ -49,6 +49,7 @@ class MarginInnerProductLayer : public Layer {
     AddFilledParam(setup, "margin_inner_product_param.weight_filler", {problem_.outputs, problem_.inputs},
                    param.weight_filler());
     rows_.Setup(problem_.outputs, problem_.inputs);
+    UnitRows::CheckFiller(setup, "margin_inner_product_param", param.weight_filler());
     std::vector<int64_t> top(shape.dims().begin(), shape.dims().begin() + axis);
     top.push_back(problem_.outputs);
     setup.SetTop(0, Shape(std::move(top)));

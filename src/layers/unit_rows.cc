@@ -10,6 +10,13 @@ float* Floats(const Buffer& buffer) { return reinterpret_cast<float*>(buffer.dat
 
 }  // namespace
 
+void UnitRows::CheckFiller(LayerSetup& setup, const std::string& field, const FillerParameter& filler) {
+  if (setup.phase() != TRAIN || filler.type() != "constant" || filler.value() != 0) return;
+  setup.Warn(field,
+             "weights begin with zeros, which have no direction, so that nothing is learnt unless a file gives others; "
+             "set weight_filler { type: \"xavier\" }");
+}
+
 void UnitRows::Plan(const LayerPlan& plan) {
   Device& device = *plan.context().device;
   const float one = 1;

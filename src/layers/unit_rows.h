@@ -2,6 +2,8 @@
 #ifndef CREMA_LAYERS_UNIT_ROWS_H_
 #define CREMA_LAYERS_UNIT_ROWS_H_
 
+#include <string>
+
 #include "crema/layer.h"
 #include "device/device.h"
 #include "ops/normalization.h"
@@ -14,6 +16,8 @@ class UnitRows {
     problem_.images = rows;
     problem_.channels = width;
   }
+  // Warns, at the filler, where a net that trains begins with rows of zeros.
+  static void CheckFiller(LayerSetup& setup, const std::string& field, const FillerParameter& filler);
   void Plan(const LayerPlan& plan);
 
   // `weights` with each row divided by its length; a row of zeros stays so.
