@@ -284,6 +284,15 @@ TEST_F(Extract, ReplacesOnlyWhenTold) {
   EXPECT_TRUE(ReadText(folder_ / "f.csv").starts_with("record,label,0,1,2\n"));
 }
 
+TEST_F(Extract, DoesNotReplaceWhatItReads) {
+  ASSERT_EQ(Run({"--blob=data", "--output=data_lmdb", "images"}).exit_code, 0);
+  const std::string before = ReadText(folder_ / "data_lmdb/data.mdb");
+  const Finished run = Run({"--output=./data_lmdb", "--force", "data_lmdb"});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(run.Says("data_lmdb: error: is what is read; write the features to another name")) << run.err;
+  EXPECT_EQ(ReadText(folder_ / "data_lmdb/data.mdb"), before);
+}
+
 TEST_F(Extract, LeavesNothingOnAFullDisk) {
   for (int i = 0; i < 40; ++i) WritePng(folder_, "many/" + std::to_string(i) + ".png", Coloured(64, 64, i, 0, 0));
   for (const std::string output : {"f.csv", "f.h5", "f_lmdb"}) {
