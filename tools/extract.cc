@@ -64,8 +64,8 @@ void RefuseToReplaceInput(const std::vector<std::string>& inputs) {
 std::shared_ptr<const ImageItems> ItemsOf(const CommandLine& line, const ScoringNet& scoring) {
   const std::string only = line.arguments.size() == 1 ? line.arguments[0] : "";
   const bool is_folder = fs::is_directory(only);
-  const bool is_set = is_folder ? fs::exists(only + "/data.mdb") || fs::exists(only + "/CURRENT") || HoldsClasses(only)
-                                : fs::is_regular_file(only) && !IsImageFile(only);
+  const bool is_set =
+      is_folder ? IsDatabaseFolder(only) || HoldsClasses(only) : fs::is_regular_file(only) && !IsImageFile(only);
   if (line.arguments.empty() && scoring.database.empty() && scoring.list.empty()) {
     throw UserError(Location{FLAGS_model},
                     "the net names no data for its TEST phase; name images, folders of them, a list, or a database");

@@ -70,6 +70,10 @@ std::vector<std::string> EvaluationData::MatchClasses(const std::vector<std::str
   return labels;
 }
 
+bool IsDatabaseFolder(const std::string& path) {
+  return fs::exists(path + "/data.mdb") || fs::exists(path + "/CURRENT");
+}
+
 EvaluationData OpenEvaluationData(const std::string& path, const std::string& root, const ScoringNet& scoring) {
   if (path.empty()) {
     if (!scoring.database.empty()) return OpenDatabase(scoring.database);
@@ -86,7 +90,7 @@ EvaluationData OpenEvaluationData(const std::string& path, const std::string& ro
   if (!fs::exists(path)) throw UserError(Location{path}, "there is no such database, folder or list");
   if (!fs::is_directory(path)) return {path, ReadImageList(path, root)};
   if (!root.empty()) throw UserError(Location{path}, "is a folder, and --root is for lists; leave it out");
-  if (fs::exists(path + "/data.mdb") || fs::exists(path + "/CURRENT")) return OpenDatabase(path);  // LMDB, LevelDB
+  if (IsDatabaseFolder(path)) return OpenDatabase(path);
   size_t skipped = 0;
   return {path, ListImageFolder(path, &skipped)};
 }
