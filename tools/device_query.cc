@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "device/device.h"
+#include "ops/gemm.h"
 #include "tools/commands.h"
 
 namespace crema::tools {
@@ -18,7 +19,9 @@ void Print(const DeviceFacts& device) {
 }
 
 int Run(const CommandLine&) {
-  Print(DescribeCpu());
+  DeviceFacts cpu = DescribeCpu();
+  cpu.facts.emplace_back("Matrix products", DescribeGemm());
+  Print(cpu);
   std::string why;
   const std::vector<DeviceFacts> gpus = DescribeGpus(&why);
   for (const DeviceFacts& gpu : gpus) Print(gpu);

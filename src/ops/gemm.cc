@@ -1,6 +1,7 @@
 #include "ops/gemm.h"
 
 #include <cblas.h>
+#include <strings.h>
 
 #include <algorithm>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -16,12 +17,25 @@ CBLAS_TRANSPOSE Operation(bool transpose) { return transpose ? CblasTrans : Cbla
 // Rows of nothing are legal here, but BLAS wants every leading dimension to be at least 1.
 blasint Leading(int64_t extent) { return static_cast<blasint>(std::max<int64_t>(extent, 1)); }
 
+#if defined(__x86_64__)
+// OpenBLAS chooses kernels by the processor's model, and those of a very old one where it does not know the model:
+// 0.3.21 has four lanes on Intel's fifth generation of Xeons, which have sixteen. oneDNN goes by the instructions that
+// there are.
+bool OpenBlasIsNarrow() {
+  static const bool narrow = [] {
+    const int lanes = __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 4;
+    return OpenBlasLanes(openblas_get_corename()) < lanes;
+  }();
+  return narrow;
+}
+#endif
+
 // Measured with oneDNN 2.6 and OpenBLAS 0.3.21 on AVX-512, one and two threads: where a side is short oneDNN takes 0.8
 // of OpenBLAS's time (64 x 800 x 500, 400 x 200 x 800), down to 0.4 (32 rows against 9216 x 4096, single rows); on
 // large squares OpenBLAS is a few per cent ahead. oneDNN generates code for x86-64 only.
 bool PrefersOneDnn(int64_t m, int64_t n, int64_t k) {
 #if defined(__x86_64__)
-  return std::min({m, n, k}) <= 512;
+  return std::min({m, n, k}) <= 512 || OpenBlasIsNarrow();
 #else
   return false;
 #endif
@@ -52,6 +66,31 @@ void MatrixVector(bool transpose, int64_t rows, int64_t columns, float alpha, co
                   float beta, float* y) {
   GemmStrided(transpose, false, transpose ? columns : rows, 1, transpose ? rows : columns, alpha, a, columns, x, 1,
               beta, y, 1);
+}
+
+int OpenBlasLanes(const char* core) {
+  for (const char* name : {"SkylakeX", "Cooperlake", "SapphireRapids"}) {
+    if (strcasecmp(core, name) == 0) return 16;
+  }
+  for (const char* name : {"Haswell", "Zen", "Excavator", "Sandybridge", "Bulldozer", "Piledriver", "Steamroller"}) {
+    if (strcasecmp(core, name) == 0) return 8;
+  }
+  return 4;
+}
+
+std::string DescribeGemm() {
+  const std::string config = openblas_get_config();  // "OpenBLAS 0.3.21 NO_LAPACKE ..."
+  const std::string blas =
+      config.substr(0, config.find(' ', config.find(' ') + 1)) + " (" + openblas_get_corename() + ")";
+#if defined(__x86_64__)
+  const dnnl_version_t* version = dnnl_version();
+  const std::string onednn = "oneDNN " + std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+                             std::to_string(version->patch);
+  if (OpenBlasIsNarrow()) return onednn + "; not " + blas + ", which takes this processor for an older one";
+  return onednn + ", " + blas;
+#else
+  return blas;
+#endif
 }
 
 void SetGemmThreads(int threads) { openblas_set_num_threads(threads); }

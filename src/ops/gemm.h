@@ -3,6 +3,7 @@
 #define CREMA_OPS_GEMM_H_
 
 #include <cstdint>
+#include <string>
 
 namespace crema {
 
@@ -18,6 +19,13 @@ void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
 // Before several threads call Gemm at a time, each of which has so many of OpenMP's: OpenBLAS keeps one number for the
 // process, and frees memory that it computes with when a call finds another one.
 void SetGemmThreads(int threads);
+
+// Floats in a vector of the kernels that OpenBLAS has for an x86-64 processor which it calls `core`, in
+// whatever case.
+int OpenBlasLanes(const char* core);
+
+// The libraries that multiply, for people: "oneDNN 2.6.3, OpenBLAS 0.3.21 (SkylakeX)".
+std::string DescribeGemm();
 
 // Plain loops for tests.
 void GemmReference(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,

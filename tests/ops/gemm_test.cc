@@ -12,8 +12,8 @@ namespace {
 struct Sizes {
   int64_t m, n, k;
 };
-const Sizes kSizes[] = {{1, 1, 1},   {3, 5, 7},   {64, 500, 80}, {64, 10, 50},
-                        {17, 1, 33}, {1, 40, 12}, {130, 66, 70}, {140, 150, 160}};
+const Sizes kSizes[] = {{1, 1, 1},   {3, 5, 7},     {64, 500, 80},   {64, 10, 50},   {17, 1, 33},
+                        {1, 40, 12}, {130, 66, 70}, {140, 150, 160}, {520, 530, 540}};
 
 TEST(Gemm, EqualsReference) {
   for (const auto& [m, n, k] : kSizes) {
@@ -28,6 +28,15 @@ TEST(Gemm, EqualsReference) {
       ExpectClose(expected, actual, 1e-5f, "gemm form " + std::to_string(form));
     }
   }
+}
+
+TEST(Gemm, KernelsOfOldProcessorsAreKnownByName) {
+  EXPECT_EQ(OpenBlasLanes("Prescott"), 4);
+  EXPECT_EQ(OpenBlasLanes("Nehalem"), 4);
+  EXPECT_EQ(OpenBlasLanes("Haswell"), 8);
+  EXPECT_EQ(OpenBlasLanes("Zen"), 8);
+  EXPECT_EQ(OpenBlasLanes("SkylakeX"), 16);
+  EXPECT_EQ(OpenBlasLanes("Cooperlake"), 16);
 }
 
 TEST(Gemm, EmptySumIsZeroAndEmptyResultIsLeftAlone) {
