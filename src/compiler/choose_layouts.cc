@@ -3,6 +3,7 @@
 
 #include "compiler/compiler.h"
 #include "compiler/minimum_cut.h"
+#include "device/bfloat16_gain.h"
 #include "device/device.h"
 
 namespace crema {
@@ -96,6 +97,10 @@ void ChooseLayouts(Compilation& c) {
   if (precision == Precision::kBF16 && !c.options.context.device->ComputesBFloat16()) {
     c.diagnostics.Warning({}, "this device does not compute in bf16 (CPUs need AVX-512 BF16); going on in f32");
     precision = Precision::kF32;
+  } else if (precision == Precision::kBF16 && !GainsByBFloat16(*c.options.context.device)) {
+    c.diagnostics.Warning({},
+                          "this processor has no AMX, and Intel's without compute no faster in bf16 than in f32: it "
+                          "saves memory here, and may take longer");
   }
   if (precision == Precision::kTF32 && !c.options.context.device->ComputesTF32()) {
     c.diagnostics.Warning(

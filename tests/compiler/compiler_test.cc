@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "device/bfloat16_gain.h"
 #include "device/device.h"
 
 namespace crema {
@@ -150,7 +151,7 @@ TEST(SelectLayers, WarnsOnceThatANetDoesNotChooseItsPrecision) {
   ASSERT_EQ(of_net->warnings.size(), 1u);
   EXPECT_EQ(of_net->warnings[0].where.line, 2);
   EXPECT_EQ(Build(kInput + L("ReLU", "r", {"data"}, {"r"}, "forward_type: FLOAT"))->warnings.size(), 0u);
-  if (!CpuDevice().ComputesBFloat16()) return;
+  if (!GainsByBFloat16(CpuDevice())) return;
   NetOptions halves = Options();
   halves.precision = Precision::kBF16;
   EXPECT_EQ(Build(all, halves)->warnings.size(), 0u);

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/compiler.h"
+#include "device/bfloat16_gain.h"
 #include "device/device.h"
 #include "report/dump.h"
 
@@ -189,6 +190,17 @@ TEST(ChooseLayouts, LeftOutMeansF32AndSaysSo) {
   EXPECT_TRUE(warned(*Build(text, true, options)));
   options.skip_passes.clear();
   EXPECT_FALSE(warned(*Build(text, true, options)));
+}
+
+TEST(ChooseLayouts, WarnsWhereBFloat16GainsNoSpeed) {
+  NetOptions options;
+  options.precision = Precision::kBF16;
+  const auto net = Build(Ip("a", "data") + Loss("a"), true, options);
+  ASSERT_EQ(net->warnings.size(), GainsByBFloat16(CpuDevice()) ? 0u : 1u);
+  if (net->warnings.empty()) return;
+  const std::string expected =
+      CpuDevice().ComputesBFloat16() ? "this processor has no AMX" : "does not compute in bf16";
+  EXPECT_NE(net->warnings[0].message.find(expected), std::string::npos) << net->warnings[0].message;
 }
 
 }  // namespace
