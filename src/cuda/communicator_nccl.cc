@@ -97,6 +97,18 @@ class NcclGroup {
     CheckNccl(result, "summing over GPUs");
   }
 
+  // Throws where sums of this group will not end.
+  void Check() {
+    for (End& end : ends_) {
+      const std::unique_lock lock(end.mutex, std::try_to_lock);
+      if (aborted_) throw Aborted();
+      if (!lock.owns_lock()) continue;  // a call that asks by itself
+      ncclResult_t result = ncclSuccess;
+      CheckNccl(Library().CommGetAsyncError(end.comm, &result), "asking NCCL for errors");
+      CheckNccl(result, "summing over GPUs");
+    }
+  }
+
   void Abort() {
     if (aborted_.exchange(true)) return;
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
@@ -126,14 +138,15 @@ class NcclGroup {
 
 class NcclCommunicator final : public StreamCommunicator {
  public:
-  NcclCommunicator(int rank, const CudaGpu& gpu, std::shared_ptr<Meeting> meeting, std::shared_ptr<NcclGroup> group)
+  NcclCommunicator(int rank, CudaGpu& gpu, std::shared_ptr<Meeting> meeting, std::shared_ptr<NcclGroup> group)
       : StreamCommunicator(rank, gpu, std::move(meeting)), end_(static_cast<size_t>(rank)), group_(std::move(group)) {}
   // The group has only this process's end.
-  NcclCommunicator(const CudaGpu& gpu, Processes& processes, std::shared_ptr<NcclGroup> group)
+  NcclCommunicator(CudaGpu& gpu, Processes& processes, std::shared_ptr<NcclGroup> group)
       : StreamCommunicator(gpu, processes), end_(0), group_(std::move(group)) {}
 
  private:
   void Issue(float* data, int64_t count, cudaStream_t stream) override { group_->Sum(end_, data, count, stream); }
+  void CheckIssued() override { group_->Check(); }
   void AbortIssued() override { group_->Abort(); }
 
   const size_t end_;
@@ -152,13 +165,13 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   const auto nccl = std::make_shared<NcclGroup>(std::move(comms));
   std::vector<std::unique_ptr<Communicator>> group;
   for (int rank = 0; rank < ranks; ++rank) {
-    group.push_back(std::make_unique<NcclCommunicator>(rank, static_cast<const CudaGpu&>(*gpus[rank]), meeting, nccl));
+    group.push_back(std::make_unique<NcclCommunicator>(rank, static_cast<CudaGpu&>(*gpus[rank]), meeting, nccl));
   }
   return group;
 }
 
 std::unique_ptr<Communicator> ConnectGpu(Gpu& device, Processes& processes) {
-  const auto& gpu = static_cast<const CudaGpu&>(device);
+  auto& gpu = static_cast<CudaGpu&>(device);
   ncclUniqueId id = {};
   Together(processes, [&] {
     Library();

@@ -1,6 +1,8 @@
+#include <chrono>
 #include <cstdlib>
 #include <limits>
 #include <string_view>
+#include <thread>
 
 #include "crema/error.h"
 #include "cuda/gpu.h"
@@ -14,12 +16,12 @@ std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
 class Event final : public GpuEvent {
  public:
-  explicit Event(const CudaGpu& gpu) : gpu_(gpu) {
-    Check(cudaEventCreateWithFlags(&event_, cudaEventDefault), "making an event");
+  explicit Event(CudaGpu& gpu) : gpu_(gpu) {
+    Check(cudaEventCreateWithFlags(&event_, kSleepingEvent), "making an event");
   }
   ~Event() override { cudaEventDestroy(event_); }
   void Record() override { Check(cudaEventRecord(event_, gpu_.queue().stream), "recording an event"); }
-  void Wait() override { Check(cudaEventSynchronize(event_), "computing on the GPU"); }
+  void Wait() override { gpu_.Await(event_); }
   double SecondsSince(const GpuEvent& begin) const override {
     float milliseconds = 0;
     Check(cudaEventElapsedTime(&milliseconds, static_cast<const Event&>(begin).event_, event_), "reading a clock");
@@ -27,7 +29,7 @@ class Event final : public GpuEvent {
   }
 
  private:
-  const CudaGpu& gpu_;
+  CudaGpu& gpu_;
   cudaEvent_t event_ = nullptr;
 };
 
@@ -37,6 +39,7 @@ class Graph final : public GpuGraph {
     Check(cudaGraphInstantiate(&executable_, graph, 0), "preparing a CUDA graph");
   }
   ~Graph() override {
+    if (gpu_.lost()) return;
     cudaStreamSynchronize(gpu_.queue().stream);  // it may be under way
     cudaGraphExecDestroy(executable_);
   }
@@ -81,6 +84,7 @@ CudaGpu::CudaGpu(int id) : id_(id) {
   Check(cudaStreamCreateWithFlags(&queue_.stream, cudaStreamNonBlocking), "making a stream");
   Check(cudaStreamCreateWithFlags(&uploads_, cudaStreamNonBlocking), "making a stream");
   Check(cudaEventCreateWithFlags(&between_, cudaEventDisableTiming), "making an event");
+  Check(cudaEventCreateWithFlags(&issued_, cudaEventDisableTiming | kSleepingEvent), "making an event");
   state_ = static_cast<PassState*>(Allocate(sizeof(PassState)));
   operations_ = std::make_unique<CudaOperations>(*this);
   try {
@@ -96,6 +100,7 @@ CudaGpu::CudaGpu(int id) : id_(id) {
 CudaGpu::~CudaGpu() {
   operations_.reset();
   cudaFree(state_);
+  cudaEventDestroy(issued_);
   cudaEventDestroy(between_);
   cudaStreamDestroy(uploads_);
   cudaStreamDestroy(queue_.stream);
@@ -103,7 +108,48 @@ CudaGpu::~CudaGpu() {
 
 void CudaGpu::UseHere() const { Check(cudaSetDevice(id_), "choosing the GPU"); }
 
-void CudaGpu::Wait() { Check(cudaStreamSynchronize(queue_.stream), "computing on the GPU"); }
+void CudaGpu::Await(cudaEvent_t event) {
+  using Clock = std::chrono::steady_clock;
+  using std::chrono::milliseconds, std::chrono::microseconds;
+  const Clock::time_point begin = Clock::now();
+  for (Clock::duration looked = {}; !lost_;) {
+    const cudaError_t status = cudaEventQuery(event);
+    if (status == cudaSuccess) return;
+    if (status != cudaErrorNotReady) Throw(status, "computing on the GPU");
+    cudaGetLastError();
+    const Clock::duration waited = Clock::now() - begin;
+    if (waited < milliseconds(1)) continue;
+    if (!watch_) return Check(cudaEventSynchronize(event), "computing on the GPU");
+    if (waited - looked >= milliseconds(1)) {
+      looked = waited;
+      Look(event);
+    }
+    std::this_thread::sleep_for(waited < milliseconds(100) ? microseconds(50) : microseconds(1000));
+  }
+  throw EnvironmentError("GPU " + std::to_string(id_) + " (" + name_ + ") no longer answers");
+}
+
+void CudaGpu::Look(cudaEvent_t event) {
+  try {
+    watch_->Look();
+  } catch (...) {
+    // What was given up ends soon, or never.
+    constexpr std::chrono::milliseconds kPause(10);
+    cudaError_t status = cudaErrorNotReady;
+    for (int pauses = 0; status == cudaErrorNotReady && pauses < 500; ++pauses) {
+      std::this_thread::sleep_for(kPause);
+      status = cudaEventQuery(event);
+      cudaGetLastError();
+    }
+    lost_ = status != cudaSuccess;
+    throw;
+  }
+}
+
+void CudaGpu::Wait() {
+  Check(cudaEventRecord(issued_, queue_.stream), "recording an event");
+  Await(issued_);
+}
 
 void* CudaGpu::Allocate(size_t bytes) {
   UseHere();
@@ -121,6 +167,7 @@ void* CudaGpu::Allocate(size_t bytes) {
 }
 
 void CudaGpu::Free(void* data) {
+  if (lost_) return;
   // Nothing that is still to be done may use it.
   cudaStreamSynchronize(uploads_);
   cudaStreamSynchronize(queue_.stream);
@@ -135,11 +182,13 @@ size_t CudaGpu::FreeMemory() const {
 }
 
 void CudaGpu::CopyIn(const void* host, void* data, size_t bytes) {
+  if (watch_) Wait();  // the copy itself may wait for the queue, unwatched
   Check(cudaMemcpyAsync(data, host, bytes, cudaMemcpyHostToDevice, queue_.stream), "copying to the GPU");
   Wait();
 }
 
 void CudaGpu::CopyOut(const void* data, void* host, size_t bytes) {
+  if (watch_) Wait();  // likewise
   Check(cudaMemcpyAsync(host, data, bytes, cudaMemcpyDeviceToHost, queue_.stream), "copying from the GPU");
   Wait();
 }
@@ -159,6 +208,7 @@ void* CudaGpu::AllocateHost(size_t bytes) {
 }
 
 void CudaGpu::FreeHost(void* data) {
+  if (lost_) return;
   cudaStreamSynchronize(uploads_);
   cudaStreamSynchronize(queue_.stream);
   cudaFreeHost(data);

@@ -17,6 +17,17 @@ struct PassState {
   GpuPassResult result;
 };
 
+// Of an event: a thread that waits for it leaves its core to others.
+inline constexpr unsigned kSleepingEvent = cudaEventBlockingSync;
+
+// Asked again and again while a thread waits for a GPU's queue for longer than a moment.
+class WaitWatch {
+ public:
+  virtual ~WaitWatch() = default;
+  // Throws where the queue will not get on.
+  virtual void Look() = 0;
+};
+
 class CudaGpu final : public Gpu {
  public:
   // Throws EnvironmentError where there is no such GPU.
@@ -48,6 +59,15 @@ class CudaGpu final : public Gpu {
   void CopyOutLater(const void* data, void* host, size_t bytes) override;
   void CopyLoss(float* loss) override;
 
+  // Returns when the event, one of this GPU's that sleep (kSleepingEvent), has come. Spins for a millisecond and sleeps
+  // from then on. Throws what the watch does, and then the GPU may be lost().
+  void Await(cudaEvent_t event);
+  // Who watches over waits from here on; null: nobody.
+  void set_watch(WaitWatch* watch) { watch_ = watch; }
+  const WaitWatch* watch() const { return watch_; }
+  // It did not come to an end of what it does though the watch gave that up: nothing may wait for it any more.
+  bool lost() const { return lost_; }
+
   const Queue& queue() const { return queue_; }
   int unit() const { return unit_; }
   PassState* state() const { return state_; }
@@ -56,6 +76,8 @@ class CudaGpu final : public Gpu {
   int capability() const { return capability_; }
 
  private:
+  // Asks the watch while the event is waited for.
+  void Look(cudaEvent_t event);
   void Wait();
 
   int id_, capability_ = 0, unit_ = 0;
@@ -63,6 +85,9 @@ class CudaGpu final : public Gpu {
   Queue queue_;
   cudaStream_t uploads_ = nullptr;
   cudaEvent_t between_ = nullptr;  // orders the two streams
+  cudaEvent_t issued_ = nullptr;   // for Wait
+  WaitWatch* watch_ = nullptr;
+  bool lost_ = false;
   PassState* state_ = nullptr;
   std::unique_ptr<Operations> operations_;
 };

@@ -53,6 +53,19 @@ TEST_F(MpirunFailures, AfterAKilledRankTrainingGoesOnFromASnapshot) {
   EXPECT_EQ(model == Model(newest + 15), true);
 }
 
+TEST_F(MpirunFailures, RanksWhoseGpusWaitForASumForEverGiveUp) {
+  if (RunProgram({"crema", "device_query"}).out.find("Emulated GPU") == std::string::npos) {
+    GTEST_SKIP() << "a real GPU ends its sums";
+  }
+  Write(folder_, {.max_iter = 100, .snapshot = 5, .test_interval = 1000000});
+  const Ranks rank = {.variable = "CREMA_GPU_STALL_MS=1500 CREMA_EMULATED_SUMS=25"};
+  const Finished finished = Run({rank, rank}, {"--gpu=0,1"});
+  EXPECT_EQ(finished.exit_code, 1) << finished.err;
+  EXPECT_TRUE(finished.Says(" of 2, on GPU ")) << finished.err;
+  EXPECT_TRUE(finished.Says("has not ended in 1500 ms")) << finished.err;
+  EXPECT_EQ(NewestState(), 10);
+}
+
 TEST_F(MpirunFailures, RanksMustRunTheSame) {
   Write(folder_, {.max_iter = 20, .snapshot = 0});
   std::string solver = ReadText(folder_ / "solver.prototxt");

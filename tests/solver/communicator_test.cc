@@ -5,7 +5,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdlib>
 #include <stdexcept>
+#include <string>
 #include <thread>
 
 #include "crema/error.h"
@@ -59,6 +61,78 @@ TEST(Communicator, GpusSum) {
     CheckSums(devices, ConnectThreads(devices));
   } catch (const EnvironmentError& error) {
     GTEST_SKIP() << error.what();
+  }
+}
+
+class StallTime {
+ public:
+  explicit StallTime(const char* milliseconds) { setenv("CREMA_GPU_STALL_MS", milliseconds, 1); }
+  ~StallTime() { unsetenv("CREMA_GPU_STALL_MS"); }
+};
+
+TEST(Communicator, AWaitForASumOfGpusThatDoesNotEndIsGivenUp) {
+  const StallTime stall("1500");
+  std::vector<Device*> devices;
+  Group group;
+  try {
+    devices = {&OpenGpu(0), &OpenGpu(1)};
+    group = Connect(devices);
+  } catch (const EnvironmentError& error) {
+    GTEST_SKIP() << error.what();
+  }
+  RankThreads threads(2, 1, [&] { group[0]->Abort(); });
+  std::vector<Buffer> buffers;
+  for (Device* device : devices) buffers.emplace_back(*device, sizeof(float));
+  float value = 0;
+  const auto sum = [&](int rank) {
+    devices[rank]->UseHere();
+    group[rank]->SumInPlace(reinterpret_cast<float*>(buffers[rank].data()), 1);
+  };
+  // Ranks only meet on the host before the first sum of later passes, and not before the second.
+  for (int pass = 0; pass < 4; ++pass) {
+    threads.Run([&](int rank) {
+      sum(rank);
+      group[rank]->Join();
+      float of_rank = 0;
+      devices[rank]->CopyOut(buffers[rank].data(), &of_rank, sizeof of_rank);
+    });
+  }
+  try {
+    threads.Run([&](int rank) {
+      sum(rank);
+      if (rank == 0) sum(rank);
+      group[rank]->Join();
+      if (rank == 0) devices[rank]->CopyOut(buffers[rank].data(), &value, sizeof value);
+    });
+    ADD_FAILURE() << "the sum ended";
+  } catch (const EnvironmentError& error) {
+    const std::string message = error.what();
+    EXPECT_EQ(message.find("rank 0 of 2, on GPU 0 ("), 0u) << message;
+    EXPECT_NE(message.find("has not ended in 1500 ms"), std::string::npos) << message;
+    EXPECT_NE(message.find("--snapshot=auto"), std::string::npos) << message;
+  }
+  // The GPUs can be used again.
+  group.clear();
+  for (int rank = 0; rank < 2; ++rank) {
+    devices[rank]->UseHere();
+    const float given = 3;
+    devices[rank]->CopyIn(&given, buffers[rank].data(), sizeof given);
+    devices[rank]->CopyOut(buffers[rank].data(), &value, sizeof value);
+    EXPECT_EQ(value, 3);
+  }
+}
+
+TEST(Communicator, RefusesAStallTimeThatIsNoNumber) {
+  for (const char* text : {"soon", "5s", "-1", "1e3"}) {
+    const StallTime stall(text);
+    try {
+      Connect({&OpenGpu(0), &OpenGpu(1)});
+      ADD_FAILURE() << "took " << text;
+    } catch (const EnvironmentError& error) {
+      const std::string message = error.what();
+      if (message.find("CREMA_GPU_STALL_MS=") == std::string::npos) GTEST_SKIP() << message;
+      EXPECT_NE(message.find(text), std::string::npos) << message;
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <thread>
 #include <vector>
 
 #include "kernel.h"
@@ -16,7 +17,7 @@ using crema_emulation::Pinned;
 
 namespace {
 
-using Work = std::function<void()>;
+using Work = std::function<bool()>;  // whether it is done, or to be tried again
 
 thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t Fail(cudaError_t error) { return last_error = error; }
@@ -56,15 +57,19 @@ struct CUstream_st {
   CUgraph_st* capture = nullptr;
 
   uint64_t issued() const { return done + queue.size(); }
-  void RunUntil(uint64_t count) {
-    if (done >= count || queue.empty()) return;
+  // As far as work lets itself be done now; whether all of it was.
+  bool TryUntil(uint64_t count) {
+    if (done >= count || queue.empty()) return true;
     const crema_emulation::Access access(device);  // once, as it takes longer than most kernels
     while (done < count && !queue.empty()) {
-      const Work work = std::move(queue.front());
+      if (!queue.front()()) return false;
       queue.pop_front();
       ++done;
-      work();
     }
+    return true;
+  }
+  void RunUntil(uint64_t count) {
+    while (!TryUntil(count)) std::this_thread::sleep_for(std::chrono::microseconds(20));
   }
 };
 
@@ -79,7 +84,7 @@ cudaError_t FailInCapture(CUstream_st* stream) {
 
 namespace crema_emulation {
 
-cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
+cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, std::function<void()> body) {
   const dim3 grid = config.gridDim, block = config.blockDim;
   const uint64_t threads = uint64_t{block.x} * block.y * block.z;
   const bool fits = threads >= 1 && threads <= 1024 && grid.x >= 1 && grid.y >= 1 && grid.z >= 1 &&
@@ -89,7 +94,11 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, Work body) {
   return Enqueue(config.stream, [grid, block, body = std::move(body)] { RunKernel(grid, block, body); });
 }
 
-cudaError_t Enqueue(cudaStream_t stream, Work work) {
+cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work) {
+  return EnqueueTried(stream, [work = std::move(work)] { return work(), true; });
+}
+
+cudaError_t EnqueueTried(cudaStream_t stream, Work work) {
   if (!stream) return Fail(cudaErrorInvalidValue);  // the default stream waits for all others: a mistake here
   if (stream->capturing) {
     stream->capture->work.push_back(std::move(work));
@@ -229,9 +238,9 @@ cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned
     stream->broken = true;
     return Fail(cudaErrorStreamCaptureIsolation);
   }
-  return crema_emulation::Enqueue(stream, [=] {
+  return crema_emulation::EnqueueTried(stream, [=] {
     const crema_emulation::NoAccess closed(stream->device);  // to kernels of other devices
-    other->RunUntil(after);
+    return other->TryUntil(after);
   });
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
@@ -253,7 +262,8 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
-  return !event->stream || event->stream->done >= event->after ? cudaSuccess : cudaErrorNotReady;
+  if (event->stream && !event->stream->TryUntil(event->after)) return Fail(cudaErrorNotReady);
+  return cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
@@ -281,7 +291,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
-  for (const Work& work : executable->work) crema_emulation::Enqueue(stream, work);
+  for (const Work& work : executable->work) crema_emulation::EnqueueTried(stream, work);
   return cudaSuccess;
 }
 cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) { return delete executable, cudaSuccess; }

@@ -3,7 +3,8 @@
 //
 // It is meaner than a GPU where that finds mistakes:
 // - device memory can be touched by kernels and copies only; the host gets SIGSEGV;
-// - streams do nothing until something waits for them, and then only what that needs, so an order that was not asked
+// - streams do nothing until something waits for them or asks for an event, and then only what that needs, so an order
+// that was not asked
 //   for does not happen by luck; pinned memory that is reused too early shows;
 // - memory is filled with NaNs when it is allocated;
 // - every other kernel takes blocks and threads from the last to the first;
@@ -136,7 +137,7 @@ enum cudaStreamCaptureMode {
   cudaStreamCaptureModeThreadLocal,
   cudaStreamCaptureModeRelaxed
 };
-constexpr unsigned cudaStreamNonBlocking = 1, cudaEventDefault = 0, cudaEventDisableTiming = 2,
+constexpr unsigned cudaStreamNonBlocking = 1, cudaEventBlockingSync = 1, cudaEventDisableTiming = 2,
                    cudaHostAllocDefault = 0;
 
 struct cudaDeviceProp {
@@ -193,6 +194,8 @@ namespace crema_emulation {
 cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, std::function<void()> body);
 // Runs `work` on the stream as a kernel would be: for what stands in for the libraries.
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work);
+// The same of work that waits for others: it says whether it is done, and is tried again until then.
+cudaError_t EnqueueTried(cudaStream_t stream, std::function<bool()> work);
 }  // namespace crema_emulation
 template <typename... Parameters, typename... Arguments>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(Parameters...),

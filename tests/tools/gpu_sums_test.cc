@@ -1,0 +1,50 @@
+// `train` on several GPUs whose sums do not end.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "tools/program.h"
+#include "tools/tiny_training.h"
+
+namespace crema::testing_tools {
+namespace {
+
+class GpuSums : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    if (RunProgram({"crema", "device_query"}).out.find("Emulated GPU") == std::string::npos) {
+      GTEST_SKIP() << "real GPUs, of which there may be none, end their sums";
+    }
+  }
+  static Finished Train(const ScratchFolder& folder, const std::vector<std::string>& variables,
+                        const std::vector<std::string>& flags = {}) {
+    std::vector<std::string> words = {"/usr/bin/env"};
+    words.insert(words.end(), variables.begin(), variables.end());
+    words.insert(words.end(), {std::string(CREMA_BIN_DIR) + "/train", "--solver=solver.prototxt", "--gpu=0,1"});
+    words.insert(words.end(), flags.begin(), flags.end());
+    return RunProgram(words, {.folder = folder.path()});
+  }
+};
+
+TEST_F(GpuSums, ThatDoNotEndEndTrainingWhichGoesOnFromASnapshot) {
+  const ScratchFolder stopped, whole;
+  for (const ScratchFolder* folder : {&stopped, &whole}) {
+    WriteTinyTraining(*folder, {.max_iter = 20, .snapshot = 5, .test_interval = 1000000});
+  }
+  // Two in each iteration, of the loss and of the gradients.
+  const Finished run = Train(stopped, {"CREMA_EMULATED_SUMS=25", "CREMA_GPU_STALL_MS=1500"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says(" of 2, on GPU ")) << run.err;
+  EXPECT_TRUE(run.Says("has not ended in 1500 ms")) << run.err;
+  EXPECT_TRUE(run.Says("--snapshot=auto")) << run.err;
+  EXPECT_EQ(ReadText(stopped / "tiny_iter_15.caffemodel"), "");
+  EXPECT_EQ(Train(stopped, {}, {"--snapshot=auto"}).exit_code, 0);
+  EXPECT_EQ(Train(whole, {}).exit_code, 0);
+  const std::string model = ReadText(whole / "tiny_iter_20.caffemodel");
+  EXPECT_EQ(model.empty(), false);
+  EXPECT_EQ(ReadText(stopped / "tiny_iter_20.caffemodel") == model, true);
+}
+
+}  // namespace
+}  // namespace crema::testing_tools
