@@ -25,15 +25,17 @@ const GpuLibrary* Load(std::string* why) {
   const auto load = [&] { return dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL); };
   // One that the user names may find what it links by itself.
   void* library = NamesGpuLibrary() && !NamesCuda() ? load() : nullptr;
+  std::string passed_over;
   if (!library) {
-    LoadCudaLibraries();
+    passed_over = LoadCudaLibraries(path);
     library = load();
   }
   if (!library) {
     *why =
         std::string("the GPU library does not load: ") + dlerror() +
         "; it needs the CUDA runtime it was built with, cuBLAS and cuDNN 9: install them, or say where they are with "
-        "CUDA_HOME or LD_LIBRARY_PATH";
+        "CUDA_HOME or LD_LIBRARY_PATH" +
+        (passed_over.empty() ? "" : " (passed over: " + passed_over + ")");
     return nullptr;
   }
   const auto* found = static_cast<const GpuLibrary*>(dlsym(library, "crema_gpu_library"));

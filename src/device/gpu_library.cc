@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/plugin.h"
+#include "device/needed_libraries.h"
 
 namespace crema {
 
@@ -80,6 +81,30 @@ std::vector<fs::path> UsualFolders() {
   return folders;
 }
 
+// The files that the GPU library needs, by kLibraries; empty: of any version. cuDNN loads some by itself, which belong
+// to the CUDA runtime.
+class Wanted {
+ public:
+  explicit Wanted(const std::string& gpu_library) : needed_(NeededLibraries(gpu_library)) {}
+
+  std::string File(const std::string& name) const {
+    if (const std::string file = Needed(name); !file.empty()) return file;
+    const std::string runtime = "libcudart.so", needed = Needed(runtime);
+    const bool of_runtime = name == "libnvrtc.so" || name == "libcublas.so";
+    return of_runtime && !needed.empty() ? name + needed.substr(runtime.size()) : "";
+  }
+
+ private:
+  std::string Needed(const std::string& name) const {
+    for (const std::string& file : needed_) {
+      if (file.starts_with(name + ".")) return file;
+    }
+    return "";
+  }
+
+  const std::vector<std::string> needed_;
+};
+
 // "libcudart.so.13" for "libcudart.so": the file of the highest version; empty without one.
 fs::path Newest(const fs::path& folder, const std::string& name) {
   fs::path best;
@@ -101,13 +126,27 @@ bool NamesCuda() { return !Environment("CUDA_HOME").empty(); }
 
 std::string GpuLibraryPath() { return PluginPath("CREMA_GPU_LIBRARY", "libcrema_cuda.so"); }
 
-void LoadCudaLibraries() {
+std::string LoadCudaLibraries(const std::string& gpu_library) {
+  const Wanted wanted_files(gpu_library);
   const auto load = [](const fs::path& file) { return dlopen(file.c_str(), RTLD_LAZY | RTLD_GLOBAL) != nullptr; };
   const std::vector<fs::path> given = GivenFolders(), usual = UsualFolders();
+  std::string passed_over;
   for (const char* name : kLibraries) {
+    const std::string wanted = wanted_files.File(name);
+    std::string others;
+    const auto note = [&](const std::string& other) {
+      if (others.find(other) == std::string::npos) others += (others.empty() ? "" : "; ") + other;
+    };
     const auto load_from = [&](const fs::path& folder) {
-      const fs::path file = Newest(folder, name);
-      return !file.empty() && load(file);
+      const fs::path newest = Newest(folder, name), file = wanted.empty() ? newest : folder / wanted;
+      std::error_code ignored;
+      if (newest.empty() || !fs::exists(file, ignored)) {
+        if (!newest.empty()) note(newest.string() + " is not " + wanted);
+        return false;
+      }
+      if (load(file)) return true;
+      note(dlerror());
+      return false;
     };
     if (std::any_of(given.begin(), given.end(), load_from)) continue;
     // The system's own, where it has this version.
@@ -115,9 +154,11 @@ void LoadCudaLibraries() {
       const fs::path file = Newest(folder, name);
       return !file.empty() && load(file.filename());
     };
-    if (std::any_of(usual.begin(), usual.end(), is_known)) continue;
-    (void)std::any_of(usual.begin(), usual.end(), load_from);
+    if (wanted.empty() ? std::any_of(usual.begin(), usual.end(), is_known) : load(wanted)) continue;
+    if (std::any_of(usual.begin(), usual.end(), load_from) || others.empty()) continue;
+    passed_over += (passed_over.empty() ? "" : "; ") + others;
   }
+  return passed_over;
 }
 
 }  // namespace crema

@@ -1,0 +1,2 @@
+extern "C" int StandInVersion();
+int StandInVersion() { return STAND_IN_VERSION; }
