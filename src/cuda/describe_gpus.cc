@@ -12,6 +12,15 @@ std::string Version(int packed) { return std::to_string(packed / 1000) + "." + s
 
 std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
 
+struct Versions {
+  Versions() {
+    cudaDriverGetVersion(&driver);
+    cudaRuntimeGetVersion(&runtime);
+  }
+  int driver = 0;  // 0: no driver is installed
+  int runtime = 0;
+};
+
 std::string WhyNone(cudaError_t status, int driver, int runtime) {
   if (driver == 0) {
     return "no NVIDIA driver is loaded (this crema was built with CUDA " + Version(runtime) +
@@ -29,19 +38,21 @@ std::string WhyNone(cudaError_t status, int driver, int runtime) {
 
 }  // namespace
 
-std::vector<DeviceFacts> Describe(std::string* why) {
+int CountGpus(std::string* why) {
   why->clear();
-  int driver = 0, runtime = 0, count = 0;
-  cudaRuntimeGetVersion(&runtime);
-  // Leaves 0 behind where no driver is installed.
-  cudaDriverGetVersion(&driver);
+  int count = 0;
   const cudaError_t counted = cudaGetDeviceCount(&count);
-  if (counted != cudaSuccess || count == 0) {
-    cudaGetLastError();  // an error left behind would surface in the next unrelated call
-    *why = WhyNone(counted, driver, runtime);
-    return {};
-  }
+  if (counted == cudaSuccess && count > 0) return count;
+  cudaGetLastError();  // an error left behind would surface in the next unrelated call
+  const Versions versions;
+  *why = WhyNone(counted, versions.driver, versions.runtime);
+  return 0;
+}
 
+std::vector<DeviceFacts> Describe(std::string* why) {
+  const int count = CountGpus(why);
+  if (count == 0) return {};
+  const auto [driver, runtime] = Versions();
   const std::string cublas = "libcublasLt.so." + std::to_string(runtime / 1000);
   const std::string cublas_version = LibraryVersion(cublas.c_str(), "cublasLtGetProperty");
   const std::string cudnn_version = LibraryVersion("libcudnn.so.9", "cudnnGetProperty");

@@ -69,8 +69,8 @@ void Throw(cudaError_t error, const std::string& what) {
 
 CudaGpu::CudaGpu(int id) : id_(id) {
   std::string why;
-  const size_t count = Describe(&why).size();
-  if (id < 0 || static_cast<size_t>(id) >= count) {
+  const int count = CountGpus(&why);
+  if (id < 0 || id >= count) {
     if (count == 0) throw EnvironmentError("no GPU: " + why);
     throw EnvironmentError("there is no GPU " + std::to_string(id) + ": this machine shows " + std::to_string(count) +
                            ", counted from 0 (crema device_query lists them)");

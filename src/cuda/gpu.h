@@ -93,6 +93,8 @@ class CudaGpu final : public Gpu {
 };
 
 std::vector<DeviceFacts> Describe(std::string* why);
+// How many GPUs there are, without asking each what it is; 0: *why says why.
+int CountGpus(std::string* why);
 // communicator_nccl.cc
 std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& gpus);
 std::unique_ptr<Communicator> ConnectGpu(Gpu& gpu, Processes& processes);
