@@ -53,6 +53,7 @@ class Graph final : public GpuGraph {
 __global__ void SetPass(PassState* state, uint64_t pass) {
   state->pass = pass;
   state->result = GpuPassResult{};
+  state->found = PassState::kNothing;
 }
 
 __global__ void CopyLossKernel(const PassState* state, float* loss) {

@@ -13,8 +13,12 @@ namespace crema::cuda {
 
 // What kernels read and write of a pass, in device memory.
 struct PassState {
+  static constexpr unsigned long long kNothing = ~0ull;
+
   uint64_t pass = 0;
   GpuPassResult result;
+  // While many blocks look for an unusable value: the lowest position at which one of them found it.
+  unsigned long long found = kNothing;
 };
 
 // Of an event: a thread that waits for it leaves its core to others.

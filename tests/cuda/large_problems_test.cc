@@ -1,6 +1,9 @@
 // Problems of more pieces than a GPU's operations have blocks, or places for parts of sums.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "ops/comparison.h"
@@ -89,6 +92,35 @@ TEST_F(GpuLargeProblems, ImagesOfMultiBoxLoss) {
   EXPECT_EQ(found.label, expected.label);
   EXPECT_EQ(found.share, expected.share);
   EXPECT_LT(expected.share[0], 0.05f);
+}
+
+TEST_F(GpuLargeProblems, FirstOfManyBadLabels) {
+  constexpr int64_t kLabels = 100001;
+  Operations& ops = OperationsOf(*gpu_);
+  const auto tell = [&](const std::vector<int64_t>& bad, int unit) {
+    std::vector<float> labels(kLabels, 2);
+    for (const int64_t position : bad) labels[position] = 3 + static_cast<float>(position % 97);
+    const OnDevice<float> label(*gpu_, labels);
+    gpu_->BeginUnit(unit);
+    ops.FindBadLabel({}, 3, kLabels, label.data());
+    GpuPassResult result;
+    gpu_->CopyOut(gpu_->result(), &result, sizeof result);
+    return result;
+  };
+  gpu_->BeginPass(0);
+  EXPECT_EQ(tell({}, 1).faulty_unit, -1);
+  const std::vector<std::vector<int64_t>> cases = {{0}, {kLabels - 1}, {99000, 40000, 70001}, {1023, 1024, 8192}};
+  for (const auto& bad : cases) {
+    gpu_->BeginPass(0);
+    const int64_t first = *std::min_element(bad.begin(), bad.end());
+    const GpuPassResult result = tell(bad, 2);
+    EXPECT_EQ(result.faulty_unit, 2);
+    EXPECT_EQ(result.position, first);
+    EXPECT_EQ(result.value, 3 + static_cast<float>(first % 97));
+    // What came first is what is told.
+    EXPECT_EQ(tell({first + 1 < kLabels ? first + 1 : 0}, 3).position, first);
+  }
+  gpu_->BeginPass(0);
 }
 
 // As many candidates as SSD512 without top_k: fewer blocks than lists, each with many threads.
