@@ -45,6 +45,34 @@ __device__ inline BoundingBox LoadBox(const BoundingBox* from) {
 
 }  // namespace internal
 
+// The ranks of the candidates, falling, into `ranks`, which has SuppressionSlots places; returns how many there are.
+// rank_of(index) is 0 for a box that is none. All threads of the block must call, and get the same.
+template <typename RankOf>
+__device__ int SortCandidatesByBlock(const Suppression& s, const RankOf& rank_of, uint64_t* ranks) {
+  __shared__ int found;
+  int count = 0;
+  for (int64_t box = threadIdx.x; box < s.boxes; box += blockDim.x) count += rank_of(box) != 0 ? 1 : 0;
+  count = SumBlock(count);
+  uint64_t cut = 1;
+  if (count > s.top_k) {
+    count = static_cast<int>(s.top_k);
+    cut = FindCut(s.boxes, rank_of, count);
+  }
+
+  int sorted = 1;
+  while (sorted < count) sorted *= 2;
+  for (int i = count + static_cast<int>(threadIdx.x); i < sorted; i += blockDim.x) ranks[i] = 0;
+  if (threadIdx.x == 0) found = 0;
+  __syncthreads();
+  for (int64_t box = threadIdx.x; box < s.boxes; box += blockDim.x) {
+    const uint64_t rank = rank_of(box);
+    if (rank >= cut) ranks[atomicAdd(&found, 1)] = rank;  // in any order: they are sorted
+  }
+  __syncthreads();
+  internal::SortRanks(ranks, sorted);
+  return count;
+}
+
 // Scratch of one block: SuppressionSlots ranks, top_k boxes and as many overlaps.
 struct SuppressionScratch {
   uint64_t* ranks;
@@ -57,29 +85,8 @@ struct SuppressionScratch {
 template <typename RankOf, typename BoxOf>
 __device__ int SuppressByBlock(const Suppression& s, const RankOf& rank_of, const BoxOf& box_of,
                                const SuppressionScratch& scratch, uint64_t* kept_ranks, BoundingBox* kept_boxes) {
-  __shared__ int found;
-  int count = 0;
-  for (int64_t box = threadIdx.x; box < s.boxes; box += blockDim.x) count += rank_of(box) != 0 ? 1 : 0;
-  count = SumBlock(count);
-  uint64_t cut = 1;
-  if (count > s.top_k) {
-    count = static_cast<int>(s.top_k);
-    cut = FindCut(s.boxes, rank_of, count);
-  }
-
   uint64_t* const ranks = scratch.ranks;
-  int sorted = 1;
-  while (sorted < count) sorted *= 2;
-  for (int i = count + static_cast<int>(threadIdx.x); i < sorted; i += blockDim.x) ranks[i] = 0;
-  if (threadIdx.x == 0) found = 0;
-  __syncthreads();
-  for (int64_t box = threadIdx.x; box < s.boxes; box += blockDim.x) {
-    const uint64_t rank = rank_of(box);
-    if (rank >= cut) ranks[atomicAdd(&found, 1)] = rank;  // in any order: they are sorted
-  }
-  __syncthreads();
-  internal::SortRanks(ranks, sorted);
-
+  const int count = SortCandidatesByBlock(s, rank_of, ranks);
   BoundingBox* const boxes = scratch.boxes;
   float* const overlaps = scratch.overlaps;
   for (int i = threadIdx.x; i < count; i += blockDim.x) {

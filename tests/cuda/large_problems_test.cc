@@ -123,6 +123,50 @@ TEST_F(GpuLargeProblems, FirstOfManyBadLabels) {
   gpu_->BeginPass(0);
 }
 
+// More than the GPU compares at a time, of which few, or nearly all, are kept.
+TEST_F(GpuLargeProblems, CandidatesOfProposal) {
+  ProposalProblem p;
+  p.images = 2;
+  p.anchors.height = 38;
+  p.anchors.width = 50;
+  p.anchors.shapes = 3;
+  for (int shape = 0; shape < 3; ++shape) {
+    const float side = 16.0f * static_cast<float>(shape + 1);
+    p.anchors.boxes[shape] = {8 - side / 2, 8 - side, 8 + side / 2, 8 + side};
+  }
+  const int64_t anchors = p.anchors.count();
+  const std::vector<float> random = RandomValues(p.images * anchors * 6, 5), info = {600, 800, 1, 500, 700, 1};
+  std::vector<float> offsets(random.begin(), random.begin() + p.images * anchors * 4);
+  for (float& offset : offsets) offset *= 0.3f;
+  offsets[17] = std::nanf("");
+  const std::vector<float> scores(random.begin() + p.images * anchors * 4, random.end());
+  struct Found {
+    std::vector<float> regions, scores;
+  };
+  const auto run = [&](Device& device) {
+    const OnDevice<float> of_scores(device, scores), of_offsets(device, offsets), of_info(device, info);
+    const OnDevice<float> regions(device, Poison(p.rows() * kRegionNumbers)), best(device, Poison(p.rows()));
+    const Buffer workspace(device, OperationsOf(device).ProposalWorkspace(p));
+    OperationsOf(device).ProposeRegions(p, {of_scores.data(), of_offsets.data(), of_info.data()}, regions.data(),
+                                        best.data(), workspace.data());
+    return Found{regions.Read(), best.Read()};
+  };
+  struct Case {
+    int64_t top_k, keep;
+    float most_overlap;
+  };
+  for (const Case& c : {Case{5000, 5000, 0.7f}, Case{anchors, 300, 0.7f}, Case{4097, 4097, 0.99f},
+                        Case{2048, 100, 0.01f}, Case{65, 64, 0.5f}, Case{1, 1, 0.5f}}) {
+    SCOPED_TRACE(c.top_k);
+    p.top_k = c.top_k;
+    p.keep = c.keep;
+    p.most_overlap = c.most_overlap;
+    const Found expected = run(CpuDevice()), found = run(*gpu_);
+    EXPECT_EQ(found.scores, expected.scores);
+    ExpectClose(expected.regions, found.regions, 1e-5f, "regions");
+  }
+}
+
 // As many candidates as SSD512 without top_k: fewer blocks than lists, each with many threads.
 TEST_F(GpuLargeProblems, CandidatesOfDetectionOutput) {
   DetectionProblem p;
