@@ -114,7 +114,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
                       const float* x, const float* centers, float* gradient) override;
   void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                     float* y) override;
-  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override;
+  size_t EmbedWorkspace(const EmbedProblem& problem) override;
+  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient,
+                     std::byte* workspace) override;
   int64_t LstmForwardWorkspace(const LstmProblem& problem) override;
   int64_t LstmBackwardWorkspace(const LstmProblem& problem) override;
   void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,

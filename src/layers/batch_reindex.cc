@@ -29,7 +29,9 @@ class BatchReindexLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    if (plan.backward()) plan.BackwardReadsBottom(1);
+    if (!plan.backward()) return;
+    plan.BackwardReadsBottom(1);
+    plan.Workspace(0, OperationsOf(*plan.context().device).EmbedWorkspace(problem_));
   }
 
   void Forward(const LayerRun& run) override {
@@ -46,7 +48,8 @@ class BatchReindexLayer : public Layer {
   }
 
   void Backward(const LayerRun& run) override {
-    run.ops->EmbedBackward(problem_, run.bottoms[1].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32());
+    run.ops->EmbedBackward(problem_, run.bottoms[1].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32(),
+                           run.workspace);
   }
 
  private:

@@ -33,7 +33,9 @@ class EmbedLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    if (plan.param_grad(0)) plan.BackwardReadsBottom(0);
+    if (!plan.param_grad(0)) return;
+    plan.BackwardReadsBottom(0);
+    plan.Workspace(0, OperationsOf(*plan.context().device).EmbedWorkspace(problem_));
   }
 
   void Forward(const LayerRun& run) override {
@@ -54,7 +56,7 @@ class EmbedLayer : public Layer {
   void Backward(const LayerRun& run) override {
     const float* gradient = run.top_grads[0].f32();
     if (run.param_grads[0].defined()) {
-      run.ops->EmbedBackward(problem_, run.bottoms[0].f32(), gradient, run.param_grads[0].f32());
+      run.ops->EmbedBackward(problem_, run.bottoms[0].f32(), gradient, run.param_grads[0].f32(), run.workspace);
     }
     if (bias_ && run.param_grads[1].defined()) {
       run.ops->SumToBias({problem_.indices, problem_.width, 1}, gradient, run.param_grads[1].f32());

@@ -276,7 +276,9 @@ class CpuOperations final : public CpuSequences {
                     float* y) override {
     crema::EmbedForward(problem, index, table, bias, y);
   }
-  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient) override {
+  size_t EmbedWorkspace(const EmbedProblem&) override { return 0; }
+  void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient,
+                     std::byte*) override {
     crema::EmbedBackward(problem, index, dy, table_gradient);
   }
   void MvnForward(const MvnProblem& problem, const float* x, float* y, float* inverse) override {

@@ -214,8 +214,10 @@ class Operations {
   // --- Tables, sequences: ops/embed.h, ops/lstm.h. ---
   virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                             float* y) = 0;
-  virtual void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy,
-                             float* table_gradient) = 0;
+  // Scratch bytes of EmbedBackward; 0 on the CPU.
+  virtual size_t EmbedWorkspace(const EmbedProblem& problem) = 0;
+  virtual void EmbedBackward(const EmbedProblem& problem, const float* index, const float* dy, float* table_gradient,
+                             std::byte* workspace) = 0;
   virtual int64_t LstmForwardWorkspace(const LstmProblem& problem) = 0;
   virtual int64_t LstmBackwardWorkspace(const LstmProblem& problem) = 0;
   virtual void LstmForward(const LstmProblem& problem, const LstmInputs& inputs, const LstmParameters& parameters,

@@ -167,6 +167,31 @@ TEST_F(GpuLargeProblems, CandidatesOfProposal) {
   }
 }
 
+// More look-ups than are sorted at a time.
+TEST_F(GpuLargeProblems, GradientsOfEmbed) {
+  for (const int64_t indices : {1, 2, 3, 4096, 4097, 20000}) {
+    for (const int64_t width : {5, 8}) {
+      SCOPED_TRACE(indices);
+      const EmbedProblem p{indices, 700, width};
+      std::vector<float> index = RandomValues(indices, 1);
+      // Row 0 is that of every third.
+      for (size_t i = 0; i < index.size(); ++i) {
+        index[i] = i % 3 == 0 ? 0 : std::fmod(std::floor(std::fabs(index[i]) * 10000), 700.0f);
+        ASSERT_TRUE(IsRow(p, index[i])) << index[i];
+      }
+      const std::vector<float> dy = RandomValues(indices * width, 2);
+      const auto run = [&](Device& device) {
+        const OnDevice<float> of_index(device, index), of_dy(device, dy);
+        const OnDevice<float> gradient(device, Poison(p.rows * width));
+        const Buffer workspace(device, OperationsOf(device).EmbedWorkspace(p));
+        OperationsOf(device).EmbedBackward(p, of_index.data(), of_dy.data(), gradient.data(), workspace.data());
+        return gradient.Read();
+      };
+      EXPECT_EQ(run(*gpu_), run(CpuDevice()));
+    }
+  }
+}
+
 // As many candidates as SSD512 without top_k: fewer blocks than lists, each with many threads.
 TEST_F(GpuLargeProblems, CandidatesOfDetectionOutput) {
   DetectionProblem p;
