@@ -110,7 +110,7 @@ Command Make() {
       .max_arguments = std::numeric_limits<size_t>::max(),
       .run = Run,
   };
-  std::erase_if(command.flags, [](const Flag& flag) { return flag.name == "top"; });
+  std::erase_if(command.flags, [](const Flag& flag) { return flag.name == "top" || flag.name == "views"; });
   for (Flag& flag : command.flags) {
     if (flag.name == "labels") flag.help = "names of the classes: SSD's LabelMap, or one a line, the background first";
     if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all";

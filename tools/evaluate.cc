@@ -66,7 +66,8 @@ int Run(const CommandLine& line) {
   std::cout << EvaluationText(evaluation);
   if (predictions) {
     predictions->Commit();
-    WriteFile(FLAGS_output + "/report.json", EvaluationJson(evaluation, {FLAGS_model, FLAGS_weights, data.name()}));
+    WriteFile(FLAGS_output + "/report.json",
+              EvaluationJson(evaluation, {FLAGS_model, FLAGS_weights, data.name(), run_options.views}));
     WriteFile(FLAGS_output + "/confusion.csv", ConfusionCsv(evaluation.report));
     WriteFile(FLAGS_output + "/confusion.svg", ConfusionSvg(evaluation.report, FLAGS_model + " on " + data.name()));
     std::cout << "\nwrote report.json, predictions.csv, confusion.csv and confusion.svg into " << FLAGS_output << "\n";

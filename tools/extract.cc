@@ -84,7 +84,7 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
   const std::shared_ptr<const ImageItems> items = ItemsOf(line, scoring);
   ImageRunner runner(scoring, *items, options);
   LoadWeights(line, runner);
-  FeatureReader features(runner.net(), options.net.outputs, runner.options().batch);
+  FeatureReader features(runner.net(), options.net.outputs, runner.options().batch, options.views);
   const std::unique_ptr<FeatureWriter> writer = MakeFeatureWriter(target, features.blobs());
   ImageLines lines(line, *items, skip, "");
   uint64_t records = 0;
@@ -119,8 +119,8 @@ bool FeedsItself(const CommandLine& line, const NetFile& file, const NetOptions&
 }
 
 void RefuseImageFlags(const CommandLine& line) {
-  for (const char* flag :
-       {"root", "broken", "batch", "mean_file", "mean_value", "std_value", "rgb", "scale", "shorter_side", "resize"}) {
+  for (const char* flag : {"root", "broken", "batch", "mean_file", "mean_value", "std_value", "rgb", "scale",
+                           "shorter_side", "resize", "views"}) {
     if (!line.has(flag)) continue;
     throw UserError(Location{line.program}, "--" + std::string(flag) +
                                                 " has no effect where the net's own data layer reads the records, as "

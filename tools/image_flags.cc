@@ -11,6 +11,7 @@
 #include "data/image_folder.h"
 #include "data/image_list.h"
 #include "image/codec.h"
+#include "inference/image_views.h"
 #include "tools/flags.h"
 
 DEFINE_string(format, "text", "how results are written");
@@ -19,6 +20,7 @@ DEFINE_int32(top, 5, "classes to look at for each image");
 DEFINE_string(broken, "skip", "what to do about images that cannot be read");
 DEFINE_int32(batch, 0, "images in a pass");
 DEFINE_string(blob, "", "the blob that holds the scores");
+DEFINE_int32(views, 1, "views of each image");
 DEFINE_string(mean_file, "", "mean image to subtract");
 DEFINE_string(mean_value, "", "means to subtract");
 DEFINE_string(std_value, "", "standard deviations to divide by");
@@ -99,8 +101,16 @@ std::vector<Flag> ImageFlags() {
       {.name = "broken", .value = "skip|fail", .help = "report images that cannot be read and go on, or end there"},
       ModelFlag(),
       WeightsFlag(true),
-      {.name = "batch", .value = "N", .help = "images in a pass; 0: 32, or all", .min = 0, .max = 65536},
+      {.name = "batch",
+       .value = "N",
+       .help = "images in a pass; 0: as many as have 32 views, or all",
+       .min = 0,
+       .max = 65536},
       {.name = "blob", .value = "NAME", .help = "the blob with the scores [the net's output]"},
+      {.name = "views",
+       .value = "1|2|5|10",
+       .help = "average what the net says of several crops of each image: 2: the centre and its mirror image, "
+               "5: the centre and the corners, 10: all of them and their mirror images"},
       {.name = "mean_file", .value = "FILE", .help = "mean image to subtract (.binaryproto)"},
       {.name = "mean_value", .value = "V|B,G,R", .help = "means to subtract"},
       {.name = "std_value", .value = "V|B,G,R", .help = "standard deviations to divide by"},
@@ -130,6 +140,10 @@ ImageRunOptions ImageRunOptionsOf(const CommandLine& line) {
   options.net.context.device = &DeviceOf(line);
   if (!FLAGS_blob.empty()) options.net.outputs = {FLAGS_blob};
   options.batch = FLAGS_batch;
+  if (!IsViewCount(FLAGS_views)) {
+    Fail(line, "--views=" + std::to_string(FLAGS_views) + ": expected 1, 2, 5 or 10");
+  }
+  options.views = FLAGS_views;
   options.rgb = FLAGS_rgb;
   options.threads = FLAGS_data_threads;
   options.transform = TransformFlags(line);

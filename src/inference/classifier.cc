@@ -5,6 +5,7 @@
 
 #include "compiler/selection.h"
 #include "crema/error.h"
+#include "inference/image_views.h"
 
 namespace crema {
 
@@ -30,10 +31,11 @@ Classifier::Classifier(const ScoringNet& scoring, const ImageItems& items, Image
 
 void Classifier::ChooseScores(const ScoringNet& scoring) {
   const ImageRunOptions& options = runner_.options();
+  const int64_t rows = runner_.rows();
   std::vector<std::string> candidates, outputs;
   for (const NetOutput& output : runner_.net().outputs()) {
     outputs.push_back(output.name + " " + output.value.shape().ToString());
-    if (ClassesOf(output.value.shape(), options.batch) > 1) candidates.push_back(output.name);
+    if (ClassesOf(output.value.shape(), rows) > 1) candidates.push_back(output.name);
   }
   if (!options.net.outputs.empty()) {
     scores_ = options.net.outputs[0];
@@ -46,16 +48,20 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
     scores_ = candidates[0];
   }
   const Shape shape = runner_.net().blob(scores_).shape();
-  classes_ = static_cast<int>(ClassesOf(shape, options.batch));
+  classes_ = static_cast<int>(ClassesOf(shape, rows));
   if (classes_ == 0) {
-    throw UserError("blob \"" + scores_ + "\" is " + shape.ToString() + " for " + std::to_string(options.batch) +
-                    " images; scores are batch x classes, with nothing but 1 behind");
+    throw UserError("blob \"" + scores_ + "\" is " + shape.ToString() + " for " + std::to_string(rows) +
+                    (options.views > 1 ? " views" : " images") +
+                    "; scores are batch x classes, with nothing but 1 behind");
   }
   row_ = classes_;
   const NetParameter& net = scoring.file.net;
   const LayerParameter* maker = MakerOf(net, StateOf(net, options.net), scores_);
   probabilities_ = maker != nullptr && maker->type() == "Softmax";
   sequences_ = maker != nullptr && maker->type() == "CtcDecoder";
+  if (sequences_ && options.views > 1) {
+    throw UserError("\"" + scores_ + "\" holds sequences of labels, which have no mean; leave --views out");
+  }
   if (sequences_) {
     classes_ = static_cast<int>(runner_.net().blob(maker->bottom(0)).shape()[2]);
     blank_ = maker->ctc_decoder_param().blank_label();
@@ -64,6 +70,8 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
 
 void Classifier::Run(const std::shared_ptr<const ImageItems>& items,
                      const std::function<void(const ScoredImage&)>& then) {
+  const int views = runner_.options().views;
+  std::vector<float> means(static_cast<size_t>(row_));
   runner_.Run(items, [&](const ImageBatch& batch) {
     const float* scores = runner_.net().blob(scores_).f32();
     for (int64_t row = 0; row < batch.count; ++row) {
@@ -71,7 +79,9 @@ void Classifier::Run(const std::shared_ptr<const ImageItems>& items,
       image.index = batch.first + row;
       image.label = batch.labels[row];
       image.problem = batch.problems[row];
-      if (image.problem.empty()) image.scores = {scores + row * row_, static_cast<size_t>(row_)};
+      const float* of_image = scores + row * views * row_;
+      if (views > 1) AverageViews(of_image, views, row_, means.data());
+      if (image.problem.empty()) image.scores = {views > 1 ? means.data() : of_image, static_cast<size_t>(row_)};
       then(image);
     }
   });

@@ -17,8 +17,8 @@ struct ScoredImage {
   uint64_t index = 0;   // in the items
   int64_t label = -1;   // -1: not known
   std::string problem;  // empty, or what is wrong with the image, which then has no scores
-  // One a class; or the labels of Classifier::sequences(), which end with the first that is negative. Valid during the
-  // call.
+  // One a class, means of the views; or the labels of Classifier::sequences(), which end with the first that is
+  // negative. Valid during the call.
   std::span<const float> scores;
 };
 
@@ -49,7 +49,7 @@ class Classifier {
   ImageRunner runner_;
   std::string scores_;
   int classes_ = 0, blank_ = -1;
-  int64_t row_ = 0;  // numbers of an image
+  int64_t row_ = 0;  // numbers of a view
   bool probabilities_ = false, sequences_ = false;
 };
 

@@ -15,9 +15,9 @@ namespace crema {
 class FeatureReader {
  public:
   // Of a net with NetOptions::outputs these, in that order: `names`; empty: the net's only output. `batch`: records of
-  // a pass; 0: as many as the first blob has rows. Throws UserError where there is no such output, or several, or where
-  // a blob has no row for each record.
-  FeatureReader(const Net& net, std::vector<std::string> names, int64_t batch);
+  // a pass; 0: as many as the first blob has rows. `views`: rows of each record, which are averaged. Throws UserError
+  // where there is no such output, or several, or where a blob has no row for each record.
+  FeatureReader(const Net& net, std::vector<std::string> names, int64_t batch, int views = 1);
 
   const std::vector<FeatureBlob>& blobs() const { return blobs_; }
   int64_t batch() const { return batch_; }
@@ -28,6 +28,8 @@ class FeatureReader {
   std::vector<FeatureBlob> blobs_;
   std::vector<Tensor> values_;
   int64_t batch_;
+  int views_;
+  std::vector<std::vector<float>> means_;
   std::vector<const float*> row_;
 };
 

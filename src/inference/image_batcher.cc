@@ -14,6 +14,11 @@ namespace {
 
 constexpr int kAhead = 3;  // batches; several threads fill one
 
+Shape ItemShape(const ImagePreparation& preparation) {
+  const ImageSize& input = preparation.input();
+  return {preparation.views(), input.channels, input.height, input.width};
+}
+
 }  // namespace
 
 // What is wrong with an image is kept beside the batches, since an exception would end the whole stream. So are the
@@ -21,7 +26,7 @@ constexpr int kAhead = 3;  // batches; several threads fill one
 class ImageBatcher::Loader : public ItemLoader {
  public:
   Loader(std::shared_ptr<const ImageItems> items, std::shared_ptr<const ImagePreparation> preparation)
-      : items_(std::move(items)), preparation_(std::move(preparation)), shape_(preparation_->input().shape()) {}
+      : items_(std::move(items)), preparation_(std::move(preparation)), shape_(ItemShape(*preparation_)) {}
 
   const Shape& item_shape() const override { return shape_; }
 

@@ -100,6 +100,8 @@ std::string EvaluationJson(const ImageEvaluation& evaluation, const EvaluationSu
     json.Key(key);
     json.String(value);
   }
+  json.Key("views");
+  json.Integer(subject.views);
   json.NewLine(1);
   json.Key("loss");
   json.Number(evaluation.loss);

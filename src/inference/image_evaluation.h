@@ -48,6 +48,7 @@ ImageEvaluation EvaluateImages(Classifier& classifier, const std::shared_ptr<con
 // What is known about a run beside its result.
 struct EvaluationSubject {
   std::string model, weights, data;
+  int views = 1;  // averaged of each image
 };
 
 // Loss, accuracy, tables and the worst images, for people.

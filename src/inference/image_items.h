@@ -24,6 +24,8 @@ class ImageItems {
   virtual uint64_t count() const = 0;
   // The path or the record's key.
   virtual std::string Name(uint64_t i) const = 0;
+  // Whether they are records of a database, of which sizes mean more (ImagePreparation).
+  virtual bool are_records() const { return false; }
   // The size of image i as it is stored; empty where it cannot be read.
   virtual std::optional<ImageSize> Size(uint64_t i) const = 0;
   // Writes what the net sees of image i and its class, -1 where that is not known; returns what is wrong with the
@@ -54,6 +56,7 @@ class DatabaseImages : public ImageItems {
   explicit DatabaseImages(std::shared_ptr<const RecordSource> source) : source_(std::move(source)) {}
 
   uint64_t count() const override { return source_->count(); }
+  bool are_records() const override { return true; }
   std::string Name(uint64_t i) const override;
   std::optional<ImageSize> Size(uint64_t i) const override;
   std::string Load(uint64_t i, const ImagePreparation& preparation, PreparationBuffers* buffers, float* out,

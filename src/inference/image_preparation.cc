@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 // Of what a Transform does, that which is left after resizing.
-TransformationParameter AfterResizing(TransformationParameter param, int crop) {
+TransformationParameter AfterResizing(TransformationParameter param, int crop, int views) {
   param.clear_resize_height();
   param.clear_resize_width();
   param.clear_resize_param();
@@ -27,6 +27,7 @@ TransformationParameter AfterResizing(TransformationParameter param, int crop) {
   param.clear_force_gray();
   param.clear_mirror();
   if (crop > 0) param.set_crop_size(static_cast<uint32_t>(crop));
+  if (views > 1) param.clear_crop_size();
   return param;
 }
 
@@ -68,14 +69,16 @@ void Check(const TransformationParameter& param, int crop, const ImageSize& inpu
 }  // namespace
 
 ImagePreparation::ImagePreparation(const TransformationParameter& param, const std::string& mean_file,
-                                   const ImageSize& input, bool rgb)
+                                   const ImageSize& input, bool rgb, int views)
     : input_(input),
       rgb_(rgb),
+      views_(views),
       fixed_(FixedResize(param)),
       shorter_side_(static_cast<int>(ShorterSideOf(param))),
       mean_(MeanExtent(param, mean_file)),
       crop_(CropOf(param, mean_, input)),
-      transform_(AfterResizing(param, crop_), TEST, mean_file) {
+      border_(static_cast<int>(param.pad())),
+      transform_(AfterResizing(param, crop_, views), TEST, mean_file) {
   Check(param, crop_, input);
 }
 
@@ -88,6 +91,20 @@ ImageExtent ImagePreparation::ResizedTo(bool record, int height, int width) cons
   return {input_.height, input_.width};
 }
 
+ImageExtent ImagePreparation::ExtentOfWhole(bool record, const ImageSize& image) const {
+  const auto [height, width] = ResizedTo(record, image.height, image.width);
+  return {height + 2 * border_, width + 2 * border_};
+}
+
+template <typename Write>
+void ImagePreparation::WriteViews(const ImageSize& size, PreparationBuffers* buffers, float* out,
+                                  const Write& write) const {
+  if (views_ == 1) return write(out);
+  buffers->whole.resize(static_cast<size_t>(size.count()));
+  write(buffers->whole.data());
+  CutViews(buffers->whole.data(), size, input_, views_, out);
+}
+
 std::string ImagePreparation::CheckSize(const ImageSize& size, Transform::Values values) const {
   const std::string problem = transform_.Check(size, values);
   if (!problem.empty()) return problem;
@@ -96,6 +113,12 @@ std::string ImagePreparation::CheckSize(const ImageSize& size, Transform::Values
   if (output.channels != input_.channels) {
     return "has " + std::to_string(output.channels) + " channels, but the net's input has " +
            std::to_string(input_.channels) + "; give what the net was trained on";
+  }
+  if (views_ > 1) {
+    if (output.height >= input_.height && output.width >= input_.width) return {};
+    return "comes out as " + output.ToString() + ", and is too small to cut the net's input of " + input_.ToString() +
+           " (channels x height x width) out of it; set a larger resize_shorter_side, or resize_height and "
+           "resize_width";
   }
   return "comes out as " + output.ToString() + ", but the net's input is " + input_.ToString() +
          " (channels x height x width); set resize_height and resize_width, or resize_shorter_side and crop_size";
@@ -121,9 +144,12 @@ std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffe
     ResizeBilinear(*image, height, width, &buffers->resize, &buffers->resized);
     image = &buffers->resized;
   }
-  const std::string problem = CheckSize({image->channels, image->height, image->width});
-  if (problem.empty()) transform_.Apply(*image, RandomStream(0, 0), &buffers->transform, out);
-  return problem;
+  const ImageSize size{image->channels, image->height, image->width};
+  std::string problem = CheckSize(size);
+  if (!problem.empty()) return problem;
+  WriteViews(transform_.OutputSize(size), buffers, out,
+             [&](float* to) { transform_.Apply(*image, RandomStream(0, 0), &buffers->transform, to); });
+  return {};
 }
 
 std::string ImagePreparation::FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const {
@@ -142,14 +168,17 @@ std::string ImagePreparation::FromRecord(const DatumView& record, PreparationBuf
     if (std::string problem = CheckSize(size, Transform::Values::kFloats); !problem.empty()) return problem;
     buffers->values.resize(record.float_count);
     record.CopyFloats(buffers->values.data());
-    transform_.Apply(buffers->values.data(), size, RandomStream(0, 0), out);
+    WriteViews(transform_.OutputSize(size, Transform::Values::kFloats), buffers, out,
+               [&](float* to) { transform_.Apply(buffers->values.data(), size, RandomStream(0, 0), to); });
     return {};
   }
   const auto [height, width] = ResizedTo(true, size.height, size.width);
   if (height == size.height && width == size.width) {
-    std::string problem = CheckSize(size);
-    if (problem.empty()) transform_.Apply(record.data.data(), size, RandomStream(0, 0), &buffers->transform, out);
-    return problem;
+    if (std::string problem = CheckSize(size); !problem.empty()) return problem;
+    WriteViews(transform_.OutputSize(size), buffers, out, [&](float* to) {
+      transform_.Apply(record.data.data(), size, RandomStream(0, 0), &buffers->transform, to);
+    });
+    return {};
   }
   if (size.channels != 1 && size.channels != 3) {
     return "has " + std::to_string(size.channels) + " channels; only images of 1 or 3 can be resized";

@@ -14,7 +14,7 @@ namespace crema {
 
 namespace {
 
-constexpr uint64_t kUsualBatch = 32;
+constexpr uint64_t kUsualRows = 32;
 constexpr int64_t kInfoNumbers = 3;  // of an image: height and width as the net sees it, what it was scaled by
 
 }  // namespace
@@ -51,7 +51,10 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
                    transform_.mean_value_size() > 0 || transform_.std_value_size() > 0) {
   options_.net.phase = TEST;
   options_.net.backward = false;
-  if (options_.batch == 0) options_.batch = static_cast<int64_t>(std::min(kUsualBatch, items.count()));
+  if (options_.batch == 0) {
+    const uint64_t images = std::max<uint64_t>(1, kUsualRows / static_cast<uint64_t>(options_.views));
+    options_.batch = static_cast<int64_t>(std::min(images, items.count()));
+  }
   ImageSize input = InputSize(scoring, items);
   if (options_.extent.height > 0) {
     input.height = options_.extent.height;
@@ -62,10 +65,12 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
     transform_ = Changed(transform_, resize);
   }
   try {
-    preparation_ = std::make_shared<ImagePreparation>(transform_, transform_.mean_file(), input, options_.rgb);
+    preparation_ =
+        std::make_shared<ImagePreparation>(transform_, transform_.mean_file(), input, options_.rgb, options_.views);
   } catch (const UserError& error) {
     throw UserError(scoring.transform_at, "images cannot be made ready: " + error.diagnostics().front().message);
   }
+  CheckViews(items);
   Compile(scoring, input);
 }
 
@@ -109,8 +114,34 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
   return *stored;
 }
 
+// Views of images that are no larger than they are would be one and the same: the first image tells.
+void ImageRunner::CheckViews(const ImageItems& items) const {
+  if (options_.views == 1) return;
+  if (!image_info_.empty()) {
+    throw UserError("the net is told the sizes of images (\"" + image_info_ + "\"), and sees each as a whole; leave " +
+                    "--views out");
+  }
+  if (options_.views == 2) return;
+  std::optional<ImageSize> stored;
+  uint64_t first = 0;
+  while (first < items.count() && !(stored = items.Size(first))) ++first;
+  if (!stored) return;
+  const ImageExtent whole = preparation_->ExtentOfWhole(items.are_records(), *stored);
+  const int height = input().height, width = input().width;
+  if (whole.height > height && whole.width > width) return;
+  const auto larger = [](int side) { return std::to_string((side * 8 + 6) / 7); };  // as 256 to 224
+  throw UserError(
+      Location{items.Name(first)},
+      "comes out as " + std::to_string(whole.height) + "x" + std::to_string(whole.width) +
+          " (height x width) and the net's input is " + std::to_string(height) + "x" + std::to_string(width) +
+          ", so that there are no corners to cut out of it; resize images larger, as with " +
+          (height == width ? "--shorter_side=" + larger(height) + " (resize_shorter_side in transform_param)"
+                           : "--resize=" + larger(height) + "x" + larger(width)) +
+          ", or take --views=2, the image and its mirror image");
+}
+
 void ImageRunner::Compile(const ScoringNet& scoring, const ImageSize& input) {
-  options_.net.shapes.emplace_back(input_, Shape{options_.batch, input.channels, input.height, input.width});
+  options_.net.shapes.emplace_back(input_, Shape{rows(), input.channels, input.height, input.width});
   if (!image_info_.empty()) options_.net.shapes.emplace_back(image_info_, Shape{options_.batch, kInfoNumbers});
   net_ = std::make_unique<Net>(scoring.file, options_.net);
 }

@@ -19,8 +19,11 @@ namespace crema {
 struct ImageRunOptions {
   // Phase is TEST and backward false, whatever it says; `outputs` are the blobs to be looked at.
   NetOptions net;
-  bool rgb = false;   // images go into the net as red, green, blue; else blue first, as Caffe's do
-  int64_t batch = 0;  // images in a pass; 0: 32, or as many as there are
+  bool rgb = false;  // images go into the net as red, green, blue; else blue first, as Caffe's do
+  // Views of an image (image_views.h), which are rows of a batch one after the other. Not for nets with
+  // ScoringNet::image_info.
+  int views = 1;
+  int64_t batch = 0;  // images in a pass; 0: as many as have 32 views, or as there are
   int threads = 0;    // that decode; 0: one for each core
   // Fields that are set replace those of the net; how to resize, and what to subtract, as a whole.
   TransformationParameter transform;
@@ -39,6 +42,8 @@ class ImageRunner {
   Net& net() { return *net_; }
   const Net& net() const { return *net_; }
   const ImageRunOptions& options() const { return options_; }
+  // Of a batch: each view of each image.
+  int64_t rows() const { return options_.batch * options_.views; }
   const ImageSize& input() const { return preparation_->input(); }
   // How images are made ready, of the net and the options.
   const TransformationParameter& transform() const { return transform_; }
@@ -51,6 +56,7 @@ class ImageRunner {
 
  private:
   ImageSize InputSize(const ScoringNet& scoring, const ImageItems& items);
+  void CheckViews(const ImageItems& items) const;
   void Compile(const ScoringNet& scoring, const ImageSize& input);
   void WriteInfo(const ImageItems& items, const ImageBatch& batch, const Tensor& info) const;
 
