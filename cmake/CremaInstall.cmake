@@ -1,4 +1,4 @@
-# cmake --install: programs, libcrema, headers, schema, find_package(crema), model_zoo/ and configs/.
+# cmake --install: programs and their completion, libcrema, headers, schema, find_package(crema), model_zoo/ and configs/.
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/crema")
 
@@ -15,6 +15,25 @@ endforeach()
 if(programs)
   install(TARGETS ${programs} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
 endif()
+
+# bash-completion looks for the name of a program.
+set(names)
+foreach(program IN LISTS programs)
+  get_target_property(name ${program} OUTPUT_NAME)
+  if(NOT name)
+    set(name ${program})
+  endif()
+  list(APPEND names ${name})
+endforeach()
+set(completions "${PROJECT_BINARY_DIR}/bash-completion")
+file(REMOVE_RECURSE "${completions}")
+list(JOIN names " " crema_programs)
+configure_file("${PROJECT_SOURCE_DIR}/tools/completion.bash" "${completions}/crema" @ONLY)
+list(REMOVE_ITEM names crema)
+foreach(name IN LISTS names)
+  file(CREATE_LINK crema "${completions}/${name}" SYMBOLIC)
+endforeach()
+install(DIRECTORY "${completions}/" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
 
 install(TARGETS crema EXPORT crema-targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"

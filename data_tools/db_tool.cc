@@ -131,7 +131,7 @@ const Command& DbTool() {
   static const Command command = {
       .name = "db_tool",
       .summary = "look at a database: what it holds, whether it is whole, its images; convert LevelDBs",
-      .usage = "info|verify|peek|export DB [N|FOLDER] [flags], or convert LEVELDB DB [--force]",
+      .usage = "info DB|verify DB|peek DB [N]|export DB FOLDER|convert LEVELDB DB [flags]",
       .flags = {{.name = "labels",
                  .value = "FILE",
                  .help = "names of the classes, for info and export; in info also those of several labels"},

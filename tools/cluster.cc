@@ -37,10 +37,9 @@ const Command& ClusterCommand() {
         .summary = "ask a running coordinator, or end its training",
         .usage = "status|drain|stop [--address=ENDPOINT] [flags]",
         .flags = {{.name = "request",
-                   .value = "NAME",
-                   .help =
-                       "status; drain: finish the round, write a snapshot and end; stop: the same without waiting for "
-                       "the round. `crema cluster status` is short for --request=status",
+                   .value = "status|drain|stop",
+                   .help = "drain: finish the round, write a snapshot and end; stop: the same without waiting for "
+                           "the round. `crema cluster status` is short for --request=status",
                    .required = true},
                   {.name = "address", .value = "ENDPOINT", .help = "the coordinator (default tcp://127.0.0.1:5570)"}},
         .examples =

@@ -91,7 +91,7 @@ const Command& CompileCommand() {
                  .value = "ID",
                  .help = "compile for this GPU, as `crema device_query` counts them [the CPU]"},
                 {.name = "dump",
-                 .value = "WHAT",
+                 .value = "shapes|graph|plan|dot|json",
                  .help = "shapes: a table with parameters, operations and memory; graph: values, parameters and "
                          "gradients; plan: steps, kernels and the memory of every tensor; dot: a drawing for Graphviz; "
                          "json: layers and shapes for programs"},

@@ -113,12 +113,11 @@ Flag IterationsFlag(const std::string& help) {
 }
 
 Flag PrecisionFlag() {
-  return {
-      .name = "precision",
-      .value = "NAME",
-      .help =
-          "f32; tf32: GPUs round what they multiply; bf16, or fp16 on GPUs: what images between layers are held and "
-          "convolved in"};
+  return {.name = "precision",
+          .value = "f32|tf32|bf16|fp16",
+          .help =
+              "tf32: GPUs round what they multiply; bf16, or fp16 on GPUs: what images between layers are held and "
+              "convolved in"};
 }
 
 Flag MemoryLimitFlag() {

@@ -63,8 +63,8 @@ const Command& TestCommand() {
       .usage = "--model=FILE --weights=FILE [flags]",
       .flags = {ModelFlag(), WeightsFlag(true), IterationsFlag("batches to run; a solver's test_iter is not read"),
                 Flag{.name = "ap_version",
-                     .value = "NAME",
-                     .help = "of detectors: Integral; 11point, as PASCAL VOC 2007; MaxIntegral, as VOC 2012"},
+                     .value = "11point|MaxIntegral|Integral",
+                     .help = "of detectors: 11point is that of PASCAL VOC 2007, MaxIntegral of VOC 2012"},
                 LevelFlag(), StageFlag(), PrecisionFlag(), SkipPassesFlag(), ThreadsFlag(), DataThreadsFlag(),
                 GpuFlag()},
       .examples =

@@ -199,9 +199,9 @@ const Command& TrainCommand() {
                 ProfileFlag(),
                 ProfileIterationsFlag(),
                 {.name = "sigint_effect",
-                 .value = "ACTION",
-                 .help = "what Ctrl-C and SIGTERM do: stop (writes a snapshot first), snapshot or none"},
-                {.name = "sighup_effect", .value = "ACTION", .help = "what SIGHUP does: snapshot, stop or none"},
+                 .value = "stop|snapshot|none",
+                 .help = "what Ctrl-C and SIGTERM do; stop writes a snapshot first"},
+                {.name = "sighup_effect", .value = "stop|snapshot|none", .help = "what SIGHUP does"},
                 {.name = "metrics",
                  .value = "FILE|none",
                  .help = "where losses, outputs and rates are recorded as JSON lines, for crema curves and others "

@@ -54,6 +54,13 @@ endforeach()
 # Every program finds its libraries: --help gets past the loader.
 file(GLOB programs "${prefix}/${BINDIR}/*")
 foreach(program IN LISTS programs)
+  get_filename_component(name "${program}" NAME)
+  set(completion "${DATADIR}/bash-completion/completions/${name}")
+  expect_installed("${completion}")
+  file(READ "${prefix}/${completion}" text)
+  if(NOT text MATCHES "\ncomplete -F _crema [a-z_ ]*${name}[ \n]")
+    message(FATAL_ERROR "${completion} does not complete ${name}")
+  endif()
   execute_process(COMMAND ${CMAKE_COMMAND} -E env --unset=LD_LIBRARY_PATH "${program}" --help
                   RESULT_VARIABLE status OUTPUT_VARIABLE output ERROR_VARIABLE output)
   if(NOT status MATCHES "^[012]$" OR output MATCHES "error while loading shared libraries")
