@@ -1,4 +1,4 @@
-# cmake --install: programs and their completion, libcrema, headers, schema, find_package(crema), model_zoo/ and configs/.
+# cmake --install: programs with completion and manual pages, libcrema, headers, schema, find_package(crema), model_zoo/ and configs/.
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/crema")
 
@@ -29,11 +29,17 @@ set(completions "${PROJECT_BINARY_DIR}/bash-completion")
 file(REMOVE_RECURSE "${completions}")
 list(JOIN names " " crema_programs)
 configure_file("${PROJECT_SOURCE_DIR}/tools/completion.bash" "${completions}/crema" @ONLY)
-list(REMOVE_ITEM names crema)
 foreach(name IN LISTS names)
-  file(CREATE_LINK crema "${completions}/${name}" SYMBOLIC)
+  if(NOT name STREQUAL crema)
+    file(CREATE_LINK crema "${completions}/${name}" SYMBOLIC)
+  endif()
 endforeach()
 install(DIRECTORY "${completions}/" DESTINATION "${CMAKE_INSTALL_DATADIR}/bash-completion/completions")
+
+set(manual "${PROJECT_BINARY_DIR}/manual")
+install(CODE "execute_process(COMMAND \"${CMAKE_COMMAND}\" \"-DBIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}\" \"-DOUT=${manual}\"
+  -DVERSION=${PROJECT_VERSION} \"-DPROGRAMS=${names}\" -P \"${PROJECT_SOURCE_DIR}/cmake/CremaManual.cmake\")")
+install(DIRECTORY "${manual}/" DESTINATION "${CMAKE_INSTALL_MANDIR}/man1")
 
 install(TARGETS crema EXPORT crema-targets
         LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
@@ -50,6 +56,7 @@ install(DIRECTORY "${PROJECT_BINARY_DIR}/proto/crema" DESTINATION "${CMAKE_INSTA
 install(DIRECTORY proto/crema DESTINATION "${CMAKE_INSTALL_DATADIR}/crema/proto" FILES_MATCHING PATTERN "*.proto")
 install(DIRECTORY model_zoo configs DESTINATION "${CMAKE_INSTALL_DATADIR}/crema" USE_SOURCE_PERMISSIONS)
 install(FILES LICENSE README.md DESTINATION "${CMAKE_INSTALL_DOCDIR}")
+install(DIRECTORY docs DESTINATION "${CMAKE_INSTALL_DOCDIR}" FILES_MATCHING PATTERN "*.md")
 
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/cremaConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/cremaConfig.cmake" INSTALL_DESTINATION "${config_dir}")

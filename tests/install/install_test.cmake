@@ -23,7 +23,7 @@ run(${CMAKE_COMMAND} --install "${BUILD_DIR}" --prefix "${WORK_DIR}/first")
 file(RENAME "${WORK_DIR}/first" "${WORK_DIR}/moved")
 set(prefix "${WORK_DIR}/moved")
 
-expect_installed(include/crema/net.h include/crema/layer.h include/crema/net.pb.h include/crema/layers/vision.pb.h
+expect_installed("${MANDIR}/man1/crema-predict.1" include/crema/net.h include/crema/layer.h include/crema/net.pb.h include/crema/layers/vision.pb.h
   ${DATADIR}/crema/proto/crema/net.proto ${DATADIR}/crema/model_zoo/lenet/deploy.prototxt
   ${DATADIR}/crema/configs/fashion_mnist/solver.prototxt)
 
@@ -56,7 +56,7 @@ file(GLOB programs "${prefix}/${BINDIR}/*")
 foreach(program IN LISTS programs)
   get_filename_component(name "${program}" NAME)
   set(completion "${DATADIR}/bash-completion/completions/${name}")
-  expect_installed("${completion}")
+  expect_installed("${completion}" "${MANDIR}/man1/${name}.1")
   file(READ "${prefix}/${completion}" text)
   if(NOT text MATCHES "\ncomplete -F _crema [a-z_ ]*${name}[ \n]")
     message(FATAL_ERROR "${completion} does not complete ${name}")
