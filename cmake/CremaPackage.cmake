@@ -41,4 +41,27 @@ set(CPACK_PACKAGE_VENDOR "crema")
 string(TOLOWER "${CMAKE_SYSTEM_NAME}-${CMAKE_SYSTEM_PROCESSOR}" crema_platform)
 set(CPACK_PACKAGE_FILE_NAME "crema-${PROJECT_VERSION}-${crema_platform}")
 set(CPACK_STRIP_FILES ON)
+
+# cpack -G DEB, of the preset "deb": a Debian package of this system, whose libraries it depends on.
+set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+set(CPACK_DEBIAN_PACKAGE_RELEASE 1)
+set(CPACK_DEBIAN_PACKAGE_SECTION science)
+set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "train neural networks from Caffe's prototxt files")
+set(CPACK_DEBIAN_PACKAGE_DESCRIPTION "crema trains networks that are described in Caffe's text files, on CPUs,
+GPUs and several machines, and reads and writes Caffe's weights, snapshots
+and databases.
+.
+The package holds its programs, the library with headers and a CMake package,
+and models and configurations to start from. Reading WebP, TIFF, HDF5 and
+LevelDB, and training with MPI, is done by parts that are loaded when they are
+used; what these need is recommended or suggested.")
+# As dpkg's own tools know who packs.
+if(DEFINED ENV{DEBEMAIL} AND DEFINED ENV{DEBFULLNAME})
+  set(CPACK_DEBIAN_PACKAGE_MAINTAINER "$ENV{DEBFULLNAME} <$ENV{DEBEMAIL}>")
+else()
+  set(CPACK_DEBIAN_PACKAGE_MAINTAINER "the crema authors <root@localhost>")
+endif()
+set(CPACK_PRE_BUILD_SCRIPTS "${PROJECT_SOURCE_DIR}/cmake/CremaDebian.cmake")
+set(CPACK_CREMA_BUNDLE ${CREMA_BUNDLE})
 include(CPack)
