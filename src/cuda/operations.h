@@ -72,6 +72,13 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label, float* terms) override;
   void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                            const float* label, float* dx) override;
+  int64_t FindBadTarget(int64_t count, const float* target) override;
+  void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, const float* target,
+                             float* value) override;
+  void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target,
+                           float* terms) override;
+  void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                              const float* target, float* dx) override;
   void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
                 float* labels_of_class) override;
   int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) override;
@@ -154,6 +161,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t SequenceComparisonWorkspace(const SequenceComparison& comparison) override;
   void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels, float* right,
                         float* labels_right, std::byte* workspace) override;
+  void DrawMixes(const MixUpProblem& problem, const RandomStream& random, ImageMix* mixes) override;
+  void MixImages(const MixUpProblem& problem, const ImageMix* mixes, const Tensor& x, const Tensor& y) override;
+  void MixLabels(const MixUpProblem& problem, const ImageMix* mixes, const float* label, float* target) override;
   int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) override;
   void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                          int32_t* from) override;

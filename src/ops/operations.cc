@@ -186,6 +186,19 @@ class CpuOperations final : public CpuSequences {
                            const float* label, float* dx) override {
     crema::SoftmaxLossBackward(loss, value_gradient, probability, label, dx);
   }
+  int64_t FindBadTarget(int64_t count, const float* target) override { return crema::FindBadTarget(count, target); }
+  void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, const float* target,
+                             float* value) override {
+    crema::SoftTargetLossForward(loss, probability, target, value);
+  }
+  void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target,
+                           float* terms) override {
+    crema::SoftTargetLossTerms(loss, probability, target, terms);
+  }
+  void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                              const float* target, float* dx) override {
+    crema::SoftTargetLossBackward(loss, value_gradient, probability, target, dx);
+  }
   void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
                 float* labels_of_class) override {
     crema::Accuracy(problem, scores, label, share, of_class, labels_of_class);
@@ -306,6 +319,16 @@ class CpuOperations final : public CpuSequences {
   void GroupNormBackward(const GroupNormProblem& problem, const float* x, const float* scale, const RowMoments* moments,
                          const float* dy, const GroupNormGradients& gradients, std::byte* workspace) override {
     crema::GroupNormBackward(problem, x, scale, moments, dy, gradients, workspace);
+  }
+
+  void DrawMixes(const MixUpProblem& problem, const RandomStream& random, ImageMix* mixes) override {
+    crema::DrawMixes(problem, random, mixes);
+  }
+  void MixImages(const MixUpProblem& problem, const ImageMix* mixes, const Tensor& x, const Tensor& y) override {
+    crema::MixImages(problem, mixes, x, y);
+  }
+  void MixLabels(const MixUpProblem& problem, const ImageMix* mixes, const float* label, float* target) override {
+    crema::MixLabels(problem, mixes, label, target);
   }
 
   void InterpolationForward(const Interpolation& problem, const float* x, float* y) override {

@@ -42,6 +42,7 @@
 #include "ops/label_sequences.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
+#include "ops/mix_up.h"
 #include "ops/multibox.h"
 #include "ops/normalization.h"
 #include "ops/object_rows.h"
@@ -53,6 +54,7 @@
 #include "ops/rnn.h"
 #include "ops/roi_pooling.h"
 #include "ops/segmentation.h"
+#include "ops/soft_targets.h"
 #include "ops/softmax.h"
 #include "ops/target_losses.h"
 #include "ops/unpooling.h"
@@ -335,6 +337,19 @@ class Operations {
   virtual void AddLoss(float weight, int64_t n, const float* x, bool add, double* total) = 0;
   // Whether any of n floats is a NaN or an infinity. Waits for the device.
   virtual bool HasNonFinite(int64_t n, const float* x) = 0;
+
+  // --- Batches of mixed images, and what is learnt of them: ops/mix_up.h, ops/soft_targets.h. GPUs know the pass by
+  // themselves. FindBadTarget answers as FindBadLabel does. ---
+  virtual void DrawMixes(const MixUpProblem& problem, const RandomStream& random, ImageMix* mixes) = 0;
+  virtual void MixImages(const MixUpProblem& problem, const ImageMix* mixes, const Tensor& x, const Tensor& y) = 0;
+  virtual void MixLabels(const MixUpProblem& problem, const ImageMix* mixes, const float* label, float* target) = 0;
+  virtual int64_t FindBadTarget(int64_t count, const float* target) = 0;
+  virtual void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, const float* target,
+                                     float* value) = 0;
+  virtual void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target,
+                                   float* terms) = 0;
+  virtual void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                                      const float* target, float* dx) = 0;
 };
 
 // Those of a device, which must outlive their use.

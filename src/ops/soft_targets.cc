@@ -1,0 +1,149 @@
+#include "ops/soft_targets.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/parallel.h"
+#include "ops/soft_target_formulas.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kGrain = 8192;  // values worth waking a thread for
+constexpr int64_t kTile = 128;    // neighbouring positions whose classes lie apart
+constexpr int64_t kParts = 64;    // that a sum is made of, whatever the number of threads
+
+int64_t GrainOf(int64_t values_of_each) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, values_of_each)); }
+
+// `target`: of class 0 at one position.
+float WeightOf(const SoftmaxLoss& loss, const float* target) {
+  double sum = 0;
+  for (int64_t c = 0; c < loss.axis.classes; ++c) {
+    sum += static_cast<double>(soft_targets::Weighted(loss.class_weight, c, target[c * loss.axis.inner]));
+  }
+  return static_cast<float>(sum);
+}
+
+double TermOf(const SoftmaxLoss& loss, float weight, const float* probability, const float* target) {
+  const soft_targets::Wanted wanted(loss, weight);
+  const int64_t inner = loss.axis.inner;
+  double sum = 0;
+  for (int64_t c = 0; c < loss.axis.classes; ++c) {
+    const float weighted = soft_targets::Weighted(loss.class_weight, c, target[c * inner]);
+    sum += soft_targets::Term(wanted(weighted), probability[c * inner]);
+  }
+  return sum;
+}
+
+struct PartSums {
+  double terms = 0, weights = 0;
+};
+
+// Sums over all positions; the terms are left out where probability is null.
+PartSums SumPositions(const SoftmaxLoss& loss, const float* probability, const float* target) {
+  PartSums parts[kParts];
+  const int64_t positions = loss.axis.positions();
+  ParallelFor(kParts, GrainOf(positions * loss.axis.classes / kParts), [&](int64_t first, int64_t last) {
+    for (int64_t part = first; part < last; ++part) {
+      for (int64_t i = positions * part / kParts; i < positions * (part + 1) / kParts; ++i) {
+        const int64_t at = labels::FirstOffset(loss.axis, i);
+        const float weight = WeightOf(loss, target + at);
+        parts[part].weights += static_cast<double>(weight);
+        if (probability) parts[part].terms += TermOf(loss, weight, probability + at, target + at);
+      }
+    }
+  });
+  PartSums sums;
+  for (const PartSums& part : parts) {
+    sums.terms += part.terms;
+    sums.weights += part.weights;
+  }
+  return sums;
+}
+
+// Of one position whose classes are neighbours.
+CREMA_MULTIVERSION void RowGradient(const SoftmaxLoss& loss, float scale, float weight, const float* probability,
+                                    const float* target, float* dx) {
+  const soft_targets::Wanted wanted(loss, weight);
+  const float* const class_weight = loss.class_weight;
+  const int64_t classes = loss.axis.classes;
+#pragma omp simd
+  for (int64_t c = 0; c < classes; ++c) {
+    const float weighted = soft_targets::Weighted(class_weight, c, target[c]);
+    dx[c] = labels::Gradient(scale, weight * probability[c], wanted(weighted));
+  }
+}
+
+// Of `width` positions, at most kTile, that are neighbours in each class.
+CREMA_MULTIVERSION void TileGradient(const SoftmaxLoss& loss, float scale, int64_t width, const float* probability,
+                                     const float* target, float* dx) {
+  const int64_t classes = loss.axis.classes, inner = loss.axis.inner;
+  float weights[kTile] = {};
+  for (int64_t c = 0; c < classes; ++c) {
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) {
+      weights[i] += soft_targets::Weighted(loss.class_weight, c, target[c * inner + i]);
+    }
+  }
+  for (int64_t c = 0; c < classes; ++c) {
+#pragma omp simd
+    for (int64_t i = 0; i < width; ++i) {
+      const soft_targets::Wanted wanted(loss, weights[i]);
+      const float weighted = soft_targets::Weighted(loss.class_weight, c, target[c * inner + i]);
+      dx[c * inner + i] = labels::Gradient(scale, weights[i] * probability[c * inner + i], wanted(weighted));
+    }
+  }
+}
+
+}  // namespace
+
+int64_t FindBadTarget(int64_t count, const float* target) {
+  std::atomic<int64_t> first = count;
+  ParallelFor(count, kGrain, [&](int64_t begin, int64_t end) {
+    const auto bad = std::find_if(target + begin, target + end, soft_targets::IsBad) - target;
+    if (bad == end) return;
+    int64_t known = first;
+    while (bad < known && !first.compare_exchange_weak(known, bad)) {
+    }
+  });
+  return first == count ? -1 : first.load();
+}
+
+void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, const float* target, float* value) {
+  const PartSums sums = SumPositions(loss, probability, target);
+  *value = static_cast<float>(sums.terms / labels::Normalizer(loss, sums.weights));
+}
+
+void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target, float* terms) {
+  ParallelFor(loss.axis.positions(), GrainOf(loss.axis.classes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = labels::FirstOffset(loss.axis, i);
+      terms[i] = static_cast<float>(TermOf(loss, WeightOf(loss, target + at), probability + at, target + at));
+    }
+  });
+}
+
+void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
+                            const float* target, float* dx) {
+  const ClassAxis& axis = loss.axis;
+  const double weights = loss.normalizer > 0 ? 0 : SumPositions(loss, nullptr, target).weights;
+  const auto scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, weights));
+  if (axis.inner == 1) {
+    return ParallelFor(axis.outer, GrainOf(axis.classes), [&](int64_t begin, int64_t end) {
+      for (int64_t row = begin; row < end; ++row) {
+        const int64_t at = row * axis.classes;
+        RowGradient(loss, scale, WeightOf(loss, target + at), probability + at, target + at, dx + at);
+      }
+    });
+  }
+  const int64_t tiles = (axis.inner + kTile - 1) / kTile;
+  ParallelFor(axis.outer * tiles, GrainOf(axis.classes * std::min(axis.inner, kTile)), [&](int64_t begin, int64_t end) {
+    for (int64_t tile = begin; tile < end; ++tile) {
+      const int64_t inner = tile % tiles * kTile, at = tile / tiles * axis.classes * axis.inner + inner;
+      TileGradient(loss, scale, std::min(kTile, axis.inner - inner), probability + at, target + at, dx + at);
+    }
+  });
+}
+
+}  // namespace crema
