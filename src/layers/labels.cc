@@ -19,6 +19,11 @@ void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis, bool has_ax
   }
   const bool of_as_many = has_axis || labels.axes() == 0 || labels[0] == scores[0];
   if (labels.count() == axis.positions() && of_as_many) return;
+  if (labels == scores) {
+    setup.Fail("bottom", setup.DescribeBottom(1) + " has the shape of \"" + setup.param().bottom(0) +
+                             "\": a share of each class, as MixUp makes them and SoftmaxWithLoss alone takes them; " +
+                             setup.param().type() + " takes one label for each place: give those that it was made of");
+  }
   setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + scores.ToString() + ", which takes " +
                            std::to_string(axis.positions()) + " labels (" +
                            (has_axis ? "every axis but the class axis counts" : "one for each item") + "), but \"" +

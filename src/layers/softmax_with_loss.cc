@@ -1,5 +1,6 @@
-// SoftmaxWithLoss: softmax along an axis, then the mean of -log(probability of the label). Tops: the loss; optionally
-// the probabilities, and the loss of each place before it is divided, whose gradients are not propagated.
+// SoftmaxWithLoss: softmax along an axis, then the mean of -log(probability of the label), or of its products with soft
+// targets. Tops: the loss; optionally the probabilities, and the loss of each place before it is divided, whose
+// gradients are not propagated.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -48,7 +49,12 @@ class SoftmaxWithLossLayer : public Layer {
           "focal_gamma and label_smoothing are both set, and focal loss has one class to be right about; keep one "
           "of them");
     }
-    labels_.Setup(setup, axis, loss_.rule, "loss_param");
+    soft_ = HoldsTargets(setup, axis);
+    if (soft_) {
+      CheckForTargets(setup);
+    } else {
+      labels_.Setup(setup, axis, loss_.rule, "loss_param");
+    }
     setup.MakeLoss();
     setup.NoGradient(1);
     setup.SetTop(0, Shape());
@@ -82,21 +88,77 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void Forward(const LayerRun& run) override {
-    labels_.Run(run);
-    float* probability = Probability(run);
+    float* const probability = Probability(run);
+    const float* const wanted = run.bottoms[1].f32();
+    if (soft_) {
+      const int64_t bad = run.ops->FindBadTarget(run.bottoms[1].count(), wanted);
+      if (bad >= 0) RefuseTarget(bad, wanted[bad]);
+    } else {
+      labels_.Run(run);
+    }
     run.ops->SoftmaxForward(loss_.axis, run.bottoms[0].f32(), probability);
-    run.ops->SoftmaxLossForward(loss_, probability, run.bottoms[1].f32(), run.tops[0].f32());
-    if (has_place_top_) run.ops->SoftmaxLossTerms(loss_, probability, run.bottoms[1].f32(), run.tops[2].f32());
+    if (soft_) {
+      run.ops->SoftTargetLossForward(loss_, probability, wanted, run.tops[0].f32());
+      if (has_place_top_) run.ops->SoftTargetLossTerms(loss_, probability, wanted, run.tops[2].f32());
+    } else {
+      run.ops->SoftmaxLossForward(loss_, probability, wanted, run.tops[0].f32());
+      if (has_place_top_) run.ops->SoftmaxLossTerms(loss_, probability, wanted, run.tops[2].f32());
+    }
   }
 
   void Backward(const LayerRun& run) override {
-    run.ops->SoftmaxLossBackward(loss_, run.top_grads[0].f32(), Probability(run), run.bottoms[1].f32(),
-                                 run.bottom_grads[0].f32());
+    const float *const factor = run.top_grads[0].f32(), *const wanted = run.bottoms[1].f32();
+    float* const dx = run.bottom_grads[0].f32();
+    if (soft_) {
+      run.ops->SoftTargetLossBackward(loss_, factor, Probability(run), wanted, dx);
+    } else {
+      run.ops->SoftmaxLossBackward(loss_, factor, Probability(run), wanted, dx);
+    }
   }
 
-  void OnBadValue(int64_t position, float value) const override { labels_.Refuse(position, value); }
+  void OnBadValue(int64_t position, float value) const override {
+    if (soft_) RefuseTarget(position, value);
+    labels_.Refuse(position, value);
+  }
 
  private:
+  // Whether bottom 1 holds a share of each class in place of labels: it has the shape of the scores, but for axes of
+  // extent 1 at its end. With one class it holds labels.
+  static bool HoldsTargets(const LayerSetup& setup, const ClassAxis& axis) {
+    const Shape &scores = setup.bottom_shape(0), &targets = setup.bottom_shape(1);
+    if (axis.classes < 2 || targets.count() != scores.count()) return false;
+    for (int i = 0; i < std::max(scores.axes(), targets.axes()); ++i) {
+      if ((i < scores.axes() ? scores[i] : 1) == (i < targets.axes() ? targets[i] : 1)) continue;
+      setup.Fail("bottom", setup.DescribeBottom(1) + " holds as many numbers as the scores " + setup.DescribeBottom(0) +
+                               ", a share of each class, but has another shape; bring it into theirs");
+    }
+    return true;
+  }
+
+  void CheckForTargets(const LayerSetup& setup) {
+    const std::string targets = setup.DescribeBottom(1) + " holds a share of each class, not labels";
+    if (loss_.rule.has_ignore) {
+      setup.Fail("loss_param.ignore_label", "there is no label to ignore, since " + targets +
+                                                "; remove ignore_label, and give zeros as targets of places that do "
+                                                "not count");
+    }
+    if (loss_.focal_gamma > 0) {
+      setup.Fail("loss_param.focal_gamma",
+                 "focal loss has one class to be right about, but " + targets + "; remove focal_gamma, or give labels");
+    }
+    scores_ = "\"" + setup.param().bottom(0) + "\"";
+    targets_of_item_ = std::max<int64_t>(1, setup.bottom_shape(1).count(1));
+  }
+
+  [[noreturn]] void RefuseTarget(int64_t position, float value) const {
+    const int64_t c = position / loss_.axis.inner % loss_.axis.classes;
+    throw BadItem(1, position / targets_of_item_,
+                  "target " + FormatNumber(value, "%.9g") + " of class " + std::to_string(c) + " is " +
+                      (value < 0 && std::isfinite(value) ? "negative" : "not finite") +
+                      "; targets are shares of the classes of " + scores_ +
+                      ", 0 or more, as Softmax and MixUp give them");
+  }
+
   // Of class_weight, or of SegNet's class_weighting.
   void ReadClassWeights(LayerSetup& setup) {
     const LossParameter& param = setup.param().loss_param();
@@ -139,6 +201,9 @@ class SoftmaxWithLossLayer : public Layer {
   std::vector<float> class_weights_;
   Buffer weights_on_device_;
   LabelCheck labels_;
+  bool soft_ = false;  // bottom 1 holds targets
+  int64_t targets_of_item_ = 1;
+  std::string scores_;  // whose classes they are, for messages
   bool has_probability_top_ = false, has_place_top_ = false;
 };
 
