@@ -179,8 +179,11 @@ void CheckWaysToRun(const LayerCase& test, const LayerSetup& setup, const Wanted
   CheckSingleGradients(test, everything, placing, reference);
 }
 
-// A layer that draws random numbers makes others in another pass.
-bool Draws(const LayerCase& test, const Outcome& reference) {
+// Whether the layer draws a random number for each element, by its place in memory: then only equal memory makes equal
+// memory. It treats each element alike, and makes others in another pass. One that draws for items or windows promises
+// the same numbers in every layout.
+bool DrawsByElement(const LayerCase& test, const LayerSetup& setup, const Outcome& reference) {
+  if (!setup.in_place()) return false;
   LayerCase later = test;
   later.set_pass(test.pass() + 1);
   return RunOnce(later, nullptr).tops != reference.tops;
@@ -198,13 +201,7 @@ void CheckChannelsLast(const LayerCase& test, const LayerSetup& setup, const Wan
                        const Outcome& reference) {
   if (setup.channels_last() == LayerSetup::ChannelsLast::kNever || !HasImage(test, setup)) return;
   const ::testing::ScopedTrace trace(__FILE__, __LINE__, "with channels last");
-  Placing placing{.images = Layout::kChannelsLast};
-  if (Draws(test, reference)) {
-    // Numbers are drawn by an element's place in memory, so equal memory makes equal memory, and only a layer that
-    // treats each element alike can promise more.
-    ASSERT_TRUE(setup.in_place()) << "draws numbers for whole windows, which then depend on the layout";
-    placing.by_memory = true;
-  }
+  const Placing placing{.images = Layout::kChannelsLast, .by_memory = DrawsByElement(test, setup, reference)};
   const Outcome outcome = RunOnce(test, Any(everything) ? &everything : nullptr, placing);
   EXPECT_EQ(outcome.problem, "");
   ExpectSame(outcome, reference, test.tolerance(), "channels last against plain");
@@ -224,7 +221,7 @@ void CheckBFloat16(const LayerCase& test, const LayerSetup& setup, const Wanted&
   const Wanted* wanted = Any(everything) ? &everything : nullptr;
   const Placing placing{.images = Layout::kChannelsLast,
                         .numbers = DType::kBF16,
-                        .by_memory = Draws(test, reference),
+                        .by_memory = DrawsByElement(test, setup, reference),
                         .rounded = DType::kBF16};
   const Outcome rounded = RunOnce(test, wanted, {.rounded = DType::kBF16}), outcome = RunOnce(test, wanted, placing);
   EXPECT_EQ(outcome.problem, "");
@@ -309,7 +306,7 @@ void CheckOnGpu(const LayerCase& test, Gpu& gpu) {
   };
   check({.device = &gpu}, reference, kGpuTolerance);
   if (setup.channels_last() == LayerSetup::ChannelsLast::kNever || !HasImage(test, setup)) return;
-  const bool draws = Draws(test, reference);
+  const bool draws = DrawsByElement(test, setup, reference);
   {
     const ::testing::ScopedTrace trace(__FILE__, __LINE__, "with channels last");
     check({.images = Layout::kChannelsLast, .by_memory = draws, .device = &gpu}, reference, kGpuTolerance);

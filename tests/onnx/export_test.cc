@@ -330,7 +330,12 @@ layer { name: "noise" type: "DummyData" top: "noise" dummy_data_param { shape { 
 layer { name: "label" type: "Input" top: "label" input_param { shape { dim: 2 } } }
 layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 5 } }
 layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+layer { name: "mix" type: "MixUp" bottom: "data" bottom: "label" top: "mixed" top: "target"
+        mixup_param { num_classes: 5 } }
 )");
+  EXPECT_NE(error.find("layer \"mix\" (MixUp): there is no form of it in ONNX; export the deploy net"),
+            std::string::npos)
+      << error;
   EXPECT_NE(
       error.find("net.prototxt:4:25: error: layer \"columns\" (Im2col): there is no form of it in ONNX; leave it out"),
       std::string::npos)
@@ -372,6 +377,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "Lstm",
                                               "MemoryData",
                                               "MultiBoxLoss",
+                                              "MixUp",
                                               "MultinomialLogisticLoss",
                                               "PSROIPooling",
                                               "Proposal",

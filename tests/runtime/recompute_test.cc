@@ -26,13 +26,17 @@ std::string Convolution(const std::string& name, const std::string& bottom) {
                "convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: \"xavier\" } }");
 }
 
-// What may not simply run twice: running statistics, random masks, the state of an LSTM; and views, forks, chains.
+// What may not simply run twice: running statistics, random masks and mixes, the state of an LSTM; and views, forks,
+// chains.
 std::string DeepNet() {
   std::string text =
       "name: \"deep\"\n"
       "layer { name: \"in\" type: \"Input\" top: \"data\" top: \"label\" top: \"cont\" input_param { "
       "shape { dim: 6 dim: 3 dim: 16 dim: 16 } shape { dim: 6 } shape { dim: 16 dim: 6 } } }\n";
-  std::string bottom = "data";
+  text +=
+      "layer { type: \"MixUp\" name: \"mix\" bottom: \"data\" bottom: \"label\" top: \"mixed\" top: \"target\" "
+      "mixup_param { num_classes: 5 cutmix_alpha: 1 } }\n";
+  std::string bottom = "mixed";
   for (int i = 0; i < 6; ++i) {
     const std::string n = std::to_string(i), conv = "conv" + n, sum = "sum" + n;
     text += Convolution(conv, bottom) + Layer("BatchNorm", "norm" + n, conv, conv) +
@@ -50,7 +54,7 @@ std::string DeepNet() {
           Layer("Reshape", "items", "lstm", "items", "reshape_param { shape { dim: 6 dim: -1 } }") +
           Layer("InnerProduct", "ip", "items", "ip",
                 "inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } }");
-  return text + "layer { type: \"SoftmaxWithLoss\" name: \"loss\" bottom: \"ip\" bottom: \"label\" top: \"loss\" }\n";
+  return text + "layer { type: \"SoftmaxWithLoss\" name: \"loss\" bottom: \"ip\" bottom: \"target\" top: \"loss\" }\n";
 }
 
 std::vector<float> Outcome(Net& net) {

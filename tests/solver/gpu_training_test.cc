@@ -25,6 +25,11 @@ TEST_F(GpuTraining, ByEveryRule) {
   }
 }
 
+TEST_F(GpuTraining, MixesTheImagesOfTheCpu) {
+  folder_.Write("net.prototxt", MixUpNet("alpha: 0.6 cutmix_alpha: 1"));
+  Compare("momentum: 0.9 iter_size: 2 test_iter: 3 test_interval: 4", 8, 1e-4);
+}
+
 TEST_F(GpuTraining, TestsAMovingAverage) {
   Compare("momentum: 0.9 ema { decay: 0.7 } test_iter: 3 test_interval: 3 test_initialization: true", 7, 1e-4);
 }
@@ -107,19 +112,23 @@ TEST_F(GpuTraining, ShowsTheSizesOfTheCpu) {
 }
 
 TEST_F(GpuTraining, NamesTheRecordOfABadLabel) {
-  std::string net = kImagesNet;
-  net.replace(net.find("num_output: 3"), 13, "num_output: 2");
-  folder_.Write("net.prototxt", net);
-  const auto solver = On(gpu_, "", 5);
-  const auto before = Values(solver->net(), false);
-  try {
-    solver->Train();
-    ADD_FAILURE() << "accepted";
-  } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("label 2 is outside the 2 classes"), std::string::npos) << error.what();
-    EXPECT_NE(std::string(error.what()).find("record"), std::string::npos) << error.what();
+  std::string few = kImagesNet, mixed = MixUpNet("");
+  few.replace(few.find("num_output: 3"), 13, "num_output: 2");
+  mixed.replace(mixed.find("num_output: 3"), 13, "num_output: 2");
+  mixed.replace(mixed.find("num_classes: 3"), 14, "num_classes: 2");
+  for (const std::string& net : {few, mixed}) {
+    folder_.Write("net.prototxt", net);
+    const auto solver = On(gpu_, "", 5);
+    const auto before = Values(solver->net(), false);
+    try {
+      solver->Train();
+      ADD_FAILURE() << "accepted";
+    } catch (const UserError& error) {
+      EXPECT_NE(std::string(error.what()).find("label 2 is outside the 2 classes"), std::string::npos) << error.what();
+      EXPECT_NE(std::string(error.what()).find("record"), std::string::npos) << error.what();
+    }
+    EXPECT_EQ(Values(solver->net(), false), before);
   }
-  EXPECT_EQ(Values(solver->net(), false), before);
 }
 
 }  // namespace

@@ -30,6 +30,11 @@ TEST_F(Resume, IsExactWithLayersOfOneName) {
   ExpectSame("momentum: 0.9 test_iter: 3 test_interval: 7\n");
 }
 
+TEST_F(Resume, IsExactWithMixedImages) {
+  folder_.Write("net.prototxt", MixUpNet("alpha: 1 cutmix_alpha: 1"));
+  ExpectSame("momentum: 0.9 iter_size: 2 test_iter: 3 test_interval: 7\n");
+}
+
 TEST_F(Resume, IsExactForEveryRule) {
   for (const char* type : {"Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam", "AdamW"}) {
     SCOPED_TRACE(type);

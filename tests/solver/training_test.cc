@@ -61,6 +61,22 @@ TEST_F(SmallTraining, LearnsTheClasses) {
   EXPECT_FLOAT_EQ(*recorder_.tests[1].loss, recorder_.tests[1].outputs[1].value);
 }
 
+TEST_F(SmallTraining, LearnsTheClassesOfMixedImages) {
+  folder_.Write("net.prototxt", MixUpNet("alpha: 0.5"));
+  Train("momentum: 0.9 base_lr: 0.1 test_iter: 9 test_interval: 150", 150);
+  EXPECT_LT(recorder_.tests[0].outputs[0].value, 0.8f);
+  EXPECT_GT(recorder_.tests[1].outputs[0].value, 0.95f);
+}
+
+TEST_F(SmallTraining, NamesTheRecordOfALabelThatIsToBeMixed) {
+  folder_.Write("net.prototxt", MixUpNet(""));
+  fs::remove_all(folder_ / "train_lmdb");
+  WriteClassesWithABadLabel(folder_ / "train_lmdb", 60, 20);
+  const std::string error = ThrownBy<UserError>([&] { Train("", 9); });
+  EXPECT_NE(error.find("layer \"mix\" (MixUp): label 9 is outside the 3 classes"), std::string::npos) << error;
+  EXPECT_NE(error.find("record \"00000020\""), std::string::npos) << error;
+}
+
 TEST_F(SmallTraining, TellsWhereNothingIsLearnt) {
   Train("", 1);
   EXPECT_EQ(recorder_.notices.find("nothing will be learnt"), std::string::npos) << recorder_.notices;

@@ -65,6 +65,19 @@ layer { name: "seg_means" type: "Slice" bottom: "seg" top: "right" top: "recall"
 )";
 }
 
+// kSmallNet with images that are mixed while training.
+inline std::string MixUpNet(const std::string& settings) {
+  std::string net = kSmallNet;
+  net.insert(net.find("layer { name: \"ip1\""),
+             "layer { name: \"mix\" type: \"MixUp\" bottom: \"data\" bottom: \"label\" top: \"data\" top: \"target\" "
+             "include { phase: TRAIN } mixup_param { num_classes: 3 " +
+                 settings + " } }\n");
+  const std::string loss = "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"ip2\" bottom: ";
+  return net.substr(0, net.find("layer { name: \"loss\"")) + loss +
+         "\"target\" top: \"loss\" include { phase: TRAIN } }\n" + loss +
+         "\"label\" top: \"loss\" include { phase: TEST } }\n";
+}
+
 inline float LossIn(const TestResult& test) {
   for (const OutputValue& value : test.outputs) {
     if (value.name == "loss") return value.value;
