@@ -6,6 +6,7 @@
 
 #include "base/suggest.h"
 #include "crema/error.h"
+#include "inference/scoring_net.h"
 
 namespace crema {
 
@@ -68,6 +69,25 @@ const LayerParameter& Classifier(const NetParameter& net, int end, std::string b
                   "nothing makes the blob \"" + blob + "\" that layer \"" + net.layer(end).name() + "\" reads");
 }
 
+bool IsMixUp(const LayerParameter& layer) {
+  return layer.type() == "MixUp" && layer.bottom_size() == 2 && layer.top_size() == 2;
+}
+
+// The labels in the blob that the loss before layer `end` learns, or those that its soft targets are made of.
+std::string LabelsOf(const NetParameter& net, int end, std::string blob, const std::string& path) {
+  for (int i = end - 1; i >= 0; --i) {
+    const LayerParameter& layer = net.layer(i);
+    if (!HasTop(layer, blob)) continue;
+    if (layer.type() == "Softmax") {
+      throw UserError({path, 0, 0}, "layer \"" + net.layer(end).name() + "\" learns what layer \"" + layer.name() +
+                                        "\" (Softmax) says, which knows nothing of other classes; give a net whose "
+                                        "loss reads labels");
+    }
+    if (IsMixUp(layer) && layer.top(1) == blob) blob = layer.bottom(1);
+  }
+  return blob;
+}
+
 void ReadData(const LayerParameter& layer, Classification* found) {
   if (layer.top_size() == 0) return;
   found->data = layer.top(0);
@@ -102,6 +122,7 @@ void SetClasses(int classes, LayerParameter* layer) {
   const auto count = static_cast<uint32_t>(classes);
   if (layer->type() == "InnerProduct") layer->mutable_inner_product_param()->set_num_output(count);
   if (layer->type() == "Convolution") layer->mutable_convolution_param()->set_num_output(count);
+  if (layer->type() == "MixUp") layer->mutable_mixup_param()->set_num_classes(count);
 }
 
 int BlobsOfClassifier(const LayerParameter& layer) {
@@ -172,7 +193,7 @@ Classification FindClassification(const NetFile& file, const std::string& path) 
       found.classifiers.push_back(classifier);
     }
     found.scores = layer.bottom(0);
-    if (loss && layer.bottom_size() > 1) found.label = layer.bottom(1);
+    if (loss && layer.bottom_size() > 1) found.label = LabelsOf(net, i, layer.bottom(1), path);
   }
   if (found.classifiers.empty()) {
     throw UserError(
@@ -201,6 +222,7 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
     copy->clear_blobs();
     has_loss |= layer.type() == "SoftmaxWithLoss";
     if (layer.type() == "SoftmaxWithLoss") ClearClassWeights(copy->mutable_loss_param());
+    if (IsMixUp(layer)) SetClasses(wanted.classes, copy);
     if (std::find(from.classifiers.begin(), from.classifiers.end(), layer.name()) != from.classifiers.end()) {
       copy->set_name(layer.name() + wanted.suffix);
       SetClasses(wanted.classes, copy);
@@ -243,14 +265,15 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
 NetParameter MakeDeployNet(const NetParameter& train_net, const Classification& from, const NetInputSize& input,
                            const TransformationParameter& transform, int batch) {
   std::set<std::string> needed = {from.scores};
-  std::vector<const LayerParameter*> kept;
+  std::vector<LayerParameter> kept;  // from the end on
   for (int i = train_net.layer_size() - 1; i >= 0; --i) {
     const LayerParameter& layer = train_net.layer(i);
     const bool used = std::any_of(layer.top().begin(), layer.top().end(),
                                   [&](const std::string& top) { return needed.count(top) > 0; });
     if (!used || GivesData(layer) || !IsIn(layer, TEST)) continue;
-    kept.push_back(&layer);
-    needed.insert(layer.bottom().begin(), layer.bottom().end());
+    kept.push_back(layer);
+    if (IsMixUp(layer)) LeaveOutMixing(&kept.back());
+    needed.insert(kept.back().bottom().begin(), kept.back().bottom().end());
   }
   NetParameter net;
   net.set_name(train_net.name());
@@ -263,7 +286,7 @@ NetParameter MakeDeployNet(const NetParameter& train_net, const Classification& 
   for (const int extent : {batch, input.channels, input.height, input.width}) shape->add_dim(extent);
   for (auto layer = kept.rbegin(); layer != kept.rend(); ++layer) {
     LayerParameter* copy = net.add_layer();
-    *copy = **layer;
+    *copy = *layer;
     // Learning rates, which nothing reads here; names say which parameters are one.
     const bool shared = std::any_of(copy->param().begin(), copy->param().end(),
                                     [](const ParamSpec& param) { return !param.name().empty(); });

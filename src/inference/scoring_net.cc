@@ -156,6 +156,11 @@ class Conversion {
         RemoveLabels(layer);
         continue;
       }
+      if (scored && layer->type() == "MixUp" && layer->top_size() == 2) {
+        labels->insert(layer->top(1));
+        LeaveOutMixing(layer);
+        continue;
+      }
       labels->insert(layer->top().begin(), layer->top().end());
       if (layer->type() == "SoftmaxWithLoss" && scored) loss = i;
       if (layer->type() == "Accuracy" && scored) {
@@ -211,6 +216,15 @@ class Conversion {
 };
 
 }  // namespace
+
+void LeaveOutMixing(LayerParameter* mix_up) {
+  mix_up->set_type("Split");
+  while (mix_up->bottom_size() > 1) mix_up->mutable_bottom()->RemoveLast();
+  while (mix_up->top_size() > 1) mix_up->mutable_top()->RemoveLast();
+  mix_up->clear_propagate_down();
+  mix_up->clear_loss_weight();
+  mix_up->clear_mixup_param();
+}
 
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options) {
   return Conversion(std::move(file), path, options).Run();

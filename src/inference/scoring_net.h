@@ -28,10 +28,14 @@ struct ScoringNet {
 };
 
 // Of a deploy net, itself. Of a net for training, what remains of its TEST form without labels: an Input layer in place
-// of the data layer, and probabilities in place of SoftmaxWithLoss; scores are then these, or else what Accuracy reads.
-// `path` is the file's, `options` says level and stages. Throws UserError where the file has no input for images, or
-// several, and where a net for training has no scores and options.outputs names nothing else to look at.
+// of the data layer, images that pass through MixUp, and probabilities in place of SoftmaxWithLoss; scores are then
+// these, or else what Accuracy reads. `path` is the file's, `options` says level and stages. Throws UserError where the
+// file has no input for images, or several, and where a net for training has no scores and options.outputs names
+// nothing else to look at.
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
+
+// Makes of a MixUp layer what it does of images in TEST, without labels.
+void LeaveOutMixing(LayerParameter* mix_up);
 
 }  // namespace crema
 

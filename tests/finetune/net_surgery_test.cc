@@ -164,6 +164,39 @@ TEST(NetSurgery, FreezesStatisticsOfBn) {
   EXPECT_TRUE(Layer(net, "bn1").bn_param().frozen());
 }
 
+// While training alone, and in both phases.
+TEST(NetSurgery, MixUpGetsTheClassesAndLeavesDeployNets) {
+  for (const bool both : {false, true}) {
+    SCOPED_TRACE(both);
+    std::string text = kNet;
+    const std::string rule = both ? "" : "include { phase: TRAIN }";
+    text.insert(
+        text.find("layer { name: \"conv1\""),
+        "layer { name: \"mix\" type: \"MixUp\" bottom: \"data\" bottom: \"label\" top: \"data\" top: \"target\" "
+        "mixup_param { num_classes: 10 alpha: 0.5 } " +
+            rule + " }\n");
+    for (const char* loss : {"aux_loss", "loss"}) {
+      const size_t at = text.find("bottom: \"label\"", text.find("layer { name: \"" + std::string(loss) + "\""));
+      text.replace(at, 15, "bottom: \"target\" " + rule);
+    }
+    const NetFile file = ParseNet(text, "net.prototxt");
+    const Classification found = FindClassification(file, "net.prototxt");
+    EXPECT_EQ(found.label, "label");
+    NetFile made;
+    made.net = MakeTrainNet(file, found, TwoClasses(), {});
+    EXPECT_EQ(Layer(made.net, "mix").mixup_param().num_classes(), 2u);
+    EXPECT_EQ(Layer(made.net, "mix").mixup_param().alpha(), 0.5f);
+    const Net train(made, {.phase = TRAIN, .keep_gradients = false});
+    EXPECT_EQ(Net(made, {.phase = TEST}).outputs().size(), both ? 3u : 2u);
+    made.net = MakeDeployNet(made.net, found, {3, 8, 8}, {}, 5);
+    EXPECT_EQ(Names(made.net).count("label"), 0u);
+    const Net use(made, {.phase = TEST, .backward = false});
+    ASSERT_EQ(use.outputs().size(), 1u);
+    EXPECT_EQ(use.inputs().size(), 1u);
+    EXPECT_EQ(use.outputs()[0].value.shape(), Shape({5, 2}));
+  }
+}
+
 TEST(NetSurgery, DeployNetsHaveNoLabels) {
   const NetFile file = ParseNet(kNet, "net.prototxt");
   const Classification found = FindClassification(file, "net.prototxt");
@@ -241,6 +274,13 @@ TEST(NetSurgery, MistakesAreNamed) {
             std::string::npos);
   EXPECT_NE(message(input + "layer { name: \"p\" type: \"Softmax\" bottom: \"e\" top: \"p\" }")
                 .find("nothing makes the blob \"e\""),
+            std::string::npos);
+  EXPECT_NE(message(input + "layer { name: \"t\" type: \"InnerProduct\" bottom: \"data\" top: \"t\" }"
+                            "layer { name: \"teacher\" type: \"Softmax\" bottom: \"t\" top: \"teacher\" }"
+                            "layer { name: \"fc\" type: \"InnerProduct\" bottom: \"data\" top: \"fc\" }"
+                            "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"fc\" bottom: \"teacher\" }")
+                .find("layer \"loss\" learns what layer \"teacher\" (Softmax) says, which knows nothing of other "
+                      "classes; give a net whose loss reads labels"),
             std::string::npos);
 }
 

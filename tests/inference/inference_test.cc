@@ -256,6 +256,31 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "margin" bottom: "label" to
   EXPECT_EQ(classifier.classes(), 5);
 }
 
+// In a phase of its own, under the names that it reads or others, and in both.
+TEST(ScoringNet, ImagesPassThroughMixUp) {
+  for (const std::string mixed : {R"(top: "data" top: "target" include { phase: TRAIN })",
+                                  R"(top: "data" top: "label")", R"(top: "mixed" top: "target")"}) {
+    SCOPED_TRACE(mixed);
+    const bool other_names = mixed.find("\"mixed\"") != std::string::npos;
+    const bool other_target = mixed.find("target") != std::string::npos, train_only = mixed.ends_with("TRAIN }");
+    const std::string target = other_target && !train_only ? "target" : "label";
+    const std::string images = other_names ? "mixed" : "data";
+    const ScoringNet scoring = Scoring(R"(
+layer { name: "d" type: "Data" top: "data" top: "label" }
+layer { name: "mix" type: "MixUp" bottom: "data" bottom: "label" mixup_param { num_classes: 4 } )" +
+                                       mixed + R"( }
+layer { name: "ip" type: "InnerProduct" bottom: ")" +
+                                       images + R"(" top: "ip" inner_product_param { num_output: 4 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: ")" +
+                                       target + R"(" top: "loss" }
+)");
+    EXPECT_EQ(scoring.scores, "loss probabilities");
+    const Classifier classifier(scoring, Numbers(), {});
+    EXPECT_TRUE(classifier.probabilities());
+    EXPECT_EQ(classifier.classes(), 4);
+  }
+}
+
 TEST(ScoringNet, RefusesWhatTakesNoImages) {
   EXPECT_THROW(Scoring("name: \"empty\""), UserError);
   EXPECT_THROW(Scoring("layer { name: \"i\" type: \"Input\" top: \"a\" top: \"b\" }"), UserError);
