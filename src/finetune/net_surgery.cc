@@ -5,6 +5,7 @@
 #include <set>
 
 #include "base/suggest.h"
+#include "compiler/selection.h"
 #include "crema/error.h"
 #include "inference/scoring_net.h"
 
@@ -21,11 +22,15 @@ bool GivesData(const LayerParameter& layer) {
                                 "MemoryData", "WindowData", "DummyData", "Input"});
 }
 
-bool MakesScores(const LayerParameter& layer) { return IsOneOf(layer.type(), {"InnerProduct", "Convolution"}); }
+bool MakesScores(const LayerParameter& layer) {
+  return IsOneOf(layer.type(), {"InnerProduct", "Convolution", "MarginInnerProduct"});
+}
 
-// Whose top 0 holds one value for each score of its bottom 0.
+// Whose top 0 holds one value for each score of its bottom 0, by parameters that do not depend on the classes.
 bool PassesScores(const LayerParameter& layer) {
-  return IsOneOf(layer.type(), {"ReLU", "Dropout", "Pooling", "Flatten", "Reshape", "Softmax", "Split"});
+  if (layer.type() == "Scale") return layer.bottom_size() == 1 && layer.scale_param().num_axes() == 0;
+  return IsOneOf(layer.type(),
+                 {"ReLU", "Dropout", "Pooling", "Flatten", "Reshape", "Softmax", "Split", "Power", "LabelSpecificAdd"});
 }
 
 bool HasTop(const LayerParameter& layer, const std::string& blob) {
@@ -51,22 +56,43 @@ bool IsEndSoftmax(const NetParameter& net, int index) {
   });
 }
 
+// Whether a layer is in the net that is trained or in the one that is tested.
+bool IsInEither(const NetParameter& net, const LayerParameter& layer) {
+  return TakesPart(StateOf(net, {.phase = TRAIN}), layer) || TakesPart(StateOf(net, {.phase = TEST}), layer);
+}
+
+Location Where(const NetFile& file, int layer, const std::string& path) {
+  return file.source ? file.source->Layer(layer) : Location{path};
+}
+
 // The layer in front of `end` that makes the scores in `blob`.
-const LayerParameter& Classifier(const NetParameter& net, int end, std::string blob, const std::string& path) {
+const LayerParameter& Classifier(const NetFile& file, int end, std::string blob, const std::string& path) {
+  const NetParameter& net = file.net;
+  std::string by_stage;  // a layer that makes the blob, but takes no part
   for (int i = end - 1; i >= 0; --i) {
     const LayerParameter& layer = net.layer(i);
     if (!HasTop(layer, blob)) continue;
+    if (!IsInEither(net, layer)) {
+      by_stage = layer.name();
+      continue;
+    }
     if (MakesScores(layer)) return layer;
     if (!PassesScores(layer) || layer.bottom_size() == 0) {
-      throw UserError({path, 0, 0}, "the scores of layer \"" + net.layer(end).name() + "\" come from layer \"" +
-                                        layer.name() + "\" (" + layer.type() +
-                                        "); only those of an InnerProduct or Convolution can be made for other "
-                                        "classes: put one behind it");
+      throw UserError(Where(file, i, path),
+                      "the scores of layer \"" + net.layer(end).name() + "\" come from layer \"" + layer.name() +
+                          "\" (" + layer.type() +
+                          "); only those of an InnerProduct, Convolution or MarginInnerProduct can be made for other "
+                          "classes: put one behind it");
     }
     blob = layer.bottom(0);
+    by_stage.clear();
   }
-  throw UserError({path, 0, 0},
-                  "nothing makes the blob \"" + blob + "\" that layer \"" + net.layer(end).name() + "\" reads");
+  throw UserError(Where(file, end, path),
+                  "nothing makes the blob \"" + blob + "\" that layer \"" + net.layer(end).name() + "\" reads" +
+                      (by_stage.empty() ? ""
+                                        : "; layer \"" + by_stage +
+                                              "\" does in other stages only, and fine-tuning chooses none: name "
+                                              "the one that is meant in the file, state { stage: ... }"));
 }
 
 bool IsMixUp(const LayerParameter& layer) {
@@ -123,9 +149,12 @@ void SetClasses(int classes, LayerParameter* layer) {
   if (layer->type() == "InnerProduct") layer->mutable_inner_product_param()->set_num_output(count);
   if (layer->type() == "Convolution") layer->mutable_convolution_param()->set_num_output(count);
   if (layer->type() == "MixUp") layer->mutable_mixup_param()->set_num_classes(count);
+  if (layer->type() == "MarginInnerProduct") layer->mutable_margin_inner_product_param()->set_num_output(count);
+  if (layer->type() == "CenterLoss") layer->mutable_center_loss_param()->set_num_output(count);
 }
 
 int BlobsOfClassifier(const LayerParameter& layer) {
+  if (layer.type() == "MarginInnerProduct") return 1;
   const bool bias =
       layer.type() == "InnerProduct" ? layer.inner_product_param().bias_term() : layer.convolution_param().bias_term();
   return bias ? 2 : 1;
@@ -172,23 +201,29 @@ void ClearClassWeights(LossParameter* loss) {
 
 }  // namespace
 
-Classification FindClassification(const NetFile& file, const std::string& path) {
+Classification FindData(const NetFile& file, const std::string& path) {
   Classification found;
   found.label = "label";
-  const NetParameter& net = file.net;
-  for (const LayerParameter& layer : net.layer()) {
-    if (GivesData(layer)) ReadData(layer, &found);
+  for (const LayerParameter& layer : file.net.layer()) {
+    if (GivesData(layer) && IsInEither(file.net, layer)) ReadData(layer, &found);
   }
   if (found.data.empty()) {
     throw UserError({path, 0, 0}, "has no layer that gives it images (Data, ImageData, Input)");
   }
+  return found;
+}
+
+Classification FindClassification(const NetFile& file, const std::string& path) {
+  Classification found = FindData(file, path);
+  const NetParameter& net = file.net;
   bool has_loss = false;
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
     const bool loss = layer.type() == "SoftmaxWithLoss";
     if ((!loss && (has_loss || !IsEndSoftmax(net, i))) || layer.bottom_size() == 0) continue;
+    if (!IsInEither(net, layer)) continue;
     has_loss |= loss;
-    const std::string classifier = Classifier(net, i, layer.bottom(0), path).name();
+    const std::string classifier = Classifier(file, i, layer.bottom(0), path).name();
     if (std::find(found.classifiers.begin(), found.classifiers.end(), classifier) == found.classifiers.end()) {
       found.classifiers.push_back(classifier);
     }
@@ -210,19 +245,28 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
   const int last_frozen = LastFrozen(old, from, wanted.frozen_until);
   NetParameter net;
   net.set_name(wanted.name);
+  if (old.has_state()) {
+    *net.mutable_state() = old.state();
+    net.mutable_state()->clear_phase();
+  }
   for (const LayerParameter& layer : wanted.data) *net.add_layer() = layer;
   bool has_loss = false;
   int frozen = 0;  // layers
   for (int i = 0; i < old.layer_size(); ++i) {
     const LayerParameter& layer = old.layer(i);
     // One measure, of the main scores, stands at the end.
-    if (GivesData(layer) || layer.type() == "Accuracy" || IsEndSoftmax(old, i)) continue;
+    if (GivesData(layer) || layer.type() == "Accuracy" || IsEndSoftmax(old, i) || !IsInEither(old, layer)) continue;
     LayerParameter* copy = net.add_layer();
     *copy = layer;
     copy->clear_blobs();
     has_loss |= layer.type() == "SoftmaxWithLoss";
     if (layer.type() == "SoftmaxWithLoss") ClearClassWeights(copy->mutable_loss_param());
     if (IsMixUp(layer)) SetClasses(wanted.classes, copy);
+    if (layer.type() == "CenterLoss") {  // its centres are those of the classes before
+      copy->set_name(layer.name() + wanted.suffix);
+      SetClasses(wanted.classes, copy);
+      continue;
+    }
     if (std::find(from.classifiers.begin(), from.classifiers.end(), layer.name()) != from.classifiers.end()) {
       copy->set_name(layer.name() + wanted.suffix);
       SetClasses(wanted.classes, copy);
@@ -273,6 +317,7 @@ NetParameter MakeDeployNet(const NetParameter& train_net, const Classification& 
     if (!used || GivesData(layer) || !IsIn(layer, TEST)) continue;
     kept.push_back(layer);
     if (IsMixUp(layer)) LeaveOutMixing(&kept.back());
+    if (ReadsLabelsInTrainingOnly(layer)) RemoveLabels(&kept.back());
     needed.insert(kept.back().bottom().begin(), kept.back().bottom().end());
   }
   NetParameter net;

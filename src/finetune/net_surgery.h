@@ -28,8 +28,12 @@ struct Classification {
   std::optional<NetInputSize> input;                                       // where the file fixes it
 };
 
-// Throws UserError, naming the file, where there is no softmax, or what makes its scores is neither InnerProduct nor
-// Convolution.
+// The images and labels of a net, whatever it makes of them: all but `scores` and `classifiers`. Throws UserError where
+// nothing gives it images.
+Classification FindData(const NetFile& file, const std::string& path);
+
+// In the state that the file says, without other stages. Throws UserError, with the place of the layer, where there is
+// no softmax, or what makes its scores is neither InnerProduct, Convolution nor MarginInnerProduct.
 Classification FindClassification(const NetFile& file, const std::string& path);
 
 // Layers of one net that stay as they are, in the order of the file.

@@ -79,7 +79,7 @@ Model ReadModel(const std::string& path) {
   // The deploy net knows the number of channels, which a crop_size does not say.
   const std::string deploy = (folder / "deploy.prototxt").string(), solver = (folder / "solver.prototxt").string();
   if (fs::exists(deploy, ignored)) {
-    const Classification other = FindClassification(ReadNetFile(deploy), deploy);
+    const Classification other = FindData(ReadNetFile(deploy), deploy);
     if (other.input) input = other.input;
     if (!model.classification.test_transform) model.classification.test_transform = other.test_transform;
   }

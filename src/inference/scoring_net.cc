@@ -152,7 +152,7 @@ class Conversion {
         continue;
       }
       const bool scored = labels->count(layer->bottom(0)) == 0;
-      if (scored && (layer->type() == "MarginInnerProduct" || layer->type() == "LabelSpecificAdd")) {
+      if (scored && ReadsLabelsInTrainingOnly(*layer)) {
         RemoveLabels(layer);
         continue;
       }
@@ -186,14 +186,6 @@ class Conversion {
     }
   }
 
-  // Of a layer that has no use for them in TEST.
-  static void RemoveLabels(LayerParameter* layer) {
-    while (layer->bottom_size() > 1) layer->mutable_bottom()->RemoveLast();
-    while (layer->top_size() > 1) layer->mutable_top()->RemoveLast();  // lambda
-    if (layer->propagate_down_size() > 1) layer->mutable_propagate_down()->Truncate(1);
-    if (layer->has_label_specific_add_param()) layer->mutable_label_specific_add_param()->clear_transform_test();
-  }
-
   void ReplaceLoss(int i) {
     LayerParameter* layer = Layer(i);
     LayerParameter softmax;
@@ -217,10 +209,20 @@ class Conversion {
 
 }  // namespace
 
+bool ReadsLabelsInTrainingOnly(const LayerParameter& layer) {
+  return layer.type() == "MarginInnerProduct" || layer.type() == "LabelSpecificAdd";
+}
+
+void RemoveLabels(LayerParameter* layer) {
+  while (layer->bottom_size() > 1) layer->mutable_bottom()->RemoveLast();
+  while (layer->top_size() > 1) layer->mutable_top()->RemoveLast();  // lambda
+  if (layer->propagate_down_size() > 1) layer->mutable_propagate_down()->Truncate(1);
+  if (layer->has_label_specific_add_param()) layer->mutable_label_specific_add_param()->clear_transform_test();
+}
+
 void LeaveOutMixing(LayerParameter* mix_up) {
+  RemoveLabels(mix_up);
   mix_up->set_type("Split");
-  while (mix_up->bottom_size() > 1) mix_up->mutable_bottom()->RemoveLast();
-  while (mix_up->top_size() > 1) mix_up->mutable_top()->RemoveLast();
   mix_up->clear_propagate_down();
   mix_up->clear_loss_weight();
   mix_up->clear_mixup_param();

@@ -34,6 +34,11 @@ struct ScoringNet {
 // nothing else to look at.
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
 
+// Layers whose labels make a margin while training; the scores of TEST are plain.
+bool ReadsLabelsInTrainingOnly(const LayerParameter& layer);
+// Makes such a layer do without, and without the top that says how large the margin is.
+void RemoveLabels(LayerParameter* layer);
+
 // Makes of a MixUp layer what it does of images in TEST, without labels.
 void LeaveOutMixing(LayerParameter* mix_up);
 

@@ -257,6 +257,86 @@ layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
   EXPECT_FALSE(Names(net).count("prob"));
 }
 
+// An embedding of kInput, then `layers`, which make "scores", and their loss.
+NetFile Embedding(const std::string& layers) {
+  return ParseNet(R"(
+layer { name: "data" type: "Input" top: "data" top: "label"
+        input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } shape { dim: 2 } } }
+layer { name: "embedding" type: "InnerProduct" bottom: "data" top: "embedding" inner_product_param { num_output: 4 } }
+)" + layers + R"(
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "scores" bottom: "label" top: "loss" }
+)",
+                  "net.prototxt");
+}
+
+constexpr char kSphere[] = R"(
+layer { name: "sphere" type: "MarginInnerProduct" bottom: "embedding" bottom: "label" top: "scores" top: "lambda"
+        margin_inner_product_param { num_output: 10 weight_filler { type: "xavier" } } }
+)";
+
+TEST(NetSurgery, ScoresWithMarginsAreMadeForOtherClasses) {
+  const std::string cosines = R"(
+layer { name: "cosines" type: "InnerProduct" bottom: "embedding" top: "cosines"
+        inner_product_param { num_output: 10 bias_term: false normalize: true weight_filler { type: "xavier" } } }
+layer { name: "margin" type: "LabelSpecificAdd" bottom: "cosines" bottom: "label" top: "margins"
+        label_specific_add_param { bias: -0.35 } }
+)";
+  const std::string power =
+      "layer { name: \"x30\" type: \"Power\" bottom: \"margins\" top: \"scores\" power_param { scale: 30 } }";
+  const std::string scale =
+      "layer { name: \"x30\" type: \"Scale\" bottom: \"margins\" top: \"scores\" scale_param { num_axes: 0 } }";
+  const std::string center = R"(
+layer { name: "center_loss" type: "CenterLoss" bottom: "embedding" bottom: "label" top: "center_loss"
+        center_loss_param { num_output: 10 } }
+)";
+  for (const auto& [layers, classifier] :
+       {std::pair(std::string(kSphere), "sphere"), std::pair(cosines + power, "cosines"),
+        std::pair(cosines + scale, "cosines"), std::pair(center + kSphere, "sphere")}) {
+    const NetFile file = Embedding(layers);
+    const Classification found = FindClassification(file, "net.prototxt");
+    EXPECT_EQ(found.classifiers, std::vector<std::string>{classifier});
+    NewNet wanted = TwoClasses();
+    wanted.frozen_until = "embedding";
+    NetFile made;
+    made.net = MakeTrainNet(file, found, wanted, {Weights("embedding", 2)});
+    for (const Phase phase : {TRAIN, TEST}) {
+      const Net net(made, {.phase = phase, .backward = phase == TRAIN});
+      EXPECT_EQ(net.blob("scores").shape(), Shape({2, 2})) << layers;
+      for (const Parameter& parameter : net.parameters()) {
+        if (parameter.layer.find("_new") == std::string::npos) continue;
+        EXPECT_EQ(parameter.shape[0], parameter.layer == "x30" ? 1 : 2) << parameter.name();
+      }
+    }
+    made.net = MakeDeployNet(made.net, found, {3, 8, 8}, {}, 1);
+    const Net use(made, {.phase = TEST, .backward = false});
+    ASSERT_EQ(use.outputs().size(), 1u) << layers;
+    EXPECT_EQ(use.outputs()[0].value.shape(), Shape({1, 2}));
+  }
+  const NetFile file = Embedding(center + kSphere);
+  const NetParameter net = MakeTrainNet(file, FindClassification(file, "net.prototxt"), TwoClasses(), {});
+  EXPECT_EQ(Layer(net, "center_loss_new").center_loss_param().num_output(), 2u) << "centres of other classes";
+}
+
+TEST(NetSurgery, StagesAreThoseOfTheFile) {
+  const std::string staged =
+      std::string(kSphere).replace(std::string(kSphere).rfind('}'), 1, "include { stage: \"s\" } }");
+  EXPECT_EQ(MessageOf([&] { FindClassification(Embedding(staged), "net.prototxt"); }),
+            "net.prototxt:9:1: error: nothing makes the blob \"scores\" that layer \"loss\" reads; layer \"sphere\" "
+            "does in other stages only, and fine-tuning chooses none: name the one that is meant in the file, state { "
+            "stage: ... }");
+  const std::string other =
+      "layer { name: \"e\" type: \"Exp\" bottom: \"embedding\" top: \"scores\" "
+      "include { stage: \"other\" } }";
+  const NetFile file = Embedding(staged + other + " state { stage: \"s\" }");
+  const Classification found = FindClassification(file, "net.prototxt");
+  EXPECT_EQ(found.classifiers, std::vector<std::string>{"sphere"});
+  const NetParameter net = MakeTrainNet(file, found, TwoClasses(), {});
+  EXPECT_FALSE(Names(net).count("e"));
+  NetFile made;
+  made.net = net;
+  EXPECT_EQ(Net(made, {.phase = TRAIN}).blob("scores").shape(), Shape({2, 2}));
+}
+
 TEST(NetSurgery, MistakesAreNamed) {
   const auto message = [](const std::string& text) {
     return MessageOf([&] { FindClassification(ParseNet(text, "n"), "n"); });
