@@ -74,9 +74,10 @@ class CsvWriter : public FeatureWriter {
 class Hdf5FeatureWriter : public FeatureWriter {
  public:
   Hdf5FeatureWriter(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs)
-      : target_(target.path, {.replace = target.replace}), file_(CreateHdf5(target_.temporary())) {
+      : path_(target.path), target_(path_, {.replace = target.replace}), file_(CreateHdf5(target_.temporary())) {
     for (const FeatureBlob& blob : blobs) {
       Rows& rows = rows_.emplace_back();
+      has_label_blob_ |= blob.name == kLabel;
       rows.name = blob.name;
       rows.extents = {0};
       rows.extents.insert(rows.extents.end(), blob.shape.dims().begin(), blob.shape.dims().end());
@@ -85,6 +86,11 @@ class Hdf5FeatureWriter : public FeatureWriter {
   }
 
   void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) override {
+    if (label >= 0 && has_label_blob_) {
+      throw UserError(Location{path_}, "holds the labels of records as \"label\", and " + record +
+                                           " has one, so that it cannot hold the blob \"label\", too; give the blob "
+                                           "another name in the net file, or write it as .csv");
+    }
     records_ += record + "\n";
     labels_.push_back(label < 0 ? -1 : static_cast<float>(label));
     labelled_ |= label >= 0;
@@ -97,9 +103,7 @@ class Hdf5FeatureWriter : public FeatureWriter {
 
   void Commit() override {
     for (Rows& rows : rows_) Flush(&rows);
-    const bool has_label =
-        std::any_of(rows_.begin(), rows_.end(), [](const Rows& rows) { return rows.name == kLabel; });
-    if (labelled_ && !has_label) file_->Write(kLabel, {static_cast<int64_t>(labels_.size())}, labels_.data());
+    if (labelled_) file_->Write(kLabel, {static_cast<int64_t>(labels_.size())}, labels_.data());
     if (!records_.empty()) file_->WriteText(kRecord, records_);
     file_->Close();
     target_.Commit();
@@ -120,12 +124,13 @@ class Hdf5FeatureWriter : public FeatureWriter {
     rows->extents[0] = 0;
   }
 
+  const std::string path_;
   AtomicFile target_;
   std::unique_ptr<Hdf5Writer> file_;
   std::vector<Rows> rows_;
   std::vector<float> labels_;
   std::string records_;
-  bool labelled_ = false;
+  bool labelled_ = false, has_label_blob_ = false;
 };
 
 class LmdbFeatureWriter : public FeatureWriter {
@@ -159,8 +164,8 @@ class LmdbFeatureWriter : public FeatureWriter {
   std::string bytes_;
 };
 
-// Names of datasets: none is used twice, or a group that another one lies in. A blob of labels takes the place of those
-// that the records have.
+// Names of datasets: none is used twice, or a group that another one lies in. A blob may have the name of the labels
+// as long as the records have none.
 void CheckNames(const FeatureTarget& target, const std::vector<FeatureBlob>& blobs) {
   std::vector<std::string> names = {kLabel, kRecord};
   for (const FeatureBlob& blob : blobs) {

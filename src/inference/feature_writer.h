@@ -14,9 +14,9 @@ namespace crema {
 
 struct FeatureTarget {
   // Its ending says the form. ".csv": a line for each record, "record,label,0,1,...", with numbers that read back
-  // exactly. ".h5", ".hdf5": a dataset for each blob, records x the shape of a row; "label", where any is known and no
-  // blob has that name, and "record", the records' names as one text, a line each. "_lmdb", ".lmdb": a database of
-  // Datums with float_data, in the order of the records.
+  // exactly. ".h5", ".hdf5": a dataset for each blob, records x the shape of a row; "label", where any is known, which
+  // no blob may then be named, and "record", the records' names as one text, a line each. "_lmdb", ".lmdb": a database
+  // of Datums with float_data, in the order of the records.
   std::string path;
   bool replace = false;
 };
@@ -34,7 +34,7 @@ class FeatureWriter {
   virtual ~FeatureWriter() = default;
 
   // One record. `label` below 0: not known, which CSV leaves empty and the others write as -1. `rows`: of each blob the
-  // numbers of the record.
+  // numbers of the record. Throws UserError where the label would need the name of a blob.
   virtual void Put(const std::string& record, int64_t label, const std::vector<const float*>& rows) = 0;
   // Finishes the file and gives it its name.
   virtual void Commit() = 0;

@@ -135,9 +135,10 @@ TEST_F(FeatureFile, Hdf5WithoutLabelsHasNone) {
   plain->Put("a", -1, {&number});
   plain->Commit();
   EXPECT_EQ(OpenHdf5(folder_ / "f.hdf5")->List("/").datasets, (std::vector<std::string>{"record", "x"}));
-  // A blob of that name stands for them.
+  // A blob of that name stands for them, but not in place of those that the records have.
   const auto own = MakeFeatureWriter({folder_ / "own.h5"}, {{"label", {}}});
-  own->Put("a", 5, {&number});
+  own->Put("a", -1, {&number});
+  EXPECT_THROW(own->Put("b", 5, {&number}), UserError);
   own->Commit();
   float label = 0;
   OpenHdf5(folder_ / "own.h5")->Read("label", &label);
