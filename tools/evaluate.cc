@@ -11,6 +11,7 @@
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"
+#include "tools/image_lines.h"
 
 DECLARE_string(output);
 DEFINE_string(root, "", "what stands before the paths of a list");
@@ -60,9 +61,11 @@ int Run(const CommandLine& line) {
   const ImageEvaluation evaluation = EvaluateImages(classifier, items, options);
   progress.reset();
 
+  SkippedImages skipped;
   for (const auto& [name, problem] : evaluation.broken) {
-    std::cerr << name << ": warning: " << problem << "; skipped\n";
+    if (const std::string warning = skipped.Add(name, problem); !warning.empty()) std::cerr << warning << "\n";
   }
+  for (const std::string& warning : skipped.Rest()) std::cerr << warning << "\n";
   std::cout << EvaluationText(evaluation);
   if (predictions) {
     predictions->Commit();

@@ -221,6 +221,27 @@ TEST_F(Predict, SkipsOrFailsAtBrokenImages) {
   EXPECT_TRUE(none.Says("none of the images can be read")) << none.err;
 }
 
+TEST_F(Predict, NamesTwentyOfManyImagesWithTheSameProblem) {
+  for (int i = 0; i < 25; ++i) folder_.Write("photos/empty" + std::to_string(i) + ".jpg", "");
+  folder_.Write("photos/text.jpg", "not an image");
+  const Finished run = Run({"--format=csv", "photos"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(Count(run.err, ".jpg: warning: is empty"), 20) << run.err;
+  EXPECT_TRUE(run.Says("warning: skipped 5 more: is empty")) << run.err;
+  EXPECT_TRUE(run.Says("photos/text.jpg: warning: ")) << run.err;
+  for (int i = 0; i < 25; ++i) folder_.Write("classes/red/empty" + std::to_string(i) + ".jpg", "");
+  fs::copy(folder_ / "red.png", folder_ / "classes/red/red.png");
+  for (const std::string colour : {"blue", "green"}) {
+    fs::create_directories(folder_ / "classes" / colour);
+    fs::copy(folder_ / "red.png", folder_ / "classes" / colour / "red.png");
+  }
+  const Finished scored = RunProgram(
+      {"crema", "evaluate", "--model=deploy.prototxt", "--weights=net.caffemodel", "--labels=labels.txt", "classes"},
+      {.folder = folder_.path()});
+  EXPECT_EQ(Count(scored.err, ".jpg: warning: is empty"), 20) << scored.err;
+  EXPECT_TRUE(scored.Says("warning: skipped 5 more: is empty")) << scored.err;
+}
+
 TEST_F(Predict, SaysMistakes) {
   fs::create_directories(folder_ / "empty");
   const Finished absent = Run({"rde.png", "empty", "red.png"});
