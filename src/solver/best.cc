@@ -10,11 +10,21 @@
 
 namespace crema {
 
-Best::Best(const SolverFile& file, const Net& test_net) : param_(file.solver.best()) {
+Best::Best(const SolverFile& file, const Net& test_net, std::vector<Diagnostic>* warnings)
+    : param_(file.solver.best()) {
   state_.set_output(param_.output());
   const auto at = [&file](const char* field) { return file.source ? file.source->Field(field) : Location{}; };
   const TestOutputs outputs(test_net);
   const std::vector<OutputValue> values = outputs.ValuesOf(param_.output());
+  if (values.size() == 1 && !outputs.IsMeasured(param_.output())) {
+    Diagnostic doubt;
+    doubt.severity = Diagnostic::Severity::kWarning;
+    doubt.where = at("best.output");
+    doubt.message = "output \"" + param_.output() +
+                    "\" is neither a loss nor an accuracy, nor made of one, so it may say nothing about how good the "
+                    "parameters are; best compares it all the same";
+    warnings->push_back(std::move(doubt));
+  }
   if (values.size() == 1) {
     higher_ = param_.better() == BestParameter::AUTO ? !values[0].is_loss : param_.better() == BestParameter::HIGHER;
     return;

@@ -16,8 +16,9 @@ namespace crema {
 // Early stopping as in Prechelt, "Early Stopping - But When?", 1998, with the criterion UP_s for s = patience.
 class Best {
  public:
-  // Throws UserError at best.output where the net has no such output, or one of several numbers.
-  Best(const SolverFile& file, const Net& test_net);
+  // Throws UserError at best.output where the net has no such output, or one of several numbers. Warns where it is made
+  // neither of a loss nor of a measure.
+  Best(const SolverFile& file, const Net& test_net, std::vector<Diagnostic>* warnings);
 
   // A test whose parameters could not be written.
   struct Lost {

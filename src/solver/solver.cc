@@ -133,7 +133,8 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
     test_nets.push_back(std::make_unique<Net>(plan.file, plan.options));
   }
   CheckEvalType(file);
-  if (param.has_best() && !test_nets.empty()) best.emplace(file, *test_nets[0]);
+  std::vector<Diagnostic> warnings;
+  if (param.has_best() && !test_nets.empty()) best.emplace(file, *test_nets[0], &warnings);
   // Train and test nets mostly come from one file, whose warnings are worth telling once.
   std::set<std::string> told;
   const auto tell = [&](const std::vector<Diagnostic>& warnings) {
@@ -144,6 +145,7 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
   tell(plans.warnings);
   tell(net->warnings());
   for (const auto& test_net : test_nets) tell(test_net->warnings());
+  tell(warnings);
   WarnOfRecurrentLayers();
   WarnOfNothingToLearn();
   WarnOfSizes(plans);

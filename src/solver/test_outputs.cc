@@ -9,17 +9,22 @@ namespace crema {
 
 namespace {
 
-// For each value whether it is made of a layer that counts over passes.
-std::vector<bool> CountedOverPasses(const Graph& graph) {
-  std::vector<bool> counted(graph.values.size());
+// For each value whether it is made of a layer that `is_one`.
+template <typename IsOne>
+std::vector<bool> MadeOf(const Graph& graph, const IsOne& is_one) {
+  std::vector<bool> made(graph.values.size());
   for (const Node& node : graph.nodes) {
-    if (!CountsOverPasses(*node.param) &&
-        std::none_of(node.bottoms.begin(), node.bottoms.end(), [&](int bottom) { return counted[bottom]; })) {
+    if (!is_one(node) &&
+        std::none_of(node.bottoms.begin(), node.bottoms.end(), [&](int bottom) { return made[bottom]; })) {
       continue;
     }
-    for (const int top : node.tops) counted[top] = true;
+    for (const int top : node.tops) made[top] = true;
   }
-  return counted;
+  return made;
+}
+
+bool Measures(const Node& node) {
+  return node.setup->is_loss() || (!node.bottoms.empty() && !node.setup->is_differentiable());
 }
 
 }  // namespace
@@ -38,7 +43,8 @@ void BeginTest(Net& net) {
 TestOutputs::TestOutputs(const Net& net, ApVersion version) : net_(net), version_(version) {
   const Graph& graph = net.compiled().graph;
   const std::vector<NetOutput> outputs = net.outputs();
-  const std::vector<bool> counted = CountedOverPasses(graph);
+  const std::vector<bool> counted = MadeOf(graph, [](const Node& node) { return CountsOverPasses(*node.param); });
+  const std::vector<bool> measured = MadeOf(graph, &Measures);
   for (size_t i = 0; i < outputs.size(); ++i) {
     const Node& maker = graph.nodes[static_cast<size_t>(graph.values[static_cast<size_t>(graph.outputs[i])].producer)];
     Output output = {outputs[i].name,
@@ -46,6 +52,7 @@ TestOutputs::TestOutputs(const Net& net, ApVersion version) : net_(net), version
                      outputs[i].is_loss,
                      maker.param->type() == "DetectionEvaluate",
                      counted[static_cast<size_t>(graph.outputs[i])],
+                     outputs[i].is_loss || measured[static_cast<size_t>(graph.outputs[i])],
                      {}};
     if (!output.is_detection) output.sums.resize(static_cast<size_t>(outputs[i].value.count()));
     outputs_.push_back(std::move(output));
@@ -85,6 +92,11 @@ std::vector<OutputValue> TestOutputs::ValuesOf(const std::string& name) const {
   std::vector<OutputValue> values = Values();
   std::erase_if(values, [&name](const OutputValue& value) { return value.name != name; });
   return values;
+}
+
+bool TestOutputs::IsMeasured(const std::string& name) const {
+  return std::any_of(outputs_.begin(), outputs_.end(),
+                     [&name](const Output& output) { return output.name == name && output.is_measured; });
 }
 
 std::vector<std::string> TestOutputs::names() const {

@@ -36,6 +36,9 @@ class TestOutputs {
   // The names of outputs, and those of them that are of DetectionEvaluate layers.
   std::vector<std::string> names() const;
   std::vector<std::string> detections() const;
+  // Whether what an output says is, or is made of, what a loss or a measure (Accuracy and its like, which have no
+  // gradient) says; else it may be a number that does not depend on what was learnt.
+  bool IsMeasured(const std::string& name) const;
   // Whether output `index` of the net is one of these.
   bool is_detection(size_t index) const { return outputs_[index].is_detection; }
 
@@ -43,7 +46,7 @@ class TestOutputs {
   struct Output {
     std::string name;
     float loss_weight = 0;
-    bool is_loss = false, is_detection = false, is_latest = false;
+    bool is_loss = false, is_detection = false, is_latest = false, is_measured = false;
     std::vector<double> sums;  // by element, or the latest values; none of a detection
     MeanAveragePrecision precision = {};
   };

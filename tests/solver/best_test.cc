@@ -219,6 +219,24 @@ TEST_F(BestTest, AnEarlierRunsBestIsKept) {
   }
 }
 
+TEST_F(BestTest, WarnsOfWhatIsNoMeasure) {
+  std::string net = kSmallNet;
+  net +=
+      "layer { name: \"size\" type: \"Reduction\" bottom: \"ip2\" top: \"size\" include { phase: TEST } }\n"
+      "layer { name: \"part\" type: \"Power\" bottom: \"accuracy\" top: \"part\" include { phase: TEST } }\n";
+  folder_.Write("net.prototxt", net);
+  const auto notices = [&](const std::string& output) {
+    Make(SolverText(std::string(kTests) + "best { output: \"" + output + "\" }", 1));
+    return recorder_.notices;
+  };
+  EXPECT_NE(notices("size").find("output \"size\" is neither a loss nor an accuracy, nor made of one"),
+            std::string::npos)
+      << recorder_.notices;
+  for (const char* output : {"part", "loss"}) {
+    EXPECT_EQ(notices(output).find("neither a loss"), std::string::npos) << recorder_.notices;
+  }
+}
+
 TEST_F(BestTest, MistakesAreNamed) {
   const auto message = [&](const std::string& more) -> std::string {
     try {
