@@ -3,6 +3,7 @@
 #include <gflags/gflags.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <new>
@@ -258,6 +259,8 @@ std::string HelpOf(const Command& command, const std::string& program) {
 std::string VersionText() { return "crema " CREMA_VERSION "\n"; }
 
 int Guarded(const std::string& program, const std::function<int()>& body) {
+  // A write past the limit on file sizes then fails (EFBIG), is told and cleaned up after, as on a full disk.
+  std::signal(SIGXFSZ, SIG_IGN);
   // At once: several processes may write to the same place.
   const auto say = [&](const std::string& text) { std::cerr << program + ": " + text + "\n"; };
   try {

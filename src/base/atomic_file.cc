@@ -20,6 +20,7 @@ namespace {
   const int error = errno;
   std::string remedy;
   if (error == ENOSPC || error == EDQUOT) remedy = "; free some space and try again";
+  if (error == EFBIG) remedy = "; a limit on file sizes was hit (ulimit -f)";
   if (error == EACCES || error == EROFS) remedy = "; choose a folder you may write to";
   if (error == ENOENT) remedy = "; does its folder exist?";
   throw EnvironmentError(what + " " + path + ": " + std::strerror(error) + remedy);

@@ -28,7 +28,6 @@ namespace {
   if (setting.file_size_limit > 0) {
     const rlimit limit{setting.file_size_limit, setting.file_size_limit};
     setrlimit(RLIMIT_FSIZE, &limit);
-    std::signal(SIGXFSZ, SIG_IGN);  // the write fails instead
   }
   const int null = open("/dev/null", O_RDONLY);
   dup2(null, 0);
