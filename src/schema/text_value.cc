@@ -133,11 +133,20 @@ std::string CheckWhole(const FieldDescriptor* field, const Token& token, bool mi
   return {};
 }
 
+// Where an infinity means something: a bound that does not bind, and values that masks hold.
+bool TakesInfinity(const FieldDescriptor* field) {
+  const std::string_view message = field->containing_type()->full_name();
+  return message == "crema.ClipParameter" || message == "crema.BlobProto";
+}
+
 std::string CheckReal(const FieldDescriptor* field, const Token& token, bool minus) {
   if (token.kind == TokenKind::kIdentifier) {
     const std::string word = Lower(token.text);
-    if (word == "inf" || word == "infinity") return {};
-    if (word == "nan") return Quoted(field) + " cannot be " + Shown(token, minus) + "; give a number";
+    const bool infinite = word == "inf" || word == "infinity";
+    if (infinite && TakesInfinity(field)) return {};
+    if (infinite || word == "nan") {
+      return Quoted(field) + " cannot be " + Shown(token, minus) + "; give a " + (infinite ? "finite " : "") + "number";
+    }
   }
   if (token.kind != TokenKind::kInteger && token.kind != TokenKind::kFloat) {
     const bool quoted = token.kind == TokenKind::kString && LooksLikeNumber(Unquoted(token));
@@ -146,9 +155,11 @@ std::string CheckReal(const FieldDescriptor* field, const Token& token, bool min
   if (token.kind == TokenKind::kInteger && token.text.size() > 1 && token.text[0] == '0') {
     return Quoted(field) + " takes a decimal number, not " + Shown(token, minus) + "; write it without the leading 0";
   }
-  if (field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT &&
-      std::strtod(std::string(token.text).c_str(), nullptr) > std::numeric_limits<float>::max()) {
-    return Quoted(field) + " cannot be " + Shown(token, minus) + "; the largest value is about 3.4e38";
+  const bool single = field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT;
+  const double most = single ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
+  if (std::strtod(std::string(token.text).c_str(), nullptr) > most) {
+    return Quoted(field) + " cannot be " + Shown(token, minus) + "; the largest value is about " +
+           (single ? "3.4e38" : "1.8e308");
   }
   return {};
 }

@@ -116,6 +116,7 @@ TEST(TextDiagnostics, NumbersOutOfRange) {
   EXPECT_EQ(SolverErrors("base_lr: 1e60"),
             "s.prototxt:1:10: error: \"base_lr\" cannot be 1e60; the largest value is about 3.4e38");
   EXPECT_EQ(SolverErrors("base_lr: nan"), "s.prototxt:1:10: error: \"base_lr\" cannot be nan; give a number");
+  EXPECT_EQ(SolverErrors("base_lr: -inf"), "s.prototxt:1:10: error: \"base_lr\" cannot be -inf; give a finite number");
   EXPECT_EQ(SolverErrors("max_iter: 99999999999999999999999"),
             "s.prototxt:1:11: error: \"max_iter\" cannot be 99999999999999999999999; the largest value is 2147483647");
 }
