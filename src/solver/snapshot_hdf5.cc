@@ -191,6 +191,10 @@ SolverState ReadHdf5State(const std::string& path) {
   const int64_t iteration = file->ReadInteger(kIteration);
   const int64_t step = Has(names.datasets, kStep) ? file->ReadInteger(kStep) : 0;
   const std::string model = Has(names.datasets, kModel) ? file->ReadText(kModel) : "";
+  if (iteration != static_cast<int>(iteration) || step != static_cast<int>(step)) {
+    Fail(path, "damaged: it is of iteration " + std::to_string(iteration) + " and step " + std::to_string(step) +
+                   "; resume from another snapshot");
+  }
   const bool same = state.iter() == iteration && state.current_step() == step && state.learned_net() == model;
   state.set_iter(static_cast<int>(iteration));
   state.set_current_step(static_cast<int>(step));

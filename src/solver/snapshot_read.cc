@@ -16,6 +16,7 @@
 #include "solver/snapshot.h"
 #include "solver/snapshot_hdf5.h"
 
+#include "solver/state_check.h"
 namespace crema {
 
 namespace {
@@ -106,12 +107,14 @@ LoadedState LoadState(const std::string& path) {
   } else if (!Parse(path, &state) || !state.has_iter()) {
     FailAsOther(path);
   }
-  if (state.iter() < 0) Fail(path, "damaged: its iteration is " + std::to_string(state.iter()));
   // Any of ours: damage may hide one of them.
   loaded.exact = state.has_solver_type() || state.has_model_crc32() || state.has_state_crc32();
   if (loaded.exact && !hdf5) CheckState(loaded);
 
   const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
+  if (const std::string damage = DamageOf(state); !damage.empty()) {
+    Fail(path, "damaged: " + damage + "; resume from another snapshot");
+  }
   if (state.learned_net().empty()) Fail(path, "names no model (learned_net is empty); it cannot be resumed from");
   loaded.model_path = Exists(state.learned_net()) ? state.learned_net() : beside;
   if (!Exists(loaded.model_path)) {

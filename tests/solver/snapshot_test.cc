@@ -3,8 +3,10 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <cmath>
 #include <csignal>
 #include <cstring>
+#include <functional>
 #include <numeric>
 
 #include "solver/files.h"
@@ -117,6 +119,38 @@ TEST_F(Snapshots, EveryFlippedBitIsNoticed) {
     folder_.Write("flipped.solverstate", damaged);
     EXPECT_NE(FailureOf(folder_ / "flipped.solverstate"), "") << "byte " << at << " of " << state.size();
   }
+}
+
+// Whoever can write a file can compute its checksum.
+TEST_F(Snapshots, WhatNoRunWritesIsRefused) {
+  const auto expect = [&](const std::function<void(SolverState*)>& damage, const std::string& message) {
+    SolverState state = State(40);
+    damage(&state);
+    WriteSnapshot(Prefix(), model_, state, history_);
+    const std::string said = FailureOf(StatePath(Prefix(), 40));
+    EXPECT_NE(said.find("damaged: its " + message), std::string::npos) << message << ": " << said;
+  };
+  expect([](SolverState* state) { state->mutable_best()->set_value(NAN); }, "best.value is no number (NaN)");
+  expect([](SolverState* state) { state->mutable_best()->set_iteration(41); },
+         "best.iteration is 41, but its iteration is 40");
+  expect([](SolverState* state) { state->mutable_best()->set_lost_iteration(-1); }, "best.lost_iteration is -1");
+  expect([](SolverState* state) { state->set_current_step(-2); }, "current_step is -2");
+  expect([](SolverState* state) { state->set_iter_last_event(-2); }, "iter_last_event is -2");
+  expect([](SolverState* state) { state->add_recent_loss(NAN); }, "recent_loss[0] is no number");
+  expect([](SolverState* state) { state->set_loss_scale(0); }, "loss_scale is 0");
+  expect([](SolverState* state) { state->add_ema()->add_data(NAN); }, "ema[0].data is no number");
+  expect([](SolverState* state) { state->add_data_position()->set_records(uint64_t{1} << 60); },
+         "position of data layer \"\" counts 1152921504606846976 records");
+  expect([](SolverState* state) { state->add_data_position()->set_records_before(1); },
+         "position of data layer \"\" counts earlier epochs wrongly");
+  values_[3] = NAN;
+  expect([](SolverState*) {}, "history[0].data is no number");
+  // Caffe's have no checksum.
+  SolverState caffe;
+  caffe.set_iter(-1);
+  caffe.set_learned_net(ModelPath(Prefix(), 40));
+  EXPECT_NE(FailureOf(folder_.Write("caffe.solverstate", caffe.SerializeAsString())).find("its iteration is -1"),
+            std::string::npos);
 }
 
 TEST_F(Snapshots, FilesOfOtherKindsAreNamed) {
