@@ -178,6 +178,16 @@ class Conversion {
         Layer(i)->add_exclude()->set_phase(state_.phase());
       }
     }
+    const auto sequences = std::find_if(removed_.begin(), removed_.end(), [&](int i) {
+      return Layer(i)->type() == "CtcLoss" || Layer(i)->type() == "LabelsequenceAccuracy";
+    });
+    if (needs_scores_ && loss < 0 && accuracy < 0 && sequences != removed_.end()) {
+      throw UserError(Where(*sequences, "type"),
+                      "layer \"" + Layer(*sequences)->name() + "\" (" + Layer(*sequences)->type() +
+                          ") reads sequences of labels, and no classes: crema test measures such a net, by a "
+                          "LabelsequenceAccuracy layer, and crema predict reads texts with its deploy net, which ends "
+                          "in a CtcDecoder");
+    }
     if (needs_scores_ && loss < 0 && accuracy < 0) {
       throw UserError(Location{path_},
                       "has neither a SoftmaxWithLoss nor an Accuracy layer in TEST that reads the labels of its data; "

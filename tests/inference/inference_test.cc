@@ -281,6 +281,23 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: ")" +
   }
 }
 
+TEST(ScoringNet, SaysWhatMeasuresSequences) {
+  const std::string net = R"(layer { name: "d" type: "Data" top: "data" top: "label" }
+layer { name: "steps" type: "Permute" bottom: "data" top: "steps" }
+layer { name: "ctc" type: "CtcLoss" bottom: "steps" bottom: "label" top: "ctc" }
+)";
+  try {
+    Scoring(net);
+    ADD_FAILURE() << "no error";
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what())
+                  .find("net.prototxt:3:21: error: layer \"ctc\" (CtcLoss) reads sequences of "
+                        "labels, and no classes: crema test measures such a net"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
 TEST(ScoringNet, RefusesWhatTakesNoImages) {
   EXPECT_THROW(Scoring("name: \"empty\""), UserError);
   EXPECT_THROW(Scoring("layer { name: \"i\" type: \"Input\" top: \"a\" top: \"b\" }"), UserError);
