@@ -77,6 +77,11 @@ TextConverted ConvertText(const TextConversion& how, const DatasetTarget& target
   done.vocabulary = static_cast<int64_t>(vocabulary.size());
   const std::vector<uint32_t> numbers = NumbersOf(text, how, vocabulary, &done);
   done.units = static_cast<int64_t>(numbers.size());
+  if (known && 2 * done.unknown > done.units) {
+    progress->Say(how.file + ": warning: " + std::to_string(done.unknown) + " of its " + std::to_string(done.units) +
+                  (how.unit == TextUnit::kWord ? " words" : " characters") + " are not in the vocabulary \"" +
+                  how.vocabulary + "\" and become <unk>; was it made of another kind of texts, or of another --unit?");
+  }
 
   const std::vector<int64_t> sizes = PartSizes(done.units, target.parts);
   int64_t records = 0;

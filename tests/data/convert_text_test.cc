@@ -21,7 +21,9 @@ class ConvertTextTest : public ::testing::Test {
     how.vocabulary = folder_ / "v.txt";
     const DatasetTarget target{.database = folder_ / "db", .parts = ParseSplit(split), .replace = true};
     SilentProgress progress;
-    return ConvertText(how, target, &progress.line);
+    const TextConverted done = ConvertText(how, target, &progress.line);
+    said_ = progress.text;
+    return done;
   }
 
   // Row `row` of the records of a database: [record][stream].
@@ -44,6 +46,7 @@ class ConvertTextTest : public ::testing::Test {
   }
 
   TemporaryFolder folder_;
+  std::string said_;  // by the last conversion
 };
 
 TEST_F(ConvertTextTest, CutsCharactersIntoStreams) {
@@ -85,6 +88,22 @@ TEST_F(ConvertTextTest, KeepsTheMostFrequentWords) {
   // A vocabulary that exists is read.
   EXPECT_EQ(Convert("dog cat cat", how).unknown, 1);
   EXPECT_EQ(Rows("db", 2), (std::vector<std::vector<int>>{{1}, {1}}));
+}
+
+TEST_F(ConvertTextTest, WarnsWhereMostUnitsAreUnknown) {
+  WriteFile(folder_ / "v.txt", "a\n<unk>\nb\n");
+  Convert("abcd", {});
+  EXPECT_EQ(said_.find("warning"), std::string::npos) << said_;
+  Convert("abcde", {});
+  EXPECT_NE(said_.find("t.txt: warning: 3 of its 5 characters are not in the vocabulary"), std::string::npos) << said_;
+  TextConversion words;
+  words.unit = TextUnit::kWord;
+  Convert("a cat b dog sat", words);
+  EXPECT_NE(said_.find("3 of its 5 words"), std::string::npos) << said_;
+  std::filesystem::remove(folder_ / "v.txt");
+  words.most_frequent = 2;
+  Convert("a cat b dog sat", words);
+  EXPECT_EQ(said_.find("warning"), std::string::npos) << "--most_frequent asks for it: " << said_;
 }
 
 TEST_F(ConvertTextTest, LargeVocabulariesMakeFloats) {
