@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -215,8 +216,10 @@ struct Solver::Impl {
   // Whether a gradient of any parameter is computed.
   bool Learns() const;
   void WarnOfNothingToLearn() const;
-  // Of an iteration; tells of it once, where it is so from the first on.
-  void WarnWhereLossStaysZero(float loss);
+  // After an iteration with this loss: looks for losses that are 0 from the first one on, and tells of them in time.
+  void WatchLossesForZeros(float loss);
+  // Of the iterations so far, unless that was done.
+  void WarnOfZeroLosses();
   void WarnOfSizes(const NetPlans& plans) const;
   // And tells what is to be said of all nets.
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
@@ -269,7 +272,9 @@ struct Solver::Impl {
   DataWaits data_waits_;
   static constexpr int kNone = -2;
   std::optional<uint64_t> following_step_;  // behind the latest
-  int zero_losses_ = 0;                     // of the first iterations; kNone: told
+  int watched_iterations_ = 0;              // the first ones, whose losses ...
+  bool zero_loss_ = true;                   // ... were 0 in sum ...
+  std::set<std::string> zero_outputs_;      // ... or one by one; kNone iterations: told
   int issued_in_ = kNone;                   // the iteration whose update a GPU was given, not told yet
   std::unique_ptr<RankThreads> threads_;    // last: they end before what they work on does
 };

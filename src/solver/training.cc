@@ -69,6 +69,7 @@ void Solver::Impl::WarnIfNothingIsLeft() const {
 
 TrainingResult Solver::Impl::End(bool finished) {
   if (updater->loss_factor()) TellIssued();
+  WarnOfZeroLosses();
   if (param.snapshot_after_train() || !finished) {
     CompareRanks();
     if (saved_iteration != iteration) TrySnapshot();
@@ -180,7 +181,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   if (issued_in == iteration - 1) TellUpdate(issued_in);
   if (!hogwild) {
     losses.Add(loss);
-    WarnWhereLossStaysZero(loss);
+    WatchLossesForZeros(loss);
     if (rank == 0 && options.role == Role::kAlone && DueEvery(param.display())) {
       TellDisplay(rate, OutputValues(*net));
       if (shows_sizes) Tell(&Observer::OnMeanSizes, MeanSizesOf(*net, iteration, param.iter_size() * ranks));

@@ -96,12 +96,20 @@ TEST_F(SmallTraining, TellsWhereTheLossStaysZero) {
   EXPECT_EQ(recorder_.notices.find("exactly 0"), std::string::npos) << recorder_.notices;
   net.insert(net.rfind(" }"), " loss_param { ignore_label: 0 }");
   folder_.Write("net.prototxt", net);
-  Train("", 19);
-  EXPECT_EQ(recorder_.notices.find("exactly 0"), std::string::npos) << recorder_.notices;
   Train("", 40);
   const size_t told = recorder_.notices.find("the loss was exactly 0 in each of the first 20 iterations");
   ASSERT_NE(told, std::string::npos) << recorder_.notices;
   EXPECT_EQ(recorder_.notices.find("exactly 0", told + 40), std::string::npos) << recorder_.notices;
+  Train("", 3);
+  EXPECT_NE(recorder_.notices.find("exactly 0 in each of the first 3 iterations"), std::string::npos)
+      << recorder_.notices;
+  // One of two.
+  folder_.Write("net.prototxt", net +
+                                    "layer { name: \"all\" type: \"SoftmaxWithLoss\" bottom: \"ip2\" "
+                                    "bottom: \"label\" top: \"all\" }\n");
+  Train("", 25);
+  EXPECT_NE(recorder_.notices.find("the loss \"loss\" was exactly 0 in each of the first 20"), std::string::npos)
+      << recorder_.notices;
 }
 
 TEST_F(SmallTraining, UpdatesWithinTheBackwardPassAreThoseAfterIt) {
