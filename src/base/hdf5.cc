@@ -1,10 +1,10 @@
 #include "base/hdf5.h"
 
-#include <cerrno>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 
+#include "base/input_file.h"
 #include "base/plugin.h"
 #include "crema/error.h"
 
@@ -25,17 +25,7 @@ const Hdf5Library& Library(const std::string& purpose) {
 }  // namespace
 
 std::unique_ptr<Hdf5File> OpenHdf5(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) throw UserError({path}, "is a folder, expected an HDF5 file");
-  // A pipe would keep this waiting for somebody to write.
-  if (std::filesystem::exists(path, ignored) && !std::filesystem::is_regular_file(path, ignored)) {
-    throw UserError({path}, "is no regular file but a pipe or device, expected an HDF5 file");
-  }
-  errno = 0;
-  if (!std::ifstream(path, std::ios::binary)) {
-    if (errno == ENOENT || errno == ENOTDIR) throw UserError({path}, "does not exist; correct the path");
-    throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
-  }
+  CheckRegularFile(path, ".h5");
   return Library("read " + path).open(path);
 }
 

@@ -10,6 +10,7 @@
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
+#include "base/input_file.h"
 #include "base/trimmed.h"
 #include "base/utf8.h"
 #include "crema/error.h"
@@ -76,10 +77,7 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
     throw UserError({list},
                     "is an HDF5 file; expected a text file that names one such file per line: write its path into one");
   }
-  std::error_code ignored;
-  if (fs::is_directory(list, ignored)) {
-    throw UserError({list}, "is a folder; expected a text file that names one HDF5 file per line");
-  }
+  RefuseFolderOrDevice(list, "a text file that names one HDF5 file per line");
   std::ifstream stream(list);
   if (!stream) throw EnvironmentError("cannot open " + list + ": " + std::strerror(errno));
   std::vector<std::string> paths;

@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -39,7 +40,7 @@ IdxReader::IdxReader(const std::string& path, int axes, const std::string& what)
   if (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     throw UserError("file \"" + path + "\" with the " + what + " does not exist");
   }
-  if (S_ISDIR(status.st_mode)) throw UserError("\"" + path + "\" is a folder; expected the IDX file with the " + what);
+  RefuseFolderOrDevice(path, "the IDX file with the " + what);
   file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   gzbuffer(file_.get(), 1 << 18);

@@ -5,12 +5,12 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "base/input_file.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 #include "data/finite_number.h"
@@ -19,16 +19,11 @@ namespace crema {
 
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr int kMostErrors = 20;
 constexpr const char* kBlanks = " \t";
 
 std::ifstream Open(const std::string& path, const std::string& what) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) {
-    throw UserError("\"" + path + "\" is a folder; expected " + what);
-  }
+  RefuseFolderOrDevice(path, what);
   std::ifstream file(path);
   if (!file) throw EnvironmentError("cannot open \"" + path + "\", " + what + ": " + std::strerror(errno));
   return file;

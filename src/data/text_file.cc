@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -21,7 +22,7 @@ TextFile::TextFile(const std::string& path) : path_(path) {
   if (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     throw UserError("\"" + path + "\" does not exist");
   }
-  if (S_ISDIR(status.st_mode)) throw UserError("\"" + path + "\" is a folder; expected a file of text");
+  RefuseFolderOrDevice(path, "a file of text");
   file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   gzbuffer(file_.get(), kBlock);

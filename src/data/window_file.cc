@@ -3,10 +3,10 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <string_view>
 
+#include "base/input_file.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 
@@ -21,10 +21,7 @@ constexpr int32_t kFarthest = 1 << 24;  // of a corner: floats count so far
 class Words {
  public:
   explicit Words(const std::string& path) : path_(path), stream_(path) {
-    std::error_code ignored;
-    if (std::filesystem::is_directory(path, ignored)) {
-      throw UserError({path}, "is a folder; expected a window file");
-    }
+    RefuseFolderOrDevice(path, "a window file");
     if (!stream_) throw EnvironmentError("cannot open window file " + path + ": " + std::strerror(errno));
   }
 

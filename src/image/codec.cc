@@ -9,6 +9,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/input_file.h"
 #include "base/plugin.h"
 #include "crema/error.h"
 #include "image/formats.h"
@@ -152,6 +153,7 @@ std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& opt
 }
 
 std::vector<uint8_t> ReadFileBytes(const std::string& path) {
+  if (IsDevice(path)) throw EnvironmentError("cannot read \"" + path + "\": it is a device, not an image file");
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   std::vector<uint8_t> bytes;

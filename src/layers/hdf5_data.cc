@@ -74,7 +74,7 @@ class Hdf5DataLayer : public ItemSource {
       const Diagnostic& first = error.diagnostics().front();
       // Mistakes within the list have their lines there.
       if (first.where.line > 0) throw;
-      setup.Fail(Field("source"), first.where.ToString() + " " + first.message);
+      setup.Fail(Field("source"), (first.where.file.empty() ? "" : first.where.ToString() + " ") + first.message);
     }
   }
 

@@ -96,7 +96,8 @@ class WindowDataLayer : public ImageSource {
       const Diagnostic& first = error.diagnostics().front();
       // Mistakes within the file have their lines there.
       if (first.where.line > 0) throw;
-      setup.Fail("window_data_param.source", first.where.ToString() + " " + first.message);
+      setup.Fail("window_data_param.source",
+                 (first.where.file.empty() ? "" : first.where.ToString() + " ") + first.message);
     }
   }
 

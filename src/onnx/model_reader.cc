@@ -8,9 +8,9 @@
 #include <set>
 
 #include "base/byte_size.h"
+#include "base/input_file.h"
 #include "base/printable.h"
 #include "crema/error.h"
-#include "schema/file_error.h"
 
 namespace crema::onnx {
 
@@ -22,9 +22,7 @@ constexpr int64_t kOldestFormat = 3;
 
 std::string ReadBytes(const std::string& path) {
   CheckRegularFile(path, ".onnx");
-  std::error_code error;
-  const uint64_t size = fs::file_size(path, error);
-  if (error) throw EnvironmentError(path + ": cannot be read: not a regular file");
+  const uint64_t size = fs::file_size(path);
   if (size > INT_MAX) {
     throw UserError({path, 0, 0}, "has " + FormatBytes(size) +
                                       ", but files of ONNX end at 2 GB; keep its weights in a file beside it (external "

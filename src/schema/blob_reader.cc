@@ -7,7 +7,6 @@
 #include "base/float16.h"
 #include "crema/error.h"
 #include "crema/net.pb.h"
-#include "schema/file_error.h"
 
 namespace crema {
 
@@ -146,8 +145,7 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
 }
 
 LayerWeights::Blob ReadBlobFile(const std::string& path) {
-  CheckRegularFile(path, ".binaryproto");
-  WireReader reader(path);
+  WireReader reader(path, ".binaryproto");
   try {
     return ReadBlob(&reader, reader.size());
   } catch (const BlobError& error) {

@@ -7,24 +7,39 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 #include <system_error>
+#include <vector>
 
 #include "base/check.h"
+#include "base/input_file.h"
 #include "base/utf8.h"
 #include "crema/error.h"
-#include "schema/file_error.h"
 
 namespace crema {
+
+namespace {
+
+constexpr size_t kMostOfPipe = 1'000'000'000;
+
+}  // namespace
 
 std::string ReadTextFile(const std::string& path, const std::string& kind) {
   CheckReadableFile(path, kind);
   std::ifstream file(path, std::ios::binary);
   if (!file) throw EnvironmentError(path + ": cannot be opened: " + std::strerror(errno));
-  std::ostringstream text;
-  text << file.rdbuf();
+  std::error_code ignored;
+  const bool ends = std::filesystem::is_regular_file(path, ignored);
+  std::string text;
+  std::vector<char> block(1 << 16);
+  while (file) {
+    file.read(block.data(), static_cast<std::streamsize>(block.size()));
+    text.append(block.data(), static_cast<size_t>(file.gcount()));
+    if (!ends && text.size() > kMostOfPipe) {
+      throw UserError({path}, "has more than 1 GB, and may never end; expected a " + kind + " file");
+    }
+  }
   if (file.bad()) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
-  return std::move(text).str();
+  return text;
 }
 
 std::string CleanText(const std::string& text, const std::string& name, const std::string& what) {

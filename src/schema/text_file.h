@@ -8,8 +8,8 @@
 
 namespace crema {
 
-// Throws UserError for an absent file or a directory, EnvironmentError for one that cannot be read. kind: what was
-// expected there, for the message.
+// Throws UserError for an absent file, a folder or a device, and for a pipe that gives more than 1 GB, EnvironmentError
+// for what cannot be read. kind: what was expected there, for the message.
 std::string ReadTextFile(const std::string& path, const std::string& kind = "prototxt");
 
 // Throws UserError where `text` is empty or binary. Returns it without a UTF-8 byte order mark.

@@ -3,7 +3,6 @@
 #include "base/hdf5.h"
 #include "crema/files.h"
 #include "schema/blob_reader.h"
-#include "schema/file_error.h"
 #include "schema/upgrade.h"
 #include "schema/weights_hdf5.h"
 #include "schema/weights_kind.h"
@@ -47,7 +46,7 @@ void NormalizeBatchNorm(std::vector<LayerWeights::Blob>* blobs) {
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), wire_(path) {}
+  explicit Reader(const std::string& path) : path_(path), wire_(path, ".caffemodel") {}
 
   std::vector<LayerWeights> Run() {
     CheckWeightsKind(path_, &wire_);
@@ -135,7 +134,6 @@ class Reader {
 }  // namespace
 
 std::vector<LayerWeights> ReadWeights(const std::string& path) {
-  CheckRegularFile(path, ".caffemodel");
   if (BeginsAsHdf5(path)) return ReadHdf5Weights(path);
   return Reader(path).Run();
 }

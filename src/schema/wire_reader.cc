@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/input_file.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -22,14 +23,12 @@ constexpr int kMostGroups = 100;
 
 }  // namespace
 
-WireReader::WireReader(const std::string& path) : path_(path), buffer_(kBuffer) {
+WireReader::WireReader(const std::string& path, const std::string& kind) : path_(path), buffer_(kBuffer) {
+  CheckRegularFile(path, kind);
   fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (fd_ < 0) throw EnvironmentError(path + ": cannot be opened: " + std::strerror(errno));
-  struct stat status;
-  if (::fstat(fd_, &status) != 0 || !S_ISREG(status.st_mode)) {
-    ::close(fd_);
-    throw EnvironmentError(path + ": cannot be read: not a regular file");
-  }
+  struct stat status = {};
+  ::fstat(fd_, &status);
   size_ = static_cast<uint64_t>(status.st_size);
 }
 

@@ -27,7 +27,8 @@ class WireError : public std::runtime_error {
 // A position in a file. Throws WireError for malformed bytes, EnvironmentError where the system fails to read.
 class WireReader {
  public:
-  explicit WireReader(const std::string& path);
+  // Throws as CheckRegularFile does. kind: ".caffemodel".
+  WireReader(const std::string& path, const std::string& kind);
   ~WireReader();
   WireReader(const WireReader&) = delete;
   WireReader& operator=(const WireReader&) = delete;

@@ -10,13 +10,14 @@
 
 #include "base/atomic_file.h"
 #include "base/hdf5.h"
+#include "base/input_file.h"
 #include "device/host_copies.h"
 #include "solver/checksum.h"
 #include "solver/prefix_files.h"
 #include "solver/snapshot.h"
 #include "solver/snapshot_hdf5.h"
-
 #include "solver/state_check.h"
+
 namespace crema {
 
 namespace {
@@ -100,6 +101,7 @@ std::string ShapeText(const BlobProto& blob) {
 LoadedState LoadState(const std::string& path) {
   LoadedState loaded;
   loaded.state_path = path;
+  if (Exists(path)) CheckRegularFile(path, ".solverstate");
   SolverState& state = loaded.state;
   const bool hdf5 = BeginsAsHdf5(path);
   if (hdf5) {
@@ -110,11 +112,11 @@ LoadedState LoadState(const std::string& path) {
   // Any of ours: damage may hide one of them.
   loaded.exact = state.has_solver_type() || state.has_model_crc32() || state.has_state_crc32();
   if (loaded.exact && !hdf5) CheckState(loaded);
-
-  const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
   if (const std::string damage = DamageOf(state); !damage.empty()) {
     Fail(path, "damaged: " + damage + "; resume from another snapshot");
   }
+
+  const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
   if (state.learned_net().empty()) Fail(path, "names no model (learned_net is empty); it cannot be resumed from");
   loaded.model_path = Exists(state.learned_net()) ? state.learned_net() : beside;
   if (!Exists(loaded.model_path)) {

@@ -29,7 +29,7 @@ TEST(TextFile, AbsentFileNamesTheWorkingDirectory) {
   EXPECT_THROW(ReadSolverFile("no/such/solver.prototxt"), UserError);
 }
 
-TEST(TextFile, Folder) { EXPECT_EQ(UserErrorOf("/"), "/: error: is a directory; give a prototxt file"); }
+TEST(TextFile, Folder) { EXPECT_EQ(UserErrorOf("/"), "/: error: is a folder; expected a prototxt file"); }
 
 TEST(TextFile, FileWithoutPermissionIsTheEnvironments) {
   if (::geteuid() == 0) GTEST_SKIP() << "root may read everything";

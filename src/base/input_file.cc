@@ -1,5 +1,6 @@
-#include "schema/file_error.h"
+#include "base/input_file.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +12,34 @@
 #include "crema/error.h"
 
 namespace crema {
+
+bool IsDevice(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if (!S_ISCHR(status.st_mode)) return S_ISBLK(status.st_mode);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return true;
+  const bool terminal = ::isatty(fd) == 1;
+  ::close(fd);
+  return !terminal;
+}
+
+namespace {
+
+// "is a folder" where `path` leads to one, or to a device; else nothing.
+std::string OtherThanFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return "is a folder";
+  return IsDevice(path) ? "is a device" : "";
+}
+
+}  // namespace
+
+void RefuseFolderOrDevice(const std::string& path, const std::string& what) {
+  if (const std::string other = OtherThanFile(path); !other.empty()) {
+    throw UserError("\"" + path + "\" " + other + "; expected " + what);
+  }
+}
 
 void CheckReadableFile(const std::string& path, const std::string& kind) {
   if (path.empty()) throw UserError("the path of a " + kind + " file is empty");
@@ -27,7 +56,9 @@ void CheckReadableFile(const std::string& path, const std::string& kind) {
     }
     throw UserError({path}, message);
   }
-  if (S_ISDIR(status.st_mode)) throw UserError({path}, "is a directory; give a " + kind + " file");
+  if (const std::string other = OtherThanFile(path); !other.empty()) {
+    throw UserError({path}, other + "; expected a " + kind + " file");
+  }
   if (::access(path.c_str(), R_OK) != 0) {
     throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
   }
@@ -37,7 +68,7 @@ void CheckRegularFile(const std::string& path, const std::string& kind) {
   CheckReadableFile(path, kind);
   std::error_code ignored;
   if (std::filesystem::is_regular_file(path, ignored)) return;
-  throw UserError({path}, "is no regular file but a pipe or device; give a " + kind + " file");
+  throw UserError({path}, "is a pipe; expected a " + kind + " file");
 }
 
 }  // namespace crema
