@@ -269,7 +269,10 @@ int Guarded(const std::string& program, const std::function<int()>& body) {
       throw EnvironmentError("not all of the output could be written to stdout; is the disk full?");
     return code;
   } catch (const UserError& error) {
-    for (const Diagnostic& d : error.diagnostics()) std::cerr << d.ToString() + "\n";
+    for (Diagnostic d : error.diagnostics()) {
+      if (d.where.file.empty()) d.where.file = program;
+      std::cerr << d.ToString() + "\n";
+    }
     return kExitUser;
   } catch (const NotFinite& error) {  // it would come out the same again
     say(std::string("error: ") + error.what());

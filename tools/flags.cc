@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <filesystem>
 #include <iostream>
 #include <map>
 #include <utility>
@@ -12,6 +13,7 @@
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "device/gpu.h"
+#include "zoo/zoo.h"
 
 DEFINE_string(model, "", "net file");
 DEFINE_string(weights, "", "weights files");
@@ -64,6 +66,20 @@ std::pair<std::string, Shape> ParseShape(const CommandLine& line, const std::str
   for (int64_t extent : dims) count *= static_cast<double>(extent);
   if (count > INT32_MAX) fail("a blob holds at most 2147483647 values");
   return {text.substr(0, equals), Shape(std::move(dims))};
+}
+
+// Of the zoo's models finetune takes the names, the others files.
+void RefuseModelOfZoo(const CommandLine& line) {
+  if (FLAGS_model.find_first_of("./") != std::string::npos || std::filesystem::exists(FLAGS_model)) return;
+  ZooModel model;
+  try {
+    model = FindModel(FindZoo(""), FLAGS_model);
+  } catch (const std::exception&) {
+    return;  // it is no such name
+  }
+  Fail(line, "--model=" + FLAGS_model +
+                 ": there is no such file; the net of that name in the zoo is --model=" + model.folder +
+                 "/deploy.prototxt" + (model.has_weights ? ", its weights --weights=" + model.weights_path() : ""));
 }
 
 int GpuNumber(const CommandLine& line, const std::string& text) {
@@ -250,6 +266,7 @@ NetOptions NetOptionsOf(const CommandLine& line) {
 }
 
 NetFile ReadModel(const CommandLine& line) {
+  RefuseModelOfZoo(line);
   try {
     return ReadNetFile(FLAGS_model);
   } catch (const UserError&) {

@@ -223,7 +223,12 @@ ImageList ImagesOf(const CommandLine& line) {
       if (paths.empty()) problems.Error({argument}, std::string("holds no image (") + kReadFormats + ")");
       for (const std::string& path : paths) list.entries.push_back({(fs::path(argument) / path).string()});
     } else if (!fs::exists(argument)) {
-      problems.Error({argument}, "there is no such image or folder");
+      problems.Error({argument}, argument.find("://") == std::string::npos
+                                     ? "there is no such image or folder"
+                                     : "is an address, and images are files; download it first");
+    } else if (argument.ends_with(".txt")) {
+      problems.Error({argument}, "is no image (" + std::string(kReadFormats) +
+                                     "); paths, one a line and without labels, are read from stdin: - <" + argument);
     } else {
       list.entries.push_back({argument});
     }

@@ -140,7 +140,7 @@ ImageList ListImageFolder(const std::string& folder, size_t* skipped) {
     }
   }
   if (list.labels.empty()) {
-    throw UserError("\"" + folder + "\" holds no folders; expected one folder of images for each class");
+    throw UserError(Location{folder}, "holds no folders; expected one folder of images for each class");
   }
   RefuseParts(list);
   return list;

@@ -89,6 +89,9 @@ void VisitLines(const std::string& file, const std::string& what, const Visit& v
   std::string line;
   for (int number = 1; std::getline(stream, line); ++number) {
     if (number == 1) DropByteOrderMark(file, &line);
+    if (line.find('\0') != std::string::npos) {
+      throw UserError({file, 0, 0}, "is no text, as its bytes that are zero show; expected " + what);
+    }
     if (line.ends_with('\r')) line.pop_back();
     if (!visit(number, line)) break;
   }

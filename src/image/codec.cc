@@ -27,17 +27,27 @@ bool Holds(std::span<const uint8_t> bytes, size_t at, const char* text) {
   return bytes.size() >= at + length && std::memcmp(bytes.data() + at, text, length) == 0;
 }
 
+// As far as the beginning tells.
+bool IsText(std::span<const uint8_t> bytes) {
+  const auto begin = bytes.first(std::min<size_t>(bytes.size(), 512));
+  return std::none_of(begin.begin(), begin.end(),
+                      [](uint8_t byte) { return (byte < 0x20 && (byte < '\t' || byte > '\r')) || byte == 0x7f; });
+}
+
 std::string UnknownFormat(std::span<const uint8_t> bytes) {
+  if (bytes.empty()) return "is empty";
   const char* name =
-      bytes.empty()                 ? "is empty"
-      : Holds(bytes, 0, "GIF8")     ? "is a GIF image"
+      Holds(bytes, 0, "GIF8")       ? "is a GIF image"
       : Holds(bytes, 4, "ftyp")     ? "is a HEIF or AVIF image"
       : Holds(bytes, 0, "\xff\x0a") ? "is a JPEG XL image"
       : bytes.size() > 2 && bytes[0] == 'P' && bytes[1] >= '1' && bytes[1] <= '7' && std::isspace(bytes[2]) != 0
           ? "is a PNM image of another kind than binary PGM and PPM (P5, P6)"
-      : Holds(bytes, 0, "<") ? "is text (a web page?), not an image"
-                             : "is no image that is known";
-  return std::string(name) + "; " + kReadFormats + " are read, convert it to one of them";
+          : nullptr;
+  const std::string read = "; " + std::string(kReadFormats) + " are read";
+  if (name == nullptr && IsText(bytes)) {
+    return "is text" + std::string(bytes[0] == '<' ? " (a web page?)" : "") + ", not an image" + read;
+  }
+  return (name != nullptr ? name : "is no image that is known") + read + ", convert it to one of them";
 }
 
 // The second character of "P5" and what follows it.

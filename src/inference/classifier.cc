@@ -17,6 +17,11 @@ int64_t ClassesOf(const Shape& shape, int64_t batch) {
   return shape[1];
 }
 
+bool FindsObjects(const NetParameter& net) {
+  return std::any_of(net.layer().begin(), net.layer().end(),
+                     [](const LayerParameter& layer) { return layer.type().ends_with("DetectionOutput"); });
+}
+
 ImageRunOptions WithScores(const ScoringNet& scoring, ImageRunOptions options) {
   if (options.net.outputs.empty() && !scoring.scores.empty()) options.net.outputs = {scoring.scores};
   return options;
@@ -43,7 +48,9 @@ void Classifier::ChooseScores(const ScoringNet& scoring) {
     if (candidates.size() != 1) {
       throw UserError((candidates.empty() ? "no output of the net holds the scores of classes, batch x classes"
                                           : "several outputs of the net may hold the scores of the classes") +
-                      std::string("; it has ") + QuotedNames(outputs) + "; say which with --blob=NAME");
+                      std::string("; it has ") + QuotedNames(outputs) + "; " +
+                      (FindsObjects(scoring.file.net) ? "it finds objects, which crema detect shows"
+                                                      : "say which with --blob=NAME"));
     }
     scores_ = candidates[0];
   }

@@ -51,10 +51,9 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
                    transform_.mean_value_size() > 0 || transform_.std_value_size() > 0) {
   options_.net.phase = TEST;
   options_.net.backward = false;
-  if (options_.batch == 0) {
-    const uint64_t images = std::max<uint64_t>(1, kUsualRows / static_cast<uint64_t>(options_.views));
-    options_.batch = static_cast<int64_t>(std::min(images, items.count()));
-  }
+  uint64_t images = static_cast<uint64_t>(options_.batch);
+  if (images == 0) images = std::max<uint64_t>(1, kUsualRows / static_cast<uint64_t>(options_.views));
+  options_.batch = static_cast<int64_t>(std::min(images, items.count()));
   ImageSize input = InputSize(scoring, items);
   if (options_.extent.height > 0) {
     input.height = options_.extent.height;

@@ -23,7 +23,7 @@ struct ImageRunOptions {
   // Views of an image (image_views.h), which are rows of a batch one after the other. Not for nets with
   // ScoringNet::image_info.
   int views = 1;
-  int64_t batch = 0;  // images in a pass; 0: as many as have 32 views, or as there are
+  int64_t batch = 0;  // images in a pass, at most all; 0: as many as have 32 views
   int threads = 0;    // that decode; 0: one for each core
   // Fields that are set replace those of the net; how to resize, and what to subtract, as a whole.
   TransformationParameter transform;

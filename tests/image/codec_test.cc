@@ -151,10 +151,11 @@ TEST(Codec, SaysWhatIsNoImage) {
     Image image;
     return DecodeImage(std::vector<uint8_t>(text.begin(), text.end()), {}, &image);
   };
-  EXPECT_EQ(problem(""), "is empty; JPEG, PNG, BMP, PGM, PPM, WebP and TIFF are read, convert it to one of them");
+  EXPECT_EQ(problem(""), "is empty");
   EXPECT_NE(problem("<!DOCTYPE html>").find("is text (a web page?)"), std::string::npos);
   EXPECT_NE(problem("GIF89a").find("is a GIF image"), std::string::npos);
-  EXPECT_NE(problem("hello").find("is no image that is known"), std::string::npos);
+  EXPECT_EQ(problem("hello\n"), "is text, not an image; JPEG, PNG, BMP, PGM, PPM, WebP and TIFF are read");
+  EXPECT_NE(problem("hello\x01").find("is no image that is known"), std::string::npos);
 }
 
 TEST(Codec, DamagedFilesAreRefusedOrWhole) {

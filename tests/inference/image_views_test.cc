@@ -215,6 +215,8 @@ TEST(ImageViews, TakeAsManyImagesAsHave32OfThem) {
   options.transform.set_resize_height(3);
   options.transform.set_resize_width(4);
   EXPECT_EQ(Classifier(Pixels(), items, options).runner().rows(), 30);
+  options.batch = 100;  // but not more than there are
+  EXPECT_EQ(Classifier(Pixels(), items, options).runner().rows(), 50);
 }
 
 TEST(ImageViews, AreRefusedWhereAllCornersAreTheSame) {

@@ -311,6 +311,18 @@ TEST(ScoringNet, RefusesWhatTakesNoImages) {
   EXPECT_THROW(Classifier(words, Numbers(), {}), UserError);
 }
 
+TEST(Classifier, LeavesObjectsToDetect) {
+  const std::string text =
+      "layer { name: \"i\" type: \"Input\" top: \"a\" input_param { shape { dim: 1 dim: 3 dim: 8 dim: 8 } } }"
+      "layer { name: \"c\" type: \"Convolution\" bottom: \"a\" top: \"c\""
+      "  convolution_param { num_output: 18 kernel_size: 1 } }"
+      "layer { name: \"y\" type: \"Yolov3DetectionOutput\" bottom: \"c\" top: \"y\""
+      "  yolov3_detection_output_param { num_classes: 1 biases: 1 biases: 2 biases: 3 biases: 4 biases: 5 biases: 6"
+      "    mask: 0 mask: 1 mask: 2 mask_group_num: 1 anchors_scale: 8 } }";
+  testing::ExpectThrows<UserError>([&] { Classifier(Scoring(text), Numbers(), {}); },
+                                   {"it finds objects, which crema detect shows"});
+}
+
 TEST(Classifier, AsksWhichOutputHoldsTheScores) {
   const std::string text =
       "layer { name: \"i\" type: \"Input\" top: \"a\" input_param { shape { dim: 1 dim: 1 dim: 1 dim: 2 } } }"

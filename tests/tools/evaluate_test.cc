@@ -166,6 +166,9 @@ TEST_F(Evaluate, WritesFiles) {
 
 TEST_F(Evaluate, SaysMistakes) {
   EXPECT_TRUE(Run({"nowhere"}).Says("nowhere: error: there is no such database, folder or list"));
+  EXPECT_TRUE(Run({"images/red"}).Says("images/red: error: holds no folders; expected one folder of images"));
+  EXPECT_TRUE(Run({"images/red/1.png"}).Says("images/red/1.png: error: is no text"));
+  EXPECT_TRUE(Run({}).Says("crema evaluate: error: the net names no data"));
   LmdbWriter writer((folder_ / "far").string(), LmdbWriter::Existing::kRefuse);
   Datum datum;
   datum.set_channels(3);

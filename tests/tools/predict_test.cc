@@ -257,6 +257,22 @@ TEST_F(Predict, SaysMistakes) {
   EXPECT_TRUE(Run({"--mean_value=1,2", "red.png"}).Says("mean_value"));
   EXPECT_TRUE(Run({"--resize=5x5", "red.png"}).Says("comes out as 3x5x5, but the net's input is 3x4x4"));
   EXPECT_TRUE(Run({}).Says("IMAGE"));
+  EXPECT_TRUE(Run({"--labels=red.png", "red.png"}).Says("red.png: error: is no text"));
+  EXPECT_TRUE(Run({"two.txt"}).Says("paths, one a line and without labels, are read from stdin: - <two.txt"));
+  EXPECT_TRUE(Run({"http://images/cat.jpg"}).Says("http://images/cat.jpg: error: is an address"));
+}
+
+TEST_F(Predict, KnowsTheNamesOfTheZoo) {
+  folder_.Write("zoo/colours/README.md",
+                "---\nname: colours\nsummary: s\nparameters: 1\nflops: 1\ninput: 3x4x4\nlicense: BSD-2-Clause\n---\n");
+  fs::copy(folder_ / "deploy.prototxt", folder_ / "zoo/colours/deploy.prototxt");
+  const std::string zoo = "CREMA_ZOO=" + (folder_ / "zoo").string() + " ";
+  const Finished run =
+      RunProgram({"/bin/sh", "-c", zoo + CREMA_BIN_DIR "/crema compile --model=colours"}, {.folder = folder_.path()});
+  EXPECT_EQ(run.exit_code, 2);
+  EXPECT_TRUE(run.Says("--model=colours: there is no such file; the net of that name in the zoo is --model=" +
+                       (folder_ / "zoo/colours/deploy.prototxt").string()))
+      << run.err;
 }
 
 TEST_F(Predict, WarnsWhereNothingSaysHowValuesAreMadeReady) {
