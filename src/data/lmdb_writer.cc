@@ -122,8 +122,9 @@ void LmdbWriter::Fail(const std::string& what, int status) const {
   // LMDB reports a write that the full disk cut short as an input/output error.
   const bool nearly_full = status == EIO && statvfs(DirectoryOf(path_).c_str(), &disk) == 0 &&
                            uint64_t{disk.f_bavail} * disk.f_frsize < (64u << 20);
-  if (status == ENOSPC || status == EDQUOT || nearly_full)
+  if (status == ENOSPC || status == EDQUOT || nearly_full) {
     remedy = "; the disk is full, or a limit on file sizes (ulimit -f) is reached";
+  }
   if (status == EFBIG) remedy = "; a limit on file sizes was hit (ulimit -f)";
   if (status == EACCES || status == EROFS) remedy = "; choose a folder you may write to";
   if (status == ENOENT) remedy = "; does its folder exist?";
