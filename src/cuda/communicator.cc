@@ -125,7 +125,7 @@ void StreamCommunicator::Look() {
 
 void StreamCommunicator::GiveUp(const std::string& what) {
   Abort();
-  throw EnvironmentError(
+  throw GroupError(
       "rank " + std::to_string(rank_) + " of " + std::to_string(ranks()) + ", on GPU " + std::to_string(gpu_.id()) +
       " (" + gpu_.name() + "): " + what +
       ". Another rank died or hangs, or a GPU or what connects them failed: look at what the other ranks say, at "

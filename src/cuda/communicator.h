@@ -16,7 +16,7 @@
 namespace crema::cuda {
 
 // Sums are issued to a stream of their own, which events order with the GPU's queue. Whoever waits for the GPU
-// meanwhile is freed by an EnvironmentError where sums fail, or do not end in CREMA_GPU_STALL_MS of the environment,
+// meanwhile is freed by a GroupError where sums fail, or do not end in CREMA_GPU_STALL_MS of the environment,
 // milliseconds in which the GPU has nothing else to do (0: however long that takes): a GPU waits for ever for one that
 // is gone.
 class StreamCommunicator : public Communicator, private WaitWatch {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "crema/error.h"
 #include "device/device.h"
 
 namespace crema {
@@ -15,6 +16,12 @@ namespace crema {
 class Aborted : public std::exception {
  public:
   const char* what() const noexcept override { return "another device's training failed"; }
+};
+
+// Thrown where sums over the ranks fail, or do not end: the group was aborted.
+class GroupError : public EnvironmentError {
+ public:
+  using EnvironmentError::EnvironmentError;
 };
 
 // One rank's end of a group. All ranks must ask for the same sums in the same order. Used by one thread, but for Abort.

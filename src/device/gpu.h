@@ -24,7 +24,7 @@ class GpuEvent {
   virtual ~GpuEvent() = default;
   // The moment when everything issued for computing so far is done.
   virtual void Record() = 0;
-  // Returns when it has come; at once before the first Record. Throws EnvironmentError or Aborted where the sums of a
+  // Returns when it has come; at once before the first Record. Throws GroupError or Aborted where the sums of a
   // communicator of this GPU fail or do not end.
   virtual void Wait() = 0;
   // Between two moments that have come.

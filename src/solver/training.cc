@@ -225,6 +225,10 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
     try {
       loss = net->ForwardBackward(singly ? updater.get() : exchanges,
                                   last && (exchange || at_once) ? std::function<void()>(end_of_pass) : nullptr);
+    } catch (const Aborted&) {
+      throw;  // nobody comes to the mean any more
+    } catch (const GroupError&) {
+      throw;
     } catch (...) {
       if (!communicator || owes_gradients) throw;
       failure = std::current_exception();
