@@ -86,26 +86,11 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
   }
 }
 
-// Warns about stages that no rule of the file asks for: they select nothing, and are mostly misspelt.
 void WarnUnknownStages(Compilation& c, const NetState& state) {
-  const NetParameter& file = c.net.file.net;
-  std::set<std::string> names;
-  for (const LayerParameter& layer : file.layer()) {
-    for (const auto* rules : {&layer.include(), &layer.exclude()}) {
-      for (const NetStateRule& rule : *rules) {
-        names.insert(rule.stage().begin(), rule.stage().end());
-        names.insert(rule.not_stage().begin(), rule.not_stage().end());
-      }
-    }
-  }
-  std::string known;
-  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
   for (const std::string& stage : state.stage()) {
-    if (names.contains(stage)) continue;
-    c.diagnostics.Warning(c.net.file.source ? c.net.file.source->Field("state") : Location{},
-                          "no rule of the net names stage \"" + stage + "\"" +
-                              DidYouMean(stage, {names.begin(), names.end()}) + "; " +
-                              (names.empty() ? "its layers are the same in all stages" : "its rules know " + known));
+    const std::string doubt = DoubtAboutStage(c.net.file.net, stage);
+    if (!doubt.empty())
+      c.diagnostics.Warning(c.net.file.source ? c.net.file.source->Field("state") : Location{}, doubt);
   }
 }
 
@@ -183,6 +168,23 @@ void KeepWhatOutputsNeed(Compilation& c) {
 }
 
 }  // namespace
+
+std::string DoubtAboutStage(const NetParameter& net, const std::string& stage) {
+  std::set<std::string> names;
+  for (const LayerParameter& layer : net.layer()) {
+    for (const auto* rules : {&layer.include(), &layer.exclude()}) {
+      for (const NetStateRule& rule : *rules) {
+        names.insert(rule.stage().begin(), rule.stage().end());
+        names.insert(rule.not_stage().begin(), rule.not_stage().end());
+      }
+    }
+  }
+  if (names.contains(stage)) return {};
+  std::string known;
+  for (const std::string& name : names) known += (known.empty() ? "" : ", ") + name;
+  return "no rule of the net names stage \"" + stage + "\"" + DidYouMean(stage, {names.begin(), names.end()}) + "; " +
+         (names.empty() ? "its layers are the same in all stages" : "its rules know " + known);
+}
 
 NetState StateOf(const NetParameter& file, const NetOptions& options) {
   NetState state = file.state();

@@ -8,6 +8,7 @@
 
 #include "base/atomic_file.h"
 #include "base/byte_size.h"
+#include "compiler/selection.h"
 #include "solver/hogwild.h"
 #include "solver/updater.h"
 
@@ -43,7 +44,10 @@ class Planner {
     plans_.warnings.insert(plans_.warnings.end(), file.warnings.begin(), file.warnings.end());
     return file;
   }
-  NetPlan Plan(NetFile file, Phase phase, const NetState* state) const;
+  // The state in `field` of the solver file without the stages that the net does not know, which are warned of here, in
+  // their place.
+  NetState Known(NetState state, const NetFile& file, const std::string& field);
+  NetPlan Plan(NetFile file, Phase phase, const NetState& state) const;
   Location At(std::string_view field) const { return file_.source ? file_.source->Field(field) : Location{}; }
 
   const SolverFile& file_;
@@ -63,11 +67,28 @@ NetFile Planner::Read(const std::string& path, std::string_view field) {
   return Keep(ReadNetFile(found));
 }
 
-NetPlan Planner::Plan(NetFile file, Phase phase, const NetState* state) const {
+NetState Planner::Known(NetState state, const NetFile& file, const std::string& field) {
+  const std::vector<std::string> stages(state.stage().begin(), state.stage().end());
+  state.clear_stage();
+  for (size_t i = 0; i < stages.size(); ++i) {
+    Diagnostic warning;
+    warning.severity = Diagnostic::Severity::kWarning;
+    warning.message = DoubtAboutStage(file.net, stages[i]);
+    warning.where = At(field + ".stage[" + std::to_string(i) + "]");
+    if (warning.message.empty()) {
+      state.add_stage(stages[i]);
+    } else {
+      plans_.warnings.push_back(std::move(warning));
+    }
+  }
+  return state;
+}
+
+NetPlan Planner::Plan(NetFile file, Phase phase, const NetState& state) const {
   NetState merged;
   merged.set_phase(phase);
   merged.MergeFrom(file.net.state());
-  if (state != nullptr) merged.MergeFrom(*state);
+  merged.MergeFrom(state);
   file.net.clear_state();
 
   NetPlan plan;
@@ -93,10 +114,10 @@ NetPlans Planner::Run() {
   if (solver.has_train_net()) train = Read(solver.train_net(), "train_net");
   if (solver.has_train_net_param()) train = Make(solver.train_net_param(), "train_net_param");
 
-  NetState train_state = solver.train_state();
+  NetState train_state = Known(solver.train_state(), train, "train_state");
   if (options_.level) train_state.set_level(*options_.level);
   for (const std::string& stage : options_.stages) train_state.add_stage(stage);
-  plans_.train = Plan(std::move(train), TRAIN, &train_state);
+  plans_.train = Plan(std::move(train), TRAIN, train_state);
   const bool computes = options_.role != SolverOptions::Role::kCoordinator;
   const bool writes = options_.role != SolverOptions::Role::kWorker;
   plans_.train.options.needs_data = computes;  // a coordinator's workers have it
@@ -137,8 +158,10 @@ NetPlans Planner::Run() {
   while (static_cast<int>(tests.size()) < solver.test_iter_size()) tests.push_back(generic);
   for (size_t i = 0; i < tests.size(); ++i) {
     const int index = static_cast<int>(i);
-    plans_.tests.push_back(
-        Plan(std::move(tests[i]), TEST, index < solver.test_state_size() ? &solver.test_state(index) : nullptr));
+    const NetState state = index < solver.test_state_size()
+                               ? Known(solver.test_state(index), tests[i], "test_state[" + std::to_string(i) + "]")
+                               : NetState();
+    plans_.tests.push_back(Plan(std::move(tests[i]), TEST, state));
     plans_.tests.back().options.backward = false;
     plans_.tests.back().options.needs_data = true;
     // The first rank tests alone.

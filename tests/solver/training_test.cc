@@ -344,6 +344,17 @@ TEST_F(SmallTraining, TestNetsHaveTheirOwnStates) {
   Train("display: 1 test_iter: 1 test_interval: 1", 1, {.stages = {"more"}});
   EXPECT_EQ(recorder_.displays[0].outputs.size(), 1u + 7 * 3);
   EXPECT_EQ(recorder_.tests[0].outputs.size(), 2u);
+  // Stages that no rule names are told in their place.
+  Train("test_iter: 1 test_interval: 1\ntrain_state { stage: \"x\" }\ntest_state { stage: \"more\" stage: \"mroe\" }",
+        1);
+  EXPECT_NE(
+      recorder_.notices.find("solver.prototxt:9:28: warning: no rule of the net names stage \"mroe\"; did you mean "
+                             "\"more\"?"),
+      std::string::npos)
+      << recorder_.notices;
+  EXPECT_NE(recorder_.notices.find("solver.prototxt:8:15: warning: no rule of the net names stage \"x\""),
+            std::string::npos);
+  EXPECT_EQ(recorder_.notices.find("net.prototxt: warning: no rule"), std::string::npos) << "said twice";
 }
 
 }  // namespace
