@@ -13,17 +13,6 @@
 
 namespace crema {
 
-bool IsDevice(const std::string& path) {
-  struct stat status;
-  if (::stat(path.c_str(), &status) != 0) return false;
-  if (!S_ISCHR(status.st_mode)) return S_ISBLK(status.st_mode);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-  if (fd < 0) return true;
-  const bool terminal = ::isatty(fd) == 1;
-  ::close(fd);
-  return !terminal;
-}
-
 namespace {
 
 // "is a folder" where `path` leads to one, or to a device; else nothing.
@@ -34,6 +23,17 @@ std::string OtherThanFile(const std::string& path) {
 }
 
 }  // namespace
+
+bool IsDevice(const std::string& path) {
+  struct stat status;
+  if (::stat(path.c_str(), &status) != 0) return false;
+  if (!S_ISCHR(status.st_mode)) return S_ISBLK(status.st_mode);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+  if (fd < 0) return true;
+  const bool terminal = ::isatty(fd) == 1;
+  ::close(fd);
+  return !terminal;
+}
 
 void RefuseFolderOrDevice(const std::string& path, const std::string& what) {
   if (const std::string other = OtherThanFile(path); !other.empty()) {

@@ -89,8 +89,8 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
 void WarnUnknownStages(Compilation& c, const NetState& state) {
   for (const std::string& stage : state.stage()) {
     const std::string doubt = DoubtAboutStage(c.net.file.net, stage);
-    if (!doubt.empty())
-      c.diagnostics.Warning(c.net.file.source ? c.net.file.source->Field("state") : Location{}, doubt);
+    if (doubt.empty()) continue;
+    c.diagnostics.Warning(c.net.file.source ? c.net.file.source->Field("state") : Location{}, doubt);
   }
 }
 

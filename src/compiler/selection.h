@@ -10,8 +10,8 @@ namespace crema {
 
 // The state that include and exclude rules see.
 NetState StateOf(const NetParameter& file, const NetOptions& options);
-// What is to be said of a stage that no rule of the net asks for: it selects nothing, and is mostly misspelt. Empty where
-// one does.
+// What is to be said of a stage that no rule of the net asks for: it selects nothing, and is mostly misspelt. Empty
+// where one does.
 std::string DoubtAboutStage(const NetParameter& net, const std::string& stage);
 // Whether a layer's rules let it take part.
 bool TakesPart(const NetState& state, const LayerParameter& layer);

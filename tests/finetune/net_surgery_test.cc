@@ -257,7 +257,7 @@ layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
   EXPECT_FALSE(Names(net).count("prob"));
 }
 
-// An embedding of kInput, then `layers`, which make "scores", and their loss.
+// An embedding of images, then `layers`, which make "scores", and their loss.
 NetFile Embedding(const std::string& layers) {
   return ParseNet(R"(
 layer { name: "data" type: "Input" top: "data" top: "label"
