@@ -69,7 +69,7 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
   } catch (const UserError& error) {
     throw UserError(scoring.transform_at, "images cannot be made ready: " + error.diagnostics().front().message);
   }
-  CheckViews(items);
+  CheckViews(scoring, items);
   Compile(scoring, input);
 }
 
@@ -114,7 +114,7 @@ ImageSize ImageRunner::InputSize(const ScoringNet& scoring, const ImageItems& it
 }
 
 // Views of images that are no larger than they are would be one and the same: the first image tells.
-void ImageRunner::CheckViews(const ImageItems& items) const {
+void ImageRunner::CheckViews(const ScoringNet& scoring, const ImageItems& items) const {
   if (options_.views == 1) return;
   if (!image_info_.empty()) {
     throw UserError("the net is told the sizes of images (\"" + image_info_ + "\"), and sees each as a whole; leave " +
@@ -128,14 +128,20 @@ void ImageRunner::CheckViews(const ImageItems& items) const {
   const ImageExtent whole = preparation_->ExtentOfWhole(items.are_records(), *stored);
   const int height = input().height, width = input().width;
   if (whole.height > height && whole.width > width) return;
+  // The input of a net for training may be as large as images are resized, whatever that is.
+  const ImageExtent resized = FixedResize(transform_);
+  const bool follows = !scoring.has_shape && resized.height == height && resized.width == width;
   const auto larger = [](int side) { return std::to_string((side * 8 + 6) / 7); };  // as 256 to 224
   throw UserError(
       Location{items.Name(first)},
       "comes out as " + std::to_string(whole.height) + "x" + std::to_string(whole.width) +
           " (height x width) and the net's input is " + std::to_string(height) + "x" + std::to_string(width) +
-          ", so that there are no corners to cut out of it; resize images larger, as with " +
-          (height == width ? "--shorter_side=" + larger(height) + " (resize_shorter_side in transform_param)"
-                           : "--resize=" + larger(height) + "x" + larger(width)) +
+          ", so that there are no corners to cut out of it; " +
+          (follows
+               ? "say how large its input is, with --shape=" + input_ + "=N,C,H,W or crop_size in transform_param"
+               : "resize images larger, as with " +
+                     (height == width ? "--shorter_side=" + larger(height) + " (resize_shorter_side in transform_param)"
+                                      : "--resize=" + larger(height) + "x" + larger(width))) +
           ", or take --views=2, the image and its mirror image");
 }
 

@@ -56,7 +56,7 @@ class ImageRunner {
 
  private:
   ImageSize InputSize(const ScoringNet& scoring, const ImageItems& items);
-  void CheckViews(const ImageItems& items) const;
+  void CheckViews(const ScoringNet& scoring, const ImageItems& items) const;
   void Compile(const ScoringNet& scoring, const ImageSize& input);
   void WriteInfo(const ImageItems& items, const ImageBatch& batch, const Tensor& info) const;
 

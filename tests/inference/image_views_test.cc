@@ -234,6 +234,26 @@ TEST(ImageViews, AreRefusedWhereAllCornersAreTheSame) {
   EXPECT_EQ(Classifier(Pixels(), items, options).runner().rows(), 10);
 }
 
+// The input of a net for training is as large as what its images are resized to, unless something else says it.
+TEST(ImageViews, AskForTheInputOfANetForTraining) {
+  const ScoringNet scoring = MakeScoringNet(ParseNet(R"(
+layer { name: "d" type: "Data" top: "data" top: "label" }
+layer { name: "ip" type: "InnerProduct" bottom: "data" top: "ip" inner_product_param { num_output: 4 } }
+layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "loss" }
+)",
+                                                     "net.prototxt"),
+                                            "net.prototxt", {});
+  const Rows items(2);
+  ImageRunOptions options;
+  options.views = 10;
+  options.transform.set_resize_height(4);
+  options.transform.set_resize_width(4);
+  testing::ExpectThrows<UserError>([&] { Classifier(scoring, items, options); },
+                                   {"comes out as 4x4", "--shape=data=N,C,H,W or crop_size"});
+  options.net.shapes = {{"data", Shape{1, 1, 3, 3}}};
+  EXPECT_EQ(Classifier(scoring, items, options).runner().rows(), 30);
+}
+
 TEST(ImageViews, HaveNoMeanOfSequencesAndNoSizesOfTheirOwn) {
   const Rows items(2);
   ImageRunOptions options;
