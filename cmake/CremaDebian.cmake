@@ -11,7 +11,7 @@ endif()
 set(root "${CPACK_TEMPORARY_DIRECTORY}")
 set(source "${CMAKE_CURRENT_LIST_DIR}/..")
 
-# They need no paths of their own where the system has the libraries, but to OpenBLAS (CremaDependencies.cmake).
+# The system's loader finds MPI. libcrema keeps the path to the build of OpenBLAS that it wants (CremaDependencies.cmake).
 file(GLOB_RECURSE suggesting "${root}/usr/lib/libcrema_mpi.so")
 foreach(plugin IN LISTS suggesting)
   file(RPATH_REMOVE FILE "${plugin}")

@@ -1,5 +1,5 @@
-# cmake --install: programs with completion and manual pages, libcrema, headers, schema, find_package(crema), model_zoo/
-# and configs/.
+# cmake --install: programs with completion and manual pages, libcrema, headers, schema, find_package(crema),
+# model_zoo/, configs/ and docs/.
 include(CMakePackageConfigHelpers)
 set(config_dir "${CMAKE_INSTALL_LIBDIR}/cmake/crema")
 
