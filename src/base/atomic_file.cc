@@ -5,9 +5,12 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include <algorithm>
+#include <cctype>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <random>
 
 #include "base/write_all.h"
 #include "crema/error.h"
@@ -15,6 +18,8 @@
 namespace crema {
 
 namespace {
+
+constexpr std::string_view kTemporary = ".tmp.";
 
 [[noreturn]] void FailWith(const std::string& what, const std::string& path) {
   const int error = errno;
@@ -38,18 +43,13 @@ int RenameWithoutReplacing(const char* from, const char* to) {
 }  // namespace
 
 AtomicFile::AtomicFile(std::string path, AtomicFileOptions options)
-    : path_(std::move(path)),
-      temporary_(path_ + ".tmp." + std::to_string(getpid())),
-      replace_(options.replace),
-      flush_(options.flush) {
+    : path_(std::move(path)), temporary_(TemporaryNameOf(path_)), replace_(options.replace), flush_(options.flush) {
   // Renaming would put a file in the place of a device or pipe, and fails for a folder when all is written.
   struct stat there {};
   if (stat(path_.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     throw EnvironmentError("cannot write " + path_ + ": it is " +
                            (S_ISDIR(there.st_mode) ? "a folder" : "no regular file, and is not replaced by one"));
   }
-  // What a process of the same number left behind, or put there, may have other permissions or be a link.
-  unlink(temporary_.c_str());
   fd_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, options.mode);
   if (fd_ < 0) FailWith("cannot create", temporary_);
 }
@@ -97,6 +97,17 @@ void SyncFiles(const std::string& directory) {
   close(fd);
   errno = error;
   if (failed != 0) FailWith("cannot flush", directory);
+}
+
+std::string TemporaryNameOf(const std::string& path) {
+  return path + std::string(kTemporary) + std::to_string(std::random_device{}());
+}
+
+bool IsTemporaryName(std::string_view name) {
+  const size_t mark = name.rfind(kTemporary);
+  if (mark == std::string_view::npos) return false;
+  const std::string_view number = name.substr(mark + kTemporary.size());
+  return !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
 }
 
 std::string DirectoryOf(const std::string& path) {

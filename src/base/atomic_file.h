@@ -56,6 +56,13 @@ void SyncDirectory(const std::string& directory);
 // Waits until all files that were written in and below `directory` are on the disk. Throws EnvironmentError.
 void SyncFiles(const std::string& directory);
 
+// A name beside `path` for what is not whole yet: `<path>.tmp.<number>`, with another number each time. The number of
+// the process would not do: it repeats on other machines, and in containers, that write to the same disk.
+std::string TemporaryNameOf(const std::string& path);
+
+// Whether a name ends as those of TemporaryNameOf do.
+bool IsTemporaryName(std::string_view name);
+
 // The part before the last '/', "." without one.
 std::string DirectoryOf(const std::string& path);
 

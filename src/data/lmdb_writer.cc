@@ -73,7 +73,7 @@ bool HoldsOnlyDatabase(const std::string& folder) {
 
 LmdbWriter::LmdbWriter(std::string path, Existing existing)
     : path_(WithoutTrailingSlashes(std::move(path))),
-      temporary_(path_ + ".tmp." + std::to_string(getpid())),
+      temporary_(TemporaryNameOf(path_)),
       existing_(existing) {
   if (path_.empty()) throw UserError("the path of the database to write is empty");
   if (Exists(path_)) {
@@ -88,7 +88,6 @@ LmdbWriter::LmdbWriter(std::string path, Existing existing)
     }
   }
   MentionLeftovers(path_);
-  if (Exists(temporary_)) RemoveDatabase(temporary_);
   if (mkdir(temporary_.c_str(), 0755) != 0) Fail("cannot create " + temporary_, errno);
   int status = mdb_env_create(&environment_);
   map_bytes_ = kFirstMapBytes;

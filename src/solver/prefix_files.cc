@@ -6,10 +6,11 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <cerrno>
 #include <charconv>
 #include <functional>
+#include <iterator>
+#include <string_view>
 #include <tuple>
 
 #include "base/atomic_file.h"
@@ -32,13 +33,11 @@ void VisitFiles(const std::string& prefix,
   }
 }
 
-// "_iter_", "_best" or "_ema", and behind it what an AtomicFile of this name is called before it is whole.
+// What an AtomicFile of a training is called before it is whole.
 bool IsUnfinished(const std::string& rest) {
-  const size_t mark = rest.rfind(".tmp.");
-  const bool is_ours = rest.starts_with("_iter_") || rest.starts_with("_best.") || rest.starts_with("_ema.");
-  if (mark == std::string::npos || !is_ours) return false;
-  const std::string process = rest.substr(mark + 5);
-  return !process.empty() && std::all_of(process.begin(), process.end(), [](unsigned char c) { return isdigit(c); });
+  constexpr std::string_view kOurs[] = {"_iter_", "_best.", "_ema.", "_cluster.journal."};
+  return IsTemporaryName(rest) &&
+         std::any_of(std::begin(kOurs), std::end(kOurs), [&](std::string_view ours) { return rest.starts_with(ours); });
 }
 
 }  // namespace

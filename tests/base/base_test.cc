@@ -113,6 +113,35 @@ TEST_F(AtomicFileTest, ReplacesOnlyOnCommit) {
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
 }
 
+// As two processes of one number do, in two containers.
+TEST_F(AtomicFileTest, TwoWritersOfOneFileDoNotMeet) {
+  const std::string path = folder_ / "x";
+  std::string text;
+  {
+    AtomicFile one(path), two(path), three(path);
+    for (const AtomicFile* file : {&one, &two, &three}) EXPECT_TRUE(IsTemporaryName(file->temporary()));
+    one.Write("one");
+    two.Write("two");
+    three.Write("thr");
+    one.Commit();
+    std::ifstream(path) >> text;
+    EXPECT_EQ(text, "one");
+    two.Commit();
+  }
+  std::ifstream(path) >> text;
+  EXPECT_EQ(text, "two");
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+TEST(TemporaryNames, EndInANumber) {
+  EXPECT_NE(TemporaryNameOf("a/x"), TemporaryNameOf("a/x"));
+  EXPECT_TRUE(TemporaryNameOf("a/x").starts_with("a/x.tmp."));
+  EXPECT_TRUE(IsTemporaryName(TemporaryNameOf("a/x")));
+  for (const char* name : {"", "x", "x.tmp", "x.tmp.", "x.tmp.old", "x.tmp.1.txt", "x.tmp.-1"}) {
+    EXPECT_FALSE(IsTemporaryName(name)) << name;
+  }
+}
+
 TEST_F(AtomicFileTest, NamesTheFileAndTheCause) {
   try {
     AtomicFile file(folder_ / "absent/x");

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <thread>
 
+#include "base/atomic_file.h"
 #include "data/data_testing.h"
 #include "data/lmdb_writer.h"
 #include "data/record_source.h"
@@ -283,11 +284,26 @@ TEST(LmdbWriter, AKilledConversionLeavesNothingUnderTheName) {
   close(ready[0]);
   close(ready[1]);
   EXPECT_FALSE(RecordSourceExists(folder / "db"));
-  EXPECT_EQ(testing::Listing(folder.path()), "db.tmp." + std::to_string(child));
+  const std::string left = testing::Listing(folder.path());
+  EXPECT_TRUE(left.starts_with("db.tmp.") && IsTemporaryName(left)) << left;
   ::testing::internal::CaptureStderr();
   testing::WriteRecords(folder / "db", {"v"});  // works beside the leftover, and mentions it
-  EXPECT_NE(::testing::internal::GetCapturedStderr().find("db.tmp." + std::to_string(child)), std::string::npos);
+  EXPECT_NE(::testing::internal::GetCapturedStderr().find(left), std::string::npos);
   EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 1u);
+}
+
+// As two processes of one number do, in two containers.
+TEST(LmdbWriter, TwoOfOneNameDoNotMeet) {
+  TemporaryFolder folder;
+  testing::WriteRecords(folder / "db", {"old"});
+  LmdbWriter one(folder / "db", LmdbWriter::Existing::kReplace), two(folder / "db", LmdbWriter::Existing::kReplace);
+  for (int i = 0; i < 3; ++i) one.Put(KeyOf(i), ValueOf(i));
+  for (int i = 0; i < 5; ++i) two.Put(KeyOf(i), ValueOf(i));
+  one.Commit();
+  EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 3u);
+  two.Commit();
+  EXPECT_EQ(OpenRecordSource(folder / "db")->count(), 5u);
+  EXPECT_EQ(testing::Listing(folder.path()), "db");
 }
 
 TEST(LmdbWriter, AWriteThatFailsIsAnEnvironmentErrorAndLeavesNothing) {

@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
@@ -19,6 +18,22 @@ JournalRecord Commit(uint64_t version) {
   record.mutable_commit()->set_digest(version * 0x9E3779B97F4A7C15u);
   return record;
 }
+
+// As on a disk that is full beyond it.
+class FileSizeLimit {
+ public:
+  explicit FileSizeLimit(rlim_t bytes) {
+    std::signal(SIGXFSZ, SIG_IGN);
+    getrlimit(RLIMIT_FSIZE, &before_);
+    rlimit limit = before_;
+    limit.rlim_cur = bytes;
+    setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  ~FileSizeLimit() { setrlimit(RLIMIT_FSIZE, &before_); }
+
+ private:
+  rlimit before_{};
+};
 
 class JournalFiles : public testing::Test {
  protected:
@@ -79,8 +94,11 @@ TEST_F(JournalFiles, ForgetsWhatSnapshotsHave) {
 TEST_F(JournalFiles, IsAsLongAsBeforeWhereItCannotBeWrittenAnew) {
   WriteCommits(1, 3);
   JournalFile journal(path_);
-  std::filesystem::create_directory(path_ + ".tmp." + std::to_string(getpid()));
-  EXPECT_THROW(journal.Shorten(2), EnvironmentError);
+  {
+    const FileSizeLimit limit(30);
+    EXPECT_THROW(journal.Shorten(2), EnvironmentError);
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
   journal.Write(Commit(4));
   std::filesystem::copy_file(path_, folder_ / "copy");
   std::vector<uint64_t> versions;
@@ -123,18 +141,14 @@ TEST_F(JournalFiles, IsOpenOnce) {
 }
 
 TEST_F(JournalFiles, IsAsBeforeWhereTheDiskIsFull) {
-  std::signal(SIGXFSZ, SIG_IGN);
   {
     JournalFile journal(path_);
     journal.Write(Commit(1));
-    rlimit limit{}, old{};
-    getrlimit(RLIMIT_FSIZE, &old);
-    limit = old;
-    limit.rlim_cur = std::filesystem::file_size(path_) + 5;
-    setrlimit(RLIMIT_FSIZE, &limit);
-    const std::string error = ThrownBy<EnvironmentError>([&] { journal.Write(Commit(2)); });
-    setrlimit(RLIMIT_FSIZE, &old);
-    EXPECT_NE(error.find(path_), std::string::npos) << error;
+    {
+      const FileSizeLimit limit(std::filesystem::file_size(path_) + 5);
+      const std::string error = ThrownBy<EnvironmentError>([&] { journal.Write(Commit(2)); });
+      EXPECT_NE(error.find(path_), std::string::npos) << error;
+    }
     journal.Write(Commit(3));
   }
   EXPECT_EQ(Versions(), (std::vector<uint64_t>{1, 3}));

@@ -51,14 +51,19 @@ TEST(PrefixFiles, OneProcessHoldsAPrefix) {
 TEST(PrefixFiles, WhatAKilledRunLeftIsRemoved) {
   const WritableFolder folder;
   const std::vector<std::string> unfinished = {"run_iter_20.caffemodel.tmp.123", "run_iter_20.solverstate.tmp.123",
-                                               "run_best.caffemodel.tmp.9", "run_ema.caffemodel.h5.tmp.9"};
-  const std::vector<std::string> others = {
-      "run_iter_10.caffemodel",         "run_iter_10.solverstate", "run2_iter_1.caffemodel.tmp.1",
-      "run_iter_20.caffemodel.tmp.old", "run_metrics.jsonl",       "run_notes.tmp.5"};
+                                               "run_best.caffemodel.tmp.9", "run_ema.caffemodel.h5.tmp.9",
+                                               "run_cluster.journal.tmp.3141592653"};
+  const std::vector<std::string> others = {"run_iter_10.caffemodel",
+                                           "run_iter_10.solverstate",
+                                           "run2_iter_1.caffemodel.tmp.1",
+                                           "run_iter_20.caffemodel.tmp.old",
+                                           "run_metrics.jsonl",
+                                           "run_notes.tmp.5",
+                                           "run_cluster.journal"};
   for (const auto* names : {&unfinished, &others}) {
     for (const std::string& name : *names) folder.Write(name, "x");
   }
-  EXPECT_EQ(PrefixLock(folder / "run").RemoveUnfinished(), 4);
+  EXPECT_EQ(PrefixLock(folder / "run").RemoveUnfinished(), 5);
   for (const std::string& name : unfinished) EXPECT_FALSE(fs::exists(folder / name)) << name;
   for (const std::string& name : others) EXPECT_TRUE(fs::exists(folder / name)) << name;
 }
