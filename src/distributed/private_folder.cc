@@ -29,18 +29,32 @@ int Lock(const std::string& path) {
   return -1;
 }
 
-// Those of processes that were killed: with a socket in them, and no lock. A new one has its lock first.
+// Nothing in it, and as mkdtemp made it: a process was killed before it listened there.
+bool IsUnused(const std::filesystem::path& folder) {
+  std::error_code ignored;
+  return std::filesystem::status(folder, ignored).permissions() == std::filesystem::perms::owner_all &&
+         std::filesystem::is_empty(folder, ignored);
+}
+
+// Those of processes that were killed: with a socket in them, or nothing, and no lock.
 void RemoveAbandoned(const std::filesystem::path& temporary) {
   std::error_code ignored;
   for (const auto& entry : std::filesystem::directory_iterator(temporary, ignored)) {
     const std::string name = entry.path().filename().string();
     if (!name.starts_with(kFolderPrefix) || name.size() != kFolderPrefix.size() + 6) continue;
-    if (!std::filesystem::is_socket(entry.path() / kSocket, ignored)) continue;
+    if (!std::filesystem::is_socket(entry.path() / kSocket, ignored) && !IsUnused(entry.path())) continue;
     const int fd = Lock(entry.path().string());
     if (fd < 0) continue;
-    std::filesystem::remove_all(entry.path(), ignored);
+    unlink((entry.path() / kSocket).c_str());
+    rmdir(entry.path().c_str());
     close(fd);
   }
+}
+
+// Whether this is what has the name still.
+bool IsAt(int fd, const std::string& path) {
+  struct stat held, named;
+  return fd >= 0 && fstat(fd, &held) == 0 && stat(path.c_str(), &named) == 0 && held.st_ino == named.st_ino;
 }
 
 }  // namespace
@@ -50,13 +64,20 @@ PrivateFolder::PrivateFolder() {
   // A socket's path has at most 107 characters.
   const std::string temporary = folder && *folder && std::strlen(folder) < 60 ? folder : "/tmp";
   RemoveAbandoned(temporary);
-  std::string pattern = temporary + "/" + std::string(kFolderPrefix) + "XXXXXX";
-  if (!mkdtemp(pattern.data())) {
-    throw EnvironmentError("cannot make a folder for temporary files, " + pattern + ": " + std::strerror(errno) +
-                           "; TMPDIR says where they go");
+  constexpr int kAttempts = 10;
+  for (int attempt = 1;; ++attempt) {
+    std::string pattern = temporary + "/" + std::string(kFolderPrefix) + "XXXXXX";
+    if (!mkdtemp(pattern.data())) {
+      throw EnvironmentError("cannot make a folder for temporary files, " + pattern + ": " + std::strerror(errno) +
+                             "; TMPDIR says where they go");
+    }
+    path_ = pattern;
+    lock_ = Lock(path_);
+    // Until it has its lock another process may take it for one that was left. Not every file system has locks.
+    if (IsAt(lock_, path_) || attempt == kAttempts) return;
+    if (lock_ >= 0) close(lock_);
+    rmdir(path_.c_str());
   }
-  path_ = pattern;
-  lock_ = Lock(path_);
 }
 
 std::string PrivateFolder::socket() const { return path_ + "/" + std::string(kSocket); }
