@@ -52,6 +52,14 @@ bool ExchangeBase::Expects(int from, uint32_t stage) const {
   return 0 <= from && from < size() && from != rank() && stage < stages() && Comes(from, stage);
 }
 
+bool ExchangeBase::ExpectsAny(int from) const {
+  if (!Sends(from)) return false;
+  for (uint32_t stage = 0; stage < stages(); ++stage) {
+    if (Expects(from, stage)) return true;
+  }
+  return false;
+}
+
 int ExchangeBase::Filled() const {
   int filled = 0;
   for (int piece = 0; piece < pieces(); ++piece) filled += BytesOf(piece) > 0;

@@ -76,6 +76,8 @@ class Exchange {
   virtual void OnMessage(int from, uint32_t stage, Payload payload) = 0;
   // Whether such a message is to come, or came.
   virtual bool Expects(int from, uint32_t stage) const = 0;
+  // Whether any is, of whatever stage.
+  virtual bool ExpectsAny(int from) const = 0;
   // What Gather or Finish returned; null until then.
   virtual Payload result() const = 0;
   // Nothing will come of it: math returned null, or a piece is not as long as it has to be.

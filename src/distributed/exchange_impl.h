@@ -17,6 +17,7 @@ class ExchangeBase : public Exchange {
   std::vector<Message> TakeMessages() final { return std::exchange(messages_, {}); }
   void OnMessage(int from, uint32_t stage, Payload payload) final;
   bool Expects(int from, uint32_t stage) const final;
+  bool ExpectsAny(int from) const final;
   Payload result() const final { return result_; }
   bool failed() const final { return failed_; }
 
@@ -27,6 +28,9 @@ class ExchangeBase : public Exchange {
 
   // Whether another worker sends something in this stage, one of stages().
   virtual bool Comes(int from, uint32_t stage) const = 0;
+  // False for those who send nothing in any stage: where there are as many stages as workers, all of these would
+  // otherwise be asked for all of those.
+  virtual bool Sends(int /*from*/) const { return true; }
   // A message that is to come, for the first time.
   virtual void Take(int from, uint32_t stage, Payload payload) = 0;
 

@@ -27,9 +27,8 @@ class RingExchange : public ExchangeBase {
   uint32_t stages() const override { return 2 * static_cast<uint32_t>(size() - 1); }
 
  protected:
-  bool Comes(int from, uint32_t stage) const override {
-    return (from + 1) % size() == rank() && BytesOf(PieceOf(stage)) > 0;
-  }
+  bool Comes(int from, uint32_t stage) const override { return Sends(from) && BytesOf(PieceOf(stage)) > 0; }
+  bool Sends(int from) const override { return (from + 1) % size() == rank(); }
 
   void Take(int, uint32_t stage, Payload payload) override {
     const auto piece = static_cast<size_t>(PieceOf(stage));

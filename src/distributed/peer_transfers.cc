@@ -72,11 +72,7 @@ struct PeerTransfers::Impl {
 
 void PeerTransfers::Impl::Greet() {
   for (int from = 0; from < static_cast<int>(peers.size()); ++from) {
-    for (uint32_t stage = 0; stage < exchange->stages(); ++stage) {
-      if (!exchange->Expects(from, stage)) continue;
-      SendReceived(from, IAmHere());
-      break;
-    }
+    if (exchange->ExpectsAny(from)) SendReceived(from, IAmHere());
   }
 }
 

@@ -407,5 +407,19 @@ TEST(PeerTransfers, SayNothingMoreWhenTheyHaveFailed) {
   EXPECT_TRUE(worker.TakeOutgoing().empty());
 }
 
+// In a ring there are as many stages as workers, and nothing may be done for each of the one and the other.
+TEST(PeerTransfers, ALargeRingBeginsAtOnce) {
+  constexpr int kWorkers = 200'000;
+  const FloatMath math;
+  ExchangePlan plan = PlanOf(DistributedParameter::RING, kWorkers);
+  plan.rank = 1;
+  PeerTransfers transfers(plan, ValuesOf(PlanOf(DistributedParameter::RING, 1), 8)[0], math, kSmall, 0);
+  std::vector<int> greeted;
+  for (const PeerTransfers::Outgoing& out : transfers.TakeOutgoing()) {
+    if (out.message.has_chunk_received()) greeted.push_back(out.to);
+  }
+  EXPECT_EQ(greeted, std::vector<int>{0}) << "who sends to this one, and nobody else";
+}
+
 }  // namespace
 }  // namespace crema
