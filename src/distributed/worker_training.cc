@@ -1,5 +1,6 @@
 // What a worker is to do, and what becomes of what it did.
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/check.h"
@@ -8,7 +9,29 @@
 
 namespace crema {
 
+namespace {
+
+// Whether there is something to train, which this program's numbers can hold.
+bool IsSound(const Lease& lease, uint64_t iteration) {
+  const StepRange& steps = lease.steps();
+  constexpr uint64_t kMostIterations = std::numeric_limits<int>::max();
+  return steps.count() > 0 && steps.count() <= kMostIterations && iteration <= kMostIterations - steps.count() &&
+         steps.first() <= std::numeric_limits<uint64_t>::max() - steps.count();
+}
+
+}  // namespace
+
 void Worker::OnWork(const Work& work, Milliseconds now) {
+  for (const Lease* lease : {work.has_lease() ? &work.lease() : nullptr, work.has_ahead() ? &work.ahead() : nullptr}) {
+    if (!lease || IsSound(*lease, work.iteration())) continue;
+    // What it wants cannot be done, which would otherwise be told as a failure of the training.
+    Leave("the coordinator asks for " + std::to_string(lease->steps().count()) + " steps from " +
+              std::to_string(lease->steps().first()) + " on, at iteration " + std::to_string(work.iteration()) +
+              ", which cannot be trained; run the same crema on all machines",
+          now);
+    failed_ = true;
+    return;
+  }
   work_ = work;
   slot_ = work.slot();
   if (!work.has_lease() || !lease_ || work.lease().serial() != lease_->serial()) {
