@@ -151,6 +151,11 @@ class Worker {
   // Payload bytes to and from other workers.
   uint64_t peer_bytes_sent() const;
   uint64_t peer_bytes_received() const;
+  // Workers that spoke of an exchange before this one knew of it, and for whom there was no room: they ask again.
+  uint64_t early_dropped() const { return early_dropped_; }
+
+  // So many of them are remembered.
+  static constexpr size_t kMostEarly = 1 << 14;
 
  private:
   struct Result : TrainResult {
@@ -178,9 +183,10 @@ class Worker {
     uint64_t digest = 0;
     std::string failure;
   };
-  struct PeerMessage {
-    std::string public_key;
-    ClusterMessage message;
+  // What another worker said of an exchange that this one does not know yet.
+  struct Early {
+    uint64_t attempt = 0;
+    bool is_there = false, asks = false;
   };
 
   void Send(Lane lane, ClusterMessage message, Slice slice = {});
@@ -209,6 +215,8 @@ class Worker {
   void GoOnWithValues(Milliseconds now);
   void TakeFromPeer(const std::string& public_key, const ClusterMessage& message, std::span<const std::byte> bytes,
                     Milliseconds now);
+  void TakeEarly(const std::string& public_key, const ClusterMessage& message);
+  void RepeatEarly(Milliseconds now);
   void SendToPeers();
   void Conclude(Milliseconds now);
   void End(const std::string& reason, bool failed);
@@ -245,7 +253,8 @@ class Worker {
   TransferSender sender_;
   TransferReceiver receiver_{0};
   std::unique_ptr<ExchangeUnderWay> exchange_;
-  std::vector<PeerMessage> early_;  // of exchanges that this one does not know yet
+  std::map<std::pair<std::string, uint64_t>, Early> early_;  // by public key and member; of each the newest
+  uint64_t early_dropped_ = 0;
   uint64_t last_attempt_ = 0, peer_bytes_sent_ = 0, peer_bytes_received_ = 0;
   struct Acquaintance {
     PeerAddress address;

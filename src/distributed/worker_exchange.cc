@@ -9,8 +9,6 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kMostEarlyMessages = 1 << 14;
-
 uint64_t AttemptOf(const ClusterMessage& message) {
   return message.has_chunk() ? message.chunk().attempt() : message.chunk_received().attempt();
 }
@@ -90,9 +88,7 @@ void Worker::BeginExchange(Milliseconds now) {
   if (making) exchange_->making = values;
   exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now,
                                                          making ? making_->there_from : 0);
-  std::vector<PeerMessage> early;
-  early.swap(early_);
-  for (const PeerMessage& message : early) TakeFromPeer(message.public_key, message.message, {}, now);
+  RepeatEarly(now);
   SendHeartbeat(now);
   Conclude(now);
 }
@@ -111,11 +107,7 @@ void Worker::TakeFromPeer(const std::string& public_key, const ClusterMessage& m
                           std::span<const std::byte> bytes, Milliseconds now) {
   if (!message.has_chunk() && !message.has_chunk_received()) return;
   const uint64_t attempt = AttemptOf(message);
-  // Others may know of an exchange before this one does: they say that they are there, and send when it is, too.
-  if (attempt > last_attempt_) {
-    if (bytes.empty() && early_.size() < kMostEarlyMessages) early_.push_back({public_key, message});
-    return;
-  }
+  if (attempt > last_attempt_) return TakeEarly(public_key, message);
   if (!exchange_ || attempt != exchange_->attempt) return;
   const auto peer =
       std::find_if(exchange_->peers.begin(), exchange_->peers.end(), [&](const ExchangeOrder::Peer& other) {
@@ -127,6 +119,47 @@ void Worker::TakeFromPeer(const std::string& public_key, const ClusterMessage& m
     exchange_->transfers->OnChunk(rank, message.chunk(), bytes, now);
   } else {
     exchange_->transfers->OnChunkReceived(rank, message.chunk_received(), now);
+  }
+}
+
+// Others may know of an exchange before this one does: they say that they are there, or ask whether this one is, and
+// send when it is, too. Nothing else can come then, and nothing else is kept: whoever lies should not fill the memory.
+// What is dropped is asked for again.
+void Worker::TakeEarly(const std::string& public_key, const ClusterMessage& message) {
+  const bool is_there = message.has_chunk_received() && message.chunk_received().transfer() == 0;
+  const bool asks = message.has_chunk() && message.chunk().transfer() == 0 && message.chunk().total() == 0;
+  if (!is_there && !asks) return;
+  const std::pair<std::string, uint64_t> sender(public_key, message.member());
+  auto at = early_.find(sender);
+  if (at == early_.end()) {
+    if (early_.size() >= kMostEarly) {
+      ++early_dropped_;
+      return;
+    }
+    at = early_.emplace(sender, Early{}).first;
+  }
+  Early& early = at->second;
+  const uint64_t attempt = AttemptOf(message);
+  if (attempt < early.attempt) return;
+  if (attempt > early.attempt) early = {.attempt = attempt};
+  early.is_there |= is_there;
+  early.asks |= asks;
+}
+
+void Worker::RepeatEarly(Milliseconds now) {
+  for (const auto& [sender, said] : std::exchange(early_, {})) {
+    if (said.attempt > last_attempt_) early_.emplace(sender, said);
+    if (said.attempt != last_attempt_) continue;
+    ClusterMessage message;
+    message.set_member(sender.second);
+    if (said.is_there) {
+      message.mutable_chunk_received()->set_attempt(said.attempt);
+      TakeFromPeer(sender.first, message, {}, now);
+    }
+    if (said.asks) {
+      message.mutable_chunk()->set_attempt(said.attempt);
+      TakeFromPeer(sender.first, message, {}, now);
+    }
   }
 }
 

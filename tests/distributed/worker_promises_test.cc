@@ -120,9 +120,17 @@ class PromisingWorker : public testing::Test {
   // The other worker has its values at once, but for those of an attempt in which it says nothing.
   void Order(uint64_t attempt, bool other_speaks = true) {
     attempt_ = attempt;
-    const ExchangePlan plan{.rank = 1, .examples = {32, 32}, .iteration = 4, .from = state_};
     other_.reset();
-    if (other_speaks) other_ = std::make_unique<PeerTransfers>(plan, Gradients(9), math_of_other_, transfer_, now_);
+    if (other_speaks) BeginOther();
+    HearOrder(attempt);
+  }
+
+  void BeginOther() {
+    const ExchangePlan plan{.rank = 1, .examples = {32, 32}, .iteration = 4, .from = state_};
+    other_ = std::make_unique<PeerTransfers>(plan, Gradients(9), math_of_other_, transfer_, now_);
+  }
+
+  void HearOrder(uint64_t attempt) {
     ClusterMessage message = Open();
     ExchangeOrder& order = *message.mutable_work()->mutable_exchange();
     order.set_attempt(attempt);
@@ -251,6 +259,60 @@ TEST_F(PromisingWorker, PromisesNothingInARoundThroughTheCoordinator) {
   EXPECT_TRUE(push_.has_id());
   EXPECT_FALSE(push_.kept());
   EXPECT_TRUE(push_.has_digest());
+}
+
+// Whoever speaks for workers that there are not, or says more than there is to say, does not fill the memory.
+TEST_F(PromisingWorker, RemembersSoManyWhoAreEarly) {
+  Begin();
+  making_.MakeFrom(0);
+  End(making_.bytes());
+  ClusterMessage message;
+  message.set_job(7);
+  message.set_epoch(3);
+  for (const uint64_t attempt : {1, 9}) {
+    message.mutable_chunk_received()->set_attempt(attempt);
+    message.set_member(6);
+    for (size_t i = 0; i < 2 * Worker::kMostEarly; ++i) worker_.OnPeerMessage("key of other", message, {}, now_);
+    EXPECT_EQ(worker_.early_dropped(), 0u) << "once is enough";
+  }
+  message.mutable_chunk_received()->set_transfer(1);
+  for (uint64_t member = 100; member < 200; ++member) {
+    message.set_member(member);
+    worker_.OnPeerMessage("key of other", message, {}, now_);
+  }
+  EXPECT_EQ(worker_.early_dropped(), 0u) << "nobody can have got anything, and this is not kept";
+  message.mutable_chunk_received()->clear_transfer();
+  for (uint64_t member = 100; member < 100 + Worker::kMostEarly + 5; ++member) {
+    message.set_member(member);
+    worker_.OnPeerMessage("key of other", message, {}, now_);
+  }
+  EXPECT_EQ(worker_.early_dropped(), 6u);
+}
+
+TEST_F(PromisingWorker, WhoWasEarlyAndIsForgottenAsksAgain) {
+  Begin();
+  making_.MakeFrom(0);
+  End(making_.bytes());
+  ClusterMessage message;
+  message.set_job(7);
+  message.set_epoch(3);
+  message.mutable_chunk_received()->set_attempt(1000);
+  for (uint64_t member = 100; member < 100 + Worker::kMostEarly; ++member) {
+    message.set_member(member);
+    worker_.OnPeerMessage("key of another", message, {}, now_);
+  }
+  // The other one knows of the exchange before this one does.
+  attempt_ = 1;
+  BeginOther();
+  Drain();
+  EXPECT_GE(worker_.early_dropped(), 1u);
+  HearOrder(1);
+  for (int i = 0; i < 10 && !beat_.has_exchanged_digest(); ++i) {
+    now_ += transfer_.patience;
+    other_->Poll(now_);
+    Drain(true);
+  }
+  EXPECT_EQ(beat_.exchanged_digest(), ExpectedDigest());
 }
 
 // The round goes through the coordinator after all: what is promised is sent there when it is made.
