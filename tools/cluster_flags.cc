@@ -227,6 +227,26 @@ int RunCoordinator(const CommandLine& line, const SolverFile& file, SolverOption
   return result.failed_snapshots > 0 ? kExitEnvironment : kExitSuccess;
 }
 
+namespace {
+
+// Returns the exit code.
+int ReportEnd(const JoinResult& result) {
+  if (result.failed) return result.hopeless ? kExitUser : kExitEnvironment;
+  if (!FLAGS_quiet) {
+    std::ostringstream exchanged;
+    if (result.has_peers) {
+      exchanged << std::fixed << std::setprecision(2) << ", " << static_cast<double>(result.peer_bytes_sent) / 1e6
+                << " MB sent to and " << static_cast<double>(result.peer_bytes_received) / 1e6
+                << " MB received from other workers";
+    }
+    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples"
+              << exchanged.str() << ")";
+  }
+  return kExitSuccess;
+}
+
+}  // namespace
+
 int RunWorker(const CommandLine& line) {
   static const std::set<std::string> of_workers = {
       "test_data",    "join",         "data",       "worker_name",   "quiet",
@@ -261,19 +281,13 @@ int RunWorker(const CommandLine& line) {
   }
   // As WorkerCommands starts them.
   options.told_elsewhere = FLAGS_quiet && FLAGS_join.starts_with("ipc://");
-  const JoinResult result = Join(options);
-  if (result.failed) return result.hopeless ? kExitUser : kExitEnvironment;
-  if (!FLAGS_quiet) {
-    std::ostringstream exchanged;
-    if (result.has_peers) {
-      exchanged << std::fixed << std::setprecision(2) << ", " << static_cast<double>(result.peer_bytes_sent) / 1e6
-                << " MB sent to and " << static_cast<double>(result.peer_bytes_received) / 1e6
-                << " MB received from other workers";
-    }
-    LOG(INFO) << "Done: " << result.reason << " (" << result.rounds << " rounds, " << result.examples << " examples"
-              << exchanged.str() << ")";
-  }
-  return kExitSuccess;
+  options.on_stuck = [&line](const std::function<JoinResult()>& ending) {
+    LOG_IF(WARNING, !FLAGS_quiet) << "What this worker was at does not come to an end, and is not waited for";
+    const int code = Guarded(line.program, [&] { return ReportEnd(ending()); });
+    google::FlushLogFiles(google::INFO);
+    std::_Exit(code);
+  };
+  return ReportEnd(Join(options));
 }
 
 }  // namespace crema::tools

@@ -36,6 +36,17 @@ struct CoordinateOptions {
 // otherwise cannot; both after a snapshot.
 TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster);
 
+struct JoinResult {
+  bool completed = false;  // training came to its end
+  std::string reason;      // why it ended
+  // With JoinOptions.told_elsewhere: it ended otherwise than it should, and would again.
+  bool failed = false, hopeless = false;
+  uint64_t rounds = 0, examples = 0;
+  // Payload bytes to and from other workers; none where the topology is STAR.
+  bool has_peers = false;
+  uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
+};
+
 struct JoinOptions {
   std::string endpoint;
   std::string name = {};  // for people; empty: host and process
@@ -53,17 +64,11 @@ struct JoinOptions {
   std::function<SolverAction()> requested_action = {};
   std::function<void(const std::string& line)> log = {};
   std::function<void(const Diagnostic& warning)> warn = {};
-};
-
-struct JoinResult {
-  bool completed = false;  // training came to its end
-  std::string reason;      // why it ended
-  // With JoinOptions.told_elsewhere: it ended otherwise than it should, and would again.
-  bool failed = false, hopeless = false;
-  uint64_t rounds = 0, examples = 0;
-  // Payload bytes to and from other workers; none where the topology is STAR.
-  bool has_peers = false;
-  uint64_t peer_bytes_sent = 0, peer_bytes_received = 0;
+  // For programs, which can end themselves: called, by another thread, where this worker has ended, or was asked to
+  // stop, and the thread that called Join has not come back for three seconds from a net that it builds or a step: a
+  // file, a disk or a device does not answer. `ending` returns, or throws, what Join would have. requested_action is
+  // then called by that thread, too. Null: it is waited for, for ever.
+  std::function<void(const std::function<JoinResult()>& ending)> on_stuck = {};
 };
 
 // Trains for the coordinator at an endpoint until it ends training, or, asked to stop, after telling it. Throws

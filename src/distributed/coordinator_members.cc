@@ -226,7 +226,8 @@ void Coordinator::CheckLiveness(Milliseconds now) {
     const bool owes = !m.ready || (open_ && m.lease && !m.has_result() && !m.failed) ||
                       (donor_ == m.id && !(m.donation && m.receiver.Whole(m.donation->id())));
     if (options_.stall > 0 && owes && now - m.progressed >= options_.stall) {
-      Remove(member, "made no progress for " + std::to_string((now - m.progressed) / 1000) + " s and is out", now);
+      const std::string what = m.ready ? "made no progress for " : "did not get its net and its data ready for ";
+      Remove(member, what + std::to_string((now - m.progressed) / 1000) + " s and is out", now);
     }
   }
 }

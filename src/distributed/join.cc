@@ -3,6 +3,8 @@
 
 #include <unistd.h>
 
+#include <atomic>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -20,6 +22,7 @@
 #include "distributed/solver_layout.h"
 #include "distributed/tournament.h"
 #include "distributed/worker_service.h"
+#include "distributed/worker_watch.h"
 
 namespace crema {
 
@@ -36,7 +39,9 @@ std::string OwnName() {
 
 class Joining {
  public:
-  Joining(zmq::context_t& context, const JoinOptions& options) : options_(options), context_(context) {}
+  // Ends `watch`, unless that is null.
+  Joining(zmq::context_t& context, const JoinOptions& options, WorkerWatch* watch)
+      : options_(options), context_(context), watch_(watch) {}
   JoinResult Run();
 
  private:
@@ -47,7 +52,10 @@ class Joining {
   void CheckData(const Welcome& welcome) const;
   void Train(const TrainTask& task);
   TrainResult Compute(const TrainTask& task, bool* abandoned);
+  void TrainUntilEnd();
   bool AskedToStop();
+  std::optional<WorkerWatch::Ending> Look();
+  WorkerWatch::Ending EndingOf(const Worker& worker) const;
   bool GoesOn(const TrainTask& task, uint64_t steps_done);
   void TakeFixed();
   void LogPhase();
@@ -57,6 +65,7 @@ class Joining {
 
   const JoinOptions& options_;
   zmq::context_t& context_;
+  WorkerWatch* const watch_;
   std::optional<KeyPair> own_keys_;
   MovesOfNet moves_;
   std::unique_ptr<WorkerService> service_;
@@ -66,10 +75,12 @@ class Joining {
   StateLayout layout_;
   std::mutex fixed_mutex_;
   Payload fixed_;  // came and is not in the net yet; under fixed_mutex_
-  bool gradients_ = false, stop_ = false, joining_ = true;
+  bool gradients_ = false, joining_ = true;
+  std::atomic<bool> stop_ = false;
   std::string no_place_;
   Milliseconds logged_ = Now();
-  JoinResult result_;
+  std::atomic<uint64_t> rounds_ = 0, examples_ = 0;
+  std::atomic<bool> has_peers_ = false;
 };
 
 std::unique_ptr<WorkerSockets> Joining::Connect() {
@@ -99,7 +110,7 @@ PeerAddress Joining::Listen() {
   const PeerAddress address = peers->address();
   Log("Other workers reach this one at " + address.endpoint());
   service_->AddPeers(std::move(peers));
-  result_.has_peers = true;
+  has_peers_ = true;
   return address;
 }
 
@@ -181,7 +192,7 @@ void Joining::LogPhase() {
     Log("The coordinator is lost; looking for it");
     logged_ = now;
     no_place.clear();  // is said the next time
-  } else if (!joining && joining_ && result_.rounds > 0) {
+  } else if (!joining && joining_ && rounds_ > 0) {
     Log("Joined again");
   } else if (!no_place.empty()) {
     if (no_place != no_place_) Log("Waiting for a place at " + options_.endpoint + ": " + no_place);
@@ -322,10 +333,60 @@ void Joining::Train(const TrainTask& task) {
   }
   if (stop_) return;
   if (!abandoned) {
-    ++result_.rounds;
-    result_.examples += result.examples;
+    ++rounds_;
+    examples_ += result.examples;
   }
   service_->Do([&](Worker& worker) { worker.OnTrained(std::move(result), Now()); });
+}
+
+// What this worker's end comes to.
+WorkerWatch::Ending Joining::EndingOf(const Worker& worker) const {
+  JoinResult result;
+  result.completed = worker.completed();
+  result.reason = worker.end_reason();
+  result.rounds = rounds_;
+  result.examples = examples_;
+  result.has_peers = has_peers_;
+  result.peer_bytes_sent = worker.peer_bytes_sent();
+  result.peer_bytes_received = worker.peer_bytes_received();
+  const bool failed = worker.failed();
+  if (!failed && !worker.training_failed()) return [result] { return result; };
+  result.failed = true;
+  result.hopeless = worker.hopeless();
+  if (options_.told_elsewhere) return [result] { return result; };
+  const std::string what = (failed ? "this worker has no part in the training at " + options_.endpoint + ": "
+                                   : "training at " + options_.endpoint + " failed: ") +
+                           result.reason;
+  return [what, hopeless = result.hopeless]() -> JoinResult {
+    if (hopeless) throw UserError(what);
+    throw EnvironmentError(what);
+  };
+}
+
+// By the watch's thread.
+std::optional<WorkerWatch::Ending> Joining::Look() {
+  const bool stop = AskedToStop();
+  std::optional<WorkerWatch::Ending> ending;
+  service_->Do([&](Worker& worker) {
+    if (stop) worker.Leave("stopped", Now());
+    if (worker.ended()) ending = EndingOf(worker);
+  });
+  return ending;
+}
+
+void Joining::TrainUntilEnd() {
+  bool ended = false;
+  while (!ended) {
+    const WorkerTurn turn = service_->Await(kTick);
+    if (turn.welcome) {
+      BuildOrLeave(*turn.welcome);
+      if (!stop_) Log("Joined in place " + std::to_string(turn.welcome->slot()));
+    }
+    if (turn.task) Train(*turn.task);
+    LogPhase();
+    if (AskedToStop()) service_->Do([](Worker& worker) { worker.Leave("stopped", Now()); });
+    ended = turn.ended || stop_;
+  }
 }
 
 JoinResult Joining::Run() {
@@ -334,37 +395,17 @@ JoinResult Joining::Run() {
   options.name = options_.name.empty() ? OwnName() : options_.name;
   service_ = std::make_unique<WorkerService>(std::move(options), moves_, Connect());
   Log("Joining the training at " + options_.endpoint);
-  bool ended = false;
-  while (!ended) {
-    const WorkerTurn turn = service_->Await(kTick);
-    if (turn.welcome) {
-      BuildOrLeave(*turn.welcome);
-      Log("Joined in place " + std::to_string(turn.welcome->slot()));
-    }
-    if (turn.task) Train(*turn.task);
-    LogPhase();
-    if (AskedToStop()) service_->Do([](Worker& worker) { worker.Leave("stopped", Now()); });
-    ended = turn.ended || stop_;
+  if (watch_) watch_->Begin([this] { return Look(); });
+  WorkerWatch::Ending ending;
+  try {
+    TrainUntilEnd();
+    service_->Do([&](Worker& worker) { ending = EndingOf(worker); });
+  } catch (...) {
+    ending = [error = std::current_exception()]() -> JoinResult { std::rethrow_exception(error); };
   }
-  bool failed = false, training_failed = false, hopeless = false;
-  service_->Do([&](Worker& worker) {
-    result_.completed = worker.completed();
-    result_.reason = worker.end_reason();
-    failed = worker.failed();
-    training_failed = worker.training_failed();
-    hopeless = worker.hopeless();
-    result_.peer_bytes_sent = worker.peer_bytes_sent();
-    result_.peer_bytes_received = worker.peer_bytes_received();
-  });
+  if (watch_) watch_->End(ending);
   service_.reset();
-  if (!failed && !training_failed) return result_;
-  result_.failed = true;
-  result_.hopeless = hopeless;
-  if (options_.told_elsewhere) return result_;
-  const std::string what = failed ? "this worker has no part in the training at " + options_.endpoint + ": "
-                                  : "training at " + options_.endpoint + " failed: ";
-  if (hopeless) throw UserError(what + result_.reason);
-  throw EnvironmentError(what + result_.reason);
+  return ending();
 }
 
 }  // namespace
@@ -378,6 +419,11 @@ JoinResult Join(const JoinOptions& options) {
   return JoinInside(context, options);
 }
 
-JoinResult JoinInside(zmq::context_t& context, const JoinOptions& options) { return Joining(context, options).Run(); }
+JoinResult JoinInside(zmq::context_t& context, const JoinOptions& options) {
+  // Outlives what may not come to an end either: the net waits for those who read its data.
+  std::optional<WorkerWatch> watch;
+  if (options.on_stuck) watch.emplace(options.on_stuck);
+  return Joining(context, options, watch ? &*watch : nullptr).Run();
+}
 
 }  // namespace crema
