@@ -44,11 +44,13 @@ Coordinator::Coordinator(CoordinatorOptions options, CoordinatorStart start, Rou
              std::to_string(options_.recovery / 1000) + " s");
   }
   held_ = options_.hold_at_stops;
+  next_tick_ = now;
   OnTick(now);
 }
 
 void Coordinator::OnMessage(const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes,
                             Milliseconds now) {
+  ForgiveStandstill(now);
   const bool of_this_job = message.job() == options_.job;
   switch (message.body_case()) {
     case ClusterMessage::kHello:
@@ -174,21 +176,28 @@ void Coordinator::Tell(ClusterEvent::Kind kind, std::string text) {
   events_.push_back(std::move(event));
 }
 
-void Coordinator::ForgiveStandstill(Milliseconds now) {
+bool Coordinator::ForgiveStandstill(Milliseconds now) {
   const Milliseconds late = now - next_tick_;
-  if (late < options_.heartbeat) return;
+  if (late < options_.heartbeat) return false;
+  const auto forgive = [&](Milliseconds& since) { since = std::min(now, since + late); };
   for (auto& [id, member] : members_) {
-    member.heard = std::min(now, member.heard + late);
-    member.progressed = std::min(now, member.progressed + late);
+    for (Milliseconds* since : {&member.heard, &member.progressed, &member.pushed}) forgive(*since);
   }
-  recovering_since_ = std::min(now, recovering_since_ + late);
+  for (Milliseconds* since : {&recovering_since_, &wanted_since_, &ending_since_, &patient_since_}) forgive(*since);
+  if (waiting_since_) forgive(*waiting_since_);
+  if (exchange_) forgive(exchange_->progressed);
+  next_tick_ = now + std::max<Milliseconds>(1, options_.heartbeat / 2);
+  return true;
 }
 
 void Coordinator::OnTick(Milliseconds now) {
-  ForgiveStandstill(now);
+  // What came meanwhile is read before anybody is called dead; but one that always stands still has to look some time.
+  const bool stood_still = ForgiveStandstill(now);
+  const bool looks = !stood_still || stood_still_;
+  stood_still_ = stood_still && !looks;
   next_tick_ = now + std::max<Milliseconds>(1, options_.heartbeat / 2);
   changed_ = true;
-  CheckLiveness(now);
+  if (looks) CheckLiveness(now);
   for (auto& [id, member] : members_) Poll(member, now);
   Advance(now);
   if (now - recovering_since_ >= options_.dead || hurried_) awaited_ = 0;

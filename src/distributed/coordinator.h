@@ -106,6 +106,7 @@ class Coordinator {
     uint32_t slot = 0;
     bool ready = false;
     std::optional<uint64_t> version;  // of the parameters that it said it has, where those count
+    uint64_t says_version = 0;        // wherever they count, with its last word
     // What else it said while this coordinator recovered: work on these steps, and the place that it had.
     std::optional<Lease> brought;
     std::optional<uint32_t> had_slot;
@@ -190,6 +191,7 @@ class Coordinator {
   // coordinator_members.cc
   void OnHello(const std::string& route, const ClusterMessage& message, Milliseconds now);
   void OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now);
+  void NoteMade(Member& member, const Heartbeat& heartbeat, Milliseconds now);
   void Admit(const std::string& route, const Hello& hello, Milliseconds now);
   void SendWelcome(Member& member);
   void Adopt(Member& member, const Hello& hello);
@@ -198,8 +200,8 @@ class Coordinator {
   void MakeRoom(Milliseconds now);
   void Remove(Members::iterator member, const std::string& why, Milliseconds now);
   // Where it was this coordinator that stood still (a stopped process, a slow disk), what workers sent meanwhile is
-  // still to be read: nobody was silent for that long.
-  void ForgiveStandstill(Milliseconds now);
+  // still to be read: nobody was silent, or late, for that long. False where it did not.
+  bool ForgiveStandstill(Milliseconds now);
   void CheckLiveness(Milliseconds now);
   void Linger(Milliseconds now);
   uint32_t FreeSlot(std::optional<uint32_t> wanted) const;
@@ -327,6 +329,8 @@ class Coordinator {
   bool open_ = false;
   Round round_;
   Milliseconds opened_ = 0, retry_ = 0, ending_since_ = 0;
+  Milliseconds patient_since_ = 0;             // opened_, but for the time that this stood still
+  bool stood_still_ = false;                   // when it last looked who is alive
   std::optional<Milliseconds> waiting_since_;  // for enough workers
   bool started_ = false;                       // the first round of this process was opened
   bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,

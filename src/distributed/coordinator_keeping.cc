@@ -95,7 +95,10 @@ void Coordinator::GoBack() {
     member.ahead.reset();
     member.ForgetPush();
     member.donation.reset();
-    member.version.reset();
+    // What it has is perhaps one of the states that are looked for; whoever is asked for it says which.
+    const bool lost = member.says_version > kept_.version && member.says_version <= lost_.back().version();
+    member.version = lost ? std::optional<uint64_t>(member.says_version) : std::nullopt;
+    if (!member.had_slot) member.had_slot = member.slot;
     member.brought.reset();
     member.late = 0;
     member.has_serial = 0;

@@ -98,10 +98,11 @@ void Coordinator::Adopt(Member& member, const Hello& hello) {
     member.has_serial = state_serial_;
     member.has_all = true;
   }
+  if (hello.has_digest()) member.says_version = hello.version();
+  if (hello.has_slot()) member.had_slot = hello.slot();
   const bool has_work = hello.lease().serial() != 0;
   if (phase_ == Phase::kRecovering) {
     if (Lost(hello)) member.version = hello.version();
-    if (hello.has_slot()) member.had_slot = hello.slot();
     // Whether it is of use is known when there is a state again.
     if (member.version && has_work) member.brought = hello.lease();
   } else if (same && has_work && phase_ != Phase::kEnding) {
@@ -137,9 +138,40 @@ void Coordinator::MakeRoom(Milliseconds now) {
   if (found != members_.end()) Remove(found, "makes room for one that has the parameters of a later round", now);
 }
 
+// One that joined anew may have made the state itself, and was not told that it counts.
+void Coordinator::NoteMade(Member& member, const Heartbeat& heartbeat, Milliseconds now) {
+  member.says_version = heartbeat.version();
+  const uint64_t made = heartbeat.version() + 1;
+  const auto is_made = [&](uint64_t version, uint64_t digest) {
+    return heartbeat.has_exchanged_digest() && made == version && heartbeat.exchanged_digest() == digest;
+  };
+  if (phase_ == Phase::kRecovering) {
+    std::optional<uint64_t> version = member.version;
+    if (std::any_of(lost_.begin(), lost_.end(),
+                    [&](const JournalRecord::Commit& lost) { return is_made(lost.version(), lost.digest()); })) {
+      version = made;
+    } else if (version && heartbeat.version() >= version_ && heartbeat.version() <= lost_.back().version()) {
+      version = heartbeat.version();  // what was on its way to it came
+    }
+    if (version == member.version) return;
+    member.version = version;
+    member.brought.reset();
+    member.donation.reset();
+    if (donor_ == member.id) donor_ = 0;
+    changed_ = true;
+  } else if (is_made(version_, digest_) && member.has_serial != state_serial_) {
+    member.version = version_;
+    member.has_serial = state_serial_;
+    member.has_all = true;
+    member.delivered = now;
+    changed_ = true;
+  }
+}
+
 void Coordinator::OnHeartbeat(Member& member, const Heartbeat& heartbeat, Milliseconds now) {
   member.heard = now;
   if (phase_ == Phase::kEnding) return SendEnd(member);
+  NoteMade(member, heartbeat, now);
   if (heartbeat.steps_in_all() > member.steps_in_all) {
     member.steps_in_all = heartbeat.steps_in_all();
     member.progressed = now;

@@ -193,7 +193,7 @@ void Coordinator::Open(Milliseconds now) {
   phase_ = Phase::kTraining;
   started_ = true;
   open_ = true;
-  opened_ = now;
+  opened_ = patient_since_ = now;
   if (options_.stale) return LeaseToAll(now);
   round_.version = version_;
   round_.iteration = iteration_;
@@ -246,7 +246,7 @@ bool Coordinator::MayClose(Milliseconds now) {
     usable += member.has_result();
     if (member.late > 0) continue;
     ++began;
-    if (member.has_result()) times.push_back(member.pushed - opened_);
+    if (member.has_result()) times.push_back(member.pushed - patient_since_);
   }
   if (leased < options_.min_workers) {
     // Those who help out have only begun.
@@ -260,7 +260,7 @@ bool Coordinator::MayClose(Milliseconds now) {
   if (times.size() <= middle) return false;
   std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(middle), times.end());
   const double patience = std::max<double>(1, static_cast<double>(times[middle])) * options_.straggler_factor;
-  return static_cast<double>(now - opened_) > patience;
+  return static_cast<double>(now - patient_since_) > patience;
 }
 
 // Who came since the round began may help out; true where even so they are too few.

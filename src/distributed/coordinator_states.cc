@@ -56,6 +56,9 @@ void Coordinator::SendWork(Member& member) {
   if (phase_ == Phase::kRecovering) {
     // Keep what you have, and what you are at: no state goes with this.
     work.set_version(member.version.value_or(0));
+    for (const JournalRecord::Commit& commit : lost_) {
+      if (commit.version() == member.version) work.set_digest(commit.digest());
+    }
     if (member.brought) *work.mutable_lease() = *member.brought;
     work.set_wanted(donor_ == member.id);
     return SendTo(member, Lane::kControl, std::move(message));

@@ -56,7 +56,8 @@ void Worker::Join(Milliseconds now) {
   receiver_.Forget();
   work_.reset();
   own_ = pushed_ = nullptr;
-  EndExchange();
+  // What came of one may have been committed without a word: whoever has it says so in its heartbeats.
+  if (exchange_ && !exchange_->state) EndExchange();
 }
 
 void Worker::SendHello(Milliseconds now) {

@@ -123,7 +123,8 @@ bool Worker::MayPromise() const {
 void Worker::Advance(Milliseconds now) {
   if (phase_ != Phase::kMember || !work_) return;
   TakeState();
-  if (work_->wanted() && !donation_ && state_ && version_ == work_->version()) StartDonation(now);
+  const bool donated = donation_ && donation_->version() == version_;
+  if (work_->wanted() && !donated && state_ && version_ == work_->version()) StartDonation(now);
   const bool donating = donation_ && sender_.active() && sender_.id() == donation_->id();
   // Between rounds nobody waits for it, and it is not known which way it will take.
   if (result_ && lease_ && result_->lease == lease_->serial() && work_->has_lease() && work_->has_iteration() &&

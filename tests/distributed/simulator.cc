@@ -187,6 +187,7 @@ void Simulation::StartWorker(int index) {
   machine.restarts = machine.ended = machine.leaving = false;
   if (machine.worker || over_) return;
   ++machine.process;
+  machine.began = now_;
   machine.paused_until = 0;
   machine.task.reset();
   machine.making = nullptr;

@@ -67,6 +67,16 @@ void Simulation::CheckStalled(const std::string& text) const {
   if (now_ > unsteady + kLongestPatience) throw Violation(text);
 }
 
+// Nobody is called dead for a coordinator that stood still.
+void Simulation::CheckSilent(const std::string& text) const {
+  if (text.find("was not heard of") == std::string::npos || options_.bytes_per_second > 0) return;
+  const Machine& machine = machines_[std::stoul(text.substr(text.find(' ') + 1))];
+  // What was wrong before it stood still is found out afterwards.
+  const Milliseconds soon = 2 * options_.timing.dead;
+  const Milliseconds since = (now_ > paused_until_ + soon ? now_ : paused_since_) - soon;
+  if (machine.worker && machine.began < since && machine.disturbed < since) throw Violation(text);
+}
+
 // A member that could be reached knows when training has ended.
 void Simulation::CheckTold(int index) {
   const Machine& machine = machines_[static_cast<size_t>(index)];
@@ -123,7 +133,10 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
     if (event.kind == ClusterEvent::Kind::kRecovered || event.kind == ClusterEvent::Kind::kRolledBack) {
       recovering_ = false;
     }
-    if (event.kind == ClusterEvent::Kind::kLeft) CheckStalled(event.text);
+    if (event.kind == ClusterEvent::Kind::kLeft) {
+      CheckStalled(event.text);
+      CheckSilent(event.text);
+    }
     if (event.kind == ClusterEvent::Kind::kLeft || event.kind == ClusterEvent::Kind::kJoined) CheckClocks(nullptr);
     Log("coordinator " + std::to_string(process_) + ": " + event.text);
     return;

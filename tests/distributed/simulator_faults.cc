@@ -57,6 +57,7 @@ void Simulation::Apply(const Fault& fault) {
       crash_back_ = fault.lasts;
       return;
     case Fault::Kind::kPauseCoordinator:
+      if (coordinator_ && now_ >= paused_until_) paused_since_ = now_;
       if (coordinator_) paused_until_ = std::max(paused_until_, until);
       disturbed_ = std::max(disturbed_, until);
       return;

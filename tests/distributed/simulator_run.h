@@ -48,7 +48,7 @@ class Simulation : private Journal {
     std::unique_ptr<SimulatedWorkerMath> math;
     std::unique_ptr<Worker> worker;  // null: no process runs
     uint64_t process = 0;            // how many it had
-    Milliseconds paused_until = 0, tick = -1;
+    Milliseconds began = 0, paused_until = 0, tick = -1;
     std::optional<TrainTask> task;
     Milliseconds task_began = 0, task_ends = 0;
     bool fails = false;                           // the task
@@ -95,6 +95,7 @@ class Simulation : private Journal {
   void CheckClocks(const JournalRecord* record);
   void CheckLostRounds(const JournalRecord::Start& start) const;
   void CheckStalled(const std::string& text) const;
+  void CheckSilent(const std::string& text) const;
   void CheckTold(int machine);
 
   // simulator_faults.cc
@@ -125,7 +126,8 @@ class Simulation : private Journal {
   std::unique_ptr<SimulatedRoundMath> math_;
   std::unique_ptr<Coordinator> coordinator_;
   uint64_t process_ = 0;  // of the coordinator: how many there were
-  Milliseconds paused_until_ = 0, tick_ = -1, started_ = 0, disturbed_ = 0, journal_fails_until_ = 0, crash_back_ = 0;
+  Milliseconds paused_since_ = 0, paused_until_ = 0, tick_ = -1, started_ = 0, disturbed_ = 0, journal_fails_until_ = 0,
+               crash_back_ = 0;
   uint64_t epoch_ = 0;  // of the last coordinator that could speak
   int crash_ = 0;       // Fault::CrashPoint that is due
   bool over_ = false;   // nobody starts the coordinator again

@@ -107,21 +107,27 @@ TEST(ClusterFaults, AWorkerThatWasFrozenComesBack) {
   EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "");
 }
 
+// For longer than anybody is waited for, but for the coordinator.
 TEST(ClusterFaults, AFrozenCoordinatorIsWaitedFor) {
-  const ClusterFolder frozen(kQuick + "local_steps: 5", {.max_iter = 200});
-  std::string endpoint;
-  const auto coordinator = frozen.Coordinate(2, &endpoint);
-  const auto one = frozen.Join(endpoint, "one"), two = frozen.Join(endpoint, "two");
-  ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
-  coordinator->Signal(SIGSTOP);
-  std::this_thread::sleep_for(std::chrono::milliseconds(1500));
-  coordinator->Signal(SIGCONT);
-  const Finished run = coordinator->Wait();
-  EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_FALSE(run.Says("was not heard of")) << "nobody else stood still: " << run.err;
-  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
-  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
-  EXPECT_EQ(AuditJournal(frozen, 200).mistake, "");
+  for (const std::string topology : {"", "topology: SHARDED ", "mode: GRADIENT topology: SHARDED overlap: BACKWARD "}) {
+    SCOPED_TRACE(topology);
+    const ClusterFolder frozen(topology + kQuick + "local_steps: 5 join_timeout_ms: 2000", {.max_iter = 1000});
+    std::string endpoint;
+    const auto coordinator = frozen.Coordinate(2, &endpoint);
+    const auto one = frozen.Join(endpoint, "one"), two = frozen.Join(endpoint, "two");
+    ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
+    coordinator->Signal(SIGSTOP);
+    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+    coordinator->Signal(SIGCONT);
+    const Finished run = coordinator->Wait();
+    EXPECT_EQ(run.exit_code, 0) << run.err;
+    for (const char* fault : {"was not heard of", "could not exchange", "are gone", "are lost"}) {
+      EXPECT_FALSE(run.Says(fault)) << "nobody else stood still: " << run.err;
+    }
+    EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+    EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+    EXPECT_EQ(AuditJournal(frozen, 1000).mistake, "");
+  }
 }
 
 // What a coordinator's successor finds.

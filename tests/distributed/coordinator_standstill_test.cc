@@ -1,0 +1,180 @@
+// A coordinator that stands still itself: its process is stopped, or the disk does not answer. What workers sent
+// meanwhile is still to be read.
+#include <gtest/gtest.h>
+
+#include "distributed/coordinator_fixture.h"
+
+namespace crema {
+namespace {
+
+class Standstill : public CoordinatorTest {
+ protected:
+  // Much longer than anybody is waited for.
+  static constexpr Milliseconds kLong = 2'000'000;
+
+  Standstill() { options_.expected_workers = 2; }
+
+  void Tick() { coordinator_->OnTick(now_); }
+
+  std::vector<std::string> Told() {
+    std::vector<std::string> told;
+    for (const ClusterEvent& event : coordinator_->TakeEvents()) told.push_back(event.text);
+    return told;
+  }
+  bool Told(const std::string& part) {
+    const std::vector<std::string> told = Told();
+    return std::any_of(told.begin(), told.end(),
+                       [&](const std::string& text) { return text.find(part) != std::string::npos; });
+  }
+};
+
+TEST_F(Standstill, WhatWorkersSentIsReadBeforeTheyAreCalledDead) {
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  WorkOf(a), WorkOf(b);
+  // Half a heartbeat more, and they would be dead.
+  Pass(options_.dead - options_.heartbeat / 2);
+  now_ += kLong;
+  Tick();
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 2);
+  WorkOf(a), WorkOf(b);
+  Pass(options_.dead / 2);
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 2);
+  EXPECT_FALSE(Told("was not heard of"));
+}
+
+TEST_F(Standstill, WhoIsDeadIsFoundOutAfterwards) {
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  WorkOf(a), WorkOf(b);
+  Pass(options_.dead - options_.heartbeat / 2);
+  now_ += kLong;
+  Tick();
+  WorkOf(a);
+  Pass(options_.heartbeat);
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 1);
+  EXPECT_TRUE(Told("was not heard of for 10 s")) << "of the time in which it could have been heard";
+}
+
+TEST_F(Standstill, OneThatAlwaysStandsStillFindsOutWhoIsDead) {
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  for (int i = 0; i < 100; ++i, now_ += 4 * options_.heartbeat) {
+    WorkOf(a);
+    Tick();
+  }
+  EXPECT_EQ(coordinator_->Status(now_).worker_size(), 1);
+}
+
+TEST_F(Standstill, NobodyIsLateForIt) {
+  options_.straggler_factor = 2;
+  for (const bool message_first : {false, true}) {
+    SCOPED_TRACE(message_first);
+    Start();
+    const uint64_t process = message_first ? 10 : 20;
+    Peer a = Join("a", process + 1), b = Join("b", process + 2);
+    WorkOf(a), WorkOf(b);
+    const Work of_a = WorkOf(a), of_b = WorkOf(b);
+    Pass(1000);
+    Train(a, of_a, 1);
+    Pass(500);
+    now_ += kLong;
+    if (message_first) {
+      // A third one changes who there is, so that it is looked whether the round is over.
+      Peer c = Join("c", process + 3);
+      Say(c, Beat());
+    } else {
+      Tick();
+    }
+    EXPECT_EQ(coordinator_->version(), 0u) << "the second one's result may have come, too";
+    Train(b, of_b, 1);
+    EXPECT_EQ(coordinator_->version(), 1u);
+    EXPECT_EQ(journal_.records.back().commit().share_size(), 2);
+  }
+}
+
+TEST_F(Standstill, WhoeverIsLateWithoutItIsLate) {
+  options_.straggler_factor = 2;
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  WorkOf(a), WorkOf(b);
+  const Work of_a = WorkOf(a);
+  Pass(500);
+  now_ += kLong;
+  Tick();
+  Pass(500);
+  Train(a, of_a, 1);
+  Say(b, Beat());
+  Pass(500);
+  EXPECT_EQ(coordinator_->version(), 0u);
+  Pass(2000);
+  EXPECT_EQ(coordinator_->version(), 1u) << "twice the second that the first one took";
+}
+
+TEST_F(Standstill, CountsInNoTimeout) {
+  options_.min_workers = 2;
+  Start();
+  Peer a = Join("a", 1);
+  WorkOf(a);
+  Pass(1000);
+  now_ += kLong;
+  Tick();
+  EXPECT_EQ(coordinator_->failure(), "") << "others may have asked to join";
+  WorkOf(a);
+  Peer b = Join("b", 2);
+  WorkOf(b);
+  EXPECT_TRUE(WorkOf(a).has_lease());
+  EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kTraining);
+}
+
+TEST_F(Standstill, EndsNoExchange) {
+  options_.topology = DistributedParameter::SHARDED;
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  const auto beats = [&](Peer& peer, uint64_t attempt = 0, uint64_t digest = 0) {
+    ClusterMessage message = Beat();
+    message.mutable_heartbeat()->mutable_address()->set_endpoint(peer.route);
+    message.mutable_heartbeat()->set_attempt(attempt);
+    if (digest != 0) message.mutable_heartbeat()->set_exchanged_digest(digest);
+    Work work;
+    for (const Outgoing& outgoing : Say(peer, message)) {
+      if (outgoing.route == peer.route && outgoing.message.has_work()) work = outgoing.message.work();
+    }
+    return work;
+  };
+  beats(a), beats(b);
+  for (Peer* peer : {&a, &b}) {
+    const Work work = beats(*peer);
+    ClusterMessage push = PushOf(work, 1, Trained(work));
+    push.mutable_push()->clear_digest();
+    push.mutable_push()->set_kept(true);
+    Say(*peer, push);
+  }
+  const uint64_t attempt = beats(a).exchange().attempt();
+  ASSERT_NE(attempt, 0u);
+  Pass(1000);
+  now_ += kLong;
+  Tick();
+  beats(a, attempt, 99);
+  beats(b, attempt, 99);
+  EXPECT_EQ(coordinator_->version(), 1u) << "they exchanged their values meanwhile";
+}
+
+TEST_F(Standstill, DoesNotShortenTheEnd) {
+  Start();
+  Peer a = Join("a", 1), b = Join("b", 2);
+  WorkOf(a), WorkOf(b);
+  coordinator_->Stop("for today", now_);
+  Pass(1000);
+  now_ += kLong;
+  Tick();
+  EXPECT_FALSE(coordinator_->ended()) << "their answers are to be read";
+  ClusterMessage leave;
+  leave.mutable_leave()->set_reason("for today");
+  Say(a, leave), Say(b, leave);
+  EXPECT_TRUE(coordinator_->ended());
+  EXPECT_FALSE(Told("not all workers answered"));
+}
+
+}  // namespace
+}  // namespace crema
