@@ -118,8 +118,8 @@ CoordinatorStart Coordination::StartingPoint() {
   const bool with_history =
       layout_.history > 0 && (settings_.history() == DistributedParameter::MEAN ||
                               (settings_.history() == DistributedParameter::LOCAL && solver_.iteration() > 0));
-  const Payload state =
-      StateOf(steps_, layout_, with_history, {before.velocity().data(), static_cast<size_t>(before.velocity_size())});
+  const std::span<const float> velocity(before.velocity().data(), static_cast<size_t>(before.velocity_size()));
+  const Payload state = StateOf(steps_, layout_, with_history, velocity);
   JournalReplay replay = replayer.Finish();
   CoordinatorStart start;
   start.epoch = replay.epoch;
@@ -130,6 +130,15 @@ CoordinatorStart Coordination::StartingPoint() {
   start.lost = std::move(replay.lost);
   start.state = state;
   start.digest = DigestOf(*state);
+  // Histories are part of what the journal names in some rounds only.
+  std::vector<uint64_t> digests = {start.digest};
+  if (with_history) digests.push_back(DigestOf(*StateOf(steps_, layout_, false, velocity)));
+  if (restored && IsOfOthers(replay, start.iteration, digests)) {
+    Tell("the snapshot is of round " + std::to_string(start.version) + ", for which " + solver_.snapshot_prefix() +
+             "_cluster.journal names other parameters: it is of another run, or what the solver file says of the net "
+             "or of how workers average was changed; training goes on from what the snapshot has",
+         0, true);
+  }
   // Workers do not have the outer momentum where it is in no state, nor what a solver that updates here remembers;
   // those of this machine died with the coordinator that started them.
   std::string nobody_has_them;

@@ -33,6 +33,14 @@ void CheckSteps(Ledger ledger, const std::vector<JournalRecord::Commit>& commits
 
 }  // namespace
 
+bool IsOfOthers(const JournalReplay& replay, uint64_t iteration, const std::vector<uint64_t>& digests) {
+  if (replay.iteration.value_or(iteration) != iteration) {
+    Contradiction("round " + std::to_string(replay.version) + " led to iteration " + std::to_string(*replay.iteration) +
+                  ", and the snapshot is of iteration " + std::to_string(iteration));
+  }
+  return replay.digest && std::find(digests.begin(), digests.end(), *replay.digest) == digests.end();
+}
+
 JournalReplayer::JournalReplayer(ClusterState snapshot) : snapshot_(std::move(snapshot)) {
   replay_.job = snapshot_.job();
   replay_.version = snapshot_.version();

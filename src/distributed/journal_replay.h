@@ -25,6 +25,10 @@ struct JournalReplay {
   std::optional<uint64_t> out_of_reach;
 };
 
+// Whether the journal knows the version that `replay` is of by other parameters than those of these fingerprints, which
+// a snapshot has. Throws UserError where it is of another iteration.
+bool IsOfOthers(const JournalReplay& replay, uint64_t iteration, const std::vector<uint64_t>& digests);
+
 // Takes the records of a journal in the order in which they were written, and keeps of them what counts for a snapshot:
 // a journal may be much longer.
 class JournalReplayer {

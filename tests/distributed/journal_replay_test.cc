@@ -125,5 +125,17 @@ TEST(JournalReplay, TeachesWhatDoesNotFit) {
                UserError);
 }
 
+TEST(JournalReplay, ASnapshotOfOtherParametersIsNoticed) {
+  const std::vector<JournalRecord> records = {Start(1, 0, 0), Commit(1, 0, 10), Commit(2, 10, 10)};
+  const JournalReplay replay = ReplayJournal(records, Snapshot(2, 20));
+  EXPECT_FALSE(IsOfOthers(replay, 20, {102}));
+  EXPECT_FALSE(IsOfOthers(replay, 20, {5, 102}));
+  EXPECT_TRUE(IsOfOthers(replay, 20, {5, 101}));
+  EXPECT_THROW(IsOfOthers(replay, 21, {102}), UserError);
+  // Where the journal does not know that version, anything may be.
+  const JournalReplay unknown = ReplayJournal({}, Snapshot(2, 20));
+  EXPECT_FALSE(IsOfOthers(unknown, 20, {5}));
+}
+
 }  // namespace
 }  // namespace crema

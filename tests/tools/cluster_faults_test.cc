@@ -250,6 +250,32 @@ TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
       << "seed " << seed;
 }
 
+// Two runs that began as one, and the journal of the one beside a snapshot of the other.
+TEST(ClusterFaults, ASnapshotThatTheJournalKnowsOtherwiseIsTold) {
+  const ClusterFolder folder("local_workers: 2 local_steps: 5", {.max_iter = 40, .snapshot = 20});
+  ASSERT_EQ(folder.Run().exit_code, 0);
+  for (const char* name : {"tiny_iter_40.caffemodel", "tiny_iter_40.solverstate"}) {
+    fs::copy_file(folder / name, folder / (std::string("kept_") + name));
+  }
+  const auto with = [&](const std::string& before, const std::string& after) {
+    std::string text = ReadText(folder / "solver.prototxt");
+    return text.replace(text.find(before), before.size(), after);
+  };
+  folder.Write("other.prototxt", with("momentum: 0.9", "momentum: 0.5"));
+  const Finished other = RunProgram(
+      {"train", "--solver=other.prototxt", "--threads=1", "--snapshot=tiny_iter_20.solverstate"}, folder.setting());
+  ASSERT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_FALSE(other.Says("names other parameters")) << other.err;
+  folder.Write("solver.prototxt", with("max_iter: 40", "max_iter: 60"));
+  for (const char* name : {"tiny_iter_40.caffemodel", "tiny_iter_40.solverstate"}) {
+    fs::rename(folder / (std::string("kept_") + name), folder / name);
+  }
+  const Finished run = folder.Run({"--snapshot=tiny_iter_40.solverstate"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("Warning: the snapshot is of round 8, for which tiny_cluster.journal names other parameters"))
+      << run.err;
+}
+
 TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {
   const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 3000", {.max_iter = 100000, .snapshot = 0});
   std::string endpoint;
