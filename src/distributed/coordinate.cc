@@ -19,6 +19,7 @@
 #include "distributed/digest.h"
 #include "distributed/environment.h"
 #include "distributed/journal_replay.h"
+#include "distributed/open_files.h"
 #include "graph/program.h"
 #include "ops/gemm.h"
 #include "runtime/refuse_inputs.h"
@@ -371,6 +372,7 @@ TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const C
     SetGemmThreads(cluster.compute_threads);
   }
   const int workers = std::max(1, ExpectedWorkers(file.solver.distributed()));
+  AllowOpenFiles(kOwnFiles + kFilesOfAWorker * static_cast<uint64_t>(workers));
   // Before snapshots are read: whoever writes them now may write newer ones.
   std::optional<PrefixLock> lock;
   if (const std::string prefix = SnapshotPrefix(file.solver, options); !prefix.empty()) {

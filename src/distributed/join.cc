@@ -17,6 +17,7 @@
 #include "distributed/data_fingerprint.h"
 #include "distributed/environment.h"
 #include "distributed/moves_of_net.h"
+#include "distributed/open_files.h"
 #include "distributed/own_address.h"
 #include "distributed/security.h"
 #include "distributed/solver_layout.h"
@@ -415,6 +416,7 @@ JoinResult Join(const JoinOptions& options) {
     throw UserError("nobody joins at " + options.endpoint +
                     ", which is within one program; an endpoint looks like tcp://HOST:5570");
   }
+  AllowOpenFiles(kOwnFiles);
   zmq::context_t context;
   return JoinInside(context, options);
 }

@@ -276,6 +276,20 @@ TEST(ClusterFaults, ASnapshotThatTheJournalKnowsOtherwiseIsTold) {
       << run.err;
 }
 
+TEST(ClusterFaults, TooFewFilesAreToldOf) {
+  const ClusterFolder folder("local_workers: 2 local_steps: 5", {.max_iter = 20});
+  const auto run = [&](const std::string& limit) {
+    return RunProgram({"/bin/sh", "-c",
+                       "ulimit " + limit + " 16 && exec " CREMA_BIN_DIR "/train --solver=solver.prototxt --threads=1"},
+                      folder.setting());
+  };
+  const Finished few = run("-n");
+  EXPECT_EQ(few.exit_code, 1) << few.err;
+  EXPECT_TRUE(few.Says("train: error: this process may have 16 files open at a time")) << few.err;
+  const Finished more = run("-Sn");
+  EXPECT_EQ(more.exit_code, 0) << "the system allows more: " << more.err;
+}
+
 TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {
   const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 3000", {.max_iter = 100000, .snapshot = 0});
   std::string endpoint;
