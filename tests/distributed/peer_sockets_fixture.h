@@ -60,21 +60,31 @@ class Node {
   }
   // Takes what comes until there are so many, or nothing more for `patience`.
   const std::vector<Received>& Await(size_t count, Milliseconds patience = kPeerPatience) {
-    for (const Milliseconds end = Now() + patience; received_.size() < count && Now() < end;) {
-      zmq::pollitem_t item = sockets_.item();
-      zmq::poll(&item, 1, std::chrono::milliseconds(20));
-      sockets_.Receive(
-          [this](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
-            received_.push_back({route, message.chunk().transfer() | message.chunk_received().transfer(),
-                                 Bytes(bytes.begin(), bytes.end())});
-          });
+    for (Milliseconds end = Now() + patience; received_.size() < count && Now() < end;) {
+      const size_t before = received_.size();
+      Receive();
+      if (received_.size() > before) end = Now() + patience;
     }
     return received_;
+  }
+  // Takes what comes until so many messages and connections were refused. Returns how many were.
+  uint64_t AwaitRefused(uint64_t count) {
+    for (const Milliseconds end = Now() + kPeerPatience; sockets_.refused() < count && Now() < end;) Receive();
+    return sockets_.refused();
   }
   // Forgets what came.
   void Clear() { received_.clear(); }
 
  private:
+  void Receive() {
+    zmq::pollitem_t item = sockets_.item();
+    zmq::poll(&item, 1, std::chrono::milliseconds(20));
+    sockets_.Receive([this](const std::string& route, const ClusterMessage& message, std::span<const std::byte> bytes) {
+      received_.push_back(
+          {route, message.chunk().transfer() | message.chunk_received().transfer(), Bytes(bytes.begin(), bytes.end())});
+    });
+  }
+
   std::optional<KeyPair> keys_;
   zmq::context_t context_;
   PeerSockets sockets_;
