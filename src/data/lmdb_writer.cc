@@ -72,9 +72,7 @@ bool HoldsOnlyDatabase(const std::string& folder) {
 }  // namespace
 
 LmdbWriter::LmdbWriter(std::string path, Existing existing)
-    : path_(WithoutTrailingSlashes(std::move(path))),
-      temporary_(TemporaryNameOf(path_)),
-      existing_(existing) {
+    : path_(WithoutTrailingSlashes(std::move(path))), temporary_(TemporaryNameOf(path_)), existing_(existing) {
   if (path_.empty()) throw UserError("the path of the database to write is empty");
   if (Exists(path_)) {
     if (existing == Existing::kRefuse) {

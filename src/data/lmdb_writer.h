@@ -11,9 +11,9 @@
 
 namespace crema {
 
-// Makes the folder `path` with a data.mdb, whole or not at all: records go to `<path>.tmp.<number>` in transactions of up
-// to 10000 records or 16 MiB, and Commit renames it. Without Commit nothing appears under `path`. Used by one thread.
-// Throws EnvironmentError where the disk is full or not writable.
+// Makes the folder `path` with a data.mdb, whole or not at all: records go to `<path>.tmp.<number>` in transactions of
+// up to 10000 records or 16 MiB, and Commit renames it. Without Commit nothing appears under `path`. Used by one
+// thread. Throws EnvironmentError where the disk is full or not writable.
 class LmdbWriter {
  public:
   static constexpr size_t kMaxKeyBytes = 511;  // as LMDB is built
