@@ -150,7 +150,7 @@ void Coordinator::NoteMade(Member& member, const Heartbeat& heartbeat, Milliseco
     if (std::any_of(lost_.begin(), lost_.end(),
                     [&](const JournalRecord::Commit& lost) { return is_made(lost.version(), lost.digest()); })) {
       version = made;
-    } else if (version && heartbeat.version() >= version_ && heartbeat.version() <= lost_.back().version()) {
+    } else if (version && heartbeat.version() > *version && heartbeat.version() <= lost_.back().version()) {
       version = heartbeat.version();  // what was on its way to it came
     }
     if (version == member.version) return;

@@ -126,9 +126,9 @@ TEST_F(Ending, StoppedAgainItDoesNotWaitForLong) {
   WorkOf(peer);
   coordinator_->Stop("for today", now_);
   coordinator_->Stop("now", now_);
-  coordinator_->OnTick(now_ += 3 * options_.heartbeat - 1);
+  Pass(3 * options_.heartbeat - 1);
   EXPECT_FALSE(coordinator_->ended());
-  coordinator_->OnTick(now_ += 1);
+  Pass(1);
   EXPECT_TRUE(coordinator_->ended());
 }
 

@@ -127,11 +127,11 @@ TEST_F(Standstill, CountsInNoTimeout) {
   EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kTraining);
 }
 
-TEST_F(Standstill, EndsNoExchange) {
-  options_.topology = DistributedParameter::SHARDED;
-  Start();
-  Peer a = Join("a", 1), b = Join("b", 2);
-  const auto beats = [&](Peer& peer, uint64_t attempt = 0, uint64_t digest = 0) {
+class StandstillAmongWorkers : public Standstill {
+ protected:
+  StandstillAmongWorkers() { options_.topology = DistributedParameter::SHARDED; }
+
+  Work Beats(Peer& peer, uint64_t attempt = 0, uint64_t digest = 0) {
     ClusterMessage message = Beat();
     message.mutable_heartbeat()->mutable_address()->set_endpoint(peer.route);
     message.mutable_heartbeat()->set_attempt(attempt);
@@ -141,23 +141,75 @@ TEST_F(Standstill, EndsNoExchange) {
       if (outgoing.route == peer.route && outgoing.message.has_work()) work = outgoing.message.work();
     }
     return work;
-  };
-  beats(a), beats(b);
-  for (Peer* peer : {&a, &b}) {
-    const Work work = beats(*peer);
-    ClusterMessage push = PushOf(work, 1, Trained(work));
-    push.mutable_push()->clear_digest();
-    push.mutable_push()->set_kept(true);
-    Say(*peer, push);
   }
-  const uint64_t attempt = beats(a).exchange().attempt();
-  ASSERT_NE(attempt, 0u);
+
+  // Both are to exchange their values.
+  void Begin() {
+    Start();
+    a_ = Join("a", 1);
+    b_ = Join("b", 2);
+    Beats(a_), Beats(b_);
+    for (Peer* peer : {&a_, &b_}) {
+      const Work work = Beats(*peer);
+      ClusterMessage push = PushOf(work, 1, Trained(work));
+      push.mutable_push()->clear_digest();
+      push.mutable_push()->set_kept(true);
+      Say(*peer, push);
+    }
+    attempt_ = Beats(a_).exchange().attempt();
+    ASSERT_NE(attempt_, 0u);
+  }
+
+  // As one does that has heard nothing for long, with the parameters of the round before.
+  void JoinAnew(Peer& peer) {
+    const uint64_t process = peer.process;
+    peer = {peer.route + "'", process, peer.incarnation + 1, 0, 0};
+    ClusterMessage hello = HelloOf(peer);
+    hello.set_job(options_.job);
+    hello.mutable_hello()->set_version(0);
+    hello.mutable_hello()->set_digest(DigestOf(*ParametersOf({}, kWords)));
+    for (const Outgoing& outgoing : Say(peer, hello)) {
+      if (outgoing.message.has_welcome()) peer.member = outgoing.message.member();
+    }
+    ASSERT_NE(peer.member, 0u);
+  }
+
+  Peer a_, b_;
+  uint64_t attempt_ = 0;
+};
+
+TEST_F(StandstillAmongWorkers, EndsNoExchange) {
+  Begin();
   Pass(1000);
   now_ += kLong;
   Tick();
-  beats(a, attempt, 99);
-  beats(b, attempt, 99);
+  Beats(a_, attempt_, 99);
+  Beats(b_, attempt_, 99);
   EXPECT_EQ(coordinator_->version(), 1u) << "they exchanged their values meanwhile";
+}
+
+// It stood still when the round was committed, and before it said so: workers joined anew meanwhile.
+TEST_F(StandstillAmongWorkers, LosesNoRoundThatNobodyWasToldOf) {
+  for (const bool both_at_once : {false, true}) {
+    SCOPED_TRACE(both_at_once);
+    Begin();
+    Beats(a_, attempt_, 99);
+    Beats(b_, attempt_, 99);
+    ASSERT_EQ(coordinator_->version(), 1u);
+    now_ += kLong;
+    Tick();
+    JoinAnew(a_);
+    if (!both_at_once) Beats(a_, attempt_, 99);
+    JoinAnew(b_);
+    Beats(b_, attempt_, 99);
+    const Work work = Beats(a_, attempt_, 99);
+    EXPECT_EQ(work.version(), 1u);
+    EXPECT_EQ(work.digest(), 99u) << "it has that, and takes it up when it hears so";
+    Pass(options_.dead / 2);
+    EXPECT_FALSE(Told("are lost"));
+    EXPECT_EQ(coordinator_->version() + (coordinator_->phase() == Coordinator::Phase::kRecovering), 1u);
+    now_ += 1;
+  }
 }
 
 TEST_F(Standstill, DoesNotShortenTheEnd) {

@@ -261,6 +261,31 @@ TEST_F(PromisingWorker, PromisesNothingInARoundThroughTheCoordinator) {
   EXPECT_TRUE(push_.has_digest());
 }
 
+// The coordinator may have committed it and said nothing of it yet when it stood still.
+TEST_F(PromisingWorker, KeepsWhatItMadeUntilItHearsWhetherItCounts) {
+  Begin();
+  making_.MakeFrom(0);
+  End(making_.bytes());
+  Order(1);
+  Drain(true);
+  ASSERT_EQ(beat_.exchanged_digest(), ExpectedDigest());
+  const uint64_t before = hello_;
+  for (int i = 0; i < 40 && hello_ == before; ++i) Drain(true);
+  ASSERT_NE(hello_, before) << "it heard nothing for long";
+  beat_ = {};
+  ClusterMessage welcome;
+  welcome.mutable_welcome()->set_incarnation(hello_);
+  Hear(welcome);
+  EXPECT_EQ(beat_.exchanged_digest(), ExpectedDigest());
+  EXPECT_EQ(beat_.version(), 0u);
+  ClusterMessage message;
+  message.mutable_work()->set_version(1);
+  message.mutable_work()->set_digest(ExpectedDigest());
+  Hear(message);
+  EXPECT_EQ(worker_.version(), 1u) << "without a transfer";
+  EXPECT_EQ(worker_.digest(), ExpectedDigest());
+}
+
 // Whoever speaks for workers that there are not, or says more than there is to say, does not fill the memory.
 TEST_F(PromisingWorker, RemembersSoManyWhoAreEarly) {
   Begin();
