@@ -1,8 +1,6 @@
 // A worker's program: trains what the coordinator says, from the parameters that it sends.
 #include "distributed/join.h"
 
-#include <unistd.h>
-
 #include <atomic>
 #include <exception>
 #include <functional>
@@ -16,6 +14,7 @@
 #include "distributed/cluster_settings.h"
 #include "distributed/data_fingerprint.h"
 #include "distributed/environment.h"
+#include "distributed/join_log.h"
 #include "distributed/moves_of_net.h"
 #include "distributed/open_files.h"
 #include "distributed/own_address.h"
@@ -30,19 +29,12 @@ namespace crema {
 namespace {
 
 constexpr Milliseconds kTick = 100;
-constexpr Milliseconds kLogEvery = 10'000;
-
-std::string OwnName() {
-  char host[256] = "unknown";
-  gethostname(host, sizeof host - 1);
-  return std::string(host) + ":" + std::to_string(getpid());
-}
 
 class Joining {
  public:
   // Ends `watch`, unless that is null.
   Joining(zmq::context_t& context, const JoinOptions& options, WorkerWatch* watch)
-      : options_(options), context_(context), watch_(watch) {}
+      : options_(options), context_(context), watch_(watch), log_(options.endpoint, options.log) {}
   JoinResult Run();
 
  private:
@@ -60,13 +52,11 @@ class Joining {
   bool GoesOn(const TrainTask& task, uint64_t steps_done);
   void TakeFixed();
   void LogPhase();
-  void Log(const std::string& line) const {
-    if (options_.log) options_.log(line);
-  }
 
   const JoinOptions& options_;
   zmq::context_t& context_;
   WorkerWatch* const watch_;
+  JoinLog log_;
   std::optional<KeyPair> own_keys_;
   MovesOfNet moves_;
   std::unique_ptr<WorkerService> service_;
@@ -76,10 +66,8 @@ class Joining {
   StateLayout layout_;
   std::mutex fixed_mutex_;
   Payload fixed_;  // came and is not in the net yet; under fixed_mutex_
-  bool gradients_ = false, joining_ = true;
+  bool gradients_ = false;
   std::atomic<bool> stop_ = false;
-  std::string no_place_;
-  Milliseconds logged_ = Now();
   std::atomic<uint64_t> rounds_ = 0, examples_ = 0;
   std::atomic<bool> has_peers_ = false;
 };
@@ -109,7 +97,7 @@ PeerAddress Joining::Listen() {
                                                           .keys = own_keys_,
                                                           .allow_plaintext = options_.security.allow_plaintext()});
   const PeerAddress address = peers->address();
-  Log("Other workers reach this one at " + address.endpoint());
+  log_.Say("Other workers reach this one at " + address.endpoint());
   service_->AddPeers(std::move(peers));
   has_peers_ = true;
   return address;
@@ -178,7 +166,6 @@ void Joining::BuildOrLeave(const Welcome& welcome) {
   }
 }
 
-// Tells when the coordinator is lost, found, or not there at all.
 void Joining::LogPhase() {
   Worker::Phase phase = Worker::Phase::kJoining;
   std::string no_place;
@@ -186,28 +173,7 @@ void Joining::LogPhase() {
     phase = worker.phase();
     no_place = worker.no_place();
   });
-  const Milliseconds now = Now();
-  if (phase == Worker::Phase::kEnded) return;
-  const bool joining = phase == Worker::Phase::kJoining;
-  if (joining && !joining_) {
-    Log("The coordinator is lost; looking for it");
-    logged_ = now;
-    no_place.clear();  // is said the next time
-  } else if (!joining && joining_ && rounds_ > 0) {
-    Log("Joined again");
-  } else if (!no_place.empty()) {
-    if (no_place != no_place_) Log("Waiting for a place at " + options_.endpoint + ": " + no_place);
-    logged_ = now;
-  } else if (joining && now - logged_ >= kLogEvery) {
-    const std::string problem = HostProblem(options_.endpoint);
-    const std::string keys = own_keys_ ? "does it know this worker's key, and is --server_key its own?"
-                                       : "does it want keys, of which this worker has none?";
-    Log("No answer from " + options_.endpoint +
-        " yet: " + (problem.empty() ? "is the coordinator running, is the address right, and " + keys : problem));
-    logged_ = now;
-  }
-  joining_ = joining;
-  no_place_ = no_place;
+  log_.Tell(phase, std::move(no_place), rounds_ > 0, own_keys_.has_value());
 }
 
 void Joining::TakeFixed() {
@@ -381,7 +347,7 @@ void Joining::TrainUntilEnd() {
     const WorkerTurn turn = service_->Await(kTick);
     if (turn.welcome) {
       BuildOrLeave(*turn.welcome);
-      if (!stop_) Log("Joined in place " + std::to_string(turn.welcome->slot()));
+      if (!stop_) log_.Say("Joined in place " + std::to_string(turn.welcome->slot()));
     }
     if (turn.task) Train(*turn.task);
     LogPhase();
@@ -395,7 +361,7 @@ JoinResult Joining::Run() {
   options.process = Draw();
   options.name = options_.name.empty() ? OwnName() : options_.name;
   service_ = std::make_unique<WorkerService>(std::move(options), moves_, Connect());
-  Log("Joining the training at " + options_.endpoint);
+  log_.Say("Joining the training at " + options_.endpoint);
   if (watch_) watch_->Begin([this] { return Look(); });
   WorkerWatch::Ending ending;
   try {

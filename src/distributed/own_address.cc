@@ -99,6 +99,12 @@ std::string HostProblem(const std::string& endpoint) {
   return problem.empty() ? "" : "\"" + there.host + "\" is not known: " + problem;
 }
 
+std::string OwnName() {
+  char host[256] = "unknown";
+  gethostname(host, sizeof host - 1);
+  return std::string(host) + ":" + std::to_string(getpid());
+}
+
 std::string AddressTowards(const std::string& tcp_endpoint) {
   const HostAndPort there = Split(tcp_endpoint);
   const std::string remedy = "; say by which address others reach this machine";

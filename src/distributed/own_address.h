@@ -6,6 +6,9 @@
 
 namespace crema {
 
+// What this process is called for people: its machine's name and its number, HOST:PROCESS.
+std::string OwnName();
+
 // The address from which packets to the host of a ZeroMQ endpoint leave, as endpoints have it: "10.0.0.7" or
 // "[fd00::7]"; of a loopback address that itself. Nothing is sent to it, but its name is looked up. Throws
 // EnvironmentError where there is none that other machines could use.
