@@ -18,27 +18,13 @@
 #include "inference/classifier.h"
 #include "inference/image_preparation.h"
 #include "inference/scoring_net.h"
+#include "inference/small_images.h"
 #include "temporary_folder.h"
 
 namespace crema {
 namespace {
 
 using Values = std::vector<float>;
-
-// Values of row y and column x: 10 y + x.
-Image Ramp(int height, int width) {
-  Image image;
-  image.Resize(height, width, 1);
-  for (int y = 0; y < height; ++y) {
-    for (int x = 0; x < width; ++x) image.row(y)[x] = static_cast<uint8_t>(10 * y + x);
-  }
-  return image;
-}
-
-TransformationParameter Param(const std::string& text) {
-  NetFile file = ParseNet("layer { name: \"d\" type: \"Input\" top: \"d\" transform_param { " + text + " } }", "net");
-  return file.net.layer(0).transform_param();
-}
 
 Values Views(const ImagePreparation& preparation, const Image& image) {
   PreparationBuffers buffers;
