@@ -191,15 +191,15 @@ void Solver::Impl::WarnOfNothingToLearn() const {
 void Solver::Impl::WatchLossesForZeros(float loss) {
   constexpr int kTelling = 20;
   if (rank > 0 || iteration != watched_iterations_) return;
-  const std::vector<NetOutput> outputs = net->outputs();
+  zero_loss_ = loss == 0 && (iteration == 0 || zero_loss_);
+  std::vector<NetOutput> outputs;
+  if (iteration == 0 || !zero_outputs_.empty()) outputs = net->outputs();
   if (iteration == 0) {
-    zero_loss_ = true;
     zero_outputs_.clear();
     for (const NetOutput& output : outputs) {
       if (output.loss_weight != 0) zero_outputs_.insert(output.name);
     }
   }
-  zero_loss_ &= loss == 0;
   for (const NetOutput& output : outputs) {
     for (int64_t i = 0; i < output.value.count() && zero_outputs_.contains(output.name); ++i) {
       if (output.value.value(i) != 0) zero_outputs_.erase(output.name);

@@ -188,6 +188,7 @@ void Simulation::StartWorker(int index) {
   if (machine.worker || over_) return;
   ++machine.process;
   machine.began = now_;
+  machine.place.reset();
   machine.paused_until = 0;
   machine.task.reset();
   machine.making = nullptr;

@@ -13,6 +13,13 @@ namespace {
 // Coordinators wait that long before they try to write to a full disk again.
 constexpr Milliseconds kRetriesJournal = 2000;
 
+// Of "worker 4 joined in place 8" and "worker 4 (place 8) was ...".
+size_t MachineOf(const std::string& text) { return std::stoul(text.substr(text.find(' ') + 1)); }
+uint64_t PlaceOf(const std::string& text) {
+  const std::string before = "place ";
+  return std::stoull(text.substr(text.find(before) + before.size()));
+}
+
 }  // namespace
 
 void Simulation::Write(const JournalRecord& record) {
@@ -62,7 +69,7 @@ void Simulation::CheckLostRounds(const JournalRecord::Start& start) const {
 void Simulation::CheckStalled(const std::string& text) const {
   constexpr Milliseconds kLongestPatience = 45'000;  // after the longest faults of RandomSchedule
   if (text.find("made no progress") == std::string::npos || options_.bytes_per_second > 0) return;
-  const size_t machine = std::stoul(text.substr(text.find(' ') + 1));
+  const size_t machine = MachineOf(text);
   const Milliseconds unsteady = std::max({machines_[machine].unsteady, disturbed_, started_, journal_fails_until_});
   if (now_ > unsteady + kLongestPatience) throw Violation(text);
 }
@@ -70,7 +77,8 @@ void Simulation::CheckStalled(const std::string& text) const {
 // Nobody is called dead for a coordinator that stood still.
 void Simulation::CheckSilent(const std::string& text) const {
   if (text.find("was not heard of") == std::string::npos || options_.bytes_per_second > 0) return;
-  const Machine& machine = machines_[std::stoul(text.substr(text.find(' ') + 1))];
+  const Machine& machine = machines_[MachineOf(text)];
+  if (machine.place != PlaceOf(text)) return;  // a process that it had before
   // What was wrong before it stood still is found out afterwards.
   const Milliseconds soon = 2 * options_.timing.dead;
   const Milliseconds since = (now_ > paused_until_ + soon ? now_ : paused_since_) - soon;
@@ -133,6 +141,7 @@ void Simulation::OnClusterEvent(ClusterEvent event) {
     if (event.kind == ClusterEvent::Kind::kRecovered || event.kind == ClusterEvent::Kind::kRolledBack) {
       recovering_ = false;
     }
+    if (event.kind == ClusterEvent::Kind::kJoined) machines_[MachineOf(event.text)].place = PlaceOf(event.text);
     if (event.kind == ClusterEvent::Kind::kLeft) {
       CheckStalled(event.text);
       CheckSilent(event.text);

@@ -49,6 +49,7 @@ class Simulation : private Journal {
     std::unique_ptr<Worker> worker;  // null: no process runs
     uint64_t process = 0;            // how many it had
     Milliseconds began = 0, paused_until = 0, tick = -1;
+    std::optional<uint64_t> place;  // of this process, once it joined
     std::optional<TrainTask> task;
     Milliseconds task_began = 0, task_ends = 0;
     bool fails = false;                           // the task
