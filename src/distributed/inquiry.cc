@@ -64,13 +64,14 @@ ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
     keys =
         WorkerSockets::Keys{ReadKeyPair(security.secret_key_file()), ReadPublicKey(security.server_public_key_file())};
   }
-  WorkerSockets sockets(context, endpoint, std::move(keys));
+  // A coordinator that is asked to stop may end before its answer is read.
+  WorkerSockets sockets(context, endpoint, std::move(keys), WorkerSockets::Unconnected::kKept);
   Outgoing question;
   question.message.mutable_inquiry()->set_request(request);
   std::optional<ClusterStatus> status;
   const Milliseconds end = Now() + timeout_ms;
   while (!status && Now() < end) {
-    // Dropped while there is no connection yet. A second one of the same changes nothing.
+    // A second one of the same changes nothing.
     sockets.Send(question);
     sockets.Receive(200, [&](const std::string&, const ClusterMessage& message, std::span<const std::byte>) {
       if (message.has_status()) status = message.status();

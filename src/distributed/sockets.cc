@@ -91,8 +91,9 @@ void ServerSockets::Receive(Milliseconds timeout, const OnReceived& handler) {
   }
 }
 
-WorkerSockets::WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys)
-    : context_(context), endpoint_(std::move(endpoint)), keys_(std::move(keys)) {
+WorkerSockets::WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys,
+                             Unconnected unconnected)
+    : context_(context), endpoint_(std::move(endpoint)), keys_(std::move(keys)), unconnected_(unconnected) {
   Reconnect();
 }
 
@@ -100,8 +101,7 @@ zmq::socket_t WorkerSockets::Connect(const std::string& name) {
   zmq::socket_t socket(context_, zmq::socket_type::dealer);
   SetCommonOptions(socket, kMostSocketBytes);
   socket.set(zmq::sockopt::routing_id, name);
-  // What is sent while there is no connection would come late and all at once.
-  socket.set(zmq::sockopt::immediate, 1);
+  socket.set(zmq::sockopt::immediate, unconnected_ == Unconnected::kDropped ? 1 : 0);
   socket.set(zmq::sockopt::reconnect_ivl, 200);
   socket.set(zmq::sockopt::reconnect_ivl_max, 5'000);
   if (keys_) ConfigureClient(socket, keys_->own, keys_->server_public);

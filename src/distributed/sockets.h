@@ -72,8 +72,13 @@ class WorkerSockets {
     std::string server_public;
   };
 
+  // What becomes of messages while there is no connection: those to the coordinator would come late and all at once,
+  // those that it sent last are of one that is no more.
+  enum class Unconnected { kDropped, kKept };
+
   // Connects in the background, again and again. Throws EnvironmentError where the endpoint is no endpoint.
-  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys);
+  WorkerSockets(zmq::context_t& context, std::string endpoint, std::optional<Keys> keys,
+                Unconnected unconnected = Unconnected::kDropped);
 
   // From now on other workers are spoken with, too.
   void AddPeers(std::unique_ptr<PeerSockets> peers) { peers_ = std::move(peers); }
@@ -93,6 +98,7 @@ class WorkerSockets {
   zmq::context_t& context_;
   const std::string endpoint_;
   const std::optional<Keys> keys_;
+  const Unconnected unconnected_;
   zmq::socket_t control_, bulk_;
   std::unique_ptr<PeerSockets> peers_;
   WakeUp wake_;
