@@ -7,12 +7,25 @@
 #include "crema/error.h"
 #include "cuda/gpu.h"
 #include "cuda/operations.h"
+#include "device/communicator.h"
 
 namespace crema::cuda {
 
 namespace {
 
 std::string MiB(size_t bytes) { return std::to_string(bytes >> 20) + " MiB"; }
+
+// What was given up ends soon, or never.
+bool EndsSoon(cudaEvent_t event) {
+  constexpr std::chrono::milliseconds kPause(10);
+  cudaError_t status = cudaErrorNotReady;
+  for (int pauses = 0; status == cudaErrorNotReady && pauses < 500; ++pauses) {
+    std::this_thread::sleep_for(kPause);
+    status = cudaEventQuery(event);
+    cudaGetLastError();
+  }
+  return status == cudaSuccess;
+}
 
 class Event final : public GpuEvent {
  public:
@@ -132,17 +145,13 @@ void CudaGpu::Await(cudaEvent_t event) {
 
 void CudaGpu::Look(cudaEvent_t event) {
   try {
-    watch_->Look();
+    return watch_->Look();
+  } catch (const Aborted&) {
+    // Another rank failed. What this one has to tell, too, is known when its pass has ended; its next sum throws.
+    lost_ = !EndsSoon(event);
+    if (lost_) throw;
   } catch (...) {
-    // What was given up ends soon, or never.
-    constexpr std::chrono::milliseconds kPause(10);
-    cudaError_t status = cudaErrorNotReady;
-    for (int pauses = 0; status == cudaErrorNotReady && pauses < 500; ++pauses) {
-      std::this_thread::sleep_for(kPause);
-      status = cudaEventQuery(event);
-      cudaGetLastError();
-    }
-    lost_ = status != cudaSuccess;
+    lost_ = !EndsSoon(event);
     throw;
   }
 }
