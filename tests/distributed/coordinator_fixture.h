@@ -108,12 +108,21 @@ class CoordinatorTest : public testing::Test {
   }
 
   // The latest Work that a heartbeat brings.
-  Work WorkOf(Peer& peer) {
+  Work WorkOf(Peer& peer, const ClusterMessage& beat = Beat()) {
     Work work;
-    for (const Outgoing& outgoing : Say(peer, Beat())) {
+    for (const Outgoing& outgoing : Say(peer, beat)) {
       if (outgoing.route == peer.route && outgoing.message.has_work()) work = outgoing.message.work();
     }
     return work;
+  }
+
+  // ... that of a worker which exchanges values with others. digest: what it had after `attempt`; 0: nothing yet.
+  Work WorkAmong(Peer& peer, uint64_t attempt = 0, uint64_t digest = 0) {
+    ClusterMessage beat = Beat();
+    beat.mutable_heartbeat()->mutable_address()->set_endpoint(peer.route);
+    beat.mutable_heartbeat()->set_attempt(attempt);
+    if (digest != 0) beat.mutable_heartbeat()->set_exchanged_digest(digest);
+    return WorkOf(peer, beat);
   }
 
   static Steps StepsOf(const Work& work) { return {work.lease().steps().first(), work.lease().steps().count()}; }

@@ -14,19 +14,6 @@ class CoordinatorOfPromises : public CoordinatorTest {
     options_.local_steps = 1;
   }
 
-  // What a heartbeat brings.
-  Work Beats(Peer& peer, uint64_t attempt = 0, uint64_t digest = 0) {
-    ClusterMessage message = Beat();
-    message.mutable_heartbeat()->mutable_address()->set_endpoint(peer.route);
-    message.mutable_heartbeat()->set_attempt(attempt);
-    if (digest != 0) message.mutable_heartbeat()->set_exchanged_digest(digest);
-    Work work;
-    for (const Outgoing& outgoing : Say(peer, message)) {
-      if (outgoing.route == peer.route && outgoing.message.has_work()) work = outgoing.message.work();
-    }
-    return work;
-  }
-
   static ClusterMessage PromiseOf(const Work& work, uint64_t id, bool promised, const std::string& failure = {}) {
     ClusterMessage message = PushOf(work, id, ParametersOf({}, kWords));
     message.mutable_push()->clear_digest();
@@ -41,15 +28,15 @@ class CoordinatorOfPromises : public CoordinatorTest {
     Start();
     a_ = Join("a", 11);
     b_ = Join("b", 12);
-    Beats(a_);
-    Beats(b_);
-    of_a_ = Beats(a_);
-    of_b_ = Beats(b_);
+    WorkAmong(a_);
+    WorkAmong(b_);
+    of_a_ = WorkAmong(a_);
+    of_b_ = WorkAmong(b_);
     ASSERT_TRUE(of_a_.keep_values());
     Say(a_, PromiseOf(of_a_, 1, true));
-    EXPECT_FALSE(Beats(a_).has_exchange()) << "the other one may have nothing to promise";
+    EXPECT_FALSE(WorkAmong(a_).has_exchange()) << "the other one may have nothing to promise";
     Say(b_, PromiseOf(of_b_, 1, true));
-    const Work order = Beats(a_);
+    const Work order = WorkAmong(a_);
     ASSERT_TRUE(order.has_exchange());
     EXPECT_EQ(order.exchange().peer_size(), 2);
     EXPECT_EQ(order.exchange().peer(1).examples(), 1u);
@@ -72,8 +59,8 @@ class CoordinatorOfPromises : public CoordinatorTest {
 TEST_F(CoordinatorOfPromises, CommitsWhenAllIsThereAndAllAgree) {
   Begin();
   Say(a_, PromiseOf(of_a_, 1, false));
-  Beats(a_, attempt_, 99);
-  Beats(b_, attempt_, 99);
+  WorkAmong(a_, attempt_, 99);
+  WorkAmong(b_, attempt_, 99);
   EXPECT_EQ(journal_.commits(), 0u) << "b has not said what its loss was";
   // Again what it said before: messages are repeated.
   Say(b_, PromiseOf(of_b_, 1, true));
@@ -87,13 +74,13 @@ TEST_F(CoordinatorOfPromises, GoesOnWithoutOneWhoseValuesDoNotCome) {
   Begin();
   Say(a_, PromiseOf(of_a_, 1, true));
   Say(b_, PromiseOf(of_b_, 1, false, "the loss is nan"));
-  const Work order = Beats(a_, attempt_);
+  const Work order = WorkAmong(a_, attempt_);
   ASSERT_TRUE(order.has_exchange());
   EXPECT_GT(order.exchange().attempt(), attempt_);
   EXPECT_EQ(order.exchange().peer_size(), 1);
-  EXPECT_FALSE(Beats(b_, attempt_).has_exchange());
+  EXPECT_FALSE(WorkAmong(b_, attempt_).has_exchange());
   EXPECT_EQ(Warnings(), (std::vector<std::string>{"worker b: the loss is nan"}));
-  Beats(a_, order.exchange().attempt(), 99);
+  WorkAmong(a_, order.exchange().attempt(), 99);
   EXPECT_EQ(journal_.commits(), 0u);
   Say(a_, PromiseOf(of_a_, 1, false));
   EXPECT_EQ(journal_.commits(), 1u);
@@ -112,16 +99,16 @@ TEST_F(CoordinatorOfPromises, IsPatientAsLongAsValuesAreBeingMade) {
   Say(a_, PromiseOf(of_a_, 1, false));
   const Milliseconds long_since = now_ + 3 * options_.dead;
   for (; now_ < long_since; now_ += options_.heartbeat) {
-    Beats(a_, attempt_);
-    Beats(b_, attempt_);
+    WorkAmong(a_, attempt_);
+    WorkAmong(b_, attempt_);
     coordinator_->OnTick(now_);
   }
   EXPECT_TRUE(Warnings().empty());
   Say(b_, PromiseOf(of_b_, 1, false));
   const Milliseconds made = now_;
-  while (Beats(a_, attempt_).exchange().attempt() == attempt_ && now_ < made + 10 * options_.dead) {
+  while (WorkAmong(a_, attempt_).exchange().attempt() == attempt_ && now_ < made + 10 * options_.dead) {
     now_ += options_.heartbeat;
-    Beats(b_, attempt_);
+    WorkAmong(b_, attempt_);
     coordinator_->OnTick(now_);
   }
   EXPECT_GE(now_, made + options_.dead) << "an exchange takes its time";
@@ -132,13 +119,13 @@ TEST_F(CoordinatorOfPromises, OneThatHangsInTheMakingIsOut) {
   Begin();
   Say(a_, PromiseOf(of_a_, 1, false));
   const Milliseconds begin = now_;
-  while (now_ < begin + 2 * options_.stall && Beats(b_, attempt_).has_lease()) {
+  while (now_ < begin + 2 * options_.stall && WorkAmong(b_, attempt_).has_lease()) {
     now_ += options_.heartbeat;
-    Beats(a_, attempt_);
+    WorkAmong(a_, attempt_);
     coordinator_->OnTick(now_);
   }
   EXPECT_GE(now_, begin + options_.stall);
-  EXPECT_EQ(Beats(a_, attempt_).exchange().peer_size(), 1);
+  EXPECT_EQ(WorkAmong(a_, attempt_).exchange().peer_size(), 1);
 }
 
 }  // namespace

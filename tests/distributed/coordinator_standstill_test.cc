@@ -131,32 +131,20 @@ class StandstillAmongWorkers : public Standstill {
  protected:
   StandstillAmongWorkers() { options_.topology = DistributedParameter::SHARDED; }
 
-  Work Beats(Peer& peer, uint64_t attempt = 0, uint64_t digest = 0) {
-    ClusterMessage message = Beat();
-    message.mutable_heartbeat()->mutable_address()->set_endpoint(peer.route);
-    message.mutable_heartbeat()->set_attempt(attempt);
-    if (digest != 0) message.mutable_heartbeat()->set_exchanged_digest(digest);
-    Work work;
-    for (const Outgoing& outgoing : Say(peer, message)) {
-      if (outgoing.route == peer.route && outgoing.message.has_work()) work = outgoing.message.work();
-    }
-    return work;
-  }
-
   // Both are to exchange their values.
   void Begin() {
     Start();
     a_ = Join("a", 1);
     b_ = Join("b", 2);
-    Beats(a_), Beats(b_);
+    WorkAmong(a_), WorkAmong(b_);
     for (Peer* peer : {&a_, &b_}) {
-      const Work work = Beats(*peer);
+      const Work work = WorkAmong(*peer);
       ClusterMessage push = PushOf(work, 1, Trained(work));
       push.mutable_push()->clear_digest();
       push.mutable_push()->set_kept(true);
       Say(*peer, push);
     }
-    attempt_ = Beats(a_).exchange().attempt();
+    attempt_ = WorkAmong(a_).exchange().attempt();
     ASSERT_NE(attempt_, 0u);
   }
 
@@ -183,8 +171,8 @@ TEST_F(StandstillAmongWorkers, EndsNoExchange) {
   Pass(1000);
   now_ += kLong;
   Tick();
-  Beats(a_, attempt_, 99);
-  Beats(b_, attempt_, 99);
+  WorkAmong(a_, attempt_, 99);
+  WorkAmong(b_, attempt_, 99);
   EXPECT_EQ(coordinator_->version(), 1u) << "they exchanged their values meanwhile";
 }
 
@@ -193,16 +181,16 @@ TEST_F(StandstillAmongWorkers, LosesNoRoundThatNobodyWasToldOf) {
   for (const bool both_at_once : {false, true}) {
     SCOPED_TRACE(both_at_once);
     Begin();
-    Beats(a_, attempt_, 99);
-    Beats(b_, attempt_, 99);
+    WorkAmong(a_, attempt_, 99);
+    WorkAmong(b_, attempt_, 99);
     ASSERT_EQ(coordinator_->version(), 1u);
     now_ += kLong;
     Tick();
     JoinAnew(a_);
-    if (!both_at_once) Beats(a_, attempt_, 99);
+    if (!both_at_once) WorkAmong(a_, attempt_, 99);
     JoinAnew(b_);
-    Beats(b_, attempt_, 99);
-    const Work work = Beats(a_, attempt_, 99);
+    WorkAmong(b_, attempt_, 99);
+    const Work work = WorkAmong(a_, attempt_, 99);
     EXPECT_EQ(work.version(), 1u);
     EXPECT_EQ(work.digest(), 99u) << "it has that, and takes it up when it hears so";
     Pass(options_.dead / 2);
