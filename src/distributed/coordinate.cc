@@ -131,9 +131,9 @@ CoordinatorStart Coordination::StartingPoint() {
   start.lost = std::move(replay.lost);
   start.state = state;
   start.digest = DigestOf(*state);
-  // Histories are part of what the journal names in some rounds only.
   std::vector<uint64_t> digests = {start.digest};
-  if (with_history) digests.push_back(DigestOf(*StateOf(steps_, layout_, false, velocity)));
+  // Histories are part of what the journal names in some rounds only.
+  if (restored && with_history) digests.push_back(DigestOf(*StateOf(steps_, layout_, false, velocity)));
   if (restored && IsOfOthers(replay, start.iteration, digests)) {
     Tell("the snapshot is of round " + std::to_string(start.version) + ", for which " + solver_.snapshot_prefix() +
              "_cluster.journal names other parameters: it is of another run, or what the solver file says of the net "
