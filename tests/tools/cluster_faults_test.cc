@@ -111,13 +111,13 @@ TEST(ClusterFaults, AWorkerThatWasFrozenComesBack) {
 TEST(ClusterFaults, AFrozenCoordinatorIsWaitedFor) {
   for (const std::string topology : {"", "topology: SHARDED ", "mode: GRADIENT topology: SHARDED overlap: BACKWARD "}) {
     SCOPED_TRACE(topology);
-    const ClusterFolder frozen(topology + kQuick + "local_steps: 5 join_timeout_ms: 2000", {.max_iter = 1000});
+    const ClusterFolder frozen(topology + kQuick + "local_steps: 5 join_timeout_ms: 4000", {.max_iter = 1000});
     std::string endpoint;
     const auto coordinator = frozen.Coordinate(2, &endpoint);
     const auto one = frozen.Join(endpoint, "one"), two = frozen.Join(endpoint, "two");
     ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
     coordinator->Signal(SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
+    std::this_thread::sleep_for(std::chrono::milliseconds(5000));
     coordinator->Signal(SIGCONT);
     const Finished run = coordinator->Wait();
     EXPECT_EQ(run.exit_code, 0) << run.err;
@@ -291,7 +291,7 @@ TEST(ClusterFaults, TooFewFilesAreToldOf) {
 }
 
 TEST(ClusterFaults, WithoutWorkersItWaitsThenWritesASnapshotAndEnds) {
-  const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 3000", {.max_iter = 100000, .snapshot = 0});
+  const ClusterFolder folder("local_steps: 5 dead_ms: 400 join_timeout_ms: 6000", {.max_iter = 100000, .snapshot = 0});
   std::string endpoint;
   const auto coordinator = folder.Coordinate(2, &endpoint);
   for (int i = 0; i < 2; ++i) {

@@ -1,10 +1,11 @@
 // Workers that hang where no protocol reaches them: in a file that does not answer.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
-#include <filesystem>
+#include <memory>
 #include <string>
 
 #include "tools/cluster_training.h"
@@ -13,7 +14,7 @@
 namespace crema::testing_tools {
 namespace {
 
-// A training from a list of images; `fifo` is a list that nobody ever writes.
+// A training from a list of images; `fifo` is a list that nobody ever writes, though it can be opened.
 class ClusterHanging : public testing::Test {
  protected:
   void SetUp() override {
@@ -34,29 +35,33 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top
     folder_.Write("solver.prototxt",
                   "net: \"net.prototxt\" base_lr: 0.0001 lr_policy: \"fixed\" max_iter: 1000000 display: 10\n"
                   "snapshot_prefix: \"tiny\" random_seed: 5\n" +
-                      Distributed("local_steps: 5 min_workers: 1 join_timeout_ms: 1500 dead_ms: 20000"));
+                      Distributed("local_steps: 5 min_workers: 1 join_timeout_ms: 6000 dead_ms: 20000"));
     ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
+    writer_ = open((folder_ / "fifo").c_str(), O_RDWR | O_CLOEXEC);
+    ASSERT_GE(writer_, 0);
   }
+  void TearDown() override { close(writer_); }
 
-  // As soon as it is a member, which it is before it builds its net.
   std::unique_ptr<Running> JoinAndHang() {
     auto worker = folder_.Join(endpoint_, "hangs", {"--data=fifo"});
-    for (int i = 0; i < 400 && !IsMember("hangs") && !worker->ended(); ++i) usleep(25'000);
-    EXPECT_TRUE(IsMember("hangs")) << worker->Err();
+    EXPECT_TRUE(worker->WaitForOpening(folder_ / "fifo")) << worker->Err();
     return worker;
   }
 
-  bool IsMember(const std::string& name) const {
-    return folder_.Ask("status", endpoint_).out.find(name) != std::string::npos;
+  std::unique_ptr<Running> JoinSoundly() {
+    auto worker = folder_.Join(endpoint_, "sound");
+    EXPECT_TRUE(worker->WaitFor("Joined in place 0")) << worker->Err();
+    return worker;
   }
 
   const ClusterFolder folder_{""};
   std::string endpoint_;
+  int writer_ = -1;
 };
 
 TEST_F(ClusterHanging, AWorkerThatIsAskedToStopStops) {
   const auto coordinator = folder_.Coordinate(2, &endpoint_);
-  const auto sound = folder_.Join(endpoint_, "sound");
+  const auto sound = JoinSoundly();
   for (const int signal : {SIGTERM, SIGINT}) {
     const auto hangs = JoinAndHang();
     hangs->Signal(signal);
@@ -76,7 +81,7 @@ TEST_F(ClusterHanging, AWorkerThatIsAskedToStopStops) {
 
 TEST_F(ClusterHanging, TheEndOfTrainingIsItsEnd) {
   const auto coordinator = folder_.Coordinate(2, &endpoint_);
-  const auto sound = folder_.Join(endpoint_, "sound"), hangs = JoinAndHang();
+  const auto sound = JoinSoundly(), hangs = JoinAndHang();
   ASSERT_TRUE(coordinator->WaitFor(", lr = ", 3)) << coordinator->Err();
   coordinator->Signal(SIGINT);
   const Finished run = coordinator->Wait();

@@ -167,7 +167,7 @@ TEST(ClusterTimeline, MistakesAreExplained) {
 
 TEST(ClusterSummary, WarnsWhereNothingWasAveraged) {
   for (const bool expected : {true, false}) {
-    const ClusterFolder folder("local_steps: 5 min_workers: 1 join_timeout_ms: 700", {.max_iter = 40, .snapshot = 0});
+    const ClusterFolder folder("local_steps: 5 min_workers: 1 join_timeout_ms: 4000", {.max_iter = 40, .snapshot = 0});
     std::string endpoint;
     const auto coordinator = folder.Coordinate(expected ? 2 : 1, &endpoint);
     const auto worker = folder.Join(endpoint, "alone");

@@ -14,6 +14,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 #include <thread>
 
 namespace crema::testing_tools {
@@ -140,6 +141,20 @@ bool Running::WaitFor(const std::string& text, int count) {
     if (last) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
   }
+}
+
+bool Running::WaitForOpening(const fs::path& file) {
+  const fs::path target = fs::canonical(file), process = "/proc/" + std::to_string(pid_);
+  while (!ended()) {
+    std::error_code gone;
+    // Before it becomes the program it has this one's files open.
+    const bool runs = fs::read_symlink(process / "exe", gone) != fs::read_symlink("/proc/self/exe");
+    for (fs::directory_iterator fd(process / "fd", gone), end; runs && fd != end; fd.increment(gone)) {
+      if (fs::read_symlink(*fd, gone) == target) return true;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return false;
 }
 
 Finished Running::Wait() {

@@ -63,6 +63,8 @@ class Running {
   // Waits until stderr holds `text` `count` times; false when the program ended without.
   bool WaitFor(const std::string& text, int count = 1);
   bool ended();
+  // Waits until it has opened `file`; false when it ended without.
+  bool WaitForOpening(const std::filesystem::path& file);
   Finished Wait();
 
  private:
