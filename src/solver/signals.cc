@@ -1,6 +1,10 @@
 #include "solver/signals.h"
 
+#include <unistd.h>
+
 #include <atomic>
+#include <cerrno>
+#include <string_view>
 
 #include "base/check.h"
 #include "base/suggest.h"
@@ -12,11 +16,30 @@ namespace {
 // Holds what the kernel saves of AVX-512 and AMX registers, several times over.
 constexpr size_t kStackBytes = size_t{1} << 17;
 
-// The only thing a handler touches; lock-free atomics are safe there.
-std::atomic<bool> interrupted{false}, hung_up{false}, in_use{false};
-static_assert(std::atomic<bool>::is_always_lock_free);
+constexpr std::string_view kOnceMore =
+    "\nThe step under way has not come to its end yet; Ctrl-C once more ends all at once, without a snapshot\n";
 
-void HandleSignal(int signal) { (signal == SIGHUP || signal == SIGUSR1 ? hung_up : interrupted).store(true); }
+// What handlers touch; lock-free atomics are safe there.
+std::atomic<bool> interrupted{false}, hung_up{false}, in_use{false}, may_insist{false};
+std::atomic<int> untaken_interrupts{0};
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void Insist() {
+  const int count = untaken_interrupts.fetch_add(1) + 1;
+  if (count == 2) {
+    [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kOnceMore.data(), kOnceMore.size());
+  }
+  if (count < 3) return;
+  std::signal(SIGINT, SIG_DFL);
+  std::raise(SIGINT);  // is delivered when the handler returns
+}
+
+void HandleSignal(int signal) {
+  const int error = errno;
+  (signal == SIGHUP || signal == SIGUSR1 ? hung_up : interrupted).store(true);
+  if (signal == SIGINT && may_insist) Insist();
+  errno = error;
+}
 
 void Install(int signal, struct sigaction* before) {
   struct sigaction action = {};
@@ -41,6 +64,8 @@ SignalActions::SignalActions(SolverAction on_interrupt, SolverAction on_hangup)
   CREMA_CHECK(!in_use.exchange(true)) << "two SignalActions in one process";
   interrupted.store(false);
   hung_up.store(false);
+  untaken_interrupts.store(0);
+  may_insist.store(on_interrupt == SolverAction::kStop);
   stack_t own = {};
   own.ss_sp = stack_.get();
   own.ss_size = kStackBytes;
@@ -73,7 +98,9 @@ void SignalActions::TakeLaunchedSignals() {
 SolverAction SignalActions::Take() {
   const auto take = [&](SolverAction wanted) {
     if (on_hangup_ == wanted && hung_up.exchange(false)) return true;
-    return on_interrupt_ == wanted && interrupted.exchange(false);
+    if (on_interrupt_ != wanted || !interrupted.exchange(false)) return false;
+    untaken_interrupts.store(0);
+    return true;
   };
   if (take(SolverAction::kSnapshot)) return SolverAction::kSnapshot;
   if (take(SolverAction::kStop)) return SolverAction::kStop;

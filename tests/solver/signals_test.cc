@@ -1,6 +1,7 @@
 #include "solver/signals.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 namespace crema {
 namespace {
@@ -26,9 +27,33 @@ TEST(Signals, SnapshotComesBeforeStop) {
   EXPECT_EQ(actions.Take(), SolverAction::kStop);
 }
 
+TEST(Signals, TheThirdInterruptThatNobodyTakesEndsTheProcess) {
+  const auto interrupt = [](int times) {
+    for (int i = 0; i < times; ++i) raise(SIGINT);
+  };
+  EXPECT_EXIT(
+      {
+        SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+        interrupt(2);
+        actions.Take();
+        raise(SIGTERM);
+        raise(SIGHUP);
+        interrupt(2);
+        _exit(3);
+      },
+      testing::ExitedWithCode(3), "Ctrl-C once more ends all at once");
+  EXPECT_EXIT(
+      {
+        SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+        interrupt(3);
+        _exit(3);
+      },
+      testing::KilledBySignal(SIGINT), "Ctrl-C once more ends all at once");
+}
+
 TEST(Signals, NoneIgnoresThem) {
   SignalActions actions(SolverAction::kNone, SolverAction::kNone);
-  raise(SIGINT);
+  for (int i = 0; i < 4; ++i) raise(SIGINT);
   raise(SIGHUP);
   EXPECT_EQ(actions.Take(), SolverAction::kNone);
 }
