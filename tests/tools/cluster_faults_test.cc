@@ -111,17 +111,18 @@ TEST(ClusterFaults, AWorkerThatWasFrozenComesBack) {
 TEST(ClusterFaults, AFrozenCoordinatorIsWaitedFor) {
   for (const std::string topology : {"", "topology: SHARDED ", "mode: GRADIENT topology: SHARDED overlap: BACKWARD "}) {
     SCOPED_TRACE(topology);
-    const ClusterFolder frozen(topology + kQuick + "local_steps: 5 join_timeout_ms: 4000", {.max_iter = 1000});
+    const ClusterFolder frozen(topology + kQuick + "local_steps: 5 join_timeout_ms: 2900", {.max_iter = 1000});
     std::string endpoint;
     const auto coordinator = frozen.Coordinate(2, &endpoint);
     const auto one = frozen.Join(endpoint, "one"), two = frozen.Join(endpoint, "two");
     ASSERT_TRUE(GoesOn(*coordinator)) << coordinator->Err();
     coordinator->Signal(SIGSTOP);
-    std::this_thread::sleep_for(std::chrono::milliseconds(5000));
+    std::this_thread::sleep_for(std::chrono::milliseconds(3000));
     coordinator->Signal(SIGCONT);
     const Finished run = coordinator->Wait();
     EXPECT_EQ(run.exit_code, 0) << run.err;
-    for (const char* fault : {"was not heard of", "could not exchange", "are gone", "are lost"}) {
+    // Of a round that was committed when it froze nobody may know: those who made it are asked, and say so.
+    for (const char* fault : {"was not heard of", "could not exchange", "are lost"}) {
       EXPECT_FALSE(run.Says(fault)) << "nobody else stood still: " << run.err;
     }
     EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
