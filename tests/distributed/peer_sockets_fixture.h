@@ -105,8 +105,8 @@ inline int PortOf(const std::string& endpoint) { return std::stoi(endpoint.subst
 
 // Sends until something comes of it.
 inline bool Reaches(Node& from, Node& to, uint64_t number, Milliseconds patience = kPeerPatience) {
-  to.Clear();
   for (const Milliseconds end = Now() + patience; Now() < end;) {
+    to.Clear();  // else what came before would be all that is waited for
     from.Send(to, number);
     for (const Received& received : to.Await(1, 100)) {
       if (received.number == number && received.route == from.route()) return true;
