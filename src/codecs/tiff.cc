@@ -72,6 +72,18 @@ std::string ProblemOf(const Source& source) {
   return Damaged(std::string("TIFF: ") + (source.message[0] != 0 ? source.message : "no image can be read of it"));
 }
 
+// Of a strip or tile that the directory does not name, libtiff reads the beginning of the file instead.
+std::string MissingPart(TIFF* tiff) {
+  const bool tiled = TIFFIsTiled(tiff) != 0;
+  const uint32_t parts = tiled ? TIFFNumberOfTiles(tiff) : TIFFNumberOfStrips(tiff);
+  for (uint32_t part = 0; part < parts; ++part) {
+    if (TIFFGetStrileOffset(tiff, part) > 0) continue;
+    return Damaged(std::string("TIFF: ") + (tiled ? "tile " : "strip ") + std::to_string(part) + " of " +
+                   std::to_string(parts) + " is missing");
+  }
+  return {};
+}
+
 std::string ReadHeader(TIFF* tiff, const Source& source, ImageInfo* info, int* orientation) {
   uint32_t height = 0, width = 0;
   uint16_t samples = 1, photometric = PHOTOMETRIC_RGB, turned = ORIENTATION_TOPLEFT;
@@ -105,6 +117,7 @@ std::string DecodeTiff(std::span<const uint8_t> bytes, const DecodeOptions& opti
   if (!TIFFRGBAImageOK(tiff.get(), message)) {
     return std::string("is a TIFF image of a rare kind (") + message + "); convert it to PNG";
   }
+  if (std::string problem = MissingPart(tiff.get()); !problem.empty()) return problem;
   // Transparency is left out: colours that are not multiplied by it would be, here.
   uint16_t extra = 0, *kinds = nullptr;
   if (TIFFGetField(tiff.get(), TIFFTAG_EXTRASAMPLES, &extra, &kinds) && extra > 0 &&

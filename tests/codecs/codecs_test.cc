@@ -168,6 +168,18 @@ TEST(Tiff, WhatHasNoEightBitsIsNamed) {
   EXPECT_NE(problem.find("convert it to PNG"), std::string::npos) << problem;
 }
 
+// Whether the directory names fewer strips than its height asks for, or says of one that it is nowhere.
+TEST(Tiff, MissingStripsAreRefused) {
+  Bytes bytes = Tiff(Noise(4, 4, 1));  // one strip
+  const Bytes length = {257 % 256, 257 / 256, 3, 0, 1, 0, 0, 0, 4, 0};
+  const auto at = std::search(bytes.begin(), bytes.end(), length.begin(), length.end());
+  ASSERT_NE(at, bytes.end());
+  at[8] = 12;
+  Image image;
+  const std::string problem = DecodeImage(bytes, {}, &image);
+  EXPECT_NE(problem.find("is damaged or cut short (TIFF: strip 1 of 3 is missing)"), std::string::npos) << problem;
+}
+
 TEST(Codecs, DamagedFilesAreRefusedOrWhole) {
   ExpectRefusedOrWhole({Webp(Noise(20, 30, 3)), Tiff(Noise(20, 30, 3), {.compression = COMPRESSION_LZW}),
                         Tiff(Noise(9, 9, 1), {.compression = COMPRESSION_ADOBE_DEFLATE})});
