@@ -57,8 +57,8 @@ std::string FolderOf(int label, const std::vector<std::string>& names) {
   return name.starts_with(".") ? "_" + name : name;
 }
 
-// Each class needs a folder of its own.
-void CheckNames(const std::vector<std::string>& names) {
+// The classes by their folders; each needs one of its own.
+std::map<std::string, size_t> NamedFolders(const std::vector<std::string>& names) {
   std::map<std::string, size_t> classes;
   for (size_t i = 0; i < names.size(); ++i) {
     const std::string folder = FolderOf(static_cast<int>(i), names);
@@ -67,6 +67,7 @@ void CheckNames(const std::vector<std::string>& names) {
     throw UserError("--labels: classes " + std::to_string(other->second) + " and " + std::to_string(i) +
                     " would both lie in the folder \"" + folder + "\"; give each a name of its own");
   }
+  return classes;
 }
 
 void MakeFolder(const std::string& folder) {
@@ -97,7 +98,7 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
   std::vector<RecordImage> images(static_cast<size_t>(threads));
   std::set<std::string> folders;
   const size_t labels = LabelsOf(source, how);
-  CheckNames(how.labels);
+  const std::map<std::string, size_t> named = NamedFolders(how.labels);
   std::string list;
   WorkInOrder<ImageFile>(
       count, threads,
@@ -107,7 +108,14 @@ int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, Pr
       [&](int64_t i, const ImageFile& file) {
         if (!file.problem.empty()) RejectRecord(source, static_cast<uint64_t>(i), file.problem);
         const bool in_classes = !file.annotated && labels == 0;
-        const std::string folder = in_classes ? how.folder + "/" + FolderOf(file.label, how.labels) : how.folder;
+        const std::string of_class = in_classes ? FolderOf(file.label, how.labels) : "";
+        if (const auto other = named.find(of_class);
+            other != named.end() && static_cast<int64_t>(other->second) != file.label) {
+          RejectRecord(source, static_cast<uint64_t>(i),
+                       "has the label " + of_class + ", which --labels does not name, and would lie in the folder of " +
+                           "class " + std::to_string(other->second) + ", whose name is that number; name all classes");
+        }
+        const std::string folder = in_classes ? how.folder + "/" + of_class : how.folder;
         if (folders.insert(folder).second) MakeFolder(folder);
         char name[32];
         std::snprintf(name, sizeof name, "/%08lld.%s", static_cast<long long>(i), file.extension);

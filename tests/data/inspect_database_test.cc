@@ -285,6 +285,12 @@ TEST(ExportDatabase, GivesTheImagesBack) {
       },
       {"classes 0 and 2", "\"a_b\""});
   EXPECT_EQ(testing::Listing(folder / "c/1"), "00000002.png");
+  // The dogs have no name, and their number is the name of the cats.
+  testing::ExpectThrows<UserError>(
+      [&] {
+        ExportDatabase(*source, {folder / "e", {"1"}}, &progress.line);
+      },
+      {"\"00000002_dog/0.png\"", "label 1, which --labels does not name", "class 0"});
   testing::WriteDatums(folder / "floats", {FloatDatum({1, 2}, 0)});
   ExpectThrows<UserError>(
       [&] {
