@@ -221,7 +221,8 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         }
         char number[24];
         std::snprintf(number, sizeof number, "%08lld_", static_cast<long long>(place.number));
-        writer.Put(place.part, number + path, record.value);
+        // As Caffe's program cuts long ones; the number tells records apart.
+        writer.Put(place.part, (number + path).substr(0, LmdbWriter::kMaxKeyBytes), record.value);
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
   if (done.records == 0) {

@@ -4,6 +4,7 @@
 
 #include <filesystem>
 
+#include "data/convert_images.h"
 #include "data/convert_testing.h"
 #include "data/image_testing.h"
 #include "temporary_folder.h"
@@ -38,6 +39,29 @@ TEST(ImageFolder, PartsAreFoundUnderTheirUsualNames) {
   std::filesystem::create_directory(folder / "Valid");
   EXPECT_EQ(FindParts(folder.path()).validation, folder / "Valid") << "tests are for the end";
   EXPECT_EQ(FindParts(folder / "absent").validation, "");
+}
+
+TEST(ConvertImages, PathsMayBeLongerThanKeys) {
+  TemporaryFolder folder;
+  const std::string deep = std::string(250, 'a') + "/" + std::string(250, 'b');
+  std::filesystem::create_directories(folder / deep);
+  ImageList list;
+  list.root = folder / "";
+  for (int i = 0; i < 2; ++i) {
+    list.entries.push_back({deep + "/" + std::to_string(i) + ".png", i});
+    testing::WriteFile(list.PathOf(list.entries.size() - 1), testing::Png(testing::Photograph(2, 2, 1, 1)));
+  }
+  testing::SilentProgress progress;
+  DatasetTarget target;
+  target.database = folder / "db";
+  EXPECT_EQ(ConvertImages(list, {}, target, &progress.line).records, 2);
+  const auto source = OpenRecordSource(target.database);
+  ASSERT_EQ(source->count(), 2u);
+  for (uint64_t i = 0; i < 2; ++i) {
+    const std::string whole = "0000000" + std::to_string(i) + "_" + list.entries[i].path;
+    EXPECT_EQ(source->Key(i), whole.substr(0, 511));
+    EXPECT_EQ(testing::DatumOf(*source, i).label(), static_cast<int>(i));
+  }
 }
 
 }  // namespace
