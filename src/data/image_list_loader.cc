@@ -19,7 +19,8 @@ namespace {
 
 class File {
  public:
-  explicit File(const char* path) : descriptor_(open(path, O_RDONLY | O_CLOEXEC)) {}
+  // A pipe would keep this waiting for somebody to write.
+  explicit File(const char* path) : descriptor_(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
   ~File() {
     if (descriptor_ >= 0) close(descriptor_);
   }
@@ -68,6 +69,10 @@ std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScra
   size_t used = 0;
   struct stat status;
   if (fstat(file.descriptor(), &status) != 0) CannotRead(list, entry, errno);
+  if (S_ISDIR(status.st_mode)) CannotRead(list, entry, EISDIR);
+  if (!S_ISREG(status.st_mode)) {
+    throw UserError(NameOf(list, entry) + " is a pipe or device; the list must name files");
+  }
   // One byte more, so that the end is seen without growing.
   const size_t expected = status.st_size > 0 ? static_cast<size_t>(status.st_size) + 1 : size_t{1} << 16;
   if (scratch.bytes.size() < expected) scratch.bytes.resize(expected);

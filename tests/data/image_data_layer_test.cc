@@ -1,5 +1,6 @@
 // Image files: ImageListLoader and the layer ImageData.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -220,6 +221,10 @@ TEST_F(ImageDataTest, BrokenImagesAreNamed) {
   std::filesystem::create_directory(folder_ / "the images/2.png");
   testing::SourceDriver directory = Driver(Layer());
   ExpectThrows<UserError>([&] { directory.Forward(); }, {"2.png\" is a folder"});
+  std::filesystem::remove(folder_ / "the images/2.png");
+  ASSERT_EQ(mkfifo((folder_ / "the images/2.png").c_str(), 0600), 0);
+  testing::SourceDriver pipe = Driver(Layer());
+  ExpectThrows<UserError>([&] { pipe.Forward(); }, {"2.png\" is a pipe or device"});
 }
 
 TEST_F(ImageDataTest, MistakesAreNamedWithTheirField) {
