@@ -44,7 +44,7 @@ bool WriteOutputFolder(const std::string& folder, const std::map<std::string, st
     }
     if (all_there && !force) return true;
     if (!other.empty() && !force) {
-      throw UserError("\"" + folder + "\" holds files of another request, or edited ones (" + other +
+      throw UserError("\"" + folder + "\" holds files of another request or of other images, or edited ones (" + other +
                       "). To go on with them: crema train --solver=" + folder +
                       "/solver.prototxt --snapshot=auto. To start anew: --force, or another --output");
     }
