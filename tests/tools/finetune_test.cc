@@ -154,7 +154,8 @@ TEST_F(Finetune, FilesOfAnotherRequestAreNotReplaced) {
   ASSERT_EQ(Run("out", {"--from_scratch", "--epochs=1"}).exit_code, 0);
   const Finished other = Run("out", {"--from_scratch", "--epochs=2"});
   EXPECT_EQ(other.exit_code, 2);
-  EXPECT_TRUE(other.Says("holds files of another request or of other images, or edited ones (solver.prototxt)")) << other.err;
+  EXPECT_TRUE(other.Says("holds files of another request or of other images, or edited ones (solver.prototxt)"))
+      << other.err;
   EXPECT_EQ(Run("out", {"--from_scratch", "--epochs=2", "--force"}).exit_code, 0);
 }
 
