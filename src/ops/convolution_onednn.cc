@@ -47,6 +47,25 @@ Preference PreferredForSourceGradient(const ConvolutionProblem& p) {
   return PreferredOrders(p);
 }
 
+// Not by way of a matrix product, or of plain loops.
+bool IsDirect(const std::string& implementation) {
+  return implementation.find("gemm") == std::string::npos && implementation.find("ref") == std::string::npos;
+}
+
+// Whether each number of the kernel meets the image somewhere, and not padding alone.
+bool WholeKernelMeetsImage(const ConvolutionProblem& p) {
+  for (int i = 0; i < p.axes(); ++i) {
+    for (int64_t k = 0; k < p.kernel[i]; ++k) {
+      bool meets = false;
+      for (int64_t at = k * p.dilation[i] - p.pad[i], n = p.output(i); n > 0 && !meets; --n, at += p.stride[i]) {
+        meets = at >= 0 && at < p.input[i];
+      }
+      if (!meets) return false;
+    }
+  }
+  return true;
+}
+
 class Builder {
  public:
   explicit Builder(const ConvolutionProblem& problem) : problem_(problem) {
@@ -126,10 +145,16 @@ class OneDnnConvolution final : public ConvolutionKernel {
         (!problem_.weights_gradient || (problem_.layout == Layout::kChannelsLast && problem_.dtype == DType::kF32));
     std::optional<onednn::ConvolutionBackwardWeights> to_weights;
     if (problem_.weights_gradient) {
+      // In bf16 oneDNN's direct kernels (seen of 2.6, with AMX and without) do not write the others' gradient, zero.
+      const bool direct = problem_.dtype == DType::kF32 || WholeKernelMeetsImage(problem_);
       to_weights = builder.First(PreferredOrders(problem_), [&](Order order) {
-        return onednn::MakeConvolutionBackwardWeights(
-            builder.Descs(order, problem_.bias_gradient && !sums_bias_apart_, true),
-            onednn::MakeConvolutionForward(builder.Descs(order, false)));
+        const auto hint = onednn::MakeConvolutionForward(builder.Descs(order, false));  // next_impl reads it
+        auto made = onednn::MakeConvolutionBackwardWeights(
+            builder.Descs(order, problem_.bias_gradient && !sums_bias_apart_, true), hint);
+        while (!direct && IsDirect(made.impl_info_str())) {
+          if (!made.next_impl()) throw dnnl::error(dnnl_unimplemented, "only a direct kernel takes these sizes");
+        }
+        return made;
       });
     }
     weights_ = builder.weights();

@@ -15,31 +15,6 @@ namespace crema {
 
 namespace {
 
-// A tensor of either dtype, with numbers behind it that must stay.
-class Image {
- public:
-  Image(DType dtype, std::vector<float> values) : dtype_(dtype), n_(values.size()) {
-    values.resize(n_ + kGuard, 7.0f);
-    floats_ = values;
-    halves_ = Rounded(values);
-    if (dtype == DType::kBF16) floats_ = Widened(halves_);
-  }
-  void* data() { return dtype_ == DType::kF32 ? static_cast<void*>(floats_.data()) : halves_.data(); }
-  std::vector<float> Read() const {
-    std::vector<float> values = dtype_ == DType::kF32 ? floats_ : Widened(halves_);
-    for (size_t i = n_; i < values.size(); ++i) EXPECT_EQ(7.0f, values[i]) << "written behind the end";
-    values.resize(n_);
-    return values;
-  }
-
- private:
-  static constexpr size_t kGuard = 64;
-  DType dtype_;
-  size_t n_;
-  std::vector<float> floats_;
-  std::vector<BFloat16> halves_;
-};
-
 struct Case {
   ChannelGrid grid;
   std::string name() const {
@@ -49,9 +24,9 @@ struct Case {
   int64_t channel(int64_t i) const {
     return grid.layout == Layout::kPlain ? i / grid.pixels % grid.channels : i % grid.channels;
   }
-  Image Values(uint64_t stream) const { return {grid.dtype, RandomValues(grid.count(), stream)}; }
-  Image Unwritten() const { return {grid.dtype, Poison(grid.count())}; }
-  void Expect(const std::vector<float>& expected, const Image& actual, const std::string& what) const {
+  GuardedTensor Values(uint64_t stream) const { return {grid.dtype, RandomValues(grid.count(), stream)}; }
+  GuardedTensor Unwritten() const { return {grid.dtype, Poison(grid.count())}; }
+  void Expect(const std::vector<float>& expected, const GuardedTensor& actual, const std::string& what) const {
     ExpectRounded(expected, actual.Read(), name() + " " + what);
   }
 };
@@ -85,7 +60,7 @@ struct Workspace {
 
 TEST(Channels, MomentsAreThoseOfPlainLoops) {
   for (const Case& c : Cases()) {
-    Image x = c.Values(1);
+    GuardedTensor x = c.Values(1);
     const std::vector<float> values = x.Read();
     std::vector<double> mean(c.grid.channels), variance(c.grid.channels);
     const double count = static_cast<double>(c.grid.per_channel());
@@ -111,7 +86,7 @@ TEST(Channels, AffineMapIsThatOfPlainLoops) {
                              shift = RandomValues(channels, 4);
     for (int options = 0; options < 16; ++options) {
       const bool addend = options & 1, relu = options & 2, coefficients = options & 4, in_place = options & 8;
-      Image x = c.Values(1), added = c.Values(5), y = c.Unwritten();
+      GuardedTensor x = c.Values(1), added = c.Values(5), y = c.Unwritten();
       const std::vector<float> values = x.Read(), more = added.Read();
       std::vector<float> expected(c.grid.count());
       for (int64_t i = 0; i < c.grid.count(); ++i) {
@@ -141,7 +116,7 @@ TEST(Channels, GradientSumsAreThoseOfPlainLoops) {
     const std::vector<float> mean = RandomValues(channels, 2);
     for (int options = 0; options < 8; ++options) {
       const bool masked = options & 1, with_product = options & 2, centered = options & 4;
-      Image dy = c.Values(6), y = c.Values(7), x = c.Values(1);
+      GuardedTensor dy = c.Values(6), y = c.Values(7), x = c.Values(1);
       const std::vector<float> gradient = dy.Read(), top = y.Read(), values = x.Read();
       std::vector<double> sum(channels), product(channels);
       for (int64_t i = 0; i < c.grid.count(); ++i) {
@@ -173,7 +148,7 @@ TEST(Channels, GradientMapIsThatOfPlainLoops) {
       const bool relu = options & 1, centered = options & 2, in_place = options & 4, wants_dx = options & 8,
                  wants_masked = options & 16;
       if (!wants_dx && !wants_masked) continue;
-      Image dy = c.Values(6), y = c.Values(7), x = c.Values(1), dx = c.Unwritten(), masked = c.Unwritten();
+      GuardedTensor dy = c.Values(6), y = c.Values(7), x = c.Values(1), dx = c.Unwritten(), masked = c.Unwritten();
       const std::vector<float> gradient = dy.Read(), top = y.Read(), values = x.Read();
       std::vector<float> expected(c.grid.count()), arrived(c.grid.count());
       for (int64_t i = 0; i < c.grid.count(); ++i) {
@@ -182,7 +157,7 @@ TEST(Channels, GradientMapIsThatOfPlainLoops) {
         arrived[i] = static_cast<float>(g);
         expected[i] = static_cast<float>(a[k] * g + (centered ? b[k] * (values[i] - mean[k]) + constant[k] : 0));
       }
-      Image& out = in_place ? dy : dx;
+      GuardedTensor& out = in_place ? dy : dx;
       Workspace workspace(c.grid);
       RunChannelGradientMap(c.grid,
                             {.g = {dy.data(), relu ? y.data() : nullptr},
@@ -207,7 +182,7 @@ TEST(Channels, AffineMapRoundsEveryKindOfNumber) {
                                     infinity,  -infinity, full_nan,      -full_nan, 0.0f};
   const int64_t channels = static_cast<int64_t>(shift.size());
   const Case c{{1, channels, 50, Layout::kChannelsLast, DType::kBF16}};
-  Image x(DType::kBF16, std::vector<float>(c.grid.count())), y = c.Unwritten();
+  GuardedTensor x(DType::kBF16, std::vector<float>(c.grid.count())), y = c.Unwritten();
   Workspace workspace(c.grid);
   RunChannelAffine(c.grid, {.x = x.data(), .shift = shift.data(), .y = y.data()}, workspace.data());
   const std::vector<float> actual = y.Read();

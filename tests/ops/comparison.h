@@ -12,6 +12,7 @@
 
 #include "base/bfloat16.h"
 #include "base/random.h"
+#include "crema/tensor.h"
 #include "device/device.h"
 
 namespace crema {
@@ -38,6 +39,31 @@ inline void ExpectRounded(const std::vector<float>& expected, const std::vector<
 
 // What outputs hold before a kernel runs: whatever it leaves unwritten shows.
 inline std::vector<float> Poison(int64_t n) { return std::vector<float>(n, std::numeric_limits<float>::quiet_NaN()); }
+
+// A tensor of either dtype, with numbers behind it that must stay.
+class GuardedTensor {
+ public:
+  GuardedTensor(DType dtype, std::vector<float> values) : dtype_(dtype), n_(values.size()) {
+    values.resize(n_ + kGuard, 7.0f);
+    floats_ = values;
+    halves_ = Rounded(values);
+    if (dtype == DType::kBF16) floats_ = Widened(halves_);
+  }
+  void* data() { return dtype_ == DType::kF32 ? static_cast<void*>(floats_.data()) : halves_.data(); }
+  std::vector<float> Read() const {
+    std::vector<float> values = dtype_ == DType::kF32 ? floats_ : Widened(halves_);
+    for (size_t i = n_; i < values.size(); ++i) EXPECT_EQ(7.0f, values[i]) << "written behind the end";
+    values.resize(n_);
+    return values;
+  }
+
+ private:
+  static constexpr size_t kGuard = 64;
+  DType dtype_;
+  size_t n_;
+  std::vector<float> floats_;
+  std::vector<BFloat16> halves_;
+};
 
 // A workspace full of NaN.
 class PoisonedWorkspace {

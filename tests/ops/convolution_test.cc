@@ -39,6 +39,10 @@ const Case kCases[] = {
     {"kernel equals input", 2, 3, 4, 1, {6, 5}, {6, 5}, {1, 1}, {0, 0}, {1, 1}},
     {"pad beyond kernel", 1, 2, 3, 1, {4, 4}, {2, 2}, {1, 1}, {3, 3}, {1, 1}},
     {"last columns unused", 2, 3, 4, 1, {10, 10}, {3, 3}, {4, 4}, {0, 0}, {1, 1}},
+    {"columns in the padding", 2, 16, 16, 1, {5, 3}, {3, 5}, {1, 4}, {0, 1}, {1, 1}},
+    {"columns in the padding groups", 2, 12, 36, 12, {7, 3}, {5, 5}, {4, 4}, {2, 2}, {1, 1}},
+    {"columns in the padding depthwise", 2, 17, 17, 17, {2, 1}, {5, 3}, {1, 4}, {2, 2}, {1, 1}},
+    {"dilated beyond the image", 2, 16, 32, 1, {5, 5}, {3, 3}, {1, 1}, {6, 6}, {6, 6}},
     {"one of everything", 1, 1, 1, 1, {1, 1}, {1, 1}, {1, 1}, {0, 0}, {1, 1}},
     {"1-d", 3, 4, 6, 1, {17}, {5}, {2}, {2}, {1}},
     {"1-d dilated", 3, 16, 16, 1, {17}, {3}, {1}, {2}, {2}},
@@ -64,7 +68,8 @@ struct Results {
 };
 
 // Runs every direction that the problem asks for, twice at other addresses, as a kernel keeps addresses it has seen.
-Results RunKernel(const ConvolutionProblem& problem, const char* name) {
+// rounded: on numbers that are whole in bfloat16.
+Results RunKernel(const ConvolutionProblem& problem, const char* name, bool rounded = false) {
   KernelChoice choice;
   const auto kernel = MakeConvolution(problem, CpuDevice(), &choice, name);
   EXPECT_NE(kernel, nullptr) << (choice.skipped.empty() ? "" : choice.skipped[0]);
@@ -72,27 +77,36 @@ Results RunKernel(const ConvolutionProblem& problem, const char* name) {
   EXPECT_EQ(choice.kernel, name);
   const auto layout = kernel->weights_layout();
   EXPECT_TRUE(!layout || problem.lay_out_weights);
-  const auto source = RandomValues(problem.source_shape().count(), 1);
-  auto weights = RandomValues(problem.weights_shape().count(), 2);
+  const auto values = [&](int64_t n, uint64_t stream) {
+    return rounded ? Widened(Rounded(RandomValues(n, stream))) : RandomValues(n, stream);
+  };
+  GuardedTensor source(problem.dtype, values(problem.source_shape().count(), 1));
+  auto weights = values(problem.weights_shape().count(), 2);
   if (layout) {
     EXPECT_EQ(layout->plain_count(), problem.weights_shape().count());
     std::vector<float> stored = Poison(layout->count());
     layout->FromPlain(weights.data(), stored.data());
     weights.swap(stored);
   }
-  const auto bias = RandomValues(problem.outputs, 3);
-  const auto gradient = RandomValues(problem.destination_shape().count(), 4);
+  const auto bias = values(problem.outputs, 3);
+  const auto gradient = values(problem.destination_shape().count(), 4);
+  GuardedTensor destination_gradient(problem.dtype, gradient);
   Results results;
   for (int pass = 0; pass < 2; ++pass) {
-    Results fresh{problem.sum ? gradient : Poison(gradient.size()), Poison(source.size()), Poison(weights.size()),
-                  Poison(bias.size())};
+    GuardedTensor destination(problem.dtype, problem.sum ? gradient : Poison(gradient.size()));
+    GuardedTensor source_gradient(problem.dtype, Poison(problem.source_shape().count()));
+    Results fresh;
+    fresh.weights_gradient = Poison(weights.size());
+    fresh.bias_gradient = Poison(bias.size());
     const PoisonedWorkspace forward(kernel->forward_workspace()), backward(kernel->backward_workspace());
-    kernel->Forward(source.data(), weights.data(), problem.bias ? bias.data() : nullptr, fresh.destination.data(),
+    kernel->Forward(source.data(), weights.data(), problem.bias ? bias.data() : nullptr, destination.data(),
                     forward.data());
-    kernel->Backward(source.data(), weights.data(), gradient.data(),
-                     problem.source_gradient ? fresh.source_gradient.data() : nullptr,
+    kernel->Backward(source.data(), weights.data(), destination_gradient.data(),
+                     problem.source_gradient ? source_gradient.data() : nullptr,
                      problem.weights_gradient ? fresh.weights_gradient.data() : nullptr,
                      problem.bias_gradient ? fresh.bias_gradient.data() : nullptr, backward.data());
+    fresh.destination = destination.Read();
+    fresh.source_gradient = source_gradient.Read();
     std::swap(results, fresh);
   }
   if (layout) {
@@ -132,6 +146,28 @@ TEST_P(Convolution, MayKeepWeightsInAFormOfItsOwn) {
     ExpectClose(expected.source_gradient, actual.source_gradient, 1e-6f, "source gradient");
     ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-6f, "weights gradient");
     ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-6f, "bias gradient");
+  }
+}
+
+TEST_P(Convolution, ComputesInBFloat16) {
+  ConvolutionProblem problem = Problem(GetParam(), true);
+  problem.source_gradient = problem.weights_gradient = problem.bias_gradient = true;
+  problem.dtype = DType::kBF16;
+  KernelChoice choice;
+  if (!MakeConvolution(problem, CpuDevice(), &choice)) GTEST_SKIP() << choice.skipped[0];
+  for (const Layout layout : {Layout::kPlain, Layout::kChannelsLast}) {
+    ConvolutionProblem single = problem;
+    single.layout = problem.layout = layout;
+    single.dtype = DType::kF32;
+    const Results expected = RunKernel(single, "reference", true);
+    for (const bool laid_out : {false, true}) {
+      problem.lay_out_weights = laid_out;
+      const Results actual = RunKernel(problem, "oneDNN", true);
+      ExpectClose(expected.destination, actual.destination, 5e-3f, "destination");
+      ExpectClose(expected.source_gradient, actual.source_gradient, 5e-3f, "source gradient");
+      ExpectClose(expected.weights_gradient, actual.weights_gradient, 1e-5f, "weights gradient");
+      ExpectClose(expected.bias_gradient, actual.bias_gradient, 1e-5f, "bias gradient");
+    }
   }
 }
 
