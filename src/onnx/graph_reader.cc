@@ -257,43 +257,34 @@ void GraphReader::CheckOutput(const ValueInfoProto& declared, const Shape& shape
 }
 
 void GraphReader::NameOutputs() {
-  std::map<std::string, std::string> renamed;
+  std::map<std::string, std::vector<ImportedNet::Tensor>> named;  // by blob: Identity gives one several names
   for (const ValueInfoProto& output : graph_.output()) {
     const Operand* value = Find(output.name());
     if (value->is_constant()) {
       throw UserError(where(), "output \"" + Printable(output.name()) + "\": depends on no input");
     }
     CheckOutput(output, value->shape);
-    const std::string name = Clean(output.name());
-    result_.outputs.push_back({name, value->shape});
-    bool read = renamed.count(value->blob) > 0;
+    result_.outputs.push_back({Clean(output.name()), value->shape});
+    named[value->blob].push_back(result_.outputs.back());
+  }
+  for (const auto& [blob, outputs] : named) {
+    bool read = false;
     LayerParameter* maker = nullptr;
     for (LayerParameter& layer : *result_.net.mutable_layer()) {
-      read |= std::find(layer.bottom().begin(), layer.bottom().end(), value->blob) != layer.bottom().end();
-      if (std::find(layer.top().begin(), layer.top().end(), value->blob) != layer.top().end()) maker = &layer;
+      read |= std::find(layer.bottom().begin(), layer.bottom().end(), blob) != layer.bottom().end();
+      if (std::find(layer.top().begin(), layer.top().end(), blob) != layer.top().end()) maker = &layer;
     }
-    CREMA_CHECK(maker != nullptr) << value->blob;
-    if (!read && maker->type() != "Input") {
-      std::replace(maker->mutable_top()->begin(), maker->mutable_top()->end(), value->blob, name);
-      renamed[value->blob] = name;
+    CREMA_CHECK(maker != nullptr) << blob;
+    if (outputs.size() == 1 && !read && maker->type() != "Input") {
+      std::replace(maker->mutable_top()->begin(), maker->mutable_top()->end(), blob, outputs[0].name);
       continue;
     }
-    // Of a blob that a layer reads, another name is the net's output.
-    LayerParameter layer = LayerOf("Split");
-    layer.set_name(Unique(name + "/output"));
-    const auto other = renamed.find(value->blob);
-    layer.add_bottom(other == renamed.end() ? value->blob : other->second);
-    layer.add_top(name);
-    if (other != renamed.end()) {
-      // The name that it had is no output any more once this layer reads it.
-      const std::string first = other->second;
-      const std::string inner = Unique(first + "/value");
-      std::replace(maker->mutable_top()->begin(), maker->mutable_top()->end(), first, inner);
-      layer.set_bottom(0, inner);
-      layer.add_top(first);
-      other->second = inner;
-    }
-    Append(std::move(layer), {value->shape}, {});
+    // A blob that a layer reads is no output of the net: copies of it are.
+    LayerParameter copies = LayerOf("Split");
+    copies.set_name(Unique(outputs[0].name + "/output"));
+    copies.add_bottom(blob);
+    for (const ImportedNet::Tensor& output : outputs) copies.add_top(output.name);
+    Append(std::move(copies), {outputs[0].shape}, {});
   }
 }
 

@@ -3,9 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <set>
 
 #include "base/float16.h"
 #include "onnx/made_model.h"
@@ -181,6 +183,28 @@ TEST_F(OnnxImport, KeepsOutputsThatOthersRead) {
   std::vector<std::string> outputs;
   for (const NetOutput& output : net->outputs()) outputs.push_back(output.name);
   EXPECT_EQ(outputs, (std::vector<std::string>{"same", "t", "x2", "y"}));
+}
+
+TEST_F(OnnxImport, KeepsEveryNameOfAnOutput) {
+  for (const bool read : {false, true}) {
+    MadeModel m({1, 4});
+    m.Node("Tanh", {"x"}, {"t"});
+    m.Node("Identity", {"t"}, {"same"});
+    m.Node("Identity", {"same"}, {"again"});
+    m.Node("Relu", {read ? "same" : "x"});
+    for (const char* name : {"again", "t", "same"}) m.AddOutput(name);
+    const ImportedNet imported = Import(m);
+    const std::unique_ptr<Net> net = RunnableNet(imported);
+    for (int i = 0; i < 4; ++i) net->inputs()[0].value.f32()[i] = static_cast<float>(i);
+    net->Forward();
+    std::set<std::string> names;
+    for (const NetOutput& output : net->outputs()) {
+      names.insert(output.name);
+      const bool positive = output.name == "y" && !read;
+      EXPECT_FLOAT_EQ(output.value.f32()[2], positive ? 2.0f : std::tanh(2.0f)) << output.name;
+    }
+    EXPECT_EQ(names, (std::set<std::string>{"again", "same", "t", "y"}));
+  }
 }
 
 TEST_F(OnnxImport, AddsASoftmax) {
