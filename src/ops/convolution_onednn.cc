@@ -6,6 +6,7 @@
 #include "ops/channels.h"
 #include "ops/convolution_kernels.h"
 #include "ops/onednn.h"
+#include "ops/onednn_defects.h"
 
 namespace crema {
 
@@ -45,25 +46,6 @@ Preference PreferredForSourceGradient(const ConvolutionProblem& p) {
   }
   if (p.channels == 1) return {Order::kPlain, Order::kChannelsLast, Order::kBlocked};
   return PreferredOrders(p);
-}
-
-// Not by way of a matrix product, or of plain loops.
-bool IsDirect(const std::string& implementation) {
-  return implementation.find("gemm") == std::string::npos && implementation.find("ref") == std::string::npos;
-}
-
-// Whether each number of the kernel meets the image somewhere, and not padding alone.
-bool WholeKernelMeetsImage(const ConvolutionProblem& p) {
-  for (int i = 0; i < p.axes(); ++i) {
-    for (int64_t k = 0; k < p.kernel[i]; ++k) {
-      bool meets = false;
-      for (int64_t at = k * p.dilation[i] - p.pad[i], n = p.output(i); n > 0 && !meets; --n, at += p.stride[i]) {
-        meets = at >= 0 && at < p.input[i];
-      }
-      if (!meets) return false;
-    }
-  }
-  return true;
 }
 
 class Builder {
@@ -136,7 +118,9 @@ class OneDnnConvolution final : public ConvolutionKernel {
   OneDnnConvolution(const ConvolutionProblem& problem, Device& device) : problem_(problem), device_(device) {
     const Builder builder(problem);
     const auto forward = builder.First(PreferredOrders(problem_), [&](Order order) {
-      return onednn::MakeConvolutionForward(builder.Descs(order, problem_.bias), problem_.activation, problem_.sum);
+      auto descs = builder.Descs(order, problem_.bias);
+      descs.accepts = onednn::SoundForward(problem_);
+      return onednn::MakeConvolutionForward(descs, problem_.activation, problem_.sum);
     });
     // oneDNN's f32 kernels with channels last take up to twice the time when they sum up the bias's gradient, too
     // (64 channels of 113 x 113, 32 images: 22 ms, 13 without; the sum alone 5).
@@ -145,16 +129,11 @@ class OneDnnConvolution final : public ConvolutionKernel {
         (!problem_.weights_gradient || (problem_.layout == Layout::kChannelsLast && problem_.dtype == DType::kF32));
     std::optional<onednn::ConvolutionBackwardWeights> to_weights;
     if (problem_.weights_gradient) {
-      // In bf16 oneDNN's direct kernels (seen of 2.6, with AMX and without) do not write the others' gradient, zero.
-      const bool direct = problem_.dtype == DType::kF32 || WholeKernelMeetsImage(problem_);
       to_weights = builder.First(PreferredOrders(problem_), [&](Order order) {
-        const auto hint = onednn::MakeConvolutionForward(builder.Descs(order, false));  // next_impl reads it
-        auto made = onednn::MakeConvolutionBackwardWeights(
-            builder.Descs(order, problem_.bias_gradient && !sums_bias_apart_, true), hint);
-        while (!direct && IsDirect(made.impl_info_str())) {
-          if (!made.next_impl()) throw dnnl::error(dnnl_unimplemented, "only a direct kernel takes these sizes");
-        }
-        return made;
+        auto descs = builder.Descs(order, problem_.bias_gradient && !sums_bias_apart_, true);
+        descs.accepts = onednn::SoundWeightsGradient(problem_);
+        return onednn::MakeConvolutionBackwardWeights(descs,
+                                                      onednn::MakeConvolutionForward(builder.Descs(order, false)));
       });
     }
     weights_ = builder.weights();
@@ -252,8 +231,10 @@ class OneDnnConvolution final : public ConvolutionKernel {
     }
     if (problem_.source_gradient) {
       const auto desc = builder.First(PreferredForSourceGradient(problem_), [&](Order order) {
-        const auto descs = builder.Descs(order, false);
-        return onednn::MakeConvolutionBackwardData(descs, onednn::MakeConvolutionForward(descs));
+        auto descs = builder.Descs(order, false);
+        const auto hint = onednn::MakeConvolutionForward(descs);
+        descs.accepts = onednn::SoundSourceGradient(problem_);
+        return onednn::MakeConvolutionBackwardData(descs, hint);
       });
       const auto receiver = backward_.Receiver(source_gradient, desc.diff_src_desc());
       backward_.Add(desc, dnnl::convolution_backward_data(desc),

@@ -86,24 +86,36 @@ dnnl::primitive_attr Times(float factor) {
   return Attributes(factor == 1 ? Activation{} : Activation{Activation::Kind::kLinear, factor});
 }
 
+// The first implementation that is accepted. What `made` was made from must still be there: oneDNN reads it again.
+template <typename Made>
+Made Accepted(Made made, Accepts accepts) {
+  while (accepts && !accepts(made.impl_info_str())) {
+    if (!made.next_impl()) throw dnnl::error(dnnl_unimplemented, "no implementation that may be taken");
+  }
+  return made;
+}
+
 }  // namespace
 
 #if DNNL_VERSION_MAJOR >= 3
 
 ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation, bool sum) {
-  return ConvolutionForward(Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
-                            d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad,
-                            Attributes(activation, sum));
+  return Accepted(ConvolutionForward(Engine(), dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                                     d.source, d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad,
+                                     Attributes(activation, sum)),
+                  d.accepts);
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
-  return ConvolutionBackwardData(Engine(), dnnl::algorithm::convolution_direct, d.source, d.weights, d.destination,
-                                 d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad());
+  return Accepted(ConvolutionBackwardData(Engine(), dnnl::algorithm::convolution_direct, d.source, d.weights,
+                                          d.destination, d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad()),
+                  d.accepts);
 }
 
 ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& d, const ConvolutionForward& hint) {
-  return ConvolutionBackwardWeights(Engine(), dnnl::algorithm::convolution_direct, d.source, d.weights, d.bias,
-                                    d.destination, d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad());
+  return Accepted(ConvolutionBackwardWeights(Engine(), dnnl::algorithm::convolution_direct, d.source, d.weights, d.bias,
+                                             d.destination, d.stride, d.dilation, d.pad, d.pad, hint, UserScratchpad()),
+                  d.accepts);
 }
 
 InnerProductForward MakeInnerProductForward(const InnerProductDescs& d) {
@@ -130,21 +142,22 @@ Dims DimsOf(const Desc& desc) { return desc.get_dims(); }
 #else
 
 ConvolutionForward MakeConvolutionForward(const ConvolutionDescs& d, const Activation& activation, bool sum) {
-  return ConvolutionForward({dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct, d.source,
-                             d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad, d.pad},
-                            Attributes(activation, sum), Engine());
+  const dnnl::convolution_forward::desc desc(dnnl::prop_kind::forward_training, dnnl::algorithm::convolution_direct,
+                                             d.source, d.weights, d.bias, d.destination, d.stride, d.dilation, d.pad,
+                                             d.pad);
+  return Accepted(ConvolutionForward(desc, Attributes(activation, sum), Engine()), d.accepts);
 }
 
 ConvolutionBackwardData MakeConvolutionBackwardData(const ConvolutionDescs& d, const ConvolutionForward& hint) {
-  return ConvolutionBackwardData(
-      {dnnl::algorithm::convolution_direct, d.source, d.weights, d.destination, d.stride, d.dilation, d.pad, d.pad},
-      UserScratchpad(), Engine(), hint);
+  const dnnl::convolution_backward_data::desc desc(dnnl::algorithm::convolution_direct, d.source, d.weights,
+                                                   d.destination, d.stride, d.dilation, d.pad, d.pad);
+  return Accepted(ConvolutionBackwardData(desc, UserScratchpad(), Engine(), hint), d.accepts);
 }
 
 ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs& d, const ConvolutionForward& hint) {
-  return ConvolutionBackwardWeights({dnnl::algorithm::convolution_direct, d.source, d.weights, d.bias, d.destination,
-                                     d.stride, d.dilation, d.pad, d.pad},
-                                    UserScratchpad(), Engine(), hint);
+  const dnnl::convolution_backward_weights::desc desc(dnnl::algorithm::convolution_direct, d.source, d.weights, d.bias,
+                                                      d.destination, d.stride, d.dilation, d.pad, d.pad);
+  return Accepted(ConvolutionBackwardWeights(desc, UserScratchpad(), Engine(), hint), d.accepts);
 }
 
 InnerProductForward MakeInnerProductForward(const InnerProductDescs& d) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
 #include <span>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -36,11 +37,15 @@ Dims DimsOf(const Desc& desc);
 // Where the elements of an f32 tensor lie; null where that is no matter of blocks.
 std::shared_ptr<const ParameterLayout> LayoutOf(const Desc& desc);
 
+// Whether one of oneDNN's implementations may be taken, by its impl_info_str(); null: any.
+using Accepts = bool (*)(std::string_view implementation);
+
 // The arguments of a convolution. dilation as oneDNN counts it: 0 for a dense kernel.
 struct ConvolutionDescs {
   Desc source, weights, destination;
   Desc bias;  // zero for none
   Dims stride, dilation, pad;
+  Accepts accepts = nullptr;
 };
 using ConvolutionForward = dnnl::convolution_forward::primitive_desc;
 using ConvolutionBackwardData = dnnl::convolution_backward_data::primitive_desc;

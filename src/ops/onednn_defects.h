@@ -1,0 +1,18 @@
+// What oneDNN's convolutions get wrong, so that others of its implementations are taken there. All of it was seen of
+// version 2.6.3; tests/ops/convolution_test.cc has a case of each.
+#ifndef CREMA_OPS_ONEDNN_DEFECTS_H_
+#define CREMA_OPS_ONEDNN_DEFECTS_H_
+
+#include "ops/convolution.h"
+#include "ops/onednn.h"
+
+namespace crema::onednn {
+
+// Which implementations compute the problem rightly, in each direction; null: all.
+Accepts SoundForward(const ConvolutionProblem& problem);
+Accepts SoundSourceGradient(const ConvolutionProblem& problem);
+Accepts SoundWeightsGradient(const ConvolutionProblem& problem);
+
+}  // namespace crema::onednn
+
+#endif  // CREMA_OPS_ONEDNN_DEFECTS_H_
