@@ -6,6 +6,7 @@
 
 #include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/printable.h"
 #include "crema/error.h"
 #include "curves/metrics_observer.h"
 #include "finetune/dataset.h"
@@ -156,8 +157,9 @@ int Evaluate(const CommandLine& line, const std::string& output, const std::stri
   if (line.has("gpu")) flags.push_back("--gpu=" + (FLAGS_gpu == "all" ? "0" : CommaList(line, "gpu", FLAGS_gpu)[0]));
   const int code = EvaluateCommand().run(ParseFlags(EvaluateCommand(), "crema evaluate", flags));
   if (code == kExitSuccess) {
-    std::cout << "\nTo use it:\n  crema predict --model=" << output << "/deploy.prototxt --weights=" << weights
-              << " --labels=" << output << "/labels.txt IMAGE...\n";
+    std::cout << "\nTo use it:\n  crema predict --model=" << ShellWord(output + "/deploy.prototxt")
+              << " --weights=" << ShellWord(weights) << " --labels=" << ShellWord(output + "/labels.txt")
+              << " IMAGE...\n";
   }
   return code;
 }

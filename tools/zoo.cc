@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <iostream>
 
+#include "base/printable.h"
 #include "base/suggest.h"
 #include "base/text_table.h"
 #include "crema/error.h"
@@ -68,7 +69,8 @@ void Copy(const ZooModel& model, const std::string& folder) {
   if (!copy.left.empty()) std::cout << "\nleft, relative to the working directory or to " << folder << ":\n";
   for (const std::string& line : copy.left) std::cout << "  " << line << "\n";
   if (!model.card.weights.empty() && !model.has_weights) {
-    std::cout << "\nits weights are not here: crema zoo get " << model.card.name << " --output=" << folder << "\n";
+    std::cout << "\nits weights are not here: crema zoo get " << model.card.name << " --output=" << ShellWord(folder)
+              << "\n";
   }
 }
 

@@ -1,5 +1,8 @@
 #include "base/printable.h"
 
+#include <algorithm>
+#include <cctype>
+
 namespace crema {
 
 std::string Printable(std::string_view bytes) {
@@ -43,6 +46,17 @@ std::string OneLine(std::string_view text) {
   }
   if (text.size() > kMost) line += " ...";
   return Harmless(line);
+}
+
+std::string ShellWord(const std::string& word) {
+  const auto plain = [](char c) {
+    return std::isalnum(static_cast<unsigned char>(c)) ||
+           std::string_view("_-./,:=@%+").find(c) != std::string_view::npos;
+  };
+  if (!word.empty() && std::all_of(word.begin(), word.end(), plain)) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? "'\\''" : std::string(1, c);
+  return quoted + "'";
 }
 
 }  // namespace crema

@@ -17,6 +17,9 @@ std::string Harmless(std::string text);
 // What another machine says, for one line of a log: harmless, with " | " for line ends, and cut where it is long.
 std::string OneLine(std::string_view text);
 
+// A word, such as a path, as a shell takes it in a command that the user is shown: in quotes where it needs them.
+std::string ShellWord(const std::string& word);
+
 }  // namespace crema
 
 #endif  // CREMA_BASE_PRINTABLE_H_

@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "base/atomic_file.h"
+#include "base/printable.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -45,8 +46,8 @@ bool WriteOutputFolder(const std::string& folder, const std::map<std::string, st
     if (all_there && !force) return true;
     if (!other.empty() && !force) {
       throw UserError("\"" + folder + "\" holds files of another request or of other images, or edited ones (" + other +
-                      "). To go on with them: crema train --solver=" + folder +
-                      "/solver.prototxt --snapshot=auto. To start anew: --force, or another --output");
+                      "). To go on with them: crema train --solver=" + ShellWord(folder + "/solver.prototxt") +
+                      " --snapshot=auto. To start anew: --force, or another --output");
     }
     if (force) RemoveSnapshots(snapshots);
     for (const auto& [name, text] : files) {

@@ -27,6 +27,13 @@ TEST(Printable, WhatOthersSayIsOneHarmlessLine) {
   EXPECT_EQ(line, std::string(1000, 'x') + " ...");
 }
 
+TEST(Printable, WordsOfCommandsAreQuotedWhereAShellWouldTakeThemApart) {
+  EXPECT_EQ(ShellWord("out/net-1_iter.caffemodel"), "out/net-1_iter.caffemodel");
+  EXPECT_EQ(ShellWord(""), "''");
+  EXPECT_EQ(ShellWord("my photos/it's $HOME"), "'my photos/it'\\''s $HOME'");
+  EXPECT_EQ(ShellWord("~/caf\u00e9"), "'~/caf\u00e9'");
+}
+
 TEST(Suggest, NamesTheClosestCandidateOnly) {
   EXPECT_EQ(DidYouMean("kernal_size", {"pad", "kernel_size", "stride"}), "; did you mean \"kernel_size\"?");
   EXPECT_EQ(DidYouMean("RELU", {"ReLU", "PReLU"}), "; did you mean \"ReLU\"?");
