@@ -47,7 +47,7 @@ class LayerSetup {
   LayerSetup(const LayerParameter& param, Phase phase, std::vector<TensorSpec> bottoms, FieldLocator locate);
 
   const LayerParameter& param() const { return *param_; }
-  // Of a layer that was fused from several (REGISTER_FUSION): their parameters in the order of the members, of which
+  // Of a layer that was fused from several (crema/fusion.h): their parameters in the order of the members, of which
   // param() is the first (but see Fusion::gathers). Otherwise param() alone.
   std::span<const LayerParameter* const> members() const { return members_; }
   // What LayerRun::layer_index is to each of the members where it runs alone.
@@ -346,61 +346,6 @@ struct LayerRegistrar {
 #define REGISTER_LAYER(Type, Class, ...)                          \
   static const ::crema::internal::LayerRegistrar register_##Type( \
       #Type, []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, {__VA_ARGS__})
-
-// --- Fusion -------------------------------------------------------------------------------------------------------
-
-// A chain of layers, each reading what the one before makes and nobody else reads, that one Layer can do in fewer
-// passes over memory. Its bottoms are those of the chain that come from outside, in the order of the members (but see
-// onto_addend); its tops the last member's; its parameters those of the members, in their order, which Setup asks for
-// again.
-struct Fusion {
-  // For each layer of the chain the types it may be of: "Convolution", "ReLU|Sigmoid". A last entry that ends in '+'
-  // stands for any number of such layers, at least one.
-  std::vector<std::string> types;
-  // Only where there is no backward pass.
-  bool inference_only = false;
-  // Whether the members' settings allow it, with the reason in *why_not where they do not. Of a repeating chain shorter
-  // ones are tried next.
-  bool (*accepts)(std::span<const LayerSetup* const> members, std::string* why_not) = nullptr;
-  std::unique_ptr<Layer> (*create)() = nullptr;
-  // What later members read from outside comes before what the first one reads, and is made before it runs: the top may
-  // be written over it (AllowInPlace).
-  bool onto_addend = false;
-  // Not a chain: a layer of the second type with those that make its bottoms, which are all of the first type and have
-  // no other reader. Members are these in the order of the bottoms, then it; its parameters are LayerSetup::param().
-  // Taken before any chain is, and only where a backward pass gains by it.
-  bool gathers = false;
-
-  bool repeats() const { return types.back().ends_with('+'); }
-  // Whether a layer of this type may be member `position` of the chain.
-  bool Takes(size_t position, std::string_view type) const;
-};
-
-// All registered fusions, those of more entries first.
-const std::vector<const Fusion*>& Fusions();
-
-namespace internal {
-struct FusionRegistrar {
-  explicit FusionRegistrar(Fusion fusion);
-};
-}  // namespace internal
-
-// REGISTER_FUSION(ConvolutionActivation, ConvolutionLayer, Accepts, false, "Convolution", "ReLU|Sigmoid"); at namespace
-// scope.
-#define REGISTER_FUSION(Name, Class, accepts_, inference_only_, ...)      \
-  static const ::crema::internal::FusionRegistrar register_fusion_##Name( \
-      {.types = {__VA_ARGS__},                                            \
-       .inference_only = inference_only_,                                 \
-       .accepts = accepts_,                                               \
-       .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }})
-
-// REGISTER_GATHERING(ReluPooling, PoolingLayer, Accepts, "ReLU", "Pooling"); see Fusion::gathers.
-#define REGISTER_GATHERING(Name, Class, accepts_, makers, type)                                 \
-  static const ::crema::internal::FusionRegistrar register_fusion_##Name(                       \
-      {.types = {makers, type},                                                                 \
-       .accepts = accepts_,                                                                     \
-       .create = []() -> std::unique_ptr<::crema::Layer> { return std::make_unique<Class>(); }, \
-       .gathers = true})
 
 }  // namespace crema
 

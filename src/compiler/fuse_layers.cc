@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "compiler/compiler.h"
+#include "crema/fusion.h"
 
 namespace crema {
 

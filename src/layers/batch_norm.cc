@@ -7,7 +7,7 @@
 // Fused with what usually follows: Scale, a sum with a shortcut (Eltwise), ReLU.
 #include <string>
 
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/channel_shape.h"
 #include "layers/fusable.h"

@@ -1,7 +1,7 @@
 // Concat: joins its bottoms along an axis; where each comes from a ReLU, that is done on the way.
 #include <cstddef>
 
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "layers/memory_axes.h"
 #include "ops/operations.h"
 

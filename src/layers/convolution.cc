@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/check.h"
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "graph/filler.h"
 #include "layers/batch_norm_blobs.h"
 #include "layers/convolution_window.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "layers/activation.h"
 #include "ops/elementwise_chain.h"
 

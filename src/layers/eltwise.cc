@@ -1,5 +1,5 @@
 // Eltwise: the product, weighted sum or maximum of its bottoms, element by element.
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "layers/fusable.h"
 #include "ops/operations.h"
 

@@ -1,7 +1,7 @@
 // InnerProduct: a fully connected layer over everything from `axis` on; blobs [num_output, inputs] (transposed with
 // `transpose`) and, with bias_term, [num_output]. With `normalize` rows of the weights count by their directions.
 #include "base/check.h"
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "graph/filler.h"
 #include "layers/elementwise_chain.h"
 #include "layers/unit_rows.h"

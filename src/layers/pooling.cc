@@ -5,7 +5,7 @@
 #include <string>
 
 #include "base/check.h"
-#include "crema/layer.h"
+#include "crema/fusion.h"
 #include "layers/elementwise_chain.h"
 #include "ops/operations.h"
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "compiler/compiler.h"
+#include "crema/fusion.h"
 #include "device/bfloat16_gain.h"
 #include "device/device.h"
 #include "report/dump.h"

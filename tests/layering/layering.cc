@@ -20,7 +20,7 @@ const std::map<std::string, std::string> kPublicHeaders = {
     {"crema/context.h", "base"},        {"crema/error.h", "base"},       {"crema/tensor.h", "tensor"},
     {"crema/files.h", "schema"},        {"crema/layer.h", "graph"},      {"crema/net.h", "compiler"},
     {"crema/solver.h", "solver"},       {"crema/observer.h", "solver"},  {"crema/parameter_layout.h", "tensor"},
-    {"crema/batch_schedule.h", "base"}, {"crema/data_supply.h", "base"},
+    {"crema/batch_schedule.h", "base"}, {"crema/data_supply.h", "base"}, {"crema/fusion.h", "graph"},
 };
 
 // Outside headers that only some files may include.
