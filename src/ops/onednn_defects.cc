@@ -44,9 +44,12 @@ bool EveryOutputMeetsImage(const ConvolutionProblem& p) {
 }  // namespace
 
 Accepts SoundForward(const ConvolutionProblem& p) {
-  if (!p.sum || EveryOutputMeetsImage(p)) return nullptr;
-  // Crashes where nothing is to be added to an output but what it holds.
-  return [](std::string_view implementation) { return !Has(implementation, "brgconv"); };
+  const bool depthwise_rest = p.groups > 1 && p.groups == p.channels && p.channels % 8 != 0;
+  if (!p.sum || (EveryOutputMeetsImage(p) && !depthwise_rest)) return nullptr;
+  // The first crashes where an output sees nothing but padding, the second reads beyond the end of what it adds to.
+  return [](std::string_view implementation) {
+    return !Has(implementation, "brgconv") && !Has(implementation, "jit_dw:sse41");
+  };
 }
 
 Accepts SoundSourceGradient(const ConvolutionProblem& p) {
