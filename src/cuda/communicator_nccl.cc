@@ -21,6 +21,10 @@ namespace crema::cuda {
 
 namespace {
 
+#ifndef CREMA_NCCL_LIBRARY
+#define CREMA_NCCL_LIBRARY "libnccl.so.2"
+#endif
+
 // NCCL, loaded when several GPUs are asked for: a machine with one need not have it.
 struct Nccl {
   decltype(&ncclGetLastError) GetLastError = nullptr;
@@ -37,7 +41,7 @@ struct Nccl {
     // Ends are connected, and their memory is taken, by the call that makes them: later there may be none left, and a
     // rank that fails before the first sum would find others in the middle of that.
     setenv("NCCL_RUNTIME_CONNECT", "0", 0);
-    void* library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
+    void* library = dlopen(CREMA_NCCL_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     if (!library) {
       throw EnvironmentError(std::string("several GPUs train together by NCCL, which does not load: ") + dlerror() +
                              "; install it (Debian and Ubuntu: libnccl2), or train on one GPU, as in --gpu=0");

@@ -221,8 +221,8 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  stream->RunUntil(stream->issued());
-  delete stream;
+  // What cannot be done yet is done later, or never: it is not waited for.
+  if (stream->TryUntil(stream->issued())) delete stream;
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
