@@ -10,7 +10,11 @@
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <exception>
+#include <future>
 #include <mutex>
+#include <system_error>
+#include <thread>
 #include <type_traits>
 #include <utility>
 #endif
@@ -75,22 +79,28 @@ void CheckNccl(ncclResult_t result, const char* what) {
                          (more.empty() ? "" : " (" + more + ")") + "; NCCL_DEBUG=WARN makes NCCL say more");
 }
 
-// The group's ends, which Abort of any ends together.
+// The group's ends in this process, which Abort of any ends together.
 class NcclGroup {
  public:
-  explicit NcclGroup(std::vector<ncclComm_t> comms) : ends_(comms.size()) {
-    for (size_t i = 0; i < comms.size(); ++i) ends_[i].comm = comms[i];
+  // `whole`: there are no others.
+  NcclGroup(const std::vector<ncclComm_t>& comms, bool whole)
+      : whole_(whole), ends_(std::make_shared<std::vector<End>>(comms.size())) {
+    for (size_t i = 0; i < comms.size(); ++i) (*ends_)[i].comm = comms[i];
   }
   // Nothing may be under way.
   ~NcclGroup() {
-    if (aborted_) return;
-    for (End& end : ends_) Library().CommDestroy(end.comm);
+    // NCCL frees an end when the other processes of the machine free theirs. Where one failed they do not: they wait
+    // for it to say so and end all.
+    if (aborted_ || (!whole_ && std::uncaught_exceptions() > 0)) return;
+    for (End& end : *ends_) Library().CommDestroy(end.comm);
   }
 
   // `index`: of the end.
   void Sum(size_t index, float* data, int64_t count, cudaStream_t stream) {
-    End& end = ends_[index];
-    const std::lock_guard lock(end.mutex);
+    End& end = (*ends_)[index];
+    std::unique_lock lock(end.mutex, std::defer_lock);
+    while (!aborted_ && !lock.try_lock_for(std::chrono::milliseconds(10))) {
+    }
     if (aborted_) throw Aborted();
     ncclResult_t result = ncclSuccess;
     CheckNccl(Library().CommGetAsyncError(end.comm, &result), "asking NCCL for errors");
@@ -103,7 +113,7 @@ class NcclGroup {
 
   // Throws where sums of this group will not end.
   void Check() {
-    for (End& end : ends_) {
+    for (End& end : *ends_) {
       const std::unique_lock lock(end.mutex, std::try_to_lock);
       if (aborted_) throw Aborted();
       if (!lock.owns_lock()) continue;  // a call that asks by itself
@@ -113,21 +123,21 @@ class NcclGroup {
     }
   }
 
+  // NCCL tells the sums to end at once, and then waits: for the GPU, and for the other processes of the machine. That
+  // goes on in a thread of its own where it takes long, since who waited for either would never say what is wrong.
   void Abort() {
     if (aborted_.exchange(true)) return;
-    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-    std::vector<std::unique_lock<std::timed_mutex>> locks;
-    for (End& end : ends_) locks.emplace_back(end.mutex, until);
-    // A call that waits for a rank that is no more keeps its lock, and only ends when it is aborted. These come first,
-    // as the last one of all frees what such a call still uses.
-    for (const bool waits : {true, false}) {
-      for (size_t i = 0; i < ends_.size(); ++i) {
-        if (locks[i].owns_lock() == waits) continue;
-        if (!ends_[i].comm) continue;
-        Library().CommAbort(std::exchange(ends_[i].comm, nullptr));
-        if (waits) locks[i].lock();
-      }
+    const auto done = std::make_shared<std::promise<void>>();
+    std::future<void> ended = done->get_future();
+    try {
+      std::thread([ends = ends_, done] {
+        AbortAll(*ends);
+        done->set_value();
+      }).detach();
+    } catch (const std::system_error&) {  // there are no more threads
+      return AbortAll(*ends_);
     }
+    ended.wait_for(std::chrono::seconds(whole_ ? 5 : 2));
   }
 
  private:
@@ -136,8 +146,25 @@ class NcclGroup {
     ncclComm_t comm = nullptr;
   };
 
+  static void AbortAll(std::vector<End>& ends) {
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
+    std::vector<std::unique_lock<std::timed_mutex>> locks;
+    for (End& end : ends) locks.emplace_back(end.mutex, until);
+    // A call that waits for a rank that is no more keeps its lock, and only ends when it is aborted. These come first,
+    // as the last one of all frees what such a call still uses.
+    for (const bool waits : {true, false}) {
+      for (size_t i = 0; i < ends.size(); ++i) {
+        if (locks[i].owns_lock() == waits) continue;
+        if (!ends[i].comm) continue;
+        Library().CommAbort(std::exchange(ends[i].comm, nullptr));
+        if (waits) locks[i].lock();
+      }
+    }
+  }
+
+  const bool whole_;
   std::atomic<bool> aborted_ = false;
-  std::vector<End> ends_;
+  const std::shared_ptr<std::vector<End>> ends_;
 };
 
 class NcclCommunicator final : public StreamCommunicator {
@@ -166,7 +193,7 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   std::vector<ncclComm_t> comms(ids.size());
   CheckNccl(Library().CommInitAll(comms.data(), ranks, ids.data()), "connecting the GPUs");
   const auto meeting = std::make_shared<Meeting>(ranks);
-  const auto nccl = std::make_shared<NcclGroup>(std::move(comms));
+  const auto nccl = std::make_shared<NcclGroup>(comms, true);
   std::vector<std::unique_ptr<Communicator>> group;
   for (int rank = 0; rank < ranks; ++rank) {
     group.push_back(std::make_unique<NcclCommunicator>(rank, static_cast<CudaGpu&>(*gpus[rank]), meeting, nccl));
@@ -185,7 +212,7 @@ std::unique_ptr<Communicator> ConnectGpu(Gpu& device, Processes& processes) {
   ncclComm_t comm = nullptr;
   gpu.UseHere();
   CheckNccl(Library().CommInitRank(&comm, processes.ranks(), id, processes.rank()), "connecting the GPUs");
-  return std::make_unique<NcclCommunicator>(gpu, processes, std::make_shared<NcclGroup>(std::vector{comm}));
+  return std::make_unique<NcclCommunicator>(gpu, processes, std::make_shared<NcclGroup>(std::vector{comm}, false));
 }
 
 #else

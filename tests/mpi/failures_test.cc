@@ -23,6 +23,25 @@ TEST_F(MpirunFailures, ARankThatFailsSaysSoAndEndsAll) {
   EXPECT_TRUE(ChildrenOf(run->pid()).empty());
 }
 
+// The others wait for its loss meanwhile, on the host, and have no end of their own to come to.
+TEST_F(MpirunFailures, ARankWithAGpuThatFailsAloneSaysSoAndEndsAll) {
+  Write(folder_, {.max_iter = 100000, .snapshot = 0, .cut_record = 3, .more = "test_initialization: false\n"});
+  const Finished finished = Run({{2}}, {"--gpu=0,1"});
+  if (finished.Says("no GPU") || finished.Says("there is no GPU 1")) GTEST_SKIP() << finished.err;
+  EXPECT_EQ(finished.exit_code, 2) << finished.err;
+  EXPECT_TRUE(finished.Says(" of 2, on machine \"")) << finished.err;
+  EXPECT_TRUE(finished.Says("is not a readable Datum")) << finished.err;
+}
+
+TEST_F(MpirunFailures, ATestThatFailsEndsAll) {
+  Write(folder_, {.max_iter = 20, .snapshot = 0, .cut_record = 3});
+  const Finished finished = Run({{2}}, {"--gpu=0,1"});
+  if (finished.Says("no GPU") || finished.Says("there is no GPU 1")) GTEST_SKIP() << finished.err;
+  EXPECT_EQ(finished.exit_code, 2) << finished.err;
+  EXPECT_TRUE(finished.Says("rank 0 of 2, on machine \"")) << finished.err;
+  EXPECT_TRUE(finished.Says("is not a readable Datum")) << finished.err;
+}
+
 TEST_F(MpirunFailures, ALossThatIsNotFiniteEndsAll) {
   Write(folder_, {.max_iter = 1000, .snapshot = 0, .base_lr = "1e30"});
   const Finished finished = Run({{2}});

@@ -46,5 +46,24 @@ TEST_F(GpuSums, ThatDoNotEndEndTrainingWhichGoesOnFromASnapshot) {
   EXPECT_EQ(ReadText(stopped / "tiny_iter_20.caffemodel") == model, true);
 }
 
+// What is under way on such a GPU cannot be waited for: neither by who gives the sums up, nor where memory is freed.
+TEST_F(GpuSums, OfAGpuThatNoLongerAnswersEndTraining) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 20, .snapshot = 0, .test_interval = 1000000});
+  // What it holds is given up, not given back.
+  const Finished run = Train(folder, {"CREMA_EMULATED_NCCL=stuck", "CREMA_EMULATED_SUMS=25", "CREMA_GPU_STALL_MS=1000",
+                                      "ASAN_OPTIONS=detect_leaks=0"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("has not ended in 1000 ms")) << run.err;
+}
+
+TEST_F(GpuSums, ThatFailEndTraining) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 20, .snapshot = 0, .test_interval = 1000000});
+  const Finished run = Train(folder, {"CREMA_EMULATED_NCCL=fails", "CREMA_EMULATED_SUMS=25"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("summing over GPUs failed: remote process exited")) << run.err;
+}
+
 }  // namespace
 }  // namespace crema::testing_tools

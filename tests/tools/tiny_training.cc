@@ -41,7 +41,9 @@ void WriteTinyTraining(const ScratchFolder& folder, const TinyTraining& options)
     char key[16];
     std::snprintf(key, sizeof key, "%08d", i);
     const int label = static_cast<int>(RandomStream(21, 0).Below(i, 4));
-    database.Put(key, Picture(i, i == options.bad_record ? 7 : label).SerializeAsString());
+    std::string record = Picture(i, i == options.bad_record ? 7 : label).SerializeAsString();
+    if (i == options.cut_record) record.resize(record.size() / 2);
+    database.Put(key, record);
   }
   database.Commit();
 

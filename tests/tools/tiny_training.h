@@ -17,6 +17,7 @@ struct TinyTraining {
   int hidden = 64;  // outputs of the larger layer: sets the size of snapshots
   std::string base_lr = "0.02";
   int bad_record = -1;    // its label is 7, where 0 to 3 are classes
+  int cut_record = -1;    // lacks the end of its pixels
   std::string more = {};  // further lines of the solver file
 };
 
