@@ -75,6 +75,12 @@ class CudnnConvolution final : public ConvolutionKernel {
     if (problem.bias) bias_ = Buffer(gpu, BiasBytes());
   }
 
+  ~CudnnConvolution() override {
+    if (!gpu_.lost()) return;
+    // Unloading what an engine was compiled to may wait for the GPU.
+    for (auto* plan : {&forward_plan_, &source_plan_, &weights_plan_}) plan->release();
+  }
+
   size_t forward_workspace() const override {
     if (problem_.prepared) return RoomFor({ProductBytes(), forward_plan_->workspace()});
     return RoomFor({ConvertedBytes(), ConvertedBiasBytes(), ProductBytes(), forward_plan_->workspace()});

@@ -48,7 +48,7 @@ std::string ChoicesName(const CudaGpu& gpu) {
 
 }  // namespace
 
-CudnnSession::CudnnSession(const CudaGpu& gpu) : gpu_(gpu.id()), choices_(ChoicesName(gpu)) {
+CudnnSession::CudnnSession(const CudaGpu& gpu) : gpu_(gpu), choices_(ChoicesName(gpu)) {
   try {
     CheckCudnn(cudnnCreate(&handle_), "starting cuDNN");
     CheckCudnn(cudnnSetStream(handle_, gpu.queue().stream), "starting cuDNN");
@@ -59,10 +59,11 @@ CudnnSession::CudnnSession(const CudaGpu& gpu) : gpu_(gpu.id()), choices_(Choice
 }
 
 CudnnSession::~CudnnSession() {
+  if (gpu_.lost()) return;  // cuDNN would wait for all that the GPU has to do
   // On the GPU that it was made for; the thread's own may be another one.
-  int current = gpu_;
+  int current = gpu_.id();
   cudaGetDevice(&current);
-  cudaSetDevice(gpu_);
+  cudaSetDevice(gpu_.id());
   cudnnDestroy(handle_);
   cudaSetDevice(current);
 }

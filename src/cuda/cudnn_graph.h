@@ -38,7 +38,7 @@ class CudnnSession {
   ChoiceFile& choices() { return choices_; }
 
  private:
-  const int gpu_;
+  const CudaGpu& gpu_;
   cudnnHandle_t handle_ = nullptr;
   ChoiceFile choices_;
 };
