@@ -229,6 +229,10 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
       throw;  // nobody comes to the mean any more
     } catch (const GroupError&) {
       throw;
+    } catch (const EnvironmentError&) {
+      // Where it is a GPU that failed, the others wait for its sums and do not come to the mean.
+      if (!communicator || owes_gradients || device->type() != DeviceType::kCpu) throw;
+      failure = std::current_exception();
     } catch (...) {
       if (!communicator || owes_gradients) throw;
       failure = std::current_exception();

@@ -85,6 +85,18 @@ TEST_F(MpirunFailures, RanksWhoseGpusWaitForASumForEverGiveUp) {
   EXPECT_EQ(NewestState(), 10);
 }
 
+TEST_F(MpirunFailures, ARankWhoseGpuFailsSaysSoAndEndsAll) {
+  if (RunProgram({"crema", "device_query"}).out.find("Emulated GPU") == std::string::npos) {
+    GTEST_SKIP() << "a real GPU does not fail when it is told to";
+  }
+  Write(folder_, {.max_iter = 100, .snapshot = 0, .test_interval = 4});
+  const Ranks rank = {.variable = "CREMA_EMULATED_FAULT=1:120"};
+  const Finished finished = Run({rank, rank}, {"--gpu=0,1"});
+  EXPECT_EQ(finished.exit_code, 1) << finished.err;
+  EXPECT_TRUE(finished.Says("rank 1 of 2, on machine \"")) << finished.err;
+  EXPECT_TRUE(finished.Says("failed: cudaErrorIllegalAddress")) << finished.err;
+}
+
 TEST_F(MpirunFailures, RanksMustRunTheSame) {
   Write(folder_, {.max_iter = 20, .snapshot = 0});
   std::string solver = ReadText(folder_ / "solver.prototxt");

@@ -65,5 +65,18 @@ TEST_F(GpuSums, ThatFailEndTraining) {
   EXPECT_TRUE(run.Says("summing over GPUs failed: remote process exited")) << run.err;
 }
 
+// Its rank says why, while the other one waits for its sums.
+TEST_F(GpuSums, EndWhereAGpuFails) {
+  for (const char* fault : {"0:10", "0:120", "0:160", "1:10", "1:40", "1:120", "1:300"}) {
+    SCOPED_TRACE(fault);
+    const ScratchFolder folder;
+    WriteTinyTraining(folder, {.max_iter = 20, .snapshot = 0, .test_interval = 4});
+    const Finished run = Train(folder, {std::string("CREMA_EMULATED_FAULT=") + fault, "CREMA_GPU_STALL_MS=5000"});
+    EXPECT_EQ(run.exit_code, 1) << run.err;
+    EXPECT_TRUE(run.Says("failed: cudaErrorIllegalAddress")) << run.err;
+    EXPECT_FALSE(run.Says("has not ended")) << run.err;
+  }
+}
+
 }  // namespace
 }  // namespace crema::testing_tools

@@ -23,6 +23,27 @@ thread_local cudaError_t last_error = cudaSuccess;
 cudaError_t Fail(cudaError_t error) { return last_error = error; }
 
 thread_local int current_device = 0;
+
+// With CREMA_EMULATED_FAULT=DEVICE:N in the environment the N-th kernel of that device is its last: it reads what it
+// must not, and all that is asked of the device from then on fails.
+class Fault {
+ public:
+  Fault() {
+    const char* const given = std::getenv("CREMA_EMULATED_FAULT");
+    if (!given || std::sscanf(given, "%d:%lld", &device_, &left_) != 2) device_ = -1;
+  }
+  bool Is(int device) const { return device == device_ && left_ <= 0; }
+  // Of a kernel that begins.
+  void Count(int device) {
+    if (device == device_) --left_;
+  }
+
+ private:
+  int device_ = -1;
+  long long left_ = 0;
+};
+Fault fault;
+
 // The stream that this thread captures.
 thread_local CUstream_st* captured = nullptr;
 // What must not be done while a stream is captured breaks the capture.
@@ -62,7 +83,7 @@ struct CUstream_st {
     if (done >= count || queue.empty()) return true;
     const crema_emulation::Access access(device);  // once, as it takes longer than most kernels
     while (done < count && !queue.empty()) {
-      if (!queue.front()()) return false;
+      if (!fault.Is(device) && !queue.front()()) return false;
       queue.pop_front();
       ++done;
     }
@@ -91,7 +112,11 @@ cudaError_t LaunchKernel(const cudaLaunchConfig_t& config, std::function<void()>
                     grid.x <= 0x7fffffffu && grid.y <= 65535 && grid.z <= 65535 && config.dynamicSmemBytes <= 49152;
   if (!fits || !config.stream) return Fail(cudaErrorInvalidValue);
   if (config.stream->device != current_device) return Fail(cudaErrorInvalidResourceHandle);
-  return Enqueue(config.stream, [grid, block, body = std::move(body)] { RunKernel(grid, block, body); });
+  if (fault.Is(current_device)) return Fail(cudaErrorIllegalAddress);
+  return Enqueue(config.stream, [grid, block, body = std::move(body), device = config.stream->device] {
+    fault.Count(device);
+    if (!fault.Is(device)) RunKernel(grid, block, body);
+  });
 }
 
 cudaError_t Enqueue(cudaStream_t stream, std::function<void()> work) {
@@ -126,6 +151,8 @@ const char* cudaGetErrorName(cudaError_t error) {
       return "cudaErrorInvalidResourceHandle";
     case cudaErrorNotReady:
       return "cudaErrorNotReady";
+    case cudaErrorIllegalAddress:
+      return "cudaErrorIllegalAddress";
     case cudaErrorStreamCaptureUnsupported:
       return "cudaErrorStreamCaptureUnsupported";
     case cudaErrorStreamCaptureInvalidated:
@@ -163,6 +190,7 @@ cudaError_t cudaMemGetInfo(size_t* free, size_t* total) {
 
 cudaError_t cudaMalloc(void** data, size_t bytes) {
   if (captured) return FailInCapture();
+  if (fault.Is(current_device)) return Fail(cudaErrorIllegalAddress);
   *data = Memory(current_device).Allocate(bytes);
   return *data ? cudaSuccess : Fail(cudaErrorMemoryAllocation);
 }
@@ -190,6 +218,7 @@ cudaError_t cudaFreeHost(void* data) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const bool pinned = kind == cudaMemcpyDeviceToDevice || Pinned().Holds(kind == cudaMemcpyHostToDevice ? from : to);
+  if (fault.Is(stream->device)) return Fail(cudaErrorIllegalAddress);
   if (captured && !pinned) return FailInCapture();  // a replay would copy to or from where something else is by then
   return crema_emulation::Enqueue(stream, [=] { std::memcpy(to, from, bytes); });
 }
@@ -228,7 +257,7 @@ cudaError_t cudaStreamDestroy(cudaStream_t stream) {
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   if (stream->capturing) return FailInCapture(stream);
   stream->RunUntil(stream->issued());
-  return cudaSuccess;
+  return fault.Is(stream->device) ? Fail(cudaErrorIllegalAddress) : cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
   const cudaStream_t other = event->stream;
@@ -250,6 +279,7 @@ cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned) {
 cudaError_t cudaEventDestroy(cudaEvent_t event) { return delete event, cudaSuccess; }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (event->device != stream->device) return Fail(cudaErrorInvalidResourceHandle);
+  if (fault.Is(stream->device)) return Fail(cudaErrorIllegalAddress);
   if (stream->capturing) return FailInCapture(stream);  // such an event could not be waited for
   const cudaError_t error =
       crema_emulation::Enqueue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
@@ -259,11 +289,11 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->stream) event->stream->RunUntil(event->after);
-  return cudaSuccess;
+  return fault.Is(event->device) ? Fail(cudaErrorIllegalAddress) : cudaSuccess;
 }
 cudaError_t cudaEventQuery(cudaEvent_t event) {
   if (event->stream && !event->stream->TryUntil(event->after)) return Fail(cudaErrorNotReady);
-  return cudaSuccess;
+  return fault.Is(event->device) ? Fail(cudaErrorIllegalAddress) : cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
@@ -291,6 +321,7 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 }
 cudaError_t cudaGraphDestroy(cudaGraph_t graph) { return delete graph, cudaSuccess; }
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  if (fault.Is(stream->device)) return Fail(cudaErrorIllegalAddress);
   for (const Work& work : executable->work) crema_emulation::EnqueueTried(stream, work);
   return cudaSuccess;
 }
