@@ -88,7 +88,7 @@ dnnl::primitive_attr Times(float factor) {
 
 // The first implementation that is accepted. What `made` was made from must still be there: oneDNN reads it again.
 template <typename Made>
-Made Accepted(Made made, Accepts accepts) {
+Made Accepted(Made made, const Accepts& accepts) {
   while (accepts && !accepts(made.impl_info_str())) {
     if (!made.next_impl()) throw dnnl::error(dnnl_unimplemented, "no implementation that may be taken");
   }

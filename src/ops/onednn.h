@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <initializer_list>
 #include <memory>
 #include <oneapi/dnnl/dnnl.hpp>
@@ -38,7 +39,7 @@ Dims DimsOf(const Desc& desc);
 std::shared_ptr<const ParameterLayout> LayoutOf(const Desc& desc);
 
 // Whether one of oneDNN's implementations may be taken, by its impl_info_str(); null: any.
-using Accepts = bool (*)(std::string_view implementation);
+using Accepts = std::function<bool(std::string_view implementation)>;
 
 // The arguments of a convolution. dilation as oneDNN counts it: 0 for a dense kernel.
 struct ConvolutionDescs {

@@ -41,28 +41,45 @@ bool EveryOutputMeetsImage(const ConvolutionProblem& p) {
   return true;
 }
 
+bool HasOneTap(const ConvolutionProblem& p) {
+  return std::all_of(p.kernel.begin(), p.kernel.end(), [](int64_t extent) { return extent == 1; });
+}
+
+// Gathers the pixels that a stride leaves, of eight channels at once even where there are fewer, over what lies behind.
+bool GathersTooMuch(const ConvolutionProblem& p, std::string_view implementation) {
+  const bool strided = std::any_of(p.stride.begin(), p.stride.end(), [](int64_t stride) { return stride > 1; });
+  return strided && HasOneTap(p) && p.channels / p.groups % 8 != 0 && Has(implementation, "jit_1x1:avx") &&
+         !Has(implementation, "avx512");
+}
+
 }  // namespace
 
 Accepts SoundForward(const ConvolutionProblem& p) {
-  const bool depthwise_rest = p.groups > 1 && p.groups == p.channels && p.channels % 8 != 0;
-  if (!p.sum || (EveryOutputMeetsImage(p) && !depthwise_rest)) return nullptr;
-  // The first crashes where an output sees nothing but padding, the second reads beyond the end of what it adds to.
-  return [](std::string_view implementation) {
-    return !Has(implementation, "brgconv") && !Has(implementation, "jit_dw:sse41");
+  // Crashes where an output that something is added to sees nothing but padding.
+  const bool no_brgconv = p.sum && !EveryOutputMeetsImage(p);
+  // Reads beyond the end of what it adds to.
+  const bool no_depthwise = p.sum && p.groups > 1 && p.groups == p.channels && p.channels % 8 != 0;
+  return [=, &p](std::string_view implementation) {
+    return !(no_brgconv && Has(implementation, "brgconv")) && !(no_depthwise && Has(implementation, "jit_dw:sse41")) &&
+           !GathersTooMuch(p, implementation);
   };
 }
 
 Accepts SoundSourceGradient(const ConvolutionProblem& p) {
-  const bool one_tap = std::all_of(p.kernel.begin(), p.kernel.end(), [](int64_t extent) { return extent == 1; });
-  if (p.dtype != DType::kBF16 || !one_tap || p.outputs / p.groups % 2 == 0) return nullptr;
   // Adds numbers of other pixels on processors without AMX, with channels last and, say, 30, 60, 90 or 120 pixels.
-  return [](std::string_view implementation) { return !Has(implementation, "jit_bf16_1x1"); };
+  const bool no_one_tap = p.dtype == DType::kBF16 && HasOneTap(p) && p.outputs / p.groups % 2 != 0;
+  return [=, &p](std::string_view implementation) {
+    return !(no_one_tap && Has(implementation, "jit_bf16_1x1")) && !GathersTooMuch(p, implementation);
+  };
 }
 
 Accepts SoundWeightsGradient(const ConvolutionProblem& p) {
-  if (p.dtype != DType::kBF16 || EveryTapMeetsImage(p)) return nullptr;
   // The direct ones leave the gradient of taps that meet padding alone, which is zero, unwritten.
-  return [](std::string_view implementation) { return Has(implementation, "gemm") || Has(implementation, "ref"); };
+  const bool indirect = p.dtype == DType::kBF16 && !EveryTapMeetsImage(p);
+  return [=, &p](std::string_view implementation) {
+    return (!indirect || Has(implementation, "gemm") || Has(implementation, "ref")) &&
+           !GathersTooMuch(p, implementation);
+  };
 }
 
 }  // namespace crema::onednn

@@ -1,5 +1,6 @@
 // What oneDNN's convolutions get wrong, so that others of its implementations are taken there. All of it was seen of
-// version 2.6.3; tests/ops/convolution_test.cc has a case of each.
+// version 2.6.3; tests/ops/convolution_test.cc shows them, on the processors that have them (DNNL_MAX_CPU_ISA makes one
+// an older one).
 #ifndef CREMA_OPS_ONEDNN_DEFECTS_H_
 #define CREMA_OPS_ONEDNN_DEFECTS_H_
 
@@ -8,7 +9,7 @@
 
 namespace crema::onednn {
 
-// Which implementations compute the problem rightly, in each direction; null: all.
+// Which implementations compute `problem`, which must outlive the answer, rightly in each direction.
 Accepts SoundForward(const ConvolutionProblem& problem);
 Accepts SoundSourceGradient(const ConvolutionProblem& problem);
 Accepts SoundWeightsGradient(const ConvolutionProblem& problem);
