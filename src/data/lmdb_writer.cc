@@ -10,6 +10,8 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -43,6 +45,17 @@ std::string WithoutTrailingSlashes(std::string path) {
   return path;
 }
 
+// Where a link to a folder leads, so that the new folder takes the place of the old one and the link stays.
+std::string BehindLink(std::string path) {
+  path = WithoutTrailingSlashes(std::move(path));
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0 || !S_ISLNK(status.st_mode)) return path;
+  if (stat(path.c_str(), &status) != 0 || !S_ISDIR(status.st_mode)) return path;
+  std::error_code error;
+  const std::filesystem::path folder = std::filesystem::canonical(path, error);
+  return error ? path : folder.string();
+}
+
 void MentionLeftovers(const std::string& path) {
   const std::string prefix = path.substr(path.rfind('/') + 1) + ".tmp.";
   DIR* directory = opendir(DirectoryOf(path).c_str());
@@ -72,19 +85,14 @@ bool HoldsOnlyDatabase(const std::string& folder) {
 }  // namespace
 
 LmdbWriter::LmdbWriter(std::string path, Existing existing)
-    : path_(WithoutTrailingSlashes(std::move(path))), temporary_(TemporaryNameOf(path_)), existing_(existing) {
+    : path_(existing == Existing::kReplace ? BehindLink(std::move(path)) : WithoutTrailingSlashes(std::move(path))),
+      temporary_(TemporaryNameOf(path_)),
+      existing_(existing) {
   if (path_.empty()) throw UserError("the path of the database to write is empty");
-  if (Exists(path_)) {
-    if (existing == Existing::kRefuse) {
-      throw UserError("\"" + path_ +
-                      "\" exists already; remove it, choose another name, or pass --force to replace it");
-    }
-    if (!HoldsOnlyDatabase(path_)) {
-      throw UserError("\"" + path_ +
-                      "\" exists and is not just an LMDB, so it is not replaced; remove it yourself or " +
-                      "choose another name");
-    }
+  if (existing == Existing::kRefuse && Exists(path_)) {
+    throw UserError("\"" + path_ + "\" exists already; remove it, choose another name, or pass --force to replace it");
   }
+  CheckReplaced();
   MentionLeftovers(path_);
   if (mkdir(temporary_.c_str(), 0755) != 0) Fail("cannot create " + temporary_, errno);
   int status = mdb_env_create(&environment_);
@@ -104,6 +112,12 @@ LmdbWriter::LmdbWriter(std::string path, Existing existing)
 LmdbWriter::~LmdbWriter() {
   Close();
   if (!temporary_.empty()) RemoveDatabase(temporary_);
+}
+
+void LmdbWriter::CheckReplaced() const {
+  if (existing_ != Existing::kReplace || !Exists(path_) || HoldsOnlyDatabase(path_)) return;
+  throw UserError("\"" + path_ + "\" exists and is not just an LMDB, so it is not replaced; remove it yourself or " +
+                  "choose another name");
 }
 
 void LmdbWriter::Close() {
@@ -184,6 +198,8 @@ void LmdbWriter::Flush() {
   if (status != 0) Fail("cannot flush " + temporary_, status);
   Close();
   SyncDirectory(temporary_);
+  // Others may have put files there meanwhile.
+  CheckReplaced();
 }
 
 void LmdbWriter::RemoveReplaced() {

@@ -20,7 +20,8 @@ class LmdbWriter {
 
   enum class Existing { kRefuse, kReplace };
 
-  // Throws UserError where something exists at `path` and is not to be replaced, or is no LMDB.
+  // Throws UserError where something exists at `path` and is not to be replaced, or is no LMDB. What a link leads to is
+  // replaced, not the link.
   LmdbWriter(std::string path, Existing existing);
   ~LmdbWriter();
   LmdbWriter(const LmdbWriter&) = delete;
@@ -41,6 +42,8 @@ class LmdbWriter {
   void Begin(size_t first_record_bytes);
   void CommitTransaction();
   void Close();
+  // Throws UserError where more than a database would be replaced.
+  void CheckReplaced() const;
   [[noreturn]] void Fail(const std::string& what, int status) const;
 
   std::string path_, temporary_, last_key_;

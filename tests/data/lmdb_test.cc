@@ -254,6 +254,36 @@ TEST(LmdbWriter, NeverRemovesWhatIsNoDatabase) {
   EXPECT_EQ(testing::Listing(folder / "db"), "data.mdb notes.txt");
 }
 
+TEST(LmdbWriter, ReplacesWhatALinkLeadsTo) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "disk");
+  testing::WriteRecords(folder / "disk/db", {"old"});
+  std::filesystem::create_symlink("disk/db", folder / "link");
+  for (const char* name : {"link", "link/"}) {
+    LmdbWriter writer(folder / name, LmdbWriter::Existing::kReplace);
+    writer.Put("k", name);
+    writer.Commit();
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+    EXPECT_EQ(Text(OpenRecordSource(folder / "disk/db")->Read(0)), name);
+    EXPECT_EQ(testing::Listing(folder.path()), "disk link");
+    EXPECT_EQ(testing::Listing(folder / "disk"), "db");
+  }
+}
+
+TEST(LmdbWriter, NeverRemovesWhatWasPutThereMeanwhile) {
+  TemporaryFolder folder;
+  testing::WriteRecords(folder / "db", {"old"});
+  {
+    LmdbWriter writer(folder / "db", LmdbWriter::Existing::kReplace);
+    writer.Put("k", "new");
+    testing::WriteFile(folder / "db/notes.txt", "precious");
+    ExpectThrows<UserError>([&] { writer.Commit(); }, {"not just an LMDB"});
+  }
+  EXPECT_EQ(testing::Listing(folder.path()), "db");
+  EXPECT_EQ(testing::ReadFile(folder / "db/notes.txt"), "precious");
+  EXPECT_EQ(Text(OpenRecordSource(folder / "db")->Read(0)), "old");
+}
+
 TEST(LmdbWriter, WithoutCommitNothingRemains) {
   TemporaryFolder folder;
   {
