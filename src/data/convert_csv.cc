@@ -135,8 +135,8 @@ void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* tabl
   const CsvField& field = row[table->labels[0]];
   const std::string& label = field.text;
   if (label.empty()) diagnostics->Error(file.At(field.column), "the label is empty");
-  if (label.find('\n') != std::string::npos) {
-    diagnostics->Error(file.At(field.column), "the label holds the end of a line");
+  if (label.find_first_of(std::string_view("\n\r\0", 3)) != std::string::npos) {
+    diagnostics->Error(file.At(field.column), "the label holds the end of a line, or a byte that is zero");
   }
   const auto [at, is_new] = table->classes.try_emplace(label);
   if (is_new) {
@@ -158,6 +158,9 @@ std::optional<int> ClassNumber(const std::string& text) {
 void NumberClasses(const CsvConversion& how, Table* table) {
   bool numbers = true;
   const std::pair<const std::string, LabelClass>* no_class = nullptr;  // the first in the file
+  // "nan" and "inf" may be names, but not beside numbers.
+  const bool any_number = std::any_of(table->classes.begin(), table->classes.end(),
+                                      [](const auto& entry) { return ClassNumber(entry.first).has_value(); });
   for (auto& entry : table->classes) {
     auto& [text, label_class] = entry;
     if (const std::optional<int> number = ClassNumber(text)) {
@@ -165,8 +168,8 @@ void NumberClasses(const CsvConversion& how, Table* table) {
       continue;
     }
     numbers = false;
-    float value;
-    if (!ParseFinite(text, &value)) continue;
+    const bool has_digits = text.find_first_of("0123456789") != std::string::npos;
+    if (IsWord(text) || (!any_number && !has_digits)) continue;
     if (!no_class || label_class.line < no_class->second.line) no_class = &entry;
   }
   if (numbers) return;
@@ -185,6 +188,7 @@ void NumberClasses(const CsvConversion& how, Table* table) {
 bool OnlyTheFirstIsNamed(const Table& table) {
   if (table.rows.size() < 2 || table.classes.size() < 2) return false;
   for (const auto& [text, label_class] : table.classes) {
+    if (&label_class == table.rows.front() && !IsWord(text)) return false;
     if ((&label_class == table.rows.front()) == ClassNumber(text).has_value()) return false;
   }
   return std::count(table.rows.begin(), table.rows.end(), table.rows.front()) == 1;

@@ -49,6 +49,11 @@ bool CsvFile::ReadRow(std::vector<CsvField>* fields) {
     } else {
       const size_t end = std::min(line_.find(',', at), line_.size());
       field.text = line_.substr(at, end - at);
+      if (field.text.find('\r') != std::string::npos) {
+        throw UserError(At(field.column),
+                        "a carriage return stands within the row; if lines end with it alone, write "
+                        "line feeds in its place, as \"tr '\\r' '\\n'\" does");
+      }
       at = end;
     }
     field.text = std::string(Trimmed(field.text, " \t"));

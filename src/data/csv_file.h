@@ -20,7 +20,8 @@ class CsvFile {
  public:
   explicit CsvFile(const std::string& path) : file_(path) {}
 
-  // Reads the next row; false behind the last one. Throws UserError where a quote is not closed.
+  // Reads the next row; false behind the last one. Throws UserError where a quote is not closed, or lines do not
+  // end with line feeds.
   bool ReadRow(std::vector<CsvField>* fields);
   // Where the row begins that was read last; `column` of a field of it, or 0.
   Location At(int column) const { return {file_.path(), row_line_, column}; }

@@ -159,6 +159,13 @@ TEST_F(ConvertCsvTest, MistakesNameLineAndColumn) {
   Expect("1,2,0\n1,2,\n", {}, {"t.csv:2:5", "label is empty"});
   Expect("1,2,0\n1,2,-1\n", {}, {"t.csv:2:5", "\"-1\"", "no class"});
   Expect("1,2,0\n1,2,0.5\n1,2,-7\n1,2,0.5\n", {}, {"t.csv:2:5", "\"0.5\"", "no class"});
+  Expect("1,2,nan\n1,2,0\n1,2,10\n", {}, {"t.csv:1:5", "\"nan\"", "no class"});
+  Expect("1,2,0\n1,2,inf\n", {}, {"t.csv:2:5", "\"inf\"", "no class"});
+  Expect("1,2,1.0\n1,2,0\n1,2,1\n", {}, {"t.csv:1:5", "\"1.0\"", "no class"});
+  Expect("1,2,+1\n1,2,0\n", {}, {"t.csv:1:5", "\"+1\"", "no class"});
+  Expect("1,2,a\r1,2,b\r", {}, {"t.csv:1:5", "carriage return", "line feeds"});
+  Expect(std::string("1,2,a\n1,2,b\0c\n", 14), {}, {"t.csv:2:5", "zero"});
+  Expect("1,2,a\n1,2,\"b\rc\"\n", {}, {"t.csv:2:5", "end of a line"});
   Expect("a,species\n1,0\n", by_name, {"spezies", "did you mean \"species\"?"});
   Expect("1,2,0\n", shaped, {"2 features", "3x2x2"});
 }
