@@ -6,6 +6,7 @@
 
 #include "base/suggest.h"
 #include "base/trimmed.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "data/finite_number.h"
 #include "data/text_file.h"
@@ -96,6 +97,7 @@ AnnotationFile ReadTextAnnotation(const std::string& path) {
   file.path = path;
   std::string line;
   for (int number = 1; text.ReadLine(&line); ++number) {
+    if (number == 1) DropByteOrderMark(path, &line);
     line = std::string(Trimmed(line));
     if (line.empty()) continue;
     AnnotatedObject object;
@@ -106,7 +108,7 @@ AnnotationFile ReadTextAnnotation(const std::string& path) {
     size_t read = 0;
     float* const values[] = {&label, &object.xmin, &object.ymin, &object.xmax, &object.ymax};
     while (read < std::size(values) && words >> word && ParseFinite(word, values[read])) ++read;
-    if (read != std::size(values) || words >> word || label != std::floor(label) || label < 1 || label > 0x1p24f) {
+    if (read != std::size(values) || words >> word || label != std::floor(label) || label < 1 || label >= 0x1p24f) {
       throw UserError({path, number, 0},
                       "expected \"label xmin ymin xmax ymax\", the label a whole number from 1 on "
                       "(0 is the background), got \"" +

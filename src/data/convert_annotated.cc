@@ -51,8 +51,15 @@ class AnnotatedForm : public RecordForm {
   void Annotate(const std::string& path, const ImageExtent& image, AnnotatedDatum* record,
                 std::vector<std::string>* notes) const {
     std::error_code error;
-    if (!std::filesystem::exists(path, error)) {
-      if (error) throw EnvironmentError("cannot look for \"" + path + "\": " + error.message());
+    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    // It would be waited for until somebody writes.
+    if (std::filesystem::is_fifo(status)) {
+      throw UserError("\"" + path + "\" is a pipe; the list must name files of annotations");
+    }
+    if (!std::filesystem::exists(status)) {
+      if (!std::filesystem::status_known(status)) {
+        throw EnvironmentError("cannot look for \"" + path + "\": " + error.message());
+      }
       ++missing_;
       notes->push_back("\"" + path + "\" does not exist: its image is written without objects");
       return;

@@ -1,6 +1,7 @@
 #include "data/convert_annotated.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include "crema/annotation.pb.h"
 #include "data/annotation_file.h"
@@ -212,6 +213,24 @@ TEST_F(ConvertAnnotated, NeedsAnyAnnotations) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "db"));
 }
 
+TEST_F(ConvertAnnotated, APipeIsNotWaitedFor) {
+  ASSERT_EQ(mkfifo((folder_ / "a.xml").c_str(), 0600), 0);
+  ExpectThrows<UserError>([&] { Convert("a.png a.xml\n", Conversion()); }, {"a.xml", "is a pipe"});
+}
+
+TEST_F(ConvertAnnotated, TextMayBeginWithAByteOrderMark) {
+  AnnotatedConversion how = Conversion();
+  how.format = AnnotatedConversion::Format::kText;
+  WriteFile(folder_ / "a.txt",
+            "\xEF\xBB\xBF"
+            "2 10 5 30 15\r\n");
+  EXPECT_EQ(Convert("a.png a.txt\n", how).objects, 1);
+  WriteFile(folder_ / "wide.txt", std::string("\xFF\xFE"
+                                              "2\0 \0",
+                                              6));
+  ExpectThrows<UserError>([&] { Convert("a.png wide.txt\n", how, "other"); }, {"wide.txt", "UTF-16"});
+}
+
 TEST_F(ConvertAnnotated, ReadsSsdsText) {
   AnnotatedConversion how = Conversion();
   how.format = AnnotatedConversion::Format::kText;
@@ -233,6 +252,9 @@ TEST_F(ConvertAnnotated, ReadsSsdsText) {
   ExpectThrows<UserError>([&] { Convert("a.png bad.txt\n", how, "other"); }, {"bad.txt:1", "label 7", "map.prototxt"});
   how.labels.reset();
   EXPECT_EQ(Convert("a.png bad.txt\n", how, "other").objects, 1);
+  // Floats do not hold it.
+  WriteFile(folder_ / "bad.txt", "16777217 1 2 3 4");
+  ExpectThrows<UserError>([&] { Convert("a.png bad.txt\n", how, "third"); }, {"bad.txt:1", "16777217"});
 }
 
 TEST_F(ConvertAnnotated, LabelMapsAreChecked) {
