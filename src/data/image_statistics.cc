@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <string>
 #include <type_traits>
 
@@ -42,27 +43,51 @@ std::string OtherChannels(const ImageSize& size, const ImageSize& first) {
          std::to_string(first.channels) + "; convert the images again, all in colour or all with --gray";
 }
 
+// Of the distances from `origin`.
+template <typename Wide, typename Value>
+void AddChannel(const Value* values, int64_t count, Wide origin, double* channel, double* channel_squares) {
+  Wide sum = 0, squares = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    const Wide value = values[i] - origin;
+    sum += value;
+    squares += value * value;
+  }
+  *channel += static_cast<double>(sum);
+  *channel_squares += static_cast<double>(squares);
+}
+
 template <typename Value>
-void AddValues(const Value* values, const ImageSize& size, Sums* sums) {
+void AddValues(const Value* values, const ImageSize& size, const std::vector<double>& origins, Sums* sums) {
   const int64_t plane = int64_t{size.height} * size.width;
   for (int c = 0; c < size.channels; ++c, values += plane) {
+    const auto channel = static_cast<size_t>(c);
+    double *const sum = &sums->channels[channel], *const squares = &sums->squares[channel];
+    const double origin = channel < origins.size() ? origins[channel] : 0;
     // Integers, exact and fast, for bytes.
     using Wide = std::conditional_t<std::is_integral_v<Value>, uint64_t, double>;
-    Wide sum = 0, squares = 0;
-    for (int64_t i = 0; i < plane; ++i) {
-      const Wide value = values[i];
-      sum += value;
-      squares += value * value;
+    if (origin == 0) {
+      AddChannel<Wide>(values, plane, 0, sum, squares);
+    } else {
+      AddChannel<double>(values, plane, origin, sum, squares);
     }
-    sums->channels[static_cast<size_t>(c)] += static_cast<double>(sum);
-    sums->squares[static_cast<size_t>(c)] += static_cast<double>(squares);
     if (!sums->same_size) continue;
     double* to = sums->values.data() + c * plane;
     for (int64_t i = 0; i < plane; ++i) to[i] += static_cast<double>(values[i]);
   }
 }
 
-void AddRecords(const RecordSource& source, uint64_t begin, uint64_t end, RecordImage* image, Sums* sums) {
+// For each channel a value of it: squares of floats that are large, but close to each other, would leave nothing of
+// their deviation. Nothing where the first record holds bytes, or is broken.
+std::vector<double> OriginsOf(const RecordSource& source, RecordImage* image) {
+  std::vector<double> origins;
+  if (!ReadRecordImage(source.Read(0), image).empty() || !image->bytes.empty()) return origins;
+  const int64_t plane = int64_t{image->size.height} * image->size.width;
+  for (int c = 0; c < image->size.channels; ++c) origins.push_back(image->floats[static_cast<size_t>(c * plane)]);
+  return origins;
+}
+
+void AddRecords(const RecordSource& source, uint64_t begin, uint64_t end, const std::vector<double>& origins,
+                RecordImage* image, Sums* sums) {
   sums->Clear();
   for (uint64_t i = begin; i < end; ++i) {
     sums->problem = ReadRecordImage(source.Read(i), image);
@@ -79,9 +104,9 @@ void AddRecords(const RecordSource& source, uint64_t begin, uint64_t end, Record
     sums->pixels += int64_t{size.height} * size.width;
     sums->bytes += static_cast<int64_t>(image->datum.record.size());
     if (image->bytes.empty()) {
-      AddValues(image->floats.data(), size, sums);
+      AddValues(image->floats.data(), size, origins, sums);
     } else {
-      AddValues(image->bytes.data(), size, sums);
+      AddValues(image->bytes.data(), size, origins, sums);
     }
   }
 }
@@ -106,12 +131,13 @@ ImageStatistics ComputeImageStatistics(const RecordSource& source, int threads, 
   progress->SetTotal(count);
   threads = WorkThreads(threads);
   std::vector<RecordImage> images(static_cast<size_t>(threads));
+  const std::vector<double> origins = OriginsOf(source, &images[0]);
   Sums total;
   WorkInOrder<Sums>(
       (count + kChunk - 1) / kChunk, threads,
       [&](int64_t i, int thread, Sums* sums) {
         AddRecords(source, static_cast<uint64_t>(i * kChunk), static_cast<uint64_t>(std::min(count, (i + 1) * kChunk)),
-                   &images[static_cast<size_t>(thread)], sums);
+                   origins, &images[static_cast<size_t>(thread)], sums);
       },
       [&](int64_t, const Sums& sums) {
         if (!sums.problem.empty()) RejectRecord(source, sums.broken, sums.problem);
@@ -127,15 +153,17 @@ ImageStatistics ComputeImageStatistics(const RecordSource& source, int threads, 
   statistics.size = total.size;
   statistics.same_size = total.same_size;
   if (total.same_size) {
-    // Caffe divides in single precision.
     for (const double sum : total.values) {
-      statistics.mean.push_back(static_cast<float>(sum) / static_cast<float>(total.records));
+      // Caffe divides in single precision, which such sums are too large for.
+      const bool large = std::abs(sum) > std::numeric_limits<float>::max();
+      statistics.mean.push_back(large ? static_cast<float>(sum / static_cast<double>(total.records))
+                                      : static_cast<float>(sum) / static_cast<float>(total.records));
     }
   }
   const auto pixels = static_cast<double>(total.pixels);
   for (size_t c = 0; c < total.channels.size(); ++c) {
     const double mean = total.channels[c] / pixels;
-    statistics.channel_means.push_back(mean);
+    statistics.channel_means.push_back(mean + (c < origins.size() ? origins[c] : 0));
     statistics.channel_deviations.push_back(std::sqrt(std::max(0.0, total.squares[c] / pixels - mean * mean)));
   }
   return statistics;

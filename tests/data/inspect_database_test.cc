@@ -78,6 +78,22 @@ TEST(ImageStatistics, OfFloatsDoNotDependOnThreads) {
   EXPECT_NEAR(one.mean[1], 1e4 + 24.95, 0.01);
 }
 
+TEST(ImageStatistics, OfFloatsThatAreLargeAndCloseToEachOther) {
+  TemporaryFolder folder;
+  std::vector<Datum> datums;
+  for (int i = 0; i < 200; ++i) datums.push_back(FloatDatum({1e8f + 8.0f * static_cast<float>(i % 2), 1e8f + 16}, 0));
+  testing::WriteDatums(folder / "db", datums);
+  const ImageStatistics statistics = StatisticsOf(folder / "db");
+  EXPECT_DOUBLE_EQ(statistics.channel_means[0], 1e8 + 10);
+  EXPECT_NEAR(statistics.channel_deviations[0], std::sqrt((100.0 + 4 + 36 + 36) / 4), 1e-9);
+}
+
+TEST(ImageStatistics, TheMeanOfTheLargestFloatsIsOne) {
+  TemporaryFolder folder;
+  testing::WriteDatums(folder / "db", std::vector<Datum>(10, FloatDatum({3e38f, -3e38f}, 0)));
+  EXPECT_EQ(StatisticsOf(folder / "db").mean, (std::vector<float>{3e38f, -3e38f}));
+}
+
 TEST(ImageStatistics, OfImagesOfDifferingSizes) {
   TemporaryFolder folder;
   testing::WritePictures(folder / "set", 70);
