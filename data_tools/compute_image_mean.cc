@@ -20,6 +20,7 @@ void PrintChannels(const char* field, const std::vector<double>& values) {
 int Run(const CommandLine& line) {
   const std::string database = line.arguments[0], file = line.arguments.size() > 1 ? line.arguments[1] : "";
   TargetOf(line, database);
+  if (line.arguments.size() > 1 && file.empty()) throw UserError("the path of OUTPUT_FILE is empty");
   if (!file.empty() && !FLAGS_force && std::filesystem::exists(file)) {
     throw UserError("\"" + file + "\" exists already; remove it, choose another name, or pass --force to replace it");
   }

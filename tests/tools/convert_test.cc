@@ -169,6 +169,7 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_annoset", "--label_map_file=absent", ".", "l.txt", "db"}, "absent"},
       {{"compute_image_mean", "absent"}, "does not exist"},
       {{"compute_image_mean", "a", "b", "c"}, "got a, b, c"},
+      {{"compute_image_mean", "absent", ""}, "the path of OUTPUT_FILE is empty"},
       {{"db_tool", "look", "db"}, "expected info, verify, peek, export or convert"},
       {{"db_tool", "info", "absent"}, "does not exist"},
       {{"db_tool", "convert", "absent"}, "expected db_tool convert LEVELDB DB"},
