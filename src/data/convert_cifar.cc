@@ -98,6 +98,11 @@ std::string ConvertCifar(const CifarConversion& how, ProgressLine* progress) {
   const Edition edition = EditionOf(how);
   std::vector<std::string> labels;
   if (fs::exists(how.input + "/" + edition.names_file)) labels = ReadLabels(how.input + "/" + edition.names_file);
+  if (!labels.empty() && labels.size() != static_cast<size_t>(edition.classes)) {
+    throw UserError({how.input + "/" + edition.names_file},
+                    "names " + std::to_string(labels.size()) + " classes, but there are " +
+                        std::to_string(edition.classes) + "; unpack it again, or remove it to go without names");
+  }
   DatasetTarget target;
   target.database = how.output + "/" + edition.name;
   target.parts = {{"train"}, {"test"}};

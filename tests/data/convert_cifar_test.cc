@@ -23,13 +23,15 @@ std::string Batch(int begin, int count, int label_bytes) {
   return file;
 }
 
+constexpr const char* kNames = "airplane\nautomobile\nbird\ncat\ndeer\ndog\nfrog\nhorse\nship\ntruck\n";
+
 void WriteCifar10(const TemporaryFolder& folder) {
   std::filesystem::create_directory(folder / "in");
   for (int b = 1; b <= 5; ++b) {
     WriteFile(folder / ("in/data_batch_" + std::to_string(b) + ".bin"), Batch(4 * (b - 1), 4, 1));
   }
   WriteFile(folder / "in/test_batch.bin", Batch(40, 3, 1));
-  WriteFile(folder / "in/batches.meta.txt", "airplane\nautomobile\n\n");
+  WriteFile(folder / "in/batches.meta.txt", std::string(kNames) + "\n");
 }
 
 std::string Convert(const CifarConversion& how) {
@@ -42,7 +44,7 @@ TEST(ConvertCifar, WritesWhatCaffeWrites) {
   WriteCifar10(folder);
   Convert({.input = folder / "in", .output = folder.path()});
   EXPECT_EQ(testing::Listing(folder.path()), "cifar10_labels.txt cifar10_test_lmdb cifar10_train_lmdb in");
-  EXPECT_EQ(testing::ReadFile(folder / "cifar10_labels.txt"), "airplane\nautomobile\n");
+  EXPECT_EQ(testing::ReadFile(folder / "cifar10_labels.txt"), kNames);
   const auto train = OpenRecordSource(folder / "cifar10_train_lmdb"),
              test = OpenRecordSource(folder / "cifar10_test_lmdb");
   ASSERT_EQ(train->count(), 20u);
@@ -79,6 +81,9 @@ TEST(ConvertCifar, MistakesAreUserErrorsAndWriteNothing) {
   const CifarConversion how{.input = folder / "in", .output = folder.path()};
   expect({.input = folder.path(), .output = folder.path()}, {"data_batch_1.bin", "train.bin"});
   expect({.input = folder / "in", .output = folder.path(), .coarse = true}, {"--coarse"});
+  WriteFile(folder / "in/batches.meta.txt", "airplane\nautomobile\n\n");
+  expect(how, {"batches.meta.txt", "names 2 classes", "there are 10"});
+  WriteFile(folder / "in/batches.meta.txt", kNames);
   const std::string batch = Batch(0, 4, 1);
   WriteFile(folder / "in/data_batch_3.bin", batch.substr(0, batch.size() - 1));
   expect(how, {"data_batch_3.bin", "3073"});
