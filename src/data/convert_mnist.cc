@@ -78,8 +78,11 @@ MnistConversion ConvertMnistPairs(const std::string& images, const std::string& 
   Conversion conversion(images, labels, database, 2, replace, progress);
   const auto count = static_cast<size_t>(conversion.images.count()),
              size = static_cast<size_t>(conversion.images.item_size());
-  std::vector<uint8_t> pixels(count * size), classes(count);
+  // They grow with what is there: a damaged header says any number.
+  std::vector<uint8_t> pixels, classes;
   for (size_t i = 0; i < count; ++i) {
+    pixels.resize((i + 1) * size);
+    classes.resize(i + 1);
     conversion.images.Read({pixels.data() + i * size, size});
     conversion.labels.Read({&classes[i], 1});
   }

@@ -141,6 +141,16 @@ TEST(ConvertMnist, PairsOfImages) {
                           {"none", "labels"});
 }
 
+TEST(ConvertMnist, PairsOfFewerImagesThanTheHeaderSays) {
+  TemporaryFolder folder;
+  WriteGz(folder / "images.gz", Number(2051) + Number(0xffffffff) + Number(16384) + Number(16384));
+  WriteGz(folder / "labels.gz", Number(2049) + Number(0xffffffff));
+  ExpectThrows<UserError>(
+      [&] { ConvertMnistPairs(folder / "images.gz", folder / "labels.gz", folder / "db", false, 1); },
+      {"images.gz", "cut short", "0 of 4294967295 images"});
+  EXPECT_EQ(testing::Listing(folder.path()), "images.gz labels.gz");
+}
+
 TEST(ConvertMnist, CompressedFilesCutShortAtEveryLength) {
   TemporaryFolder folder;
   std::string images = Images(25, 5, 4);
