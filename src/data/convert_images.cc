@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdio>
 #include <limits>
@@ -166,7 +167,9 @@ void CheckOptions(const ImageConversion& how) {
 std::string RemedyOf(const ImageList& list) {
   std::string remedy = LabelCountHint(list, 0);
   const std::string& first = list.entries[0].path;
-  if (!remedy.empty() || access(list.PathOf(0).c_str(), F_OK) == 0) return remedy;
+  if (!remedy.empty() || access(list.PathOf(0).c_str(), F_OK) == 0 || (errno != ENOENT && errno != ENOTDIR)) {
+    return remedy;
+  }
   if (first.find('\\') != std::string::npos) return "; write / instead of \\ in the paths, as in \"" + first + "\"";
   return "; there is no file \"" + list.PathOf(0) +
          "\": correct ROOTFOLDER, which stands before the paths, or the list";

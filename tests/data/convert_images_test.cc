@@ -1,6 +1,7 @@
 #include "data/convert_images.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <set>
 #include <sstream>
@@ -296,6 +297,27 @@ TEST_F(BrokenImages, AloneMakeNoDatabase) {
       [&] { Convert(ReadImageList(folder_ / "list.txt", folder_ / "set"), {}, {.database = folder_ / "db"}); },
       {"none of the 1 images"});
   EXPECT_FALSE(std::filesystem::exists(folder_ / "db"));
+}
+
+TEST(ConvertImages, WhatMayNotBeReadIsNotSaidToBeAbsent) {
+  TemporaryFolder folder;
+  chmod(folder.path().c_str(), 0777);
+  testing::WritePictures(folder / "set", 1);
+  WriteFile(folder / "list", "cat/0.jpg 0\n");
+  chmod((folder / "set").c_str(), 0);
+  const int status = testing::InUnprivilegedChild([&] {
+    SilentProgress progress;
+    try {
+      ConvertImages(ReadImageList(folder / "list", folder / "set"), {}, {.database = folder / "db"}, &progress.line);
+    } catch (const UserError& error) {
+      const std::string said = error.what();
+      return said.find("none of the 1 images") != std::string::npos && said.find("no file") == std::string::npos ? 0
+                                                                                                                 : 1;
+    }
+    return 2;
+  });
+  chmod((folder / "set").c_str(), 0700);
+  EXPECT_EQ(status, 0);
 }
 
 TEST(ConvertImages, MistakesAreUserErrorsAndWriteNothing) {
