@@ -32,11 +32,6 @@ ImageArea RandomArea::Centre(int height, int width) const {
   return {(height - tall) / 2, (width - wide) / 2, tall, wide};
 }
 
-ImageArea Reduced(const ImageArea& area, int reduction) {
-  return {area.top / reduction, area.left / reduction, std::max(1, area.height / reduction),
-          std::max(1, area.width / reduction)};
-}
-
 int LargestReduction(const ImageArea& area, int side) {
   for (const int reduction : {8, 4, 2}) {
     if (area.height / reduction >= side && area.width / reduction >= side) return reduction;

@@ -36,9 +36,6 @@ class RandomArea {
   double min_area_, max_area_, min_aspect_, max_aspect_;
 };
 
-// Where `area` lies in the image that was decoded at 1/reduction of its size.
-ImageArea Reduced(const ImageArea& area, int reduction);
-
 // The largest of 8, 4, 2 that leaves both sides of the area at least `side` pixels long; else 1.
 int LargestReduction(const ImageArea& area, int side);
 

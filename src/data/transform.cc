@@ -233,7 +233,8 @@ void Transform::Apply(const uint8_t* planes, const ImageSize& size, const Random
 void Transform::Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
                       const ReducedImage& reduced) const {
   CREMA_CHECK(reduced.reduction == 1 || random_area_) << "an image was decoded smaller that is not resized";
-  if (max_angle_ > 0) {
+  // Of images decoded smaller, areas begin and end between pixels.
+  if (max_angle_ > 0 || reduced.reduction > 1) {
     const ImageExtent whole = reduced.reduction == 1 ? ImageExtent{image.height, image.width} : reduced.whole;
     CREMA_CHECK(image.height * reduced.reduction >= whole.height && image.width * reduced.reduction >= whole.width);
     AffineMap map;
@@ -242,10 +243,7 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
     return WritePixels(scratch->resized, window, random, out);
   }
   if (random_area_) {
-    const bool whole = reduced.reduction == 1;
-    ImageArea area = random_area_->Draw(whole ? image.height : reduced.whole.height,
-                                        whole ? image.width : reduced.whole.width, random, kArea);
-    if (!whole) area = Reduced(area, reduced.reduction);
+    const ImageArea area = random_area_->Draw(image.height, image.width, random, kArea);
     ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
     return WritePixels(scratch->resized, WholeWindow(random), random, out);
   }

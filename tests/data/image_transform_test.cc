@@ -1,6 +1,7 @@
 // Transforms of images in memory, by hand-computed values and against the resizer.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -239,6 +240,40 @@ TEST(ImageTransform, ReducedImagesLookAlike) {
     EXPECT_NEAR(difference / static_cast<double>(got.size()), 0, 3) << "seed " << seed;
   }
   EXPECT_EQ(reductions, (std::set<int>{2, 4, 8}));
+}
+
+// Label images are never decoded smaller.
+TEST(ImageTransform, ReducedImagesLieWhereTheirLabelsDo) {
+  Image labels, image;
+  labels.Resize(400, 600, 1);
+  image.Resize(400, 600, 3);
+  for (int y = 0; y < labels.height; ++y) {
+    for (int x = 0; x < labels.width; ++x) {
+      const int square = (y / 40 + x / 40) % 2;
+      labels.row(y)[x] = static_cast<uint8_t>(square);
+      std::fill_n(image.row(y) + 3 * x, 3, static_cast<uint8_t>(200 * square));
+    }
+  }
+  const std::vector<uint8_t> bytes = EncodeJpeg(image, 98);
+  TransformationParameter param;
+  param.set_crop_size(24);
+  param.mutable_random_resized_crop();
+  const Transform transform(param, TRAIN, "");
+  int same = 0, pixels = 0;
+  for (uint64_t seed = 0; seed < 40; ++seed) {
+    const RandomStream random(seed, 5);
+    ReducedImage reduced;
+    reduced.whole = {400, 600};
+    reduced.reduction = transform.ReductionFor(reduced.whole, random);
+    Image small;
+    ASSERT_EQ(DecodeImage(bytes, {.reduction = reduced.reduction}, &small), "");
+    const std::vector<float> seen = Apply(transform, small, seed, reduced);
+    std::vector<float> label(24 * 24);
+    TransformScratch scratch;
+    transform.ApplyToLabels(labels, random, &scratch, 255, label.data());
+    for (size_t i = 0; i < label.size(); ++i, ++pixels) same += (seen[i] > 100) == (label[i] == 1);
+  }
+  EXPECT_GT(same, 0.98 * pixels);
 }
 
 std::vector<float> ChangedByHand(const std::vector<float>& planes, size_t pixels, const ColorChange& change,
