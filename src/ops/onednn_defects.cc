@@ -17,28 +17,32 @@ bool Meets(const ConvolutionProblem& p, int i, int64_t k, int64_t q) {
   return at >= 0 && at < p.input[i];
 }
 
-// Whether every tap meets the image for some output.
-bool EveryTapMeetsImage(const ConvolutionProblem& p) {
-  for (int i = 0; i < p.axes(); ++i) {
-    for (int64_t k = 0; k < p.kernel[i]; ++k) {
-      bool meets = false;
-      for (int64_t q = 0; q < p.output(i) && !meets; ++q) meets = Meets(p, i, k, q);
-      if (!meets) return false;
-    }
+// Whether every tap meets the image for some output along axis i.
+bool EveryTapMeetsImage(const ConvolutionProblem& p, int i) {
+  for (int64_t k = 0; k < p.kernel[i]; ++k) {
+    bool meets = false;
+    for (int64_t q = 0; q < p.output(i) && !meets; ++q) meets = Meets(p, i, k, q);
+    if (!meets) return false;
   }
   return true;
 }
 
-// Whether every output has a tap that meets the image.
-bool EveryOutputMeetsImage(const ConvolutionProblem& p) {
-  for (int i = 0; i < p.axes(); ++i) {
-    for (int64_t q = 0; q < p.output(i); ++q) {
-      bool meets = false;
-      for (int64_t k = 0; k < p.kernel[i] && !meets; ++k) meets = Meets(p, i, k, q);
-      if (!meets) return false;
-    }
+// Whether every output along axis i has a tap that meets the image.
+bool EveryOutputMeetsImage(const ConvolutionProblem& p, int i) {
+  for (int64_t q = 0; q < p.output(i); ++q) {
+    bool meets = false;
+    for (int64_t k = 0; k < p.kernel[i] && !meets; ++k) meets = Meets(p, i, k, q);
+    if (!meets) return false;
   }
   return true;
+}
+
+// Whether the taps of some output along axis i meet the image all together.
+bool WholeKernelMeetsImage(const ConvolutionProblem& p, int i) {
+  for (int64_t q = 0; q < p.output(i); ++q) {
+    if (Meets(p, i, 0, q) && Meets(p, i, p.kernel[i] - 1, q)) return true;
+  }
+  return false;
 }
 
 bool HasOneTap(const ConvolutionProblem& p) {
@@ -56,7 +60,8 @@ bool GathersTooMuch(const ConvolutionProblem& p, std::string_view implementation
 
 Accepts SoundForward(const ConvolutionProblem& p) {
   // Crashes where an output that something is added to sees nothing but padding.
-  const bool no_brgconv = p.sum && !EveryOutputMeetsImage(p);
+  bool no_brgconv = false;
+  for (int i = 0; i < p.axes(); ++i) no_brgconv |= p.sum && !EveryOutputMeetsImage(p, i);
   // Reads beyond the end of what it adds to.
   const bool no_depthwise = p.sum && p.groups > 1 && p.groups == p.channels && p.channels % 8 != 0;
   return [=, &p](std::string_view implementation) {
@@ -74,8 +79,11 @@ Accepts SoundSourceGradient(const ConvolutionProblem& p) {
 }
 
 Accepts SoundWeightsGradient(const ConvolutionProblem& p) {
-  // The direct ones leave the gradient of taps that meet padding alone, which is zero, unwritten.
-  const bool indirect = p.dtype == DType::kBF16 && !EveryTapMeetsImage(p);
+  // The direct ones leave the gradient of taps that meet padding alone, which is zero, unwritten, and in three
+  // dimensions with a stride all where no output sees the whole depth of the kernel.
+  bool indirect = p.axes() == 3 && p.stride[0] > 1 && !WholeKernelMeetsImage(p, 0);
+  for (int i = 0; i < p.axes(); ++i) indirect |= !EveryTapMeetsImage(p, i);
+  indirect &= p.dtype == DType::kBF16;
   return [=, &p](std::string_view implementation) {
     return (!indirect || Has(implementation, "gemm") || Has(implementation, "ref")) &&
            !GathersTooMuch(p, implementation);
