@@ -17,24 +17,25 @@ bool Meets(const ConvolutionProblem& p, int i, int64_t k, int64_t q) {
   return at >= 0 && at < p.input[i];
 }
 
-// Whether every tap meets the image for some output along axis i.
-bool EveryTapMeetsImage(const ConvolutionProblem& p, int i) {
-  for (int64_t k = 0; k < p.kernel[i]; ++k) {
-    bool meets = false;
-    for (int64_t q = 0; q < p.output(i) && !meets; ++q) meets = Meets(p, i, k, q);
-    if (!meets) return false;
+// Whether each of n meets one of m others.
+template <typename Meet>
+bool EachMeetsSome(int64_t n, int64_t m, const Meet& meet) {
+  for (int64_t each = 0; each < n; ++each) {
+    int64_t other = 0;
+    while (other < m && !meet(each, other)) ++other;
+    if (other == m) return false;
   }
   return true;
 }
 
+// Whether every tap meets the image for some output along axis i.
+bool EveryTapMeetsImage(const ConvolutionProblem& p, int i) {
+  return EachMeetsSome(p.kernel[i], p.output(i), [&](int64_t k, int64_t q) { return Meets(p, i, k, q); });
+}
+
 // Whether every output along axis i has a tap that meets the image.
 bool EveryOutputMeetsImage(const ConvolutionProblem& p, int i) {
-  for (int64_t q = 0; q < p.output(i); ++q) {
-    bool meets = false;
-    for (int64_t k = 0; k < p.kernel[i] && !meets; ++k) meets = Meets(p, i, k, q);
-    if (!meets) return false;
-  }
-  return true;
+  return EachMeetsSome(p.output(i), p.kernel[i], [&](int64_t q, int64_t k) { return Meets(p, i, k, q); });
 }
 
 // Whether the taps of some output along axis i meet the image all together.
