@@ -73,7 +73,7 @@ TEST_F(MpirunFailures, AfterAKilledRankTrainingGoesOnFromASnapshot) {
 }
 
 TEST_F(MpirunFailures, RanksWhoseGpusWaitForASumForEverGiveUp) {
-  if (RunProgram({"crema", "device_query"}).out.find("Emulated GPU") == std::string::npos) {
+  if (!GpuIsEmulated()) {
     GTEST_SKIP() << "a real GPU ends its sums";
   }
   Write(folder_, {.max_iter = 100, .snapshot = 5, .test_interval = 1000000});
@@ -86,7 +86,7 @@ TEST_F(MpirunFailures, RanksWhoseGpusWaitForASumForEverGiveUp) {
 }
 
 TEST_F(MpirunFailures, ARankWhoseGpuFailsSaysSoAndEndsAll) {
-  if (RunProgram({"crema", "device_query"}).out.find("Emulated GPU") == std::string::npos) {
+  if (!GpuIsEmulated()) {
     GTEST_SKIP() << "a real GPU does not fail when it is told to";
   }
   Write(folder_, {.max_iter = 100, .snapshot = 0, .test_interval = 4});

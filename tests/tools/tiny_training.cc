@@ -122,4 +122,6 @@ double Difference(const std::string& model, const std::string& other) {
   return blobs > 0 ? worst : apart;
 }
 
+bool GpuIsEmulated() { return RunProgram({"crema", "device_query"}).out.find("Emulated GPU") != std::string::npos; }
+
 }  // namespace crema::testing_tools

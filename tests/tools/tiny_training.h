@@ -28,6 +28,9 @@ void WriteTinyTraining(const ScratchFolder& folder, const TinyTraining& options)
 // infinity where the nets are not alike.
 double Difference(const std::string& model, const std::string& other);
 
+// Whether GPUs are the emulated ones, which fail when the environment tells them to (tests/cuda/emulation).
+bool GpuIsEmulated();
+
 }  // namespace crema::testing_tools
 
 #endif  // CREMA_TESTS_TOOLS_TINY_TRAINING_H_
