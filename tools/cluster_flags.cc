@@ -2,9 +2,9 @@
 
 #include <gflags/gflags.h>
 #include <omp.h>
-#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <iomanip>
 #include <iostream>
 #include <optional>
@@ -12,6 +12,7 @@
 #include <sstream>
 
 #include "base/log.h"
+#include "base/own_program.h"
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "distributed/mpi_training.h"
@@ -45,11 +46,10 @@ namespace {
   throw UserError(Location{line.program, 0, 0}, message);
 }
 
-std::string OwnProgram() {
-  char path[4096];
-  const ssize_t length = readlink("/proc/self/exe", path, sizeof path - 1);
-  if (length <= 0) throw EnvironmentError("cannot find this program's own file, to start workers");
-  return std::string(path, static_cast<size_t>(length));
+std::string ProgramOfWorkers() {
+  const std::filesystem::path program = OwnProgram();
+  if (program.empty()) throw EnvironmentError("cannot find this program's own file, to start workers");
+  return program.string();
 }
 
 // Of each of `count` workers.
@@ -63,7 +63,7 @@ std::vector<std::vector<std::string>> WorkerCommands(const CommandLine& line, in
   const int threads = ComputeThreadsOf(count);
   std::vector<std::vector<std::string>> commands;
   for (int i = 0; i < count; ++i) {
-    std::vector<std::string> command = {OwnProgram()};
+    std::vector<std::string> command = {ProgramOfWorkers()};
     if (line.program.find(' ') != std::string::npos) command.push_back("train");
     command.push_back("--quiet");
     command.push_back("--threads=" + std::to_string(threads));

@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <filesystem>
 
+#include "base/own_program.h"
 #include "base/suggest.h"
 #include "crema/error.h"
 #include "schema/text_file.h"
@@ -71,7 +72,7 @@ std::string FindZoo(const std::string& given) {
                     "\", which is no folder of models, each a folder with a README.md");
   }
   std::error_code error;
-  const fs::path program = fs::read_symlink("/proc/self/exe", error).parent_path();
+  const fs::path program = OwnProgram().parent_path();
   const fs::path installed = (program / CREMA_INSTALLED_ZOO).lexically_normal();
   if (!program.empty()) {
     if (IsZoo(installed)) return installed.string();
