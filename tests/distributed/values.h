@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstddef>
+#include <initializer_list>
 #include <limits>
 #include <ostream>
 #include <string>
@@ -23,6 +24,12 @@ inline std::vector<float> Gaussians(size_t n, uint64_t stream, float scale = 1) 
   std::vector<float> values(n);
   for (size_t i = 0; i < n; ++i) values[i] = scale * random.Gaussian(i);
   return values;
+}
+
+inline Bytes BytesOf(std::initializer_list<int> bytes) {
+  Bytes result;
+  for (const int byte : bytes) result.push_back(static_cast<std::byte>(byte));
+  return result;
 }
 
 inline Bytes Encoded(const Codec& codec, const std::vector<float>& values) {
