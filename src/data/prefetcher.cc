@@ -5,6 +5,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/aligned_memory.h"
 #include "base/check.h"
 #include "base/stopwatch.h"
 #include "crema/error.h"
@@ -13,12 +14,10 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kAlignment = 64;
-
 float* Allocate(int64_t item_count, const PrefetchOptions& options) {
   const double wanted = static_cast<double>(options.batch) * static_cast<double>(item_count) * sizeof(float);
   const uint64_t bytes = static_cast<uint64_t>(options.batch) * static_cast<uint64_t>(item_count) * sizeof(float);
-  void* data = wanted < 0x1p60 ? std::aligned_alloc(kAlignment, (bytes / kAlignment + 1) * kAlignment) : nullptr;
+  void* data = wanted < 0x1p60 ? AllocateAligned(bytes) : nullptr;
   if (!data) {
     throw EnvironmentError("not enough memory to prefetch " + std::to_string(options.ahead) + " batches of " +
                            std::to_string(static_cast<uint64_t>(wanted / (1 << 20))) +

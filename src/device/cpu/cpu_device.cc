@@ -6,6 +6,7 @@
 #include <cstring>
 #include <fstream>
 
+#include "base/aligned_memory.h"
 #include "base/machine_memory.h"
 #include "crema/error.h"
 #include "device/device.h"
@@ -13,8 +14,6 @@
 namespace crema {
 
 namespace {
-
-constexpr size_t kAlignment = 64;  // a cache line and an AVX-512 register
 
 class Cpu final : public Device {
  public:
@@ -29,8 +28,7 @@ class Cpu final : public Device {
   }
 
   void* Allocate(size_t bytes) override {
-    const size_t rounded = (bytes + kAlignment - 1) / kAlignment * kAlignment;
-    void* data = std::aligned_alloc(kAlignment, rounded);
+    void* data = AllocateAligned(bytes);
     if (!data) {
       throw EnvironmentError(
           "not enough memory for " + std::to_string(bytes >> 20) +
