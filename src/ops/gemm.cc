@@ -46,7 +46,8 @@ bool PrefersOneDnn(int64_t m, int64_t n, int64_t k) {
 void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                  int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
-  if (k > 0 && PrefersOneDnn(m, n, k)) {
+  const bool zero = alpha == 0 && beta == 0;  // oneDNN leaves c unwritten then
+  if (k > 0 && !zero && PrefersOneDnn(m, n, k)) {
     const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a,
                                             Leading(lda), b, Leading(ldb), beta, c, Leading(ldc));
     CREMA_CHECK(status == dnnl_success) << "dnnl_sgemm status " << status;

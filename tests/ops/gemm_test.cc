@@ -46,6 +46,15 @@ TEST(Gemm, EmptySumIsZeroAndEmptyResultIsLeftAlone) {
   Gemm(false, false, 0, 3, 2, 1, nullptr, nullptr, 0, nullptr);
 }
 
+TEST(Gemm, NothingOfTheProductAndOfWhatWasThereIsZero) {
+  const auto a = RandomValues(54 * 4, 1), b = RandomValues(4 * 105, 2);
+  for (const bool transpose : {false, true}) {
+    auto c = Poison(54 * 105);
+    Gemm(false, transpose, 54, 105, 4, 0, a.data(), b.data(), 0, c.data());
+    EXPECT_EQ(c, std::vector<float>(54 * 105, 0.0f));
+  }
+}
+
 TEST(Gemm, StridedReadsSubmatrices) {
   // The top left 2x2 of 3x4 times the left 2x3 of 2x5, into the left of 2x6.
   const auto a = RandomValues(12, 1), b = RandomValues(10, 2);
