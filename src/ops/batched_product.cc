@@ -3,6 +3,7 @@
 #include "base/parallel.h"
 #include "ops/gemm.h"
 #include "ops/onednn.h"
+#include "ops/onednn_defects.h"
 
 namespace crema {
 
@@ -44,7 +45,7 @@ class OneDnnProduct final : public BatchedProductKernel {
                result = Matrices(p.batches, p.m, p.n, false, Type::f32);
     const auto a = sequence_.External(factor(true, Type::f32)), b = sequence_.External(factor(false, Type::f32)),
                c = sequence_.External(result);
-    const auto desc = onednn::MakeMatrixProduct(left, right, result, p.alpha);
+    const auto desc = onednn::MakeMatrixProduct(left, right, result, p.alpha, onednn::SoundProduct(p));
     sequence_.Add(desc, dnnl::matmul(desc),
                   {{DNNL_ARG_SRC, sequence_.Reordered(a, left)},
                    {DNNL_ARG_WEIGHTS, sequence_.Reordered(b, right)},

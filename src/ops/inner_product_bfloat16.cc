@@ -3,6 +3,7 @@
 #include "ops/gemm.h"
 #include "ops/inner_product_kernels.h"
 #include "ops/onednn.h"
+#include "ops/onednn_defects.h"
 #include "ops/vector_math.h"
 
 namespace crema {
@@ -92,8 +93,10 @@ class BFloat16InnerProduct final : public InnerProductKernel {
       backward_.Deliver(receiver, weights_gradient);
     }
     if (problem_.source_gradient) {
-      const auto desc = onednn::MakeInnerProductBackwardData(
-          {Any(source(), Type::f32), Any(weights(), Type::bf16), Desc(), destination}, hint);
+      const auto desc =
+          onednn::MakeInnerProductBackwardData({Any(source(), Type::f32), Any(weights(), Type::bf16), Desc(),
+                                                destination, onednn::SoundSourceGradient(problem_)},
+                                               hint);
       const auto receiver = backward_.Receiver(source_gradient, desc.diff_src_desc());
       backward_.Add(desc, dnnl::inner_product_backward_data(desc),
                     {{DNNL_ARG_DIFF_DST, backward_.Reordered(gradient, desc.diff_dst_desc())},

@@ -125,7 +125,9 @@ InnerProductForward MakeInnerProductForward(const InnerProductDescs& d) {
 
 dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(const InnerProductDescs& d,
                                                                                const InnerProductForward& hint) {
-  return {Engine(), d.source, d.weights, d.destination, hint, UserScratchpad()};
+  return Accepted(dnnl::inner_product_backward_data::primitive_desc(Engine(), d.source, d.weights, d.destination, hint,
+                                                                    UserScratchpad()),
+                  d.accepts);
 }
 
 dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& d,
@@ -133,8 +135,9 @@ dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWei
   return {Engine(), d.source, d.weights, d.bias, d.destination, hint, UserScratchpad()};
 }
 
-dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha) {
-  return {Engine(), a, b, c, Times(alpha)};
+dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha,
+                                               const Accepts& accepts) {
+  return Accepted(dnnl::matmul::primitive_desc(Engine(), a, b, c, Times(alpha)), accepts);
 }
 
 Dims DimsOf(const Desc& desc) { return desc.get_dims(); }
@@ -167,7 +170,8 @@ InnerProductForward MakeInnerProductForward(const InnerProductDescs& d) {
 
 dnnl::inner_product_backward_data::primitive_desc MakeInnerProductBackwardData(const InnerProductDescs& d,
                                                                                const InnerProductForward& hint) {
-  return {{d.source, d.weights, d.destination}, UserScratchpad(), Engine(), hint};
+  const dnnl::inner_product_backward_data::desc desc(d.source, d.weights, d.destination);
+  return Accepted(dnnl::inner_product_backward_data::primitive_desc(desc, UserScratchpad(), Engine(), hint), d.accepts);
 }
 
 dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWeights(const InnerProductDescs& d,
@@ -175,8 +179,10 @@ dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWei
   return {{d.source, d.weights, d.bias, d.destination}, UserScratchpad(), Engine(), hint};
 }
 
-dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha) {
-  return {{a, b, c}, Times(alpha), Engine()};
+dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha,
+                                               const Accepts& accepts) {
+  const dnnl::matmul::desc desc(a, b, c);
+  return Accepted(dnnl::matmul::primitive_desc(desc, Times(alpha), Engine()), accepts);
 }
 
 Dims DimsOf(const Desc& desc) { return desc.dims(); }

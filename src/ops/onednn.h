@@ -63,6 +63,7 @@ ConvolutionBackwardWeights MakeConvolutionBackwardWeights(const ConvolutionDescs
 // after and reads.
 struct InnerProductDescs {
   Desc source, weights, bias, destination;
+  Accepts accepts = nullptr;
 };
 using InnerProductForward = dnnl::inner_product_forward::primitive_desc;
 InnerProductForward MakeInnerProductForward(const InnerProductDescs& descs);
@@ -72,7 +73,8 @@ dnnl::inner_product_backward_weights::primitive_desc MakeInnerProductBackwardWei
                                                                                      const InnerProductForward& hint);
 
 // C[b] = alpha * A[b] * B[b]; tensors of three axes: b, rows, columns.
-dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha);
+dnnl::matmul::primitive_desc MakeMatrixProduct(const Desc& a, const Desc& b, const Desc& c, float alpha,
+                                               const Accepts& accepts);
 
 // A short list of primitives over tensors that the caller passes at every run and temporaries in a workspace. Built
 // once, run any number of times without allocating on crema's side. Used by one thread at a time.

@@ -51,10 +51,10 @@ std::vector<float> Run(const BatchedProductProblem& p, const char* name, const N
 }
 
 const BatchedProductProblem kProblems[] = {
-    {.batches = 1, .m = 1, .n = 1, .k = 1},     {.batches = 9, .m = 1, .n = 7, .k = 5},
-    {.batches = 5, .m = 6, .n = 1, .k = 17},    {.batches = 3, .m = 16, .n = 16, .k = 16},
-    {.batches = 12, .m = 49, .n = 33, .k = 16}, {.batches = 2, .m = 65, .n = 129, .k = 70},
-    {.batches = 1, .m = 200, .n = 150, .k = 64}};
+    {.batches = 1, .m = 1, .n = 1, .k = 1},      {.batches = 9, .m = 1, .n = 7, .k = 5},
+    {.batches = 5, .m = 6, .n = 1, .k = 17},     {.batches = 3, .m = 16, .n = 16, .k = 16},
+    {.batches = 12, .m = 49, .n = 33, .k = 16},  {.batches = 2, .m = 65, .n = 129, .k = 70},
+    {.batches = 1, .m = 200, .n = 150, .k = 64}, {.batches = 2, .m = 64, .n = 64, .k = 2048}};
 
 void ExpectTheProducts(const char* name, Factors factors, int64_t least) {
   const int before = omp_get_max_threads();
@@ -66,7 +66,7 @@ void ExpectTheProducts(const char* name, Factors factors, int64_t least) {
       p.transpose_b = form & 2;
       p.alpha = form & 4 ? 0.125f : 1.0f;
       const Numbers numbers(p);
-      for (const int threads : {1, 3}) {
+      for (const int threads : {1, 3, 8}) {
         omp_set_num_threads(threads);
         ExpectClose(numbers.c, Run(p, name, numbers), 1e-5f, Text(p));
       }

@@ -1,6 +1,7 @@
 #include "ops/gemm.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include "base/bfloat16.h"
 #include "comparison.h"
@@ -153,6 +154,18 @@ TEST(InnerProduct, InBFloat16AddsInF32) {
       ExpectAlike(RunKernel(problem, "reference"), RunKernel(problem, "oneDNN bf16"), problem.bias);
     }
   }
+}
+
+// Many outputs in whole blocks, which threads share.
+TEST(InnerProduct, GradientOfFewInputsInBFloat16) {
+  InnerProductProblem problem{.rows = 32, .inputs = 16, .outputs = 2112, .bias = false, .factors = Factors::kBF16};
+  problem.source_gradient = problem.weights_gradient = true;
+  const int before = omp_get_max_threads();
+  omp_set_num_threads(2);
+  if (MakeInnerProduct(problem, CpuDevice(), nullptr, "oneDNN bf16")) {
+    ExpectAlike(RunKernel(problem, "reference"), RunKernel(problem, "oneDNN bf16"), false);
+  }
+  omp_set_num_threads(before);
 }
 
 TEST(InnerProduct, IsInBFloat16OnlyWhereThatIsAskedFor) {
