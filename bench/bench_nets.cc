@@ -23,6 +23,7 @@
 #include "crema/error.h"
 #include "crema/solver.h"
 #include "device/device.h"
+#include "ops/bfloat16.h"
 #include "ops/gemm.h"
 #include "report/timing_table.h"
 #include "tools/thread_waiting.h"
@@ -144,7 +145,7 @@ void RegisterAll(int steps) {
     for (int threads : {1, 2}) {
       for (Precision precision : {Precision::kF32, Precision::kBF16}) {
         const bool bf16 = precision == Precision::kBF16;
-        if (bf16 && !CpuDevice().ComputesBFloat16()) continue;
+        if (bf16 && !ComputesBFloat16(CpuDevice())) continue;
         const std::string rest = std::string("/") + zoo.name + (bf16 ? "/bf16/" : "/f32/") + std::to_string(threads);
         Register("training" + rest, [=, &zoo](State& state) { Training(state, zoo, precision, threads, steps); });
         Register("inference" + rest, [=, &zoo](State& state) { Inference(state, zoo, precision, threads, steps); });

@@ -3,8 +3,8 @@
 
 #include "compiler/compiler.h"
 #include "compiler/minimum_cut.h"
-#include "device/bfloat16_gain.h"
 #include "device/device.h"
+#include "ops/bfloat16.h"
 
 namespace crema {
 
@@ -94,7 +94,7 @@ class LayoutChooser {
 
 void ChooseLayouts(Compilation& c) {
   Precision precision = c.options.precision;
-  if (precision == Precision::kBF16 && !c.options.context.device->ComputesBFloat16()) {
+  if (precision == Precision::kBF16 && !ComputesBFloat16(*c.options.context.device)) {
     c.diagnostics.Warning({}, "this device does not compute in bf16 (CPUs need AVX-512 BF16); going on in f32");
     precision = Precision::kF32;
   } else if (precision == Precision::kBF16 && !GainsByBFloat16(*c.options.context.device)) {

@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
-#include "device/bfloat16_gain.h"
 #include "device/device.h"
+#include "ops/bfloat16.h"
 
 namespace crema {
 namespace {

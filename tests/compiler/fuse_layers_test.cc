@@ -1,10 +1,13 @@
 // Which layers run as one, and what is said of those that do not.
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <iostream>
+
 #include "compiler/compiler.h"
 #include "crema/fusion.h"
-#include "device/bfloat16_gain.h"
 #include "device/device.h"
+#include "ops/bfloat16.h"
 #include "report/dump.h"
 
 namespace crema {
@@ -199,9 +202,27 @@ TEST(ChooseLayouts, WarnsWhereBFloat16GainsNoSpeed) {
   const auto net = Build(Ip("a", "data") + Loss("a"), true, options);
   ASSERT_EQ(net->warnings.size(), GainsByBFloat16(CpuDevice()) ? 0u : 1u);
   if (net->warnings.empty()) return;
-  const std::string expected =
-      CpuDevice().ComputesBFloat16() ? "this processor has no AMX" : "does not compute in bf16";
+  const std::string expected = ComputesBFloat16(CpuDevice()) ? "this processor has no AMX" : "does not compute in bf16";
   EXPECT_NE(net->warnings[0].message.find(expected), std::string::npos) << net->warnings[0].message;
+}
+
+// On every processor: those that compute in bf16 are made older ones for oneDNN.
+TEST(ChooseLayouts, ComputesInF32WhereOneDnnMayNotUseBFloat16) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");  // in a process where oneDNN has not looked at the variable yet
+  EXPECT_EXIT(
+      {
+        setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
+        NetOptions options;
+        options.precision = Precision::kBF16;
+        const auto net = Build(
+            "layer { type: 'Reshape' name: 'r' bottom: 'data' top: 'image' reshape_param { shape { "
+            "dim: 4 dim: 6 dim: 1 dim: 1 } } }\n" +
+                L("Convolution", "c", "image", "convolution_param { num_output: 4 kernel_size: 1 }") + Loss("c"),
+            true, options);
+        std::cerr << net->warnings.at(0).message;
+        std::exit(0);
+      },
+      testing::ExitedWithCode(0), "does not compute in bf16");
 }
 
 }  // namespace

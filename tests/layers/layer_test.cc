@@ -11,6 +11,7 @@
 #include "layers/case_files.h"
 #include "layers/layer_harness.h"
 #include "layers/outcome.h"
+#include "ops/bfloat16.h"
 
 namespace crema::testing {
 namespace {
@@ -213,7 +214,7 @@ void CheckChannelsLast(const LayerCase& test, const LayerSetup& setup, const Wan
 void CheckBFloat16(const LayerCase& test, const LayerSetup& setup, const Wanted& everything, const Outcome& reference) {
   if (!setup.half_precision() || !HasImage(test, setup)) return;
   ASSERT_NE(setup.channels_last(), LayerSetup::ChannelsLast::kNever) << "bf16 images lie channels last";
-  if (setup.channels_last() == LayerSetup::ChannelsLast::kPreferred && !CpuDevice().ComputesBFloat16()) {
+  if (setup.channels_last() == LayerSetup::ChannelsLast::kPreferred && !ComputesBFloat16(CpuDevice())) {
     std::cout << "not run in bf16: products of bf16 need AVX-512 BF16, which this CPU lacks\n";
     return;
   }

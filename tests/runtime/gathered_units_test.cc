@@ -6,6 +6,7 @@
 #include "compiler/compiler.h"
 #include "crema/net.h"
 #include "device/device.h"
+#include "ops/bfloat16.h"
 
 namespace crema {
 namespace {
@@ -98,7 +99,7 @@ TEST(GatheredUnits, ComputeWhatTheirMembersDo) {
     const auto one_by_one = Gradients(text, {.skip_passes = {"fuse_layers"}});
     ExpectNear(Gradients(text, {}), one_by_one, 1e-5);
     ExpectNear(Gradients(text, {.skip_passes = {"choose_layouts"}}), one_by_one, 1e-5);
-    if (!CpuDevice().ComputesBFloat16()) continue;
+    if (!ComputesBFloat16(CpuDevice())) continue;
     const Precision bf16 = Precision::kBF16;
     // Both round; a ReLU's input near 0 may come out on either side.
     ExpectNear(Gradients(text, {.precision = bf16}),

@@ -8,6 +8,7 @@
 #include "crema/net.h"
 #include "device/device.h"
 #include "graph/program.h"
+#include "ops/bfloat16.h"
 
 namespace crema {
 namespace {
@@ -139,7 +140,7 @@ TEST(OptionalPasses, TrainingDoesNotDependOnThem) {
 }
 
 TEST(OptionalPasses, TrainingInBFloat16DoesNotDependOnHowWeightsLie) {
-  if (!CpuDevice().ComputesBFloat16()) GTEST_SKIP() << "this CPU does not compute in bf16";
+  if (!ComputesBFloat16(CpuDevice())) GTEST_SKIP() << "this CPU does not compute in bf16";
   const NetOptions kept{.precision = Precision::kBF16};
   const NetOptions plain{.precision = Precision::kBF16, .skip_passes = {"lay_out_weights"}};
   ExpectNear(RunNet(kept, 2), RunNet(plain, 2), 1e-5f);
@@ -208,7 +209,7 @@ TEST(OptionalPasses, ATestNetSeesWhatTrainingChanged) {
 
 // Images in 8 bits of mantissa: losses agree to about 2^-8, gradients point the same way.
 TEST(OptionalPasses, BFloat16IsCloseToF32) {
-  if (!CpuDevice().ComputesBFloat16()) GTEST_SKIP() << "this CPU does not compute in bf16";
+  if (!ComputesBFloat16(CpuDevice())) GTEST_SKIP() << "this CPU does not compute in bf16";
   for (Phase phase : {TRAIN, TEST}) {
     const Outcome exact = RunNet({.phase = phase}, 2);
     const Outcome rounded = RunNet({.phase = phase, .precision = Precision::kBF16}, 2);
