@@ -63,12 +63,6 @@ void Gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, f
   GemmStrided(transpose_a, transpose_b, m, n, k, alpha, a, transpose_a ? m : k, b, transpose_b ? k : n, beta, c, n);
 }
 
-void MatrixVector(bool transpose, int64_t rows, int64_t columns, float alpha, const float* a, const float* x,
-                  float beta, float* y) {
-  GemmStrided(transpose, false, transpose ? columns : rows, 1, transpose ? rows : columns, alpha, a, columns, x, 1,
-              beta, y, 1);
-}
-
 int OpenBlasLanes(const char* core) {
   for (const char* name : {"SkylakeX", "Cooperlake", "SapphireRapids"}) {
     if (strcasecmp(core, name) == 0) return 16;

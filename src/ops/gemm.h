@@ -31,10 +31,6 @@ std::string DescribeGemm();
 void GemmReference(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                    const float* b, float beta, float* c);
 
-// y[m] = alpha * op(A) x + beta * y, A stored rows x columns.
-void MatrixVector(bool transpose, int64_t rows, int64_t columns, float alpha, const float* a, const float* x,
-                  float beta, float* y);
-
 }  // namespace crema
 
 #endif  // CREMA_OPS_GEMM_H_

@@ -69,18 +69,6 @@ TEST(Gemm, StridedReadsSubmatrices) {
   }
 }
 
-TEST(MatrixVector, EqualsGemm) {
-  const auto a = RandomValues(12, 1), x = RandomValues(4, 2);
-  for (const bool transpose : {false, true}) {
-    const int64_t results = transpose ? 3 : 4;
-    auto expected = Poison(results), actual = Poison(results);
-    // a is 4 x 3
-    GemmReference(transpose, false, results, 1, 12 / results, 1, a.data(), x.data(), 0, expected.data());
-    MatrixVector(transpose, 4, 3, 1, a.data(), x.data(), 0, actual.data());
-    ExpectClose(expected, actual, 1e-6f, "matrix vector");
-  }
-}
-
 struct Results {
   std::vector<float> destination, source_gradient, weights_gradient, bias_gradient;
 };
