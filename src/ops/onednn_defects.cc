@@ -50,10 +50,13 @@ bool HasOneTap(const ConvolutionProblem& p) {
   return std::all_of(p.kernel.begin(), p.kernel.end(), [](int64_t extent) { return extent == 1; });
 }
 
+bool IsStrided(const ConvolutionProblem& p) {
+  return std::any_of(p.stride.begin(), p.stride.end(), [](int64_t stride) { return stride > 1; });
+}
+
 // Gathers the pixels that a stride leaves, of eight channels at once even where there are fewer, over what lies behind.
 bool GathersTooMuch(const ConvolutionProblem& p, std::string_view implementation) {
-  const bool strided = std::any_of(p.stride.begin(), p.stride.end(), [](int64_t stride) { return stride > 1; });
-  return strided && HasOneTap(p) && p.channels / p.groups % 8 != 0 && Has(implementation, "jit_1x1:avx") &&
+  return IsStrided(p) && HasOneTap(p) && p.channels / p.groups % 8 != 0 && Has(implementation, "jit_1x1:avx") &&
          !Has(implementation, "avx512");
 }
 
@@ -85,10 +88,16 @@ Accepts SoundWeightsGradient(const ConvolutionProblem& p) {
   // dimensions more where no output sees the whole depth of the kernel: 2.6 with a stride, 3.12 with other sizes, too.
   bool indirect = p.axes() == 3 && !WholeKernelMeetsImage(p, 0);
   for (int i = 0; i < p.axes(); ++i) indirect |= !EveryTapMeetsImage(p, i);
+  // Numbers are missing, or it crashes, with wide images (30 pixels, not 20).
+  for (int i = 0; i + 1 < p.axes(); ++i) {
+    indirect |= p.kernel[i] > 1 && p.dilation[i] > 1 && p.channels / p.groups % 16 != 0;
+  }
   indirect &= p.dtype == DType::kBF16;
+  // Those with AVX-512 gather the pixels that a stride leaves beyond the end of their memory.
+  const bool no_one_tap = IsStrided(p) && HasOneTap(p) && p.channels / p.groups < 16;
   return [=, &p](std::string_view implementation) {
     return (!indirect || Has(implementation, "gemm") || Has(implementation, "ref")) &&
-           !GathersTooMuch(p, implementation);
+           !(no_one_tap && Has(implementation, "1x1:avx512")) && !GathersTooMuch(p, implementation);
   };
 }
 

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -65,16 +66,27 @@ class GuardedTensor {
   std::vector<BFloat16> halves_;
 };
 
-// A workspace full of NaN.
+// A workspace full of NaN, with NaN behind it that must stay.
 class PoisonedWorkspace {
  public:
-  explicit PoisonedWorkspace(size_t bytes) : buffer_(CpuDevice(), (bytes + 3) / 4 * 4) {
-    float* floats = reinterpret_cast<float*>(buffer_.data());
-    for (size_t i = 0; i < buffer_.bytes() / 4; ++i) floats[i] = std::numeric_limits<float>::quiet_NaN();
+  explicit PoisonedWorkspace(size_t bytes) : floats_((bytes + 3) / 4), buffer_(CpuDevice(), (floats_ + kGuard) * 4) {
+    std::fill_n(floats(), floats_ + kGuard, std::numeric_limits<float>::quiet_NaN());
   }
-  std::byte* data() const { return buffer_.data(); }
+  ~PoisonedWorkspace() {
+    const float* const behind = floats() + floats_;
+    EXPECT_TRUE(std::all_of(behind, behind + kGuard, [](float x) { return std::isnan(x); }))
+        << "written behind the end";
+  }
+  PoisonedWorkspace(const PoisonedWorkspace&) = delete;
+  PoisonedWorkspace& operator=(const PoisonedWorkspace&) = delete;
+  // Null where nothing is wanted.
+  std::byte* data() const { return floats_ > 0 ? buffer_.data() : nullptr; }
 
  private:
+  static constexpr size_t kGuard = 1024;
+  float* floats() const { return reinterpret_cast<float*>(buffer_.data()); }
+
+  size_t floats_;
   Buffer buffer_;
 };
 
