@@ -15,10 +15,11 @@ namespace crema {
 
 namespace {
 
-// "is a folder" where `path` leads to one, or to a device; else nothing.
+// "is a folder" where `path` leads to one, or to a device or a named pipe; else nothing.
 std::string OtherThanFile(const std::string& path) {
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored)) return "is a folder";
+  if (IsNamedPipe(path)) return "is a named pipe, which would be waited for until somebody writes";
   return IsDevice(path) ? "is a device" : "";
 }
 
@@ -33,6 +34,13 @@ bool IsDevice(const std::string& path) {
   const bool terminal = ::isatty(fd) == 1;
   ::close(fd);
   return !terminal;
+}
+
+bool IsNamedPipe(const std::string& path) {
+  std::error_code unnamed;
+  // Of one without a name, /proc/self/fd/63 leads to "pipe:[4711]", where nothing is.
+  const std::filesystem::path place = std::filesystem::canonical(path, unnamed);
+  return !unnamed && std::filesystem::is_fifo(place, unnamed);
 }
 
 void RefuseFolderOrDevice(const std::string& path, const std::string& what) {

@@ -52,10 +52,6 @@ class AnnotatedForm : public RecordForm {
                 std::vector<std::string>* notes) const {
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
-    // It would be waited for until somebody writes.
-    if (std::filesystem::is_fifo(status)) {
-      throw UserError("\"" + path + "\" is a pipe; the list must name files of annotations");
-    }
     if (!std::filesystem::exists(status)) {
       if (!std::filesystem::status_known(status)) {
         throw EnvironmentError("cannot look for \"" + path + "\": " + error.message());

@@ -1,14 +1,18 @@
 // What is no file is told at once, and pipes are read where that is of use.
 #include "base/input_file.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
-#include <fstream>
-#include <thread>
+#include <filesystem>
+#include <functional>
 
 #include "crema/error.h"
 #include "crema/files.h"
+#include "data/hdf5_files.h"
+#include "data/idx_file.h"
 #include "data/image_list.h"
 #include "data/mean_file.h"
 #include "data/text_file.h"
@@ -42,14 +46,41 @@ TEST(InputFile, DevicesAreRefusedBeforeTheyAreRead) {
   }
 }
 
-TEST(InputFile, PipesGiveNetsButNoWeights) {
+// As of <(command).
+TEST(InputFile, PipesWithoutANameGiveNetsButNoWeights) {
+  int ends[2];
+  ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);
+  const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
+  EXPECT_FALSE(IsNamedPipe(path));
+  EXPECT_EQ(ErrorOf([&] { ReadWeights(path); }), path + ": error: is a pipe; expected a .caffemodel file");
+  const std::string_view net = "name: \"piped\"";
+  ASSERT_EQ(write(ends[1], net.data(), net.size()), static_cast<ssize_t>(net.size()));
+  close(ends[1]);
+  EXPECT_EQ(ReadNetFile(path).net.name(), "piped");
+  close(ends[0]);
+}
+
+TEST(InputFile, NamedPipesAreNotWaitedFor) {
   const TemporaryFolder folder;
-  const std::string pipe = folder / "pipe";
+  const std::string pipe = folder / "pipe", link = folder / "link";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  EXPECT_EQ(ErrorOf([&] { ReadWeights(pipe); }), pipe + ": error: is a pipe; expected a .caffemodel file");
-  std::thread writer([&] { std::ofstream(pipe) << "name: \"piped\""; });
-  EXPECT_EQ(ReadNetFile(pipe).net.name(), "piped");
-  writer.join();
+  std::filesystem::create_symlink(pipe, link);
+  const std::function<void()> reads[] = {[&] { ReadNetFile(pipe); },
+                                         [&] { ReadSolverFile(link); },
+                                         [&] { ReadWeights(pipe); },
+                                         [&] { ReadImageList(pipe, ""); },
+                                         [&] { ReadLabels(link); },
+                                         [&] { ReadHdf5List(pipe); },
+                                         [&] { ReadWindowFile(pipe, "", 0.5f, 0.5f); },
+                                         [&] { ReadMean(pipe); },
+                                         [&] { IdxReader(pipe, 3, "images"); },
+                                         [&] { TextFile file(pipe); },
+                                         [&] { ReadFileBytes(pipe); }};
+  for (const auto& read : reads) {
+    const std::string message = ErrorOf(read);
+    EXPECT_NE(message.find("is a named pipe"), std::string::npos) << message;
+    EXPECT_NE(message.find(folder.path()), std::string::npos) << message;
+  }
 }
 
 TEST(InputFile, FoldersAreNamed) {

@@ -149,7 +149,7 @@ TEST_F(Hdf5FileTest, FilesThatAreNotWholeAreNamed) {
   ExpectThrows<UserError>([&] { OpenHdf5(folder_ / "absent.h5"); }, {"absent.h5: ", "there is no such file"});
   ExpectThrows<UserError>([&] { OpenHdf5(folder_.path()); }, {folder_.path(), "is a folder"});
   ASSERT_EQ(mkfifo((folder_ / "pipe.h5").c_str(), 0600), 0);
-  ExpectThrows<UserError>([&] { OpenHdf5(folder_ / "pipe.h5"); }, {"pipe.h5: ", "is a pipe"});
+  ExpectThrows<UserError>([&] { OpenHdf5(folder_ / "pipe.h5"); }, {"pipe.h5: ", "is a named pipe"});
   testing::WriteFile(path, "");
   ExpectThrows<UserError>([&] { OpenHdf5(path); }, {"is not an HDF5 file"});
   testing::WriteFile(path, "name: \"LeNet\" and some more text behind it, so that it is longer than a signature");

@@ -1,8 +1,5 @@
 // Workers that hang where no protocol reaches them: in a file that does not answer.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <memory>
@@ -14,7 +11,7 @@
 namespace crema::testing_tools {
 namespace {
 
-// A training from a list of images; `fifo` is a list that nobody ever writes, though it can be opened.
+// A training from a list of images; `endless_` is one that nobody ever writes, though it can be opened.
 class ClusterHanging : public testing::Test {
  protected:
   void SetUp() override {
@@ -36,15 +33,11 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top
                   "net: \"net.prototxt\" base_lr: 0.0001 lr_policy: \"fixed\" max_iter: 1000000 display: 10\n"
                   "snapshot_prefix: \"tiny\" random_seed: 5\n" +
                       Distributed("local_steps: 5 min_workers: 1 join_timeout_ms: 6000 dead_ms: 20000"));
-    ASSERT_EQ(mkfifo((folder_ / "fifo").c_str(), 0600), 0);
-    writer_ = open((folder_ / "fifo").c_str(), O_RDWR | O_CLOEXEC);
-    ASSERT_GE(writer_, 0);
   }
-  void TearDown() override { close(writer_); }
 
   std::unique_ptr<Running> JoinAndHang() {
-    auto worker = folder_.Join(endpoint_, "hangs", {"--data=fifo"});
-    EXPECT_TRUE(worker->WaitForOpening(folder_ / "fifo")) << worker->Err();
+    auto worker = folder_.Join(endpoint_, "hangs", {"--data=" + endless_.path()});
+    EXPECT_TRUE(worker->WaitForOpening(endless_.path())) << worker->Err();
     return worker;
   }
 
@@ -56,7 +49,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "score" bottom: "label" top
 
   const ClusterFolder folder_{""};
   std::string endpoint_;
-  int writer_ = -1;
+  const EndlessFile endless_;
 };
 
 TEST_F(ClusterHanging, AWorkerThatIsAskedToStopStops) {

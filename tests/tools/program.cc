@@ -69,6 +69,18 @@ std::string ReadText(const fs::path& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
+EndlessFile::EndlessFile() {
+  if (pipe2(ends_, O_CLOEXEC) != 0) throw std::system_error(errno, std::generic_category(), "pipe2");
+}
+
+EndlessFile::~EndlessFile() {
+  for (const int end : ends_) close(end);
+}
+
+std::string EndlessFile::path() const {
+  return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(ends_[0]);
+}
+
 bool TerminalsExist() {
   int master = -1;
   const int terminal = OpenTerminal(&master);
@@ -144,7 +156,8 @@ bool Running::WaitFor(const std::string& text, int count) {
 }
 
 bool Running::WaitForOpening(const fs::path& file) {
-  const fs::path target = fs::canonical(file), process = "/proc/" + std::to_string(pid_);
+  const fs::path target = fs::is_symlink(file) ? fs::read_symlink(file) : fs::canonical(file);
+  const fs::path process = "/proc/" + std::to_string(pid_);
   while (!ended()) {
     std::error_code gone;
     // Before it becomes the program it has this one's files open.

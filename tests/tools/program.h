@@ -37,6 +37,21 @@ struct Finished {
   bool Says(const std::string& text) const { return err.find(text) != std::string::npos; }
 };
 
+// A file that can be opened, and at whose reading a program hangs.
+class EndlessFile {
+ public:
+  EndlessFile();
+  ~EndlessFile();
+  EndlessFile(const EndlessFile&) = delete;
+  EndlessFile& operator=(const EndlessFile&) = delete;
+
+  // For other processes, too.
+  std::string path() const;
+
+ private:
+  int ends_[2] = {-1, -1};
+};
+
 // Whether this system has pseudo-terminals; a bare chroot has none.
 bool TerminalsExist();
 

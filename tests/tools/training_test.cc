@@ -1,8 +1,5 @@
 // The real `train` on a small task: what it leaves behind, and that nothing that stops it changes the result.
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <csignal>
@@ -212,16 +209,15 @@ TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
 // A list of images that nobody ever writes.
 TEST(Training, CtrlCThreeTimesEndsWhatHangs) {
   const ScratchFolder folder;
+  const EndlessFile list;
   folder.Write("net.prototxt", R"(layer { name: "data" type: "ImageData" top: "data" top: "label"
-  image_data_param { source: "fifo" batch_size: 4 new_height: 2 new_width: 2 } }
+  image_data_param { source: ")" + list.path() +
+                                   R"(" batch_size: 4 new_height: 2 new_width: 2 } }
 )");
   folder.Write("solver.prototxt",
                "net: \"net.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 snapshot_prefix: \"tiny\"\n");
-  ASSERT_EQ(mkfifo((folder / "fifo").c_str(), 0600), 0);
-  const int writer = open((folder / "fifo").c_str(), O_RDWR | O_CLOEXEC);
-  ASSERT_GE(writer, 0);
   Running running(kTrain, In(folder));
-  ASSERT_TRUE(running.WaitForOpening(folder / "fifo")) << running.Err();
+  ASSERT_TRUE(running.WaitForOpening(list.path())) << running.Err();
   while (!running.ended()) {
     running.Signal(SIGINT);
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
@@ -229,7 +225,6 @@ TEST(Training, CtrlCThreeTimesEndsWhatHangs) {
   const Finished run = running.Wait();
   EXPECT_EQ(run.signal, SIGINT) << run.err;
   EXPECT_TRUE(run.Says("Ctrl-C once more ends all at once, without a snapshot")) << run.err;
-  close(writer);
 }
 
 TEST(Training, SignalsDoWhatTheFlagsSay) {
