@@ -1,6 +1,8 @@
 #include "data/annotation_file.h"
 
 #include <algorithm>
+#include <cctype>
+#include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
 
@@ -27,8 +29,7 @@ class VocReader {
     if (!result) Fail(result.offset, std::string("is no XML: ") + result.description());
     const pugi::xml_node root = document.child("annotation");
     if (!root) Fail(0, "has no <annotation>; expected the XML of PASCAL VOC");
-    const pugi::xml_node size = root.child("size");
-    file_.image = {size.child("height").text().as_int(), size.child("width").text().as_int()};
+    file_.image = {SideOf(root, "height"), SideOf(root, "width")};
     for (const pugi::xml_node& object : root.children("object")) file_.objects.push_back(ObjectOf(object));
     return std::move(file_);
   }
@@ -52,13 +53,36 @@ class VocReader {
                "\", but classes of objects count from 1, 0 being the background; correct it there");
     }
     object.label = label->second;
-    object.difficult = Trimmed(node.child("difficult").text().get()) == "1";
+    object.difficult = IsDifficult(node.child("difficult"));
     const pugi::xml_node box = node.child("bndbox");
     object.xmin = CornerOf(node, box, "xmin");
     object.ymin = CornerOf(node, box, "ymin");
     object.xmax = CornerOf(node, box, "xmax");
     object.ymax = CornerOf(node, box, "ymax");
     return object;
+  }
+
+  // Of the image, in pixels; 0, which some programs write, where it is not said.
+  int SideOf(const pugi::xml_node& root, const char* name) const {
+    constexpr float kLongest = 0x1p24f;
+    const pugi::xml_node side = root.child("size").child(name);
+    const std::string word(Trimmed(side.text().get()));
+    float value = 0;
+    if (word.empty()) return 0;
+    if (ParseFinite(word, &value) && value == std::floor(value) && value >= 0 && value <= kLongest) {
+      return static_cast<int>(value);
+    }
+    Fail(side.offset_debug(),
+         "<" + std::string(name) + "> of <size> is \"" + word + "\"; expected a whole number of pixels");
+  }
+
+  // Not all programs write 0 or 1.
+  bool IsDifficult(const pugi::xml_node& node) const {
+    std::string word(Trimmed(node.text().get()));
+    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    if (word == "1" || word == "true") return true;
+    if (word.empty() || word == "0" || word == "false" || word == "unspecified") return false;
+    Fail(node.offset_debug(), "<difficult> is \"" + word + "\"; expected 0 or 1");
   }
 
   float CornerOf(const pugi::xml_node& object, const pugi::xml_node& box, const char* name) {

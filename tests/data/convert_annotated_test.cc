@@ -178,6 +178,36 @@ TEST_F(ConvertAnnotated, AnotherSizeIsTakenAsTheXmlSaysIt) {
   EXPECT_EQ(Record(1).annotation_group(0).annotation(0).bbox().xmax(), 0.75f);
 }
 
+TEST_F(ConvertAnnotated, NumbersOfTheXmlAreReadWhole) {
+  WriteFile(folder_ / "a.xml", Voc(Object("dog", "1e1 5 +3e1 15"), " 4e1 "));
+  WriteFile(folder_ / "b.xml", Voc(Object("dog", "10 5 30 15"), "80.0"));
+  EXPECT_EQ(Convert("a.png a.xml\nb.jpg b.xml\n", Conversion()).other_sizes, 1);
+  EXPECT_EQ(Record(0).annotation_group(0).annotation(0).bbox().xmin(), 0.25f);
+  EXPECT_EQ(Record(0).annotation_group(0).annotation(0).bbox().xmax(), 0.75f);
+  EXPECT_EQ(Record(1).annotation_group(0).annotation(0).bbox().xmax(), 0.375f);
+  for (const char* width : {"40px", "4 0", "40.5", "-40", "1e9", "nan", "0x28"}) {
+    WriteFile(folder_ / "a.xml", Voc(Object("dog", "10 5 30 15"), width));
+    ExpectThrows<UserError>([&] { Convert("a.png a.xml\n", Conversion(), "other"); },
+                            {"a.xml:2", "<width> of <size> is \"" + std::string(width) + "\"", "a whole number"});
+  }
+}
+
+TEST_F(ConvertAnnotated, WhatIsDifficultIsSaidInSeveralWays) {
+  const auto convert = [&](const std::string& word, const std::string& name) {
+    std::string xml = Voc(Object("dog", "10 5 30 15"));
+    xml.replace(xml.find("<difficult>0"), 12, "<difficult>" + word);
+    WriteFile(folder_ / "a.xml", xml);
+    Convert("a.png a.xml\n", Conversion(), name);
+    return Record(0, name).annotation_group(0).annotation(0).bbox().difficult();
+  };
+  int number = 0;
+  for (const char* word : {"1", " 1 ", "True", "true"}) EXPECT_TRUE(convert(word, std::to_string(++number))) << word;
+  for (const char* word : {"0", "", "False", "Unspecified"}) {
+    EXPECT_FALSE(convert(word, std::to_string(++number))) << word;
+  }
+  ExpectThrows<UserError>([&] { convert("2", "other"); }, {"a.xml:5", "<difficult> is \"2\"; expected 0 or 1"});
+}
+
 TEST_F(ConvertAnnotated, NotesBeyondTheFirstAreCounted) {
   std::string objects;
   for (int i = 0; i < 25; ++i) objects += Object("dog", "30 5 60 15");
@@ -215,7 +245,7 @@ TEST_F(ConvertAnnotated, NeedsAnyAnnotations) {
 
 TEST_F(ConvertAnnotated, APipeIsNotWaitedFor) {
   ASSERT_EQ(mkfifo((folder_ / "a.xml").c_str(), 0600), 0);
-  ExpectThrows<UserError>([&] { Convert("a.png a.xml\n", Conversion()); }, {"a.xml", "is a pipe"});
+  ExpectThrows<UserError>([&] { Convert("a.png a.xml\n", Conversion()); }, {"a.xml", "is a named pipe"});
 }
 
 TEST_F(ConvertAnnotated, TextMayBeginWithAByteOrderMark) {
