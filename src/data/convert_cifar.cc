@@ -19,9 +19,14 @@ namespace fs = std::filesystem;
 
 constexpr size_t kPlane = 32 * 32, kPixels = 3 * kPlane;
 
+struct File {
+  std::string name;
+  size_t records;  // that the data set's own has
+};
+
 struct Edition {
   std::string name;
-  std::vector<std::string> train, test;  // files
+  std::vector<File> train, test;
   std::string names_file;
   size_t label_bytes, label_at;
   int classes;
@@ -31,8 +36,8 @@ Edition EditionOf(const CifarConversion& how) {
   const auto has = [&](const char* file) { return fs::exists(how.input + "/" + file); };
   if (has("train.bin") && !has("data_batch_1.bin")) {
     return {"cifar100",
-            {"train.bin"},
-            {"test.bin"},
+            {{"train.bin", 50000}},
+            {{"test.bin", 10000}},
             how.coarse ? "coarse_label_names.txt" : "fine_label_names.txt",
             2,
             how.coarse ? size_t{0} : size_t{1},
@@ -43,8 +48,8 @@ Edition EditionOf(const CifarConversion& how) {
                     "unpack the binary version of the data set and give its folder");
   }
   if (how.coarse) throw UserError("--coarse is of CIFAR-100, but \"" + how.input + "\" holds CIFAR-10; leave it out");
-  Edition edition{"cifar10", {}, {"test_batch.bin"}, "batches.meta.txt", 1, 0, 10};
-  for (int i = 1; i <= 5; ++i) edition.train.push_back("data_batch_" + std::to_string(i) + ".bin");
+  Edition edition{"cifar10", {}, {{"test_batch.bin", 10000}}, "batches.meta.txt", 1, 0, 10};
+  for (int i = 1; i <= 5; ++i) edition.train.push_back({"data_batch_" + std::to_string(i) + ".bin", 10000});
   return edition;
 }
 
@@ -59,7 +64,7 @@ std::vector<uint8_t> ReadRecords(const std::string& path, const Edition& edition
   return bytes;
 }
 
-void Convert(const CifarConversion& how, const Edition& edition, const std::vector<std::string>& files, size_t part,
+void Convert(const CifarConversion& how, const Edition& edition, const std::vector<File>& files, size_t part,
              DatasetWriter* writer, ProgressLine* progress) {
   Datum datum;
   datum.set_channels(3);
@@ -67,9 +72,14 @@ void Convert(const CifarConversion& how, const Edition& edition, const std::vect
   datum.set_width(32);
   std::string value;
   int64_t number = 0;
-  for (const std::string& file : files) {
-    const std::string path = how.input + "/" + file;
+  for (const File& file : files) {
+    const std::string path = how.input + "/" + file.name;
     const std::vector<uint8_t> bytes = ReadRecords(path, edition);
+    if (const size_t records = bytes.size() / (edition.label_bytes + kPixels); records != file.records) {
+      progress->Say("warning: \"" + path + "\" holds " + std::to_string(records) + " images, but the data set's file " +
+                    "of that name holds " + std::to_string(file.records) +
+                    "; unpack it again, unless it is one of your own");
+    }
     for (size_t at = 0; at < bytes.size(); at += edition.label_bytes + kPixels) {
       const int label = bytes[at + edition.label_at];
       if (label >= edition.classes) {

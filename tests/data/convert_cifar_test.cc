@@ -71,6 +71,26 @@ TEST(ConvertCifar, TakesEitherLabelOfCifar100) {
   EXPECT_EQ(DatumOf(*OpenRecordSource(folder / "cifar100_train_lmdb"), 45).label(), 5);
 }
 
+// Nothing in a file says how many there are to be.
+TEST(ConvertCifar, OtherNumbersOfImagesThanTheDataSetsAreTold) {
+  TemporaryFolder folder;
+  std::filesystem::create_directory(folder / "in");
+  const std::string batch = Batch(0, 10000, 1);
+  for (int b = 1; b <= 5; ++b) WriteFile(folder / ("in/data_batch_" + std::to_string(b) + ".bin"), batch);
+  WriteFile(folder / "in/test_batch.bin", batch);
+  SilentProgress whole;
+  ConvertCifar({.input = folder / "in", .output = folder.path()}, &whole.line);
+  EXPECT_EQ(whole.text, "");
+  std::filesystem::resize_file(folder / "in/data_batch_3.bin", 9999 * 3073);
+  SilentProgress cut;
+  ConvertCifar({.input = folder / "in", .output = folder.path(), .replace = true}, &cut.line);
+  EXPECT_NE(cut.text.find("in/data_batch_3.bin\" holds 9999 images, but the data set's file of that name holds 10000"),
+            std::string::npos)
+      << cut.text;
+  EXPECT_EQ(cut.text.find("data_batch_2.bin"), std::string::npos) << cut.text;
+  EXPECT_EQ(OpenRecordSource(folder / "cifar10_train_lmdb")->count(), 49999u);
+}
+
 TEST(ConvertCifar, MistakesAreUserErrorsAndWriteNothing) {
   TemporaryFolder folder;
   WriteCifar10(folder);
