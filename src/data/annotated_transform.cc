@@ -57,6 +57,12 @@ AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStr
   if (pixels_.Mirrors(random)) {
     for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
   }
+  // What rounding leaves of boxes that end where the part begins.
+  constexpr float kLeast = 1e-3f;  // pixels
+  std::erase_if(*objects, [&view](const BoxedObject& object) {
+    return !(object.box.width() * static_cast<float>(view.part.width) > kLeast &&
+             object.box.height() * static_cast<float>(view.part.height) > kLeast);
+  });
   return view;
 }
 
@@ -73,6 +79,8 @@ void AnnotatedTransform::Expand(const ImageExtent& image, const RandomStream& ra
   view->left = place(kLeft, view->canvas.width - image.width);
   view->part = {0, 0, view->canvas.height, view->canvas.width};
   const auto height = static_cast<float>(image.height), width = static_cast<float>(image.width);
+  // What lies beside the image shows nothing.
+  std::erase_if(*objects, [](BoxedObject& object) { return !Project(kWhole, &object.box); });
   KeepSeen({static_cast<float>(-view->left) / width, static_cast<float>(-view->top) / height,
             static_cast<float>(view->canvas.width - view->left) / width,
             static_cast<float>(view->canvas.height - view->top) / height},
@@ -91,7 +99,11 @@ void AnnotatedTransform::TakePart(const RandomStream& random, AnnotatedView* vie
       std::clamp(static_cast<int>(part.ymax * height - part.ymin * height), 1, view->canvas.height - view->part.top);
   view->part.width =
       std::clamp(static_cast<int>(part.xmax * width - part.xmin * width), 1, view->canvas.width - view->part.left);
-  KeepSeen(part, objects);
+  // Boxes are those of the pixels that are cut out.
+  const auto left = static_cast<float>(view->part.left), top = static_cast<float>(view->part.top);
+  KeepSeen({left / width, top / height, (left + static_cast<float>(view->part.width)) / width,
+            (top + static_cast<float>(view->part.height)) / height},
+           objects);
 }
 
 bool AnnotatedTransform::IsKept(const ObjectBox& part, const ObjectBox& object) const {

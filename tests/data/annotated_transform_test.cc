@@ -3,7 +3,9 @@
 #include <google/protobuf/text_format.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "data/image_testing.h"
 #include "data/part_sampler.h"
@@ -175,9 +177,11 @@ TEST(AnnotatedTransform, KeepsWhatTheConstraintSays) {
     std::vector<BoxedObject> objects = all;
     const AnnotatedView view = none.Look({100, 200}, random, &parts, &objects);
     ASSERT_EQ(parts.size(), 1u);
-    const ObjectBox part = parts[0];
-    EXPECT_EQ(view.part, (ImageArea{static_cast<int>(part.ymin * 100), static_cast<int>(part.xmin * 200),
+    EXPECT_EQ(view.part, (ImageArea{static_cast<int>(parts[0].ymin * 100), static_cast<int>(parts[0].xmin * 200),
                                     view.part.height, view.part.width}));
+    const auto left = static_cast<float>(view.part.left), top = static_cast<float>(view.part.top);
+    const ObjectBox part = {left / 200, top / 100, (left + static_cast<float>(view.part.width)) / 200,
+                            (top + static_cast<float>(view.part.height)) / 100};
     EXPECT_NEAR(view.part.height, 50, 1);
     EXPECT_NEAR(view.part.width, 100, 1);
     EXPECT_EQ(objects[0].label, 1);
@@ -198,6 +202,49 @@ TEST(AnnotatedTransform, KeepsWhatTheConstraintSays) {
     EXPECT_TRUE(!objects.empty() && objects[0].label == 1);
   });
   EXPECT_GT(centres, 0);
+}
+
+// Not the part as it was drawn, which begins and ends between pixels.
+TEST(AnnotatedTransform, BoxesAreThoseOfThePixelsThatAreCutOut) {
+  const auto transform = Make("resize_height: 8 resize_width: 8 expand_param { max_expand_ratio: 2 prob: 0.5 }",
+                              "batch_sampler { sampler { min_scale: 0.3 max_scale: 0.9 } max_trials: 1 }");
+  ForStreams(200, [&](const RandomStream& random) {
+    std::vector<ObjectBox> parts;
+    std::vector<BoxedObject> objects = Objects({{0.25f, 0.5f, 0.75f, 1}});
+    const AnnotatedView view = transform.Look({20, 40}, random, &parts, &objects);
+    const auto share = [](int place, int begin, int pixels) {
+      return std::clamp(static_cast<float>(place - begin) / static_cast<float>(pixels), 0.0f, 1.0f);
+    };
+    const ImageArea& part = view.part;
+    const ObjectBox expected = {
+        share(view.left + 10, part.left, part.width), share(view.top + 10, part.top, part.height),
+        share(view.left + 30, part.left, part.width), share(view.top + 20, part.top, part.height)};
+    ASSERT_EQ(objects.size(), expected.area() > 0 ? 1u : 0u);
+    if (!objects.empty()) ExpectBox(objects[0].box, expected);
+  });
+}
+
+TEST(AnnotatedTransform, BoxesOfNothingAreLeftOut) {
+  const float nan = std::nanf(""), most = std::numeric_limits<float>::max();
+  const std::vector<BoxedObject> all = Objects({{nan, 0, 1, 1},
+                                                {0, 0, nan, nan},
+                                                {0.5f, 0.5f, 0.5f, 0.5f},
+                                                {0.6f, 0.2f, 0.4f, 0.8f},
+                                                {1.2f, 1.2f, 1.5f, 1.5f},
+                                                {-1, -1, -0.1f, -0.1f},
+                                                {0.1f, 0.1f, 0.1f + 1e-8f, 0.9f},
+                                                {-most, -most, most, most}});
+  const auto transform = Make("mirror: true resize_height: 8 resize_width: 8 expand_param { max_expand_ratio: 4 }",
+                              "batch_sampler { max_trials: 1 }");
+  ForStreams(200, [&](const RandomStream& random) {
+    std::vector<ObjectBox> parts;
+    std::vector<BoxedObject> objects = all;
+    transform.Look({20, 40}, random, &parts, &objects);
+    for (const auto& [label, instance, box, difficult] : objects) {
+      EXPECT_EQ(label, 8);
+      EXPECT_TRUE(box.xmin >= 0 && box.ymin >= 0 && box.xmax <= 1 && box.ymax <= 1 && box.area() > 0) << label;
+    }
+  });
 }
 
 TEST(AnnotatedTransform, ExpandsAroundTheImage) {
