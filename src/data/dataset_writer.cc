@@ -5,6 +5,7 @@
 
 #include "crema/error.h"
 #include "data/image_list.h"
+#include "data/output_path.h"
 
 namespace crema {
 
@@ -38,6 +39,10 @@ std::string DatasetTarget::LabelsFile() const { return StemOf(database) + "_labe
 
 DatasetWriter::DatasetWriter(DatasetTarget target, std::vector<std::string> labels)
     : target_(std::move(target)), labels_(std::move(labels)) {
+  for (size_t part = 0; part < target_.parts.size(); ++part) {
+    RefuseOutputInInputs(target_.DatabaseOf(part), target_.inputs);
+  }
+  if (!labels_.empty()) RefuseOutputInInputs(target_.LabelsFile(), target_.inputs);
   CheckExisting();
   for (size_t part = 0; part < target_.parts.size(); ++part) {
     writers_.push_back(std::make_unique<LmdbWriter>(
@@ -66,7 +71,7 @@ void DatasetWriter::CheckExisting() const {
 
 void DatasetWriter::Put(size_t part, std::string_view key, std::string_view value) { writers_[part]->Put(key, value); }
 
-void DatasetWriter::Commit() {
+void DatasetWriter::Commit(const std::function<void()>& name_others) {
   for (size_t part = 0; part < writers_.size(); ++part) {
     if (writers_[part]->records() > 0) continue;
     throw UserError(target_.split() ? "there are too few records: none is left for \"" + target_.parts[part].name +
@@ -76,9 +81,10 @@ void DatasetWriter::Commit() {
   // All that takes time, or may find the disk full, comes before the first name appears.
   for (const auto& writer : writers_) writer->Flush();
   // A kill from here on leaves a part missing, never parts of two conversions side by side.
-  for (size_t part = 1; part < writers_.size(); ++part) writers_[part]->RemoveReplaced();
+  for (size_t part = name_others ? 0 : 1; part < writers_.size(); ++part) writers_[part]->RemoveReplaced();
   // Early, so that databases never lack their labels.
   if (!labels_.empty()) WriteLabels(labels_, target_.LabelsFile());
+  if (name_others) name_others();
   for (const auto& writer : writers_) writer->Commit();
 }
 

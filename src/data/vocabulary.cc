@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/utf8.h"
 #include "crema/error.h"
 #include "data/text_file.h"
@@ -127,10 +126,10 @@ Vocabulary Vocabulary::Read(const std::string& file, TextUnit unit) {
   return vocabulary;
 }
 
-void Vocabulary::Write(const std::string& file) const {
-  AtomicFile out(file);
-  for (const std::string& unit : units_) out.Write(Escaped(unit) + "\n");
-  out.Commit();
+std::string Vocabulary::Text() const {
+  std::string text;
+  for (const std::string& unit : units_) text += Escaped(unit) + "\n";
+  return text;
 }
 
 void Vocabulary::Number() {

@@ -28,10 +28,11 @@ class Vocabulary {
   // Of all units of the text: characters in the order of their bytes, or words, the most frequent first, of which only
   // `most` are kept where there are more, kUnknownWord among them.
   static Vocabulary Of(const std::string& text, TextUnit unit, size_t most, const std::string& path);
-  // Of a file that Write made: one unit per line, in the order of their numbers; \n, \r, \t, \s (a blank) and \\ stand
-  // for themselves. Throws UserError where it is none, or holds what is no such unit of a text.
+  // Of a file with what Text makes: one unit per line, in the order of their numbers; \n, \r, \t, \s (a blank) and
+  // \\ stand for themselves. Throws UserError where it is none, or holds what is no such unit of a text.
   static Vocabulary Read(const std::string& file, TextUnit unit);
-  void Write(const std::string& file) const;
+  // As a file has it.
+  std::string Text() const;
 
   size_t size() const { return units_.size(); }
   // number: below size().

@@ -121,6 +121,36 @@ TEST_F(ConvertTextTest, CharactersAreThoseOfUtf8) {
   EXPECT_EQ(ReadFile(folder_ / "v.txt"), "\xc3\xa4\n\xe2\x82\xac\n\xf0\x9f\x90\xb1\n");
 }
 
+TEST_F(ConvertTextTest, AVocabularyComesWithItsDatabases) {
+  Convert("abc", {});
+  std::filesystem::remove(folder_ / "v.txt");
+  WriteFile(folder_ / "t.txt", "def");
+  // Before the database that is to be replaced is looked at last, something else lies in it.
+  int calls = 0;
+  ProgressLine progress("steps", {[](const std::string&) {},
+                                  [&] {
+                                    if (calls++ > 0) WriteFile(folder_ / "db/mine", "");
+                                    return 0.0;
+                                  }});
+  ExpectThrows<UserError>(
+      [&] {
+        ConvertText({.file = folder_ / "t.txt", .vocabulary = folder_ / "v.txt"},
+                    {.database = folder_ / "db", .replace = true}, &progress);
+      },
+      {"db", "not just an LMDB"});
+  EXPECT_EQ(testing::Listing(folder_.path()), "db t.txt");
+  // Nor is one kept where it stands in the way of its database.
+  std::filesystem::remove(folder_ / "db/mine");
+  ExpectThrows<EnvironmentError>(
+      [&] {
+        SilentProgress silent;
+        ConvertText({.file = folder_ / "t.txt", .vocabulary = folder_ / "absent/v.txt"},
+                    {.database = folder_ / "db", .replace = true}, &silent.line);
+      },
+      {"absent/v.txt"});
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "db/data.mdb"));
+}
+
 TEST_F(ConvertTextTest, MistakesAreUserErrorsAndWriteNothing) {
   const auto expect = [&](const std::string& text, const TextConversion& how, const std::vector<std::string>& parts) {
     ExpectThrows<UserError>([&] { Convert(text, how); }, parts);

@@ -1,0 +1,16 @@
+// Keeping what a program writes out of what it reads.
+#ifndef CREMA_DATA_OUTPUT_PATH_H_
+#define CREMA_DATA_OUTPUT_PATH_H_
+
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// Throws UserError where `output`, a file or a folder to write, is one of `inputs` or lies in one that is a folder,
+// whatever links lead there: --force is not meant for what is read. Empty paths are passed over.
+void RefuseOutputInInputs(const std::string& output, const std::vector<std::string>& inputs);
+
+}  // namespace crema
+
+#endif  // CREMA_DATA_OUTPUT_PATH_H_
