@@ -7,6 +7,7 @@
 #include "crema/error.h"
 #include "data/image_statistics.h"
 #include "data/mean_file.h"
+#include "data/output_path.h"
 #include "data_tools/dataset_flags.h"
 
 namespace crema::tools {
@@ -21,6 +22,7 @@ int Run(const CommandLine& line) {
   const std::string database = line.arguments[0], file = line.arguments.size() > 1 ? line.arguments[1] : "";
   TargetOf(line, database);
   if (line.arguments.size() > 1 && file.empty()) throw UserError("the path of OUTPUT_FILE is empty");
+  RefuseOutputInInputs(file, {database});
   if (!file.empty() && !FLAGS_force && std::filesystem::exists(file)) {
     throw UserError("\"" + file + "\" exists already; remove it, choose another name, or pass --force to replace it");
   }

@@ -54,7 +54,8 @@ int Run(const CommandLine& line) {
   }
   how.shape = FeaturesShape(line);
   how.floats = FLAGS_float;
-  const DatasetTarget target = TargetOf(line, line.arguments[1]);
+  DatasetTarget target = TargetOf(line, line.arguments[1]);
+  target.inputs = {line.arguments[0]};
   ProgressLine progress("rows");
   ConvertCsv(how, target, &progress);
   return kExitSuccess;

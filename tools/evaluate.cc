@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/atomic_file.h"
+#include "data/output_path.h"
 #include "data/progress_line.h"
 #include "inference/evaluation_data.h"
 #include "inference/image_evaluation.h"
@@ -36,6 +37,7 @@ int Run(const CommandLine& line) {
   const ImageRunOptions run_options = ImageRunOptionsOf(line);
   const ScoringNet scoring = ReadScoringNet(line, run_options);
   EvaluationData data = OpenEvaluationData(line.arguments.empty() ? "" : line.arguments[0], FLAGS_root, scoring);
+  if (IsDatabaseFolder(data.name())) RefuseOutputInInputs(FLAGS_output, {data.name()});
   Classifier classifier = MakeClassifier(line, scoring, *data.items(), run_options);
   if (classifier.sequences()) {
     throw UserError(Location{FLAGS_model},

@@ -5,9 +5,13 @@
 #include <limits>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
+#include "data/hdf5_files.h"
 #include "data/image_folder.h"
+#include "data/output_path.h"
+#include "distributed/data_fingerprint.h"
 #include "graph/boundary_types.h"
 #include "image/codec.h"
 #include "inference/evaluation_data.h"
@@ -15,6 +19,7 @@
 #include "inference/feature_writer.h"
 #include "report/assumed_inputs.h"
 #include "runtime/refuse_inputs.h"
+#include "solver/nets.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/image_flags.h"
@@ -51,13 +56,10 @@ bool IsImageFile(const std::string& path) {
   return HasImageName(path) || ReadImageInfo(ReadFileBytes(path), &info).empty();
 }
 
-// --force is not meant for what is read.
-void RefuseToReplaceInput(const std::vector<std::string>& inputs) {
-  for (const std::string& input : inputs) {
-    std::error_code ignored;
-    if (input.empty() || !fs::equivalent(input, FLAGS_output, ignored)) continue;
-    throw UserError(Location{FLAGS_output}, "is what is read; write the features to another name");
-  }
+// Features may lie beside the images of a folder.
+void KeepOutOf(std::vector<std::string> inputs) {
+  std::erase_if(inputs, [](const auto& input) { return fs::is_directory(input) && !IsDatabaseFolder(input); });
+  RefuseOutputInInputs(FLAGS_output, inputs);
 }
 
 // The arguments, or what the net names for its TEST phase.
@@ -79,8 +81,8 @@ void ExtractFromImages(const CommandLine& line, NetFile file, const ImageRunOpti
                        const FeatureTarget& target) {
   const bool skip = SkipsBroken(line);
   const ScoringNet scoring = MakeScoringNet(std::move(file), FLAGS_model, options.net);
-  RefuseToReplaceInput(line.arguments);
-  RefuseToReplaceInput({scoring.database, scoring.list});
+  KeepOutOf(line.arguments);
+  KeepOutOf({scoring.database, scoring.list});
   const std::shared_ptr<const ImageItems> items = ItemsOf(line, scoring);
   ImageRunner runner(scoring, *items, options);
   LoadWeights(line, runner);
@@ -139,8 +141,23 @@ DataExtent ExtentOf(Net& net) {
   return {};
 }
 
+// What the net's own layers read.
+std::vector<std::string> OwnInputs(const NetFile& file) {
+  std::vector<std::string> inputs;
+  for (const LayerParameter& layer : file.net.layer()) {
+    const std::string source = DataSourceOf(layer);
+    if (source.empty()) continue;
+    inputs.push_back(FindFile(source, {DirectoryOf(FLAGS_model)}));
+    if (layer.type() != "HDF5Data" || !fs::exists(inputs.back())) continue;
+    const std::vector<std::string> named = ReadHdf5List(inputs.back());
+    inputs.insert(inputs.end(), named.begin(), named.end());
+  }
+  return inputs;
+}
+
 void ExtractFromOwnData(const CommandLine& line, const NetFile& file, NetOptions options, const FeatureTarget& target) {
   RefuseImageFlags(line);
+  KeepOutOf(OwnInputs(file));
   options.needs_data = true;
   Net net(file, options);
   PrintWarnings(net.warnings());
@@ -183,6 +200,7 @@ int Run(const CommandLine& line) {
                                                 line.arguments[0] +
                                                 "\" is to be read, to its end; leave one of them out");
   }
+  KeepOutOf({FLAGS_model, FLAGS_weights});
   NetFile file = ReadModel(line);
   PrintWarnings(file.warnings);
   file.warnings.clear();

@@ -8,6 +8,7 @@
 #include "base/printable.h"
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
+#include "data/output_path.h"
 
 namespace crema {
 
@@ -18,6 +19,7 @@ DatabaseInfo ConvertLevelDb(const std::string& source, const std::string& databa
     throw UserError("\"" + source + "\" is an LMDB already, which Data layers read as it is");
   }
   const std::unique_ptr<LevelDbReader> reader = OpenLevelDb(source);
+  RefuseOutputInInputs(database, {source});
   LmdbWriter writer(database, replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse);
   DatabaseInfo info;
   RecordImage record;

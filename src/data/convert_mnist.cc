@@ -10,6 +10,7 @@
 #include "crema/error.h"
 #include "data/idx_file.h"
 #include "data/lmdb_writer.h"
+#include "data/output_path.h"
 #include "schema/wire_bytes.h"
 
 namespace crema {
@@ -26,6 +27,7 @@ struct Conversion {
                       labels_path + "\" holds " + std::to_string(labels.count()) +
                       " labels; do they belong together (train, test)?");
     }
+    RefuseOutputInInputs(database, {images_path, labels_path});
     writer.emplace(database, replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse);
     done.height = images.extents()[1];
     done.width = images.extents()[2];

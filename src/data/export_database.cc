@@ -9,6 +9,7 @@
 #include "base/atomic_file.h"
 #include "crema/error.h"
 #include "data/ordered_work.h"
+#include "data/output_path.h"
 #include "data/record_image.h"
 #include "image/codec.h"
 
@@ -91,6 +92,7 @@ size_t LabelsOf(const RecordSource& source, const DatabaseExport& how) {
 }  // namespace
 
 int64_t ExportDatabase(const RecordSource& source, const DatabaseExport& how, ProgressLine* progress) {
+  RefuseOutputInInputs(how.folder, {source.path()});
   auto count = static_cast<int64_t>(source.count());
   if (how.limit > 0) count = std::min(count, how.limit);
   progress->SetTotal(count);

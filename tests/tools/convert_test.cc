@@ -67,6 +67,9 @@ TEST_F(DatasetPrograms, FromPhotographsToDatabases) {
   EXPECT_NE(mean.out.find("\nstd_value: "), std::string::npos);
   EXPECT_TRUE(fs::exists(folder_ / "mean.binaryproto"));
   EXPECT_EQ(Run({"compute_image_mean", "db/pets_train_lmdb", "mean.binaryproto"}).exit_code, 2);
+  const Finished over = Run({"compute_image_mean", "--force", "db/pets_train_lmdb", "db/pets_train_lmdb/data.mdb"});
+  EXPECT_EQ(over.exit_code, 2);
+  EXPECT_TRUE(over.Says("lies in \"db/pets_train_lmdb\", which is read")) << over.err;
 
   const Finished info = Run({"db_tool", "info", "db/pets_val_lmdb", "--labels=db/pets_labels.txt"});
   EXPECT_NE(info.out.find("records: 30\n"), std::string::npos) << info.out;

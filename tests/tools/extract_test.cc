@@ -289,8 +289,12 @@ TEST_F(Extract, DoesNotReplaceWhatItReads) {
   const std::string before = ReadText(folder_ / "data_lmdb/data.mdb");
   const Finished run = Run({"--output=./data_lmdb", "--force", "data_lmdb"});
   EXPECT_EQ(run.exit_code, 2);
-  EXPECT_TRUE(run.Says("data_lmdb: error: is what is read; write the features to another name")) << run.err;
+  EXPECT_TRUE(run.Says("data_lmdb: error: is what is read; write to another name")) << run.err;
   EXPECT_EQ(ReadText(folder_ / "data_lmdb/data.mdb"), before);
+  const Finished inside = Run({"--output=data_lmdb/f.csv", "data_lmdb"});
+  EXPECT_EQ(inside.exit_code, 2);
+  EXPECT_TRUE(inside.Says("lies in \"data_lmdb\", which is read")) << inside.err;
+  EXPECT_EQ(Run({"--output=images/f.csv", "images"}).exit_code, 0);
 }
 
 TEST_F(Extract, LeavesNothingOnAFullDisk) {

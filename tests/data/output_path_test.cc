@@ -1,0 +1,75 @@
+// What is read is not written over, --force or not.
+#include "data/output_path.h"
+
+#include <gtest/gtest.h>
+
+#include "data/convert_csv.h"
+#include "data/convert_images.h"
+#include "data/convert_mnist.h"
+#include "data/convert_testing.h"
+#include "data/export_database.h"
+#include "data/image_folder.h"
+
+namespace crema {
+namespace {
+
+using testing::ExpectThrows;
+using testing::SilentProgress;
+using testing::WriteFile;
+
+namespace fs = std::filesystem;
+
+TEST(OutputPath, IsNoneOfTheInputsAndInNone) {
+  const TemporaryFolder folder;
+  fs::create_directories(folder / "db/sub");
+  WriteFile(folder / "list.txt", "");
+  fs::create_directory_symlink(folder / "db", folder / "link");
+  fs::create_symlink(folder / "list.txt", folder / "other.txt");
+  const std::vector<std::string> inputs = {folder / "db", "", folder / "list.txt"};
+  for (const char* output : {"db", "db/", "db/.", "link", "db/../list.txt", "list.txt", "other.txt"}) {
+    ExpectThrows<UserError>([&] { RefuseOutputInInputs(folder / output, inputs); }, {output, "is what is read"});
+  }
+  for (const char* output : {"db/data.mdb", "link/data.mdb", "db/sub/a", "./db//a/b"}) {
+    ExpectThrows<UserError>([&] { RefuseOutputInInputs(folder / output, inputs); },
+                            {output, "lies in \"" + folder / "db" + "\", which is read"});
+  }
+  ExpectThrows<UserError>([&] { RefuseOutputInInputs(folder / "db/a", {folder / "link"}); }, {"lies in"});
+  for (const char* output : {"db2", "d", "list.txt2", "absent/db", "db/../a", ""}) {
+    RefuseOutputInInputs(folder / output, {folder / "db", folder / "list.txt"});
+  }
+  RefuseOutputInInputs("", inputs);
+}
+
+TEST(OutputPath, ConversionsKeepOutOfWhatTheyRead) {
+  const TemporaryFolder folder;
+  SilentProgress progress;
+  testing::WritePictures(folder / "pets", 2);
+  size_t skipped = 0;
+  const ImageList list = ListImageFolder(folder / "pets", &skipped);
+  ExpectThrows<UserError>(
+      [&] { ConvertImages(list, {}, {.database = folder / "pets/db", .inputs = {folder / "pets"}}, &progress.line); },
+      {"pets/db", "lies in"});
+  // A table whose name is that of the file with its own classes.
+  WriteFile(folder / "birds_labels.txt", "kind,a\nowl,1\ntit,2\n");
+  CsvConversion table;
+  table.file = folder / "birds_labels.txt";
+  table.label_column = "kind";
+  ExpectThrows<UserError>(
+      [&] {
+        ConvertCsv(table, {.database = folder / "birds", .replace = true, .inputs = {folder / "birds_labels.txt"}},
+                   &progress.line);
+      },
+      {"birds_labels.txt", "is what is read"});
+  EXPECT_EQ(testing::ReadFile(folder / "birds_labels.txt"), "kind,a\nowl,1\ntit,2\n");
+  EXPECT_EQ(testing::Listing(folder.path()), "birds_labels.txt pets");
+
+  testing::WriteRecords(folder / "db", {"value"});
+  DatabaseExport look;
+  look.folder = folder / "db/look";
+  ExpectThrows<UserError>([&] { ExportDatabase(*OpenRecordSource(folder / "db"), look, &progress.line); },
+                          {"db/look", "lies in"});
+  EXPECT_EQ(testing::Listing(folder / "db").find("look"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace crema
