@@ -233,18 +233,24 @@ void Transform::Apply(const uint8_t* planes, const ImageSize& size, const Random
 void Transform::Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
                       const ReducedImage& reduced) const {
   CREMA_CHECK(reduced.reduction == 1 || random_area_) << "an image was decoded smaller that is not resized";
-  // Of images decoded smaller, areas begin and end between pixels.
-  if (max_angle_ > 0 || reduced.reduction > 1) {
-    const ImageExtent whole = reduced.reduction == 1 ? ImageExtent{image.height, image.width} : reduced.whole;
-    CREMA_CHECK(image.height * reduced.reduction >= whole.height && image.width * reduced.reduction >= whole.width);
+  const ImageExtent whole = reduced.reduction == 1 ? ImageExtent{image.height, image.width} : reduced.whole;
+  CREMA_CHECK(image.height * reduced.reduction >= whole.height && image.width * reduced.reduction >= whole.width);
+  if (max_angle_ > 0) {
     AffineMap map;
     const Window window = TurnedWindow(whole, random, &scratch->runs, &map);
     SampleBilinear(image, map.Reduced(reduced.reduction), window.runs, window.width, &scratch->resized);
     return WritePixels(scratch->resized, window, random, out);
   }
   if (random_area_) {
-    const ImageArea area = random_area_->Draw(image.height, image.width, random, kArea);
-    ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
+    const ImageArea area = random_area_->Draw(whole.height, whole.width, random, kArea);
+    if (reduced.reduction == 1) {
+      ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
+    } else {
+      // Of images decoded smaller, areas begin and end between pixels.
+      const double scale = 1.0 / reduced.reduction;
+      const RealArea part{area.top * scale, area.left * scale, area.height * scale, area.width * scale};
+      ResizeRealArea(image, part, crop_, crop_, &scratch->buffers, &scratch->resized);
+    }
     return WritePixels(scratch->resized, WholeWindow(random), random, out);
   }
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);

@@ -14,9 +14,15 @@ namespace {
 
 constexpr int kWeightBits = 11, kOne = 1 << kWeightBits;
 
-// Where the centre of target pixel `i` falls among `extent` pixels.
-ResizeBuffers::Tap TapOf(int i, int extent, double scale) {
-  float place = static_cast<float>((i + 0.5) * scale - 0.5);
+// Target pixels along one side: where they begin among the pixels that are read, and how far apart they lie.
+struct Axis {
+  double begin, step;
+
+  // Of the centre of target pixel `i`.
+  float At(int i) const { return static_cast<float>(begin + (i + 0.5) * step - 0.5); }
+};
+
+ResizeBuffers::Tap TapOf(float place, int extent) {
   int first = static_cast<int>(std::floor(place));
   place -= static_cast<float>(first);
   if (first < 0) {
@@ -112,23 +118,12 @@ void Halve(const Rows& rows, Image* to) {
   }
 }
 
-// `to` has the size that is wanted.
 template <typename Rows>
-void ResizeRows(const Rows& rows, ResizeBuffers* buffers, Image* to) {
+void StretchRows(const Rows& rows, const Axis& vertical, const Axis& horizontal, ResizeBuffers* buffers, Image* to) {
   const int height = to->height, width = to->width, channels = to->channels;
-  if (height == rows.height() && width == rows.width()) {
-    for (int y = 0; y < height; ++y) {
-      const uint8_t* row = rows(y);
-      std::copy(row, row + to->row_bytes(), to->row(y));
-    }
-    return;
-  }
-  if (rows.height() == 2 * height && rows.width() == 2 * width) return Halve(rows, to);
-
-  const double row_scale = ScaleOf(rows.height(), height), column_scale = ScaleOf(rows.width(), width);
   buffers->columns.resize(width);
   for (int x = 0; x < width; ++x) {
-    ResizeBuffers::Tap tap = TapOf(x, rows.width(), column_scale);
+    ResizeBuffers::Tap tap = TapOf(horizontal.At(x), rows.width());
     tap.first *= channels;
     tap.second *= channels;
     buffers->columns[x] = tap;
@@ -139,7 +134,7 @@ void ResizeRows(const Rows& rows, ResizeBuffers* buffers, Image* to) {
   int upper_row = -1, lower_row = -1;
   for (int y = 0; y < height; ++y) {
     // Rows, unlike columns, keep their weights at the borders: both are then the same row.
-    const float place = static_cast<float>((y + 0.5) * row_scale - 0.5);
+    const float place = vertical.At(y);
     const int first = static_cast<int>(std::floor(place));
     const float share = place - static_cast<float>(first);
     const int upper = std::clamp(first, 0, rows.height() - 1), lower = std::clamp(first + 1, 0, rows.height() - 1);
@@ -159,6 +154,22 @@ void ResizeRows(const Rows& rows, ResizeBuffers* buffers, Image* to) {
     MixRows(buffers->upper.data(), buffers->lower.data(), static_cast<int>(std::lrint((1 - share) * kOne)),
             static_cast<int>(std::lrint(share * kOne)), count, to->row(y));
   }
+}
+
+// `to` has the size that is wanted.
+template <typename Rows>
+void ResizeRows(const Rows& rows, ResizeBuffers* buffers, Image* to) {
+  const int height = to->height, width = to->width;
+  if (height == rows.height() && width == rows.width()) {
+    for (int y = 0; y < height; ++y) {
+      const uint8_t* row = rows(y);
+      std::copy(row, row + to->row_bytes(), to->row(y));
+    }
+    return;
+  }
+  if (rows.height() == 2 * height && rows.width() == 2 * width) return Halve(rows, to);
+
+  StretchRows(rows, {0, ScaleOf(rows.height(), height)}, {0, ScaleOf(rows.width(), width)}, buffers, to);
 }
 
 }  // namespace
@@ -183,6 +194,13 @@ void ResizeBilinear(const FramedImage& from, int height, int width, ResizeBuffer
 
 void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buffers, Image* to) {
   ResizeBilinear(from, {0, 0, from.height, from.width}, height, width, buffers, to);
+}
+
+void ResizeRealArea(const Image& from, const RealArea& area, int height, int width, ResizeBuffers* buffers, Image* to) {
+  CREMA_CHECK(height > 0 && width > 0 && from.height > 0 && from.width > 0 && &from != to);
+  to->Resize(height, width, from.channels);
+  StretchRows(AreaRows{from, {0, 0, from.height, from.width}}, {area.top, area.height / height},
+              {area.left, area.width / width}, buffers, to);
 }
 
 void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers, Image* to) {

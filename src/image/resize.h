@@ -39,6 +39,13 @@ void ResizeBilinear(const Image& from, int height, int width, ResizeBuffers* buf
 // The same of the larger image, which is not made.
 void ResizeBilinear(const FramedImage& from, int height, int width, ResizeBuffers* buffers, Image* to);
 
+// An area that begins and ends anywhere, in pixels.
+struct RealArea {
+  double top = 0, left = 0, height = 0, width = 0;
+};
+// As ResizeBilinear, but of such an area, beside which the image goes on.
+void ResizeRealArea(const Image& from, const RealArea& area, int height, int width, ResizeBuffers* buffers, Image* to);
+
 // The nearest pixel instead, by the centres of pixels: for labels, which are no amounts.
 void ResizeNearest(const Image& from, const ImageArea& area, int height, int width, ResizeBuffers* buffers, Image* to);
 

@@ -39,6 +39,36 @@ TEST(Resize, EqualsInterpolationUpToRounding) {
   }
 }
 
+TEST(Resize, AreasMayBeginAndEndBetweenPixels) {
+  ResizeBuffers buffers;
+  Image to, whole;
+  for (const int channels : {1, 3}) {
+    const Image from = Noise(37, 53, channels);
+    for (const RealArea& area : {RealArea{0, 0, 37, 53}, RealArea{5.25, 9.5, 20.125, 30.75},
+                                 RealArea{0, 0.5, 36.6, 52.5}, RealArea{17.5, 3.25, 0.5, 9}}) {
+      for (const auto& [height, width] : {std::pair{16, 16}, {64, 100}, {1, 1}, {20, 30}}) {
+        ResizeRealArea(from, area, height, width, &buffers, &to);
+        ASSERT_EQ(to.height, height);
+        ASSERT_EQ(to.width, width);
+        for (int y = 0; y < height; ++y) {
+          for (int x = 0; x < width; ++x) {
+            const double row = area.top + (y + 0.5) * area.height / height - 0.5,
+                         column = area.left + (x + 0.5) * area.width / width - 0.5;
+            for (int c = 0; c < channels; ++c) {
+              ASSERT_NEAR(to.row(y)[x * channels + c], Interpolated(from, {0, 0, 37, 53}, row, column, c), 1.01)
+                  << y << "," << x << " of " << height << "x" << width;
+            }
+          }
+        }
+      }
+    }
+    ResizeRealArea(from, {0, 0, 37, 53}, 16, 20, &buffers, &to);
+    ResizeBilinear(from, 16, 20, &buffers, &whole);
+    EXPECT_TRUE(
+        std::equal(to.pixels.begin(), to.pixels.begin() + static_cast<ptrdiff_t>(to.size()), whole.pixels.begin()));
+  }
+}
+
 TEST(Resize, HalvingTakesMeansOfFour) {
   const Image from = Noise(8, 12, 3);
   ResizeBuffers buffers;
