@@ -53,8 +53,7 @@ void SayCounts(const AnnotationsConverted& done, ProgressLine* progress) {
 
 int Run(const CommandLine& line) {
   const AnnotatedConversion how = AnnotatedConversionOf(line);
-  DatasetTarget target = TargetOf(line, line.arguments[2]);
-  target.inputs = {line.arguments[1], FLAGS_label_map_file};
+  const DatasetTarget target = TargetOf(line, line.arguments[2], {line.arguments[1], FLAGS_label_map_file});
   const AnnotatedImageList list = ReadAnnotatedImageList(line.arguments[1], line.arguments[0]);
   ProgressLine progress("images");
   const AnnotationsConverted done = ConvertAnnotated(list, how, target, &progress);

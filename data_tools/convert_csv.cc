@@ -54,8 +54,7 @@ int Run(const CommandLine& line) {
   }
   how.shape = FeaturesShape(line);
   how.floats = FLAGS_float;
-  DatasetTarget target = TargetOf(line, line.arguments[1]);
-  target.inputs = {line.arguments[0]};
+  const DatasetTarget target = TargetOf(line, line.arguments[1], {line.arguments[0]});
   ProgressLine progress("rows");
   ConvertCsv(how, target, &progress);
   return kExitSuccess;

@@ -38,9 +38,8 @@ ImageList ListOf(const CommandLine& line) {
 
 int Run(const CommandLine& line) {
   const ImageConversion how = ConversionOf(line);
-  DatasetTarget target = TargetOf(line, line.arguments.back());
   // Below ROOTFOLDER, which may be /, there may be more than what the list names.
-  target.inputs = {line.arguments[line.arguments.size() - 2]};
+  const DatasetTarget target = TargetOf(line, line.arguments.back(), {line.arguments[line.arguments.size() - 2]});
   const ImageList list = ListOf(line);
   ProgressLine progress("images");
   const ImagesConverted done = ConvertImages(list, how, target, &progress);

@@ -21,8 +21,7 @@ int Run(const CommandLine& line) {
   how.streams = FLAGS_streams;
   how.vocabulary = FLAGS_vocabulary;
   how.most_frequent = FLAGS_most_frequent;
-  DatasetTarget target = TargetOf(line, line.arguments[1]);
-  target.inputs = {line.arguments[0], FLAGS_vocabulary};
+  const DatasetTarget target = TargetOf(line, line.arguments[1], {line.arguments[0], FLAGS_vocabulary});
   ProgressLine progress("steps");
   const TextConverted done = ConvertText(how, target, &progress);
   progress.Say(how.file + ": " + std::to_string(done.units) + " " +

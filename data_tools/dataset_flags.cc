@@ -2,6 +2,8 @@
 
 #include <gflags/gflags.h>
 
+#include <utility>
+
 #include "crema/error.h"
 
 DEFINE_bool(force, false, "replace what exists");
@@ -40,7 +42,7 @@ void RejectFlag(const CommandLine& line, const std::string& message) {
   throw UserError(Location{line.program, 0, 0}, message);
 }
 
-DatasetTarget TargetOf(const CommandLine& line, const std::string& database) {
+DatasetTarget TargetOf(const CommandLine& line, const std::string& database, std::vector<std::string> inputs) {
   if (FLAGS_backend == "leveldb") {
     RejectFlag(line, "LevelDB is not written; use --backend=lmdb (db_tool convert OLD NEW makes an LMDB of a LevelDB)");
   }
@@ -50,6 +52,7 @@ DatasetTarget TargetOf(const CommandLine& line, const std::string& database) {
   target.parts = ParseSplit(FLAGS_split);
   target.replace = FLAGS_force;
   target.seed = static_cast<uint64_t>(FLAGS_seed);
+  target.inputs = std::move(inputs);
   return target;
 }
 

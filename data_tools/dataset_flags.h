@@ -25,8 +25,8 @@ Flag SplitFlag(const std::string& how);
 Flag SeedFlag();
 Flag ThreadsFlag();
 
-// The database to write, as the flags say. Throws UserError where --backend or --split is none.
-DatasetTarget TargetOf(const CommandLine& line, const std::string& database);
+// The database to write, as the flags say, and what it is made of. Throws UserError where --backend or --split is none.
+DatasetTarget TargetOf(const CommandLine& line, const std::string& database, std::vector<std::string> inputs = {});
 [[noreturn]] void RejectFlag(const CommandLine& line, const std::string& message);
 
 }  // namespace crema::tools
