@@ -60,6 +60,10 @@ bool GathersTooMuch(const ConvolutionProblem& p, std::string_view implementation
          !Has(implementation, "avx512");
 }
 
+Accepts NoBrgemmWhere(bool defective) {
+  return [defective](std::string_view implementation) { return !(defective && Has(implementation, "brg")); };
+}
+
 }  // namespace
 
 Accepts SoundForward(const ConvolutionProblem& p) {
@@ -103,14 +107,12 @@ Accepts SoundWeightsGradient(const ConvolutionProblem& p) {
 
 Accepts SoundSourceGradient(const InnerProductProblem& p) {
   // Crashes where threads share the sum over whole blocks of outputs for one block of inputs and one of rows.
-  const bool no_brgemm = p.inputs <= 64 && p.outputs > 2048 && p.outputs % 64 == 0;
-  return [=](std::string_view implementation) { return !(no_brgemm && Has(implementation, "brg")); };
+  return NoBrgemmWhere(p.inputs <= 64 && p.outputs > 2048 && p.outputs % 64 == 0);
 }
 
 Accepts SoundProduct(const BatchedProductProblem& p) {
   // Threads that share the sum over k add up parts of other pairs.
-  const bool no_brgemm = p.batches > 1 && p.transpose_a && p.k >= 2048;
-  return [=](std::string_view implementation) { return !(no_brgemm && Has(implementation, "brg")); };
+  return NoBrgemmWhere(p.batches > 1 && p.transpose_a && p.k >= 2048);
 }
 
 }  // namespace crema::onednn
