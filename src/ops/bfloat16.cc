@@ -1,26 +1,16 @@
 #include "ops/bfloat16.h"
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
 
+#include "ops/onednn.h"
+
 namespace crema {
-
-namespace {
-
-// Instruction sets are sets of bits, each generation's among those of the next.
-bool OneDnnUses(dnnl::cpu_isa instructions) {
-  const auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned int>(isa); };
-  return (bits(dnnl::get_effective_cpu_isa()) & bits(instructions)) == bits(instructions);
-}
-
-}  // namespace
 
 bool ComputesBFloat16(const Device& device) {
   if (!device.ComputesBFloat16()) return false;
-  return device.type() != DeviceType::kCpu || OneDnnUses(dnnl::cpu_isa::avx512_core_bf16);
+  return device.type() != DeviceType::kCpu || onednn::Uses(dnnl::cpu_isa::avx512_core_bf16);
 }
 
 bool GainsByBFloat16(const Device& device) {

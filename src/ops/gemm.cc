@@ -7,6 +7,8 @@
 #include <oneapi/dnnl/dnnl.hpp>
 
 #include "base/check.h"
+#include "ops/dot_products.h"
+#include "ops/vector_lanes.h"
 
 namespace crema {
 
@@ -22,10 +24,7 @@ blasint Leading(int64_t extent) { return static_cast<blasint>(std::max<int64_t>(
 // 0.3.21 has four lanes on Intel's fifth generation of Xeons, which have sixteen. oneDNN goes by the instructions that
 // there are.
 bool OpenBlasIsNarrow() {
-  static const bool narrow = [] {
-    const int lanes = __builtin_cpu_supports("avx512f") ? 16 : __builtin_cpu_supports("avx2") ? 8 : 4;
-    return OpenBlasLanes(openblas_get_corename()) < lanes;
-  }();
+  static const bool narrow = [] { return OpenBlasLanes(openblas_get_corename()) < VectorLanes(); }();
   return narrow;
 }
 #endif
@@ -46,6 +45,9 @@ bool PrefersOneDnn(int64_t m, int64_t n, int64_t k) {
 void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
                  int64_t lda, const float* b, int64_t ldb, float beta, float* c, int64_t ldc) {
   if (m == 0 || n == 0) return;
+  if (!transpose_a && transpose_b && alpha == 1 && (beta == 0 || beta == 1) && PrefersDotProducts(m, n, k)) {
+    return DotProducts(m, n, k, a, lda, b, ldb, beta == 1, c, ldc);
+  }
   const bool zero = alpha == 0 && beta == 0;  // oneDNN leaves c unwritten then
   if (k > 0 && !zero && PrefersOneDnn(m, n, k)) {
     const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a,

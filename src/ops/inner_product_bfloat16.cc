@@ -1,6 +1,5 @@
 #include <string>
 
-#include "ops/gemm.h"
 #include "ops/inner_product_kernels.h"
 #include "ops/onednn.h"
 #include "ops/onednn_defects.h"
@@ -14,9 +13,9 @@ using onednn::Desc;
 using onednn::Sequence;
 using onednn::Type;
 
-// Fewer rows do not pay for bringing the gradient of weights back from the layout that oneDNN makes it in: AlexNet's
-// fc6 on AMX, 32 rows: 25 ms, 19 in f32; 400 x 200 x 10000: 2.1 ms, 6.1 in f32.
-constexpr int64_t kRowsForWeightsGradient = 128;
+// Fewer rows do not pay for bringing the weights into the type and layout that oneDNN multiplies, at every pass: fc6 of
+// AlexNet forward, two threads of an EPYC: 21 ms with 8 rows, 23 with 32; 4 and 6 in f32.
+constexpr int64_t kFewestRows = 128;
 
 class BFloat16InnerProduct final : public InnerProductKernel {
  public:
@@ -49,24 +48,12 @@ class BFloat16InnerProduct final : public InnerProductKernel {
 
   void Backward(const float* source, const float* weights, const float* destination_gradient, float* source_gradient,
                 float* weights_gradient, float* bias_gradient, std::byte* workspace) override {
-    const int64_t rows = problem_.rows, inputs = problem_.inputs, outputs = problem_.outputs;
     const void* externals[] = {source, weights, destination_gradient, source_gradient, weights_gradient};
     backward_.Run(externals, workspace);
-    if (problem_.weights_gradient && !converts_weights_gradient()) {
-      if (problem_.transpose) {
-        Gemm(true, false, inputs, outputs, rows, 1, source, destination_gradient, 0, weights_gradient);
-      } else {
-        Gemm(true, false, outputs, inputs, rows, 1, destination_gradient, source, 0, weights_gradient);
-      }
-    }
-    if (problem_.bias_gradient) SumRows(rows, outputs, destination_gradient, bias_gradient);
+    if (problem_.bias_gradient) SumRows(problem_.rows, problem_.outputs, destination_gradient, bias_gradient);
   }
 
  private:
-  bool converts_weights_gradient() const {
-    return problem_.weights_gradient && problem_.rows >= kRowsForWeightsGradient;
-  }
-
   // As the layer's tensors lie.
   Desc source() const { return onednn::PlainDesc({problem_.rows, problem_.inputs}); }
   Desc destination() const { return onednn::PlainDesc({problem_.rows, problem_.outputs}); }
@@ -82,7 +69,7 @@ class BFloat16InnerProduct final : public InnerProductKernel {
                gradient = backward_.External(destination()), source_gradient = backward_.External(source()),
                weights_gradient = backward_.External(weights());
     const Desc destination = Any(this->destination(), Type::bf16);
-    if (converts_weights_gradient()) {
+    if (problem_.weights_gradient) {
       const auto desc = onednn::MakeInnerProductBackwardWeights(
           {Any(source(), Type::bf16), Any(weights(), Type::f32), Desc(), destination}, hint);
       const auto receiver = backward_.Receiver(weights_gradient, desc.diff_weights_desc());
@@ -119,8 +106,8 @@ std::unique_ptr<InnerProductKernel> MakeInnerProductBFloat16(const InnerProductP
     *why_not = "the product is wanted in f32";
   } else if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";
-  } else if (problem.rows == 0) {
-    *why_not = "nothing to compute";
+  } else if (problem.rows < kFewestRows) {
+    *why_not = "f32 is faster with less than " + std::to_string(kFewestRows) + " rows";
   } else {
     try {
       return std::make_unique<BFloat16InnerProduct>(problem);

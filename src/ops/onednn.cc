@@ -22,6 +22,12 @@ const dnnl::stream& Stream() {
   return stream;
 }
 
+bool Uses(dnnl::cpu_isa instructions) {
+  // Sets of bits, each generation's among those of the next.
+  const auto bits = [](dnnl::cpu_isa isa) { return static_cast<unsigned int>(isa); };
+  return (bits(dnnl::get_effective_cpu_isa()) & bits(instructions)) == bits(instructions);
+}
+
 dnnl::primitive_attr UserScratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

@@ -26,6 +26,9 @@ using Dims = dnnl::memory::dims;
 const dnnl::engine& Engine();
 const dnnl::stream& Stream();
 
+// Whether the processor has these instructions and ONEDNN_MAX_CPU_ISA allows them.
+bool Uses(dnnl::cpu_isa instructions);
+
 // Attributes every primitive is created with: scratch memory comes from the caller.
 dnnl::primitive_attr UserScratchpad();
 

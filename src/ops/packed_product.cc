@@ -5,6 +5,7 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/vector_lanes.h"
 
 namespace crema {
 
@@ -12,11 +13,6 @@ namespace {
 
 // B is cut into panels of this many columns, each k x kPanel, the last one filled up with zeros.
 constexpr int64_t kPanel = 16;
-
-template <int kLanes>
-struct Lanes {
-  typedef float Floats __attribute__((vector_size(kLanes * sizeof(float))));
-};
 
 // kRows rows of C, a panel at a time, summed up in registers of kLanes floats.
 template <int kLanes, int kRows>
@@ -108,8 +104,8 @@ __attribute__((target("avx512f"))) void Avx512Blocks(int64_t rows, int64_t n, in
 // For the widest vectors that this machine has.
 decltype(&NarrowBlocks) ChooseBlocks() {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx512f")) return Avx512Blocks;
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return Avx2Blocks;
+  if (VectorLanes() == 16) return Avx512Blocks;
+  if (VectorLanes() == 8) return Avx2Blocks;
 #endif
   return NarrowBlocks;
 }

@@ -13,8 +13,8 @@ namespace {
 struct Sizes {
   int64_t m, n, k;
 };
-const Sizes kSizes[] = {{1, 1, 1},   {3, 5, 7},     {64, 500, 80},   {64, 10, 50},   {17, 1, 33},
-                        {1, 40, 12}, {130, 66, 70}, {140, 150, 160}, {520, 530, 540}};
+const Sizes kSizes[] = {{1, 1, 1},   {3, 5, 7},     {64, 500, 80},   {64, 10, 50},    {17, 1, 33},
+                        {1, 40, 12}, {130, 66, 70}, {140, 150, 160}, {520, 530, 540}, {32, 70, 2100}};
 
 TEST(Gemm, EqualsReference) {
   for (const auto& [m, n, k] : kSizes) {
@@ -126,13 +126,12 @@ TEST(InnerProduct, EqualsReference) {
 }
 
 TEST(InnerProduct, InBFloat16AddsInF32) {
-  InnerProductProblem problem{.rows = 1, .inputs = 1, .outputs = 1, .factors = Factors::kBF16};
+  InnerProductProblem problem{.rows = 128, .inputs = 1, .outputs = 1, .factors = Factors::kBF16};
   if (!MakeInnerProduct(problem, CpuDevice(), nullptr, "oneDNN bf16")) {
     GTEST_SKIP() << "oneDNN multiplies no bf16 numbers on this CPU";
   }
   problem.source_gradient = problem.weights_gradient = true;
-  // On both sides of the number of rows from which all three products are in bf16.
-  for (const int64_t rows : {1, 33, 200}) {
+  for (const int64_t rows : {128, 201}) {
     for (int form = 0; form < 4; ++form) {
       problem.rows = rows;
       problem.inputs = 70;
@@ -146,7 +145,7 @@ TEST(InnerProduct, InBFloat16AddsInF32) {
 
 // Many outputs in whole blocks, which threads share.
 TEST(InnerProduct, GradientOfFewInputsInBFloat16) {
-  InnerProductProblem problem{.rows = 32, .inputs = 16, .outputs = 2112, .bias = false, .factors = Factors::kBF16};
+  InnerProductProblem problem{.rows = 128, .inputs = 16, .outputs = 2112, .bias = false, .factors = Factors::kBF16};
   problem.source_gradient = problem.weights_gradient = true;
   const int before = omp_get_max_threads();
   omp_set_num_threads(2);
@@ -158,8 +157,16 @@ TEST(InnerProduct, GradientOfFewInputsInBFloat16) {
 
 TEST(InnerProduct, IsInBFloat16OnlyWhereThatIsAskedFor) {
   KernelChoice choice;
-  MakeInnerProduct({.rows = 2, .inputs = 3, .outputs = 4}, CpuDevice(), &choice);
+  MakeInnerProduct({.rows = 200, .inputs = 3, .outputs = 4}, CpuDevice(), &choice);
   EXPECT_EQ(choice.kernel, "gemm");
+}
+
+TEST(InnerProduct, OfFewRowsIsInF32) {
+  KernelChoice choice;
+  MakeInnerProduct({.rows = 127, .inputs = 3, .outputs = 4, .factors = Factors::kBF16}, CpuDevice(), &choice);
+  EXPECT_EQ(choice.kernel, "gemm");
+  ASSERT_EQ(choice.skipped.size(), 1u);
+  EXPECT_EQ(choice.skipped[0], "oneDNN bf16: f32 is faster with less than 128 rows");
 }
 
 TEST(InnerProduct, WritesOnlyTheGradientsAskedFor) {
