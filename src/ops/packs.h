@@ -122,6 +122,17 @@ CREMA_INLINE void LoadInts(const uint8_t* from, typename Pack<kLanes>::Ints* val
                                     typename Pack<kLanes>::Ints);
 }
 
+template <int kLanes>
+CREMA_INLINE void StoreInts(const typename Pack<kLanes>::Ints& values, int32_t* to) {
+  StorePack(values, to);
+}
+template <int kLanes>
+CREMA_INLINE void StoreInts(const typename Pack<kLanes>::Ints& values, uint8_t* to) {
+  const auto shorts = __builtin_convertvector(values, typename Pack<kLanes>::Shorts);
+  const auto bytes = __builtin_convertvector(shorts, typename Pack<kLanes>::Bytes);
+  StorePack(bytes, to);
+}
+
 // kWide: for numbers of two bytes. Calls Body::template Run<packs, lanes>(first, arguments...) so that the blocks of
 // packs * lanes elements from each `first` on cover [begin, end) once.
 template <typename Body, bool kWide = false, typename... Arguments>

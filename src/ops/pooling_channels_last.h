@@ -53,6 +53,14 @@ struct PooledGeometry {
   WindowRanges rows, columns;
   CoveringWindows row_windows, column_windows;
 
+  // Whether windows begin at the first pixel and do not overlap, and none is empty.
+  bool SideBySide() const {
+    const auto holds = [](const PoolingWindow& window, const WindowRanges& ranges) {
+      return window.pad == 0 && window.kernel == window.stride && ranges.begin.back() < ranges.end.back();
+    };
+    return holds(problem.vertical, rows) && holds(problem.horizontal, columns);
+  }
+
   // Calls visit(rows of channels) for the window of output (row, column), in row-major order and in groups.
   template <typename Visit>
   CREMA_INLINE void ForEachTap(int64_t row, int64_t column, const Visit& visit) const {

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <type_traits>
 
 #include "ops/pooling_channels_last.h"
@@ -11,9 +12,9 @@ namespace {
 // row that has it. Labels rise from row to row.
 template <int kRows, bool kWhere>
 struct LargestOfRows {
-  template <int kPacks, int kLanes, typename Number>
+  template <int kPacks, int kLanes, typename Number, typename Position>
   CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const Number* from, Number* to,
-                               int32_t* where) {
+                               Position* where) {
     using Floats = typename Pack<kLanes>::Floats;
     using Ints = typename Pack<kLanes>::Ints;
     const int count = kRows > 0 ? kRows : rows.count;
@@ -25,7 +26,7 @@ struct LargestOfRows {
         LoadFloats<kLanes>(from + rows.offsets[0] + channel + i * kLanes, &best[i]);
       } else {
         LoadFloats<kLanes>(to + channel + i * kLanes, &best[i]);
-        if (kWhere) LoadPack(where + channel + i * kLanes, &label[i]);
+        if (kWhere) LoadInts<kLanes>(where + channel + i * kLanes, &label[i]);
       }
     }
     for (int row = rows.first ? 1 : 0; row < count; ++row) {
@@ -42,7 +43,7 @@ struct LargestOfRows {
     }
     for (int i = 0; i < kPacks; ++i) {
       StoreFloats<kLanes>(best[i], to + channel + i * kLanes);
-      if (kWhere) StorePack(label[i], where + channel + i * kLanes);
+      if (kWhere) StoreInts<kLanes>(label[i], where + channel + i * kLanes);
     }
   }
 };
@@ -80,17 +81,22 @@ CREMA_INLINE void LoadWhere(const BFloat16* from, const Position* saved, int32_t
   LoadPacks<kPacks, kLanes>(reinterpret_cast<const BFloat16*>(&gradient), values);
 }
 
-// LargestOfRows for labels that fit 16 bits: bf16 numbers order as integers, their sign unfolded.
+// LargestOfRows for labels that fit a byte: bf16 numbers order as integers, their sign unfolded.
 template <int kRows, bool kWhere>
 struct LargestOfHalves {
   template <int kPacks, int kLanes>
   CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const BFloat16* from, BFloat16* to,
-                               int16_t* where) {
+                               uint8_t* where) {
     using Int16s = typename Pack<kPacks * kLanes>::Int16s;
+    using Bytes = typename Pack<kPacks * kLanes>::Bytes;
     const int count = kRows > 0 ? kRows : rows.count;
     Int16s best, label = Int16s{} + static_cast<int16_t>(rows.labels[0]);
     LoadPack(rows.first ? from + rows.offsets[0] + channel : to + channel, &best);
-    if (kWhere && !rows.first) LoadPack(where + channel, &label);
+    if (kWhere && !rows.first) {
+      Bytes before;
+      LoadPack(where + channel, &before);
+      label = __builtin_convertvector(before, Int16s);
+    }
     Unfold(&best);
     for (int row = rows.first ? 1 : 0; row < count; ++row) {
       Int16s x;
@@ -104,7 +110,10 @@ struct LargestOfHalves {
     }
     Unfold(&best);
     StorePack(best, to + channel);
-    if (kWhere) StorePack(label, where + channel);
+    if (kWhere) {
+      const Bytes bytes = __builtin_convertvector(label, Bytes);
+      StorePack(bytes, where + channel);
+    }
   }
 
  private:
@@ -144,6 +153,22 @@ struct GatherRows {
   }
 };
 
+// Of windows that do not overlap: the gradient of one output goes to the row whose label `saved` holds, the others of
+// its window get 0.
+template <int kRows>
+struct SpreadToRows {
+  template <int kPacks, int kLanes, typename Number, typename Position>
+  CREMA_INLINE static void Run(int64_t channel, const PooledRows& rows, const Number* from, const Position* saved,
+                               Number* to) {
+    const int count = kRows > 0 ? kRows : rows.count;
+    for (int row = 0; row < count; ++row) {
+      typename Pack<kLanes>::Floats gradient[kPacks];
+      LoadWhere<kPacks, kLanes>(from + channel, saved + channel, rows.labels[row], gradient);
+      StorePacks<kPacks, kLanes>(gradient, to + rows.offsets[row] + channel);
+    }
+  }
+};
+
 template <int kRows, bool kWhere, bool kHalves>
 using LargestOf = std::conditional_t<kHalves, LargestOfHalves<kRows, kWhere>, LargestOfRows<kRows, kWhere>>;
 
@@ -164,7 +189,7 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image,
                                    const MaxOutput<Number, Position>& output) {
   const PoolingProblem& p = g.problem;
   constexpr bool kHalves = sizeof(Number) == 2 && sizeof(Position) == 1;
-  std::conditional_t<kHalves, int16_t, int32_t> where[kPooledChannels];
+  Position unsaved[kPooledChannels];
   for (int64_t column = 0; column < p.output_width; ++column) {
     const bool empty = g.rows.begin[row] >= g.rows.end[row] || g.columns.begin[column] >= g.columns.end[column];
     const int64_t corner =
@@ -182,6 +207,7 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image,
       }
       const Number* from = image + first;
       Number* to = output.destination + at;
+      Position* where = output.saved ? output.saved + at : unsaved;
       g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
         if (kKnownRows<Position> && rows.first && rows.count == 9) {
           CoverWithPacks<LargestOf<9, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
@@ -191,11 +217,6 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image,
           CoverWithPacks<LargestOf<0, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         }
       });
-      if (kWhere && output.saved) {
-        Position* saved = output.saved + at;
-#pragma omp simd
-        for (int64_t i = 0; i < n; ++i) saved[i] = static_cast<Position>(where[i]);
-      }
       for (int64_t i = 0; kWhere && output.indices && i < n; ++i) {
         const int64_t pixel = where[i] / p.horizontal.kernel * p.input_width + where[i] % p.horizontal.kernel;
         output.indices[at + i] = static_cast<float>(corner + pixel);
@@ -230,6 +251,31 @@ CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image
   }
 }
 
+// The gradients of the input rows of output `row`, whose windows lie side by side; `source` is the whole image.
+template <typename Number, typename Position>
+CREMA_MULTIVERSION void BackwardSideBySide(const PooledGeometry& g, const Number* gradients, const Position* positions,
+                                           int64_t row, Number* source) {
+  const PoolingProblem& p = g.problem;
+  for (int64_t column = 0; column < p.output_width; ++column) {
+    const Number* from = gradients + column * p.channels;
+    const Position* saved = positions + column * p.channels;
+    g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+      if (kKnownRows<Position> && rows.count == 4) {
+        CoverWithPacks<SpreadToRows<4>, sizeof(Number) == 2>(0, p.channels, rows, from, saved, source);
+      } else {
+        CoverWithPacks<SpreadToRows<0>, sizeof(Number) == 2>(0, p.channels, rows, from, saved, source);
+      }
+    });
+  }
+  // What no window reaches.
+  const int64_t last = row + 1 == p.output_height ? p.input_height : g.rows.end[row],
+                width = p.input_width * p.channels;
+  for (int64_t line = g.rows.begin[row]; line < last; ++line) {
+    const int64_t reached = line < g.rows.end[row] ? g.columns.end[p.output_width - 1] * p.channels : 0;
+    std::fill(source + line * width + reached, source + (line + 1) * width, Number(0.0f));
+  }
+}
+
 // The winner of a window is kept as its position in the unclipped window, which fits a byte for kernels up to 16x16.
 template <typename Number, typename Position>
 class MaxPoolingChannelsLast final : public PoolingKernel {
@@ -260,6 +306,16 @@ class MaxPoolingChannelsLast final : public PoolingKernel {
 
   void Backward(const void*, const void* destination_gradient, const void* saved, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
+    if (g_.SideBySide()) {
+      const int64_t written = p.vertical.kernel * p.input_width * p.channels;
+      ForEachPooledRow(p.batch, p.output_height, written, [&](int64_t image, int64_t row) {
+        const int64_t at = (image * p.output_height + row) * p.output_width * p.channels;
+        BackwardSideBySide(g_, static_cast<const Number*>(destination_gradient) + at,
+                           static_cast<const Position*>(saved) + at, row,
+                           static_cast<Number*>(source_gradient) + image * p.input_height * p.input_width * p.channels);
+      });
+      return;
+    }
     ForEachPooledRow(p.batch, p.input_height, p.input_width * p.channels, [&](int64_t image, int64_t row) {
       const int64_t at = image * p.output_height * p.output_width * p.channels;
       BackwardRow(g_, static_cast<const Number*>(destination_gradient) + at, static_cast<const Position*>(saved) + at,
