@@ -14,6 +14,9 @@ namespace {
 
 constexpr int64_t kGrain = 8192;  // elements worth waking a thread for
 constexpr int64_t kTile = 128;    // positions of one outer row that are worked on side by side
+// Rows of at most so many classes are turned to lie side by side, so many at a time: within one of them vectors would
+// stay empty.
+constexpr int64_t kFewClasses = 31, kShortRows = 32;
 
 // Rows [begin, end), whose classes lie next to each other.
 CREMA_MULTIVERSION void ForwardRows(const ClassAxis& axis, int64_t begin, int64_t end, const float* from, float* to) {
@@ -38,7 +41,7 @@ CREMA_MULTIVERSION void ForwardRows(const ClassAxis& axis, int64_t begin, int64_
 }
 
 // Classes lie `stride` apart; `width` <= kTile neighbouring positions.
-CREMA_MULTIVERSION void ForwardTile(int64_t width, int64_t classes, int64_t stride, const float* x, float* y) {
+CREMA_INLINE void ForwardColumns(int64_t width, int64_t classes, int64_t stride, const float* x, float* y) {
   float largest[kTile], sum[kTile];
 #pragma omp simd
   for (int64_t i = 0; i < width; ++i) {
@@ -65,6 +68,25 @@ CREMA_MULTIVERSION void ForwardTile(int64_t width, int64_t classes, int64_t stri
     float* to = y + c * stride;
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) to[i] *= sum[i];
+  }
+}
+
+CREMA_MULTIVERSION void ForwardTile(int64_t width, int64_t classes, int64_t stride, const float* x, float* y) {
+  ForwardColumns(width, classes, stride, x, y);
+}
+
+CREMA_MULTIVERSION void ForwardShortRows(int64_t rows, int64_t classes, const float* from, float* to) {
+  float tile[kFewClasses * kShortRows];
+  for (int64_t first = 0; first < rows; first += kShortRows, from += kShortRows * classes, to += kShortRows * classes) {
+    const int64_t count = std::min(kShortRows, rows - first);
+    if (count < kShortRows) std::fill_n(tile, classes * kShortRows, 0.0f);
+    for (int64_t row = 0; row < count; ++row) {
+      for (int64_t c = 0; c < classes; ++c) tile[c * kShortRows + row] = from[row * classes + c];
+    }
+    ForwardColumns(kShortRows, classes, kShortRows, tile, tile);
+    for (int64_t row = 0; row < count; ++row) {
+      for (int64_t c = 0; c < classes; ++c) to[row * classes + c] = tile[c * kShortRows + row];
+    }
   }
 }
 
@@ -117,7 +139,11 @@ int64_t RowGrain(const ClassAxis& axis) {
 
 void SoftmaxForward(const ClassAxis& axis, const float* x, float* y) {
   if (axis.positions() * axis.classes == 0) return;
-  if (axis.inner == 1) {
+  if (axis.inner == 1 && axis.classes <= kFewClasses && axis.causal == 0) {
+    ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) {
+      ForwardShortRows(end - begin, axis.classes, x + begin * axis.classes, y + begin * axis.classes);
+    });
+  } else if (axis.inner == 1) {
     ParallelFor(axis.outer, RowGrain(axis), [&](int64_t begin, int64_t end) { ForwardRows(axis, begin, end, x, y); });
   } else {
     ForEachTile(axis, [&](int64_t offset, int64_t width) {

@@ -24,7 +24,7 @@ TEST(Softmax, EqualsPlainLoops) {
     int64_t outer, classes, inner;
   };
   for (const Case c : {Case{3, 10, 1}, Case{200, 1000, 1}, Case{2, 21, 300}, Case{5, 4, 2}, Case{4, 1, 7},
-                       Case{1, 2, 128}, Case{1, 3, 129}}) {
+                       Case{1, 2, 128}, Case{1, 3, 129}, Case{31, 2, 1}, Case{100, 31, 1}, Case{70, 32, 1}}) {
     ClassAxis axis(Shape{c.outer, c.classes, c.inner}, 1);
     const int64_t n = c.outer * c.classes * c.inner;
     const std::vector<float> x = Generic(n, 30), dy = Generic(n, 1);
@@ -42,6 +42,19 @@ TEST(Softmax, EqualsPlainLoops) {
         ASSERT_NEAR(dx[at(k)], expected * (dy[at(k)] - dot), 2e-6);
       }
     }
+  }
+}
+
+TEST(Softmax, OtherRowsAndThreadsDoNotChangeBits) {
+  const int64_t rows = 2000;
+  for (const int64_t classes : {2, 21, 50}) {
+    const std::vector<float> x = Generic(rows * classes, 30);
+    std::vector<float> together(x.size()), alone(x.size());
+    SoftmaxForward(ClassAxis(Shape{rows, classes}, 1), x.data(), together.data());
+    for (int64_t row = 0; row < rows; ++row) {
+      SoftmaxForward(ClassAxis(Shape{1, classes}, 1), x.data() + row * classes, alone.data() + row * classes);
+    }
+    EXPECT_EQ(together, alone) << classes;
   }
 }
 
