@@ -95,7 +95,9 @@ TEST_F(OnnxOperators, Poolings) {
     Single(op, {kernel, stride, Ints("pads", {1, 0, 0, 1})});
     Single(op, {kernel, Ints("pads", {0, 0, 2, 2})});
     Single(op, {kernel, stride, Int("ceil_mode", 1)});
-    Single(op, {kernel, Ints("strides", {3, 3}), Ints("pads", {1, 1, 1, 1}), Int("ceil_mode", 1)});
+    // Only since operator set 22 the format's own rules leave out a window that starts behind the image.
+    Single(op, {kernel, Ints("strides", {3, 3}), Ints("pads", {1, 1, 1, 1}), Int("ceil_mode", 1)},
+           Model({2, 3, 9, 8}, 22));
     Single(op, {Ints("kernel_shape", {2, 3}), Ints("strides", {1, 2}), String("auto_pad", "SAME_UPPER")});
     Single(op, {kernel, stride, String("auto_pad", "SAME_LOWER")});
   }

@@ -203,7 +203,8 @@ TEST_F(OnnxStructure, ComputesWithShapes) {
   Compare("view", [](Model& m) {
     m.Node("Shape", {"x"}, {"shape"});
     m.Node("Constant", {}, {"zero"}, {[] {
-             onnx::AttributeProto value = Int("value", 0);
+             onnx::AttributeProto value;
+             value.set_name("value");
              value.set_type(onnx::AttributeProto::TENSOR);
              value.mutable_t()->set_data_type(onnx::TensorProto::INT64);
              value.mutable_t()->add_int64_data(0);

@@ -30,6 +30,11 @@ void MadeModel::AddOutput(const std::string& name) {
   output->mutable_type()->mutable_tensor_type()->set_elem_type(TensorProto::FLOAT);
 }
 
+void MadeModel::SetRank(int output, int rank) {
+  auto* shape = graph().mutable_output(output)->mutable_type()->mutable_tensor_type()->mutable_shape();
+  for (int i = 0; i < rank; ++i) shape->add_dim();
+}
+
 std::string MadeModel::Weights(const std::string& name, const Dims& dims) {
   std::vector<float> values;
   const auto salt = static_cast<uint64_t>(graph().initializer_size());

@@ -29,7 +29,8 @@ class MadeModel {
   // A node with the results `outputs`, named as the first.
   onnx::NodeProto& Node(const std::string& op, const Names& inputs, const Names& outputs = {"y"},
                         const Attributes& attributes = {});
-  void AddOutput(const std::string& name);
+  void AddOutput(const std::string& name);  // of no shape
+  void SetRank(int output, int rank);       // with open extents
   void AddInput(const std::string& name, const Dims& dims, int32_t type = onnx::TensorProto::FLOAT);
 
   std::string Bytes() const { return model_.SerializeAsString(); }

@@ -26,11 +26,9 @@ class OperatorComparison : public ::testing::Test {
                const BlobShapes& shapes = {}) {
     SCOPED_TRACE(name);
     make(model);
-    const std::string path = folder_ / (std::to_string(models_++) + ".onnx");
-    model.Write(path);
     try {
       comparison_.AddImported(
-          name, path, [](Net& net) { FillInputs(net); }, shapes);
+          name, std::move(model), [](Net& net) { FillInputs(net); }, shapes);
     } catch (const UserError& error) {
       ADD_FAILURE() << error.what();
     }
@@ -63,9 +61,7 @@ class OperatorComparison : public ::testing::Test {
   }
 
  private:
-  const TemporaryFolder folder_;
   RuntimeComparison comparison_;
-  int models_ = 0;
 };
 
 }  // namespace crema::testing

@@ -79,19 +79,27 @@ void RuntimeComparison::Begin() {
   bytes_ = 0;
 }
 
-void RuntimeComparison::AddImported(const std::string& name, const std::string& path, const Fill& fill,
-                                    const BlobShapes& shapes) {
-  const std::unique_ptr<Net> net = RunnableNet(ImportOnnxModel(path, {}), shapes);
+std::string RuntimeComparison::NextModel() {
   Begin();
-  ++nets_;
-  AddRun(name, path, *net, fill);
+  return *folder_ / (std::to_string(nets_++) + ".onnx");
+}
+
+void RuntimeComparison::AddImported(const std::string& name, MadeModel model, const Fill& fill,
+                                    const BlobShapes& shapes) {
+  const std::string path = NextModel();
+  model.Write(path);
+  const ImportedNet imported = ImportOnnxModel(path, {});
+  // The format's rules want the shape of an output; its extents, left open, are inferred and compared.
+  for (size_t i = 0; i < imported.outputs.size(); ++i)
+    model.SetRank(static_cast<int>(i), imported.outputs[i].shape.axes());
+  model.Write(path);
+  AddRun(name, path, *RunnableNet(imported, shapes), fill);
 }
 
 void RuntimeComparison::Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights,
                             const Fill& fill, const OnnxOptions& options, bool small) {
   const OnnxModel model = MakeOnnxModel(file, weights, options);
-  Begin();
-  const std::string path = *folder_ / (std::to_string(nets_++) + ".onnx");
+  const std::string path = NextModel();
   bytes_ += model.bytes.size();
   std::ofstream(path, std::ios::binary) << model.bytes;
   BlobShapes shapes = options.shapes;

@@ -12,6 +12,7 @@
 #include "crema/net.h"
 #include "onnx/export.h"
 #include "onnx/import.h"
+#include "onnx/made_model.h"
 #include "report/assumed_inputs.h"
 #include "temporary_folder.h"
 
@@ -31,9 +32,9 @@ class RuntimeComparison {
   void Add(const std::string& name, const NetFile& file, const std::vector<LayerWeights>& weights, const Fill& fill,
            const OnnxOptions& options = {}, bool small = false);
 
-  // Imports the model at `path` and runs what that gives, with inputs of other shapes where some are given, on what
-  // `fill` writes. Throws what ImportOnnxModel does.
-  void AddImported(const std::string& name, const std::string& path, const Fill& fill, const BlobShapes& shapes = {});
+  // Imports the model and runs what that gives, with inputs of other shapes where some are given, on what `fill`
+  // writes. Throws what ImportOnnxModel does.
+  void AddImported(const std::string& name, MadeModel model, const Fill& fill, const BlobShapes& shapes = {});
 
   // Of all that is compared, in shares of an output's largest element.
   void set_tolerance(double tolerance) { tolerance_ = tolerance; }
@@ -46,6 +47,7 @@ class RuntimeComparison {
 
  private:
   void Begin();
+  std::string NextModel();  // its path
   void AddRun(const std::string& name, const std::string& model, Net& net, const Fill& fill);
 
   void Run();
