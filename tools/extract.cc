@@ -200,7 +200,8 @@ int Run(const CommandLine& line) {
                                                 line.arguments[0] +
                                                 "\" is to be read, to its end; leave one of them out");
   }
-  KeepOutOf({FLAGS_model, FLAGS_weights});
+  KeepOutOf({FLAGS_model});
+  KeepOutOf(CommaList(line, "weights", FLAGS_weights));
   NetFile file = ReadModel(line);
   PrintWarnings(file.warnings);
   file.warnings.clear();

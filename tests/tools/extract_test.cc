@@ -295,6 +295,15 @@ TEST_F(Extract, DoesNotReplaceWhatItReads) {
   EXPECT_EQ(inside.exit_code, 2);
   EXPECT_TRUE(inside.Says("lies in \"data_lmdb\", which is read")) << inside.err;
   EXPECT_EQ(Run({"--output=images/f.csv", "images"}).exit_code, 0);
+  fs::copy_file(folder_ / "net.caffemodel", folder_ / "more.csv");
+  for (const std::string weights : {"more.csv,net.caffemodel", "net.caffemodel,more.csv"}) {
+    const Finished listed = RunProgram({"crema", "extract", "--model=deploy.prototxt", "--weights=" + weights,
+                                        "--output=more.csv", "--force", "images"},
+                                       {.folder = folder_.path()});
+    EXPECT_EQ(listed.exit_code, 2) << weights;
+    EXPECT_TRUE(listed.Says("more.csv: error: is what is read")) << listed.err;
+    EXPECT_EQ(ReadText(folder_ / "more.csv"), ReadText(folder_ / "net.caffemodel"));
+  }
 }
 
 TEST_F(Extract, LeavesNothingOnAFullDisk) {
