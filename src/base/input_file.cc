@@ -15,16 +15,7 @@ namespace crema {
 
 namespace {
 
-// "is a folder" where `path` leads to one, or to a device or a named pipe; else nothing.
-std::string OtherThanFile(const std::string& path) {
-  std::error_code ignored;
-  if (std::filesystem::is_directory(path, ignored)) return "is a folder";
-  if (IsNamedPipe(path)) return "is a named pipe, which would be waited for until somebody writes";
-  return IsDevice(path) ? "is a device" : "";
-}
-
-}  // namespace
-
+// Of /dev/zero, say. A terminal, which a person ends, is none here.
 bool IsDevice(const std::string& path) {
   struct stat status;
   if (::stat(path.c_str(), &status) != 0) return false;
@@ -36,11 +27,21 @@ bool IsDevice(const std::string& path) {
   return !terminal;
 }
 
+// Those without a name, as of <(command) or behind /dev/stdin, have somebody who writes.
 bool IsNamedPipe(const std::string& path) {
   std::error_code unnamed;
   // Of one without a name, /proc/self/fd/63 leads to "pipe:[4711]", where nothing is.
   const std::filesystem::path place = std::filesystem::canonical(path, unnamed);
   return !unnamed && std::filesystem::is_fifo(place, unnamed);
+}
+
+}  // namespace
+
+std::string OtherThanFile(const std::string& path) {
+  std::error_code ignored;
+  if (std::filesystem::is_directory(path, ignored)) return "is a folder";
+  if (IsNamedPipe(path)) return "is a named pipe, which would be waited for until somebody writes";
+  return IsDevice(path) ? "is a device" : "";
 }
 
 void RefuseFolderOrDevice(const std::string& path, const std::string& what) {

@@ -6,12 +6,9 @@
 
 namespace crema {
 
-// Whether `path` leads to a device, such as /dev/zero; a terminal, which a person ends, is none here.
-bool IsDevice(const std::string& path);
-
-// Whether `path` leads to a pipe that was made with mkfifo: it is waited for until somebody writes, whom there may
-// never be. Those without a name, as of <(command) or behind /dev/stdin, have their writers.
-bool IsNamedPipe(const std::string& path);
+// "is a folder" where `path` leads to one, or to a device or a pipe that was made with mkfifo, which may never end;
+// else nothing. Terminals and pipes without a name have somebody who ends them.
+std::string OtherThanFile(const std::string& path);
 
 // Throws UserError where `path` is a folder, a device or a named pipe, and does not mind what cannot be looked at, for
 // readers that say so themselves. what: "a file of text".

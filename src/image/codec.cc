@@ -163,9 +163,8 @@ std::string DecodeImage(std::span<const uint8_t> bytes, const DecodeOptions& opt
 }
 
 std::vector<uint8_t> ReadFileBytes(const std::string& path) {
-  if (const bool pipe = IsNamedPipe(path); pipe || IsDevice(path)) {
-    throw EnvironmentError("cannot read \"" + path + "\": it is a " + (pipe ? "named pipe" : "device") +
-                           ", not a file");
+  if (const std::string other = OtherThanFile(path); !other.empty()) {
+    throw EnvironmentError("cannot read \"" + path + "\": it " + other);
   }
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"), std::fclose);
   if (!file) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
