@@ -231,12 +231,12 @@ float Solver::Impl::RunPasses(uint64_t step, std::optional<float> rate, const st
       throw;
     } catch (const EnvironmentError&) {
       // Where it is a GPU that failed, the others wait for its sums and do not come to the mean.
-      if (!communicator || owes_gradients || device->type() != DeviceType::kCpu) throw;
+      if (device->type() != DeviceType::kCpu) throw;
       failure = std::current_exception();
     } catch (...) {
-      if (!communicator || owes_gradients) throw;
       failure = std::current_exception();
     }
+    if (failure && (!communicator || owes_gradients)) std::rethrow_exception(failure);
     // Where they are not, all end the iteration together, and none has changed its parameters.
     if (!std::isfinite(loss) && owes_gradients) FailNonFinite("the loss is " + FormatNumber(loss));
     if (last) AskTheOthers();
