@@ -41,7 +41,7 @@ class BFloat16Input {
 };
 
 template <typename Formula, typename... Inputs>
-void MapBFloat16(const Formula& formula, int64_t begin, int64_t end, BFloat16* output, Inputs... inputs) {
+void MapBFloat16(const Formula& formula, int64_t begin, int64_t end, BFloat16* output, Inputs&&... inputs) {
   alignas(64) float result[kBFloat16Strip];
   for (int64_t at = begin; at < end; at += kBFloat16Strip) {
     const int64_t n = std::min(kBFloat16Strip, end - at);
