@@ -107,6 +107,8 @@ TEST(PartSampler, OneObjectMustFulfilAll) {
   EXPECT_TRUE(fulfils("min_object_coverage: 1", {small}));
   EXPECT_FALSE(fulfils("min_object_coverage: 0.5", {quarter}));
   EXPECT_TRUE(fulfils("min_object_coverage: 0.9 max_sample_coverage: 0.3", {same, small}));
+  EXPECT_FALSE(fulfils("min_jaccard_overlap: 1 max_object_coverage: 0.5", {same}));
+  EXPECT_FALSE(fulfils("min_object_coverage: 1 max_sample_coverage: 0.5", {same}));
   // Two objects, each of which fulfils one.
   EXPECT_FALSE(fulfils("min_sample_coverage: 0.9 max_object_coverage: 0.5", {same, quarter}));
 }
