@@ -122,6 +122,14 @@ class LayerSetup {
   };
   void SetBlank(Blank blank) { blank_ = std::move(blank); }
 
+  // Files that passes read, and one that they write, by the field that names it: the compiler refuses nets that write
+  // what they read.
+  void SetFilesRead(std::vector<std::string> paths) { files_read_ = std::move(paths); }
+  struct FileWritten {
+    std::string field, path;
+  };
+  void SetFileWritten(FileWritten file) { file_written_ = std::move(file); }
+
   // Multiply-adds of one forward pass counted as two operations; for reports only.
   void SetFlops(double forward) { flops_ = forward; }
 
@@ -145,6 +153,8 @@ class LayerSetup {
   bool is_source() const { return source_; }
   bool has_gradient(int bottom) const;
   const std::optional<Blank>& blank() const { return blank_; }
+  const std::vector<std::string>& files_read() const { return files_read_; }
+  const std::optional<FileWritten>& file_written() const { return file_written_; }
   double flops() const { return flops_; }
 
  private:
@@ -166,6 +176,8 @@ class LayerSetup {
   bool half_precision_ = false;
   bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
   std::optional<Blank> blank_;
+  std::vector<std::string> files_read_;
+  std::optional<FileWritten> file_written_;
   double flops_ = 0;
 };
 

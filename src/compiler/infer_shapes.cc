@@ -1,6 +1,8 @@
 #include <algorithm>
+#include <filesystem>
 #include <limits>
 #include <map>
+#include <system_error>
 
 #include "base/atomic_file.h"
 #include "base/check.h"
@@ -109,6 +111,23 @@ void WarnOfBlanks(Compilation& c) {
   }
 }
 
+void RefuseOverwriting(Compilation& c) {
+  for (const Node& writer : c.net.graph.nodes) {
+    if (!writer.setup || !writer.setup->file_written()) continue;
+    const LayerSetup::FileWritten& written = *writer.setup->file_written();
+    for (const Node& reader : c.net.graph.nodes) {
+      if (!reader.setup) continue;
+      for (const std::string& path : reader.setup->files_read()) {
+        std::error_code ignored;
+        if (!std::filesystem::equivalent(path, written.path, ignored)) continue;
+        c.diagnostics.Error(c.Where(writer, written.field), "layer \"" + writer.name() + "\" (" + writer.type->name +
+                                                                "): \"" + written.path + "\" is what layer \"" +
+                                                                reader.name() + "\" reads; name another file");
+      }
+    }
+  }
+}
+
 }  // namespace
 
 void InferShapes(Compilation& c) {
@@ -148,6 +167,7 @@ void InferShapes(Compilation& c) {
     }
   }
   WarnOfBlanks(c);
+  RefuseOverwriting(c);
   if (!c.diagnostics.has_errors()) CheckOverridesAreUsed(c);
 }
 

@@ -70,6 +70,7 @@ class Hdf5DataLayer : public ItemSource {
     }
     try {
       files_ = LookAtHdf5Files(source(), names_);
+      setup.SetFilesRead(files_.paths);
     } catch (const UserError& error) {
       const Diagnostic& first = error.diagnostics().front();
       // Mistakes within the list have their lines there.

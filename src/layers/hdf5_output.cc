@@ -15,6 +15,8 @@ namespace crema {
 
 namespace {
 
+constexpr char kField[] = "hdf5_output_param.file_name";
+
 // Caffe's blobs have four axes there, of which those that are missing are 1.
 std::vector<int64_t> ExtentsOf(const Shape& shape) {
   std::vector<int64_t> extents = shape.dims();
@@ -32,6 +34,7 @@ class Hdf5OutputLayer : public Layer {
     place_ = setup.where("type");
     file_ = setup.param().hdf5_output_param().file_name();
     CheckFile(setup);
+    setup.SetFileWritten({kField, file_});
     for (int i = 0; i < 2; ++i) extents_.push_back(ExtentsOf(setup.bottom_shape(i)));
     if (extents_[0][0] != extents_[1][0]) {
       setup.Fail("bottom", "\"" + setup.param().bottom(1) + "\" is " + setup.bottom_shape(1).ToString() + " beside \"" +
@@ -73,25 +76,24 @@ class Hdf5OutputLayer : public Layer {
 
   // Better now than when the first batch was computed.
   void CheckFile(const LayerSetup& setup) const {
-    const char* const field = "hdf5_output_param.file_name";
     if (file_.empty()) {
       setup.Fail("hdf5_output_param", "does not say where to write; add hdf5_output_param { file_name: \"x.h5\" }");
     }
     std::error_code ignored;
     if (std::filesystem::is_directory(file_, ignored)) {
-      setup.Fail(field, "\"" + file_ + "\" is a folder; add the name of a file in it");
+      setup.Fail(kField, "\"" + file_ + "\" is a folder; add the name of a file in it");
     }
     const std::string folder = DirectoryOf(file_);
     if (!std::filesystem::is_directory(folder, ignored)) {
-      setup.Fail(field, "there is no folder \"" + folder + "\" to write \"" + file_ + "\" in; make it");
+      setup.Fail(kField, "there is no folder \"" + folder + "\" to write \"" + file_ + "\" in; make it");
     }
     if (std::filesystem::exists(file_, ignored) && !IsOutput()) {
-      setup.Fail(field, "\"" + file_ +
-                            "\" is there, and was not written by such a layer; remove it if it is not needed, or name "
-                            "another file");
+      setup.Fail(kField, "\"" + file_ +
+                             "\" is there, and was not written by such a layer; remove it if it is not needed, or name "
+                             "another file");
     }
     if (access(folder.c_str(), W_OK | X_OK) != 0 && access(file_.c_str(), W_OK) != 0) {
-      setup.Fail(field, "nothing can be written into the folder \"" + folder + "\"; name another one");
+      setup.Fail(kField, "nothing can be written into the folder \"" + folder + "\"; name another one");
     }
   }
 

@@ -120,6 +120,29 @@ TEST_F(Hdf5OutputTest, CanBeReadAsData) {
   EXPECT_EQ(net->blob("label").f32()[1], 3);
 }
 
+// An earlier run's, and so written over otherwise.
+TEST_F(Hdf5OutputTest, DoesNotReplaceWhatTheNetReads) {
+  Forward(*MakeNet(NetText(5)), 0);
+  testing::WriteFile(folder_ / "list.txt", "other.h5\nout.h5\n");
+  std::filesystem::copy_file(folder_ / "out.h5", folder_ / "other.h5");
+  const std::string before = testing::ReadFile(folder_ / "out.h5");
+  const std::string data =
+      "layer { name: 'more' type: 'HDF5Data' top: 'data' top: 'label' hdf5_data_param { source: '" +
+      folder_ / "list.txt" + "' batch_size: 2 } }\n";
+  const auto output = [&](const std::string& file) {
+    return data +
+           "layer { name: 'out' type: 'HDF5Output' bottom: 'data' bottom: 'label' hdf5_output_param { file_name: '" +
+           folder_ / file + "' } }\n";
+  };
+  ExpectThrows<UserError>(
+      [&] {
+        for (int i = 0; i < 4; ++i) MakeNet(output("out.h5"))->Forward();
+      },
+      {"net.prototxt:2:", "layer \"out\" (HDF5Output)", "out.h5\" is what layer \"more\" reads", "name another file"});
+  EXPECT_EQ(testing::ReadFile(folder_ / "out.h5") == before, true);
+  MakeNet(output("another.h5"))->Forward();
+}
+
 // Images may lie channels last, in the net.
 TEST_F(Hdf5OutputTest, WritesImagesPlain) {
   const auto net = MakeNet(
