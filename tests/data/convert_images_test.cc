@@ -8,29 +8,19 @@
 
 #include "base/sha256.h"
 #include "data/convert_testing.h"
-#include "data/image_folder.h"
 #include "data/image_testing.h"
 
 namespace crema {
 namespace {
 
 using testing::ContentOf;
+using testing::Convert;
 using testing::DatumOf;
 using testing::ExpectThrows;
+using testing::FolderList;
 using testing::ReadFile;
 using testing::SilentProgress;
 using testing::WriteFile;
-
-ImageList FolderList(const std::string& folder) {
-  size_t skipped = 0;
-  return ListImageFolder(folder, &skipped);
-}
-
-std::string Convert(const ImageList& list, const ImageConversion& how, const DatasetTarget& target) {
-  SilentProgress progress;
-  ConvertImages(list, how, target, &progress.line);
-  return progress.text;
-}
 
 // One line as the corpus has it.
 std::string RecordLine(const RecordSource& source, uint64_t i, const std::string& scratch) {
@@ -337,93 +327,6 @@ TEST(ConvertImages, MistakesAreUserErrorsAndWriteNothing) {
   EXPECT_EQ(testing::Listing(folder.path()), "set");
   sizes.resize_height = sizes.resize_width = 5;
   Convert(list, sizes, {.database = folder / "db"});
-}
-
-TEST(DatasetWriter, TellsOfNamesThatStayFromBefore) {
-  TemporaryFolder folder;
-  testing::WritePictures(folder / "set", 2);
-  DatasetTarget target{.database = folder / "pets_lmdb"};
-  Convert(FolderList(folder / "set"), {}, target);
-  WriteFile(folder / "list.txt", "cat/0.jpg 1\ndog/0.png 0\n");
-  target.replace = true;
-  SilentProgress progress;
-  ConvertImages(ReadImageList(folder / "list.txt", folder / "set"), {}, target, &progress.line);
-  EXPECT_NE(progress.text.find("pets_labels.txt: warning: stays from before"), std::string::npos) << progress.text;
-}
-
-TEST(DatasetWriter, SaysWhichPartsExistAndReplacesAll) {
-  TemporaryFolder folder;
-  testing::WritePictures(folder / "set", 4);
-  const ImageList list = FolderList(folder / "set");
-  DatasetTarget target{.database = folder / "pets_lmdb", .parts = ParseSplit("train:0.5,val:0.5")};
-  Convert(list, {}, target);
-  EXPECT_EQ(testing::Listing(folder.path()), "pets_labels.txt pets_train_lmdb pets_val_lmdb set");
-  ExpectThrows<UserError>([&] { Convert(list, {}, target); }, {"pets_train_lmdb", "exists already", "--force"});
-  std::filesystem::remove_all(folder / "pets_val_lmdb");
-  ExpectThrows<UserError>([&] { Convert(list, {}, target); },
-                          {"pets_train_lmdb\" exists already", "pets_val_lmdb\" does not", "--force"});
-  target.replace = true;
-  Convert(list, {}, target);
-  Convert(list, {}, target);
-  EXPECT_EQ(testing::Listing(folder.path()), "pets_labels.txt pets_train_lmdb pets_val_lmdb set");
-  target.replace = false;
-  target.database = folder / "new";
-  WriteFile(folder / "new_labels.txt", "cat\ncow\n");
-  ExpectThrows<UserError>([&] { Convert(list, {}, target); }, {"new_labels.txt", "other classes"});
-  WriteFile(folder / "new_labels.txt", "cat\ndog\n");
-  Convert(list, {}, target);
-}
-
-TEST(DatasetSplit, ReadsNamesAndShares) {
-  EXPECT_EQ(ParseSplit("").size(), 1u);
-  const std::vector<DatasetPart> parts = ParseSplit("train:0.9,val:0.1");
-  ASSERT_EQ(parts.size(), 2u);
-  EXPECT_EQ(parts[1].name, "val");
-  EXPECT_EQ(parts[1].share, 0.1);
-  for (const char* text : {"train", "train:1.5,val:0.1", "a:0.5,a:0.5", "a:0.5,b:0.4", "a/b:0.5,c:0.5", ":0.5,b:0.5",
-                           "a:0.5,,b:0.5", "a:0.5x,b:0.5", "a:nan,b:0.5"}) {
-    ExpectThrows<UserError>([&] { ParseSplit(text); }, {"train:0.9,val:0.1"});
-  }
-}
-
-TEST(DatasetSplit, GivesEachPartSomething) {
-  const std::vector<DatasetPart> parts = ParseSplit("train:0.9,val:0.05,test:0.05");
-  EXPECT_EQ(PartSizes(1000, parts), (std::vector<int64_t>{900, 50, 50}));
-  EXPECT_EQ(PartSizes(3, parts), (std::vector<int64_t>{1, 1, 1}));
-  EXPECT_EQ(PartSizes(1, parts), (std::vector<int64_t>{1, 0, 0}));
-  for (int64_t n = 0; n < 100; ++n) {
-    const std::vector<int64_t> sizes = PartSizes(n, parts);
-    EXPECT_EQ(sizes[0] + sizes[1] + sizes[2], n);
-    for (const int64_t size : sizes) EXPECT_GE(size, n >= 3 ? 1 : 0);
-  }
-}
-
-TEST(ProgressLine, IsRewrittenOnTerminalsOnly) {
-  double now = 0;
-  std::string text;
-  const auto write = [&](const std::string& more) { text += more; };
-  const auto clock = [&] { return now; };
-  {
-    ProgressLine line("images", {write, clock, true, 80});
-    line.SetTotal(400);
-    now = 2;
-    line.Add(100, 1 << 20);
-    EXPECT_EQ(text, "\r\x1b[K100/400 images 25%  1.0 MiB  50 images/s  6s left\r");
-    line.Add(1, 0);  // too soon
-    text.clear();
-    line.Say("a note");
-    EXPECT_EQ(text, "\r\x1b[Ka note\n");
-  }
-  text.clear();
-  now = 0;
-  ProgressLine line("images", {write, clock, false, 80});
-  now = 9;
-  line.Add(100, 1 << 20);
-  EXPECT_EQ(text, "");
-  now = 20;
-  line.Add(100, 0);
-  EXPECT_EQ(text, "200 images  1.0 MiB  10 images/s\n");
-  EXPECT_EQ(line.Summary(), "200 images, 1.0 MiB in 20.0s: 10 images/s");
 }
 
 }  // namespace

@@ -10,7 +10,9 @@
 #include <string>
 
 #include "crema/data.pb.h"
+#include "data/convert_images.h"
 #include "data/data_testing.h"
+#include "data/image_folder.h"
 #include "data/progress_line.h"
 #include "data/record_source.h"
 #include "image/codec.h"
@@ -23,6 +25,19 @@ class SilentProgress {
   std::string text;
   ProgressLine line{"records", {[this](const std::string& more) { text += more; }, [] { return 0.0; }}};
 };
+
+// The images below a folder, whose folders are classes.
+inline ImageList FolderList(const std::string& folder) {
+  size_t skipped = 0;
+  return ListImageFolder(folder, &skipped);
+}
+
+// What is said meanwhile.
+inline std::string Convert(const ImageList& list, const ImageConversion& how, const DatasetTarget& target) {
+  SilentProgress progress;
+  ConvertImages(list, how, target, &progress.line);
+  return progress.text;
+}
 
 // A smooth image that differs for every `number`.
 inline Image Picture(int number, int height, int width, int channels) {

@@ -1,0 +1,52 @@
+#include "data/dataset_writer.h"
+
+#include <gtest/gtest.h>
+
+#include "data/convert_testing.h"
+
+namespace crema {
+namespace {
+
+using testing::Convert;
+using testing::ExpectThrows;
+using testing::FolderList;
+using testing::SilentProgress;
+using testing::WriteFile;
+
+TEST(DatasetWriter, TellsOfNamesThatStayFromBefore) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 2);
+  DatasetTarget target{.database = folder / "pets_lmdb"};
+  Convert(FolderList(folder / "set"), {}, target);
+  WriteFile(folder / "list.txt", "cat/0.jpg 1\ndog/0.png 0\n");
+  target.replace = true;
+  SilentProgress progress;
+  ConvertImages(ReadImageList(folder / "list.txt", folder / "set"), {}, target, &progress.line);
+  EXPECT_NE(progress.text.find("pets_labels.txt: warning: stays from before"), std::string::npos) << progress.text;
+}
+
+TEST(DatasetWriter, SaysWhichPartsExistAndReplacesAll) {
+  TemporaryFolder folder;
+  testing::WritePictures(folder / "set", 4);
+  const ImageList list = FolderList(folder / "set");
+  DatasetTarget target{.database = folder / "pets_lmdb", .parts = ParseSplit("train:0.5,val:0.5")};
+  Convert(list, {}, target);
+  EXPECT_EQ(testing::Listing(folder.path()), "pets_labels.txt pets_train_lmdb pets_val_lmdb set");
+  ExpectThrows<UserError>([&] { Convert(list, {}, target); }, {"pets_train_lmdb", "exists already", "--force"});
+  std::filesystem::remove_all(folder / "pets_val_lmdb");
+  ExpectThrows<UserError>([&] { Convert(list, {}, target); },
+                          {"pets_train_lmdb\" exists already", "pets_val_lmdb\" does not", "--force"});
+  target.replace = true;
+  Convert(list, {}, target);
+  Convert(list, {}, target);
+  EXPECT_EQ(testing::Listing(folder.path()), "pets_labels.txt pets_train_lmdb pets_val_lmdb set");
+  target.replace = false;
+  target.database = folder / "new";
+  WriteFile(folder / "new_labels.txt", "cat\ncow\n");
+  ExpectThrows<UserError>([&] { Convert(list, {}, target); }, {"new_labels.txt", "other classes"});
+  WriteFile(folder / "new_labels.txt", "cat\ndog\n");
+  Convert(list, {}, target);
+}
+
+}  // namespace
+}  // namespace crema
