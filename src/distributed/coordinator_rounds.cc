@@ -236,11 +236,17 @@ bool Coordinator::MayClose(Milliseconds now) {
   if (now < retry_) return false;
   if (options_.stale) return MayCommitStale(now);
   int leased = 0, finished = 0, usable = 0;
+  // Who connected anew goes on with its work, though it has not said yet that it is ready.
+  bool awaited = false;
   // Of those who began with this round: what was late is here at once.
   size_t began = 0;
   std::vector<Milliseconds> times;
   for (auto& [id, member] : members_) {
-    if (!member.ready || !member.lease) continue;
+    if (!member.lease) continue;
+    if (!member.ready) {
+      awaited = true;
+      continue;
+    }
     ++leased;
     finished += member.has_result() || member.has_promised() || member.failed;
     usable += member.has_result();
@@ -254,7 +260,7 @@ bool Coordinator::MayClose(Milliseconds now) {
     return false;
   }
   waiting_since_.reset();
-  if (finished == leased) return true;
+  if (finished == leased && !awaited) return true;
   if (options_.straggler_factor <= 0 || usable < options_.min_workers || times.empty()) return false;
   const size_t middle = (began - 1) / 2;
   if (times.size() <= middle) return false;

@@ -127,6 +127,41 @@ TEST_F(Standstill, CountsInNoTimeout) {
   EXPECT_EQ(coordinator_->phase(), Coordinator::Phase::kTraining);
 }
 
+// Workers that heard nothing for long connect anew one after the other, each with the work that it is at.
+TEST_F(Standstill, LosesNothingOfTheLastThatConnectsAnew) {
+  options_.expected_workers = 3;
+  options_.min_workers = 2;
+  Start();
+  std::vector<Peer> peers = {Join("a", 1), Join("b", 2), Join("c", 3)};
+  for (Peer& peer : peers) WorkOf(peer);
+  std::vector<Work> works;
+  for (Peer& peer : peers) works.push_back(WorkOf(peer));
+  now_ += kLong;
+  Tick();
+  for (size_t i = 0; i < peers.size(); ++i) {
+    Peer& peer = peers[i];
+    ASSERT_TRUE(works[i].has_lease());
+    peer = {peer.route + "'", peer.process, peer.incarnation + 1, 0, 0};
+    ClusterMessage hello = HelloOf(peer);
+    hello.set_job(options_.job);
+    hello.mutable_hello()->set_version(works[i].version());
+    hello.mutable_hello()->set_digest(works[i].digest());
+    *hello.mutable_hello()->mutable_lease() = works[i].lease();
+    for (const Outgoing& outgoing : Say(peer, hello)) {
+      if (outgoing.message.has_welcome()) peer.member = outgoing.message.member();
+    }
+    ASSERT_NE(peer.member, 0u);
+    ClusterMessage attach;
+    attach.mutable_attach()->set_incarnation(peer.incarnation);
+    Say(peer, attach, Lane::kBulk);
+    EXPECT_EQ(coordinator_->version(), 0u) << "this one has said with what it comes back";
+    Say(peer, Beat());
+    Train(peer, works[i], 1);
+  }
+  EXPECT_EQ(coordinator_->version(), 1u);
+  EXPECT_EQ(journal_.records.back().commit().share_size(), 3);
+}
+
 class StandstillAmongWorkers : public Standstill {
  protected:
   StandstillAmongWorkers() { options_.topology = DistributedParameter::SHARDED; }
