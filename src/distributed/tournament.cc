@@ -51,9 +51,9 @@ bool HigherWins(const Net& test_net, const std::string& name, const Location& wh
   }
   std::string known;
   for (const std::string& output : names) known += (known.empty() ? "" : ", ") + output;
-  throw UserError(where, "distributed: the test net has no output \"" + name + "\"" + DidYouMean(name, names) +
-                             " that could decide a tournament; it has " + known +
-                             ": set tournament_output to one of them");
+  throw UserError(where, "distributed: the test net has no output \"" + name +
+                             "\" that could decide a tournament; it has " + known +
+                             ": set tournament_output to one of them" + DidYouMean(name, names));
 }
 
 }  // namespace crema
