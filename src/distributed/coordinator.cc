@@ -57,8 +57,14 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
       OnHello(route, message, now);
       break;
     case ClusterMessage::kInquiry: {
-      if (message.inquiry().request() == Inquiry::DRAIN) Drain("drained on request", now);
-      if (message.inquiry().request() == Inquiry::STOP) Stop("stopped on request", now);
+      const Inquiry::Request request = message.inquiry().request();
+      if (request != Inquiry::STATUS && phase_ != Phase::kEnding && !(draining_ && request == Inquiry::DRAIN)) {
+        Tell(ClusterEvent::Kind::kNotice, request == Inquiry::DRAIN
+                                              ? "asked to drain: training ends when the round is done"
+                                              : "asked to stop: training ends without the round");
+      }
+      if (request == Inquiry::DRAIN) Drain("drained on request", now);
+      if (request == Inquiry::STOP) Stop("stopped on request", now);
       ClusterMessage answer;
       *answer.mutable_status() = Status(now);
       SendTo(route, std::move(answer));

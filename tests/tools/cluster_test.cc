@@ -296,6 +296,7 @@ TEST(Cluster, ItIsAskedAndDrainedFromOutside) {
   EXPECT_EQ(drain.exit_code, 0) << drain.err;
   const Finished run = coordinator->Wait(), second = two->Wait();
   EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("] asked to drain: training ends when the round is done")) << run.err;
   EXPECT_TRUE(run.Says("Optimization stopped early.")) << run.err;
   EXPECT_EQ(second.exit_code, 0) << second.err;
   EXPECT_TRUE(second.Says("] Done: drained on request")) << second.err;
@@ -313,6 +314,7 @@ TEST(Cluster, ItIsStoppedFromOutside) {
   EXPECT_EQ(stop.exit_code, 0) << stop.err;
   const Finished run = coordinator->Wait(), left = worker->Wait();
   EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("] asked to stop: training ends without the round")) << run.err;
   EXPECT_EQ(left.exit_code, 0) << left.err;
   EXPECT_TRUE(left.Says("stopped on request")) << left.err;
 }
