@@ -138,6 +138,8 @@ void LogToFolder() {
   if (error) throw EnvironmentError("--log_dir=" + FLAGS_log_dir + ": " + error.message());
   FLAGS_logtostderr = false;
   FLAGS_alsologtostderr = true;
+  // Else files get what was said up to half a minute later, and of a program that is killed never.
+  FLAGS_logbufsecs = 0;
 }
 
 int Run(const CommandLine& line) {

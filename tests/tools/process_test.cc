@@ -25,5 +25,16 @@ TEST(Process, HasTheProgramsName) {
   EXPECT_EQ(running.Wait().signal, SIGKILL);
 }
 
+// As `tail -f` shows it, and as it is found when the program was killed.
+TEST(Process, HasWrittenToItsLogFileWhatItSaid) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 1000000});
+  Running running({"train", "--solver=solver.prototxt", "--log_dir=logs"}, {.folder = folder.path()});
+  ASSERT_TRUE(running.WaitFor("Iteration 40")) << running.Err();
+  running.Signal(SIGKILL);
+  EXPECT_EQ(running.Wait().signal, SIGKILL);
+  EXPECT_NE(ReadText(folder / "logs/train.INFO").find("] Iteration 20"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace crema::testing_tools
