@@ -97,6 +97,8 @@ std::unique_ptr<Exchange> MakeExchange(ExchangePlan plan, Payload values, const 
 // an empty Chunk of transfer 0 asks for it.
 class PeerTransfers {
  public:
+  // By rank; of ranks without one a pace begins with the exchange.
+  using PeerPaces = std::vector<std::shared_ptr<TransferPace>>;
   struct Outgoing {
     int to = 0;
     ClusterMessage message;  // has a chunk or chunk_received, without the attempt
@@ -104,7 +106,7 @@ class PeerTransfers {
   };
 
   PeerTransfers(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& options,
-                Milliseconds now, uint64_t there_from = 0);
+                Milliseconds now, const PeerPaces& paces = {}, uint64_t there_from = 0);
   ~PeerTransfers();
 
   // What comes of these is due at once: no Poll is needed in between.

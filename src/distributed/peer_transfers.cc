@@ -17,8 +17,10 @@ struct Sending {
 };
 
 struct Peer {
-  explicit Peer(Milliseconds before_asking_again) : patience(before_asking_again) {}
+  Peer(Milliseconds before_asking_again, std::shared_ptr<TransferPace> the_pace)
+      : pace(the_pace ? std::move(the_pace) : std::make_shared<TransferPace>()), patience(before_asking_again) {}
 
+  std::shared_ptr<TransferPace> pace;
   bool there = false;  // something was heard of it
   Milliseconds ask_at = 0, patience;
   std::deque<Exchange::Message> waiting;
@@ -43,11 +45,13 @@ ChunkReceived IAmHere() {
 
 struct PeerTransfers::Impl {
   Impl(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& transfer_options,
-       uint64_t there_from)
-      : options(transfer_options),
-        most_bytes(math.most_piece_bytes()),
-        peers(plan.examples.size(), Peer(transfer_options.patience)),
-        exchange(MakeExchange(std::move(plan), std::move(values), math, there_from)) {}
+       const PeerPaces& paces, uint64_t there_from)
+      : options(transfer_options), most_bytes(math.most_piece_bytes()) {
+    for (size_t i = 0; i < plan.examples.size(); ++i) {
+      peers.emplace_back(options.patience, i < paces.size() ? paces[i] : nullptr);
+    }
+    exchange = MakeExchange(std::move(plan), std::move(values), math, there_from);
+  }
 
   void Greet();
   Peer* At(int rank) {
@@ -156,11 +160,12 @@ void PeerTransfers::Impl::Poll(Milliseconds now) {
 // As much at once as one transfer may have on its way, and one transfer at least.
 void PeerTransfers::Impl::Start(Peer& peer, Milliseconds now) {
   uint64_t bytes = peer.BytesUnderWay();
-  while (!peer.waiting.empty() && (peer.sending.empty() || bytes < options.chunk_bytes * options.credits)) {
+  const uint64_t most = options.chunk_bytes * peer.pace->chunks(options);
+  while (!peer.waiting.empty() && (peer.sending.empty() || bytes < most)) {
     Exchange::Message message = std::move(peer.waiting.front());
     peer.waiting.pop_front();
     bytes += message.payload->size();
-    Sending& sending = peer.sending.emplace_back(Sending{TransferSender(options), message.payload->size()});
+    Sending& sending = peer.sending.emplace_back(Sending{TransferSender(options, peer.pace), message.payload->size()});
     sending.sender.Start(uint64_t{message.stage} + 1, std::move(message.payload), now);
   }
 }
@@ -174,8 +179,9 @@ void PeerTransfers::Impl::GiveUp() {
 }
 
 PeerTransfers::PeerTransfers(ExchangePlan plan, Payload values, const ExchangeMath& math,
-                             const TransferOptions& options, Milliseconds now, uint64_t there_from)
-    : impl_(std::make_unique<Impl>(std::move(plan), std::move(values), math, options, there_from)) {
+                             const TransferOptions& options, Milliseconds now, const PeerPaces& paces,
+                             uint64_t there_from)
+    : impl_(std::make_unique<Impl>(std::move(plan), std::move(values), math, options, paces, there_from)) {
   impl_->Greet();
   impl_->Poll(now);
 }

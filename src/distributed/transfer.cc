@@ -15,11 +15,21 @@ uint32_t CheckOf(std::span<const std::byte> bytes) { return static_cast<uint32_t
 
 }  // namespace
 
+void TransferPace::OnAnswer(Milliseconds took, const TransferOptions& options) {
+  const Milliseconds long_time = options.patience / 5;
+  if (took > long_time) {
+    chunks_ = std::max<uint64_t>(1, chunks(options) / 2);
+  } else if (took <= long_time / 2) {
+    chunks_ = std::min(2 * chunks_, options.credits);
+  }
+}
+
 void TransferSender::Start(uint64_t id, Payload payload, Milliseconds now) {
   CREMA_CHECK(id > id_ && payload);
   id_ = id;
   payload_ = std::move(payload);
-  sent_ = received_ = 0;
+  sent_ = most_sent_ = received_ = 0;
+  timed_.reset();
   done_ = false;
   empty_due_ = payload_->empty();
   moved_ = now;
@@ -30,6 +40,10 @@ void TransferSender::Cancel() { payload_ = nullptr; }
 
 void TransferSender::OnReceived(const ChunkReceived& received, Milliseconds now) {
   if (!payload_ || received.transfer() != id_ || received.offset() > payload_->size()) return;
+  if (timed_ && received.offset() >= timed_->end) {
+    pace_->OnAnswer(now - timed_->at, options_);
+    timed_.reset();
+  }
   if (received.offset() > received_) {
     received_ = received.offset();
     sent_ = std::max(sent_, received_);
@@ -49,9 +63,11 @@ void TransferSender::Poll(Milliseconds now, const Send& send) {
     empty_due_ = payload_->empty();
     moved_ = now;
     patience_ = std::min<Milliseconds>(2 * patience_, 60'000);
+    pace_->OnSilence();
+    timed_.reset();
   }
   const uint64_t total = payload_->size();
-  const uint64_t window = received_ + options_.chunk_bytes * options_.credits;
+  const uint64_t window = received_ + options_.chunk_bytes * pace_->chunks(options_);
   while (empty_due_ || (sent_ < total && sent_ < window)) {
     empty_due_ = false;
     const Slice slice{payload_, sent_, std::min(options_.chunk_bytes, total - sent_)};
@@ -62,6 +78,8 @@ void TransferSender::Poll(Milliseconds now, const Send& send) {
     chunk.set_check(CheckOf(slice.bytes()));
     sent_ += slice.count;
     bytes_sent_ += slice.count;
+    if (!timed_ && sent_ > most_sent_) timed_ = {sent_, now};
+    most_sent_ = std::max(most_sent_, sent_);
     send(std::move(chunk), slice);
   }
 }

@@ -3,6 +3,7 @@
 #ifndef CREMA_DISTRIBUTED_TRANSFER_H_
 #define CREMA_DISTRIBUTED_TRANSFER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -20,7 +21,7 @@ using Milliseconds = int64_t;
 
 struct TransferOptions {
   uint64_t chunk_bytes = 256 << 10;
-  uint64_t credits = 16;          // chunks on their way at once
+  uint64_t credits = 16;          // chunks on their way at once, at most
   Milliseconds patience = 5'000;  // without a sign of progress, before chunks are sent again; doubles each time
 };
 
@@ -32,11 +33,28 @@ struct Slice {
   std::span<const std::byte> bytes() const { return {payload->data() + offset, static_cast<size_t>(count)}; }
 };
 
+// How many chunks may be on their way to one receiver, as long as there are transfers to it: few at first, twice as
+// many when an answer came soon, half of them when it took long. On a slow line more would hold up all that is said
+// besides, signs of life too, and be sent again although they only wait.
+class TransferPace {
+ public:
+  uint64_t chunks(const TransferOptions& options) const { return std::min(chunks_, options.credits); }
+  // The time from sending a chunk to hearing that it came.
+  void OnAnswer(Milliseconds took, const TransferOptions& options);
+  // Nothing came within the patience.
+  void OnSilence() { chunks_ = std::max<uint64_t>(1, chunks_ / 2); }
+
+ private:
+  uint64_t chunks_ = 2;
+};
+
 class TransferSender {
  public:
   using Send = std::function<void(Chunk chunk, Slice slice)>;
 
-  explicit TransferSender(const TransferOptions& options) : options_(options) {}
+  // pace: of all transfers to the receiver; null for one of its own.
+  explicit TransferSender(const TransferOptions& options, std::shared_ptr<TransferPace> pace = nullptr)
+      : options_(options), pace_(pace ? std::move(pace) : std::make_shared<TransferPace>()) {}
 
   // For transfers that start from now on.
   void set_options(const TransferOptions& options) { options_ = options; }
@@ -58,8 +76,16 @@ class TransferSender {
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
+  // The end of a chunk that was sent for the first time, and when: its answer is timed.
+  struct Timed {
+    uint64_t end;
+    Milliseconds at;
+  };
+
   TransferOptions options_;
-  uint64_t id_ = 0, sent_ = 0, received_ = 0, bytes_sent_ = 0;
+  std::shared_ptr<TransferPace> pace_;
+  uint64_t id_ = 0, sent_ = 0, most_sent_ = 0, received_ = 0, bytes_sent_ = 0;
+  std::optional<Timed> timed_;
   bool empty_due_ = false, done_ = false;
   Payload payload_;
   Milliseconds moved_ = 0, patience_ = 0;

@@ -259,6 +259,7 @@ class Worker {
   struct Acquaintance {
     PeerAddress address;
     uint64_t attempt = 0;  // the last one that it was in
+    std::shared_ptr<TransferPace> pace = std::make_shared<TransferPace>();
   };
   std::map<std::string, Acquaintance> acquaintances_;  // by endpoint
   std::optional<std::vector<PeerAddress>> peers_;

@@ -77,16 +77,22 @@ void Worker::BeginExchange(Milliseconds now) {
   plan.iteration = work_->iteration();
   plan.version = version_;
   plan.from = state_;
+  PeerTransfers::PeerPaces paces;
   for (const ExchangeOrder::Peer& peer : exchange_->peers) {
     plan.examples.push_back(peer.examples());
-    if (peer.member() != member_) acquaintances_[peer.address().endpoint()] = {peer.address(), last_attempt_};
+    paces.emplace_back();
+    if (peer.member() == member_) continue;
+    Acquaintance& other = acquaintances_[peer.address().endpoint()];
+    other.address = peer.address();
+    other.attempt = last_attempt_;
+    paces.back() = other.pace;
   }
   // Who was left out of a few rounds keeps its connection: what it says first would be lost.
   std::erase_if(acquaintances_, [this](const auto& other) { return other.second.attempt + 100 < last_attempt_; });
   peers_.emplace();
   for (const auto& [endpoint, other] : acquaintances_) peers_->push_back(other.address);
   if (making) exchange_->making = values;
-  exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now,
+  exchange_->transfers = std::make_unique<PeerTransfers>(plan, values, *math_.exchange(), options_.transfer, now, paces,
                                                          making ? making_->there_from : 0);
   RepeatEarly(now);
   SendHeartbeat(now);
