@@ -1,80 +1,18 @@
 // What is in exported files, without running them.
-#include "onnx/export.h"
-
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <set>
 
 #include "crema/layer.h"
 #include "data/mean_file.h"
+#include "onnx/exported_net.h"
 #include "onnx/layer_table.h"
-#include "onnx/model.pb.h"
-#include "onnx/runtime_comparison.h"
-#include "report/probe.h"
+#include "temporary_folder.h"
 
 namespace crema::testing {
 namespace {
 
-using onnx::GraphProto;
-using onnx::ModelProto;
 using onnx::NodeProto;
-using onnx::TensorProto;
-
-constexpr char kInput[] = R"(
-layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 8 dim: 8 } } }
-)";
-
-std::vector<LayerWeights> FilledWeights(const NetFile& file) {
-  Net net(file, {.phase = TEST, .backward = false});
-  FillParameters(net);
-  return WeightsOf(net);
-}
-
-struct Exported {
-  OnnxModel file;
-  ModelProto model;
-  const GraphProto& graph() const { return model.graph(); }
-
-  std::vector<std::string> Operators() const {
-    std::vector<std::string> list;
-    for (const NodeProto& node : graph().node()) list.push_back(node.op_type());
-    return list;
-  }
-  // Of the node whose main result is the layer's.
-  const NodeProto& Node(const std::string& name) const {
-    for (const NodeProto& node : graph().node()) {
-      if (node.name() == name) return node;
-    }
-    throw std::runtime_error("no node " + name);
-  }
-  std::vector<float> Constant(const std::string& name) const {
-    for (const TensorProto& tensor : graph().initializer()) {
-      if (tensor.name() != name) continue;
-      std::vector<float> values(tensor.raw_data().size() / sizeof(float));
-      std::memcpy(values.data(), tensor.raw_data().data(), tensor.raw_data().size());
-      return values;
-    }
-    throw std::runtime_error("no constant " + name);
-  }
-};
-
-Exported Export(const std::string& text, const OnnxOptions& options = {}, bool with_input = true) {
-  const NetFile file = ParseNet((with_input ? kInput : "") + text, "net.prototxt");
-  Exported exported;
-  exported.file = MakeOnnxModel(file, FilledWeights(file), options);
-  if (!exported.model.ParseFromString(exported.file.bytes)) throw std::runtime_error("no ModelProto");
-  return exported;
-}
-
-std::string ErrorOf(const std::string& text, const OnnxOptions& options = {}) {
-  try {
-    MakeOnnxModel(ParseNet(kInput + text, "net.prototxt"), {}, options);
-  } catch (const UserError& error) {
-    return error.what();
-  }
-  return "";
-}
 
 std::vector<int64_t> Whole(const NodeProto& node, const std::string& name) {
   for (const auto& attribute : node.attribute()) {
@@ -86,18 +24,6 @@ std::vector<int64_t> Whole(const NodeProto& node, const std::string& name) {
 std::vector<std::string> List(const google::protobuf::RepeatedPtrField<std::string>& names) {
   return {names.begin(), names.end()};
 }
-
-using Names = std::vector<std::string>;
-
-constexpr char kSmall[] = R"(
-name: "Small"
-layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
-        convolution_param { num_output: 6 kernel_size: 3 pad: 1 stride: 2 group: 3 } }
-layer { name: "relu" type: "ReLU" bottom: "conv" top: "conv" }
-layer { name: "drop" type: "Dropout" bottom: "conv" top: "conv" }
-layer { name: "ip" type: "InnerProduct" bottom: "conv" top: "ip" inner_product_param { num_output: 5 } }
-layer { name: "prob" type: "Softmax" bottom: "ip" top: "prob" }
-)";
 
 TEST(OnnxExport, HasLayersUnderTheirNames) {
   const Exported net = Export(kSmall);
@@ -120,81 +46,6 @@ TEST(OnnxExport, HasLayersUnderTheirNames) {
   EXPECT_EQ(net.file.layers, 6);
   EXPECT_EQ(net.file.nodes, 5);
   EXPECT_EQ(net.file.parameters, 6 * 9 + 6 + 5 * 96 + 5);
-}
-
-TEST(OnnxExport, LeavesTheBatchOpen) {
-  const Exported net = Export(kSmall);
-  ASSERT_EQ(net.file.inputs.size(), 1u);
-  EXPECT_EQ(net.file.inputs[0].dims, (Names{"N", "3", "8", "8"}));
-  ASSERT_EQ(net.file.outputs.size(), 1u);
-  EXPECT_EQ(net.file.outputs[0].name, "prob");
-  EXPECT_EQ(net.file.outputs[0].dims, (Names{"N", "5"}));
-  EXPECT_TRUE(net.file.notes.empty());
-}
-
-TEST(OnnxExport, TakesTheBatchThatIsGiven) {
-  const Exported net = Export(kSmall, {.batch = 7});
-  EXPECT_EQ(net.file.inputs[0].dims, (Names{"7", "3", "8", "8"}));
-  EXPECT_EQ(net.file.outputs[0].dims, (Names{"7", "5"}));
-}
-
-TEST(OnnxExport, TakesShapesThatAreGiven) {
-  const Exported net = Export(R"(layer { name: "pool" type: "Pooling" bottom: "data" top: "pool"
-                                 pooling_param { kernel_size: 2 stride: 2 } })",
-                              {.shapes = {{"data", {1, 3, 20, 30}}}});
-  EXPECT_EQ(net.file.outputs[0].dims, (Names{"N", "3", "10", "15"}));
-}
-
-constexpr char kOneBatch[] = R"(
-layer { name: "rows" type: "Reshape" bottom: "data" top: "rows" reshape_param { shape { dim: 3 dim: 128 } } }
-)";
-
-TEST(OnnxExport, SaysWhyTheBatchIsNotOpen) {
-  const Exported net = Export(kOneBatch);
-  EXPECT_EQ(net.file.inputs[0].dims, (Names{"2", "3", "8", "8"}));
-  ASSERT_EQ(net.file.notes.size(), 1u);
-  const std::string note = net.file.notes[0].ToString();
-  EXPECT_NE(note.find("the batch cannot be left open: layer \"rows\" (Reshape): the new shape 3x128"),
-            std::string::npos)
-      << note;
-  EXPECT_NE(note.find("it is 2, which --batch=N changes"), std::string::npos) << note;
-}
-
-TEST(OnnxExport, FixesTheBatchWhereALayerMustKnowIt) {
-  const Exported net =
-      Export(R"(layer { name: "halves" type: "Slice" bottom: "data" top: "a" slice_param { axis: 0 } })");
-  EXPECT_EQ(net.file.inputs[0].dims[0], "N");  // one top takes all
-  const Exported cut = Export(R"(
-      layer { name: "more" type: "Tile" bottom: "data" top: "more" tile_param { axis: 0 tiles: 2 } }
-      layer { name: "halves" type: "Slice" bottom: "more" top: "a" top: "b" slice_param { axis: 0 } })");
-  EXPECT_EQ(cut.file.inputs[0].dims[0], "2");
-  ASSERT_EQ(cut.file.notes.size(), 1u);
-  EXPECT_NE(cut.file.notes[0].message.find("(Slice): needs to know the extent of axis 0 of \"more\""),
-            std::string::npos)
-      << cut.file.notes[0].message;
-}
-
-// Memory of many sizes, which is likely to be given out at the same place again.
-TEST(OnnxExport, WritesPriorsAgainWhereTheBatchBecomesFixed) {
-  for (int64_t side = 2; side < 40; ++side) {
-    const Exported net = Export(R"(
-        layer { name: "priors" type: "PriorBox" bottom: "data" bottom: "data" top: "priors"
-                prior_box_param { min_size: 2 variance: 0.5 } }
-        layer { name: "more" type: "Tile" bottom: "data" top: "more" tile_param { axis: 0 tiles: 2 } }
-        layer { name: "halves" type: "Slice" bottom: "more" top: "a" top: "b" slice_param { axis: 0 } })",
-                                {.shapes = {{"data", {1, 1, side, side}}}});
-    EXPECT_EQ(net.file.notes.size(), 1u);
-    const std::vector<float> boxes = net.Constant("priors.boxes");
-    ASSERT_EQ(boxes.size(), static_cast<size_t>(2 * side * side * 4));
-    EXPECT_EQ(boxes[2], 1.5f / static_cast<float>(side));
-    EXPECT_EQ(boxes[boxes.size() / 2], 0.5f);
-  }
-}
-
-TEST(OnnxExport, NamesAnExtentOnlyWhereItIsTheBatch) {
-  const Exported net =
-      Export(R"(layer { name: "twice" type: "Tile" bottom: "data" top: "twice" tile_param { axis: 0 tiles: 2 } })");
-  EXPECT_EQ(net.file.outputs[0].dims, (Names{"?", "3", "8", "8"}));
 }
 
 TEST(OnnxExport, FoldsScaleIntoBatchNormalization) {
