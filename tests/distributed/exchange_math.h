@@ -148,6 +148,9 @@ class FloatMath : public ExchangeMath {
   mutable std::vector<std::weak_ptr<const Bytes>> seen_;
 };
 
+// Of many chunks for few values.
+inline const TransferOptions kSmall{.chunk_bytes = 100, .credits = 3, .patience = 200};
+
 }  // namespace crema
 
 #endif  // CREMA_TESTS_DISTRIBUTED_EXCHANGE_MATH_H_

@@ -1,76 +1,33 @@
 // A worker that is told what cannot be done.
-#include <gtest/gtest.h>
-
+#include <iterator>
 #include <limits>
 #include <tuple>
+#include <vector>
 
-#include "distributed/digest.h"
-#include "distributed/simulated_training.h"
-#include "distributed/worker.h"
+#include "distributed/worker_fixture.h"
 
 namespace crema {
 namespace {
 
-class WorkerOrders : public testing::Test {
+class WorkerOrders : public WorkerTest {
  protected:
-  WorkerOrders() {
-    worker_.OnTick(now_ += 1000);
-    ClusterMessage welcome;
-    for (const Outgoing& outgoing : worker_.TakeOutgoing()) {
-      if (outgoing.message.has_hello())
-        welcome.mutable_welcome()->set_incarnation(outgoing.message.hello().incarnation());
-    }
-    Hear(welcome);
-    worker_.OnBuilt(1000, {}, {.chunk_bytes = 1000}, DistributedParameter::STAR, {}, now_);
-    worker_.TakeOutgoing();
-  }
+  WorkerOrders() { Build(); }
 
-  void Hear(ClusterMessage message, std::span<const std::byte> bytes = {}) {
-    message.set_job(7);
-    message.set_epoch(3);
-    message.set_member(5);
-    message.set_sequence(++sequence_);
-    worker_.OnMessage(message, bytes, now_);
-  }
-
-  // Leases of so many steps; with the parameters.
-  static ClusterMessage WorkOf(uint64_t first, uint64_t count, uint64_t iteration) {
-    ClusterMessage message;
-    Work& work = *message.mutable_work();
-    work.set_version(1);
-    work.set_state(10);
-    work.set_form(Work::WHOLE);
-    work.set_digest(DigestOf(*ParametersOf({}, kWords)));
-    work.set_iteration(iteration);
-    work.mutable_lease()->set_serial(4);
-    work.mutable_lease()->mutable_steps()->set_first(first);
-    work.mutable_lease()->mutable_steps()->set_count(count);
+  // A lease of so many steps.
+  ClusterMessage WorkOf(uint64_t first, uint64_t count, uint64_t iteration) {
+    ClusterMessage message = WorkFor(0, StateOf(0), 4);
+    message.mutable_work()->set_iteration(iteration);
+    message.mutable_work()->mutable_lease()->mutable_steps()->set_first(first);
+    message.mutable_work()->mutable_lease()->mutable_steps()->set_count(count);
     return message;
   }
-
-  void BringState() {
-    const Payload state = ParametersOf({}, kWords);
-    TransferSender sender({.chunk_bytes = 1000});
-    sender.Start(10, SimulatedRoundMath(state, kWords).Whole(state), now_);
-    sender.Poll(now_, [&](Chunk chunk, Slice slice) {
-      ClusterMessage message;
-      *message.mutable_chunk() = chunk;
-      Hear(message, slice.bytes());
-    });
-  }
-
-  static constexpr size_t kWords = 4;
-  SimulatedWorkerMath math_{kWords};
-  Milliseconds now_ = 1000;
-  uint64_t sequence_ = 0;
-  Worker worker_{{.process = 9, .name = "me"}, math_, now_};
 };
 
 constexpr uint64_t kMost = std::numeric_limits<uint64_t>::max();
 
 TEST_F(WorkerOrders, TrainsWhatCanBeTrained) {
   Hear(WorkOf(30, 10, 20));
-  BringState();
+  BringState(0, StateOf(0));
   const auto task = worker_.TakeTask();
   ASSERT_TRUE(task);
   EXPECT_EQ(task->steps, (Steps{30, 10}));
@@ -81,8 +38,9 @@ class WorkerOrdersWithout : public WorkerOrders,
  protected:
   // Training would otherwise end everywhere, with what the data says of runs of no batches.
   void ExpectThatItAloneEnds(const ClusterMessage& work) {
-    Hear(work);
-    BringState();
+    std::vector<Outgoing> said = Hear(work);
+    BringState(0, StateOf(0));
+    said.insert(said.end(), std::make_move_iterator(sent_.begin()), std::make_move_iterator(sent_.end()));
     EXPECT_FALSE(worker_.TakeTask());
     ASSERT_TRUE(worker_.ended());
     EXPECT_TRUE(worker_.failed());
@@ -90,7 +48,7 @@ class WorkerOrdersWithout : public WorkerOrders,
               std::string::npos)
         << worker_.end_reason();
     bool told = false;
-    for (const Outgoing& outgoing : worker_.TakeOutgoing()) {
+    for (const Outgoing& outgoing : said) {
       told |= outgoing.message.leave().reason() == worker_.end_reason();
       EXPECT_FALSE(outgoing.message.has_push());
     }
