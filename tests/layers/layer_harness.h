@@ -11,39 +11,10 @@
 
 #include "crema/layer.h"
 #include "device/device.h"
+#include "layers/guarded_tensor.h"
 #include "layers/layer_case.pb.h"
 
 namespace crema::testing {
-
-// Memory of one tensor as the host sees it, with a copy of it, guard zones included, on a device that is not the CPU:
-// what a layer is given. Poisoned with a pattern that is NaN as f32, as bf16 and as f16, between two guard zones: the
-// second one reaches to where the tensor would end if each number took four bytes, and further.
-class GuardedTensor {
- public:
-  GuardedTensor() = default;
-  explicit GuardedTensor(const TensorSpec& spec, Device& device = CpuDevice());
-  GuardedTensor(GuardedTensor&&) noexcept = default;
-  GuardedTensor& operator=(GuardedTensor&&) noexcept = default;
-
-  const Tensor& tensor() const { return tensor_; }
-  // The same on the device.
-  const Tensor& on_device() const { return copy_.bytes() > 0 ? on_device_ : tensor_; }
-  void Upload() const;
-  void Download() const;
-  void Poison();
-  bool GuardsIntact() const;
-  // Elements that still hold the pattern.
-  int64_t Poisoned() const;
-
- private:
-  uint32_t GuardWord(size_t index) const;  // what the guard zones hold
-
-  std::vector<uint32_t> memory_;
-  uint32_t serial_ = 0;
-  Device* device_ = nullptr;
-  Buffer copy_;
-  Tensor tensor_, on_device_;
-};
 
 // The generic value `h` of element i of fill p, in [-1, 1): a 64-bit mix (SplitMix64's) of both.
 double GenericValue(uint64_t i, uint64_t p);
