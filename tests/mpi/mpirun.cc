@@ -113,7 +113,7 @@ Finished Mpirun::RunAlone(const std::vector<std::string>& flags) const {
 }
 
 std::string Mpirun::Model(int iteration) const {
-  const std::string model = ReadText(folder_ / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
+  const std::string model = testing_tools::Model(folder_, iteration);
   EXPECT_FALSE(model.empty()) << "no model of iteration " << iteration;
   return model;
 }
@@ -122,15 +122,7 @@ bool Mpirun::HasState(int iteration) const {
   return fs::exists(folder_ / ("tiny_iter_" + std::to_string(iteration) + ".solverstate"));
 }
 
-int Mpirun::NewestState() const {
-  int newest = -1;
-  for (const auto& entry : fs::directory_iterator(folder_.path())) {
-    const std::string name = entry.path().filename();
-    if (name.starts_with("tiny_iter_") && name.ends_with(".solverstate"))
-      newest = std::max(newest, std::stoi(name.substr(10)));
-  }
-  return newest;
-}
+int Mpirun::NewestState() const { return testing_tools::NewestState(folder_); }
 
 void Mpirun::RemoveSnapshots() const {
   for (const auto& entry : fs::directory_iterator(folder_.path())) {

@@ -82,9 +82,7 @@ Finished ClusterFolder::Ask(const std::string& request, const std::string& endpo
   return RunProgram(words, setting());
 }
 
-std::string ClusterFolder::Model(int iteration) const {
-  return ReadText(*this / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
-}
+std::string ClusterFolder::Model(int iteration) const { return testing_tools::Model(*this, iteration); }
 
 SolverState ClusterFolder::State(int iteration) const {
   SolverState state;
@@ -92,16 +90,7 @@ SolverState ClusterFolder::State(int iteration) const {
   return state;
 }
 
-int ClusterFolder::NewestState() const {
-  int newest = -1;
-  for (const auto& entry : fs::directory_iterator(path())) {
-    const std::string name = entry.path().filename().string();
-    for (const std::string& iteration : FindAll(name, R"(^tiny_iter_(\d+)\.solverstate$)")) {
-      newest = std::max(newest, std::stoi(iteration));
-    }
-  }
-  return newest;
-}
+int ClusterFolder::NewestState() const { return testing_tools::NewestState(*this); }
 
 Cluster::Cluster(const ClusterFolder& where, int count, const std::vector<std::string>& worker_flags)
     : folder(where), coordinator(where.Coordinate(count, &endpoint)) {
@@ -142,16 +131,6 @@ Finished Cluster::Finish() {
     logs.push_back(left.err);
   }
   return run;
-}
-
-bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration) {
-  const std::string model = a.Model(iteration);
-  return !model.empty() && model == b.Model(iteration);
-}
-
-float LastAccuracy(const std::string& log) {
-  const auto accuracies = FindAll(log, R"(Test net output #0: accuracy = ([\.\deE+-]+))");
-  return accuracies.empty() ? -1 : std::stof(accuracies.back());
 }
 
 std::string EndpointOf(const std::string& log) {

@@ -67,10 +67,6 @@ struct Cluster {
   std::vector<std::string> logs;
 };
 
-// Whether both folders hold a model of this iteration with the same bytes.
-bool SameModel(const ClusterFolder& a, const ClusterFolder& b, int iteration);
-// Of the last test in a log; -1: none.
-float LastAccuracy(const std::string& log);
 // The endpoint of a coordinator's last "Listening for workers at ...".
 std::string EndpointOf(const std::string& log);
 

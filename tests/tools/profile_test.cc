@@ -18,8 +18,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Setting In(const ScratchFolder& folder) { return {.folder = folder.path()}; }
-
 // Events whose `key` is `value`.
 int Count(const std::string& trace, const std::string& key, const std::string& value) {
   const std::string wanted = "\"" + key + "\": \"" + value + "\"";

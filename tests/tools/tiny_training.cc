@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <filesystem>
 #include <limits>
 
 #include "base/random.h"
 #include "crema/data.pb.h"
 #include "crema/net.pb.h"
 #include "data/lmdb_writer.h"
+#include "tools/patterns.h"
 
 namespace crema::testing_tools {
 
@@ -97,6 +99,31 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip2" bottom: "label" top: 
                    "snapshot_prefix: \"tiny\"\nsolver_mode: CPU\nmax_iter: " + std::to_string(options.max_iter) +
                    "\ntest_interval: " + std::to_string(options.test_interval) +
                    "\nsnapshot: " + std::to_string(options.snapshot) + "\n" + options.more);
+}
+
+std::string Model(const ScratchFolder& folder, int iteration) {
+  return ReadText(folder / ("tiny_iter_" + std::to_string(iteration) + ".caffemodel"));
+}
+
+bool SameModel(const ScratchFolder& a, const ScratchFolder& b, int iteration) {
+  const std::string model = Model(a, iteration);
+  return !model.empty() && model == Model(b, iteration);
+}
+
+int NewestState(const ScratchFolder& folder) {
+  int newest = -1;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string name = entry.path().filename().string();
+    if (name.starts_with("tiny_iter_") && name.ends_with(".solverstate")) {
+      newest = std::max(newest, std::stoi(name.substr(10)));
+    }
+  }
+  return newest;
+}
+
+float LastAccuracy(const std::string& log) {
+  const auto accuracies = FindAll(log, R"(Test net output #0: accuracy = ([\.\deE+-]+))");
+  return accuracies.empty() ? -1 : std::stof(accuracies.back());
 }
 
 double Difference(const std::string& model, const std::string& other) {

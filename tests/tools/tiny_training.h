@@ -4,6 +4,7 @@
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "tools/program.h"
 
@@ -23,6 +24,20 @@ struct TinyTraining {
 
 // Writes solver.prototxt, net.prototxt and the database db into the folder.
 void WriteTinyTraining(const ScratchFolder& folder, const TinyTraining& options);
+
+// Runs what was written there.
+inline const std::vector<std::string> kTrain = {"train", "--solver=solver.prototxt"};
+inline Setting In(const ScratchFolder& folder) { return {.folder = folder.path()}; }
+
+// The bytes of the model of an iteration; empty where there is none.
+std::string Model(const ScratchFolder& folder, int iteration);
+// Whether both folders hold a model of this iteration with the same bytes; not EXPECT_EQ, which would print them.
+bool SameModel(const ScratchFolder& a, const ScratchFolder& b, int iteration);
+// Iteration of the newest snapshot; -1: there is none.
+int NewestState(const ScratchFolder& folder);
+
+// Of the last test in a log; -1: none.
+float LastAccuracy(const std::string& log);
 
 // Of two models, as the bytes of their files: the largest difference of a weight, over the largest weight of its blob;
 // infinity where the nets are not alike.
