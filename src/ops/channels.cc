@@ -11,6 +11,10 @@ namespace crema {
 
 namespace {
 
+// Pixels of a run that are summed up in f32, before the sum is added to others in double: else sums of large images
+// lose digits, the more the fewer numbers a vector holds. They stay in the first cache for a second look.
+constexpr int64_t kSpan = 4096;
+
 // Without pixels to run along, both layouts are rows of channels.
 bool InRows(const ChannelGrid& grid) { return grid.layout == Layout::kChannelsLast || grid.pixels == 1; }
 
@@ -21,11 +25,17 @@ CREMA_MULTIVERSION float RunSum(const float* x, int64_t n) {
   return sum;
 }
 
-CREMA_MULTIVERSION float RunSquaredDeviations(const float* x, int64_t n, float mean) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (int64_t i = 0; i < n; ++i) sum += (x[i] - mean) * (x[i] - mean);
-  return sum;
+// Sums of deviations from `near`, which is close to the mean, and of their squares.
+CREMA_MULTIVERSION void RunDeviations(const float* x, int64_t n, float near, float* sum, float* squares) {
+  float s = 0, p = 0;
+#pragma omp simd reduction(+ : s, p)
+  for (int64_t i = 0; i < n; ++i) {
+    const float deviation = x[i] - near;
+    s += deviation;
+    p += deviation * deviation;
+  }
+  *sum = s;
+  *squares = p;
 }
 
 template <bool kAddend, bool kRelu>
@@ -63,8 +73,8 @@ CREMA_MULTIVERSION void GradientRun(const float* dy, const float* y, const float
   } else {
     s = RunSum(dy, n);
   }
-  *sum += s;
-  *product += p;
+  *sum = s;
+  *product = p;
 }
 
 struct RunCoefficients {
@@ -120,6 +130,15 @@ void ForChannels(const ChannelGrid& grid, const Body& body) {
               });
 }
 
+// Calls body(first float, floats) for every span of a channel.
+template <typename Body>
+void ForSpans(const ChannelGrid& grid, int64_t channel, const Body& body) {
+  for (int64_t n = 0; n < grid.batch; ++n) {
+    const int64_t run = (n * grid.channels + channel) * grid.pixels;
+    for (int64_t i = 0; i < grid.pixels; i += kSpan) body(run + i, std::min(kSpan, grid.pixels - i));
+  }
+}
+
 }  // namespace
 
 size_t ChannelWorkspace(const ChannelGrid& grid) { return InRows(grid) ? channels_last::Workspace(grid) : 0; }
@@ -127,19 +146,22 @@ size_t ChannelWorkspace(const ChannelGrid& grid) { return InRows(grid) ? channel
 void ChannelMoments(const ChannelGrid& grid, const void* given, float* mean, float* variance, std::byte* workspace) {
   if (InRows(grid)) return channels_last::Moments(grid, given, mean, variance, workspace);
   const float* x = static_cast<const float*>(given);
-  const float pixels = static_cast<float>(grid.pixels);
   ForChannels(grid, [&](int64_t c) {
-    float total_mean = 0, total_squares = 0, seen = 0;
-    for (int64_t n = 0; n < grid.batch; ++n) {
-      const float* run = x + (n * grid.channels + c) * grid.pixels;
-      const float run_mean = RunSum(run, grid.pixels) / pixels;
-      const float delta = run_mean - total_mean, share = pixels / (seen + pixels);
-      total_mean += delta * share;
-      total_squares += RunSquaredDeviations(run, grid.pixels, run_mean) + delta * delta * seen * share;
-      seen += pixels;
-    }
-    mean[c] = total_mean;
-    variance[c] = total_squares / seen;
+    // Sums of deviations from the mean of the first span, and of their squares.
+    double origin = 0, total = 0, total_squares = 0;
+    ForSpans(grid, c, [&](int64_t first, int64_t n) {
+      const float near = RunSum(x + first, n) / static_cast<float>(n);
+      float sum, squares;
+      RunDeviations(x + first, n, near, &sum, &squares);
+      if (first == c * grid.pixels) origin = near;
+      const double shift = near - origin, count = static_cast<double>(n);
+      total += sum + count * shift;
+      total_squares += squares + shift * (2 * static_cast<double>(sum) + count * shift);
+    });
+    const double count = static_cast<double>(grid.per_channel()), rest = total / count;
+    const double squares = total_squares - total * rest;
+    mean[c] = static_cast<float>(origin + rest);
+    variance[c] = squares < 0 ? 0 : static_cast<float>(squares / count);
   });
 }
 
@@ -161,14 +183,16 @@ void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, cons
   const float *dy = static_cast<const float*>(g.dy), *y = static_cast<const float*>(g.y),
               *x = static_cast<const float*>(given);
   ForChannels(grid, [&](int64_t c) {
-    float s = 0, p = 0;
-    for (int64_t n = 0; n < grid.batch; ++n) {
-      const int64_t first = (n * grid.channels + c) * grid.pixels;
-      GradientRun(dy + first, y ? y + first : nullptr, product ? x + first : nullptr, mean ? mean[c] : 0, grid.pixels,
-                  &s, &p);
-    }
-    sum[c] = s;
-    if (product) product[c] = p;
+    double s = 0, p = 0;
+    ForSpans(grid, c, [&](int64_t first, int64_t n) {
+      float span_sum, span_product;
+      GradientRun(dy + first, y ? y + first : nullptr, product ? x + first : nullptr, mean ? mean[c] : 0, n, &span_sum,
+                  &span_product);
+      s += span_sum;
+      p += span_product;
+    });
+    sum[c] = static_cast<float>(s);
+    if (product) product[c] = static_cast<float>(p);
   });
 }
 

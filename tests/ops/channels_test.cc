@@ -79,6 +79,45 @@ TEST(Channels, MomentsAreThoseOfPlainLoops) {
   }
 }
 
+// Images as large, and as far from 0, as in segmentation of photographs that nobody centred.
+TEST(Channels, SumsOfLargeImagesKeepTheirDigits) {
+  const Case c{{1, 2, 1 << 20, Layout::kPlain, DType::kF32}};
+  std::vector<float> values = RandomValues(c.grid.count(), 1), gradient = RandomValues(c.grid.count(), 2);
+  for (float& value : values) value += 100;
+  for (float& g : gradient) g += 1;
+  std::vector<double> mean(2), variance(2), sum(2), product(2);
+  const double count = static_cast<double>(c.grid.per_channel());
+  for (int64_t i = 0; i < c.grid.count(); ++i) mean[c.channel(i)] += values[i] / count;
+  for (int64_t i = 0; i < c.grid.count(); ++i) {
+    const double deviation = values[i] - mean[c.channel(i)];
+    variance[c.channel(i)] += deviation * deviation / count;
+  }
+  std::vector<float> means = Poison(2), variances = means, sums = means, products = means;
+  ChannelMoments(c.grid, values.data(), means.data(), variances.data(), nullptr);
+  for (int64_t i = 0; i < c.grid.count(); ++i) {
+    sum[c.channel(i)] += gradient[i];
+    product[c.channel(i)] += gradient[i] * (values[i] - means[c.channel(i)]);
+  }
+  ChannelGradientSums(c.grid, {gradient.data(), nullptr}, values.data(), means.data(), sums.data(), products.data(),
+                      nullptr);
+  for (int64_t k = 0; k < 2; ++k) {
+    EXPECT_NEAR(mean[k], means[k], 4e-6) << "channel " << k;  // half of the last bit of 100
+    EXPECT_NEAR(variance[k], variances[k], 1e-6 * variance[k]) << "channel " << k;
+    EXPECT_NEAR(sum[k], sums[k], 2e-7 * count) << "channel " << k;
+    EXPECT_NEAR(product[k], products[k], 2e-7 * count) << "channel " << k;
+  }
+  // Equal numbers are their own mean.
+  for (const int64_t pixels : {3, 4 * 28, 56 * 56, 1 << 20}) {
+    values.assign(static_cast<size_t>(pixels), 1000.1f);
+    ChannelMoments({1, 1, pixels}, values.data(), means.data(), variances.data(), nullptr);
+    EXPECT_EQ(means[0], 1000.1f) << pixels;
+    EXPECT_NEAR(variances[0], 0, 1e-9) << pixels;
+  }
+  values[5] = std::numeric_limits<float>::quiet_NaN();
+  ChannelMoments({1, 1, 1 << 20}, values.data(), means.data(), variances.data(), nullptr);
+  EXPECT_TRUE(std::isnan(means[0]) && std::isnan(variances[0]));
+}
+
 TEST(Channels, AffineMapIsThatOfPlainLoops) {
   for (const Case& c : Cases()) {
     const int64_t channels = c.grid.channels;
