@@ -98,8 +98,10 @@ struct GeluTanh {
 struct GeluTanhGradient {
   CREMA_FORMULA float operator()(float dy, float x) const {
     const float sigmoid = Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x));
-    const float slope = 1.59576912f * (1.0f + 0.134145f * x * x);
-    return dy * (sigmoid + x * slope * sigmoid * (1.0f - sigmoid));
+    // Beyond 16 the sigmoid is 0 or 1, and times 0 nothing may be infinite.
+    const float near = x > 16.0f ? 16.0f : x < -16.0f ? -16.0f : x;
+    const float slope = 1.59576912f * (1.0f + 0.134145f * near * near);
+    return dy * (sigmoid + near * slope * sigmoid * (1.0f - sigmoid));
   }
 };
 

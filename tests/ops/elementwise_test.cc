@@ -57,6 +57,17 @@ TEST(Functors, ExpHandlesTheEndsOfTheRange) {
   EXPECT_TRUE(std::isnan(y[9]));
 }
 
+TEST(Functors, GeluGradientIsAStepFarFromZero) {
+  const std::vector<float> x = {15.9f, 1e5f, 2e13f, 1e30f, std::numeric_limits<float>::max()};
+  for (const float value : x) {
+    EXPECT_EQ(formula::GeluGradient()(2.0f, value), 2.0f) << value;
+    EXPECT_EQ(formula::GeluGradient()(2.0f, -value), 0.0f) << value;
+    EXPECT_EQ(formula::GeluTanhGradient()(2.0f, value), 2.0f) << value;
+    EXPECT_EQ(formula::GeluTanhGradient()(2.0f, -value), 0.0f) << value;
+  }
+  EXPECT_TRUE(std::isnan(formula::GeluTanhGradient()(1.0f, std::nanf(""))));
+}
+
 TEST(Functors, TanhIsAccurateFromTheTiniestArgumentsOn) {
   std::vector<float> x;
   for (float v = 1e-30f; v < 20; v *= 1.0003f) {
