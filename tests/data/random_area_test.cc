@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "crema/data.pb.h"
+
 namespace crema {
 namespace {
 
