@@ -16,10 +16,11 @@ uint32_t CheckOf(std::span<const std::byte> bytes) { return static_cast<uint32_t
 }  // namespace
 
 void TransferPace::OnAnswer(Milliseconds took, const TransferOptions& options) {
-  const Milliseconds long_time = options.patience / 5;
-  if (took > long_time) {
+  least_ = std::min(least_, took);
+  const Milliseconds waited = took - least_, long_time = options.patience / 2;
+  if (waited > long_time) {
     chunks_ = std::max<uint64_t>(1, chunks(options) / 2);
-  } else if (took <= long_time / 2) {
+  } else if (waited <= long_time / 4) {
     chunks_ = std::min(2 * chunks_, options.credits);
   }
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -46,6 +47,7 @@ class TransferPace {
 
  private:
   uint64_t chunks_ = 2;
+  Milliseconds least_ = std::numeric_limits<Milliseconds>::max();  // that an answer took
 };
 
 class TransferSender {

@@ -123,7 +123,7 @@ TEST(Transfer, MoreAreUnderWayWhereAnswersComeSoon) {
   const auto pace = std::make_shared<TransferPace>();
   TransferSender sender(options, pace);
   sender.Start(1, PayloadOf(1000), 0);
-  EXPECT_EQ(UnderWay(sender, {1, 10, 10, 15, 21, 21, 21, 1}), (std::vector<size_t>{2, 4, 7, 7, 7, 3, 1, 1}));
+  EXPECT_EQ(UnderWay(sender, {1, 10, 10, 15, 60, 60, 60, 1}), (std::vector<size_t>{2, 4, 7, 7, 7, 3, 1, 1}));
   // The next one to the same receiver begins where this one was.
   TransferSender next(options, pace);
   next.Start(1, PayloadOf(1000), 0);
@@ -167,7 +167,7 @@ TEST(Transfer, SendsNothingTwiceOverASlowLineAndLeavesRoom) {
   }
   ASSERT_TRUE(all_done());
   for (const TransferSender& sender : senders) EXPECT_EQ(sender.bytes_sent(), payload->size());
-  EXPECT_LE(longest, 2'500);
+  EXPECT_LE(longest, 3'500);
   EXPECT_LE(now, 70'000) << "the line was left idle";
 }
 
