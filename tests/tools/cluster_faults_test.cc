@@ -184,9 +184,11 @@ TEST(ClusterFaults, ARoundThatNobodyWasToldOfTakesNoOtherWithIt) {
     EXPECT_LE(audit.committed, audit.version + 2);
     // Else a machine was so busy that a worker was out for a while.
     if (audit.used == 2 * audit.iteration) {
-      const auto again = static_cast<int>(audit.committed - audit.version) - 1;  // of both, who had trained it before
-      EXPECT_EQ(5 * (RoundsTrained(cluster.logs[0]) + RoundsTrained(cluster.logs[1])),
-                static_cast<int>(audit.used) + 2 * 5 * again)
+      // One that the first coordinator wrote and told nobody of may be trained once more, by both.
+      const int trained = 5 * (RoundsTrained(cluster.logs[0]) + RoundsTrained(cluster.logs[1]));
+      const int used = static_cast<int>(audit.used), untold = static_cast<int>(audit.committed - audit.version) - 1;
+      EXPECT_TRUE(used <= trained && trained <= used + 2 * 5 * untold)
+          << trained << " steps trained, " << used << " used, " << untold << " rounds told to nobody; "
           << "what workers were at counts: " << run.err << cluster.logs[0] << cluster.logs[1];
     }
   }
