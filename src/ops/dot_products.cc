@@ -7,6 +7,7 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/packs.h"
 #include "ops/vector_lanes.h"
 
 namespace crema {
@@ -33,19 +34,16 @@ template <int kLanes>
 struct Pairs;
 template <>
 struct Pairs<4> {
-  typedef int Ints __attribute__((vector_size(16)));
-  static constexpr Ints kFirst = {0, 4, 1, 5}, kSecond = {2, 6, 3, 7};
+  static constexpr Pack<4>::Ints kFirst = {0, 4, 1, 5}, kSecond = {2, 6, 3, 7};
 };
 template <>
 struct Pairs<8> {
-  typedef int Ints __attribute__((vector_size(32)));
-  static constexpr Ints kFirst = {0, 8, 1, 9, 4, 12, 5, 13}, kSecond = {2, 10, 3, 11, 6, 14, 7, 15};
+  static constexpr Pack<8>::Ints kFirst = {0, 8, 1, 9, 4, 12, 5, 13}, kSecond = {2, 10, 3, 11, 6, 14, 7, 15};
 };
 template <>
 struct Pairs<16> {
-  typedef int Ints __attribute__((vector_size(64)));
-  static constexpr Ints kFirst = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29},
-                        kSecond = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
+  static constexpr Pack<16>::Ints kFirst = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29},
+                                  kSecond = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
 };
 
 template <int kLanes, typename Floats>
@@ -54,11 +52,11 @@ CREMA_INLINE void AddPairs(const Floats& a, const Floats& b, Floats* sums) {
 }
 
 template <int kLanes, typename Floats>
-CREMA_INLINE void AddFours(const Floats& sums, Lanes<4>::Floats* total) {
+CREMA_INLINE void AddFours(const Floats& sums, Pack<4>::Floats* total) {
   if constexpr (kLanes == 4) {
     *total += sums;
   } else {
-    typename Lanes<kLanes / 2>::Floats low, high;
+    typename Pack<kLanes / 2>::Floats low, high;
     std::memcpy(&low, &sums, sizeof low);
     std::memcpy(&high, reinterpret_cast<const char*>(&sums) + sizeof low, sizeof high);
     low += high;
@@ -68,7 +66,7 @@ CREMA_INLINE void AddFours(const Floats& sums, Lanes<4>::Floats* total) {
 
 // Adds to *total the sum of all lanes of each of the four vectors.
 template <int kLanes, typename Floats>
-CREMA_INLINE void AddTotals(const Floats (&sums)[kB], Lanes<4>::Floats* total) {
+CREMA_INLINE void AddTotals(const Floats (&sums)[kB], Pack<4>::Floats* total) {
   Floats even, odd, all;
   AddPairs<kLanes>(sums[0], sums[2], &even);
   AddPairs<kLanes>(sums[1], sums[3], &odd);
@@ -79,8 +77,8 @@ CREMA_INLINE void AddTotals(const Floats (&sums)[kB], Lanes<4>::Floats* total) {
 // Adds the products of floats [at, at + bytes of a vector) of the rows.
 template <int kLanes, int kRows>
 CREMA_INLINE void AddProducts(const Operands& from, int64_t at, size_t bytes, int columns,
-                              typename Lanes<kLanes>::Floats (*sums)[kB]) {
-  using Floats = typename Lanes<kLanes>::Floats;
+                              typename Pack<kLanes>::Floats (*sums)[kB]) {
+  using Floats = typename Pack<kLanes>::Floats;
   Floats b[kB] = {};
 #pragma GCC unroll 4
   for (int column = 0; column < columns; ++column) std::memcpy(&b[column], from.b + column * from.ldb + at, bytes);
@@ -96,7 +94,7 @@ CREMA_INLINE void AddProducts(const Operands& from, int64_t at, size_t bytes, in
 // kRows rows of A with kColumns of B.
 template <int kLanes, int kRows, int kColumns>
 CREMA_INLINE void Tile(int64_t length, const Operands& at, bool add) {
-  typename Lanes<kLanes>::Floats sums[kRows][kB] = {};
+  typename Pack<kLanes>::Floats sums[kRows][kB] = {};
   int64_t l = 0;
   for (; l + kLanes <= length; l += kLanes) {
     if (kRows > 3) __builtin_prefetch(at.ahead + l, 0, 2);
@@ -106,7 +104,7 @@ CREMA_INLINE void Tile(int64_t length, const Operands& at, bool add) {
 #pragma GCC unroll 6
   for (int row = 0; row < kRows; ++row) {
     float* const to = at.c + row * at.ldc;
-    Lanes<4>::Floats total = {};
+    Pack<4>::Floats total = {};
     if (add) std::memcpy(&total, to, kColumns * sizeof(float));
     AddTotals<kLanes>(sums[row], &total);
     std::memcpy(to, &total, kColumns * sizeof(float));
@@ -176,19 +174,15 @@ __attribute__((target("avx512f"))) void Avx512Products(int64_t m, int64_t n, int
 }
 #endif
 
-decltype(&NarrowProducts) ChooseProducts() {
-#if defined(__x86_64__)
-  if (VectorLanes() == 16) return Avx512Products;
-  if (VectorLanes() == 8) return Avx2Products;
-#endif
-  return NarrowProducts;
-}
-
 }  // namespace
 
 void DotProducts(int64_t m, int64_t n, int64_t k, const float* a, int64_t lda, const float* b, int64_t ldb, bool add,
                  float* c, int64_t ldc) {
-  static const auto products = ChooseProducts();
+#if defined(__x86_64__)
+  static const auto products = ForVectorLanes(NarrowProducts, Avx2Products, Avx512Products);
+#else
+  constexpr auto products = NarrowProducts;
+#endif
   if (k == 0 && !add) {
     for (int64_t row = 0; row < m; ++row) std::fill_n(c + row * ldc, n, 0.0f);
     return;

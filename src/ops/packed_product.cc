@@ -5,6 +5,7 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/packs.h"
 #include "ops/vector_lanes.h"
 
 namespace crema {
@@ -17,7 +18,7 @@ constexpr int64_t kPanel = 16;
 // kRows rows of C, a panel at a time, summed up in registers of kLanes floats.
 template <int kLanes, int kRows>
 CREMA_INLINE void Block(int64_t n, int64_t k, const float* a, const float* packed, bool add, float* c) {
-  using Floats = typename Lanes<kLanes>::Floats;
+  using Floats = typename Pack<kLanes>::Floats;
   constexpr int kParts = kPanel / kLanes;
   for (int64_t column = 0; column < n; column += kPanel, packed += k * kPanel) {
     Floats sum[kRows][kParts] = {};
@@ -101,15 +102,6 @@ __attribute__((target("avx512f"))) void Avx512Blocks(int64_t rows, int64_t n, in
 }
 #endif
 
-// For the widest vectors that this machine has.
-decltype(&NarrowBlocks) ChooseBlocks() {
-#if defined(__x86_64__)
-  if (VectorLanes() == 16) return Avx512Blocks;
-  if (VectorLanes() == 8) return Avx2Blocks;
-#endif
-  return NarrowBlocks;
-}
-
 }  // namespace
 
 int64_t PackedFloats(int64_t k, int64_t n) { return (n + kPanel - 1) / kPanel * kPanel * k; }
@@ -129,7 +121,11 @@ void PackMatrix(bool transpose, int64_t k, int64_t n, const float* b, float* pac
 }
 
 void PackedProduct(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add, float* c) {
-  static const auto blocks = ChooseBlocks();
+#if defined(__x86_64__)
+  static const auto blocks = ForVectorLanes(NarrowBlocks, Avx2Blocks, Avx512Blocks);
+#else
+  constexpr auto blocks = NarrowBlocks;
+#endif
   blocks(rows, n, k, a, packed, add, c);
 }
 
