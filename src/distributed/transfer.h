@@ -35,8 +35,8 @@ struct Slice {
 };
 
 // How many chunks may be on their way to one receiver, as long as there are transfers to it: few at first, twice as
-// many when an answer came soon, half of them when it took long. On a slow line more would hold up all that is said
-// besides, signs of life too, and be sent again although they only wait.
+// many when an answer came about as soon as ever, half of them when it took much longer. On a slow line more would hold
+// up all that is said besides, signs of life too, and be sent again although they only wait.
 class TransferPace {
  public:
   uint64_t chunks(const TransferOptions& options) const { return std::min(chunks_, options.credits); }
