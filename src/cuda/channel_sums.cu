@@ -86,7 +86,7 @@ struct MomentSum {
   }
   template <int kWidth>
   __device__ Loaded<kWidth> Load(int64_t at) const {
-    Loaded<kWidth> loaded = {};
+    Loaded<kWidth> loaded;
     LoadNumbers<kWidth>(x + at, loaded.x);
     return loaded;
   }
