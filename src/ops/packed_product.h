@@ -17,6 +17,10 @@ void PackMatrix(bool transpose, int64_t k, int64_t n, const float* b, float* pac
 // other rows, so that threads may share them out in any way.
 void PackedProduct(int64_t rows, int64_t n, int64_t k, const float* a, const float* packed, bool add, float* c);
 
+// The same of the A whose transpose is stored, k x rows, each of its rows `step` floats behind the one before.
+void TransposedPackedProduct(int64_t rows, int64_t n, int64_t k, const float* a, int64_t step, const float* packed,
+                             bool add, float* c);
+
 }  // namespace crema
 
 #endif  // CREMA_OPS_PACKED_PRODUCT_H_

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 #include "comparison.h"
 #include "ops/gemm.h"
 
@@ -20,8 +22,17 @@ TEST(PackedProduct, IsTheProduct) {
             GemmReference(false, transpose, rows, n, k, 1, a.data(), b.data(), add ? 1.0f : 0.0f, expected.data());
             PackMatrix(transpose, k, n, b.data(), packed.data());
             PackedProduct(rows, n, k, a.data(), packed.data(), add, actual.data());
-            ExpectClose(expected, actual, 1e-5f,
-                        std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k));
+            const std::string sizes = std::to_string(rows) + " x " + std::to_string(n) + " x " + std::to_string(k);
+            ExpectClose(expected, actual, 1e-5f, sizes);
+
+            const int64_t step = rows + 3;
+            std::vector<float> transposed = Poison(step * k),
+                               again = add ? RandomValues(rows * n, 3) : Poison(rows * n);
+            for (int64_t row = 0; row < rows; ++row) {
+              for (int64_t l = 0; l < k; ++l) transposed[l * step + row] = a[row * k + l];
+            }
+            TransposedPackedProduct(rows, n, k, transposed.data(), step, packed.data(), add, again.data());
+            EXPECT_EQ(actual, again) << sizes;
           }
         }
       }
