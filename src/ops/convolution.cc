@@ -13,6 +13,7 @@ Shape Concatenate(int64_t first, int64_t second, const std::vector<int64_t>& res
 }
 
 constexpr KernelCandidate<ConvolutionKernel, ConvolutionProblem> kTable[] = {
+    {"Winograd", MakeConvolutionWinograd},
     {"oneDNN", MakeConvolutionOneDnn},
     {"reference", MakeConvolutionReference},
 };

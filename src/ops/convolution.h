@@ -73,7 +73,9 @@ class ConvolutionKernel {
                         void* source_gradient, float* weights_gradient, float* bias_gradient, std::byte* workspace) = 0;
 };
 
-// Chooses from {"oneDNN", "reference"}; `only` forces one of them (null if it does not take the problem).
+// Chooses from {"Winograd", "oneDNN", "reference"}; `only` forces one of them (null if it does not take the problem).
+// Winograd's results differ from the others' by some millionths of the largest, and of a pixel that is infinite it
+// makes NaNs around it.
 std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, const Device& device,
                                                    KernelChoice* choice, std::string_view only = {});
 

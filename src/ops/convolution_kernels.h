@@ -6,6 +6,9 @@
 
 namespace crema {
 
+// Null, too, where the definition is faster.
+std::unique_ptr<ConvolutionKernel> MakeConvolutionWinograd(const ConvolutionProblem& problem, const Device& device,
+                                                           std::string* why_not);
 std::unique_ptr<ConvolutionKernel> MakeConvolutionOneDnn(const ConvolutionProblem& problem, const Device& device,
                                                          std::string* why_not);
 std::unique_ptr<ConvolutionKernel> MakeConvolutionReference(const ConvolutionProblem& problem, const Device& device,
