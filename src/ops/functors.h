@@ -66,40 +66,54 @@ struct HyperbolicTangentGradient {
   CREMA_FORMULA float operator()(float dy, float y) const { return dy * (1.0f - y * y); }
 };
 
+// x times a share of it that falls to 0 faster than x grows: of -infinity nothing.
+CREMA_FORMULA float ShareOf(float x, float share) {
+  const float part = x * share;
+  return share == 0.0f ? 0.0f : part;
+}
+// Beyond `limit` the slopes below are 0 or 1, and times 0 nothing may be infinite.
+CREMA_FORMULA float Within(float limit, float x) {
+  const float raised = x < -limit ? -limit : x;
+  return raised > limit ? limit : raised;
+}
+
 struct Swish {
   float beta;
-  CREMA_FORMULA float operator()(float x) const { return x * Sigmoid()(beta * x); }
+  CREMA_FORMULA float operator()(float x) const { return ShareOf(x, Sigmoid()(beta * x)); }
 };
 // From the input.
 struct SwishGradient {
   float beta;
   CREMA_FORMULA float operator()(float dy, float x) const {
-    const float sigmoid = Sigmoid()(beta * x);
-    return dy * (sigmoid + beta * x * sigmoid * (1.0f - sigmoid));
+    const float z = Within(104.0f, beta * x);
+    const float sigmoid = Sigmoid()(z);
+    return dy * (sigmoid + z * sigmoid * (1.0f - sigmoid));
   }
 };
 
 struct Gelu {
-  CREMA_FORMULA float operator()(float x) const { return x * NormalCdf(x); }
+  CREMA_FORMULA float operator()(float x) const { return ShareOf(x, NormalCdf(x)); }
 };
 // From the input.
 struct GeluGradient {
   CREMA_FORMULA float operator()(float dy, float x) const {
-    const float density = 0.398942280f * Exp(-0.5f * x * x);
-    return dy * (NormalCdf(x) + x * density);
+    const float near = Within(16.0f, x);
+    const float density = 0.398942280f * Exp(-0.5f * near * near);
+    return dy * (NormalCdf(x) + near * density);
   }
 };
 
 // (1 + tanh(z)) / 2 = sigmoid(2 z).
 struct GeluTanh {
-  CREMA_FORMULA float operator()(float x) const { return x * Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x)); }
+  CREMA_FORMULA float operator()(float x) const {
+    return ShareOf(x, Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x)));
+  }
 };
 // From the input.
 struct GeluTanhGradient {
   CREMA_FORMULA float operator()(float dy, float x) const {
     const float sigmoid = Sigmoid()(1.59576912f * (x + 0.044715f * x * x * x));
-    // Beyond 16 the sigmoid is 0 or 1, and times 0 nothing may be infinite.
-    const float near = x > 16.0f ? 16.0f : x < -16.0f ? -16.0f : x;
+    const float near = Within(16.0f, x);
     const float slope = 1.59576912f * (1.0f + 0.134145f * near * near);
     return dy * (sigmoid + near * slope * sigmoid * (1.0f - sigmoid));
   }

@@ -68,6 +68,27 @@ TEST(Functors, GeluGradientIsAStepFarFromZero) {
   EXPECT_TRUE(std::isnan(formula::GeluTanhGradient()(1.0f, std::nanf(""))));
 }
 
+// Their limits, as those of ReLU.
+template <typename Formula, typename Gradient>
+void ExpectLimits(const Formula& formula, const Gradient& gradient) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  EXPECT_EQ(formula(-infinity), 0.0f);
+  EXPECT_EQ(formula(-1e30f), 0.0f);
+  EXPECT_EQ(formula(infinity), infinity);
+  EXPECT_EQ(gradient(2.0f, -infinity), 0.0f);
+  EXPECT_EQ(gradient(2.0f, infinity), 2.0f);
+  EXPECT_TRUE(std::isnan(formula(std::nanf(""))));
+  EXPECT_TRUE(std::isnan(gradient(2.0f, std::nanf(""))));
+}
+
+TEST(Functors, GeluAndSwishOfMinusInfinityAreZero) {
+  ExpectLimits(formula::Gelu{}, formula::GeluGradient{});
+  ExpectLimits(formula::GeluTanh{}, formula::GeluTanhGradient{});
+  for (const float beta : {0.1f, 1.0f, 1.5f, 300.0f}) {
+    ExpectLimits(formula::Swish{beta}, formula::SwishGradient{beta});
+  }
+}
+
 TEST(Functors, TanhIsAccurateFromTheTiniestArgumentsOn) {
   std::vector<float> x;
   for (float v = 1e-30f; v < 20; v *= 1.0003f) {
