@@ -24,7 +24,7 @@ struct IsBadSequence {
 };
 
 // A warp has a row.
-__global__ void __launch_bounds__(kThreads) FindLogSums(CtcProblem p, const float* scores, float* log_sums) {
+__global__ void __launch_bounds__(kThreads) FindRows(CtcProblem p, const float* scores, CtcRow* rows) {
   const unsigned lane = threadIdx.x % 32;
   const int64_t step = int64_t{gridDim.x} * (kThreads / 32);
   for (int64_t row = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32; row < p.rows(); row += step) {
@@ -35,28 +35,29 @@ __global__ void __launch_bounds__(kThreads) FindLogSums(CtcProblem p, const floa
     float sum = 0;
     for (int64_t c = lane; c < p.classes; c += 32) sum += formula::Exp(of_row[c] - largest);
     sum = SumWarp(sum);
-    if (lane == 0) log_sums[row] = largest + formula::Log(sum);
+    if (lane == 0) rows[row] = {largest, formula::Log(sum)};
   }
 }
 
 // The sequence that a block has.
 struct Sequence {
-  const float *scores, *log_sums;
+  const float* scores;
+  const CtcRow* rows;
   float* alphas;
   int32_t* classes;
-  int64_t stride, log_sum_stride, states;
+  int64_t stride, row_stride, states;
 
   __device__ Sequence(const CtcProblem& p, const float* scores, const CtcTape& tape)
       : scores(scores + blockIdx.x * p.classes),
-        log_sums(tape.log_sums + blockIdx.x),
+        rows(tape.rows + blockIdx.x),
         alphas(tape.alphas + blockIdx.x * p.steps * p.states()),
         classes(tape.classes + blockIdx.x * p.states()),
         stride(p.batch * p.classes),
-        log_sum_stride(p.batch),
+        row_stride(p.batch),
         states(p.states()) {}
 
   __device__ float Emission(int64_t step, int64_t state) const {
-    return ctc::Emission(scores[step * stride + classes[state]], log_sums[step * log_sum_stride]);
+    return ctc::Emission(scores[step * stride + classes[state]], rows[step * row_stride]);
   }
 };
 
@@ -181,9 +182,9 @@ __global__ void FindGradients(CtcProblem p, const float* value_gradient, const f
     }
     if (step < p.steps - 1) StepBack(s, count, step + 1, scratch);
     const float blanks = FindShares(s.alphas + step * s.states, count, scratch);
-    const float log_sum = s.log_sums[step * s.log_sum_stride];
+    const CtcRow row = s.rows[step * s.row_stride];
     for (int64_t c = threadIdx.x; c < p.classes; c += blockDim.x) {
-      const float probability = formula::Exp(s.scores[step * s.stride + c] - log_sum);
+      const float probability = formula::Exp(ctc::LogProbability(s.scores[step * s.stride + c], row));
       to[c] = scale * (probability - (c == p.blank ? blanks : 0.0f));
     }
     __syncthreads();
@@ -221,8 +222,7 @@ void CudaOperations::CtcLossForward(const CtcProblem& problem, const float* scor
                                     const CtcTape& tape, float* value, std::byte* workspace) {
   auto* const parts = reinterpret_cast<double*>(workspace);
   auto* const losses = reinterpret_cast<double*>(workspace + kPartBytes);
-  Launch(queue(), BlocksFor(queue(), problem.rows(), kThreads / 32), kThreads, FindLogSums, problem, scores,
-         tape.log_sums);
+  Launch(queue(), BlocksFor(queue(), problem.rows(), kThreads / 32), kThreads, FindRows, problem, scores, tape.rows);
   Launch(queue(), static_cast<unsigned>(problem.batch), ThreadsFor(problem.states()), FindAlphas, problem, scores,
          labels, tape, losses);
   SumTerms(queue(), problem.batch, LossOfSequence{losses}, DivideBy{static_cast<double>(problem.batch), value}, parts);

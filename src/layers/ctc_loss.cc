@@ -78,15 +78,15 @@ class CtcLossLayer : public Layer {
 
   int64_t TapeNumbers() const {
     const int64_t rows = problem_.rows(), states = problem_.states();
-    return rows * (states + 1) + problem_.batch * (states + 1);
+    return rows * (states + 2) + problem_.batch * (states + 1);
   }
 
   CtcTape TapeOf(const LayerRun& run) const {
     float* const numbers =
         run.saved.empty() ? reinterpret_cast<float*>(run.workspace + forward_workspace_) : run.saved[0].f32();
-    float* const alphas = numbers + problem_.rows();
+    float* const alphas = numbers + 2 * problem_.rows();
     auto* const classes = reinterpret_cast<int32_t*>(alphas + problem_.rows() * problem_.states());
-    return {numbers, alphas, classes, classes + problem_.batch * problem_.states()};
+    return {reinterpret_cast<CtcRow*>(numbers), alphas, classes, classes + problem_.batch * problem_.states()};
   }
 
   CtcProblem problem_;

@@ -17,10 +17,10 @@ constexpr int kForwardArrays = 2, kBackwardArrays = 4;  // of as many floats as 
 // One sequence, and arrays of numbers for each of its states.
 struct Sequence {
   const float* scores;  // of its first step; those of the next lie `stride` further
-  const float* log_sums;
+  const CtcRow* rows;
   const float* alphas;
   const int32_t* classes;
-  int64_t stride, log_sum_stride, count;
+  int64_t stride, row_stride, count;
   float *emissions, *leaps, *betas, *ahead;  // the last two for backward
 };
 
@@ -29,7 +29,7 @@ Sequence SequenceOf(const CtcProblem& p, int64_t item, const float* scores, cons
   const int64_t states = p.states();
   float* const scratch = reinterpret_cast<float*>(workspace) + item * arrays * states;
   return {scores + item * p.classes,
-          tape.log_sums + item,
+          tape.rows + item,
           tape.alphas + item * p.steps * states,
           tape.classes + item * states,
           p.batch * p.classes,
@@ -41,21 +41,21 @@ Sequence SequenceOf(const CtcProblem& p, int64_t item, const float* scores, cons
           scratch + 3 * states};
 }
 
-CREMA_MULTIVERSION float LogSum(int64_t n, const float* x) {
+CREMA_MULTIVERSION CtcRow RowOf(int64_t n, const float* x) {
   float largest = x[0];
 #pragma omp simd reduction(max : largest)
   for (int64_t i = 0; i < n; ++i) largest = x[i] > largest ? x[i] : largest;
   float sum = 0;
 #pragma omp simd reduction(+ : sum)
   for (int64_t i = 0; i < n; ++i) sum += formula::Exp(x[i] - largest);
-  return largest + formula::Log(sum);
+  return {largest, formula::Log(sum)};
 }
 
 CREMA_MULTIVERSION void FindEmissions(const Sequence& s, int64_t step) {
   const float* scores = s.scores + step * s.stride;
-  const float log_sum = s.log_sums[step * s.log_sum_stride];
+  const CtcRow row = s.rows[step * s.row_stride];
 #pragma omp simd
-  for (int64_t i = 0; i < s.count; ++i) s.emissions[i] = ctc::Emission(scores[s.classes[i]], log_sum);
+  for (int64_t i = 0; i < s.count; ++i) s.emissions[i] = ctc::Emission(scores[s.classes[i]], row);
 }
 
 // Both return the largest of what they write. `shift`: what is taken off all of them, so that they stay near 0.
@@ -89,9 +89,9 @@ CREMA_MULTIVERSION float BetasBefore(const Sequence& s, float shift) {
   return largest;
 }
 
-CREMA_MULTIVERSION void ScaledProbabilities(int64_t n, float scale, const float* scores, float log_sum, float* y) {
+CREMA_MULTIVERSION void ScaledProbabilities(int64_t n, float scale, const float* scores, CtcRow row, float* y) {
 #pragma omp simd
-  for (int64_t i = 0; i < n; ++i) y[i] = scale * formula::Exp(scores[i] - log_sum);
+  for (int64_t i = 0; i < n; ++i) y[i] = scale * formula::Exp(ctc::LogProbability(scores[i], row));
 }
 
 // Which share of the paths is in which state at a step, in `ahead`.
@@ -139,7 +139,7 @@ void BackwardSequence(const CtcProblem& p, const Sequence& s, float scale, float
     FindEmissions(s, step);
     FindShares(s, s.alphas + step * p.states());
     float* const to = dx + step * s.stride;
-    ScaledProbabilities(p.classes, scale, s.scores + step * s.stride, s.log_sums[step * s.log_sum_stride], to);
+    ScaledProbabilities(p.classes, scale, s.scores + step * s.stride, s.rows[step * s.row_stride], to);
     for (int64_t i = 0; i < s.count; ++i) to[s.classes[i]] -= scale * s.ahead[i];
   }
 }
@@ -171,7 +171,7 @@ void CtcLossForward(const CtcProblem& problem, const float* scores, const float*
       tape.counts[item] =
           ctc::FindStates(problem, labels + item * problem.longest, tape.classes + item * problem.states());
       for (int64_t row = item; row < problem.rows(); row += problem.batch) {
-        tape.log_sums[row] = LogSum(problem.classes, scores + row * problem.classes);
+        tape.rows[row] = RowOf(problem.classes, scores + row * problem.classes);
       }
       const Sequence sequence = SequenceOf(problem, item, scores, tape, kForwardArrays, scratch);
       float* const alphas = tape.alphas + item * problem.steps * problem.states();

@@ -24,9 +24,16 @@ struct CtcProblem {
   CREMA_HOST_DEVICE int64_t rows() const { return steps * batch; }
 };
 
+// Of the scores of a sequence at one step. Apart, since their sum would lose the logarithm where all scores are far
+// from 0.
+struct CtcRow {
+  float largest;
+  float log_sum;  // the logarithm of the sum of exp(score - largest) over the classes
+};
+
 // What forward leaves for backward.
 struct CtcTape {
-  float* log_sums;   // steps x batch: the logarithm of the sum of exp(score) over the classes
+  CtcRow* rows;      // steps x batch
   float* alphas;     // batch x steps x states: logarithms of probabilities, less a number of each step
   int32_t* classes;  // batch x states: that of each state
   int32_t* counts;   // batch: of the states that there are; 0 where no path has the labels

@@ -8,9 +8,11 @@
 
 namespace crema::ctc {
 
-// The logarithm of a probability of 0, so low that no sum of others reaches it, and finite so that differences are
-// numbers.
-inline constexpr float kImpossible = -1e30f;
+// The logarithm of the probability that no path is there, so low that no sum of others reaches it, and finite so that
+// differences are numbers.
+inline constexpr float kImpossible = -1e36f;
+// That of a class is not below this, so that paths with classes of probability 0 are still told from no path.
+inline constexpr float kLeastEmission = -1e30f;
 CREMA_HOST_DEVICE inline LabelRule NoLabel() { return {true, -1}; }
 
 CREMA_HOST_DEVICE inline bool IsLabel(const CtcProblem& p, float label) {
@@ -64,9 +66,12 @@ CREMA_FORMULA float LogOfSum(float a, float b, float c) {
 }
 
 // The logarithm of a class's probability.
-CREMA_FORMULA float Emission(float score, float log_sum) {
-  const float logarithm = score - log_sum;
-  return logarithm < kImpossible ? kImpossible : logarithm;
+CREMA_FORMULA float LogProbability(float score, const CtcRow& row) { return (score - row.largest) - row.log_sum; }
+
+// The same, where it is added to others.
+CREMA_FORMULA float Emission(float score, const CtcRow& row) {
+  const float logarithm = LogProbability(score, row);
+  return logarithm < kLeastEmission ? kLeastEmission : logarithm;
 }
 
 }  // namespace crema::ctc

@@ -18,9 +18,10 @@ struct Result {
 
 Result Compute(const CtcProblem& p, const std::vector<float>& scores, const std::vector<float>& labels,
                float value_gradient = 1) {
-  std::vector<float> log_sums(p.rows()), alphas(p.rows() * p.states());
+  std::vector<CtcRow> rows(p.rows());
+  std::vector<float> alphas(p.rows() * p.states());
   std::vector<int32_t> classes(p.batch * p.states()), counts(p.batch);
-  const CtcTape tape = {log_sums.data(), alphas.data(), classes.data(), counts.data()};
+  const CtcTape tape = {rows.data(), alphas.data(), classes.data(), counts.data()};
   std::vector<std::byte> workspace(std::max(CtcForwardWorkspace(p), CtcBackwardWorkspace(p)));
   Result result;
   result.gradient.assign(scores.size(), std::numeric_limits<float>::quiet_NaN());
@@ -103,6 +104,54 @@ TEST(CtcLoss, OfANanIsNone) {
   std::vector<float> scores = RandomScores(p, 1);
   scores[7] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(Compute(p, scores, {1, 2}).loss));
+}
+
+// The softmax of a step's scores does not change with a number that is added to all of them.
+TEST(CtcLoss, ScoresFarFromZeroAreAsExact) {
+  const CtcProblem p = {.steps = 5, .batch = 2, .classes = 4, .longest = 2};
+  std::vector<float> scores(p.rows() * p.classes);
+  for (size_t i = 0; i < scores.size(); ++i) scores[i] = static_cast<float>(i * i % 13) / 4;
+  const std::vector<float> labels = {1, 2, 3, 3};
+  const int64_t row = 6 * p.classes;
+  for (const float added : {-100000.0f, 100000.0f}) {
+    const Result near = Compute(p, scores, labels);
+    std::vector<float> moved = scores;
+    for (float& score : moved) score += added;
+    const Result far = Compute(p, moved, labels);
+    EXPECT_EQ(far.loss, near.loss) << added;
+    EXPECT_EQ(far.gradient, near.gradient) << added;
+  }
+  std::fill_n(scores.begin() + row, p.classes, 0.0f);
+  const Result of_zeros = Compute(p, scores, labels);
+  std::fill_n(scores.begin() + row, p.classes, -1e30f);
+  const Result of_masks = Compute(p, scores, labels);
+  EXPECT_EQ(of_masks.loss, of_zeros.loss);
+  EXPECT_EQ(of_masks.gradient, of_zeros.gradient);
+}
+
+// Classes are masked out by such scores.
+TEST(CtcLoss, ClassesOfProbabilityZeroAreLeftOut) {
+  const CtcProblem p = {.steps = 4, .batch = 1, .classes = 3, .longest = 2};
+  const std::vector<float> scores = RandomScores(p, 2), labels = {1, 2};
+  const auto with = [&](const std::vector<size_t>& masked, float score) {
+    std::vector<float> changed = scores;
+    for (const size_t i : masked) changed[i] = score;
+    return Compute(p, changed, labels);
+  };
+  for (const float score : {-1e30f, -1e38f, -std::numeric_limits<float>::infinity()}) {
+    for (const std::vector<size_t>& masked : {std::vector<size_t>{5}, {0}, {1}, {0, 3, 6, 9}, {2, 5, 6, 7}}) {
+      const Result low = with(masked, -200), lowest = with(masked, score);
+      EXPECT_EQ(lowest.loss, low.loss) << score << " at " << masked[0];
+      for (size_t i = 0; i < scores.size(); ++i) {
+        EXPECT_NEAR(lowest.gradient[i], low.gradient[i], 1e-6) << score << " at " << masked[0] << ": " << i;
+      }
+    }
+    // All that a path can begin with.
+    const Result none = with({0, 1}, score);
+    EXPECT_GE(none.loss, 1e29f);
+    EXPECT_EQ(none.gradient[2], 1.0f) << "a state that no path begins in has a share of the paths";
+    EXPECT_TRUE(std::all_of(none.gradient.begin(), none.gradient.end(), [](float g) { return std::isfinite(g); }));
+  }
 }
 
 TEST(CtcLoss, SequencesWithTooFewStepsAreFound) {
