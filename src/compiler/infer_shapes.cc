@@ -1,12 +1,11 @@
 #include <algorithm>
-#include <filesystem>
 #include <limits>
 #include <map>
-#include <system_error>
 
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "compiler/compiler.h"
+#include "graph/files_written.h"
 
 namespace crema {
 
@@ -112,19 +111,8 @@ void WarnOfBlanks(Compilation& c) {
 }
 
 void RefuseOverwriting(Compilation& c) {
-  for (const Node& writer : c.net.graph.nodes) {
-    if (!writer.setup || !writer.setup->file_written()) continue;
-    const LayerSetup::FileWritten& written = *writer.setup->file_written();
-    for (const Node& reader : c.net.graph.nodes) {
-      if (!reader.setup) continue;
-      for (const std::string& path : reader.setup->files_read()) {
-        std::error_code ignored;
-        if (!std::filesystem::equivalent(path, written.path, ignored)) continue;
-        c.diagnostics.Error(c.Where(writer, written.field), "layer \"" + writer.name() + "\" (" + writer.type->name +
-                                                                "): \"" + written.path + "\" is what layer \"" +
-                                                                reader.name() + "\" reads; name another file");
-      }
-    }
+  for (const Overwriting& found : FindOverwriting(c.net.graph, c.net.graph)) {
+    c.diagnostics.Error(c.Where(*found.writer, found.file->field), Describe(found));
   }
 }
 

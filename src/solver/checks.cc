@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/hdf5.h"
 #include "device/device.h"
+#include "graph/files_written.h"
 #include "graph/program.h"
 #include "solver/nets.h"
 #include "solver/snapshot_hdf5.h"
@@ -153,6 +154,27 @@ void Solver::Impl::CheckEvalType(const SolverFile& file) const {
                                  ": add that layer, or remove eval_type for the means of outputs");
     }
   }
+}
+
+// Within a net the compiler looks.
+void Solver::Impl::RefuseOverwriting() const {
+  std::vector<std::pair<const Net*, std::string>> nets = {{net.get(), "of the train net"}};
+  for (size_t i = 0; i < test_nets.size(); ++i) {
+    nets.emplace_back(test_nets[i].get(), "of test net #" + std::to_string(i));
+  }
+  Diagnostics refused;
+  for (const auto& [writers, of_writers] : nets) {
+    const CompiledNet& compiled = writers->compiled();
+    for (const auto& [readers, of_readers] : nets) {
+      if (writers == readers) continue;
+      for (const Overwriting& found : FindOverwriting(compiled.graph, readers->compiled().graph)) {
+        const auto& source = compiled.file.source;
+        refused.Error(source ? source->Layer(found.writer->index_in_file, found.file->field) : Location{},
+                      Describe(found, of_writers, of_readers));
+      }
+    }
+  }
+  refused.ThrowIfErrors();
 }
 
 void Solver::Impl::WarnOfRecurrentLayers() const {

@@ -132,6 +132,7 @@ void Solver::Impl::BuildTestNets(NetPlans& plans, const SolverFile& file) {
     plan.options.share_memory = true;
     test_nets.push_back(std::make_unique<Net>(plan.file, plan.options));
   }
+  RefuseOverwriting();
   CheckEvalType(file);
   std::vector<Diagnostic> warnings;
   if (param.has_best() && !test_nets.empty()) best.emplace(file, *test_nets[0], &warnings);

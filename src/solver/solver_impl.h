@@ -225,6 +225,8 @@ struct Solver::Impl {
   void BuildTestNets(NetPlans& plans, const SolverFile& file);
   // Throws UserError where eval_type is not what a test net can be tested for.
   void CheckEvalType(const SolverFile& file) const;
+  // Throws UserError where one of the nets writes what another one reads.
+  void RefuseOverwriting() const;
   bool TestsMoveStatistics() const;
   void CheckNamesForHdf5() const;
   void CheckSnapshotSize() const;

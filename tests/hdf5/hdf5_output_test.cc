@@ -7,6 +7,7 @@
 #include "base/hdf5.h"
 #include "crema/files.h"
 #include "crema/net.h"
+#include "crema/solver.h"
 #include "data/data_testing.h"
 #include "device/gpu.h"
 #include "hdf5/hdf5_writer.h"
@@ -141,6 +142,39 @@ TEST_F(Hdf5OutputTest, DoesNotReplaceWhatTheNetReads) {
       {"net.prototxt:2:", "layer \"out\" (HDF5Output)", "out.h5\" is what layer \"more\" reads", "name another file"});
   EXPECT_EQ(testing::ReadFile(folder_ / "out.h5") == before, true);
   MakeNet(output("another.h5"))->Forward();
+}
+
+// What a test would destroy for the training that goes on, and the other way round.
+TEST_F(Hdf5OutputTest, DoesNotReplaceWhatAnotherNetOfTheSolverReads) {
+  Forward(*MakeNet(NetText(5)), 0);
+  testing::WriteFile(folder_ / "list.txt", folder_ / "out.h5" + "\n");
+  const std::string before = testing::ReadFile(folder_ / "out.h5");
+  const auto make = [&](const std::string& reads, const std::string& writes, const std::string& file) {
+    const auto in = [](const std::string& phase) { return " include { phase: " + phase + " } "; };
+    const std::string shapes = "shape { dim: 5 dim: 6 } shape { dim: 5 }";
+    const NetFile net = ParseNet(
+        "layer { name: 'in' type: 'HDF5Data' top: 'data' top: 'label'" + in(reads) + "hdf5_data_param { source: '" +
+            folder_ / "list.txt" + "' batch_size: 5 } }\n" +
+            "layer { name: 'other' type: 'DummyData' top: 'data' top: 'label'" + in(writes) + "dummy_data_param { " +
+            shapes + " } }\n" +
+            "layer { name: 'ip' type: 'InnerProduct' bottom: 'data' top: 'ip' inner_product_param { num_output: 1 } }\n"
+            "layer { name: 'loss' type: 'EuclideanLoss' bottom: 'ip' bottom: 'label' top: 'loss' }\n"
+            "layer { name: 'out' type: 'HDF5Output' bottom: 'data' bottom: 'label'" +
+            in(writes) + "hdf5_output_param { file_name: '" + folder_ / file + "' } }\n",
+        "net.prototxt");
+    SolverFile file_of_solver = ParseSolver(
+        "base_lr: 0.01 lr_policy: 'fixed' max_iter: 2 test_iter: 1 test_interval: 1 snapshot_after_train: false",
+        "solver.prototxt");
+    *file_of_solver.solver.mutable_net_param() = net.net;
+    Solver(file_of_solver, {}).Train();
+  };
+  ExpectThrows<UserError>([&] { make("TRAIN", "TEST", "out.h5"); },
+                          {"layer \"out\" (HDF5Output) of test net #0",
+                           "out.h5\" is what layer \"in\" of the train net reads", "name another file"});
+  ExpectThrows<UserError>([&] { make("TEST", "TRAIN", "out.h5"); },
+                          {"layer \"out\" (HDF5Output) of the train net", "layer \"in\" of test net #0 reads"});
+  EXPECT_EQ(testing::ReadFile(folder_ / "out.h5") == before, true);
+  make("TRAIN", "TEST", "another.h5");
 }
 
 // Images may lie channels last, in the net.
