@@ -174,7 +174,7 @@ int Run(const CommandLine& line) {
   data.seed = request.seed;
   data.threads = FLAGS_data_threads;
   const Dataset dataset = FindDataset(data);
-  std::vector<Diagnostic> warnings = dataset.warnings;
+  std::vector<Diagnostic> warnings = dataset.warnings.list();
   const auto files = MakeRecipe(request, dataset, WeightsOf(line, request.weights), &warnings);
   PrintWarnings(warnings);
   const bool resume = WriteOutputFolder(request.output, files, FLAGS_force);

@@ -70,33 +70,32 @@ std::vector<Diagnostic> AuthorizedKeys::Refresh() {
   const bool readable = List(&listing, &problem);
   if (listing_ && *listing_ == listing && readable) return {};
   names_.clear();
+  Diagnostics problems;
   if (!readable) {
     // A listing that no folder has, so that the problem is told once and the folder is read when it is back.
     const bool told = listing_ && listing_->count("");
     listing_ = Listing{{"", {}}};
     if (told) return {};
-    return {{Diagnostic::Severity::kError, {folder_, 0, 0}, problem}};
+    problems.Error({folder_, 0, 0}, problem);
+    return problems.list();
   }
   listing_ = listing;
-  std::vector<Diagnostic> problems;
   for (const auto& [file, fingerprint] : listing) {
     const std::string path = PathIn(folder_, file);
     try {
       const std::string name = file.substr(0, file.size() - kSuffix.size());
       const auto [at, added] = names_.emplace(ReadPublicKey(path), name);
       if (!added) {
-        problems.push_back(
-            {Diagnostic::Severity::kError,
-             {path, 0, 0},
-             "holds the same key as " + at->second + std::string(kSuffix) + "; each machine needs a key of its own"});
+        problems.Error({path, 0, 0}, "holds the same key as " + at->second + std::string(kSuffix) +
+                                         "; each machine needs a key of its own");
       }
     } catch (const UserError& error) {
-      problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
+      for (const Diagnostic& found : error.diagnostics()) problems.Error(found.where, found.message);
     } catch (const std::exception& error) {
-      problems.push_back({Diagnostic::Severity::kError, {}, error.what()});
+      problems.Error({}, error.what());
     }
   }
-  return problems;
+  return problems.list();
 }
 
 std::optional<std::string> AuthorizedKeys::NameOf(const std::string& public_key) const {

@@ -170,12 +170,11 @@ void WarnOfUntrained(const Classes& train, const Classes& validation, Dataset* d
     if (found != validation.counts.end()) judged += found->second;
   }
   if (count == 0) return;
-  dataset->warnings.push_back(
-      {Diagnostic::Severity::kWarning,
-       {dataset->train_path, 0, 0},
-       "has no record of " + std::to_string(count) + " of " + std::to_string(dataset->labels.size()) + " classes (" +
-           untrained + (count > 5 ? ", ..." : "") + ")" +
-           (judged > 0 ? ", which " + std::to_string(judged) + " of those to validate with have" : "")});
+  dataset->warnings.Warning(
+      {dataset->train_path, 0, 0},
+      "has no record of " + std::to_string(count) + " of " + std::to_string(dataset->labels.size()) + " classes (" +
+          untrained + (count > 5 ? ", ..." : "") + ")" +
+          (judged > 0 ? ", which " + std::to_string(judged) + " of those to validate with have" : ""));
 }
 
 void FromDatabases(const DatasetRequest& request, const std::string& train, const std::string& validation,
@@ -185,9 +184,8 @@ void FromDatabases(const DatasetRequest& request, const std::string& train, cons
   dataset->validation_path = fs::absolute(validation).lexically_normal().string();
   std::error_code ignored;
   if (fs::equivalent(train, validation, ignored)) {
-    dataset->warnings.push_back({Diagnostic::Severity::kWarning,
-                                 {dataset->validation_path, 0, 0},
-                                 "is trained with, too: validation says nothing about other images"});
+    dataset->warnings.Warning({dataset->validation_path, 0, 0},
+                              "is trained with, too: validation says nothing about other images");
   }
   const auto train_source = OpenRecordSource(train), validation_source = OpenRecordSource(validation);
   dataset->train_count = static_cast<int64_t>(train_source->count());

@@ -33,7 +33,7 @@ struct Dataset {
   std::vector<std::string> labels;
   // Images that cannot be decoded, which are in no list: path, and what is wrong.
   std::vector<std::pair<std::string, std::string>> broken;
-  std::vector<Diagnostic> warnings;
+  Diagnostics warnings;
 };
 
 // Looks at all image files, in parallel, with progress on stderr; of databases at the labels. Throws UserError where
