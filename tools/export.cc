@@ -79,11 +79,8 @@ void PrintTensors(const char* kind, const std::vector<OnnxModel::Tensor>& tensor
   }
 }
 
-void CheckWeights(const CommandLine& line, const WeightsReport& report) {
-  if (report.copied.empty()) {
-    throw UserError(Location{line.program, 0, 0}, "--weights=" + FLAGS_weights + ": no layer of " + FLAGS_model +
-                                                      " has the name of one in it; is it of another net?");
-  }
+void CheckWeights(const CommandLine& line, const WeightsFiles& weights, const WeightsReport& report) {
+  RefuseUnused(line, weights, report);
   for (const std::string& layer : report.fresh) {
     std::cerr << FLAGS_weights << ": warning: has nothing for layer \"" << layer
               << "\", which is exported as its fillers make it\n";
@@ -103,9 +100,10 @@ int Run(const CommandLine& line) {
   std::vector<Preparation> preparations;
   const NetFile file = ReadNet(line, net_options, &preparations);
   if (FLAGS_with_transform) options.transform = {preparations[0].input, preparations[0].transform};
-  const OnnxModel model = MakeOnnxModel(file, WeightsOf(line, FLAGS_weights), options);
+  const WeightsFiles weights = WeightsOf(line, FLAGS_weights);
+  const OnnxModel model = MakeOnnxModel(file, weights.layers(), options);
   PrintWarnings(model.notes);
-  CheckWeights(line, model.weights);
+  CheckWeights(line, weights, model.weights);
   AtomicFile output(FLAGS_output);
   output.Write(model.bytes);
   output.Commit();

@@ -6,7 +6,6 @@
 #include <charconv>
 #include <filesystem>
 #include <iostream>
-#include <map>
 #include <utility>
 
 #include "base/byte_size.h"
@@ -285,22 +284,16 @@ NetFile ReadModel(const CommandLine& line) {
   }
 }
 
-std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& files) {
-  std::vector<LayerWeights> all;
-  for (const std::string& path : CommaList(line, "weights", files)) {
-    std::map<std::string, int> numbers;  // of layers of one name
-    for (LayerWeights& layer : ReadWeights(path)) {
-      int number = numbers[layer.name]++;
-      const auto earlier = std::find_if(
-          all.begin(), all.end(), [&](const LayerWeights& other) { return other.name == layer.name && number-- == 0; });
-      if (earlier == all.end()) {
-        all.push_back(std::move(layer));
-      } else {
-        *earlier = std::move(layer);
-      }
-    }
-  }
-  return all;
+WeightsFiles WeightsOf(const CommandLine& line, const std::string& files) {
+  WeightsFiles weights;
+  for (const std::string& path : CommaList(line, "weights", files)) weights.Read(path);
+  return weights;
+}
+
+void RefuseUnused(const CommandLine& line, const WeightsFiles& weights, const WeightsReport& report) {
+  if (report.copied.empty() && report.fresh.empty()) return;  // the net has no parameters
+  const std::string unused = weights.FindUnused(report.copied);
+  if (!unused.empty()) Fail(line, "--weights=" + unused + ": " + DescribeUnused(FLAGS_model));
 }
 
 void LoadWeightsFlag(const CommandLine& line, Net& net) {
@@ -309,8 +302,7 @@ void LoadWeightsFlag(const CommandLine& line, Net& net) {
   for (const std::string& path : CommaList(line, "weights", FLAGS_weights)) {
     const WeightsReport report = net.LoadWeights(ReadWeights(path));
     if (report.copied.empty() && !net.parameters().empty()) {
-      Fail(line,
-           "--weights=" + path + ": no layer of " + FLAGS_model + " has the name of one in it; is it of another net?");
+      Fail(line, "--weights=" + path + ": " + DescribeUnused(FLAGS_model));
     }
     if (std::exchange(first, false)) fresh = report.fresh;
     std::erase_if(fresh, [&](const std::string& layer) {

@@ -11,6 +11,7 @@
 #include "crema/files.h"
 #include "crema/net.h"
 #include "crema/tensor.h"
+#include "schema/weights_files.h"
 #include "tools/command_line.h"
 
 DECLARE_string(model);
@@ -67,8 +68,10 @@ void ApplyThreads();
 NetOptions NetOptionsOf(const CommandLine& line);
 // Reads --model; a solver file is told apart.
 NetFile ReadModel(const CommandLine& line);
-// The layers of `files`, separated by commas. Of a layer that several of them have, that of the last.
-std::vector<LayerWeights> WeightsOf(const CommandLine& line, const std::string& files);
+// Reads `files`, separated by commas.
+WeightsFiles WeightsOf(const CommandLine& line, const std::string& files);
+// Throws UserError where one of them gave nothing to --model, which has parameters.
+void RefuseUnused(const CommandLine& line, const WeightsFiles& weights, const WeightsReport& report);
 // Copies the files of --weights into the net, in their order, and says on stderr what was left out.
 void LoadWeightsFlag(const CommandLine& line, Net& net);
 // One line each on stderr.

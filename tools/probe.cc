@@ -23,9 +23,10 @@ int Run(const CommandLine& line) {
   options.shapes = net_options.shapes;
   options.backward = FLAGS_backward;
   options.head = FLAGS_head;
-  options.weights = WeightsOf(line, FLAGS_weights);
+  const WeightsFiles weights = WeightsOf(line, FLAGS_weights);
+  if (!FLAGS_weights.empty()) options.weights = weights.layers();
   std::string json;
-  Probe(ReadModel(line), options, &json);
+  RefuseUnused(line, weights, Probe(ReadModel(line), options, &json).weights);
   std::cout << json;
   return kExitSuccess;
 }

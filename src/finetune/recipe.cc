@@ -233,8 +233,7 @@ Batches BatchesOf(const RecipeRequest& request, const Model& model, const Datase
 }  // namespace
 
 std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, const Dataset& dataset,
-                                              const std::vector<LayerWeights>& weights,
-                                              std::vector<Diagnostic>* warnings) {
+                                              const WeightsFiles& weights, std::vector<Diagnostic>* warnings) {
   const Model model = ReadModel(request.model);
   const TransformationParameter& values = model.transform;
   if (warnings && !values.has_scale() && values.mean_value_size() == 0 && values.std_value_size() == 0) {
@@ -266,7 +265,13 @@ std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, cons
       DataLayer(model, TRAIN, TrainTransform(model, test, request.augment), train_source, dataset.train_list.root,
                 database, batches.train),
       DataLayer(model, TEST, test, validation_source, dataset.validation_list.root, database, batches.validation)};
-  const NetParameter net = MakeTrainNet(model.file, model.classification, wanted, weights);
+  const NetParameter net = MakeTrainNet(model.file, model.classification, wanted, weights.layers());
+  std::vector<std::string> names;
+  for (const LayerParameter& layer : net.layer()) names.push_back(layer.name());
+  // Else the solver would say so, once all files are there.
+  if (const std::string unused = weights.FindUnused(names); !unused.empty()) {
+    throw UserError(Location{unused, 0, 0}, DescribeUnused(request.model + " but its classifier"));
+  }
 
   std::map<std::string, std::string> files;
   files["train_val.prototxt"] = "# " + request.model + " for " + std::to_string(dataset.labels.size()) +

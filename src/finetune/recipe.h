@@ -12,6 +12,7 @@
 #include "crema/net.h"
 #include "finetune/dataset.h"
 #include "finetune/net_surgery.h"
+#include "schema/weights_files.h"
 
 namespace crema {
 
@@ -31,10 +32,9 @@ struct RecipeRequest {
 
 // The files of an output folder by their names: train_val.prototxt, deploy.prototxt, solver.prototxt, labels.txt, and,
 // for folders of images, train.txt and val.txt. The same request gives the same files. Throws UserError where the model
-// cannot be fine-tuned, naming what is in the way. `warnings` may be null.
+// cannot be fine-tuned, or a file of weights gives it nothing, naming what is in the way. `warnings` may be null.
 std::map<std::string, std::string> MakeRecipe(const RecipeRequest& request, const Dataset& dataset,
-                                              const std::vector<LayerWeights>& weights,
-                                              std::vector<Diagnostic>* warnings = nullptr);
+                                              const WeightsFiles& weights, std::vector<Diagnostic>* warnings = nullptr);
 
 }  // namespace crema
 

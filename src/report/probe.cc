@@ -165,12 +165,12 @@ ProbeResult Probe(const NetFile& file, const ProbeOptions& options, std::string*
   const NetFile inputs = WithoutData(file, net_options);
   Net net(inputs, net_options);
   FillInputs(net);
-  if (options.weights.empty()) {
-    FillParameters(net);
-  } else {
-    net.LoadWeights(options.weights);
-  }
   ProbeResult result;
+  if (options.weights) {
+    result.weights = net.LoadWeights(*options.weights);
+  } else {
+    FillParameters(net);
+  }
   result.loss = net.Forward();
   for (const std::string& name : net.blob_names()) {
     const Tensor blob = net.blob(name);

@@ -4,6 +4,7 @@
 #define CREMA_REPORT_PROBE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,7 +23,7 @@ struct ProbeOptions {
   int level = 0;
   std::vector<std::string> stages;
   BlobShapes shapes;
-  std::vector<LayerWeights> weights;  // instead of filled parameters, where not empty
+  std::optional<std::vector<LayerWeights>> weights;  // instead of filled parameters
   bool backward = false;
   int head = 8;              // leading elements to report
   Device* device = nullptr;  // null: the CPU
@@ -39,6 +40,7 @@ struct TensorSummary {
 
 struct ProbeResult {
   double loss = 0;
+  WeightsReport weights;                       // where there were any
   std::vector<TensorSummary> blobs;            // the last value under each name, in the net's order
   std::vector<TensorSummary> param_gradients;  // "conv1[0]"; zeros where the solver never changes it
 };

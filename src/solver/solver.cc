@@ -12,6 +12,7 @@
 #include "device/device.h"
 #include "graph/program.h"
 #include "runtime/refuse_inputs.h"
+#include "schema/weights_files.h"
 #include "solver/epochs.h"
 #include "solver/nets.h"
 #include "solver/solver_impl.h"
@@ -178,11 +179,10 @@ void Solver::Impl::LoadWeights() {
     if (files.size() > 1) {
       std::erase_if(loaded.report.fresh, [&](const std::string& layer) { return copied.contains(layer); });
     }
-    Tell(&Observer::OnWeights, loaded);
-    if (loaded.report.copied.empty()) {
-      Warn({loaded.path, 0, 0},
-           "no layer of the train net has the name of one in it: nothing was copied; is it of another net?");
+    if (loaded.report.copied.empty() && !std::as_const(*net).parameters().empty()) {
+      throw UserError({loaded.path, 0, 0}, DescribeUnused("the train net"));
     }
+    Tell(&Observer::OnWeights, loaded);
   }
 }
 

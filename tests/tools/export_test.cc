@@ -123,6 +123,31 @@ TEST_F(Export, OfALayerThatSeveralFilesHaveTheLastCounts) {
   EXPECT_EQ(exported("net.caffemodel,other.caffemodel"), other);
 }
 
+// Of export and probe, which read all files before the net, and of time, which copies one after the other.
+TEST_F(Export, EachFileOfWeightsMustGiveSomething) {
+  NetParameter net;
+  ASSERT_TRUE(net.ParseFromString(ReadText(folder_ / "net.caffemodel")));
+  for (LayerParameter& layer : *net.mutable_layer()) layer.set_name("of_another_net_" + layer.name());
+  folder_.Write("other.caffemodel", net.SerializeAsString());
+  for (LayerParameter& layer : *net.mutable_layer()) layer.clear_blobs();
+  folder_.Write("bare.caffemodel", net.SerializeAsString());
+  for (const std::string files :
+       {"other.caffemodel", "net.caffemodel,other.caffemodel", "other.caffemodel,net.caffemodel", "bare.caffemodel"}) {
+    const std::string unused = files[0] == 'b' ? "bare.caffemodel" : "other.caffemodel";
+    for (const std::vector<std::string>& more : std::vector<std::vector<std::string>>{
+             {"export", "--output=net.onnx"}, {"probe"}, {"time", "--iterations=1"}}) {
+      std::vector<std::string> words = {"crema", more[0], "--model=deploy.prototxt", "--weights=" + files};
+      words.insert(words.end(), more.begin() + 1, more.end());
+      const Finished refused = RunProgram(words, {.folder = folder_.path()});
+      EXPECT_EQ(refused.exit_code, 2) << more[0] << " " << files << refused.out;
+      EXPECT_TRUE(refused.Says("--weights=" + unused + ": no layer of deploy.prototxt has the name of one in it"))
+          << more[0] << " " << files << refused.err;
+      EXPECT_TRUE(refused.Says("leave the file out")) << refused.err;
+      EXPECT_FALSE(fs::exists(folder_ / "net.onnx"));
+    }
+  }
+}
+
 TEST_F(Export, SaysWhatIsNotInTheWeights) {
   folder_.Write("more.prototxt", ReadText(folder_ / "deploy.prototxt") + R"(
 layer { name: "more" type: "InnerProduct" bottom: "prob" top: "more"

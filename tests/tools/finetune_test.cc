@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "crema/files.h"
 #include "image/codec.h"
 #include "tools/colour_net.h"
 #include "tools/program.h"
@@ -184,6 +185,13 @@ TEST_F(Finetune, MistakesAreNamed) {
   };
   const std::string model = "--model=model/train_val.prototxt";
   expect({model, "--data=photos", "--output=out"}, "--weights=FILE is missing");
+  NetParameter other;
+  LayerParameter& layer = *other.add_layer();
+  layer.set_name("of_another_net");
+  layer.add_blobs()->add_data(1);
+  folder_.Write("other.caffemodel", other.SerializeAsString());
+  expect({model, "--data=photos", "--output=out", "--weights=other.caffemodel"},
+         "other.caffemodel: error: no layer of model/train_val.prototxt but its classifier has the name of one in it");
   expect({model, "--data=nothing", "--output=out", "--from_scratch"}, "there is neither such a folder nor");
   expect({model, "--data=photos", "--output=out", "--from_scratch", "--freeze=conv1"}, "expected until:LAYER");
   expect({"--model=no/such.prototxt", "--data=photos", "--output=out", "--from_scratch"}, "there is no such file");
