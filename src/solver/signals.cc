@@ -4,6 +4,8 @@
 
 #include <atomic>
 #include <cerrno>
+#include <cstdint>
+#include <ctime>
 #include <string_view>
 
 #include "base/check.h"
@@ -19,25 +21,53 @@ constexpr size_t kStackBytes = size_t{1} << 17;
 constexpr std::string_view kOnceMore =
     "\nThe step under way has not come to its end yet; Ctrl-C once more ends all at once, without a snapshot\n";
 
+constexpr std::string_view kTerminated =
+    "\nSIGTERM once more, and the step under way has not come to its end: ended without a snapshot\n";
+
 // What handlers touch; lock-free atomics are safe there.
 std::atomic<bool> interrupted{false}, hung_up{false}, in_use{false}, may_insist{false};
 std::atomic<int> untaken_interrupts{0};
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+std::atomic<int64_t> first_untaken{0};  // when that came; 0: none
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
+              std::atomic<int64_t>::is_always_lock_free);
+
+// Programs that end others (timeout) send SIGTERM to the process and to its group, which is no second request.
+constexpr int64_t kSecondRequestAfter = 1000;
+
+int64_t Milliseconds() {
+  timespec now;
+  clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1000 + now.tv_nsec / 1'000'000;
+}
+
+// When the handler returns.
+void EndBy(int signal) {
+  std::signal(signal, SIG_DFL);
+  std::raise(signal);
+}
 
 void Insist() {
   const int count = untaken_interrupts.fetch_add(1) + 1;
   if (count == 2) {
     [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kOnceMore.data(), kOnceMore.size());
   }
-  if (count < 3) return;
-  std::signal(SIGINT, SIG_DFL);
-  std::raise(SIGINT);  // is delivered when the handler returns
+  if (count >= 3) EndBy(SIGINT);
+}
+
+void InsistByTerminating() {
+  const int64_t first = first_untaken;
+  if (first == 0 || Milliseconds() - first < kSecondRequestAfter) return;
+  [[maybe_unused]] const ssize_t written = write(STDERR_FILENO, kTerminated.data(), kTerminated.size());
+  EndBy(SIGTERM);
 }
 
 void HandleSignal(int signal) {
   const int error = errno;
-  (signal == SIGHUP || signal == SIGUSR1 ? hung_up : interrupted).store(true);
+  const bool hangs_up = signal == SIGHUP || signal == SIGUSR1;
+  (hangs_up ? hung_up : interrupted).store(true);
   if (signal == SIGINT && may_insist) Insist();
+  if (signal == SIGTERM && may_insist) InsistByTerminating();
+  if (!hangs_up && first_untaken == 0) first_untaken = Milliseconds();
   errno = error;
 }
 
@@ -65,6 +95,7 @@ SignalActions::SignalActions(SolverAction on_interrupt, SolverAction on_hangup)
   interrupted.store(false);
   hung_up.store(false);
   untaken_interrupts.store(0);
+  first_untaken.store(0);
   may_insist.store(on_interrupt == SolverAction::kStop);
   stack_t own = {};
   own.ss_sp = stack_.get();
@@ -100,6 +131,7 @@ SolverAction SignalActions::Take() {
     if (on_hangup_ == wanted && hung_up.exchange(false)) return true;
     if (on_interrupt_ != wanted || !interrupted.exchange(false)) return false;
     untaken_interrupts.store(0);
+    first_untaken.store(0);
     return true;
   };
   if (take(SolverAction::kSnapshot)) return SolverAction::kSnapshot;

@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <thread>
+
 namespace crema {
 namespace {
 
@@ -49,6 +52,30 @@ TEST(Signals, TheThirdInterruptThatNobodyTakesEndsTheProcess) {
         _exit(3);
       },
       testing::KilledBySignal(SIGINT), "Ctrl-C once more ends all at once");
+}
+
+TEST(Signals, SigtermOnceMoreThatNobodyTakesEndsTheProcess) {
+  EXPECT_EXIT(
+      {
+        SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+        for (int i = 0; i < 3; ++i) raise(SIGTERM);  // as one
+        actions.Take();
+        std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+        raise(SIGTERM);
+        _exit(3);
+      },
+      testing::ExitedWithCode(3), "");
+  for (const int first : {SIGTERM, SIGINT}) {
+    EXPECT_EXIT(
+        {
+          SignalActions actions(SolverAction::kStop, SolverAction::kSnapshot);
+          raise(first);
+          std::this_thread::sleep_for(std::chrono::milliseconds(1100));
+          raise(SIGTERM);
+          _exit(3);
+        },
+        testing::KilledBySignal(SIGTERM), "ended without a snapshot");
+  }
 }
 
 TEST(Signals, NoneIgnoresThem) {

@@ -92,24 +92,43 @@ TEST(Training, CtrlCWritesASnapshotThatGoesOnExactly) {
 }
 
 // A list of images that nobody ever writes.
-TEST(Training, CtrlCThreeTimesEndsWhatHangs) {
-  const ScratchFolder folder;
-  const EndlessFile list;
-  folder.Write("net.prototxt", R"(layer { name: "data" type: "ImageData" top: "data" top: "label"
-  image_data_param { source: ")" + list.path() +
-                                   R"(" batch_size: 4 new_height: 2 new_width: 2 } }
-)");
-  folder.Write("solver.prototxt",
-               "net: \"net.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 snapshot_prefix: \"tiny\"\n");
-  Running running(kTrain, In(folder));
-  ASSERT_TRUE(running.WaitForOpening(list.path())) << running.Err();
-  while (!running.ended()) {
-    running.Signal(SIGINT);
-    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+class HangingTraining : public ::testing::Test {
+ protected:
+  // Until it ends.
+  Finished SignalAgainAndAgain(int signal) const {
+    Running running(kTrain, In(folder_));
+    EXPECT_TRUE(running.WaitForOpening(list_.path())) << running.Err();
+    while (!running.ended()) {
+      running.Signal(signal);
+      std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return running.Wait();
   }
-  const Finished run = running.Wait();
+
+ private:
+  void SetUp() override {
+    folder_.Write("net.prototxt", R"(layer { name: "data" type: "ImageData" top: "data" top: "label"
+  image_data_param { source: ")" + list_.path() +
+                                      R"(" batch_size: 4 new_height: 2 new_width: 2 } }
+)");
+    folder_.Write("solver.prototxt",
+                  "net: \"net.prototxt\" base_lr: 0.1 lr_policy: \"fixed\" max_iter: 10 snapshot_prefix: \"tiny\"\n");
+  }
+
+  const ScratchFolder folder_;
+  const EndlessFile list_;
+};
+
+TEST_F(HangingTraining, EndsByCtrlCThreeTimes) {
+  const Finished run = SignalAgainAndAgain(SIGINT);
   EXPECT_EQ(run.signal, SIGINT) << run.err;
   EXPECT_TRUE(run.Says("Ctrl-C once more ends all at once, without a snapshot")) << run.err;
+}
+
+TEST_F(HangingTraining, EndsBySigtermOnceMore) {
+  const Finished run = SignalAgainAndAgain(SIGTERM);
+  EXPECT_EQ(run.signal, SIGTERM) << run.err;
+  EXPECT_TRUE(run.Says("SIGTERM once more, and the step under way has not come to its end")) << run.err;
 }
 
 TEST(Training, SignalsDoWhatTheFlagsSay) {
