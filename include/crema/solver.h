@@ -66,7 +66,8 @@ struct SolverOptions {
   // Not owned; called in this order. Must outlive the solver.
   std::vector<Observer*> observers = {};
   // Asked after every iteration and test batch; takes the request, so that the next call gives kNone. With `processes`
-  // in every rank, and what one is asked all do.
+  // in every rank, and what one is asked all do. Where it is there, a last snapshot that cannot be written, on a full
+  // disk, is tried again until it can or kStop is asked for; without it training ends.
   std::function<SolverAction()> requested_action = {};
 };
 

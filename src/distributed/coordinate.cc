@@ -331,13 +331,16 @@ TrainingResult Coordination::Run() {
     completed = coordinator.completed();
   });
   const bool failed = error || !failure.empty();
-  TakeEnd(!failed);
+  const bool behind = TakeEnd();
   service_.reset();
   local_.reset();
-  if (!failed) return steps_.Finish(!completed);
+  if (!failed) {
+    if (behind) steps_.SnapshotAtEnd();
+    return steps_.Finish(!completed);
+  }
   // Of numbers that are not finite the last snapshot is the better one: as on one machine, it stays.
   try {
-    if (kind != Coordinator::Failure::kDiverged) steps_.TrySnapshot();
+    if (kind != Coordinator::Failure::kDiverged) steps_.SnapshotAtEnd();
   } catch (const NotFinite&) {
     // What failed first is what is told.
   }
@@ -346,7 +349,8 @@ TrainingResult Coordination::Run() {
   throw UserError(failure + (kind == Coordinator::Failure::kDiverged ? steps_.LastSnapshot() : ""));
 }
 
-void Coordination::TakeEnd(bool keep) {
+bool Coordination::TakeEnd() {
+  bool behind = false;
   service_->Do([&](Coordinator& coordinator) {
     if (!coordinator.state()) return;  // with workers that do not answer
     ClusterEvent now;
@@ -358,11 +362,9 @@ void Coordination::TakeEnd(bool keep) {
     now.unused = coordinator.ledger().unused();
     now.velocity = math_->velocity();
     PutIntoNet(now);
-    // What is behind it in the same iteration is to be kept, too.
-    if (keep && saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0) {
-      steps_.TrySnapshot();
-    }
+    behind = saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0;
   });
+  return behind;
 }
 
 TrainingResult Coordinate(const SolverFile& file, SolverOptions options, const CoordinateOptions& cluster) {

@@ -38,8 +38,9 @@ class Coordination {
   SolverParameter WelcomeSolver();
   std::vector<std::string> Folders() const;
   void TellWorkersOfEnd(const std::exception& error);
-  // Of all that was committed, as far as the coordinator has it.
-  void TakeEnd(bool keep);
+  // Takes all that was committed, as far as the coordinator has it. Whether that is behind the last snapshot in the
+  // same iteration, which is to be kept, too.
+  bool TakeEnd();
 
   // coordination_workers.cc: those of this machine
   void AllowSockets();

@@ -2,7 +2,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <map>
+#include <thread>
 
 #include "graph/program.h"
 #include "solver/epochs.h"
@@ -15,6 +17,7 @@ namespace crema {
 namespace {
 
 constexpr char kTrainNet[] = "train";
+constexpr int kSecondsBetweenAttempts = 5;  // to write the last snapshot
 
 std::string TestNet(size_t index) { return "test" + std::to_string(index); }
 
@@ -203,8 +206,36 @@ bool Solver::Impl::TrySnapshot() {
     throw;
   } catch (const EnvironmentError& error) {
     ++failed_snapshots;
+    failed_iteration = iteration;
     Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
     return false;
+  }
+}
+
+bool Solver::Impl::SnapshotAtEnd() {
+  const int failed_before = failed_snapshots - (failed_iteration == iteration);
+  if (TrySnapshot()) return true;
+  if (rank > 0 || prefix.empty() || !options.requested_action) return false;
+  Warn({},
+       "training is over, and what was learnt since the last snapshot is in memory only: the snapshot is tried again "
+       "every " +
+           std::to_string(kSecondsBetweenAttempts) +
+           " s until it can be written. Make room, or stop the training once more to end without it");
+  for (;;) {
+    Stopwatch waited;
+    SolverAction asked = SolverAction::kNone;
+    while (asked == SolverAction::kNone && waited.Seconds() < kSecondsBetweenAttempts) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      asked = RequestedAction();
+    }
+    if (asked == SolverAction::kStop) return false;
+    try {
+      Snapshot();
+      failed_snapshots = failed_before;
+      return true;
+    } catch (const EnvironmentError&) {
+      // As before.
+    }
   }
 }
 

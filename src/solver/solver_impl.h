@@ -138,6 +138,9 @@ struct Solver::Impl {
   // As Snapshot, but a failure is told to the observers and training goes on; by the first rank. Whether one was
   // written.
   bool TrySnapshot();
+  // As TrySnapshot, where no other snapshot follows: if it cannot be written, and somebody can ask for a stop, this
+  // waits and tries again until it can, or until they do.
+  bool SnapshotAtEnd();
   void Restore(const LoadedState& loaded);
   // The one that was written last, for the end of a message; empty without one.
   std::string LastSnapshot() const;
@@ -183,6 +186,7 @@ struct Solver::Impl {
   int iteration = 0;
   int saved_iteration = -1;  // of the last snapshot written or restored
   int failed_snapshots = 0;
+  int failed_iteration = kNone;  // of the last one that failed
   std::string last_snapshot;
   std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
   // While an iteration runs that KeepWork may have to take back: where its data layers were before it.

@@ -70,9 +70,9 @@ void Solver::Impl::WarnIfNothingIsLeft() const {
 TrainingResult Solver::Impl::End(bool finished) {
   if (updater->loss_factor()) TellIssued();
   WarnOfZeroLosses();
-  if (param.snapshot_after_train() || !finished) {
+  if (param.snapshot_after_train() || !finished || failed_iteration == iteration) {
     CompareRanks();
-    if (saved_iteration != iteration) TrySnapshot();
+    if (saved_iteration != iteration) SnapshotAtEnd();
   }
   if (finished && DueEvery(param.display()) && options.role == Role::kAlone) {
     read_past_end = true;

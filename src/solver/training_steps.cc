@@ -372,6 +372,8 @@ std::string TrainingSteps::LastSnapshot() const { return impl_.LastSnapshot(); }
 
 bool TrainingSteps::TrySnapshot() { return impl_.TrySnapshot(); }
 
+bool TrainingSteps::SnapshotAtEnd() { return impl_.SnapshotAtEnd(); }
+
 TrainingResult TrainingSteps::Finish(bool stopped) { return impl_.End(!stopped); }
 
 void TrainingSteps::set_cluster_state(std::function<ClusterState()> state) { impl_.cluster_state = std::move(state); }

@@ -137,6 +137,8 @@ class TrainingSteps {
   std::string LastSnapshot() const;
   // Writes a snapshot now; where that fails the observers are told, and it is false.
   bool TrySnapshot();
+  // The same where training is over: what cannot be written is tried again until it can, or until a stop is asked for.
+  bool SnapshotAtEnd();
   // What Solver::Train does behind the last iteration, but for the display: snapshot, test, end. `stopped`: before
   // max_iter, as asked.
   TrainingResult Finish(bool stopped);

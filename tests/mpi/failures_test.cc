@@ -149,9 +149,11 @@ TEST_F(MpirunFailures, ASnapshotThatCannotBeWrittenIsToldAndTrainingGoesOn) {
   Write(folder_, {.max_iter = 30, .snapshot = 10, .test_interval = 1000000});
   const auto run = Start({{2}});
   ASSERT_TRUE(run->WaitFor("Iteration 0 ")) << run->Err();
-  // Only the first rank writes; where it cannot, all go on to the end.
+  // Only the first rank writes; where it cannot, all go on to the end, and wait there.
   std::filesystem::create_directory(folder_ / "tiny_iter_30.caffemodel");
   folder_.Write("tiny_iter_30.caffemodel/in_the_way", "");
+  ASSERT_TRUE(run->WaitFor("the snapshot is tried again every")) << run->Err();
+  run->Signal(SIGUSR2);
   const Finished finished = run->Wait();
   EXPECT_EQ(finished.exit_code, 1) << finished.err;
   EXPECT_TRUE(HasState(20)) << finished.err;

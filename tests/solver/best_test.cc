@@ -4,6 +4,7 @@
 
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include "crema/files.h"
 #include "solver/snapshot.h"
@@ -87,10 +88,12 @@ TEST_F(BestTest, WhatCannotBeWrittenCountsForPatience) {
   // The disk is full from the first iteration to the given one, while the loss falls.
   const auto train = [&](int last) {
     SolverOptions options;
+    bool waits = true;  // at the end, for room
     options.requested_action = [&, last] {
       const int iteration = static_cast<int>(recorder_.iterations.size());
       setrlimit(RLIMIT_FSIZE, iteration >= 1 && iteration < last ? &none : &before);
-      return SolverAction::kNone;
+      const bool ended = recorder_.notices.find("training is over") != std::string::npos;
+      return ended && std::exchange(waits, false) ? SolverAction::kStop : SolverAction::kNone;
     };
     const TrainingResult result =
         Train(std::string(kTests) + "base_lr: 0.02 best { output: \"loss\" patience: 2 }", 10, std::move(options));

@@ -280,6 +280,32 @@ TEST_F(SmallTraining, AFullDiskDoesNotStopTraining) {
   }
 }
 
+// Nothing follows that would make up for it.
+TEST_F(SmallTraining, TheLastSnapshotIsTriedAgain) {
+  const std::string in_the_way = folder_ / "snap_iter_3.caffemodel";
+  for (const std::string snapshots : {"", "snapshot: 3 snapshot_after_train: false"}) {
+    for (const SolverAction asked : {SolverAction::kSnapshot, SolverAction::kStop}) {
+      fs::create_directory(in_the_way);
+      SolverOptions options;
+      options.requested_action = [&] {
+        if (recorder_.notices.find("training is over") == std::string::npos) return SolverAction::kNone;
+        if (asked == SolverAction::kSnapshot) fs::remove(in_the_way);
+        return asked;
+      };
+      const TrainingResult result = Train(snapshots, 3, std::move(options));
+      EXPECT_NE(recorder_.failed.at(0).message.find(in_the_way), std::string::npos) << recorder_.failed[0].message;
+      EXPECT_EQ(fs::is_regular_file(in_the_way), asked == SolverAction::kSnapshot);
+      EXPECT_EQ(result.failed_snapshots > 0, asked == SolverAction::kStop);
+      EXPECT_EQ(result.last_snapshot.empty(), asked == SolverAction::kStop);
+      EXPECT_EQ(recorder_.ends.size(), 1u);
+      fs::remove(in_the_way);
+    }
+  }
+  // Where nobody could stop it, it does not wait.
+  fs::create_directory(in_the_way);
+  EXPECT_EQ(Train("", 3).failed_snapshots, 1);
+}
+
 TEST_F(SmallTraining, UnwritablePrefixFailsBeforeTraining) {
   const std::string message =
       ThrownBy<EnvironmentError>([&] { Train("snapshot_prefix: \"" + (folder_ / "absent/snap") + "\"", 1); });

@@ -193,7 +193,10 @@ TEST_P(SnapshotFormats, AFullDiskLosesNothingAndIsReported) {
   WriteTinyTraining(folder, {.max_iter = 40, .hidden = 512, .more = GetParam()});
   Setting setting = In(folder);
   setting.file_size_limit = 64 << 10;  // below one model
-  const Finished run = RunProgram(kTrain, setting);
+  Running running(kTrain, setting);
+  EXPECT_TRUE(running.WaitFor("the snapshot is tried again every")) << running.Err();
+  running.Signal(SIGTERM);
+  const Finished run = running.Wait();
   EXPECT_EQ(run.exit_code, 1) << run.err;
   EXPECT_TRUE(run.Says("Snapshot at iteration 20 failed: ")) << run.err;
   EXPECT_TRUE(run.Says("Snapshot at iteration 40 failed: ")) << run.err;
