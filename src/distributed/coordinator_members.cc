@@ -38,8 +38,10 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
   // Of a member that is out by now, and asks again; or a copy of what somebody else said.
   if (incarnations_.count(hello.incarnation()) > 0) return refuse(Refusal::NOT_A_MEMBER, "this connection is over");
   // The same process anew: what it was before is over.
+  bool takes_part = false;  // in the open round
   for (auto member = members_.begin(); member != members_.end(); ++member) {
     if (member->second.process == hello.process()) {
+      takes_part = open_ && !options_.stale && !exchange_ && member->second.lease && member->second.late == 0;
       Remove(member, "connects anew", now);
       break;
     }
@@ -53,6 +55,8 @@ void Coordinator::OnHello(const std::string& route, const ClusterMessage& messag
   Member& member = members_.at(last_member_);
   member.sequence = message.sequence();
   Adopt(member, hello);
+  // It was not told of that round, or not in time: this stood still, or the line was down.
+  if (takes_part && !member.lease) GiveLease(member);
   SendWelcome(member);
 }
 

@@ -16,6 +16,24 @@ class Standstill : public CoordinatorTest {
 
   void Tick() { coordinator_->OnTick(now_); }
 
+  // As one does that has heard nothing for long, with the work that it is at.
+  void ConnectAnew(Peer& peer, const Work& work) {
+    const uint64_t process = peer.process;
+    peer = {peer.route + "'", process, peer.incarnation + 1, 0, 0};
+    ClusterMessage hello = HelloOf(peer);
+    hello.set_job(options_.job);
+    hello.mutable_hello()->set_version(work.version());
+    hello.mutable_hello()->set_digest(work.digest());
+    *hello.mutable_hello()->mutable_lease() = work.lease();
+    for (const Outgoing& outgoing : Say(peer, hello)) {
+      if (outgoing.message.has_welcome()) peer.member = outgoing.message.member();
+    }
+    ASSERT_NE(peer.member, 0u);
+    ClusterMessage attach;
+    attach.mutable_attach()->set_incarnation(peer.incarnation);
+    Say(peer, attach, Lane::kBulk);
+  }
+
   std::vector<std::string> Told() {
     std::vector<std::string> told;
     for (const ClusterEvent& event : coordinator_->TakeEvents()) told.push_back(event.text);
@@ -141,24 +159,39 @@ TEST_F(Standstill, LosesNothingOfTheLastThatConnectsAnew) {
   for (size_t i = 0; i < peers.size(); ++i) {
     Peer& peer = peers[i];
     ASSERT_TRUE(works[i].has_lease());
-    peer = {peer.route + "'", peer.process, peer.incarnation + 1, 0, 0};
-    ClusterMessage hello = HelloOf(peer);
-    hello.set_job(options_.job);
-    hello.mutable_hello()->set_version(works[i].version());
-    hello.mutable_hello()->set_digest(works[i].digest());
-    *hello.mutable_hello()->mutable_lease() = works[i].lease();
-    for (const Outgoing& outgoing : Say(peer, hello)) {
-      if (outgoing.message.has_welcome()) peer.member = outgoing.message.member();
-    }
-    ASSERT_NE(peer.member, 0u);
-    ClusterMessage attach;
-    attach.mutable_attach()->set_incarnation(peer.incarnation);
-    Say(peer, attach, Lane::kBulk);
+    ConnectAnew(peer, works[i]);
     EXPECT_EQ(coordinator_->version(), 0u) << "this one has said with what it comes back";
     Say(peer, Beat());
     Train(peer, works[i], 1);
   }
   EXPECT_EQ(coordinator_->version(), 1u);
+  EXPECT_EQ(journal_.records.back().commit().share_size(), 3);
+}
+
+// What all of them had sent is read, and the next round opened, before it is known that they connected anew.
+TEST_F(Standstill, NobodySitsOutTheRoundThatIsOpenThen) {
+  options_.expected_workers = 3;
+  options_.min_workers = 2;
+  Start();
+  std::vector<Peer> peers = {Join("a", 1), Join("b", 2), Join("c", 3)};
+  for (Peer& peer : peers) WorkOf(peer);
+  std::vector<Work> works;
+  for (Peer& peer : peers) works.push_back(WorkOf(peer));
+  now_ += kLong;
+  for (size_t i = 0; i < peers.size(); ++i) Train(peers[i], works[i], 1);
+  ASSERT_EQ(coordinator_->version(), 1u);
+  for (size_t i = 0; i < peers.size(); ++i) {
+    ConnectAnew(peers[i], works[i]);
+    Say(peers[i], Beat());
+  }
+  for (size_t i = 0; i < peers.size(); ++i) {
+    const Work work = WorkOf(peers[i]);
+    EXPECT_EQ(work.version(), 1u);
+    ASSERT_TRUE(work.has_lease()) << i;
+    EXPECT_EQ(StepsOf(work).first, 30 + 10 * i) << "the steps that it had in this round";
+    Train(peers[i], work, 2);
+  }
+  EXPECT_EQ(coordinator_->version(), 2u);
   EXPECT_EQ(journal_.records.back().commit().share_size(), 3);
 }
 
