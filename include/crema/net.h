@@ -190,7 +190,8 @@ class Net {
 
   // Tensor of the last value written under a blob's name; undefined if there is none. Without keep_all only inputs and
   // outputs are sure to hold their values after a pass. Of a net on a GPU these, and those of inputs() and outputs(),
-  // lie in the host's memory: what inputs hold is uploaded by Forward, other values are copies.
+  // lie in the host's memory: what inputs hold is uploaded by Forward, other values are copies. Without keep_all only
+  // the gradients of inputs are sure to hold, with force_backward.
   Tensor blob(const std::string& name) const;
   Tensor blob_grad(const std::string& name) const;
   std::vector<std::string> blob_names() const;

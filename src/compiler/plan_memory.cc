@@ -79,7 +79,9 @@ class MemoryPlanner {
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       const int t = program_.value_tensor[v];
       const int producer = graph_.values[v].producer;
-      if (graph_.nodes[producer].setup->is_source()) whole_pass(t);
+      if (!graph_.nodes[producer].setup->is_source()) continue;
+      whole_pass(t);
+      if (const int grad = program_.value_grad[v]; grad >= 0) last_[grad] = end_;
     }
     for (int v : graph_.outputs) last_[program_.value_tensor[v]] = end_;
     // The losses are summed after the last step, also those that other layers read.

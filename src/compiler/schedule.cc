@@ -208,9 +208,9 @@ class Scheduler {
     if (parts.empty()) return Step::kAbsent;
     for (int part : parts) --pending_[same_memory_[part]];
     const int whole = SumOf(parts, "grad " + value.label());
-    program_.value_grad[v] = c_.options.keep_all && value.spec != Shown(value.spec)
-                                 ? Reorder(whole, Shown(value.spec), program_.backward)
-                                 : whole;
+    const bool shown = c_.options.keep_all || graph_.nodes[value.producer].setup->is_source();
+    program_.value_grad[v] =
+        shown && value.spec != Shown(value.spec) ? Reorder(whole, Shown(value.spec), program_.backward) : whole;
     return whole;
   }
 
@@ -227,7 +227,11 @@ class Scheduler {
 
   void Backward(int u) {
     const Node& node = graph_.unit(u);
-    if (!node.runs_backward) return;
+    if (!node.runs_backward) {
+      // With force_backward that is where the gradients of inputs come together.
+      for (int v : node.setup->is_source() ? node.tops : std::vector<int>()) WholeGradient(v, 0);
+      return;
+    }
     std::vector<int> top_grads;
     for (size_t i = 0; i < node.tops.size(); ++i)
       top_grads.push_back(WholeGradient(node.tops[i], node.loss_weights[i]));

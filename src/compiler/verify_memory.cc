@@ -38,6 +38,9 @@ class MemoryVerifier {
       }
     }
     for (int v : graph_.outputs) Read({program_.value_tensor[v]});
+    for (size_t v = 0; v < graph_.values.size(); ++v) {
+      if (graph_.nodes[graph_.values[v].producer].setup->is_source()) Read({program_.value_grad[v]});
+    }
     for (const Node& node : graph_.nodes) {
       for (size_t i = 0; i < node.tops.size(); ++i) {
         if (node.loss_weights[i] != 0) Read({program_.value_tensor[node.tops[i]]});
