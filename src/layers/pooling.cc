@@ -39,8 +39,9 @@ class PoolingLayer : public Layer {
     problem_.input_width = shape[3];
     ReadWindows(setup);
     const bool ceil = param.round_mode() == PoolingParameter::CEIL;
-    problem_.output_height = PooledExtent(problem_.input_height, problem_.vertical, ceil);
-    problem_.output_width = PooledExtent(problem_.input_width, problem_.horizontal, ceil);
+    const bool padded = problem_.vertical.pad > 0 || problem_.horizontal.pad > 0;
+    problem_.output_height = PooledExtent(problem_.input_height, problem_.vertical, ceil, padded);
+    problem_.output_width = PooledExtent(problem_.input_width, problem_.horizontal, ceil, padded);
     CheckExtents(setup);
     const Shape top{shape[0], shape[1], problem_.output_height, problem_.output_width};
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, top);

@@ -23,17 +23,23 @@ struct PooledAxis {
   PoolingWindow window() const { return {.kernel = kernel, .stride = stride, .pad = pad}; }
 };
 
+bool Holds(bool ceil, bool padded, PooledAxis* axis) {
+  axis->made = PooledExtent(axis->input, axis->window(), ceil, padded);
+  return axis->made - axis->first >= axis->results;
+}
+
 // Windows of Caffe's that hold those of the model; false where there are none.
 bool Fit(bool ceil, PooledAxis* axis) {
   for (axis->first = 0, axis->pad = axis->before; axis->pad < axis->kernel; ++axis->first, axis->pad += axis->stride) {
-    axis->made = PooledExtent(axis->input, axis->window(), ceil);
-    if (axis->made - axis->first >= axis->results) return true;
+    if (Holds(ceil, axis->pad > 0, axis)) return true;
   }
   return false;
 }
 
 bool FitAll(bool ceil, std::vector<PooledAxis>* axes) {
-  return std::all_of(axes->begin(), axes->end(), [&](PooledAxis& axis) { return Fit(ceil, &axis); });
+  if (!std::all_of(axes->begin(), axes->end(), [&](PooledAxis& axis) { return Fit(ceil, &axis); })) return false;
+  const bool padded = std::any_of(axes->begin(), axes->end(), [](const PooledAxis& axis) { return axis.pad > 0; });
+  return std::all_of(axes->begin(), axes->end(), [&](PooledAxis& axis) { return Holds(ceil, padded, &axis); });
 }
 
 bool CutsOff(const std::vector<PooledAxis>& axes) {

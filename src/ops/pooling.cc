@@ -45,7 +45,7 @@ bool PositionsFit(const PoolingProblem& problem) {
   return problem.vertical.kernel <= std::numeric_limits<int32_t>::max() / problem.horizontal.kernel;
 }
 
-int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil) {
+int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil, bool padded) {
   const int64_t room = extent + 2 * window.pad - window.kernel;
   if (room < 0) {
     // Caffe's ceil still makes one window of an input smaller than the kernel, as long as it is less than a stride
@@ -53,7 +53,7 @@ int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil) {
     return ceil && -room < window.stride ? 1 : 0;
   }
   int64_t outputs = (room + (ceil ? window.stride - 1 : 0)) / window.stride + 1;
-  if (window.pad > 0 && (outputs - 1) * window.stride >= extent + window.pad) --outputs;
+  if (padded && (outputs - 1) * window.stride >= extent + window.pad) --outputs;
   return outputs;
 }
 

@@ -71,9 +71,9 @@ struct WindowRanges {
 // Whether the positions in a window can be numbered, as max pooling of bf16 needs.
 bool PositionsFit(const PoolingProblem& problem);
 
-// Number of windows along one axis. ceil: Caffe's default, the last window may reach past the padded input; where there
-// is padding it must start inside input + pad.
-int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil);
+// Number of windows along one axis. ceil: Caffe's default, the last window may reach past the padded input. padded:
+// whether there is padding along any axis; then it must start inside input + pad along each.
+int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil, bool padded);
 
 // Allocates nothing when run; one thread at a time. A window without any input element gives 0 and gets no gradient.
 class PoolingKernel {

@@ -31,14 +31,15 @@ const Case kCases[] = {
 };
 
 PoolingProblem Problem(const Case& test, PoolingMethod method) {
+  const bool padded = test.vertical.pad > 0 || test.horizontal.pad > 0;
   return {.method = method,
           .channels = test.channels,
           .input_height = test.height,
           .input_width = test.width,
           .vertical = test.vertical,
           .horizontal = test.horizontal,
-          .output_height = PooledExtent(test.height, test.vertical, test.ceil),
-          .output_width = PooledExtent(test.width, test.horizontal, test.ceil),
+          .output_height = PooledExtent(test.height, test.vertical, test.ceil, padded),
+          .output_width = PooledExtent(test.width, test.horizontal, test.ceil, padded),
           .training = true,
           .backward = true};
 }
@@ -200,14 +201,16 @@ TEST(Pooling, ForwardAloneKeepsNothing) {
 }
 
 TEST(PooledExtent, FollowsCaffe) {
-  EXPECT_EQ(PooledExtent(24, {2, 2, 0}, true), 12);
-  EXPECT_EQ(PooledExtent(32, {3, 2, 0}, true), 16);  // ceil: the last window reaches past the input
-  EXPECT_EQ(PooledExtent(32, {3, 2, 0}, false), 15);
-  EXPECT_EQ(PooledExtent(112, {3, 2, 1}, true), 57);  // starts at 111, inside the input
-  EXPECT_EQ(PooledExtent(4, {2, 3, 1}, true), 2);     // a third window would start at 5 = input + pad: dropped
-  EXPECT_EQ(PooledExtent(8, {9, 1, 0}, true), 0);
-  EXPECT_EQ(PooledExtent(8, {9, 2, 0}, true), 1);
-  EXPECT_EQ(PooledExtent(8, {9, 2, 0}, false), 0);
+  EXPECT_EQ(PooledExtent(24, {2, 2, 0}, true, false), 12);
+  EXPECT_EQ(PooledExtent(32, {3, 2, 0}, true, false), 16);  // ceil: the last window reaches past the input
+  EXPECT_EQ(PooledExtent(32, {3, 2, 0}, false, false), 15);
+  EXPECT_EQ(PooledExtent(112, {3, 2, 1}, true, true), 57);  // starts at 111, inside the input
+  EXPECT_EQ(PooledExtent(4, {2, 3, 1}, true, true), 2);     // a third window would start at 5 = input + pad: dropped
+  EXPECT_EQ(PooledExtent(8, {9, 1, 0}, true, false), 0);
+  EXPECT_EQ(PooledExtent(8, {9, 2, 0}, true, false), 1);
+  EXPECT_EQ(PooledExtent(8, {9, 2, 0}, false, false), 0);
+  EXPECT_EQ(PooledExtent(6, {2, 3, 0}, true, false), 3);  // the third begins at 6, behind the input
+  EXPECT_EQ(PooledExtent(6, {2, 3, 0}, true, true), 2);   // dropped as soon as the other axis is padded
 }
 
 // Training that diverges pools NaN: the gradient may be anything, but not outside the plane.
