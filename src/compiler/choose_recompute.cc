@@ -199,8 +199,9 @@ class Chooser {
 
   void Refuse(const Trial& least) {
     const bool recomputes = c_.options.recompute == Recompute::kAuto;
+    const size_t bytes = parameters_ + least.arena;  // told to the last one, as a limit that would do
     c_.diagnostics.Error(c_.options.memory_limit_at,
-                         "the net takes " + FormatBytes(parameters_ + least.arena) + " of memory" +
+                         "the net takes " + std::to_string(bytes) + " B (" + FormatBytes(bytes) + ") of memory" +
                              (recomputes ? ", even where layers run again in the backward pass" : "") + " (" +
                              FormatBytes(parameters_) +
                              " of it parameters and what is kept beside them), more than the " + Limit(c_, limit_) +

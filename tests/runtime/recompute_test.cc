@@ -139,6 +139,13 @@ TEST(Recompute, IsToldAndLimitsThatCannotBeMetAreRefused) {
   options.memory_limit = 1000;
   EXPECT_NE(message().find("even where layers run again"), std::string::npos) << message();
   EXPECT_NE(message().find("memory_limit 1000 B"), std::string::npos) << message();
+  // What it asks for is enough, and a byte less is not.
+  const std::string takes = "the net takes ";
+  const size_t enough = std::stoull(message().substr(message().find(takes) + takes.size()));
+  options.memory_limit = enough;
+  EXPECT_EQ(message().find("note: recompute: "), 0u) << message();
+  options.memory_limit = enough - 1;
+  EXPECT_NE(message().find("even where layers run again"), std::string::npos) << message();
   // What the solver keeps counts.
   options.memory_limit = BytesOf(whole);
   options.parameter_copies = 2;
