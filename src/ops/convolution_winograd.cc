@@ -124,27 +124,25 @@ class WinogradConvolution final : public ConvolutionKernel {
   std::vector<float> bias_;  // likewise
 };
 
-// What a pass costs, in multiply-adds, where vectors do them as fast as they can. Measured on AVX-512: a transformed
-// number of a tile costs as many as `kTransform`, of tiles for the gradient of weights twice that; one of a kernel
-// `kPrepared` where it is only read, `kKernel` where it is made for each pass.
+// What all asked for costs, in multiply-adds, where vectors do them as fast as they can. Measured on AVX-512: each
+// number of a transformed tile is kTransform more; tiles for the gradient of kernels are two, and are no one thread's
+// alone; a number of a transformed kernel is read from a cache all threads share, if it fits, and made before that
+// where kernels are not prepared.
 double WinogradCost(const ConvolutionProblem& p, const WinogradTransforms& t) {
-  constexpr double kTransform = 14, kPrepared = 10, kKernel = 50;
+  constexpr double kTransform = 14, kGradientTile = 700, kSharedCache = 12e6;
   const WinogradProblem forward = ForwardProblem(p), backward = BackwardProblem(p);
   const double channels = static_cast<double>(forward.channels), outputs = static_cast<double>(forward.outputs);
+  const double points = t.tile * t.tile, groups = static_cast<double>(p.groups);
+  const bool cached = points * groups * channels * outputs * sizeof(float) < kSharedCache;
+  const double made = cached ? 20 : 70, prepared = cached ? 4 : 7;
+  const double products = channels * outputs, transforms = kTransform * (channels + outputs);
   const auto tiles = [&](const WinogradProblem& problem) {
     return static_cast<double>(WinogradTiles(p.batch, problem.destination, t.outputs).count());
   };
-  double of_tiles = tiles(forward) * (channels * outputs + kTransform * (channels + outputs));
-  double of_kernels = p.prepared ? kPrepared : kKernel;
-  if (p.source_gradient) {
-    of_tiles += tiles(backward) * (channels * outputs + kTransform * (channels + outputs));
-    of_kernels += kKernel;
-  }
-  if (p.weights_gradient) {
-    of_tiles += tiles(forward) * (channels * outputs + 2 * kTransform * (channels + outputs));
-    of_kernels += kKernel;
-  }
-  return t.tile * t.tile * static_cast<double>(p.groups) * (of_tiles + of_kernels * channels * outputs);
+  double cost = tiles(forward) * (products + transforms) + (p.prepared ? prepared : made) * products;
+  if (p.source_gradient) cost += tiles(backward) * (products + transforms) + made * products;
+  if (p.weights_gradient) cost += tiles(forward) * (products + 2 * transforms + kGradientTile) + made * products;
+  return points * groups * cost;
 }
 
 double DirectCost(const ConvolutionProblem& p) {
