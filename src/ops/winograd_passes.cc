@@ -61,6 +61,14 @@ class TapsOfLine {
   float line_[25 * kLine];
 };
 
+// What a tile of a group's outputs reads.
+void TransformSource(const WinogradProblem& p, const WinogradTransforms& t, const WinogradTiles& tiles,
+                     const float* source, int64_t group, int64_t tile, const float* zeros, const WinogradPoints& to) {
+  const auto pixels =
+      tiles.Square(source + group * p.channels, p.source, p.groups * p.channels, tile, t.tile, p.pad, zeros);
+  t.source(pixels.data(), p.channels, to);
+}
+
 }  // namespace
 
 WinogradTiles::WinogradTiles(int64_t batch, const std::array<int64_t, 2>& outputs, int64_t m)
@@ -144,9 +152,8 @@ void WinogradFilter::RunTiles(int64_t group, int64_t first, int64_t n, const flo
   float* const products = workspace + points_ * source_step_;
   ParallelFor(n, 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const auto pixels = tiles_.Square(source + group * p_.channels, p_.source, p_.groups * p_.channels, first + i,
-                                        t_.tile, p_.pad, zeros_.data());
-      t_.source(pixels.data(), p_.channels, {transformed + i * p_.channels, source_step_, kLine});
+      TransformSource(p_, t_, tiles_, source, group, first + i, zeros_.data(),
+                      {transformed + i * p_.channels, source_step_, kLine});
     }
   });
   ParallelFor(points_, 1, [&](int64_t begin, int64_t end) {
@@ -208,9 +215,8 @@ void WinogradKernelGradient::AddTiles(int64_t group, int64_t first, int64_t n, c
   float* const transformed_gradient = workspace + points_ * source_step_;
   ParallelFor(n, 2, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
-      const auto seen = tiles_.Square(source + group * p_.channels, p_.source, p_.groups * p_.channels, first + i,
-                                      t_.tile, p_.pad, zeros_.data());
-      t_.source(seen.data(), p_.channels, {transformed + i * p_.channels, source_step_, kLine});
+      TransformSource(p_, t_, tiles_, source, group, first + i, zeros_.data(),
+                      {transformed + i * p_.channels, source_step_, kLine});
       const auto made = tiles_.Square(destination_gradient + group * p_.outputs, p_.destination, p_.groups * p_.outputs,
                                       first + i, t_.outputs, {0, 0}, zeros_.data());
       t_.destination_gradient(made.data(), p_.outputs, {transformed_gradient + i * kLine, gradient_step_, n * kLine});
