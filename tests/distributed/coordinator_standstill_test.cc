@@ -34,6 +34,17 @@ class Standstill : public CoordinatorTest {
     Say(peer, attach, Lane::kBulk);
   }
 
+  // Each of three is at work; of two there would be enough.
+  void StandStillWithThree() {
+    options_.expected_workers = 3;
+    options_.min_workers = 2;
+    Start();
+    peers_ = {Join("a", 1), Join("b", 2), Join("c", 3)};
+    for (Peer& peer : peers_) WorkOf(peer);
+    for (Peer& peer : peers_) works_.push_back(WorkOf(peer));
+    now_ += kLong;
+  }
+
   std::vector<std::string> Told() {
     std::vector<std::string> told;
     for (const ClusterEvent& event : coordinator_->TakeEvents()) told.push_back(event.text);
@@ -44,6 +55,9 @@ class Standstill : public CoordinatorTest {
     return std::any_of(told.begin(), told.end(),
                        [&](const std::string& text) { return text.find(part) != std::string::npos; });
   }
+
+  std::vector<Peer> peers_;
+  std::vector<Work> works_;
 };
 
 TEST_F(Standstill, WhatWorkersSentIsReadBeforeTheyAreCalledDead) {
@@ -147,22 +161,15 @@ TEST_F(Standstill, CountsInNoTimeout) {
 
 // Workers that heard nothing for long connect anew one after the other, each with the work that it is at.
 TEST_F(Standstill, LosesNothingOfTheLastThatConnectsAnew) {
-  options_.expected_workers = 3;
-  options_.min_workers = 2;
-  Start();
-  std::vector<Peer> peers = {Join("a", 1), Join("b", 2), Join("c", 3)};
-  for (Peer& peer : peers) WorkOf(peer);
-  std::vector<Work> works;
-  for (Peer& peer : peers) works.push_back(WorkOf(peer));
-  now_ += kLong;
+  StandStillWithThree();
   Tick();
-  for (size_t i = 0; i < peers.size(); ++i) {
-    Peer& peer = peers[i];
-    ASSERT_TRUE(works[i].has_lease());
-    ConnectAnew(peer, works[i]);
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    Peer& peer = peers_[i];
+    ASSERT_TRUE(works_[i].has_lease());
+    ConnectAnew(peer, works_[i]);
     EXPECT_EQ(coordinator_->version(), 0u) << "this one has said with what it comes back";
     Say(peer, Beat());
-    Train(peer, works[i], 1);
+    Train(peer, works_[i], 1);
   }
   EXPECT_EQ(coordinator_->version(), 1u);
   EXPECT_EQ(journal_.records.back().commit().share_size(), 3);
@@ -170,26 +177,19 @@ TEST_F(Standstill, LosesNothingOfTheLastThatConnectsAnew) {
 
 // What all of them had sent is read, and the next round opened, before it is known that they connected anew.
 TEST_F(Standstill, NobodySitsOutTheRoundThatIsOpenThen) {
-  options_.expected_workers = 3;
-  options_.min_workers = 2;
-  Start();
-  std::vector<Peer> peers = {Join("a", 1), Join("b", 2), Join("c", 3)};
-  for (Peer& peer : peers) WorkOf(peer);
-  std::vector<Work> works;
-  for (Peer& peer : peers) works.push_back(WorkOf(peer));
-  now_ += kLong;
-  for (size_t i = 0; i < peers.size(); ++i) Train(peers[i], works[i], 1);
+  StandStillWithThree();
+  for (size_t i = 0; i < peers_.size(); ++i) Train(peers_[i], works_[i], 1);
   ASSERT_EQ(coordinator_->version(), 1u);
-  for (size_t i = 0; i < peers.size(); ++i) {
-    ConnectAnew(peers[i], works[i]);
-    Say(peers[i], Beat());
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    ConnectAnew(peers_[i], works_[i]);
+    Say(peers_[i], Beat());
   }
-  for (size_t i = 0; i < peers.size(); ++i) {
-    const Work work = WorkOf(peers[i]);
+  for (size_t i = 0; i < peers_.size(); ++i) {
+    const Work work = WorkOf(peers_[i]);
     EXPECT_EQ(work.version(), 1u);
     ASSERT_TRUE(work.has_lease()) << i;
     EXPECT_EQ(StepsOf(work).first, 30 + 10 * i) << "the steps that it had in this round";
-    Train(peers[i], work, 2);
+    Train(peers_[i], work, 2);
   }
   EXPECT_EQ(coordinator_->version(), 2u);
   EXPECT_EQ(journal_.records.back().commit().share_size(), 3);
