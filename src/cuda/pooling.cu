@@ -46,7 +46,8 @@ struct PoolGradient {
       const int64_t of_row = (place.outer * e.output_height + row) * e.output_width;
       for (int64_t column = first_column; column < end_column; ++column) {
         const int64_t of = (of_row + column) * e.inner + place.lane;
-        gradient.AddTo(sum, Window(e, row, column), place.row, place.column, destination_gradient[of], of, i);
+        const Unit lanes = destination_gradient[of];  // in one access
+        gradient.AddTo(sum, Window(e, row, column), place.row, place.column, lanes, of, i);
       }
     }
     Unit result;

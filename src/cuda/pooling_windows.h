@@ -64,7 +64,10 @@ struct Window {
   __device__ void Visit(const Unit* input, int64_t inner, const Body& body) const {
     for (int64_t row = rows.begin; row < rows.end; ++row) {
       const Unit* of_row = input + row * input_width * inner;
-      for (int64_t column = columns.begin; column < columns.end; ++column) body(of_row[column * inner], row, column);
+      for (int64_t column = columns.begin; column < columns.end; ++column) {
+        const Unit lanes = of_row[column * inner];  // a copy: by reference each number would be an access of its own
+        body(lanes, row, column);
+      }
     }
   }
 };

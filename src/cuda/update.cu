@@ -1,3 +1,4 @@
+#include "cuda/lanes.h"
 #include "cuda/operations.h"
 #include "cuda/reduce.h"
 
@@ -5,16 +6,28 @@ namespace crema::cuda {
 
 namespace {
 
+// Calls body.operator()<width>(i) for numbers [i, i + width) of a block's chunk: in packs, where all arrays allow.
+template <typename Body, typename... Arrays>
+__device__ void ForEachOfChunk(int64_t count, const Body& body, const Arrays*... arrays) {
+  constexpr int kPack = 4;
+  const bool aligned = ((reinterpret_cast<uintptr_t>(arrays) | ...) & 15) == 0;
+  const int64_t packed = aligned ? count / kPack * kPack : 0;
+  for (int64_t i = int64_t{threadIdx.x} * kPack; i < packed; i += blockDim.x * kPack)
+    body.template operator()<kPack>(i);
+  for (int64_t i = packed + threadIdx.x; i < count; i += blockDim.x) body.template operator()<1>(i);
+}
+
 // Sums of squares of the chunks' gradients or values, a block for each.
 template <bool kOfGradients>
 __global__ void SumSquares(const UpdateChunk* chunks, double* squares) {
   const UpdateChunk& chunk = chunks[blockIdx.x];
   const float* const numbers = kOfGradients ? chunk.gradient : chunk.data;
   double sum = 0;
-  for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const double x = numbers[i];
-    sum += x * x;
-  }
+  const auto add = [&]<int kWidth>(int64_t i) {
+    const auto lanes = LoadLanes<kWidth>(numbers, i);
+    for (int k = 0; k < kWidth; ++k) sum += static_cast<double>(lanes.values[k]) * lanes.values[k];
+  };
+  ForEachOfChunk(chunk.count, add, numbers);
   sum = SumBlock(sum);
   if (threadIdx.x == 0) squares[blockIdx.x] = sum;
 }
@@ -47,14 +60,18 @@ __device__ bool IsFinite(Number x) {
 __device__ bool IsUsable(const PassState& state) { return IsFinite(state.result.loss) && state.result.faulty_unit < 0; }
 
 __global__ void DivideGradients(const UpdateChunk* chunks, LossScale* loss_scale) {
-  const UpdateChunk& chunk = chunks[blockIdx.x];
+  float* const gradient = chunks[blockIdx.x].gradient;
   const float scale = loss_scale->scale;
   bool finite = true;
-  for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const float g = chunk.gradient[i] / scale;
-    chunk.gradient[i] = g;
-    finite &= IsFinite(g);
-  }
+  const auto divide = [&]<int kWidth>(int64_t i) {
+    auto lanes = LoadLanes<kWidth>(gradient, i);
+    for (float& g : lanes.values) {
+      g /= scale;
+      finite &= IsFinite(g);
+    }
+    StoreLanes(lanes, gradient, i);
+  };
+  ForEachOfChunk(chunks[blockIdx.x].count, divide, gradient);
   if (!finite) loss_scale->not_finite = 1;  // whoever writes, it is the same
 }
 
@@ -71,15 +88,29 @@ __global__ void StepScale(bool adapts, LossScale* loss_scale, const PassState* s
 template <WeightDecay kDecay, typename Formula>
 __device__ void UpdateElements(const Formula& formula, const UpdateChunk& chunk, float scale, float rate,
                                float decoupled) {
-  for (int64_t i = threadIdx.x; i < chunk.count; i += blockDim.x) {
-    const float before = chunk.data[i], x = DecayedValue<kDecay>(before, decoupled);
-    const float g = DecayedGradient<kDecay>(scale, chunk.gradient[i], chunk.decay, before);
-    if constexpr (Formula::kHistories > 1) {
-      chunk.data[i] = x - formula(g, rate, chunk.history[0][i], chunk.history[1][i]);
-    } else {
-      chunk.data[i] = x - formula(g, rate, chunk.history[0][i]);
+  float* const data = chunk.data;
+  float* const gradient = chunk.gradient;
+  float* const history = chunk.history[0];
+  float* const second = Formula::kHistories > 1 ? chunk.history[1] : nullptr;
+  const auto update = [&]<int kWidth>(int64_t i) {
+    auto values = LoadLanes<kWidth>(data, i), remembered = LoadLanes<kWidth>(history, i);
+    const auto gradients = LoadLanes<kWidth>(gradient, i);
+    Lanes<kWidth, float> more;
+    if constexpr (Formula::kHistories > 1) more = LoadLanes<kWidth>(second, i);
+    for (int k = 0; k < kWidth; ++k) {
+      const float before = values.values[k], x = DecayedValue<kDecay>(before, decoupled);
+      const float g = DecayedGradient<kDecay>(scale, gradients.values[k], chunk.decay, before);
+      if constexpr (Formula::kHistories > 1) {
+        values.values[k] = x - formula(g, rate, remembered.values[k], more.values[k]);
+      } else {
+        values.values[k] = x - formula(g, rate, remembered.values[k]);
+      }
     }
-  }
+    StoreLanes(values, data, i);
+    StoreLanes(remembered, history, i);
+    if constexpr (Formula::kHistories > 1) StoreLanes(more, second, i);
+  };
+  ForEachOfChunk(chunk.count, update, data, gradient, history, second);
 }
 
 template <typename Formula>

@@ -13,6 +13,7 @@ namespace crema {
 namespace {
 
 constexpr int64_t kSegment = 16 * 1024;
+constexpr int64_t kSegmentOfGpu = 8 * 1024;  // a block's: of small nets, longer ones would keep few units busy
 constexpr int64_t kSegmentsPerThread = 4;
 
 double SumOfSquaresInOrder(const float* x, int64_t n) {
@@ -47,8 +48,13 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
       local_rates_(solver.larc() ? parameters.size() : 0),
       multi_(OperationsOf(device).multi_updater()) {
   if (solver.momentum_policy() != "fixed") momentum_policy_ = solver;
+  // Histories lie one behind the other. Those of a GPU, which loads packs, begin as aligned as parameters do.
+  const auto room = [&](const Parameter& parameter) {
+    const int64_t count = parameter.data.count();
+    return multi_ ? (count + 15) / 16 * 16 : count;
+  };
   int64_t total = 0;
-  for (const Parameter& parameter : parameters) total += parameter.data.count();
+  for (const Parameter& parameter : parameters) total += room(parameter);
   total *= rule_->histories();
   memory_ = Buffer(device, static_cast<size_t>(total) * sizeof(float));
   float* at = reinterpret_cast<float*>(memory_.data());
@@ -56,26 +62,27 @@ Updater::Updater(const SolverParameter& solver, std::span<const Parameter> param
   for (int moment = 0; moment < rule_->histories(); ++moment) {
     for (const Parameter& parameter : parameters) {
       histories_.emplace_back(at, parameter.data.spec());
-      at += parameter.data.count();
+      at += room(parameter);
     }
   }
 
   const WeightDecay decay_type = rule_->decouples_decay()               ? WeightDecay::kDecoupled
                                  : solver.regularization_type() == "L1" ? WeightDecay::kL1
                                                                         : WeightDecay::kL2;
+  const int64_t segment = multi_ ? kSegmentOfGpu : kSegment;
   for (size_t p = 0; p < parameters.size(); ++p) {
     const Parameter& parameter = parameters[p];
     segments_of_.push_back(segments_.size());
     if (!parameter.trained) continue;
     const float decay = solver.weight_decay() * parameter.decay_mult;
-    for (int64_t begin = 0; begin < parameter.data.count(); begin += kSegment) {
+    for (int64_t begin = 0; begin < parameter.data.count(); begin += segment) {
       UpdateChunk chunk;
       chunk.data = parameter.data.f32() + begin;
       if (parameter.grad.defined()) chunk.gradient = parameter.grad.f32() + begin;
       for (int moment = 0; moment < rule_->histories(); ++moment) {
         chunk.history[moment] = histories_[moment * parameters.size() + p].f32() + begin;
       }
-      chunk.count = std::min(kSegment, parameter.data.count() - begin);
+      chunk.count = std::min(segment, parameter.data.count() - begin);
       chunk.decay_type = decay == 0 ? WeightDecay::kNone : decay_type;
       chunk.decay = decay;
       chunk.parameter = static_cast<int64_t>(p);
