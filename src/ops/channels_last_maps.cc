@@ -10,16 +10,17 @@
 #include "ops/channels_last.h"
 #include "ops/channels_last_rows.h"
 #include "ops/packs.h"
+#include "ops/vector_lanes.h"
 
 namespace crema::channels_last {
 
 namespace {
 
-constexpr int kPacks = 2, kLanes = 16;
-constexpr int64_t kWidth = Blocks::kWidth;
-static_assert(kWidth == kPacks * kLanes);
-using Floats = Pack<kLanes>::Floats;
-using Ints = Pack<kLanes>::Ints;
+constexpr int kPacks = 2;
+// Lanes of packs where vectors have kVectorLanes: numbers of two bytes are always taken by Blocks::kWidth, in whose
+// order their coefficients are repeated.
+template <typename Number, int kVectorLanes>
+inline constexpr int kLanesOf = sizeof(Number) == 2 ? static_cast<int>(Blocks::kWidth) / kPacks : kVectorLanes;
 
 // Coefficients repeated to the period, one array after the other in the workspace, in the order in which LoadPacks
 // takes numbers of the dtype; `otherwise` for none.
@@ -32,23 +33,26 @@ const float* Repeat(const float* coefficients, const Blocks& blocks, DType dtype
       repeated[i] = value;
     } else {
       // A NaN that StorePacks may take.
-      repeated[i / kWidth * kWidth + i % kPacks * kLanes + i % kWidth / kPacks] =
+      constexpr int64_t kWidth = Blocks::kWidth;
+      repeated[i / kWidth * kWidth + i % kPacks * (kWidth / kPacks) + i % kWidth / kPacks] =
           std::isnan(value) ? std::numeric_limits<float>::quiet_NaN() : value;
     }
   }
   return repeated;
 }
 
-// n <= kWidth numbers from and to memory.
-template <typename Number>
-CREMA_INLINE void LoadBlock(const Number* from, int64_t n, Floats* values) {
+// n <= kPacks * kLanes numbers from and to memory.
+template <int kLanes, typename Number>
+CREMA_INLINE void LoadBlock(const Number* from, int64_t n, typename Pack<kLanes>::Floats* values) {
+  constexpr int64_t kWidth = kPacks * kLanes;
   if (n == kWidth) return LoadPacks<kPacks, kLanes>(from, values);
   Number padded[kWidth] = {};
   std::memcpy(padded, from, static_cast<size_t>(n) * sizeof(Number));
   LoadPacks<kPacks, kLanes>(padded, values);
 }
-template <typename Number>
-CREMA_INLINE void StoreBlock(const Floats* values, int64_t n, Number* to) {
+template <int kLanes, typename Number>
+CREMA_INLINE void StoreBlock(const typename Pack<kLanes>::Floats* values, int64_t n, Number* to) {
+  constexpr int64_t kWidth = kPacks * kLanes;
   if (n == kWidth) return StorePacks<kPacks, kLanes>(values, to);
   Number padded[kWidth];
   StorePacks<kPacks, kLanes>(values, padded);
@@ -56,8 +60,9 @@ CREMA_INLINE void StoreBlock(const Floats* values, int64_t n, Number* to) {
 }
 
 // Calls block(first number, its column, how many) for all blocks of the rows.
-template <typename Block>
+template <int kLanes, typename Block>
 CREMA_INLINE void ForBlocks(int64_t rows, int64_t columns, const Block& block) {
+  constexpr int64_t kWidth = kPacks * kLanes;
   const int64_t whole = columns / kWidth * kWidth;
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t c = 0; c < whole; c += kWidth) block(r * columns + c, c, kWidth);
@@ -75,15 +80,18 @@ void ForRows(const Blocks& blocks, void (*run)(const Map&, int64_t, int64_t, int
 
 template <typename Number, bool kAddend, bool kRelu>
 struct AffineRows {
-  CREMA_MULTIVERSION static void Run(const ChannelAffine& map, int64_t first, int64_t rows, int64_t columns) {
+  template <int kVectorLanes>
+  CREMA_INLINE static void Run(const ChannelAffine& map, int64_t first, int64_t rows, int64_t columns) {
+    constexpr int kLanes = kLanesOf<Number, kVectorLanes>;
+    using Floats = typename Pack<kLanes>::Floats;
     const Number* x = static_cast<const Number*>(map.x) + first;
     const Number* addend = kAddend ? static_cast<const Number*>(map.addend) + first : nullptr;
     Number* y = static_cast<Number*>(map.y) + first;
     const float *means = map.mean, *scales = map.scale, *shifts = map.shift;
-    ForBlocks(rows, columns, [&](int64_t at, int64_t column, int64_t n) CREMA_INLINE_LAMBDA {
+    ForBlocks<kLanes>(rows, columns, [&](int64_t at, int64_t column, int64_t n) CREMA_INLINE_LAMBDA {
       Floats value[kPacks], added[kPacks];
-      LoadBlock(x + at, n, value);
-      if (kAddend) LoadBlock(addend + at, n, added);
+      LoadBlock<kLanes>(x + at, n, value);
+      if (kAddend) LoadBlock<kLanes>(addend + at, n, added);
       for (int i = 0; i < kPacks; ++i) {
         Floats mean, scale, shift;
         LoadPack(means + column + i * kLanes, &mean);
@@ -93,7 +101,7 @@ struct AffineRows {
         if (kAddend) value[i] += added[i];
         if (kRelu) value[i] = value[i] < 0.0f ? Floats{} : value[i];
       }
-      StoreBlock(value, n, y + at);
+      StoreBlock<kLanes>(value, n, y + at);
     });
   }
 };
@@ -102,25 +110,28 @@ template <typename Number>
 void RunAffine(const Blocks& blocks, const ChannelAffine& map) {
   using Function = void (*)(const ChannelAffine&, int64_t, int64_t, int64_t);
   static constexpr Function kTable[2][2] = {
-      {AffineRows<Number, false, false>::Run, AffineRows<Number, false, true>::Run},
-      {AffineRows<Number, true, false>::Run, AffineRows<Number, true, true>::Run}};
+      {RunForVectorLanes<AffineRows<Number, false, false>>, RunForVectorLanes<AffineRows<Number, false, true>>},
+      {RunForVectorLanes<AffineRows<Number, true, false>>, RunForVectorLanes<AffineRows<Number, true, true>>}};
   ForRows(blocks, kTable[map.addend != nullptr][map.relu], map);
 }
 
 template <typename Number, bool kMasked, bool kCentered, bool kDx, bool kOut>
 struct GradientRows {
-  CREMA_MULTIVERSION static void Run(const ChannelGradientMap& map, int64_t first, int64_t rows, int64_t columns) {
+  template <int kVectorLanes>
+  CREMA_INLINE static void Run(const ChannelGradientMap& map, int64_t first, int64_t rows, int64_t columns) {
+    constexpr int kLanes = kLanesOf<Number, kVectorLanes>;
+    using Floats = typename Pack<kLanes>::Floats;
     const Number* dy = static_cast<const Number*>(map.g.dy) + first;
     const Number* y = kMasked ? static_cast<const Number*>(map.g.y) + first : nullptr;
     const Number* x = kCentered ? static_cast<const Number*>(map.x) + first : nullptr;
     Number* dx = kDx ? static_cast<Number*>(map.dx) + first : nullptr;
     Number* masked = kOut ? static_cast<Number*>(map.masked) + first : nullptr;
     const float *as = map.a, *bs = map.b, *cs = map.c, *means = map.mean;
-    ForBlocks(rows, columns, [&](int64_t at, int64_t column, int64_t n) CREMA_INLINE_LAMBDA {
+    ForBlocks<kLanes>(rows, columns, [&](int64_t at, int64_t column, int64_t n) CREMA_INLINE_LAMBDA {
       Floats g[kPacks], top[kPacks], value[kPacks];
-      LoadBlock(dy + at, n, g);
-      if (kMasked) LoadBlock(y + at, n, top);
-      if (kCentered) LoadBlock(x + at, n, value);
+      LoadBlock<kLanes>(dy + at, n, g);
+      if (kMasked) LoadBlock<kLanes>(y + at, n, top);
+      if (kCentered) LoadBlock<kLanes>(x + at, n, value);
       for (int i = 0; i < kPacks; ++i) {
         if (kMasked) g[i] = top[i] > 0.0f ? g[i] : Floats{};
         if (!kDx) continue;
@@ -135,8 +146,8 @@ struct GradientRows {
           value[i] = a * g[i];
         }
       }
-      if (kDx) StoreBlock(value, n, dx + at);
-      if (kOut) StoreBlock(g, n, masked + at);
+      if (kDx) StoreBlock<kLanes>(value, n, dx + at);
+      if (kOut) StoreBlock<kLanes>(g, n, masked + at);
     });
   }
 };
@@ -145,9 +156,9 @@ using GradientFunction = void (*)(const ChannelGradientMap&, int64_t, int64_t, i
 
 template <typename Number, bool kMasked, bool kCentered>
 GradientFunction GradientFor(const ChannelGradientMap& map) {
-  if (!map.dx) return GradientRows<Number, kMasked, false, false, true>::Run;
-  return map.masked ? GradientRows<Number, kMasked, kCentered, true, true>::Run
-                    : GradientRows<Number, kMasked, kCentered, true, false>::Run;
+  if (!map.dx) return RunForVectorLanes<GradientRows<Number, kMasked, false, false, true>>;
+  if (!map.masked) return RunForVectorLanes<GradientRows<Number, kMasked, kCentered, true, false>>;
+  return RunForVectorLanes<GradientRows<Number, kMasked, kCentered, true, true>>;
 }
 
 template <typename Number>

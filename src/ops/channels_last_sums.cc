@@ -7,24 +7,31 @@
 #include "ops/channels_last.h"
 #include "ops/channels_last_rows.h"
 #include "ops/packs.h"
+#include "ops/vector_lanes.h"
 
 namespace crema::channels_last {
 
 namespace {
 
-constexpr int kLanes = 16;
+// Lanes of packs where vectors have kLanes: numbers of two bytes are always taken by 32.
+template <typename Number, int kLanes>
+inline constexpr int kLanesOf = sizeof(Number) == 2 ? 16 : kLanes;
+
 // Of rows that are summed together, column by column: few enough that memory is read nearly in its order.
 constexpr int64_t kTileNumbers = 2048;
 
 // Calls Body::Run<packs, lanes>(first row, one past the last, column, arguments...) so that every number of the rows is
-// covered once, the rows of a column in their order.
-template <typename Body, typename... Arguments>
+// covered once, the rows of a column in their order. Four packs of each array at a time where there are 32 registers.
+template <typename Body, int kLanes, typename... Arguments>
 CREMA_INLINE void ForTiles(int64_t rows, int64_t columns, const Arguments&... arguments) {
+  constexpr int kPacks = kLanes == 16 ? 4 : 2;
   const int64_t tile = std::max<int64_t>(4, kTileNumbers / columns);
   for (int64_t begin = 0; begin < rows; begin += tile) {
     const int64_t end = std::min(rows, begin + tile);
     int64_t c = 0;
-    for (; c + 4 * kLanes <= columns; c += 4 * kLanes) Body::template Run<4, kLanes>(begin, end, c, arguments...);
+    for (; c + kPacks * kLanes <= columns; c += kPacks * kLanes) {
+      Body::template Run<kPacks, kLanes>(begin, end, c, arguments...);
+    }
     for (; c + kLanes <= columns; c += kLanes) Body::template Run<1, kLanes>(begin, end, c, arguments...);
     for (; c < columns; ++c) Body::template Run<1, 1>(begin, end, c, arguments...);
   }
@@ -74,7 +81,7 @@ CREMA_INLINE void LoadRow(const Number* from, typename Pack<kWidth>::Floats* pac
 }
 
 template <typename Number>
-struct Sums {
+struct SumTile {
   template <int kPacks, int kWidth>
   CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* x, int64_t columns,
                                float* sums) {
@@ -89,13 +96,16 @@ struct Sums {
 };
 
 template <typename Number>
-CREMA_MULTIVERSION void SumColumns(const Number* x, int64_t rows, int64_t columns, float* sums) {
-  for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
-  ForTiles<Sums<Number>>(rows, columns, x, columns, sums);
-}
+struct SumColumns {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const Number* x, int64_t rows, int64_t columns, float* sums) {
+    for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
+    ForTiles<SumTile<Number>, kLanesOf<Number, kLanes>>(rows, columns, x, columns, sums);
+  }
+};
 
 template <typename Number>
-struct SquaredDeviations {
+struct SquaredDeviationTile {
   template <int kPacks, int kWidth>
   CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* x, int64_t columns,
                                const float* mean, float* sums) {
@@ -114,11 +124,13 @@ struct SquaredDeviations {
 };
 
 template <typename Number>
-CREMA_MULTIVERSION void SumSquaredDeviations(const Number* x, int64_t rows, int64_t columns, const float* mean,
-                                             float* sums) {
-  for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
-  ForTiles<SquaredDeviations<Number>>(rows, columns, x, columns, mean, sums);
-}
+struct SumSquaredDeviations {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const Number* x, int64_t rows, int64_t columns, const float* mean, float* sums) {
+    for (int64_t c = 0; c < columns; ++c) sums[c] = 0;
+    ForTiles<SquaredDeviationTile<Number>, kLanesOf<Number, kLanes>>(rows, columns, x, columns, mean, sums);
+  }
+};
 
 // Adds the columns that belong to one channel.
 void Fold(const float* columns, int64_t count, int64_t channels, float* sums) {
@@ -135,19 +147,19 @@ void ChunkMoments(const Flat& flat, int64_t chunk, const Number* x, float* colum
   const Number *from = x + flat.begin(chunk) * flat.period, *tail = from + rows * flat.period;
   const int64_t per_channel = (rows * flat.period + rest) / flat.channels;
   if (per_channel == 0) return;
-  SumColumns(from, rows, flat.period, columns);
+  RunForVectorLanes<SumColumns<Number>>(from, rows, flat.period, columns);
   for (int64_t i = 0; i < rest; ++i) columns[i] += tail[i];
   Fold(columns, flat.period, flat.channels, mean);
   for (int64_t c = 0; c < flat.channels; ++c) mean[c] /= static_cast<float>(per_channel);
   float* repeated = columns + flat.period;
   for (int64_t i = 0; i < flat.period; i += flat.channels) std::copy_n(mean, flat.channels, repeated + i);
-  SumSquaredDeviations(from, rows, flat.period, repeated, columns);
+  RunForVectorLanes<SumSquaredDeviations<Number>>(from, rows, flat.period, repeated, columns);
   for (int64_t i = 0; i < rest; ++i) columns[i] += (tail[i] - repeated[i]) * (tail[i] - repeated[i]);
   Fold(columns, flat.period, flat.channels, squares);
 }
 
 template <typename Number, bool kMasked, bool kProduct>
-struct GradientSum {
+struct GradientTile {
   template <int kPacks, int kWidth>
   CREMA_INLINE static void Run(int64_t begin, int64_t end, int64_t column, const Number* dy, const Number* y,
                                const Number* x, const float* mean, int64_t columns, float* sum, float* product) {
@@ -176,11 +188,13 @@ struct GradientSum {
 
 template <typename Number, bool kMasked, bool kProduct>
 struct GradientRows {
-  CREMA_MULTIVERSION static void Run(const Number* dy, const Number* y, const Number* x, const float* mean,
-                                     int64_t rows, int64_t columns, float* sum, float* product) {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const Number* dy, const Number* y, const Number* x, const float* mean, int64_t rows,
+                               int64_t columns, float* sum, float* product) {
     for (int64_t c = 0; c < columns; ++c) sum[c] = 0;
     for (int64_t c = 0; kProduct && c < columns; ++c) product[c] = 0;
-    ForTiles<GradientSum<Number, kMasked, kProduct>>(rows, columns, dy, y, x, mean, columns, sum, product);
+    ForTiles<GradientTile<Number, kMasked, kProduct>, kLanesOf<Number, kLanes>>(rows, columns, dy, y, x, mean, columns,
+                                                                                sum, product);
   }
 };
 
@@ -190,8 +204,8 @@ void RunGradientSums(const Flat& flat, const ChannelGradient& g, const void* giv
   using Function =
       void (*)(const Number*, const Number*, const Number*, const float*, int64_t, int64_t, float*, float*);
   static constexpr Function kTable[2][2] = {
-      {GradientRows<Number, false, false>::Run, GradientRows<Number, false, true>::Run},
-      {GradientRows<Number, true, false>::Run, GradientRows<Number, true, true>::Run}};
+      {RunForVectorLanes<GradientRows<Number, false, false>>, RunForVectorLanes<GradientRows<Number, false, true>>},
+      {RunForVectorLanes<GradientRows<Number, true, false>>, RunForVectorLanes<GradientRows<Number, true, true>>}};
   const Function run = kTable[g.y != nullptr][product != nullptr];
   const int64_t period = flat.period, channels = flat.channels;
   const Number *dy = static_cast<const Number*>(g.dy), *y = static_cast<const Number*>(g.y),

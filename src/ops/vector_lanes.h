@@ -15,6 +15,39 @@ Kernel* ForVectorLanes(Kernel* four, Kernel* eight, Kernel* sixteen) {
   return lanes == 16 ? sixteen : lanes == 8 ? eight : four;
 }
 
+namespace internal {
+
+template <typename Kernel, typename... Arguments>
+void RunNarrow(Arguments... arguments) {
+  Kernel::template Run<4>(arguments...);
+}
+#if defined(__x86_64__)
+template <typename Kernel, typename... Arguments>
+__attribute__((target("avx2,fma"))) void RunAvx2(Arguments... arguments) {
+  Kernel::template Run<8>(arguments...);
+}
+template <typename Kernel, typename... Arguments>
+__attribute__((target("avx512f,avx512bw,avx512dq,avx512vl"))) void RunAvx512(Arguments... arguments) {
+  Kernel::template Run<16>(arguments...);
+}
+#endif
+
+}  // namespace internal
+
+// Kernel::Run<VectorLanes()>(arguments...), which must be CREMA_INLINE, compiled for those vectors. For what compares
+// packs (ops/packs.h): GCC compares packs wider than the vectors it compiles for number by number.
+template <typename Kernel, typename... Arguments>
+void RunForVectorLanes(Arguments... arguments) {
+#if defined(__x86_64__)
+  static const auto run =
+      ForVectorLanes(internal::RunNarrow<Kernel, Arguments...>, internal::RunAvx2<Kernel, Arguments...>,
+                     internal::RunAvx512<Kernel, Arguments...>);
+  run(arguments...);
+#else
+  Kernel::template Run<4>(arguments...);
+#endif
+}
+
 }  // namespace crema
 
 #endif  // CREMA_OPS_VECTOR_LANES_H_
