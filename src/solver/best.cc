@@ -58,13 +58,17 @@ void Best::Add(int iteration, float value, bool written) {
   const bool improved = IsBetter(value) && (!state_.has_lost_value() || IsBetterThan(state_.lost_value(), value));
   state_.set_tests_since(improved ? 0 : state_.tests_since() + 1);
   if (written) {
-    state_.set_value(value);
-    state_.set_iteration(iteration);
-    if (state_.has_lost_value() && !IsBetterThan(value, state_.lost_value())) ForgetLost();
+    AddWritten(iteration, value);
   } else if (improved) {
     state_.set_lost_value(value);
     state_.set_lost_iteration(iteration);
   }
+}
+
+void Best::AddWritten(int iteration, float value) {
+  state_.set_value(value);
+  state_.set_iteration(iteration);
+  if (state_.has_lost_value() && !IsBetterThan(value, state_.lost_value())) ForgetLost();
 }
 
 void Best::Restore(const BestState& state) {

@@ -33,6 +33,8 @@ class Best {
   // Remembers a test; `written`: its parameters are kept as the best ones. One that is better than all before renews
   // the patience, written or not.
   void Add(int iteration, float value, bool written);
+  // Of the test that was added last, as not written: its parameters are kept after all.
+  void AddWritten(int iteration, float value);
   // Whether the patience is over.
   bool exhausted() const { return param_.patience() > 0 && state_.tests_since() >= param_.patience(); }
 

@@ -215,12 +215,18 @@ bool Solver::Impl::TrySnapshot() {
 bool Solver::Impl::SnapshotAtEnd() {
   const int failed_before = failed_snapshots - (failed_iteration == iteration);
   if (TrySnapshot()) return true;
-  if (rank > 0 || prefix.empty() || !options.requested_action) return false;
-  Warn({},
-       "training is over, and what was learnt since the last snapshot is in memory only: the snapshot is tried again "
-       "every " +
-           std::to_string(kSecondsBetweenAttempts) +
-           " s until it can be written. Make room, or stop the training once more to end without it");
+  if (rank > 0 || !WriteWhenThereIsRoom("what was learnt since the last snapshot is in memory only: the snapshot is",
+                                        [this] { Snapshot(); })) {
+    return false;
+  }
+  failed_snapshots = failed_before;
+  return true;
+}
+
+bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::function<void()>& write) {
+  if (prefix.empty() || !options.requested_action || ends_without_room) return false;
+  Warn({}, "training is over, and " + what + " tried again every " + std::to_string(kSecondsBetweenAttempts) +
+               " s until there is room. Make some, or stop the training once more to end without it");
   for (;;) {
     Stopwatch waited;
     SolverAction asked = SolverAction::kNone;
@@ -228,10 +234,12 @@ bool Solver::Impl::SnapshotAtEnd() {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       asked = RequestedAction();
     }
-    if (asked == SolverAction::kStop) return false;
+    if (asked == SolverAction::kStop) {
+      ends_without_room = true;
+      return false;
+    }
     try {
-      Snapshot();
-      failed_snapshots = failed_before;
+      write();
       return true;
     } catch (const EnvironmentError&) {
       // As before.

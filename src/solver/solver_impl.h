@@ -141,6 +141,9 @@ struct Solver::Impl {
   // As TrySnapshot, where no other snapshot follows: if it cannot be written, and somebody can ask for a stop, this
   // waits and tries again until it can, or until they do.
   bool SnapshotAtEnd();
+  // Warns of `what` that is tried again, and calls `write` until it throws no EnvironmentError: then true. False where
+  // nobody can ask for a stop, or somebody does, which holds for all that is still to be written.
+  bool WriteWhenThereIsRoom(const std::string& what, const std::function<void()>& write);
   void Restore(const LoadedState& loaded);
   // The one that was written last, for the end of a message; empty without one.
   std::string LastSnapshot() const;
@@ -205,6 +208,12 @@ struct Solver::Impl {
   bool best_file_is_own = false;                      // of this run, or of the one that it goes on with
   bool out_of_patience = false;
   BestState best_before_test;  // likewise
+  struct UnwrittenBest {
+    int iteration = 0;
+    float value = 0;
+  };
+  std::optional<UnwrittenBest> unwritten_best;  // of the latest test
+  bool ends_without_room = false;               // somebody said so
 
   // Asked for by snapshots; and what the one had that was restored.
   std::function<ClusterState()> cluster_state;
@@ -265,6 +274,8 @@ struct Solver::Impl {
   void TestOne(int index, bool to_the_end, bool* stopped);
   // Keeps the parameters where this test is better than all before.
   void Judge(const TestResult& result);
+  // At the end of training: tries again what that could not write in the test of this iteration.
+  void BestAtEnd();
   // Throws EnvironmentError.
   void WriteBest();
   [[noreturn]] void FailNonFinite(const std::string& what);

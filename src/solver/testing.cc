@@ -83,6 +83,7 @@ void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
 void Solver::Impl::Judge(const TestResult& result) {
   const float value = best->ValueIn(result);
   bool written = false;
+  unwritten_best.reset();
   if (best->IsBetter(value)) {
     try {
       WriteBest();
@@ -91,11 +92,24 @@ void Solver::Impl::Judge(const TestResult& result) {
       throw;
     } catch (const EnvironmentError& error) {
       ++failed_snapshots;
+      unwritten_best = UnwrittenBest{iteration, value};
       Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
     }
   }
   best->Add(iteration, value, written);
   if (written) Tell(&Observer::OnBest, *FoundBest());
+}
+
+void Solver::Impl::BestAtEnd() {
+  if (!unwritten_best || unwritten_best->iteration != iteration) return;
+  const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kAverage);
+  if (!WriteWhenThereIsRoom("the parameters of the last test, the best so far, could not be written: they are",
+                            [this] { WriteBest(); })) {
+    return;
+  }
+  --failed_snapshots;
+  best->AddWritten(iteration, unwritten_best->value);
+  Tell(&Observer::OnBest, *FoundBest());
 }
 
 void Solver::Impl::WriteBest() {

@@ -84,6 +84,7 @@ TrainingResult Solver::Impl::End(bool finished) {
     Tell(&Observer::OnDisplay, display);
   }
   if (finished && DueEvery(param.test_interval())) finished = Test();
+  if (finished || out_of_patience) BestAtEnd();
 
   TrainingEnd end;
   end.iteration = iteration;

@@ -118,6 +118,49 @@ TEST_F(BestTest, WhatCannotBeWrittenCountsForPatience) {
   std::signal(SIGXFSZ, handler);
 }
 
+// Nothing follows that would make up for it; likewise for the moving average that `ema` tests.
+TEST_F(BestTest, TheFileOfTheLastTestIsTriedAgain) {
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit none = {100, before.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  for (const std::string more : {"", "ema { decay: 0.5 } "}) {
+    for (const bool room : {true, false}) {
+      fs::remove(BestModel());
+      SolverOptions options;
+      options.requested_action = [&] {
+        const bool waits = recorder_.notices.find("training is over") != std::string::npos;
+        setrlimit(RLIMIT_FSIZE, recorder_.iterations.size() >= 10 && !(waits && room) ? &none : &before);
+        if (!waits) return SolverAction::kNone;
+        return room ? SolverAction::kSnapshot : SolverAction::kStop;
+      };
+      const TrainingResult result = Train(
+          "test_iter: 9 test_interval: 10 test_initialization: false base_lr: 0.02 "
+          "snapshot_after_train: false best { output: \"loss\" } " +
+              more,
+          10, std::move(options));
+      setrlimit(RLIMIT_FSIZE, &before);
+      ASSERT_EQ(recorder_.tests.size(), 1u);
+      EXPECT_EQ(recorder_.failed.size(), 1u) << "told once";
+      EXPECT_NE(recorder_.notices.find("the parameters of the last test, the best so far, could not be written"),
+                std::string::npos)
+          << recorder_.notices;
+      EXPECT_EQ(fs::exists(BestModel()), room);
+      EXPECT_EQ(result.failed_snapshots, room ? 0 : 1);
+      EXPECT_EQ(recorder_.bests.size(), room ? 1u : 0u);
+      EXPECT_EQ(recorder_.notices.find("nor those of any other") == std::string::npos, room) << recorder_.notices;
+      ASSERT_EQ(result.best.has_value(), room);
+      if (!room) continue;
+      const float tested = LossIn(recorder_.tests[0]);
+      EXPECT_EQ(result.best->iteration, 10);
+      EXPECT_EQ(result.best->value, tested);
+      Train(std::string(kTests) + "base_lr: 0", 1, {.weights = {BestModel()}});
+      EXPECT_EQ(LossIn(recorder_.tests[0]), tested);
+    }
+  }
+  std::signal(SIGXFSZ, handler);
+}
+
 TEST_F(BestTest, StopsWhenThePatienceIsOver) {
   const TrainingResult result = Train(std::string(kTests) + "base_lr: 0 best { output: \"loss\" patience: 2 }", 50);
   EXPECT_EQ(recorder_.order, "btTB..tT..tTse");
