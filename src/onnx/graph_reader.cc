@@ -256,6 +256,11 @@ void GraphReader::CheckOutput(const ValueInfoProto& declared, const Shape& shape
   }
 }
 
+bool GraphReader::IsOutput(const std::string& name) const {
+  return std::any_of(graph_.output().begin(), graph_.output().end(),
+                     [&](const ValueInfoProto& output) { return output.name() == name; });
+}
+
 void GraphReader::NameOutputs() {
   std::map<std::string, std::vector<ImportedNet::Tensor>> named;  // by blob: Identity gives one several names
   for (const ValueInfoProto& output : graph_.output()) {

@@ -54,6 +54,7 @@ class GraphReader {
   void CheckOutput(const ValueInfoProto& declared, const Shape& shape);
   void AddSoftmax();
 
+  bool IsOutput(const std::string& name) const;
   Location where() const { return {path_, 0, 0}; }
   void Note(const std::string& message);
   // The constant or blob of a name; null where what makes it failed.

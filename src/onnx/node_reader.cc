@@ -209,6 +209,8 @@ bool NodeReader::wanted(int i) const {
 
 void NodeReader::Set(int i, Operand value) {
   if (i >= last_->output_size()) Refuse("has no output " + std::to_string(i));
+  // No layer follows that would pad it.
+  if (graph_.IsOutput(last_->output(i))) value = Padded(value);
   graph_.operands_[last_->output(i)] = std::move(value);
 }
 

@@ -73,6 +73,12 @@ TEST_F(OnnxOperators, Padding) {
     pad(m, {0, 0, 2, 1, 0, 0, 0, 3});
     m.Node("Relu", {"p"});
   });
+  // Nothing reads it that could add the zeros.
+  Compare("Pad alone", [&](Model& m) { m.Node("Pad", {"x", m.Integers("pads", {0, 0, 2, 1, 0, 0, 0, 3})}, {"y"}); });
+  Compare("Pad, Identity", [&](Model& m) {
+    pad(m, {0, 0, 0, 0, 0, 0, 1, 1});
+    m.Node("Identity", {"p"}, {"y"});
+  });
   Compare("Pad below 0", [&](Model& m) {
     pad(m, {0, 0, -1, 1, 0, 0, -2, 0});
     m.Node("Relu", {"p"});
