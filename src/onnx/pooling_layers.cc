@@ -97,23 +97,39 @@ PoolingWindows WindowsOf(const LayerWriter& layer) {
   return w;
 }
 
+// Takes off the last results of each axis whose windows start behind the input, which ONNX does not allow; returns how
+// many these are.
+std::vector<int64_t> LeaveOutEmpty(const LayerWriter& layer, PoolingWindows* w) {
+  std::vector<int64_t> empty;
+  for (int i = 0; i < 2; ++i) {
+    const int64_t starts = (layer.bottom_shape(0)[2 + i] + w->pad[i] + w->stride[i] - 1) / w->stride[i];
+    empty.push_back(std::max<int64_t>(0, w->results[i] - starts));
+    w->results[i] -= empty[i];
+  }
+  return empty;
+}
+
+// Puts `fill`, called `name` in the file, where these windows were.
+std::string Refill(LayerWriter& layer, const std::string& pooled, const std::vector<int64_t>& empty,
+                   const std::string& name, float fill) {
+  if (empty[0] == 0 && empty[1] == 0) return pooled;
+  const std::string pads = layer.Integers("empty_windows", {0, 0, 0, 0, 0, 0, empty[0], empty[1]});
+  return layer.Add("Pad", {pooled, pads, layer.Number(name, fill)});
+}
+
 void Pooling(LayerWriter& layer) {
   layer.ExpectFixedFrom(0, 2);
-  const PoolingWindows w = WindowsOf(layer);
-  for (int i = 0; i < 2; ++i) {
-    if ((w.results[i] - 1) * w.stride[i] - w.pad[i] < layer.bottom_shape(0)[2 + i]) continue;
-    layer.Refuse(
-        "pooling_param.stride",
-        "the last window starts behind the input, which ONNX does not allow; set round_mode: FLOOR to drop it");
-  }
+  PoolingWindows w = WindowsOf(layer);
   if (layer.param().pooling_param().global_pooling() && w.method != PoolingWindows::Method::kStochastic &&
       layer.tops() == 1) {
     const char* op = w.method == PoolingWindows::Method::kMax ? "GlobalMaxPool" : "GlobalAveragePool";
     return layer.SetTop(0, layer.Add(op, {layer.bottom(0)}));
   }
+  const std::vector<int64_t> empty = LeaveOutEmpty(layer, &w);
   std::string positions;
-  layer.SetTop(0, Pool(layer, w, layer.tops() > 1 ? &positions : nullptr));
-  if (layer.tops() > 1) layer.SetTop(1, positions);
+  const std::string pooled = Pool(layer, w, layer.tops() > 1 ? &positions : nullptr);
+  layer.SetTop(0, Refill(layer, pooled, empty, "empty_value", 0));
+  if (layer.tops() > 1) layer.SetTop(1, Refill(layer, positions, empty, "empty_position", -1));
 }
 
 void Spp(LayerWriter& layer) {
