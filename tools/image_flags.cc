@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "base/input_file.h"
 #include "base/suggest.h"
 #include "base/utf8.h"
 #include "crema/error.h"
@@ -224,7 +225,7 @@ ImageList ImagesOf(const CommandLine& line) {
       for (const std::string& path : paths) list.entries.push_back({(fs::path(argument) / path).string()});
     } else if (!fs::exists(argument)) {
       problems.Error({argument}, argument.find("://") == std::string::npos
-                                     ? "there is no such image or folder"
+                                     ? "there is no such image or folder" + RelativePathNote(argument)
                                      : "is an address, and images are files; download it first");
     } else if (argument.ends_with(".txt")) {
       problems.Error({argument}, "is no image (" + std::string(kReadFormats) +

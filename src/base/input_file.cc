@@ -35,7 +35,18 @@ bool IsNamedPipe(const std::string& path) {
   return !unnamed && std::filesystem::is_fifo(place, unnamed);
 }
 
+bool IsAbsent(const std::string& path) {
+  struct stat status;
+  return ::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR);
+}
+
 }  // namespace
+
+std::string RelativePathNote(const std::string& path) {
+  if (path.starts_with('/')) return "";
+  std::error_code ignored;
+  return "; relative paths start at the working directory " + std::filesystem::current_path(ignored).string();
+}
 
 std::string OtherThanFile(const std::string& path) {
   std::error_code ignored;
@@ -44,7 +55,10 @@ std::string OtherThanFile(const std::string& path) {
   return IsDevice(path) ? "is a device" : "";
 }
 
-void RefuseFolderOrDevice(const std::string& path, const std::string& what) {
+void ExpectFile(const std::string& path, const std::string& what) {
+  if (IsAbsent(path)) {
+    throw UserError("\"" + path + "\" does not exist; expected " + what + RelativePathNote(path));
+  }
   if (const std::string other = OtherThanFile(path); !other.empty()) {
     throw UserError("\"" + path + "\" " + other + "; expected " + what);
   }
@@ -52,19 +66,7 @@ void RefuseFolderOrDevice(const std::string& path, const std::string& what) {
 
 void CheckReadableFile(const std::string& path, const std::string& kind) {
   if (path.empty()) throw UserError("the path of a " + kind + " file is empty");
-  struct stat status;
-  if (::stat(path.c_str(), &status) != 0) {
-    const int error = errno;
-    if (error != ENOENT && error != ENOTDIR) {
-      throw EnvironmentError(path + ": cannot be read: " + std::strerror(error));
-    }
-    std::string message = "there is no such file";
-    std::error_code ignored;
-    if (path[0] != '/') {
-      message += "; relative paths start at the working directory " + std::filesystem::current_path(ignored).string();
-    }
-    throw UserError({path}, message);
-  }
+  if (IsAbsent(path)) throw UserError({path}, "there is no such file" + RelativePathNote(path));
   if (const std::string other = OtherThanFile(path); !other.empty()) {
     throw UserError({path}, other + "; expected a " + kind + " file");
   }

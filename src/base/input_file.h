@@ -10,9 +10,14 @@ namespace crema {
 // else nothing. Terminals and pipes without a name have somebody who ends them.
 std::string OtherThanFile(const std::string& path);
 
-// Throws UserError where `path` is a folder, a device or a named pipe, and does not mind what cannot be looked at, for
+// For the end of a message that `path` does not exist: the working directory, where the path begins there; else
+// nothing.
+std::string RelativePathNote(const std::string& path);
+
+// Throws UserError where `path` is absent (naming the working directory), a folder, a device or a named pipe, without a
+// place of its own, so that a layer gives it the one of its source. What else cannot be looked at it does not mind, for
 // readers that say so themselves. what: "a file of text".
-void RefuseFolderOrDevice(const std::string& path, const std::string& what);
+void ExpectFile(const std::string& path, const std::string& what);
 
 // Throws UserError where `path` is absent (naming the working directory), a folder, a device or a named pipe,
 // EnvironmentError where the system does not let it be read. kind: what was expected there ("prototxt", ".caffemodel").

@@ -77,7 +77,7 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
     throw UserError({list},
                     "is an HDF5 file; expected a text file that names one such file per line: write its path into one");
   }
-  RefuseFolderOrDevice(list, "a text file that names one HDF5 file per line");
+  ExpectFile(list, "a text file that names one HDF5 file per line");
   std::ifstream stream(list);
   if (!stream) throw EnvironmentError("cannot open " + list + ": " + std::strerror(errno));
   std::vector<std::string> paths;

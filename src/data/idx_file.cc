@@ -36,11 +36,7 @@ const char* ElementName(uint32_t code) {
 }  // namespace
 
 IdxReader::IdxReader(const std::string& path, int axes, const std::string& what) : path_(path), what_(what) {
-  struct stat status = {};
-  if (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    throw UserError("file \"" + path + "\" with the " + what + " does not exist");
-  }
-  RefuseFolderOrDevice(path, "the IDX file with the " + what);
+  ExpectFile(path, "the IDX file with the " + what);
   file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   gzbuffer(file_.get(), 1 << 18);

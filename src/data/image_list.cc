@@ -23,7 +23,7 @@ constexpr int kMostErrors = 20;
 constexpr const char* kBlanks = " \t";
 
 std::ifstream Open(const std::string& path, const std::string& what) {
-  RefuseFolderOrDevice(path, what);
+  ExpectFile(path, what);
   std::ifstream file(path);
   if (!file) throw EnvironmentError("cannot open \"" + path + "\", " + what + ": " + std::strerror(errno));
   return file;

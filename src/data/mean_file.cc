@@ -52,7 +52,7 @@ MeanImage ReadMean(const std::string& path) {
                     "\" does not exist; make it with compute_image_mean, or give one mean_value " +
                     "per channel instead");
   }
-  RefuseFolderOrDevice(path, "a mean file");
+  ExpectFile(path, "a mean file");
   std::ifstream in(path, std::ios::binary);
   if (!in) throw EnvironmentError("cannot open mean file \"" + path + "\": " + std::strerror(errno));
   BlobProto blob;

@@ -32,8 +32,7 @@ std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path) {
   if (path.empty()) throw UserError("the path of the database is empty; expected the folder of an LMDB");
   if (stat(path.c_str(), &status) != 0) {
     if (errno == ENOENT || errno == ENOTDIR) {
-      throw UserError("database \"" + path +
-                      "\" does not exist; set source to the folder of an LMDB, or make it first " +
+      throw UserError("database \"" + path + "\" does not exist; give the folder of an LMDB, or make it first " +
                       "with convert_mnist_data (MNIST's files) or convert_imageset (a list of images)");
     }
     throw EnvironmentError("cannot look at database \"" + path + "\": " + std::strerror(errno));

@@ -1,7 +1,5 @@
 #include "data/text_file.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
@@ -18,11 +16,7 @@ constexpr size_t kBlock = 1 << 18;
 }  // namespace
 
 TextFile::TextFile(const std::string& path) : path_(path) {
-  struct stat status = {};
-  if (stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
-    throw UserError("\"" + path + "\" does not exist");
-  }
-  RefuseFolderOrDevice(path, "a file of text");
+  ExpectFile(path, "a file of text");
   file_.reset(gzopen(path.c_str(), "rb"));
   if (!file_) throw EnvironmentError("cannot open \"" + path + "\": " + std::strerror(errno));
   gzbuffer(file_.get(), kBlock);

@@ -21,7 +21,7 @@ constexpr int32_t kFarthest = 1 << 24;  // of a corner: floats count so far
 class Words {
  public:
   explicit Words(const std::string& path) : path_(path) {
-    RefuseFolderOrDevice(path, "a window file");
+    ExpectFile(path, "a window file");
     stream_.open(path);
     if (!stream_) throw EnvironmentError("cannot open window file " + path + ": " + std::strerror(errno));
   }

@@ -101,7 +101,7 @@ std::string ShapeText(const BlobProto& blob) {
 LoadedState LoadState(const std::string& path) {
   LoadedState loaded;
   loaded.state_path = path;
-  if (Exists(path)) CheckRegularFile(path, ".solverstate");
+  CheckRegularFile(path, ".solverstate");
   SolverState& state = loaded.state;
   const bool hdf5 = BeginsAsHdf5(path);
   if (hdf5) {

@@ -204,6 +204,10 @@ TEST_F(ImageDataTest, SizesThatAreFixedNeedNoImages) {
   std::filesystem::remove(folder_ / "list.txt");
   EXPECT_EQ(Driver(Layer("", "transform_param { crop_size: 5 }")).setup().top_specs()[0].shape, (Shape{4, 3, 5, 5}));
   ExpectThrows<UserError>([&] { Driver(Layer()); }, {"image_data_param.source", "list", "does not exist here"});
+  testing::SourceDriver cropped = Driver(Layer("", "transform_param { crop_size: 5 }"));
+  ExpectThrows<UserError>([&] { cropped.Forward(); },
+                          {"net.prototxt:image_data_param.source", "layer \"in\" (ImageData)",
+                           "list.txt\" does not exist; expected a list"});
 }
 
 TEST_F(ImageDataTest, BrokenImagesAreNamed) {

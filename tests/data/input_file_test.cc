@@ -87,7 +87,19 @@ TEST(InputFile, FoldersAreNamed) {
   const TemporaryFolder folder;
   EXPECT_EQ(ErrorOf([&] { CheckRegularFile(folder.path(), ".onnx"); }),
             folder.path() + ": error: is a folder; expected a .onnx file");
-  EXPECT_EQ(ErrorOf([&] { RefuseFolderOrDevice(folder / "absent", "a list"); }), "no error");
+  EXPECT_EQ(ErrorOf([&] { ExpectFile(folder.path(), "a list"); }),
+            "error: \"" + folder.path() + "\" is a folder; expected a list");
+}
+
+TEST(InputFile, AbsentOnesAreNamed) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(ErrorOf([&] { ExpectFile(folder / "absent", "a list"); }),
+            "error: \"" + folder / "absent" + "\" does not exist; expected a list");
+  const std::string here = std::filesystem::current_path().string();
+  EXPECT_EQ(ErrorOf([&] { ExpectFile("absent", "a list"); }),
+            "error: \"absent\" does not exist; expected a list; relative paths start at the working directory " + here);
+  EXPECT_EQ(ErrorOf([&] { CheckReadableFile("absent", ".onnx"); }),
+            "absent: error: there is no such file; relative paths start at the working directory " + here);
 }
 
 }  // namespace

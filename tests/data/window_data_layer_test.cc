@@ -353,7 +353,8 @@ TEST_F(WindowDataTest, WorkersTellCopiesApart) {
 TEST_F(WindowDataTest, FilesMayComeLater) {
   SourceDriver driver = Driver(Layer());
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{8, 3, 10, 10}));
-  ExpectThrows<EnvironmentError>([&] { driver.Forward(); }, {"cannot open window file " + folder_ / "windows.txt"});
+  ExpectThrows<UserError>([&] { driver.Forward(); }, {"window_data_param.source", folder_ / "windows.txt",
+                                                      "does not exist; expected a window file"});
   WriteWindows();
   driver.Forward();
   EXPECT_EQ(driver.value(1)[0], 0);

@@ -164,6 +164,7 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_imageset", "--resize_width=3", "pets", "db"}, "--resize_height"},
       {{"convert_imageset", "--broken=maybe", "pets", "db"}, "expected skip or fail"},
       {{"convert_imageset", "absent", "db"}, "is no folder"},
+      {{"convert_imageset", "pets", "absent.txt", "db"}, "\"absent.txt\" does not exist; expected a list"},
       {{"convert_imageset", "--label_count=2", "pets", "db"}, "has classes only"},
       {{"convert_imageset", "--label_count=65537", "pets", "list.txt", "db"}, "65536"},
       {{"convert_annoset", "pets", "db"}, "expected ROOTFOLDER, LISTFILE and DB"},

@@ -246,7 +246,7 @@ TEST_F(Predict, SaysMistakes) {
   fs::create_directories(folder_ / "empty");
   const Finished absent = Run({"rde.png", "empty", "red.png"});
   EXPECT_EQ(absent.exit_code, 2);
-  EXPECT_TRUE(absent.Says("rde.png: error: there is no such image or folder")) << absent.err;
+  EXPECT_TRUE(absent.Says("rde.png: error: there is no such image or folder; relative paths start at")) << absent.err;
   EXPECT_TRUE(absent.Says("empty: error: holds no image")) << absent.err;
   folder_.Write("two.txt", "a\nb\n");
   EXPECT_TRUE(Run({"--labels=two.txt", "red.png"}).Says("two.txt: error: names 2 classes")) << "labels";
