@@ -17,18 +17,22 @@
 
 namespace crema {
 
-namespace {
-
-constexpr std::string_view kTemporary = ".tmp.";
-
-[[noreturn]] void FailWith(const std::string& what, const std::string& path) {
-  const int error = errno;
+std::string WriteFailure(int error) {
   std::string remedy;
   if (error == ENOSPC || error == EDQUOT) remedy = "; free some space and try again";
   if (error == EFBIG) remedy = "; a limit on file sizes was hit (ulimit -f)";
   if (error == EACCES || error == EROFS) remedy = "; choose a folder you may write to";
   if (error == ENOENT) remedy = "; does its folder exist?";
-  throw EnvironmentError(what + " " + path + ": " + std::strerror(error) + remedy);
+  return std::strerror(error) + remedy;
+}
+
+namespace {
+
+constexpr std::string_view kTemporary = ".tmp.";
+
+[[noreturn]] void FailWith(const std::string& what, const std::string& path) {
+  const std::string failure = WriteFailure(errno);
+  throw EnvironmentError(what + " " + path + ": " + failure);
 }
 
 // Like rename, but fails with EEXIST where `to` exists. Not every file system has the first way, or the second.
@@ -76,7 +80,9 @@ void AtomicFile::Commit() {
     const int error = errno;
     unlink(temporary_.c_str());
     errno = error;
-    if (!replace_ && error == EEXIST) throw UserError(Location{path_}, "exists already, and is left as it is");
+    if (!replace_ && error == EEXIST) {
+      throw UserError(Location{path_}, "exists already, and is left as it is; remove it, or choose another name");
+    }
     FailWith("cannot finish", path_);
   }
   if (flush_) SyncDirectory(DirectoryOf(path_));

@@ -11,6 +11,9 @@
 
 namespace crema {
 
+// What errno said when a file could not be made or written, and what may help.
+std::string WriteFailure(int error);
+
 struct AtomicFileOptions {
   // Permissions, of which the umask takes its part: those of the temporary file, too, from its first moment on.
   mode_t mode = 0644;

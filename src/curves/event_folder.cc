@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <ranges>
 
+#include "base/atomic_file.h"
 #include "base/write_all.h"
 #include "crema/error.h"
 #include "curves/event.pb.h"
@@ -85,7 +86,7 @@ struct EventFolder::File {
   }
   void Append(const std::string& bytes) const {
     if (!WriteAll(fd, bytes.data(), bytes.size())) {
-      throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
+      throw EnvironmentError(path + ": cannot be written: " + WriteFailure(errno));
     }
   }
 };
@@ -115,7 +116,7 @@ EventFolder::File& EventFolder::FileOf(const std::string& folder) {
   const double now = UnixTime();
   file->path = folder + "/" + kBegin + std::to_string(static_cast<int64_t>(now)) + kEnd;
   file->fd = open(file->path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (file->fd < 0) throw EnvironmentError(file->path + ": cannot be written: " + std::strerror(errno));
+  if (file->fd < 0) throw EnvironmentError(file->path + ": cannot be written: " + WriteFailure(errno));
 
   Event version, start;
   version.set_wall_time(now);

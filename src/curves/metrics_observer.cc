@@ -9,7 +9,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cmath>
-#include <cstring>
 #include <ctime>
 #include <exception>
 #include <map>
@@ -142,7 +141,7 @@ MetricsObserver::MetricsObserver(MetricsOptions options) : options_(std::move(op
   // What is there stays there until there is something to draw.
   if (access(options_.curves.c_str(), F_OK) == 0 ? access(options_.curves.c_str(), W_OK) != 0
                                                  : access(DirectoryOf(options_.curves).c_str(), W_OK | X_OK) != 0) {
-    throw EnvironmentError(options_.curves + ": cannot be written: " + std::strerror(errno));
+    throw EnvironmentError(options_.curves + ": cannot be written: " + WriteFailure(errno));
   }
 }
 
@@ -156,7 +155,7 @@ void MetricsObserver::Open(const std::string& path) {
   path_ = path;
   made_ = access(path.c_str(), F_OK) != 0;
   fd_ = open(path.c_str(), O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw EnvironmentError(path + ": cannot be written: " + std::strerror(errno));
+  if (fd_ < 0) throw EnvironmentError(path + ": cannot be written: " + WriteFailure(errno));
   struct stat info = {};
   const bool regular = fstat(fd_, &info) != 0 || S_ISREG(info.st_mode);
   if (regular && flock(fd_, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
@@ -179,7 +178,7 @@ void MetricsObserver::Write(const std::string& line) {
   if (written || warned_) return;
   warned_ = true;
   if (options_.warn) {
-    options_.warn(path_ + ": cannot be written: " + std::strerror(errno) +
+    options_.warn(path_ + ": cannot be written: " + WriteFailure(errno) +
                   "; training goes on, and its curves may have gaps");
   }
 }

@@ -11,6 +11,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/atomic_file.h"
 #include "base/write_all.h"
 #include "crema/error.h"
 
@@ -38,7 +39,7 @@ ClusterTimeline::ClusterTimeline(std::string path, int64_t most_events)
     : path_(std::move(path)), most_events_(most_events), origin_(SteadyNanoseconds()) {
   made_ = access(path_.c_str(), F_OK) != 0;
   fd_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-  if (fd_ < 0) throw EnvironmentError(path_ + ": cannot be written: " + std::strerror(errno));
+  if (fd_ < 0) throw EnvironmentError(path_ + ": cannot be written: " + WriteFailure(errno));
 }
 
 ClusterTimeline::~ClusterTimeline() {

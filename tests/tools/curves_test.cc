@@ -114,8 +114,10 @@ TEST_F(Curves, MistakesAreSaidBeforeTraining) {
   };
   refuses(Train({"--metrics=none", "--curves=a.svg"}), 2, "--metrics=none records nothing");
   refuses(Train({"--curves=a.png"}), 2, "a.png: error: curves are drawn into files that end with .svg or .html");
-  refuses(Train({"--curves=none/a.svg"}), 1, "none/a.svg: cannot be written: No such file");
-  refuses(Train({"--metrics=none/a.jsonl"}), 1, "none/a.jsonl: cannot be written: No such file");
+  refuses(Train({"--curves=none/a.svg"}), 1,
+          "none/a.svg: cannot be written: No such file or directory; does its folder exist?");
+  refuses(Train({"--metrics=none/a.jsonl"}), 1,
+          "none/a.jsonl: cannot be written: No such file or directory; does its folder exist?");
   refuses(Draw({}), 2, "expected one FILE or several");
   refuses(Draw({"solver.prototxt"}), 2, "no curves in it");
   refuses(Draw({"none.jsonl"}), 2, "there is no such file");
