@@ -16,6 +16,7 @@
 #include "crema/error.h"
 #include "device/gpu.h"
 #include "distributed/mpi_training.h"
+#include "distributed/security.h"
 #include "report/cluster_timeline.h"
 #include "solver/signals.h"
 #include "tools/flags.h"
@@ -161,7 +162,10 @@ void ApplyClusterFlags(const CommandLine& line, SolverFile* file) {
     Fail(line, "the solver file says distributed { mode: OFF }; remove that to train with several workers");
   }
   if (line.has("workers")) solver.mutable_distributed()->set_local_workers(static_cast<uint32_t>(FLAGS_workers));
-  if (line.has("coordinate")) solver.mutable_distributed()->set_endpoint(FLAGS_coordinate);
+  if (line.has("coordinate")) {
+    CheckEndpoint(FLAGS_coordinate, true, Location{line.program, 0, 0});
+    solver.mutable_distributed()->set_endpoint(FLAGS_coordinate);
+  }
   if (line.has("expect")) solver.mutable_distributed()->set_expected_workers(static_cast<uint32_t>(FLAGS_expect));
   // Threads of this process: Solver knows what it takes, and refuses the rest.
   const bool hogwild = solver.distributed().mode() == DistributedParameter::HOGWILD;

@@ -15,7 +15,9 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/input_file.h"
 #include "base/trimmed.h"
+#include "base/utf8.h"
 #include "crema/error.h"
 #include "distributed/library.h"
 
@@ -25,6 +27,8 @@ namespace {
 
 constexpr size_t kMaxFileBytes = 4096;
 constexpr char kRemedy[] = "; `crema keygen --output=NAME` makes files like that";
+// Of a public key, which comes from another machine.
+constexpr char kCopyRemedy[] = "; copy the .public file that `crema keygen` made on the machine of its owner";
 
 // zmq_curve(7), "TEST KEY VALUES".
 constexpr std::string_view kTestKeys[] = {
@@ -43,7 +47,7 @@ struct Wiped {
 
 class OpenFile {
  public:
-  explicit OpenFile(const std::string& path) {
+  OpenFile(const std::string& path, const std::string& remedy) {
     // A pipe would block until somebody writes into it.
     fd_ = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd_ >= 0) return;
@@ -51,12 +55,11 @@ class OpenFile {
     if (error != ENOENT && error != ENOTDIR) {
       throw EnvironmentError(path + ": cannot be read: " + std::strerror(error));
     }
-    std::string message = "there is no such file";
     std::error_code ignored;
-    if (!path.starts_with("/")) {
-      message += "; relative paths start at the working directory " + std::filesystem::current_path(ignored).string();
+    if (std::filesystem::is_symlink(path, ignored)) {
+      throw UserError(Location{path}, "is a link to a file that is not there; remove it, or put the key file there");
     }
-    throw UserError(Location{path}, message + kRemedy);
+    throw UserError(Location{path}, "there is no such file" + RelativePathNote(path) + remedy);
   }
   ~OpenFile() { close(fd_); }
   OpenFile(const OpenFile&) = delete;
@@ -75,10 +78,11 @@ struct Keys {
 };
 
 // The text between quotes of `name = "text"`; a malformed line is reported without it, for it may be a secret.
-std::string_view ValueOf(std::string_view line, std::string_view name, const Location& where) {
+std::string_view ValueOf(std::string_view line, std::string_view name, const Location& where,
+                         const std::string& remedy) {
   std::string_view rest = Trimmed(line.substr(name.size()));
   if (!rest.starts_with("=")) {
-    throw UserError(where, "expected " + std::string(name) + " = \"KEY\"" + kRemedy);
+    throw UserError(where, "expected " + std::string(name) + " = \"KEY\"" + remedy);
   }
   rest = Trimmed(rest.substr(1));
   if (rest.size() < 2 || rest.front() != '"' || rest.back() != '"') {
@@ -87,7 +91,7 @@ std::string_view ValueOf(std::string_view line, std::string_view name, const Loc
   rest = rest.substr(1, rest.size() - 2);
   if (!IsKey(rest)) {
     throw UserError(where, "not a key: expected 40 characters of Z85, got " + std::to_string(rest.size()) +
-                               (rest.size() == kKeyCharacters ? " of which some are none of Z85's" : "") + kRemedy);
+                               (rest.size() == kKeyCharacters ? " of which some are none of Z85's" : "") + remedy);
   }
   if (std::find(std::begin(kTestKeys), std::end(kTestKeys), rest) != std::end(kTestKeys)) {
     throw UserError(where, "this is a test key of the manual page zmq_curve(7), whose secret everybody knows" +
@@ -96,8 +100,13 @@ std::string_view ValueOf(std::string_view line, std::string_view name, const Loc
   return rest;
 }
 
-Keys Parse(std::string_view text, const std::string& path) {
+Keys Parse(std::string_view text, const std::string& path, const std::string& remedy) {
   Keys keys;
+  // The text itself may be a secret, which is copied nowhere.
+  std::string start(text.substr(0, 3));
+  const size_t marked = start.size();
+  DropByteOrderMark(path, &start);
+  text.remove_prefix(marked - start.size());
   int number = 0;
   while (!text.empty()) {
     const size_t end = std::min(text.find('\n'), text.size());
@@ -106,29 +115,29 @@ Keys Parse(std::string_view text, const std::string& path) {
     const Location where{path, ++number, 0};
     if (line.empty() || line.starts_with("#")) continue;
     if (line.starts_with("secret")) {
-      if (keys.secret_key) throw UserError(where, "a second secret key; a file holds one");
-      keys.secret_key.emplace(ValueOf(line, "secret", where));
+      if (keys.secret_key) throw UserError(where, "a second secret key; a file holds one: remove one of them");
+      keys.secret_key.emplace(ValueOf(line, "secret", where, remedy));
       keys.secret_line = number;
     } else if (line.starts_with("public")) {
-      if (keys.public_key) throw UserError(where, "a second public key; a file holds one");
-      keys.public_key.emplace(ValueOf(line, "public", where));
+      if (keys.public_key) throw UserError(where, "a second public key; a file holds one: remove one of them");
+      keys.public_key.emplace(ValueOf(line, "public", where, remedy));
       keys.public_line = number;
     } else {
-      throw UserError(
-          where, "expected secret = \"KEY\", public = \"KEY\" or a comment that begins with #" + std::string(kRemedy));
+      throw UserError(where, "expected secret = \"KEY\", public = \"KEY\" or a comment that begins with #" + remedy);
     }
   }
   return keys;
 }
 
 // Also who else than its owner may do what with the file, as permissions.
-Keys Read(const std::string& path, mode_t* others) {
+Keys Read(const std::string& path, const std::string& remedy, mode_t* others) {
   if (path.empty()) throw UserError("the path of a key file is empty");
-  const OpenFile file(path);
+  const OpenFile file(path, remedy);
   struct stat status;
   if (fstat(file.fd(), &status) != 0) throw EnvironmentError(path + ": cannot be read: " + std::strerror(errno));
   if (!S_ISREG(status.st_mode)) {
-    throw UserError(Location{path}, S_ISDIR(status.st_mode) ? "is a directory; give a key file" : "is not a file");
+    throw UserError(Location{path}, S_ISDIR(status.st_mode) ? "is a directory; give a key file"
+                                                            : "is not a regular file; give a key file");
   }
   *others = status.st_mode & (S_IRWXG | S_IRWXO);
   Wiped<kMaxFileBytes + 1> text;
@@ -140,8 +149,8 @@ Keys Read(const std::string& path, mode_t* others) {
     if (got == 0) break;
     bytes += static_cast<size_t>(got);
   }
-  if (bytes > kMaxFileBytes) throw UserError(Location{path}, "is too long for a key file" + std::string(kRemedy));
-  return Parse({text.data, bytes}, path);
+  if (bytes > kMaxFileBytes) throw UserError(Location{path}, "is too long for a key file" + remedy);
+  return Parse({text.data, bytes}, path, remedy);
 }
 
 }  // namespace
@@ -222,7 +231,7 @@ KeyFiles WriteKeyPair(const KeyPair& pair, const std::string& name) {
 
 KeyPair ReadKeyPair(const std::string& path) {
   mode_t others = 0;
-  Keys keys = Read(path, &others);
+  Keys keys = Read(path, kRemedy, &others);
   if (!keys.secret_key) {
     throw UserError(Location{path}, keys.public_key ? "holds a public key only; give the .secret file"
                                                     : "holds no key" + std::string(kRemedy));
@@ -241,7 +250,7 @@ KeyPair ReadKeyPair(const std::string& path) {
 
 std::string ReadPublicKey(const std::string& path) {
   mode_t others = 0;
-  const Keys keys = Read(path, &others);
+  const Keys keys = Read(path, kCopyRemedy, &others);
   if (others & S_IWOTH) {
     throw UserError(Location{path}, "decides who may join, but everybody may write it; run: chmod o-w " + path);
   }
@@ -249,7 +258,7 @@ std::string ReadPublicKey(const std::string& path) {
     throw UserError(Location{path, keys.secret_line, 0},
                     "holds a secret key, which belongs on the machine of its owner only; give the .public file");
   }
-  if (!keys.public_key) throw UserError(Location{path}, "holds no key" + std::string(kRemedy));
+  if (!keys.public_key) throw UserError(Location{path}, "holds no key" + std::string(kCopyRemedy));
   return *keys.public_key;
 }
 

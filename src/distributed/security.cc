@@ -45,7 +45,7 @@ class Check {
       : endpoint_(endpoint), settings_(settings), is_coordinator_(is_coordinator), where_(where) {}
 
   Protection Run() {
-    if (!IsEndpoint(endpoint_, is_coordinator_)) throw UserError(where_, NoEndpoint());
+    CheckEndpoint(endpoint_, is_coordinator_, where_);
     const bool has_keys = !settings_.secret_key_file().empty() || !settings_.authorized_keys_dir().empty() ||
                           !settings_.server_public_key_file().empty();
     if (!has_keys) {
@@ -65,16 +65,6 @@ class Check {
 
  private:
   void Error(const std::string& message) { diagnostics_.Error(where_, message); }
-
-  std::string NoEndpoint() const {
-    const bool bare = IsEndpoint(std::string(kTcp) + endpoint_, is_coordinator_);
-    return "\"" + endpoint_ + "\" is no endpoint; " +
-           (bare              ? "write " + std::string(kTcp) + endpoint_
-            : is_coordinator_ ? "give tcp://*:PORT, or tcp://ADDRESS:PORT for one address of this machine (in "
-                                "numbers), with a port of "
-                                "up to 65535: tcp://*:5570"
-                              : "give tcp://HOST:PORT, with a port from 1 to 65535: tcp://node0:5570");
-  }
 
   std::string Missing() const {
     if (is_coordinator_) {
@@ -137,9 +127,11 @@ class Check {
     }
     Collect([&] {
       if (ReadPublicKey(settings_.server_public_key_file()) == own_key) {
-        throw UserError(Location{settings_.secret_key_file()},
-                        "is the coordinator's own key, with which this worker could pass for the coordinator; run "
-                        "`crema keygen` for a key of this machine");
+        throw UserError(Location{settings_.server_public_key_file()},
+                        "is to be the coordinator's key, but belongs to " + settings_.secret_key_file() +
+                            ", the key of this worker; give a copy of the coordinator's .public file, and where it is "
+                            "one, make a key of this machine by `crema keygen`: with the coordinator's it could pass "
+                            "for the coordinator");
       }
     });
   }
@@ -164,6 +156,17 @@ bool IsLocal(std::string_view endpoint) {
   if (host == "localhost" || host == "[::1]") return true;
   in_addr address;
   return inet_pton(AF_INET, host.c_str(), &address) == 1 && ntohl(address.s_addr) >> 24 == 127;
+}
+
+void CheckEndpoint(const std::string& endpoint, bool is_coordinator, const Location& where) {
+  if (IsEndpoint(endpoint, is_coordinator)) return;
+  const bool bare = IsEndpoint(std::string(kTcp) + endpoint, is_coordinator);
+  throw UserError(where, "\"" + endpoint + "\" is no endpoint; " +
+                             (bare             ? "write " + std::string(kTcp) + endpoint
+                              : is_coordinator ? "give tcp://*:PORT, or tcp://ADDRESS:PORT for one address of this "
+                                                 "machine (in numbers), with a port of up to 65535: tcp://*:5570"
+                                               : "give tcp://HOST:PORT, with a port from 1 to 65535: "
+                                                 "tcp://node0:5570"));
 }
 
 Protection CheckSecurity(const std::string& endpoint, const DistributedParameter::Security& settings,

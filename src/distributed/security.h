@@ -14,6 +14,10 @@ namespace crema {
 // 127.x.x.x or [::1]. Every user of the machine can. Anything that is not surely local is not.
 bool IsLocal(std::string_view endpoint);
 
+// Throws UserError at `where`, with the remedy, where that is nothing to listen at, or, of who is no coordinator, to
+// connect to.
+void CheckEndpoint(const std::string& endpoint, bool is_coordinator, const Location& where);
+
 enum class Protection {
   kNone,  // plain text: the endpoint is local, or the user allows it
   kKeys,  // CURVE

@@ -165,7 +165,25 @@ TEST_F(Keys, MalformedFilesAreErrorsWithTheirLine) {
   EXPECT_TRUE(Has(SecretError(folder_.authorized()), "is a directory"));
   EXPECT_THROW(ReadKeyPair(""), UserError);
   ASSERT_EQ(mkfifo((folder_ / "pipe").c_str(), 0600), 0);
-  EXPECT_TRUE(Has(SecretError(folder_ / "pipe"), "not a file"));
+  EXPECT_TRUE(Has(SecretError(folder_ / "pipe"), "not a regular file"));
+}
+
+// A public key is nothing to make where it is missing.
+TEST_F(Keys, PublicOnesAreToBeCopied) {
+  const auto error = [&](const std::string& text) { return PublicError(folder_.Write("bad.public", text)); };
+  for (const std::string text : {"", "public = \"abc\"", "key", "public: abc"}) {
+    EXPECT_TRUE(Has(error(text), "copy the .public file")) << error(text);
+    EXPECT_FALSE(Has(error(text), "makes files like that")) << error(text);
+  }
+  EXPECT_TRUE(Has(PublicError(folder_ / "absent.public"), "copy the .public file"));
+  std::filesystem::create_symlink("nowhere", folder_ / "link.public");
+  EXPECT_TRUE(Has(PublicError(folder_ / "link.public"), "is a link to a file that is not there"));
+}
+
+TEST_F(Keys, MayBeginWithAByteOrderMark) {
+  const KeyPair pair = folder_.Make("a");
+  EXPECT_EQ(ReadPublicKey(folder_.Write("marked.public", "\xEF\xBB\xBF" + folder_.Read("a.public"))), pair.public_key);
+  EXPECT_TRUE(Has(PublicError(folder_.Write("wide.public", "\xFF\xFEp")), "UTF-16"));
 }
 
 TEST_F(Keys, OneIsNotTakenForTheOther) {

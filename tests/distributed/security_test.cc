@@ -146,7 +146,7 @@ TEST_F(Security, FilesMustBeGood) {
   worker_.set_server_public_key_file(folder_ / "absent.public");
   ExpectWorkerErrors({"absent.public: error: there is no such file"});
   worker_.set_server_public_key_file(folder_ / "worker.public");
-  ExpectWorkerErrors({"worker.secret: error: is the coordinator's own key"});
+  ExpectWorkerErrors({"worker.public: error: is to be the coordinator's key, but belongs to"});
 }
 
 TEST_F(Security, FolderMustHoldKeysAndBeSafe) {

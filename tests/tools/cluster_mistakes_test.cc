@@ -112,6 +112,7 @@ TEST(ClusterMistakes, FlagsThatDoNotGoTogether) {
            Case{{solver, "--coordinate=tcp://127.0.0.1:*", "--gpu=0"}, "--gpu: a coordinator does not train"},
            Case{{solver, "--workers=2", "--profile=trace.json"}, "--profile: a coordinator runs no layers"},
            Case{{solver, "--coordinate=tcp://*:5571"}, "run `crema keygen --output=coordinator`"},
+           Case{{solver, "--coordinate=localhost:5571"}, "train: error: \"localhost:5571\" is no endpoint; write tcp:"},
            Case{{"--join=tcp://127.0.0.1:1", solver}, "--solver does not go with --join"},
            Case{{"--join=tcp://127.0.0.1:1", "--snapshot=auto"}, "--snapshot does not go with --join"},
            Case{{"--join=tcp://192.0.2.1:5570"}, "is on another machine, but --secret_key and"},
