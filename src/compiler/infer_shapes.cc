@@ -4,6 +4,7 @@
 
 #include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "graph/files_written.h"
 
@@ -81,15 +82,21 @@ void SetLossWeights(Compilation& c, Node& node) {
 void CheckOverridesAreUsed(Compilation& c) {
   const Graph& graph = c.net.graph;
   for (const auto& [name, shape] : c.options.shapes) {
-    bool used = false;
+    std::vector<std::string> blobs;
     for (const Value& value : graph.values) {
-      used |= value.name == name && value.producer >= 0 && graph.nodes[value.producer].setup &&
-              graph.nodes[value.producer].setup->is_source();
+      if (value.producer >= 0 && graph.nodes[value.producer].setup && graph.nodes[value.producer].setup->is_source()) {
+        blobs.push_back(value.name);
+      }
     }
-    if (used) {
+    if (std::find(blobs.begin(), blobs.end(), name) != blobs.end()) {
       c.net.assumed_shapes.emplace_back(name, shape);
     } else {
-      c.diagnostics.Error({}, "--shape=" + name + "=...: no data layer of this phase makes a blob \"" + name + "\"");
+      std::string remedy = DidYouMean(name, blobs);
+      if (remedy.empty()) {
+        for (const std::string& blob : blobs) remedy += (remedy.empty() ? "; they make " : ", ") + blob;
+      }
+      c.diagnostics.Error(
+          {}, "--shape=" + name + "=...: no data layer of this phase makes a blob \"" + name + "\"" + remedy);
     }
   }
 }

@@ -200,7 +200,8 @@ TEST_F(Mistakes, ShapesAreChecked) {
                             "data=99999999999", "data=65536,65536"}) {
     ExpectSays(Err({"crema", "compile", "--model=net.prototxt", std::string("--shape=") + shape}), "--shape=");
   }
-  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--shape=dota=1,2"}), "dota");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--shape=dota=1,2"}), "did you mean \"data\"?");
+  ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--shape=x=1,2"}), "; they make data");
   ExpectSays(Err({"crema", "compile", "--model=net.prototxt", "--shape=data=1,2", "--shape=data=1,3"}), "twice");
 }
 
