@@ -283,6 +283,7 @@ TEST(Commands, AnswerWithoutAFile) {
   EXPECT_EQ(query.exit_code, 0);
   EXPECT_NE(query.out.find("Logical cores"), std::string::npos) << query.out;
   EXPECT_NE(query.out.find("GPU"), std::string::npos) << query.out;
+  EXPECT_EQ(query.out.find(" \n"), std::string::npos) << "blanks at the end of a line: " << query.out;
   const Finished layers = RunProgram({"crema", "compile", "--list_layers"});
   EXPECT_EQ(layers.exit_code, 0);
   EXPECT_TRUE(Matches(layers.out, R"((^|\n)Pooling +pooling_param\n)")) << layers.out;

@@ -66,7 +66,8 @@ DeviceFacts DescribeCpu() {
   facts.facts.emplace_back("Memory", std::to_string(MachineMemory() >> 20) + " MiB");
   std::string vector_units;
   for (const char* flag : {"avx2", "fma", "avx512f", "avx512_bf16", "avx512_vnni", "amx_bf16", "amx_int8"}) {
-    if (flags.find(" " + std::string(flag) + " ") != std::string::npos) vector_units += std::string(flag) + " ";
+    if (flags.find(" " + std::string(flag) + " ") != std::string::npos)
+      vector_units += std::string(vector_units.empty() ? "" : " ") + flag;
   }
   if (!vector_units.empty()) facts.facts.emplace_back("Vector units", vector_units);
   return facts;
