@@ -39,7 +39,8 @@ const Command& ClusterCommand() {
         .flags = {{.name = "request",
                    .value = "status|drain|stop",
                    .help = "drain: finish the round, write a snapshot and end; stop: the same without waiting for "
-                           "the round. `crema cluster status` is short for --request=status",
+                           "the round, or, once training is over, for room on a full disk. `crema cluster status` is "
+                           "short for --request=status",
                    .required = true},
                   {.name = "address", .value = "ENDPOINT", .help = "the coordinator (default tcp://127.0.0.1:5570)"}},
         .examples =

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <set>
 #include <thread>
@@ -33,8 +34,11 @@ namespace crema {
 
 namespace {
 
-SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options) {
+// `requested_action`: in the place of that of the options, where these have one.
+SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options,
+                              std::function<SolverAction()> requested_action = {}) {
   options.role = SolverOptions::Role::kCoordinator;
+  if (options.requested_action && requested_action) options.requested_action = std::move(requested_action);
   options.exchanges_gradients = file.solver.distributed().mode() == DistributedParameter::GRADIENT;
   return options;
 }
@@ -74,7 +78,7 @@ Coordination::Coordination(const SolverFile& file, SolverOptions options, const 
       // Else the next round would change the net that a test or snapshot of this one needs, or be one too many where
       // that test is the last.
       holds_(updates_net_ || file.solver.best().patience() > 0),
-      solver_(file, CoordinatorsOwn(file, std::move(options))),
+      solver_(file, CoordinatorsOwn(file, std::move(options), [this] { return RequestedAction(); })),
       steps_(solver_),
       layout_(LayoutOf(steps_, settings_)) {
   for (Observer* observer : options_.observers) {
@@ -332,8 +336,12 @@ TrainingResult Coordination::Run() {
   });
   const bool failed = error || !failure.empty();
   const bool behind = TakeEnd();
-  service_.reset();
   local_.reset();
+  // Until all is written `crema cluster` is answered, and who comes back late is told of the end.
+  steps_.set_on_waiting_for_room([this](const std::string& unwritten) {
+    waits_for_room_ = !unwritten.empty();
+    service_->Do([&](Coordinator& coordinator) { coordinator.WaitForRoom(unwritten); });
+  });
   if (!failed) {
     if (behind) steps_.SnapshotAtEnd();
     return steps_.Finish(!completed);

@@ -2,6 +2,7 @@
 #include "distributed/coordination.h"
 
 #include <algorithm>
+#include <exception>
 #include <span>
 #include <utility>
 
@@ -212,6 +213,24 @@ void Coordination::TakeRequests() {
   if (action == SolverAction::kStop) Stop();
 }
 
+SolverAction Coordination::RequestedAction() {
+  if (waits_for_room_) {
+    bool end = false;
+    try {
+      // Of strangers, mostly.
+      for (const ClusterEvent& event : service_->Await(0)) {
+        Tell(event.text, event.workers, event.kind != ClusterEvent::Kind::kNotice);
+      }
+    } catch (const std::exception&) {
+      // Nobody is answered any more, but what was learnt still waits for room.
+    }
+    service_->Do([&](Coordinator& coordinator) { end = coordinator.TakeEndWithoutRoom(); });
+    TellLines();
+    if (end) return SolverAction::kStop;
+  }
+  return options_.requested_action();
+}
+
 // A test that is asked to stop has taken the request.
 void Coordination::Stop() {
   const bool again = std::exchange(stopping_, true);
@@ -245,14 +264,18 @@ void Coordination::TendLocal() {
   }
 }
 
-void Coordination::Tend() {
-  if (local_ && !service_->ended()) TendLocal();
+void Coordination::TellLines() {
   std::vector<std::string> lines;
   {
     const std::lock_guard lock(lines_mutex_);
     lines.swap(lines_);
   }
   for (const std::string& line : lines) Tell(line, workers_, true);
+}
+
+void Coordination::Tend() {
+  if (local_ && !service_->ended()) TendLocal();
+  TellLines();
   if (!settings_.endpoint().empty() && protection_ == Protection::kNone && !IsLocal(settings_.endpoint()) &&
       Now() - warned_plaintext_ >= kPlaintextWarningEvery) {
     warned_plaintext_ = Now();

@@ -66,6 +66,9 @@ class Coordination {
     return interval > 0 && iteration % static_cast<uint64_t>(interval) == 0;
   }
   void TakeRequests();
+  // What the solver is asked to do, also by `crema cluster` while it waits for room at the end.
+  SolverAction RequestedAction();
+  void TellLines();
   void Stop();
   void Tend();
   void TendLocal();
@@ -104,6 +107,7 @@ class Coordination {
   uint64_t saved_iteration_ = 0, saved_version_ = 0;  // of the last snapshot
   uint64_t shorten_to_ = 0;                           // the version that the journal is to begin with; 0: as it is
   bool snapshot_wanted_ = false, stopping_ = false;
+  bool waits_for_room_ = false;  // training being over
   Milliseconds warned_plaintext_ = 0;
   // Seconds of the service's clock: of the last commit, the last one that brought an iteration, and the last display.
   double last_commit_ = 0, last_step_ = 0, last_display_ = 0;

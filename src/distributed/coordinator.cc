@@ -56,20 +56,9 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
     case ClusterMessage::kHello:
       OnHello(route, message, now);
       break;
-    case ClusterMessage::kInquiry: {
-      const Inquiry::Request request = message.inquiry().request();
-      if (request != Inquiry::STATUS && phase_ != Phase::kEnding && !(draining_ && request == Inquiry::DRAIN)) {
-        Tell(ClusterEvent::Kind::kNotice, request == Inquiry::DRAIN
-                                              ? "asked to drain: training ends when the round is done"
-                                              : "asked to stop: training ends without the round");
-      }
-      if (request == Inquiry::DRAIN) Drain("drained on request", now);
-      if (request == Inquiry::STOP) Stop("stopped on request", now);
-      ClusterMessage answer;
-      *answer.mutable_status() = Status(now);
-      SendTo(route, std::move(answer));
+    case ClusterMessage::kInquiry:
+      OnInquiry(route, message, now);
       break;
-    }
     case ClusterMessage::kAttach: {
       const auto found = members_.find(message.member());
       // From another route: the connection was made anew. A copy of an older message is not newer than what came since.
@@ -118,6 +107,27 @@ void Coordinator::OnMessage(const std::string& route, const ClusterMessage& mess
       return Drop();
   }
   Advance(now);
+}
+
+void Coordinator::OnInquiry(const std::string& route, const ClusterMessage& message, Milliseconds now) {
+  const Inquiry::Request request = message.inquiry().request();
+  if (request != Inquiry::STATUS && phase_ != Phase::kEnding && !(draining_ && request == Inquiry::DRAIN)) {
+    Tell(ClusterEvent::Kind::kNotice, request == Inquiry::DRAIN ? "asked to drain: training ends when the round is done"
+                                                                : "asked to stop: training ends without the round");
+  }
+  if (request == Inquiry::DRAIN) Drain("drained on request", now);
+  if (request == Inquiry::STOP) {
+    // A copy of what ended the training does not give up what it learnt.
+    const bool again = std::exchange(stopped_by_, message.sequence()) == message.sequence();
+    if (!unwritten_.empty() && !again) {
+      end_without_room_ = true;
+      Tell(ClusterEvent::Kind::kNotice, "asked to stop: this ends without what there is no room for");
+    }
+    Stop("stopped on request", now);
+  }
+  ClusterMessage answer;
+  *answer.mutable_status() = Status(now);
+  SendTo(route, std::move(answer));
 }
 
 Coordinator::Member* Coordinator::MemberOf(const std::string& route, const ClusterMessage& message, bool bulk) {

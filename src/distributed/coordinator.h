@@ -60,6 +60,10 @@ class Coordinator {
   // Ends after the open round, or now; `reason` is for the workers.
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
+  // At the end: its program has no room for what is to be written, for this reason, and waits; empty: no longer.
+  void WaitForRoom(const std::string& failure) { unwritten_ = failure; }
+  // Whether somebody asked since the last call to end without it.
+  bool TakeEndWithoutRoom() { return std::exchange(end_without_room_, false); }
   // Ends now, as training cannot go on.
   void Fail(const std::string& why, Milliseconds now, Failure kind = Failure::kEnvironment);
   // A worker of this name whose routes begin so is no more, as is known from elsewhere: it is not waited for.
@@ -181,6 +185,7 @@ class Coordinator {
 
   // coordinator.cc: what comes in and goes out
   Member* MemberOf(const std::string& route, const ClusterMessage& message, bool bulk);
+  void OnInquiry(const std::string& route, const ClusterMessage& message, Milliseconds now);
   void Drop() { ++dropped_; }
   void SendTo(Member& member, Lane lane, ClusterMessage message, Slice slice = {});
   void SendTo(const std::string& route, ClusterMessage message);
@@ -336,6 +341,9 @@ class Coordinator {
   bool held_ = false, behind_ = false, want_history_ = false, hold_after_history_ = false, draining_ = false,
        hurried_ = false, told_lingering_ = false, linger_over_ = false, told_waiting_ = false;
   std::string end_reason_, failure_;
+  std::string unwritten_;
+  bool end_without_room_ = false;
+  uint64_t stopped_by_ = 0;  // the sequence of the last Inquiry that asked to stop
   Failure failure_kind_ = Failure::kEnvironment;
   double loss_ = 0;
   uint64_t failures_in_a_row_ = 0;

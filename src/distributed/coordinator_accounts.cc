@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/printable.h"
 #include "distributed/coordinator.h"
 
 namespace crema {
@@ -113,11 +114,12 @@ ClusterStatus Coordinator::Status(Milliseconds now) const {
   status.set_max_iter(options_.max_iter);
   status.set_loss(loss_);
   status.set_dropped_messages(dropped_);
-  status.set_phase(phase_ == Phase::kRecovering ? "recovering"
-                   : phase_ == Phase::kEnding   ? "ending"
-                   : draining_                  ? "draining"
-                   : waiting_since_             ? "waiting for workers"
-                                                : "training");
+  status.set_phase(!unwritten_.empty()            ? "waiting for room (" + OneLine(unwritten_) + ")"
+                   : phase_ == Phase::kRecovering ? "recovering"
+                   : phase_ == Phase::kEnding     ? "ending"
+                   : draining_                    ? "draining"
+                   : waiting_since_               ? "waiting for workers"
+                                                  : "training");
   status.set_topology(DistributedParameter::Topology_Name(options_.topology));
   status.set_among_workers(accounts_.among_workers);
   status.set_contributions(static_cast<uint32_t>(accounts_.contributions));

@@ -68,6 +68,7 @@ ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
   WorkerSockets sockets(context, endpoint, std::move(keys), WorkerSockets::Unconnected::kKept);
   Outgoing question;
   question.message.mutable_inquiry()->set_request(request);
+  question.message.set_sequence(Draw());
   std::optional<ClusterStatus> status;
   const Milliseconds end = Now() + timeout_ms;
   while (!status && Now() < end) {
@@ -86,10 +87,10 @@ ClusterStatus Inquire(const std::string& endpoint, Inquiry::Request request,
 
 std::string TextOf(const ClusterStatus& status) {
   char line[400];
-  std::snprintf(line, sizeof line, "%s: iteration %llu of %llu, round %llu, loss %.5g\n", status.phase().c_str(),
+  std::snprintf(line, sizeof line, ": iteration %llu of %llu, round %llu, loss %.5g\n",
                 static_cast<unsigned long long>(status.iteration()), static_cast<unsigned long long>(status.max_iter()),
                 static_cast<unsigned long long>(status.version()), status.loss());
-  std::string text = line;
+  std::string text = status.phase() + line;
   std::snprintf(line, sizeof line, "topology %s, %.1f rounds a minute", status.topology().c_str(),
                 status.rounds_per_minute());
   text += line;

@@ -207,6 +207,7 @@ bool Solver::Impl::TrySnapshot() {
   } catch (const EnvironmentError& error) {
     ++failed_snapshots;
     failed_iteration = iteration;
+    write_failure = error.what();
     Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
     return false;
   }
@@ -227,24 +228,26 @@ bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::func
   if (prefix.empty() || !options.requested_action || ends_without_room) return false;
   Warn({}, "training is over, and " + what + " tried again every " + std::to_string(kSecondsBetweenAttempts) +
                " s until there is room. Make some, or stop the training once more to end without it");
-  for (;;) {
+  bool written = false;
+  while (!written) {
+    if (on_waiting_for_room) on_waiting_for_room(write_failure);
     Stopwatch waited;
     SolverAction asked = SolverAction::kNone;
     while (asked == SolverAction::kNone && waited.Seconds() < kSecondsBetweenAttempts) {
       std::this_thread::sleep_for(std::chrono::milliseconds(50));
       asked = RequestedAction();
     }
-    if (asked == SolverAction::kStop) {
-      ends_without_room = true;
-      return false;
-    }
+    ends_without_room = asked == SolverAction::kStop;
+    if (ends_without_room) break;
     try {
       write();
-      return true;
-    } catch (const EnvironmentError&) {
-      // As before.
+      written = true;
+    } catch (const EnvironmentError& error) {
+      write_failure = error.what();
     }
   }
+  if (on_waiting_for_room) on_waiting_for_room("");
+  return written;
 }
 
 void Solver::Impl::RestoreBest(const BestState& state) {

@@ -213,11 +213,14 @@ struct Solver::Impl {
     float value = 0;
   };
   std::optional<UnwrittenBest> unwritten_best;  // of the latest test
+  std::string write_failure;                    // of the last file that could not be written
   bool ends_without_room = false;               // somebody said so
 
   // Asked for by snapshots; and what the one had that was restored.
   std::function<ClusterState()> cluster_state;
   std::optional<ClusterState> restored_cluster;
+  // Told why something cannot be written, again and again while room for it is waited for; then of "", once.
+  std::function<void(const std::string& failure)> on_waiting_for_room;
 
  private:
   void Check(const SolverFile& file);

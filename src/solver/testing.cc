@@ -93,6 +93,7 @@ void Solver::Impl::Judge(const TestResult& result) {
     } catch (const EnvironmentError& error) {
       ++failed_snapshots;
       unwritten_best = UnwrittenBest{iteration, value};
+      write_failure = error.what();
       Tell(&Observer::OnSnapshotFailed, SnapshotFailed{iteration, error.what()});
     }
   }

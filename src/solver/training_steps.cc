@@ -378,6 +378,10 @@ TrainingResult TrainingSteps::Finish(bool stopped) { return impl_.End(!stopped);
 
 void TrainingSteps::set_cluster_state(std::function<ClusterState()> state) { impl_.cluster_state = std::move(state); }
 
+void TrainingSteps::set_on_waiting_for_room(std::function<void(const std::string& failure)> told) {
+  impl_.on_waiting_for_room = std::move(told);
+}
+
 const std::optional<ClusterState>& TrainingSteps::restored_cluster_state() const { return impl_.restored_cluster; }
 
 }  // namespace crema

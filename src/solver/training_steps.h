@@ -145,6 +145,9 @@ class TrainingSteps {
 
   // Called for every snapshot, which keeps what it gives. Empty: snapshots are as those of a solver alone.
   void set_cluster_state(std::function<ClusterState()> state);
+  // `told` hears why something cannot be written at the end, each time that it was tried while room for it is waited
+  // for, and then "".
+  void set_on_waiting_for_room(std::function<void(const std::string& failure)> told);
   // What the snapshot held that the solver went on from.
   const std::optional<ClusterState>& restored_cluster_state() const;
 

@@ -49,6 +49,39 @@ TEST_F(Ending, IsOverWhenAllKnow) {
   EXPECT_FALSE(Told("of the end"));
 }
 
+// Who asks is answered while there is no room for the last snapshot, and a copy of what ended training is no stop.
+TEST_F(Ending, WithoutRoomOnlyANewStopGivesUp) {
+  Start();
+  Peer worker = Join("a", 1), asking{"asking"};
+  WorkOf(worker);
+  const auto ask = [&](Inquiry::Request request, uint64_t id) {
+    ClusterMessage message;
+    message.mutable_inquiry()->set_request(request);
+    message.set_sequence(id);
+    ClusterStatus status;
+    for (const Outgoing& outgoing : Say(asking, message)) {
+      if (outgoing.route == "asking" && outgoing.message.has_status()) status = outgoing.message.status();
+    }
+    return status;
+  };
+  EXPECT_EQ(ask(Inquiry::STOP, 1).phase(), "ending");
+  Leave(worker);
+  ASSERT_TRUE(coordinator_->ended());
+  coordinator_->WaitForRoom("cannot write x: no space left");
+  const ClusterStatus waiting = ask(Inquiry::STATUS, 2);
+  EXPECT_EQ(waiting.phase(), "waiting for room (cannot write x: no space left)");
+  ask(Inquiry::STOP, 1);
+  ask(Inquiry::DRAIN, 3);
+  EXPECT_FALSE(coordinator_->TakeEndWithoutRoom());
+  ask(Inquiry::STOP, 4);
+  EXPECT_TRUE(coordinator_->TakeEndWithoutRoom());
+  EXPECT_FALSE(coordinator_->TakeEndWithoutRoom()) << "once";
+  EXPECT_TRUE(Told("asked to stop: this ends without what there is no room for"));
+  coordinator_->WaitForRoom("");
+  EXPECT_EQ(ask(Inquiry::STOP, 5).phase(), "ending");
+  EXPECT_FALSE(coordinator_->TakeEndWithoutRoom());
+}
+
 // Its End was lost, or its answer, for longer than a few heartbeats.
 TEST_F(Ending, IsToldAgainAndAgain) {
   Start();

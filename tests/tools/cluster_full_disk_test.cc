@@ -44,6 +44,27 @@ TEST(ClusterFullDisk, TheLastSnapshotWaitsForRoom) {
   EXPECT_EQ(folder.NewestState(), 40);
 }
 
+TEST(ClusterFullDisk, WhoWaitsForRoomAnswers) {
+  const ClusterFolder folder("local_steps: 5", {.max_iter = 40, .snapshot = 0});
+  const std::string in_the_way = folder / "tiny_iter_40.caffemodel";
+  fs::create_directory(in_the_way);
+  const Cluster cluster(folder, 1);
+  ASSERT_TRUE(cluster.coordinator->WaitFor("the snapshot is tried again every")) << cluster.coordinator->Err();
+  EXPECT_EQ(cluster.workers[0]->Wait().exit_code, 0);
+  for (const char* request : {"status", "drain"}) {
+    const Finished asked = folder.Ask(request, cluster.endpoint);
+    EXPECT_EQ(asked.exit_code, 0) << asked.err;
+    EXPECT_TRUE(Matches(asked.out, R"(waiting for room \(.*tiny_iter_40\.caffemodel.*\): iteration 40 of 40)"))
+        << asked.out;
+  }
+  EXPECT_FALSE(cluster.coordinator->ended()) << cluster.coordinator->Err();
+  EXPECT_EQ(folder.Ask("stop", cluster.endpoint).exit_code, 0);
+  const Finished run = cluster.coordinator->Wait();
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("asked to stop: this ends without what there is no room for")) << run.err;
+  EXPECT_EQ(folder.NewestState(), 0) << "which is written for those who join";
+}
+
 // Nothing is committed that the journal does not have: training waits for room, and says so.
 TEST(ClusterFullDisk, OfTheJournalHoldsTraining) {
   const ClusterFolder folder("local_workers: 2 local_steps: 1", {.max_iter = 100000, .snapshot = 0, .hidden = 16});
