@@ -42,7 +42,7 @@ const Command& ClusterCommand() {
                            "the round, or, once training is over, for room on a full disk. `crema cluster status` is "
                            "short for --request=status",
                    .required = true},
-                  {.name = "address", .value = "ENDPOINT", .help = "the coordinator (default tcp://127.0.0.1:5570)"}},
+                  {.name = "address", .value = "ENDPOINT", .help = "the coordinator"}},
         .examples =
             "example:\n"
             "  crema cluster status --address=tcp://node1:5570 --secret_key=me.secret \\\n"

@@ -241,7 +241,8 @@ std::string HelpOf(const Command& command, const std::string& program) {
   if (!command.flags.empty()) text += "\nflags:\n";
   for (const Flag& flag : command.flags) {
     std::string left = "  --" + flag.name + (flag.value.empty() ? "" : "=" + flag.value);
-    left.resize(std::max<size_t>(left.size() + 2, 28), ' ');
+    const bool beside = left.size() + 2 <= 28;
+    if (beside) left.resize(28, ' ');
     std::string help = flag.help;
     if (flag.required) help += " (required)";
     if (flag.repeatable) help += " (may be repeated)";
@@ -250,7 +251,7 @@ std::string HelpOf(const Command& command, const std::string& program) {
         !info.default_value.empty() && info.type != "bool") {
       help += " [" + info.default_value + "]";
     }
-    text += left.size() > 28 ? left + "\n" + std::string(28, ' ') : left;
+    text += beside ? left : left + "\n" + std::string(28, ' ');
     text += Wrapped(help, 28) + "\n";
   }
   return text + (command.examples.empty() ? "" : "\n" + command.examples);

@@ -58,8 +58,8 @@ const Command& CurvesCommand() {
               {.name = "x", .value = "iterations|time", .help = "what the horizontal axis shows"},
           },
       .examples =
-          "FILE is what train wrote as <snapshot_prefix>_metrics.jsonl (or --metrics=FILE), or the log of a training\n"
-          "by crema or Caffe. Several are drawn together.\n\n"
+          "FILE is what train wrote as <snapshot_prefix>_metrics.jsonl (or --metrics=FILE), or the log of a\n"
+          "training by crema or Caffe. Several are drawn together.\n\n"
           "examples, from the repository's root:\n"
           "  crema curves build/fashion_mnist/fashion_mnist_metrics.jsonl\n"
           "  crema curves --output=both.svg monday_metrics.jsonl old_caffe.log\n"

@@ -87,9 +87,9 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] [LMDB|DIR|LIST]",
       .flags = ImageFlags(),
       .examples =
-          "LMDB is the folder of a database, DIR a folder with one folder of images for each class, LIST a file with "
-          "one\n"
-          "\"path label\" a line. Without any, a net for training is scored on the data of its TEST phase.\n\n"
+          "LMDB is the folder of a database, DIR a folder with one folder of images for each class, LIST a file\n"
+          "with one \"path label\" a line. Without any, a net for training is scored on the data of its TEST\n"
+          "phase.\n\n"
           "examples, from the repository's root:\n"
           "  crema evaluate --model=model_zoo/lenet/train_val.prototxt \\\n"
           "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel\n"

@@ -142,9 +142,9 @@ const Command& ExportCommand() {
                 LevelFlag(),
                 StageFlag()},
       .examples =
-          "The file holds the net in its TEST phase: ONNX version 7 with operator set 13, which ONNX Runtime 1.6\n"
-          "and later run. Of a net for training it holds what `crema predict` would run; give the shape of its\n"
-          "images: --shape=data=1,3,32,32. How images are to be made ready for the file is printed.\n\n"
+          "The file holds the net in its TEST phase: ONNX version 7 with operator set 13, which ONNX Runtime\n"
+          "1.6 and later run. Of a net for training it holds what `crema predict` would run; give the shape of\n"
+          "its images: --shape=data=1,3,32,32. How images are to be made ready for the file is printed.\n\n"
           "example, from the repository's root:\n"
           "  crema export --model=model_zoo/lenet/deploy.prototxt \\\n"
           "    --weights=model_zoo/lenet/lenet.caffemodel --output=lenet.onnx\n",

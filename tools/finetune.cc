@@ -218,7 +218,8 @@ const Command& FinetuneCommand() {
               {.name = "epochs", .value = "N", .help = "times that all images are seen", .min = 1, .max = 100000},
               {.name = "lr",
                .value = "F",
-               .help = "learning rate at the start [0.3 of what the model's solver begins with, or 0.001]"},
+               .help = "learning rate at the start [0.3 of what the model's solver begins with, or 0.001]",
+               .has_default = false},
               {.name = "freeze", .value = "until:LAYER", .help = "keep the parameters of the layers up to this one"},
               {.name = "patience",
                .value = "N",
@@ -229,7 +230,8 @@ const Command& FinetuneCommand() {
                .value = "N",
                .help = "images of an iteration [the model's, at most 64]",
                .min = 1,
-               .max = 65536},
+               .max = 65536,
+               .has_default = false},
               {.name = "augment",
                .value = "",
                .help = "cut and mirror training photographs at random; on unless --noaugment"},
@@ -243,10 +245,10 @@ const Command& FinetuneCommand() {
               GpusFlag(),
           },
       .examples =
-          "Writes train_val.prototxt, deploy.prototxt, solver.prototxt and labels.txt into --output, to be read and\n"
-          "edited, trains until nothing improves, keeps the best parameters, and evaluates them into report/.\n"
-          "The same command goes on where it was stopped or killed. Images that cannot be read are named and\n"
-          "left out.\n\n"
+          "Writes train_val.prototxt, deploy.prototxt, solver.prototxt and labels.txt into --output, to be read\n"
+          "and edited, trains until nothing improves, keeps the best parameters, and evaluates them into\n"
+          "report/. The same command goes on where it was stopped or killed. Images that cannot be read are\n"
+          "named and left out.\n\n"
           "example, from the repository's root:\n"
           "  crema finetune --model=cifar_quick --data=photos --output=build/photos_net\n",
       .run = Run,

@@ -109,7 +109,7 @@ Flag StageFlag() { return {.name = "stage", .value = "A[,B]", .help = "stages th
 Flag ShapeFlag() {
   return {.name = "shape",
           .value = "BLOB=N,C,H,W",
-          .help = "shape of a data layer's top whose source does not exist here",
+          .help = "shape of a data layer's top whose source does not exist here, or of an Input layer's",
           .repeatable = true};
 }
 

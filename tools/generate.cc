@@ -113,7 +113,12 @@ const Command& GenerateCommand() {
                 {.name = "temperature",
                  .value = "F",
                  .help = "below 1: more of what is probable; above: less; 0: the most probable alone"},
-                {.name = "top", .value = "N", .help = "draw from the N most probable [all]", .min = 1, .max = 1 << 24},
+                {.name = "top",
+                 .value = "N",
+                 .help = "draw from the N most probable [all]",
+                 .min = 1,
+                 .max = 1 << 24,
+                 .has_default = false},
                 {.name = "seed", .value = "N", .help = "another number gives another text", .min = 0},
                 ModelFlag(),
                 WeightsFlag(true),
@@ -128,10 +133,11 @@ const Command& GenerateCommand() {
                 ThreadsFlag(),
                 GpuFlag()},
       .examples =
-          "The net has an Input for the numbers of units, with LSTM or RNN layers a second one for whether the text\n"
-          "goes on, and ends with a Softmax over the vocabulary.\n\n"
+          "The net has an Input for the numbers of units, with LSTM or RNN layers a second one for whether the\n"
+          "text goes on, and ends with a Softmax over the vocabulary.\n\n"
           "example, from the repository's root (configs/char_lstm/README.md trains the net):\n"
-          "  crema generate --model=configs/char_lstm/deploy.prototxt --vocabulary=build/char_lstm/vocabulary.txt \\\n"
+          "  crema generate --model=configs/char_lstm/deploy.prototxt \\\n"
+          "    --vocabulary=build/char_lstm/vocabulary.txt \\\n"
           "    --weights=build/char_lstm/char_lstm_iter_2000.caffemodel --prompt='ROMEO:' --temperature=0.8\n",
       .run = Run,
   };

@@ -46,9 +46,8 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =
-          "IMAGE is an image file, DIR a folder of them (with the folders in it), - reads paths from stdin, one "
-          "a\n"
-          "line. Images are made ready as transform_param in the net's Input layer says, or as the flags do.\n\n"
+          "IMAGE is an image file, DIR a folder of them (with the folders in it), - reads paths from stdin, one\n"
+          "a line. Images are made ready as transform_param in the net's Input layer says, or as the flags do.\n\n"
           "examples, from the repository's root:\n"
           "  crema predict --model=model_zoo/lenet/deploy.prototxt \\\n"
           "    --weights=build/fashion_mnist/lenet_iter_10000.caffemodel shoe.png\n"

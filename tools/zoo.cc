@@ -114,8 +114,9 @@ const Command& ZooCommand() {
                  .help = "get: where weights are looked for first, as MODEL/FILE and FILE [CREMA_ZOO_MIRROR]"},
                 {.name = "force", .value = "", .help = "copy: replace files that exist"}},
       .examples =
-          "list shows all models, show one card. copy writes a model's files into a folder of your own, where the\n"
-          "solver trains as it stands. get fetches weights, checks their sum, and goes on where it was cut off.\n\n"
+          "list shows all models, show one card. copy writes a model's files into a folder of your own, where\n"
+          "the solver trains as it stands. get fetches weights, checks their sum, and goes on where it was cut\n"
+          "off.\n\n"
           "examples:\n"
           "  crema zoo list\n"
           "  crema zoo copy lenet my_lenet\n"

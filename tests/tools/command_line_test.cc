@@ -1,6 +1,7 @@
 // Mistakes on the command line and in files, and the help texts, with the real programs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -216,9 +217,13 @@ TEST_F(Mistakes, ChoicesAreChecked) {
 }
 
 TEST(Help, IsThereForEveryCommandInEveryForm) {
-  for (const char* command : {"train", "test", "time", "compile", "probe", "device_query", "keygen"}) {
+  for (const char* command :
+       {"train", "test", "time", "compile", "probe", "device_query", "keygen", "cluster", "zoo", "predict", "extract",
+        "detect", "generate", "finetune", "evaluate", "curves", "export", "import"}) {
     const Finished run = RunProgram({"crema", command, "--help"});
     EXPECT_EQ(run.exit_code, 0);
+    const std::string flags = run.out.substr(std::min(run.out.size(), run.out.find("\nflags:\n")));
+    EXPECT_FALSE(Matches(flags, R"( \n|\]\s+\[|\(default)")) << "one default, in brackets, and no blanks: " << flags;
     EXPECT_TRUE(run.out.starts_with(std::string("crema ") + command + ": ")) << run.out;
     EXPECT_NE(run.out.find("usage: crema " + std::string(command)), std::string::npos) << run.out;
     EXPECT_EQ(RunProgram({"crema", "help", command}).out, run.out);
