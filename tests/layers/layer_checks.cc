@@ -166,7 +166,8 @@ void CheckWaysToRun(const LayerCase& test, const LayerSetup& setup, const Wanted
   {
     const Outcome forward_only = RunOnce(test, nullptr, placing);
     EXPECT_EQ(forward_only.problem, "");
-    ExpectSame(forward_only.tops, reference.tops, KernelTolerance(placing, 1e-6), "without a backward pass: top");
+    // Another kernel may be the faster one then.
+    ExpectSame(forward_only.tops, reference.tops, KernelTolerance(placing, 1e-5), "without a backward pass: top");
   }
   ExpectSame(RunOnce(test, wanted, placing), reference, 0, "run again");
   {
