@@ -61,7 +61,10 @@ class Coordinator {
   void Drain(const std::string& reason, Milliseconds now);
   void Stop(const std::string& reason, Milliseconds now);
   // At the end: its program has no room for what is to be written, for this reason, and waits; empty: no longer.
-  void WaitForRoom(const std::string& failure) { unwritten_ = failure; }
+  void WaitForRoom(const std::string& failure) {
+    unwritten_ = failure;
+    end_without_room_ &= !failure.empty();
+  }
   // Whether somebody asked since the last call to end without it.
   bool TakeEndWithoutRoom() { return std::exchange(end_without_room_, false); }
   // Ends now, as training cannot go on.

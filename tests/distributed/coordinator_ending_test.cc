@@ -77,8 +77,12 @@ TEST_F(Ending, WithoutRoomOnlyANewStopGivesUp) {
   EXPECT_TRUE(coordinator_->TakeEndWithoutRoom());
   EXPECT_FALSE(coordinator_->TakeEndWithoutRoom()) << "once";
   EXPECT_TRUE(Told("asked to stop: this ends without what there is no room for"));
+  ask(Inquiry::STOP, 5);
   coordinator_->WaitForRoom("");
-  EXPECT_EQ(ask(Inquiry::STOP, 5).phase(), "ending");
+  coordinator_->WaitForRoom("cannot write y: no space left");
+  EXPECT_FALSE(coordinator_->TakeEndWithoutRoom()) << "what it was asked for has been written";
+  coordinator_->WaitForRoom("");
+  EXPECT_EQ(ask(Inquiry::STOP, 6).phase(), "ending");
   EXPECT_FALSE(coordinator_->TakeEndWithoutRoom());
 }
 
