@@ -227,7 +227,7 @@ bool Solver::Impl::SnapshotAtEnd() {
 bool Solver::Impl::WriteWhenThereIsRoom(const std::string& what, const std::function<void()>& write) {
   if (prefix.empty() || !options.requested_action || ends_without_room) return false;
   Warn({}, "training is over, and " + what + " tried again every " + std::to_string(kSecondsBetweenAttempts) +
-               " s until there is room. Make some, or stop the training once more to end without it");
+               " s until it can be written. Make room, or stop the training once more to end without it");
   bool written = false;
   while (!written) {
     if (on_waiting_for_room) on_waiting_for_room(write_failure);

@@ -104,7 +104,7 @@ void Solver::Impl::Judge(const TestResult& result) {
 void Solver::Impl::BestAtEnd() {
   if (!unwritten_best || unwritten_best->iteration != iteration) return;
   const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kAverage);
-  if (!WriteWhenThereIsRoom("the parameters of the last test, the best so far, could not be written: they are",
+  if (!WriteWhenThereIsRoom("the parameters of the last test, the best so far, could not be written: their file is",
                             [this] { WriteBest(); })) {
     return;
   }
