@@ -164,6 +164,20 @@ TEST_F(Predict, ReadsPathsFromStdin) {
   EXPECT_TRUE(Run({"-"}).Says("stdin names no image"));
 }
 
+// Lines of CSV that end in a score, whose last digits depend on how many images are multiplied at once.
+void ExpectSameScores(const std::string& actual, const std::string& expected) {
+  std::istringstream lines(actual), expected_lines(expected);
+  std::string line, expected_line;
+  while (std::getline(expected_lines, expected_line)) {
+    ASSERT_TRUE(std::getline(lines, line)) << actual;
+    const size_t comma = expected_line.rfind(',');
+    EXPECT_EQ(line.substr(0, comma), expected_line.substr(0, comma));
+    if (line == expected_line) continue;  // as the head is
+    EXPECT_NEAR(std::stod(line.substr(comma + 1)), std::stod(expected_line.substr(comma + 1)), 1e-5) << line;
+  }
+  EXPECT_FALSE(std::getline(lines, line)) << actual;
+}
+
 TEST_F(Predict, DoesNotDependOnTheBatch) {
   for (int i = 0; i < 7; ++i) {
     WritePng(folder_, "many/" + std::to_string(i) + ".png", Coloured(4, 4, i * 30, 100, 255 - i * 30));
@@ -172,8 +186,8 @@ TEST_F(Predict, DoesNotDependOnTheBatch) {
                  all = Run({"--format=csv", "--data_threads=3", "many"});
   ASSERT_EQ(one.exit_code, 0) << one.err;
   EXPECT_EQ(std::count(one.out.begin(), one.out.end(), '\n'), 1 + 7 * 3);
-  EXPECT_EQ(one.out, three.out);
-  EXPECT_EQ(one.out, all.out);
+  ExpectSameScores(one.out, three.out);
+  ExpectSameScores(one.out, all.out);
 }
 
 TEST_F(Predict, TakesPreprocessingFromFlags) {
