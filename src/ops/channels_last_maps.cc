@@ -17,10 +17,7 @@ namespace crema::channels_last {
 namespace {
 
 constexpr int kPacks = 2;
-// Lanes of packs where vectors have kVectorLanes: numbers of two bytes are always taken by Blocks::kWidth, in whose
-// order their coefficients are repeated.
-template <typename Number, int kVectorLanes>
-inline constexpr int kLanesOf = sizeof(Number) == 2 ? static_cast<int>(Blocks::kWidth) / kPacks : kVectorLanes;
+static_assert(kPacks * kLanesOf<BFloat16, 4> == Blocks::kWidth);
 
 // Coefficients repeated to the period, one array after the other in the workspace, in the order in which LoadPacks
 // takes numbers of the dtype; `otherwise` for none.

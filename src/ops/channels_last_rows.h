@@ -10,6 +10,11 @@
 
 namespace crema::channels_last {
 
+// Lanes of a pack (ops/packs.h) where vectors have kVectorLanes: numbers of two bytes are always taken by 32, in two
+// packs.
+template <typename Number, int kVectorLanes>
+inline constexpr int kLanesOf = sizeof(Number) == 2 ? 16 : kVectorLanes;
+
 // For sums: the tensor as rows of `period` numbers, a multiple of the channels, and a shorter rest.
 struct Flat {
   static constexpr int64_t kLeastPeriod = 64;        // that vectors are full

@@ -13,10 +13,6 @@ namespace crema::channels_last {
 
 namespace {
 
-// Lanes of packs where vectors have kLanes: numbers of two bytes are always taken by 32.
-template <typename Number, int kLanes>
-inline constexpr int kLanesOf = sizeof(Number) == 2 ? 16 : kLanes;
-
 // Of rows that are summed together, column by column: few enough that memory is read nearly in its order.
 constexpr int64_t kTileNumbers = 2048;
 
