@@ -31,13 +31,16 @@ bool OpenBlasIsNarrow() {
 
 // Measured with oneDNN 2.6 and OpenBLAS 0.3.21 on AVX-512, one and two threads: where a side is short oneDNN takes 0.8
 // of OpenBLAS's time (64 x 800 x 500, 400 x 200 x 800), down to 0.4 (32 rows against 9216 x 4096, single rows); on
-// large squares OpenBLAS is a few per cent ahead. With AVX2 oneDNN takes 1.4 to 1.9 of it where `plain` matrices, none
-// of them transposed, are of some size. oneDNN generates code for x86-64 only.
-bool PrefersOneDnn(bool plain, int64_t m, int64_t n, int64_t k) {
+// large squares OpenBLAS is a few per cent ahead. With AVX2 oneDNN takes 1.4 to 1.9 of it where matrices of some size
+// are not transposed, and 1.2 to 1.5 where many rows are multiplied with others' transpose (the gradient of weights).
+// oneDNN generates code for x86-64 only.
+bool PrefersOneDnn(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k) {
 #if defined(__x86_64__)
   static const bool avx2 = VectorLanes() == 8;
   if (OpenBlasIsNarrow()) return true;
-  return std::min({m, n, k}) <= 512 && !(avx2 && plain && m >= 64 && n >= 1024 && k >= 256);
+  const bool plain = !transpose_a && !transpose_b && m >= 64 && n >= 1024 && k >= 256;
+  const bool long_sums = transpose_a && !transpose_b && std::min(m, n) >= 128 && std::max(m, n) >= 256 && k >= 512;
+  return std::min({m, n, k}) <= 512 && !(avx2 && (plain || long_sums));
 #else
   return false;
 #endif
@@ -52,7 +55,7 @@ void GemmStrided(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64
     return DotProducts(m, n, k, a, lda, b, ldb, beta == 1, c, ldc);
   }
   const bool zero = alpha == 0 && beta == 0;  // oneDNN leaves c unwritten then
-  if (k > 0 && !zero && PrefersOneDnn(!transpose_a && !transpose_b, m, n, k)) {
+  if (k > 0 && !zero && PrefersOneDnn(transpose_a, transpose_b, m, n, k)) {
     const dnnl_status_t status = dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a,
                                             Leading(lda), b, Leading(ldb), beta, c, Leading(ldc));
     CREMA_CHECK(status == dnnl_success) << "dnnl_sgemm status " << status;

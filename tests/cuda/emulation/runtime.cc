@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <deque>
+#include <memory>
 #include <thread>
 #include <vector>
 
@@ -58,7 +59,9 @@ struct CUevent_st {
   const int device;
   cudaStream_t stream = nullptr;  // of the latest record
   uint64_t after = 0;             // how many entries of that stream come before it
-  std::chrono::steady_clock::time_point time;
+  // Recorded even where the event is destroyed before that.
+  const std::shared_ptr<std::chrono::steady_clock::time_point> time =
+      std::make_shared<std::chrono::steady_clock::time_point>();
 };
 
 struct CUgraph_st {
@@ -282,7 +285,7 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   if (fault.Is(stream->device)) return Fail(cudaErrorIllegalAddress);
   if (stream->capturing) return FailInCapture(stream);  // such an event could not be waited for
   const cudaError_t error =
-      crema_emulation::Enqueue(stream, [event] { event->time = std::chrono::steady_clock::now(); });
+      crema_emulation::Enqueue(stream, [time = event->time] { *time = std::chrono::steady_clock::now(); });
   event->stream = stream;
   event->after = stream->issued();
   return error;
@@ -296,7 +299,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   return fault.Is(event->device) ? Fail(cudaErrorIllegalAddress) : cudaSuccess;
 }
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
-  *milliseconds = std::chrono::duration<float, std::milli>(end->time - begin->time).count();
+  *milliseconds = std::chrono::duration<float, std::milli>(*end->time - *begin->time).count();
   return cudaSuccess;
 }
 
