@@ -10,6 +10,10 @@
 #include <utility>
 #include <vector>
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/common_interface_defs.h>
+#endif
+
 thread_local uint3 threadIdx, blockIdx;
 thread_local dim3 blockDim, gridDim;
 
@@ -26,6 +30,34 @@ using Place = ucontext_t;
 #define CREMA_SANITIZED 0
 using Place = std::jmp_buf;
 #endif
+
+#if defined(__SANITIZE_ADDRESS__)
+// Frames of functions lie on a stack of the sanitizer's own, one for each fiber.
+class SanitizedStack {
+ public:
+  static void Leave(SanitizedStack& from, const SanitizedStack& to) {
+    __sanitizer_start_switch_fiber(&from.frames_, to.bottom_, to.size_);
+  }
+  // `from`: filled in, unless it is null.
+  static void Arrive(const SanitizedStack& at, SanitizedStack* from) {
+    __sanitizer_finish_switch_fiber(at.frames_, from ? &from->bottom_ : nullptr, from ? &from->size_ : nullptr);
+  }
+  void Set(const void* bottom, size_t size) { bottom_ = bottom, size_ = size; }
+
+ private:
+  void* frames_ = nullptr;
+  const void* bottom_ = nullptr;
+  size_t size_ = 0;
+};
+#else
+struct SanitizedStack {
+  static void Leave(SanitizedStack&, const SanitizedStack&) {}
+  static void Arrive(const SanitizedStack&, SanitizedStack*) {}
+  void Set(const void*, size_t) {}
+};
+#endif
+
+thread_local SanitizedStack scheduler_stack;
 
 // A thread runs to its end before the next one starts, unless it waits for others: then it keeps its fiber, and the
 // threads after it start in another one.
@@ -52,9 +84,11 @@ class Block {
       context.uc_stack.ss_size = kStack;
       context.uc_link = nullptr;
       makecontext(&context, RunBlocks, 0);
+      sanitized.Set(stack.get(), kStack);
     }
     std::unique_ptr<std::byte[]> stack = std::make_unique_for_overwrite<std::byte[]>(kStack);
     ucontext_t context;  // where it begins
+    SanitizedStack sanitized;
     bool begun = false;
     Place place;      // where it goes on
     unsigned thread;  // the one that it runs
@@ -74,9 +108,17 @@ class Block {
 #if CREMA_SANITIZED
   void SwitchTo(Fiber& fiber) {
     fiber_ = &fiber;
+    SanitizedStack::Leave(scheduler_stack, fiber.sanitized);
     swapcontext(&scheduler_, std::exchange(fiber.begun, true) ? &fiber.place : &fiber.context);
+    SanitizedStack::Arrive(scheduler_stack, nullptr);
   }
-  void SwitchBack() { swapcontext(&fiber_->place, &scheduler_); }
+  // When the fiber goes on, it may be for another block.
+  void SwitchBack() {
+    Fiber& self = *fiber_;
+    SanitizedStack::Leave(self.sanitized, scheduler_stack);
+    swapcontext(&self.place, &scheduler_);
+    SanitizedStack::Arrive(self.sanitized, &scheduler_stack);
+  }
 #else
   void SwitchTo(Fiber& fiber) {
     fiber_ = &fiber;
@@ -104,6 +146,7 @@ class Block {
 thread_local Block* running = nullptr;
 
 void Block::RunBlocks() {
+  SanitizedStack::Arrive({}, &scheduler_stack);
   while (true) running->RunThreads();
 }
 

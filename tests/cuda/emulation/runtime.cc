@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <deque>
 #include <memory>
+#include <mutex>
 #include <thread>
 #include <vector>
 
@@ -253,8 +254,12 @@ cudaError_t cudaDeviceGetStreamPriorityRange(int* lowest, int* highest) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  // What cannot be done yet is done later, or never: it is not waited for.
-  if (stream->TryUntil(stream->issued())) delete stream;
+  // What cannot be done yet is done later, or never: it is not waited for. Other streams may wait for it, however.
+  static std::mutex mutex;
+  static auto& destroyed = *new std::vector<std::unique_ptr<CUstream_st>>;
+  stream->TryUntil(stream->issued());
+  const std::lock_guard lock(mutex);
+  destroyed.emplace_back(stream);
   return cudaSuccess;
 }
 cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
