@@ -5,18 +5,18 @@
 
 #include "base/parallel.h"
 #include "crema/error.h"
-#include "data/wire_bytes.h"
+#include "data/wire_walker.h"
 
 namespace crema {
 
 namespace {
 
-using enum WireBytes::Type;
+using enum WireWalker::Type;
 
 // Calls field(tag, reader), which reads the value and returns null, or what is wrong with it.
 template <typename Field>
 const char* WalkMessage(std::span<const uint8_t> bytes, const Field& field) {
-  WireBytes reader(std::as_bytes(bytes));
+  WireWalker reader(std::as_bytes(bytes));
   while (!reader.done()) {
     const uint32_t tag = reader.ReadTag();
     if (reader.error()) break;
@@ -26,21 +26,21 @@ const char* WalkMessage(std::span<const uint8_t> bytes, const Field& field) {
 }
 
 const char* ParseBox(std::span<const uint8_t> bytes, BoxedObject* object) {
-  return WalkMessage(bytes, [object](uint32_t tag, WireBytes& reader) -> const char* {
+  return WalkMessage(bytes, [object](uint32_t tag, WireWalker& reader) -> const char* {
     switch (tag) {
-      case WireBytes::Tag(1, kFixed32):
+      case WireWalker::Tag(1, kFixed32):
         object->box.xmin = reader.Float();
         break;
-      case WireBytes::Tag(2, kFixed32):
+      case WireWalker::Tag(2, kFixed32):
         object->box.ymin = reader.Float();
         break;
-      case WireBytes::Tag(3, kFixed32):
+      case WireWalker::Tag(3, kFixed32):
         object->box.xmax = reader.Float();
         break;
-      case WireBytes::Tag(4, kFixed32):
+      case WireWalker::Tag(4, kFixed32):
         object->box.ymax = reader.Float();
         break;
-      case WireBytes::Tag(6, kVarint):
+      case WireWalker::Tag(6, kVarint):
         object->difficult = reader.Varint() != 0;
         break;
       default:
@@ -52,10 +52,10 @@ const char* ParseBox(std::span<const uint8_t> bytes, BoxedObject* object) {
 
 const char* ParseAnnotation(std::span<const uint8_t> bytes, BoxedObject* object) {
   object->box = {0, 0, 0, 0};
-  return WalkMessage(bytes, [object](uint32_t tag, WireBytes& reader) -> const char* {
-    if (tag == WireBytes::Tag(1, kVarint)) {
+  return WalkMessage(bytes, [object](uint32_t tag, WireWalker& reader) -> const char* {
+    if (tag == WireWalker::Tag(1, kVarint)) {
       object->instance = static_cast<int32_t>(reader.Varint());
-    } else if (tag == WireBytes::Tag(2, kBytes)) {
+    } else if (tag == WireWalker::Tag(2, kBytes)) {
       return ParseBox(reader.LengthDelimited(), object);
     } else {
       reader.Skip(tag);
@@ -67,10 +67,10 @@ const char* ParseAnnotation(std::span<const uint8_t> bytes, BoxedObject* object)
 const char* ParseGroup(std::span<const uint8_t> bytes, std::vector<BoxedObject>* objects) {
   const size_t first = objects->size();
   int32_t label = 0;
-  const char* problem = WalkMessage(bytes, [&](uint32_t tag, WireBytes& reader) -> const char* {
-    if (tag == WireBytes::Tag(1, kVarint)) {
+  const char* problem = WalkMessage(bytes, [&](uint32_t tag, WireWalker& reader) -> const char* {
+    if (tag == WireWalker::Tag(1, kVarint)) {
       label = static_cast<int32_t>(reader.Varint());
-    } else if (tag == WireBytes::Tag(2, kBytes)) {
+    } else if (tag == WireWalker::Tag(2, kBytes)) {
       return ParseAnnotation(reader.LengthDelimited(), &objects->emplace_back());
     } else {
       reader.Skip(tag);
@@ -88,12 +88,12 @@ const char* ParseAnnotated(std::span<const std::byte> bytes, AnnotatedRecord* re
   record->type.reset();
   record->objects.clear();
   const std::span<const uint8_t> all(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
-  return WalkMessage(all, [record](uint32_t tag, WireBytes& reader) -> const char* {
-    if (tag == WireBytes::Tag(1, kBytes)) {
+  return WalkMessage(all, [record](uint32_t tag, WireWalker& reader) -> const char* {
+    if (tag == WireWalker::Tag(1, kBytes)) {
       record->datum = std::as_bytes(reader.LengthDelimited());
-    } else if (tag == WireBytes::Tag(2, kVarint)) {
+    } else if (tag == WireWalker::Tag(2, kVarint)) {
       record->type = static_cast<int64_t>(reader.Varint());
-    } else if (tag == WireBytes::Tag(3, kBytes)) {
+    } else if (tag == WireWalker::Tag(3, kBytes)) {
       return ParseGroup(reader.LengthDelimited(), &record->objects);
     } else {
       reader.Skip(tag);

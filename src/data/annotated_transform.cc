@@ -8,7 +8,7 @@ namespace crema {
 
 namespace {
 
-enum RandomNumber : uint64_t {
+enum TransformNumber : uint64_t {
   kColors = 64,
   kExpands = kColors + ColorDistortion::kNumbers,
   kRatio,

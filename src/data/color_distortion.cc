@@ -8,7 +8,7 @@ namespace crema {
 
 namespace {
 
-enum RandomNumber : uint64_t {
+enum DistortionNumber : uint64_t {
   kOrder = 0,
   kBrightness = 1,  // whether, and the number behind it: how much
   kContrast = 3,
@@ -17,18 +17,18 @@ enum RandomNumber : uint64_t {
   kChannels = 9,
 };
 
-using Table = std::array<uint8_t, 256>;
+using ByteTable = std::array<uint8_t, 256>;
 
-uint8_t Rounded(float value) { return static_cast<uint8_t>(std::lrint(std::clamp(value, 0.0f, 255.0f))); }
+uint8_t RoundedByte(float value) { return static_cast<uint8_t>(std::lrint(std::clamp(value, 0.0f, 255.0f))); }
 
 template <typename Formula>
-void Change(Table* table, const Formula& formula) {
-  for (uint8_t& value : *table) value = Rounded(formula(static_cast<float>(value)));
+void Change(ByteTable* table, const Formula& formula) {
+  for (uint8_t& value : *table) value = RoundedByte(formula(static_cast<float>(value)));
 }
 
 // One draw of all that happens to an image.
 struct Drawn {
-  Table before, behind;           // the step in HSV
+  ByteTable before, behind;       // the step in HSV
   float saturation = 1, hue = 0;  // factor, and shift in units of two degrees
   std::array<uint8_t, 3> channels{0, 1, 2};
 
@@ -56,8 +56,8 @@ void ChangeInHsv(const Reciprocals& reciprocals, const Drawn& drawn, uint8_t* pi
   int old_hue = rounded(sixth * reciprocals.of_hue[static_cast<size_t>(range)]);
   if (old_hue < 0) old_hue += 180;
 
-  const int saturation = Rounded(static_cast<float>(old_saturation) * drawn.saturation);
-  const int hue = Rounded(static_cast<float>(old_hue) + drawn.hue);
+  const int saturation = RoundedByte(static_cast<float>(old_saturation) * drawn.saturation);
+  const int hue = RoundedByte(static_cast<float>(old_hue) + drawn.hue);
   if (saturation == 0) {
     pixel[0] = pixel[1] = pixel[2] = static_cast<uint8_t>(value);
     return;
@@ -67,8 +67,8 @@ void ChangeInHsv(const Reciprocals& reciprocals, const Drawn& drawn, uint8_t* pi
   const int sector = static_cast<int>(place);
   const float within = place - static_cast<float>(sector), v = static_cast<float>(value);
   const float s = static_cast<float>(saturation) / 255;
-  const uint8_t high = static_cast<uint8_t>(value), low = Rounded(v * (1 - s));
-  const uint8_t falling = Rounded(v * (1 - s * within)), rising = Rounded(v * (1 - s * (1 - within)));
+  const uint8_t high = static_cast<uint8_t>(value), low = RoundedByte(v * (1 - s));
+  const uint8_t falling = RoundedByte(v * (1 - s * within)), rising = RoundedByte(v * (1 - s * (1 - within)));
   const auto set = [pixel](uint8_t blue, uint8_t green, uint8_t red) {
     pixel[0] = blue;
     pixel[1] = green;

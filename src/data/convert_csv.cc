@@ -20,7 +20,7 @@ namespace crema {
 
 namespace {
 
-constexpr int kMostErrors = 20;
+constexpr int kMostCsvErrors = 20;
 
 bool IsByte(float value) { return value >= 0 && value <= 255 && value == std::floor(value); }
 
@@ -30,7 +30,7 @@ struct LabelClass {
 };
 
 // What the first reading finds.
-struct Table {
+struct CsvTable {
   std::vector<std::string> names;  // of the columns, where there is a header
   bool header = false, bytes = true;
   bool of_classes = true;  // else rows have several labels
@@ -47,7 +47,7 @@ struct Table {
   }
 };
 
-size_t FindColumn(const std::string& flag, const std::string& name, const CsvConversion& how, const Table& table) {
+size_t FindColumn(const std::string& flag, const std::string& name, const CsvConversion& how, const CsvTable& table) {
   const auto named = std::find(table.names.begin(), table.names.end(), name);
   if (named != table.names.end()) {
     if (std::find(named + 1, table.names.end(), name) == table.names.end()) {
@@ -65,7 +65,7 @@ size_t FindColumn(const std::string& flag, const std::string& name, const CsvCon
                                         std::to_string(table.columns - 1) + DidYouMean(name, table.names));
 }
 
-void FindLabels(const CsvConversion& how, Table* table) {
+void FindLabels(const CsvConversion& how, CsvTable* table) {
   table->of_classes = how.label_columns.empty();
   table->is_label.resize(table->columns);
   if (!how.label_column.empty()) {
@@ -95,7 +95,7 @@ bool IsWord(const std::string& text) {
   return !text.empty() && (error == std::errc::invalid_argument || rest != number.data() + number.size());
 }
 
-void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector<CsvField>& row, Table* table) {
+void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector<CsvField>& row, CsvTable* table) {
   table->columns = row.size();
   if (row.size() < 2) {
     throw UserError(file.At(1), "the row has one column; expected features and a label, separated by commas");
@@ -113,7 +113,7 @@ void ReadHeader(const CsvConversion& how, const CsvFile& file, const std::vector
   FindLabels(how, table);
 }
 
-void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, Table* table, Diagnostics* diagnostics) {
+void CheckRow(const CsvFile& file, const std::vector<CsvField>& row, CsvTable* table, Diagnostics* diagnostics) {
   if (row.size() != table->columns) {
     diagnostics->Error(file.At(0), "the row has " + std::to_string(row.size()) + " columns, but the first has " +
                                        std::to_string(table->columns));
@@ -155,7 +155,7 @@ std::optional<int> ClassNumber(const std::string& text) {
 }
 
 // Numbers the classes: by their number where all are whole numbers from 0, else in the order of their names.
-void NumberClasses(const CsvConversion& how, Table* table) {
+void NumberClasses(const CsvConversion& how, CsvTable* table) {
   bool numbers = true;
   const std::pair<const std::string, LabelClass>* no_class = nullptr;  // the first in the file
   // "nan" and "inf" may be names, but not beside numbers.
@@ -185,7 +185,7 @@ void NumberClasses(const CsvConversion& how, Table* table) {
 }
 
 // Whether the first row is a header of numbered columns, in which only that of the label has a name.
-bool OnlyTheFirstIsNamed(const Table& table) {
+bool OnlyTheFirstIsNamed(const CsvTable& table) {
   if (table.rows.size() < 2 || table.classes.size() < 2) return false;
   for (const auto& [text, label_class] : table.classes) {
     if (&label_class == table.rows.front() && !IsWord(text)) return false;
@@ -194,15 +194,15 @@ bool OnlyTheFirstIsNamed(const Table& table) {
   return std::count(table.rows.begin(), table.rows.end(), table.rows.front()) == 1;
 }
 
-void Scan(const CsvConversion& how, Table* found) {
-  Table& table = *found;
+void Scan(const CsvConversion& how, CsvTable* found) {
+  CsvTable& table = *found;
   CsvFile file(how.file);
   std::vector<CsvField> row;
   if (!file.ReadRow(&row)) throw UserError({how.file, 0, 0}, "holds no rows");
   ReadHeader(how, file, row, &table);
   Diagnostics diagnostics;
   bool more = table.header ? file.ReadRow(&row) : true;
-  for (; more && diagnostics.errors() < kMostErrors; more = file.ReadRow(&row)) {
+  for (; more && diagnostics.errors() < kMostCsvErrors; more = file.ReadRow(&row)) {
     CheckRow(file, row, &table, &diagnostics);
   }
   diagnostics.ThrowIfErrors();
@@ -246,7 +246,7 @@ void FillDatum(const std::vector<CsvField>& row, const std::vector<bool>& is_lab
 }  // namespace
 
 int64_t ConvertCsv(const CsvConversion& how, const DatasetTarget& target, ProgressLine* progress) {
-  Table table;
+  CsvTable table;
   Scan(how, &table);
   const ImageSize shape = ShapeOf(how, table.columns - table.labels.size());
   std::vector<int> row_labels;

@@ -6,22 +6,22 @@
 #include <cstring>
 
 #include "base/number_text.h"
-#include "data/wire_bytes.h"
+#include "data/wire_walker.h"
 
 namespace crema {
 
 namespace {
 
-using enum WireBytes::Type;
+using enum WireWalker::Type;
 
 constexpr uint32_t kLabels = 10000;
 
-constexpr uint32_t Tag(uint32_t field, WireBytes::Type type) { return WireBytes::Tag(field, type); }
+constexpr uint32_t Tag(uint32_t field, WireWalker::Type type) { return WireWalker::Tag(field, type); }
 
 // Calls floats(bytes) for every piece of float_data, packed or not, and labels(bytes) likewise.
 template <typename Floats, typename Labels>
 const char* Walk(std::span<const std::byte> record, DatumView* datum, Floats floats, Labels labels) {
-  WireBytes reader(record);
+  WireWalker reader(record);
   while (!reader.done()) {
     const uint32_t tag = reader.ReadTag();
     if (reader.error()) break;

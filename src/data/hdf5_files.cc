@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostErrors = 20;
+constexpr int kMostHdf5Errors = 20;
 
 // Empty where the file is at neither place.
 std::string Find(const std::string& path, const std::string& folder) {
@@ -83,7 +83,7 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
   std::vector<std::string> paths;
   Diagnostics diagnostics;
   std::string line;
-  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostErrors; ++number) {
+  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostHdf5Errors; ++number) {
     if (number == 1) DropByteOrderMark(list, &line);
     line = std::string(Trimmed(line));
     if (line.empty()) continue;

@@ -17,15 +17,15 @@ namespace crema {
 
 namespace {
 
-class File {
+class OpenFile {
  public:
   // A pipe would keep this waiting for somebody to write.
-  explicit File(const char* path) : descriptor_(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
-  ~File() {
+  explicit OpenFile(const char* path) : descriptor_(open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)) {}
+  ~OpenFile() {
     if (descriptor_ >= 0) close(descriptor_);
   }
-  File(const File&) = delete;
-  File& operator=(const File&) = delete;
+  OpenFile(const OpenFile&) = delete;
+  OpenFile& operator=(const OpenFile&) = delete;
 
   int descriptor() const { return descriptor_; }
 
@@ -64,7 +64,7 @@ ImageSize FirstItemSize(const ImageList& list, const Transform& transform) {
 std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch) {
   scratch.path = list.root;
   scratch.path += list.entries[entry].path;
-  const File file(scratch.path.c_str());
+  const OpenFile file(scratch.path.c_str());
   if (file.descriptor() < 0) CannotRead(list, entry, errno);
   size_t used = 0;
   struct stat status;

@@ -16,7 +16,7 @@ namespace crema {
 
 namespace {
 
-constexpr int64_t kChunk = 256;  // records
+constexpr int64_t kReadAtOnce = 256;  // records
 constexpr size_t kMostShown = 20;
 constexpr size_t kMostRows = 1000;
 
@@ -41,7 +41,7 @@ std::vector<std::pair<Name, int64_t>> ByCount(const std::map<Name, int64_t>& cou
   return sorted;
 }
 
-std::string Histogram(const std::map<std::string, int64_t>& counts) {
+std::string CountsText(const std::map<std::string, int64_t>& counts) {
   std::string text;
   size_t shown = 0;
   for (const auto& [name, count] : ByCount(counts)) {
@@ -84,7 +84,7 @@ void DescribeLabels(const std::map<int, int64_t>& labels, bool of_objects, const
 
 // Each on a line, with the name of what it says of an image.
 void DescribeRanges(const DatabaseInfo& info, const std::vector<std::string>& names, std::ostream& out) {
-  out << "labels of a record: " << Histogram(info.label_counts) << "\n";
+  out << "labels of a record: " << CountsText(info.label_counts) << "\n";
   for (size_t i = 0; i < info.label_ranges.size(); ++i) {
     if (i == kMostRows) {
       out << "  ... and " << info.label_ranges.size() - i << " others\n";
@@ -154,11 +154,12 @@ DatabaseInfo InspectDatabase(const RecordSource& source, int threads, ProgressLi
   const auto count = static_cast<int64_t>(source.count());
   progress->SetTotal(count);
   DatabaseInfo info;
-  WorkInOrder<DatabaseInfo>((count + kChunk - 1) / kChunk, WorkThreads(threads),
+  WorkInOrder<DatabaseInfo>((count + kReadAtOnce - 1) / kReadAtOnce, WorkThreads(threads),
                             [&](int64_t chunk, int, DatabaseInfo* part) {
                               *part = {};
                               RecordImage record;
-                              for (int64_t i = chunk * kChunk; i < std::min(count, (chunk + 1) * kChunk); ++i) {
+                              for (int64_t i = chunk * kReadAtOnce; i < std::min(count, (chunk + 1) * kReadAtOnce);
+                                   ++i) {
                                 CountRecord(source.Read(static_cast<uint64_t>(i)), &record, part);
                               }
                             },
@@ -192,7 +193,7 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
   out << "database: " << path << "\nrecords: " << info.records
       << "\nbytes: " << FormatBytes(static_cast<size_t>(info.bytes)) << " ("
       << FormatBytes(static_cast<size_t>(info.bytes / std::max<int64_t>(1, info.records)))
-      << " a record)\nstored as: " << Histogram(info.formats) << "\nshapes: " << Histogram(info.shapes)
+      << " a record)\nstored as: " << CountsText(info.formats) << "\nshapes: " << CountsText(info.shapes)
       << "\nfirst key: " << info.first_key << "\nlast key: " << info.last_key << "\n";
   if (info.annotated > 0) {
     out << "objects: " << info.objects << ", at most " << info.most_objects << " of a record, " << info.difficult
@@ -204,9 +205,9 @@ std::string DescribeDatabase(const std::string& path, const DatabaseInfo& info, 
 }
 
 std::string SummarizeDatabase(const std::string& path, const DatabaseInfo& info) {
-  std::string text = path + ": " + std::to_string(info.records) + " records, stored as " + Histogram(info.formats) +
-                     ", of " + Histogram(info.shapes);
-  if (!info.label_counts.empty()) text += ", labels of a record: " + Histogram(info.label_counts);
+  std::string text = path + ": " + std::to_string(info.records) + " records, stored as " + CountsText(info.formats) +
+                     ", of " + CountsText(info.shapes);
+  if (!info.label_counts.empty()) text += ", labels of a record: " + CountsText(info.label_counts);
   if (!info.labels.empty()) {
     text +=
         ", labels " + std::to_string(info.labels.begin()->first) + " to " + std::to_string(info.labels.rbegin()->first);

@@ -27,7 +27,7 @@ constexpr uint64_t kTransactionRecords = 10000;
 constexpr size_t kTransactionBytes = size_t{16} << 20;
 constexpr size_t kFirstMapBytes = size_t{128} << 20;
 
-bool Exists(const std::string& path) {
+bool FileExists(const std::string& path) {
   struct stat status;
   return lstat(path.c_str(), &status) == 0;
 }
@@ -79,7 +79,7 @@ bool HoldsOnlyDatabase(const std::string& folder) {
     only &= name == "." || name == ".." || name == "data.mdb" || name == "lock.mdb";
   }
   closedir(directory);
-  return only && Exists(folder + "/data.mdb");
+  return only && FileExists(folder + "/data.mdb");
 }
 
 }  // namespace
@@ -89,7 +89,7 @@ LmdbWriter::LmdbWriter(std::string path, Existing existing)
       temporary_(TemporaryNameOf(path_)),
       existing_(existing) {
   if (path_.empty()) throw UserError("the path of the database to write is empty");
-  if (existing == Existing::kRefuse && Exists(path_)) {
+  if (existing == Existing::kRefuse && FileExists(path_)) {
     throw UserError("\"" + path_ + "\" exists already; remove it, choose another name, or pass --force to replace it");
   }
   CheckReplaced();
@@ -115,7 +115,7 @@ LmdbWriter::~LmdbWriter() {
 }
 
 void LmdbWriter::CheckReplaced() const {
-  if (existing_ != Existing::kReplace || !Exists(path_) || HoldsOnlyDatabase(path_)) return;
+  if (existing_ != Existing::kReplace || !FileExists(path_) || HoldsOnlyDatabase(path_)) return;
   throw UserError("\"" + path_ + "\" exists and is not just an LMDB, so it is not replaced; remove it yourself or " +
                   "choose another name");
 }
@@ -203,7 +203,7 @@ void LmdbWriter::Flush() {
 }
 
 void LmdbWriter::RemoveReplaced() {
-  if (existing_ != Existing::kReplace || !Exists(path_)) return;
+  if (existing_ != Existing::kReplace || !FileExists(path_)) return;
   // The name goes first: what is left when this is killed on the way is no half of a database.
   const std::string old = temporary_ + ".old";
   RemoveDatabase(old);
@@ -216,7 +216,7 @@ void LmdbWriter::Commit() {
   CREMA_CHECK(!temporary_.empty()) << "Commit twice";
   if (environment_) Flush();
   bool exchanged = false;
-  if (existing_ == Existing::kReplace && Exists(path_)) {
+  if (existing_ == Existing::kReplace && FileExists(path_)) {
     // One step where the file system can exchange names, so that the path always holds a whole database.
     exchanged = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
     if (!exchanged) RemoveReplaced();

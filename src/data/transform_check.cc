@@ -11,8 +11,6 @@ namespace crema {
 
 namespace {
 
-constexpr uint32_t kMostPixels = 1 << 15;  // of a side
-
 using Mistake = std::optional<TransformMistake>;
 
 Mistake CheckSide(const std::string& field, uint32_t pixels) {

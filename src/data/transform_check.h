@@ -2,12 +2,15 @@
 #ifndef CREMA_DATA_TRANSFORM_CHECK_H_
 #define CREMA_DATA_TRANSFORM_CHECK_H_
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
 #include "crema/data.pb.h"
 
 namespace crema {
+
+constexpr uint32_t kMostPixels = 1 << 15;  // of a side
 
 struct TransformMistake {
   std::string field;    // below transform_param: "random_resized_crop.min_area"

@@ -10,8 +10,6 @@ namespace {
 
 using Mistake = std::optional<TransformMistake>;
 
-constexpr uint32_t kMostPixels = 1 << 15;  // of a side
-
 Mistake CheckResizeParam(const TransformationParameter& param) {
   if (!param.has_resize_param()) return {};
   const ResizeParameter& resize = param.resize_param();

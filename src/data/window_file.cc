@@ -14,7 +14,7 @@ namespace crema {
 
 namespace {
 
-constexpr std::string_view kBlanks = " \t\r\v\f";
+constexpr std::string_view kWhiteSpace = " \t\r\v\f";
 constexpr int32_t kFarthest = 1 << 24;  // of a corner: floats count so far
 
 // Words between blanks, whatever the lines.
@@ -29,7 +29,7 @@ class Words {
   // False at the end.
   bool Next() {
     size_t begin;
-    while ((begin = text_.find_first_not_of(kBlanks, at_)) == std::string::npos) {
+    while ((begin = text_.find_first_not_of(kWhiteSpace, at_)) == std::string::npos) {
       if (!std::getline(stream_, text_)) {
         if (stream_.bad()) throw EnvironmentError("cannot read " + path_ + ": " + std::strerror(errno));
         word_ = {};
@@ -38,7 +38,7 @@ class Words {
       if (++line_ == 1) DropByteOrderMark(path_, &text_);
       at_ = 0;
     }
-    at_ = std::min(text_.find_first_of(kBlanks, begin), text_.size());
+    at_ = std::min(text_.find_first_of(kWhiteSpace, begin), text_.size());
     word_ = std::string_view(text_).substr(begin, at_ - begin);
     return true;
   }

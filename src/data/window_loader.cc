@@ -15,7 +15,7 @@ namespace crema {
 
 namespace {
 
-enum RandomNumber : uint64_t { kWindow = 0, kMirror = 1 };
+enum WindowNumber : uint64_t { kWindow = 0, kMirror = 1 };
 
 int Rounded(float value) { return static_cast<int>(std::round(value)); }
 
@@ -46,8 +46,8 @@ bool Fit(const Span& span, int extent, int crop, Fitted* fitted) {
 
 }  // namespace
 
-std::optional<WindowPlace> PlaceOf(const WindowFile::Window& window, int image_height, int image_width,
-                                   const WindowForm& form, bool mirrored) {
+std::optional<WindowPlace> WindowPlaceOf(const WindowFile::Window& window, int image_height, int image_width,
+                                         const WindowForm& form, bool mirrored) {
   const int wide = window.right - window.left + 1, tall = window.bottom - window.top + 1;
   if (form.context_pad == 0 && !form.square) {
     if (window.left < 0 || window.top < 0 || window.right >= image_width || window.bottom >= image_height) return {};
@@ -123,7 +123,7 @@ void WindowLoader::Load(uint64_t position, float* data, float* label, ItemScratc
     Fail(windows_->image_lines[image_index],
          "image \"" + windows_->images.PathOf(image_index) + "\" " + problem + kBrokenImageRemedy);
   }
-  const std::optional<WindowPlace> place = PlaceOf(window, image.height, image.width, form_, mirrored);
+  const std::optional<WindowPlace> place = WindowPlaceOf(window, image.height, image.width, form_, mirrored);
   if (!place) {
     const auto text = [](int x, int y) { return std::to_string(x) + " " + std::to_string(y); };
     Fail(window.line, "the window " + text(window.left, window.top) + " " + text(window.right, window.bottom) +

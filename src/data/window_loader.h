@@ -39,8 +39,8 @@ struct WindowPlace {
 
 // As Caffe's WindowDataLayer rounds it. Empty where no pixel of the image is to be seen or, without context, not all of
 // the window.
-std::optional<WindowPlace> PlaceOf(const WindowFile::Window& window, int image_height, int image_width,
-                                   const WindowForm& form, bool mirrored);
+std::optional<WindowPlace> WindowPlaceOf(const WindowFile::Window& window, int image_height, int image_width,
+                                         const WindowForm& form, bool mirrored);
 
 // Of each batch of the stream the first items are windows of the background, the last ones of objects; which ones is
 // drawn, any number of times the same. Outside of an image is the mean, so the net sees 0. Images have three channels.

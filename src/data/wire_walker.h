@@ -1,7 +1,7 @@
 // Walks over an encoded protobuf message in memory without copying it
 // (https://protobuf.dev/programming-guides/encoding/).
-#ifndef CREMA_DATA_WIRE_BYTES_H_
-#define CREMA_DATA_WIRE_BYTES_H_
+#ifndef CREMA_DATA_WIRE_WALKER_H_
+#define CREMA_DATA_WIRE_WALKER_H_
 
 #include <bit>
 #include <cstddef>
@@ -12,13 +12,13 @@
 namespace crema {
 
 // Accepts what protobuf does. From the first mistake on done() is true, error() says what is wrong, and values are 0.
-class WireBytes {
+class WireWalker {
  public:
   enum Type : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kStartGroup = 3, kEndGroup = 4, kFixed32 = 5 };
 
   static constexpr uint32_t Tag(uint32_t field, Type type) { return field << 3 | type; }
 
-  explicit WireBytes(std::span<const std::byte> bytes)
+  explicit WireWalker(std::span<const std::byte> bytes)
       : at_(reinterpret_cast<const uint8_t*>(bytes.data())), end_(at_ + bytes.size()) {}
 
   bool done() const { return at_ == end_; }
@@ -117,4 +117,4 @@ class WireBytes {
 
 }  // namespace crema
 
-#endif  // CREMA_DATA_WIRE_BYTES_H_
+#endif  // CREMA_DATA_WIRE_WALKER_H_

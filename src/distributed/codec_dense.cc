@@ -162,7 +162,7 @@ class ShortFloatCodec final : public Codec {
   }
 };
 
-constexpr int64_t kBlock = 256;
+constexpr int64_t kInt8Block = 256;
 
 // The largest scale of a block whose codes, up to 127, all stand for finite values. Said as a number: GCC 14 takes a
 // product for finite that a quotient went into, and leaves out the test whether it is.
@@ -175,10 +175,10 @@ constexpr float kMostScale = [] {
 // Returns the block's scale.
 CREMA_MULTIVERSION float QuantizeBlock(const float* values, int8_t* codes) {
   int32_t largest = 0;
-  for (int64_t i = 0; i < kBlock; ++i) largest = std::max(largest, MagnitudeBits(values[i]));
+  for (int64_t i = 0; i < kInt8Block; ++i) largest = std::max(largest, MagnitudeBits(values[i]));
   const float scale = std::min(std::bit_cast<float>(largest) / 127, kMostScale);
   const float divisor = scale > 0 ? scale : std::numeric_limits<float>::max();
-  for (int64_t i = 0; i < kBlock; ++i) {
+  for (int64_t i = 0; i < kInt8Block; ++i) {
     // Next to 1.5 * 2^23, floats are integers: the sum rounds.
     const int32_t rounded = std::bit_cast<int32_t>(values[i] / divisor + 0x1.8p23f) - 0x4b400000;
     // A scale that is subnormal is coarse, and may be smaller than a 127th.
@@ -190,8 +190,8 @@ CREMA_MULTIVERSION float QuantizeBlock(const float* values, int8_t* codes) {
 // Returns whether all codes are ones that QuantizeBlock makes.
 CREMA_MULTIVERSION bool DequantizeBlock(const int8_t* codes, float scale, float* values) {
   int8_t bad = 0;
-  for (int64_t i = 0; i < kBlock; ++i) bad = static_cast<int8_t>(bad | (codes[i] == -128));
-  for (int64_t i = 0; i < kBlock; ++i) values[i] = static_cast<float>(codes[i]) * scale;
+  for (int64_t i = 0; i < kInt8Block; ++i) bad = static_cast<int8_t>(bad | (codes[i] == -128));
+  for (int64_t i = 0; i < kInt8Block; ++i) values[i] = static_cast<float>(codes[i]) * scale;
   return bad == 0;
 }
 
@@ -202,21 +202,21 @@ class Int8Codec final : public Codec {
   size_t EncodedBytesAtMost(size_t count) const override { return Blocks(count) * sizeof(float) + count; }
 
  private:
-  static size_t Blocks(size_t count) { return (count + kBlock - 1) / kBlock; }
+  static size_t Blocks(size_t count) { return (count + kInt8Block - 1) / kInt8Block; }
 
   void EncodeFinite(std::span<const float> values, Bytes& out) const override {
     const auto count = static_cast<int64_t>(values.size()), blocks = static_cast<int64_t>(Blocks(values.size()));
     std::byte* const scales = Extend(out, EncodedBytesAtMost(values.size()));
     auto* const codes = reinterpret_cast<int8_t*>(scales + blocks * sizeof(float));
-    ParallelFor(blocks, kCodecGrain / kBlock, [&](int64_t begin, int64_t end) {
+    ParallelFor(blocks, kCodecGrain / kInt8Block, [&](int64_t begin, int64_t end) {
       for (int64_t block = begin; block < end; ++block) {
-        const int64_t first = block * kBlock, n = std::min(kBlock, count - first);
+        const int64_t first = block * kInt8Block, n = std::min(kInt8Block, count - first);
         float scale;
-        if (n == kBlock) {
+        if (n == kInt8Block) {
           scale = QuantizeBlock(values.data() + first, codes + first);
         } else {
-          float rest[kBlock] = {};
-          int8_t rest_codes[kBlock];
+          float rest[kInt8Block] = {};
+          int8_t rest_codes[kInt8Block];
           std::copy_n(values.data() + first, n, rest);
           scale = QuantizeBlock(rest, rest_codes);
           std::copy_n(rest_codes, n, codes + first);
@@ -233,20 +233,20 @@ class Int8Codec final : public Codec {
     }
     const auto* const codes = reinterpret_cast<const int8_t*>(code.data() + blocks * sizeof(float));
     std::atomic<bool> scales_fit = true, codes_fit = true;
-    ParallelFor(blocks, kCodecGrain / kBlock, [&](int64_t begin, int64_t end) {
+    ParallelFor(blocks, kCodecGrain / kInt8Block, [&](int64_t begin, int64_t end) {
       bool fit = true;
       for (int64_t block = begin; block < end; ++block) {
-        const int64_t first = block * kBlock, n = std::min(kBlock, count - first);
+        const int64_t first = block * kInt8Block, n = std::min(kInt8Block, count - first);
         const auto scale = Load<float>(code.data() + block * sizeof(float));
         if (std::signbit(scale) || !(scale <= kMostScale)) {
           scales_fit = false;
           return;
         }
-        if (n == kBlock) {
+        if (n == kInt8Block) {
           fit &= DequantizeBlock(codes + first, scale, values.data() + first);
         } else {
-          int8_t rest_codes[kBlock] = {};
-          float rest[kBlock];
+          int8_t rest_codes[kInt8Block] = {};
+          float rest[kInt8Block];
           std::copy_n(codes + first, n, rest_codes);
           fit &= DequantizeBlock(rest_codes, scale, rest);
           std::copy_n(rest, n, values.data() + first);

@@ -14,7 +14,7 @@ Payload Part(const Payload& whole, uint64_t begin, uint64_t end) {
                                  whole->begin() + static_cast<std::ptrdiff_t>(end));
 }
 
-Payload Join(std::span<const Payload> parts) {
+Payload Concatenate(std::span<const Payload> parts) {
   if (parts.size() == 1) return parts[0];
   size_t bytes = 0;
   for (const Payload& part : parts) bytes += part->size();
@@ -33,7 +33,7 @@ Payload ExchangeMath::Gather(const ExchangePlan&, std::span<const uint64_t>, std
   for (const Payload& piece : combined) {
     if (piece) filled.push_back(piece);
   }
-  return Join(filled);
+  return Concatenate(filled);
 }
 
 ExchangeBase::ExchangeBase(ExchangePlan&& plan, const ExchangeMath& math, uint64_t bytes, int pieces)

@@ -90,12 +90,12 @@ class HalvingExchange : public ExchangeBase {
   void Begin() {
     if (stage_ == 0) return;
     if (stage_ == last()) {
-      if (Partner(last()) < size() && cuts_.back() > 0) Send(Partner(last()), last(), Join(sums_));
+      if (Partner(last()) < size() && cuts_.back() > 0) Send(Partner(last()), last(), Concatenate(sums_));
       return;
     }
     const int to = Partner(stage_);
     if (!Halves(stage_)) {
-      sums_ = {Join(sums_)};
+      sums_ = {Concatenate(sums_)};
       if (!sums_[0]->empty()) Send(to, stage_, sums_[0]);
       return;
     }

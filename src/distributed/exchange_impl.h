@@ -69,7 +69,7 @@ class ExchangeBase : public Exchange {
 // Bytes [begin, end); no copy where these are all.
 Payload Part(const Payload& whole, uint64_t begin, uint64_t end);
 // One behind the other; no copy of a single one.
-Payload Join(std::span<const Payload> parts);
+Payload Concatenate(std::span<const Payload> parts);
 
 std::unique_ptr<Exchange> MakeShardedExchange(ExchangePlan plan, Payload values, const ExchangeMath& math,
                                               uint64_t there_from);

@@ -16,7 +16,7 @@ class RingExchange : public ExchangeBase {
     const Payload term = Term(values);
     if (!term) return;
     terms_ = CutUp(term);
-    sums_.assign(static_cast<size_t>(size()), Join({}));
+    sums_.assign(static_cast<size_t>(size()), Concatenate({}));
     if (size() == 1 || missing_ == 0) {
       Finish(terms_);
     } else if (BytesOf(rank()) > 0) {

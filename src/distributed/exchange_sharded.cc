@@ -20,7 +20,7 @@ class ShardedExchange final : public ExchangeBase {
         results_(static_cast<size_t>(pieces())),
         results_missing_(Filled()) {
     if (results_missing_ == 0) {
-      End(Join({}));
+      End(Concatenate({}));
     } else {
       math_.Begin(plan_);
       OnValues(there_from);

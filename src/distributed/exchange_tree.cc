@@ -29,7 +29,7 @@ class TreeExchange : public ExchangeBase {
       return;
     }
     for (int child = 2 * rank() + 1; child <= 2 * rank() + 2 && child < size(); ++child) children_.push_back(child);
-    sums_.assign(terms.size(), Join({}));
+    sums_.assign(terms.size(), Concatenate({}));
     segments_.resize(terms.size());
     for (int k = 0; k < pieces(); ++k) {
       if (BytesOf(k) == 0) continue;

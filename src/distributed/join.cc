@@ -28,7 +28,7 @@ namespace crema {
 
 namespace {
 
-constexpr Milliseconds kTick = 100;
+constexpr Milliseconds kJoinTick = 100;
 
 class Joining {
  public:
@@ -344,7 +344,7 @@ std::optional<WorkerWatch::Ending> Joining::Look() {
 void Joining::TrainUntilEnd() {
   bool ended = false;
   while (!ended) {
-    const WorkerTurn turn = service_->Await(kTick);
+    const WorkerTurn turn = service_->Await(kJoinTick);
     if (turn.welcome) {
       BuildOrLeave(*turn.welcome);
       if (!stop_) log_.Say("Joined in place " + std::to_string(turn.welcome->slot()));

@@ -9,7 +9,7 @@ namespace crema {
 
 namespace {
 
-constexpr size_t kBlock = 2048;
+constexpr size_t kCodedBlock = 2048;
 
 StateLayout InBlocks(StateLayout layout) {
   std::vector<Bucket> blocks;
@@ -17,9 +17,9 @@ StateLayout InBlocks(StateLayout layout) {
     size_t left = bucket.count;
     // What is left over is never too small to be compressed.
     const bool compressed = KindOf(bucket, CodecKind::kInt8) != CodecKind::kFloat32;
-    while (compressed && left >= kBlock + kLeastCompressedBytes / sizeof(float)) {
-      blocks.push_back({kBlock, false});
-      left -= kBlock;
+    while (compressed && left >= kCodedBlock + kLeastCompressedBytes / sizeof(float)) {
+      blocks.push_back({kCodedBlock, false});
+      left -= kCodedBlock;
     }
     blocks.push_back({left, bucket.exact});
   }

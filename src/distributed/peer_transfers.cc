@@ -11,30 +11,6 @@ namespace {
 
 constexpr Milliseconds kNever = std::numeric_limits<Milliseconds>::max();
 
-struct Sending {
-  TransferSender sender;
-  uint64_t bytes = 0;
-};
-
-struct Peer {
-  Peer(Milliseconds before_asking_again, std::shared_ptr<TransferPace> the_pace)
-      : pace(the_pace ? std::move(the_pace) : std::make_shared<TransferPace>()), patience(before_asking_again) {}
-
-  std::shared_ptr<TransferPace> pace;
-  bool there = false;  // something was heard of it
-  Milliseconds ask_at = 0, patience;
-  std::deque<Exchange::Message> waiting;
-  std::vector<Sending> sending;
-
-  // Ends of the ones that are done.
-  uint64_t BytesUnderWay() {
-    std::erase_if(sending, [](const Sending& s) { return s.sender.done(); });
-    uint64_t bytes = 0;
-    for (const Sending& s : sending) bytes += s.bytes;
-    return bytes;
-  }
-};
-
 ChunkReceived IAmHere() {
   ChunkReceived received;
   received.set_transfer(0);
@@ -44,6 +20,30 @@ ChunkReceived IAmHere() {
 }  // namespace
 
 struct PeerTransfers::Impl {
+  struct Sending {
+    TransferSender sender;
+    uint64_t bytes = 0;
+  };
+
+  struct Peer {
+    Peer(Milliseconds before_asking_again, std::shared_ptr<TransferPace> the_pace)
+        : pace(the_pace ? std::move(the_pace) : std::make_shared<TransferPace>()), patience(before_asking_again) {}
+
+    std::shared_ptr<TransferPace> pace;
+    bool there = false;  // something was heard of it
+    Milliseconds ask_at = 0, patience;
+    std::deque<Exchange::Message> waiting;
+    std::vector<Sending> sending;
+
+    // Ends of the ones that are done.
+    uint64_t BytesUnderWay() {
+      std::erase_if(sending, [](const Sending& s) { return s.sender.done(); });
+      uint64_t bytes = 0;
+      for (const Sending& s : sending) bytes += s.bytes;
+      return bytes;
+    }
+  };
+
   Impl(ExchangePlan plan, Payload values, const ExchangeMath& math, const TransferOptions& transfer_options,
        const PeerPaces& paces, uint64_t there_from)
       : options(transfer_options), most_bytes(math.most_piece_bytes()) {
@@ -209,9 +209,9 @@ std::vector<PeerTransfers::Outgoing> PeerTransfers::TakeOutgoing() { return std:
 
 Milliseconds PeerTransfers::deadline() const {
   Milliseconds earliest = kNever;
-  for (const Peer& peer : impl_->peers) {
+  for (const Impl::Peer& peer : impl_->peers) {
     if (!peer.waiting.empty() && !peer.there) earliest = std::min(earliest, peer.ask_at);
-    for (const Sending& sending : peer.sending) earliest = std::min(earliest, sending.sender.deadline());
+    for (const Impl::Sending& sending : peer.sending) earliest = std::min(earliest, sending.sender.deadline());
   }
   return earliest;
 }

@@ -17,9 +17,9 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "payloads hold little-endian floats");
 
-constexpr int64_t kGrain = 1 << 15;
+constexpr int64_t kNumbersPerThread = 1 << 15;
 // Elements summed at a time: their sums stay in the first cache.
-constexpr int64_t kBlock = 1024;
+constexpr int64_t kSummedAtOnce = 1024;
 
 bool FiniteBlock(const float* values, int64_t count) {
   // The exponent's bits are all set in NaNs and infinities alone.
@@ -33,9 +33,9 @@ bool FiniteBlock(const float* values, int64_t count) {
 template <typename Value>
 bool EachBlock(int64_t count, float* out, const Value& value) {
   std::atomic<bool> finite = true;
-  ParallelFor(count, kGrain, [&](int64_t first, int64_t last) {
-    for (int64_t at = first; at < last; at += kBlock) {
-      const int64_t end = std::min(at + kBlock, last);
+  ParallelFor(count, kNumbersPerThread, [&](int64_t first, int64_t last) {
+    for (int64_t at = first; at < last; at += kSummedAtOnce) {
+      const int64_t end = std::min(at + kSummedAtOnce, last);
       for (int64_t i = at; i < end; ++i) out[i] = value(i);
       if (!FiniteBlock(out + at, end - at)) finite = false;
     }
@@ -61,7 +61,7 @@ std::shared_ptr<Bytes> NewPayload(uint64_t bytes) { return std::make_shared<Byte
 
 bool AllFinite(std::span<const float> values) {
   std::atomic<bool> finite = true;
-  ParallelFor(static_cast<int64_t>(values.size()), kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(static_cast<int64_t>(values.size()), kNumbersPerThread, [&](int64_t begin, int64_t end) {
     if (!FiniteBlock(values.data() + begin, end - begin)) finite = false;
   });
   return finite;
@@ -96,10 +96,10 @@ bool WeighedMean(std::span<const WeighedValues> terms, int64_t count, float* out
   for (const WeighedValues& term : terms) total += term.weight;
   CREMA_CHECK(total > 0);
   std::atomic<bool> finite = true;
-  ParallelFor(count, kGrain, [&](int64_t first, int64_t last) {
-    double sums[kBlock];
-    for (int64_t at = first; at < last; at += kBlock) {
-      const int64_t size = std::min(kBlock, last - at);
+  ParallelFor(count, kNumbersPerThread, [&](int64_t first, int64_t last) {
+    double sums[kSummedAtOnce];
+    for (int64_t at = first; at < last; at += kSummedAtOnce) {
+      const int64_t size = std::min(kSummedAtOnce, last - at);
       std::fill_n(sums, size, 0.0);
       for (const WeighedValues& term : terms) {
         const float* const values = term.values + at;
@@ -208,7 +208,7 @@ void RoundFormula::OuterUpdate(int workers, const float* anchor, const float* me
     if (out != mean) std::copy_n(mean, layout_.trained, out);
     return;
   }
-  ParallelFor(layout_.trained, kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(layout_.trained, kNumbersPerThread, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const double gradient = static_cast<double>(anchor[i]) - static_cast<double>(mean[i]);
       double step = rate * gradient;
@@ -224,10 +224,10 @@ void RoundFormula::OuterUpdate(int workers, const float* anchor, const float* me
 
 void RoundFormula::AddDifferences(const float* anchor, std::span<const WeighedValues> differences, float* out) const {
   const double rate = static_cast<double>(settings_.outer_lr());
-  ParallelFor(layout_.trained, kGrain, [&](int64_t first, int64_t last) {
-    double sums[kBlock];
-    for (int64_t at = first; at < last; at += kBlock) {
-      const int64_t size = std::min(kBlock, last - at);
+  ParallelFor(layout_.trained, kNumbersPerThread, [&](int64_t first, int64_t last) {
+    double sums[kSummedAtOnce];
+    for (int64_t at = first; at < last; at += kSummedAtOnce) {
+      const int64_t size = std::min(kSummedAtOnce, last - at);
       for (int64_t i = 0; i < size; ++i) sums[i] = static_cast<double>(anchor[at + i]);
       for (const WeighedValues& difference : differences) {
         const double factor = rate * difference.weight;

@@ -15,7 +15,7 @@ namespace crema {
 
 namespace {
 
-constexpr int kMillisecondsToLinger = 1000;
+constexpr int kMillisecondsToSend = 1000;
 
 // Within a process the receiver reads what the sender wrote. libzmq puts the one before the other, but as it is not
 // instrumented the thread sanitizer does not see how.
@@ -52,7 +52,7 @@ std::string WithPlainAddress(const std::string& endpoint) {
 }  // namespace
 
 void SetCommonOptions(zmq::socket_t& socket, uint64_t most_bytes) {
-  socket.set(zmq::sockopt::linger, kMillisecondsToLinger);
+  socket.set(zmq::sockopt::linger, kMillisecondsToSend);
   socket.set(zmq::sockopt::maxmsgsize, static_cast<int64_t>(most_bytes));
   socket.set(zmq::sockopt::handshake_ivl, 10'000);
   socket.set(zmq::sockopt::tcp_keepalive, 1);

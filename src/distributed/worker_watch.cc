@@ -9,7 +9,7 @@
 namespace crema {
 
 namespace {
-constexpr std::chrono::milliseconds kTick(100);
+constexpr std::chrono::milliseconds kWatchTick(100);
 }  // namespace
 
 WorkerWatch::WorkerWatch(std::function<void(const Ending&)> on_stuck) : on_stuck_(std::move(on_stuck)) {
@@ -40,7 +40,7 @@ void WorkerWatch::End(Ending ending) {
 void WorkerWatch::Serve() {
   std::optional<Milliseconds> since;
   std::unique_lock lock(mutex_);
-  while (!changed_.wait_for(lock, kTick, [this] { return stop_; })) {
+  while (!changed_.wait_for(lock, kWatchTick, [this] { return stop_; })) {
     if (!ending_ && look_) ending_ = look_();
     if (!ending_) continue;
     if (!since) since = Now();

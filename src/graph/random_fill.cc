@@ -12,8 +12,8 @@ namespace crema {
 
 namespace {
 
-constexpr int64_t kGrain = 4096;  // counters worth waking a thread for
-constexpr int kBlock = 64;        // counters drawn at once; ParallelFor's ranges begin at multiples of it
+constexpr int64_t kCountersPerThread = 4096;  // counters worth waking a thread for
+constexpr int kBlock = 64;                    // counters drawn at once; ParallelFor's ranges begin at multiples of it
 
 // words[k][i]: word k of counter first + i.
 using Words = uint32_t[4][kBlock];
@@ -160,7 +160,7 @@ void Store(int64_t first, int64_t n, float* values, const Value& value) {
 // make(words, first counter) for every block of counters that n values take.
 template <typename Make>
 void FillBlocks(const RandomStream& random, int64_t n, const Make& make) {
-  ParallelFor((n + 3) / 4, kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor((n + 3) / 4, kCountersPerThread, [&](int64_t begin, int64_t end) {
     Words words;
     for (int64_t first = begin; first < end; first += kBlock) {
       Draw(random.seed(), random.stream(), static_cast<uint64_t>(first), words);

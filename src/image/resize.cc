@@ -12,7 +12,7 @@ namespace crema {
 
 namespace {
 
-constexpr int kWeightBits = 11, kOne = 1 << kWeightBits;
+constexpr int kFractionBits = 11, kWholeWeight = 1 << kFractionBits;
 
 // Target pixels along one side: where they begin among the pixels that are read, and how far apart they lie.
 struct Axis {
@@ -33,7 +33,7 @@ ResizeBuffers::Tap TapOf(float place, int extent) {
     first = extent - 1;
     place = 0;
   }
-  const auto weight = [](float share) { return static_cast<int>(std::lrint(share * kOne)); };
+  const auto weight = [](float share) { return static_cast<int>(std::lrint(share * kWholeWeight)); };
   return {first, std::min(first + 1, extent - 1), weight(1 - place), weight(place)};
 }
 
@@ -151,8 +151,8 @@ void StretchRows(const Rows& rows, const Axis& vertical, const Axis& horizontal,
       StretchRow(rows(lower), buffers->columns, channels, buffers->lower.data());
       lower_row = lower;
     }
-    MixRows(buffers->upper.data(), buffers->lower.data(), static_cast<int>(std::lrint((1 - share) * kOne)),
-            static_cast<int>(std::lrint(share * kOne)), count, to->row(y));
+    MixRows(buffers->upper.data(), buffers->lower.data(), static_cast<int>(std::lrint((1 - share) * kWholeWeight)),
+            static_cast<int>(std::lrint(share * kWholeWeight)), count, to->row(y));
   }
 }
 

@@ -13,7 +13,7 @@ namespace crema {
 
 namespace {
 
-constexpr const char* kBlock = "anchor_target_param";
+constexpr const char* kParameters = "anchor_target_param";
 
 class AnchorTargetLayer : public Layer {
  public:
@@ -29,19 +29,19 @@ class AnchorTargetLayer : public Layer {
                                "width, as the scores of anchors are");
     }
     problem_ = {};
-    problem_.anchors = MakeAnchors(setup, AnchorFieldsOf(kBlock, param), map[2], map[3]);
+    problem_.anchors = MakeAnchors(setup, AnchorFieldsOf(kParameters, param), map[2], map[3]);
     object_check_.Setup(setup, 1, 0);
     problem_.objects = object_check_.objects();
     CheckExtents(setup);
     CheckImageInfo(setup, 2, problem_.objects.images);
     problem_.allowed_border = static_cast<float>(param.allowed_border());
-    problem_.batch = ReadBatchSize(setup, kBlock, param.batch_size(), "anchors of an image count");
-    const float share =
-        ReadShare(setup, kBlock, "fg_fraction", param.fg_fraction(), "the share of batch_size that may be objects");
+    problem_.batch = ReadBatchSize(setup, kParameters, param.batch_size(), "anchors of an image count");
+    const float share = ReadShare(setup, kParameters, "fg_fraction", param.fg_fraction(),
+                                  "the share of batch_size that may be objects");
     problem_.foreground = static_cast<int64_t>(std::floor(share * static_cast<float>(problem_.batch)));
-    problem_.positive_overlap = ReadShare(setup, kBlock, "positive_overlap", param.positive_overlap(),
+    problem_.positive_overlap = ReadShare(setup, kParameters, "positive_overlap", param.positive_overlap(),
                                           "how much an anchor overlaps an object that it is for");
-    problem_.negative_overlap = ReadShare(setup, kBlock, "negative_overlap", param.negative_overlap(),
+    problem_.negative_overlap = ReadShare(setup, kParameters, "negative_overlap", param.negative_overlap(),
                                           "what an anchor overlaps each object by less than that is background");
     problem_.clobber_positives = param.clobber_positives();
 

@@ -175,7 +175,7 @@ class ConvolutionLayer : public Layer {
   size_t plain_weights_ = 0;                                 // where these begin in the workspace
 };
 
-bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+bool AcceptsForward(std::span<const LayerSetup* const> members, std::string* why_not) {
   if (members[0]->bottoms() != 1) *why_not = "several bottoms";
   for (const LayerSetup* setup : members) {
     const std::string& type = setup->param().type();
@@ -194,7 +194,7 @@ bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* wh
   if (!ReadActivation(members.back()->param()).gradient_reads_output()) {
     *why_not = "the gradient of " + members.back()->param().type() + " needs its bottom";
   }
-  return Accepts(members, why_not);
+  return AcceptsForward(members, why_not);
 }
 
 class DepthwiseConvolutionLayer : public ConvolutionLayer {
@@ -219,7 +219,7 @@ std::vector<internal::FusionRegistrar> RegisterFusions(const std::string& types)
                 .create = []() -> std::unique_ptr<Layer> { return std::make_unique<ConvolutionClass>(); }};
   std::vector<internal::FusionRegistrar> registrars{internal::FusionRegistrar(fusion)};
   fusion.inference_only = true;
-  fusion.accepts = Accepts;
+  fusion.accepts = AcceptsForward;
   const std::vector<std::vector<std::string>> normalisations = {{}, {"BatchNorm"}, {"BatchNorm", "Scale"}, {"BN"}};
   for (const auto& normalisation : normalisations) {
     for (const bool sum : {false, true}) {

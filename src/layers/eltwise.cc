@@ -131,7 +131,7 @@ class EltwiseLayer : public Layer {
   std::vector<float> coefficients_;
 };
 
-bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+bool AcceptsSum(std::span<const LayerSetup* const> members, std::string* why_not) {
   if (!IsSumOfTwo(*members[0])) *why_not = "Eltwise is not a plain sum of two";
   return FollowersAreFusable(members, why_not);
 }
@@ -139,6 +139,6 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
 }  // namespace
 
 REGISTER_LAYER(Eltwise, EltwiseLayer, "eltwise_param");
-REGISTER_FUSION(EltwiseRelu, EltwiseLayer, Accepts, true, "Eltwise", "ReLU");
+REGISTER_FUSION(EltwiseRelu, EltwiseLayer, AcceptsSum, true, "Eltwise", "ReLU");
 
 }  // namespace crema

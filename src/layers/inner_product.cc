@@ -105,7 +105,7 @@ class InnerProductLayer : public Layer {
   std::unique_ptr<InnerProductKernel> kernel_;
 };
 
-bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* why_not) {
+bool AcceptsGradient(std::span<const LayerSetup* const> members, std::string* why_not) {
   if (!AcceptsChain(members, why_not)) return false;
   // The product itself is not kept.
   if (ReadChain(members.subspan(1)).gradient_reads_input()) *why_not = "the gradient needs the InnerProduct's result";
@@ -115,7 +115,7 @@ bool AcceptsTraining(std::span<const LayerSetup* const> members, std::string* wh
 }  // namespace
 
 REGISTER_LAYER(InnerProduct, InnerProductLayer, "inner_product_param");
-REGISTER_FUSION(InnerProductChain, InnerProductLayer, AcceptsTraining, false, "InnerProduct", CREMA_CHAIN_LINKS "+");
+REGISTER_FUSION(InnerProductChain, InnerProductLayer, AcceptsGradient, false, "InnerProduct", CREMA_CHAIN_LINKS "+");
 REGISTER_FUSION(InnerProductAnyChain, InnerProductLayer, AcceptsChain, true, "InnerProduct", CREMA_CHAIN_LINKS "+");
 
 }  // namespace crema

@@ -180,7 +180,7 @@ class PoolingLayer : public Layer {
 };
 
 // A function that never falls may be done before or after taking a maximum.
-bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
+bool AcceptsPooling(std::span<const LayerSetup* const> members, std::string* why_not) {
   const LayerParameter& pooling = members.back()->param();
   if (pooling.pooling_param().pool() != PoolingParameter::MAX) *why_not = "only maxima can wait for it";
   if (pooling.top_size() > 1) *why_not = "the indices of maxima among equals would change";
@@ -193,6 +193,6 @@ bool Accepts(std::span<const LayerSetup* const> members, std::string* why_not) {
 }  // namespace
 
 REGISTER_LAYER(Pooling, PoolingLayer, "pooling_param");
-REGISTER_GATHERING(ActivatedPooling, PoolingLayer, Accepts, "ReLU|ReLU6", "Pooling");
+REGISTER_GATHERING(ActivatedPooling, PoolingLayer, AcceptsPooling, "ReLU|ReLU6", "Pooling");
 
 }  // namespace crema

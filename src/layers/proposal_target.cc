@@ -14,7 +14,7 @@ namespace crema {
 
 namespace {
 
-constexpr const char* kBlock = "proposal_target_param";
+constexpr const char* kParameterBlock = "proposal_target_param";
 
 class ProposalTargetLayer : public Layer {
  public:
@@ -57,13 +57,13 @@ class ProposalTargetLayer : public Layer {
   void OnBadValue(int64_t position, float value) const override { object_check_.Refuse(position, value); }
 
  private:
-  static std::string Field(const std::string& name) { return std::string(kBlock) + "." + name; }
+  static std::string Field(const std::string& name) { return std::string(kParameterBlock) + "." + name; }
 
   static int64_t ReadClasses(const LayerSetup& setup) {
     const ProposalTargetParameter& param = setup.param().proposal_target_param();
     constexpr uint32_t kMost = 1 << 24;
     if (param.num_classes() >= 2 && param.num_classes() <= kMost) return param.num_classes();
-    setup.Fail(param.has_num_classes() ? Field("num_classes") : kBlock,
+    setup.Fail(param.has_num_classes() ? Field("num_classes") : kParameterBlock,
                "num_classes must be in [2, " + std::to_string(kMost) +
                    "]; it is how many classes there are, the background, 0, among them");
   }
@@ -89,22 +89,22 @@ class ProposalTargetLayer : public Layer {
   void ReadSample(LayerSetup& setup) {
     const ProposalTargetParameter& param = setup.param().proposal_target_param();
     problem_.takes_all = param.batch_size() == 0;
-    const float share =
-        ReadShare(setup, kBlock, "fg_fraction", param.fg_fraction(), "the share of batch_size that may be objects");
+    const float share = ReadShare(setup, kParameterBlock, "fg_fraction", param.fg_fraction(),
+                                  "the share of batch_size that may be objects");
     if (problem_.takes_all) {
       problem_.batch = problem_.foreground = problem_.proposals + problem_.objects.rows;
       if (param.has_fg_fraction()) {
         setup.Warn(Field("fg_fraction"), "fg_fraction has no effect with batch_size: 0, which takes all objects");
       }
     } else {
-      problem_.batch = ReadBatchSize(setup, kBlock, param.batch_size(), "regions of an image are taken");
+      problem_.batch = ReadBatchSize(setup, kParameterBlock, param.batch_size(), "regions of an image are taken");
       problem_.foreground = static_cast<int64_t>(std::nearbyint(share * static_cast<float>(problem_.batch)));
     }
-    problem_.foreground_overlap =
-        ReadShare(setup, kBlock, "fg_thresh", param.fg_thresh(), "how much a region overlaps an object that it is for");
-    problem_.background_below = ReadShare(setup, kBlock, "bg_thresh_hi", param.bg_thresh_hi(),
+    problem_.foreground_overlap = ReadShare(setup, kParameterBlock, "fg_thresh", param.fg_thresh(),
+                                            "how much a region overlaps an object that it is for");
+    problem_.background_below = ReadShare(setup, kParameterBlock, "bg_thresh_hi", param.bg_thresh_hi(),
                                           "what a region overlaps each object by less than that is background");
-    problem_.background_above = ReadShare(setup, kBlock, "bg_thresh_lo", param.bg_thresh_lo(),
+    problem_.background_above = ReadShare(setup, kParameterBlock, "bg_thresh_lo", param.bg_thresh_lo(),
                                           "how much a region that is background overlaps some object at least");
     if (problem_.background_above <= problem_.background_below) return;
     setup.Fail(Field(param.has_bg_thresh_lo() ? "bg_thresh_lo" : "bg_thresh_hi"),

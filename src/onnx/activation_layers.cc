@@ -12,7 +12,7 @@ template <const char* op>
 void Elementwise(LayerWriter& layer) {
   layer.SetTop(0, layer.Add(op, {layer.bottom(0)}));
 }
-constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "Tanh", kAbs[] = "Abs", kSoftplus[] = "Softplus";
+constexpr char kOnnxSigmoid[] = "Sigmoid", kOnnxTanh[] = "Tanh", kOnnxAbs[] = "Abs", kOnnxSoftplus[] = "Softplus";
 
 void Relu(LayerWriter& layer) {
   const float slope = layer.param().relu_param().negative_slope();
@@ -98,8 +98,8 @@ void Softmax(LayerWriter& layer) {
 }  // namespace
 
 LayerTable ActivationLayers() {
-  return {{"AbsVal", Elementwise<kAbs>},
-          {"BNLL", Elementwise<kSoftplus>},
+  return {{"AbsVal", Elementwise<kOnnxAbs>},
+          {"BNLL", Elementwise<kOnnxSoftplus>},
           {"Clip", Clip},
           {"ELU", Elu},
           {"Exp", Exp},
@@ -109,10 +109,10 @@ LayerTable ActivationLayers() {
           {"Power", Power},
           {"ReLU", Relu},
           {"ReLU6", Relu6},
-          {"Sigmoid", Elementwise<kSigmoid>},
+          {"Sigmoid", Elementwise<kOnnxSigmoid>},
           {"Softmax", Softmax},
           {"Swish", Swish},
-          {"TanH", Elementwise<kTanh>},
+          {"TanH", Elementwise<kOnnxTanh>},
           {"Threshold", Threshold}};
 }
 

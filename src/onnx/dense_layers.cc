@@ -65,7 +65,7 @@ void Embed(LayerWriter& layer) {
   layer.SetTop(0, value);
 }
 
-void Parameter(LayerWriter& layer) { layer.SetTop(0, layer.Blob(0, "weight")); }
+void WriteParameter(LayerWriter& layer) { layer.SetTop(0, layer.Blob(0, "weight")); }
 
 // A vector that runs along axes of bottom 0 from `axis` on, with ones behind it: broadcasting counts from the last
 // axis.
@@ -130,7 +130,7 @@ LayerTable DenseLayers() {
           {"InnerProduct", InnerProduct},
           {"MarginInnerProduct", MarginInnerProduct},
           {"MatMul", MatMul},
-          {"Parameter", Parameter},
+          {"Parameter", WriteParameter},
           {"Scale", Scale}};
 }
 

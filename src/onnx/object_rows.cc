@@ -7,9 +7,9 @@ namespace crema::onnx {
 
 namespace {
 
-class Objects {
+class ObjectWriter {
  public:
-  Objects(LayerWriter& layer, const ObjectCandidates& candidates)
+  ObjectWriter(LayerWriter& layer, const ObjectCandidates& candidates)
       : layer_(layer),
         c_(candidates),
         rows_(layer.top_shape(0)[2] / c_.images),
@@ -105,6 +105,6 @@ std::string NoScores(LayerWriter& layer, const std::vector<int64_t>& shape) {
   return layer.Add("Expand", {layer.Number("none", -FLT_MAX), layer.Integers("shape", shape)});
 }
 
-void WriteObjects(LayerWriter& layer, const ObjectCandidates& candidates) { Objects(layer, candidates).Write(); }
+void WriteObjects(LayerWriter& layer, const ObjectCandidates& candidates) { ObjectWriter(layer, candidates).Write(); }
 
 }  // namespace crema::onnx

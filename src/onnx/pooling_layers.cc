@@ -29,14 +29,14 @@ std::vector<int64_t> Overhang(const LayerWriter& layer, const PoolingWindows& w,
   return overhang;
 }
 
-std::vector<AttributeProto> Window(const PoolingWindows& w, std::vector<int64_t> before,
-                                   const std::vector<int64_t>& after) {
+std::vector<AttributeProto> WindowAttributes(const PoolingWindows& w, std::vector<int64_t> before,
+                                             const std::vector<int64_t>& after) {
   before.insert(before.end(), after.begin(), after.end());
   return {Ints("kernel_shape", Pair(w.kernel)), Ints("strides", Pair(w.stride)), Ints("pads", before)};
 }
 
 std::string Maximum(LayerWriter& layer, const PoolingWindows& w, std::string* positions) {
-  const std::vector<AttributeProto> window = Window(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
+  const std::vector<AttributeProto> window = WindowAttributes(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
   if (!positions) return layer.Add("MaxPool", {layer.bottom(0)}, window);
   const std::vector<std::string> pooled = layer.AddMany("MaxPool", {layer.bottom(0)}, 2, window);
   // ONNX counts positions through the whole tensor.
@@ -50,12 +50,12 @@ std::string Mean(LayerWriter& layer, const std::string& value, const PoolingWind
   const std::vector<int64_t> beyond = Overhang(layer, w, w.pad);
   const bool reaches_beyond = beyond[0] > 0 || beyond[1] > 0, padded = w.pad[0] > 0 || w.pad[1] > 0;
   if (!reaches_beyond || !padded) {
-    std::vector<AttributeProto> window = Window(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
+    std::vector<AttributeProto> window = WindowAttributes(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
     window.push_back(Int("count_include_pad", padded));
     return layer.Add("AveragePool", {value}, window);
   }
   const std::string pads = layer.Integers("pads", {0, 0, w.pad[0], w.pad[1], 0, 0, w.pad[0], w.pad[1]});
-  return layer.Add("AveragePool", {layer.Add("Pad", {value, pads})}, Window(w, {0, 0}, beyond));
+  return layer.Add("AveragePool", {layer.Add("Pad", {value, pads})}, WindowAttributes(w, {0, 0}, beyond));
 }
 
 // The mean of a window's elements, each weighed by itself; 0 where their sum is.

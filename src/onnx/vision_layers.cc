@@ -13,7 +13,7 @@ namespace crema::onnx {
 namespace {
 
 // One entry for each spatial axis. Where there is none the layer is a product of matrices, and ONNX wants a pixel.
-struct Window {
+struct SpatialWindow {
   std::vector<int64_t> kernel, stride, pad, dilation;
 };
 
@@ -24,7 +24,7 @@ std::vector<int64_t> Setting(const google::protobuf::RepeatedField<uint32_t>& va
   return std::vector<int64_t>(axes, values.empty() ? fallback : values[0]);
 }
 
-Window WindowOf(const LayerWriter& layer, int axis) {
+SpatialWindow WindowOf(const LayerWriter& layer, int axis) {
   const ConvolutionParameter& param = layer.param().convolution_param();
   const size_t axes = layer.bottom_shape(0).axes() - axis - 1;
   if (axes == 0) return {{1}, {1}, {0}, {1}};
@@ -47,7 +47,7 @@ std::vector<int64_t> AsImages(const std::vector<int64_t>& dims, int axis) {
 void ConvolutionLike(LayerWriter& layer, const char* op) {
   const ConvolutionParameter& param = layer.param().convolution_param();
   const int axis = layer.bottom_shape(0).CanonicalAxis(param.axis());
-  const Window window = WindowOf(layer, axis);
+  const SpatialWindow window = WindowOf(layer, axis);
   // A depthwise layer's groups may be left to the number of channels.
   const int64_t groups = layer.type() == "Deconvolution" || layer.type() == "Convolution" || param.has_group()
                              ? param.group()

@@ -13,7 +13,7 @@ namespace crema {
 namespace {
 
 constexpr int kMostCounts = 30;  // classes with whose counts cells are legible
-constexpr size_t kLongestName = 20;
+constexpr size_t kLongestLabel = 20;
 constexpr double kSmallestSide = 4, kLargestSide = 56;  // of a cell
 constexpr double kLargestPicture = 900;
 constexpr double kMargin = 16, kTitle = 40, kTitleFont = 16,
@@ -37,7 +37,7 @@ class Picture {
     font_ = std::clamp(side_ * 0.6, 4.0, 13.0);
     size_t longest = 1;
     for (const std::string& name : report.classes()) {
-      longest = std::max(longest, std::min(Utf8Characters(name), kLongestName));
+      longest = std::max(longest, std::min(Utf8Characters(name), kLongestLabel));
     }
     names_ = static_cast<double>(longest) * font_ * 0.62 + 8;
     left_ = kMargin + kAxis + names_;
@@ -71,7 +71,7 @@ class Picture {
 
   // Of class i: beside its row and above its column.
   std::string Names(int i) const {
-    const std::string name = Utf8Shortened(report_.classes()[i], kLongestName);
+    const std::string name = Utf8Shortened(report_.classes()[i], kLongestLabel);
     const double middle = side_ * (i + 0.5) + font_ * 0.35;
     const double x = left_ + middle, y = top_ - 6;
     return SvgText(left_ - 6, top_ + middle, font_, "end", name) + SvgText(x, y, font_, "start", name, Turned(x, y));

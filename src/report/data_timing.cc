@@ -61,7 +61,7 @@ DataTiming TimeLayer(const NetFile& file, const NetOptions& options, const std::
   return timing;
 }
 
-std::string Percent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
+std::string WholePercent(double share) { return std::to_string(std::lround(100 * share)) + " %"; }
 
 void RunPasses(Net& net, int passes, bool backward) {
   for (int i = 0; i < passes; ++i) {
@@ -126,7 +126,7 @@ std::string DataTimingText(const std::vector<DataTiming>& layers) {
 std::string PassTimingText(const PassTiming& timing, bool backward) {
   const double share = timing.waited_seconds / std::max(timing.seconds, kWithin);
   std::string text = std::string(backward ? "A training pass" : "A forward pass") + " of the whole net takes " +
-                     FormatSeconds(timing.seconds / timing.passes) + ", " + Percent(share) +
+                     FormatSeconds(timing.seconds / timing.passes) + ", " + WholePercent(share) +
                      " of it waiting for data: ";
   if (share <= kShare) return text + "the net limits, not the data.\n";
   return text + "the data limits, layer \"" + timing.layer + "\"" +

@@ -11,7 +11,7 @@ namespace crema {
 
 namespace {
 
-std::string Percent(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.1f%%"); }
+std::string PercentOf(double part, double whole) { return FormatNumber(whole > 0 ? 100 * part / whole : 0, "%.1f%%"); }
 
 // In 1e9 a second; empty for none.
 std::string Rate(double amount, double seconds) {
@@ -137,7 +137,7 @@ std::string TimingTable(const CompiledNet& net, std::span<const StepEvent> event
   const auto add = [&](std::vector<std::string> cells, const Part& f, const Part& b) {
     AddCells(f, cells);
     if (!backward.empty()) AddCells(b, cells);
-    cells.push_back(Percent(f.seconds + b.seconds, total));
+    cells.push_back(PercentOf(f.seconds + b.seconds, total));
     table.AddRow(std::move(cells));
   };
   for (const Row& row : rows.list()) {

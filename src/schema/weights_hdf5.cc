@@ -15,9 +15,9 @@ namespace {
 // Deeper than any name of a layer; links may lead in circles.
 constexpr int kMostLevels = 16, kMostGroups = 1 << 20;
 
-class Reader {
+class Hdf5Reader {
  public:
-  explicit Reader(const std::string& path) : file_(OpenHdf5(path)) {}
+  explicit Hdf5Reader(const std::string& path) : file_(OpenHdf5(path)) {}
 
   std::vector<LayerWeights> Run() {
     CheckKind();
@@ -97,6 +97,6 @@ class Reader {
 
 }  // namespace
 
-std::vector<LayerWeights> ReadHdf5Weights(const std::string& path) { return Reader(path).Run(); }
+std::vector<LayerWeights> ReadHdf5Weights(const std::string& path) { return Hdf5Reader(path).Run(); }
 
 }  // namespace crema

@@ -19,7 +19,7 @@ static_assert(std::endian::native == std::endian::little, "weights are copied as
 namespace {
 
 constexpr size_t kBuffer = 1 << 16;
-constexpr int kMostGroups = 100;
+constexpr int kMostNestedGroups = 100;
 
 }  // namespace
 
@@ -144,7 +144,7 @@ void WireReader::Skip(WireTag tag, uint64_t end) {
         break;
       case WireType::kStartGroup:
         groups.push_back(tag.field);
-        if (groups.size() > kMostGroups) throw WireError(start, "groups are nested too deeply");
+        if (groups.size() > kMostNestedGroups) throw WireError(start, "groups are nested too deeply");
         break;
       case WireType::kEndGroup:
         if (groups.empty() || groups.back() != tag.field) throw WireError(start, "a group ends that never began");

@@ -10,6 +10,7 @@
 #include "base/byte_size.h"
 #include "compiler/selection.h"
 #include "solver/hogwild.h"
+#include "solver/prefix_files.h"
 #include "solver/updater.h"
 
 namespace crema {
@@ -27,8 +28,6 @@ std::string WithoutExtension(const std::string& path) {
   const bool has_extension = dot != std::string::npos && (slash == std::string::npos || dot > slash + 1) && dot > 0;
   return has_extension ? path.substr(0, dot) : path;
 }
-
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 class Planner {
  public:

@@ -25,7 +25,7 @@ namespace {
 // Calls visit(what follows the prefix in the name, the entry) for each file whose name begins with it.
 void VisitFiles(const std::string& prefix,
                 const std::function<void(const std::string&, const fs::directory_entry&)>& visit) {
-  const std::string start = prefix.substr(prefix.rfind('/') + 1);
+  const std::string start = FileName(prefix);
   std::error_code error;
   for (fs::directory_iterator at(DirectoryOf(prefix), error), end; !error && at != end; at.increment(error)) {
     const std::string name = at->path().filename();
@@ -41,6 +41,8 @@ bool IsUnfinished(const std::string& rest) {
 }
 
 }  // namespace
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat preferred) {
   std::vector<std::tuple<int, bool, StateFile>> found;

@@ -22,13 +22,11 @@ namespace crema {
 
 namespace {
 
-[[noreturn]] void Fail(const std::string& path, const std::string& message) {
+[[noreturn]] void FailToRead(const std::string& path, const std::string& message) {
   throw UserError(Location{path, 0, 0}, message);
 }
 
 bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 bool EndsWith(const std::string& text, std::string_view end) {
   return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
@@ -58,35 +56,36 @@ std::string StateBeside(const std::string& model) {
   NetParameter net;
   if (EndsWith(path, ".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
     const std::string state = StateBeside(path);
-    Fail(path, "these are the weights of a net, not a snapshot of training; " +
+    FailToRead(path,
+               "these are the weights of a net, not a snapshot of training; " +
                    (state.empty() ? "start a new training from them with --weights, or give the .solverstate"
                                   : "resume from " + state + ", or start a new training from them with --weights"));
   }
-  Fail(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
+  FailToRead(path, "not a .solverstate, or damaged; give the <prefix>_iter_N.solverstate that training wrote");
 }
 
 void CheckModel(const LoadedState& loaded) {
   const Checksum sum = ChecksumOf(loaded.model_path);
   if (sum.bytes != loaded.state.model_bytes() || sum.crc32 != loaded.state.model_crc32()) {
-    Fail(loaded.model_path, "damaged, or not the model that " + loaded.state_path + " was written with: it has " +
-                                std::to_string(sum.bytes) + " bytes and expected are " +
-                                std::to_string(loaded.state.model_bytes()) +
-                                (sum.bytes == loaded.state.model_bytes() ? " with another checksum" : "") +
-                                "; resume from another snapshot");
+    FailToRead(loaded.model_path, "damaged, or not the model that " + loaded.state_path + " was written with: it has " +
+                                      std::to_string(sum.bytes) + " bytes and expected are " +
+                                      std::to_string(loaded.state.model_bytes()) +
+                                      (sum.bytes == loaded.state.model_bytes() ? " with another checksum" : "") +
+                                      "; resume from another snapshot");
   }
 }
 
 // The checksum is the last field of the file and covers all before it.
 void CheckState(const LoadedState& loaded) {
   const std::string& path = loaded.state_path;
-  if (!loaded.state.has_state_crc32()) Fail(path, "damaged: its end is missing; resume from another snapshot");
+  if (!loaded.state.has_state_crc32()) FailToRead(path, "damaged: its end is missing; resume from another snapshot");
   SolverState last;
   last.set_state_crc32(loaded.state.state_crc32());
   struct stat file {};
   if (stat(path.c_str(), &file) != 0) throw EnvironmentError("cannot read " + path + ": " + std::strerror(errno));
   const Checksum sum = ChecksumOf(path, static_cast<uint64_t>(file.st_size) - last.ByteSizeLong());
   if (sum.crc32 != loaded.state.state_crc32()) {
-    Fail(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
+    FailToRead(path, "damaged: its checksum does not fit its contents; resume from another snapshot");
   }
 }
 
@@ -113,14 +112,15 @@ LoadedState LoadState(const std::string& path) {
   loaded.exact = state.has_solver_type() || state.has_model_crc32() || state.has_state_crc32();
   if (loaded.exact && !hdf5) CheckState(loaded);
   if (const std::string damage = DamageOf(state); !damage.empty()) {
-    Fail(path, "damaged: " + damage + "; resume from another snapshot");
+    FailToRead(path, "damaged: " + damage + "; resume from another snapshot");
   }
 
   const std::string beside = DirectoryOf(path) + "/" + FileName(state.learned_net());
-  if (state.learned_net().empty()) Fail(path, "names no model (learned_net is empty); it cannot be resumed from");
+  if (state.learned_net().empty()) FailToRead(path, "names no model (learned_net is empty); it cannot be resumed from");
   loaded.model_path = Exists(state.learned_net()) ? state.learned_net() : beside;
   if (!Exists(loaded.model_path)) {
-    Fail(path, "its model is neither at " + state.learned_net() + " nor at " + beside + "; copy it beside the state");
+    FailToRead(path,
+               "its model is neither at " + state.learned_net() + " nor at " + beside + "; copy it beside the state");
   }
   if (loaded.exact) {
     // A state that was moved together with its model may find an unrelated file under the old name.
@@ -162,10 +162,10 @@ bool LoadNewestState(const std::string& prefix, const std::function<void(const D
                                            : "which was written later, so they are of different runs";
     const std::string touch =
         in_future ? "are of one run, touch " + state.path + " and then " : std::string("were copied, touch ");
-    Fail(taken->path, "has more iterations than " + state.path + ", " + relation +
-                          "; go on with one of them by --snapshot=FILE, or move the files of the other run away "
-                          "(where they " +
-                          touch + taken->path + ")");
+    FailToRead(taken->path, "has more iterations than " + state.path + ", " + relation +
+                                "; go on with one of them by --snapshot=FILE, or move the files of the other run away "
+                                "(where they " +
+                                touch + taken->path + ")");
   }
   return taken != nullptr;
 }
@@ -174,15 +174,15 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
                     const std::vector<StoredHistory>& history) {
   const SolverState& state = loaded.state;
   if (state.has_solver_type() && state.solver_type() != solver_type) {
-    Fail(loaded.state_path, "written by solver type \"" + state.solver_type() + "\" but the solver file says \"" +
-                                solver_type + "\"; set type: \"" + state.solver_type() +
-                                "\", or start a new training from its model with --weights=" + loaded.model_path);
+    FailToRead(loaded.state_path, "written by solver type \"" + state.solver_type() + "\" but the solver file says \"" +
+                                      solver_type + "\"; set type: \"" + state.solver_type() +
+                                      "\", or start a new training from its model with --weights=" + loaded.model_path);
   }
   if (state.history_size() != static_cast<int>(history.size())) {
-    Fail(loaded.state_path, "holds " + std::to_string(state.history_size()) +
-                                " history blobs but this net and solver type \"" + solver_type + "\" have " +
-                                std::to_string(history.size()) +
-                                "; it belongs to another net or another solver type, or is damaged");
+    FailToRead(loaded.state_path, "holds " + std::to_string(state.history_size()) +
+                                      " history blobs but this net and solver type \"" + solver_type + "\" have " +
+                                      std::to_string(history.size()) +
+                                      "; it belongs to another net or another solver type, or is damaged");
   }
   for (int i = 0; i < state.history_size(); ++i) {
     const BlobProto& blob = state.history(i);
@@ -193,9 +193,9 @@ void RestoreHistory(const LoadedState& loaded, const std::string& solver_type,
     const bool same_shape = !blob.has_shape() || std::equal(blob.shape().dim().begin(), blob.shape().dim().end(),
                                                             shape.dims().begin(), shape.dims().end());
     if (!same_shape || count != shape.count()) {
-      Fail(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeText(blob) + " and " +
-                                  std::to_string(count) + " values but the net's parameter has shape " +
-                                  shape.ToString() + "; it belongs to another net, or is damaged");
+      FailToRead(loaded.state_path, "history blob " + std::to_string(i) + " has shape " + ShapeText(blob) + " and " +
+                                        std::to_string(count) + " values but the net's parameter has shape " +
+                                        shape.ToString() + "; it belongs to another net, or is damaged");
     }
     if (doubles) {
       const std::vector<float> floats(blob.double_data().begin(), blob.double_data().end());

@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-const std::string kInput =
+const std::string kImage =
     "layer { type: 'Input' name: 'in' top: 'data' top: 'label' "
     "input_param { shape { dim: 4 dim: 6 } shape { dim: 4 } } }\n";
 
@@ -25,15 +25,15 @@ std::string L(const std::string& type, const std::string& name, const std::strin
 std::string Ip(const std::string& name, const std::string& bottom) {
   return L("InnerProduct", name, bottom, "inner_product_param { num_output: 4 }");
 }
-std::string Loss(const std::string& bottom) {
+std::string LossOf(const std::string& bottom) {
   return "layer { type: 'SoftmaxWithLoss' name: 'loss' bottom: '" + bottom + "' bottom: 'label' top: 'loss' }\n";
 }
 
-std::unique_ptr<CompiledNet> Build(const std::string& text, bool trains = true, NetOptions options = {}) {
+std::unique_ptr<CompiledNet> BuildFused(const std::string& text, bool trains = true, NetOptions options = {}) {
   options.phase = trains ? TRAIN : TEST;
   options.backward = trains;
   options.context.device = &CpuDevice();
-  return Compile(ParseNet(kInput + text, "net.prototxt"), options);
+  return Compile(ParseNet(kImage + text, "net.prototxt"), options);
 }
 
 using Names = std::vector<std::string>;
@@ -58,8 +58,8 @@ TEST(FuseLayers, EntriesAreTypesAndTheLastMayRepeat) {
 }
 
 TEST(FuseLayers, TakesTheLongestChain) {
-  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + L("TanH", "t", "r") + L("Dropout", "d", "t") +
-                         Ip("b", "d") + Loss("b"));
+  const auto net = BuildFused(Ip("a", "data") + L("ReLU", "r", "a") + L("TanH", "t", "r") + L("Dropout", "d", "t") +
+                              Ip("b", "d") + LossOf("b"));
   // TanH before Dropout keeps the sign that ReLU's gradient asks for, but its own gradient needs its top.
   EXPECT_EQ(Groups(*net), (Names{"a+r+t"}));
   EXPECT_EQ(net->graph.fusion_notes,
@@ -72,29 +72,30 @@ TEST(FuseLayers, CutsChainsThatAreTooLong) {
     text += L("Swish", "s" + std::to_string(i), bottom);
     bottom = "s" + std::to_string(i);
   }
-  EXPECT_EQ(Groups(*Build(text + Ip("b", bottom) + Loss("b"))), (Names{"s0+s1+s2+s3+s4+s5+s6+s7", "s8+s9+s10"}));
-  EXPECT_EQ(Groups(*Build(text + Ip("b", bottom) + Loss("b"), false)),
+  EXPECT_EQ(Groups(*BuildFused(text + Ip("b", bottom) + LossOf("b"))), (Names{"s0+s1+s2+s3+s4+s5+s6+s7", "s8+s9+s10"}));
+  EXPECT_EQ(Groups(*BuildFused(text + Ip("b", bottom) + LossOf("b"), false)),
             (Names{"a+s0+s1+s2+s3+s4+s5+s6", "s7+s8+s9+s10"}));
 }
 
 TEST(FuseLayers, LeavesWhatOthersRead) {
-  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + Ip("b", "r") + Ip("c", "a") +
-                         "layer { type: 'Eltwise' name: 'e' bottom: 'b' bottom: 'c' top: 'e' }\n" + Loss("e"));
+  const auto net = BuildFused(Ip("a", "data") + L("ReLU", "r", "a") + Ip("b", "r") + Ip("c", "a") +
+                              "layer { type: 'Eltwise' name: 'e' bottom: 'b' bottom: 'c' top: 'e' }\n" + LossOf("e"));
   EXPECT_EQ(Groups(*net), Names{});
   EXPECT_EQ(net->graph.fusion_notes, (Names{"a+r (InnerProduct+ReLU): \"a\" is also read by \"c\""}));
 }
 
 TEST(FuseLayers, LeavesWhatFilesWantToSeeOrSetApart) {
-  const auto loss = Build(Ip("a", "data") + L("Sigmoid", "s", "a", "loss_weight: 1") + L("TanH", "t", "s") + Loss("t"));
+  const auto loss =
+      BuildFused(Ip("a", "data") + L("Sigmoid", "s", "a", "loss_weight: 1") + L("TanH", "t", "s") + LossOf("t"));
   EXPECT_EQ(Groups(*loss), (Names{"a+s"}));
   EXPECT_EQ(loss->graph.fusion_notes, (Names{"a+s+t (InnerProduct+Sigmoid+TanH): \"s\" is a loss"}));
-  const auto stops = Build(Ip("a", "data") + L("Sigmoid", "s", "a", "propagate_down: true") + Loss("s"));
+  const auto stops = BuildFused(Ip("a", "data") + L("Sigmoid", "s", "a", "propagate_down: true") + LossOf("s"));
   EXPECT_EQ(Groups(*stops), Names{});
   EXPECT_EQ(stops->graph.fusion_notes, (Names{"a+s (InnerProduct+Sigmoid): \"s\" has propagate_down"}));
 }
 
 TEST(FuseLayers, SaysWhatSettingsDoNotFit) {
-  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a", "relu_param { negative_slope: -1 }") + Loss("r"));
+  const auto net = BuildFused(Ip("a", "data") + L("ReLU", "r", "a", "relu_param { negative_slope: -1 }") + LossOf("r"));
   EXPECT_EQ(Groups(*net), Names{});
   EXPECT_EQ(net->graph.fusion_notes, (Names{"a+r (InnerProduct+ReLU): the gradient needs the InnerProduct's result"}));
   EXPECT_NE(DumpPlan(*net, true).find("not run as one:\n  " + net->graph.fusion_notes[0] + "\n"), std::string::npos);
@@ -103,7 +104,7 @@ TEST(FuseLayers, SaysWhatSettingsDoNotFit) {
 
 TEST(FuseLayers, LeavesWhatHasAPhaseOfItsOwn) {
   const std::string text = Ip("a", "data") + L("ReLU", "r", "a") + L("Dropout", "d", "r", "phase: TRAIN");
-  const auto net = Build(text, false);
+  const auto net = BuildFused(text, false);
   EXPECT_EQ(Groups(*net), (Names{"a+r"}));
   EXPECT_TRUE(std::any_of(net->graph.fusion_notes.begin(), net->graph.fusion_notes.end(), [](const std::string& note) {
     return note.find("\"r\" has another phase than \"d\"") != std::string::npos;
@@ -111,14 +112,15 @@ TEST(FuseLayers, LeavesWhatHasAPhaseOfItsOwn) {
 }
 
 TEST(FuseLayers, SaysNothingWhereAllFits) {
-  const auto net = Build(Ip("a", "data") + L("ReLU", "r", "a") + L("Dropout", "d", "r") + Ip("b", "d") + Loss("b"));
+  const auto net =
+      BuildFused(Ip("a", "data") + L("ReLU", "r", "a") + L("Dropout", "d", "r") + Ip("b", "d") + LossOf("b"));
   EXPECT_EQ(Groups(*net), (Names{"a+r+d"}));
   EXPECT_EQ(net->graph.fusion_notes, Names{});
   EXPECT_EQ(DumpPlan(*net, true).find("not run as one"), std::string::npos);
 }
 
 TEST(FuseLayers, KeepsNoMaskThatTheTopTells) {
-  const std::string relu = L("ReLU", "r", "a"), tanh = L("TanH", "r", "a"), rest = Ip("b", "d") + Loss("b");
+  const std::string relu = L("ReLU", "r", "a"), tanh = L("TanH", "r", "a"), rest = Ip("b", "d") + LossOf("b");
   const auto masks = [](const CompiledNet& net) {
     int64_t words = 0;
     for (const Node& group : net.graph.fused) {
@@ -126,9 +128,10 @@ TEST(FuseLayers, KeepsNoMaskThatTheTopTells) {
     }
     return words;
   };
-  EXPECT_EQ(masks(*Build(Ip("a", "data") + relu + L("Dropout", "d", "r") + rest)), 0);
-  EXPECT_EQ(masks(*Build(L("Swish", "a", "data") + tanh + L("Dropout", "d", "r") + rest)), 0);  // no gradient wanted
-  EXPECT_EQ(masks(*Build(Ip("z", "data") + L("Swish", "a", "z") + tanh + L("Dropout", "d", "r") + rest)), 16);
+  EXPECT_EQ(masks(*BuildFused(Ip("a", "data") + relu + L("Dropout", "d", "r") + rest)), 0);
+  EXPECT_EQ(masks(*BuildFused(L("Swish", "a", "data") + tanh + L("Dropout", "d", "r") + rest)),
+            0);  // no gradient wanted
+  EXPECT_EQ(masks(*BuildFused(Ip("z", "data") + L("Swish", "a", "z") + tanh + L("Dropout", "d", "r") + rest)), 16);
 }
 
 std::string Conv(const std::string& name, const std::string& bottom) {
@@ -143,7 +146,7 @@ std::string Block(const std::string& eltwise = "") {
          L("ReLU6", "r", "e");
 }
 
-int StorageOf(const CompiledNet& net, const std::string& value) {
+int StorageOfValue(const CompiledNet& net, const std::string& value) {
   for (const PlannedTensor& tensor : net.program.tensors) {
     if (tensor.name == value) return tensor.storage;
   }
@@ -152,18 +155,18 @@ int StorageOf(const CompiledNet& net, const std::string& value) {
 }
 
 TEST(FuseLayers, WritesAConvolutionOverTheShortcutItAdds) {
-  const auto net = Build(Block() + Conv("last", "r"), false);
+  const auto net = BuildFused(Block() + Conv("last", "r"), false);
   EXPECT_EQ(Groups(*net), (Names{"b+e+r"}));
-  EXPECT_EQ(StorageOf(*net, "x"), StorageOf(*net, "r"));
+  EXPECT_EQ(StorageOfValue(*net, "x"), StorageOfValue(*net, "r"));
   // Not where it is read later.
-  const auto read = Build(Block() + Conv("last", "r") + Conv("other", "x"), false);
+  const auto read = BuildFused(Block() + Conv("last", "r") + Conv("other", "x"), false);
   EXPECT_EQ(Groups(*read), (Names{"b+e+r"}));
-  EXPECT_NE(StorageOf(*read, "x"), StorageOf(*read, "r"));
+  EXPECT_NE(StorageOfValue(*read, "x"), StorageOfValue(*read, "r"));
 }
 
 TEST(FuseLayers, TheLastOfTwoConvolutionsAddsTheOther) {
   for (const char* bottoms : {"bottom: 'b' bottom: 'c'", "bottom: 'c' bottom: 'b'"}) {
-    const auto net = Build(
+    const auto net = BuildFused(
         "layer { type: 'Input' name: 'image' top: 'image' "
         "input_param { shape { dim: 2 dim: 8 dim: 5 dim: 5 } } }\n" +
             Conv("b", "image") + Conv("c", "image") + "layer { type: 'Eltwise' name: 'e' " + bottoms + " top: 'e' }\n",
@@ -174,13 +177,13 @@ TEST(FuseLayers, TheLastOfTwoConvolutionsAddsTheOther) {
 }
 
 TEST(FuseLayers, AddsOnlyPlainSums) {
-  const auto net = Build(Block("eltwise_param { coeff: 1 coeff: -1 }") + Conv("last", "r"), false);
+  const auto net = BuildFused(Block("eltwise_param { coeff: 1 coeff: -1 }") + Conv("last", "r"), false);
   EXPECT_EQ(Groups(*net), Names{});
   EXPECT_EQ(net->graph.fusion_notes, (Names{"b+e+r (Convolution+Eltwise+ReLU6): Eltwise is not a plain sum of two"}));
 }
 
 TEST(ChooseLayouts, LeftOutMeansF32AndSaysSo) {
-  const std::string text = Ip("a", "data") + Loss("a");
+  const std::string text = Ip("a", "data") + LossOf("a");
   const auto warned = [](const CompiledNet& net) {
     for (const Diagnostic& warning : net.warnings) {
       if (warning.message.find("choose_layouts") != std::string::npos) return true;
@@ -189,17 +192,17 @@ TEST(ChooseLayouts, LeftOutMeansF32AndSaysSo) {
   };
   NetOptions options;
   options.skip_passes = {"choose_layouts"};
-  EXPECT_FALSE(warned(*Build(text, true, options)));
+  EXPECT_FALSE(warned(*BuildFused(text, true, options)));
   options.precision = Precision::kBF16;
-  EXPECT_TRUE(warned(*Build(text, true, options)));
+  EXPECT_TRUE(warned(*BuildFused(text, true, options)));
   options.skip_passes.clear();
-  EXPECT_FALSE(warned(*Build(text, true, options)));
+  EXPECT_FALSE(warned(*BuildFused(text, true, options)));
 }
 
 TEST(ChooseLayouts, WarnsWhereBFloat16GainsNoSpeed) {
   NetOptions options;
   options.precision = Precision::kBF16;
-  const auto net = Build(Ip("a", "data") + Loss("a"), true, options);
+  const auto net = BuildFused(Ip("a", "data") + LossOf("a"), true, options);
   ASSERT_EQ(net->warnings.size(), GainsByBFloat16(CpuDevice()) ? 0u : 1u);
   if (net->warnings.empty()) return;
   const std::string expected = ComputesBFloat16(CpuDevice()) ? "this processor has no AMX" : "does not compute in bf16";
@@ -214,10 +217,10 @@ TEST(ChooseLayouts, ComputesInF32WhereOneDnnMayNotUseBFloat16) {
         setenv("ONEDNN_MAX_CPU_ISA", "AVX2", 1);
         NetOptions options;
         options.precision = Precision::kBF16;
-        const auto net = Build(
+        const auto net = BuildFused(
             "layer { type: 'Reshape' name: 'r' bottom: 'data' top: 'image' reshape_param { shape { "
             "dim: 4 dim: 6 dim: 1 dim: 1 } } }\n" +
-                L("Convolution", "c", "image", "convolution_param { num_output: 4 kernel_size: 1 }") + Loss("c"),
+                L("Convolution", "c", "image", "convolution_param { num_output: 4 kernel_size: 1 }") + LossOf("c"),
             true, options);
         std::cerr << net->warnings.at(0).message;
         std::exit(0);

@@ -14,7 +14,7 @@ namespace {
 
 using Pixel = std::array<int, 3>;  // blue, green, red
 
-ColorDistortion Make(const std::string& text) {
+ColorDistortion MakeDistortion(const std::string& text) {
   DistortionParameter param;
   EXPECT_TRUE(google::protobuf::TextFormat::ParseFromString(text, &param));
   return ColorDistortion(param);
@@ -46,22 +46,22 @@ Pixel ShiftedHue(const Pixel& pixel, double degrees) {
 TEST(ColorDistortion, StepsByHand) {
   const RandomStream random(3, 5);
   EXPECT_FALSE(ColorDistortion().changes());
-  EXPECT_EQ(Distorted(Make(""), {1, 2, 3}, random), (Pixel{1, 2, 3}));
-  const auto contrast = Make("contrast_prob: 1 contrast_lower: 1.5 contrast_upper: 1.5");
+  EXPECT_EQ(Distorted(MakeDistortion(""), {1, 2, 3}, random), (Pixel{1, 2, 3}));
+  const auto contrast = MakeDistortion("contrast_prob: 1 contrast_lower: 1.5 contrast_upper: 1.5");
   EXPECT_EQ(Distorted(contrast, {10, 101, 200}, random), (Pixel{15, 152, 255}));
-  const auto grey = Make("saturation_prob: 1");
+  const auto grey = MakeDistortion("saturation_prob: 1");
   EXPECT_EQ(Distorted(grey, {10, 20, 200}, random), (Pixel{200, 200, 200}));
-  const auto vivid = Make("saturation_prob: 1 saturation_lower: 2 saturation_upper: 2");
+  const auto vivid = MakeDistortion("saturation_prob: 1 saturation_lower: 2 saturation_upper: 2");
   EXPECT_EQ(Distorted(vivid, {100, 200, 200}, random), (Pixel{1, 200, 200}));  // 127 of 255, doubled
   EXPECT_EQ(Distorted(vivid, {7, 7, 7}, random), (Pixel{7, 7, 7}));
   const float shift = -40 + 80 * random.Uniform(2);
   const int moved = static_cast<int>(std::lrint(100 + shift));
-  EXPECT_EQ(Distorted(Make("brightness_prob: 1 brightness_delta: 40"), {100, 0, 255}, random),
+  EXPECT_EQ(Distorted(MakeDistortion("brightness_prob: 1 brightness_delta: 40"), {100, 0, 255}, random),
             (Pixel{moved, std::max(0, moved - 100), std::min(255, moved + 155)}));
 }
 
 TEST(ColorDistortion, HuesTurnAndStopAtRed) {
-  const auto hue = Make("hue_prob: 1 hue_delta: 18");
+  const auto hue = MakeDistortion("hue_prob: 1 hue_delta: 18");
   for (uint64_t i = 0; i < 200; ++i) {
     const RandomStream random(1, i);
     const double degrees = 2 * (-18 + 36 * random.Uniform(8));
@@ -76,7 +76,7 @@ TEST(ColorDistortion, HuesTurnAndStopAtRed) {
 }
 
 TEST(ColorDistortion, HappensAsOftenAsItIsAskedFor) {
-  const auto distortion = Make("brightness_prob: 0.5 brightness_delta: 32 random_order_prob: 0.3");
+  const auto distortion = MakeDistortion("brightness_prob: 0.5 brightness_delta: 32 random_order_prob: 0.3");
   int brighter = 0, reordered = 0;
   for (uint64_t i = 0; i < 2000; ++i) {
     const Pixel now = Distorted(distortion, {50, 100, 150}, RandomStream(2, i));
@@ -91,7 +91,7 @@ TEST(ColorDistortion, HappensAsOftenAsItIsAskedFor) {
 TEST(ColorDistortion, ChangesTheAreaOnly) {
   Image image = testing::Photograph(6, 8);
   const Image before = image;
-  Make("contrast_prob: 1").Apply(RandomStream(1, 1), 0, {1, 2, 3, 4}, &image);
+  MakeDistortion("contrast_prob: 1").Apply(RandomStream(1, 1), 0, {1, 2, 3, 4}, &image);
   for (int y = 0; y < 6; ++y) {
     for (int x = 0; x < 24; ++x) {
       const bool inside = y >= 1 && y < 4 && x >= 6 && x < 18;

@@ -8,6 +8,7 @@
 #include <map>
 #include <set>
 
+#include "data/convert_testing.h"
 #include "data/data_testing.h"
 #include "data/datum.h"
 #include "data/idx_file.h"
@@ -16,6 +17,7 @@
 namespace crema {
 namespace {
 
+using testing::DatumOf;
 using testing::ExpectThrows;
 using testing::WriteFile;
 
@@ -39,13 +41,6 @@ void WriteGz(const std::string& path, const std::string& content) {
   gzFile file = gzopen(path.c_str(), "wb");
   ASSERT_EQ(gzwrite(file, content.data(), static_cast<unsigned>(content.size())), static_cast<int>(content.size()));
   gzclose(file);
-}
-
-Datum DatumOf(const RecordSource& source, uint64_t i) {
-  Datum datum;
-  const auto bytes = source.Read(i);
-  EXPECT_TRUE(datum.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())));
-  return datum;
 }
 
 TEST(ConvertMnist, WritesWhatCaffeWrites) {

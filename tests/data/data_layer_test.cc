@@ -13,21 +13,21 @@ namespace {
 using testing::ExpectThrows;
 
 // One Data layer, whatever its text.
-class Driver : public testing::SourceDriver {
+class DataDriver : public testing::SourceDriver {
  public:
-  explicit Driver(const std::string& text, Phase phase = TEST,
-                  std::vector<std::pair<std::string, Shape>> overrides = {})
+  explicit DataDriver(const std::string& text, Phase phase = TEST,
+                      std::vector<std::pair<std::string, Shape>> overrides = {})
       : SourceDriver("Data", text, phase, std::move(overrides)) {}
 };
 
-std::string Net(const std::string& path, const std::string& data = "", const std::string& rest = "") {
+std::string DataNet(const std::string& path, const std::string& data = "", const std::string& rest = "") {
   return "top: \"data\" top: \"label\" data_param { source: \"" + path + "\" batch_size: 4 " + data + " } " + rest;
 }
 
 TEST(DataLayer, DeliversBatchesAndNamesTheirRecords) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 3, 2);
-  Driver driver(Net(folder / "db", "backend: LMDB", "transform_param { scale: 0.5 }"));
+  DataDriver driver(DataNet(folder / "db", "backend: LMDB", "transform_param { scale: 0.5 }"));
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 1, 3, 2}));
   EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{4}));
   EXPECT_TRUE(driver.setup().is_source());
@@ -49,7 +49,7 @@ TEST(DataLayer, DeliversBatchesAndNamesTheirRecords) {
 TEST(DataLayer, ReplayRepeatsTheBatch) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 10, 1, 3, 2);
-  Driver driver(Net(folder / "db", "shuffle: true threads: 3", "transform_param { mirror: true }"), TRAIN);
+  DataDriver driver(DataNet(folder / "db", "shuffle: true threads: 3", "transform_param { mirror: true }"), TRAIN);
   driver.Forward(true);  // nothing to repeat yet
   EXPECT_EQ(driver.layer().position(), 4u);
   driver.Forward();
@@ -67,10 +67,10 @@ TEST(DataLayer, ResumesWhereItStopped) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 11, 1, 5, 5);
   const std::string net =
-      Net(folder / "db", "shuffle: true rand_skip: 50 threads: 2", "transform_param { mirror: true crop_size: 3 }");
-  Driver whole(net, TRAIN);
+      DataNet(folder / "db", "shuffle: true rand_skip: 50 threads: 2", "transform_param { mirror: true crop_size: 3 }");
+  DataDriver whole(net, TRAIN);
   for (int k = 0; k < 5; ++k) whole.Forward();
-  Driver resumed(net, TRAIN);
+  DataDriver resumed(net, TRAIN);
   resumed.layer().set_position(whole.layer().position());
   EXPECT_EQ(resumed.layer().position(), 20u);
   for (int k = 0; k < 5; ++k) {
@@ -89,7 +89,7 @@ TEST(DataLayer, ResumesWhereItStopped) {
 TEST(DataLayer, OneTopIsTheDataAlone) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
-  Driver driver("top: \"data\" data_param { source: \"" + folder / "db" + "\" batch_size: 2 }");
+  DataDriver driver("top: \"data\" data_param { source: \"" + folder / "db" + "\" batch_size: 2 }");
   driver.Forward();
   driver.Forward();
   EXPECT_EQ(driver.value(0)[0], 2);
@@ -97,7 +97,7 @@ TEST(DataLayer, OneTopIsTheDataAlone) {
 
 TEST(DataLayer, ShapesWithoutTheSource) {
   const auto shape = [](const std::string& rest, size_t warnings) {
-    const Driver driver(Net("absent", "", rest));
+    const DataDriver driver(DataNet("absent", "", rest));
     EXPECT_EQ(driver.setup().warnings().size(), warnings) << rest;
     return driver.setup().top_specs()[0].shape;
   };
@@ -107,17 +107,17 @@ TEST(DataLayer, ShapesWithoutTheSource) {
   EXPECT_EQ(shape("transform_param { crop_size: 8 force_gray: true }", 0), (Shape{4, 1, 8, 8}));
   EXPECT_EQ(shape("transform_param { crop_size: 8 force_color: true mean_file: \"absent\" }", 0), (Shape{4, 3, 8, 8}));
 
-  Driver given(Net("absent"), TEST, {{"data", Shape{16, 1, 28, 28}}});
+  DataDriver given(DataNet("absent"), TEST, {{"data", Shape{16, 1, 28, 28}}});
   EXPECT_EQ(given.setup().top_specs()[0].shape, (Shape{16, 1, 28, 28}));
   EXPECT_EQ(given.setup().top_specs()[1].shape, (Shape{16}));
   ExpectThrows<UserError>([&] { given.Forward(); },
                           {"net.prototxt:data_param.source", "\"in\" (Data)", "does not exist"});
-  ExpectThrows<UserError>([] { Driver(Net("absent")); },
+  ExpectThrows<UserError>([] { DataDriver(DataNet("absent")); },
                           {"net.prototxt:data_param.source", "absent", "--shape=data=4,C,H,W"});
-  ExpectThrows<UserError>([] { Driver(Net("absent"), TEST, {{"data", Shape{16}}}); }, {"expected N,C,H,W"});
+  ExpectThrows<UserError>([] { DataDriver(DataNet("absent"), TEST, {{"data", Shape{16}}}); }, {"expected N,C,H,W"});
   ExpectThrows<UserError>(
       [] {
-        Driver(Net("absent"), TEST, {{"data", Shape{16, 1, 1, 1}}, {"label", Shape{4}}});
+        DataDriver(DataNet("absent"), TEST, {{"data", Shape{16, 1, 1, 1}}, {"label", Shape{4}}});
       },
       {"16 labels"});
 }
@@ -136,7 +136,7 @@ TEST(DataLayer, SeveralLabelsAreATopOfRows) {
   TemporaryFolder folder;
   WriteLabels(folder / "db", {{0.5, 1, -1}, {0, 2, 7}, {1, 3, 1e6}});
   for (const std::string threads : {"threads: 1", "threads: 3"}) {
-    Driver driver(Net(folder / "db", threads));
+    DataDriver driver(DataNet(folder / "db", threads));
     EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 1, 2, 2}));
     EXPECT_EQ(driver.setup().top_specs()[1].shape, (Shape{4, 3}));
     driver.Forward();
@@ -146,9 +146,9 @@ TEST(DataLayer, SeveralLabelsAreATopOfRows) {
     EXPECT_EQ(driver.value(1)[0], 0);
   }
   WriteLabels(folder / "one", {{0.5}, {2}});
-  EXPECT_EQ(Driver(Net(folder / "one")).setup().top_specs()[1].shape, (Shape{4, 1}));
+  EXPECT_EQ(DataDriver(DataNet(folder / "one")).setup().top_specs()[1].shape, (Shape{4, 1}));
   // Without the top.
-  Driver images("top: \"data\" data_param { source: \"" + folder / "db" + "\" batch_size: 2 }");
+  DataDriver images("top: \"data\" data_param { source: \"" + folder / "db" + "\" batch_size: 2 }");
   images.Forward();
   EXPECT_EQ(images.value(0)[4], 1);
 }
@@ -161,7 +161,7 @@ TEST(DataLayer, TheNumberOfLabelsIsThatOfTheFirstRecord) {
   WriteLabels(folder / "nan", {{1, 2, 3}, {1, NAN, 3}});
   const auto expect = [&](const std::string& name, const std::vector<std::string>& parts) {
     SCOPED_TRACE(name);
-    Driver driver(Net(folder / name));
+    DataDriver driver(DataNet(folder / name));
     ExpectThrows<UserError>([&] { driver.Forward(); }, parts);
   };
   expect("fewer", {"data_param.source", "\"00000002\"", "has 2 labels, but the first record has 3", "make it anew"});
@@ -174,7 +174,7 @@ TEST(DataLayer, ShapesOfSeveralLabelsCanBeGiven) {
   TemporaryFolder folder;
   WriteLabels(folder / "db", {{1, 2, 3}, {1, 2, 3}});
   const auto shape = [&](const std::string& name, const std::vector<std::pair<std::string, Shape>>& overrides) {
-    return Driver(Net(folder / name), TEST, overrides).setup().top_specs()[1].shape;
+    return DataDriver(DataNet(folder / name), TEST, overrides).setup().top_specs()[1].shape;
   };
   const std::pair<std::string, Shape> data = {"data", Shape{2, 1, 2, 2}};
   EXPECT_EQ(shape("db", {data}), (Shape{2, 3}));
@@ -184,7 +184,7 @@ TEST(DataLayer, ShapesOfSeveralLabelsCanBeGiven) {
   ExpectThrows<UserError>([&] { shape("db", {data, {"label", Shape{2, 2}}}); }, {"cannot be 2x2", "6 labels"});
   ExpectThrows<UserError>([&] { shape("absent", {data, {"label", Shape{5, 5}}}); }, {"cannot be 5x5"});
   // What appears later must fit.
-  Driver driver(Net(folder / "new"), TEST, {data, {"label", Shape{2, 5}}});
+  DataDriver driver(DataNet(folder / "new"), TEST, {data, {"label", Shape{2, 5}}});
   WriteLabels(folder / "new", {{1, 2, 3}});
   ExpectThrows<UserError>([&] { driver.Forward(); }, {"5 labels of an image", "has 3", "--shape"});
 }
@@ -192,9 +192,9 @@ TEST(DataLayer, ShapesOfSeveralLabelsCanBeGiven) {
 TEST(DataLayer, TheShapeGivenMustFitTheRecords) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
-  Driver driver(Net(folder / "db"), TEST, {{"data", Shape{2, 1, 28, 28}}});
+  DataDriver driver(DataNet(folder / "db"), TEST, {{"data", Shape{2, 1, 28, 28}}});
   ExpectThrows<UserError>([&] { driver.Forward(); }, {"1x28x28", "1x2x2", "--shape"});
-  Driver fits(Net(folder / "db"), TEST, {{"data", Shape{2, 1, 2, 2}}});
+  DataDriver fits(DataNet(folder / "db"), TEST, {{"data", Shape{2, 1, 2, 2}}});
   fits.Forward();
   EXPECT_EQ(fits.value(1), (std::vector<float>{0, 1}));
 }
@@ -205,42 +205,44 @@ TEST(DataLayer, MistakesInTheFileAreNamedWithTheirField) {
   const std::string db = "\"" + folder / "db" + "\"";
   const auto expect = [](const std::string& text, const std::vector<std::string>& parts) {
     SCOPED_TRACE(text);
-    ExpectThrows<UserError>([&] { Driver driver(text); }, parts);
+    ExpectThrows<UserError>([&] { DataDriver driver(text); }, parts);
   };
   expect("top: \"d\" data_param { batch_size: 4 }", {"net.prototxt:data_param", "source"});
   expect("top: \"d\" data_param { source: " + db + " }", {"net.prototxt:data_param.batch_size", "at least 1"});
   expect("top: \"d\" data_param { source: " + db + " batch_size: 0 }", {"data_param.batch_size"});
-  expect(Net(folder / "db", "prefetch: 0"), {"data_param.prefetch", "from 1"});
-  expect(Net(folder / "db", "prefetch: 4000000000"), {"data_param.prefetch", "4000000000"});
-  expect(Net(folder / "db", "threads: 257"), {"data_param.threads", "from 0 to 256"});
-  expect(Net(folder / "db", "", "transform_param { mean_file: \"m\" mean_value: 1 }"), {"mean_file and mean_value"});
-  expect(Net(folder / "db", "", "transform_param { mean_file: \"no_mean\" }"),
+  expect(DataNet(folder / "db", "prefetch: 0"), {"data_param.prefetch", "from 1"});
+  expect(DataNet(folder / "db", "prefetch: 4000000000"), {"data_param.prefetch", "4000000000"});
+  expect(DataNet(folder / "db", "threads: 257"), {"data_param.threads", "from 0 to 256"});
+  expect(DataNet(folder / "db", "", "transform_param { mean_file: \"m\" mean_value: 1 }"),
+         {"mean_file and mean_value"});
+  expect(DataNet(folder / "db", "", "transform_param { mean_file: \"no_mean\" }"),
          {"transform_param.mean_file", "no_mean"});
-  expect(Net(folder / "db", "", "transform_param { force_color: true force_gray: true }"), {"force_gray"});
-  expect(Net(folder / "db", "", "transform_param { crop_size: 3 }"),
+  expect(DataNet(folder / "db", "", "transform_param { force_color: true force_gray: true }"), {"force_gray"});
+  expect(DataNet(folder / "db", "", "transform_param { crop_size: 3 }"),
          {"data_param.source", "crop_size 3 exceeds", "1x2x2"});
-  expect(Net(folder / "db", "", "transform_param { mean_value: 1 mean_value: 2 }"), {"2 mean_value", "1 channel"});
+  expect(DataNet(folder / "db", "", "transform_param { mean_value: 1 mean_value: 2 }"), {"2 mean_value", "1 channel"});
   expect("top: \"a\" top: \"b\" top: \"c\" data_param { source: " + db + " batch_size: 1 }", {"1 to 2 top"});
-  expect("bottom: \"x\" " + Net(folder / "db"), {"bottom"});
+  expect("bottom: \"x\" " + DataNet(folder / "db"), {"bottom"});
   testing::WriteFile(folder / "file", "x");
-  expect(Net(folder / "file"), {"data_param.source", "is a file"});
+  expect(DataNet(folder / "file"), {"data_param.source", "is a file"});
 }
 
 TEST(DataLayer, FieldsWithoutEffectAreWarnedAbout) {
   TemporaryFolder folder;
   testing::WriteImages(folder / "db", 3, 1, 2, 2);
   const auto warning = [&](const std::string& data, const std::string& rest) {
-    const Driver driver(Net(folder / "db", data, rest));
+    const DataDriver driver(DataNet(folder / "db", data, rest));
     EXPECT_EQ(driver.setup().warnings().size(), 1u) << data << rest;
     return driver.setup().warnings().empty() ? "" : driver.setup().warnings()[0].ToString();
   };
   EXPECT_NE(warning("force_encoded_color: true", "").find("force_encoded_color"), std::string::npos);
   EXPECT_NE(warning("backend: LEVELDB", "").find("set backend: LMDB"), std::string::npos);
   EXPECT_NE(warning("", "transform_param { force_color: true }").find("compressed images only"), std::string::npos);
-  EXPECT_TRUE(Driver(Net(folder / "db", "", "transform_param { force_gray: true }")).setup().warnings().empty());
+  EXPECT_TRUE(
+      DataDriver(DataNet(folder / "db", "", "transform_param { force_gray: true }")).setup().warnings().empty());
   // Compressed images are decoded as these say.
   testing::WriteDatums(folder / "encoded", {testing::EncodedDatum(testing::Photograph(5, 4, 1), 0)});
-  EXPECT_TRUE(Driver(Net(folder / "encoded", "force_encoded_color: true")).setup().warnings().empty());
+  EXPECT_TRUE(DataDriver(DataNet(folder / "encoded", "force_encoded_color: true")).setup().warnings().empty());
 }
 
 TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
@@ -248,8 +250,9 @@ TEST(DataLayer, MistakesInTheTransformAreNamedWithTheirField) {
   testing::WriteImages(folder / "db", 3, 1, 8, 8);
   const auto expect = [&](const std::string& transform, const std::string& field, const std::string& part) {
     SCOPED_TRACE(transform);
-    ExpectThrows<UserError>([&] { Driver driver(Net(folder / "db", "", "transform_param { " + transform + " }")); },
-                            {"net.prototxt:transform_param." + field + ":", part});
+    ExpectThrows<UserError>(
+        [&] { DataDriver driver(DataNet(folder / "db", "", "transform_param { " + transform + " }")); },
+        {"net.prototxt:transform_param." + field + ":", part});
   };
   expect("resize_shorter_side: 4 resize_height: 5 resize_width: 5", "resize_shorter_side", "both set");
   expect("resize_height: 5", "resize_height", "without resize_width");
@@ -298,10 +301,10 @@ TEST(DataLayer, FloatsAreNotTurned) {
   floats.set_width(2);
   for (const float value : {1.5f, 2.5f, 3.5f, 4.5f}) floats.add_float_data(value);
   testing::WriteDatums(folder / "db", {floats});
-  const std::string net = Net(folder / "db", "", "transform_param { max_rotation_angle: 5 }");
-  ExpectThrows<UserError>([&] { Driver driver(net, TRAIN); },
+  const std::string net = DataNet(folder / "db", "", "transform_param { max_rotation_angle: 5 }");
+  ExpectThrows<UserError>([&] { DataDriver driver(net, TRAIN); },
                           {"data_param.source", "record \"00000000\"", "max_rotation_angle turns images of bytes"});
-  Driver driver(net, TEST);
+  DataDriver driver(net, TEST);
   driver.Forward();
   EXPECT_EQ(driver.value(0)[3], 4.5f);
 }
@@ -311,30 +314,30 @@ TEST(DataLayer, DecodesCompressedRecords) {
   std::vector<Datum> datums;
   for (int i = 0; i < 6; ++i) datums.push_back(testing::EncodedDatum(testing::Photograph(5, 4, 3, i), i));
   testing::WriteDatums(folder / "db", datums);
-  Driver driver(Net(folder / "db"));
+  DataDriver driver(DataNet(folder / "db"));
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 5, 4}));
   driver.Forward();
   const Image second = testing::Photograph(5, 4, 3, 1);
   for (int c = 0; c < 3; ++c) EXPECT_EQ(driver.value(0)[60 + c * 20 + 7], second.row(1)[3 * 3 + c]);
   EXPECT_EQ(driver.layer().data_supply().threads, static_cast<int>(std::thread::hardware_concurrency()));
-  Driver grey(
-      Net(folder / "db", "threads: 3", "transform_param { force_gray: true resize_height: 7 resize_width: 9 }"));
+  DataDriver grey(
+      DataNet(folder / "db", "threads: 3", "transform_param { force_gray: true resize_height: 7 resize_width: 9 }"));
   EXPECT_EQ(grey.setup().top_specs()[0].shape, (Shape{4, 1, 7, 9}));
   grey.Forward();
   EXPECT_EQ(grey.layer().data_supply().threads, 3);
   EXPECT_NE(grey.layer().data_supply().remedy, "");
   ExpectThrows<UserError>(
-      [&] { Driver(Net(folder / "db", "force_encoded_color: true", "transform_param { force_gray: true }")); },
+      [&] { DataDriver(DataNet(folder / "db", "force_encoded_color: true", "transform_param { force_gray: true }")); },
       {"data_param.force_encoded_color", "force_gray"});
   testing::WriteImages(folder / "raw", 4, 1, 3, 3);
-  Driver raw(Net(folder / "raw"));
+  DataDriver raw(DataNet(folder / "raw"));
   raw.Forward();
   EXPECT_EQ(raw.layer().data_supply().threads, 1);
 }
 
 TEST(DataLayer, SizesTheTransformFixesNeedNoSource) {
-  const Driver driver(
-      Net("absent", "", "transform_param { resize_height: 6 resize_width: 4 pad: 1 force_color: true }"));
+  const DataDriver driver(
+      DataNet("absent", "", "transform_param { resize_height: 6 resize_width: 4 pad: 1 force_color: true }"));
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 8, 6}));
 }
 
@@ -347,14 +350,14 @@ TEST(DataLayer, AugmentedStreamsResumeWithinAnEpoch) {
       "transform_param { mirror: true crop_size: 8 random_resized_crop {} "
       "mirror_vertical: true max_rotation_angle: 20 random_erasing {} "
       "color_jitter { brightness: 0.4 contrast: 0.4 saturation: 0.4 } mean_value: 100 std_value: 60 }";
-  Driver whole(Net(folder / "db", "shuffle: true threads: 1", augment), TRAIN);
+  DataDriver whole(DataNet(folder / "db", "shuffle: true threads: 1", augment), TRAIN);
   std::vector<std::vector<float>> batches;
   for (int k = 0; k < 12; ++k) {
     whole.Forward();
     batches.push_back(whole.value(0));
   }
   for (const int threads : {2, 5}) {
-    Driver resumed(Net(folder / "db", "shuffle: true threads: " + std::to_string(threads), augment), TRAIN);
+    DataDriver resumed(DataNet(folder / "db", "shuffle: true threads: " + std::to_string(threads), augment), TRAIN);
     resumed.layer().set_position(4 * 4);
     for (int k = 4; k < 12; ++k) {
       resumed.Forward();
@@ -366,7 +369,7 @@ TEST(DataLayer, AugmentedStreamsResumeWithinAnEpoch) {
 TEST(DataLayer, BadRecordsAreReportedWithLayerAndPlace) {
   TemporaryFolder folder;
   testing::WriteRecords(folder / "db", {testing::ImageDatum(1, 2, 2, 0).SerializeAsString(), "\x08"});
-  Driver driver(Net(folder / "db"));
+  DataDriver driver(DataNet(folder / "db"));
   ExpectThrows<UserError>([&] { driver.Forward(); }, {"net.prototxt:data_param.source", "\"in\" (Data)", "00000001"});
   ExpectThrows<UserError>([&] { driver.Forward(); }, {"00000001"});
 }

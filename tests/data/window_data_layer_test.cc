@@ -192,7 +192,8 @@ TEST(WindowPlaces, AreCaffes) {
     form.crop = one.crop;
     form.context_pad = one.pad;
     form.square = one.square;
-    const auto place = PlaceOf({0, 1, 1, one.x1, one.y1, one.x2, one.y2}, one.height, one.width, form, one.mirrored);
+    const auto place =
+        WindowPlaceOf({0, 1, 1, one.x1, one.y1, one.x2, one.y2}, one.height, one.width, form, one.mirrored);
     ASSERT_TRUE(place.has_value());
     EXPECT_TRUE(place->seen == one.seen) << place->seen.top << " " << place->seen.left << " " << place->seen.height
                                          << " " << place->seen.width;
@@ -203,10 +204,10 @@ TEST(WindowPlaces, AreCaffes) {
   }
   WindowForm form;
   form.crop = 227;
-  EXPECT_FALSE(PlaceOf({0, 1, 1, 400, 300, 500, 352}, 353, 500, form, false)) << "one pixel too far";
+  EXPECT_FALSE(WindowPlaceOf({0, 1, 1, 400, 300, 500, 352}, 353, 500, form, false)) << "one pixel too far";
   form.context_pad = 16;
-  EXPECT_TRUE(PlaceOf({0, 1, 1, 400, 300, 500, 352}, 353, 500, form, false));
-  EXPECT_FALSE(PlaceOf({0, 1, 1, -300, 10, -250, 40}, 353, 500, form, false)) << "nothing of the image";
+  EXPECT_TRUE(WindowPlaceOf({0, 1, 1, 400, 300, 500, 352}, 353, 500, form, false));
+  EXPECT_FALSE(WindowPlaceOf({0, 1, 1, -300, 10, -250, 40}, 353, 500, form, false)) << "nothing of the image";
 }
 
 // Of what lies outside of the image the net sees 0; mirrored, too.

@@ -14,7 +14,7 @@
 namespace crema {
 namespace {
 
-struct Letter {
+struct Parcel {
   int from = 0, to = 0;
   uint32_t stage = 0;
   Payload payload;
@@ -36,16 +36,16 @@ class Group {
   }
 
   // Delivers the letter `pick` chooses of so many, until there are none. `change` may alter them.
-  void Run(const std::function<size_t(size_t)>& pick, const std::function<void(Letter&)>& change = {}) {
+  void Run(const std::function<size_t(size_t)>& pick, const std::function<void(Parcel&)>& change = {}) {
     while (!way_.empty()) {
       const size_t i = pick(way_.size());
-      Letter letter = way_[i];
+      Parcel letter = way_[i];
       way_.erase(way_.begin() + static_cast<std::ptrdiff_t>(i));
       if (change) change(letter);
       Deliver(letter);
     }
   }
-  void RunInOrder(const std::function<void(Letter&)>& change = {}) {
+  void RunInOrder(const std::function<void(Parcel&)>& change = {}) {
     Run([](size_t) { return 0; }, change);
   }
   void RunShuffled(uint64_t seed) {
@@ -54,7 +54,7 @@ class Group {
     Run([&](size_t count) { return random.Below(drawn++, count); });
   }
 
-  void Deliver(const Letter& letter) {
+  void Deliver(const Parcel& letter) {
     at(letter.to).OnMessage(letter.from, letter.stage, letter.payload);
     Collect(letter.to);
   }
@@ -62,7 +62,7 @@ class Group {
   Exchange& at(int rank) { return *exchanges_[static_cast<size_t>(rank)]; }
   uint64_t sent(int rank) const { return sent_[static_cast<size_t>(rank)]; }
   int size() const { return static_cast<int>(exchanges_.size()); }
-  std::vector<Letter>& way() { return way_; }
+  std::vector<Parcel>& way() { return way_; }
   size_t letters() const { return seen_.size(); }
 
  private:
@@ -79,7 +79,7 @@ class Group {
 
   std::vector<std::unique_ptr<Exchange>> exchanges_;
   std::vector<uint64_t> sent_;
-  std::vector<Letter> way_;
+  std::vector<Parcel> way_;
   std::set<std::tuple<int, int, uint32_t>> seen_;
 };
 
@@ -139,9 +139,9 @@ TEST_P(ExchangeTest, IgnoresWhatCameBeforeAndWhatIsNotToCome) {
     const RandomStream random(static_cast<uint64_t>(n), 6);
     uint64_t drawn = 0;
     while (!group.way().empty()) {
-      const Letter letter = group.way()[random.Below(drawn++, group.way().size())];
+      const Parcel letter = group.way()[random.Below(drawn++, group.way().size())];
       if (random.Below(drawn++, 3) == 0) {
-        std::erase_if(group.way(), [&](const Letter& l) {
+        std::erase_if(group.way(), [&](const Parcel& l) {
           return l.from == letter.from && l.to == letter.to && l.stage == letter.stage;
         });
       }
@@ -175,8 +175,8 @@ TEST_P(ExchangeTest, APieceOfAnotherLengthIsTheEndOfIt) {
       for (const int64_t longer : {-1000, -4, -1, 1, 4}) {
         Group group(plan, values, math);
         size_t delivered = 0;
-        Letter changed;
-        group.RunInOrder([&](Letter& letter) {
+        Parcel changed;
+        group.RunInOrder([&](Parcel& letter) {
           if (delivered++ != wrong) return;
           auto payload = std::make_shared<Bytes>(*letter.payload);
           payload->resize(static_cast<size_t>(std::max<int64_t>(0, static_cast<int64_t>(payload->size()) + longer)));
@@ -314,7 +314,7 @@ TEST(TreeExchange, SegmentsDoNotWaitForEachOther) {
     // The first segment alone goes all the way up and down.
     size_t firsts = 0;
     for (size_t i = 0; i < group.way().size();) {
-      const Letter letter = group.way()[i];
+      const Parcel letter = group.way()[i];
       if (letter.stage != 0) {
         ++i;
         continue;

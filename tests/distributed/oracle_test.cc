@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-constexpr int kWorkers = 3, kRounds = 12;
+constexpr int kWorkers = 3, kOracleRounds = 12;
 
 class Oracle : public DataParallel {
  protected:
@@ -22,7 +22,7 @@ class Oracle : public DataParallel {
     return Make(SolverText(settings, 100), std::move(options));
   }
 
-  // What kRounds rounds of one step make of kWorkers workers, without sockets.
+  // What kOracleRounds rounds of one step make of kWorkers workers, without sockets.
   std::vector<float> Averaged(const std::string& solver, const DistributedParameter& settings, int local_steps = 1) {
     std::vector<std::unique_ptr<Solver>> solvers;
     std::vector<std::unique_ptr<TrainingSteps>> workers;
@@ -37,7 +37,7 @@ class Oracle : public DataParallel {
     Round round;
     round.with_history = with_history;
     uint64_t step = 0;
-    for (int r = 0; r < kRounds; ++r) {
+    for (int r = 0; r < kOracleRounds; ++r) {
       std::vector<Contribution> contributions;
       for (int i = 0; i < kWorkers; ++i) {
         SetState(*workers[i], layout, state);
@@ -85,7 +85,7 @@ class Oracle : public DataParallel {
     const size_t count = center.size();
     std::vector<float> values(count);
     uint64_t step = 0;
-    for (int r = 0; r < kRounds; ++r) {
+    for (int r = 0; r < kOracleRounds; ++r) {
       std::vector<Contribution> contributions;
       const std::vector<double> before = center;
       for (int i = 0; i < kWorkers; ++i) {
@@ -131,7 +131,7 @@ class Oracle : public DataParallel {
     folder_.Write("net.prototxt", SharedNet(6 * kWorkers));
     const auto solver = MakeWorker(settings);
     TrainingSteps steps(*solver);
-    for (int r = 0; r < kRounds; ++r) {
+    for (int r = 0; r < kOracleRounds; ++r) {
       steps.ReadBatches(r, 1, 1);
       steps.Train(r, r);
     }

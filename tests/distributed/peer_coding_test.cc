@@ -17,7 +17,7 @@ namespace {
 using Codec = DistributedParameter;
 
 // A large parameter, a bias, one of little more than a block, a small one, a statistic of no layer, and a history.
-StateLayout Layout(int64_t history = 0) {
+StateLayout PeerLayout(int64_t history = 0) {
   StateLayout layout;
   layout.buckets = {{10'600, false}, {500, true}, {2500, false}, {300, false}};
   layout.trained = 13'900;
@@ -108,7 +108,7 @@ void ExpectSameBits(DistributedParameter star, int64_t history) {
   SCOPED_TRACE(star.ShortDebugString());
   DistributedParameter sharded = star;
   sharded.set_topology(DistributedParameter::SHARDED);
-  const StateLayout layout = Layout(history);
+  const StateLayout layout = PeerLayout(history);
   const bool gradients = star.mode() == DistributedParameter::GRADIENT;
   const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
   const GradientUpdate update = [&](uint64_t, const float* gradient, float* values, float*) {
@@ -167,7 +167,7 @@ TEST(PeerCoding, EverythingArrives) {
       const auto settings = Settings(DistributedParameter::SHARDED, c.up, c.down,
                                      gradients ? DistributedParameter::GRADIENT : DistributedParameter::AVERAGE);
       SCOPED_TRACE(settings.ShortDebugString());
-      const StateLayout layout = Layout();
+      const StateLayout layout = PeerLayout();
       const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
       const GradientUpdate update = [&](uint64_t, const float* gradient, float* values, float*) {
         for (int64_t i = 0; i < layout.trained; ++i) values[i] += gradient[i];
@@ -205,7 +205,7 @@ TEST(PeerCoding, EverythingArrives) {
 // Attempts that came to nothing, among others and by other ways, leave no trace.
 TEST(PeerCoding, AttemptsThatDidNotCountLeaveNoTrace) {
   const auto settings = Settings(DistributedParameter::SHARDED, Codec::TOPK, Codec::INT8);
-  const StateLayout layout = Layout();
+  const StateLayout layout = PeerLayout();
   const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
   Workers steady(settings, layout, 3, start), shaken(settings, layout, 3, start);
   for (uint64_t version = 0; version < 8; ++version) {
@@ -246,7 +246,7 @@ TEST(PeerCoding, AttemptsThatDidNotCountLeaveNoTrace) {
 
 TEST(PeerCoding, PiecesAreCutBetweenBlocks) {
   const auto settings = Settings(DistributedParameter::SHARDED, Codec::INT8, Codec::INT8);
-  const StateLayout layout = Layout(13'900);
+  const StateLayout layout = PeerLayout(13'900);
   const PeerAveraging math(settings, layout);
   for (const bool with_history : {false, true}) {
     for (const int pieces : {1, 2, 3, 7, 20}) {
@@ -292,7 +292,7 @@ TEST(PeerCoding, BytesAreThoseOfTheFormula) {
 
 TEST(PeerCoding, CodesThatAreNoneMakeNothing) {
   const auto settings = Settings(DistributedParameter::SHARDED, Codec::INT8, Codec::TOPK);
-  const StateLayout layout = Layout();
+  const StateLayout layout = PeerLayout();
   PeerCoding coding(settings, layout);
   const std::vector<float> values = RandomFloats(3, static_cast<size_t>(layout.values));
   const PeerCoding::Range piece{2048, layout.values};
@@ -330,7 +330,7 @@ TEST(PeerCoding, CodesThatAreNoneMakeNothing) {
 
 // A worker that sends no code, or of another codec, spoils the attempt and nothing else.
 TEST(PeerCoding, WhoSendsNonsenseSpoilsTheExchangeOnly) {
-  const StateLayout layout = Layout();
+  const StateLayout layout = PeerLayout();
   const Payload start = PayloadOf(RandomFloats(7, layout.state_bytes(false) / sizeof(float)));
   Workers right(Settings(DistributedParameter::SHARDED, Codec::INT8, Codec::INT8), layout, 3, start),
       wrong(Settings(DistributedParameter::SHARDED, Codec::FP16, Codec::FP16), layout, 3, start);

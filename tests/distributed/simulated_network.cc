@@ -28,31 +28,31 @@ void SimulatedNetwork::Rename(int machine, Lane lane) {
   routes_[link.route] = 2 * static_cast<size_t>(machine) + (lane == Lane::kBulk);
 }
 
-void SimulatedNetwork::Break(int machine, Lane lane, Direction direction) {
+void SimulatedNetwork::Break(int machine, Lane lane, FlightDirection direction) {
   Way& way = LinkOf(machine, lane).ways[At(direction)];
   ++way.connection;
   way.last = 0;
 }
 
-void SimulatedNetwork::Cut(int machine, Lane lane, Direction direction, Milliseconds until, bool delayed) {
+void SimulatedNetwork::Cut(int machine, Lane lane, FlightDirection direction, Milliseconds until, bool delayed) {
   Way& way = LinkOf(machine, lane).ways[At(direction)];
   way.cut_until = until;
   way.delayed = delayed;
 }
 
 std::optional<Milliseconds> SimulatedNetwork::Send(Flight& flight, const std::string& to_route, Milliseconds now) {
-  if (flight.direction == Direction::kToWorker) {
+  if (flight.direction == FlightDirection::kToWorker) {
     const auto found = routes_.find(to_route);
     if (found == routes_.end()) return std::nullopt;
     flight.machine = static_cast<int>(found->second / 2);
     flight.lane = found->second % 2 == 1 ? Lane::kBulk : Lane::kControl;
   }
   Link& link = LinkOf(flight.machine, flight.lane);
-  if (flight.direction == Direction::kToCoordinator) flight.route = link.route;
+  if (flight.direction == FlightDirection::kToCoordinator) flight.route = link.route;
   Way& way = link.ways[At(flight.direction)];
   flight.connection = way.connection;
   const size_t here = sends_until_.size() - 1, there = static_cast<size_t>(flight.machine);
-  const bool down = flight.direction == Direction::kToWorker;
+  const bool down = flight.direction == FlightDirection::kToWorker;
   Milliseconds arrives = Arrival(flight, down ? here : there, down ? there : here, now);
   if (now < way.cut_until) {
     if (!way.delayed) return std::nullopt;
@@ -95,7 +95,7 @@ Milliseconds SimulatedNetwork::Arrival(const Flight& flight, size_t from, size_t
 
 bool SimulatedNetwork::Arrives(const Flight& flight) const {
   if (flight.copy) return true;
-  if (flight.direction == Direction::kToPeer) {
+  if (flight.direction == FlightDirection::kToPeer) {
     const size_t from = static_cast<size_t>(flight.from), to = static_cast<size_t>(flight.machine);
     return peers_[from].connection + peers_[to].connection == flight.connection;
   }

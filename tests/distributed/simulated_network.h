@@ -15,13 +15,13 @@
 
 namespace crema {
 
-enum class Direction { kToWorker, kToCoordinator, kToPeer };
+enum class FlightDirection { kToWorker, kToCoordinator, kToPeer };
 
 // A message under way.
 struct Flight {
   int machine = 0;
   int from = 0;  // kToPeer: machine
-  Direction direction = Direction::kToWorker;
+  FlightDirection direction = FlightDirection::kToWorker;
   Lane lane = Lane::kControl;
   uint64_t connection = 0;
   bool copy = false;  // came once before
@@ -41,14 +41,14 @@ class SimulatedNetwork {
   // Whether its connection is still the one that it was sent over.
   bool Arrives(const Flight& flight) const;
   // What is on its way this way is lost.
-  void Break(int machine, Lane lane, Direction direction);
+  void Break(int machine, Lane lane, FlightDirection direction);
   void Rename(int machine, Lane lane);
   // What is on its way between this machine and other machines is lost.
   void BreakPeers(int machine) { ++peers_[static_cast<size_t>(machine)].connection; }
   // What this machine sends to other machines, or gets from them, is lost, or late, until then.
   void CutPeers(int machine, bool sends, bool gets, Milliseconds until, bool delayed);
   // Messages are lost, or late, until then.
-  void Cut(int machine, Lane lane, Direction direction, Milliseconds until, bool delayed);
+  void Cut(int machine, Lane lane, FlightDirection direction, Milliseconds until, bool delayed);
 
  private:
   struct Way {
@@ -61,7 +61,7 @@ class SimulatedNetwork {
     std::array<Way, 2> ways;
   };
 
-  static size_t At(Direction direction) { return direction == Direction::kToWorker ? 0 : 1; }
+  static size_t At(FlightDirection direction) { return direction == FlightDirection::kToWorker ? 0 : 1; }
   Link& LinkOf(int machine, Lane lane) { return links_[2 * static_cast<size_t>(machine) + (lane == Lane::kBulk)]; }
   const Link& LinkOf(int machine, Lane lane) const {
     return links_[2 * static_cast<size_t>(machine) + (lane == Lane::kBulk)];

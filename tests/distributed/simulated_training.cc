@@ -25,7 +25,7 @@ uint64_t WordAt(const Payload& values, size_t i) {
   return word;
 }
 
-Payload PayloadOf(const std::vector<uint64_t>& words) {
+Payload PayloadOfWords(const std::vector<uint64_t>& words) {
   auto bytes = std::make_shared<Bytes>(8 * words.size());
   std::memcpy(bytes->data(), words.data(), bytes->size());
   return bytes;
@@ -58,10 +58,10 @@ Payload ParametersOf(const Tally& tally, size_t words) {
   all[2] = tally.mixed;
   for (size_t i = 3; i < words; ++i) all[i] = Mix(tally.count ^ Mix(tally.sum + i) ^ tally.mixed ^ tally.updates);
   if (words > 4) all[4] = tally.updates;
-  return PayloadOf(all);
+  return PayloadOfWords(all);
 }
 
-Payload NotFinite(size_t words) { return PayloadOf(std::vector<uint64_t>(words, kNotFinite)); }
+Payload NotFinite(size_t words) { return PayloadOfWords(std::vector<uint64_t>(words, kNotFinite)); }
 
 Tally TallyOf(const Payload& values) {
   if (values->size() < 32 || values->size() % 8 != 0) throw std::logic_error("these are no parameters");

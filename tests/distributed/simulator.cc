@@ -129,8 +129,9 @@ void Simulation::Handle(const Event& event) {
 
 void Simulation::Send(Flight flight, const std::string& route) {
   ++report_.messages;
-  const std::optional<Milliseconds> at =
-      flight.direction == Direction::kToPeer ? network_.SendToPeer(flight, now_) : network_.Send(flight, route, now_);
+  const std::optional<Milliseconds> at = flight.direction == FlightDirection::kToPeer
+                                             ? network_.SendToPeer(flight, now_)
+                                             : network_.Send(flight, route, now_);
   if (at) Fly(std::move(flight), *at);
 }
 
@@ -148,7 +149,7 @@ void Simulation::Fly(Flight flight, Milliseconds at) {
 
 void Simulation::Arrive(const Event& event) {
   Flight& under_way = flights_[event.token];
-  const bool to_worker = under_way.direction != Direction::kToCoordinator;
+  const bool to_worker = under_way.direction != FlightDirection::kToCoordinator;
   Machine& machine = machines_[static_cast<size_t>(under_way.machine)];
   const Milliseconds paused = to_worker ? machine.paused_until : paused_until_;
   if (network_.Arrives(under_way) && now_ < paused) return At(paused, event.what, event.machine, event.token);
@@ -165,7 +166,7 @@ void Simulation::Arrive(const Event& event) {
   const std::span<const std::byte> bytes = flight.slice.payload ? flight.slice.bytes() : std::span<const std::byte>();
   if (to_worker) {
     if (!machine.worker) return;
-    if (flight.direction == Direction::kToPeer) {
+    if (flight.direction == FlightDirection::kToPeer) {
       machine.worker->OnPeerMessage(flight.route, flight.message, bytes, now_);
     } else {
       machine.worker->OnMessage(flight.message, bytes, now_);
@@ -194,7 +195,7 @@ void Simulation::StartWorker(int index) {
   machine.making = nullptr;
   machine.epoch = machine.version = machine.digest = 0;
   for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
-    network_.Break(index, lane, Direction::kToWorker);
+    network_.Break(index, lane, FlightDirection::kToWorker);
     network_.Rename(index, lane);
   }
   network_.BreakPeers(index);
@@ -294,8 +295,8 @@ void Simulation::AfterWorker(int index) {
   Worker& worker = *machine.worker;
   if (worker.TakeReconnect()) {
     for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
-      network_.Break(index, lane, Direction::kToWorker);
-      network_.Break(index, lane, Direction::kToCoordinator);
+      network_.Break(index, lane, FlightDirection::kToWorker);
+      network_.Break(index, lane, FlightDirection::kToCoordinator);
       network_.Rename(index, lane);
     }
   }
@@ -303,12 +304,12 @@ void Simulation::AfterWorker(int index) {
     audit_.OnEpoch(outgoing.message.epoch(), &machine.epoch);
     Flight flight;
     flight.machine = index;
-    flight.direction = Direction::kToCoordinator;
+    flight.direction = FlightDirection::kToCoordinator;
     flight.lane = outgoing.lane;
     flight.message = std::move(outgoing.message);
     flight.slice = std::move(outgoing.slice);
     if (flight.lane == Lane::kPeer) {
-      flight.direction = Direction::kToPeer;
+      flight.direction = FlightDirection::kToPeer;
       flight.from = index;
       flight.machine = std::stoi(outgoing.route);
       flight.route = AddressOf(index).public_key();

@@ -13,8 +13,8 @@ void Simulation::KillWorker(int index, Milliseconds back) {
   // What it had sent may still arrive.
   const bool lost = dice_.Chance(0.5);
   for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
-    network_.Break(index, lane, Direction::kToWorker);
-    if (lost) network_.Break(index, lane, Direction::kToCoordinator);
+    network_.Break(index, lane, FlightDirection::kToWorker);
+    if (lost) network_.Break(index, lane, FlightDirection::kToCoordinator);
   }
   if (back > 0 && !machine.restarts) Restart(index, back);
 }
@@ -27,8 +27,8 @@ void Simulation::KillCoordinator(Milliseconds back) {
   const bool lost = dice_.Chance(0.5);
   for (int machine = 0; machine < options_.machines; ++machine) {
     for (const Lane lane : {Lane::kControl, Lane::kBulk}) {
-      network_.Break(machine, lane, Direction::kToCoordinator);
-      if (lost) network_.Break(machine, lane, Direction::kToWorker);
+      network_.Break(machine, lane, FlightDirection::kToCoordinator);
+      if (lost) network_.Break(machine, lane, FlightDirection::kToWorker);
       if (options_.new_routes) network_.Rename(machine, lane);
     }
   }
@@ -107,15 +107,15 @@ void Simulation::Apply(const Fault& fault) {
         const bool bulk = lane == Lane::kBulk;
         if (fault.kind == Fault::Kind::kBreakLinks) {
           if (!(fault.detail & (bulk ? 2 : 1))) continue;
-          network_.Break(index, lane, Direction::kToWorker);
-          network_.Break(index, lane, Direction::kToCoordinator);
+          network_.Break(index, lane, FlightDirection::kToWorker);
+          network_.Break(index, lane, FlightDirection::kToCoordinator);
           if (options_.new_routes) network_.Rename(index, lane);
           continue;
         }
         if ((fault.detail & 8) && !bulk) continue;
         const bool delayed = (fault.detail & 4) != 0;
-        if (fault.detail & 1) network_.Cut(index, lane, Direction::kToWorker, until, delayed);
-        if (fault.detail & 2) network_.Cut(index, lane, Direction::kToCoordinator, until, delayed);
+        if (fault.detail & 1) network_.Cut(index, lane, FlightDirection::kToWorker, until, delayed);
+        if (fault.detail & 2) network_.Cut(index, lane, FlightDirection::kToCoordinator, until, delayed);
       }
     }
   }

@@ -100,13 +100,13 @@ class ClusterOfThreads : public DataParallel {
   ClusterRecorder told_;
 };
 
-struct Way {
+struct ThreadedWay {
   const char* name;
   const char* settings;
   int workers;
 };
 
-class EveryWay : public ClusterOfThreads, public ::testing::WithParamInterface<Way> {};
+class EveryWay : public ClusterOfThreads, public ::testing::WithParamInterface<ThreadedWay> {};
 
 TEST_P(EveryWay, TrainsToTheEnd) {
   const TrainingResult result = Run(GetParam().workers, GetParam().settings);
@@ -121,28 +121,29 @@ TEST_F(ClusterOfThreads, GradientsOfAWideNetLeaveInManyBuckets) {
   EXPECT_EQ(Run(3, "mode: GRADIENT topology: SHARDED overlap: BACKWARD").iteration, kIterations);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cluster, EveryWay,
-                         ::testing::Values(Way{"Average", "", 3}, Way{"Gradient", "mode: GRADIENT", 3},
-                                           Way{"Elastic", "mode: ELASTIC", 3}, Way{"Stale", "mode: STALE", 3},
-                                           Way{"Tournament", "mode: TOURNAMENT", 2},
-                                           Way{"Coded", "codec: INT8 down_codec: BF16 codec_warmup_rounds: 2", 2},
-                                           Way{"Delayed", "overlap: DELAYED", 2},
-                                           Way{"Sharded", "topology: SHARDED overlap: DELAYED", 3},
-                                           Way{"ShardedGradient", "topology: SHARDED mode: GRADIENT", 3},
-                                           Way{"Backward", "mode: GRADIENT topology: SHARDED overlap: BACKWARD", 3},
-                                           Way{"Ring", "topology: RING history: MEAN", 3},
-                                           Way{"Tree", "topology: TREE", 4}, Way{"Halving", "topology: HALVING", 3}),
-                         [](const auto& info) { return info.param.name; });
+INSTANTIATE_TEST_SUITE_P(
+    Cluster, EveryWay,
+    ::testing::Values(ThreadedWay{"Average", "", 3}, ThreadedWay{"Gradient", "mode: GRADIENT", 3},
+                      ThreadedWay{"Elastic", "mode: ELASTIC", 3}, ThreadedWay{"Stale", "mode: STALE", 3},
+                      ThreadedWay{"Tournament", "mode: TOURNAMENT", 2},
+                      ThreadedWay{"Coded", "codec: INT8 down_codec: BF16 codec_warmup_rounds: 2", 2},
+                      ThreadedWay{"Delayed", "overlap: DELAYED", 2},
+                      ThreadedWay{"Sharded", "topology: SHARDED overlap: DELAYED", 3},
+                      ThreadedWay{"ShardedGradient", "topology: SHARDED mode: GRADIENT", 3},
+                      ThreadedWay{"Backward", "mode: GRADIENT topology: SHARDED overlap: BACKWARD", 3},
+                      ThreadedWay{"Ring", "topology: RING history: MEAN", 3}, ThreadedWay{"Tree", "topology: TREE", 4},
+                      ThreadedWay{"Halving", "topology: HALVING", 3}),
+    [](const auto& info) { return info.param.name; });
 
-class OverLoopback : public ClusterOfThreads, public ::testing::WithParamInterface<Way> {};
+class OverLoopback : public ClusterOfThreads, public ::testing::WithParamInterface<ThreadedWay> {};
 
 TEST_P(OverLoopback, TrainsToTheEnd) {
   ExpectTrained(RunOverLoopback(GetParam().workers, GetParam().settings), GetParam().workers);
 }
 
 INSTANTIATE_TEST_SUITE_P(Cluster, OverLoopback,
-                         ::testing::Values(Way{"Average", "", 3},
-                                           Way{"Sharded", "topology: SHARDED overlap: DELAYED", 3}),
+                         ::testing::Values(ThreadedWay{"Average", "", 3},
+                                           ThreadedWay{"Sharded", "topology: SHARDED overlap: DELAYED", 3}),
                          [](const auto& info) { return info.param.name; });
 
 TEST(ClusterWithinAProcess, CannotBeJoinedFromOutside) {

@@ -76,7 +76,7 @@ class Recurrence {
   std::vector<std::byte> workspace_;
 };
 
-class RecurrentState : public testing::TestWithParam<std::string> {};
+class RecurrentState : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(RecurrentState, GoesOnFromPassToPass) {
   const std::vector<float> whole = Recurrence(GetParam(), 6).Forward(0);
@@ -106,7 +106,7 @@ TEST_P(RecurrentState, IsNotAdvancedByAReplay) {
   EXPECT_EQ(replayed.Forward(6), once.Forward(6));
 }
 
-INSTANTIATE_TEST_SUITE_P(Layers, RecurrentState, testing::Values("LSTM", "RNN"),
+INSTANTIATE_TEST_SUITE_P(Layers, RecurrentState, ::testing::Values("LSTM", "RNN"),
                          [](const auto& type) { return type.param; });
 
 }  // namespace

@@ -13,7 +13,7 @@ using testing_json::Json;
 using testing_json::ParseJson;
 
 // Data that does not exist, a layer working in place, and a loss.
-constexpr char kNet[] = R"(
+constexpr char kProbedNet[] = R"(
 name: "tiny \"net\""
 layer {
   name: "images"
@@ -55,7 +55,7 @@ TEST(ProbeValue, IsTheDocumentedFill) {
 }
 
 TEST(Probe, FillsInputsAndReportsLastValues) {
-  const ProbeResult result = Probe(ParseNet(kNet, "tiny.prototxt"), TinyOptions());
+  const ProbeResult result = Probe(ParseNet(kProbedNet, "tiny.prototxt"), TinyOptions());
   ASSERT_EQ(result.blobs.size(), 5u);
   EXPECT_EQ(result.blobs[0].name, "data");
   EXPECT_EQ(result.blobs[0].head[1], static_cast<float>(ProbeValue(1, 1000)));
@@ -86,14 +86,14 @@ layer { name: "crop" type: "Crop" bottom: "big" bottom: "data" top: "crop" }
 
 TEST(Probe, IsReproducible) {
   std::string first, second;
-  Probe(ParseNet(kNet, "tiny.prototxt"), TinyOptions(), &first);
-  Probe(ParseNet(kNet, "tiny.prototxt"), TinyOptions(), &second);
+  Probe(ParseNet(kProbedNet, "tiny.prototxt"), TinyOptions(), &first);
+  Probe(ParseNet(kProbedNet, "tiny.prototxt"), TinyOptions(), &second);
   EXPECT_EQ(first, second);
 }
 
 TEST(Probe, WritesTheCorpusForm) {
   std::string text;
-  const ProbeResult result = Probe(ParseNet(kNet, "tiny.prototxt"), TinyOptions(), &text);
+  const ProbeResult result = Probe(ParseNet(kProbedNet, "tiny.prototxt"), TinyOptions(), &text);
   const Json json = ParseJson(text);
   EXPECT_EQ(json["name"].string, "tiny \"net\"");
   EXPECT_EQ(json["assume"]["data"].Integers(), (std::vector<long long>{4, 1, 2, 2}));
@@ -139,7 +139,7 @@ TEST(Probe, AsksForShapesThatNothingGives) {
   ProbeOptions options = TinyOptions();
   options.shapes.clear();
   try {
-    Probe(ParseNet(kNet, "tiny.prototxt"), options);
+    Probe(ParseNet(kProbedNet, "tiny.prototxt"), options);
     FAIL() << "no error";
   } catch (const UserError& error) {
     EXPECT_NE(std::string(error.what()).find("--shape=data="), std::string::npos) << error.what();
@@ -149,7 +149,7 @@ TEST(Probe, AsksForShapesThatNothingGives) {
 TEST(Probe, WeightsReplaceTheFill) {
   ProbeOptions options = TinyOptions();
   options.weights = {{"ip1", "InnerProduct", {{Shape{3, 4}, std::vector<float>(12, 0)}, {Shape{3}, {1, 2, -3}}}}};
-  const ProbeResult result = Probe(ParseNet(kNet, "tiny.prototxt"), options);
+  const ProbeResult result = Probe(ParseNet(kProbedNet, "tiny.prototxt"), options);
   EXPECT_EQ(std::vector<float>(result.blobs[2].head.begin(), result.blobs[2].head.begin() + 3),
             (std::vector<float>{1, 2, 0}));
 }

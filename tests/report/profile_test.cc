@@ -49,7 +49,7 @@ int StepOf(const std::vector<StepInfo>& infos, const std::string& name, const st
   return 0;
 }
 
-std::string ReadText(const std::string& path) {
+std::string TextOfFile(const std::string& path) {
   std::ostringstream text;
   text << std::ifstream(path).rdbuf();
   return text.str();
@@ -226,7 +226,7 @@ TEST_F(Profile, OfATrainingRunHasItsPhases) {
   profile.Follow(solver->net());
   solver->Train();
   EXPECT_EQ(profile.error(), "");
-  const Json json = ParseJson(ReadText(path_));
+  const Json json = ParseJson(TextOfFile(path_));
   const auto phases = EventsOf(json, 1), steps = EventsOf(json, 2);
   ExpectNested(phases);
   ExpectNested(steps);
@@ -260,11 +260,11 @@ TEST_F(Profile, EndsAfterItsIterations) {
   solver->Step(1);
   EXPECT_FALSE(std::filesystem::exists(path_));
   solver->Step(1);
-  const std::string text = ReadText(path_);
+  const std::string text = TextOfFile(path_);
   EXPECT_EQ(Count(EventsOf(ParseJson(text), 1), "iteration"), 2);
   solver->Step(2);
   profile.Finish();
-  EXPECT_EQ(ReadText(path_), text);
+  EXPECT_EQ(TextOfFile(path_), text);
 }
 
 TEST_F(Profile, IsWrittenWhereTrainingEndsEarly) {
@@ -273,7 +273,7 @@ TEST_F(Profile, IsWrittenWhereTrainingEndsEarly) {
   profile.Follow(solver->net());
   solver->Step(3);
   profile.Finish();  // as programs do where Train throws
-  EXPECT_EQ(Count(EventsOf(ParseJson(ReadText(path_)), 1), "iteration"), 3);
+  EXPECT_EQ(Count(EventsOf(ParseJson(TextOfFile(path_)), 1), "iteration"), 3);
 }
 
 TEST_F(Profile, SaysWhatHindersIt) {

@@ -14,7 +14,7 @@
 namespace crema {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kGpuNet[] = R"(
 name: "small"
 layer { type: "Input" name: "in" top: "data" top: "label"
         input_param { shape { dim: 4 dim: 3 dim: 9 dim: 8 } shape { dim: 4 } } }
@@ -104,7 +104,7 @@ class GpuNet : public testing::Test {
 };
 
 TEST_F(GpuNet, TrainsAsOnTheCpu) {
-  Net cpu(ParseNet(kNet, "net.prototxt"), OnCpu()), gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  Net cpu(ParseNet(kGpuNet, "net.prototxt"), OnCpu()), gpu(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_));
   Compare(cpu, gpu, 4, true, 2e-4);
 }
 
@@ -153,7 +153,7 @@ layer { type: "SoftmaxWithLoss" name: "loss" bottom: "ip" bottom: "p_label" top:
 }
 
 TEST_F(GpuNet, IssuesEachPassWhereGraphsAreTurnedOff) {
-  Net replayed(ParseNet(kNet, "net.prototxt"), On(*gpu_)), issued(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  Net replayed(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_)), issued(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_));
   for (int turn = 0; turn < 4; ++turn) {
     float losses[2];
     for (Net* net : {&replayed, &issued}) {
@@ -193,8 +193,8 @@ TEST_F(GpuNet, TellsWhatAGraphCannotKeep) {
 }
 
 TEST_F(GpuNet, KeepsEveryValueWhereThatIsWanted) {
-  Net cpu(ParseNet(kNet, "net.prototxt"), OnCpu({.keep_all = true}));
-  Net gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_, {.keep_all = true}));
+  Net cpu(ParseNet(kGpuNet, "net.prototxt"), OnCpu({.keep_all = true}));
+  Net gpu(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_, {.keep_all = true}));
   Compare(cpu, gpu, 2, true, 2e-4);
   for (const std::string& name : cpu.blob_names()) {
     const Tensor wanted = cpu.blob(name), found = gpu.blob(name);
@@ -205,19 +205,19 @@ TEST_F(GpuNet, KeepsEveryValueWhereThatIsWanted) {
 }
 
 TEST_F(GpuNet, RunsLayersAgainToSaveMemory) {
-  Net kept(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  Net kept(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_));
   const size_t enough = kept.compiled().program.arena_bytes;
   NetOptions options{.recompute = Recompute::kAuto, .memory_limit = enough + (enough / 2)};
-  Net again(ParseNet(kNet, "net.prototxt"), On(*gpu_, options));
+  Net again(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_, options));
   Compare(kept, again, 3, true, 0);
 }
 
 TEST_F(GpuNet, TestsWithTheParametersOfATrainNet) {
   for (const bool share : {false, true}) {
-    Net cpu(ParseNet(kNet, "net.prototxt"), OnCpu()), gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+    Net cpu(ParseNet(kGpuNet, "net.prototxt"), OnCpu()), gpu(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_));
     const auto test = [&](Net& net, Device& device) {
       NetOptions options{.phase = TEST, .backward = false, .share_with = &net, .share_memory = share};
-      return std::make_unique<Net>(ParseNet(kNet, "net.prototxt"), On(device, options));
+      return std::make_unique<Net>(ParseNet(kGpuNet, "net.prototxt"), On(device, options));
     };
     const auto cpu_test = test(cpu, CpuDevice()), gpu_test = test(gpu, *gpu_);
     for (int round = 0; round < 3; ++round) {
@@ -231,8 +231,8 @@ TEST_F(GpuNet, TestsWithTheParametersOfATrainNet) {
 TEST_F(GpuNet, ClassifiesInEveryPrecision) {
   for (const Precision precision : {Precision::kF32, Precision::kTF32, Precision::kBF16, Precision::kFP16}) {
     const NetOptions options{.phase = TEST, .precision = precision, .backward = false};
-    Net cpu(ParseNet(kNet, "net.prototxt"), On(CpuDevice(), {.phase = TEST, .backward = false}));
-    Net gpu(ParseNet(kNet, "net.prototxt"), On(*gpu_, options));
+    Net cpu(ParseNet(kGpuNet, "net.prototxt"), On(CpuDevice(), {.phase = TEST, .backward = false}));
+    Net gpu(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_, options));
     EXPECT_TRUE(gpu.warnings().empty());
     Compare(cpu, gpu, 3, false, precision == Precision::kF32 ? 1e-4 : precision == Precision::kFP16 ? 3e-3 : 3e-2);
   }
@@ -254,7 +254,7 @@ layer { name: "pool" type: "Pooling" bottom: "conv" top: "pool" pooling_param { 
 
 // Gradients times a factor that lies on the device, also when passes are replayed; and those of the same pass again.
 TEST_F(GpuNet, GradientsTakeAFactorOfTheLoss) {
-  Net plain(ParseNet(kNet, "net.prototxt"), On(*gpu_)), scaled(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  Net plain(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_)), scaled(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_));
   const Buffer memory(*gpu_, sizeof(float));
   const auto* const factor = reinterpret_cast<const float*>(memory.data());
   const auto gradients = [](const Net& net) {
@@ -299,7 +299,7 @@ TEST_F(GpuNet, TellsWhenEachStepRan) {
     std::vector<Clock::time_point> begins;
     bool is_second_pass = false;
   };
-  Net net(ParseNet(kNet, "net.prototxt"), On(*gpu_));
+  Net net(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_));
   WriteInputs(net, 0);
   for (int warm = 0; warm < 2; ++warm) {
     net.Forward();
@@ -315,7 +315,7 @@ TEST_F(GpuNet, TellsWhenEachStepRan) {
 }
 
 TEST_F(GpuNet, SaysWhatTakesTheMemory) {
-  std::string large = kNet;
+  std::string large = kGpuNet;
   for (size_t at = 0; (at = large.find("dim: 4", at)) != std::string::npos; ++at) large.replace(at, 6, "dim: 90000000");
   for (const Precision precision : {Precision::kF32, Precision::kFP16}) {
     try {
@@ -339,7 +339,7 @@ TEST_F(GpuNet, MixesWithNetsOnOtherGpus) {
   } catch (const EnvironmentError& error) {
     GTEST_SKIP() << error.what();
   }
-  Net first(ParseNet(kNet, "net.prototxt"), On(*gpu_)), second(ParseNet(kNet, "net.prototxt"), On(*other));
+  Net first(ParseNet(kGpuNet, "net.prototxt"), On(*gpu_)), second(ParseNet(kGpuNet, "net.prototxt"), On(*other));
   Compare(first, second, 3, true, 0);
 }
 

@@ -12,7 +12,7 @@
 namespace crema {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kMemoryNet[] = R"(
 layer { name: "in" type: "MemoryData" top: "data" top: "label"
         memory_data_param { batch_size: 2 channels: 3 height: 2 width: 2 } }
 layer { name: "twice" type: "Eltwise" bottom: "data" bottom: "data" top: "twice" }
@@ -37,7 +37,7 @@ void RunPasses(Net& net) {
 }
 
 TEST(MemoryData, IsWrittenByTheProgram) {
-  Net net(ParseNet(kNet, "net.prototxt"), {.phase = TEST, .backward = false});
+  Net net(ParseNet(kMemoryNet, "net.prototxt"), {.phase = TEST, .backward = false});
   RunPasses(net);
 }
 
@@ -48,7 +48,7 @@ TEST(MemoryData, IsUploadedToGpus) {
   } catch (const EnvironmentError& error) {
     GTEST_SKIP() << error.what();
   }
-  Net net(ParseNet(kNet, "net.prototxt"), options);
+  Net net(ParseNet(kMemoryNet, "net.prototxt"), options);
   RunPasses(net);
 }
 
@@ -62,7 +62,7 @@ TEST(RefuseInputs, NamesTheLayerAndWhatToDo) {
     }
     return {};
   };
-  const std::string memory = refused(kNet);
+  const std::string memory = refused(kMemoryNet);
   EXPECT_TRUE(
       memory.starts_with("net.prototxt:3:20: error: the train net gets \"data\" from a MemoryData layer, which a "
                          "program that embeds crema fills, and nothing does here"))

@@ -15,7 +15,7 @@ namespace crema {
 namespace {
 
 // Chains that run as one, in place and not, a shortcut, views, and two ends.
-constexpr char kNet[] = R"(
+constexpr char kNamedNet[] = R"(
 layer { type: "Input" name: "in" top: "data" top: "label"
         input_param { shape { dim: 4 dim: 3 dim: 9 dim: 8 } shape { dim: 4 } } }
 layer { type: "Convolution" name: "c1" bottom: "data" top: "c1"
@@ -40,7 +40,7 @@ layer { type: "SoftmaxWithLoss" name: "loss" bottom: "ip" bottom: "label" top: "
 
 const std::vector<std::string> kBlobs = {"data", "c1", "n1", "c2", "e", "r2", "p", "f", "fc", "ip", "side"};
 
-NetOptions Options(std::vector<std::string> outputs, Device* device = nullptr) {
+NetOptions NamedOptions(std::vector<std::string> outputs, Device* device = nullptr) {
   NetOptions options{.phase = TEST, .outputs = std::move(outputs), .backward = false};
   options.context.device = device;
   options.context.seed = 5;
@@ -74,15 +74,15 @@ void ExpectSame(const Net& net, const Net& all, const std::vector<std::string>& 
 }
 
 TEST(NamedOutputs, HoldWhatANetThatKeepsAllHolds) {
-  const NetFile file = ParseNet(kNet, "net.prototxt");
-  NetOptions keep = Options({});
+  const NetFile file = ParseNet(kNamedNet, "net.prototxt");
+  NetOptions keep = NamedOptions({});
   keep.keep_all = true;
   Net all(file, keep);
   Pass(all);
   std::vector<std::vector<std::string>> choices = {kBlobs, {"n1", "r2", "side"}, {"c2", "f"}};
   for (const std::string& name : kBlobs) choices.push_back({name});
   for (const auto& names : choices) {
-    Net net(file, Options(names));
+    Net net(file, NamedOptions(names));
     Pass(net);
     ASSERT_EQ(net.outputs().size(), names.size());
     ExpectSame(net, all, names);
@@ -90,14 +90,14 @@ TEST(NamedOutputs, HoldWhatANetThatKeepsAllHolds) {
 }
 
 TEST(NamedOutputs, LeaveOutWhatTheyDoNotNeed) {
-  const NetFile file = ParseNet(kNet, "net.prototxt");
-  EXPECT_EQ(Layers(Net(file, Options({"c2"}))), (std::vector<std::string>{"in", "c1", "n1", "s1", "r1", "c2"}));
-  const Net side(file, Options({"side"}));
+  const NetFile file = ParseNet(kNamedNet, "net.prototxt");
+  EXPECT_EQ(Layers(Net(file, NamedOptions({"c2"}))), (std::vector<std::string>{"in", "c1", "n1", "s1", "r1", "c2"}));
+  const Net side(file, NamedOptions({"side"}));
   EXPECT_EQ(Layers(side).back(), "side");
   EXPECT_EQ(Layers(side).size(), 13u);  // without ip and the loss
-  NetOptions keep = Options({});
+  NetOptions keep = NamedOptions({});
   keep.keep_all = true;
-  const Net whole(file, Options({})), all(file, keep), r2(file, Options({"r2"}));
+  const Net whole(file, NamedOptions({})), all(file, keep), r2(file, NamedOptions({"r2"}));
   EXPECT_LT(r2.compiled().program.arena_bytes, all.compiled().program.arena_bytes);
   EXPECT_LT(r2.parameters().size(), whole.parameters().size());
   EXPECT_FALSE(r2.compiled().graph.fused.empty());  // the others still run as one
@@ -114,17 +114,17 @@ TEST(NamedOutputs, KeepWhoOwnsParametersAndCountsNames) {
       "layer { type: \"Input\" name: \"in\" top: \"x\" input_param { shape { dim: 2 dim: 4 } } }\n";
   const std::string shared = "param { name: \"w\" }";
   const NetFile siamese = ParseNet(input + ip("a", "x", "a", shared) + ip("b", "x", "b", shared), "net.prototxt");
-  EXPECT_EQ(Layers(Net(siamese, Options({"b"}))), (std::vector<std::string>{"in", "a", "b"}));
-  EXPECT_EQ(Layers(Net(siamese, Options({"a"}))), (std::vector<std::string>{"in", "a"}));
+  EXPECT_EQ(Layers(Net(siamese, NamedOptions({"b"}))), (std::vector<std::string>{"in", "a", "b"}));
+  EXPECT_EQ(Layers(Net(siamese, NamedOptions({"a"}))), (std::vector<std::string>{"in", "a"}));
   // Weights of the second layer of a name are the second ones of the file.
   const NetFile twice = ParseNet(input + ip("a", "x", "first", "") + ip("a", "x", "second", ""), "net.prototxt");
-  EXPECT_EQ(Layers(Net(twice, Options({"second"}))), (std::vector<std::string>{"in", "a", "a"}));
-  EXPECT_EQ(Layers(Net(twice, Options({"first"}))), (std::vector<std::string>{"in", "a"}));
+  EXPECT_EQ(Layers(Net(twice, NamedOptions({"second"}))), (std::vector<std::string>{"in", "a", "a"}));
+  EXPECT_EQ(Layers(Net(twice, NamedOptions({"first"}))), (std::vector<std::string>{"in", "a"}));
 }
 
 TEST(NamedOutputs, BesideALossChangeNoGradient) {
-  const NetFile file = ParseNet(kNet, "net.prototxt");
-  NetOptions named = Options({"n1", "r2", "loss"}), plain = Options({});
+  const NetFile file = ParseNet(kNamedNet, "net.prototxt");
+  NetOptions named = NamedOptions({"n1", "r2", "loss"}), plain = NamedOptions({});
   for (NetOptions* options : {&named, &plain}) {
     options->phase = TRAIN;
     options->backward = true;
@@ -148,7 +148,7 @@ TEST(NamedOutputs, BesideALossChangeNoGradient) {
 
 TEST(NamedOutputs, ThatAreNotThereAreAnError) {
   try {
-    Net(ParseNet(kNet, "net.prototxt"), Options({"c1", "sides", "nothing"}));
+    Net(ParseNet(kNamedNet, "net.prototxt"), NamedOptions({"c1", "sides", "nothing"}));
     FAIL();
   } catch (const UserError& error) {
     const std::string text = error.what();
@@ -164,13 +164,13 @@ TEST(NamedOutputs, OfANetOnAGpuLieInTheHostsMemory) {
   } catch (const EnvironmentError& error) {
     GTEST_SKIP() << error.what();
   }
-  const NetFile file = ParseNet(kNet, "net.prototxt");
-  NetOptions keep = Options({});
+  const NetFile file = ParseNet(kNamedNet, "net.prototxt");
+  NetOptions keep = NamedOptions({});
   keep.keep_all = true;
   Net all(file, keep);
   Pass(all);
   for (const auto& names : std::vector<std::vector<std::string>>{kBlobs, {"n1"}, {"c2", "f"}, {"data"}}) {
-    Net net(file, Options(names, gpu));
+    Net net(file, NamedOptions(names, gpu));
     std::vector<Tensor> before;
     for (const std::string& name : names) before.push_back(net.blob(name));
     for (int pass = 0; pass < 3; ++pass) Pass(net);

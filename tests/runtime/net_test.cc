@@ -28,7 +28,7 @@ layer { name: "loss" type: "SoftmaxWithLoss" bottom: "ip" bottom: "label" top: "
 
 NetFile File(const std::string& text) { return ParseNet(text, "net.prototxt"); }
 
-void FillInputs(Net& net) {
+void FillAllInputs(Net& net) {
   const Tensor data = net.blob("data"), label = net.blob("label");
   for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(0.37f * static_cast<float>(i));
   for (int64_t i = 0; i < label.count(); ++i) label.f32()[i] = static_cast<float>(i % 5);
@@ -50,8 +50,8 @@ TEST(Net, SharedMemoryGivesTheSameBitsAsSeparateMemory) {
   Net separate(File(kSmallNet), options);
   EXPECT_LT(shared.compiled().program.arena_bytes, separate.compiled().program.arena_bytes);
   for (int pass = 0; pass < 3; ++pass) {
-    FillInputs(shared);
-    FillInputs(separate);
+    FillAllInputs(shared);
+    FillAllInputs(separate);
     EXPECT_EQ(shared.Forward(), separate.Forward());
     shared.Backward();
     separate.Backward();
@@ -73,7 +73,7 @@ TEST(Net, UnlikeReadersOfOneValueInSharedMemory) {
       "layer { name: \"loss\" type: \"SoftmaxWithLoss\" bottom: \"p\" bottom: \"label\" top: \"loss\" }\n");
   Net shared(file, {}), separate(file, {.keep_all = true});
   for (Net* net : {&shared, &separate}) {
-    FillInputs(*net);
+    FillAllInputs(*net);
     net->Forward();
     net->Backward();
   }
@@ -106,7 +106,7 @@ TEST(Net, MaximumsNeedNoMemoryOfTheirSourceWhereNothingIsTrained) {
 
 TEST(Net, PassesDifferInDropoutAndCanBeRepeated) {
   Net net(File(kSmallNet), {});
-  FillInputs(net);
+  FillAllInputs(net);
   const float first = net.Forward(), second = net.Forward();
   EXPECT_NE(first, second);
   net.set_pass(0);
@@ -133,8 +133,8 @@ TEST(Net, AccumulatesOverSeveralPasses) {
   options.accumulate = true;
   Net sum(File(kSmallNet), options);
   Net once(File(kSmallNet), {});
-  FillInputs(sum);
-  FillInputs(once);
+  FillAllInputs(sum);
+  FillAllInputs(once);
   sum.ClearGradients();
   std::vector<float> expected;
   for (int pass = 0; pass < 2; ++pass) {
@@ -195,7 +195,7 @@ TEST(Net, TestNetUsesTheTrainNetsParameters) {
   options.share_with = &train;
   Net test(File(kSmallNet), options);
   EXPECT_EQ(test.parameters()[0].data.raw(), train.parameters()[0].data.raw());
-  FillInputs(test);
+  FillAllInputs(test);
   const float before = test.Forward();
   Scale(train.parameters()[2].data.count(), 3, train.parameters()[2].data.f32());
   EXPECT_NE(test.Forward(), before);
@@ -216,7 +216,7 @@ TEST(Net, ANetThatBorrowsParametersHasNoGradients) {
   NetOptions options;
   options.share_with = &owner;
   Net borrower(File(kSmallNet), options);
-  FillInputs(borrower);
+  FillAllInputs(borrower);
   borrower.Forward();
   EXPECT_THROW(borrower.Backward(), UserError);
 }
@@ -242,8 +242,8 @@ TEST(Net, WeightsComeBackThroughTheFileFormat) {
   EXPECT_EQ(report.copied, (std::vector<std::string>{"conv", "ip"}));
   EXPECT_EQ(report.ignored, (std::vector<std::string>{"other"}));
   EXPECT_TRUE(report.fresh.empty());
-  FillInputs(from);
-  FillInputs(to);
+  FillAllInputs(from);
+  FillAllInputs(to);
   to.set_pass(0);
   NetOptions test;
   EXPECT_EQ(to.parameters()[0].data.f32()[3], from.parameters()[0].data.f32()[3]);
@@ -312,13 +312,13 @@ layer { name: "h" bottom: "b" top: "c")" +
 
 TEST(Net, NamesTheFirstNonFiniteValue) {
   Net net(File(kSmallNet), {});
-  FillInputs(net);
+  FillAllInputs(net);
   net.Forward();
   EXPECT_EQ(net.FindNonFinite(), "");
   net.blob("data").f32()[5] = std::numeric_limits<float>::infinity();
   net.Forward();
   EXPECT_EQ(net.FindNonFinite(), "layer \"in\" (Input), top \"data\"");
-  FillInputs(net);
+  FillAllInputs(net);
   Fill(net.parameters()[2].data.count(), 3e38f, net.parameters()[2].data.f32());
   net.Forward();
   EXPECT_EQ(net.FindNonFinite(), "layer \"ip\" (InnerProduct), top \"ip\"");
@@ -328,7 +328,7 @@ TEST(Net, NamesTheFirstNonFiniteValue) {
 
 TEST(Net, LabelsOutsideTheClassesAreTheUsersMistake) {
   Net net(File(kSmallNet), {});
-  FillInputs(net);
+  FillAllInputs(net);
   net.blob("label").f32()[2] = 5;
   try {
     net.Forward();
@@ -356,7 +356,7 @@ struct StepList : StepRecorder {
 
 TEST(Net, RecordsEveryStepWhileAsked) {
   Net net(File(kSmallNet), {});
-  FillInputs(net);
+  FillAllInputs(net);
   StepList list;
   list.first_backward = static_cast<int>(net.compiled().program.forward.size());
   net.set_recorder(&list);

@@ -30,7 +30,7 @@ std::string Convolution(const std::string& name, const std::string& bottom, int 
                    more + " }");
 }
 
-std::string Normalised(const std::string& name) {
+std::string WithoutSuffix(const std::string& name) {
   return Layer("BatchNorm", name + "_bn", name, name) +
          Layer("Scale", name + "_scale", name, name,
                "scale_param { filler { type: \"uniform\" min: 0.5 max: 1.5 } bias_term: true "
@@ -56,13 +56,13 @@ std::string ResidualNet() {
          "input_param { shape { dim: 6 dim: 3 dim: 13 dim: 11 } shape { dim: 6 } } }\n" +
          Convolution("c1", "data", 20, "kernel_size: 3 pad: 1") + Layer("ReLU", "r1", "c1", "c1") +
          Layer("Pooling", "p1", "c1", "p1", "pooling_param { kernel_size: 3 stride: 2 }") +
-         Convolution("a1", "p1", 16, "kernel_size: 3 pad: 1 bias_term: false") + Normalised("a1") +
-         Layer("ReLU", "a1r", "a1", "a1") + Convolution("a2", "a1", 24, "kernel_size: 1") + Normalised("a2") +
-         Convolution("s", "p1", 24, "kernel_size: 1 bias_term: false") + Normalised("s") +
+         Convolution("a1", "p1", 16, "kernel_size: 3 pad: 1 bias_term: false") + WithoutSuffix("a1") +
+         Layer("ReLU", "a1r", "a1", "a1") + Convolution("a2", "a1", 24, "kernel_size: 1") + WithoutSuffix("a2") +
+         Convolution("s", "p1", 24, "kernel_size: 1 bias_term: false") + WithoutSuffix("s") +
          Layer("Eltwise", "sum", "s a2", "sum") + Layer("ReLU", "sumr", "sum", "sum") +
          Convolution("b1", "sum", 24, "kernel_size: 3 pad: 1") + Layer("BatchNorm", "b1_bn", "b1", "b1") +
          Layer("ReLU", "b1r", "b1", "b1") + Convolution("b2", "b1", 24, "kernel_size: 3 pad: 1 group: 4") +
-         Normalised("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") +
+         WithoutSuffix("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") +
          Convolution("d1", "sum2", 24, "kernel_size: 1") + Bn("d1", "momentum: 0.8") +
          Layer("ReLU", "d1r", "d1", "d1") + Convolution("d2", "d1", 24, "kernel_size: 1 bias_term: false") +
          Bn("d2", "bn_mode: INFERENCE") + Layer("Eltwise", "sum3", "d2 sum2", "sum3") +
@@ -79,13 +79,13 @@ std::string ResidualNet() {
          "layer { type: \"SoftmaxWithLoss\" name: \"loss\" bottom: \"ip\" bottom: \"label\" top: \"loss\" }\n";
 }
 
-struct Outcome {
+struct PassOutcome {
   float loss = 0;
   std::vector<std::vector<float>> gradients;
   std::vector<float> statistics;  // of b2_bn and e2_bn, after the pass
 };
 
-Outcome RunNet(NetOptions options, int passes) {
+PassOutcome RunNet(NetOptions options, int passes) {
   const bool trains = options.phase == TRAIN;
   options.backward = trains;
   options.context.seed = 7;
@@ -96,7 +96,7 @@ Outcome RunNet(NetOptions options, int passes) {
       for (int64_t i = 0; i < p.data.count(); ++i) p.data.f32()[i] = p.index == 0 ? 0.1f : p.index == 1 ? 0.8f : 2;
     }
   }
-  Outcome outcome;
+  PassOutcome outcome;
   for (int pass = 0; pass < passes; ++pass) {
     const Tensor data = net.blob("data"), label = net.blob("label");
     for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(0.37f * static_cast<float>(i + pass));
@@ -112,7 +112,7 @@ Outcome RunNet(NetOptions options, int passes) {
   return outcome;
 }
 
-void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
+void ExpectNearby(const PassOutcome& a, const PassOutcome& b, float tolerance) {
   EXPECT_NEAR(a.loss, b.loss, tolerance * std::abs(b.loss));
   ASSERT_EQ(a.gradients.size(), b.gradients.size());
   for (size_t p = 0; p < a.gradients.size(); ++p) {
@@ -131,25 +131,25 @@ void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
 const std::vector<std::string> kAll = {"fuse_layers", "choose_layouts", "lay_out_weights"};
 
 TEST(OptionalPasses, TrainingDoesNotDependOnThem) {
-  const Outcome plain = RunNet({.skip_passes = kAll}, 2);
+  const PassOutcome plain = RunNet({.skip_passes = kAll}, 2);
   EXPECT_GT(plain.loss, 0.1f);
-  ExpectNear(RunNet({}, 2), plain, 1e-5f);
-  ExpectNear(RunNet({.skip_passes = {"fuse_layers"}}, 2), plain, 1e-5f);
-  ExpectNear(RunNet({.skip_passes = {"choose_layouts"}}, 2), plain, 1e-5f);
-  ExpectNear(RunNet({.skip_passes = {"lay_out_weights"}}, 2), plain, 1e-5f);
+  ExpectNearby(RunNet({}, 2), plain, 1e-5f);
+  ExpectNearby(RunNet({.skip_passes = {"fuse_layers"}}, 2), plain, 1e-5f);
+  ExpectNearby(RunNet({.skip_passes = {"choose_layouts"}}, 2), plain, 1e-5f);
+  ExpectNearby(RunNet({.skip_passes = {"lay_out_weights"}}, 2), plain, 1e-5f);
 }
 
 TEST(OptionalPasses, TrainingInBFloat16DoesNotDependOnHowWeightsLie) {
   if (!ComputesBFloat16(CpuDevice())) GTEST_SKIP() << "this CPU does not compute in bf16";
   const NetOptions kept{.precision = Precision::kBF16};
   const NetOptions plain{.precision = Precision::kBF16, .skip_passes = {"lay_out_weights"}};
-  ExpectNear(RunNet(kept, 2), RunNet(plain, 2), 1e-5f);
+  ExpectNearby(RunNet(kept, 2), RunNet(plain, 2), 1e-5f);
 }
 
 TEST(OptionalPasses, TestingDoesNotDependOnThem) {
-  const Outcome plain = RunNet({.phase = TEST, .skip_passes = kAll}, 2);
+  const PassOutcome plain = RunNet({.phase = TEST, .skip_passes = kAll}, 2);
   EXPECT_GT(plain.loss, 0.1f);
-  ExpectNear(RunNet({.phase = TEST}, 2), plain, 1e-5f);
+  ExpectNearby(RunNet({.phase = TEST}, 2), plain, 1e-5f);
 }
 
 TEST(OptionalPasses, ChainsAreFused) {
@@ -211,8 +211,8 @@ TEST(OptionalPasses, ATestNetSeesWhatTrainingChanged) {
 TEST(OptionalPasses, BFloat16IsCloseToF32) {
   if (!ComputesBFloat16(CpuDevice())) GTEST_SKIP() << "this CPU does not compute in bf16";
   for (Phase phase : {TRAIN, TEST}) {
-    const Outcome exact = RunNet({.phase = phase}, 2);
-    const Outcome rounded = RunNet({.phase = phase, .precision = Precision::kBF16}, 2);
+    const PassOutcome exact = RunNet({.phase = phase}, 2);
+    const PassOutcome rounded = RunNet({.phase = phase, .precision = Precision::kBF16}, 2);
     EXPECT_NEAR(rounded.loss, exact.loss, 0.02f * exact.loss);
     EXPECT_NE(rounded.loss, exact.loss);
     ASSERT_EQ(rounded.gradients.size(), exact.gradients.size());

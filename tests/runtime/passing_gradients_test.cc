@@ -14,7 +14,7 @@ namespace crema {
 namespace {
 
 // "twin" is one layer's weights used twice, the second time above a fork.
-const char* const kNet = R"(
+const char* const kPassingNet = R"(
 name: "twins"
 layer { name: "in" type: "Input" top: "data" top: "label"
   input_param { shape { dim: 4 dim: 3 dim: 8 dim: 8 } shape { dim: 4 } } }
@@ -58,7 +58,7 @@ class SpoilingReader : public GradientReader {
 };
 
 TEST(PassingGradients, AreThoseThatAreKept) {
-  const NetFile file = ParseNet(kNet, "twins.prototxt");
+  const NetFile file = ParseNet(kPassingNet, "twins.prototxt");
   Net keeping(file, {}), passing(file, {.keep_gradients = false});
   SpoilingReader reader(passing);
   RunOnce(keeping, nullptr);
@@ -79,7 +79,7 @@ TEST(PassingGradients, AreThoseThatAreKept) {
 }
 
 TEST(PassingGradients, ShareTheMemoryOfThePass) {
-  std::string text = kNet;
+  std::string text = kPassingNet;
   const std::string names = " param { name: \"w\" } param { name: \"b\" }";
   while (text.find(names) != std::string::npos) text.erase(text.find(names), names.size());
   const NetFile file = ParseNet(text, "two.prototxt");

@@ -15,15 +15,15 @@
 namespace crema {
 namespace {
 
-std::string Layer(const std::string& type, const std::string& name, const std::string& bottom, const std::string& top,
-                  const std::string& more = "") {
+std::string LayerText(const std::string& type, const std::string& name, const std::string& bottom,
+                      const std::string& top, const std::string& more = "") {
   return "layer { type: \"" + type + "\" name: \"" + name + "\" bottom: \"" + bottom + "\" top: \"" + top + "\" " +
          more + " }\n";
 }
 
 std::string Convolution(const std::string& name, const std::string& bottom) {
-  return Layer("Convolution", name, bottom, name,
-               "convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: \"xavier\" } }");
+  return LayerText("Convolution", name, bottom, name,
+                   "convolution_param { num_output: 16 kernel_size: 3 pad: 1 weight_filler { type: \"xavier\" } }");
 }
 
 // What may not simply run twice: running statistics, random masks and mixes, the state of an LSTM; and views, forks,
@@ -39,25 +39,25 @@ std::string DeepNet() {
   std::string bottom = "mixed";
   for (int i = 0; i < 6; ++i) {
     const std::string n = std::to_string(i), conv = "conv" + n, sum = "sum" + n;
-    text += Convolution(conv, bottom) + Layer("BatchNorm", "norm" + n, conv, conv) +
-            Layer("ReLU", "relu" + n, conv, conv) + Layer("LRN", "lrn" + n, conv, "lrn" + n) +
-            Layer("Dropout", "drop" + n, "lrn" + n, "drop" + n) +
-            Layer("Sigmoid", "sigmoid" + n, "drop" + n, "sigmoid" + n);
+    text += Convolution(conv, bottom) + LayerText("BatchNorm", "norm" + n, conv, conv) +
+            LayerText("ReLU", "relu" + n, conv, conv) + LayerText("LRN", "lrn" + n, conv, "lrn" + n) +
+            LayerText("Dropout", "drop" + n, "lrn" + n, "drop" + n) +
+            LayerText("Sigmoid", "sigmoid" + n, "drop" + n, "sigmoid" + n);
     text += "layer { type: \"Eltwise\" name: \"" + sum + "\" bottom: \"" + conv + "\" bottom: \"sigmoid" + n +
             "\" top: \"" + sum + "\" }\n";
     bottom = sum;
   }
-  text += Layer("Pooling", "pool", bottom, "pool", "pooling_param { pool: STOCHASTIC kernel_size: 4 stride: 4 }") +
-          Layer("Reshape", "steps", "pool", "steps", "reshape_param { shape { dim: 16 dim: 6 dim: 16 } }") +
+  text += LayerText("Pooling", "pool", bottom, "pool", "pooling_param { pool: STOCHASTIC kernel_size: 4 stride: 4 }") +
+          LayerText("Reshape", "steps", "pool", "steps", "reshape_param { shape { dim: 16 dim: 6 dim: 16 } }") +
           "layer { type: \"LSTM\" name: \"lstm\" bottom: \"steps\" bottom: \"cont\" top: \"lstm\" recurrent_param { "
           "num_output: 12 weight_filler { type: \"xavier\" } } }\n" +
-          Layer("Reshape", "items", "lstm", "items", "reshape_param { shape { dim: 6 dim: -1 } }") +
-          Layer("InnerProduct", "ip", "items", "ip",
-                "inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } }");
+          LayerText("Reshape", "items", "lstm", "items", "reshape_param { shape { dim: 6 dim: -1 } }") +
+          LayerText("InnerProduct", "ip", "items", "ip",
+                    "inner_product_param { num_output: 5 weight_filler { type: \"xavier\" } }");
   return text + "layer { type: \"SoftmaxWithLoss\" name: \"loss\" bottom: \"ip\" bottom: \"target\" top: \"loss\" }\n";
 }
 
-std::vector<float> Outcome(Net& net) {
+std::vector<float> GradientsOf(Net& net) {
   std::vector<float> all;
   for (int pass = 0; pass < 3; ++pass) {
     const Tensor data = net.blob("data"), label = net.blob("label"), cont = net.blob("cont");
@@ -92,7 +92,7 @@ TEST(Recompute, GivesTheSameBitsWithinEveryLimit) {
     const NetFile file = ParseNet(DeepNet(), "deep.prototxt");
     NetOptions options{.precision = precision};
     Net whole(file, options);
-    const std::vector<float> expected = Outcome(whole);
+    const std::vector<float> expected = GradientsOf(whole);
     const size_t bytes = BytesOf(whole);
     EXPECT_EQ(RunAgain(whole), 0);
     options.recompute = Recompute::kAuto;
@@ -103,7 +103,7 @@ TEST(Recompute, GivesTheSameBitsWithinEveryLimit) {
         Net net(file, options);
         EXPECT_LE(BytesOf(net), options.memory_limit);
         EXPECT_EQ(RunAgain(net) == 0, percent == 100);
-        EXPECT_EQ(Outcome(net), expected) << percent << " %, " << RunAgain(net) << " run again";
+        EXPECT_EQ(GradientsOf(net), expected) << percent << " %, " << RunAgain(net) << " run again";
         most = std::max(most, RunAgain(net));
         ++fitted;
       } catch (const UserError& error) {

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-const char* const kNet = R"(
+const char* const kSharingNet = R"(
 layer { type: "Input" name: "in" top: "data" top: "label"
         input_param { shape { dim: 8 dim: 3 dim: 12 dim: 12 } shape { dim: 8 } } }
 layer { type: "Convolution" name: "c1" bottom: "data" top: "c1"
@@ -26,7 +26,7 @@ void Fill(Net& net, float phase) {
 }
 
 TEST(SharedMemory, NeitherNetDisturbsTheOther) {
-  const NetFile file = ParseNet(kNet, "net.prototxt");
+  const NetFile file = ParseNet(kSharingNet, "net.prototxt");
   NetOptions train;
   train.context.seed = 3;
   Net net(file, train), alone(file, train);

@@ -9,7 +9,7 @@
 namespace crema {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kUnpoolingNet[] = R"(
 layer { name: "in" type: "Input" top: "data" input_param { shape { dim: 2 dim: 3 dim: 7 dim: 9 } } }
 layer { name: "conv" type: "Convolution" bottom: "data" top: "conv"
         convolution_param { num_output: 18 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
@@ -24,7 +24,7 @@ TEST(UnpoolingNet, PutsMaximaWhereTheyWere) {
   NetOptions options;
   options.context.device = &CpuDevice();
   options.keep_all = true;
-  Net net(ParseNet(kNet, "segnet.prototxt"), options);
+  Net net(ParseNet(kUnpoolingNet, "segnet.prototxt"), options);
   const Tensor data = net.blob("data");
   for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(0.37f * static_cast<float>(i));
   net.Forward();

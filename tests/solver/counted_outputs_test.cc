@@ -27,7 +27,7 @@ class CountedOutputs : public Steps {
   }
 };
 
-constexpr char kTests[] = "test_iter: 9 test_interval: 2 ";
+constexpr char kCountedTests[] = "test_iter: 9 test_interval: 2 ";
 
 TEST_F(CountedOutputs, AreThoseOfOneLargeBatch) {
   // 9 batches of 4 are the 18 records twice.
@@ -46,12 +46,12 @@ TEST_F(CountedOutputs, AreThoseOfOneLargeBatch) {
 
 TEST_F(CountedOutputs, CanBeWhatIsBest) {
   folder_.Write("net.prototxt", PixelsNet(false));
-  Train(std::string(kTests) + "best { output: \"overlap\" }", 20);
+  Train(std::string(kCountedTests) + "best { output: \"overlap\" }", 20);
   ASSERT_GT(recorder_.bests.size(), 1u);
   for (size_t i = 1; i < recorder_.bests.size(); ++i) {
     EXPECT_GT(recorder_.bests[i].value, recorder_.bests[i - 1].value);
   }
-  const std::string mistake = MistakeOf(std::string(kTests) + "best { output: \"seg_of_1\" }");
+  const std::string mistake = MistakeOf(std::string(kCountedTests) + "best { output: \"seg_of_1\" }");
   EXPECT_NE(
       mistake.find("output \"seg_of_1\" of the test net has 3 values, and best compares one; name another output, "
                    "or take it apart with a Slice layer"),
@@ -61,9 +61,9 @@ TEST_F(CountedOutputs, CanBeWhatIsBest) {
 
 TEST_F(CountedOutputs, DecideTournaments) {
   folder_.Write("net.prototxt", PixelsNet(false));
-  Train(std::string(kTests) + "test_initialization: true", 1);
+  Train(std::string(kCountedTests) + "test_initialization: true", 1);
   const TestResult test = recorder_.tests.at(0);
-  const auto worker = MakeAs(Role::kWorker, std::string(kTests) + "distributed { mode: TOURNAMENT }");
+  const auto worker = MakeAs(Role::kWorker, std::string(kCountedTests) + "distributed { mode: TOURNAMENT }");
   TrainingSteps steps(*worker);
   for (const OutputValue& output : test.outputs) {
     if (output.name == "seg_of_1") continue;

@@ -6,7 +6,7 @@
 namespace crema {
 namespace {
 
-constexpr char kTests[] = "test_iter: 3 test_interval: 4 ";
+constexpr char kDetectionTests[] = "test_iter: 3 test_interval: 4 ";
 
 class DetectionTest : public SmallTraining {
  protected:
@@ -59,7 +59,7 @@ class DetectionTest : public SmallTraining {
 };
 
 TEST_F(DetectionTest, TestsSayTheMeanAveragePrecision) {
-  Train(std::string(kTests) + "eval_type: \"detection\" show_per_class_result: true", 4);
+  Train(std::string(kDetectionTests) + "eval_type: \"detection\" show_per_class_result: true", 4);
   ASSERT_EQ(recorder_.tests.size(), 2u);
   for (const TestResult& test : recorder_.tests) {
     // accuracy, detection_eval, loss
@@ -78,7 +78,7 @@ TEST_F(DetectionTest, TestsSayTheMeanAveragePrecision) {
 }
 
 TEST_F(DetectionTest, ApVersionIsTaken) {
-  Train(std::string(kTests) + "eval_type: \"detection\" ap_version: \"11point\"", 1);
+  Train(std::string(kDetectionTests) + "eval_type: \"detection\" ap_version: \"11point\"", 1);
   const OutputValue* value = Find(recorder_.tests[0], "detection_eval");
   ASSERT_TRUE(value);
   // Class 1: 1/2 up to a recall of 0.5, in six of eleven points.
@@ -87,20 +87,20 @@ TEST_F(DetectionTest, ApVersionIsTaken) {
 }
 
 TEST_F(DetectionTest, BestComparesIt) {
-  Train(std::string(kTests) + "eval_type: \"detection\" best { output: \"detection_eval\" patience: 2 }", 20);
+  Train(std::string(kDetectionTests) + "eval_type: \"detection\" best { output: \"detection_eval\" patience: 2 }", 20);
   ASSERT_EQ(recorder_.bests.size(), 1u) << "it never changes";
   EXPECT_EQ(recorder_.bests[0].output, "detection_eval");
   EXPECT_TRUE(recorder_.ends[0].out_of_patience);
 }
 
 TEST_F(DetectionTest, MistakesAreNamed) {
-  EXPECT_NE(
-      MistakeOf(kTests).find("output \"detection_eval\" of test net #0 is of a DetectionEvaluate layer, whose rows "
-                             "have no mean; set eval_type: \"detection\""),
-      std::string::npos)
-      << MistakeOf(kTests);
+  EXPECT_NE(MistakeOf(kDetectionTests)
+                .find("output \"detection_eval\" of test net #0 is of a DetectionEvaluate layer, whose rows "
+                      "have no mean; set eval_type: \"detection\""),
+            std::string::npos)
+      << MistakeOf(kDetectionTests);
   folder_.Write("net.prototxt", kSmallNet);
-  const std::string none = MistakeOf(std::string(kTests) + "eval_type: \"detection\"");
+  const std::string none = MistakeOf(std::string(kDetectionTests) + "eval_type: \"detection\"");
   EXPECT_NE(none.find("eval_type is \"detection\", but test net #0 has no output of a DetectionEvaluate layer; it has "
                       "accuracy, loss: add that layer"),
             std::string::npos)

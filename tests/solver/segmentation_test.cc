@@ -11,7 +11,7 @@
 namespace crema {
 namespace {
 
-constexpr char kNet[] = R"(
+constexpr char kSegmentationNet[] = R"(
 name: "deeplab"
 layer { name: "data" type: "ImageSegData" top: "data" top: "label" include { phase: TRAIN }
         image_data_param { source: "train.txt" root_folder: "images" batch_size: 6 shuffle: true label_type: PIXEL }
@@ -80,7 +80,7 @@ class Segmentation : public SmallTraining {
       list += "/" + name + " /label" + name + "\n";
     }
     for (const char* file : {"train.txt", "val.txt"}) folder_.Write(file, list);
-    std::string net = kNet;
+    std::string net = kSegmentationNet;
     for (size_t at = 0; (at = net.find("\"images\"", at)) != std::string::npos; ++at) {
       net.replace(at, 8, "\"" + folder_ / "images" + "\"");
     }

@@ -17,17 +17,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A worker that says nothing for so long is out.
-const std::string kQuick = "dead_ms: 600 ";
-
 int Rounds(Running& coordinator) { return Count(coordinator.Err(), ", lr = "); }
 
-// Until the coordinator has displayed so many more iterations.
-bool GoesOn(Running& coordinator, int displays = 2) {
-  return coordinator.WaitFor(", lr = ", Rounds(coordinator) + displays);
-}
-
-std::string PortOf(const std::string& endpoint) { return endpoint.substr(endpoint.rfind(':')); }
+std::string ColonAndPort(const std::string& endpoint) { return endpoint.substr(endpoint.rfind(':')); }
 
 TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
   const unsigned first_seed = std::random_device{}();
@@ -143,7 +135,7 @@ TEST(ClusterFaults, ACoordinatorThatIsKilledIsReplacedWithoutALoss) {
   coordinator->Wait();
   EXPECT_FALSE(one->ended());
   const auto successor =
-      folder.Start({"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2", "--snapshot=auto"});
+      folder.Start({"--coordinate=tcp://127.0.0.1" + ColonAndPort(endpoint), "--expect=2", "--snapshot=auto"});
   const Finished run = successor->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("Restored iteration 150")) << run.err;
@@ -206,7 +198,7 @@ TEST(ClusterFaults, WithOuterMomentumACoordinatorsSuccessorGoesBackToTheSnapshot
   coordinator->Signal(SIGKILL);
   coordinator->Wait();
   const auto successor =
-      folder.Start({"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2", "--snapshot=auto"});
+      folder.Start({"--coordinate=tcp://127.0.0.1" + ColonAndPort(endpoint), "--expect=2", "--snapshot=auto"});
   const Finished run = successor->Wait();
   ASSERT_EQ(run.exit_code, 0) << run.err;
   EXPECT_TRUE(run.Says("Restored iteration 100")) << run.err;
@@ -225,7 +217,7 @@ TEST(ClusterFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   std::string endpoint;
   auto coordinator = folder.Coordinate(2, &endpoint);
   const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
-  const std::vector<std::string> again = {"--coordinate=tcp://127.0.0.1" + PortOf(endpoint), "--expect=2",
+  const std::vector<std::string> again = {"--coordinate=tcp://127.0.0.1" + ColonAndPort(endpoint), "--expect=2",
                                           "--snapshot=auto"};
   // Before that there is nothing to go on from, and another training begins.
   ASSERT_TRUE(coordinator->WaitFor("Snapshotting solver state")) << coordinator->Err();

@@ -16,21 +16,6 @@ namespace crema::testing_tools {
 namespace {
 
 const std::string kGradients = "mode: GRADIENT ";
-const std::string kAdam = "type: \"Adam\" momentum2: 0.99\n";
-
-void AddBatchNorm(const ClusterFolder& folder) {
-  std::string net = ReadText(folder / "net.prototxt");
-  net.insert(net.find("layer {\n  name: \"pool1\""),
-             "layer { name: \"norm1\" type: \"BatchNorm\" bottom: \"conv1\" top: \"conv1\" }\n");
-  folder.Write("net.prototxt", Replaced(net, "num_output: 8 ", "num_output: 8 bias_term: false "));
-}
-
-std::string StateBytes(const ClusterFolder& folder, int iteration) {
-  SolverState state = folder.State(iteration);
-  state.mutable_cluster()->clear_job();
-  state.clear_state_crc32();
-  return state.SerializeAsString();
-}
 
 // What the solver remembers.
 std::string History(const ClusterFolder& folder, int iteration) {
@@ -79,9 +64,9 @@ TEST_P(GradientRules, ShardedIsStarToTheBitKilledAndResumedOrNot) {
   EXPECT_TRUE(SameModel(sharded, killed, 60));
   for (const int iteration : {20, 60}) {
     EXPECT_TRUE(SameModel(star, sharded, iteration));
-    EXPECT_TRUE(StateBytes(star, iteration) == StateBytes(sharded, iteration)) << iteration;
+    EXPECT_TRUE(star.StateBytes(iteration) == sharded.StateBytes(iteration)) << iteration;
   }
-  EXPECT_TRUE(StateBytes(sharded, 60) == StateBytes(killed, 60));
+  EXPECT_TRUE(sharded.StateBytes(60) == killed.StateBytes(60));
 }
 
 INSTANTIATE_TEST_SUITE_P(Rules, GradientRules,

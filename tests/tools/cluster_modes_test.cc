@@ -12,17 +12,11 @@ namespace {
 
 const std::string kElastic = "mode: ELASTIC local_steps: 5 ", kStale = "mode: STALE local_steps: 5 ",
                   kUnlimited = kStale + "staleness: 4294967295 ";
-// A worker that says nothing for so long is out.
-const std::string kQuick = "dead_ms: 600 ";
 
 // The first and the last loss that a log displays.
 std::pair<float, float> Losses(const std::string& log) {
   const auto all = FindAll(log, R"(Iteration \d+ \([^)]*\), loss = ([\d.e+-]+))");
   return all.empty() ? std::pair(0.0f, 0.0f) : std::pair(std::stof(all.front()), std::stof(all.back()));
-}
-
-bool GoesOn(Running& coordinator, int displays = 2) {
-  return coordinator.WaitFor(", lr = ", Count(coordinator.Err(), ", lr = ") + displays);
 }
 
 TEST(ClusterModes, Learn) {

@@ -14,14 +14,14 @@ const std::string kDelayed = "overlap: DELAYED local_steps: 5 ";
 
 TinyTraining Training() { return {.max_iter = 120, .snapshot = 40}; }
 
-struct Way {
+struct OverlapWay {
   const char* name;
   const char* settings;
 };
 
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+std::ostream& operator<<(std::ostream& out, const OverlapWay& way) { return out << way.name; }
 
-class OverlapWays : public ::testing::TestWithParam<Way> {};
+class OverlapWays : public ::testing::TestWithParam<OverlapWay> {};
 
 TEST_P(OverlapWays, RerunsResumedRunsAndAllTopologiesOfTheSameSumsAreTheSameToTheBit) {
   const std::string settings = kDelayed + "local_workers: 3 " + GetParam().settings;
@@ -53,8 +53,8 @@ TEST_P(OverlapWays, RerunsResumedRunsAndAllTopologiesOfTheSameSumsAreTheSameToTh
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, OverlapWays,
-                         ::testing::Values(Way{"LocalHistory", ""}, Way{"ResetHistory", "history: RESET"},
-                                           Way{"OuterMomentum", "outer_momentum: 0.5 outer_nesterov: true"}),
+                         ::testing::Values(OverlapWay{"LocalHistory", ""}, OverlapWay{"ResetHistory", "history: RESET"},
+                                           OverlapWay{"OuterMomentum", "outer_momentum: 0.5 outer_nesterov: true"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Overlap, LearnsWithEveryTopology) {

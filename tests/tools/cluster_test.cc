@@ -41,15 +41,15 @@ TEST(Cluster, LocalWorkersLearnAsOneAloneAndLogInCaffesWords) {
   EXPECT_EQ(audit.used, 400u);
 }
 
-struct Way {
+struct ClusterWay {
   const char* name;
   const char* settings;
   const char* solver;
 };
 
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+std::ostream& operator<<(std::ostream& out, const ClusterWay& way) { return out << way.name; }
 
-class ClusterWays : public ::testing::TestWithParam<Way> {
+class ClusterWays : public ::testing::TestWithParam<ClusterWay> {
  protected:
   TinyTraining Training() const { return {.max_iter = 60, .snapshot = 20, .more = GetParam().solver}; }
 };
@@ -81,11 +81,12 @@ TEST_P(ClusterWays, RerunsAndResumedRunsAreTheSameToTheBit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, ClusterWays,
-    ::testing::Values(Way{"LocalHistory", "", ""}, Way{"MeanHistory", "history: MEAN", ""},
-                      Way{"ResetHistory", "history: RESET", ""},
-                      Way{"OuterMomentum", "outer_momentum: 0.6 outer_nesterov: true outer_lr: 0.8", ""},
-                      Way{"BlockMomentum", "outer_momentum_by_workers: true outer_nesterov: true history: RESET", ""},
-                      Way{"GradientWithAdam", "mode: GRADIENT", "type: \"Adam\" momentum2: 0.99\n"}),
+    ::testing::Values(ClusterWay{"LocalHistory", "", ""}, ClusterWay{"MeanHistory", "history: MEAN", ""},
+                      ClusterWay{"ResetHistory", "history: RESET", ""},
+                      ClusterWay{"OuterMomentum", "outer_momentum: 0.6 outer_nesterov: true outer_lr: 0.8", ""},
+                      ClusterWay{"BlockMomentum", "outer_momentum_by_workers: true outer_nesterov: true history: RESET",
+                                 ""},
+                      ClusterWay{"GradientWithAdam", "mode: GRADIENT", "type: \"Adam\" momentum2: 0.99\n"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 // Drained at a round of its own choice: with LOCAL, a snapshot averages histories, so that this is no test for it.
@@ -118,9 +119,9 @@ TEST_P(ClusterDrain, CtrlCWritesASnapshotThatGoesOnExactly) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, ClusterDrain,
-    ::testing::Values(Way{"MeanHistory", "history: MEAN", ""}, Way{"ResetHistory", "history: RESET", ""},
-                      Way{"OuterMomentum", "outer_momentum: 0.6 outer_nesterov: true history: MEAN", ""},
-                      Way{"GradientWithAdam", "mode: GRADIENT", "type: \"Adam\" momentum2: 0.99\n"}),
+    ::testing::Values(ClusterWay{"MeanHistory", "history: MEAN", ""}, ClusterWay{"ResetHistory", "history: RESET", ""},
+                      ClusterWay{"OuterMomentum", "outer_momentum: 0.6 outer_nesterov: true history: MEAN", ""},
+                      ClusterWay{"GradientWithAdam", "mode: GRADIENT", "type: \"Adam\" momentum2: 0.99\n"}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Cluster, WithLocalHistoryADrainedTrainingGoesOn) {

@@ -12,32 +12,23 @@
 namespace crema::testing_tools {
 namespace {
 
-const std::string kAdam = "type: \"Adam\" momentum2: 0.99\n";
 const std::string kThreads = "--worker_threads";
-
-// But for what is drawn.
-std::string StateBytes(const ClusterFolder& folder, int iteration) {
-  SolverState state = folder.State(iteration);
-  state.mutable_cluster()->clear_job();
-  state.clear_state_crc32();
-  return state.SerializeAsString();
-}
 
 void ExpectSame(const ClusterFolder& a, const ClusterFolder& b, int iteration) {
   EXPECT_TRUE(SameModel(a, b, iteration)) << iteration;
-  EXPECT_TRUE(StateBytes(a, iteration) == StateBytes(b, iteration)) << iteration;
+  EXPECT_TRUE(a.StateBytes(iteration) == b.StateBytes(iteration)) << iteration;
 }
 
-struct Way {
+struct ThreadsWay {
   const char* name;
   std::string settings;
   std::string solver = {};
   const char* threads = "--threads=1";
 };
 
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+std::ostream& operator<<(std::ostream& out, const ThreadsWay& way) { return out << way.name; }
 
-class ClusterThreads : public ::testing::TestWithParam<Way> {
+class ClusterThreads : public ::testing::TestWithParam<ThreadsWay> {
  protected:
   std::string Settings() const { return "local_workers: 3 local_steps: 5 " + GetParam().settings; }
   TinyTraining Training() const { return {.max_iter = 60, .snapshot = 20, .more = GetParam().solver}; }
@@ -90,14 +81,14 @@ TEST_P(ClusterThreads, GoOnExactlyAfterAKill) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Ways, ClusterThreads,
-                         ::testing::Values(Way{"Average", ""}, Way{"Gradient", "mode: GRADIENT", kAdam},
-                                           Way{"Sharded", "topology: SHARDED outer_momentum: 0.6 outer_nesterov: true"},
-                                           Way{"ShardedGradient", "topology: SHARDED mode: GRADIENT", kAdam},
-                                           Way{"RingOfMeans", "topology: RING history: MEAN"},
-                                           Way{"TwoComputeThreads", "topology: SHARDED history: MEAN", "",
-                                               "--threads=2"}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    Ways, ClusterThreads,
+    ::testing::Values(ThreadsWay{"Average", ""}, ThreadsWay{"Gradient", "mode: GRADIENT", kAdam},
+                      ThreadsWay{"Sharded", "topology: SHARDED outer_momentum: 0.6 outer_nesterov: true"},
+                      ThreadsWay{"ShardedGradient", "topology: SHARDED mode: GRADIENT", kAdam},
+                      ThreadsWay{"RingOfMeans", "topology: RING history: MEAN"},
+                      ThreadsWay{"TwoComputeThreads", "topology: SHARDED history: MEAN", "", "--threads=2"}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(ClusterOfOneProcess, HasNoOtherAndNoSocketInAFolder) {
   const ClusterFolder folder("local_workers: 3 local_steps: 5 topology: SHARDED", {.max_iter = 100000, .snapshot = 0});

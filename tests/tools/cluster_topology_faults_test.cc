@@ -15,18 +15,17 @@
 namespace crema::testing_tools {
 namespace {
 
-const std::string kQuick = "dead_ms: 600 ";
-const std::string kSharded = "topology: SHARDED local_steps: 5 ";
+const std::string kShardedSteps = "topology: SHARDED local_steps: 5 ";
 
-struct Way {
+struct FaultyWay {
   const char *name, *topology;
   bool gradients = false;
   const char* codes = "";
 };
 
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+std::ostream& operator<<(std::ostream& out, const FaultyWay& way) { return out << way.name; }
 
-class TopologyKills : public ::testing::TestWithParam<Way> {
+class TopologyKills : public ::testing::TestWithParam<FaultyWay> {
  protected:
   std::string Topology() const { return std::string("topology: ") + GetParam().topology + " " + GetParam().codes; }
 };
@@ -101,18 +100,19 @@ TEST_P(TopologyKills, AWorkerThatIsKilledInTheMiddleOfAnExchangeLosesNothing) {
   EXPECT_EQ(AuditJournal(folder, folder.NewestState()).mistake, "") << run.err;
 }
 
-INSTANTIATE_TEST_SUITE_P(All, TopologyKills,
-                         ::testing::Values(Way{"SHARDED", "SHARDED"}, Way{"RING", "RING"}, Way{"TREE", "TREE"},
-                                           Way{"HALVING", "HALVING"}, Way{"ShardedGradients", "SHARDED", true},
-                                           Way{"RingGradients", "RING", true}, Way{"TreeGradients", "TREE", true},
-                                           Way{"HalvingGradients", "HALVING", true},
-                                           Way{"Backward", "SHARDED", true, "overlap: BACKWARD "},
-                                           Way{"Codes", "SHARDED", false, "codec: INT8 down_codec: INT8 "},
-                                           Way{"CodedGradients", "SHARDED", true, "codec: TOPK down_codec: INT8 "}),
-                         [](const auto& info) { return std::string(info.param.name); });
+INSTANTIATE_TEST_SUITE_P(
+    All, TopologyKills,
+    ::testing::Values(FaultyWay{"SHARDED", "SHARDED"}, FaultyWay{"RING", "RING"}, FaultyWay{"TREE", "TREE"},
+                      FaultyWay{"HALVING", "HALVING"}, FaultyWay{"ShardedGradients", "SHARDED", true},
+                      FaultyWay{"RingGradients", "RING", true}, FaultyWay{"TreeGradients", "TREE", true},
+                      FaultyWay{"HalvingGradients", "HALVING", true},
+                      FaultyWay{"Backward", "SHARDED", true, "overlap: BACKWARD "},
+                      FaultyWay{"Codes", "SHARDED", false, "codec: INT8 down_codec: INT8 "},
+                      FaultyWay{"CodedGradients", "SHARDED", true, "codec: TOPK down_codec: INT8 "}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
-  const ClusterFolder folder(kQuick + kSharded + "min_workers: 1", {.max_iter = 1000000, .snapshot = 0});
+  const ClusterFolder folder(kQuick + kShardedSteps + "min_workers: 1", {.max_iter = 1000000, .snapshot = 0});
   Cluster cluster(folder, 3);
   Running& coordinator = *cluster.coordinator;
   ASSERT_TRUE(cluster.GoesOn()) << coordinator.Err();
@@ -130,7 +130,7 @@ TEST(TopologyFaults, AWorkerThatWasFrozenComesBack) {
 }
 
 TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentumFromAWorker) {
-  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
+  const std::string settings = kShardedSteps + "history: MEAN outer_momentum: 0.5 outer_nesterov: true ";
   const TinyTraining training{.max_iter = 400, .snapshot = 150, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
@@ -150,7 +150,7 @@ TEST(TopologyFaults, ACoordinatorsSuccessorTakesTheParametersAndTheOuterMomentum
 TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
   const unsigned seed = std::random_device{}();
   std::mt19937 random(seed);
-  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 ";
+  const std::string settings = kShardedSteps + "history: MEAN outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 1000, .snapshot = 100, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
@@ -171,7 +171,7 @@ TEST(TopologyFaults, ACoordinatorKilledAtRandomMomentsLosesNothing) {
 }
 
 TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
-  const std::string settings = kSharded + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
+  const std::string settings = kShardedSteps + "min_workers: 3 keep_rounds: 4 history: RESET outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 300, .snapshot = 100, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(kQuick + settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
@@ -192,7 +192,7 @@ TEST(TopologyFaults, WithoutWorkersItGoesBackToWhatItKept) {
 
 // An address of which the standard says that nobody has it.
 TEST(TopologyFaults, WorkersThatDoNotReachEachOtherGoThroughTheCoordinator) {
-  const std::string settings = kQuick + kSharded;
+  const std::string settings = kQuick + kShardedSteps;
   const TinyTraining training{.max_iter = 100, .snapshot = 50};
   const ClusterFolder whole("local_workers: 3 local_steps: 5", training), folder(settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
@@ -215,7 +215,7 @@ TEST(TopologyFaults, WorkersThatDoNotReachEachOtherGoThroughTheCoordinator) {
 }
 
 TEST(TopologyFaults, DrainedAndResumedItCompletes) {
-  const std::string settings = kSharded + "history: MEAN outer_momentum: 0.5 ";
+  const std::string settings = kShardedSteps + "history: MEAN outer_momentum: 0.5 ";
   const TinyTraining training{.max_iter = 300, .snapshot = 0, .hidden = 512};
   const ClusterFolder whole(settings + "local_workers: 3", training), folder(settings, training);
   ASSERT_EQ(whole.Run().exit_code, 0);
@@ -261,7 +261,7 @@ TEST(TopologyFaults, StoppedAndResumedItCompletes) {
 
 // Out with its wishes, and no longer there: whatever the exchange was at.
 TEST(TopologyFaults, WorkersThatLeaveAreMissedAtOnce) {
-  const ClusterFolder folder(kSharded + "dead_ms: 10000 min_workers: 1", {.max_iter = 1000000, .snapshot = 0});
+  const ClusterFolder folder(kShardedSteps + "dead_ms: 10000 min_workers: 1", {.max_iter = 1000000, .snapshot = 0});
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.GoesOn()) << cluster.coordinator->Err();
   for (int i = 1; i <= 2; ++i) {
@@ -279,7 +279,8 @@ TEST(TopologyFaults, WorkersThatLeaveAreMissedAtOnce) {
 
 // These reach each other by sockets in folders of their own.
 TEST(TopologyFaults, LocalWorkersThatDieAreStartedAgain) {
-  const ClusterFolder folder(kQuick + kSharded + "local_workers: 3", {.max_iter = 400, .snapshot = 100, .hidden = 512});
+  const ClusterFolder folder(kQuick + kShardedSteps + "local_workers: 3",
+                             {.max_iter = 400, .snapshot = 100, .hidden = 512});
   const auto coordinator = folder.Start();
   ASSERT_TRUE(coordinator->WaitFor(", lr = ", 2)) << coordinator->Err();
   pid_t victim = 0;
@@ -298,7 +299,7 @@ TEST(TopologyFaults, LocalWorkersThatDieAreStartedAgain) {
 // Nobody is left who has the parameters when training is to end: it ends with what was kept.
 TEST(TopologyFaults, WithoutWorkersItIsDrainedAndStopped) {
   for (const std::string request : {"drain", "stop"}) {
-    const ClusterFolder folder(kQuick + kSharded, {.max_iter = 300, .snapshot = 100});
+    const ClusterFolder folder(kQuick + kShardedSteps, {.max_iter = 300, .snapshot = 100});
     Cluster cluster(folder, 3);
     ASSERT_TRUE(cluster.coordinator->WaitFor("Iteration 130, lr")) << cluster.coordinator->Err();
     for (const auto& worker : cluster.workers) worker->Signal(SIGKILL);
@@ -319,7 +320,7 @@ TEST(TopologyFaults, WithoutWorkersItIsDrainedAndStopped) {
 }
 
 TEST(TopologyFaults, SlowWorkersAreWaitedForNoLongerThanTheFactorSays) {
-  const ClusterFolder folder("dead_ms: 10000 straggler_factor: 2 min_workers: 1 " + kSharded,
+  const ClusterFolder folder("dead_ms: 10000 straggler_factor: 2 min_workers: 1 " + kShardedSteps,
                              {.max_iter = 1000000, .snapshot = 0});
   Cluster cluster(folder, 3);
   ASSERT_TRUE(cluster.GoesOn()) << cluster.coordinator->Err();
@@ -335,7 +336,7 @@ TEST(TopologyFaults, SlowWorkersAreWaitedForNoLongerThanTheFactorSays) {
 }
 
 TEST(TopologyFaults, ALossThatIsNoNumberEndsTraining) {
-  const ClusterFolder folder(kSharded + "local_workers: 3", {.base_lr = "1e20"});
+  const ClusterFolder folder(kShardedSteps + "local_workers: 3", {.base_lr = "1e20"});
   const Finished run = folder.Run();
   EXPECT_EQ(run.exit_code, 2) << run.err;
   EXPECT_TRUE(run.Says("error: worker local-")) << run.err;

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kSharded = "topology: SHARDED local_steps: 5 ";
+const std::string kShardedWithKeys = "topology: SHARDED local_steps: 5 ";
 
 // Where others reach a worker, as its log tells.
 std::string AddressOf(Running& worker) {
@@ -30,8 +30,9 @@ class TopologyKeys : public ::testing::Test {
   static constexpr int kIterations = 300;
 
   TopologyKeys()
-      : whole_(kSharded + "local_workers: 3", {.max_iter = kIterations}),
-        folder_(kSharded + "security { secret_key_file: \"coordinator.secret\" authorized_keys_dir: \"authorized\" }",
+      : whole_(kShardedWithKeys + "local_workers: 3", {.max_iter = kIterations}),
+        folder_(kShardedWithKeys +
+                    "security { secret_key_file: \"coordinator.secret\" authorized_keys_dir: \"authorized\" }",
                 {.max_iter = kIterations}) {
     EXPECT_EQ(whole_.Run().exit_code, 0);
     fs::create_directory(folder_ / "authorized");

@@ -12,8 +12,8 @@
 namespace crema::testing_tools {
 namespace {
 
-// Losses of each displayed iteration.
-std::vector<double> Losses(const std::string& log) {
+// DisplayedLosses of each displayed iteration.
+std::vector<double> DisplayedLosses(const std::string& log) {
   std::vector<double> losses;
   for (const std::string& loss : FindAll(log, R"(\] Iteration \d+ \([^)]*\), loss = (\S+)\n)")) {
     losses.push_back(std::stod(loss));
@@ -21,24 +21,15 @@ std::vector<double> Losses(const std::string& log) {
   return losses;
 }
 
-void AddBatchNorm(const ClusterFolder& folder) {
-  std::string net = ReadText(folder / "net.prototxt");
-  const std::string pool = "layer {\n  name: \"pool1\"";
-  net.insert(net.find(pool), "layer { name: \"norm1\" type: \"BatchNorm\" bottom: \"conv1\" top: \"conv1\" }\n");
-  // Statistics take a bias away again: what is left of its gradient is rounding.
-  net = Replaced(net, "num_output: 8 ", "num_output: 8 bias_term: false ");
-  folder.Write("net.prototxt", net);
-}
-
-struct Way {
+struct TopologyWay {
   const char* name;
   const char* settings;
   bool batch_norm = false;
 };
 
-std::ostream& operator<<(std::ostream& out, const Way& way) { return out << way.name; }
+std::ostream& operator<<(std::ostream& out, const TopologyWay& way) { return out << way.name; }
 
-class TopologyWays : public ::testing::TestWithParam<Way> {};
+class TopologyWays : public ::testing::TestWithParam<TopologyWay> {};
 
 TEST_P(TopologyWays, ShardedIsStarToTheBit) {
   const std::string settings = std::string("local_workers: 3 local_steps: 5 ") + GetParam().settings;
@@ -65,12 +56,13 @@ TEST_P(TopologyWays, ShardedIsStarToTheBit) {
 
 INSTANTIATE_TEST_SUITE_P(
     Ways, TopologyWays,
-    ::testing::Values(Way{"LocalHistory", ""}, Way{"MeanHistory", "history: MEAN"},
-                      Way{"ResetHistory", "history: RESET"},
-                      Way{"OuterMomentum", "outer_momentum: 0.6 outer_nesterov: true outer_lr: 0.8"},
-                      Way{"BlockMomentum", "outer_momentum_by_workers: true outer_nesterov: true history: RESET"},
-                      Way{"BatchNorm", "", true},
-                      Way{"BatchNormWithAll", "outer_momentum: 0.5 outer_nesterov: true history: MEAN", true}),
+    ::testing::Values(TopologyWay{"LocalHistory", ""}, TopologyWay{"MeanHistory", "history: MEAN"},
+                      TopologyWay{"ResetHistory", "history: RESET"},
+                      TopologyWay{"OuterMomentum", "outer_momentum: 0.6 outer_nesterov: true outer_lr: 0.8"},
+                      TopologyWay{"BlockMomentum",
+                                  "outer_momentum_by_workers: true outer_nesterov: true history: RESET"},
+                      TopologyWay{"BatchNorm", "", true},
+                      TopologyWay{"BatchNormWithAll", "outer_momentum: 0.5 outer_nesterov: true history: MEAN", true}),
     [](const auto& info) { return std::string(info.param.name); });
 
 struct Route {
@@ -114,7 +106,7 @@ TEST_P(TopologyRoutes, LossesAreThoseOfStarAndRerunsTheSameToTheBit) {
     EXPECT_EQ(AuditJournal(*folder, 60).mistake, "");
   }
   EXPECT_TRUE(SameModel(one, again, 60));
-  const std::vector<double> expected = Losses(runs[0].err), losses = Losses(runs[1].err);
+  const std::vector<double> expected = DisplayedLosses(runs[0].err), losses = DisplayedLosses(runs[1].err);
   ASSERT_EQ(expected.size(), 6u) << runs[0].err;
   ASSERT_EQ(losses.size(), expected.size());
   for (size_t i = 0; i < losses.size(); ++i) EXPECT_NEAR(losses[i], expected[i], kLossTolerance * expected[0]) << i;
@@ -164,7 +156,7 @@ INSTANTIATE_TEST_SUITE_P(Routes, TopologyRoutes,
                                            Route{"HALVING", 4}),
                          [](const auto& info) { return std::string(info.param.topology); });
 
-class TopologyCodes : public ::testing::TestWithParam<Way> {};
+class TopologyCodes : public ::testing::TestWithParam<TopologyWay> {};
 
 TEST_P(TopologyCodes, ShardedIsStarToTheBit) {
   const std::string settings =
@@ -182,10 +174,10 @@ TEST_P(TopologyCodes, ShardedIsStarToTheBit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Ways, TopologyCodes,
-                         ::testing::Values(Way{"BothWays", "codec: INT8 down_codec: INT8 history: MEAN"},
-                                           Way{"Halves", "codec: BF16 down_codec: FP16 history: RESET", true},
-                                           Way{"Up", "codec: THRESHOLD outer_lr: 0.8"},
-                                           Way{"Gradients", "mode: GRADIENT codec: INT8"}),
+                         ::testing::Values(TopologyWay{"BothWays", "codec: INT8 down_codec: INT8 history: MEAN"},
+                                           TopologyWay{"Halves", "codec: BF16 down_codec: FP16 history: RESET", true},
+                                           TopologyWay{"Up", "codec: THRESHOLD outer_lr: 0.8"},
+                                           TopologyWay{"Gradients", "mode: GRADIENT codec: INT8"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 TEST(Topology, LearnsWithCodes) {

@@ -90,7 +90,27 @@ SolverState ClusterFolder::State(int iteration) const {
   return state;
 }
 
+std::string ClusterFolder::StateBytes(int iteration) const {
+  SolverState state = State(iteration);
+  state.mutable_cluster()->clear_job();
+  state.clear_state_crc32();
+  return state.SerializeAsString();
+}
+
 int ClusterFolder::NewestState() const { return testing_tools::NewestState(*this); }
+
+void AddBatchNorm(const ClusterFolder& folder) {
+  std::string net = ReadText(folder / "net.prototxt");
+  const std::string pool = "layer {\n  name: \"pool1\"";
+  net.insert(net.find(pool), "layer { name: \"norm1\" type: \"BatchNorm\" bottom: \"conv1\" top: \"conv1\" }\n");
+  // Statistics take a bias away again: what is left of its gradient is rounding.
+  net = Replaced(net, "num_output: 8 ", "num_output: 8 bias_term: false ");
+  folder.Write("net.prototxt", net);
+}
+
+bool GoesOn(Running& coordinator, int displays) {
+  return coordinator.WaitFor(", lr = ", Count(coordinator.Err(), ", lr = ") + displays);
+}
 
 Cluster::Cluster(const ClusterFolder& where, int count, const std::vector<std::string>& worker_flags)
     : folder(where), coordinator(where.Coordinate(count, &endpoint)) {
@@ -118,9 +138,7 @@ void Cluster::StartSuccessor(int expected) {
                               "--expect=" + std::to_string(expected), "--snapshot=auto"});
 }
 
-bool Cluster::GoesOn(int displays) {
-  return coordinator->WaitFor(", lr = ", Count(coordinator->Err(), ", lr = ") + displays);
-}
+bool Cluster::GoesOn(int displays) { return testing_tools::GoesOn(*coordinator, displays); }
 
 Finished Cluster::Finish() {
   const Finished run = coordinator->Wait();

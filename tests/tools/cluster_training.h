@@ -18,6 +18,11 @@ namespace crema::testing_tools {
 // A `distributed` block with timeouts of seconds.
 std::string Distributed(const std::string& more);
 
+// Settings: a worker that says nothing for so long is out.
+inline const std::string kQuick = "dead_ms: 600 ";
+// Of a solver.
+inline const std::string kAdam = "type: \"Adam\" momentum2: 0.99\n";
+
 // A folder with a tiny training, and another for temporary files in it.
 class ClusterFolder : public ScratchFolder {
  public:
@@ -42,9 +47,17 @@ class ClusterFolder : public ScratchFolder {
 
   std::string Model(int iteration) const;
   SolverState State(int iteration) const;
+  // ... but for what is drawn.
+  std::string StateBytes(int iteration) const;
   // Iteration of the newest snapshot; -1: there is none.
   int NewestState() const;
 };
+
+// Puts batch normalisation behind the first convolution.
+void AddBatchNorm(const ClusterFolder& folder);
+
+// Until a coordinator has displayed so many more iterations; false if it ended before.
+bool GoesOn(Running& coordinator, int displays = 2);
 
 // A coordinator with its workers, named a, b, c and so on, that --join.
 struct Cluster {
@@ -55,7 +68,6 @@ struct Cluster {
   void KillCoordinator();
   // One that listens at the same port and goes on.
   void StartSuccessor(int expected);
-  // Until the coordinator has displayed so many more iterations; false if it ended before.
   bool GoesOn(int displays = 2);
   // To the end, where all is well. Fills `logs`, of the workers.
   Finished Finish();

@@ -21,7 +21,7 @@ using testing_json::ParseJson;
 
 // The mean of green is the score of class 1, that of red the score of class 2, of the one prior, which is the middle of
 // the image. Its left side is moved out of the image.
-const char* const kNet =
+const char* const kDetectedNet =
     "layer { name: \"data\" type: \"Input\" top: \"data\"\n"
     "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } transform_param { scale: 0.00392156863 } }\n"
     "layer { name: \"mean\" type: \"Pooling\" bottom: \"data\" top: \"mean\"\n"
@@ -38,7 +38,7 @@ const char* const kNet =
 class Detect : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_.Write("deploy.prototxt", kNet);
+    folder_.Write("deploy.prototxt", kDetectedNet);
     Net net(ReadNetFile((folder_ / "deploy.prototxt").string()), {.phase = TEST, .backward = false});
     const std::vector<float> none(12, 0.0f), offset = {-5, 0, 0, 0}, score = {0, 0, 0, 0, 1, 0, 0, 0, 1};
     net.parameters()[0].SetData(none.data());
@@ -123,7 +123,7 @@ TEST_F(Detect, SaysThatAThresholdIsBelowTheNets) {
   EXPECT_EQ(below.out, equal.out);
   EXPECT_TRUE(below.Says("deploy.prototxt: warning: \"found\" has confidence_threshold: 0.01")) << below.err;
   EXPECT_TRUE(below.Says("--threshold=0.001 shows no more than --threshold=0.01; to see more, lower")) << below.err;
-  std::string text = kNet;
+  std::string text = kDetectedNet;
   text.replace(text.find("0.01 }"), 4, "0.9");
   folder_.Write("deploy.prototxt", text);
   EXPECT_EQ(Run({"red.png"}).err, "");  // nobody asked for less
@@ -177,7 +177,7 @@ TEST_F(Detect, DoesNotDependOnTheBatch) {
 // A net of a test of training measures what it finds, so that nothing of it is an output.
 TEST_F(Detect, FindsObjectsThatAnotherLayerReads) {
   folder_.Write("deploy.prototxt",
-                std::string(kNet) + "layer { name: \"none\" type: \"Silence\" bottom: \"found\" }\n");
+                std::string(kDetectedNet) + "layer { name: \"none\" type: \"Silence\" bottom: \"found\" }\n");
   const Finished run = Run({"red.png"});
   EXPECT_EQ(run.out, "red.png  2  0.9375  0.0 1.0 3.0 3.0\n") << run.err;
 }
@@ -191,11 +191,12 @@ TEST_F(Detect, SaysMistakes) {
   EXPECT_TRUE(Run({"--labels=two.txt", "red.png"}).Says("two.txt: error: names 2 classes, but \"found\""));
   folder_.Write("map.prototxt", "item { name: \"a\" label: -1 }");
   EXPECT_TRUE(Run({"--labels=map.prototxt", "red.png"}).Says("label -1 of \"a\" is no number of a class"));
-  std::string text = kNet;
+  std::string text = kDetectedNet;
   text.insert(text.find("scale:"), "crop_size: 4 ");
   folder_.Write("deploy.prototxt", text);
   EXPECT_TRUE(Run({"red.png"}).Says("crop_size cuts images"));
-  folder_.Write("deploy.prototxt", std::string(kNet).substr(0, std::string(kNet).find("layer { name: \"found\"")));
+  folder_.Write("deploy.prototxt",
+                std::string(kDetectedNet).substr(0, std::string(kDetectedNet).find("layer { name: \"found\"")));
   EXPECT_TRUE(Run({"red.png"}).Says("the net has no DetectionOutput layer"));
 }
 

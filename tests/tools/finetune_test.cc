@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr char kNet[] = R"(
+constexpr char kTunedNet[] = R"(
 name: "colours"
 layer { name: "data" type: "Data" top: "data" top: "label" transform_param { scale: 0.004 }
         data_param { source: "none" batch_size: 16 backend: LMDB } }
@@ -40,7 +40,7 @@ layer { name: "prob" type: "Softmax" bottom: "fc" top: "prob" }
 class Finetune : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_.Write("model/train_val.prototxt", kNet);
+    folder_.Write("model/train_val.prototxt", kTunedNet);
     folder_.Write("model/deploy.prototxt", kDeploy);
     for (int i = 0; i < 20; ++i) {
       const auto dim = static_cast<uint8_t>(5 * i);

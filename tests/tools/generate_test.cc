@@ -13,7 +13,7 @@ namespace crema::testing_tools {
 namespace {
 
 // Each unit is followed by the next of the vocabulary, the last one by the first, but for one time in some thousands.
-constexpr char kNet[] = R"(
+constexpr char kGeneratedNet[] = R"(
 layer { name: "in" type: "Input" top: "data" input_param { shape { dim: 1 dim: 2 } } }
 layer { name: "next" type: "Embed" bottom: "data" top: "next" embed_param { input_dim: 4 num_output: 4 bias_term: false } }
 layer { name: "prob" type: "Softmax" bottom: "next" top: "prob" softmax_param { axis: 2 } }
@@ -22,10 +22,10 @@ layer { name: "prob" type: "Softmax" bottom: "next" top: "prob" softmax_param { 
 class Generate : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_.Write("deploy.prototxt", kNet);
+    folder_.Write("deploy.prototxt", kGeneratedNet);
     folder_.Write("chars.txt", "\\n\na\nb\n\\s\n");
     folder_.Write("words.txt", "<eos>\nto\nbe\n<unk>\n");
-    Net net(ParseNet(kNet, "deploy.prototxt"), {.phase = TEST, .backward = false});
+    Net net(ParseNet(kGeneratedNet, "deploy.prototxt"), {.phase = TEST, .backward = false});
     float scores[16] = {};
     for (int unit = 0; unit < 4; ++unit) scores[4 * unit + (unit + 1) % 4] = 10;
     net.parameters()[0].SetData(scores);

@@ -19,7 +19,7 @@ namespace {
 namespace fs = std::filesystem;
 
 // Events whose `key` is `value`.
-int Count(const std::string& trace, const std::string& key, const std::string& value) {
+int CountEvents(const std::string& trace, const std::string& key, const std::string& value) {
   const std::string wanted = "\"" + key + "\": \"" + value + "\"";
   int count = 0;
   for (size_t at = 0; (at = trace.find(wanted, at)) != std::string::npos; ++at) ++count;
@@ -43,11 +43,11 @@ TEST(Profile, OfTrainingHoldsTheFirstIterations) {
       In(profiled));
   ASSERT_EQ(run.exit_code, 0) << run.err;
   const std::string trace = ReadTrace(profiled);
-  EXPECT_EQ(Count(trace, "cat", "iteration"), 3);
-  EXPECT_EQ(Count(trace, "cat", "update"), 3 * 6);  // of each parameter, within the backward pass
-  EXPECT_EQ(Count(trace, "cat", "data wait"), 3);
-  EXPECT_EQ(Count(trace, "cat", "test"), 1);
-  EXPECT_EQ(Count(trace, "name", "loss"), 6);  // forward and backward
+  EXPECT_EQ(CountEvents(trace, "cat", "iteration"), 3);
+  EXPECT_EQ(CountEvents(trace, "cat", "update"), 3 * 6);  // of each parameter, within the backward pass
+  EXPECT_EQ(CountEvents(trace, "cat", "data wait"), 3);
+  EXPECT_EQ(CountEvents(trace, "cat", "test"), 1);
+  EXPECT_EQ(CountEvents(trace, "name", "loss"), 6);  // forward and backward
   EXPECT_EQ(ReadText(plain / "tiny_iter_40.caffemodel"), ReadText(profiled / "tiny_iter_40.caffemodel"));
 }
 
@@ -61,7 +61,7 @@ TEST(Profile, IsWrittenWhenTrainingIsStopped) {
   running.Signal(SIGINT);
   const Finished run = running.Wait();
   EXPECT_EQ(run.exit_code, 0) << run.err;
-  EXPECT_GE(Count(ReadTrace(folder), "cat", "iteration"), 10);
+  EXPECT_GE(CountEvents(ReadTrace(folder), "cat", "iteration"), 10);
 }
 
 TEST(Profile, IsWrittenWhenTrainingFails) {
@@ -69,7 +69,7 @@ TEST(Profile, IsWrittenWhenTrainingFails) {
   WriteTinyTraining(folder, {.base_lr = "1e30"});
   const Finished run = RunProgram({"train", "--solver=solver.prototxt", "--profile=trace.json"}, In(folder));
   EXPECT_EQ(run.exit_code, 2) << run.err;
-  EXPECT_GE(Count(ReadTrace(folder), "cat", "iteration"), 1);
+  EXPECT_GE(CountEvents(ReadTrace(folder), "cat", "iteration"), 1);
 }
 
 TEST(Profile, ThatCannotBeWrittenIsReportedAtTheStart) {
@@ -96,9 +96,9 @@ TEST(Profile, OfTimeHoldsItsPasses) {
   ASSERT_EQ(run.exit_code, 0) << run.err;
   for (const char* text : {"GFLOP/s", "GB/s", "\ntotal "}) EXPECT_NE(run.out.find(text), std::string::npos) << run.out;
   const std::string trace = ReadTrace(folder);
-  EXPECT_EQ(Count(trace, "name", "forward"), 2);
-  EXPECT_EQ(Count(trace, "name", "backward"), 2);
-  EXPECT_EQ(Count(trace, "name", "loss"), 4);
+  EXPECT_EQ(CountEvents(trace, "name", "forward"), 2);
+  EXPECT_EQ(CountEvents(trace, "name", "backward"), 2);
+  EXPECT_EQ(CountEvents(trace, "name", "loss"), 4);
 }
 
 int Threads() {
