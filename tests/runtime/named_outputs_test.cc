@@ -47,7 +47,7 @@ NetOptions NamedOptions(std::vector<std::string> outputs, Device* device = nullp
   return options;
 }
 
-void Pass(Net& net) {
+void PassBoth(Net& net) {
   for (const NetInput& input : net.inputs()) {
     for (int64_t i = 0; i < input.value.count(); ++i) {
       input.value.f32()[i] =
@@ -78,12 +78,12 @@ TEST(NamedOutputs, HoldWhatANetThatKeepsAllHolds) {
   NetOptions keep = NamedOptions({});
   keep.keep_all = true;
   Net all(file, keep);
-  Pass(all);
+  PassBoth(all);
   std::vector<std::vector<std::string>> choices = {kBlobs, {"n1", "r2", "side"}, {"c2", "f"}};
   for (const std::string& name : kBlobs) choices.push_back({name});
   for (const auto& names : choices) {
     Net net(file, NamedOptions(names));
-    Pass(net);
+    PassBoth(net);
     ASSERT_EQ(net.outputs().size(), names.size());
     ExpectSame(net, all, names);
   }
@@ -130,8 +130,8 @@ TEST(NamedOutputs, BesideALossChangeNoGradient) {
     options->backward = true;
   }
   Net net(file, named), whole(file, plain);
-  Pass(net);
-  Pass(whole);
+  PassBoth(net);
+  PassBoth(whole);
   net.Backward();
   whole.Backward();
   for (size_t i = 0; i < net.parameters().size(); ++i) {
@@ -168,12 +168,12 @@ TEST(NamedOutputs, OfANetOnAGpuLieInTheHostsMemory) {
   NetOptions keep = NamedOptions({});
   keep.keep_all = true;
   Net all(file, keep);
-  Pass(all);
+  PassBoth(all);
   for (const auto& names : std::vector<std::vector<std::string>>{kBlobs, {"n1"}, {"c2", "f"}, {"data"}}) {
     Net net(file, NamedOptions(names, gpu));
     std::vector<Tensor> before;
     for (const std::string& name : names) before.push_back(net.blob(name));
-    for (int pass = 0; pass < 3; ++pass) Pass(net);
+    for (int pass = 0; pass < 3; ++pass) PassBoth(net);
     ExpectSame(net, all, names);
     for (size_t i = 0; i < names.size(); ++i) EXPECT_EQ(net.blob(names[i]).raw(), before[i].raw());
   }

@@ -17,8 +17,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-int Rounds(Running& coordinator) { return Count(coordinator.Err(), ", lr = "); }
-
 std::string ColonAndPort(const std::string& endpoint) { return endpoint.substr(endpoint.rfind(':')); }
 
 TEST(ClusterFaults, WorkersThatAreKilledAreReplaced) {
