@@ -20,15 +20,13 @@ namespace crema {
 
 namespace {
 
-constexpr std::string_view kTcpPrefix = "tcp://";
-
 struct HostAndPort {
   std::string host, port;  // without brackets
 };
 
 // What is before a semicolon is where the connection comes from.
 HostAndPort Split(std::string_view endpoint) {
-  endpoint.remove_prefix(std::min(endpoint.size(), kTcpPrefix.size()));
+  endpoint.remove_prefix(std::min(endpoint.size(), kTcp.size()));
   const size_t semicolon = endpoint.rfind(';');
   if (semicolon != std::string_view::npos) endpoint.remove_prefix(semicolon + 1);
   const size_t colon = endpoint.rfind(':');
@@ -92,7 +90,7 @@ bool IsHost(std::string_view host) {
 }  // namespace
 
 std::string HostProblem(const std::string& endpoint) {
-  if (!endpoint.starts_with(kTcpPrefix)) return {};
+  if (!endpoint.starts_with(kTcp)) return {};
   const HostAndPort there = Split(endpoint);
   std::string problem;
   Addresses(there, &problem);

@@ -3,8 +3,12 @@
 #define CREMA_DISTRIBUTED_OWN_ADDRESS_H_
 
 #include <string>
+#include <string_view>
 
 namespace crema {
+
+// How endpoints of TCP begin.
+inline constexpr std::string_view kTcp = "tcp://";
 
 // What this process is called for people: its machine's name and its number, HOST:PROCESS.
 std::string OwnName();

@@ -22,7 +22,7 @@ constexpr int kMostAnswers = 1, kMostAnswerBytes = 1024;
 // stuck, or which ZeroMQ gave up because what answered there spoke something else.
 constexpr Milliseconds kPatience = 2'000;
 
-constexpr std::string_view kTcp = "tcp://", kIpc = "ipc://";
+constexpr std::string_view kIpc = "ipc://";
 
 bool IsInproc(std::string_view endpoint) { return endpoint.starts_with(kInproc); }
 

@@ -12,20 +12,19 @@
 #include "distributed/authorized_keys.h"
 #include "distributed/keys.h"
 #include "distributed/library.h"
+#include "distributed/own_address.h"
 
 namespace crema {
 
 namespace {
-
-constexpr std::string_view kTcpScheme = "tcp://";
 
 // Where to listen, or whom to connect to.
 bool IsEndpoint(std::string_view endpoint, bool listens) {
   for (const std::string_view within : {"ipc://", "inproc://"}) {
     if (endpoint.starts_with(within)) return endpoint.size() > within.size();
   }
-  if (!endpoint.starts_with(kTcpScheme)) return false;
-  endpoint.remove_prefix(std::max(kTcpScheme.size(), endpoint.rfind(';') + 1));
+  if (!endpoint.starts_with(kTcp)) return false;
+  endpoint.remove_prefix(std::max(kTcp.size(), endpoint.rfind(';') + 1));
   const size_t colon = endpoint.rfind(':');
   if (colon == std::string_view::npos) return false;
   const std::string_view host = endpoint.substr(0, colon), port = endpoint.substr(colon + 1);
@@ -147,8 +146,8 @@ class Check {
 
 bool IsLocal(std::string_view endpoint) {
   if (endpoint.starts_with("ipc://") || endpoint.starts_with("inproc://")) return true;
-  if (!endpoint.starts_with(kTcpScheme)) return false;
-  endpoint.remove_prefix(kTcpScheme.size());
+  if (!endpoint.starts_with(kTcp)) return false;
+  endpoint.remove_prefix(kTcp.size());
   // What is before a semicolon is where the connection comes from.
   const size_t semicolon = endpoint.rfind(';');
   if (semicolon != std::string_view::npos) endpoint.remove_prefix(semicolon + 1);
@@ -160,9 +159,9 @@ bool IsLocal(std::string_view endpoint) {
 
 void CheckEndpoint(const std::string& endpoint, bool is_coordinator, const Location& where) {
   if (IsEndpoint(endpoint, is_coordinator)) return;
-  const bool bare = IsEndpoint(std::string(kTcpScheme) + endpoint, is_coordinator);
+  const bool bare = IsEndpoint(std::string(kTcp) + endpoint, is_coordinator);
   throw UserError(where, "\"" + endpoint + "\" is no endpoint; " +
-                             (bare             ? "write " + std::string(kTcpScheme) + endpoint
+                             (bare             ? "write " + std::string(kTcp) + endpoint
                               : is_coordinator ? "give tcp://*:PORT, or tcp://ADDRESS:PORT for one address of this "
                                                  "machine (in numbers), with a port of up to 65535: tcp://*:5570"
                                                : "give tcp://HOST:PORT, with a port from 1 to 65535: "

@@ -20,12 +20,7 @@ namespace {
 
 using testing_json::Json;
 using testing_json::ParseJson;
-
-std::string ReadText(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
-}
+using testing_json::ReadText;
 
 class Timeline : public ::testing::Test {
  protected:

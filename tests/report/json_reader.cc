@@ -1,6 +1,8 @@
 #include "report/json_reader.h"
 
 #include <cstdlib>
+#include <fstream>
+#include <sstream>
 #include <tuple>
 
 namespace crema::testing_json {
@@ -157,5 +159,11 @@ std::vector<long long> Json::Integers() const {
 }
 
 Json ParseJson(std::string_view text) { return Reader(text).Document(); }
+
+std::string ReadText(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
 
 }  // namespace crema::testing_json

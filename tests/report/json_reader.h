@@ -31,6 +31,9 @@ struct Json {
 // Throws std::runtime_error naming the offset.
 Json ParseJson(std::string_view text);
 
+// A whole file.
+std::string ReadText(const std::string& path);
+
 }  // namespace crema::testing_json
 
 #endif  // CREMA_TESTS_REPORT_JSON_READER_H_

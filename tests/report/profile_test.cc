@@ -18,6 +18,7 @@ namespace {
 
 using testing_json::Json;
 using testing_json::ParseJson;
+using testing_json::ReadText;
 
 // Its program has layers that are fused, a sum (ip1 has two readers), fills (the losses') and reorders (of images).
 constexpr char kLayers[] = R"(
@@ -47,12 +48,6 @@ int StepOf(const std::vector<StepInfo>& infos, const std::string& name, const st
   }
   ADD_FAILURE() << "no step " << name << ", " << category;
   return 0;
-}
-
-std::string TextOfFile(const std::string& path) {
-  std::ostringstream text;
-  text << std::ifstream(path).rdbuf();
-  return text.str();
 }
 
 TEST(StepInfo, CountsOperationsAndBytes) {
@@ -226,7 +221,7 @@ TEST_F(Profile, OfATrainingRunHasItsPhases) {
   profile.Follow(solver->net());
   solver->Train();
   EXPECT_EQ(profile.error(), "");
-  const Json json = ParseJson(TextOfFile(path_));
+  const Json json = ParseJson(ReadText(path_));
   const auto phases = EventsOf(json, 1), steps = EventsOf(json, 2);
   ExpectNested(phases);
   ExpectNested(steps);
@@ -260,11 +255,11 @@ TEST_F(Profile, EndsAfterItsIterations) {
   solver->Step(1);
   EXPECT_FALSE(std::filesystem::exists(path_));
   solver->Step(1);
-  const std::string text = TextOfFile(path_);
+  const std::string text = ReadText(path_);
   EXPECT_EQ(Count(EventsOf(ParseJson(text), 1), "iteration"), 2);
   solver->Step(2);
   profile.Finish();
-  EXPECT_EQ(TextOfFile(path_), text);
+  EXPECT_EQ(ReadText(path_), text);
 }
 
 TEST_F(Profile, IsWrittenWhereTrainingEndsEarly) {
@@ -273,7 +268,7 @@ TEST_F(Profile, IsWrittenWhereTrainingEndsEarly) {
   profile.Follow(solver->net());
   solver->Step(3);
   profile.Finish();  // as programs do where Train throws
-  EXPECT_EQ(Count(EventsOf(ParseJson(TextOfFile(path_)), 1), "iteration"), 3);
+  EXPECT_EQ(Count(EventsOf(ParseJson(ReadText(path_)), 1), "iteration"), 3);
 }
 
 TEST_F(Profile, SaysWhatHindersIt) {

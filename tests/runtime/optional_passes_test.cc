@@ -30,7 +30,7 @@ std::string Convolution(const std::string& name, const std::string& bottom, int 
                    more + " }");
 }
 
-std::string WithoutSuffix(const std::string& name) {
+std::string NormalisedInPlace(const std::string& name) {
   return Layer("BatchNorm", name + "_bn", name, name) +
          Layer("Scale", name + "_scale", name, name,
                "scale_param { filler { type: \"uniform\" min: 0.5 max: 1.5 } bias_term: true "
@@ -56,13 +56,13 @@ std::string ResidualNet() {
          "input_param { shape { dim: 6 dim: 3 dim: 13 dim: 11 } shape { dim: 6 } } }\n" +
          Convolution("c1", "data", 20, "kernel_size: 3 pad: 1") + Layer("ReLU", "r1", "c1", "c1") +
          Layer("Pooling", "p1", "c1", "p1", "pooling_param { kernel_size: 3 stride: 2 }") +
-         Convolution("a1", "p1", 16, "kernel_size: 3 pad: 1 bias_term: false") + WithoutSuffix("a1") +
-         Layer("ReLU", "a1r", "a1", "a1") + Convolution("a2", "a1", 24, "kernel_size: 1") + WithoutSuffix("a2") +
-         Convolution("s", "p1", 24, "kernel_size: 1 bias_term: false") + WithoutSuffix("s") +
+         Convolution("a1", "p1", 16, "kernel_size: 3 pad: 1 bias_term: false") + NormalisedInPlace("a1") +
+         Layer("ReLU", "a1r", "a1", "a1") + Convolution("a2", "a1", 24, "kernel_size: 1") + NormalisedInPlace("a2") +
+         Convolution("s", "p1", 24, "kernel_size: 1 bias_term: false") + NormalisedInPlace("s") +
          Layer("Eltwise", "sum", "s a2", "sum") + Layer("ReLU", "sumr", "sum", "sum") +
          Convolution("b1", "sum", 24, "kernel_size: 3 pad: 1") + Layer("BatchNorm", "b1_bn", "b1", "b1") +
          Layer("ReLU", "b1r", "b1", "b1") + Convolution("b2", "b1", 24, "kernel_size: 3 pad: 1 group: 4") +
-         WithoutSuffix("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") +
+         NormalisedInPlace("b2") + Layer("Eltwise", "sum2", "b2 sum", "sum2") +
          Convolution("d1", "sum2", 24, "kernel_size: 1") + Bn("d1", "momentum: 0.8") +
          Layer("ReLU", "d1r", "d1", "d1") + Convolution("d2", "d1", 24, "kernel_size: 1 bias_term: false") +
          Bn("d2", "bn_mode: INFERENCE") + Layer("Eltwise", "sum3", "d2 sum2", "sum3") +

@@ -15,8 +15,6 @@
 namespace crema::testing_tools {
 namespace {
 
-const std::string kShardedSteps = "topology: SHARDED local_steps: 5 ";
-
 struct FaultyWay {
   const char *name, *topology;
   bool gradients = false;

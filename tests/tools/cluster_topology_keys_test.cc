@@ -15,8 +15,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const std::string kShardedWithKeys = "topology: SHARDED local_steps: 5 ";
-
 // Where others reach a worker, as its log tells.
 std::string AddressOf(Running& worker) {
   worker.WaitFor("Other workers reach this one at ");
@@ -30,10 +28,10 @@ class TopologyKeys : public ::testing::Test {
   static constexpr int kIterations = 300;
 
   TopologyKeys()
-      : whole_(kShardedWithKeys + "local_workers: 3", {.max_iter = kIterations}),
-        folder_(kShardedWithKeys +
-                    "security { secret_key_file: \"coordinator.secret\" authorized_keys_dir: \"authorized\" }",
-                {.max_iter = kIterations}) {
+      : whole_(kShardedSteps + "local_workers: 3", {.max_iter = kIterations}),
+        folder_(
+            kShardedSteps + "security { secret_key_file: \"coordinator.secret\" authorized_keys_dir: \"authorized\" }",
+            {.max_iter = kIterations}) {
     EXPECT_EQ(whole_.Run().exit_code, 0);
     fs::create_directory(folder_ / "authorized");
     for (const std::string name : {"coordinator", "a", "b", "c"}) {

@@ -20,6 +20,8 @@ std::string Distributed(const std::string& more);
 
 // Settings: a worker that says nothing for so long is out.
 inline const std::string kQuick = "dead_ms: 600 ";
+// Parameters in shards, averaged every five steps.
+inline const std::string kShardedSteps = "topology: SHARDED local_steps: 5 ";
 // Of a solver.
 inline const std::string kAdam = "type: \"Adam\" momentum2: 0.99\n";
 
