@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "base/atomic_file.h"
+#include "base/paths.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "data/hdf5_files.h"

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <iostream>
 
-#include "base/atomic_file.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "crema/error.h"
 #include "curves/metrics_observer.h"

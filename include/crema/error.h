@@ -61,7 +61,8 @@ class Diagnostics {
   void Note(Location where, std::string message);
 
   bool has_errors() const { return errors_ > 0; }
-  int errors() const { return errors_; }
+  // Readers of long files stop here: one mistake of a whole file would fill screens.
+  bool enough() const { return errors_ >= 20; }
   const std::vector<Diagnostic>& list() const { return list_; }
 
   // Throws UserError with the whole list when it holds at least one error.

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <random>
 
+#include "base/paths.h"
 #include "base/write_all.h"
 #include "crema/error.h"
 
@@ -114,12 +115,6 @@ bool IsTemporaryName(std::string_view name) {
   if (mark == std::string_view::npos) return false;
   const std::string_view number = name.substr(mark + kTemporary.size());
   return !number.empty() && std::all_of(number.begin(), number.end(), [](unsigned char c) { return isdigit(c); });
-}
-
-std::string DirectoryOf(const std::string& path) {
-  const size_t slash = path.rfind('/');
-  if (slash == std::string::npos) return ".";
-  return slash == 0 ? "/" : path.substr(0, slash);
 }
 
 }  // namespace crema

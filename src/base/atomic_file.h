@@ -66,9 +66,6 @@ std::string TemporaryNameOf(const std::string& path);
 // Whether a name ends as those of TemporaryNameOf do.
 bool IsTemporaryName(std::string_view name);
 
-// The part before the last '/', "." without one.
-std::string DirectoryOf(const std::string& path);
-
 }  // namespace crema
 
 #endif  // CREMA_BASE_ATOMIC_FILE_H_

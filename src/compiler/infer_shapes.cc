@@ -2,8 +2,8 @@
 #include <limits>
 #include <map>
 
-#include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/paths.h"
 #include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "graph/files_written.h"

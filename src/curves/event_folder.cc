@@ -67,7 +67,7 @@ std::string TagOf(const Curve& curve) {
 }
 
 // Of runs that may have the names of files; none that listings hide.
-std::string FileName(std::string name) {
+std::string FolderName(std::string name) {
   while (name.starts_with("../") || name.starts_with("./")) name.erase(0, name.find('/') + 1);
   std::replace(name.begin(), name.end(), '/', '_');
   name.erase(0, name.find_first_not_of('.'));
@@ -132,7 +132,7 @@ void EventFolder::Write(const std::vector<TrainingRun>& runs) {
   for (const TrainingRun& run : runs) {
     double seconds = 0;
     for (const Curve& curve : run.curves) seconds = std::max(seconds, curve.points.back().seconds);
-    const std::string around = runs.size() > 1 ? path_ + "/" + FileName(run.name) : path_;
+    const std::string around = runs.size() > 1 ? path_ + "/" + FolderName(run.name) : path_;
     std::map<std::string, std::map<int, Event>> events;  // by folder and iteration
     for (const Curve& curve : run.curves) {
       const std::string folder = around + "/" + FolderOf(curve), tag = TagOf(curve);

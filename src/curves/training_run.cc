@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/paths.h"
 #include "crema/error.h"
 #include "schema/text_file.h"
 
@@ -19,7 +20,7 @@ constexpr char kBlanks[] = " \t\r\n";
 
 // "runs/lenet_metrics.jsonl" -> "lenet"
 std::string RunName(const std::string& path) {
-  std::string name = path.substr(path.rfind('/') + 1);
+  std::string name = FileName(path);
   for (const char* ending : {".jsonl", ".log", ".txt", "_metrics"}) {
     if (name.ends_with(ending) && name.size() > std::string(ending).size()) {
       name.resize(name.size() - std::string(ending).size());

@@ -20,8 +20,6 @@ namespace crema {
 
 namespace {
 
-constexpr int kMostCsvErrors = 20;
-
 bool IsByte(float value) { return value >= 0 && value <= 255 && value == std::floor(value); }
 
 struct LabelClass {
@@ -202,7 +200,7 @@ void Scan(const CsvConversion& how, CsvTable* found) {
   ReadHeader(how, file, row, &table);
   Diagnostics diagnostics;
   bool more = table.header ? file.ReadRow(&row) : true;
-  for (; more && diagnostics.errors() < kMostCsvErrors; more = file.ReadRow(&row)) {
+  for (; more && !diagnostics.enough(); more = file.ReadRow(&row)) {
     CheckRow(file, row, &table, &diagnostics);
   }
   diagnostics.ThrowIfErrors();

@@ -1,8 +1,8 @@
 #include "data/dataset_writer.h"
 
-#include <filesystem>
 #include <utility>
 
+#include "base/paths.h"
 #include "crema/error.h"
 #include "data/image_list.h"
 #include "data/output_path.h"
@@ -10,13 +10,6 @@
 namespace crema {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-bool Exists(const std::string& path) {
-  std::error_code ignored;
-  return fs::exists(fs::symlink_status(path, ignored));
-}
 
 // "dir/pets" of "dir/pets_lmdb/".
 std::string StemOf(std::string database) {
@@ -55,7 +48,7 @@ void DatasetWriter::CheckExisting() const {
   std::string found, missing;
   for (size_t part = 0; part < target_.parts.size(); ++part) {
     const std::string name = target_.DatabaseOf(part);
-    std::string& list = Exists(name) ? found : missing;
+    std::string& list = IsTaken(name) ? found : missing;
     list += (list.empty() ? "\"" : ", \"") + name + "\"";
   }
   if (!found.empty() && !missing.empty()) {
@@ -63,7 +56,7 @@ void DatasetWriter::CheckExisting() const {
                     " does not (was a conversion killed?); pass --force to make all of them anew");
   }
   const std::string file = target_.LabelsFile();
-  if (found.empty() && !labels_.empty() && Exists(file) && ReadLabels(file) != labels_) {
+  if (found.empty() && !labels_.empty() && IsTaken(file) && ReadLabels(file) != labels_) {
     throw UserError("\"" + file + "\" exists already with other classes; remove it, choose another name for the " +
                     "database, or pass --force to replace it");
   }
@@ -95,7 +88,7 @@ std::string DatasetWriter::Summary() const {
   }
   if (!labels_.empty()) {
     text += target_.LabelsFile() + ": " + std::to_string(labels_.size()) + " classes\n";
-  } else if (Exists(target_.LabelsFile())) {
+  } else if (IsTaken(target_.LabelsFile())) {
     text += target_.LabelsFile() +
             ": warning: stays from before, and others take the names of the classes from it; "
             "remove it where it names other classes\n";

@@ -3,14 +3,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <numeric>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/hdf5.h"
 #include "base/input_file.h"
+#include "base/paths.h"
 #include "base/trimmed.h"
 #include "base/utf8.h"
 #include "crema/error.h"
@@ -18,18 +17,6 @@
 namespace crema {
 
 namespace {
-
-namespace fs = std::filesystem;
-
-constexpr int kMostHdf5Errors = 20;
-
-// Empty where the file is at neither place.
-std::string Find(const std::string& path, const std::string& folder) {
-  std::error_code ignored;
-  if (fs::exists(path, ignored)) return path;
-  const std::string beside = (fs::path(folder) / path).string();
-  return fs::exists(beside, ignored) ? beside : "";
-}
 
 Shape RowShape(const std::vector<int64_t>& extents) {
   return Shape(std::vector<int64_t>(extents.begin() + 1, extents.end()));
@@ -83,12 +70,12 @@ std::vector<std::string> ReadHdf5List(const std::string& list) {
   std::vector<std::string> paths;
   Diagnostics diagnostics;
   std::string line;
-  for (int number = 1; std::getline(stream, line) && diagnostics.errors() < kMostHdf5Errors; ++number) {
+  for (int number = 1; std::getline(stream, line) && !diagnostics.enough(); ++number) {
     if (number == 1) DropByteOrderMark(list, &line);
     line = std::string(Trimmed(line));
     if (line.empty()) continue;
-    std::string path = Find(line, DirectoryOf(list));
-    if (path.empty()) {
+    std::string path = FindFile(line, {DirectoryOf(list)});
+    if (!Exists(path)) {
       diagnostics.Error({list, number, 0}, "there is no file \"" + line + "\", neither in the working directory nor " +
                                                "beside the list; name one HDF5 file per line");
     }

@@ -19,7 +19,6 @@ namespace crema {
 
 namespace {
 
-constexpr int kMostErrors = 20;
 constexpr const char* kBlanks = " \t";
 
 std::ifstream Open(const std::string& path, const std::string& what) {
@@ -107,7 +106,7 @@ void ReadLines(const std::string& file, const std::string& what, const Parse& pa
     TrimEnd(&line);
     const std::string problem = line.empty() ? std::string() : parse(line);
     if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
-    return diagnostics.errors() < kMostErrors;
+    return !diagnostics.enough();
   });
   diagnostics.ThrowIfErrors();
 }

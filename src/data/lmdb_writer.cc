@@ -17,6 +17,7 @@
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "base/log.h"
+#include "base/paths.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -26,11 +27,6 @@ namespace {
 constexpr uint64_t kTransactionRecords = 10000;
 constexpr size_t kTransactionBytes = size_t{16} << 20;
 constexpr size_t kFirstMapBytes = size_t{128} << 20;
-
-bool FileExists(const std::string& path) {
-  struct stat status;
-  return lstat(path.c_str(), &status) == 0;
-}
 
 // Removes a folder that holds nothing but an LMDB; returns 0 or an errno.
 int RemoveDatabase(const std::string& folder) {
@@ -57,7 +53,7 @@ std::string BehindLink(std::string path) {
 }
 
 void MentionLeftovers(const std::string& path) {
-  const std::string prefix = path.substr(path.rfind('/') + 1) + ".tmp.";
+  const std::string prefix = FileName(path) + ".tmp.";
   DIR* directory = opendir(DirectoryOf(path).c_str());
   if (!directory) return;
   while (const dirent* entry = readdir(directory)) {
@@ -79,7 +75,7 @@ bool HoldsOnlyDatabase(const std::string& folder) {
     only &= name == "." || name == ".." || name == "data.mdb" || name == "lock.mdb";
   }
   closedir(directory);
-  return only && FileExists(folder + "/data.mdb");
+  return only && IsTaken(folder + "/data.mdb");
 }
 
 }  // namespace
@@ -89,7 +85,7 @@ LmdbWriter::LmdbWriter(std::string path, Existing existing)
       temporary_(TemporaryNameOf(path_)),
       existing_(existing) {
   if (path_.empty()) throw UserError("the path of the database to write is empty");
-  if (existing == Existing::kRefuse && FileExists(path_)) {
+  if (existing == Existing::kRefuse && IsTaken(path_)) {
     throw UserError("\"" + path_ + "\" exists already; remove it, choose another name, or pass --force to replace it");
   }
   CheckReplaced();
@@ -115,7 +111,7 @@ LmdbWriter::~LmdbWriter() {
 }
 
 void LmdbWriter::CheckReplaced() const {
-  if (existing_ != Existing::kReplace || !FileExists(path_) || HoldsOnlyDatabase(path_)) return;
+  if (existing_ != Existing::kReplace || !IsTaken(path_) || HoldsOnlyDatabase(path_)) return;
   throw UserError("\"" + path_ + "\" exists and is not just an LMDB, so it is not replaced; remove it yourself or " +
                   "choose another name");
 }
@@ -203,7 +199,7 @@ void LmdbWriter::Flush() {
 }
 
 void LmdbWriter::RemoveReplaced() {
-  if (existing_ != Existing::kReplace || !FileExists(path_)) return;
+  if (existing_ != Existing::kReplace || !IsTaken(path_)) return;
   // The name goes first: what is left when this is killed on the way is no half of a database.
   const std::string old = temporary_ + ".old";
   RemoveDatabase(old);
@@ -216,7 +212,7 @@ void LmdbWriter::Commit() {
   CREMA_CHECK(!temporary_.empty()) << "Commit twice";
   if (environment_) Flush();
   bool exchanged = false;
-  if (existing_ == Existing::kReplace && FileExists(path_)) {
+  if (existing_ == Existing::kReplace && IsTaken(path_)) {
     // One step where the file system can exchange names, so that the path always holds a whole database.
     exchanged = renameat2(AT_FDCWD, temporary_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
     if (!exchanged) RemoveReplaced();

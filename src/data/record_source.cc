@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "base/leveldb.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "data/lmdb_source.h"
 
@@ -38,8 +39,7 @@ std::shared_ptr<const RecordSource> OpenRecordSource(const std::string& path) {
     throw EnvironmentError("cannot look at database \"" + path + "\": " + std::strerror(errno));
   }
   if (!S_ISDIR(status.st_mode)) {
-    const size_t slash = path.rfind('/');
-    const bool data_file = path.substr(slash == std::string::npos ? 0 : slash + 1) == "data.mdb";
+    const bool data_file = FileName(path) == "data.mdb";
     throw UserError("\"" + path + "\" is a file; expected the folder of an LMDB" +
                     (data_file ? ": name the folder that holds data.mdb" : ""));
   }

@@ -11,8 +11,8 @@
 #include <thread>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "distributed/cluster_settings.h"
 #include "distributed/coordination.h"

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "base/hdf5.h"
+#include "base/paths.h"
 #include "crema/error.h"
 #include "data/file_order.h"
 #include "data/hdf5_files.h"

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/atomic_file.h"
+#include "base/paths.h"
 #include "base/stopwatch.h"
 #include "crema/error.h"
 #include "schema/wire_bytes.h"

@@ -1,10 +1,9 @@
 #include "crema/layer.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 
 #include "base/check.h"
+#include "base/paths.h"
 
 namespace crema {
 
@@ -58,14 +57,7 @@ int LayerSetup::CanonicalAxis(std::string_view field, int axis, int bottom) cons
   return shape.CanonicalAxis(axis);
 }
 
-std::string LayerSetup::ResolvePath(const std::string& path) const {
-  if (path.empty() || path[0] == '/' || access(path.c_str(), F_OK) == 0) return path;
-  for (const std::string& folder : folders_) {
-    std::string candidate = folder + "/" + path;
-    if (access(candidate.c_str(), F_OK) == 0) return candidate;
-  }
-  return path;
-}
+std::string LayerSetup::ResolvePath(const std::string& path) const { return FindFile(path, folders_); }
 
 void LayerSetup::SetTop(int i, Shape shape, DType dtype) {
   CREMA_CHECK(i >= 0 && i < tops()) << param_->type() << " sets top " << i << " of " << tops();

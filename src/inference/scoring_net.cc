@@ -1,13 +1,11 @@
 #include "inference/scoring_net.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <set>
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
+#include "base/paths.h"
 #include "compiler/selection.h"
 #include "crema/error.h"
 #include "report/assumed_inputs.h"
@@ -15,13 +13,6 @@
 namespace crema {
 
 namespace {
-
-// From the working directory, or else from the net's folder.
-std::string Resolved(const std::string& path, const std::string& net_path) {
-  if (path.empty() || path[0] == '/' || access(path.c_str(), F_OK) == 0) return path;
-  const std::string beside = DirectoryOf(net_path) + "/" + path;
-  return access(beside.c_str(), F_OK) == 0 ? beside : path;
-}
 
 class Conversion {
  public:
@@ -57,7 +48,7 @@ class Conversion {
                                 "go into one blob only");
     }
     if (!net_.transform.mean_file().empty()) {
-      net_.transform.set_mean_file(Resolved(net_.transform.mean_file(), path_));
+      net_.transform.set_mean_file(FindFile(net_.transform.mean_file(), {DirectoryOf(path_)}));
     } else {
       net_.transform.clear_mean_file();
     }
@@ -112,11 +103,11 @@ class Conversion {
     net_.transform = layer->transform_param();
     net_.transform_at = Where(i, "transform_param");
     if (layer->type() == "Data") {
-      net_.database = Resolved(layer->data_param().source(), path_);
+      net_.database = FindFile(layer->data_param().source(), {DirectoryOf(path_)});
     } else if (layer->type() == "ImageData") {
       const ImageDataParameter& param = layer->image_data_param();
-      net_.list = Resolved(param.source(), path_);
-      net_.list_root = Resolved(param.root_folder(), path_);
+      net_.list = FindFile(param.source(), {DirectoryOf(path_)});
+      net_.list_root = FindFile(param.root_folder(), {DirectoryOf(path_)});
       net_.list_label_count = param.label_count();
       if (param.new_height() > 0) net_.transform.set_resize_height(param.new_height());
       if (param.new_width() > 0) net_.transform.set_resize_width(param.new_width());

@@ -7,8 +7,8 @@
 #include <utility>
 #include <vector>
 
-#include "base/atomic_file.h"
 #include "base/hdf5.h"
+#include "base/paths.h"
 #include "crema/layer.h"
 
 namespace crema {

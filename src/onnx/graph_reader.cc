@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <cctype>
 
-#include "base/atomic_file.h"
 #include "base/check.h"
+#include "base/paths.h"
 #include "base/printable.h"
 #include "crema/layer.h"
 #include "onnx/folding.h"

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <limits>
 
-#include "base/atomic_file.h"
+#include "base/paths.h"
 #include "onnx/graph_reader.h"
 #include "onnx/model_reader.h"
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/number_text.h"
+#include "base/paths.h"
 #include "compiler/compiler.h"
 #include "solver/nets.h"
 #include "solver/snapshot.h"

@@ -1,13 +1,12 @@
 #include "solver/nets.h"
 
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <utility>
 
-#include "base/atomic_file.h"
 #include "base/byte_size.h"
+#include "base/paths.h"
 #include "compiler/selection.h"
 #include "solver/hogwild.h"
 #include "solver/prefix_files.h"
@@ -58,7 +57,7 @@ class Planner {
 
 NetFile Planner::Read(const std::string& path, std::string_view field) {
   const std::string found = FindFile(path, folders_);
-  if (access(found.c_str(), F_OK) != 0) {
+  if (!Exists(found)) {
     std::string tried = "the working directory";
     for (const std::string& folder : folders_) tried += ", " + folder;
     throw UserError(At(field), std::string(field) + " \"" + path + "\" does not exist; looked in " + tried);
@@ -171,15 +170,6 @@ NetPlans Planner::Run() {
 }
 
 }  // namespace
-
-std::string FindFile(const std::string& path, const std::vector<std::string>& folders) {
-  if (path.empty() || path[0] == '/' || access(path.c_str(), F_OK) == 0) return path;
-  for (const std::string& folder : folders) {
-    const std::string candidate = folder + "/" + path;
-    if (access(candidate.c_str(), F_OK) == 0) return candidate;
-  }
-  return path;
-}
 
 std::vector<std::string> SearchFolders(const SolverOptions& options) {
   std::vector<std::string> folders;

@@ -12,9 +12,6 @@
 
 namespace crema {
 
-// A path as the user wrote it: as it is where it exists in the working directory, else in the first of `folders` that
-// has it, else as it is.
-std::string FindFile(const std::string& path, const std::vector<std::string>& folders);
 // The folders relative paths of a solver are looked for in after the working directory.
 std::vector<std::string> SearchFolders(const SolverOptions& options);
 

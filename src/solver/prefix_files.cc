@@ -14,6 +14,7 @@
 #include <tuple>
 
 #include "base/atomic_file.h"
+#include "base/paths.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -41,8 +42,6 @@ bool IsUnfinished(const std::string& rest) {
 }
 
 }  // namespace
-
-std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 std::vector<StateFile> FindStates(const std::string& prefix, SnapshotFormat preferred) {
   std::vector<std::tuple<int, bool, StateFile>> found;

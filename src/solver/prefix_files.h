@@ -10,9 +10,6 @@
 
 namespace crema {
 
-// "models/lenet.caffemodel" -> "lenet.caffemodel"
-std::string FileName(const std::string& path);
-
 struct StateFile {
   int iteration = 0;
   std::string path;

@@ -1,16 +1,15 @@
 #include <fcntl.h>
 #include <google/protobuf/io/zero_copy_stream_impl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fstream>
 
-#include "base/atomic_file.h"
 #include "base/hdf5.h"
 #include "base/input_file.h"
+#include "base/paths.h"
 #include "device/host_copies.h"
 #include "solver/checksum.h"
 #include "solver/prefix_files.h"
@@ -24,12 +23,6 @@ namespace {
 
 [[noreturn]] void FailToRead(const std::string& path, const std::string& message) {
   throw UserError(Location{path, 0, 0}, message);
-}
-
-bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
-
-bool EndsWith(const std::string& text, std::string_view end) {
-  return text.size() >= end.size() && text.compare(text.size() - end.size(), end.size(), end) == 0;
 }
 
 bool Parse(const std::string& path, google::protobuf::MessageLite* message) {
@@ -46,7 +39,7 @@ bool Parse(const std::string& path, google::protobuf::MessageLite* message) {
 
 std::string StateBeside(const std::string& model) {
   constexpr std::string_view kModel = ".caffemodel";
-  if (!EndsWith(model, kModel)) return {};
+  if (!model.ends_with(kModel)) return {};
   const std::string state = model.substr(0, model.size() - kModel.size()) + ".solverstate";
   return Exists(state) ? state : std::string();
 }
@@ -54,7 +47,7 @@ std::string StateBeside(const std::string& model) {
 // Says what a file is that was given as a .solverstate.
 [[noreturn]] void FailAsOther(const std::string& path) {
   NetParameter net;
-  if (EndsWith(path, ".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
+  if (path.ends_with(".caffemodel") || (Parse(path, &net) && (net.layer_size() > 0 || net.layers_size() > 0))) {
     const std::string state = StateBeside(path);
     FailToRead(path,
                "these are the weights of a net, not a snapshot of training; " +

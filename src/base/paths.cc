@@ -1,0 +1,32 @@
+#include "base/paths.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace crema {
+
+std::string DirectoryOf(const std::string& path) {
+  const size_t slash = path.rfind('/');
+  if (slash == std::string::npos) return ".";
+  return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string FileName(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+bool Exists(const std::string& path) { return access(path.c_str(), F_OK) == 0; }
+
+bool IsTaken(const std::string& path) {
+  struct stat status;
+  return lstat(path.c_str(), &status) == 0;
+}
+
+std::string FindFile(const std::string& path, const std::vector<std::string>& folders) {
+  if (path.empty() || path[0] == '/' || Exists(path)) return path;
+  for (const std::string& folder : folders) {
+    std::string candidate = folder + "/" + path;
+    if (Exists(candidate)) return candidate;
+  }
+  return path;
+}
+
+}  // namespace crema

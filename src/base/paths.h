@@ -1,0 +1,28 @@
+// Parts of paths, and where the file that a user named is.
+#ifndef CREMA_BASE_PATHS_H_
+#define CREMA_BASE_PATHS_H_
+
+#include <string>
+#include <vector>
+
+namespace crema {
+
+// The part before the last '/', "." without one.
+std::string DirectoryOf(const std::string& path);
+
+// "models/lenet.caffemodel" -> "lenet.caffemodel"
+std::string FileName(const std::string& path);
+
+// Whether the path leads to something.
+bool Exists(const std::string& path);
+
+// Whether something has this name, be it a symbolic link that leads nowhere.
+bool IsTaken(const std::string& path);
+
+// A path as a user wrote it: as it is where it exists in the working directory, else in the first of `folders` that has
+// it, else as it is.
+std::string FindFile(const std::string& path, const std::vector<std::string>& folders);
+
+}  // namespace crema
+
+#endif  // CREMA_BASE_PATHS_H_
