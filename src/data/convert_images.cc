@@ -130,9 +130,9 @@ void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how,
   record->notes.clear();
   try {
     Fill(ReadFileBytes(path), how, shop, record);
-    if (!record->problem.empty()) record->problem = "\"" + path + "\" " + record->problem;
+    if (!record->problem.empty()) record->problem = list.Named(entry) + " " + record->problem;
   } catch (const EnvironmentError& error) {
-    record->problem = error.what();
+    record->problem = error.what() + list.PlaceOf(entry);
   }
   if (!record->problem.empty()) return;
   if (list.label_count > 0) {
@@ -214,7 +214,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         }
         const std::string& path = list.entries[place.entry].path;
         if (how.check_size && done.records > 0 && record.size.count() != first_size.count()) {
-          throw UserError("\"" + path + "\" has " + record.size.ToString() + " values, but \"" + first_path +
+          throw UserError(list.Named(place.entry) + " has " + record.size.ToString() + " values, but \"" + first_path +
                           "\" has " + first_size.ToString() + " (--check_size); resize them with --resize_height and " +
                           "--resize_width");
         }

@@ -31,7 +31,7 @@ void DenseImageLoader::ReadLabels(uint64_t position, ItemScratch& scratch) const
     return;
   }
   const auto fail = [&](const std::string& problem) {
-    throw UserError("label image \"" + labels_->PathOf(entry) + "\" " + problem);
+    throw UserError("label image " + labels_->Named(entry) + " " + problem);
   };
   const std::string problem =
       DecodeImage(ReadImage(*labels_, entry, scratch), {DecodeOptions::Colors::kNumbers}, &labels);

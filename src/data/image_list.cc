@@ -97,32 +97,32 @@ void VisitLines(const std::string& file, const std::string& what, const Visit& v
   if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
 }
 
-// Calls parse(line), which returns what is wrong with it, for each line that is not empty when blanks at its end are
-// cut off.
+// Calls parse(line, number), which returns what is wrong with it, for each line that is not empty when blanks at its
+// end are cut off, and its number.
 template <typename Parse>
 void ReadLines(const std::string& file, const std::string& what, const Parse& parse) {
   Diagnostics diagnostics;
   VisitLines(file, what, [&](int number, std::string& line) {
     TrimEnd(&line);
-    const std::string problem = line.empty() ? std::string() : parse(line);
+    const std::string problem = line.empty() ? std::string() : parse(line, number);
     if (!problem.empty()) diagnostics.Error({file, number, 0}, problem);
     return !diagnostics.enough();
   });
   diagnostics.ThrowIfErrors();
 }
 
-// Calls add(image, other) for each line of a list of such pairs.
+// Calls add(image, other, number) for each line of a list of such pairs.
 template <typename Add>
 void ReadPairs(const std::string& file, const std::string& pair, const std::string& other, const Add& add) {
   bool empty = true;
   const std::string form = "one \"" + pair + "\" per line";
-  ReadLines(file, "a list with " + form, [&](const std::string& line) -> std::string {
+  ReadLines(file, "a list with " + form, [&](const std::string& line, int number) -> std::string {
     std::string front, back;
     if (!CutAtLastBlank(line, &front, &back)) {
       return "expected \"" + pair + "\", got \"" + line + "\"; write the path of " + other +
              " behind that of the image";
     }
-    add(std::move(front), std::move(back));
+    add(std::move(front), std::move(back), number);
     empty = false;
     return {};
   });
@@ -136,14 +136,22 @@ std::string AsRoot(const std::string& folder) {
 
 }  // namespace
 
+std::string ImageList::Named(size_t i) const { return "\"" + PathOf(i) + "\"" + PlaceOf(i); }
+
+std::string ImageList::PlaceOf(size_t i) const {
+  return file.empty() ? "" : " (" + Location{file, entries[i].line, 0}.ToString() + ")";
+}
+
 ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count) {
   ImageList list;
+  list.file = file;
   list.root = AsRoot(root);
   list.label_count = label_count;
   list.may_have_numbers = true;
   const std::string form = label_count > 0 ? "one path and its numbers per line" : "one \"path label\" per line";
-  ReadLines(file, "a list with " + form, [&list](const std::string& line) {
+  ReadLines(file, "a list with " + form, [&list](const std::string& line, int number) {
     ImageList::Entry entry;
+    entry.line = number;
     std::string problem = list.label_count > 0 ? ParseNumbers(line, &list, &entry) : ParseLine(line, &entry);
     if (problem.empty()) list.entries.push_back(std::move(entry));
     return problem;
@@ -162,20 +170,23 @@ std::string LabelCountHint(const ImageList& list, size_t entry) {
 
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root) {
   AnnotatedImageList list;
+  list.images.file = file;
   list.images.root = AsRoot(root);
-  ReadPairs(file, "image annotation", "the file with its objects", [&list](std::string image, std::string annotation) {
-    list.images.entries.push_back({std::move(image)});
-    list.annotations.push_back(std::move(annotation));
-  });
+  ReadPairs(file, "image annotation", "the file with its objects",
+            [&list](std::string image, std::string annotation, int number) {
+              list.images.entries.push_back({std::move(image), 0, number});
+              list.annotations.push_back(std::move(annotation));
+            });
   return list;
 }
 
 DenseImageList ReadDenseImageList(const std::string& file, const std::string& root) {
   DenseImageList list;
+  list.images.file = list.labels.file = file;
   list.images.root = list.labels.root = AsRoot(root);
-  ReadPairs(file, "image label_image", "its label image", [&list](std::string image, std::string label) {
-    list.images.entries.push_back({std::move(image)});
-    list.labels.entries.push_back({std::move(label)});
+  ReadPairs(file, "image label_image", "its label image", [&list](std::string image, std::string label, int number) {
+    list.images.entries.push_back({std::move(image), 0, number});
+    list.labels.entries.push_back({std::move(label), 0, number});
   });
   return list;
 }
@@ -186,9 +197,10 @@ DenseImageList ReadImageSegList(const std::string& file, const std::string& root
   const bool labelled = type == ImageDataParameter::IMAGE;
   const std::string form = labelled ? "one \"path label\" per line" : "one path of an image per line";
   DenseImageList list;
+  list.images.file = file;
   list.images.root = AsRoot(root);
-  ReadLines(file, "a list with " + form, [&](const std::string& line) -> std::string {
-    ImageList::Entry entry{line, label_of_none};
+  ReadLines(file, "a list with " + form, [&](const std::string& line, int number) -> std::string {
+    ImageList::Entry entry{line, label_of_none, number};
     std::string problem = labelled ? ParseLine(line, &entry) : "";
     if (labelled && problem.empty() && (entry.label < 0 || entry.label > 255)) {
       problem = "the label " + std::to_string(entry.label) + " is not from 0 to 255, as those of pixels are";

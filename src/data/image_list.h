@@ -15,8 +15,10 @@ struct ImageList {
   struct Entry {
     std::string path;  // as the list has it, or below the folder
     int label = 0;     // the class, from 0; below 0 of what is not to count (ignore_label: -1)
+    int line = 0;      // of the list, from 1
   };
 
+  std::string file;  // the list; empty for folders
   std::string root;  // put before the paths to open them; ends with "/" where it is not empty
   std::vector<Entry> entries;
   std::vector<std::string> labels;  // names of the classes; empty for list files, which have none
@@ -25,6 +27,10 @@ struct ImageList {
   bool may_have_numbers = false;    // label_count is known where this comes from
 
   std::string PathOf(size_t i) const { return root + entries[i].path; }
+  // For messages: the path in quotes and where the list has it, as in "photos/a.png" (train.txt:12).
+  std::string Named(size_t i) const;
+  // " (train.txt:12)"; nothing without a list.
+  std::string PlaceOf(size_t i) const;
   std::span<const float> NumbersOf(size_t i) const { return {numbers.data() + i * label_count, label_count}; }
 };
 

@@ -33,7 +33,7 @@ class OpenFile {
   int descriptor_;
 };
 
-std::string NameOf(const ImageList& list, size_t entry) { return "image \"" + list.PathOf(entry) + "\""; }
+std::string NameOf(const ImageList& list, size_t entry) { return "image " + list.Named(entry); }
 
 [[noreturn]] void CannotRead(const ImageList& list, size_t entry, int error) {
   if (error == ENOENT || error == ENOTDIR) {

@@ -86,8 +86,8 @@ void ReadImageOf(Words& words, WindowFile* file) {
     words.Fail("image " + std::to_string(index) + " stands where image " + std::to_string(due) +
                " is due; number the images from 0 in the order of the file");
   }
-  file->images.entries.push_back({std::string(words.Word("the path of an image")), 0});
-  file->image_lines.push_back(words.line());
+  std::string path(words.Word("the path of an image"));
+  file->images.entries.push_back({std::move(path), 0, words.line()});
   const auto channels = words.Get<int32_t>("the number of an image's channels (its path must not hold blanks)");
   if (channels != 1 && channels != 3) {
     words.Fail("an image has 3 channels, or 1, not " + std::to_string(channels));

@@ -22,7 +22,6 @@ struct WindowFile {
 
   std::string path;
   ImageList images;                          // without labels
-  std::vector<int32_t> image_lines;          // where the file names each
   std::vector<Window> objects, backgrounds;  // in the order of the file
 };
 

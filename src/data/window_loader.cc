@@ -108,7 +108,7 @@ std::span<const uint8_t> WindowLoader::BytesOf(const WindowFile::Window& window,
     });
     return file.bytes;
   } catch (const UserError& error) {
-    Fail(windows_->image_lines[image], error.diagnostics().front().message);
+    Fail(windows_->images.entries[image].line, error.diagnostics().front().message);
   }
 }
 
@@ -120,7 +120,7 @@ void WindowLoader::Load(uint64_t position, float* data, float* label, ItemScratc
   const std::string problem = DecodeImage(BytesOf(window, scratch), {DecodeOptions::Colors::kColor}, &image);
   const auto image_index = static_cast<size_t>(window.image);
   if (!problem.empty()) {
-    Fail(windows_->image_lines[image_index],
+    Fail(windows_->images.entries[image_index].line,
          "image \"" + windows_->images.PathOf(image_index) + "\" " + problem + kBrokenImageRemedy);
   }
   const std::optional<WindowPlace> place = WindowPlaceOf(window, image.height, image.width, form_, mirrored);

@@ -165,7 +165,7 @@ TEST_F(DenseImageDataTest, MistakesAreNamed) {
   const std::string label = folder_ / "seg/labels/1.png";
   testing::WriteFile(label, testing::Png(Smooth(kWidth, kHeight, 0)));
   expect({"net.prototxt:dense_image_data_param.source", "label image \"" + label, "is 30x24, but image",
-          "1.png\" is 24x30", "has the size of its image"});
+          "1.png\" (" + folder_ / "list.txt" + ":2) is 24x30", "has the size of its image"});
   testing::WriteFile(label, testing::Png(Photograph(kHeight, kWidth, 3)));
   expect({"label image \"" + label, "colours without a palette"});
   std::filesystem::remove(label);

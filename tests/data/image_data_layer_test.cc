@@ -36,6 +36,12 @@ class ImageDataTest : public ::testing::Test {
     return folder_ / "list.txt";
   }
 
+  // As messages name the image in a line of the list.
+  std::string Named(const std::string& image, int line) const {
+    return "image \"" + folder_ / "the images" + "/" + image + "\" (" + folder_ / "list.txt" + ":" +
+           std::to_string(line) + ")";
+  }
+
   std::string Layer(const std::string& fields = "", const std::string& rest = "") const {
     return "top: \"data\" top: \"label\" image_data_param { source: \"" + folder_ / "list.txt" + "\" root_folder: \"" +
            folder_ / "the images/" + "\" batch_size: 4 " + fields + " } " + rest;
@@ -62,8 +68,7 @@ TEST_F(ImageDataTest, DeliversTheListInOrder) {
       EXPECT_EQ(driver.value(1)[i], static_cast<float>(10 + entry));
       const Image image = Photograph(5, 4, 3, static_cast<uint64_t>(entry));
       for (int c = 0; c < 3; ++c) EXPECT_EQ(driver.value(0)[i * 60 + c * 20 + 9], image.row(2)[3 + c]);
-      EXPECT_EQ(driver.layer().DescribeItem(i),
-                "image \"" + folder_ / "the images/" + std::to_string(entry) + ".png\"");
+      EXPECT_EQ(driver.layer().DescribeItem(i), Named(std::to_string(entry) + ".png", entry + 1));
     }
   }
 }
@@ -78,7 +83,7 @@ TEST_F(ImageDataTest, SeveralNumbersFollowAPath) {
   driver.Forward();
   EXPECT_EQ(driver.value(1), (std::vector<float>{0.5, -1, 300, 1, 0, 0.25, 0, 0, 0, 0.5, -1, 300}));
   EXPECT_EQ(driver.value(0)[60], Photograph(5, 4, 3, 9).row(0)[0]);
-  EXPECT_EQ(driver.layer().DescribeItem(1), "image \"" + folder_ / "the images/a 7 b.png\"");
+  EXPECT_EQ(driver.layer().DescribeItem(1), Named("a 7 b.png", 3));
   // Shuffled, numbers stay with their images.
   testing::SourceDriver shuffled = Driver(Layer("label_count: 3 shuffle: true"), TRAIN);
   for (int k = 0; k < 3; ++k) {
@@ -125,8 +130,9 @@ TEST_F(ImageDataTest, NumbersThatAreNoneAreNamedWithTheirLine) {
   expect("\n", "label_count: 3", {list, "one path and its numbers per line"});
   // Where the field is forgotten, or too small.
   expect("0.png 0.5\n", "", {list + ":1", "\"0.5\" is no whole number", "label_count of ImageData"});
-  expect("0.png 1 0 1\n", "new_height: 2 new_width: 2", {"0.png 1 0\" does not exist", "label_count says how many"});
-  expect("0.png 1 0 1\n", "label_count: 2", {"0.png 1\" does not exist", "label_count says how many"});
+  expect("0.png 1 0 1\n", "new_height: 2 new_width: 2",
+         {Named("0.png 1 0", 1) + " does not exist", "label_count says how many"});
+  expect("0.png 1 0 1\n", "label_count: 2", {Named("0.png 1", 1) + " does not exist", "label_count says how many"});
   expect("0.png 1\n", "label_count: 65537", {"image_data_param.label_count", "from 0 to 65536"});
 }
 
@@ -198,9 +204,8 @@ TEST_F(ImageDataTest, SizesThatAreFixedNeedNoImages) {
   testing::WriteFile(folder_ / "list.txt", "absent.jpg 0\n");
   testing::SourceDriver driver = Driver(Layer("new_height: 8 new_width: 9"));
   EXPECT_EQ(driver.setup().top_specs()[0].shape, (Shape{4, 3, 8, 9}));
-  ExpectThrows<UserError>([&] { driver.Forward(); },
-                          {"net.prototxt:image_data_param.source", "\"in\" (ImageData)",
-                           "image \"" + folder_ / "the images/absent.jpg" + "\" does not exist", "root_folder"});
+  ExpectThrows<UserError>([&] { driver.Forward(); }, {"net.prototxt:image_data_param.source", "\"in\" (ImageData)",
+                                                      Named("absent.jpg", 1) + " does not exist", "root_folder"});
   std::filesystem::remove(folder_ / "list.txt");
   EXPECT_EQ(Driver(Layer("", "transform_param { crop_size: 5 }")).setup().top_specs()[0].shape, (Shape{4, 3, 5, 5}));
   ExpectThrows<UserError>([&] { Driver(Layer()); }, {"image_data_param.source", "list", "does not exist here"});
@@ -224,11 +229,11 @@ TEST_F(ImageDataTest, BrokenImagesAreNamed) {
   std::filesystem::remove(folder_ / "the images/2.png");
   std::filesystem::create_directory(folder_ / "the images/2.png");
   testing::SourceDriver directory = Driver(Layer());
-  ExpectThrows<UserError>([&] { directory.Forward(); }, {"2.png\" is a folder"});
+  ExpectThrows<UserError>([&] { directory.Forward(); }, {Named("2.png", 3) + " is a folder"});
   std::filesystem::remove(folder_ / "the images/2.png");
   ASSERT_EQ(mkfifo((folder_ / "the images/2.png").c_str(), 0600), 0);
   testing::SourceDriver pipe = Driver(Layer());
-  ExpectThrows<UserError>([&] { pipe.Forward(); }, {"2.png\" is a pipe or device"});
+  ExpectThrows<UserError>([&] { pipe.Forward(); }, {Named("2.png", 3) + " is a pipe or device"});
 }
 
 TEST_F(ImageDataTest, MistakesAreNamedWithTheirField) {

@@ -174,7 +174,7 @@ TEST_F(ImageSegDataTest, MistakesAreNamed) {
   };
   ExpectThrows<UserError>([&] { forward(pairs_, "label_type: NONE"); }, {"0.png /labels/0.png\"", "does not exist"});
   ExpectThrows<UserError>([&] { forward("/the images/1.png /labels/0.png\n", "label_type: PIXEL"); },
-                          {"label image", "0.png", "is 24x30, but image", "1.png\" is 8x9"});
+                          {"label image", "0.png", "is 24x30, but image", "list.txt:1) is 8x9"});
 }
 
 }  // namespace
