@@ -67,7 +67,9 @@ ImageRunner::ImageRunner(const ScoringNet& scoring, const ImageItems& items, Ima
     preparation_ =
         std::make_shared<ImagePreparation>(transform_, transform_.mean_file(), input, options_.rgb, options_.views);
   } catch (const UserError& error) {
-    throw UserError(scoring.transform_at, "images cannot be made ready: " + error.diagnostics().front().message);
+    // What flags changed is no mistake of the net's.
+    const Location where = options_.transform.ByteSizeLong() > 0 ? Location{} : scoring.transform_at;
+    throw UserError(where, "images cannot be made ready: " + error.diagnostics().front().message);
   }
   CheckViews(scoring, items);
   Compile(scoring, input);
