@@ -98,9 +98,7 @@ class NcclGroup {
   // `index`: of the end.
   void Sum(size_t index, float* data, int64_t count, cudaStream_t stream) {
     End& end = (*ends_)[index];
-    std::unique_lock lock(end.mutex, std::defer_lock);
-    while (!aborted_ && !lock.try_lock_for(std::chrono::milliseconds(10))) {
-    }
+    const std::unique_lock lock = LockUnless(end.mutex, [this] { return aborted_.load(); });
     if (aborted_) throw Aborted();
     ncclResult_t result = ncclSuccess;
     CheckNccl(Library().CommGetAsyncError(end.comm, &result), "asking NCCL for errors");
@@ -142,14 +140,26 @@ class NcclGroup {
 
  private:
   struct End {
-    std::timed_mutex mutex;
+    std::mutex mutex;
     ncclComm_t comm = nullptr;
   };
 
+  // Locked, unless gives_up() before the mutex is free. Thread sanitizers do not see the locks of std::timed_mutex.
+  template <typename GivesUp>
+  static std::unique_lock<std::mutex> LockUnless(std::mutex& mutex, const GivesUp& gives_up) {
+    std::unique_lock lock(mutex, std::try_to_lock);
+    while (!lock.owns_lock() && !gives_up()) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+      lock.try_lock();
+    }
+    return lock;
+  }
+
   static void AbortAll(std::vector<End>& ends) {
     const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(2);
-    std::vector<std::unique_lock<std::timed_mutex>> locks;
-    for (End& end : ends) locks.emplace_back(end.mutex, until);
+    const auto too_late = [until] { return std::chrono::steady_clock::now() >= until; };
+    std::vector<std::unique_lock<std::mutex>> locks;
+    for (End& end : ends) locks.push_back(LockUnless(end.mutex, too_late));
     // A call that waits for a rank that is no more keeps its lock, and only ends when it is aborted. These come first,
     // as the last one of all frees what such a call still uses.
     for (const bool waits : {true, false}) {
