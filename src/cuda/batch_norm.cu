@@ -19,31 +19,10 @@ __global__ void FoldKernel(BatchNormScalars norm, FoldedArrays arrays) {
 
 }  // namespace
 
-void CudaOperations::UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
-                                   const float* variance) {
+void CudaOperations::BatchNormFromRunning(const BatchNormScalars& norm, const BatchNormForward& arrays) {
   ForEach(queue(), norm.channels, [=] __device__(int64_t c) {
-    batch_norm::UpdateRunning(norm, blobs, c, mean[c], variance[c]);
-    if (c == 0 && !norm.unit_weight) batch_norm::UpdateWeight(norm, blobs);
+    batch_norm::CoefficientsFromRunning(norm, arrays, batch_norm::RunningFactor(arrays.running), c);
   });
-  if (!norm.unit_weight) return;
-  ForEach(queue(), 1, [=] __device__(int64_t) { batch_norm::UpdateWeight(norm, blobs); });
-}
-
-void CudaOperations::ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) {
-  // The struct lies in the memory of the host.
-  const BatchNormBlobs running = arrays.running ? *arrays.running : BatchNormBlobs();
-  ForEach(queue(), norm.channels, [=] __device__(int64_t c) {
-    if (running.weight_sum) {
-      const float factor = batch_norm::RunningFactor(running);
-      arrays.mean[c] = running.mean_sum[c] * factor;
-      arrays.inverse_deviation[c] = running.variance_sum[c] * factor;
-    }
-    batch_norm::ForwardCoefficients(norm, arrays, c);
-  });
-}
-
-void CudaOperations::BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) {
-  ForEach(queue(), norm.channels, [=] __device__(int64_t c) { batch_norm::BackwardCoefficients(norm, arrays, c); });
 }
 
 void CudaOperations::FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) {

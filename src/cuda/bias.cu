@@ -19,7 +19,7 @@ void CudaOperations::AddBias(const BiasExtents& extents, const float* x, const f
 void CudaOperations::SumToBias(const BiasExtents& extents, const float* dy, float* gradient) {
   const ChannelGrid grid = GridOf(extents);
   const size_t bytes = static_cast<size_t>(PartFloats(queue(), grid, 1)) * sizeof(float);
-  SumGradients(queue(), grid, {.dy = dy}, nullptr, nullptr, gradient, nullptr, Scratch<float>(bytes));
+  SumGradients(queue(), grid, {.dy = dy}, nullptr, nullptr, {.sum = gradient}, Scratch<float>(bytes));
 }
 
 }  // namespace crema::cuda

@@ -1,5 +1,6 @@
 #include "cuda/channel_sums.h"
 #include "cuda/operations.h"
+#include "ops/batch_norm_formulas.h"
 #include "ops/functors.h"
 
 namespace crema::cuda {
@@ -23,7 +24,7 @@ struct GradientSum {
 
   const Number *dy, *y, *x;
   const float* mean;
-  float *sum, *product;
+  GradientResults results;
 
   __device__ Running Begin(int64_t channel, int64_t) const {
     Running running = {};
@@ -55,8 +56,10 @@ struct GradientSum {
     return a;
   }
   __device__ void Finish(int64_t channel, const State& state) const {
-    sum[channel] = state.values[0];
-    if constexpr (kProduct) product[channel] = state.values[1];
+    const float sum = state.values[0], product = kProduct ? state.values[kValues - 1] : 0.0f;
+    if (results.sum) results.sum[channel] = sum;
+    if (results.product) results.product[channel] = product;
+    if (results.batch_norm.a) batch_norm::BackwardCoefficients(results.norm, results.batch_norm, channel, sum, product);
   }
 };
 
@@ -79,7 +82,8 @@ struct MomentSum {
   };
 
   const Number* x;
-  float *mean, *variance;
+  BatchNormScalars norm;
+  BatchNormForward results;
 
   __device__ Running Begin(int64_t, int64_t first) const {
     return {first < 0 ? 0.0f : static_cast<float>(x[first]), 0.0f, 0.0f};
@@ -112,28 +116,30 @@ struct MomentSum {
     return {{count, a.values[1] + delta * share, a.values[2] + b.values[2] + delta * delta * a.values[0] * share}};
   }
   __device__ void Finish(int64_t channel, const State& state) const {
-    mean[channel] = state.values[1];
-    variance[channel] = state.values[2] / state.values[0];
+    const float mean = state.values[1], variance = state.values[2] / state.values[0];
+    if (results.running.mean_sum) {
+      batch_norm::UpdateRunning(norm, results.running, channel, mean, variance);
+      if (channel == 0 && norm.running == RunningStatistics::kSums) batch_norm::UpdateWeight(norm, results.running);
+    }
+    batch_norm::ForwardCoefficients(norm, results, channel, mean, variance);
   }
 };
 
 }  // namespace
 
 void SumGradients(const Queue& queue, const ChannelGrid& grid, const ChannelGradient& g, const void* x,
-                  const float* mean, float* sum, float* product, float* parts) {
-  const bool aligned = IsPackAligned(g.dy) && IsPackAligned(g.y) && (!product || IsPackAligned(x));
+                  const float* mean, const GradientResults& results, float* parts) {
+  const bool wants_product = results.product || results.batch_norm.product;
+  const bool aligned = IsPackAligned(g.dy) && IsPackAligned(g.y) && (!wants_product || IsPackAligned(x));
   WithWidth(grid, aligned, [&](auto* number, auto width, auto planes) {
     using Number = std::remove_pointer_t<decltype(number)>;
     const auto run = [&](auto with_product) {
-      const GradientSum<Number, decltype(with_product)::value> gradients = {static_cast<const Number*>(g.dy),
-                                                                            static_cast<const Number*>(g.y),
-                                                                            static_cast<const Number*>(x),
-                                                                            mean,
-                                                                            sum,
-                                                                            product};
+      const GradientSum<Number, decltype(with_product)::value> gradients = {
+          static_cast<const Number*>(g.dy), static_cast<const Number*>(g.y), static_cast<const Number*>(x), mean,
+          results};
       RunSum<decltype(width)::value, decltype(planes)::value>(queue, grid, gradients, parts);
     };
-    if (product) {
+    if (wants_product) {
       run(std::true_type());
     } else {
       run(std::false_type());
@@ -145,19 +151,33 @@ size_t CudaOperations::ChannelWorkspace(const ChannelGrid& grid) {
   return static_cast<size_t>(PartFloats(queue(), grid, 3)) * sizeof(float);
 }
 
-void CudaOperations::ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
-                                    std::byte* workspace) {
+void CudaOperations::ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x,
+                                         const float* mean, float* sum, float* product, std::byte* workspace) {
+  SumGradients(queue(), grid, g, x, mean, {.sum = sum, .product = product}, reinterpret_cast<float*>(workspace));
+}
+
+void CudaOperations::BatchNormFromBatch(const ChannelGrid& grid, const void* x, const BatchNormScalars& norm,
+                                        const BatchNormForward& arrays, std::byte* workspace) {
   WithWidth(grid, IsPackAligned(x), [&](auto* number, auto width, auto planes) {
     using Number = std::remove_pointer_t<decltype(number)>;
-    const MomentSum<Number> moments = {static_cast<const Number*>(x), mean, variance};
+    const MomentSum<Number> moments = {static_cast<const Number*>(x), norm, arrays};
     RunSum<decltype(width)::value, decltype(planes)::value>(queue(), grid, moments,
                                                             reinterpret_cast<float*>(workspace));
   });
+  // All channels divide by this weight.
+  if (!arrays.running.mean_sum || norm.running != RunningStatistics::kUnitWeight) return;
+  ForEach(queue(), 1, [=] __device__(int64_t) { batch_norm::UpdateWeight(norm, arrays.running); });
 }
 
-void CudaOperations::ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x,
-                                         const float* mean, float* sum, float* product, std::byte* workspace) {
-  SumGradients(queue(), grid, g, x, mean, sum, product, reinterpret_cast<float*>(workspace));
+void CudaOperations::BatchNormGradients(const ChannelGrid& grid, const ChannelGradient& g, const void* x,
+                                        const BatchNormScalars& norm, const BatchNormBackward& arrays,
+                                        std::byte* workspace) {
+  if (arrays.sum) {
+    return SumGradients(queue(), grid, g, x, arrays.mean, {.norm = norm, .batch_norm = arrays},
+                        reinterpret_cast<float*>(workspace));
+  }
+  ForEach(queue(), norm.channels,
+          [=] __device__(int64_t c) { batch_norm::BackwardCoefficients(norm, arrays, c, 0.0f, 0.0f); });
 }
 
 }  // namespace crema::cuda

@@ -15,6 +15,7 @@
 #define CREMA_CUDA_CHANNEL_SUMS_H_
 
 #include "cuda/channel_tiles.h"
+#include "ops/batch_norm.h"
 
 namespace crema::cuda {
 
@@ -145,9 +146,16 @@ void RunSum(const Queue& queue, const ChannelGrid& grid, const Sum& sum, float* 
          internal::CombineKernel<Sum>, grid.channels, int64_t{tiles.chunks}, sum, parts);
 }
 
-// sum[c] of ops/channels.h, and product[c] unless it is null. `parts`: PartFloats of 2 values, of 1 without a product.
+// What becomes of the sums of ops/channels.h. Null: not wanted.
+struct GradientResults {
+  float *sum = nullptr, *product = nullptr;
+  BatchNormScalars norm = {};
+  BatchNormBackward batch_norm = {};  // without an `a`: not wanted
+};
+
+// `parts`: PartFloats of 2 values, of 1 without a product.
 void SumGradients(const Queue& queue, const ChannelGrid& grid, const ChannelGradient& g, const void* x,
-                  const float* mean, float* sum, float* product, float* parts);
+                  const float* mean, const GradientResults& results, float* parts);
 
 }  // namespace crema::cuda
 

@@ -51,16 +51,15 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void Reduce(const Reduction& reduction, const float* x, float* y) override;
   void ReduceGradient(const Reduction& reduction, const float* dy, const float* x, float* dx) override;
   size_t ChannelWorkspace(const ChannelGrid& grid) override;
-  void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
-                      std::byte* workspace) override;
   void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) override;
   void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean,
                            float* sum, float* product, std::byte* workspace) override;
   void ChannelGradientMap(const ChannelGrid& grid, const crema::ChannelGradientMap& map, std::byte* workspace) override;
-  void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
-                     const float* variance) override;
-  void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) override;
-  void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) override;
+  void BatchNormFromBatch(const ChannelGrid& grid, const void* x, const BatchNormScalars& norm,
+                          const BatchNormForward& arrays, std::byte* workspace) override;
+  void BatchNormFromRunning(const BatchNormScalars& norm, const BatchNormForward& arrays) override;
+  void BatchNormGradients(const ChannelGrid& grid, const ChannelGradient& g, const void* x,
+                          const BatchNormScalars& norm, const BatchNormBackward& arrays, std::byte* workspace) override;
   void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) override;
   size_t PreluWorkspace(const ChannelGrid& grid) override;
   void PreluForward(const ChannelGrid& grid, const void* x, const float* slope, void* y, std::byte* workspace) override;

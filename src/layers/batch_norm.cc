@@ -76,16 +76,17 @@ class BatchNormLayer : public Layer {
     std::byte* scratch = run.workspace + coefficient_bytes_;
     // Without a backward pass nothing is saved; the coefficients' place serves.
     const Saved saved(run.saved.empty() ? scale + Padded(grid_.channels) : run.saved[0].f32(), grid_.channels);
-    const BatchNormBlobs blobs = RunningBlobs(run);
-    if (!use_running_) {
-      run.ops->ChannelMoments(grid_, run.bottoms[0].raw(), saved.mean, saved.inverse_deviation, scratch);
-      if (gathers_ && !run.replay) UpdateStatistics(run, blobs, saved);
+    const BatchNormForward arrays = {
+        .running = use_running_ || (gathers_ && !run.replay) ? Running(run) : BatchNormBlobs(),
+        .gain = Gain(run),
+        .mean = saved.mean,
+        .inverse_deviation = saved.inverse_deviation,
+        .scale = scale};
+    if (use_running_) {
+      run.ops->BatchNormFromRunning(norm_, arrays);
+    } else {
+      run.ops->BatchNormFromBatch(grid_, run.bottoms[0].raw(), norm_, arrays, scratch);
     }
-    run.ops->ForwardCoefficients(norm_, {.running = use_running_ ? &blobs : nullptr,
-                                         .gain = Gain(run),
-                                         .mean = saved.mean,
-                                         .inverse_deviation = saved.inverse_deviation,
-                                         .scale = scale});
     run.ops->ChannelAffine(grid_,
                            {.x = run.bottoms[0].raw(),
                             .mean = saved.mean,
@@ -115,18 +116,18 @@ class BatchNormLayer : public Layer {
     const Saved saved(run.saved[0].f32(), channels);
     const void* x = run.bottoms[0].raw();
     const bool wants_product = gain_grad || !use_running_;
-    if (wants_product || shift_grad) {
-      run.ops->ChannelGradientSums(grid_, g, x, saved.mean, sum, wants_product ? product : nullptr, scratch);
-    }
-    run.ops->BackwardCoefficients(norm_, {.inverse_deviation = saved.inverse_deviation,
-                                          .gain = Gain(run),
-                                          .sum = sum,
-                                          .product = product,
-                                          .gain_gradient = gain_grad,
-                                          .shift_gradient = shift_grad,
-                                          .a = a,
-                                          .b = use_running_ ? nullptr : b,
-                                          .c = use_running_ ? nullptr : c});
+    run.ops->BatchNormGradients(grid_, g, x, norm_,
+                                {.mean = saved.mean,
+                                 .inverse_deviation = saved.inverse_deviation,
+                                 .gain = Gain(run),
+                                 .sum = wants_product || shift_grad ? sum : nullptr,
+                                 .product = wants_product ? product : nullptr,
+                                 .gain_gradient = gain_grad,
+                                 .shift_gradient = shift_grad,
+                                 .a = a,
+                                 .b = use_running_ ? nullptr : b,
+                                 .c = use_running_ ? nullptr : c},
+                                scratch);
     if (!dx && !masked) return;
     run.ops->ChannelGradientMap(grid_,
                                 {.g = g,
@@ -146,7 +147,7 @@ class BatchNormLayer : public Layer {
     use_running_ = !NormalizesByBatch(param, setup.phase());
     norm_.fraction = param.moving_average_fraction();
     norm_.eps = param.eps();
-    norm_.unit_weight = ScalesItself(param);
+    if (ScalesItself(param)) norm_.running = RunningStatistics::kUnitWeight;
     CheckScalars(setup, "batch_norm_param", "moving_average_fraction");
     AddBatchNormBlobs(setup, param, grid_.channels);
     if (ScalesItself(param)) {
@@ -165,6 +166,7 @@ class BatchNormLayer : public Layer {
     const BNParameter& param = setup.param().bn_param();
     is_bn_ = true;
     use_running_ = BnUsesRunning(param, setup.phase());
+    norm_.running = RunningStatistics::kAverages;
     norm_.fraction = param.momentum();
     norm_.eps = BnEps(param);
     CheckScalars(setup, "bn_param", "momentum");
@@ -181,7 +183,7 @@ class BatchNormLayer : public Layer {
     setup.Fail(message + "." + fraction, fraction + " is a share of the old running values; it must be in [0, 1]");
   }
 
-  BatchNormBlobs RunningBlobs(const LayerRun& run) const {
+  BatchNormBlobs Running(const LayerRun& run) const {
     if (!is_bn_) return Blobs(run.params);
     const TensorSpec channels{Shape{grid_.channels}};
     float* zeros = reinterpret_cast<float*>(run.workspace) + 5 * Padded(grid_.channels);
@@ -189,17 +191,6 @@ class BatchNormLayer : public Layer {
     if (use_running_) run.ops->Fill(1, Tensor(ones, channels));
     if (use_running_ && !gathers_) run.ops->Fill(0, Tensor(zeros, channels));
     return BnBlobs(run.params, {zeros, ones});
-  }
-
-  void UpdateStatistics(const LayerRun& run, const BatchNormBlobs& blobs, const Saved& saved) const {
-    if (!is_bn_) return run.ops->UpdateRunning(norm_, blobs, saved.mean, saved.inverse_deviation);
-    const TensorSpec channels{Shape{grid_.channels}};
-    const auto update = [&](float* batch, float* running) {
-      run.ops->WeightedSum(1 - norm_.fraction, Tensor(batch, channels), norm_.fraction, Tensor(running, channels),
-                           Tensor(running, channels));
-    };
-    update(saved.mean, blobs.mean_sum);
-    update(saved.inverse_deviation, blobs.variance_sum);
   }
 
   const float* Gain(const LayerRun& run) const { return gain_ >= 0 ? run.params[gain_].f32() : nullptr; }

@@ -4,25 +4,31 @@
 
 namespace crema {
 
-void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
-                   const float* variance) {
-  for (int64_t c = 0; c < norm.channels; ++c) batch_norm::UpdateRunning(norm, blobs, c, mean[c], variance[c]);
-  batch_norm::UpdateWeight(norm, blobs);
-}
-
-void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) {
-  if (arrays.running) {
-    const float factor = batch_norm::RunningFactor(*arrays.running);
+void BatchNormFromBatch(const ChannelGrid& grid, const void* x, const BatchNormScalars& norm,
+                        const BatchNormForward& arrays, std::byte* workspace) {
+  float *mean = arrays.mean, *variance = arrays.inverse_deviation;
+  ChannelMoments(grid, x, mean, variance, workspace);
+  if (arrays.running.mean_sum) {
     for (int64_t c = 0; c < norm.channels; ++c) {
-      arrays.mean[c] = arrays.running->mean_sum[c] * factor;
-      arrays.inverse_deviation[c] = arrays.running->variance_sum[c] * factor;
+      batch_norm::UpdateRunning(norm, arrays.running, c, mean[c], variance[c]);
     }
+    batch_norm::UpdateWeight(norm, arrays.running);
   }
-  for (int64_t c = 0; c < norm.channels; ++c) batch_norm::ForwardCoefficients(norm, arrays, c);
+  for (int64_t c = 0; c < norm.channels; ++c) batch_norm::ForwardCoefficients(norm, arrays, c, mean[c], variance[c]);
 }
 
-void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) {
-  for (int64_t c = 0; c < norm.channels; ++c) batch_norm::BackwardCoefficients(norm, arrays, c);
+void BatchNormFromRunning(const BatchNormScalars& norm, const BatchNormForward& arrays) {
+  const float factor = batch_norm::RunningFactor(arrays.running);
+  for (int64_t c = 0; c < norm.channels; ++c) batch_norm::CoefficientsFromRunning(norm, arrays, factor, c);
+}
+
+void BatchNormGradients(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const BatchNormScalars& norm,
+                        const BatchNormBackward& arrays, std::byte* workspace) {
+  if (arrays.sum) ChannelGradientSums(grid, g, x, arrays.mean, arrays.sum, arrays.product, workspace);
+  for (int64_t c = 0; c < norm.channels; ++c) {
+    batch_norm::BackwardCoefficients(norm, arrays, c, arrays.sum ? arrays.sum[c] : 0,
+                                     arrays.product ? arrays.product[c] : 0);
+  }
 }
 
 void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) {

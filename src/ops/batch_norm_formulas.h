@@ -14,41 +14,52 @@ CREMA_HOST_DEVICE inline float RunningFactor(const BatchNormBlobs& blobs) {
   return *blobs.weight_sum == 0 ? 0 : 1 / *blobs.weight_sum;
 }
 
-// Of one channel; those of all must be done before UpdateWeight where unit_weight is set.
+// Of one channel; those of all must be done before UpdateWeight where it is kUnitWeight.
 CREMA_HOST_DEVICE inline void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, int64_t c,
                                             float mean, float variance) {
   const float count = static_cast<float>(norm.per_channel);
-  const float unbiased = count > 1 ? count / (count - 1) : 1;
   float kept = norm.fraction, added = 1;
-  if (norm.unit_weight) {
+  if (norm.running == RunningStatistics::kUnitWeight) {
     kept *= RunningFactor(blobs);
     added = *blobs.weight_sum == 0 ? 1 : 1 - norm.fraction;
+  } else if (norm.running == RunningStatistics::kAverages) {
+    added = 1 - norm.fraction;
   }
+  const float unbiased = norm.running != RunningStatistics::kAverages && count > 1 ? count / (count - 1) : 1;
   blobs.mean_sum[c] = blobs.mean_sum[c] * kept + mean * added;
   blobs.variance_sum[c] = blobs.variance_sum[c] * kept + unbiased * variance * added;
 }
 CREMA_HOST_DEVICE inline void UpdateWeight(const BatchNormScalars& norm, const BatchNormBlobs& blobs) {
-  *blobs.weight_sum = norm.unit_weight ? 1 : *blobs.weight_sum * norm.fraction + 1;
+  if (norm.running == RunningStatistics::kAverages) return;
+  *blobs.weight_sum = norm.running == RunningStatistics::kUnitWeight ? 1 : *blobs.weight_sum * norm.fraction + 1;
 }
 
 CREMA_HOST_DEVICE inline void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays,
-                                                  int64_t c) {
-  const float inverse = 1 / std::sqrt(arrays.inverse_deviation[c] + norm.eps);
+                                                  int64_t c, float mean, float variance) {
+  const float inverse = 1 / std::sqrt(variance + norm.eps);
+  arrays.mean[c] = mean;
   arrays.inverse_deviation[c] = inverse;
   arrays.scale[c] = inverse * (arrays.gain ? arrays.gain[c] : 1);
 }
 
+// `factor`: RunningFactor.
+CREMA_HOST_DEVICE inline void CoefficientsFromRunning(const BatchNormScalars& norm, const BatchNormForward& arrays,
+                                                      float factor, int64_t c) {
+  ForwardCoefficients(norm, arrays, c, arrays.running.mean_sum[c] * factor, arrays.running.variance_sum[c] * factor);
+}
+
+// `sum`, `product`: of ChannelGradientSums.
 CREMA_HOST_DEVICE inline void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays,
-                                                   int64_t c) {
+                                                   int64_t c, float sum, float product) {
   const float count = static_cast<float>(norm.per_channel);
   const float inverse = arrays.inverse_deviation[c];
-  if (arrays.gain_gradient) arrays.gain_gradient[c] = arrays.product[c] * inverse;
-  if (arrays.shift_gradient) arrays.shift_gradient[c] = arrays.sum[c];
+  if (arrays.gain_gradient) arrays.gain_gradient[c] = product * inverse;
+  if (arrays.shift_gradient) arrays.shift_gradient[c] = sum;
   const float a = inverse * (arrays.gain ? arrays.gain[c] : 1);
   arrays.a[c] = a;
   if (!arrays.b) return;
-  arrays.b[c] = -a * inverse * inverse * arrays.product[c] / count;
-  arrays.c[c] = -a * arrays.sum[c] / count;
+  arrays.b[c] = -a * inverse * inverse * product / count;
+  arrays.c[c] = -a * sum / count;
 }
 
 // What the weights of output c are multiplied with; `factor`: RunningFactor.

@@ -133,10 +133,6 @@ class CpuOperations final : public CpuSequences {
   }
 
   size_t ChannelWorkspace(const ChannelGrid& grid) override { return crema::ChannelWorkspace(grid); }
-  void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
-                      std::byte* workspace) override {
-    crema::ChannelMoments(grid, x, mean, variance, workspace);
-  }
   void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) override {
     RunChannelAffine(grid, map, workspace);
   }
@@ -148,15 +144,17 @@ class CpuOperations final : public CpuSequences {
                           std::byte* workspace) override {
     RunChannelGradientMap(grid, map, workspace);
   }
-  void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
-                     const float* variance) override {
-    crema::UpdateRunning(norm, blobs, mean, variance);
+  void BatchNormFromBatch(const ChannelGrid& grid, const void* x, const BatchNormScalars& norm,
+                          const BatchNormForward& arrays, std::byte* workspace) override {
+    crema::BatchNormFromBatch(grid, x, norm, arrays, workspace);
   }
-  void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) override {
-    crema::ForwardCoefficients(norm, arrays);
+  void BatchNormFromRunning(const BatchNormScalars& norm, const BatchNormForward& arrays) override {
+    crema::BatchNormFromRunning(norm, arrays);
   }
-  void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) override {
-    crema::BackwardCoefficients(norm, arrays);
+  void BatchNormGradients(const ChannelGrid& grid, const ChannelGradient& g, const void* x,
+                          const BatchNormScalars& norm, const BatchNormBackward& arrays,
+                          std::byte* workspace) override {
+    crema::BatchNormGradients(grid, g, x, norm, arrays, workspace);
   }
   void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) override {
     crema::FoldNormalization(norm, arrays);

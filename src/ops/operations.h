@@ -136,17 +136,17 @@ class Operations {
 
   // --- By channel: ops/channels.h, ops/batch_norm.h, ops/prelu.h. ---
   virtual size_t ChannelWorkspace(const ChannelGrid& grid) = 0;
-  virtual void ChannelMoments(const ChannelGrid& grid, const void* x, float* mean, float* variance,
-                              std::byte* workspace) = 0;
   virtual void ChannelAffine(const ChannelGrid& grid, const crema::ChannelAffine& map, std::byte* workspace) = 0;
   virtual void ChannelGradientSums(const ChannelGrid& grid, const ChannelGradient& g, const void* x, const float* mean,
                                    float* sum, float* product, std::byte* workspace) = 0;
   virtual void ChannelGradientMap(const ChannelGrid& grid, const crema::ChannelGradientMap& map,
                                   std::byte* workspace) = 0;
-  virtual void UpdateRunning(const BatchNormScalars& norm, const BatchNormBlobs& blobs, const float* mean,
-                             const float* variance) = 0;
-  virtual void ForwardCoefficients(const BatchNormScalars& norm, const BatchNormForward& arrays) = 0;
-  virtual void BackwardCoefficients(const BatchNormScalars& norm, const BatchNormBackward& arrays) = 0;
+  virtual void BatchNormFromBatch(const ChannelGrid& grid, const void* x, const BatchNormScalars& norm,
+                                  const BatchNormForward& arrays, std::byte* workspace) = 0;
+  virtual void BatchNormFromRunning(const BatchNormScalars& norm, const BatchNormForward& arrays) = 0;
+  virtual void BatchNormGradients(const ChannelGrid& grid, const ChannelGradient& g, const void* x,
+                                  const BatchNormScalars& norm, const BatchNormBackward& arrays,
+                                  std::byte* workspace) = 0;
   virtual void FoldNormalization(const BatchNormScalars& norm, const FoldedArrays& arrays) = 0;
   virtual size_t PreluWorkspace(const ChannelGrid& grid) = 0;
   virtual void PreluForward(const ChannelGrid& grid, const void* x, const float* slope, void* y,
