@@ -144,7 +144,7 @@ Flag MemoryLimitFlag() {
 Flag SkipPassesFlag() {
   return {.name = "skip_passes",
           .value = "NAMES",
-          .help = "passes of the compiler to leave out: fuse_layers, choose_layouts, lay_out_weights"};
+          .help = "passes of the compiler to leave out: fuse_layers, choose_layouts, lay_out_weights, split_batch"};
 }
 
 Flag ThreadsFlag() {

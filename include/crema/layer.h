@@ -104,6 +104,9 @@ class LayerSetup {
   // Images that lie channels last may also be DType::kBF16 or, on a GPU, DType::kF16, all of them alike: so are then
   // those of their gradients. Parameters and their gradients stay f32.
   void AllowHalfPrecision() { half_precision_ = true; }
+  // Without a backward pass, what the layer makes of an item of the batch (axis 0 of all bottoms and tops) depends on
+  // this item alone: it may be set up for, and run on, a few items at a time.
+  void AllowSplitBatch() { splits_batch_ = true; }
   // Bottom i is never differentiated (labels, indices).
   void NoGradient(int i) { no_gradient_.push_back(i); }
   // Top 0 is a loss: its loss_weight is 1 where the file sets none.
@@ -148,6 +151,7 @@ class LayerSetup {
   bool half_precision() const { return half_precision_; }
   bool is_view() const { return view_; }
   bool in_place() const { return in_place_; }
+  bool splits_batch() const { return splits_batch_; }
   bool is_loss() const { return loss_; }
   bool is_differentiable() const { return differentiable_; }
   bool is_source() const { return source_; }
@@ -174,7 +178,7 @@ class LayerSetup {
   bool needs_data_ = false;
   ChannelsLast channels_last_ = ChannelsLast::kNever;
   bool half_precision_ = false;
-  bool view_ = false, in_place_ = false, loss_ = false, differentiable_ = true, source_ = false;
+  bool view_ = false, in_place_ = false, splits_batch_ = false, loss_ = false, differentiable_ = true, source_ = false;
   std::optional<Blank> blank_;
   std::vector<std::string> files_read_;
   std::optional<FileWritten> file_written_;

@@ -69,7 +69,7 @@ struct NetOptions {
   // Differentiate inputs too, as force_backward: true in the file does.
   bool force_backward = false;
   // Passes of the compiler to leave out: those that only make nets faster ("fuse_layers", "choose_layouts",
-  // "lay_out_weights"; crema compile --explain lists all). For comparing and for finding mistakes.
+  // "lay_out_weights", "split_batch"; crema compile --explain lists all). For comparing and for finding mistakes.
   std::vector<std::string> skip_passes = {};
   // Whether some layers may run again in the backward pass, so that what they made need not be kept: as few as keep the
   // net within memory_limit. Results are the same bits.

@@ -16,6 +16,7 @@ const std::vector<Pass>& Passes() {
       {"fuse_layers", "let chains of layers run as one", FuseLayers, true},
       {"choose_layouts", "decide which images lie channels last", ChooseLayouts, true},
       {"lay_out_weights", "decide which weights may lie as their kernel wants", LayOutWeights, true},
+      {"split_batch", "run chains of layers on a few items of the batch at a time", SplitBatch, true},
       {"choose_kernels", "choose kernels, workspace and saved tensors", ChooseKernels},
       {"choose_recompute", "decide what runs again in the backward pass", ChooseRecompute},
       {"schedule", "lay out the steps", Schedule},

@@ -44,6 +44,7 @@ void FindGradients(Compilation& c);    // decide which gradients are of use
 void FuseLayers(Compilation& c);       // let chains of layers run as one, and settle the order of what is run
 void ChooseLayouts(Compilation& c);    // decide which images lie channels last, so that few bytes are reordered
 void LayOutWeights(Compilation& c);    // decide which parameters may lie in a form of their kernel's own
+void SplitBatch(Compilation& c);       // decide what runs on a few items of the batch at a time, within the cache
 void ChooseKernels(Compilation& c);    // let each layer plan its kernels, workspace and saved tensors
 void ChooseRecompute(Compilation& c);  // decide what runs again in the backward pass, to stay within a memory limit
 void Schedule(Compilation& c);         // lay out the steps and the tensors they touch

@@ -207,6 +207,7 @@ class Fuser {
       inner.push_back(node.tops[0]);
     }
     group.layer = fusion.create();
+    group.create = fusion.create;
     Compilation& c = c_;
     const Node* at = &head;
     group.setup = std::make_unique<LayerSetup>(*head.param, head.phase, std::move(specs),

@@ -59,6 +59,15 @@ class MemoryPlanner {
     for (int t : tensors) Touch(t, step);
   }
 
+  // What holds all items is there from the first turn to the last.
+  void TouchInAllTurns(const std::vector<int>& tensors, const ProgramPart& part) {
+    for (int t : tensors) {
+      if (t < 0 || program_.tensors[t].part >= 0) continue;
+      first_[t] = std::min(first_[t], part.begin);
+      last_[t] = std::max(last_[t], part.end - 1);
+    }
+  }
+
   void FindLifetimes() {
     int now = 0;
     for (const auto* steps : {&program_.forward, &program_.backward}) {
@@ -66,6 +75,7 @@ class MemoryPlanner {
         for (const auto* list :
              {&step.bottoms, &step.tops, &step.saved, &step.top_grads, &step.bottom_grads, &step.param_grads}) {
           TouchAll(*list, now);
+          if (step.part >= 0) TouchInAllTurns(*list, program_.parts[step.part]);
         }
         Touch(step.workspace, now);
         ++now;
@@ -114,6 +124,8 @@ class MemoryPlanner {
     int now = 0;
     const auto forward = [&](const Step& step) {
       if (step.kind == StepKind::kForward && graph_.unit(step.node).setup->in_place() && !step.bottoms.empty()) {
+        // Of all items the next turn reads its own.
+        if (step.part >= 0 && step.bottoms[0] >= 0 && program_.tensors[step.bottoms[0]].part < 0) return;
         TryInPlace(step.bottoms[0], step.tops[0], step.bottoms, now);
       }
     };

@@ -25,7 +25,13 @@ class Scheduler {
       const Value& value = graph_.values[v];
       program_.value_tensor.push_back(first_.own[v] = NewTensor(value.label(), value.spec));
     }
-    for (int u : graph_.order) Forward(u);
+    for (const BatchPart& part : graph_.parts) program_.parts.push_back({0, 0, part.rows, part.turns});
+    size_t next = 0;
+    for (int at = 0; at < static_cast<int>(graph_.order.size()); ++at) {
+      if (next < graph_.parts.size() && graph_.parts[next].begin == at) BeginPart(static_cast<int>(next));
+      Forward(graph_.order[at]);
+      if (next < graph_.parts.size() && graph_.parts[next].end == at + 1) EndPart(static_cast<int>(next++));
+    }
     if (!c_.options.backward) return;
     FindUsers();
     for (auto u = graph_.order.rbegin(); u != graph_.order.rend(); ++u) Backward(*u);
@@ -46,8 +52,8 @@ class Scheduler {
     std::vector<bool> steps;                  // whether a unit has run
   };
 
-  int NewTensor(std::string name, TensorSpec spec) {
-    program_.tensors.push_back({std::move(name), std::move(spec), -1});
+  int NewTensor(std::string name, TensorSpec spec, int part = -1) {
+    program_.tensors.push_back({std::move(name), std::move(spec), -1, part});
     same_memory_.push_back(static_cast<int>(same_memory_.size()));
     pending_.push_back(0);
     return same_memory_.back();
@@ -61,7 +67,7 @@ class Scheduler {
 
   int Workspace(const Node& node, size_t bytes) {
     if (bytes == 0) return Step::kAbsent;
-    return NewTensor(node.name() + " workspace", {Shape{static_cast<int64_t>(bytes)}, DType::kU8});
+    return NewTensor(node.name() + " workspace", {Shape{static_cast<int64_t>(bytes)}, DType::kU8}, part_);
   }
 
   // `tensor` as `wanted`, which differs in layout or type: written by a step, or the same memory where only the layout
@@ -72,15 +78,19 @@ class Scheduler {
                                : wanted.layout == Layout::kPlain ? " (plain)"
                                                                  : " (channels last)";
     const bool same_memory = wanted.dtype == spec.dtype && (spec.shape[1] == 1 || spec.shape.count(2) == 1);
-    const int reordered = NewTensor(program_.tensors[tensor].name + suffix, wanted);
     if (same_memory) {
-      Alias(tensor, reordered);
-      return reordered;
+      const int view = NewTensor(program_.tensors[tensor].name + suffix, spec, program_.tensors[tensor].part);
+      program_.tensors[view].spec.layout = wanted.layout;
+      Alias(tensor, view);
+      return view;
     }
+    const int reordered =
+        NewTensor(program_.tensors[tensor].name + suffix, wanted, IsOfTurn(wanted, tensor) ? part_ : -1);
     Step step;
     step.kind = StepKind::kReorder;
     step.bottoms = {tensor};
     step.tops = {reordered};
+    step.part = part_;
     steps.push_back(std::move(step));
     return reordered;
   }
@@ -92,19 +102,54 @@ class Scheduler {
     return again_;
   }
 
+  // Whether `wanted` holds the items of one turn, of those of `tensor`.
+  bool IsOfTurn(const TensorSpec& wanted, int tensor) const {
+    return part_ >= 0 &&
+           (program_.tensors[tensor].part == part_ || wanted.shape != program_.tensors[tensor].spec.shape);
+  }
+
+  // Whether a step that is added now may read what it wants from `tensor`: what other parts made for their turns is
+  // gone.
+  bool Serves(int tensor, TensorSpec wanted) const {
+    const PlannedTensor& planned = program_.tensors[tensor];
+    if (planned.part >= 0 && planned.part != part_) return false;
+    if (planned.part < 0 && part_ >= 0) wanted.shape = planned.spec.shape;
+    return planned.spec == wanted;
+  }
+
   // The tensor of a value as its reader wants it.
   int TensorAs(int v, const TensorSpec& wanted, std::vector<Step>& steps) {
     Results& results = ResultsOf(maker_[v], steps);
-    if (program_.tensors[results.own[v]].spec == wanted) return results.own[v];
+    if (Serves(results.own[v], wanted)) return results.own[v];
     for (int other : results.reordered[v]) {
-      if (program_.tensors[other].spec == wanted) return other;
+      if (Serves(other, wanted)) return other;
     }
     results.reordered[v].push_back(Reorder(results.own[v], wanted, steps));
     return results.reordered[v].back();
   }
 
   int TensorFor(const Node& node, int v, std::vector<Step>& steps) {
-    return TensorAs(v, node.Laid(graph_.values[v].spec), steps);
+    TensorSpec wanted = node.Laid(graph_.values[v].spec);
+    // A view that others see holds all items.
+    if (node.setup->is_view() && program_.tensors[first_.own[node.tops[0]]].part < 0) {
+      wanted.shape = graph_.values[v].spec.shape;
+    }
+    return TensorAs(v, wanted, steps);
+  }
+
+  void BeginPart(int p) {
+    part_ = p;
+    program_.parts[p].begin = static_cast<int>(program_.forward.size());
+    for (int v : graph_.parts[p].inner) {
+      PlannedTensor& tensor = program_.tensors[first_.own[v]];
+      tensor.spec.shape.set(0, graph_.parts[p].rows);
+      tensor.part = p;
+    }
+  }
+
+  void EndPart(int p) {
+    program_.parts[p].end = static_cast<int>(program_.forward.size());
+    part_ = -1;
   }
 
   // As users see it.
@@ -138,7 +183,7 @@ class Scheduler {
     }
     for (size_t i = 0; i < node.plan->saved().size(); ++i) {
       const std::string name = node.name() + " saved " + std::to_string(i) + suffix;
-      results.saved[u].push_back(NewTensor(name, node.plan->saved()[i]));
+      results.saved[u].push_back(NewTensor(name, node.plan->saved()[i], part_));
     }
     if (node.setup->is_view()) {
       for (int v : node.tops) Alias(bottoms[0], results.own[v]);
@@ -147,6 +192,7 @@ class Scheduler {
     Step step;
     step.kind = StepKind::kForward;
     step.node = u;
+    step.part = part_;
     step.bottoms = std::move(bottoms);
     for (int v : node.tops) step.tops.push_back(results.own[v]);
     step.saved = results.saved[u];
@@ -332,6 +378,7 @@ class Scheduler {
   Graph& graph_;
   Program& program_;
   Results first_, again_;                        // of the forward pass, and of what the backward pass runs again
+  int part_ = -1;                                // that is being scheduled
   std::vector<int> maker_;                       // by value: the unit
   std::vector<std::vector<int>> contributions_;  // by value: gradients its readers left
   std::vector<int> same_memory_;                 // by tensor: the first that is the same memory, itself if none is

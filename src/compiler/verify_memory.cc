@@ -18,25 +18,14 @@ class MemoryVerifier {
   }
 
   void Run() {
-    for (const auto* steps : {&program_.forward, &program_.backward}) {
-      for (const Step& step : *steps) {
-        Read(step.bottoms);
-        Read(step.top_grads);
-        if (step.kind == StepKind::kBackward) {
-          Read(step.tops);
-          Read(step.saved);
-          if (graph_.unit(step.node).plan->overwrites_top_gradient()) {
-            contents_[program_.tensors[step.top_grads[0]].storage] = Step::kAbsent;
-          }
-        } else {
-          Write(step.tops);
-          Write(step.saved);
-        }
-        Write(step.bottom_grads);
-        Write(step.param_grads);
-        Write({step.workspace});
-      }
+    for (int i = 0; i < static_cast<int>(program_.forward.size()); ++i) {
+      const Step& step = program_.forward[i];
+      Walk(step);
+      if (step.part < 0 || i + 1 < program_.parts[step.part].end) continue;
+      // A second turn, which finds what the first left.
+      for (int j = program_.parts[step.part].begin; j <= i; ++j) Walk(program_.forward[j]);
     }
+    for (const Step& step : program_.backward) Walk(step);
     for (int v : graph_.outputs) Read({program_.value_tensor[v]});
     for (size_t v = 0; v < graph_.values.size(); ++v) {
       if (graph_.nodes[graph_.values[v].producer].setup->is_source()) Read({program_.value_grad[v]});
@@ -50,6 +39,24 @@ class MemoryVerifier {
   }
 
  private:
+  void Walk(const Step& step) {
+    Read(step.bottoms);
+    Read(step.top_grads);
+    if (step.kind == StepKind::kBackward) {
+      Read(step.tops);
+      Read(step.saved);
+      if (graph_.unit(step.node).plan->overwrites_top_gradient()) {
+        contents_[program_.tensors[step.top_grads[0]].storage] = Step::kAbsent;
+      }
+    } else {
+      Write(step.tops);
+      Write(step.saved);
+    }
+    Write(step.bottom_grads);
+    Write(step.param_grads);
+    Write({step.workspace});
+  }
+
   // A view of a view is the first one's memory.
   int Original(int t) const {
     while (same_[t] != t) t = same_[t];

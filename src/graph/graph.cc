@@ -10,6 +10,7 @@ bool IsImage(const TensorSpec& spec) {
 }
 
 TensorSpec Node::Laid(TensorSpec spec) const {
+  if (rows > 0) spec.shape.set(0, rows);
   if (!IsImage(spec)) return spec;
   spec.layout = layout;
   spec.dtype = image_type;

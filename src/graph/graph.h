@@ -83,14 +83,25 @@ struct Node {
   bool recompute = false;
   std::vector<bool> bottom_grads, param_grads;
 
-  std::vector<int> members;  // of a fused node: the layers it stands for, in their order
-  std::string fused_name;    // "conv1+relu1"
-  std::string fused_type;    // "Convolution+ReLU"
+  // Items of the batch that it takes at a time, and that `layer` is set up for; 0: all.
+  int64_t rows = 0;
+
+  std::vector<int> members;                      // of a fused node: the layers it stands for, in their order
+  std::unique_ptr<Layer> (*create)() = nullptr;  // of a fused node: another such layer
+  std::string fused_name;                        // "conv1+relu1"
+  std::string fused_type;                        // "Convolution+ReLU"
 
   const std::string& name() const { return members.empty() ? param->name() : fused_name; }
   const std::string& type_name() const { return members.empty() ? type->name : fused_type; }
   // `spec` as this node sees it.
   TensorSpec Laid(TensorSpec spec) const;
+};
+
+// Units that run one after the other on `rows` items of the batch, then on the next ones.
+struct BatchPart {
+  int begin = 0, end = 0;  // places in Graph::order
+  int64_t rows = 0, turns = 0;
+  std::vector<int> inner = {};  // values that exist for the items of one turn only
 };
 
 struct Graph {
@@ -100,6 +111,7 @@ struct Graph {
   std::vector<Node> fused;  // groups of them that run as one; their values, parameters and flags are the members'
   // What is run, in this order: units, that is nodes which are in no group, and groups (see unit()).
   std::vector<int> order;
+  std::vector<BatchPart> parts;  // in the order of their units
   std::vector<Value> values;
   std::vector<GraphParam> params;
   // Chains of layers whose types could run as one but did not, with the reason: "a+r (InnerProduct+ReLU): ..."

@@ -23,6 +23,14 @@ struct PlannedTensor {
   std::string name;  // "ip1", "grad ip1", "pool1 saved 0", "conv1 workspace"
   TensorSpec spec;
   int storage = -1;
+  int part = -1;  // of Program::parts: holds the items of one turn, and nothing from one turn to the next; -1: all
+};
+
+// Steps of the forward pass that run on `rows` items of the batch, then on the next ones, and so on. Of tensors that
+// hold all items each turn sees its own.
+struct ProgramPart {
+  int begin = 0, end = 0;  // steps
+  int64_t rows = 0, turns = 0;
 };
 
 enum class StepKind {
@@ -47,6 +55,7 @@ struct Step {
   int workspace = -1;
   float value = 0;
   int param = -1;
+  int part = -1;               // of Program::parts; -1: runs once
   bool first_of_pass = false;  // kAddToParameter: no earlier step of this pass wrote the parameter
 
   static constexpr int kAbsent = -1, kDirect = -2;
@@ -56,6 +65,7 @@ struct Program {
   std::vector<PlannedTensor> tensors;
   std::vector<Storage> storages;
   std::vector<Step> forward, backward;
+  std::vector<ProgramPart> parts;
   // Tensor ids by value: contents, and final gradient (kAbsent without one). Of outputs, and of every value under
   // NetOptions::keep_all, these are plain.
   std::vector<int> value_tensor, value_grad;
@@ -68,6 +78,14 @@ struct Program {
   size_t lasting_bytes = 0;
   size_t unshared_bytes = 0;  // what it would be if no two tensors shared memory
   int steps() const { return static_cast<int>(forward.size() + backward.size()); }
+  // How often the step, of the forward pass, runs in a pass.
+  int64_t turns(const Step& step) const { return step.part < 0 ? 1 : parts[step.part].turns; }
+  // Steps that a pass runs, those of a part as often as it has turns.
+  int64_t runs() const {
+    int64_t runs = static_cast<int64_t>(backward.size());
+    for (const Step& step : forward) runs += turns(step);
+    return runs;
+  }
 };
 
 struct CompiledNet {

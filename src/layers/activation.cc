@@ -70,6 +70,7 @@ void ActivationLayer::Setup(LayerSetup& setup) {
   setup.AllowChannelsLast();
   setup.AllowHalfPrecision();
   setup.AllowInPlace();
+  setup.AllowSplitBatch();
   setup.SetFlops(FlopsOf(activation_) * static_cast<double>(setup.bottom_shape(0).count()));
 }
 

@@ -27,6 +27,7 @@ class AxpyLayer : public Layer {
     }
     setup.SetTop(0, x);
     setup.AllowChannelsLast();
+    setup.AllowSplitBatch();
     setup.SetFlops(2.0 * static_cast<double>(x.count()));
   }
 

@@ -50,6 +50,7 @@ class BatchNormLayer : public Layer {
     setup.AllowInPlace();
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
+    if (use_running_) setup.AllowSplitBatch();
     setup.SetFlops(4.0 * static_cast<double>(shape.count()));
   }
 

@@ -19,6 +19,7 @@ class BiasLayer : public Layer {
     if (vector_.learnt) AddFilledParam(setup, "bias_param.filler", vector_.shape, param.filler());
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
+    setup.AllowSplitBatch();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()));
   }
 

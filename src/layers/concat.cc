@@ -38,6 +38,7 @@ class ConcatLayer : public Layer {
     setup.SetTop(0, std::move(top));
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
+    setup.AllowSplitBatch();
     if (bottoms_ == 1) setup.MakeView();
   }
 

@@ -55,6 +55,7 @@ class ConvolutionLayer : public Layer {
     bottoms_ = setup.bottoms() - image_;
     setup.SetFlops(problem_.flops() * bottoms_);
     if (problem_.sum) setup.AllowInPlace();
+    if (window.axis > 0) setup.AllowSplitBatch();
     if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) {
       setup.PreferChannelsLast();
       setup.AllowHalfPrecision();

@@ -39,6 +39,7 @@ class CropLayer : public Layer {
       }
     }
     setup.SetTop(0, std::move(top));
+    setup.AllowSplitBatch();
     setup.NoGradient(1);
     setup.AllowChannelsLast();
   }

@@ -43,6 +43,7 @@ class DeconvolutionLayer : public Layer {
     setup.SetFlops(problem_.flops() * setup.bottoms());
     bottoms_ = setup.bottoms();
     if (window.axis == 1 && problem_.axes() >= 1 && problem_.axes() <= 3) setup.PreferChannelsLast();
+    if (window.axis > 0) setup.AllowSplitBatch();
     if (problem_.axes() == 0) {  // a product of matrices; the kernels want a pixel
       problem_.input = problem_.kernel = problem_.stride = problem_.dilation = {1};
       problem_.pad = {0};

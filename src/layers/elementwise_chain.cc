@@ -75,6 +75,7 @@ void ElementwiseChainLayer::Setup(LayerSetup& setup) {
   setup.AllowChannelsLast();
   setup.AllowHalfPrecision();
   setup.AllowInPlace();
+  if (setup.phase() == TEST) setup.AllowSplitBatch();  // else elements are dropped at random
   double flops = 0;
   for (const LayerParameter* member : setup.members()) flops += FlopsOf(ReadActivation(*member));
   setup.SetFlops(flops * static_cast<double>(setup.bottom_shape(0).count()));

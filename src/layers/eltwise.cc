@@ -34,6 +34,7 @@ class EltwiseLayer : public Layer {
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.AllowInPlace();
+    setup.AllowSplitBatch();
     setup.SetFlops(static_cast<double>(shape.count()) * (setup.bottoms() - 1));
   }
 

@@ -37,6 +37,7 @@ class InterpLayer : public Layer {
     ReadSize(setup);
     const Shape top{images[0], images[1], problem_.result_height, problem_.result_width};
     setup.SetTop(0, top);
+    setup.AllowSplitBatch();
     if (setup.bottoms() > 1) setup.NoGradient(1);
     if (top == images && cut == 0) setup.MakeView();
     setup.SetFlops(8.0 * static_cast<double>(top.count()));

@@ -47,6 +47,7 @@ class PoolingLayer : public Layer {
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, top);
     // Numbers are drawn for elements as they lie in memory.
     if (problem_.method != PoolingMethod::kStochastic) {
+      setup.AllowSplitBatch();
       setup.AllowChannelsLast();
       // Indices do not fit 16 bits.
       if (setup.tops() == 1 && PositionsFit(problem_)) setup.AllowHalfPrecision();

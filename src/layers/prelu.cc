@@ -28,6 +28,7 @@ class PreluLayer : public Layer {
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.AllowInPlace();
+    setup.AllowSplitBatch();
     setup.SetFlops(static_cast<double>(shape.count()));
   }
 

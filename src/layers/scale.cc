@@ -23,6 +23,7 @@ class ScaleLayer : public Layer {
     if (has_bias_) AddFilledParam(setup, "scale_param.bias_filler", vector_.shape, param.bias_filler());
     setup.SetTop(0, setup.bottom_shape(0));
     setup.AllowInPlace();
+    setup.AllowSplitBatch();
     setup.SetFlops(static_cast<double>(setup.bottom_shape(0).count()) * (has_bias_ ? 2 : 1));
   }
 

@@ -26,6 +26,7 @@ class ShuffleChannelLayer : public Layer {
     setup.SetTop(0, shape);
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
+    setup.AllowSplitBatch();
     if (groups_ == 1 || groups_ == shape[1]) setup.MakeView();
   }
 

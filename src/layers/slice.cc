@@ -32,6 +32,7 @@ class SliceLayer : public Layer {
     } else {
       setup.AllowChannelsLast();
       setup.AllowHalfPrecision();
+      setup.AllowSplitBatch();
     }
     tops_ = setup.tops();
   }

@@ -26,6 +26,7 @@ class SoftmaxLayer : public Layer {
     }
     setup.SetTop(0, shape);
     setup.AllowInPlace();
+    if (axis > 0) setup.AllowSplitBatch();
     setup.SetFlops(20.0 * static_cast<double>(shape.count()));
   }
 

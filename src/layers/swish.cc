@@ -16,6 +16,7 @@ class SwishLayer : public Layer {
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.AllowInPlace();
+    setup.AllowSplitBatch();
   }
 
   void Plan(LayerPlan& plan) override {

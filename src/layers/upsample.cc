@@ -34,6 +34,7 @@ class UpsampleLayer : public Layer {
     }
     problem_ = {values[0], values[1], values.count(2), height_ * width_};
     setup.SetTop(0, {values[0], values[1], height_, width_});
+    setup.AllowSplitBatch();
     setup.NoGradient(1);
     setup.AllowChannelsLast();
   }

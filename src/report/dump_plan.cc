@@ -18,7 +18,12 @@ class PlanText {
     for (const Step& step : program_.forward) AddStep(table, number++, step, "");
     if (!program_.backward.empty()) table.AddRule();
     for (const Step& step : program_.backward) AddStep(table, number++, step, " again");
-    return table.ToString();
+    std::string text = table.ToString();
+    for (const ProgramPart& part : program_.parts) {
+      text += "\nsteps " + std::to_string(part.begin) + " to " + std::to_string(part.end - 1) + " run " +
+              std::to_string(part.turns) + " times, on " + std::to_string(part.rows) + " items of the batch each\n";
+    }
+    return text;
   }
 
   std::string Tensors() const {

@@ -14,6 +14,7 @@ class Describer {
 
   StepInfo Describe(const Step& step) {
     info_ = {};
+    turns_ = net_.program.turns(step);
     switch (step.kind) {
       case StepKind::kForward:
         Forward(step, net_.graph.unit(step.node));
@@ -56,13 +57,19 @@ class Describer {
   }
   void Writes(const std::vector<int>& tensors) {
     for (int t : tensors) {
-      if (t >= 0) Writes(net_.program.tensors[t].spec);
+      if (t >= 0) Writes(InAllTurns(t));
     }
   }
   void Reads(const std::vector<int>& tensors) {
     for (int t : tensors) {
-      if (t >= 0) info_.bytes += net_.program.tensors[t].spec.bytes();
+      if (t >= 0) info_.bytes += InAllTurns(t).bytes();
     }
+  }
+  TensorSpec InAllTurns(int t) const {
+    const PlannedTensor& tensor = net_.program.tensors[t];
+    TensorSpec spec = tensor.spec;
+    if (tensor.part >= 0) spec.shape.set(0, spec.shape[0] * turns_);
+    return spec;
   }
   void ReadsParams(const Node& unit) {
     for (int p : unit.params) info_.bytes += net_.graph.params[p].spec.bytes();
@@ -127,6 +134,7 @@ class Describer {
   const CompiledNet& net_;
   StepInfo info_;
   bool written_ = false;
+  int64_t turns_ = 1;
 };
 
 }  // namespace

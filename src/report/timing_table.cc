@@ -108,14 +108,16 @@ double Median(std::vector<double> values) {
 
 std::string TimingTable(const CompiledNet& net, std::span<const StepEvent> events, int64_t items) {
   const int forward_steps = static_cast<int>(net.program.forward.size());
-  std::vector<std::vector<double>> times(net.program.steps());
-  std::vector<double> forward, backward;  // by pass
+  std::vector<std::vector<double>> times(net.program.steps());  // by step and pass
+  std::vector<double> forward, backward;                        // by pass
   int last = net.program.steps();
   for (const StepEvent& event : events) {
     if (event.step == 0) forward.push_back(0);
     if (event.step >= forward_steps && (last < forward_steps || last >= event.step)) backward.push_back(0);
-    (event.step < forward_steps ? forward : backward).back() += event.seconds();
-    times[event.step].push_back(event.seconds());
+    std::vector<double>& passes = event.step < forward_steps ? forward : backward;
+    passes.back() += event.seconds();
+    times[event.step].resize(passes.size());
+    times[event.step].back() += event.seconds();  // of all turns
     last = event.step;
   }
   std::vector<double> seconds;

@@ -38,7 +38,9 @@ void Trace::AddSteps(std::span<const StepEvent> events) {
   const StepEvent* last = nullptr;
   for (const StepEvent& event : events) {
     const bool forward = event.step < forward_steps;
-    const bool goes_on = last && event.step == last->step + 1 && event.step != forward_steps;
+    // A part of the batch may have been turned to once more.
+    const bool goes_on = last && event.step != 0 && event.step != forward_steps &&
+                         (event.step == last->step + 1 || (forward && last->step < forward_steps));
     const char* const direction = forward ? "forward" : "backward";
     if (goes_on) {
       phases_.back().end = event.end;

@@ -14,21 +14,31 @@ namespace {
 // A step begins where the one before it ended.
 class StepClock {
  public:
-  StepClock(StepRecorder* recorder, size_t first) : recorder_(recorder), step_(static_cast<int>(first)) {
+  // Numbers steps from `first` on, which is that of the first one in `steps`.
+  StepClock(StepRecorder* recorder, const std::vector<Step>& steps, size_t first)
+      : recorder_(recorder), steps_(steps), first_(static_cast<int>(first)) {
     if (recorder_) last_ = StepRecorder::Clock::now();
   }
-  void EndStep() {
+  void EndStep(const Step& step) {
     if (!recorder_) return;
     const auto now = StepRecorder::Clock::now();
-    recorder_->OnStep(step_++, last_, now);
+    recorder_->OnStep(first_ + static_cast<int>(&step - steps_.data()), last_, now);
     last_ = now;
   }
 
  private:
   StepRecorder* const recorder_;
-  int step_;
+  const std::vector<Step>& steps_;
+  const int first_;
   StepRecorder::Clock::time_point last_;
 };
+
+// The items of one turn.
+Tensor Rows(const Tensor& whole, int64_t rows, int64_t turn) {
+  TensorSpec spec = whole.spec();
+  spec.shape.set(0, rows);
+  return Tensor(static_cast<std::byte*>(whole.raw()) + static_cast<size_t>(turn) * spec.bytes(), spec);
+}
 
 }  // namespace
 
@@ -48,7 +58,18 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
     }
     tensors_.emplace_back(at, planned.spec);
   }
-  for (const Step& step : program.forward) forward_.push_back(Bind(step, parameters));
+  for (size_t i = 0; i < program.forward.size(); ++i) {
+    const int p = program.forward[i].part;
+    if (p < 0) {
+      forward_.push_back(Bind(program.forward[i], parameters));
+      continue;
+    }
+    const ProgramPart& part = program.parts[p];
+    for (int64_t turn = 0; turn < part.turns; ++turn) {
+      for (int j = part.begin; j < part.end; ++j) forward_.push_back(Bind(program.forward[j], parameters, turn));
+    }
+    i = static_cast<size_t>(part.end) - 1;
+  }
   for (const Step& step : program.backward) backward_.push_back(Bind(step, parameters));
   for (const Node& node : net.graph.nodes) {
     for (size_t i = 0; i < node.tops.size(); ++i) {
@@ -64,10 +85,14 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
 
 Executor::~Executor() = default;
 
-Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> parameters) const {
+Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> parameters, int64_t turn) const {
   const auto bind = [&](const std::vector<int>& ids) {
     std::vector<Tensor> list;
-    for (int id : ids) list.push_back(tensor(id));
+    for (int id : ids) {
+      list.push_back(tensor(id));
+      if (step.part < 0 || id < 0 || net_.program.tensors[id].part >= 0) continue;
+      list.back() = Rows(list.back(), net_.program.parts[step.part].rows, turn);
+    }
     return list;
   };
   Bound bound;
@@ -172,10 +197,10 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
     gpu_->Forward(pass, parameters_version, replay, watch);
     return gpu_->AwaitLoss();
   }
-  StepClock clock(recorder_, 0);
+  StepClock clock(recorder_, net_.program.forward, 0);
   for (const Bound& bound : forward_) {
     RunForward(bound, pass, parameters_version, replay);
-    clock.EndStep();
+    clock.EndStep(*bound.step);
     if (watch) watch(*bound.step);
   }
   double loss = 0;
@@ -186,10 +211,10 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
 void Executor::Backward(uint64_t pass, bool first, GradientReader* reader) {
   context_.device->UseHere();
   if (gpu_) return gpu_->Backward(pass, first, reader);
-  StepClock clock(recorder_, forward_.size());
+  StepClock clock(recorder_, net_.program.backward, net_.program.forward.size());
   for (const Bound& bound : backward_) {
     RunBackward(bound, pass, first, reader);
-    clock.EndStep();
+    clock.EndStep(*bound.step);
   }
 }
 

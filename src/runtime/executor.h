@@ -58,7 +58,8 @@ class Executor {
     std::byte* workspace = nullptr;
   };
 
-  Bound Bind(const Step& step, std::span<const Parameter> parameters) const;
+  // `turn`: of the step's part.
+  Bound Bind(const Step& step, std::span<const Parameter> parameters, int64_t turn = 0) const;
   LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
   void RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const;
   void RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const;
@@ -75,7 +76,7 @@ class Executor {
   Buffer arena_;
   std::span<std::byte> passing_;  // from Program::lasting_bytes on: the rest of arena_, or lent
   std::vector<Tensor> tensors_;
-  std::vector<Bound> forward_, backward_;
+  std::vector<Bound> forward_, backward_;  // each turn of a part by itself
   std::vector<Loss> losses_;
   const float* loss_factor_ = nullptr;
   StepRecorder* recorder_ = nullptr;

@@ -128,7 +128,7 @@ void ExpectNearby(const PassOutcome& a, const PassOutcome& b, float tolerance) {
   }
 }
 
-const std::vector<std::string> kAll = {"fuse_layers", "choose_layouts", "lay_out_weights"};
+const std::vector<std::string> kAll = {"fuse_layers", "choose_layouts", "lay_out_weights", "split_batch"};
 
 TEST(OptionalPasses, TrainingDoesNotDependOnThem) {
   const PassOutcome plain = RunNet({.skip_passes = kAll}, 2);
@@ -238,7 +238,8 @@ TEST(OptionalPasses, OthersCannotBeSkipped) {
     RunNet({.skip_passes = {"schedule"}}, 1);
     FAIL();
   } catch (const UserError& error) {
-    EXPECT_NE(std::string(error.what()).find("fuse_layers, choose_layouts, lay_out_weights"), std::string::npos)
+    EXPECT_NE(std::string(error.what()).find("fuse_layers, choose_layouts, lay_out_weights, split_batch"),
+              std::string::npos)
         << error.what();
   }
 }
