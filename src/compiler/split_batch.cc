@@ -15,6 +15,7 @@ namespace {
 // Nanoseconds, as measured on processors of two vendors; only what they are to each other matters.
 constexpr double kMemoryByte = 0.05;  // that does not stay in the cache, written or read
 constexpr double kWeightByte = 0.01;  // that each turn needs anew
+constexpr double kKernelByte = 0.05;  // the same of kernels that Winograd's filtering may enlarge
 constexpr double kTurn = 4000;        // for a unit to begin
 
 int64_t Threads() { return omp_get_max_threads(); }
@@ -102,8 +103,7 @@ class Splitter {
     bool splits = false;
     int64_t items = 1;      // of the batch
     double item_bytes = 0;  // that it reads and writes
-    double weight_bytes = 0;
-    double begins = 0;  // how long that takes
+    double turn = 0;        // how long it takes to begin
   };
   struct Choice {
     int begin = 0;
@@ -146,8 +146,12 @@ class Splitter {
     for (const float weight : node.loss_weights) unit.splits &= weight == 0;
     unit.items = std::max<int64_t>(unit.items, 1);
     if (!setup.is_view()) unit.item_bytes = bytes / static_cast<double>(unit.items);
-    for (int p : node.params) unit.weight_bytes += static_cast<double>(graph_.params[p].spec.bytes());
-    unit.begins = setup.is_view() ? 0 : kTurn;
+    if (!setup.is_view()) unit.turn = kTurn;
+    for (int p : node.params) {
+      const TensorSpec& spec = graph_.params[p].spec;
+      const bool is_kernel = spec.shape.axes() > 2 && spec.shape[1] > 1 && spec.shape.count(2) > 1;
+      unit.turn += static_cast<double>(spec.bytes()) * (is_kernel ? kKernelByte : kWeightByte);
+    }
     return unit;
   }
 
@@ -165,8 +169,7 @@ class Splitter {
   double Cost(const Unit& unit, int64_t rows) const {
     const auto items = static_cast<double>(unit.items), turns = items / static_cast<double>(rows);
     const double beyond = static_cast<double>(rows) * unit.item_bytes / cache_ - 1;
-    return std::clamp(beyond, 0.0, 1.0) * items * unit.item_bytes * kMemoryByte +
-           turns * (unit.begins + unit.weight_bytes * kWeightByte);
+    return std::clamp(beyond, 0.0, 1.0) * items * unit.item_bytes * kMemoryByte + turns * unit.turn;
   }
 
   // False where a unit does not run on fewer items, which is then known of it.
@@ -237,7 +240,8 @@ class Splitter {
 }  // namespace
 
 void SplitBatch(Compilation& c) {
-  if (c.options.backward || c.options.keep_all || c.options.context.device->type() != DeviceType::kCpu) return;
+  const Device* const device = c.options.context.device;  // none where a net is only looked at
+  if (c.options.backward || c.options.keep_all || !device || device->type() != DeviceType::kCpu) return;
   Splitter(c).Run();
 }
 
