@@ -41,7 +41,7 @@ void RunPasses(Net& net, int passes, bool backward) {
 }
 
 void WriteProfile(const Net& net, std::span<const StepEvent> events) {
-  const size_t steps = static_cast<size_t>(net.compiled().program.runs());
+  const size_t steps = static_cast<size_t>(net.compiled().program.recorded());
   Trace trace(net.compiled());
   trace.AddSteps(events.first(std::min(events.size(), steps * static_cast<size_t>(FLAGS_profile_iterations))));
   trace.Write(FLAGS_profile);
@@ -97,7 +97,7 @@ int Run(const CommandLine& line) {
   if (!FLAGS_weights.empty()) LoadWeightsFlag(line, net);
   RunPasses(net, kWarmUp, options.backward);
   StepRecording recording;
-  recording.Reserve(static_cast<size_t>(net.compiled().program.runs()) * static_cast<size_t>(FLAGS_iterations));
+  recording.Reserve(static_cast<size_t>(net.compiled().program.recorded()) * static_cast<size_t>(FLAGS_iterations));
   net.set_recorder(&recording);
   RunPasses(net, FLAGS_iterations, options.backward);
   net.set_recorder(nullptr);

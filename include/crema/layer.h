@@ -105,7 +105,7 @@ class LayerSetup {
   // those of their gradients. Parameters and their gradients stay f32.
   void AllowHalfPrecision() { half_precision_ = true; }
   // Without a backward pass, what the layer makes of an item of the batch (axis 0 of all bottoms and tops) depends on
-  // this item alone: it may be set up for, and run on, a few items at a time.
+  // this item alone: it may be set up for, and run on, a few items at a time, several such layers beside each other.
   void AllowSplitBatch() { splits_batch_ = true; }
   // Bottom i is never differentiated (labels, indices).
   void NoGradient(int i) { no_gradient_.push_back(i); }
@@ -296,6 +296,9 @@ class Layer {
   virtual void Plan(LayerPlan& plan) {}
   virtual void Forward(const LayerRun& run) {}
   virtual void Backward(const LayerRun& run) {}
+  // With AllowSplitBatch, after Plan: this layer and `first`, set up and planned alike, run beside each other. What
+  // Forward of `first` made of parameters, which it has before this one runs, is read and not made again.
+  virtual void ShareWeights(Layer& first) {}
 
   // The value at `position` of a bottom, in the order of memory, is unusable: throws a BadItem that says why. Called by
   // Forward itself, or, for what a GPU found (Operations::FindBadLabel), when the pass is over.

@@ -101,6 +101,9 @@ class Tensor {
   // Element i in C order of the axes, whatever type and layout: for reports, not for loops that must be fast.
   double value(int64_t i) const;
 
+  // To other memory of the same spec.
+  void MoveTo(void* data) { data_ = data; }
+
   // The same memory under another shape of equal count, in plain layout.
   Tensor Reshaped(Shape shape) const { return Tensor(data_, {std::move(shape), spec_.dtype}); }
 

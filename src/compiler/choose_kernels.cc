@@ -1,3 +1,8 @@
+#include <omp.h>
+
+#include <memory>
+#include <optional>
+
 #include "compiler/compiler.h"
 
 namespace crema {
@@ -31,6 +36,16 @@ void KeepLayouts(Compilation& c, const Node& node) {
   }
 }
 
+// Lanes of a part compute on one thread each.
+class OneThread {
+ public:
+  OneThread() { omp_set_num_threads(1); }
+  ~OneThread() { omp_set_num_threads(before_); }
+
+ private:
+  const int before_ = omp_get_max_threads();
+};
+
 }  // namespace
 
 void ChooseKernels(Compilation& c) {
@@ -40,18 +55,28 @@ void ChooseKernels(Compilation& c) {
     for (int v : values) list.push_back(node.Laid(graph.values[v].spec));
     return list;
   };
+  const auto plan_for = [&](const Node& node) {
+    auto plan = std::make_unique<LayerPlan>(c.options.context, specs(node, node.bottoms), specs(node, node.tops),
+                                            node.bottom_grads, node.param_grads);
+    plan->set_trains(c.options.backward);
+    plan->set_factors(graph.factors);
+    plan->set_laid_out(LaidOut(graph, node));
+    return plan;
+  };
   for (int u : graph.order) {
     Node& node = graph.unit(u);
-    node.plan = std::make_unique<LayerPlan>(c.options.context, specs(node, node.bottoms), specs(node, node.tops),
-                                            node.bottom_grads, node.param_grads);
-    node.plan->set_trains(c.options.backward);
-    node.plan->set_factors(graph.factors);
+    node.plan = plan_for(node);
     if (node.setup->is_view()) {
       node.plan->Chose("view");
-    } else {
-      node.plan->set_laid_out(LaidOut(graph, node));
-      node.layer->Plan(*node.plan);
-      KeepLayouts(c, node);
+      continue;
+    }
+    std::optional<OneThread> one_thread;
+    if (node.rows > 0) one_thread.emplace();
+    node.layer->Plan(*node.plan);
+    KeepLayouts(c, node);
+    for (const std::unique_ptr<Layer>& other : node.other_lanes) {
+      other->Plan(*plan_for(node));
+      other->ShareWeights(*node.layer);
     }
   }
 }

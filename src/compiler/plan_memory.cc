@@ -157,7 +157,7 @@ class MemoryPlanner {
       if (first_[root] < 0) continue;  // never touched (a blob of a skipped part)
       if (storage_of[root] < 0) {
         storage_of[root] = static_cast<int>(program_.storages.size());
-        program_.storages.push_back({0, first_[root], last_[root], 0});
+        program_.storages.push_back({0, first_[root], last_[root], 0, tensor.part});
       }
       tensor.storage = storage_of[root];
       Storage& storage = program_.storages[tensor.storage];
@@ -166,34 +166,52 @@ class MemoryPlanner {
     }
   }
 
-  // What lives through the whole pass first, then the largest, each at the lowest offset where no storage alive at the
-  // same time stands (greedy by size; Pisarchyk and Lee, "Efficient memory management for deep neural net inference",
-  // 2020).
+  // What lives through the whole pass first, then the largest. Each lane of a part is an arena of its own.
   void Place() {
-    std::vector<Storage>& storages = program_.storages;
-    std::vector<int> order(storages.size());
-    std::iota(order.begin(), order.end(), 0);
-    const auto lasts = [&](int s) { return storages[s].first == 0 && storages[s].last == end_; };
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-      return lasts(a) != lasts(b) ? lasts(a) : storages[a].bytes > storages[b].bytes;
-    });
-    std::vector<int> placed;  // by offset
-    for (int s : order) {
-      Storage& storage = storages[s];
-      size_t offset = 0;
-      for (int other : placed) {
-        const Storage& o = storages[other];
-        if (o.first > storage.last || o.last < storage.first) continue;
-        if (offset + storage.bytes <= o.offset) break;
-        offset = std::max(offset, o.offset + o.bytes);
-      }
-      storage.offset = offset;
-      program_.arena_bytes = std::max(program_.arena_bytes, offset + storage.bytes);
-      if (lasts(s)) program_.lasting_bytes = std::max(program_.lasting_bytes, offset + storage.bytes);
-      placed.insert(std::upper_bound(placed.begin(), placed.end(), s,
-                                     [&](int a, int b) { return storages[a].offset < storages[b].offset; }),
-                    s);
+    std::vector<Storage*> whole;
+    std::vector<std::vector<Storage*>> inner(program_.parts.size());
+    for (Storage& storage : program_.storages) {
+      (storage.part < 0 ? whole : inner[storage.part]).push_back(&storage);
     }
+    for (size_t p = 0; p < inner.size(); ++p) {
+      ProgramPart& part = program_.parts[p];
+      part.lane_bytes = PlaceAll(inner[p]);
+      part.memory = {part.lane_bytes * static_cast<size_t>(part.lanes), part.begin, part.end - 1};
+      whole.push_back(&part.memory);
+    }
+    program_.arena_bytes = PlaceAll(whole);
+    for (const Storage* storage : whole) {
+      if (Lasts(*storage)) program_.lasting_bytes = std::max(program_.lasting_bytes, storage->offset + storage->bytes);
+    }
+    for (size_t p = 0; p < inner.size(); ++p) {
+      for (Storage* storage : inner[p]) storage->offset += program_.parts[p].memory.offset;
+    }
+  }
+
+  bool Lasts(const Storage& storage) const { return storage.first == 0 && storage.last == end_; }
+
+  // Each at the lowest offset where no storage alive at the same time stands (greedy by size; Pisarchyk and Lee,
+  // "Efficient memory management for deep neural net inference", 2020). Returns the bytes of all.
+  size_t PlaceAll(std::vector<Storage*> order) const {
+    std::stable_sort(order.begin(), order.end(), [this](const Storage* a, const Storage* b) {
+      return Lasts(*a) != Lasts(*b) ? Lasts(*a) : a->bytes > b->bytes;
+    });
+    size_t end = 0;
+    std::vector<Storage*> placed;  // by offset
+    for (Storage* storage : order) {
+      size_t offset = 0;
+      for (const Storage* other : placed) {
+        if (other->first > storage->last || other->last < storage->first) continue;
+        if (offset + storage->bytes <= other->offset) break;
+        offset = std::max(offset, other->offset + other->bytes);
+      }
+      storage->offset = offset;
+      end = std::max(end, offset + storage->bytes);
+      placed.insert(std::upper_bound(placed.begin(), placed.end(), storage,
+                                     [](const Storage* a, const Storage* b) { return a->offset < b->offset; }),
+                    storage);
+    }
+    return end;
   }
 
   const Graph& graph_;

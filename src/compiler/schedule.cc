@@ -25,7 +25,7 @@ class Scheduler {
       const Value& value = graph_.values[v];
       program_.value_tensor.push_back(first_.own[v] = NewTensor(value.label(), value.spec));
     }
-    for (const BatchPart& part : graph_.parts) program_.parts.push_back({0, 0, part.rows, part.turns});
+    for (const BatchPart& part : graph_.parts) program_.parts.push_back({0, 0, part.rows, part.turns, part.lanes});
     size_t next = 0;
     for (int at = 0; at < static_cast<int>(graph_.order.size()); ++at) {
       if (next < graph_.parts.size() && graph_.parts[next].begin == at) BeginPart(static_cast<int>(next));

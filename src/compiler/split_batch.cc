@@ -14,16 +14,14 @@ namespace {
 
 // Nanoseconds, as measured on an AMD EPYC of 2023; only what they are to each other matters.
 constexpr double kMemoryByte = 0.05;  // that does not stay in the cache, written or read
-constexpr double kWeightByte = 0.01;  // that each turn needs anew
-constexpr double kKernelByte = 0.05;  // the same of kernels that Winograd's filtering may enlarge
+constexpr double kWeightByte = 0.02;  // that each turn needs anew
+constexpr double kKernelByte = 0.1;   // the same of kernels that Winograd's filtering may enlarge
 constexpr double kTurn = 4000;        // for a unit to begin
 
-int64_t Threads() { return omp_get_max_threads(); }
-
-// What a unit's tensors may take and still be there for the next one.
+// What a unit's tensors may take in a lane and still be there for the next one.
 double CacheBytes() {
   const long second_level = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  return 2.0 * static_cast<double>(Threads()) * static_cast<double>(second_level > 0 ? second_level : 1 << 20);
+  return 2.0 * static_cast<double>(second_level > 0 ? second_level : 1 << 20);
 }
 
 TensorSpec WithRows(TensorSpec spec, int64_t rows) {
@@ -62,7 +60,7 @@ std::unique_ptr<Layer> SetUpFor(const Node& node, int64_t rows, Compilation& c) 
 // beginning a unit once more.
 class Splitter {
  public:
-  explicit Splitter(Compilation& c) : c_(c), graph_(c.net.graph), cache_(CacheBytes()) {}
+  explicit Splitter(Compilation& c) : c_(c), graph_(c.net.graph) {}
 
   void Run() {
     LookAtUnits();
@@ -76,7 +74,7 @@ class Splitter {
     std::vector<double> best(count + 1, 0);
     std::vector<Choice> choice(count + 1);
     for (int end = 1; end <= count; ++end) {
-      best[end] = best[end - 1] + Cost(units_[end - 1], units_[end - 1].items);
+      best[end] = best[end - 1] + CostOfAll(units_[end - 1]);
       choice[end] = {end - 1, 0};
       for (const int64_t rows : RowsFor(units_[end - 1])) {
         double inside = 0;
@@ -94,7 +92,9 @@ class Splitter {
     std::vector<BatchPart> parts;
     for (int end = count; end > 0; end = choice[end].begin) {
       const auto [begin, rows] = choice[end];
-      if (rows > 0) parts.insert(parts.begin(), {begin, end, rows, units_[begin].items / rows});
+      if (rows == 0) continue;
+      const int64_t turns = units_[begin].items / rows;
+      parts.insert(parts.begin(), {begin, end, rows, turns, static_cast<int>(std::min(lanes_, turns))});
     }
     return parts;
   }
@@ -155,37 +155,48 @@ class Splitter {
     return unit;
   }
 
-  // Enough for all threads, and as much for each of them.
+  // Turns for all threads, and as many for each of them.
   std::vector<int64_t> RowsFor(const Unit& unit) const {
     std::vector<int64_t> list;
     if (!unit.splits) return list;
-    for (int64_t rows = Threads(); rows <= unit.items / 2; ++rows) {
-      if (unit.items % rows == 0 && (rows % Threads() == 0 || rows >= 4 * Threads())) list.push_back(rows);
+    for (int64_t rows = 1; rows <= unit.items / std::max<int64_t>(lanes_, 2); ++rows) {
+      const int64_t turns = unit.items / rows;
+      if (unit.items % rows == 0 && (turns % lanes_ == 0 || turns >= 4 * lanes_)) list.push_back(rows);
     }
     return list;
   }
 
-  // Of the whole batch, `rows` items at a time.
+  // Of the whole batch, `rows` items at a time in each lane.
   double Cost(const Unit& unit, int64_t rows) const {
     const auto items = static_cast<double>(unit.items), turns = items / static_cast<double>(rows);
-    const double beyond = static_cast<double>(rows) * unit.item_bytes / cache_ - 1;
-    return std::clamp(beyond, 0.0, 1.0) * items * unit.item_bytes * kMemoryByte + turns * unit.turn;
+    return BeyondCache(unit, static_cast<double>(rows)) + turns / static_cast<double>(lanes_) * unit.turn;
+  }
+  double CostOfAll(const Unit& unit) const {
+    return BeyondCache(unit, static_cast<double>(unit.items) / static_cast<double>(lanes_)) + unit.turn;
+  }
+  double BeyondCache(const Unit& unit, double rows) const {
+    const double bytes = static_cast<double>(unit.items) * unit.item_bytes * kMemoryByte;
+    return std::clamp(rows * unit.item_bytes / cache_ - 1, 0.0, 1.0) * bytes;
   }
 
   // False where a unit does not run on fewer items, which is then known of it.
   bool Split(std::vector<BatchPart> parts) {
-    std::vector<std::unique_ptr<Layer>> layers(units_.size());
+    std::vector<std::vector<std::unique_ptr<Layer>>> layers(units_.size());
     for (const BatchPart& part : parts) {
       for (int at = part.begin; at < part.end; ++at) {
-        layers[at] = SetUpFor(graph_.unit(graph_.order[at]), part.rows, c_);
-        units_[at].splits = layers[at] != nullptr;
-        if (!layers[at]) return false;
+        for (int lane = 0; lane < part.lanes; ++lane) {
+          layers[at].push_back(SetUpFor(graph_.unit(graph_.order[at]), part.rows, c_));
+          units_[at].splits = layers[at].back() != nullptr;
+          if (!units_[at].splits) return false;
+        }
       }
     }
     for (BatchPart& part : parts) {
       for (int at = part.begin; at < part.end; ++at) {
         Node& node = graph_.unit(graph_.order[at]);
-        node.layer = std::move(layers[at]);
+        node.layer = std::move(layers[at].front());
+        layers[at].erase(layers[at].begin());
+        node.other_lanes = std::move(layers[at]);
         node.rows = part.rows;
       }
       part.inner = InnerValues(part);
@@ -232,7 +243,8 @@ class Splitter {
 
   Compilation& c_;
   Graph& graph_;
-  const double cache_;
+  const double cache_ = CacheBytes();
+  const int64_t lanes_ = omp_get_max_threads();
   std::vector<Unit> units_;       // by place in the order
   std::vector<double> crossing_;  // bytes that are made before such a place and read behind it
 };

@@ -80,8 +80,25 @@ class MemoryVerifier {
 
   // Storages that live at the same time lie apart.
   void CheckPlaces() const {
-    std::vector<const Storage*> by_offset;
-    for (const Storage& storage : program_.storages) by_offset.push_back(&storage);
+    std::vector<const Storage*> whole;
+    std::vector<std::vector<const Storage*>> inner(program_.parts.size());
+    for (const Storage& storage : program_.storages) {
+      (storage.part < 0 ? whole : inner[storage.part]).push_back(&storage);
+    }
+    for (size_t p = 0; p < inner.size(); ++p) {
+      const ProgramPart& part = program_.parts[p];
+      whole.push_back(&part.memory);
+      CheckPlaces(inner[p]);
+      for (const Storage* storage : inner[p]) {
+        const size_t begin = storage->offset - part.memory.offset;
+        CREMA_CHECK(storage->offset >= part.memory.offset && begin + storage->bytes <= part.lane_bytes)
+            << "a storage at offset " << storage->offset << " is outside of its lane";
+      }
+    }
+    CheckPlaces(whole);
+  }
+
+  static void CheckPlaces(std::vector<const Storage*> by_offset) {
     std::sort(by_offset.begin(), by_offset.end(), [](auto* a, auto* b) { return a->offset < b->offset; });
     for (size_t i = 0; i < by_offset.size(); ++i) {
       const Storage& a = *by_offset[i];

@@ -85,6 +85,7 @@ struct Node {
 
   // Items of the batch that it takes at a time, and that `layer` is set up for; 0: all.
   int64_t rows = 0;
+  std::vector<std::unique_ptr<Layer>> other_lanes;  // such layers for the other lanes of the part
 
   std::vector<int> members;                      // of a fused node: the layers it stands for, in their order
   std::unique_ptr<Layer> (*create)() = nullptr;  // of a fused node: another such layer
@@ -97,10 +98,12 @@ struct Node {
   TensorSpec Laid(TensorSpec spec) const;
 };
 
-// Units that run one after the other on `rows` items of the batch, then on the next ones.
+// Units that run one after the other on `rows` items of the batch, then on the next ones. Turns are taken by several
+// threads, each with a lane of its own: layers, and memory for what lies between them.
 struct BatchPart {
   int begin = 0, end = 0;  // places in Graph::order
   int64_t rows = 0, turns = 0;
+  int lanes = 1;
   std::vector<int> inner = {};  // values that exist for the items of one turn only
 };
 

@@ -17,6 +17,7 @@ struct Storage {
   // First step that writes it and last that reads it; steps are numbered through forward and backward.
   int first = 0, last = 0;
   size_t offset = 0;
+  int part = -1;  // of Program::parts: that of its first lane; others have theirs lane_bytes further on
 };
 
 struct PlannedTensor {
@@ -26,11 +27,14 @@ struct PlannedTensor {
   int part = -1;  // of Program::parts: holds the items of one turn, and nothing from one turn to the next; -1: all
 };
 
-// Steps of the forward pass that run on `rows` items of the batch, then on the next ones, and so on. Of tensors that
-// hold all items each turn sees its own.
+// Steps of the forward pass that run on `rows` items of the batch, then on the next ones, and so on, on several threads
+// at once. Of tensors that hold all items each turn sees its own.
 struct ProgramPart {
   int begin = 0, end = 0;  // steps
   int64_t rows = 0, turns = 0;
+  int lanes = 1;          // threads, each with memory for what only one turn needs
+  size_t lane_bytes = 0;  // of that memory
+  Storage memory = {};    // of all lanes
 };
 
 enum class StepKind {
@@ -80,11 +84,11 @@ struct Program {
   int steps() const { return static_cast<int>(forward.size() + backward.size()); }
   // How often the step, of the forward pass, runs in a pass.
   int64_t turns(const Step& step) const { return step.part < 0 ? 1 : parts[step.part].turns; }
-  // Steps that a pass runs, those of a part as often as it has turns.
-  int64_t runs() const {
-    int64_t runs = static_cast<int64_t>(backward.size());
-    for (const Step& step : forward) runs += turns(step);
-    return runs;
+  // Most steps that a StepRecorder is told of in a pass.
+  int64_t recorded() const {
+    int64_t steps = static_cast<int64_t>(backward.size() + parts.size());
+    for (const Step& step : forward) steps += turns(step);
+    return steps;
   }
 };
 

@@ -114,13 +114,19 @@ class ConvolutionLayer : public Layer {
       const float* weights = nullptr;
       if (!problem_.prepared) {
         weights = Weights(run);
-      } else if (prepared_version_ != run.parameters_version) {
+      } else if (!shares_weights_ && prepared_version_ != run.parameters_version) {
         Prepare(run, *kernels_[i]);
       }
       kernels_[i]->Forward(run.bottoms[i + image_].raw(), weights, has_bias_ ? run.params[1].f32() : nullptr,
                            run.tops[i].raw(), run.workspace);
     }
     prepared_version_ = run.parameters_version;
+  }
+
+  void ShareWeights(Layer& first) override {
+    shares_weights_ = true;
+    auto& kernels = static_cast<ConvolutionLayer&>(first).kernels_;
+    for (size_t i = 0; i < kernels_.size(); ++i) kernels_[i]->SharePrepared(*kernels[i]);
   }
 
   void Backward(const LayerRun& run) override {
@@ -168,6 +174,7 @@ class ConvolutionLayer : public Layer {
   FoldedNormalization normalization_;
   bool has_bias_ = false;                                    // a blob of the layer's own
   uint64_t prepared_version_ = 0;                            // of the parameters that the kernels hold
+  bool shares_weights_ = false;                              // which another layer prepares
   int bottoms_ = 0;                                          // images
   int image_ = 0;                                            // the first of them
   std::vector<std::unique_ptr<ConvolutionKernel>> kernels_;  // one for each bottom

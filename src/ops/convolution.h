@@ -11,6 +11,7 @@
 
 #include "crema/parameter_layout.h"
 #include "crema/tensor.h"
+#include "device/device.h"
 #include "ops/activation.h"
 #include "ops/kernel_choice.h"
 
@@ -63,6 +64,8 @@ class ConvolutionKernel {
   virtual std::shared_ptr<const ParameterLayout> weights_layout() const { return nullptr; }
   // Converts weights into the form that Forward wants, where problem.prepared; needs no workspace.
   virtual void Prepare(const float* weights, const float* bias) = 0;
+  // Forward reads what Prepare of `other`, a kernel for the same problem, made or will make.
+  void SharePrepared(const ConvolutionKernel& other) { prepared_ = other.prepared_; }
   // Overwrites all of destination. bias may be null when the problem has none. Source, destination and their gradients
   // are of problem.dtype.
   virtual void Forward(const void* source, const float* weights, const float* bias, void* destination,
@@ -71,6 +74,14 @@ class ConvolutionKernel {
   // gradient of weights, weights for that of source.
   virtual void Backward(const void* source, const float* weights, const void* destination_gradient,
                         void* source_gradient, float* weights_gradient, float* bias_gradient, std::byte* workspace) = 0;
+
+ protected:
+  // Of problem.prepared.
+  struct Prepared {
+    Buffer weights;  // as Forward reads them
+    std::vector<float> bias;
+  };
+  std::shared_ptr<Prepared> prepared_ = std::make_shared<Prepared>();
 };
 
 // Chooses from {"Winograd", "oneDNN", "reference"}; `only` forces one of them (null if it does not take the problem).

@@ -163,17 +163,17 @@ class OneDnnConvolution final : public ConvolutionKernel {
   std::shared_ptr<const ParameterLayout> weights_layout() const override { return weights_layout_; }
 
   void Prepare(const float* weights, const float* bias) override {
-    const void* externals[] = {weights, prepared_.data()};
+    const void* externals[] = {weights, prepared_->weights.data()};
     prepare_.Run(externals, nullptr);
-    if (bias) bias_.assign(bias, bias + problem_.outputs);
+    if (bias) prepared_->bias.assign(bias, bias + problem_.outputs);
   }
 
   void Forward(const void* source, const float* weights, const float* bias, void* destination,
                std::byte* workspace) override {
     const void* externals[] = {source, weights, destination, bias};
     if (problem_.prepared) {
-      externals[1] = prepared_.data();
-      externals[3] = bias_.data();
+      externals[1] = prepared_->weights.data();
+      externals[3] = prepared_->bias.data();
     }
     forward_.Run(externals, workspace);
   }
@@ -225,8 +225,8 @@ class OneDnnConvolution final : public ConvolutionKernel {
     forward_.Deliver(receiver, destination);
     forward_.Finish();
     if (!problem_.prepared) return;
-    prepared_ = Buffer(device_, desc.weights_desc().get_size());
-    bias_.resize(problem_.outputs);
+    prepared_->weights = Buffer(device_, desc.weights_desc().get_size());
+    prepared_->bias.resize(problem_.outputs);
     const auto given = prepare_.External(builder.weights());
     prepare_.Deliver(given, prepare_.External(desc.weights_desc()));
     prepare_.Finish();
@@ -271,8 +271,6 @@ class OneDnnConvolution final : public ConvolutionKernel {
   Desc weights_;  // how weights and their gradient lie where they are not prepared
   std::shared_ptr<const ParameterLayout> weights_layout_;
   Sequence prepare_, forward_, backward_;
-  Buffer prepared_;          // the weights as forward_ reads them, where problem_.prepared
-  std::vector<float> bias_;  // likewise
 };
 
 }  // namespace

@@ -1,6 +1,7 @@
 // The plain loops that define what every other convolution kernel must compute.
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "ops/convolution_kernels.h"
 
@@ -22,16 +23,18 @@ class ReferenceConvolution final : public ConvolutionKernel {
   }
 
   void Prepare(const float* weights, const float* bias) override {
-    weights_.assign(weights, weights + problem_.weights_shape().count());
-    if (problem_.bias) bias_.assign(bias, bias + problem_.outputs);
+    const size_t bytes = static_cast<size_t>(problem_.weights_shape().count()) * sizeof(float);
+    if (!prepared_->weights.data()) prepared_->weights = Buffer(CpuDevice(), bytes);
+    std::memcpy(prepared_->weights.data(), weights, bytes);
+    if (problem_.bias) prepared_->bias.assign(bias, bias + problem_.outputs);
   }
 
   void Forward(const void* from, const float* weights, const float* bias, void* to, std::byte*) override {
     const float* source = static_cast<const float*>(from);
     float* destination = static_cast<float*>(to);
     if (problem_.prepared) {
-      weights = weights_.data();
-      bias = bias_.data();
+      weights = reinterpret_cast<const float*>(prepared_->weights.data());
+      bias = prepared_->bias.data();
     }
     for (int64_t i = 0; i < problem_.batch * problem_.outputs * pixels_; ++i) {
       destination[i] = (problem_.sum ? destination[i] : 0.0f) + (problem_.bias ? bias[OutputOf(i)] : 0.0f);
@@ -116,7 +119,6 @@ class ReferenceConvolution final : public ConvolutionKernel {
 
   ConvolutionProblem problem_;
   std::vector<int64_t> output_;
-  std::vector<float> weights_, bias_;  // where prepared
   int64_t source_pixels_ = 1, pixels_ = 1, taps_ = 1;
 };
 

@@ -58,7 +58,7 @@ class WinogradConvolution final : public ConvolutionKernel {
     if (p_.source_gradient) to_source_.emplace(BackwardProblem(problem), transforms);
     if (p_.weights_gradient) to_weights_.emplace(ForwardProblem(problem), transforms);
     if (p_.lay_out_weights && !p_.prepared) weights_layout_ = LayoutOf(p_, lie_);
-    if (p_.prepared) prepared_ = Buffer(CpuDevice(), Bytes(filter_.packed_floats()));
+    if (p_.prepared) prepared_->weights = Buffer(CpuDevice(), Bytes(filter_.packed_floats()));
   }
 
   size_t forward_workspace() const override {
@@ -73,14 +73,14 @@ class WinogradConvolution final : public ConvolutionKernel {
 
   void Prepare(const float* weights, const float* bias) override {
     filter_.Pack(weights, lie_, prepared());
-    if (bias) bias_.assign(bias, bias + p_.outputs);
+    if (bias) prepared_->bias.assign(bias, bias + p_.outputs);
   }
 
   void Forward(const void* source, const float* weights, const float* bias, void* destination,
                std::byte* workspace) override {
     float *scratch = reinterpret_cast<float*>(workspace), *packed = prepared();
     if (p_.prepared) {
-      bias = bias_.data();
+      bias = prepared_->bias.data();
     } else {
       packed = scratch;
       scratch += filter_.packed_floats();
@@ -113,7 +113,7 @@ class WinogradConvolution final : public ConvolutionKernel {
     return {p_.batch, p_.outputs, p_.output(0) * p_.output(1), p_.layout, p_.dtype};
   }
 
-  float* prepared() { return reinterpret_cast<float*>(prepared_.data()); }
+  float* prepared() { return reinterpret_cast<float*>(prepared_->weights.data()); }
 
   const ConvolutionProblem p_;
   const WinogradTaps lie_;  // weights and their gradient
@@ -121,8 +121,6 @@ class WinogradConvolution final : public ConvolutionKernel {
   const WinogradFilter filter_;
   std::optional<WinogradFilter> to_source_;
   std::optional<WinogradKernelGradient> to_weights_;
-  Buffer prepared_;          // the transformed kernels, where p_.prepared
-  std::vector<float> bias_;  // likewise
 };
 
 // What all asked for costs, in multiply-adds, where vectors do them as fast as they can. Measured on AVX-512: each

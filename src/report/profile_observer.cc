@@ -14,7 +14,7 @@ ProfileObserver::ProfileObserver(std::string path, int iterations) : path_(std::
 
 void ProfileObserver::Follow(Net& net) {
   run_ = std::make_unique<Run>(net);
-  const size_t steps = static_cast<size_t>(net.compiled().program.runs());
+  const size_t steps = static_cast<size_t>(net.compiled().program.recorded());
   run_->steps.Reserve(steps * static_cast<size_t>(iterations_));
   net.set_recorder(&run_->steps);
   const std::vector<Step>& backward = net.compiled().program.backward;

@@ -20,9 +20,11 @@ int PeakStep(const Program& program, size_t* most) {
   *most = 0;
   for (int step = 0; step < program.steps(); ++step) {
     size_t bytes = 0;
-    for (const Storage& storage : program.storages) {
-      if (storage.first <= step && step <= storage.last) bytes += storage.bytes;
-    }
+    const auto add = [&](const Storage& storage) {
+      if (storage.part < 0 && storage.first <= step && step <= storage.last) bytes += storage.bytes;
+    };
+    for (const Storage& storage : program.storages) add(storage);
+    for (const ProgramPart& part : program.parts) add(part.memory);
     if (bytes <= *most) continue;
     *most = bytes;
     peak = step;

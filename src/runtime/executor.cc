@@ -1,6 +1,10 @@
 #include "runtime/executor.h"
 
+#include <omp.h>
+
+#include <atomic>
 #include <cmath>
+#include <utility>
 
 #include "base/check.h"
 #include "ops/operations.h"
@@ -8,8 +12,6 @@
 #include "runtime/gpu_passes.h"
 
 namespace crema {
-
-namespace {
 
 // A step begins where the one before it ended.
 class StepClock {
@@ -33,15 +35,6 @@ class StepClock {
   StepRecorder::Clock::time_point last_;
 };
 
-// The items of one turn.
-Tensor Rows(const Tensor& whole, int64_t rows, int64_t turn) {
-  TensorSpec spec = whole.spec();
-  spec.shape.set(0, rows);
-  return Tensor(static_cast<std::byte*>(whole.raw()) + static_cast<size_t>(turn) * spec.bytes(), spec);
-}
-
-}  // namespace
-
 Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, const Context& context,
                    std::span<std::byte> lent)
     : net_(net), context_(context), ops_(OperationsOf(*context.device)) {
@@ -58,17 +51,16 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
     }
     tensors_.emplace_back(at, planned.spec);
   }
-  for (size_t i = 0; i < program.forward.size(); ++i) {
-    const int p = program.forward[i].part;
-    if (p < 0) {
-      forward_.push_back(Bind(program.forward[i], parameters));
-      continue;
+  for (const Step& step : program.forward) {
+    if (step.part < 0) {
+      forward_.push_back(Bind(step, parameters));
+    } else {
+      forward_.emplace_back().step = &step;
     }
-    const ProgramPart& part = program.parts[p];
-    for (int64_t turn = 0; turn < part.turns; ++turn) {
-      for (int j = part.begin; j < part.end; ++j) forward_.push_back(Bind(program.forward[j], parameters, turn));
-    }
-    i = static_cast<size_t>(part.end) - 1;
+  }
+  for (const ProgramPart& part : program.parts) {
+    std::vector<Lane>& lanes = parts_.emplace_back();
+    for (int lane = 0; lane < part.lanes; ++lane) lanes.push_back(BindLane(part, parameters, lane));
   }
   for (const Step& step : program.backward) backward_.push_back(Bind(step, parameters));
   for (const Node& node : net.graph.nodes) {
@@ -85,14 +77,22 @@ Executor::Executor(CompiledNet& net, std::span<const Parameter> parameters, cons
 
 Executor::~Executor() = default;
 
-Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> parameters, int64_t turn) const {
+Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> parameters, int lane) const {
+  const auto place = [&](int id) {
+    Tensor at = tensor(id);
+    if (step.part < 0 || id < 0) return at;
+    const ProgramPart& part = net_.program.parts[step.part];
+    if (net_.program.tensors[id].part >= 0) {
+      at.MoveTo(static_cast<std::byte*>(at.raw()) + static_cast<size_t>(lane) * part.lane_bytes);
+      return at;
+    }
+    TensorSpec rows = at.spec();
+    rows.shape.set(0, part.rows);
+    return Tensor(at.raw(), std::move(rows));
+  };
   const auto bind = [&](const std::vector<int>& ids) {
     std::vector<Tensor> list;
-    for (int id : ids) {
-      list.push_back(tensor(id));
-      if (step.part < 0 || id < 0 || net_.program.tensors[id].part >= 0) continue;
-      list.back() = Rows(list.back(), net_.program.parts[step.part].rows, turn);
-    }
+    for (int id : ids) list.push_back(place(id));
     return list;
   };
   Bound bound;
@@ -102,12 +102,13 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
   bound.saved = bind(step.saved);
   bound.top_grads = bind(step.top_grads);
   bound.bottom_grads = bind(step.bottom_grads);
-  bound.workspace = static_cast<std::byte*>(tensor(step.workspace).raw());
+  bound.workspace = static_cast<std::byte*>(place(step.workspace).raw());
   if (step.kind == StepKind::kAddToParameter) bound.param_grads = {parameters[step.param].grad};
   if (step.kind == StepKind::kUseGradient && step.bottoms.empty()) bound.param_grads = {parameters[step.param].grad};
   if (step.node < 0) return bound;
 
   const Node& node = net_.graph.unit(step.node);
+  bound.layer = lane == 0 ? node.layer.get() : node.other_lanes[lane - 1].get();
   for (size_t i = 0; i < node.params.size(); ++i) {
     // Shared permissively, a parameter may have another shape here than where it is owned.
     const Parameter& parameter = parameters[node.params[i]];
@@ -124,6 +125,23 @@ Executor::Bound Executor::Bind(const Step& step, std::span<const Parameter> para
   }
   for (size_t i = 0; i < bound.tops.size(); ++i) {
     if (!bound.tops[i].defined()) bound.tops[i] = Tensor(nullptr, net_.graph.values[node.tops[i]].spec);
+  }
+  return bound;
+}
+
+Executor::Lane Executor::BindLane(const ProgramPart& part, std::span<const Parameter> parameters, int lane) const {
+  Lane bound;
+  for (int i = part.begin; i < part.end; ++i) {
+    const Step& step = net_.program.forward[i];
+    bound.steps.push_back(Bind(step, parameters, lane));
+    const auto add = [&](const std::vector<int>& ids, std::vector<Tensor>& tensors) {
+      for (size_t k = 0; k < ids.size(); ++k) {
+        if (ids[k] < 0 || net_.program.tensors[ids[k]].part >= 0) continue;
+        bound.rows.push_back({&tensors[k], static_cast<std::byte*>(tensors[k].raw())});
+      }
+    };
+    add(step.bottoms, bound.steps.back().bottoms);
+    add(step.tops, bound.steps.back().tops);
   }
   return bound;
 }
@@ -148,14 +166,45 @@ LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const
 
 void Executor::RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const {
   if (bound.step->kind == StepKind::kReorder) return ops_.Reorder(bound.bottoms[0], bound.tops[0]);
-  const Node& node = net_.graph.unit(bound.step->node);
   try {
     LayerRun run = MakeRun(bound, pass, replay);
     run.parameters_version = parameters_version;
-    node.layer->Forward(run);
+    bound.layer->Forward(run);
   } catch (const BadItem& bad) {
-    Report(node, bad);
+    Report(net_.graph.unit(bound.step->node), bad);
   }
+}
+
+void Executor::RunTurn(Lane& lane, int64_t turn, uint64_t pass, uint64_t parameters_version, bool replay,
+                       StepClock* clock) const {
+  for (const Lane::Rows& rows : lane.rows) {
+    rows.tensor->MoveTo(rows.first_turn + static_cast<size_t>(turn) * rows.tensor->bytes());
+  }
+  for (const Bound& bound : lane.steps) {
+    RunForward(bound, pass, parameters_version, replay);
+    if (clock) clock->EndStep(*bound.step);
+  }
+}
+
+// Lanes compute on one thread each, for which their layers were planned, and wait for each other once. Only the first
+// one is timed.
+void Executor::RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock* clock) {
+  std::vector<Lane>& lanes = parts_[p];
+  const int64_t turns = net_.program.parts[p].turns;
+  std::atomic<int64_t> next = 0;
+  const auto work = [&](int lane, int64_t last) {
+    omp_set_num_threads(1);
+    for (int64_t turn; next < last && (turn = next++) < turns;) {
+      RunTurn(lanes[lane], turn, pass, parameters_version, replay, lane == 0 ? clock : nullptr);
+    }
+  };
+  const int threads = omp_get_max_threads();
+  // The first turn prepares the weights for all.
+  if (parameters_version != parts_version_) work(0, 1);
+  omp_set_num_threads(threads);
+#pragma omp parallel num_threads(static_cast <int>(lanes.size()))
+  work(omp_get_thread_num(), turns);
+  if (clock) clock->EndStep(*lanes[0].steps.back().step);
 }
 
 void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const {
@@ -198,11 +247,18 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
     return gpu_->AwaitLoss();
   }
   StepClock clock(recorder_, net_.program.forward, 0);
-  for (const Bound& bound : forward_) {
+  for (size_t i = 0; i < forward_.size(); ++i) {
+    const Bound& bound = forward_[i];
+    if (const int p = bound.step->part; p >= 0) {
+      RunPart(p, pass, parameters_version, replay, &clock);
+      i = static_cast<size_t>(net_.program.parts[p].end) - 1;
+      continue;
+    }
     RunForward(bound, pass, parameters_version, replay);
     clock.EndStep(*bound.step);
     if (watch) watch(*bound.step);
   }
+  parts_version_ = parameters_version;
   double loss = 0;
   for (const Loss& part : losses_) ops_.AddLoss(part.weight, part.top.count(), part.top.f32(), true, &loss);
   return static_cast<float>(loss);

@@ -15,6 +15,7 @@ namespace crema {
 
 class GpuPasses;
 class Operations;
+class StepClock;
 
 class Executor {
  public:
@@ -56,10 +57,24 @@ class Executor {
     const Step* step;
     std::vector<Tensor> bottoms, tops, params, saved, top_grads, bottom_grads, param_grads;
     std::byte* workspace = nullptr;
+    Layer* layer = nullptr;
+  };
+  // What one thread runs of a part, again and again.
+  struct Lane {
+    struct Rows {
+      Tensor* tensor;  // within steps
+      std::byte* first_turn;
+    };
+    std::vector<Bound> steps;
+    std::vector<Rows> rows;  // that move on from turn to turn
   };
 
-  // `turn`: of the step's part.
-  Bound Bind(const Step& step, std::span<const Parameter> parameters, int64_t turn = 0) const;
+  // `lane`: of the step's part.
+  Bound Bind(const Step& step, std::span<const Parameter> parameters, int lane = 0) const;
+  Lane BindLane(const ProgramPart& part, std::span<const Parameter> parameters, int lane) const;
+  void RunTurn(Lane& lane, int64_t turn, uint64_t pass, uint64_t parameters_version, bool replay,
+               StepClock* clock) const;
+  void RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock* clock);
   LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
   void RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const;
   void RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const;
@@ -76,7 +91,9 @@ class Executor {
   Buffer arena_;
   std::span<std::byte> passing_;  // from Program::lasting_bytes on: the rest of arena_, or lent
   std::vector<Tensor> tensors_;
-  std::vector<Bound> forward_, backward_;  // each turn of a part by itself
+  std::vector<Bound> forward_, backward_;  // those of parts are not bound
+  std::vector<std::vector<Lane>> parts_;
+  uint64_t parts_version_ = 0;  // of the parameters that parts have seen
   std::vector<Loss> losses_;
   const float* loss_factor_ = nullptr;
   StepRecorder* recorder_ = nullptr;

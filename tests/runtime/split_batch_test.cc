@@ -105,7 +105,8 @@ TEST_F(SplitBatch, OfAWholeNet) {
   ASSERT_FALSE(outcome.parts.empty());
   for (const ProgramPart& part : outcome.parts) {
     EXPECT_EQ(part.rows * part.turns, 32);
-    EXPECT_EQ(part.rows % 2, 0) << "a thread is left without an item";
+    EXPECT_EQ(part.lanes, 2);
+    EXPECT_EQ(part.turns % 2, 0) << "a thread waits for the other one";
     EXPECT_GT(part.end - part.begin, 1);
   }
 }
@@ -171,8 +172,8 @@ TEST_F(SplitBatch, IsTimedAsOneStepForAllTurns) {
   StepRecording recording;
   net.set_recorder(&recording);
   for (int pass = 0; pass < 3; ++pass) net.Forward();
-  EXPECT_EQ(static_cast<int64_t>(recording.events().size()), 3 * program.runs());
-  EXPECT_GT(program.runs(), program.steps());
+  EXPECT_LE(static_cast<int64_t>(recording.events().size()), 3 * program.recorded());
+  EXPECT_GT(program.recorded(), program.steps());
   double seconds = 0;
   for (const StepEvent& event : recording.events()) seconds += event.seconds();
   const std::string table = TimingTable(net.compiled(), recording.events(), 32);
