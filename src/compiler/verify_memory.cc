@@ -87,7 +87,7 @@ class MemoryVerifier {
     }
     for (size_t p = 0; p < inner.size(); ++p) {
       const ProgramPart& part = program_.parts[p];
-      whole.push_back(&part.memory);
+      if (part.lane_bytes > 0) whole.push_back(&part.memory);
       CheckPlaces(inner[p]);
       for (const Storage* storage : inner[p]) {
         const size_t begin = storage->offset - part.memory.offset;
