@@ -156,8 +156,9 @@ std::string CheckReal(const FieldDescriptor* field, const Token& token, bool min
     return Quoted(field) + " takes a decimal number, not " + Shown(token, minus) + "; write it without the leading 0";
   }
   const bool single = field->cpp_type() == FieldDescriptor::CPPTYPE_FLOAT;
-  const double most = single ? std::numeric_limits<float>::max() : std::numeric_limits<double>::max();
-  if (std::strtod(std::string(token.text).c_str(), nullptr) > most) {
+  // Nine digits of the largest float, as protobuf writes it, are more than it is, and round to it.
+  const std::string text(token.text);
+  if (single ? std::isinf(std::strtof(text.c_str(), nullptr)) : std::isinf(std::strtod(text.c_str(), nullptr))) {
     return Quoted(field) + " cannot be " + Shown(token, minus) + "; the largest value is about " +
            (single ? "3.4e38" : "1.8e308");
   }

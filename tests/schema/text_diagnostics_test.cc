@@ -115,6 +115,10 @@ TEST(TextDiagnostics, NumbersOutOfRange) {
             "s.prototxt:1:11: error: \"max_iter\" cannot be -2147483649; the smallest value is -2147483648");
   EXPECT_EQ(SolverErrors("base_lr: 1e60"),
             "s.prototxt:1:10: error: \"base_lr\" cannot be 1e60; the largest value is about 3.4e38");
+  EXPECT_EQ(SolverErrors("base_lr: 3.41e38"),
+            "s.prototxt:1:10: error: \"base_lr\" cannot be 3.41e38; the largest value is about 3.4e38");
+  // As protobuf writes the largest float.
+  EXPECT_EQ(NetErrors("layer { type: 'Clip' clip_param { min: -3.40282347e+38 max: 3.40282347e+38 } }"), "");
   EXPECT_EQ(SolverErrors("base_lr: nan"), "s.prototxt:1:10: error: \"base_lr\" cannot be nan; give a number");
   EXPECT_EQ(SolverErrors("base_lr: -inf"), "s.prototxt:1:10: error: \"base_lr\" cannot be -inf; give a finite number");
   EXPECT_EQ(SolverErrors("max_iter: 99999999999999999999999"),
