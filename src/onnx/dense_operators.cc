@@ -1,6 +1,8 @@
 // Products of matrices, tables of vectors.
 #include <algorithm>
+#include <cctype>
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "onnx/folding.h"
@@ -164,6 +166,102 @@ void MatMul(NodeReader& node) {
   weights && !node.is_constant(0) && node.shape(0).axes() > 1 ? ProductWithWeights(node) : ProductOfBlobs(node);
 }
 
+// Letters name the axes of two inputs and of the result: "bhid,bhjd->bhij".
+struct Axes {
+  std::string first, second, result;
+};
+
+Axes ReadEquation(const NodeReader& node) {
+  std::string equation = node.String("equation", "");
+  equation.erase(std::remove(equation.begin(), equation.end(), ' '), equation.end());
+  const size_t comma = equation.find(','), arrow = equation.find("->");
+  if (node.inputs() != 2 || comma == std::string::npos || arrow == std::string::npos || arrow < comma)
+    node.Refuse("\"" + equation + "\" is no product of two inputs, written with its result");
+  Axes axes{equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1), equation.substr(arrow + 2)};
+  const auto has = [](const std::string& names, char name) { return names.find(name) != std::string::npos; };
+  for (const std::string* names : {&axes.first, &axes.second, &axes.result}) {
+    for (const char name : *names) {
+      const int inputs = (has(axes.first, name) ? 1 : 0) + (has(axes.second, name) ? 1 : 0);
+      if (std::isalpha(static_cast<unsigned char>(name)) != 0 && std::count(names->begin(), names->end(), name) == 1 &&
+          (has(axes.result, name) ? inputs > 0 : inputs == 2)) {
+        continue;
+      }
+      node.Refuse("\"" + equation +
+                  "\" has a form that crema does not know; a product over axes of both inputs is possible");
+    }
+  }
+  return axes;
+}
+
+void Einsum(NodeReader& node) {
+  const Axes axes = ReadEquation(node);
+  const std::string* names[2] = {&axes.first, &axes.second};
+  const auto has = [](const std::string& all, char name) { return all.find(name) != std::string::npos; };
+  std::string both, own[2], summed;
+  for (const char name : axes.result) {
+    const bool first = has(axes.first, name), second = has(axes.second, name);
+    (first && second ? both : own[first ? 0 : 1]) += name;
+  }
+  for (const char name : axes.first) summed += has(axes.result, name) ? "" : std::string(1, name);
+  std::map<char, int64_t> extents;
+  Operand factors[2];
+  for (int i = 0; i < 2; ++i) {
+    const Operand value = node.blob(i);
+    if (value.shape.axes() != static_cast<int>(names[i]->size()))
+      node.Refuse("names " + std::to_string(names[i]->size()) + " axes of " + value.shape.ToString());
+    for (size_t axis = 0; axis < names[i]->size(); ++axis) {
+      const auto [at, is_new] = extents.emplace((*names[i])[axis], value.shape[static_cast<int>(axis)]);
+      if (at->second != value.shape[static_cast<int>(axis)]) node.Refuse("its inputs do not fit together");
+    }
+    std::vector<int> order;
+    for (const char name : both + (i == 0 ? own[0] + summed : summed + own[1])) {
+      order.push_back(static_cast<int>(names[i]->find(name)));
+    }
+    factors[i] = node.Permute(value, order, "permute");
+  }
+  const auto count = [&](const std::string& all) {
+    int64_t product = 1;
+    for (const char name : all) product *= extents[name];
+    return product;
+  };
+  std::vector<int64_t> before, dims;
+  for (const char name : both) before.push_back(extents[name]);
+  for (int i = 0; i < 2; ++i) {
+    dims = before;
+    dims.insert(dims.end(), {count(i == 0 ? own[0] : summed), count(i == 0 ? summed : own[1])});
+    factors[i] = node.Reshape(factors[i], Shape(dims), "matrices");
+  }
+  const std::string made = both + own[0] + own[1];
+  dims.clear();
+  for (const char name : made) dims.push_back(extents[name]);
+  const Operand product =
+      node.Reshape(node.Add(LayerOf("MatMul"), {factors[0], factors[1]}, {}, "product"), Shape(dims), "axes");
+  std::vector<int> order;
+  for (const char name : axes.result) order.push_back(static_cast<int>(made.find(name)));
+  node.Set(0, node.Permute(product, order));
+}
+
+// Elements of an axis in any order: parts in which they follow one another, joined.
+Operand Picked(NodeReader& node, const Operand& value, int axis, std::vector<int64_t> indices) {
+  const int64_t extent = value.shape[axis];
+  for (int64_t& index : indices) {
+    if (index < 0) index += extent;
+    if (index < 0 || index >= extent) node.Refuse("an index is outside of " + value.shape.ToString());
+  }
+  constexpr size_t kMostParts = 64;
+  std::vector<Operand> parts;
+  for (size_t begin = 0, end = 0; begin < indices.size(); begin = end) {
+    while (end < indices.size() && indices[end] == indices[begin] + static_cast<int64_t>(end - begin)) ++end;
+    if (parts.size() == kMostParts) node.Refuse("takes elements from more than 64 places; copy fewer in the model");
+    parts.push_back(node.Cut(value, axis, indices[begin], static_cast<int64_t>(end - begin), "slice"));
+  }
+  if (parts.empty()) node.Refuse("takes no elements");
+  if (parts.size() == 1) return parts[0];
+  LayerParameter layer = LayerOf("Concat");
+  if (axis != 1) layer.mutable_concat_param()->set_axis(axis);
+  return node.Add(std::move(layer), parts, {}, "picked");
+}
+
 // Rows of a table, by what is computed; and parts of a blob, by constants.
 void Gather(NodeReader& node) {
   if (!node.is_constant(1)) {
@@ -179,24 +277,15 @@ void Gather(NodeReader& node) {
   const Operand value = node.blob(0);
   const std::vector<int64_t>& indices = node.integers(1, "the indices");
   const int axis = node.Axis(node.Int("axis", 0), value.shape.axes());
-  const int64_t extent = value.shape[axis], count = static_cast<int64_t>(indices.size());
-  const int64_t first = count == 0 ? 0 : indices[0] < 0 ? indices[0] + extent : indices[0];
-  for (int64_t i = 0; i < count; ++i) {
-    if ((indices[i] < 0 ? indices[i] + extent : indices[i]) != first + i) {
-      node.Refuse("takes elements that do not follow one another; those that do are possible");
-    }
-  }
-  if (count == 0 || first < 0 || first + count > extent)
-    node.Refuse("an index is outside of " + value.shape.ToString());
   std::vector<int64_t> dims = value.shape.dims();
   const Shape& of_indices = node.constant(1, "the indices").shape;
   dims.erase(dims.begin() + axis);
   dims.insert(dims.begin() + axis, of_indices.dims().begin(), of_indices.dims().end());
-  node.Set(0, node.Reshape(node.Cut(value, axis, first, count, "slice"), Shape(dims)));
+  node.Set(0, node.Reshape(Picked(node, value, axis, indices), Shape(dims)));
 }
 
 }  // namespace
 
-OperatorTable DenseOperators() { return {{"Gather", Gather}, {"Gemm", Gemm}, {"MatMul", MatMul}}; }
+OperatorTable DenseOperators() { return {{"Einsum", Einsum}, {"Gather", Gather}, {"Gemm", Gemm}, {"MatMul", MatMul}}; }
 
 }  // namespace crema::onnx

@@ -12,20 +12,22 @@ namespace {
 
 constexpr int64_t kMostElements = int64_t{1} << 26;
 
-int64_t CountOf(const NodeReader& node, const Shape& shape) {
-  const int64_t count = CheckedCount(shape.dims());
-  if (count < 0 || count > kMostElements || shape.axes() > Shape::kMaxAxes) {
-    node.Refuse("makes a constant of " + shape.ToString() + ", which is too large for one");
-  }
-  return count;
-}
-
 int64_t ToWhole(double value) {
   constexpr double kLimit = 9.2e18;
   if (std::isnan(value)) return 0;
   if (value >= kLimit) return std::numeric_limits<int64_t>::max();
   if (value <= -kLimit) return std::numeric_limits<int64_t>::min();
   return static_cast<int64_t>(value);
+}
+
+}  // namespace
+
+int64_t CountOf(const NodeReader& node, const Shape& shape) {
+  const int64_t count = CheckedCount(shape.dims());
+  if (count < 0 || count > kMostElements || shape.axes() > Shape::kMaxAxes) {
+    node.Refuse("makes a constant of " + shape.ToString() + ", which is too large for one");
+  }
+  return count;
 }
 
 void Append(double value, Constant* constant) {
@@ -35,6 +37,14 @@ void Append(double value, Constant* constant) {
     constant->floats.push_back(static_cast<float>(value));
   }
 }
+
+std::vector<int64_t> StridesOf(const Shape& shape) {
+  std::vector<int64_t> strides;
+  for (int d = 0; d < shape.axes(); ++d) strides.push_back(shape.count(d + 1));
+  return strides;
+}
+
+namespace {
 
 // Element i of `from` behind those of `to`, which holds the same kind.
 void AppendFrom(const Constant& from, int64_t i, Constant* to) {
@@ -60,12 +70,6 @@ Constant Gathered(const Constant& from, const Shape& shape, int64_t first, const
     }
   }
   return result;
-}
-
-std::vector<int64_t> StridesOf(const Shape& shape) {
-  std::vector<int64_t> strides;
-  for (int d = 0; d < shape.axes(); ++d) strides.push_back(shape.count(d + 1));
-  return strides;
 }
 
 Constant WithShape(Constant value, const Shape& shape) {
@@ -108,6 +112,8 @@ double Larger(double a, double b, bool) { return std::max(a, b); }
 double IsEqual(double a, double b, bool) { return a == b; }
 double IsGreater(double a, double b, bool) { return a > b; }
 double IsLess(double a, double b, bool) { return a < b; }
+double IsNotLess(double a, double b, bool) { return a >= b; }
+double IsNotGreater(double a, double b, bool) { return a <= b; }
 double Both(double a, double b, bool) { return a != 0 && b != 0; }
 double Either(double a, double b, bool) { return a != 0 || b != 0; }
 
@@ -125,6 +131,8 @@ double Root(double a) { return std::sqrt(a); }
 double Down(double a) { return std::floor(a); }
 double Up(double a) { return std::ceil(a); }
 double Exponential(double a) { return std::exp(a); }
+double Sine(double a) { return std::sin(a); }
+double Cosine(double a) { return std::cos(a); }
 double Logarithm(double a) { return std::log(a); }
 double Invert(double a) { return 1 / a; }
 double IsNot(double a) { return a == 0; }
@@ -276,36 +284,6 @@ Constant Expand(const NodeReader& node) {
   return BroadcastTo(from, shape);
 }
 
-// What lies on one side of a diagonal of each matrix, and zeros.
-Constant Trilu(const NodeReader& node) {
-  Constant result = node.constant(0, "its input");
-  if (result.shape.axes() < 2) node.Refuse("reads " + result.shape.ToString() + ", which holds no matrices");
-  const double diagonal = node.has(1) ? node.number(1, "the diagonal") : 0;
-  const bool upper = node.Int("upper", 1) != 0;
-  const int64_t rows = result.shape[-2], columns = result.shape[-1];
-  for (int64_t i = 0; i < result.count(); ++i) {
-    const auto distance = static_cast<double>(i % columns - i / columns % rows);
-    if (upper ? distance >= diagonal : distance <= diagonal) continue;
-    if (result.whole) {
-      result.integers[i] = 0;
-    } else {
-      result.floats[i] = 0;
-    }
-  }
-  return result;
-}
-
-Constant ReduceProd(const NodeReader& node) {
-  const Constant& from = node.constant(0, "its input");
-  const auto axes = node.List("axes", 1);
-  if (from.shape.axes() > 1 || (axes && axes->size() > 1)) node.Refuse("is computed of lists only");
-  Constant result{.shape = node.Int("keepdims", 1) != 0 ? Shape{1} : Shape(), .whole = from.whole};
-  double product = 1;
-  for (int64_t i = 0; i < from.count(); ++i) product *= from.value(i);
-  Append(product, &result);
-  return result;
-}
-
 }  // namespace
 
 Shape BroadcastShape(const Shape& a, const Shape& b, bool* fits) {
@@ -339,45 +317,56 @@ Constant Transposed(const Constant& value, const std::vector<int>& order) {
   return Gathered(value, shape, 0, strides);
 }
 
+namespace {
+
+FoldingTable Joined(FoldingTable formulas) {
+  formulas.merge(TensorFoldings());
+  return formulas;
+}
+
+}  // namespace
+
 FoldingFunction FindFolding(const std::string& op) {
-  static const std::map<std::string, FoldingFunction> table = {{"Abs", Unary<Absolute>},
-                                                               {"Add", Binary<AddTo>},
-                                                               {"And", Binary<Both, true>},
-                                                               {"Cast", Cast},
-                                                               {"Ceil", Unary<Up>},
-                                                               {"Concat", Concat},
-                                                               {"Constant", ConstantNode},
-                                                               {"ConstantOfShape", ConstantOfShape},
-                                                               {"Div", Binary<Divide>},
-                                                               {"Equal", Binary<IsEqual, true>},
-                                                               {"Exp", Unary<Exponential>},
-                                                               {"Expand", Expand},
-                                                               {"Floor", Unary<Down>},
-                                                               {"Gather", Gather},
-                                                               {"Greater", Binary<IsGreater, true>},
-                                                               {"Identity", Same},
-                                                               {"Less", Binary<IsLess, true>},
-                                                               {"Log", Unary<Logarithm>},
-                                                               {"Max", Binary<Larger>},
-                                                               {"Min", Binary<Smaller>},
-                                                               {"Mod", Binary<Remainder>},
-                                                               {"Mul", Binary<Multiply>},
-                                                               {"Neg", Unary<Negate>},
-                                                               {"Not", Unary<IsNot>},
-                                                               {"Or", Binary<Either, true>},
-                                                               {"Pow", Binary<Raise>},
-                                                               {"Range", Range},
-                                                               {"Reciprocal", Unary<Invert>},
-                                                               {"ReduceProd", ReduceProd},
-                                                               {"Reshape", Reshape},
-                                                               {"Slice", Slice},
-                                                               {"Sqrt", Unary<Root>},
-                                                               {"Squeeze", Squeeze},
-                                                               {"Sub", Binary<Subtract>},
-                                                               {"Transpose", Transpose},
-                                                               {"Trilu", Trilu},
-                                                               {"Unsqueeze", Unsqueeze},
-                                                               {"Where", Where}};
+  static const FoldingTable table = Joined({{"Abs", Unary<Absolute>},
+                                            {"Add", Binary<AddTo>},
+                                            {"And", Binary<Both, true>},
+                                            {"Cast", Cast},
+                                            {"Ceil", Unary<Up>},
+                                            {"Cos", Unary<Cosine>},
+                                            {"Concat", Concat},
+                                            {"Constant", ConstantNode},
+                                            {"ConstantOfShape", ConstantOfShape},
+                                            {"Div", Binary<Divide>},
+                                            {"Equal", Binary<IsEqual, true>},
+                                            {"Exp", Unary<Exponential>},
+                                            {"Expand", Expand},
+                                            {"Floor", Unary<Down>},
+                                            {"Gather", Gather},
+                                            {"Greater", Binary<IsGreater, true>},
+                                            {"Identity", Same},
+                                            {"GreaterOrEqual", Binary<IsNotLess, true>},
+                                            {"Less", Binary<IsLess, true>},
+                                            {"LessOrEqual", Binary<IsNotGreater, true>},
+                                            {"Log", Unary<Logarithm>},
+                                            {"Max", Binary<Larger>},
+                                            {"Min", Binary<Smaller>},
+                                            {"Mod", Binary<Remainder>},
+                                            {"Mul", Binary<Multiply>},
+                                            {"Neg", Unary<Negate>},
+                                            {"Not", Unary<IsNot>},
+                                            {"Or", Binary<Either, true>},
+                                            {"Pow", Binary<Raise>},
+                                            {"Range", Range},
+                                            {"Reciprocal", Unary<Invert>},
+                                            {"Reshape", Reshape},
+                                            {"Slice", Slice},
+                                            {"Sin", Unary<Sine>},
+                                            {"Sqrt", Unary<Root>},
+                                            {"Squeeze", Squeeze},
+                                            {"Sub", Binary<Subtract>},
+                                            {"Transpose", Transpose},
+                                            {"Unsqueeze", Unsqueeze},
+                                            {"Where", Where}});
   const auto at = table.find(op);
   return at == table.end() ? nullptr : at->second;
 }

@@ -2,6 +2,7 @@
 #ifndef CREMA_ONNX_FOLDING_H_
 #define CREMA_ONNX_FOLDING_H_
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -10,12 +11,23 @@
 namespace crema::onnx {
 
 using FoldingFunction = Constant (*)(const NodeReader& node);
+using FoldingTable = std::map<std::string, FoldingFunction>;
+
+// Those that are no formula for each element: src/onnx/tensor_folding.cc.
+FoldingTable TensorFoldings();
 
 // Null where the operator is not computed.
 FoldingFunction FindFolding(const std::string& op);
 
 // Sets the node's output where it can be computed; false where it cannot. Throws UserError where it is wrong.
 bool FoldNode(NodeReader& node);
+
+// The elements of a constant of `shape`; refuses one that is too large.
+int64_t CountOf(const NodeReader& node, const Shape& shape);
+// Rounded towards zero where the constant is of whole numbers.
+void Append(double value, Constant* constant);
+// By how many elements the axes move.
+std::vector<int64_t> StridesOf(const Shape& shape);
 
 // The extents of two shapes that are broadcast together, counted from the last; empty, with *fits false, where they do
 // not fit.

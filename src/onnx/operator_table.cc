@@ -8,8 +8,9 @@ namespace {
 
 OperatorTable AllOperators() {
   OperatorTable all;
-  for (OperatorTable table : {ActivationOperators(), ArithmeticOperators(), DenseOperators(), NormalizationOperators(),
-                              PoolingOperators(), ResizeOperators(), StructureOperators(), VisionOperators()}) {
+  for (OperatorTable table :
+       {ActivationOperators(), ArithmeticOperators(), DenseOperators(), NormalizationOperators(), PaddingOperators(),
+        PoolingOperators(), ResizeOperators(), StructureOperators(), VisionOperators()}) {
     all.merge(table);
   }
   return all;
@@ -30,7 +31,7 @@ OperatorFunction FindOperator(const std::string& op) {
 std::string RemedyForOperator(const NodeProto& node) {
   static const std::set<std::string> control = {"If", "Loop", "Scan", "SequenceMap"};
   static const std::set<std::string> recurrent = {"LSTM", "GRU", "RNN"};
-  static const std::set<std::string> boxes = {"NonMaxSuppression", "TopK", "NonZero", "RoiAlign", "ScatterND"};
+  static const std::set<std::string> boxes = {"NonMaxSuppression", "TopK", "NonZero", "RoiAlign"};
   const std::string& op = node.op_type();
   if (!node.domain().empty() && node.domain() != "ai.onnx") {
     return "is of the domain \"" + node.domain() +
@@ -41,6 +42,10 @@ std::string RemedyForOperator(const NodeProto& node) {
     return "crema's nets have no branches and loops; export the model so that they are unrolled";
   if (recurrent.count(op) > 0)
     return "recurrent models are not read; write the net with crema's LSTM or RNN and train it";
+  if (op.starts_with("Random") || op == "Bernoulli") {
+    return "makes random numbers, as a model does that is trained; call model.eval() and export again, with "
+           "TrainingMode.PRESERVE where normalisation is to be kept";
+  }
   if (boxes.count(op) > 0)
     return "crema has no form of it; export the model without the choice of its boxes, which is done behind the net";
   return "crema has no form of it; leave out what it belongs to, or replace it in the model, and export again";

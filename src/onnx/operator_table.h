@@ -17,6 +17,7 @@ OperatorTable ActivationOperators();
 OperatorTable ArithmeticOperators();
 OperatorTable DenseOperators();
 OperatorTable NormalizationOperators();
+OperatorTable PaddingOperators();
 OperatorTable PoolingOperators();
 OperatorTable StructureOperators();
 OperatorTable ResizeOperators();

@@ -165,14 +165,19 @@ Operand GlobalPool(NodeReader& node, const Operand& value, PoolingParameter::Poo
 
 // --- Whole axes ---
 
-Operand Reduced(NodeReader& node, const Operand& value, ReductionParameter::ReductionOp operation,
-                const std::vector<int>& axes, const std::string& role) {
+std::vector<int> ReducedLast(int count, const std::vector<int>& axes) {
   std::vector<int> order;
-  for (int axis = 0; axis < value.shape.axes(); ++axis) {
+  for (int axis = 0; axis < count; ++axis) {
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) order.push_back(axis);
   }
-  const auto first = static_cast<int>(order.size());
   order.insert(order.end(), axes.begin(), axes.end());
+  return order;
+}
+
+Operand Reduced(NodeReader& node, const Operand& value, ReductionParameter::ReductionOp operation,
+                const std::vector<int>& axes, const std::string& role) {
+  const std::vector<int> order = ReducedLast(value.shape.axes(), axes);
+  const int first = value.shape.axes() - static_cast<int>(axes.size());
   LayerParameter layer = LayerOf("Reduction");
   ReductionParameter* param = layer.mutable_reduction_param();
   if (operation != ReductionParameter::SUM) param->set_operation(operation);
@@ -212,14 +217,24 @@ void Reduce(NodeReader& node) {
   node.Set(0, node.Reshape(value, shape, "shape"));
 }
 
-void ReduceMax(NodeReader& node) {
-  const Operand value = node.blob(0);
+// Of axes other than height and width by a window as high as all their elements.
+template <bool maximum>
+void ReduceExtreme(NodeReader& node) {
+  Operand value = node.blob(0);
   const std::vector<int> axes = AxesOf(node, value.shape.axes());
+  if (axes.empty()) return node.Set(0, value);
+  const Shape shape = ReducedShape(node, value.shape, axes);
+  if (!maximum) value = node.Power(value, -1, 0, 1, "minus");
   if (value.shape.axes() != 4 || axes != std::vector<int>{2, 3}) {
-    node.Refuse("takes the maximum of other axes than height and width, which crema cannot");
+    const std::vector<int> order = ReducedLast(value.shape.axes(), axes);
+    const auto kept = value.shape.axes() - static_cast<int>(axes.size());
+    value = node.Permute(value, order, "permute");
+    const int64_t batch = kept > 0 ? value.shape[0] : 1;
+    value = node.Reshape(value, {batch, value.shape.count(0, kept) / batch, value.shape.count(kept), 1}, "window");
   }
-  node.Set(0, node.Reshape(GlobalPool(node, value, PoolingParameter::MAX, ""), ReducedShape(node, value.shape, axes),
-                           "shape"));
+  value = GlobalPool(node, value, PoolingParameter::MAX, maximum ? "" : "max");
+  if (!maximum) value = node.Power(value, -1, 0);
+  node.Set(0, node.Reshape(value, shape, "shape"));
 }
 
 template <bool maximum>
@@ -245,7 +260,8 @@ OperatorTable PoolingOperators() {
           {"MaxPool", MaxPool},
           {"ReduceL1", Reduce<ReductionParameter::ASUM>},
           {"ReduceL2", Reduce<ReductionParameter::SUMSQ, true>},
-          {"ReduceMax", ReduceMax},
+          {"ReduceMax", ReduceExtreme<true>},
+          {"ReduceMin", ReduceExtreme<false>},
           {"ReduceMean", Reduce<ReductionParameter::MEAN>},
           {"ReduceSum", Reduce<ReductionParameter::SUM>},
           {"ReduceSumSquare", Reduce<ReductionParameter::SUMSQ>}};

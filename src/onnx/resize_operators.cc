@@ -11,6 +11,7 @@ namespace {
 
 struct Resizing {
   std::string mode, coordinates, nearest;
+  double cubic = -0.75;        // of mode cubic
   std::vector<double> scales;  // of each axis
   Shape from, to;
 
@@ -52,8 +53,10 @@ Resizing ReadResizing(const NodeReader& node, const Shape& from) {
   // As Upsample, and Resize before 11, has it.
   resizing.coordinates = new_form ? node.String("coordinate_transformation_mode", "half_pixel") : "asymmetric";
   resizing.nearest = new_form ? node.String("nearest_mode", "round_prefer_floor") : "floor";
-  if (resizing.mode != "nearest" && resizing.mode != "linear")
-    node.Refuse("mode " + resizing.mode + " is none of crema's; nearest and linear are");
+  resizing.cubic = node.Float("cubic_coeff_a", -0.75F);
+  if (resizing.mode != "nearest" && resizing.mode != "linear" && resizing.mode != "cubic")
+    node.Refuse("mode " + resizing.mode + " is none of crema's; nearest, linear and cubic are");
+  if (node.Int("exclude_outside", 0) != 0) node.Refuse("exclude_outside is not possible");
   const std::string& coordinates = resizing.coordinates;
   if (coordinates != "half_pixel" && coordinates != "pytorch_half_pixel" && coordinates != "align_corners" &&
       coordinates != "asymmetric") {
@@ -111,6 +114,16 @@ Operand Repeated(NodeReader& node, const Operand& value, int64_t vertical, int64
       {Floats({channels, 1, vertical, horizontal}, std::vector<float>(channels * vertical * horizontal, 1))});
 }
 
+// The shares of four neighbours, of which those outside are the pixel at the edge.
+void AddCubic(const Resizing& resizing, int axis, int64_t i, float* row) {
+  const double at = resizing.Source(axis, i), left = std::floor(at), a = resizing.cubic;
+  for (int k = -1; k <= 2; ++k) {
+    const double d = std::abs(at - left - k);
+    const double share = d <= 1 ? ((a + 2) * d - (a + 3)) * d * d + 1 : ((a * d - 5 * a) * d + 8 * a) * d - 4 * a;
+    row[std::clamp<int64_t>(static_cast<int64_t>(left) + k, 0, resizing.from[axis] - 1)] += static_cast<float>(share);
+  }
+}
+
 // Row i: what pixel i is made of.
 Constant MatrixOf(const Resizing& resizing, int axis) {
   const int64_t in = resizing.from[axis], out = resizing.to[axis];
@@ -119,6 +132,10 @@ Constant MatrixOf(const Resizing& resizing, int axis) {
     float* row = weights.data() + i * in;
     if (resizing.mode == "nearest") {
       row[resizing.Nearest(axis, i)] = 1;
+      continue;
+    }
+    if (resizing.mode == "cubic") {
+      AddCubic(resizing, axis, i, row);
       continue;
     }
     const double at = std::clamp(resizing.Source(axis, i), 0.0, static_cast<double>(in - 1));

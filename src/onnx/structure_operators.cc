@@ -87,19 +87,35 @@ void Split(NodeReader& node) {
   if (!rest.empty()) node.AddMany(LayerOf("Silence"), rest, 0, {}, "rest");
 }
 
-// Every n-th pixel of height or width: the maximum of one.
-Operand Thinned(NodeReader& node, const Operand& value, const SliceRange& range) {
-  if (value.shape.axes() != 4 || range.axis < 2 || range.step < 0 || range.step > (1 << 20)) {
-    node.Refuse("takes axis " + std::to_string(range.axis) + " in steps of " + std::to_string(range.step) +
-                "; steps of 1 and -1, and larger ones of height and width, are possible");
+// Every step-th element of an axis, from the first on. Of height and width that is the maximum of one pixel; of another
+// axis the first of each group of elements, and the last element where its group is not whole.
+Operand Thinned(NodeReader& node, const Operand& value, int axis, int64_t step) {
+  const Shape& shape = value.shape;
+  if (shape.axes() == 4 && axis >= 2 && step <= (1 << 20)) {
+    LayerParameter layer = LayerOf("Pooling");
+    PoolingParameter* param = layer.mutable_pooling_param();
+    param->set_kernel_size(1);
+    param->set_stride_h(axis == 2 ? static_cast<uint32_t>(step) : 1);
+    param->set_stride_w(axis == 3 ? static_cast<uint32_t>(step) : 1);
+    return node.Add(std::move(layer), {value}, {}, "step");
   }
-  const auto step = static_cast<uint32_t>(range.step);
-  LayerParameter layer = LayerOf("Pooling");
-  PoolingParameter* param = layer.mutable_pooling_param();
-  param->set_kernel_size(1);
-  param->set_stride_h(range.axis == 2 ? step : 1);
-  param->set_stride_w(range.axis == 3 ? step : 1);
-  return node.Add(std::move(layer), {value}, {}, "step");
+  if (axis == 0) node.Refuse("takes the batch in steps of " + std::to_string(step) + ", which crema cannot");
+  const int64_t groups = shape[axis] / step;
+  std::vector<Operand> parts;
+  if (groups > 0) {
+    std::vector<int64_t> dims = shape.dims();
+    dims[axis] = groups;
+    dims.insert(dims.begin() + axis + 1, step);
+    const Operand firsts = node.Cut(
+        node.Reshape(node.Cut(value, axis, 0, groups * step, "groups"), Shape(dims), "axes"), axis + 1, 0, 1, "step");
+    dims.erase(dims.begin() + axis + 1);
+    parts.push_back(node.Reshape(firsts, Shape(dims), "axes"));
+  }
+  if (groups * step < shape[axis]) parts.push_back(node.Cut(value, axis, groups * step, 1, "last"));
+  if (parts.size() == 1) return parts[0];
+  LayerParameter layer = LayerOf("Concat");
+  if (axis != 1) layer.mutable_concat_param()->set_axis(axis);
+  return node.Add(std::move(layer), parts, {}, "step");
 }
 
 Operand Backwards(NodeReader& node, const Operand& value, int axis) {
@@ -115,7 +131,8 @@ void Slice(NodeReader& node) {
     const int64_t extent = (range.count - 1) * std::abs(range.step) + 1;
     value = node.Cut(value, range.axis, range.step < 0 ? range.start - extent + 1 : range.start, extent, "");
     if (range.count == 1 || range.step == 1) continue;
-    value = range.step == -1 ? Backwards(node, value, range.axis) : Thinned(node, value, range);
+    if (range.step < 0) value = Backwards(node, value, range.axis);
+    if (std::abs(range.step) > 1) value = Thinned(node, value, range.axis, std::abs(range.step));
   }
   node.Set(0, value);
 }

@@ -139,54 +139,6 @@ void ConvTranspose(NodeReader& node) {
   Finish(node, std::move(layer), node.blob(0), std::move(filters.weights));
 }
 
-// Before operator set 11 pads are an attribute.
-void Pad(NodeReader& node) {
-  const std::string mode = node.String("mode", "constant");
-  if (mode != "constant") node.Refuse("mode " + mode + " is none of crema's; zeros (mode constant) are");
-  const double fill = node.has(2) ? node.number(2, "the value") : node.Float("value", 0);
-  const std::vector<int64_t> pads = node.List("pads", 1).value_or(std::vector<int64_t>());
-  Operand value = node.operand(0);
-  if (value.is_constant()) value = node.blob(0);
-  const int axes = value.shape.axes();
-  std::vector<int64_t> full(2 * static_cast<size_t>(axes), 0);
-  if (node.has(3)) {
-    const std::vector<int64_t>& named = node.integers(3, "the axes");
-    if (pads.size() != 2 * named.size()) node.Refuse("its pads and axes do not fit together");
-    for (size_t i = 0; i < named.size(); ++i) {
-      const int axis = node.Axis(named[i], axes);
-      full[axis] = pads[i];
-      full[axis + axes] = pads[i + named.size()];
-    }
-  } else {
-    if (pads.size() != full.size())
-      node.Refuse("has " + std::to_string(pads.size()) + " pads for " + std::to_string(axes) + " axes");
-    full = pads;
-  }
-  if (value.before.empty()) value.before.assign(axes, 0);
-  if (value.after.empty()) value.after.assign(axes, 0);
-  bool pads_any = false;
-  for (int i = 0; i < axes; ++i) {
-    const int64_t before = full[i], after = full[i + axes];
-    pads_any |= before != 0 || after != 0;
-    if (before < 0 || after < 0) {
-      // Cuts off.
-      value = node.Padded(value);
-      const int64_t start = std::max<int64_t>(0, -before), end = value.shape[i] - std::max<int64_t>(0, -after);
-      if (start >= end) node.Refuse("cuts everything off axis " + std::to_string(i));
-      value = node.Cut(value, i, start, end - start, "cut");
-      value.before.assign(axes, 0);
-      value.after.assign(axes, 0);
-    }
-    if (before > (1 << 20) || after > (1 << 20)) node.Refuse("pads axis " + std::to_string(i) + " by too much");
-    if ((before > 0 || after > 0) && i < 2)
-      node.Refuse("pads axis " + std::to_string(i) + "; height and width are possible");
-    value.before[i] += std::max<int64_t>(0, before);
-    value.after[i] += std::max<int64_t>(0, after);
-  }
-  if (fill != 0 && pads_any) node.Refuse("pads with " + std::to_string(fill) + "; zeros are possible");
-  node.Set(0, std::move(value));
-}
-
 }  // namespace
 
 // Each channel by itself through a window that sees one pixel.
@@ -216,6 +168,6 @@ Operand NodeReader::Padded(const Operand& value) {
   return Add(std::move(layer), {bare}, {std::move(weights)}, "pad");
 }
 
-OperatorTable VisionOperators() { return {{"Conv", Conv}, {"ConvTranspose", ConvTranspose}, {"Pad", Pad}}; }
+OperatorTable VisionOperators() { return {{"Conv", Conv}, {"ConvTranspose", ConvTranspose}}; }
 
 }  // namespace crema::onnx

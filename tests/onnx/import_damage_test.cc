@@ -16,6 +16,7 @@ namespace fs = std::filesystem;
 using onnx::Int;
 using onnx::Ints;
 using onnx::NodeProto;
+using onnx::String;
 using onnx::TensorProto;
 
 class DamagedOnnx : public ::testing::Test {
@@ -179,7 +180,10 @@ TEST_F(DamagedOnnx, HasNodesThatAreNone) {
   node("Squeeze", {"x", "one"}, {}, "takes away axis 1 of 1x3x6x6");
   node("Split", {"x"}, {Int("axis", -7)}, "axis -7 is none");
   node("Softmax", {"x"}, {Int("axis", 4)}, "axis 4 is none");
-  node("Gather", {"x", "many"}, {}, "takes elements that do not follow");
+  node("Gather", {"x", "many"}, {}, "an index is outside of 1x3x6x6");
+  node("Einsum", {"x", "x"}, {String("equation", "abcd,abcd->abce")}, "\"abcd,abcd->abce\" has a form");
+  node("Einsum", {"x", "w"}, {String("equation", "abcd,ebcd->ae")}, "its inputs do not fit together");
+  node("Einsum", {"x", "w"}, {String("equation", "...a")}, "\"...a\" is no product of two inputs");
   node("Tile", {"x", "many"}, {}, "its repeats do not fit");
   node("LRN", {"x"}, {Int("size", -3)}, "its size is -3");
   MadeModel large({1, 4});

@@ -141,13 +141,15 @@ TEST_F(OnnxImport, NamesEveryOperatorThatIsMissing) {
   m.Node("Whirl", {"l"}, {"w"});
   m.Node("Whirl", {"w"}, {"w2"});
   m.Node("QLinearConv", {"w2"}, {"q"});
-  m.Node("If", {"q"}, {"i"});
+  m.Node("If", {"q"}, {"o"});
+  m.Node("RandomUniformLike", {"o"}, {"i"});
   m.Node("FusedConv", {"i"}, {"y"}).set_domain("com.example");
   m.Node("Nothing", {"x"}, {"unused"});
   const std::string error = ErrorOf(m);
   for (const char* part :
        {"node \"l\" (LSTM): recurrent models are not read", "node \"w\" (Whirl) and 1 more: crema has no form",
-        "node \"q\" (QLinearConv): the model is quantised", "node \"i\" (If): crema's nets have no branches",
+        "node \"q\" (QLinearConv): the model is quantised", "node \"o\" (If): crema's nets have no branches",
+        "node \"i\" (RandomUniformLike): makes random numbers, as a model does that is trained; call model.eval()",
         "node \"y\" (FusedConv): is of the domain \"com.example\""}) {
     EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
   }
