@@ -1,5 +1,6 @@
 #include "onnx/import.h"
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -64,8 +65,23 @@ void OpenReshapes(const GraphReader& one, const GraphReader& other, NetParameter
   }
 }
 
+// Whether both have weights of the same extents: some run along the batch.
+bool SameExtents(const NetParameter& a, const NetParameter& b) {
+  if (a.layer_size() != b.layer_size()) return false;
+  for (int i = 0; i < a.layer_size(); ++i) {
+    const auto &blobs = a.layer(i).blobs(), &others = b.layer(i).blobs();
+    if (blobs.size() != others.size()) return false;
+    for (int k = 0; k < blobs.size(); ++k) {
+      const auto &dims = blobs[k].shape().dim(), &other = others[k].shape().dim();
+      if (!std::equal(dims.begin(), dims.end(), other.begin(), other.end())) return false;
+    }
+  }
+  return true;
+}
+
 // Whether the net also computes what `other` does, with the shapes of its inputs.
 bool Fits(const ImportedNet& imported, const ImportedNet& other) {
+  if (!SameExtents(imported.weights, other.weights)) return false;
   NetOptions options = ForUse();
   for (const ImportedNet::Tensor& input : other.inputs) options.shapes.emplace_back(input.name, input.shape);
   try {
