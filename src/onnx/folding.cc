@@ -378,7 +378,12 @@ bool FoldNode(NodeReader& node) {
     if (node.has(i) && !node.is_constant(i)) return false;
   }
   Constant result = fold(node);
-  result.name = node.op() == "Identity" ? node.constant(0, "its input").name : "";
+  // A weight that is repeated for each item of the batch is still one.
+  const Constant* same = node.op() == "Identity" || node.op() == "Expand" ? &node.constant(0, "its input") : nullptr;
+  result.name = same && same->shape.axes() == result.shape.axes() &&
+                        (same->shape == result.shape || same->shape.count() == result.shape.count(1))
+                    ? same->name
+                    : "";
   node.SetConstant(0, std::move(result));
   return true;
 }

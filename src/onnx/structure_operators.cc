@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
 
 #include "onnx/folding.h"
 #include "onnx/operator_table.h"
@@ -38,10 +39,46 @@ void Cast(NodeReader& node) {
   PassThrough(node);
 }
 
+// Whether all items of the batch hold the same numbers.
+bool RepeatsItems(const Constant& value) {
+  const int64_t size = value.shape.count(1);
+  for (int64_t i = size; i < value.count(); ++i) {
+    if (value.value(i) != value.value(i % size)) return false;
+  }
+  return true;
+}
+
+// A constant that is joined to every item of a batch, as a token of classes: added to zeros that are made of another
+// part, so that it holds for any batch, and is trained where it is a weight.
+std::optional<Operand> TokenOf(NodeReader& node, int i, int axis) {
+  const Constant& constant = node.constant(i, "its input");
+  if (axis == 0 || constant.whole || constant.shape.axes() < 2 || !RepeatsItems(constant)) return std::nullopt;
+  for (int k = 0; k < node.inputs(); ++k) {
+    if (node.is_constant(k) || node.shape(k).count() == 0) continue;
+    Shape fits = node.shape(k);
+    if (fits.axes() != constant.shape.axes()) continue;
+    fits.set(axis, constant.shape[axis]);
+    if (fits != constant.shape) continue;
+    const Operand zeros = node.Power(node.Cut(node.blob(k), axis, 0, 1, "like"), 0, 0, 1, "zeros");
+    std::vector<int64_t> item(constant.shape.dims().begin() + 1, constant.shape.dims().end());
+    LayerParameter layer = LayerOf("Bias");
+    if (item.size() != 1) layer.mutable_bias_param()->set_num_axes(static_cast<int32_t>(item.size()));
+    if (constant.name.empty()) Freeze(1, &layer);
+    const Shape shape(item);
+    std::vector<float> values(constant.floats.begin(), constant.floats.begin() + shape.count());
+    return node.Add(std::move(layer), {node.Stretched(zeros, constant.shape)}, {Floats(shape, std::move(values))},
+                    "token");
+  }
+  return std::nullopt;
+}
+
 void Concat(NodeReader& node) {
   std::vector<Operand> parts;
   for (int i = 0; i < node.inputs(); ++i) {
-    if (node.shape(i).count() > 0) parts.push_back(node.blob(i));
+    if (node.shape(i).count() == 0) continue;
+    std::optional<Operand> token;
+    if (node.is_constant(i)) token = TokenOf(node, i, node.Axis(node.Int("axis", 1), node.shape(i).axes()));
+    parts.push_back(token ? *token : node.blob(i));
   }
   if (parts.empty()) node.Refuse("joins nothing");
   const int axis = node.Axis(node.Int("axis", 1), parts[0].shape.axes());

@@ -102,6 +102,19 @@ TEST_F(OnnxTensors, ElementsInAnyOrder) {
   });
 }
 
+TEST_F(OnnxTensors, TokensOfEveryItem) {
+  CompareBatches("a token that Expand repeats",
+                 [](Model& m) {
+                   m.Node("Shape", {"x"}, {"shape"});
+                   m.Node("Gather", {"shape", m.Integers("first", {0})}, {"items"});
+                   m.Node("Concat", {"items", m.Integers("rest", {-1, -1})}, {"wanted"}, {Int("axis", 0)});
+                   m.Node("Max", {"wanted", m.Integers("least", {1, 1, 1})}, {"extents"});
+                   m.Node("Expand", {m.Weights("token", {1, 2, 4}), "extents"}, {"tokens"});
+                   m.Node("Concat", {"tokens", "x"}, {"y"}, {Int("axis", 1)});
+                 },
+                 {5, 4});
+}
+
 TEST_F(OnnxTensors, ExtremesOfAnyAxes) {
   for (const char* op : {"ReduceMax", "ReduceMin"}) {
     for (const Dims& axes : {Dims{1}, Dims{-1}, Dims{1, 3}, Dims{2, 3}, Dims{0, 1, 2, 3}}) {

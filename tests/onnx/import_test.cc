@@ -327,13 +327,16 @@ TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   squeezed.Node("Squeeze", {"x"}, {"s"});
   squeezed.Node("Unsqueeze", {"s", squeezed.Integers("axes", {0})});
   EXPECT_EQ(Import(squeezed).notes.size(), 1u);
-  // What is repeated for each item has the number of items.
+  // What is repeated for each item, and not joined to it, has the number of items.
   MadeModel repeated({onnx::kOpen, 4, 10});
   repeated.Node("Shape", {"x"}, {"s"});
   repeated.Node("Slice", {"s", repeated.Integers("from", {0}), repeated.Integers("to", {1})}, {"n"});
   repeated.Node("Concat", {"n", repeated.Integers("rest", {1, 10})}, {"target"}, {Int("axis", 0)});
   repeated.Node("ConstantOfShape", {"target"}, {"token"});
-  repeated.Node("Concat", {"x", "token"}, {"y"}, {Int("axis", 1)});
+  MadeModel joined = repeated;
+  joined.Node("Concat", {"x", "token"}, {"y"}, {Int("axis", 1)});
+  EXPECT_TRUE(Import(joined, {.batch = 2}).notes.empty());
+  repeated.Node("Add", {"x", "token"});
   const ImportedNet two = Import(repeated, {.batch = 2});
   ASSERT_EQ(two.notes.size(), 1u);
   EXPECT_NE(two.notes[0].message.find("holds for batches of 2 only; import it with --batch=N for another"),
