@@ -19,8 +19,8 @@ namespace {
 // Large for the caches of two threads, whatever the processor.
 class SplitBatch : public ::testing::Test {
  protected:
-  SplitBatch() { omp_set_num_threads(2); }
-  ~SplitBatch() override { omp_set_num_threads(threads_); }
+  SplitBatch() { omp_set_num_threads(threads_); }
+  ~SplitBatch() override { omp_set_num_threads(before_); }
 
   static std::string Input(int items) {
     return "layer { name: \"in\" type: \"Input\" top: \"image\" input_param { shape { dim: " + std::to_string(items) +
@@ -87,8 +87,9 @@ class SplitBatch : public ::testing::Test {
     return split;
   }
 
- private:
-  const int threads_ = omp_get_max_threads();
+  // Thread sanitizers, for which OMP_NUM_THREADS is 1, do not see OpenMP's barriers.
+  const int before_ = omp_get_max_threads();
+  const int threads_ = std::min(2, before_);
 };
 
 // A residual block, branches that are joined, what looks at neighbours, and layers that take all items at the end.
@@ -105,8 +106,8 @@ TEST_F(SplitBatch, OfAWholeNet) {
   ASSERT_FALSE(outcome.parts.empty());
   for (const ProgramPart& part : outcome.parts) {
     EXPECT_EQ(part.rows * part.turns, 32);
-    EXPECT_EQ(part.lanes, 2);
-    EXPECT_EQ(part.turns % 2, 0) << "a thread waits for the other one";
+    EXPECT_EQ(part.lanes, threads_);
+    EXPECT_EQ(part.turns % threads_, 0) << "a thread waits for the other one";
     EXPECT_GT(part.end - part.begin, 1);
   }
 }
@@ -160,7 +161,9 @@ TEST_F(SplitBatch, LayersThatLookAtTheWholeBatchDoNot) {
 
 TEST_F(SplitBatch, SmallOrPrimeBatchesAreTakenWhole) {
   const auto layers = [](int items) { return Input(items) + Convolution("c1", "image") + Convolution("c2", "c1"); };
-  for (const int items : {1, 2, 7}) EXPECT_TRUE(ExpectSame(layers(items)).parts.empty()) << items;
+  EXPECT_TRUE(ExpectSame(layers(1)).parts.empty());
+  if (threads_ == 1) return;
+  for (const int items : {2, 7}) EXPECT_TRUE(ExpectSame(layers(items)).parts.empty()) << items;
 }
 
 TEST_F(SplitBatch, IsTimedAsOneStepForAllTurns) {

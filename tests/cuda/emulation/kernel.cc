@@ -12,8 +12,6 @@
 
 #if defined(__SANITIZE_ADDRESS__)
 #include <sanitizer/common_interface_defs.h>
-#elif defined(__SANITIZE_THREAD__)
-#include <sanitizer/tsan_interface.h>
 #endif
 
 thread_local uint3 threadIdx, blockIdx;
@@ -50,27 +48,6 @@ class SanitizedStack {
   void* frames_ = nullptr;
   const void* bottom_ = nullptr;
   size_t size_ = 0;
-};
-#elif defined(__SANITIZE_THREAD__)
-// Calls under way and locks held are counted for each fiber.
-class SanitizedStack {
- public:
-  SanitizedStack() = default;
-  SanitizedStack(const SanitizedStack&) = delete;
-  SanitizedStack& operator=(const SanitizedStack&) = delete;
-  ~SanitizedStack() {
-    if (made_) __tsan_destroy_fiber(made_);
-  }
-  static void Leave(SanitizedStack& from, const SanitizedStack& to) {
-    from.fiber_ = __tsan_get_current_fiber();
-    __tsan_switch_to_fiber(to.fiber_, 0);
-  }
-  static void Arrive(const SanitizedStack&, SanitizedStack*) {}
-  void Set(const void*, size_t) { fiber_ = made_ = __tsan_create_fiber(0); }
-
- private:
-  void* fiber_ = nullptr;
-  void* made_ = nullptr;
 };
 #else
 struct SanitizedStack {
