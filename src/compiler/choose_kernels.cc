@@ -1,8 +1,7 @@
-#include <omp.h>
-
 #include <memory>
 #include <optional>
 
+#include "base/compute_threads.h"
 #include "compiler/compiler.h"
 
 namespace crema {
@@ -36,16 +35,6 @@ void KeepLayouts(Compilation& c, const Node& node) {
   }
 }
 
-// Lanes of a part compute on one thread each.
-class OneThread {
- public:
-  OneThread() { omp_set_num_threads(1); }
-  ~OneThread() { omp_set_num_threads(before_); }
-
- private:
-  const int before_ = omp_get_max_threads();
-};
-
 }  // namespace
 
 void ChooseKernels(Compilation& c) {
@@ -70,8 +59,8 @@ void ChooseKernels(Compilation& c) {
       node.plan->Chose("view");
       continue;
     }
-    std::optional<OneThread> one_thread;
-    if (node.rows > 0) one_thread.emplace();
+    std::optional<ComputeThreads> alone;
+    if (node.rows > 0) alone.emplace(1);  // as lanes compute
     node.layer->Plan(*node.plan);
     KeepLayouts(c, node);
     for (const std::unique_ptr<Layer>& other : node.other_lanes) {

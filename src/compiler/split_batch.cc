@@ -145,8 +145,10 @@ class Splitter {
     }
     for (const float weight : node.loss_weights) unit.splits &= weight == 0;
     unit.items = std::max<int64_t>(unit.items, 1);
-    if (!setup.is_view()) unit.item_bytes = bytes / static_cast<double>(unit.items);
-    if (!setup.is_view()) unit.turn = kTurn;
+    if (!setup.is_view()) {
+      unit.item_bytes = bytes / static_cast<double>(unit.items);
+      unit.turn = kTurn;
+    }
     for (int p : node.params) {
       const TensorSpec& spec = graph_.params[p].spec;
       const bool is_kernel = spec.shape.axes() > 2 && spec.shape[1] > 1 && spec.shape.count(2) > 1;

@@ -97,8 +97,8 @@ void VisitLines(const std::string& file, const std::string& what, const Visit& v
   if (stream.bad()) throw EnvironmentError("cannot read \"" + file + "\": " + std::strerror(errno));
 }
 
-// Calls parse(line, number), which returns what is wrong with it, for each line that is not empty when blanks at its
-// end are cut off, and its number.
+// Calls parse(line, number), which returns what is wrong with the line, for each that is not empty when blanks at its
+// end are cut off.
 template <typename Parse>
 void ReadLines(const std::string& file, const std::string& what, const Parse& parse) {
   Diagnostics diagnostics;

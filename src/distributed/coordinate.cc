@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/compute_threads.h"
 #include "base/paths.h"
 #include "crema/error.h"
 #include "distributed/cluster_settings.h"

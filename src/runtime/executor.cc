@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/compute_threads.h"
 #include "ops/operations.h"
 #include "runtime/arena.h"
 #include "runtime/gpu_passes.h"
@@ -188,23 +189,21 @@ void Executor::RunTurn(Lane& lane, int64_t turn, uint64_t pass, uint64_t paramet
 
 // Lanes compute on one thread each, for which their layers were planned, and wait for each other once. Only the first
 // one is timed.
-void Executor::RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock* clock) {
+void Executor::RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock& clock) {
   std::vector<Lane>& lanes = parts_[p];
   const int64_t turns = net_.program.parts[p].turns;
   std::atomic<int64_t> next = 0;
   const auto work = [&](int lane, int64_t last) {
-    omp_set_num_threads(1);
+    const ComputeThreads alone(1);
     for (int64_t turn; next < last && (turn = next++) < turns;) {
-      RunTurn(lanes[lane], turn, pass, parameters_version, replay, lane == 0 ? clock : nullptr);
+      RunTurn(lanes[lane], turn, pass, parameters_version, replay, lane == 0 ? &clock : nullptr);
     }
   };
-  const int threads = omp_get_max_threads();
   // The first turn prepares the weights for all.
   if (parameters_version != parts_version_) work(0, 1);
-  omp_set_num_threads(threads);
 #pragma omp parallel num_threads(static_cast <int>(lanes.size()))
   work(omp_get_thread_num(), turns);
-  if (clock) clock->EndStep(*lanes[0].steps.back().step);
+  clock.EndStep(*lanes[0].steps.back().step);
 }
 
 void Executor::RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const {
@@ -250,7 +249,7 @@ float Executor::Forward(uint64_t pass, uint64_t parameters_version, bool replay,
   for (size_t i = 0; i < forward_.size(); ++i) {
     const Bound& bound = forward_[i];
     if (const int p = bound.step->part; p >= 0) {
-      RunPart(p, pass, parameters_version, replay, &clock);
+      RunPart(p, pass, parameters_version, replay, clock);
       i = static_cast<size_t>(net_.program.parts[p].end) - 1;
       continue;
     }

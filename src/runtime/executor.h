@@ -74,7 +74,7 @@ class Executor {
   Lane BindLane(const ProgramPart& part, std::span<const Parameter> parameters, int lane) const;
   void RunTurn(Lane& lane, int64_t turn, uint64_t pass, uint64_t parameters_version, bool replay,
                StepClock* clock) const;
-  void RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock* clock);
+  void RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock& clock);
   LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
   void RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const;
   void RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const;

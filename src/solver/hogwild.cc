@@ -1,7 +1,5 @@
 #include "solver/hogwild.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <utility>
 #include <vector>
@@ -14,10 +12,6 @@ namespace crema {
 bool TrainsHogwild(const SolverParameter& solver) {
   return solver.has_distributed() && solver.distributed().mode() == DistributedParameter::HOGWILD;
 }
-
-ComputeThreads::ComputeThreads(int threads) : before_(omp_get_max_threads()) { omp_set_num_threads(threads); }
-
-ComputeThreads::~ComputeThreads() { omp_set_num_threads(before_); }
 
 void HogwildProgress::Begin(int first, int end) {
   const std::lock_guard lock(mutex_);

@@ -27,18 +27,6 @@ namespace crema {
 
 bool TrainsHogwild(const SolverParameter& solver);
 
-// While it lives, computations of the calling thread use at most so many threads.
-class ComputeThreads {
- public:
-  explicit ComputeThreads(int threads);
-  ~ComputeThreads();
-  ComputeThreads(const ComputeThreads&) = delete;
-  ComputeThreads& operator=(const ComputeThreads&) = delete;
-
- private:
-  const int before_;
-};
-
 // How far each thread is. Thread-safe.
 class HogwildProgress {
  public:

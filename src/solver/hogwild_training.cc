@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/compute_threads.h"
 #include "solver/solver_impl.h"
 
 namespace crema {

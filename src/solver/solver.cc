@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "base/check.h"
+#include "base/compute_threads.h"
 #include "base/paths.h"
 #include "base/trimmed.h"
 #include "compiler/compiler.h"

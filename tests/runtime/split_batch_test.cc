@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 
+#include "base/compute_threads.h"
 #include "base/number_text.h"
 #include "crema/net.h"
 #include "device/device.h"
@@ -19,9 +20,6 @@ namespace {
 // Large for the caches of two threads, whatever the processor.
 class SplitBatch : public ::testing::Test {
  protected:
-  SplitBatch() { omp_set_num_threads(threads_); }
-  ~SplitBatch() override { omp_set_num_threads(before_); }
-
   static std::string Input(int items) {
     return "layer { name: \"in\" type: \"Input\" top: \"image\" input_param { shape { dim: " + std::to_string(items) +
            " dim: 16 dim: 96 dim: 96 } } }\n";
@@ -88,8 +86,8 @@ class SplitBatch : public ::testing::Test {
   }
 
   // Thread sanitizers, for which OMP_NUM_THREADS is 1, do not see OpenMP's barriers.
-  const int before_ = omp_get_max_threads();
-  const int threads_ = std::min(2, before_);
+  const int threads_ = std::min(2, omp_get_max_threads());
+  const ComputeThreads compute_threads_{threads_};
 };
 
 // A residual block, branches that are joined, what looks at neighbours, and layers that take all items at the end.
