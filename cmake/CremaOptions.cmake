@@ -23,9 +23,10 @@ endif()
 # -Wrestrict and -Wmaybe-uninitialized find mistakes in std::string that are not there, others in every version of GCC.
 add_library(crema_options INTERFACE)
 target_compile_options(crema_options INTERFACE
-  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -Wno-restrict -fno-math-errno -fno-trapping-math>
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wno-unused-parameter -fno-math-errno -fno-trapping-math>
   $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall,-Wextra,-Wno-unused-parameter>
-  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${CREMA_WERROR}>>:-Werror -Wno-error=maybe-uninitialized>
+  $<$<AND:$<COMPILE_LANGUAGE:CXX>,$<BOOL:${CREMA_WERROR}>>:-Werror>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict -Wno-error=maybe-uninitialized>
   $<$<AND:$<COMPILE_LANGUAGE:CUDA>,$<BOOL:${CREMA_WERROR}>>:-Werror=all-warnings>)
 if(CREMA_SANITIZE)
   target_compile_options(crema_options INTERFACE

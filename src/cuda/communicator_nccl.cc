@@ -147,11 +147,8 @@ class NcclGroup {
   // Locked, unless gives_up() before the mutex is free. Thread sanitizers do not see the locks of std::timed_mutex.
   template <typename GivesUp>
   static std::unique_lock<std::mutex> LockUnless(std::mutex& mutex, const GivesUp& gives_up) {
-    std::unique_lock lock(mutex, std::try_to_lock);
-    while (!lock.owns_lock() && !gives_up()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
-      lock.try_lock();
-    }
+    std::unique_lock lock(mutex, std::defer_lock);
+    while (!lock.try_lock() && !gives_up()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
     return lock;
   }
 

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/packs.h"
 
 namespace crema {
 
@@ -27,7 +28,6 @@ struct Transposition {
 };
 
 typedef float Four __attribute__((vector_size(16)));
-typedef int32_t FourIndices __attribute__((vector_size(16)));
 typedef uint32_t FourWords __attribute__((vector_size(16)));
 typedef uint16_t FourHalves __attribute__((vector_size(8)));
 
@@ -40,11 +40,9 @@ CREMA_INLINE To Convert(From value) {
 // Which of the eight elements of a and b make the result.
 template <int kA, int kB, int kC, int kD>
 CREMA_INLINE Four Pick(Four a, Four b) {
-#if defined(__clang__)
-  return __builtin_shufflevector(a, b, kA, kB, kC, kD);
-#else
-  return __builtin_shuffle(a, b, FourIndices{kA, kB, kC, kD});
-#endif
+  Four picked;
+  PickLanes<kA, kB, kC, kD>(a, b, &picked);
+  return picked;
 }
 
 CREMA_INLINE Four Load(const float* from) {
@@ -302,8 +300,8 @@ void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const T
 }
 
 void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) {
-  const auto [outer, extent, inner] = reversal;
-  ParallelFor(outer * extent, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner)),
+  const int64_t extent = reversal.extent, inner = reversal.inner;
+  ParallelFor(reversal.outer * extent, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner)),
               [&](int64_t begin, int64_t end) {
                 for (int64_t i = begin; i < end; ++i) {
                   const int64_t from = i - i % extent + extent - 1 - i % extent;

@@ -33,38 +33,31 @@ CREMA_INLINE void ForTiles(int64_t rows, int64_t columns, const Arguments&... ar
   }
 }
 
-// Whether a row's packs are taken two at a time, by even and odd index: the way back needs a shuffle that Clang spells
-// otherwise.
-#if defined(__clang__)
-template <typename Number, int kPacks>
-inline constexpr bool kSplits = false;
-#else
+// Whether a row's packs are taken two at a time, by even and odd index.
 template <typename Number, int kPacks>
 inline constexpr bool kSplits = kPacks > 1 && sizeof(Number) == 2;
-#endif
 
 // Between sums in the order of columns and packs in that of LoadPacks.
 template <typename Number, int kPacks, int kWidth>
 CREMA_INLINE void LoadColumns(const float* from, typename Pack<kWidth>::Floats* packs) {
   for (int i = 0; i < kPacks; ++i) LoadPack(from + i * kWidth, &packs[i]);
   if constexpr (kSplits<Number, kPacks>) {
-    using Ints = typename Pack<kWidth>::Ints;
-    const Ints even = {0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30};
     for (int i = 0; i < kPacks; i += 2) {
       const typename Pack<kWidth>::Floats first = packs[i], second = packs[i + 1];
-      packs[i] = __builtin_shuffle(first, second, even);
-      packs[i + 1] = __builtin_shuffle(first, second, even + 1);
+      PickLanes<0, 2, 4, 6, 8, 10, 12, 14, 16, 18, 20, 22, 24, 26, 28, 30>(first, second, &packs[i]);
+      PickLanes<1, 3, 5, 7, 9, 11, 13, 15, 17, 19, 21, 23, 25, 27, 29, 31>(first, second, &packs[i + 1]);
     }
   }
 }
 template <typename Number, int kPacks, int kWidth>
 CREMA_INLINE void StoreColumns(const typename Pack<kWidth>::Floats* packs, float* to) {
   if constexpr (kSplits<Number, kPacks>) {
-    using Ints = typename Pack<kWidth>::Ints;
-    const Ints lower = {0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23};
     for (int i = 0; i < kPacks; i += 2) {
-      StorePack(__builtin_shuffle(packs[i], packs[i + 1], lower), to + i * kWidth);
-      StorePack(__builtin_shuffle(packs[i], packs[i + 1], lower + 8), to + (i + 1) * kWidth);
+      typename Pack<kWidth>::Floats first, second;
+      PickLanes<0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23>(packs[i], packs[i + 1], &first);
+      PickLanes<8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31>(packs[i], packs[i + 1], &second);
+      StorePack(first, to + i * kWidth);
+      StorePack(second, to + (i + 1) * kWidth);
     }
   } else {
     StorePacks<kPacks, kWidth>(packs, to);

@@ -29,26 +29,22 @@ struct Operands {
   const float* ahead;  // a row of what will be read of B next, for its way from memory
 };
 
-// Of vectors a0 a1 a2 a3 ... and b0 b1 b2 b3 ..., by fours: a0 b0 a1 b1 and a2 b2 a3 b3. GCC wants constants.
-template <int kLanes>
-struct Pairs;
-template <>
-struct Pairs<4> {
-  static constexpr Pack<4>::Ints kFirst = {0, 4, 1, 5}, kSecond = {2, 6, 3, 7};
-};
-template <>
-struct Pairs<8> {
-  static constexpr Pack<8>::Ints kFirst = {0, 8, 1, 9, 4, 12, 5, 13}, kSecond = {2, 10, 3, 11, 6, 14, 7, 15};
-};
-template <>
-struct Pairs<16> {
-  static constexpr Pack<16>::Ints kFirst = {0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29},
-                                  kSecond = {2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31};
-};
-
+// Adds of vectors a0 a1 a2 a3 ... and b0 b1 b2 b3 ..., by fours, a0 b0 a1 b1 and a2 b2 a3 b3.
 template <int kLanes, typename Floats>
 CREMA_INLINE void AddPairs(const Floats& a, const Floats& b, Floats* sums) {
-  *sums = __builtin_shuffle(a, b, Pairs<kLanes>::kFirst) + __builtin_shuffle(a, b, Pairs<kLanes>::kSecond);
+  Floats first, second;
+  if constexpr (kLanes == 4) {
+    PickLanes<0, 4, 1, 5>(a, b, &first);
+    PickLanes<2, 6, 3, 7>(a, b, &second);
+  } else if constexpr (kLanes == 8) {
+    PickLanes<0, 8, 1, 9, 4, 12, 5, 13>(a, b, &first);
+    PickLanes<2, 10, 3, 11, 6, 14, 7, 15>(a, b, &second);
+  } else {
+    static_assert(kLanes == 16);
+    PickLanes<0, 16, 1, 17, 4, 20, 5, 21, 8, 24, 9, 25, 12, 28, 13, 29>(a, b, &first);
+    PickLanes<2, 18, 3, 19, 6, 22, 7, 23, 10, 26, 11, 27, 14, 30, 15, 31>(a, b, &second);
+  }
+  *sums = first + second;
 }
 
 template <int kLanes, typename Floats>

@@ -34,6 +34,15 @@ template <typename Values, typename T>
 CREMA_INLINE void StorePack(const Values& values, T* to) {
   __builtin_memcpy(to, &values, sizeof(Values));
 }
+// The elements of two packs of 32-bit numbers that the indices name, counted through a and then b.
+template <int... kIndices, typename Values>
+CREMA_INLINE void PickLanes(const Values& a, const Values& b, Values* picked) {
+#if defined(__clang__)
+  *picked = __builtin_shufflevector(a, b, kIndices...);
+#else  // GCC has the former from 12 on
+  *picked = __builtin_shuffle(a, b, typename Pack<sizeof...(kIndices)>::Ints{kIndices...});
+#endif
+}
 // kLanes numbers from and to memory, as floats in between.
 template <int kLanes>
 CREMA_INLINE void LoadFloats(const float* from, typename Pack<kLanes>::Floats* values) {
