@@ -9,7 +9,6 @@
 #include <chrono>
 #include <cstring>
 #include <filesystem>
-#include <ranges>
 
 #include "base/atomic_file.h"
 #include "base/write_all.h"
@@ -137,8 +136,8 @@ void EventFolder::Write(const std::vector<TrainingRun>& runs) {
     for (const Curve& curve : run.curves) {
       const std::string folder = around + "/" + FolderOf(curve), tag = TagOf(curve);
       int& written = written_.try_emplace({folder, tag}, -1).first->second;
-      const auto is_new = [&written](const CurvePoint& point) { return point.iteration > written; };
-      for (const CurvePoint& point : curve.points | std::views::filter(is_new)) {
+      for (const CurvePoint& point : curve.points) {
+        if (point.iteration <= written) continue;
         Event& event = events[folder][point.iteration];
         event.set_step(point.iteration);
         event.set_wall_time(point.seconds);  // the rest is known below

@@ -30,7 +30,7 @@ bool Coordinator::MayExchange() {
 }
 
 void Coordinator::BeginExchange(const std::vector<Contribution>& contributions, uint64_t failures, Milliseconds now) {
-  ExchangeUnderWay& exchange = exchange_.emplace();
+  ExchangeUnderWay exchange;
   exchange.attempt = ++last_attempt_;
   exchange.failures = failures;
   exchange.progressed = now;
@@ -39,7 +39,8 @@ void Coordinator::BeginExchange(const std::vector<Contribution>& contributions, 
     exchange.members.push_back(c.member);
     exchange.with_history &= c.push.with_history();
   }
-  for (const uint64_t id : exchange.members) {
+  exchange_ = std::move(exchange);
+  for (const uint64_t id : exchange_->members) {
     members_.at(id).account.OnExchange(now);
     SendWork(members_.at(id));
   }

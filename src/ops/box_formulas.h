@@ -24,7 +24,7 @@ namespace boxes {
 // 0 where corners have changed places.
 CREMA_FORMULA float Area(const BoundingBox& box) {
   const float area = (box.xmax - box.xmin) * (box.ymax - box.ymin);
-  return (box.xmax < box.xmin) | (box.ymax < box.ymin) ? 0.0f : area;
+  return ((box.xmax < box.xmin) | (box.ymax < box.ymin)) ? 0.0f : area;
 }
 
 CREMA_FORMULA BoundingBox Intersection(const BoundingBox& a, const BoundingBox& b) {
