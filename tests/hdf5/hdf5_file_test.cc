@@ -135,7 +135,8 @@ TEST_F(Hdf5FileTest, NumbersThatCannotBeAreDamage) {
     std::string bent = whole;
     bent[at + byte] = value;
     testing::WriteFile(path, bent);
-    ExpectThrows<UserError>([&] { OpenHdf5(path)->Extents("data"); }, {path, "\"data\" holds numbers that cannot be"});
+    // By crema, or from HDF5 1.14 on by the library, which does not open it.
+    ExpectThrows<UserError>([&] { OpenHdf5(path)->Extents("data"); }, {path, "\"data\" ", "damaged"});
   };
   expect_damage(6, 0);     // no precision
   expect_damage(6, 0x41);  // more than there is room for
