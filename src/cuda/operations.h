@@ -205,6 +205,26 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t HardRegionWorkspace(const HardRegionProblem& problem) override;
   void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels, float* weights,
                        std::byte* workspace) override;
+  void DrawDetectNetChanges(const DetectNetTransform& problem, const RandomStream& random,
+                            DetectNetChange* changes) override;
+  void ChangeDetectNetColors(const DetectNetTransform& problem, const DetectNetChange* changes, const float* mean,
+                             const float* x, float* y) override;
+  void PlaceDetectNetImages(const DetectNetTransform& problem, const DetectNetChange* changes, const float* x,
+                            float* y) override;
+  void MakeDetectNetLabels(const DetectNetTransform& problem, const DetectNetLabels& labels,
+                           const DetectNetChange* changes, const int32_t* place_of, const float* objects,
+                           float* y) override;
+  int64_t FindBadDetectNetObject(const DetectNetTransform& problem, const DetectNetLabels& labels,
+                                 const float* objects) override;
+  size_t DetectNetGroupWorkspace(const DetectNetGrid& grid) override;
+  void GroupDetectNetBoxes(const DetectNetGrid& grid, const DetectNetGrouping& grouping, const float* coverage,
+                           const float* boxes, float* objects, std::byte* workspace) override;
+  void ListDetectNetBoxes(const DetectNetGrid& grid, const float* coverage, const float* boxes, float* objects,
+                          std::byte* workspace) override;
+  size_t DetectNetScoreWorkspace(const DetectNetScoring& scoring) override;
+  void ScoreDetectNetBoxes(const DetectNetScoring& scoring, const float* truths, const float* found, float* scored,
+                           std::byte* workspace) override;
+  void MeasureDetectNetBoxes(int64_t rows, const float* scored, const DetectNetMeasures& measures) override;
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override;
   std::unique_ptr<InnerProductKernel> MakeInnerProduct(const InnerProductProblem& problem, KernelChoice* choice,

@@ -87,6 +87,47 @@ class CpuDetectors : public Operations {
                        std::byte* workspace) override {
     crema::KeepHardRegions(problem, inputs, labels, weights, workspace);
   }
+
+  void DrawDetectNetChanges(const DetectNetTransform& problem, const RandomStream& random,
+                            DetectNetChange* changes) override {
+    crema::DrawDetectNetChanges(problem, random, changes);
+  }
+  void ChangeDetectNetColors(const DetectNetTransform& problem, const DetectNetChange* changes, const float* mean,
+                             const float* x, float* y) override {
+    crema::ChangeDetectNetColors(problem, changes, mean, x, y);
+  }
+  void PlaceDetectNetImages(const DetectNetTransform& problem, const DetectNetChange* changes, const float* x,
+                            float* y) override {
+    crema::PlaceDetectNetImages(problem, changes, x, y);
+  }
+  void MakeDetectNetLabels(const DetectNetTransform& problem, const DetectNetLabels& labels,
+                           const DetectNetChange* changes, const int32_t* place_of, const float* objects,
+                           float* y) override {
+    crema::MakeDetectNetLabels(problem, labels, changes, place_of, objects, y);
+  }
+  int64_t FindBadDetectNetObject(const DetectNetTransform& problem, const DetectNetLabels& labels,
+                                 const float* objects) override {
+    return crema::FindBadDetectNetObject(problem, labels, objects);
+  }
+  size_t DetectNetGroupWorkspace(const DetectNetGrid& grid) override { return crema::DetectNetGroupWorkspace(grid); }
+  void GroupDetectNetBoxes(const DetectNetGrid& grid, const DetectNetGrouping& grouping, const float* coverage,
+                           const float* boxes, float* objects, std::byte* workspace) override {
+    crema::GroupDetectNetBoxes(grid, grouping, coverage, boxes, objects, workspace);
+  }
+  void ListDetectNetBoxes(const DetectNetGrid& grid, const float* coverage, const float* boxes, float* objects,
+                          std::byte* workspace) override {
+    crema::ListDetectNetBoxes(grid, coverage, boxes, objects, workspace);
+  }
+  size_t DetectNetScoreWorkspace(const DetectNetScoring& scoring) override {
+    return crema::DetectNetScoreWorkspace(scoring);
+  }
+  void ScoreDetectNetBoxes(const DetectNetScoring& scoring, const float* truths, const float* found, float* scored,
+                           std::byte* workspace) override {
+    crema::ScoreDetectNetBoxes(scoring, truths, found, scored, workspace);
+  }
+  void MeasureDetectNetBoxes(int64_t rows, const float* scored, const DetectNetMeasures& measures) override {
+    crema::MeasureDetectNetBoxes(rows, scored, measures);
+  }
 };
 
 }  // namespace crema

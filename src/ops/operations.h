@@ -29,6 +29,8 @@
 #include "ops/ctc.h"
 #include "ops/detection_evaluation.h"
 #include "ops/detection_output.h"
+#include "ops/detectnet_boxes.h"
+#include "ops/detectnet_transform.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
 #include "ops/group_norm.h"
@@ -316,6 +318,29 @@ class Operations {
   virtual size_t HardRegionWorkspace(const HardRegionProblem& problem) = 0;
   virtual void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels,
                                float* weights, std::byte* workspace) = 0;
+
+  // --- DetectNet: ops/detectnet_transform.h, ops/detectnet_boxes.h. FindBadDetectNetObject answers as FindBadLabel
+  // does; GPUs know the pass by themselves. ---
+  virtual void DrawDetectNetChanges(const DetectNetTransform& problem, const RandomStream& random,
+                                    DetectNetChange* changes) = 0;
+  virtual void ChangeDetectNetColors(const DetectNetTransform& problem, const DetectNetChange* changes,
+                                     const float* mean, const float* x, float* y) = 0;
+  virtual void PlaceDetectNetImages(const DetectNetTransform& problem, const DetectNetChange* changes, const float* x,
+                                    float* y) = 0;
+  virtual void MakeDetectNetLabels(const DetectNetTransform& problem, const DetectNetLabels& labels,
+                                   const DetectNetChange* changes, const int32_t* place_of, const float* objects,
+                                   float* y) = 0;
+  virtual int64_t FindBadDetectNetObject(const DetectNetTransform& problem, const DetectNetLabels& labels,
+                                         const float* objects) = 0;
+  virtual size_t DetectNetGroupWorkspace(const DetectNetGrid& grid) = 0;
+  virtual void GroupDetectNetBoxes(const DetectNetGrid& grid, const DetectNetGrouping& grouping, const float* coverage,
+                                   const float* boxes, float* objects, std::byte* workspace) = 0;
+  virtual void ListDetectNetBoxes(const DetectNetGrid& grid, const float* coverage, const float* boxes, float* objects,
+                                  std::byte* workspace) = 0;
+  virtual size_t DetectNetScoreWorkspace(const DetectNetScoring& scoring) = 0;
+  virtual void ScoreDetectNetBoxes(const DetectNetScoring& scoring, const float* truths, const float* found,
+                                   float* scored, std::byte* workspace) = 0;
+  virtual void MeasureDetectNetBoxes(int64_t rows, const float* scored, const DetectNetMeasures& measures) = 0;
 
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
