@@ -13,7 +13,7 @@
 namespace crema {
 namespace {
 
-// But those with layers in Python, DetectNet's, and one that only holds the name of a TensorRT engine.
+// But DetectNet's, which are compiled below, and one that only holds the name of a TensorRT engine.
 std::vector<std::string> Nets() {
   std::vector<std::string> paths = CorpusFiles("forks/NVIDIA+caffe");
   std::erase_if(paths, [](const std::string& path) {
@@ -69,6 +69,38 @@ TEST(CorpusOfNvidia, NetsCompile) {
   EXPECT_GT(warned, 10);
   std::cout << nets << " nets compile in " << phases << " phases, with " << scaling
             << " BatchNorm layers that scale by themselves\n";
+}
+
+// As they are used: to train, to test with the stage of the solver's test_state, and as a deploy net.
+TEST(CorpusOfNvidia, DetectNetCompiles) {
+  int nets = 0;
+  for (const std::string& path : CorpusFiles("forks/NVIDIA+caffe")) {
+    if (path.find("detectnet_network") == std::string::npos) continue;
+    SCOPED_TRACE(path);
+    const bool two_classes = path.find("2classes") != std::string::npos;
+    const NetFile file = ReadNetFile(path);
+    struct Use {
+      Phase phase;
+      std::vector<std::string> stages;
+      size_t outputs;
+    };
+    for (const Use& use :
+         {Use{TRAIN, {}, 2}, Use{TEST, {"val"}, two_classes ? 8u : 5u}, Use{TEST, {}, two_classes ? 2u : 1u}}) {
+      NetOptions options;
+      options.phase = use.phase;
+      options.stages = use.stages;
+      options.backward = use.phase == TRAIN;
+      options.context.device = &CpuDevice();
+      const bool is_deployed = use.phase == TEST && use.stages.empty();
+      if (!is_deployed) options.shapes = {{"data", Shape{2, 3, 384, 1248}}, {"label", Shape{2, 1, 30, 16}}};
+      const std::unique_ptr<CompiledNet> net = Compile(file, options);
+      EXPECT_EQ(net->graph.outputs.size(), use.outputs);
+      for (const Diagnostic& warning : net->warnings) ADD_FAILURE() << warning.message;
+    }
+    ++nets;
+  }
+  if (nets == 0) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
+  EXPECT_EQ(nets, 2);
 }
 
 }  // namespace

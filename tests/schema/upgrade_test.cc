@@ -365,5 +365,52 @@ TEST(Upgrade, ParametersOfPythonLayersAreChecked) {
   EXPECT_NE(error("feat_stride").find("'feat_stride' must be one number"), std::string::npos);
 }
 
+TEST(Upgrade, PythonLayersOfDetectNetGetTheirTypes) {
+  const NetFile file = ParseNet(
+      "layer { name: \"c\" type: 'Python' bottom: \"a\" bottom: \"b\" top: \"x\" top: \"y\"\n"
+      "  python_param { module: 'caffe.layers.detectnet.clustering' layer: 'ClusterDetections'\n"
+      "    param_str : '1248, 352, 16, 0.6, 3, 0.02, 22, 2' } include: { phase: TEST } }\n"
+      "layer { name: \"g\" type: 'Python'\n"
+      "  python_param { module: 'caffe.layers.detectnet.clustering' layer: 'ClusterGroundtruth'\n"
+      "    param_str : '1248,352,16' } }\n"
+      "layer { name: \"s\" type: 'Python'\n"
+      "  python_param { module: 'caffe.layers.detectnet.mean_ap' layer: 'ScoreDetections' } }\n"
+      "layer { name: \"m\" type: 'Python'\n"
+      "  python_param { module: 'caffe.layers.detectnet.mean_ap' layer: 'mAP' param_str : '1248, 352, 16' } }\n",
+      "n");
+  EXPECT_EQ(
+      TextOf(file.net),
+      TextOf(Net("layer { name: \"c\" type: \"ClusterDetections\" bottom: \"a\" bottom: \"b\" top: \"x\" top: \"y\""
+                 "  include { phase: TEST }"
+                 "  detectnet_cluster_param { image_size_x: 1248 image_size_y: 352 stride: 16"
+                 "    coverage_threshold: 0.6 group_threshold: 3 group_eps: 0.02 min_height: 22 num_classes: 2 } }"
+                 "layer { name: \"g\" type: \"ClusterGroundtruth\""
+                 "  detectnet_cluster_param { image_size_x: 1248 image_size_y: 352 stride: 16 } }"
+                 "layer { name: \"s\" type: \"ScoreDetections\" }"
+                 "layer { name: \"m\" type: \"PrecisionRecall\" }")));
+}
+
+TEST(Upgrade, ParametersOfDetectNetsPythonLayersAreChecked) {
+  const auto error = [](const std::string& layer, const std::string& text) {
+    return Errors(
+        "layer { name: \"p\" type: \"Python\"\n  python_param { module: \"caffe.layers.detectnet.clustering\"\n"
+        "    layer: \"" +
+        layer + "\"\n    param_str: \"" + text + "\" } }\n");
+  };
+  const auto expect = [](const std::string& errors, const std::string& part) {
+    EXPECT_NE(errors.find(part), std::string::npos) << errors;
+  };
+  expect(error("ClusterGroundtruth", "16,16"),
+         "n:4:5: error: layer \"p\": param_str: it has 2 number(s), but ClusterGroundtruth takes 3 or 4: img_size_x, "
+         "img_size_y, stride, num_classes; it is read as type: \"ClusterGroundtruth\", whose parameters are in "
+         "detectnet_cluster_param");
+  expect(error("ClusterGroundtruth", "16,16,4,1,1"), "it has 5 number(s)");
+  expect(error("ClusterDetections", "16, 16, 4, high, 1, 0.1, 5"), "'gridbox_cvg_threshold' must be one number");
+  expect(error("ClusterDetections", "16, 16, 4.5, 0.6, 1, 0.1, 5"), "'stride' must be a whole number, 0 or more");
+  expect(error("Cluster", "16,16,4"),
+         "n:3:5: error: layer \"p\": caffe.layers.detectnet.clustering has no layer \"Cluster\"; it has "
+         "ClusterDetections and ClusterGroundtruth");
+}
+
 }  // namespace
 }  // namespace crema
