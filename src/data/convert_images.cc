@@ -22,7 +22,7 @@ namespace {
 
 // The working memory of one thread.
 struct Workshop {
-  Image decoded, resized;
+  Image decoded, padded, resized;
   ResizeBuffers buffers;
   Datum datum;
 };
@@ -57,7 +57,7 @@ std::vector<Place> PlacesOf(const ImageList& list, const ImageConversion& how, c
 }
 
 bool Resizes(const ImageConversion& how) {
-  return how.resize_height > 0 || how.shorter_side > 0 || how.min_dim > 0 || how.max_dim > 0;
+  return how.pad_height > 0 || how.resize_height > 0 || how.shorter_side > 0 || how.min_dim > 0 || how.max_dim > 0;
 }
 
 // As SSD's convert_annoset rounds it.
@@ -82,9 +82,20 @@ ImageExtent ExtentFor(const ImageExtent& from, const ImageConversion& how) {
   return WithinBounds(from, how);
 }
 
+// The image with black around it.
+const Image& Padded(const ImageConversion& how, Workshop* shop) {
+  const Image& from = shop->decoded;
+  if (how.pad_height == 0) return from;
+  Image& to = shop->padded;
+  to.Resize(how.pad_height, how.pad_width, from.channels);
+  std::fill_n(to.pixels.begin(), to.size(), uint8_t{0});
+  for (int y = 0; y < from.height; ++y) std::copy_n(from.row(y), from.row_bytes(), to.row(y));
+  return to;
+}
+
 // The image as it is to be stored; null, with a reason, where it cannot be.
 const Image* Resized(const ImageConversion& how, Workshop* shop, std::string* problem) {
-  const Image& from = shop->decoded;
+  const Image& from = Padded(how, shop);
   const ImageExtent extent = ExtentFor({from.height, from.width}, how);
   if (extent.height == from.height && extent.width == from.width) return &from;
   *problem = ResizeProblem({from.height, from.width}, extent);
@@ -93,10 +104,20 @@ const Image* Resized(const ImageConversion& how, Workshop* shop, std::string* pr
   return &shop->resized;
 }
 
-void Fill(const std::vector<uint8_t>& file, const ImageConversion& how, Workshop* shop, Record* record) {
+// A size that is given too small is no matter of one image.
+void CheckPadding(const ImageConversion& how, const Image& image, const std::string& named) {
+  if (how.pad_height == 0 || (image.height <= how.pad_height && image.width <= how.pad_width)) return;
+  throw UserError(named + " is " + std::to_string(image.width) + " x " + std::to_string(image.height) +
+                  " pixels, larger than --pad_width=" + std::to_string(how.pad_width) +
+                  " and --pad_height=" + std::to_string(how.pad_height) + "; raise them");
+}
+
+void Fill(const std::vector<uint8_t>& file, const std::string& named, const ImageConversion& how, Workshop* shop,
+          Record* record) {
   const DecodeOptions options{how.gray ? DecodeOptions::Colors::kGray : DecodeOptions::Colors::kColor};
   record->problem = DecodeImage(file, options, &shop->decoded);
   if (!record->problem.empty()) return;
+  CheckPadding(how, shop->decoded, named);
   const Image* const stored = Resized(how, shop, &record->problem);
   if (!stored) return;
   const Image& image = *stored;
@@ -129,7 +150,7 @@ void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how,
   record->problem.clear();
   record->notes.clear();
   try {
-    Fill(ReadFileBytes(path), how, shop, record);
+    Fill(ReadFileBytes(path), list.Named(entry), how, shop, record);
     if (!record->problem.empty()) record->problem = list.Named(entry) + " " + record->problem;
   } catch (const EnvironmentError& error) {
     record->problem = error.what() + list.PlaceOf(entry);
@@ -150,6 +171,9 @@ void MakeRecord(const ImageList& list, size_t entry, const ImageConversion& how,
 }
 
 void CheckOptions(const ImageConversion& how) {
+  if ((how.pad_height > 0) != (how.pad_width > 0)) {
+    throw UserError("--pad_height and --pad_width belong together; give both");
+  }
   if ((how.resize_height > 0) != (how.resize_width > 0)) {
     throw UserError("--resize_height and --resize_width belong together; give both, or --shorter_side to keep the " +
                     std::string("proportions"));
@@ -176,6 +200,13 @@ std::string RemedyOf(const ImageList& list) {
 }
 
 }  // namespace
+
+// Long ones are cut as Caffe's program does; the number tells records apart.
+std::string ImageKey(int64_t place, const std::string& path) {
+  char number[24];
+  std::snprintf(number, sizeof number, "%08lld_", static_cast<long long>(place));
+  return (number + path).substr(0, LmdbWriter::kMaxKeyBytes);
+}
 
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
                               ProgressLine* progress, const RecordForm* form) {
@@ -215,17 +246,13 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
         const std::string& path = list.entries[place.entry].path;
         if (how.check_size && done.records > 0 && record.size.count() != first_size.count()) {
           throw UserError(list.Named(place.entry) + " has " + record.size.ToString() + " values, but \"" + first_path +
-                          "\" has " + first_size.ToString() + " (--check_size); resize them with --resize_height and " +
-                          "--resize_width");
+                          "\" has " + first_size.ToString() + how.size_remedy);
         }
         if (done.records++ == 0) {
           first_size = record.size;
           first_path = path;
         }
-        char number[24];
-        std::snprintf(number, sizeof number, "%08lld_", static_cast<long long>(place.number));
-        // As Caffe's program cuts long ones; the number tells records apart.
-        writer.Put(place.part, (number + path).substr(0, LmdbWriter::kMaxKeyBytes), record.value);
+        writer.Put(place.part, ImageKey(place.number, path), record.value);
         progress->Add(1, static_cast<int64_t>(record.value.size()));
       });
   if (done.records == 0) {

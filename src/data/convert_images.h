@@ -22,10 +22,15 @@ struct ImageConversion {
   bool gray = false;
   bool shuffle = false;
   bool check_size = false;  // all records have as many values as the first
-  bool encoded = false;     // store image files
+  // What the message of check_size ends with.
+  std::string size_remedy = " (--check_size); resize them with --resize_height and --resize_width";
+  bool encoded = false;  // store image files
   // Of encoded records; kUnknown: that of each file.
   ImageFormat format = ImageFormat::kUnknown;
-  int quality = 95;                         // of JPEG
+  int quality = 95;  // of JPEG
+  // Black below and at the right up to this size, before images are resized; both or none, 0: none. Larger images end
+  // the conversion.
+  int pad_height = 0, pad_width = 0;
   int resize_height = 0, resize_width = 0;  // both or none; 0: as they are
   int shorter_side = 0;                     // resizes, keeping the proportions; not together with the former
   // Enlarges images whose shorter side has fewer pixels than min_dim, then makes them smaller whose longer side has
@@ -49,6 +54,9 @@ class RecordForm {
   virtual void Write(size_t i, const ImageExtent& file, const ImageSize& stored, Datum* datum, std::string* value,
                      std::vector<std::string>* notes) const = 0;
 };
+
+// The key of an image at this place, "00000042_cat/1.jpg", cut off where LMDB's keys end.
+std::string ImageKey(int64_t place, const std::string& path);
 
 // Writes one Datum for each image under Caffe's keys, "00000042_cat/1.jpg": the number is the place in the list, after
 // shuffling, and in a split within the part. Encoded images that need no resizing are stored as the file has them, with
