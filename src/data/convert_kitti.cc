@@ -130,6 +130,12 @@ KittiConverted Write(const KittiConversion& conversion, const ImageList& list, c
 }  // namespace
 
 KittiConverted ConvertKitti(const KittiConversion& conversion, const DatasetTarget& target, ProgressLine* progress) {
+  for (const auto& [folder, what] :
+       {std::pair(&conversion.images, "images"), std::pair(&conversion.labels, "labels")}) {
+    if (!std::filesystem::is_directory(*folder)) {
+      throw UserError("\"" + *folder + "\" is no folder; expected that of the " + what);
+    }
+  }
   const ImageList list = ListImages(conversion, target.seed);
   const LabelRows form(conversion, ReadAllLabels(conversion, list));
   std::error_code error;

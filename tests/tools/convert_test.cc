@@ -133,6 +133,29 @@ TEST_F(DatasetPrograms, FromBoxesToDatabases) {
   EXPECT_FALSE(fs::exists(folder_ / "other"));
 }
 
+TEST_F(DatasetPrograms, FromKittisLabelsToDatabases) {
+  for (const char* folder : {"few", "labels"}) fs::create_directories(folder_ / folder);
+  for (const char* name : {"0.jpg", "1.jpg", "2.jpg"})
+    fs::copy_file(folder_ / "pets/cat" / name, folder_ / "few" / name);
+  folder_.Write("labels/0.txt", "Car 0 0 0 5 4 25 30 1 1 1 1 1 9 0\nVan 0 0 0 1 1 6 9 1 1 1 1 1 9 0\n");
+  folder_.Write("labels/1.txt", "");
+  folder_.Write("labels/2.txt", "Tree 0 0 0 5 4 25 30 1 1 1 1 1 9 0\n");
+  const std::vector<std::string> words = {
+      "convert_kitti", "--pad_width=64", "--pad_height=64", "--min_box_size=7", "few", "labels", "db"};
+  const Finished converted = Run(words);
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  EXPECT_TRUE(converted.Says("1 objects, 2 more of class 0, which do not count; labels are 1 x 3 x 16"))
+      << converted.err;
+  EXPECT_TRUE(Whole("db/features", 3) && Whole("db/labels", 3));
+  const Finished again = Run(words);
+  EXPECT_EQ(again.exit_code, 2);
+  EXPECT_TRUE(again.Says("--force")) << again.err;
+  const Finished trees = Run({"convert_kitti", "--pad_width=64", "--pad_height=64", "--custom_classes=none,tree",
+                              "--force", "few", "labels", "db"});
+  EXPECT_EQ(trees.exit_code, 0) << trees.err;
+  EXPECT_TRUE(trees.Says("1 objects, 2 more of class 0")) << trees.err;
+}
+
 TEST_F(DatasetPrograms, ConvertTablesAndTexts) {
   folder_.Write("t.csv", "a,b,kind\n1,2.5,owl\n3,4,tit\n5,6,owl\n7,8,tit\n");
   const Finished csv = Run({"convert_csv", "--label_column=kind", "--split=train:0.5,val:0.5", "t.csv", "birds"});
@@ -171,6 +194,12 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_annoset", "--anno_type=classification", ".", "l.txt", "db"}, "convert_imageset"},
       {{"convert_annoset", "--label_type=json", ".", "l.txt", "db"}, "expected xml or txt"},
       {{"convert_annoset", "--label_map_file=absent", ".", "l.txt", "db"}, "absent"},
+      {{"convert_kitti", "pets", "db"}, "expected IMAGES, LABELS and DB"},
+      {{"convert_kitti", "--encode_type=gif", "pets", "pets", "db"}, "expected png, jpg or raw"},
+      {{"convert_kitti", "--custom_classes=a,a", "pets", "pets", "db"}, "class \"a\" stands twice; give names"},
+      {{"convert_kitti", "pets/cat", "absent", "db"}, "\"absent\" is no folder; expected that of the labels"},
+      {{"convert_kitti", "pets/cat", "pets", "db"}, "has no file of labels \"pets/0.txt\""},
+      {{"convert_kitti", "absent", "pets", "db"}, "\"absent\" is no folder; expected that of the images"},
       {{"compute_image_mean", "absent"}, "does not exist"},
       {{"compute_image_mean", "a", "b", "c"}, "got a, b, c"},
       {{"compute_image_mean", "absent", ""}, "the path of OUTPUT_FILE is empty"},
@@ -195,7 +224,7 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
   }
   for (const char* program :
        {"convert_imageset", "convert_annoset", "compute_image_mean", "db_tool", "convert_cifar_data",
-        "convert_mnist_data", "convert_mnist_siamese_data", "convert_csv", "convert_text"}) {
+        "convert_mnist_data", "convert_mnist_siamese_data", "convert_csv", "convert_text", "convert_kitti"}) {
     const Finished help = Run({program, "--help"});
     EXPECT_EQ(help.exit_code, 0);
     EXPECT_NE(help.out.find("example"), std::string::npos) << help.out;
