@@ -17,10 +17,12 @@ std::string LayerText(const std::string& head, const std::string& more = "") {
   return "layer { " + head + " " + more + " }\n";
 }
 
+// Images and objects are drawn in the same order.
 std::string DataText(const std::string& name, const std::string& top, const std::string& source,
                      const std::string& when) {
   return LayerText("name: \"" + name + "\" type: \"Data\" top: \"" + top + "\" data_param { backend: LMDB source: \"" +
-                   source + "\" batch_size: 8 } include: { " + when + " }");
+                   source + "\" batch_size: 8 shuffle: " + (when == "phase: TRAIN" ? "true" : "false") +
+                   " } include: { " + when + " }");
 }
 
 std::string TransformText(const std::string& name, const std::string& classes, const std::string& more) {
