@@ -4,14 +4,16 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "crema/layer.h"
+#include "data/mean_file.h"
 #include "device/device.h"
 #include "ops/detectnet_transform.h"
 #include "ops/operations.h"
+#include "temporary_folder.h"
 
 namespace crema {
 namespace {
@@ -21,7 +23,8 @@ constexpr int64_t kHeight = 64, kWidth = 96, kStride = 4, kLeft = 20, kTop = 15,
 // Black images with a red rectangle each, whose pixels are the columns kLeft to kRight and the rows kTop to kBottom.
 class RedRectangles {
  public:
-  RedRectangles(int64_t images, const DetectNetAugmentationParameter& augmentation, Phase phase = TRAIN)
+  RedRectangles(int64_t images, const DetectNetAugmentationParameter& augmentation, Phase phase = TRAIN,
+                const std::string& mean_file = "")
       : images_(images), layer_(FindLayerType("DetectNetTransformation")->create()) {
     param_.add_bottom("images");
     param_.add_bottom("objects");
@@ -33,8 +36,10 @@ class RedRectangles {
     truth->set_image_size_y(kHeight);
     truth->set_crop_bboxes(false);
     *param_.mutable_detectnet_augmentation_param() = augmentation;
+    if (!mean_file.empty()) param_.mutable_transform_param()->set_mean_file(mean_file);
     const std::vector<TensorSpec> bottoms = {{Shape{images, 3, kHeight, kWidth}}, {Shape{images, 1, 2, 16}}};
     LayerSetup setup(param_, phase, bottoms, [](std::string_view) { return Location{}; });
+    setup.set_needs_data(true);
     layer_->Setup(setup);
     context_.device = &CpuDevice();
     LayerPlan plan(context_, bottoms, setup.top_specs(), {false, false}, {});
@@ -189,6 +194,41 @@ TEST(DetectNetBoxes, StayInTest) {
   RedRectangles same(2, DetectNetAugmentationParameter(), TEST);
   same.Forward(1, 0);
   EXPECT_EQ(Compare(same, 2).side, 0);
+}
+
+// A mean image of half the height and width, whose columns become brighter to the right: it is stretched, subtracted
+// before images move, and so flipped with them.
+TEST(DetectNetMean, IsStretchedAndMovesAlong) {
+  TemporaryFolder folder;
+  constexpr int64_t kSmallHeight = kHeight / 2, kSmallWidth = kWidth / 2;
+  MeanImage mean = {Shape{3, kSmallHeight, kSmallWidth}, {}};
+  for (int64_t i = 0; i < mean.shape.count(); ++i) mean.values.push_back(static_cast<float>(i % kSmallWidth));
+  WriteMean(mean, folder / "mean.binaryproto");
+  DetectNetAugmentationParameter param = Nothing();
+  param.set_flip_prob(1);
+  RedRectangles flipped(1, param, TRAIN, folder / "mean.binaryproto");
+  flipped.Forward(1, 0);
+  // Of the blue channel, where images are black, and away from the borders: bicubic interpolation keeps what is linear
+  // to 0.05.
+  for (int64_t x = 4; x < kWidth - 4; ++x) {
+    const int64_t before = kWidth - 1 - x;
+    EXPECT_NEAR(flipped.data[kWidth + x], -((static_cast<float>(before) + 0.5f) / 2 - 0.5f), 0.05) << x;
+  }
+}
+
+TEST(DetectNetMean, MistakesAreNamed) {
+  TemporaryFolder folder;
+  const auto mistake = [&](const std::string& name) {
+    try {
+      RedRectangles(1, Nothing(), TRAIN, folder / name);
+    } catch (const UserError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_NE(mistake("absent").find("does not exist"), std::string::npos) << mistake("absent");
+  WriteMean({Shape{1, 2, 2}, {1, 2, 3, 4}}, folder / "grey");
+  EXPECT_NE(mistake("grey").find("is 1x2x2, but it must have 3 channels"), std::string::npos) << mistake("grey");
 }
 
 TEST(DetectNetChanges, DependOnSeedAndPassAlone) {
