@@ -61,14 +61,14 @@ int Run(const CommandLine& line) {
   ApplyThreads();
   DetectionOptions options;
   options.format = FormatOf(line);
-  if (!(FLAGS_threshold <= 1)) {
-    throw UserError(Location{line.program, 0, 0},
-                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": expected a number up to 1, as scores are");
-  }
   const bool skip = SkipsBroken(line);
   const ImageRunOptions run_options = ImageRunOptionsOf(line);
   const auto items = std::make_shared<const ImageFiles>(ImagesOf(line), false);
   Detector detector(ReadScoringNet(line, run_options), *items, run_options, SidesOf(run_options));
+  if (!(FLAGS_threshold <= detector.most_score())) {
+    throw UserError(Location{line.program, 0, 0},
+                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": expected a number up to 1, as scores are");
+  }
   WarnOfUnusedSide(line, detector);
   options.labels = ClassNames(detector);
   LoadWeights(line, detector.runner());
@@ -90,7 +90,8 @@ Command Make() {
       .usage = "--model=FILE --weights=FILE [flags] IMAGE...|DIR|-",
       .flags = ImageFlags(),
       .examples =
-          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do, or one of YOLO's. IMAGE\n"
+          "The net has one Input layer, and a DetectionOutput layer as SSD's nets do, or one of YOLO's, or\n"
+          "DetectNet's ClusterDetections, whose scores are logarithms: 1.1 of three cells that agree. IMAGE\n"
           "is an image file, DIR a folder of them (with the folders in it), - reads paths from stdin, one a\n"
           "line. Images are made ready as transform_param in the net's Input layer says, or as the flags do,\n"
           "and resized to the net's input.\n\n"

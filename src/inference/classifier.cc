@@ -18,8 +18,9 @@ int64_t ClassesOf(const Shape& shape, int64_t batch) {
 }
 
 bool FindsObjects(const NetParameter& net) {
-  return std::any_of(net.layer().begin(), net.layer().end(),
-                     [](const LayerParameter& layer) { return layer.type().ends_with("DetectionOutput"); });
+  return std::any_of(net.layer().begin(), net.layer().end(), [](const LayerParameter& layer) {
+    return layer.type().ends_with("DetectionOutput") || layer.type() == "ClusterDetections";
+  });
 }
 
 ImageRunOptions WithScores(const ScoringNet& scoring, ImageRunOptions options) {

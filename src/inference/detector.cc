@@ -1,6 +1,7 @@
 #include "inference/detector.h"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <optional>
 #include <utility>
@@ -15,10 +16,16 @@ namespace crema {
 namespace {
 
 constexpr uint64_t kUsualBatch = 8;  // images for detectors are large
-constexpr int64_t kRowNumbers = 7;   // image, class, score, corners
+constexpr int64_t kRowNumbers = 7;   // image, class, score, corners as shares of the image's sides
+constexpr int64_t kBoxNumbers = 5;   // corners in pixels of what the net sees, score
 constexpr size_t kMostSizes = 3;     // of images for which nets are kept, besides the first
 
-constexpr const char* kMakers[] = {"DetectionOutput", "Yolov3DetectionOutput", "YoloDetectionOutput"};
+constexpr const char* kMakers[] = {"DetectionOutput", "Yolov3DetectionOutput", "YoloDetectionOutput",
+                                   "ClusterDetections"};
+
+bool HasTop(const LayerParameter& layer, const std::string& blob) {
+  return std::find(layer.top().begin(), layer.top().end(), blob) != layer.top().end();
+}
 
 bool MakesObjects(const LayerParameter& layer) {
   return std::find(std::begin(kMakers), std::end(kMakers), layer.type()) != std::end(kMakers);
@@ -30,17 +37,20 @@ const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOp
   const std::string blob = options.net.outputs.empty() ? "" : options.net.outputs[0];
   const LayerParameter* maker = nullptr;
   std::vector<std::string> found;
+  int makers = 0;
   for (const LayerParameter& layer : scoring.file.net.layer()) {
-    if (!MakesObjects(layer) || layer.top_size() != 1 || !TakesPart(state, layer)) continue;
-    found.push_back(layer.top(0));
-    if (blob.empty() || layer.top(0) == blob) maker = &layer;
+    if (!MakesObjects(layer) || layer.top_size() == 0 || !TakesPart(state, layer)) continue;
+    found.insert(found.end(), layer.top().begin(), layer.top().end());
+    ++makers;
+    if (blob.empty() || HasTop(layer, blob)) maker = &layer;
   }
   if (found.empty()) {
     throw UserError(
-        "the net has no DetectionOutput layer, nor one of YOLO's, so it finds no objects; `crema predict` tells "
-        "classes");
+        "the net has no DetectionOutput layer, nor one of YOLO's, nor ClusterDetections, so it finds no objects; "
+        "`crema "
+        "predict` tells classes");
   }
-  if (maker == nullptr || (blob.empty() && found.size() > 1)) {
+  if (maker == nullptr || (blob.empty() && makers > 1)) {
     throw UserError(
         (maker != nullptr ? "several layers make objects: " : "no layer makes objects in \"" + blob + "\", but in ") +
         QuotedNames(found) + "; say which with --blob=NAME");
@@ -86,8 +96,20 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
     : scoring_(std::move(scoring)), options_(options), sides_(sides) {
   AddDetectionOutput(options_.net, &scoring_);
   const LayerParameter& maker = MakerOfObjects(scoring_, options_);
-  objects_ = maker.top(0);
-  options_.net.outputs = {objects_};
+  if (maker.type() == "ClusterDetections") {
+    for (int i = 0; i < maker.top_size(); ++i) {
+      if (options_.net.outputs.empty() || options_.net.outputs[0] == maker.top(i)) {
+        blobs_.push_back({maker.top(i), i + 1});
+      }
+    }
+    classes_ = maker.top_size() + 1;
+    scores_above_ = -std::numeric_limits<float>::max();
+    most_score_ = std::numeric_limits<float>::infinity();
+  } else {
+    blobs_ = {{maker.top(0)}};
+  }
+  options_.net.outputs.clear();
+  for (const ObjectBlob& blob : blobs_) options_.net.outputs.push_back(blob.name);
   if (maker.type() == "DetectionOutput") {
     const DetectionOutputParameter& param = maker.detection_output_param();
     classes_ = static_cast<int>(param.num_classes());
@@ -95,7 +117,7 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
         param.has_confidence_threshold() ? param.confidence_threshold() : -std::numeric_limits<float>::max();
   } else if (maker.type() == "Yolov3DetectionOutput") {
     ReadYolo(maker.yolov3_detection_output_param());
-  } else {
+  } else if (maker.type() == "YoloDetectionOutput") {
     ReadYolo(maker.yolo_detection_output_param());
   }
   fits_ = KeepsProportions(scoring_, options_);
@@ -175,31 +197,62 @@ void Detector::Run(const std::shared_ptr<const ImageItems>& items, float thresho
   }
 }
 
-void Detector::RunThrough(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, uint64_t first,
-                          float threshold, const std::function<void(const DetectedImage&)>& then) {
-  runner.Run(items, [&](const ImageBatch& batch) {
-    std::vector<DetectedImage> images(static_cast<size_t>(batch.count));
-    std::vector<ImageSize> sizes(images.size());
-    for (size_t i = 0; i < images.size(); ++i) {
-      images[i].index = first + batch.first + i;
-      images[i].problem = batch.problems[i];
-      const std::optional<ImageSize> size = items->Size(batch.first + i);
-      if (size) sizes[i] = *size;
-      if (!size && images[i].problem.empty()) images[i].problem = "is gone while it was looked at";
-    }
-    const Tensor rows = runner.net().blob(objects_);
+struct Detector::Found {
+  std::vector<DetectedImage> images;
+  std::vector<ImageSize> sizes;  // as stored
+  float threshold;
+
+  // Corners are shares of the image's sides.
+  void Add(size_t image, int label, float score, const std::array<float, 4>& corners) {
+    if (!(score >= threshold) || !images[image].problem.empty()) return;
+    const auto width = static_cast<float>(sizes[image].width), height = static_cast<float>(sizes[image].height);
+    const auto pixel = [](float share, float extent) { return std::clamp(share, 0.0f, 1.0f) * extent; };
+    images[image].objects.push_back({label, score, pixel(corners[0], width), pixel(corners[1], height),
+                                     pixel(corners[2], width), pixel(corners[3], height)});
+  }
+
+  // As DetectionOutput and the layers of YOLO make them.
+  void AddRows(const Tensor& rows) {
     const float* const end = rows.f32() + rows.count();
     for (const float* row = rows.f32(); row < end; row += kRowNumbers) {
       // Behind the images of the last batch are empty ones.
-      if (!(row[0] >= 0 && row[0] < static_cast<float>(images.size())) || !(row[2] >= threshold)) continue;
-      const auto image = static_cast<size_t>(row[0]);
-      if (!images[image].problem.empty()) continue;
-      const auto width = static_cast<float>(sizes[image].width), height = static_cast<float>(sizes[image].height);
-      const auto pixel = [](float share, float extent) { return std::clamp(share, 0.0f, 1.0f) * extent; };
-      images[image].objects.push_back({static_cast<int>(row[1]), row[2], pixel(row[3], width), pixel(row[4], height),
-                                       pixel(row[5], width), pixel(row[6], height)});
+      if (!(row[0] >= 0 && row[0] < static_cast<float>(images.size()))) continue;
+      Add(static_cast<size_t>(row[0]), static_cast<int>(row[1]), row[2], {row[3], row[4], row[5], row[6]});
     }
-    for (DetectedImage& image : images) {
+  }
+
+  // As ClusterDetections makes them, for each image as many; rows of 0 are none.
+  void AddBoxes(const Tensor& boxes, int label, const ImageSize& input) {
+    const auto width = static_cast<float>(input.width), height = static_cast<float>(input.height);
+    for (size_t image = 0; image < images.size(); ++image) {
+      const int64_t of_image = boxes.shape()[1] * kBoxNumbers;
+      const float* const first = boxes.f32() + static_cast<int64_t>(image) * of_image;
+      for (const float* row = first; row < first + of_image; row += kBoxNumbers) {
+        if (!(row[2] > row[0] && row[3] > row[1])) continue;
+        Add(image, label, row[4], {row[0] / width, row[1] / height, row[2] / width, row[3] / height});
+      }
+    }
+  }
+};
+
+void Detector::RunThrough(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, uint64_t first,
+                          float threshold, const std::function<void(const DetectedImage&)>& then) {
+  runner.Run(items, [&](const ImageBatch& batch) {
+    Found found{std::vector<DetectedImage>(static_cast<size_t>(batch.count)), {}, threshold};
+    found.sizes.resize(found.images.size());
+    for (size_t i = 0; i < found.images.size(); ++i) {
+      DetectedImage& image = found.images[i];
+      image.index = first + batch.first + i;
+      image.problem = batch.problems[i];
+      const std::optional<ImageSize> size = items->Size(batch.first + i);
+      if (size) found.sizes[i] = *size;
+      if (!size && image.problem.empty()) image.problem = "is gone while it was looked at";
+    }
+    for (const ObjectBlob& blob : blobs_) {
+      const Tensor objects = runner.net().blob(blob.name);
+      blob.label > 0 ? found.AddBoxes(objects, blob.label, runner.input()) : found.AddRows(objects);
+    }
+    for (DetectedImage& image : found.images) {
       std::stable_sort(image.objects.begin(), image.objects.end(),
                        [](const DetectedObject& a, const DetectedObject& b) { return a.score > b.score; });
       then(image);

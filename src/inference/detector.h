@@ -1,4 +1,4 @@
-// The objects that a net with a DetectionOutput layer, or one of YOLO's, finds in images.
+// The objects that a net with a DetectionOutput layer, one of YOLO's or DetectNet's ClusterDetections finds in images.
 #ifndef CREMA_INFERENCE_DETECTOR_H_
 #define CREMA_INFERENCE_DETECTOR_H_
 
@@ -36,7 +36,8 @@ struct FittedSides {
 class Detector {
  public:
   // Compiles the net for images like those of `items`; options.net.outputs names the objects, empty: the top of its
-  // DetectionOutput layer, which a net that proposes regions may lack; options.batch 0: 8, or as many as there are. A
+  // DetectionOutput layer, which a net that proposes regions may lack, or all tops of ClusterDetections, whose objects
+  // are of class 1, 2, ...; options.batch 0: 8, or as many as there are. A
   // net that is told the sizes of images sees each by itself, in a size of its own, unless the transform, or a shape,
   // says another one. Throws UserError where net, transform and images do not fit.
   Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOptions& options, const FittedSides& sides = {});
@@ -45,10 +46,12 @@ class Detector {
   const ImageRunner& runner() const { return *runner_; }
   // With the background.
   int classes() const { return classes_; }
-  // The blob, for messages.
-  const std::string& objects() const { return objects_; }
+  // The blob, for messages; the first, where each class has one.
+  const std::string& objects() const { return blobs_[0].name; }
   // What scores of objects are above, whatever the threshold of Run: the net makes no others.
   float scores_above() const { return scores_above_; }
+  // What no score is above: 1, or nothing.
+  float most_score() const { return most_score_; }
   // Images keep their proportions.
   bool fits() const { return fits_; }
 
@@ -58,6 +61,12 @@ class Detector {
            const std::function<void(const DetectedImage&)>& then);
 
  private:
+  struct ObjectBlob {
+    std::string name;
+    int label = 0;  // of all its objects; 0: rows say theirs
+  };
+  struct Found;  // in the images of a batch
+
   // Of a layer of YOLO's, whose settings count no background.
   template <typename Param>
   void ReadYolo(const Param& param);
@@ -75,9 +84,9 @@ class Detector {
   std::unique_ptr<ImageRunner> runner_;
   // Of other sizes, the latest one last; they use the parameters of runner_.
   std::vector<std::unique_ptr<ImageRunner>> others_;
-  std::string objects_;
+  std::vector<ObjectBlob> blobs_;
   int classes_ = 0;
-  float scores_above_ = 0;
+  float scores_above_ = 0, most_score_ = 1;
 };
 
 }  // namespace crema

@@ -105,6 +105,41 @@ TEST_F(Detect, FindsWhatYoloDoes) {
   EXPECT_NE(low.err.find("\"found\" has confidence_threshold: 0.3"), std::string::npos) << low.err;
 }
 
+// DetectNet's: green and red are the coverage of every cell of a grid, a pixel each, whose boxes are 3 x 3 around them.
+TEST_F(Detect, FindsWhatDetectNetDoes) {
+  folder_.Write("grid.prototxt",
+                "layer { name: \"data\" type: \"Input\" top: \"data\"\n"
+                "  input_param { shape { dim: 1 dim: 3 dim: 4 dim: 4 } } transform_param { scale: 0.00392156863 } }\n"
+                "layer { name: \"coverage\" type: \"Convolution\" bottom: \"data\" top: \"coverage\"\n"
+                "  convolution_param { num_output: 2 kernel_size: 1 bias_term: false } }\n"
+                "layer { name: \"boxes\" type: \"Convolution\" bottom: \"data\" top: \"boxes\"\n"
+                "  convolution_param { num_output: 4 kernel_size: 1 } }\n"
+                "layer { name: \"cluster\" type: \"Python\" bottom: \"coverage\" bottom: \"boxes\" top: \"greens\"\n"
+                "  top: \"reds\" python_param { module: \"caffe.layers.detectnet.clustering\"\n"
+                "    layer: \"ClusterDetections\" param_str: \"4, 4, 1, 0.6, 3, 1.0, 0, 2\" } }\n");
+  Net net(ReadNetFile((folder_ / "grid.prototxt").string()), {.phase = TEST, .backward = false});
+  const std::vector<float> none(12, 0.0f), coverage = {0, 1, 0, 0, 0, 1}, sides = {-1, -1, 2, 2};
+  net.parameters()[0].SetData(coverage.data());
+  net.parameters()[1].SetData(none.data());
+  net.parameters()[2].SetData(sides.data());
+  std::ofstream(folder_ / "grid.caffemodel", std::ios::binary) << net.ToProto().SerializeAsString();
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), {"crema", "detect", "--model=grid.prototxt", "--weights=grid.caffemodel", "--threads=1",
+                                 "red.png", "photos"});
+    return RunProgram(flags, {.folder = folder_.path()});
+  };
+  const std::string red = "red.png  red  2.7081  1.0 1.0 4.0 4.0\n";  // the logarithm of 15 cells: one pixel is black
+  const Finished run = with({"--labels=map.prototxt"});
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.out, red + "photos/green.png  green  2.7726  0.0 0.0 30.0 45.0\n");
+  EXPECT_EQ(with({"--labels=map.prototxt", "--blob=reds"}).out, red);
+  const Finished none_left = with({"--threshold=2.8"});
+  EXPECT_EQ(none_left.exit_code, 0) << none_left.err;
+  EXPECT_EQ(none_left.out, "");
+  const Finished other = with({"--blob=boxes"});
+  EXPECT_NE(other.err.find("no layer makes objects in \"boxes\", but in \"greens\""), std::string::npos) << other.err;
+}
+
 TEST_F(Detect, LeavesOutLowScores) {
   const Finished run = Run({"--threshold=0.9", "red.png", "photos"});
   ASSERT_EQ(run.exit_code, 0) << run.err;
