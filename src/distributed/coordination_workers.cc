@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/compute_threads.h"
 #include "crema/error.h"
 #include "distributed/coordination.h"
 #include "distributed/join.h"
