@@ -57,18 +57,23 @@ void WarnOfUnusedSide(const CommandLine& line, const Detector& detector) {
             << "is for nets that are told the sizes of images (im_info), and where nothing else says a size\n";
 }
 
+void CheckThreshold(const CommandLine& line, float most_score) {
+  if (FLAGS_threshold <= most_score) return;
+  throw UserError(Location{line.program, 0, 0},
+                  "--threshold=" + FormatNumber(FLAGS_threshold) + ": expected a number up to 1, as scores are");
+}
+
 int Run(const CommandLine& line) {
   ApplyThreads();
   DetectionOptions options;
   options.format = FormatOf(line);
+  constexpr float kMostScore = 21;  // of any net: the logarithm of more cells than a grid has
+  CheckThreshold(line, kMostScore);
   const bool skip = SkipsBroken(line);
   const ImageRunOptions run_options = ImageRunOptionsOf(line);
   const auto items = std::make_shared<const ImageFiles>(ImagesOf(line), false);
   Detector detector(ReadScoringNet(line, run_options), *items, run_options, SidesOf(run_options));
-  if (!(FLAGS_threshold <= detector.most_score())) {
-    throw UserError(Location{line.program, 0, 0},
-                    "--threshold=" + FormatNumber(FLAGS_threshold) + ": expected a number up to 1, as scores are");
-  }
+  CheckThreshold(line, detector.most_score());
   WarnOfUnusedSide(line, detector);
   options.labels = ClassNames(detector);
   LoadWeights(line, detector.runner());

@@ -99,7 +99,10 @@ std::vector<std::string> Mpirun::Command(const std::vector<Ranks>& ranks, const 
 
 std::unique_ptr<Running> Mpirun::Start(const std::vector<Ranks>& ranks, const std::vector<std::string>& more,
                                        const std::vector<std::string>& mpirun) const {
-  return std::make_unique<Running>(Command(ranks, more, mpirun), Setting{.folder = folder_.path()});
+  // Where two begin at once and share one, either may find that the other has made the folder of Open MPI's sessions,
+  // and end.
+  return std::make_unique<Running>(Command(ranks, more, mpirun),
+                                   Setting{.folder = folder_.path(), .temporary = folder_.path()});
 }
 
 Finished Mpirun::Run(const std::vector<Ranks>& ranks, const std::vector<std::string>& more) const {
