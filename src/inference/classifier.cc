@@ -17,11 +17,7 @@ int64_t ClassesOf(const Shape& shape, int64_t batch) {
   return shape[1];
 }
 
-bool FindsObjects(const NetParameter& net) {
-  return std::any_of(net.layer().begin(), net.layer().end(), [](const LayerParameter& layer) {
-    return layer.type().ends_with("DetectionOutput") || layer.type() == "ClusterDetections";
-  });
-}
+bool FindsObjects(const NetParameter& net) { return std::any_of(net.layer().begin(), net.layer().end(), MakesObjects); }
 
 ImageRunOptions WithScores(const ScoringNet& scoring, ImageRunOptions options) {
   if (options.net.outputs.empty() && !scoring.scores.empty()) options.net.outputs = {scoring.scores};

@@ -20,15 +20,8 @@ constexpr int64_t kRowNumbers = 7;   // image, class, score, corners as shares o
 constexpr int64_t kBoxNumbers = 5;   // corners in pixels of what the net sees, score
 constexpr size_t kMostSizes = 3;     // of images for which nets are kept, besides the first
 
-constexpr const char* kMakers[] = {"DetectionOutput", "Yolov3DetectionOutput", "YoloDetectionOutput",
-                                   "ClusterDetections"};
-
 bool HasTop(const LayerParameter& layer, const std::string& blob) {
   return std::find(layer.top().begin(), layer.top().end(), blob) != layer.top().end();
-}
-
-bool MakesObjects(const LayerParameter& layer) {
-  return std::find(std::begin(kMakers), std::end(kMakers), layer.type()) != std::end(kMakers);
 }
 
 // The layer that makes the wanted blob, or where none is named the only one that makes objects.
@@ -47,8 +40,7 @@ const LayerParameter& MakerOfObjects(const ScoringNet& scoring, const ImageRunOp
   if (found.empty()) {
     throw UserError(
         "the net has no DetectionOutput layer, nor one of YOLO's, nor ClusterDetections, so it finds no objects; "
-        "`crema "
-        "predict` tells classes");
+        "`crema predict` tells classes");
   }
   if (maker == nullptr || (blob.empty() && makers > 1)) {
     throw UserError(
@@ -96,29 +88,25 @@ Detector::Detector(ScoringNet scoring, const ImageItems& items, const ImageRunOp
     : scoring_(std::move(scoring)), options_(options), sides_(sides) {
   AddDetectionOutput(options_.net, &scoring_);
   const LayerParameter& maker = MakerOfObjects(scoring_, options_);
-  if (maker.type() == "ClusterDetections") {
-    for (int i = 0; i < maker.top_size(); ++i) {
-      if (options_.net.outputs.empty() || options_.net.outputs[0] == maker.top(i)) {
-        blobs_.push_back({maker.top(i), i + 1});
-      }
-    }
-    classes_ = maker.top_size() + 1;
-    scores_above_ = -std::numeric_limits<float>::max();
-    most_score_ = std::numeric_limits<float>::infinity();
-  } else {
-    blobs_ = {{maker.top(0)}};
-  }
+  const bool top_for_each_class = maker.type() == "ClusterDetections";
+  const std::string wanted = options_.net.outputs.empty() ? "" : options_.net.outputs[0];
   options_.net.outputs.clear();
-  for (const ObjectBlob& blob : blobs_) options_.net.outputs.push_back(blob.name);
+  for (int i = 0; i < maker.top_size(); ++i) {
+    if (!wanted.empty() && maker.top(i) != wanted) continue;
+    blobs_.push_back({maker.top(i), top_for_each_class ? i + 1 : 0});
+    options_.net.outputs.push_back(maker.top(i));
+  }
   if (maker.type() == "DetectionOutput") {
     const DetectionOutputParameter& param = maker.detection_output_param();
     classes_ = static_cast<int>(param.num_classes());
-    scores_above_ =
-        param.has_confidence_threshold() ? param.confidence_threshold() : -std::numeric_limits<float>::max();
+    if (param.has_confidence_threshold()) scores_above_ = param.confidence_threshold();
   } else if (maker.type() == "Yolov3DetectionOutput") {
     ReadYolo(maker.yolov3_detection_output_param());
   } else if (maker.type() == "YoloDetectionOutput") {
     ReadYolo(maker.yolo_detection_output_param());
+  } else {
+    classes_ = maker.top_size() + 1;
+    most_score_ = std::numeric_limits<float>::infinity();
   }
   fits_ = KeepsProportions(scoring_, options_);
   if (options_.batch == 0) options_.batch = fits_ ? 1 : static_cast<int64_t>(std::min(kUsualBatch, items.count()));

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -86,7 +87,7 @@ class Detector {
   std::vector<std::unique_ptr<ImageRunner>> others_;
   std::vector<ObjectBlob> blobs_;
   int classes_ = 0;
-  float scores_above_ = 0, most_score_ = 1;
+  float scores_above_ = -std::numeric_limits<float>::max(), most_score_ = 1;
 };
 
 }  // namespace crema

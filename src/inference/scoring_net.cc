@@ -210,6 +210,10 @@ class Conversion {
 
 }  // namespace
 
+bool MakesObjects(const LayerParameter& layer) {
+  return layer.type().ends_with("DetectionOutput") || layer.type() == "ClusterDetections";
+}
+
 bool ReadsLabelsInTrainingOnly(const LayerParameter& layer) {
   return layer.type() == "MarginInnerProduct" || layer.type() == "LabelSpecificAdd";
 }

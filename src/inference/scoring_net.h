@@ -34,6 +34,9 @@ struct ScoringNet {
 // nothing else to look at.
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
 
+// Layers whose tops are the objects that a net finds: DetectionOutput, those of YOLO, and DetectNet's.
+bool MakesObjects(const LayerParameter& layer);
+
 // Layers whose labels make a margin while training; the scores of TEST are plain.
 bool ReadsLabelsInTrainingOnly(const LayerParameter& layer);
 // Makes such a layer do without, and without the top that says how large the margin is.

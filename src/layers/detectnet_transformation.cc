@@ -28,13 +28,11 @@ class DeviceTable {
     if (values.empty()) return;
     buffer_ = Buffer(device, values.size() * sizeof(Number));
     device.CopyIn(values.data(), buffer_.data(), buffer_.bytes());
-    filled_ = true;
   }
-  const Number* data() const { return filled_ ? reinterpret_cast<const Number*>(buffer_.data()) : nullptr; }
+  const Number* data() const { return reinterpret_cast<const Number*>(buffer_.data()); }  // null where there are none
 
  private:
   Buffer buffer_;
-  bool filled_ = false;
 };
 
 class DetectNetTransformationLayer : public Layer {

@@ -135,8 +135,21 @@ TEST_F(Hdf5FileTest, NumbersThatCannotBeAreDamage) {
     std::string bent = whole;
     bent[at + byte] = value;
     testing::WriteFile(path, bent);
-    // By crema, or from HDF5 1.14 on by the library, which does not open it.
-    ExpectThrows<UserError>([&] { OpenHdf5(path)->Extents("data"); }, {path, "\"data\" ", "damaged"});
+    std::string message;
+    ExpectThrows<UserError>(
+        [&] {
+          try {
+            OpenHdf5(path)->Extents("data");
+          } catch (const UserError& error) {
+            message = error.what();
+            throw;
+          }
+        },
+        {path});
+    // HDF5 1.14 finds it itself and does not open such a dataset.
+    EXPECT_TRUE(message.find("\"data\" holds numbers that cannot be") != std::string::npos ||
+                message.find("\"data\" is a link that leads nowhere, or is damaged") != std::string::npos)
+        << message;
   };
   expect_damage(6, 0);     // no precision
   expect_damage(6, 0x41);  // more than there is room for
