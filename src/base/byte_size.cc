@@ -1,9 +1,11 @@
 #include "base/byte_size.h"
 
-#include <cctype>
 #include <charconv>
 #include <cstdio>
 #include <limits>
+
+#include "base/lower_case.h"
+#include "base/trimmed.h"
 
 namespace crema {
 
@@ -43,10 +45,7 @@ std::optional<size_t> ParseBytes(std::string_view text) {
   double number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
   if (error != std::errc() || !(number >= 0)) return std::nullopt;
-  std::string unit;
-  for (const char* c = end; c != text.data() + text.size(); ++c) {
-    if (*c != ' ' || !unit.empty()) unit += static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
-  }
+  const std::string unit = LowerCase(Trimmed(text.substr(static_cast<size_t>(end - text.data())), " "));
   const double factor = FactorOf(unit), bytes = number * factor;
   if (factor == 0 || !(bytes < static_cast<double>(std::numeric_limits<size_t>::max()))) return std::nullopt;
   return static_cast<size_t>(bytes);

@@ -1,14 +1,13 @@
 #include "base/suggest.h"
 
 #include <algorithm>
-#include <cctype>
+
+#include "base/lower_case.h"
 
 namespace crema {
 
 int EditDistance(std::string_view a, std::string_view b) {
-  const auto same = [](char x, char y) {
-    return std::tolower(static_cast<unsigned char>(x)) == std::tolower(static_cast<unsigned char>(y));
-  };
+  const auto same = [](char x, char y) { return LowerCase(x) == LowerCase(y); };
   const size_t columns = b.size() + 1;
   std::vector<int> before(columns), last(columns), row(columns);
   for (size_t j = 0; j < columns; ++j) last[j] = static_cast<int>(j);

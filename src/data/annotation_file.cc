@@ -1,11 +1,10 @@
 #include "data/annotation_file.h"
 
-#include <algorithm>
-#include <cctype>
 #include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
 
+#include "base/lower_case.h"
 #include "base/suggest.h"
 #include "base/trimmed.h"
 #include "base/utf8.h"
@@ -78,8 +77,7 @@ class VocReader {
 
   // Not all programs write 0 or 1.
   bool IsDifficult(const pugi::xml_node& node) const {
-    std::string word(Trimmed(node.text().get()));
-    std::transform(word.begin(), word.end(), word.begin(), [](unsigned char c) { return std::tolower(c); });
+    const std::string word = LowerCase(Trimmed(node.text().get()));
     if (word == "1" || word == "true") return true;
     if (word.empty() || word == "0" || word == "false" || word == "unspecified") return false;
     Fail(node.offset_debug(), "<difficult> is \"" + word + "\"; expected 0 or 1");

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/lower_case.h"
 #include "crema/error.h"
 #include "image/codec.h"
 
@@ -62,13 +63,8 @@ void SortClasses(std::vector<std::string>* names) {
 constexpr std::string_view kTraining[] = {"train", "training"},
                            kValidation[] = {"val", "valid", "validate", "validation", "dev", "test", "testing"};
 
-std::string Lower(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::tolower(c); });
-  return name;
-}
-
 bool IsPart(const std::string& name) {
-  const auto is_among = [lower = Lower(name)](const auto& names) {
+  const auto is_among = [lower = LowerCase(name)](const auto& names) {
     return std::find(std::begin(names), std::end(names), lower) != std::end(names);
   };
   return is_among(kTraining) || is_among(kValidation);
@@ -93,7 +89,8 @@ DividedFolder FindParts(const std::string& folder) {
   std::map<std::string, std::string, std::less<>> paths;  // by their names
   std::error_code error;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder, error)) {
-    if (fs::is_directory(entry.path(), error)) paths[Lower(entry.path().filename().string())] = entry.path().string();
+    if (fs::is_directory(entry.path(), error))
+      paths[LowerCase(entry.path().filename().string())] = entry.path().string();
   }
   const auto first_of = [&paths](const auto& names) {
     const auto there = std::find_if(std::begin(names), std::end(names),

@@ -1,10 +1,10 @@
 #include "data/kitti_labels.h"
 
 #include <algorithm>
-#include <cctype>
 #include <iterator>
 #include <sstream>
 
+#include "base/lower_case.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
 #include "data/finite_number.h"
@@ -13,12 +13,6 @@
 namespace crema {
 
 namespace {
-
-std::string InSmallLetters(std::string_view text) {
-  std::string small(text);
-  for (char& c : small) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return small;
-}
 
 constexpr const char* kFields[] = {"truncated", "occluded", "alpha", "left", "top", "right",      "bottom", "height",
                                    "width",     "length",   "x",     "y",    "z",   "rotation_y", "score"};
@@ -41,7 +35,7 @@ std::string ReadObject(const std::string& line, KittiObject* object, int* column
     at = end;
     return word;
   };
-  object->type = InSmallLetters(next());
+  object->type = LowerCase(next());
   for (std::string_view word = next(); !word.empty(); word = next()) {
     if (read == std::size(values)) return "more than 16 values; KITTI's lines have 15, or 16 with a score";
     if (!ParseFinite(word, values[read])) {
@@ -105,7 +99,7 @@ KittiClasses CustomKittiClasses(std::string_view names) {
   std::istringstream list{std::string(names)};
   std::string name;
   for (int number = 0; std::getline(list, name, ','); ++number) {
-    const std::string small = InSmallLetters(Trimmed(name));
+    const std::string small = LowerCase(Trimmed(name));
     if (small.empty()) throw UserError("class " + std::to_string(number) + " has no name");
     if (!classes.emplace(small, number).second) throw UserError("class \"" + small + "\" stands twice");
   }

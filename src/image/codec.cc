@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/input_file.h"
+#include "base/lower_case.h"
 #include "base/plugin.h"
 #include "crema/error.h"
 #include "image/formats.h"
@@ -99,9 +100,7 @@ const char* NameOf(ImageFormat format) { return kFormatNames[static_cast<int>(fo
 const char* EndingOf(ImageFormat format) { return kFormatNames[static_cast<int>(format)].ending; }
 
 bool HasImageName(const std::string& path) {
-  std::string extension = std::filesystem::path(path).extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return std::tolower(c); });
+  const std::string extension = LowerCase(std::filesystem::path(path).extension().string());
   static constexpr const char* kEndings[] = {".jpg", ".jpeg", ".png",  ".bmp", ".pgm",
                                              ".ppm", ".pnm",  ".webp", ".tif", ".tiff"};
   return std::find(std::begin(kEndings), std::end(kEndings), extension) != std::end(kEndings);

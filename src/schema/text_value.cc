@@ -8,6 +8,7 @@
 #include <limits>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "base/suggest.h"
 
 namespace crema {
@@ -27,12 +28,6 @@ std::string Joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
   return text;
-}
-
-std::string Lower(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-  return lower;
 }
 
 std::string Unquoted(const Token& token) {
@@ -72,7 +67,7 @@ std::string CheckString(const FieldDescriptor* field, const Token& token, bool m
   std::string hint;
   if (token.kind == TokenKind::kIdentifier || token.kind == TokenKind::kInteger || token.kind == TokenKind::kFloat) {
     hint = "; write \"" + std::string(minus ? "-" : "") + std::string(token.text) + "\"";
-    if (field->full_name() == "crema.LayerParameter.type" && Lower(token.text) != std::string(token.text) &&
+    if (field->full_name() == "crema.LayerParameter.type" && LowerCase(token.text) != std::string(token.text) &&
         token.text.find_first_of("abcdefghijklmnopqrstuvwxyz") == std::string_view::npos) {
       hint =
           "; names in capitals belong to the old \"layers\" blocks, a \"layer\" has type: \"Convolution\" and the like";
@@ -141,7 +136,7 @@ bool TakesInfinity(const FieldDescriptor* field) {
 
 std::string CheckReal(const FieldDescriptor* field, const Token& token, bool minus) {
   if (token.kind == TokenKind::kIdentifier) {
-    const std::string word = Lower(token.text);
+    const std::string word = LowerCase(token.text);
     const bool infinite = word == "inf" || word == "infinity";
     if (infinite && TakesInfinity(field)) return {};
     if (infinite || word == "nan") {

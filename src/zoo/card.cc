@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <set>
 #include <vector>
 
+#include "base/lower_case.h"
 #include "base/suggest.h"
 #include "base/trimmed.h"
 #include "crema/error.h"
@@ -100,7 +100,7 @@ class Parser {
       Error("weights and weights_sha256 belong together; `sha256sum FILE` prints the sum");
     }
     std::string& sum = card_.weights_sha256;
-    std::transform(sum.begin(), sum.end(), sum.begin(), [](unsigned char c) { return std::tolower(c); });
+    sum = LowerCase(sum);
     if (!sum.empty() && (sum.size() != 64 || sum.find_first_not_of("0123456789abcdef") != std::string::npos)) {
       Error("weights_sha256: expected 64 hexadecimal digits, as `sha256sum FILE` prints");
     }
