@@ -67,6 +67,21 @@ class Buffer {
   size_t bytes_ = 0;
 };
 
+// Numbers that a device keeps for all passes. Thread-safe once uploaded.
+template <typename Number>
+class DeviceTable {
+ public:
+  void Upload(Device& device, const std::vector<Number>& values) {
+    buffer_ = Buffer(device, values.size() * sizeof(Number));
+    if (!values.empty()) device.CopyIn(values.data(), buffer_.data(), buffer_.bytes());
+  }
+  // In the device's memory; null where there are none.
+  const Number* data() const { return reinterpret_cast<const Number*>(buffer_.data()); }
+
+ private:
+  Buffer buffer_;
+};
+
 // Facts about the hardware for `crema device_query`.
 struct DeviceFacts {
   std::string title;

@@ -20,21 +20,6 @@ namespace {
 std::string TruthField(const std::string& name) { return "detectnet_groundtruth_param." + name; }
 std::string AugmentationField(const std::string& name) { return "detectnet_augmentation_param." + name; }
 
-// What lasts for all passes, in the device's memory.
-template <typename Number>
-class DeviceTable {
- public:
-  void Upload(Device& device, const std::vector<Number>& values) {
-    if (values.empty()) return;
-    buffer_ = Buffer(device, values.size() * sizeof(Number));
-    device.CopyIn(values.data(), buffer_.data(), buffer_.bytes());
-  }
-  const Number* data() const { return reinterpret_cast<const Number*>(buffer_.data()); }  // null where there are none
-
- private:
-  Buffer buffer_;
-};
-
 class DetectNetTransformationLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {

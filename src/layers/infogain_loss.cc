@@ -47,12 +47,7 @@ class InfogainLossLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    if (!infogain_.empty()) {
-      const size_t bytes = infogain_.size() * sizeof(float);
-      Device& device = *plan.context().device;
-      infogain_on_device_ = Buffer(device, bytes);
-      device.CopyIn(infogain_.data(), infogain_on_device_.data(), bytes);
-    }
+    infogain_on_device_.Upload(*plan.context().device, infogain_);
     const size_t probability_bytes = has_probability_top_ ? 0 : plan.bottom(0).bytes();
     if (!plan.backward()) return plan.Workspace(kNormalizerBytes + probability_bytes, 0);
     plan.BackwardReadsBottom(1);
@@ -118,7 +113,7 @@ class InfogainLossLayer : public Layer {
   }
 
   const float* Infogain(const LayerRun& run) const {
-    return has_infogain_bottom_ ? run.bottoms[2].f32() : reinterpret_cast<const float*>(infogain_on_device_.data());
+    return has_infogain_bottom_ ? run.bottoms[2].f32() : infogain_on_device_.data();
   }
 
   float* Probability(const LayerRun& run) const {
@@ -128,7 +123,7 @@ class InfogainLossLayer : public Layer {
 
   InfogainLoss loss_;
   std::vector<float> infogain_;
-  Buffer infogain_on_device_;
+  DeviceTable<float> infogain_on_device_;
   LabelCheck labels_;
   bool has_infogain_bottom_ = false, has_probability_top_ = false;
 };

@@ -133,9 +133,7 @@ void RecurrentLayer::PlanContinuation(const LayerPlan& plan) {
   if (has_continuation_) return;
   std::vector<float> goes_on(static_cast<size_t>(steps_ * batch_), 1.0f);
   std::fill_n(goes_on.begin(), batch_, 0.0f);
-  const size_t bytes = goes_on.size() * sizeof(float);
-  continuation_ = Buffer(*plan.context().device, bytes);
-  plan.context().device->CopyIn(goes_on.data(), continuation_.data(), bytes);
+  continuation_.Upload(*plan.context().device, goes_on);
 }
 
 void RecurrentLayer::BeginForward(const LayerRun& run) const {
@@ -156,7 +154,7 @@ RecurrentInputs RecurrentLayer::InputsOf(const LayerRun& run) const {
   };
   RecurrentInputs inputs;
   inputs.input = run.bottoms[0].f32();
-  inputs.continuation = has_continuation_ ? run.bottoms[1].f32() : reinterpret_cast<const float*>(continuation_.data());
+  inputs.continuation = has_continuation_ ? run.bottoms[1].f32() : continuation_.data();
   if (static_) inputs.static_input = run.bottoms[2].f32();
   inputs.initial_hidden = initial(0);
   inputs.initial_cell = initial(1);

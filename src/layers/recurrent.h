@@ -73,8 +73,8 @@ class RecurrentLayer : public Layer {
   std::vector<std::string> states_;
   bool exposed_ = false, static_ = false, rows_ = false, has_continuation_ = true;
   int64_t steps_ = 0, batch_ = 0, state_count_ = 0;
-  Buffer continuation_;     // where no bottom says it
-  States initial_, final_;  // before and after the latest pass, where they are not exposed
+  DeviceTable<float> continuation_;  // where no bottom says it
+  States initial_, final_;           // before and after the latest pass, where they are not exposed
 };
 
 }  // namespace crema

@@ -35,10 +35,8 @@ class SegAccuracyLayer : public Layer {
   void Plan(LayerPlan& plan) override {
     Device& device = *plan.context().device;
     if (also_ignored_.size() > 0) {
-      const size_t bytes = also_ignored_.size() * sizeof(float);
-      ignored_on_device_ = Buffer(device, bytes);
-      device.CopyIn(also_ignored_.data(), ignored_on_device_.data(), bytes);
-      counting_.rule.also_ignored = reinterpret_cast<const float*>(ignored_on_device_.data());
+      ignored_on_device_.Upload(device, also_ignored_);
+      counting_.rule.also_ignored = ignored_on_device_.data();
       counting_.rule.also_ignored_count = static_cast<int>(also_ignored_.size());
       labels_.set_rule(counting_.rule);
     }
@@ -113,7 +111,7 @@ class SegAccuracyLayer : public Layer {
   LabelCheck labels_;
   std::vector<int64_t> measured_;    // classes that have a top
   std::vector<float> also_ignored_;  // labels behind the first
-  Buffer ignored_on_device_;
+  DeviceTable<float> ignored_on_device_;
   bool goes_on_ = false;   // with the counts of the pass before
   Buffer before_, after_;  // ClassPixels before and after the latest pass, where it does
 };

@@ -70,13 +70,8 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
   void Plan(LayerPlan& plan) override {
-    if (!class_weights_.empty()) {
-      const size_t bytes = class_weights_.size() * sizeof(float);
-      Device& device = *plan.context().device;
-      weights_on_device_ = Buffer(device, bytes);
-      device.CopyIn(class_weights_.data(), weights_on_device_.data(), bytes);
-      loss_.class_weight = reinterpret_cast<const float*>(weights_on_device_.data());
-    }
+    weights_on_device_.Upload(*plan.context().device, class_weights_);
+    loss_.class_weight = weights_on_device_.data();
     if (plan.backward()) plan.BackwardReadsBottom(1);
     if (has_probability_top_) {
       if (plan.backward()) plan.BackwardReadsTop(1);
@@ -199,7 +194,7 @@ class SoftmaxWithLossLayer : public Layer {
 
   SoftmaxLoss loss_;
   std::vector<float> class_weights_;
-  Buffer weights_on_device_;
+  DeviceTable<float> weights_on_device_;
   LabelCheck labels_;
   bool soft_ = false;  // bottom 1 holds targets
   int64_t targets_of_item_ = 1;

@@ -19,25 +19,23 @@ void UnitRows::CheckFiller(LayerSetup& setup, const std::string& field, const Fi
 
 void UnitRows::Plan(const LayerPlan& plan) {
   Device& device = *plan.context().device;
-  const float one = 1;
   trains_ = plan.trains();
   version_ = 0;
   unit_ = Buffer(device, static_cast<size_t>(problem_.count()) * sizeof(float));
   inverse_ = Buffer(device, static_cast<size_t>(problem_.images) * sizeof(float));
-  one_ = Buffer(device, sizeof one);
-  device.CopyIn(&one, one_.data(), sizeof one);
+  one_.Upload(device, {1});
 }
 
 const float* UnitRows::Forward(const LayerRun& run, const float* weights) {
   if (trains_ || version_ != run.parameters_version) {
-    run.ops->NormalizeForward(problem_, weights, Floats(one_), Floats(unit_), Floats(inverse_));
+    run.ops->NormalizeForward(problem_, weights, one_.data(), Floats(unit_), Floats(inverse_));
     version_ = run.parameters_version;
   }
   return unit();
 }
 
 void UnitRows::Backward(const LayerRun& run, const float* weights, float* gradient) const {
-  run.ops->NormalizeBackward(problem_, weights, Floats(one_), Floats(inverse_), gradient, gradient, nullptr);
+  run.ops->NormalizeBackward(problem_, weights, one_.data(), Floats(inverse_), gradient, gradient, nullptr);
 }
 
 }  // namespace crema

@@ -31,7 +31,8 @@ class UnitRows {
   NormalizeProblem problem_;
   bool trains_ = false;
   uint64_t version_ = 0;  // of the parameters that the rows below come from
-  Buffer unit_, inverse_, one_;
+  Buffer unit_, inverse_;
+  DeviceTable<float> one_;
 };
 
 }  // namespace crema
