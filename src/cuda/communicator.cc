@@ -15,6 +15,18 @@ namespace {
 // one tests or writes a snapshot; what a sum waits for is another's computing and the reading of its batch.
 constexpr std::chrono::milliseconds kStall{300'000};
 
+bool HasCome(cudaEvent_t event) {
+  const cudaError_t status = cudaEventQuery(event);
+  if (status == cudaErrorNotReady) {
+    cudaGetLastError();
+    return false;
+  }
+  Check(status, "summing over GPUs");
+  return true;
+}
+
+}  // namespace
+
 std::chrono::milliseconds StallTime() {
   const char* const given = std::getenv("CREMA_GPU_STALL_MS");
   if (!given || !*given) return kStall;
@@ -28,18 +40,6 @@ std::chrono::milliseconds StallTime() {
   }
   return std::chrono::milliseconds(milliseconds);
 }
-
-bool HasCome(cudaEvent_t event) {
-  const cudaError_t status = cudaEventQuery(event);
-  if (status == cudaErrorNotReady) {
-    cudaGetLastError();
-    return false;
-  }
-  Check(status, "summing over GPUs");
-  return true;
-}
-
-}  // namespace
 
 StreamCommunicator::StreamCommunicator(int rank, CudaGpu& gpu, std::shared_ptr<Meeting> meeting)
     : StreamCommunicator(rank, gpu, std::move(meeting), nullptr) {}

@@ -15,13 +15,16 @@
 
 namespace crema::cuda {
 
+// CREMA_GPU_STALL_MS of the environment, or 300 s: how long ranks wait for each other on GPUs; 0: for ever. Throws
+// EnvironmentError where it is no number.
+std::chrono::milliseconds StallTime();
+
 // Sums are issued to a stream of their own, which events order with the GPU's queue. Whoever waits for the GPU
-// meanwhile is freed by a GroupError where sums fail, or do not end in CREMA_GPU_STALL_MS of the environment,
-// milliseconds in which the GPU has nothing else to do (0: however long that takes): a GPU waits for ever for one that
-// is gone.
+// meanwhile is freed by a GroupError where sums fail, or do not end in StallTime() in which the GPU has nothing else to
+// do: a GPU waits for ever for one that is gone.
 class StreamCommunicator : public Communicator, private WaitWatch {
  public:
-  // `meeting`: of the ranks' threads on the host. Throws EnvironmentError where CREMA_GPU_STALL_MS is no number.
+  // `meeting`: of the ranks' threads on the host. Throws what StallTime() does.
   StreamCommunicator(int rank, CudaGpu& gpu, std::shared_ptr<Meeting> meeting);
   // Of ranks that are processes.
   StreamCommunicator(CudaGpu& gpu, Processes& processes);

@@ -79,6 +79,23 @@ void CheckNccl(ncclResult_t result, const char* what) {
                          (more.empty() ? "" : " (" + more + ")") + "; NCCL_DEBUG=WARN makes NCCL say more");
 }
 
+// Ranks connect when all have come, and wait for the others without end. That goes on in a thread of its own, which is
+// left behind where it takes longer than sums may.
+template <typename Connect>
+std::vector<ncclComm_t> ConnectInTime(Connect connect) {
+  const std::chrono::milliseconds stall = StallTime();
+  std::packaged_task<std::vector<ncclComm_t>()> task(std::move(connect));
+  std::future<std::vector<ncclComm_t>> ends = task.get_future();
+  std::thread(std::move(task)).detach();
+  if (stall.count() > 0 && ends.wait_for(stall) != std::future_status::ready) {
+    throw EnvironmentError("the GPUs have not been connected in " + std::to_string(stall.count()) +
+                           " ms (CREMA_GPU_STALL_MS in the environment says how long that may take; 0: for ever); "
+                           "NCCL_DEBUG=INFO shows what NCCL waits for: where GPUs of one machine do not reach each "
+                           "other set NCCL_P2P_DISABLE=1, and NCCL_SOCKET_IFNAME to the network where machines do not");
+  }
+  return ends.get();
+}
+
 // The group's ends in this process, which Abort of any ends together.
 class NcclGroup {
  public:
@@ -197,8 +214,11 @@ std::vector<std::unique_ptr<Communicator>> ConnectGpus(const std::vector<Gpu*>& 
   std::vector<int> ids;
   for (const Gpu* gpu : gpus) ids.push_back(static_cast<const CudaGpu*>(gpu)->id());
   const int ranks = static_cast<int>(ids.size());
-  std::vector<ncclComm_t> comms(ids.size());
-  CheckNccl(Library().CommInitAll(comms.data(), ranks, ids.data()), "connecting the GPUs");
+  const std::vector<ncclComm_t> comms = ConnectInTime([ids] {
+    std::vector<ncclComm_t> ends(ids.size());
+    CheckNccl(Library().CommInitAll(ends.data(), static_cast<int>(ids.size()), ids.data()), "connecting the GPUs");
+    return ends;
+  });
   const auto meeting = std::make_shared<Meeting>(ranks);
   const auto nccl = std::make_shared<NcclGroup>(comms, true);
   std::vector<std::unique_ptr<Communicator>> group;
@@ -216,10 +236,13 @@ std::unique_ptr<Communicator> ConnectGpu(Gpu& device, Processes& processes) {
     if (processes.rank() == 0) CheckNccl(Library().GetUniqueId(&id), "asking NCCL for a name of the group");
   });
   processes.Broadcast(&id, sizeof id);
-  ncclComm_t comm = nullptr;
-  gpu.UseHere();
-  CheckNccl(Library().CommInitRank(&comm, processes.ranks(), id, processes.rank()), "connecting the GPUs");
-  return std::make_unique<NcclCommunicator>(gpu, processes, std::make_shared<NcclGroup>(std::vector{comm}, false));
+  const std::vector<ncclComm_t> comms = ConnectInTime([&gpu, id, ranks = processes.ranks(), rank = processes.rank()] {
+    std::vector<ncclComm_t> ends(1);
+    gpu.UseHere();
+    CheckNccl(Library().CommInitRank(ends.data(), ranks, id, rank), "connecting the GPUs");
+    return ends;
+  });
+  return std::make_unique<NcclCommunicator>(gpu, processes, std::make_shared<NcclGroup>(comms, false));
 }
 
 #else

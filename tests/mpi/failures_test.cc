@@ -85,6 +85,17 @@ TEST_F(MpirunFailures, RanksWhoseGpusWaitForASumForEverGiveUp) {
   EXPECT_EQ(NewestState(), 10);
 }
 
+TEST_F(MpirunFailures, RanksWhoseGpusDoNotReachEachOtherGiveUp) {
+  if (!GpuIsEmulated()) {
+    GTEST_SKIP() << "real GPUs of one machine reach each other";
+  }
+  Write(folder_, {.max_iter = 100, .snapshot = 0, .test_interval = 1000000});
+  const Ranks rank = {.variable = "CREMA_GPU_STALL_MS=500 CREMA_EMULATED_NCCL=apart"};
+  const Finished finished = Run({rank, rank}, {"--gpu=0,1"});
+  EXPECT_EQ(finished.exit_code, 1) << finished.err;
+  EXPECT_TRUE(finished.Says("the GPUs have not been connected in 500 ms")) << finished.err;
+}
+
 TEST_F(MpirunFailures, ARankWhoseGpuFailsSaysSoAndEndsAll) {
   if (!GpuIsEmulated()) {
     GTEST_SKIP() << "a real GPU does not fail when it is told to";

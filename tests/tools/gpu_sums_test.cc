@@ -65,6 +65,14 @@ TEST_F(GpuSums, ThatFailEndTraining) {
   EXPECT_TRUE(run.Says("summing over GPUs failed: remote process exited")) << run.err;
 }
 
+TEST_F(GpuSums, OfGpusThatDoNotReachEachOtherEndTraining) {
+  const ScratchFolder folder;
+  WriteTinyTraining(folder, {.max_iter = 20, .snapshot = 0, .test_interval = 1000000});
+  const Finished run = Train(folder, {"CREMA_EMULATED_NCCL=apart", "CREMA_GPU_STALL_MS=500"});
+  EXPECT_EQ(run.exit_code, 1) << run.err;
+  EXPECT_TRUE(run.Says("the GPUs have not been connected in 500 ms")) << run.err;
+}
+
 // Its rank says why, while the other one waits for its sums.
 TEST_F(GpuSums, EndWhereAGpuFails) {
   for (const char* fault : {"0:10", "0:120", "0:160", "1:10", "1:40", "1:120", "1:300"}) {

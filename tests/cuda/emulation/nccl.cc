@@ -5,7 +5,7 @@
 // come to it, as its threads serve each other. In the environment:
 // - CREMA_EMULATED_SUMS=N: no sum of a rank behind its N-th comes to an end, unless it is aborted;
 // - CREMA_EMULATED_NCCL=stuck: nor then, and ncclCommAbort does not return, as where a GPU no longer answers; =fails:
-//   after those N sums NCCL finds an error.
+//   after those N sums NCCL finds an error; =apart: ranks do not reach each other, and wait for that.
 #include <nccl.h>
 #include <signal.h>
 #include <unistd.h>
@@ -169,6 +169,7 @@ const char* ncclGetErrorString(ncclResult_t result) {
 }
 
 ncclResult_t ncclCommInitAll(ncclComm_t* comms, int devices, const int*) {
+  if (Is("apart")) WaitForever();
   const auto group = std::make_shared<ThreadGroup>(static_cast<size_t>(devices));
   for (int rank = 0; rank < devices; ++rank) comms[rank] = new ncclComm(group, rank);
   return ncclSuccess;
@@ -184,6 +185,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 }
 
 ncclResult_t ncclCommInitRank(ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
+  if (Is("apart")) WaitForever();
   *comm = new ncclComm(std::make_shared<ProcessGroup>(id.internal, ranks, rank), rank);
   return ncclSuccess;
 }
