@@ -39,8 +39,9 @@ endif()
 
 # Nearly every source reads the schema's classes and protobuf, which takes longer than compiling the rest of it: they are
 # parsed once for all. And several sources are compiled as one, since they instantiate the same templates: half the time
-# again. Sources include what they use nevertheless, compile alone, and share no names with others of their folder. Alone
-# and without is what compiler caches get, which recognise a source by what it includes.
+# again. Sources include what they use nevertheless, compile alone (tests/compile_alone looks at the newest), and share no
+# names with others of their folder. Alone and without is what compiler caches get, which recognise a source by what it
+# includes.
 if(CMAKE_CXX_COMPILER_LAUNCHER AND NOT DEFINED CMAKE_DISABLE_PRECOMPILE_HEADERS)
   set(CMAKE_DISABLE_PRECOMPILE_HEADERS ON)
 endif()
