@@ -22,6 +22,10 @@ __device__ inline float Activated(const Activation& activation, float x) {
       return formula::HyperbolicTangent()(x);
     case Activation::Kind::kSwish:
       return formula::Swish{activation.parameter}(x);
+    case Activation::Kind::kHardSwish:
+      return formula::HardSwish()(x);
+    case Activation::Kind::kMish:
+      return formula::Mish()(x);
     case Activation::Kind::kElu:
       return formula::Elu{activation.parameter}(x);
     default:

@@ -185,8 +185,10 @@ class CudnnConvolution final : public ConvolutionKernel {
   static bool Fuses(const ConvolutionProblem& problem) {
     const Activation& activation = problem.activation;
     const bool is_leaky = activation.kind == Kind::kRelu && activation.parameter != 0;
-    return problem.bias && !problem.sum && !is_leaky && activation.kind != Kind::kSwish &&
-           activation.kind != Kind::kElu;
+    const bool is_pointwise = activation.kind == Kind::kNone || activation.kind == Kind::kRelu ||
+                              activation.kind == Kind::kRelu6 || activation.kind == Kind::kSigmoid ||
+                              activation.kind == Kind::kTanh;
+    return problem.bias && !problem.sum && is_pointwise && !is_leaky;
   }
 
   // Nothing where there is no memory to try it.

@@ -41,6 +41,8 @@ Activation ReadActivation(const LayerParameter& param) {
   if (type == "Sigmoid") return {Kind::kSigmoid};
   if (type == "TanH") return {Kind::kTanh};
   if (type == "Swish") return {Kind::kSwish, param.swish_param().beta()};
+  if (type == "HardSwish") return {Kind::kHardSwish};
+  if (type == "Mish") return {Kind::kMish};
   if (type == "GELU") {
     return {param.gelu_param().approximate() == GELUParameter::TANH ? Kind::kGeluTanh : Kind::kGelu};
   }

@@ -221,7 +221,7 @@ namespace {
 
 template <typename ConvolutionClass>
 std::vector<internal::FusionRegistrar> RegisterFusions(const std::string& types) {
-  const std::string activations = CREMA_OUTPUT_ACTIVATIONS "|Swish";
+  const std::string activations = CREMA_OUTPUT_ACTIVATIONS "|" CREMA_INPUT_ACTIVATIONS;
   Fusion fusion{.types = {types, CREMA_OUTPUT_ACTIVATIONS},
                 .accepts = AcceptsTraining,
                 .create = []() -> std::unique_ptr<Layer> { return std::make_unique<ConvolutionClass>(); }};

@@ -13,9 +13,10 @@
 namespace crema {
 
 // The types that may be a link, and those of them that a convolution ends with and whose gradient is mostly known from
-// the output, as REGISTER_FUSION takes them.
+// the output or needs the input, as REGISTER_FUSION takes them.
 #define CREMA_OUTPUT_ACTIVATIONS "ReLU|ReLU6|Sigmoid|TanH|ELU"
-#define CREMA_CHAIN_LINKS CREMA_OUTPUT_ACTIVATIONS "|Swish|AbsVal|Clip|Power|Dropout"
+#define CREMA_INPUT_ACTIVATIONS "Swish|HardSwish|Mish"
+#define CREMA_CHAIN_LINKS CREMA_OUTPUT_ACTIVATIONS "|" CREMA_INPUT_ACTIVATIONS "|AbsVal|Clip|Power|Dropout"
 
 // Whether layers whose members all but perhaps the first are of these types may be done in one pass.
 bool AcceptsChain(std::span<const LayerSetup* const> members, std::string* why_not);

@@ -43,6 +43,16 @@ void Swish(LayerWriter& layer) {
   layer.SetTop(0, layer.Add("Mul", {layer.bottom(0), layer.Add("Sigmoid", {sharpened})}));
 }
 
+void HardSwish(LayerWriter& layer) {
+  const std::string gate = layer.Add("HardSigmoid", {layer.bottom(0)}, {Float("alpha", 1 / 6.0F), Float("beta", 0.5F)});
+  layer.SetTop(0, layer.Add("Mul", {layer.bottom(0), gate}));
+}
+
+void Mish(LayerWriter& layer) {
+  const std::string gate = layer.Add("Tanh", {layer.Add("Softplus", {layer.bottom(0)})});
+  layer.SetTop(0, layer.Add("Mul", {layer.bottom(0), gate}));
+}
+
 void Gelu(LayerWriter& layer) {
   const std::string x = layer.bottom(0);
   if (layer.param().gelu_param().approximate() == GELUParameter::TANH) {
@@ -104,7 +114,9 @@ LayerTable ActivationLayers() {
           {"ELU", Elu},
           {"Exp", Exp},
           {"GELU", Gelu},
+          {"HardSwish", HardSwish},
           {"Log", Log},
+          {"Mish", Mish},
           {"PReLU", Prelu},
           {"Power", Power},
           {"ReLU", Relu},

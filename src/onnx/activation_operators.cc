@@ -13,8 +13,8 @@ template <const char* type>
 void Elementwise(NodeReader& node) {
   node.Set(0, node.Add(LayerOf(type), {node.blob(0)}));
 }
-constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "TanH", kAbs[] = "AbsVal", kSoftplus[] = "BNLL", kExp[] = "Exp",
-               kLog[] = "Log", kRelu[] = "ReLU";
+constexpr char kSigmoid[] = "Sigmoid", kTanh[] = "TanH", kAbs[] = "AbsVal", kExp[] = "Exp", kLog[] = "Log",
+               kRelu[] = "ReLU", kHardSwish[] = "HardSwish", kMish[] = "Mish";
 
 void LeakyRelu(NodeReader& node) {
   LayerParameter layer = LayerOf("ReLU");
@@ -77,23 +77,38 @@ void Clip(NodeReader& node) {
   node.Set(0, ClipTo(node, node.blob(0), bound("min", 1, -kMost), bound("max", 2, kMost), ""));
 }
 
-Operand HardSigmoidOf(NodeReader& node, const Operand& value, float alpha, float beta, const std::string& role) {
-  return ClipTo(node, node.Power(value, alpha, beta, 1, "slope"), 0, 1, role);
+// Absorbs an `op` behind the node whose other input is the number `wanted`, or, where there is one, the blob.
+bool AbsorbNext(NodeReader& node, const std::string& op, double wanted, const std::string& blob = {}) {
+  const NodeProto* next = node.Follower(op);
+  for (int i = 0; next != nullptr && i < next->input_size(); ++i) {
+    const Constant* constant = node.ConstantOf(*next, i);
+    const bool is_it = blob.empty() ? constant && constant->count() == 1 && std::abs(constant->value(0) - wanted) < 1e-6
+                                    : node.BlobOf(*next, i) == blob;
+    if (!is_it) continue;
+    node.Absorb(*next);
+    return true;
+  }
+  return false;
 }
 
+// x * HardSigmoid(x) is one layer where the line is HardSwish's.
 void HardSigmoid(NodeReader& node) {
-  node.Set(0, HardSigmoidOf(node, node.blob(0), node.Float("alpha", 0.2F), node.Float("beta", 0.5F), ""));
-}
-
-Operand Product(NodeReader& node, const Operand& a, const Operand& b) {
-  LayerParameter layer = LayerOf("Eltwise");
-  layer.mutable_eltwise_param()->set_operation(EltwiseParameter::PROD);
-  return node.Add(std::move(layer), {a, b});
-}
-
-void HardSwish(NodeReader& node) {
   const Operand value = node.blob(0);
-  node.Set(0, Product(node, value, HardSigmoidOf(node, value, 1 / 6.0F, 0.5F, "gate")));
+  const float alpha = node.Float("alpha", 0.2F), beta = node.Float("beta", 0.5F);
+  if (std::abs(alpha - 1 / 6.0F) < 1e-6F && beta == 0.5F && AbsorbNext(node, "Mul", 0, value.blob)) {
+    return node.Set(0, node.Add(LayerOf("HardSwish"), {value}));
+  }
+  node.Set(0, ClipTo(node, node.Power(value, alpha, beta, 1, "slope"), 0, 1, ""));
+}
+
+// x * tanh(Softplus(x)), as programs write a Mish for older operator sets, is one layer.
+void Softplus(NodeReader& node) {
+  const Operand value = node.blob(0);
+  const NodeProto* tanh = node.Follower("Tanh");
+  if (tanh == nullptr) return node.Set(0, node.Add(LayerOf("BNLL"), {value}));
+  node.Absorb(*tanh);
+  if (AbsorbNext(node, "Mul", 0, value.blob)) return node.Set(0, node.Add(LayerOf("Mish"), {value}));
+  node.Set(0, node.Add(LayerOf("TanH"), {node.Add(LayerOf("BNLL"), {value}, {}, "softplus")}));
 }
 
 void Swish(NodeReader& node) {
@@ -112,20 +127,6 @@ void Gelu(NodeReader& node) {
     node.Refuse("its approximation is \"" + approximate + "\"; \"none\" and \"tanh\" are possible");
   }
   node.Set(0, node.Add(std::move(layer), {node.blob(0)}));
-}
-
-// Absorbs an `op` behind the node whose other input is the number `wanted`, or, where there is one, the blob.
-bool AbsorbNext(NodeReader& node, const std::string& op, double wanted, const std::string& blob = {}) {
-  const NodeProto* next = node.Follower(op);
-  for (int i = 0; next != nullptr && i < next->input_size(); ++i) {
-    const Constant* constant = node.ConstantOf(*next, i);
-    const bool is_it = blob.empty() ? constant && constant->count() == 1 && std::abs(constant->value(0) - wanted) < 1e-6
-                                    : node.BlobOf(*next, i) == blob;
-    if (!is_it) continue;
-    node.Absorb(*next);
-    return true;
-  }
-  return false;
 }
 
 // Alone in x * (1 + erf(x / sqrt(2))) / 2, as programs write a GELU for older operator sets.
@@ -147,14 +148,11 @@ void Erf(NodeReader& node) {
   node.Refuse("crema has erf in x * (1 + erf(x / sqrt(2))) / 2 alone, which is a GELU");
 }
 
-void Mish(NodeReader& node) {
-  const Operand value = node.blob(0), softplus = node.Add(LayerOf("BNLL"), {value}, {}, "softplus");
-  node.Set(0, Product(node, value, node.Add(LayerOf("TanH"), {softplus}, {}, "tanh")));
-}
-
 void Softsign(NodeReader& node) {
   const Operand value = node.blob(0), magnitude = node.Add(LayerOf("AbsVal"), {value}, {}, "abs");
-  node.Set(0, Product(node, value, node.Power(magnitude, 1, 1, -1, "inverse")));
+  LayerParameter layer = LayerOf("Eltwise");
+  layer.mutable_eltwise_param()->set_operation(EltwiseParameter::PROD);
+  node.Set(0, node.Add(std::move(layer), {value, node.Power(magnitude, 1, 1, -1, "inverse")}));
 }
 
 template <int scale, int numerator, int denominator>
@@ -201,11 +199,11 @@ OperatorTable ActivationOperators() {
           {"Exp", Elementwise<kExp>},
           {"Gelu", Gelu},
           {"HardSigmoid", HardSigmoid},
-          {"HardSwish", HardSwish},
+          {"HardSwish", Elementwise<kHardSwish>},
           {"LeakyRelu", LeakyRelu},
           {"Log", Elementwise<kLog>},
           {"LogSoftmax", LogSoftmax},
-          {"Mish", Mish},
+          {"Mish", Elementwise<kMish>},
           {"Neg", PowerOf<-1, 1, 1>},
           {"PRelu", Prelu},
           {"Reciprocal", PowerOf<1, -1, 1>},
@@ -213,7 +211,7 @@ OperatorTable ActivationOperators() {
           {"Selu", Selu},
           {"Sigmoid", Elementwise<kSigmoid>},
           {"Softmax", Softmax},
-          {"Softplus", Elementwise<kSoftplus>},
+          {"Softplus", Softplus},
           {"Softsign", Softsign},
           {"Sqrt", PowerOf<1, 1, 2>},
           {"Swish", Swish},

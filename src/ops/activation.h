@@ -15,6 +15,8 @@ namespace crema {
 //   kSigmoid    1 / (1 + e^-x)
 //   kTanh       tanh(x)
 //   kSwish      x * sigmoid(a * x)
+//   kHardSwish  x * (x / 6 + 1 / 2, within [0, 1])
+//   kMish       x * tanh(log(1 + e^x))
 //   kElu        x, below zero a * (e^x - 1)
 //   kAbs        |x|
 //   kBnll       log(1 + e^x)
@@ -35,6 +37,8 @@ struct Activation {
     kSigmoid,
     kTanh,
     kSwish,
+    kHardSwish,
+    kMish,
     kElu,
     kAbs,
     kBnll,
@@ -60,6 +64,8 @@ struct Activation {
       case Kind::kElu:
         return !(parameter < 0);
       case Kind::kSwish:
+      case Kind::kHardSwish:
+      case Kind::kMish:
       case Kind::kAbs:
       case Kind::kSquare:
       case Kind::kPower:
@@ -99,9 +105,9 @@ struct Activation {
   }
   // Whether it costs some twenty operations an element, not one.
   bool is_transcendental() const {
-    return kind == Kind::kSigmoid || kind == Kind::kTanh || kind == Kind::kSwish || kind == Kind::kElu ||
-           kind == Kind::kBnll || kind == Kind::kPower || kind == Kind::kExp || kind == Kind::kLog ||
-           kind == Kind::kGelu || kind == Kind::kGeluTanh;
+    return kind == Kind::kSigmoid || kind == Kind::kTanh || kind == Kind::kSwish || kind == Kind::kMish ||
+           kind == Kind::kElu || kind == Kind::kBnll || kind == Kind::kPower || kind == Kind::kExp ||
+           kind == Kind::kLog || kind == Kind::kGelu || kind == Kind::kGeluTanh;
   }
 };
 

@@ -38,6 +38,10 @@ CREMA_HOST_DEVICE void WithLinkFormula(const Activation& activation, const Run& 
       return run(formula::HyperbolicTangent{});
     case Kind::kSwish:
       return run(formula::Swish{a});
+    case Kind::kHardSwish:
+      return run(formula::HardSwish{});
+    case Kind::kMish:
+      return run(formula::Mish{});
     case Kind::kElu:
       return run(formula::Elu{a});
     case Kind::kAbs:
@@ -71,6 +75,10 @@ CREMA_HOST_DEVICE void WithLinkGradient(const Activation& activation, const Run&
       return run(formula::HyperbolicTangentGradient{});
     case Kind::kSwish:
       return run(formula::SwishGradient{a});
+    case Kind::kHardSwish:
+      return run(formula::HardSwishGradient{});
+    case Kind::kMish:
+      return run(formula::MishGradient{});
     case Kind::kElu:
       return run(formula::EluGradient{a});
     case Kind::kAbs:

@@ -91,6 +91,36 @@ struct SwishGradient {
   }
 };
 
+// x, of which the share rises along a line from -3 to 3.
+struct HardSwish {
+  CREMA_FORMULA float operator()(float x) const { return ShareOf(x, Relu6()(x + 3.0f) * 0.166666672f); }
+};
+// From the input.
+struct HardSwishGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float rising = x * 0.333333343f + 0.5f;
+    const float slope = x > -3.0f || x != x ? rising : 0.0f;
+    return dy * (x < 3.0f || x != x ? slope : 1.0f);
+  }
+};
+
+// tanh(log(1 + w)) = d / (d + 2) with d = w (w + 2).
+struct Mish {
+  CREMA_FORMULA float operator()(float x) const {
+    const float w = PowerOf(x), d = w * (w + 2.0f);
+    return ShareOf(x, d / (d + 2.0f));
+  }
+  // e^x, of which the square is finite; the share is 1 long before.
+  CREMA_FORMULA static float PowerOf(float x) { return Exp(x > 20.0f ? 20.0f : x); }
+};
+// From the input.
+struct MishGradient {
+  CREMA_FORMULA float operator()(float dy, float x) const {
+    const float near = Within(104.0f, x), w = Mish::PowerOf(near), d = w * (w + 2.0f), inverse = 1.0f / (d + 2.0f);
+    return dy * (d * inverse + near * 4.0f * w * (w + 1.0f) * inverse * inverse);
+  }
+};
+
 struct Gelu {
   CREMA_FORMULA float operator()(float x) const { return ShareOf(x, NormalCdf(x)); }
 };

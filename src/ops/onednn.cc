@@ -74,6 +74,12 @@ dnnl::primitive_attr Attributes(const Activation& activation, bool sum = false) 
     case Kind::kSwish:
       AppendEltwise(dnnl::algorithm::eltwise_swish, activation.parameter, 0, &ops);
       break;
+    case Kind::kHardSwish:
+      AppendEltwise(dnnl::algorithm::eltwise_hardswish, 1 / 6.0f, 0.5f, &ops);  // the numbers are of version 3
+      break;
+    case Kind::kMish:
+      AppendEltwise(dnnl::algorithm::eltwise_mish, 0, 0, &ops);
+      break;
     case Kind::kElu:
       AppendEltwise(dnnl::algorithm::eltwise_elu, activation.parameter, 0, &ops);
       break;

@@ -212,7 +212,8 @@ TEST_P(GpuConvolution, EndsWithSumsAndActivations) {
   for (const Activation& activation :
        {Activation{}, Activation{Kind::kRelu}, Activation{Kind::kRelu, 0.25f}, Activation{Kind::kRelu6},
         Activation{Kind::kSigmoid}, Activation{Kind::kTanh}, Activation{Kind::kSwish, 1.0f},
-        Activation{Kind::kSwish, 1.5f}, Activation{Kind::kElu, 1.5f}}) {
+        Activation{Kind::kSwish, 1.5f}, Activation{Kind::kHardSwish}, Activation{Kind::kMish},
+        Activation{Kind::kElu, 1.5f}}) {
     ConvolutionProblem problem = Problem();
     problem.activation = activation;
     problem.prepared = true;

@@ -153,6 +153,19 @@ TEST_F(OnnxOperators, Activations) {
     m.Node("Sigmoid", {"x"}, {"s"});
     m.Node("Mul", {"x", "s"});
   });
+  Compare("HardSwish of two nodes", [](Model& m) {
+    m.Node("HardSigmoid", {"x"}, {"s"}, {Float("alpha", 1 / 6.0F), Float("beta", 0.5F)});
+    m.Node("Mul", {"x", "s"});
+  });
+  Compare("Mish of three nodes", [](Model& m) {
+    m.Node("Softplus", {"x"}, {"p"});
+    m.Node("Tanh", {"p"}, {"t"});
+    m.Node("Mul", {"t", "x"});
+  });
+  Compare("a tanh of a Softplus", [](Model& m) {
+    m.Node("Softplus", {"x"}, {"p"});
+    m.Node("Tanh", {"p"});
+  });
   Compare("a sigmoid that others read", [](Model& m) {
     m.Node("Sigmoid", {"x"}, {"s"});
     m.Node("Mul", {"x", "s"}, {"p"});

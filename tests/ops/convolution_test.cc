@@ -137,7 +137,8 @@ TEST_P(Convolution, EndsWithAnActivation) {
   using Kind = Activation::Kind;
   for (const Activation& activation :
        {Activation{Kind::kRelu}, Activation{Kind::kRelu, 0.25f}, Activation{Kind::kRelu6}, Activation{Kind::kSigmoid},
-        Activation{Kind::kTanh}, Activation{Kind::kSwish, 1.5f}, Activation{Kind::kElu, 1.5f}}) {
+        Activation{Kind::kTanh}, Activation{Kind::kSwish, 1.5f}, Activation{Kind::kHardSwish}, Activation{Kind::kMish},
+        Activation{Kind::kElu, 1.5f}}) {
     ConvolutionProblem problem = Problem(GetParam(), true);
     const Results plain = RunKernel(problem, "reference");
     problem.activation = activation;

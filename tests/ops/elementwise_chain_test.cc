@@ -35,6 +35,9 @@ const Case kCases[] = {
     {"sigmoid_tanh", {Act(Kind::kSigmoid), Act(Kind::kTanh)}, false, true, false},
     {"relu_sigmoid", {Act(Kind::kRelu), Act(Kind::kSigmoid)}, false, true, false},
     {"swish", {Act(Kind::kSwish, 1.5f)}, false, true, false},
+    {"hard_swish", {Act(Kind::kHardSwish)}, false, true, false},
+    {"mish", {Act(Kind::kMish)}, false, true, false},
+    {"relu_mish", {Act(Kind::kRelu, 0.1f), Act(Kind::kMish)}, false, true, false},
     {"elu", {Act(Kind::kElu, 1.5f)}, true, false, false},
     {"relu_elu", {Act(Kind::kRelu), Act(Kind::kElu, 0.5f)}, true, false, false},
     {"dropout_elu", {Drop(0.4f), Act(Kind::kElu, 0.5f)}, true, false, true},
@@ -67,6 +70,10 @@ double Value(const Activation& a, double x) {
       return std::tanh(x);
     case Kind::kSwish:
       return x / (1 + std::exp(-a.parameter * x));
+    case Kind::kHardSwish:
+      return x * std::min(std::max(x + 3, 0.0), 6.0) / 6;
+    case Kind::kMish:
+      return x * std::tanh(std::log1p(std::exp(x)));
     case Kind::kElu:
       return x < 0 ? a.parameter * std::expm1(x) : x;
     case Kind::kAbs:

@@ -81,7 +81,9 @@ void ExpectLimits(const Formula& formula, const Gradient& gradient) {
   EXPECT_TRUE(std::isnan(gradient(2.0f, std::nanf(""))));
 }
 
-TEST(Functors, GeluAndSwishOfMinusInfinityAreZero) {
+TEST(Functors, GatedOnesOfMinusInfinityAreZero) {
+  ExpectLimits(formula::HardSwish{}, formula::HardSwishGradient{});
+  ExpectLimits(formula::Mish{}, formula::MishGradient{});
   ExpectLimits(formula::Gelu{}, formula::GeluGradient{});
   ExpectLimits(formula::GeluTanh{}, formula::GeluTanhGradient{});
   for (const float beta : {0.1f, 1.0f, 1.5f, 300.0f}) {
