@@ -172,6 +172,8 @@ class CudaOperations final : public Operations, public MultiUpdater {
                               float* y) override;
   void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
                                float* dx) override;
+  void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) override;
+  void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) override;
   void InterpolationForward(const Interpolation& problem, const float* x, float* y) override;
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override;
   void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override;

@@ -39,7 +39,7 @@ bool IsProbability(const Graph& graph, const Value& value) {
 std::string RegionsOf(const Graph& graph) {
   for (const Node& node : graph.nodes) {
     const std::string_view type = node.type->name;
-    if (type == "ROIPooling" || type == "PSROIPooling") return graph.values[node.bottoms[1]].name;
+    if (type == "ROIPooling" || type == "ROIAlign" || type == "PSROIPooling") return graph.values[node.bottoms[1]].name;
   }
   return {};
 }

@@ -35,6 +35,11 @@ class RegionPoolingLayer : public Layer {
     setup.Fail(given ? message + "." + field : message, field + " must be in [1, 65536]; it is " + meaning);
   }
 
+  static void CheckCells(const LayerSetup& setup, const std::string& message, const std::string& field, bool given,
+                         int64_t cells) {
+    CheckCount(setup, message, field, given, cells, "how many cells a region is cut into");
+  }
+
   // Checks the bottoms and tells problem() of them, as if the top had the channels of the images.
   void SetupRegions(LayerSetup& setup, const std::string& message, int64_t rows, int64_t columns, float scale) {
     if (!(scale > 0) || !std::isfinite(scale)) {

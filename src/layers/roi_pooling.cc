@@ -12,8 +12,8 @@ class RoiPoolingLayer : public RegionPoolingLayer {
     setup.ExpectBottoms(2);
     setup.ExpectTops(1);
     const ROIPoolingParameter& param = setup.param().roi_pooling_param();
-    CheckCells(setup, "pooled_h", param.has_pooled_h(), param.pooled_h());
-    CheckCells(setup, "pooled_w", param.has_pooled_w(), param.pooled_w());
+    CheckCells(setup, "roi_pooling_param", "pooled_h", param.has_pooled_h(), param.pooled_h());
+    CheckCells(setup, "roi_pooling_param", "pooled_w", param.has_pooled_w(), param.pooled_w());
     SetupRegions(setup, "roi_pooling_param", param.pooled_h(), param.pooled_w(), param.spatial_scale());
     setup.SetTop(0, {problem_.regions, problem_.channels, problem_.pooled_height, problem_.pooled_width});
   }
@@ -37,10 +37,6 @@ class RoiPoolingLayer : public RegionPoolingLayer {
   }
 
  private:
-  static void CheckCells(const LayerSetup& setup, const std::string& field, bool given, int64_t cells) {
-    CheckCount(setup, "roi_pooling_param", field, given, cells, "how many cells a region is cut into");
-  }
-
   bool keeps_ = false;  // where the maxima were
 };
 

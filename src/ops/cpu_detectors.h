@@ -27,6 +27,12 @@ class CpuDetectors : public Operations {
                                float* dx) override {
     crema::PositionPoolingBackward(problem, regions, dy, dx);
   }
+  void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) override {
+    crema::RoiAlignForward(problem, x, regions, y);
+  }
+  void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) override {
+    crema::RoiAlignBackward(problem, regions, dy, dx);
+  }
 
   int64_t FindBadObject(const ObjectRows& objects, const float* values) override {
     return crema::FindBadObject(objects, values);

@@ -54,6 +54,7 @@
 #include "ops/region_proposal.h"
 #include "ops/region_targets.h"
 #include "ops/rnn.h"
+#include "ops/roi_align.h"
 #include "ops/roi_pooling.h"
 #include "ops/segmentation.h"
 #include "ops/soft_targets.h"
@@ -266,7 +267,7 @@ class Operations {
   virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
                                 float* right, float* labels_right, std::byte* workspace) = 0;
 
-  // --- Regions of images: ops/roi_pooling.h. FindBadRegion answers as FindBadLabel does. ---
+  // --- Regions of images: ops/roi_pooling.h, ops/roi_align.h. FindBadRegion answers as FindBadLabel does. ---
   virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;
   virtual void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
                                  int32_t* from) = 0;
@@ -276,6 +277,8 @@ class Operations {
                                       float* y) = 0;
   virtual void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
                                        float* dx) = 0;
+  virtual void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) = 0;
+  virtual void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) = 0;
 
   // --- Sizes of images: ops/interpolation.h, ops/unpooling.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
