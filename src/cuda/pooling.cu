@@ -8,7 +8,7 @@ namespace crema::cuda {
 
 namespace {
 
-template <typename Unit, typename Method>
+template <bool kVolume, typename Unit, typename Method>
 struct PoolWindow {
   PoolingExtents e;
   Method method;
@@ -16,20 +16,20 @@ struct PoolWindow {
   Unit* destination;
 
   __device__ void operator()(int64_t i) const {
-    const Place place(i, e.inner, e.output_height, e.output_width);
-    const Window window(e, place.row, place.column);
+    const Place place = PlaceOf<kVolume>(i, e.inner, e.output_depth, e.output_height, e.output_width);
+    const Window<kVolume> window(e, place);
     if (window.empty()) {
       method.template Empty<Unit>(i);
       destination[i] = Unit{};
       return;
     }
-    const Unit* input = source + place.outer * e.input_height * e.input_width * e.inner + place.lane;
+    const Unit* input = source + place.outer * e.input_plane() * e.inner + place.lane;
     destination[i] = method.Run(window, input, e.inner, i);
   }
 };
 
 // Gathers: an input element belongs to few windows, and is written once.
-template <typename Unit, typename Gradient>
+template <bool kVolume, typename Unit, typename Gradient>
 struct PoolGradient {
   PoolingExtents e;
   Gradient gradient;
@@ -37,17 +37,22 @@ struct PoolGradient {
   Unit* source_gradient;
 
   __device__ void operator()(int64_t i) const {
-    const Place place(i, e.inner, e.input_height, e.input_width);
+    const Place place = PlaceOf<kVolume>(i, e.inner, e.input_depth, e.input_height, e.input_width);
+    const int64_t first_slice = kVolume ? First(place.slice, e.depth) : 0,
+                  end_slice = kVolume ? End(place.slice, e.depth, e.output_depth) : 1;
     const int64_t first_row = First(place.row, e.vertical), end_row = End(place.row, e.vertical, e.output_height);
     const int64_t first_column = First(place.column, e.horizontal),
                   end_column = End(place.column, e.horizontal, e.output_width);
     float sum[Unit::kWidth] = {};
-    for (int64_t row = first_row; row < end_row; ++row) {
-      const int64_t of_row = (place.outer * e.output_height + row) * e.output_width;
-      for (int64_t column = first_column; column < end_column; ++column) {
-        const int64_t of = (of_row + column) * e.inner + place.lane;
-        const Unit lanes = destination_gradient[of];  // in one access
-        gradient.AddTo(sum, Window(e, row, column), place.row, place.column, lanes, of, i);
+    for (int64_t slice = first_slice; slice < end_slice; ++slice) {
+      const int64_t of_slice = kVolume ? place.outer * e.output_depth + slice : place.outer;
+      for (int64_t row = first_row; row < end_row; ++row) {
+        const int64_t of_row = (of_slice * e.output_height + row) * e.output_width;
+        for (int64_t column = first_column; column < end_column; ++column) {
+          const int64_t of = (of_row + column) * e.inner + place.lane;
+          const Unit lanes = destination_gradient[of];  // in one access
+          gradient.AddTo(sum, Window<kVolume>(e, {slice, row, column}), place, lanes, of, i);
+        }
       }
     }
     Unit result;
@@ -99,28 +104,29 @@ struct MaximumOfLane {
   }
 };
 
-template <typename Number>
+template <typename Window, typename Number>
 __device__ void Finish(const AverageOfWindow&, const SumOfLane& of_window, const Window& window, int64_t at,
                        Number* destination) {
   destination[at] = Number(of_window.sum / window.padded());
 }
 
-template <typename Name, typename Number>
+template <typename Window, typename Name, typename Number>
 __device__ void Finish(const MaximumOfWindow<Name>& method, const MaximumOfLane& of_window, const Window& window,
                        int64_t at, Number* destination) {
   const int64_t row = of_window.index / window.input_width, column = of_window.index - row * window.input_width;
+  const Pixel pixel = window.PixelOf(row, column);
   destination[at] = Number(of_window.value);
-  method.Keep(window, Lanes<1, Name>{{window.NameOf<Name>(row, column)}}, at);
+  method.Keep(window, Lanes<1, Name>{{window.template NameOf<Name>(pixel)}}, at);
 }
 
-template <typename OfLane, typename Number, typename Method>
+template <bool kVolume, typename OfLane, typename Number, typename Method>
 __global__ void PoolLargeWindows(PoolingExtents e, Method method, int64_t outputs, const Number* source,
                                  Number* destination) {
   const int64_t warps = int64_t{gridDim.x} * (blockDim.x / 32);
   const int lane = static_cast<int>(threadIdx.x % 32);
   for (int64_t i = int64_t{blockIdx.x} * (blockDim.x / 32) + threadIdx.x / 32; i < outputs; i += warps) {
-    const Place place(i, 1, e.output_height, e.output_width);
-    const Window window(e, place.row, place.column);
+    const Place place = PlaceOf<kVolume>(i, 1, e.output_depth, e.output_height, e.output_width);
+    const Window<kVolume> window(e, place);
     if (window.empty()) {  // for all threads of the warp
       if (lane == 0) {
         method.template Empty<Lanes<1, Number>>(i);
@@ -128,14 +134,21 @@ __global__ void PoolLargeWindows(PoolingExtents e, Method method, int64_t output
       }
       continue;
     }
-    const Number* input = source + place.outer * e.input_height * e.input_width;
+    const Number* input = source + place.outer * e.input_plane();
     const int64_t width = window.columns.end - window.columns.begin;
-    const int64_t elements = (window.rows.end - window.rows.begin) * width;
+    const int64_t rows = window.rows.end - window.rows.begin, slices = window.slices.end - window.slices.begin;
+    const int64_t elements = (kVolume ? slices : 1) * rows * width;
     OfLane of_lane;
     for (int64_t k = lane; k < elements; k += 32) {
       int64_t row = k;
       const int64_t column = SplitOff(&row, width);
-      const int64_t at = (window.rows.begin + row) * e.input_width + window.columns.begin + column;
+      int64_t slice = 0;
+      if constexpr (kVolume) {
+        slice = row;
+        row = SplitOff(&slice, rows);
+        slice += window.slices.begin;
+      }
+      const int64_t at = window.IndexOf({slice, window.rows.begin + row, window.columns.begin + column});
       of_lane.Take(input[at], at);
     }
     of_lane.Reduce();
@@ -145,7 +158,7 @@ __global__ void PoolLargeWindows(PoolingExtents e, Method method, int64_t output
 
 // Whether an element of a window is named by one byte.
 bool NamesFitByte(const PoolingProblem& problem) {
-  return PositionsFit(problem) && problem.vertical.kernel * problem.horizontal.kernel <= 256;
+  return PositionsFit(problem) && problem.depth.kernel * problem.vertical.kernel * problem.horizontal.kernel <= 256;
 }
 
 class CudaPooling final : public PoolingKernel {
@@ -217,10 +230,13 @@ class CudaPooling final : public PoolingKernel {
 
   PoolingExtents Extents(int width) const {
     return {problem_.layout == Layout::kPlain ? 1 : problem_.channels / width,
+            problem_.input_depth,
             problem_.input_height,
             problem_.input_width,
+            problem_.output_depth,
             problem_.output_height,
             problem_.output_width,
+            problem_.depth,
             problem_.vertical,
             problem_.horizontal};
   }
@@ -232,22 +248,32 @@ class CudaPooling final : public PoolingKernel {
     if (InPacks(source, destination, kept)) {
       return Run<Lanes<Pack<Number>::kWidth, Number>>(method, source, destination);
     }
-    const int64_t reach = std::min(problem_.vertical.kernel, problem_.input_height) *
+    const int64_t reach = std::min(problem_.depth.kernel, problem_.input_depth) *
+                          std::min(problem_.vertical.kernel, problem_.input_height) *
                           std::min(problem_.horizontal.kernel, problem_.input_width);
     if (problem_.layout == Layout::kPlain && reach >= kLarge && problem_.outputs() > 0 &&
-        reach > problem_.output_height * problem_.output_width) {
+        reach > problem_.output_plane()) {
       const int64_t n = problem_.outputs();
-      return Launch(gpu_.queue(), BlocksFor(gpu_.queue(), n * 32), kThreads, PoolLargeWindows<OfLane, Number, Method>,
-                    Extents(1), method, n, source, destination);
+      const auto kernel = problem_.volume() ? PoolLargeWindows<true, OfLane, Number, Method>
+                                            : PoolLargeWindows<false, OfLane, Number, Method>;
+      return Launch(gpu_.queue(), BlocksFor(gpu_.queue(), n * 32), kThreads, kernel, Extents(1), method, n, source,
+                    destination);
     }
     Run<Lanes<1, Number>>(method, source, destination);
   }
 
   template <typename Unit, typename Method>
   void Run(const Method& method, const void* source, void* destination) const {
-    ForEach(gpu_.queue(), problem_.outputs() / Unit::kWidth,
-            PoolWindow<Unit, Method>{Extents(Unit::kWidth), method, static_cast<const Unit*>(source),
-                                     static_cast<Unit*>(destination)});
+    WithVolume([&]<bool kVolume>() {
+      ForEach(gpu_.queue(), problem_.outputs() / Unit::kWidth,
+              PoolWindow<kVolume, Unit, Method>{Extents(Unit::kWidth), method, static_cast<const Unit*>(source),
+                                                static_cast<Unit*>(destination)});
+    });
+  }
+
+  template <typename Body>
+  void WithVolume(const Body& body) const {
+    problem_.volume() ? body.template operator()<true>() : body.template operator()<false>();
   }
 
   template <typename Gradient, typename Number>
@@ -262,10 +288,12 @@ class CudaPooling final : public PoolingKernel {
 
   template <typename Unit, typename Gradient>
   void RunBack(const Gradient& gradient, const void* destination_gradient, void* source_gradient) const {
-    ForEach(
-        gpu_.queue(), problem_.inputs() / Unit::kWidth,
-        PoolGradient<Unit, Gradient>{Extents(Unit::kWidth), gradient, static_cast<const Unit*>(destination_gradient),
-                                     static_cast<Unit*>(source_gradient)});
+    WithVolume([&]<bool kVolume>() {
+      ForEach(gpu_.queue(), problem_.inputs() / Unit::kWidth,
+              PoolGradient<kVolume, Unit, Gradient>{Extents(Unit::kWidth), gradient,
+                                                    static_cast<const Unit*>(destination_gradient),
+                                                    static_cast<Unit*>(source_gradient)});
+    });
   }
 
   const CudaGpu& gpu_;

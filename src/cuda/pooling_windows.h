@@ -12,61 +12,104 @@
 namespace crema::cuda {
 
 // Images counted in lanes. Those of one pixel lie side by side (`inner`, 1 in plain images), then come the pixels of a
-// row, the rows, and the images or planes.
+// row, the rows, the slices of volumes, and the images or planes.
 struct PoolingExtents {
   int64_t inner;
-  int64_t input_height, input_width, output_height, output_width;
-  PoolingWindow vertical, horizontal;
+  int64_t input_depth, input_height, input_width, output_depth, output_height, output_width;
+  PoolingWindow depth, vertical, horizontal;
+
+  __device__ int64_t input_plane() const { return input_depth * input_height * input_width; }
 };
 
-// Lanes i of images of height x width pixels.
-struct Place {
-  int64_t lane, column, row, outer;
-  __device__ Place(int64_t i, int64_t inner, int64_t height, int64_t width) {
+// kVolume: there are slices; what is done to images is compiled without, and their slice is 0.
+struct Pixel {
+  int64_t slice, row, column;
+};
+
+// Lanes i of images of height x width pixels, or of volumes of so many slices.
+struct Place : Pixel {
+  int64_t lane, outer;
+  __device__ Place(int64_t i, int64_t inner, int64_t height, int64_t width) : Pixel{0, 0, 0} {
     lane = SplitOff(&i, inner);
     column = SplitOff(&i, width);
     row = SplitOff(&i, height);
     outer = i;
   }
 };
+template <bool kVolume>
+__device__ Place PlaceOf(int64_t i, int64_t inner, int64_t depth, int64_t height, int64_t width) {
+  Place place(i, inner, height, width);
+  if constexpr (kVolume) place.slice = SplitOff(&place.outer, depth);
+  return place;
+}
 
+template <bool kVolume>
 struct Window {
-  WindowRange rows, columns;
-  int64_t top, left;  // where it would begin with its padding
-  int64_t input_width, kernel_width;
+  WindowRange slices, rows, columns;
+  int64_t front, top, left;  // where it would begin with its padding
+  int64_t input_height, input_width, kernel_height, kernel_width;
 
-  __device__ Window(const PoolingExtents& e, int64_t row, int64_t column)
-      : rows(RangeOf(e.input_height, e.vertical, row)),
-        columns(RangeOf(e.input_width, e.horizontal, column)),
-        top(row * e.vertical.stride - e.vertical.pad),
-        left(column * e.horizontal.stride - e.horizontal.pad),
+  // Of an output pixel.
+  __device__ Window(const PoolingExtents& e, const Pixel& output)
+      : slices(kVolume ? RangeOf(e.input_depth, e.depth, output.slice) : WindowRange{0, 1, 1}),
+        rows(RangeOf(e.input_height, e.vertical, output.row)),
+        columns(RangeOf(e.input_width, e.horizontal, output.column)),
+        front(kVolume ? output.slice * e.depth.stride - e.depth.pad : 0),
+        top(output.row * e.vertical.stride - e.vertical.pad),
+        left(output.column * e.horizontal.stride - e.horizontal.pad),
+        input_height(e.input_height),
         input_width(e.input_width),
+        kernel_height(e.vertical.kernel),
         kernel_width(e.horizontal.kernel) {}
-  __device__ bool empty() const { return rows.begin >= rows.end || columns.begin >= columns.end; }
-  __device__ float padded() const { return static_cast<float>(rows.padded * columns.padded); }
+  __device__ bool empty() const {
+    return (kVolume && slices.begin >= slices.end) || rows.begin >= rows.end || columns.begin >= columns.end;
+  }
+  __device__ float padded() const {
+    return static_cast<float>((kVolume ? slices.padded : 1) * rows.padded * columns.padded);
+  }
+  __device__ Pixel first() const { return {kVolume ? slices.begin : 0, rows.begin, columns.begin}; }
 
-  // An element's name: in one byte its position in the window, else its index in the plane.
+  // An element's index in the plane.
+  __device__ int64_t IndexOf(const Pixel& at) const {
+    const int64_t row = kVolume ? at.slice * input_height + at.row : at.row;
+    return row * input_width + at.column;
+  }
+  // The element of the plane's row `row`, counted through its slices.
+  __device__ Pixel PixelOf(int64_t row, int64_t column) const {
+    const int64_t slice = kVolume ? row / input_height : 0;
+    return {slice, row - slice * input_height, column};
+  }
+  // Its name: in one byte its position in the window, else that index.
   template <typename Name>
-  __device__ Name NameOf(int64_t row, int64_t column) const {
-    if constexpr (sizeof(Name) == 1) return static_cast<Name>((row - top) * kernel_width + column - left);
-    return static_cast<Name>(row * input_width + column);
+  __device__ Name NameOf(const Pixel& at) const {
+    if constexpr (sizeof(Name) == 1) {
+      const int64_t row = (kVolume ? (at.slice - front) * kernel_height : 0) + at.row - top;
+      return static_cast<Name>(row * kernel_width + at.column - left);
+    }
+    return static_cast<Name>(IndexOf(at));
   }
   template <typename Name>
-  __device__ float IndexOf(Name name) const {
+  __device__ float IndexOfName(Name name) const {
     if constexpr (sizeof(Name) == 1) {
-      return static_cast<float>((top + name / kernel_width) * input_width + left + name % kernel_width);
+      int64_t row = name / kernel_width;
+      const int64_t slice = kVolume ? row / kernel_height : 0;
+      row -= slice * kernel_height;
+      return static_cast<float>(IndexOf({front + slice, top + row, left + name % kernel_width}));
     }
     return static_cast<float>(name);
   }
 
-  // body(the lanes, row, column) in row-major order; input: those of the plane's first pixel.
+  // body(the lanes, pixel) in the order of memory; input: those of the plane's first pixel.
   template <typename Unit, typename Body>
   __device__ void Visit(const Unit* input, int64_t inner, const Body& body) const {
-    for (int64_t row = rows.begin; row < rows.end; ++row) {
-      const Unit* of_row = input + row * input_width * inner;
-      for (int64_t column = columns.begin; column < columns.end; ++column) {
-        const Unit lanes = of_row[column * inner];  // a copy: by reference each number would be an access of its own
-        body(lanes, row, column);
+    const int64_t first_slice = kVolume ? slices.begin : 0, end_slice = kVolume ? slices.end : 1;
+    for (int64_t slice = first_slice; slice < end_slice; ++slice) {
+      for (int64_t row = rows.begin; row < rows.end; ++row) {
+        const Unit* of_row = input + IndexOf({slice, row, 0}) * inner;
+        for (int64_t column = columns.begin; column < columns.end; ++column) {
+          const Unit lanes = of_row[column * inner];  // a copy: by reference each number would be an access of its own
+          body(lanes, Pixel{slice, row, column});
+        }
       }
     }
   }
@@ -81,15 +124,15 @@ struct MaximumOfWindow {
   Name* saved;     // the elements' names; may be null
   float* indices;  // in the plane; may be null
 
-  template <typename Unit>
+  template <typename Window, typename Unit>
   __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t at) const {
-    Unit best = input[(window.rows.begin * window.input_width + window.columns.begin) * inner];
+    Unit best = input[window.IndexOf(window.first()) * inner];
     Lanes<Unit::kWidth, Name> names;
     for (int k = 0; k < Unit::kWidth; ++k) {
-      names.values[k] = window.NameOf<Name>(window.rows.begin, window.columns.begin);
+      names.values[k] = window.template NameOf<Name>(window.first());
     }
-    window.Visit(input, inner, [&](const Unit& x, int64_t row, int64_t column) {
-      const Name name = window.NameOf<Name>(row, column);
+    window.Visit(input, inner, [&](const Unit& x, const Pixel& pixel) {
+      const Name name = window.template NameOf<Name>(pixel);
       for (int k = 0; k < Unit::kWidth; ++k) {
         const bool larger = static_cast<float>(x.values[k]) > static_cast<float>(best.values[k]);
         best.values[k] = larger ? x.values[k] : best.values[k];
@@ -100,11 +143,11 @@ struct MaximumOfWindow {
     return best;
   }
 
-  template <int kWidth>
+  template <typename Window, int kWidth>
   __device__ void Keep(const Window& window, const Lanes<kWidth, Name>& names, int64_t at) const {
     if (saved) reinterpret_cast<Lanes<kWidth, Name>*>(saved)[at] = names;
     if (!indices) return;
-    for (int k = 0; k < kWidth; ++k) indices[at * kWidth + k] = window.IndexOf(names.values[k]);
+    for (int k = 0; k < kWidth; ++k) indices[at * kWidth + k] = window.IndexOfName(names.values[k]);
   }
 
   template <typename Unit>
@@ -114,10 +157,10 @@ struct MaximumOfWindow {
 };
 
 struct AverageOfWindow {
-  template <typename Unit>
+  template <typename Window, typename Unit>
   __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t) const {
     float sum[Unit::kWidth] = {};
-    window.Visit(input, inner, [&](const Unit& x, int64_t, int64_t) {
+    window.Visit(input, inner, [&](const Unit& x, const Pixel&) {
       for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(x.values[k]);
     });
     Unit average;
@@ -137,22 +180,22 @@ struct DrawnOfWindow {
   uint32_t drawer;
   const PassState* state;
 
-  template <typename Unit>
+  template <typename Window, typename Unit>
   __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t at) const {
     static_assert(Unit::kWidth == 1);
     float whole = 0, sum = 0;
-    window.Visit(input, inner, [&](const Unit& x, int64_t, int64_t) { whole += static_cast<float>(x.values[0]); });
+    window.Visit(input, inner, [&](const Unit& x, const Pixel&) { whole += static_cast<float>(x.values[0]); });
     const RandomStream random(seed, StreamId(drawer, state->pass));
     const float threshold = random.Uniform(static_cast<uint64_t>(at)) * whole;
     bool found = false;
     Unit drawn = {};
     Name name = 0;
-    window.Visit(input, inner, [&](const Unit& x, int64_t row, int64_t column) {
+    window.Visit(input, inner, [&](const Unit& x, const Pixel& pixel) {
       if (found) return;
       sum += static_cast<float>(x.values[0]);
       found = sum >= threshold;
       drawn = x;  // at last the last one, where rounding kept the sum below
-      name = window.NameOf<Name>(row, column);
+      name = window.template NameOf<Name>(pixel);
     });
     if (saved) saved[at] = name;
     return drawn;
@@ -167,11 +210,11 @@ struct WeighedWindow {
   float* saved;  // the sums of all windows, then their results; may be null
   int64_t outputs;
 
-  template <typename Unit>
+  template <typename Window, typename Unit>
   __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t at) const {
     static_assert(Unit::kWidth == 1);
     float sum = 0, squares = 0;
-    window.Visit(input, inner, [&](const Unit& lanes, int64_t, int64_t) {
+    window.Visit(input, inner, [&](const Unit& lanes, const Pixel&) {
       const float x = lanes.values[0];
       sum += x;
       squares += x * x;
@@ -188,17 +231,17 @@ struct WeighedWindow {
   __device__ void Empty(int64_t) const {}
 };
 
-// The share of an input element in the gradient of a window: AddTo adds it. `of`: the lanes of the output.
+// The share of an input pixel in the gradient of a window: AddTo adds it. `of`: the lanes of the output.
 
 template <typename Name>
 struct GradientOfChosen {
   const Name* saved;
 
-  template <typename Unit>
-  __device__ void AddTo(float* sum, const Window& window, int64_t row, int64_t column, const Unit& dy, int64_t of,
+  template <typename Window, typename Unit>
+  __device__ void AddTo(float* sum, const Window& window, const Pixel& pixel, const Unit& dy, int64_t of,
                         int64_t) const {
     const auto names = reinterpret_cast<const Lanes<Unit::kWidth, Name>*>(saved)[of];
-    const Name name = window.NameOf<Name>(row, column);
+    const Name name = window.template NameOf<Name>(pixel);
     for (int k = 0; k < Unit::kWidth; ++k) {
       if (names.values[k] == name) sum[k] += static_cast<float>(dy.values[k]);
     }
@@ -206,8 +249,8 @@ struct GradientOfChosen {
 };
 
 struct GradientOfAverage {
-  template <typename Unit>
-  __device__ void AddTo(float* sum, const Window& window, int64_t, int64_t, const Unit& dy, int64_t, int64_t) const {
+  template <typename Window, typename Unit>
+  __device__ void AddTo(float* sum, const Window& window, const Pixel&, const Unit& dy, int64_t, int64_t) const {
     for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(dy.values[k]) / window.padded();
   }
 };
@@ -219,8 +262,8 @@ struct GradientOfWeighed {
   const float* saved;
   int64_t outputs;
 
-  template <typename Unit>
-  __device__ void AddTo(float* sum, const Window&, int64_t, int64_t, const Unit& dy, int64_t of, int64_t at) const {
+  template <typename Window, typename Unit>
+  __device__ void AddTo(float* sum, const Window&, const Pixel&, const Unit& dy, int64_t of, int64_t at) const {
     const float whole = saved[of], value = saved[outputs + of];
     if (whole == 0) return;
     sum[0] += static_cast<float>(dy.values[0]) * (2 * static_cast<float>(source[at]) - value) / whole;

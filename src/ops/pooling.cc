@@ -42,7 +42,8 @@ int64_t WindowRanges::filled() const {
 }
 
 bool PositionsFit(const PoolingProblem& problem) {
-  return problem.vertical.kernel <= std::numeric_limits<int32_t>::max() / problem.horizontal.kernel;
+  const int64_t most = std::numeric_limits<int32_t>::max() / problem.horizontal.kernel;
+  return problem.vertical.kernel <= most && problem.depth.kernel <= most / problem.vertical.kernel;
 }
 
 int64_t PooledExtent(int64_t extent, const PoolingWindow& window, bool ceil, bool padded) {

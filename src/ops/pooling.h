@@ -1,4 +1,5 @@
-// Pooling over windows of the last two axes (in either layout of the images) with Caffe's rules for borders and ties.
+// Pooling over windows of the last two axes (in either layout of the images), or of the last three, those of volumes,
+// with Caffe's rules for borders and ties.
 // f32 or, where channels come last and the method is not kStochastic, bf16: sums are then taken in f32 and rounded
 // once.
 #ifndef CREMA_OPS_POOLING_H_
@@ -18,7 +19,8 @@
 namespace crema {
 
 enum class PoolingMethod {
-  // The first maximum in row-major order wins a tie, and alone gets the gradient. Of a window that holds a NaN any
+  // The first maximum in the order of memory of a plain plane wins a tie, and alone gets the gradient. Of a window that
+  // holds a NaN any
   // element may be taken.
   kMax,
   kAverage,  // divides by the window's size clipped to the padded input
@@ -37,15 +39,20 @@ struct PoolingProblem {
   Layout layout = Layout::kPlain;  // of source and destination, their gradients and indices
   DType dtype = DType::kF32;       // of source and destination and their gradients
   int64_t batch = 1, channels = 1;
-  int64_t input_height = 1, input_width = 1;
-  PoolingWindow vertical, horizontal;
-  int64_t output_height = 1, output_width = 1;
+  int64_t input_depth = 1, input_height = 1, input_width = 1;  // depth: of volumes, 1 in images
+  PoolingWindow depth = {}, vertical, horizontal;
+  int64_t output_depth = 1, output_height = 1, output_width = 1;
   bool training = false;  // kStochastic draws
   bool backward = false;  // Backward will be called
 
+  // Whether there is a third axis to pool over; images are a slice that is its own window.
+  bool volume() const { return input_depth > 1 || output_depth > 1 || depth.kernel > 1; }
+  // A plane is all that one channel of one item holds: an image's pixels, or all slices of a volume.
   int64_t planes() const { return batch * channels; }
-  int64_t inputs() const { return planes() * input_height * input_width; }
-  int64_t outputs() const { return planes() * output_height * output_width; }
+  int64_t input_plane() const { return input_depth * input_height * input_width; }
+  int64_t output_plane() const { return output_depth * output_height * output_width; }
+  int64_t inputs() const { return planes() * input_plane(); }
+  int64_t outputs() const { return planes() * output_plane(); }
 };
 
 // A window along one axis: where it begins and ends in the input, and its extent clipped to the padded input.

@@ -10,8 +10,10 @@ namespace {
 struct Geometry {
   explicit Geometry(const PoolingProblem& p)
       : problem(p),
+        slices(p.input_depth, p.depth, p.output_depth),
         rows(p.input_height, p.vertical, p.output_height),
         columns(p.input_width, p.horizontal, p.output_width),
+        filled_slices(slices.filled()),
         filled_rows(rows.filled()),
         filled_columns(columns.filled()),
         strip(PoolingStrip(p.horizontal)) {
@@ -21,8 +23,8 @@ struct Geometry {
   }
 
   PoolingProblem problem;
-  WindowRanges rows, columns;
-  int64_t filled_rows, filled_columns;  // windows that hold an input element; the others come last
+  WindowRanges slices, rows, columns;
+  int64_t filled_slices, filled_rows, filled_columns;  // windows that hold an input element; the others come last
   int64_t strip;
   std::vector<float> padded;  // width of each window
 };
@@ -40,6 +42,7 @@ struct Span {
   int64_t begin, end;     // inside the input
 };
 
+// sums[i] = sum of the elements of column i in `rows` rows.
 struct SumOfColumns {
   template <int kLanes>
   CREMA_INLINE static void Run(const float* source, int64_t row_stride, int64_t rows, float* sums, int64_t first) {
@@ -54,8 +57,28 @@ struct SumOfColumns {
   }
 };
 
-// Outputs [first, first + n) of every row of one plane. kWidth, kStride: 0, or those of the window.
-template <int kWidth, int kStride>
+// The same of the elements of column i in `rows` rows of each of `slices` slices.
+struct SumOfVolumeColumns {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const float* source, int64_t slice_stride, int64_t slices, int64_t row_stride,
+                               int64_t rows, float* sums, int64_t first) {
+    const float* slice = source + first;
+    float sum[kLanes] = {};
+    for (int64_t d = 0; d < slices; ++d, slice += slice_stride) {
+      const float* from = slice;
+      for (int64_t r = 0; r < rows; ++r, from += row_stride) {
+#pragma omp simd
+        for (int i = 0; i < kLanes; ++i) sum[i] += from[i];
+      }
+    }
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) sums[first + i] = sum[i];
+  }
+};
+
+// Outputs [first, first + n) of every row of one plane. kVolume: planes have slices. kWidth, kStride: 0, or those of
+// the window.
+template <bool kVolume, int kWidth, int kStride>
 CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int64_t first, int64_t n,
                                      float* destination) {
   const PoolingProblem& p = g.problem;
@@ -63,16 +86,26 @@ CREMA_MULTIVERSION void ForwardStrip(const Geometry& g, const float* source, int
   const Span span(g, first, n);
   float sums[kPoolingSpan];
   for (int64_t i = 0; i < span.length; ++i) sums[i] = 0;
-  for (int64_t row = 0; row < p.output_height; ++row) {
-    float* to = destination + row * p.output_width + first;
-    if (row >= g.filled_rows) {
+  const int64_t lines = kVolume ? p.output_depth * p.output_height : p.output_height;
+  for (int64_t line = 0; line < lines; ++line) {
+    const int64_t slice = kVolume ? line / p.output_height : 0, row = line - slice * p.output_height;
+    float* to = destination + line * p.output_width + first;
+    if (row >= g.filled_rows || (kVolume && slice >= g.filled_slices)) {
       for (int64_t i = 0; i < n; ++i) to[i] = 0;
       continue;
     }
     const float* from = source + g.rows.begin[row] * p.input_width + span.begin;
-    CoverWithVectors<SumOfColumns>(span.end - span.begin, from, p.input_width, g.rows.end[row] - g.rows.begin[row],
-                                   sums + span.begin - span.start);
-    const float height = static_cast<float>(g.rows.padded[row]);
+    const int64_t rows = g.rows.end[row] - g.rows.begin[row];
+    float* const inside = sums + span.begin - span.start;
+    float height = static_cast<float>(g.rows.padded[row]);
+    if constexpr (kVolume) {
+      const int64_t front = g.slices.begin[slice], plane = p.input_height * p.input_width;
+      CoverWithVectors<SumOfVolumeColumns>(span.end - span.begin, from + front * plane, plane,
+                                           g.slices.end[slice] - front, p.input_width, rows, inside);
+      height *= static_cast<float>(g.slices.padded[slice]);
+    } else {
+      CoverWithVectors<SumOfColumns>(span.end - span.begin, from, p.input_width, rows, inside);
+    }
     for (int64_t block = 0; block < span.windows; block += kPoolingLanes) {
       float sum[kPoolingLanes] = {};
       for (int64_t c = 0; c < width; ++c) {
@@ -101,7 +134,7 @@ struct SumOfTaps {
 };
 
 // Adds what outputs [first, first + n) of every row give to the plane.
-template <int kWidth>
+template <bool kVolume, int kWidth>
 CREMA_MULTIVERSION void BackwardStrip(const Geometry& g, const float* destination_gradient, int64_t first, int64_t n,
                                       float* source_gradient) {
   const PoolingProblem& p = g.problem;
@@ -113,46 +146,57 @@ CREMA_MULTIVERSION void BackwardStrip(const Geometry& g, const float* destinatio
   for (int64_t i = 0; i < span.length + width; ++i) shares[i] = 0;
   const int64_t inside = span.end - span.begin;
   const int64_t filled = std::min(n, std::max<int64_t>(g.filled_columns - first, 0));
-  for (int64_t row = 0; row < g.filled_rows; ++row) {
-    const float* from = destination_gradient + row * p.output_width + first;
-    const float height = static_cast<float>(g.rows.padded[row]);
+  const int64_t lines = kVolume ? g.filled_slices * p.output_height : g.filled_rows;
+  for (int64_t line = 0; line < lines; ++line) {
+    const int64_t slice = kVolume ? line / p.output_height : 0, row = line - slice * p.output_height;
+    if (kVolume && row >= g.filled_rows) continue;
+    const float* from = destination_gradient + line * p.output_width + first;
+    const float height = static_cast<float>((kVolume ? g.slices.padded[slice] : 1) * g.rows.padded[row]);
     for (int64_t i = 0; i < filled; ++i) shares[i * stride + width - 1] = from[i] / (height * g.padded[first + i]);
     CoverWithVectors<SumOfTaps>(inside, shares + span.begin - span.start, width, gradient);
-    for (int64_t h = g.rows.begin[row]; h < g.rows.end[row]; ++h) {
-      float* to = source_gradient + h * p.input_width + span.begin;
+    const int64_t front = kVolume ? g.slices.begin[slice] : 0, back = kVolume ? g.slices.end[slice] : 1;
+    for (int64_t d = front; d < back; ++d) {
+      for (int64_t h = g.rows.begin[row]; h < g.rows.end[row]; ++h) {
+        float* to = source_gradient + (d * p.input_height + h) * p.input_width + span.begin;
 #pragma omp simd
-      for (int64_t i = 0; i < inside; ++i) to[i] += gradient[i];
+        for (int64_t i = 0; i < inside; ++i) to[i] += gradient[i];
+      }
     }
   }
 }
 
 using ForwardFunction = void (*)(const Geometry&, const float*, int64_t, int64_t, float*);
 
+template <bool kVolume>
 ForwardFunction FindForward(const PoolingWindow& horizontal) {
-  if (horizontal.kernel == 2 && horizontal.stride == 2) return ForwardStrip<2, 2>;
-  if (horizontal.kernel == 3 && horizontal.stride == 2) return ForwardStrip<3, 2>;
-  if (horizontal.kernel == 3 && horizontal.stride == 1) return ForwardStrip<3, 1>;
-  return ForwardStrip<0, 0>;
+  if (horizontal.kernel == 2 && horizontal.stride == 2) return ForwardStrip<kVolume, 2, 2>;
+  if (horizontal.kernel == 3 && horizontal.stride == 2) return ForwardStrip<kVolume, 3, 2>;
+  if (horizontal.kernel == 3 && horizontal.stride == 1) return ForwardStrip<kVolume, 3, 1>;
+  return ForwardStrip<kVolume, 0, 0>;
 }
 
+template <bool kVolume>
 ForwardFunction FindBackward(const PoolingWindow& horizontal) {
-  if (horizontal.kernel == 2) return BackwardStrip<2>;
-  if (horizontal.kernel == 3) return BackwardStrip<3>;
-  return BackwardStrip<0>;
+  if (horizontal.kernel == 2) return BackwardStrip<kVolume, 2>;
+  if (horizontal.kernel == 3) return BackwardStrip<kVolume, 3>;
+  return BackwardStrip<kVolume, 0>;
 }
 
 class AveragePooling final : public PoolingKernel {
  public:
   explicit AveragePooling(const PoolingProblem& problem)
-      : g_(problem), forward_(FindForward(problem.horizontal)), backward_(FindBackward(problem.horizontal)) {}
+      : g_(problem),
+        forward_(problem.volume() ? FindForward<true>(problem.horizontal) : FindForward<false>(problem.horizontal)),
+        backward_(problem.volume() ? FindBackward<true>(problem.horizontal) : FindBackward<false>(problem.horizontal)) {
+  }
 
   void Forward(const void* source, void* destination, void*, float*, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
       for (int64_t first = 0; first < p.output_width; first += g_.strip) {
-        forward_(g_, static_cast<const float*>(source) + plane * p.input_height * p.input_width, first,
+        forward_(g_, static_cast<const float*>(source) + plane * p.input_plane(), first,
                  std::min(g_.strip, p.output_width - first),
-                 static_cast<float*>(destination) + plane * p.output_height * p.output_width);
+                 static_cast<float*>(destination) + plane * p.output_plane());
       }
     });
   }
@@ -160,10 +204,10 @@ class AveragePooling final : public PoolingKernel {
   void Backward(const void*, const void* destination_gradient, const void*, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
-      float* gradient = static_cast<float*>(source_gradient) + plane * p.input_height * p.input_width;
-      std::fill_n(gradient, p.input_height * p.input_width, 0.0f);
+      float* gradient = static_cast<float*>(source_gradient) + plane * p.input_plane();
+      std::fill_n(gradient, p.input_plane(), 0.0f);
       for (int64_t first = 0; first < p.output_width; first += g_.strip) {
-        backward_(g_, static_cast<const float*>(destination_gradient) + plane * p.output_height * p.output_width, first,
+        backward_(g_, static_cast<const float*>(destination_gradient) + plane * p.output_plane(), first,
                   std::min(g_.strip, p.output_width - first), gradient);
       }
     });

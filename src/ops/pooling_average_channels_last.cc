@@ -61,23 +61,26 @@ struct WeighRowsOfChannels {
   }
 };
 
-template <typename Number>
-CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image, int64_t row, Number* destination) {
+template <bool kVolume, typename Number>
+CREMA_MULTIVERSION void ForwardRow(const PooledGeometry<kVolume>& g, const Number* image, int64_t row,
+                                   Number* destination) {
   const PoolingProblem& p = g.problem;
+  const PooledLine line = g.OutputLine(row);
+  constexpr int kMany = kVolume ? 8 : 9, kFew = 4;  // rows of the windows that nets have most
   RowSums sums;
   for (int64_t column = 0; column < p.output_width; ++column) {
-    const float divisor = static_cast<float>(g.rows.padded[row] * g.columns.padded[column]);
+    const float divisor = static_cast<float>(g.Padded(line, column));
     for (int64_t first = 0; first < p.channels; first += kPooledChannels) {
       const int64_t n = p.channels - first < kPooledChannels ? p.channels - first : kPooledChannels;
       const Number* from = image + first;
       Number* to = destination + column * p.channels + first;
-      g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+      g.ForEachTap(line, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
         // A window without input sums to 0 and may have a divisor of 0.
         const float by = rows.first && rows.count == 0 ? 1.0f : divisor;
-        if (rows.count == 9) {
-          CoverWithPacks<SumRowsOfChannels<9>, sizeof(Number) == 2>(0, n, rows, from, by, sums, to);
-        } else if (rows.count == 4) {
-          CoverWithPacks<SumRowsOfChannels<4>, sizeof(Number) == 2>(0, n, rows, from, by, sums, to);
+        if (rows.count == kMany) {
+          CoverWithPacks<SumRowsOfChannels<kMany>, sizeof(Number) == 2>(0, n, rows, from, by, sums, to);
+        } else if (rows.count == kFew) {
+          CoverWithPacks<SumRowsOfChannels<kFew>, sizeof(Number) == 2>(0, n, rows, from, by, sums, to);
         } else {
           CoverWithPacks<SumRowsOfChannels<0>, sizeof(Number) == 2>(0, n, rows, from, by, sums, to);
         }
@@ -86,48 +89,57 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image,
   }
 }
 
-template <typename Number>
-CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image, int64_t row, Number* source) {
+template <bool kVolume, typename Number>
+CREMA_MULTIVERSION void BackwardRow(const PooledGeometry<kVolume>& g, const Number* image, int64_t row,
+                                    Number* source) {
   const PoolingProblem& p = g.problem;
+  const PooledLine line = g.InputLine(row);
   RowSums sums;
   for (int64_t column = 0; column < p.input_width; ++column) {
     for (int64_t first = 0; first < p.channels; first += kPooledChannels) {
       const int64_t n = p.channels - first < kPooledChannels ? p.channels - first : kPooledChannels;
       const Number* from = image + first;
       Number* to = source + column * p.channels + first;
-      g.ForEachWindow(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+      g.ForEachWindow(line, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
         CoverWithPacks<WeighRowsOfChannels, sizeof(Number) == 2>(0, n, rows, from, sums, to);
       });
     }
   }
 }
 
-template <typename Number>
+template <bool kVolume, typename Number>
 class AveragePoolingChannelsLast final : public PoolingKernel {
  public:
   explicit AveragePoolingChannelsLast(const PoolingProblem& problem) : g_(problem) {}
 
   void Forward(const void* source, void* destination, void*, float*, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
-    const int64_t read = p.input_width * p.vertical.kernel * p.channels;
-    ForEachPooledRow(p.batch, p.output_height, read, [&](int64_t image, int64_t row) {
-      ForwardRow(g_, static_cast<const Number*>(source) + image * p.input_height * p.input_width * p.channels, row,
-                 static_cast<Number*>(destination) + (image * p.output_height + row) * p.output_width * p.channels);
+    const int64_t read = p.depth.kernel * p.vertical.kernel * p.input_width * p.channels;
+    ForEachPooledRow(p.batch, g_.output_lines(), read, [&](int64_t image, int64_t row) {
+      ForwardRow(g_, static_cast<const Number*>(source) + image * p.input_plane() * p.channels, row,
+                 static_cast<Number*>(destination) + (image * g_.output_lines() + row) * p.output_width * p.channels);
     });
   }
 
   void Backward(const void*, const void* destination_gradient, const void*, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     const Number* from = static_cast<const Number*>(destination_gradient);
-    ForEachPooledRow(p.batch, p.input_height, p.input_width * p.channels, [&](int64_t image, int64_t row) {
-      BackwardRow(g_, from + image * p.output_height * p.output_width * p.channels, row,
-                  static_cast<Number*>(source_gradient) + (image * p.input_height + row) * p.input_width * p.channels);
+    ForEachPooledRow(p.batch, g_.input_lines(), p.input_width * p.channels, [&](int64_t image, int64_t row) {
+      BackwardRow(
+          g_, from + image * p.output_plane() * p.channels, row,
+          static_cast<Number*>(source_gradient) + (image * g_.input_lines() + row) * p.input_width * p.channels);
     });
   }
 
  private:
-  PooledGeometry g_;
+  PooledGeometry<kVolume> g_;
 };
+
+template <typename Number>
+std::unique_ptr<PoolingKernel> Make(const PoolingProblem& problem) {
+  if (problem.volume()) return std::make_unique<AveragePoolingChannelsLast<true, Number>>(problem);
+  return std::make_unique<AveragePoolingChannelsLast<false, Number>>(problem);
+}
 
 }  // namespace
 
@@ -140,9 +152,9 @@ std::unique_ptr<PoolingKernel> MakeAveragePoolingChannelsLast(const PoolingProbl
   } else if (problem.method != PoolingMethod::kAverage) {
     *why_not = "takes the average only";
   } else if (problem.dtype == DType::kBF16) {
-    return std::make_unique<AveragePoolingChannelsLast<BFloat16>>(problem);
+    return Make<BFloat16>(problem);
   } else {
-    return std::make_unique<AveragePoolingChannelsLast<float>>(problem);
+    return Make<float>(problem);
   }
   return nullptr;
 }

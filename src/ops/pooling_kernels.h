@@ -65,8 +65,8 @@ int64_t PoolingStrip(const PoolingWindow& horizontal);
 template <typename Body>
 void ForEachPlane(const PoolingProblem& problem, const Body& body) {
   constexpr int64_t kGrain = 16384;  // input elements worth waking a thread for
-  const int64_t pixels = std::max<int64_t>(1, problem.input_height * problem.input_width);
-  ParallelFor(problem.planes(), std::max<int64_t>(1, kGrain / pixels), [&](int64_t begin, int64_t end) {
+  const int64_t elements = std::max<int64_t>(1, problem.input_plane());
+  ParallelFor(problem.planes(), std::max<int64_t>(1, kGrain / elements), [&](int64_t begin, int64_t end) {
     for (int64_t plane = begin; plane < end; ++plane) body(plane);
   });
 }

@@ -8,14 +8,23 @@ namespace crema {
 
 namespace {
 
-// The row of a column that is padding: larger than any real one, and a position made of it still fits 32 bits.
+// The row of a column that is padding: larger than any real one (in volumes the rows of a window's slices are counted
+// through), and a position made of it still fits 32 bits.
 constexpr int32_t kPaddingRow = 1 << 16;
+
+// The rows of a volume that a window reaches over, its padding left out.
+struct VolumeRows {
+  int64_t slices, rows, slice_stride, row_stride;
+  int32_t first, next_slice;  // which row of the window the first one is, and how many later the next slice's begins
+};
 
 struct Geometry {
   explicit Geometry(const PoolingProblem& p)
       : problem(p),
+        slices(p.input_depth, p.depth, p.output_depth),
         rows(p.input_height, p.vertical, p.output_height),
         columns(p.input_width, p.horizontal, p.output_width),
+        filled_slices(slices.filled()),
         filled_rows(rows.filled()),
         filled_columns(columns.filled()),
         strip(PoolingStrip(p.horizontal)),
@@ -25,15 +34,34 @@ struct Geometry {
     }
   }
 
-  // Of the first element of window (row, column), which may be padding, in the input plane.
-  int64_t Corner(int64_t row, int64_t column) const {
-    return (row * problem.vertical.stride - problem.vertical.pad) * problem.input_width +
+  // Of the first element of window (slice, row, column), which may be padding, in the input plane.
+  int64_t Corner(int64_t slice, int64_t row, int64_t column) const {
+    const int64_t front = slice * problem.depth.stride - problem.depth.pad;
+    return (front * problem.input_height + row * problem.vertical.stride - problem.vertical.pad) * problem.input_width +
            column * problem.horizontal.stride - problem.horizontal.pad;
+  }
+  VolumeRows RowsOf(int64_t slice, int64_t row) const {
+    const PoolingProblem& p = problem;
+    const int64_t clipped_slices = slices.begin[slice] - (slice * p.depth.stride - p.depth.pad);
+    const int64_t clipped_rows = rows.begin[row] - (row * p.vertical.stride - p.vertical.pad);
+    return {slices.end[slice] - slices.begin[slice],
+            rows.end[row] - rows.begin[row],
+            p.input_height * p.input_width,
+            p.input_width,
+            static_cast<int32_t>(clipped_slices * p.vertical.kernel + clipped_rows),
+            static_cast<int32_t>(p.vertical.kernel)};
+  }
+  // What a position in a window adds to its corner.
+  CREMA_INLINE int64_t OffsetOf(int64_t position) const {
+    const int64_t width = problem.horizontal.kernel, line = position / width;
+    const int64_t slice = problem.volume() ? line / problem.vertical.kernel : 0;
+    const int64_t row = line - slice * problem.vertical.kernel;
+    return (slice * problem.input_height + row) * problem.input_width + position % width;
   }
 
   PoolingProblem problem;
-  WindowRanges rows, columns;
-  int64_t filled_rows, filled_columns;  // windows that hold an input element; the others come last
+  WindowRanges slices, rows, columns;
+  int64_t filled_slices, filled_rows, filled_columns;  // windows that hold an input element; the others come last
   int64_t strip;
   std::vector<int32_t> last_column;  // of each window that is not padding, from the window's left edge
 };
@@ -61,6 +89,38 @@ struct LargestOfColumns {
       for (int i = 0; i < kLanes; ++i) {
         row[i] = from[i] > best[i] ? here : row[i];
         best[i] = from[i] > best[i] ? from[i] : best[i];
+      }
+    }
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) {
+      largest[first + i] = best[i];
+      where[first + i] = row[i];
+    }
+  }
+};
+
+// largest[i], where[i] = largest of the elements of column i in a window's rows and its row, the first of equals.
+struct LargestOfVolumeColumns {
+  template <int kLanes>
+  CREMA_INLINE static void Run(const float* source, const VolumeRows& window, int32_t width, float* largest,
+                               int32_t* where, int64_t first) {
+    const float* slice = source + first;
+    float best[kLanes];
+    int32_t row[kLanes];
+#pragma omp simd
+    for (int i = 0; i < kLanes; ++i) {
+      best[i] = slice[i];
+      row[i] = window.first * width;
+    }
+    for (int64_t d = 0; d < window.slices; ++d, slice += window.slice_stride) {
+      const float* from = slice;
+      int32_t here = (window.first + static_cast<int32_t>(d) * window.next_slice) * width;
+      for (int64_t r = 0; r < window.rows; ++r, from += window.row_stride, here += width) {
+#pragma omp simd
+        for (int i = 0; i < kLanes; ++i) {
+          row[i] = from[i] > best[i] ? here : row[i];
+          best[i] = from[i] > best[i] ? from[i] : best[i];
+        }
       }
     }
 #pragma omp simd
@@ -104,8 +164,8 @@ CREMA_INLINE void SetEmpty(int64_t at, float* destination, Position* saved, floa
   if (indices) indices[at] = -1;
 }
 
-// Outputs [first, first + n) of every row of one plane; saved holds Positions, or is null.
-template <typename Position, int kRows, int kWidth, int kStride>
+// Outputs [first, first + n) of every row of one plane; saved holds Positions, or is null. kVolume: planes have slices.
+template <typename Position, bool kVolume, int kRows, int kWidth, int kStride>
 CREMA_MULTIVERSION void PoolStrip(const Geometry& g, const float* source, int64_t first, int64_t n, float* destination,
                                   Position* saved, float* indices) {
   const PoolingProblem& p = g.problem;
@@ -119,15 +179,24 @@ CREMA_MULTIVERSION void PoolStrip(const Geometry& g, const float* source, int64_
     largest[i] = -std::numeric_limits<float>::infinity();
     where[i] = kPaddingRow * static_cast<int32_t>(width);
   }
-  for (int64_t row = 0; row < p.output_height; ++row) {
-    const int64_t top = g.rows.begin[row], rows = g.rows.end[row] - top, at = row * p.output_width + first;
+  const int64_t lines = kVolume ? p.output_depth * p.output_height : p.output_height;
+  for (int64_t line = 0; line < lines; ++line) {
+    const int64_t slice = kVolume ? line / p.output_height : 0, row = line - slice * p.output_height;
+    const int64_t top = g.rows.begin[row], rows = g.rows.end[row] - top, at = line * p.output_width + first;
     const int32_t clipped = static_cast<int32_t>(top - (row * p.vertical.stride - p.vertical.pad));
-    if (row >= g.filled_rows) {
+    if (row >= g.filled_rows || (kVolume && slice >= g.filled_slices)) {
       for (int64_t i = 0; i < n; ++i) SetEmpty(at + i, destination, saved, indices);
       continue;
     }
     const float* from = source + top * p.input_width + begin;
-    if (rows == kRows) {
+    int32_t last_row = clipped + static_cast<int32_t>(rows) - 1;
+    if constexpr (kVolume) {
+      const VolumeRows window = g.RowsOf(slice, row);
+      CoverWithVectors<LargestOfVolumeColumns>(
+          end - begin, from + g.slices.begin[slice] * p.input_height * p.input_width, window,
+          static_cast<int32_t>(width), largest + begin - start, where + begin - start);
+      last_row += window.first - clipped + (static_cast<int32_t>(window.slices) - 1) * window.next_slice;
+    } else if (rows == kRows) {
       CoverWithVectors<LargestOfColumns<kRows>>(end - begin, from, p.input_width, clipped, rows,
                                                 static_cast<int32_t>(width), largest + begin - start,
                                                 where + begin - start);
@@ -136,7 +205,7 @@ CREMA_MULTIVERSION void PoolStrip(const Geometry& g, const float* source, int64_
                                             static_cast<int32_t>(width), largest + begin - start,
                                             where + begin - start);
     }
-    const int32_t last_row = (clipped + static_cast<int32_t>(rows) - 1) * static_cast<int32_t>(width);
+    last_row *= static_cast<int32_t>(width);
     for (int64_t block = 0; block < whole; block += kPoolingLanes) {
       float value[kPoolingLanes];
       int32_t position[kPoolingLanes];
@@ -155,12 +224,12 @@ CREMA_MULTIVERSION void PoolStrip(const Geometry& g, const float* source, int64_
       CopyLanes(value, copied, destination + at + block);
       if (saved) CopyLanes(narrow, copied, saved + at + block);
       for (int64_t i = 0; indices && i < copied; ++i) {
-        const int64_t pixel = position[i] / width * p.input_width + position[i] % width;
-        indices[at + block + i] = static_cast<float>(g.Corner(row, first + block + i) + pixel);
+        const int64_t corner = g.Corner(slice, row, first + block + i);
+        indices[at + block + i] = static_cast<float>(corner + g.OffsetOf(position[i]));
       }
     }
     for (int64_t i = std::max(g.filled_columns, first); i < first + n; ++i) {
-      SetEmpty(row * p.output_width + i, destination, saved, indices);
+      SetEmpty(line * p.output_width + i, destination, saved, indices);
     }
   }
 }
@@ -170,36 +239,40 @@ using StripFunction = void (*)(const Geometry&, const float*, int64_t, int64_t, 
 
 template <typename Position>
 StripFunction<Position> FindStripFunction(const PoolingProblem& p) {
-  if (p.vertical.kernel == p.horizontal.kernel) {
-    if (p.horizontal.kernel == 2 && p.horizontal.stride == 2) return PoolStrip<Position, 2, 2, 2>;
-    if (p.horizontal.kernel == 3 && p.horizontal.stride == 2) return PoolStrip<Position, 3, 3, 2>;
-    if (p.horizontal.kernel == 3 && p.horizontal.stride == 1) return PoolStrip<Position, 3, 3, 1>;
+  if (p.volume()) {
+    if (p.horizontal.kernel == 2 && p.horizontal.stride == 2) return PoolStrip<Position, true, 0, 2, 2>;
+    if (p.horizontal.kernel == 3 && p.horizontal.stride == 2) return PoolStrip<Position, true, 0, 3, 2>;
+    return PoolStrip<Position, true, 0, 0, 0>;
   }
-  return PoolStrip<Position, 0, 0, 0>;
+  if (p.vertical.kernel == p.horizontal.kernel) {
+    if (p.horizontal.kernel == 2 && p.horizontal.stride == 2) return PoolStrip<Position, false, 2, 2, 2>;
+    if (p.horizontal.kernel == 3 && p.horizontal.stride == 2) return PoolStrip<Position, false, 3, 3, 2>;
+    if (p.horizontal.kernel == 3 && p.horizontal.stride == 1) return PoolStrip<Position, false, 3, 3, 1>;
+  }
+  return PoolStrip<Position, false, 0, 0, 0>;
 }
 
-// The winner of a window is kept as its position in the unclipped window, which fits a byte for kernels up to 16x16.
+// The winner of a window is kept as its position in the unclipped window, which fits a byte up to 256 of them.
 template <typename Position>
 class MaxPooling final : public PoolingKernel {
  public:
   explicit MaxPooling(const PoolingProblem& problem) : g_(problem), pool_(FindStripFunction<Position>(problem)) {
-    for (int64_t h = 0; h < problem.vertical.kernel; ++h) {
-      for (int64_t w = 0; w < problem.horizontal.kernel; ++w) offsets_.push_back(h * problem.input_width + w);
-    }
+    const int64_t positions = problem.depth.kernel * problem.vertical.kernel * problem.horizontal.kernel;
+    for (int64_t i = 0; i < positions; ++i) offsets_.push_back(g_.OffsetOf(i));
   }
 
   TensorSpec saved() const override {
     if (!g_.problem.backward) return {Shape{0}, DType::kF32};
-    return {Shape{g_.problem.planes(), g_.problem.output_height, g_.problem.output_width},
+    return {Shape{g_.problem.planes(), g_.problem.output_depth * g_.problem.output_height, g_.problem.output_width},
             sizeof(Position) == 1 ? DType::kU8 : DType::kI32};
   }
 
   void Forward(const void* source, void* destination, void* saved, float* indices, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
-      const int64_t at = plane * p.output_height * p.output_width;
+      const int64_t at = plane * p.output_plane();
       for (int64_t first = 0; first < p.output_width; first += g_.strip) {
-        pool_(g_, static_cast<const float*>(source) + plane * p.input_height * p.input_width, first,
+        pool_(g_, static_cast<const float*>(source) + plane * p.input_plane(), first,
               std::min(g_.strip, p.output_width - first), static_cast<float*>(destination) + at,
               saved ? static_cast<Position*>(saved) + at : nullptr, indices ? indices + at : nullptr);
       }
@@ -209,13 +282,15 @@ class MaxPooling final : public PoolingKernel {
   void Backward(const void*, const void* destination_gradient, const void* saved, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     ForEachPlane(p, [&](int64_t plane) {
-      float* gradient = static_cast<float*>(source_gradient) + plane * p.input_height * p.input_width;
-      std::fill_n(gradient, p.input_height * p.input_width, 0.0f);
-      for (int64_t row = 0; row < g_.filled_rows; ++row) {
-        const int64_t at = (plane * p.output_height + row) * p.output_width;
+      float* gradient = static_cast<float*>(source_gradient) + plane * p.input_plane();
+      std::fill_n(gradient, p.input_plane(), 0.0f);
+      for (int64_t line = 0; line < g_.filled_slices * p.output_height; ++line) {
+        const int64_t slice = line / p.output_height, row = line % p.output_height;
+        if (row >= g_.filled_rows) continue;
+        const int64_t at = (plane * p.output_depth * p.output_height + line) * p.output_width;
         const Position* positions = static_cast<const Position*>(saved) + at;
         const float* from = static_cast<const float*>(destination_gradient) + at;
-        const int64_t corner = g_.Corner(row, 0), stride = p.horizontal.stride;
+        const int64_t corner = g_.Corner(slice, row, 0), stride = p.horizontal.stride;
         for (int64_t column = 0; column < g_.filled_columns; ++column) {
           gradient[corner + column * stride + offsets_[positions[column]]] += from[column];
         }
@@ -239,9 +314,10 @@ std::unique_ptr<PoolingKernel> MakeMaxPooling(const PoolingProblem& problem, con
     *why_not = "takes the maximum only";
   } else if (problem.layout != Layout::kPlain) {
     *why_not = "takes plain images only";
-  } else if (PoolingStrip(problem.horizontal) == 0 || problem.vertical.kernel >= kPaddingRow) {
+  } else if (PoolingStrip(problem.horizontal) == 0 || problem.vertical.kernel >= kPaddingRow ||
+             problem.depth.kernel > kPaddingRow / problem.vertical.kernel) {
     *why_not = "kernel or stride is too large";
-  } else if (problem.vertical.kernel * problem.horizontal.kernel <= 256) {
+  } else if (problem.depth.kernel * problem.vertical.kernel * problem.horizontal.kernel <= 256) {
     return std::make_unique<MaxPooling<uint8_t>>(problem);
   } else {
     return std::make_unique<MaxPooling<int32_t>>(problem);

@@ -184,16 +184,17 @@ struct MaxOutput {
 template <typename Position>
 constexpr bool kKnownRows = sizeof(Position) == 1;
 
-template <bool kWhere, typename Number, typename Position>
-CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image, int64_t row,
+template <bool kWhere, bool kVolume, typename Number, typename Position>
+CREMA_MULTIVERSION void ForwardRow(const PooledGeometry<kVolume>& g, const Number* image, int64_t row,
                                    const MaxOutput<Number, Position>& output) {
   const PoolingProblem& p = g.problem;
+  const PooledLine line = g.OutputLine(row);
+  constexpr int kMany = kVolume ? 8 : 9, kFew = 4;  // rows of the windows that nets have most
   constexpr bool kHalves = sizeof(Number) == 2 && sizeof(Position) == 1;
   Position unsaved[kPooledChannels];
   for (int64_t column = 0; column < p.output_width; ++column) {
-    const bool empty = g.rows.begin[row] >= g.rows.end[row] || g.columns.begin[column] >= g.columns.end[column];
-    const int64_t corner =
-        (row * p.vertical.stride - p.vertical.pad) * p.input_width + column * p.horizontal.stride - p.horizontal.pad;
+    const bool empty = g.Empty(line, column);
+    const int64_t corner = g.Corner(line, column);
     for (int64_t first = 0; first < p.channels; first += kPooledChannels) {
       const int64_t n = p.channels - first < kPooledChannels ? p.channels - first : kPooledChannels;
       const int64_t at = column * p.channels + first;
@@ -208,27 +209,27 @@ CREMA_MULTIVERSION void ForwardRow(const PooledGeometry& g, const Number* image,
       const Number* from = image + first;
       Number* to = output.destination + at;
       Position* where = output.saved ? output.saved + at : unsaved;
-      g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
-        if (kKnownRows<Position> && rows.first && rows.count == 9) {
-          CoverWithPacks<LargestOf<9, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
-        } else if (kKnownRows<Position> && rows.first && rows.count == 4) {
-          CoverWithPacks<LargestOf<4, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
+      g.ForEachTap(line, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+        if (kKnownRows<Position> && rows.first && rows.count == kMany) {
+          CoverWithPacks<LargestOf<kMany, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
+        } else if (kKnownRows<Position> && rows.first && rows.count == kFew) {
+          CoverWithPacks<LargestOf<kFew, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         } else {
           CoverWithPacks<LargestOf<0, kWhere, kHalves>, sizeof(Number) == 2>(0, n, rows, from, to, where);
         }
       });
       for (int64_t i = 0; kWhere && output.indices && i < n; ++i) {
-        const int64_t pixel = where[i] / p.horizontal.kernel * p.input_width + where[i] % p.horizontal.kernel;
-        output.indices[at + i] = static_cast<float>(corner + pixel);
+        output.indices[at + i] = static_cast<float>(corner + g.PixelOf(where[i]));
       }
     }
   }
 }
 
-template <typename Number, typename Position>
-CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image, const Position* positions,
+template <bool kVolume, typename Number, typename Position>
+CREMA_MULTIVERSION void BackwardRow(const PooledGeometry<kVolume>& g, const Number* image, const Position* positions,
                                     int64_t row, Number* source) {
   const PoolingProblem& p = g.problem;
+  const PooledLine line = g.InputLine(row);
   float sums[kPooledChannels];
   for (int64_t column = 0; column < p.input_width; ++column) {
     for (int64_t first = 0; first < p.channels; first += kPooledChannels) {
@@ -236,7 +237,7 @@ CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image
       const Number* from = image + first;
       const Position* saved = positions + first;
       Number* to = source + column * p.channels + first;
-      g.ForEachWindow(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+      g.ForEachWindow(line, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
         if (rows.count == 1) {
           CoverWithPacks<GatherRows<1>, sizeof(Number) == 2>(0, n, rows, from, saved, sums, to);
         } else if (kKnownRows<Position> && rows.count == 2) {
@@ -252,32 +253,40 @@ CREMA_MULTIVERSION void BackwardRow(const PooledGeometry& g, const Number* image
 }
 
 // The gradients of the input rows of output `row`, whose windows lie side by side; `source` is the whole image.
-template <typename Number, typename Position>
-CREMA_MULTIVERSION void BackwardSideBySide(const PooledGeometry& g, const Number* gradients, const Position* positions,
-                                           int64_t row, Number* source) {
+template <bool kVolume, typename Number, typename Position>
+CREMA_MULTIVERSION void BackwardSideBySide(const PooledGeometry<kVolume>& g, const Number* gradients,
+                                           const Position* positions, int64_t row, Number* source) {
   const PoolingProblem& p = g.problem;
+  const PooledLine line = g.OutputLine(row);
+  constexpr int kMost = kVolume ? 8 : 4;  // rows of the windows that nets have most
   for (int64_t column = 0; column < p.output_width; ++column) {
     const Number* from = gradients + column * p.channels;
     const Position* saved = positions + column * p.channels;
-    g.ForEachTap(row, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
-      if (kKnownRows<Position> && rows.count == 4) {
-        CoverWithPacks<SpreadToRows<4>, sizeof(Number) == 2>(0, p.channels, rows, from, saved, source);
+    g.ForEachTap(line, column, [&](const PooledRows& rows) CREMA_INLINE_LAMBDA {
+      if (kKnownRows<Position> && rows.count == kMost) {
+        CoverWithPacks<SpreadToRows<kMost>, sizeof(Number) == 2>(0, p.channels, rows, from, saved, source);
       } else {
         CoverWithPacks<SpreadToRows<0>, sizeof(Number) == 2>(0, p.channels, rows, from, saved, source);
       }
     });
   }
   // What no window reaches.
-  const int64_t last = row + 1 == p.output_height ? p.input_height : g.rows.end[row],
+  const int64_t first_slice = kVolume ? g.slices.begin[line.slice] : 0,
+                end_slice = kVolume ? g.slices.end[line.slice] : 1,
+                last_slice = line.slice + 1 == p.output_depth ? p.input_depth : end_slice,
+                last_row = line.row + 1 == p.output_height ? p.input_height : g.rows.end[line.row],
                 width = p.input_width * p.channels;
-  for (int64_t line = g.rows.begin[row]; line < last; ++line) {
-    const int64_t reached = line < g.rows.end[row] ? g.columns.end[p.output_width - 1] * p.channels : 0;
-    std::fill(source + line * width + reached, source + (line + 1) * width, Number(0.0f));
+  for (int64_t d = first_slice; d < last_slice; ++d) {
+    for (int64_t h = g.rows.begin[line.row]; h < last_row; ++h) {
+      const bool reached = d < end_slice && h < g.rows.end[line.row];
+      Number* const to = source + (d * p.input_height + h) * width;
+      std::fill(to + (reached ? g.columns.end[p.output_width - 1] * p.channels : 0), to + width, Number(0.0f));
+    }
   }
 }
 
-// The winner of a window is kept as its position in the unclipped window, which fits a byte for kernels up to 16x16.
-template <typename Number, typename Position>
+// The winner of a window is kept as its position in the unclipped window, which fits a byte up to 256 of them.
+template <bool kVolume, typename Number, typename Position>
 class MaxPoolingChannelsLast final : public PoolingKernel {
  public:
   explicit MaxPoolingChannelsLast(const PoolingProblem& problem) : g_(problem) {}
@@ -289,10 +298,10 @@ class MaxPoolingChannelsLast final : public PoolingKernel {
 
   void Forward(const void* source, void* destination, void* saved, float* indices, const RandomStream*) override {
     const PoolingProblem& p = g_.problem;
-    const int64_t read = p.input_width * p.vertical.kernel * p.channels;
-    ForEachPooledRow(p.batch, p.output_height, read, [&](int64_t image, int64_t row) {
-      const Number* from = static_cast<const Number*>(source) + image * p.input_height * p.input_width * p.channels;
-      const int64_t at = (image * p.output_height + row) * p.output_width * p.channels;
+    const int64_t read = p.depth.kernel * p.vertical.kernel * p.input_width * p.channels;
+    ForEachPooledRow(p.batch, g_.output_lines(), read, [&](int64_t image, int64_t row) {
+      const Number* from = static_cast<const Number*>(source) + image * p.input_plane() * p.channels;
+      const int64_t at = (image * g_.output_lines() + row) * p.output_width * p.channels;
       const MaxOutput<Number, Position> output{static_cast<Number*>(destination) + at,
                                                saved ? static_cast<Position*>(saved) + at : nullptr,
                                                indices ? indices + at : nullptr};
@@ -307,33 +316,33 @@ class MaxPoolingChannelsLast final : public PoolingKernel {
   void Backward(const void*, const void* destination_gradient, const void* saved, void* source_gradient) override {
     const PoolingProblem& p = g_.problem;
     if (g_.SideBySide()) {
-      const int64_t written = p.vertical.kernel * p.input_width * p.channels;
-      ForEachPooledRow(p.batch, p.output_height, written, [&](int64_t image, int64_t row) {
-        const int64_t at = (image * p.output_height + row) * p.output_width * p.channels;
+      const int64_t written = p.depth.kernel * p.vertical.kernel * p.input_width * p.channels;
+      ForEachPooledRow(p.batch, g_.output_lines(), written, [&](int64_t image, int64_t row) {
+        const int64_t at = (image * g_.output_lines() + row) * p.output_width * p.channels;
         BackwardSideBySide(g_, static_cast<const Number*>(destination_gradient) + at,
                            static_cast<const Position*>(saved) + at, row,
-                           static_cast<Number*>(source_gradient) + image * p.input_height * p.input_width * p.channels);
+                           static_cast<Number*>(source_gradient) + image * p.input_plane() * p.channels);
       });
       return;
     }
-    ForEachPooledRow(p.batch, p.input_height, p.input_width * p.channels, [&](int64_t image, int64_t row) {
-      const int64_t at = image * p.output_height * p.output_width * p.channels;
-      BackwardRow(g_, static_cast<const Number*>(destination_gradient) + at, static_cast<const Position*>(saved) + at,
-                  row,
-                  static_cast<Number*>(source_gradient) + (image * p.input_height + row) * p.input_width * p.channels);
+    ForEachPooledRow(p.batch, g_.input_lines(), p.input_width * p.channels, [&](int64_t image, int64_t row) {
+      const int64_t at = image * p.output_plane() * p.channels;
+      BackwardRow(
+          g_, static_cast<const Number*>(destination_gradient) + at, static_cast<const Position*>(saved) + at, row,
+          static_cast<Number*>(source_gradient) + (image * g_.input_lines() + row) * p.input_width * p.channels);
     });
   }
 
  private:
-  PooledGeometry g_;
+  PooledGeometry<kVolume> g_;
 };
 
-template <typename Number>
+template <bool kVolume, typename Number>
 std::unique_ptr<PoolingKernel> Make(const PoolingProblem& problem) {
-  if (problem.vertical.kernel * problem.horizontal.kernel > 256) {
-    return std::make_unique<MaxPoolingChannelsLast<Number, int32_t>>(problem);
+  if (problem.depth.kernel * problem.vertical.kernel * problem.horizontal.kernel > 256) {
+    return std::make_unique<MaxPoolingChannelsLast<kVolume, Number, int32_t>>(problem);
   }
-  return std::make_unique<MaxPoolingChannelsLast<Number, uint8_t>>(problem);
+  return std::make_unique<MaxPoolingChannelsLast<kVolume, Number, uint8_t>>(problem);
 }
 
 }  // namespace
@@ -349,9 +358,9 @@ std::unique_ptr<PoolingKernel> MakeMaxPoolingChannelsLast(const PoolingProblem& 
   } else if (!PositionsFit(problem)) {
     *why_not = "the kernel is too large";
   } else if (problem.dtype == DType::kBF16) {
-    return Make<BFloat16>(problem);
+    return problem.volume() ? Make<true, BFloat16>(problem) : Make<false, BFloat16>(problem);
   } else {
-    return Make<float>(problem);
+    return problem.volume() ? Make<true, float>(problem) : Make<false, float>(problem);
   }
   return nullptr;
 }

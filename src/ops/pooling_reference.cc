@@ -11,6 +11,7 @@ class ReferencePooling final : public PoolingKernel {
  public:
   explicit ReferencePooling(const PoolingProblem& problem)
       : problem_(problem),
+        slices_(problem.input_depth, problem.depth, problem.output_depth),
         rows_(problem.input_height, problem.vertical, problem.output_height),
         columns_(problem.input_width, problem.horizontal, problem.output_width),
         step_(problem.layout == Layout::kPlain ? 1 : problem.channels) {}
@@ -84,25 +85,34 @@ class ReferencePooling final : public PoolingKernel {
   }
 
   struct Window {
-    int64_t top, bottom, left, right;
+    int64_t front, back, top, bottom, left, right;
     float padded;  // elements, padding included
-    bool empty() const { return top >= bottom || left >= right; }
+    bool empty() const { return front >= back || top >= bottom || left >= right; }
   };
 
   // body(index in the output, start of the input plane, window)
   template <typename Body>
   void ForEachWindow(const Body& body) const {
-    const int64_t outputs = problem_.output_height * problem_.output_width;
     for (int64_t plane = 0; plane < problem_.planes(); ++plane) {
-      int64_t at = Start(plane, outputs);
-      for (int64_t row = 0; row < problem_.output_height; ++row) {
-        for (int64_t column = 0; column < problem_.output_width; ++column, at += step_) {
-          body(at, Start(plane, problem_.input_height * problem_.input_width),
-               Window{rows_.begin[row], rows_.end[row], columns_.begin[column], columns_.end[column],
-                      static_cast<float>(rows_.padded[row] * columns_.padded[column])});
+      int64_t at = Start(plane, problem_.output_plane());
+      for (int64_t slice = 0; slice < problem_.output_depth; ++slice) {
+        for (int64_t row = 0; row < problem_.output_height; ++row) {
+          for (int64_t column = 0; column < problem_.output_width; ++column, at += step_) {
+            body(at, Start(plane, problem_.input_plane()), WindowOf(slice, row, column));
+          }
         }
       }
     }
+  }
+
+  Window WindowOf(int64_t slice, int64_t row, int64_t column) const {
+    return {slices_.begin[slice],
+            slices_.end[slice],
+            rows_.begin[row],
+            rows_.end[row],
+            columns_.begin[column],
+            columns_.end[column],
+            static_cast<float>(slices_.padded[slice] * rows_.padded[row] * columns_.padded[column])};
   }
 
   // Where the first of the `pixels` pixels of a plane lies; the next ones follow step_ elements apart.
@@ -113,8 +123,11 @@ class ReferencePooling final : public PoolingKernel {
 
   template <typename Body>
   void Visit(const Window& window, const Body& body) const {
-    for (int64_t h = window.top; h < window.bottom; ++h) {
-      for (int64_t w = window.left; w < window.right; ++w) body(h * problem_.input_width + w);
+    for (int64_t d = window.front; d < window.back; ++d) {
+      for (int64_t h = window.top; h < window.bottom; ++h) {
+        const int64_t row = (d * problem_.input_height + h) * problem_.input_width;
+        for (int64_t w = window.left; w < window.right; ++w) body(row + w);
+      }
     }
   }
 
@@ -126,7 +139,7 @@ class ReferencePooling final : public PoolingKernel {
   }
 
   int32_t Largest(const float* input, const Window& window) const {
-    int64_t best = window.top * problem_.input_width + window.left;
+    int64_t best = (window.front * problem_.input_height + window.top) * problem_.input_width + window.left;
     Visit(window, [&](int64_t i) { best = input[i * step_] > input[best * step_] ? i : best; });
     return static_cast<int32_t>(best);
   }
@@ -145,7 +158,7 @@ class ReferencePooling final : public PoolingKernel {
   }
 
   PoolingProblem problem_;
-  WindowRanges rows_, columns_;
+  WindowRanges slices_, rows_, columns_;
   int64_t step_;  // from one pixel of a plane to the next
 };
 

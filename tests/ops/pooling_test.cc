@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "comparison.h"
+#include "pooling_runs.h"
 
 namespace crema {
 namespace {
@@ -54,36 +54,6 @@ PoolingProblem ChannelsLast(const Case& test, PoolingMethod method) {
   return problem;
 }
 
-struct Results {
-  std::vector<float> destination, indices, source_gradient;
-};
-
-Results RunKernel(const PoolingProblem& problem, const char* name, const std::vector<float>& source) {
-  KernelChoice choice;
-  const auto kernel = MakePooling(problem, CpuDevice(), &choice, name);
-  EXPECT_NE(kernel, nullptr);
-  EXPECT_EQ(choice.kernel == "reference", name == std::string("reference"));
-  const int64_t outputs = problem.outputs();
-  const auto gradient = RandomValues(outputs, 2);
-  Results results{Poison(outputs), Poison(outputs), Poison(source.size())};
-  const PoisonedWorkspace saved(kernel->saved().bytes());
-  const RandomStream random(7, 8);
-  kernel->Forward(source.data(), results.destination.data(), saved.data(),
-                  problem.method == PoolingMethod::kMax ? results.indices.data() : nullptr, &random);
-  kernel->Backward(source.data(), gradient.data(), saved.data(), results.source_gradient.data());
-  return results;
-}
-
-void ExpectEqualsReference(const PoolingProblem& problem, const std::string& what) {
-  const auto source = RandomValues(problem.inputs(), 1);
-  const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "", source);
-  ExpectClose(expected.destination, actual.destination, 1e-6f, what + " destination");
-  ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, what + " source gradient");
-  if (problem.method == PoolingMethod::kMax) {
-    EXPECT_EQ(expected.indices, actual.indices) << what;
-  }
-}
-
 TEST(Pooling, EqualsReference) {
   for (const Case& test : kCases) {
     const std::string what = "case " + std::to_string(&test - kCases);
@@ -92,35 +62,6 @@ TEST(Pooling, EqualsReference) {
       ExpectEqualsReference(ChannelsLast(test, method), what + " with channels last");
     }
   }
-}
-
-// Of numbers that bf16 holds, the maximum is one of them, and sums differ by their one rounding.
-void ExpectRoundsOnce(PoolingProblem problem, const std::string& what) {
-  const auto source = Rounded(RandomValues(problem.inputs(), 1)),
-             gradient = Rounded(RandomValues(problem.outputs(), 2));
-  const auto run = [&](DType dtype, auto from, auto top_gradient, auto poison) {
-    problem.dtype = dtype;
-    const auto kernel = MakePooling(problem, CpuDevice(), nullptr, dtype == DType::kF32 ? "reference" : "");
-    using Numbers = decltype(from);
-    const size_t outputs = problem.outputs(), inputs = problem.inputs();
-    // One more, to see that nothing is written behind.
-    Numbers destination(outputs + 1, poison), source_gradient(inputs + 1, poison);
-    const PoisonedWorkspace saved(kernel->saved().bytes());
-    kernel->Forward(from.data(), destination.data(), saved.data(), nullptr, nullptr);
-    kernel->Backward(from.data(), top_gradient.data(), saved.data(), source_gradient.data());
-    EXPECT_TRUE(std::isnan(destination.back()) && std::isnan(source_gradient.back())) << what;
-    destination.pop_back();
-    source_gradient.pop_back();
-    return std::pair{std::vector<float>(destination.begin(), destination.end()),
-                     std::vector<float>(source_gradient.begin(), source_gradient.end())};
-  };
-  const auto [expected, expected_gradient] = run(DType::kF32, Widened(source), Widened(gradient), std::nanf(""));
-  const auto [actual, actual_gradient] = run(DType::kBF16, source, gradient, BFloat16(std::nanf("")));
-  if (problem.method == PoolingMethod::kMax) {
-    EXPECT_EQ(expected, actual) << what;
-  }
-  ExpectRounded(expected, actual, what + " destination");
-  ExpectRounded(expected_gradient, actual_gradient, what + " source gradient");
 }
 
 TEST(Pooling, BFloat16RoundsOnce) {
@@ -161,8 +102,8 @@ TEST(Pooling, LayoutsHoldTheSameNumbers) {
     };
     const auto source = RandomValues(plain.inputs(), 1);
     const int64_t inputs = plain.input_height * plain.input_width, outputs = plain.output_height * plain.output_width;
-    const Results expected = RunKernel(plain, "reference", source);
-    const Results actual = RunKernel(last, "reference", swap(source, inputs, true));
+    const PoolingResults expected = RunPooling(plain, "reference", source);
+    const PoolingResults actual = RunPooling(last, "reference", swap(source, inputs, true));
     EXPECT_EQ(expected.destination, swap(actual.destination, outputs, false));
     if (method == PoolingMethod::kMax) {
       EXPECT_EQ(expected.indices, swap(actual.indices, outputs, false));
@@ -176,14 +117,15 @@ TEST(Pooling, TiesGoToTheFirstElementInRowMajorOrder) {
          {Problem(test, PoolingMethod::kMax), ChannelsLast(test, PoolingMethod::kMax)}) {
       auto source = RandomValues(problem.inputs(), 1);
       for (float& x : source) x = x > 0 ? 1.0f : -0.0f;  // as behind a ReLU
-      const Results expected = RunKernel(problem, "reference", source), actual = RunKernel(problem, "", source);
+      const PoolingResults expected = RunPooling(problem, "reference", source),
+                           actual = RunPooling(problem, "", source);
       EXPECT_EQ(expected.indices, actual.indices) << "case " << &test - kCases;
       ExpectClose(expected.source_gradient, actual.source_gradient, 1e-5f, "source gradient");
     }
   }
   const PoolingProblem problem = Problem({1, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kMax);
-  EXPECT_EQ(RunKernel(problem, "reference", {3, 3, 3, 3}).indices[0], 0.0f);
-  EXPECT_EQ(RunKernel(problem, "reference", {2, 3, 3, 3}).indices[0], 1.0f);
+  EXPECT_EQ(RunPooling(problem, "reference", {3, 3, 3, 3}).indices[0], 0.0f);
+  EXPECT_EQ(RunPooling(problem, "reference", {2, 3, 3, 3}).indices[0], 1.0f);
 }
 
 TEST(Pooling, ForwardAloneKeepsNothing) {
@@ -196,7 +138,7 @@ TEST(Pooling, ForwardAloneKeepsNothing) {
     auto destination = Poison(problem.outputs());
     kernel->Forward(source.data(), destination.data(), nullptr, nullptr, nullptr);
     problem.backward = true;
-    EXPECT_EQ(destination, RunKernel(problem, "reference", source).destination);
+    EXPECT_EQ(destination, RunPooling(problem, "reference", source).destination);
   }
 }
 
@@ -222,7 +164,7 @@ TEST(Pooling, NanKeepsWinnersInsideThePlane) {
       for (const int64_t every : {1, 2, 5}) {
         auto source = RandomValues(problem.inputs(), 1);
         for (size_t i = 0; i < source.size(); i += every) source[i] = std::nanf("");
-        for (const float x : RunKernel(problem, "", source).indices) {
+        for (const float x : RunPooling(problem, "", source).indices) {
           ASSERT_TRUE(x >= -1 && x < static_cast<float>(pixels)) << "case " << &test - kCases << ": " << x;
         }
       }
@@ -236,7 +178,7 @@ TEST(Pooling, MinusInfinityIsAValueLikeOthers) {
     PoolingProblem problem = Problem(test, PoolingMethod::kMax);
     problem.layout = layout;
     const std::vector<float> source(problem.inputs(), -std::numeric_limits<float>::infinity());
-    EXPECT_EQ(RunKernel(problem, "reference", source).indices, RunKernel(problem, "", source).indices);
+    EXPECT_EQ(RunPooling(problem, "reference", source).indices, RunPooling(problem, "", source).indices);
   }
 }
 
@@ -245,12 +187,12 @@ TEST(PoolingReference, AverageDividesByTheWindowClippedToThePaddedInput) {
   // 1x4 row padded to 0 1 2 3 4 0; windows of 3, stride 3: {0 1 2} and {3 4 0}
   PoolingProblem problem = Problem({1, 1, 4, {1, 1, 0}, {3, 3, 1}, true}, PoolingMethod::kAverage);
   EXPECT_EQ(problem.output_width, 2);
-  auto results = RunKernel(problem, "reference", {1, 2, 3, 4});
+  auto results = RunPooling(problem, "reference", {1, 2, 3, 4});
   EXPECT_FLOAT_EQ(results.destination[0], 1.0f);
   EXPECT_FLOAT_EQ(results.destination[1], 7.0f / 3);
   // 1x4 without padding, windows of 3, stride 2, ceil: {1 2 3} and {3 4}
   problem = Problem({1, 1, 4, {1, 1, 0}, {3, 2, 0}, true}, PoolingMethod::kAverage);
-  results = RunKernel(problem, "reference", {1, 2, 3, 4});
+  results = RunPooling(problem, "reference", {1, 2, 3, 4});
   EXPECT_FLOAT_EQ(results.destination[0], 2.0f);
   EXPECT_FLOAT_EQ(results.destination[1], 3.5f);
 }
@@ -259,7 +201,7 @@ TEST(StochasticPooling, DrawsInProportionToTheValues) {
   PoolingProblem problem = Problem({20000, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kStochastic);
   std::vector<float> source;
   for (int64_t i = 0; i < problem.planes(); ++i) source.insert(source.end(), {1, 2, 0, 5});
-  const Results results = RunKernel(problem, "reference", source);
+  const PoolingResults results = RunPooling(problem, "reference", source);
   const auto share = [&](float value) {
     return std::count(results.destination.begin(), results.destination.end(), value) / 20000.0;
   };
@@ -279,11 +221,11 @@ TEST(StochasticPooling, DrawsInProportionToTheValues) {
 TEST(StochasticPooling, WeighsByTheValuesWhenNotTraining) {
   PoolingProblem problem = Problem({1, 2, 2, {2, 2, 0}, {2, 2, 0}, true}, PoolingMethod::kStochastic);
   problem.training = false;
-  const Results results = RunKernel(problem, "reference", {1, 2, 0, 5});
+  const PoolingResults results = RunPooling(problem, "reference", {1, 2, 0, 5});
   EXPECT_FLOAT_EQ(results.destination[0], 30.0f / 8);
   const float gradient = RandomValues(1, 2)[0];
   EXPECT_NEAR(results.source_gradient[3], gradient * (10 - 30.0f / 8) / 8, 1e-6f);
-  EXPECT_FLOAT_EQ(RunKernel(problem, "reference", {0, 0, 0, 0}).destination[0], 0.0f);
+  EXPECT_FLOAT_EQ(RunPooling(problem, "reference", {0, 0, 0, 0}).destination[0], 0.0f);
 }
 
 TEST(PoolingChoice, StochasticLeavesAReason) {
