@@ -4,6 +4,7 @@
 
 #include "onnx/operator_table.h"
 #include "onnx/window.h"
+#include "schema/axis_values.h"
 
 namespace crema::onnx {
 
@@ -49,7 +50,7 @@ void EvenPads(const NodeReader& node, Window* window, Constant* weights) {
 void SetPair(const std::vector<int64_t>& values, int64_t fallback, google::protobuf::RepeatedField<uint32_t>* field,
              ConvolutionParameter* param, void (ConvolutionParameter::*height)(uint32_t),
              void (ConvolutionParameter::*width)(uint32_t)) {
-  if (values.size() != 2 || values[0] == values[1]) return SetAll(values, fallback, field);
+  if (values.size() != 2 || values[0] == values[1]) return SetAxisValues(values, fallback, field);
   (param->*height)(static_cast<uint32_t>(values[0]));
   (param->*width)(static_cast<uint32_t>(values[1]));
 }
@@ -62,7 +63,7 @@ LayerParameter ConvolutionLayer(const char* type, int64_t outputs, int64_t group
   SetPair(window.kernel, -1, param->mutable_kernel_size(), param, &P::set_kernel_h, &P::set_kernel_w);
   SetPair(window.stride, 1, param->mutable_stride(), param, &P::set_stride_h, &P::set_stride_w);
   SetPair(window.before, 0, param->mutable_pad(), param, &P::set_pad_h, &P::set_pad_w);
-  SetAll(window.dilation, 1, param->mutable_dilation());
+  SetAxisValues(window.dilation, 1, param->mutable_dilation());
   if (groups != 1) param->set_group(static_cast<uint32_t>(groups));
   return layer;
 }

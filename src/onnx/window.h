@@ -28,18 +28,6 @@ Window ReadWindow(const NodeReader& node, const std::vector<int64_t>& input, con
 // The extents behind the first two axes.
 std::vector<int64_t> SpatialExtents(const NodeReader& node, const Shape& shape);
 
-// Writes values of a parameter in its shortest form: once where all are equal, nothing where they are `fallback`.
-template <typename Repeated>
-void SetAll(const std::vector<int64_t>& values, int64_t fallback, Repeated* field) {
-  bool equal = true, standard = true;
-  for (const int64_t value : values) {
-    equal &= value == values[0];
-    standard &= value == fallback;
-  }
-  if (standard) return;
-  for (size_t i = 0; i < (equal ? 1 : values.size()); ++i) field->Add(static_cast<uint32_t>(values[i]));
-}
-
 }  // namespace crema::onnx
 
 #endif  // CREMA_ONNX_WINDOW_H_
