@@ -1,11 +1,14 @@
-// Pooling: the maximum, average or a random element of each window. Max pooling may name a second top, which gets the
-// index of each maximum in its plane. A ReLU below max pooling may as well stand above it, where there is less to do.
-// pooling_param.engine chose between Caffe's own kernels and has no effect here.
+// Pooling: the maximum, average or a random element of each window of images or volumes. Max pooling may name a second
+// top, which gets the index of each maximum in its plane, counted through the slices of a volume. A ReLU below max
+// pooling may as well stand above it, where there is less to do. pooling_param.engine chose between Caffe's own kernels
+// and has no effect here.
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "base/check.h"
 #include "crema/fusion.h"
+#include "layers/axis_settings.h"
 #include "layers/elementwise_chain.h"
 #include "ops/operations.h"
 
@@ -23,9 +26,9 @@ class PoolingLayer : public Layer {
       setup.Fail("top", "only pool: MAX makes a second top (the index of each maximum); remove it");
     }
     setup.ExpectTops(1, 2);
-    if (shape.axes() != 4) {
-      setup.Fail("bottom", "takes num x channels x height x width, but \"" + setup.param().bottom(0) + "\" is " +
-                               shape.ToString());
+    if (shape.axes() != 4 && shape.axes() != 5) {
+      setup.Fail("bottom", "takes num x channels x height x width, or num x channels x depth x height x width, but \"" +
+                               setup.param().bottom(0) + "\" is " + shape.ToString());
     }
     if (setup.members().size() > 1) activation_ = ReadActivation(*setup.members().front());
     problem_ = {};
@@ -35,16 +38,26 @@ class PoolingLayer : public Layer {
     problem_.training = setup.phase() == TRAIN;
     problem_.batch = shape[0];
     problem_.channels = shape[1];
-    problem_.input_height = shape[2];
-    problem_.input_width = shape[3];
-    ReadWindows(setup);
+    std::vector<Axis> axes;
+    for (int i = 2; i < shape.axes(); ++i) axes.push_back({shape[i], {}, 1});
+    ReadWindows(setup, &axes);
     const bool ceil = param.round_mode() == PoolingParameter::CEIL;
-    const bool padded = problem_.vertical.pad > 0 || problem_.horizontal.pad > 0;
-    problem_.output_height = PooledExtent(problem_.input_height, problem_.vertical, ceil, padded);
-    problem_.output_width = PooledExtent(problem_.input_width, problem_.horizontal, ceil, padded);
-    CheckExtents(setup);
-    const Shape top{shape[0], shape[1], problem_.output_height, problem_.output_width};
-    for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, top);
+    const bool padded = std::any_of(axes.begin(), axes.end(), [](const Axis& axis) { return axis.window.pad > 0; });
+    for (Axis& axis : axes) axis.output = PooledExtent(axis.input, axis.window, ceil, padded);
+    CheckExtents(setup, axes);
+    std::vector<int64_t> top{shape[0], shape[1]};
+    double elements = 1;
+    for (const Axis& axis : axes) {
+      top.push_back(axis.output);
+      elements *= static_cast<double>(axis.window.kernel);
+    }
+    constexpr double kMostElements = int64_t{1} << 40;  // what is computed with them stays exact
+    if (elements > kMostElements) {
+      setup.Fail(KernelField(param), "a window has more elements than are possible; lower the kernel size and pad");
+    }
+    SetProblem(std::move(axes));
+    if (setup.tops() > 1) CheckIndices(setup);
+    for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
     // Numbers are drawn for elements as they lie in memory.
     if (problem_.method != PoolingMethod::kStochastic) {
       setup.AllowSplitBatch();
@@ -52,8 +65,7 @@ class PoolingLayer : public Layer {
       // Indices do not fit 16 bits.
       if (setup.tops() == 1 && PositionsFit(problem_)) setup.AllowHalfPrecision();
     }
-    setup.SetFlops(static_cast<double>(top.count()) *
-                   static_cast<double>(problem_.vertical.kernel * problem_.horizontal.kernel));
+    setup.SetFlops(static_cast<double>(problem_.outputs()) * elements);
   }
 
   void Plan(LayerPlan& plan) override {
@@ -90,88 +102,121 @@ class PoolingLayer : public Layer {
   }
 
  private:
-  void ReadWindows(const LayerSetup& setup) {
+  struct Axis {
+    int64_t input;
+    PoolingWindow window;
+    int64_t output;
+  };
+
+  static const char* KernelField(const PoolingParameter& param) {
+    return param.kernel_size_size() > 0 ? "pooling_param.kernel_size" : "pooling_param.kernel_h";
+  }
+
+  static void ReadWindows(const LayerSetup& setup, std::vector<Axis>* axes) {
     const PoolingParameter& param = setup.param().pooling_param();
-    const auto read = [&](const char* name, bool has, int64_t both, bool has_h, int64_t h, bool has_w, int64_t w,
-                          int64_t* vertical, int64_t* horizontal) {
-      const std::string field = std::string("pooling_param.") + name;
-      const std::string stem = std::string(name).substr(0, std::string(name).find("_size"));
-      if (has && (has_h || has_w)) {
-        setup.Fail(field, "has both " + std::string(name) + " and " + stem + (has_h ? "_h" : "_w") +
-                              "; keep one of the two forms");
+    const auto read = [&](const AxisSetting& setting, int64_t PoolingWindow::*member) {
+      if (setting.values.empty() && setting.has_vertical != setting.has_horizontal) {
+        const char* given = setting.has_vertical ? setting.vertical_name : setting.horizontal_name;
+        const char* other = setting.has_vertical ? setting.horizontal_name : setting.vertical_name;
+        setup.Fail(std::string("pooling_param.") + given,
+                   std::string("has ") + given + " without " + other + "; give both, or " + setting.name);
       }
-      if (has_h != has_w) {
-        setup.Fail("pooling_param." + stem + (has_h ? "_h" : "_w"),
-                   "has " + stem + (has_h ? "_h without " : "_w without ") + stem + (has_h ? "_w" : "_h") +
-                       "; give both, or " + name);
-      }
-      *vertical = has_h ? h : both;
-      *horizontal = has_w ? w : both;
+      const std::vector<int64_t> values =
+          ReadAxisSetting(setup, "pooling_param", static_cast<int>(axes->size()), setting);
+      for (size_t i = 0; i < values.size(); ++i) (*axes)[i].window.*member = values[i];
     };
-    PoolingWindow &vertical = problem_.vertical, &horizontal = problem_.horizontal;
-    read("kernel_size", param.has_kernel_size(), param.kernel_size(), param.has_kernel_h(), param.kernel_h(),
-         param.has_kernel_w(), param.kernel_w(), &vertical.kernel, &horizontal.kernel);
-    read("stride", param.has_stride(), param.stride(), param.has_stride_h(), param.stride_h(), param.has_stride_w(),
-         param.stride_w(), &vertical.stride, &horizontal.stride);
-    read("pad", param.has_pad(), param.pad(), param.has_pad_h(), param.pad_h(), param.has_pad_w(), param.pad_w(),
-         &vertical.pad, &horizontal.pad);
-    const bool kernel_set = param.has_kernel_size() || param.has_kernel_h();
-    if (vertical.stride < 1 || horizontal.stride < 1) {
-      setup.Fail(param.has_stride_h() ? "pooling_param.stride_h" : "pooling_param.stride", "stride must be at least 1");
-    }
+    const auto any = [&](const auto& holds) { return std::any_of(axes->begin(), axes->end(), holds); };
+    read({"stride", param.stride(), "stride_h", "stride_w", param.has_stride_h(), param.has_stride_w(),
+          param.stride_h(), param.stride_w(), 1, 1},
+         &PoolingWindow::stride);
+    read({"pad", param.pad(), "pad_h", "pad_w", param.has_pad_h(), param.has_pad_w(), param.pad_h(), param.pad_w(), 0,
+          0},
+         &PoolingWindow::pad);
+    const bool kernel_set = param.kernel_size_size() > 0 || param.has_kernel_h() || param.has_kernel_w();
     if (param.global_pooling()) {
       if (kernel_set) {
         setup.Fail("pooling_param.global_pooling",
                    "global_pooling takes the whole plane as its window; remove the kernel size");
       }
-      if (vertical.pad != 0 || horizontal.pad != 0 || vertical.stride != 1 || horizontal.stride != 1) {
+      if (any([](const Axis& axis) { return axis.window.pad != 0 || axis.window.stride != 1; })) {
         setup.Fail("pooling_param.global_pooling",
                    "global_pooling makes one window of the whole plane; remove pad and stride");
       }
-      vertical.kernel = problem_.input_height;
-      horizontal.kernel = problem_.input_width;
+      for (Axis& axis : *axes) axis.window.kernel = axis.input;
       return;
     }
     if (!kernel_set) {
       setup.Fail("pooling_param",
                  "kernel_size is not set; give kernel_size, or kernel_h and kernel_w, or global_pooling: true");
     }
-    const char* kernel_field = param.has_kernel_size() ? "pooling_param.kernel_size" : "pooling_param.kernel_h";
-    const char* pad_field = param.has_pad() ? "pooling_param.pad" : "pooling_param.pad_h";
-    if (vertical.kernel < 1 || horizontal.kernel < 1) setup.Fail(kernel_field, "kernel_size must be at least 1");
-    if (vertical.pad >= vertical.kernel || horizontal.pad >= horizontal.kernel) {
-      setup.Fail(pad_field, "pad " + std::to_string(std::max(vertical.pad, horizontal.pad)) +
+    read({"kernel_size", param.kernel_size(), "kernel_h", "kernel_w", param.has_kernel_h(), param.has_kernel_w(),
+          param.kernel_h(), param.kernel_w(), -1, 1},
+         &PoolingWindow::kernel);
+    const char* pad_field = param.pad_size() > 0 ? "pooling_param.pad" : "pooling_param.pad_h";
+    for (const Axis& axis : *axes) {
+      if (axis.window.pad < axis.window.kernel) continue;
+      setup.Fail(pad_field, "pad " + std::to_string(axis.window.pad) +
                                 " must be smaller than the kernel, else a window may lie in the padding alone");
     }
-    if (problem_.method == PoolingMethod::kStochastic && (vertical.pad > 0 || horizontal.pad > 0)) {
+    if (param.pool() == PoolingParameter::STOCHASTIC && any([](const Axis& axis) { return axis.window.pad > 0; })) {
       setup.Fail(pad_field, "pool: STOCHASTIC takes no padding; use MAX or AVE, or pad in a layer before");
     }
   }
 
-  void CheckExtents(LayerSetup& setup) const {
-    const PoolingWindow &vertical = problem_.vertical, &horizontal = problem_.horizontal;
-    const auto pair = [](int64_t a, int64_t b) { return std::to_string(a) + "x" + std::to_string(b); };
-    if (problem_.output_height < 1 || problem_.output_width < 1) {
-      const PoolingParameter& param = setup.param().pooling_param();
-      const std::string kernel =
-          param.has_kernel_size() ? std::to_string(param.kernel_size()) : pair(vertical.kernel, horizontal.kernel);
-      setup.Fail(param.has_kernel_size() ? "pooling_param.kernel_size" : "pooling_param.kernel_h",
-                 "kernel_size " + kernel + " exceeds the padded input " +
-                     pair(problem_.input_height + 2 * vertical.pad, problem_.input_width + 2 * horizontal.pad) +
-                     " from \"" + setup.param().bottom(0) + "\"; lower kernel_size or add pad");
+  static void CheckExtents(LayerSetup& setup, const std::vector<Axis>& axes) {
+    const PoolingParameter& param = setup.param().pooling_param();
+    std::vector<int64_t> kernel, padded;
+    bool fits = true;
+    for (const Axis& axis : axes) {
+      kernel.push_back(axis.window.kernel);
+      padded.push_back(axis.input + 2 * axis.window.pad);
+      fits &= axis.output > 0;
+    }
+    if (!fits) {
+      setup.Fail(KernelField(param),
+                 "kernel_size " +
+                     (param.kernel_size_size() == 1 ? std::to_string(kernel[0]) : Shape(kernel).ToString()) +
+                     " exceeds the padded input " + Shape(padded).ToString() + " from \"" + setup.param().bottom(0) +
+                     "\"; lower kernel_size or add pad");
     }
     constexpr int64_t kMost = 1 << 24;
-    if (std::max(problem_.output_height, problem_.output_width) > kMost) {
-      setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + setup.bottom_shape(0).ToString() +
-                               ", of which more than " + std::to_string(kMost) +
-                               " windows would be made along an axis; correct the layers before");
+    bool filled = true;
+    for (const Axis& axis : axes) {
+      if (axis.output > kMost) {
+        setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + setup.bottom_shape(0).ToString() +
+                                 ", of which more than " + std::to_string(kMost) +
+                                 " windows would be made along an axis; correct the layers before");
+      }
+      filled &= WindowRanges(axis.input, axis.window, axis.output).filled() == axis.output;
     }
-    if (WindowRanges(problem_.input_height, vertical, problem_.output_height).filled() < problem_.output_height ||
-        WindowRanges(problem_.input_width, horizontal, problem_.output_width).filled() < problem_.output_width) {
+    if (!filled) {
       setup.Warn(
           "pooling_param.stride",
           "the last window starts behind the input, so its output is always 0; set round_mode: FLOOR to drop it");
     }
+  }
+
+  // What f32 cannot count would point at a neighbour.
+  void CheckIndices(const LayerSetup& setup) const {
+    constexpr int64_t kMost = 1 << 24;
+    if (problem_.input_plane() <= kMost) return;
+    setup.Fail("top", "the second top (the index of each maximum) can count " + std::to_string(kMost) +
+                          " elements, but a channel of \"" + setup.param().bottom(0) + "\" has " +
+                          std::to_string(problem_.input_plane()) + "; remove it, or pool smaller parts");
+  }
+
+  // Those of images have no depth.
+  void SetProblem(std::vector<Axis> axes) {
+    if (axes.size() == 2) axes.insert(axes.begin(), {1, {}, 1});
+    problem_.input_depth = axes[0].input;
+    problem_.depth = axes[0].window;
+    problem_.output_depth = axes[0].output;
+    problem_.input_height = axes[1].input;
+    problem_.vertical = axes[1].window;
+    problem_.output_height = axes[1].output;
+    problem_.input_width = axes[2].input;
+    problem_.horizontal = axes[2].window;
+    problem_.output_width = axes[2].output;
   }
 
   PoolingProblem problem_;

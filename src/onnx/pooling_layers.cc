@@ -14,29 +14,46 @@ namespace {
 struct PoolingWindows {
   enum class Method { kMax, kAverage, kStochastic };
   Method method = Method::kMax;
-  int64_t kernel[2], stride[2], pad[2], results[2];  // height, width
+  std::vector<int64_t> kernel, stride, pad, results;  // of each spatial axis
+
+  int axes() const { return static_cast<int>(kernel.size()); }
 };
 
-std::vector<int64_t> Pair(const int64_t (&values)[2]) { return {values[0], values[1]}; }
+// What Pad takes: so many elements before and after each spatial axis, none at the two before.
+std::vector<int64_t> Pads(const std::vector<int64_t>& before, const std::vector<int64_t>& after) {
+  std::vector<int64_t> pads{0, 0};
+  pads.insert(pads.end(), before.begin(), before.end());
+  pads.insert(pads.end(), {0, 0});
+  pads.insert(pads.end(), after.begin(), after.end());
+  return pads;
+}
+
+bool AnyAbove0(const std::vector<int64_t>& values) {
+  return std::any_of(values.begin(), values.end(), [](int64_t value) { return value > 0; });
+}
 
 // How far the last window of each axis reaches beyond the input and `padding` elements after it.
-std::vector<int64_t> Overhang(const LayerWriter& layer, const PoolingWindows& w, const int64_t (&padding)[2]) {
+std::vector<int64_t> Overhang(const LayerWriter& layer, const PoolingWindows& w, const std::vector<int64_t>& padding) {
   std::vector<int64_t> overhang;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < w.axes(); ++i) {
     const int64_t end = (w.results[i] - 1) * w.stride[i] - w.pad[i] + w.kernel[i];
     overhang.push_back(std::max<int64_t>(0, end - layer.bottom_shape(0)[2 + i] - padding[i]));
   }
   return overhang;
 }
 
+std::vector<int64_t> OverhangOfInput(const LayerWriter& layer, const PoolingWindows& w) {
+  return Overhang(layer, w, std::vector<int64_t>(w.axes(), 0));
+}
+
 std::vector<AttributeProto> WindowAttributes(const PoolingWindows& w, std::vector<int64_t> before,
                                              const std::vector<int64_t>& after) {
   before.insert(before.end(), after.begin(), after.end());
-  return {Ints("kernel_shape", Pair(w.kernel)), Ints("strides", Pair(w.stride)), Ints("pads", before)};
+  return {Ints("kernel_shape", w.kernel), Ints("strides", w.stride), Ints("pads", before)};
 }
 
 std::string Maximum(LayerWriter& layer, const PoolingWindows& w, std::string* positions) {
-  const std::vector<AttributeProto> window = WindowAttributes(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
+  const std::vector<AttributeProto> window = WindowAttributes(w, w.pad, OverhangOfInput(layer, w));
   if (!positions) return layer.Add("MaxPool", {layer.bottom(0)}, window);
   const std::vector<std::string> pooled = layer.AddMany("MaxPool", {layer.bottom(0)}, 2, window);
   // ONNX counts positions through the whole tensor.
@@ -48,14 +65,15 @@ std::string Maximum(LayerWriter& layer, const PoolingWindows& w, std::string* po
 // Caffe divides by the elements of the window within the padded input.
 std::string Mean(LayerWriter& layer, const std::string& value, const PoolingWindows& w) {
   const std::vector<int64_t> beyond = Overhang(layer, w, w.pad);
-  const bool reaches_beyond = beyond[0] > 0 || beyond[1] > 0, padded = w.pad[0] > 0 || w.pad[1] > 0;
+  const bool reaches_beyond = AnyAbove0(beyond), padded = AnyAbove0(w.pad);
   if (!reaches_beyond || !padded) {
-    std::vector<AttributeProto> window = WindowAttributes(w, Pair(w.pad), Overhang(layer, w, {0, 0}));
+    std::vector<AttributeProto> window = WindowAttributes(w, w.pad, OverhangOfInput(layer, w));
     window.push_back(Int("count_include_pad", padded));
     return layer.Add("AveragePool", {value}, window);
   }
-  const std::string pads = layer.Integers("pads", {0, 0, w.pad[0], w.pad[1], 0, 0, w.pad[0], w.pad[1]});
-  return layer.Add("AveragePool", {layer.Add("Pad", {value, pads})}, WindowAttributes(w, {0, 0}, beyond));
+  const std::string pads = layer.Integers("pads", Pads(w.pad, w.pad));
+  return layer.Add("AveragePool", {layer.Add("Pad", {value, pads})},
+                   WindowAttributes(w, std::vector<int64_t>(w.axes(), 0), beyond));
 }
 
 // The mean of a window's elements, each weighed by itself; 0 where their sum is.
@@ -85,15 +103,19 @@ PoolingWindows WindowsOf(const LayerWriter& layer) {
   w.method = param.pool() == PoolingParameter::MAX   ? PoolingWindows::Method::kMax
              : param.pool() == PoolingParameter::AVE ? PoolingWindows::Method::kAverage
                                                      : PoolingWindows::Method::kStochastic;
-  const int64_t kernel[] = {param.kernel_h(), param.kernel_w()}, stride[] = {param.stride_h(), param.stride_w()},
-                pad[] = {param.pad_h(), param.pad_w()};
-  for (int i = 0; i < 2; ++i) {
-    w.kernel[i] = param.has_kernel_size() ? param.kernel_size() : kernel[i];
-    w.stride[i] = param.has_stride_h() ? stride[i] : param.stride();
-    w.pad[i] = param.has_pad_h() ? pad[i] : param.pad();
-    if (param.global_pooling()) w.kernel[i] = layer.bottom_shape(0)[2 + i];
-    w.results[i] = layer.top_shape(0)[2 + i];
-  }
+  const std::vector<int64_t>&input = layer.bottom_shape(0).dims(), &output = layer.top_shape(0).dims();
+  const int axes = static_cast<int>(input.size()) - 2;
+  const auto read = [&](const auto& values, bool pair, int64_t vertical, int64_t horizontal, int64_t fallback) {
+    if (pair) return std::vector<int64_t>{vertical, horizontal};
+    if (values.size() > 1) return std::vector<int64_t>(values.begin(), values.end());
+    return std::vector<int64_t>(axes, values.empty() ? fallback : values[0]);
+  };
+  w.kernel = param.global_pooling()
+                 ? std::vector<int64_t>(input.begin() + 2, input.end())
+                 : read(param.kernel_size(), param.has_kernel_h(), param.kernel_h(), param.kernel_w(), 1);
+  w.stride = read(param.stride(), param.has_stride_h(), param.stride_h(), param.stride_w(), 1);
+  w.pad = read(param.pad(), param.has_pad_h(), param.pad_h(), param.pad_w(), 0);
+  w.results.assign(output.begin() + 2, output.end());
   return w;
 }
 
@@ -101,7 +123,7 @@ PoolingWindows WindowsOf(const LayerWriter& layer) {
 // many these are.
 std::vector<int64_t> LeaveOutEmpty(const LayerWriter& layer, PoolingWindows* w) {
   std::vector<int64_t> empty;
-  for (int i = 0; i < 2; ++i) {
+  for (int i = 0; i < w->axes(); ++i) {
     const int64_t starts = (layer.bottom_shape(0)[2 + i] + w->pad[i] + w->stride[i] - 1) / w->stride[i];
     empty.push_back(std::max<int64_t>(0, w->results[i] - starts));
     w->results[i] -= empty[i];
@@ -112,8 +134,8 @@ std::vector<int64_t> LeaveOutEmpty(const LayerWriter& layer, PoolingWindows* w) 
 // Puts `fill`, called `name` in the file, where these windows were.
 std::string Refill(LayerWriter& layer, const std::string& pooled, const std::vector<int64_t>& empty,
                    const std::string& name, float fill) {
-  if (empty[0] == 0 && empty[1] == 0) return pooled;
-  const std::string pads = layer.Integers("empty_windows", {0, 0, 0, 0, 0, 0, empty[0], empty[1]});
+  if (!AnyAbove0(empty)) return pooled;
+  const std::string pads = layer.Integers("empty_windows", Pads(std::vector<int64_t>(empty.size(), 0), empty));
   return layer.Add("Pad", {pooled, pads, layer.Number(name, fill)});
 }
 
@@ -144,9 +166,11 @@ void Spp(LayerWriter& layer) {
                                                    : PoolingWindows::Method::kStochastic;
     const int64_t bins = int64_t{1} << level;
     for (int i = 0; i < 2; ++i) {
-      w.results[i] = bins;
-      w.kernel[i] = w.stride[i] = (shape[2 + i] + bins - 1) / bins;
-      w.pad[i] = (w.kernel[i] * bins - shape[2 + i] + 1) / 2;
+      const int64_t side = (shape[2 + i] + bins - 1) / bins;
+      w.results.push_back(bins);
+      w.kernel.push_back(side);
+      w.stride.push_back(side);
+      w.pad.push_back((side * bins - shape[2 + i] + 1) / 2);
     }
     levels.push_back(Pool(layer, w, nullptr));
     if (param.pyramid_height() > 1) levels.back() = layer.Add("Flatten", {levels.back()}, {Int("axis", 1)});

@@ -6,6 +6,7 @@
 #include "onnx/operator_table.h"
 #include "onnx/window.h"
 #include "ops/pooling.h"
+#include "schema/axis_values.h"
 
 namespace crema::onnx {
 
@@ -48,11 +49,13 @@ bool CutsOff(const std::vector<PooledAxis>& axes) {
 
 std::vector<PooledAxis> ReadAxes(const NodeReader& node, const Operand& value, bool counts_padding) {
   const std::vector<int64_t> input = SpatialExtents(node, node.shape(0));
-  if (input.size() != 2) node.Refuse("reads " + node.shape(0).ToString() + "; crema pools over height and width");
+  if (input.size() != 2 && input.size() != 3) {
+    node.Refuse("reads " + node.shape(0).ToString() + "; crema pools over height and width, and depth of volumes");
+  }
   const Window window = ReadWindow(node, input, {});
   const bool ceil = node.Int("ceil_mode", 0) != 0;
-  std::vector<PooledAxis> axes(2);
-  for (int i = 0; i < 2; ++i) {
+  std::vector<PooledAxis> axes(input.size());
+  for (int i = 0; i < window.axes(); ++i) {
     PooledAxis& axis = axes[i];
     if (window.dilation[i] != 1) node.Refuse("dilates its windows, which crema's poolings do not");
     axis.input = value.shape[2 + i];
@@ -78,20 +81,19 @@ LayerParameter PoolingLayer(PoolingParameter::PoolMethod method, bool ceil, cons
   LayerParameter layer = LayerOf("Pooling");
   PoolingParameter* param = layer.mutable_pooling_param();
   if (method != PoolingParameter::MAX) param->set_pool(method);
-  const PooledAxis &h = axes[0], &w = axes[1];
   using P = PoolingParameter;
-  const auto set = [&](int64_t vertical, int64_t horizontal, int64_t fallback, void (P::*both)(uint32_t),
-                       void (P::*height)(uint32_t), void (P::*width)(uint32_t)) {
-    if (vertical != horizontal) {
-      (param->*height)(static_cast<uint32_t>(vertical));
-      (param->*width)(static_cast<uint32_t>(horizontal));
-    } else if (vertical != fallback) {
-      (param->*both)(static_cast<uint32_t>(vertical));
-    }
+  // Images get the form that every Caffe reads.
+  const auto set = [&](int64_t PooledAxis::*member, int64_t fallback, auto* field, void (P::*height)(uint32_t),
+                       void (P::*width)(uint32_t)) {
+    std::vector<int64_t> values;
+    for (const PooledAxis& axis : axes) values.push_back(axis.*member);
+    if (values.size() != 2 || values[0] == values[1]) return SetAxisValues(values, fallback, field);
+    (param->*height)(static_cast<uint32_t>(values[0]));
+    (param->*width)(static_cast<uint32_t>(values[1]));
   };
-  set(h.kernel, w.kernel, -1, &P::set_kernel_size, &P::set_kernel_h, &P::set_kernel_w);
-  set(h.stride, w.stride, 1, &P::set_stride, &P::set_stride_h, &P::set_stride_w);
-  set(h.pad, w.pad, 0, &P::set_pad, &P::set_pad_h, &P::set_pad_w);
+  set(&PooledAxis::kernel, -1, param->mutable_kernel_size(), &P::set_kernel_h, &P::set_kernel_w);
+  set(&PooledAxis::stride, 1, param->mutable_stride(), &P::set_stride_h, &P::set_stride_w);
+  set(&PooledAxis::pad, 0, param->mutable_pad(), &P::set_pad_h, &P::set_pad_w);
   if (!ceil) param->set_round_mode(PoolingParameter::FLOOR);
   return layer;
 }
@@ -123,24 +125,28 @@ Operand Pool(NodeReader& node, Operand value, PoolingParameter::PoolMethod metho
     ceil = !ceil;
     axes = other;
   }
-  std::vector<float> factors;
-  bool scales = false;
-  for (const float vertical : Factors(axes[0])) {
-    for (const float horizontal : Factors(axes[1])) {
-      factors.push_back(vertical * horizontal);
-      scales |= factors.back() != 1;
+  std::vector<float> factors{1};
+  std::vector<int64_t> results;
+  for (const PooledAxis& axis : axes) {
+    std::vector<float> products;
+    for (const float before : factors) {
+      for (const float factor : Factors(axis)) products.push_back(before * factor);
     }
+    factors = std::move(products);
+    results.push_back(axis.results);
   }
-  scales &= method == PoolingParameter::AVE;
+  const bool scales = method == PoolingParameter::AVE &&
+                      std::any_of(factors.begin(), factors.end(), [](float factor) { return factor != 1; });
   const bool cuts = CutsOff(axes);
   value = node.Add(PoolingLayer(method, ceil, axes), {value}, {}, cuts || scales ? "pool" : "");
-  for (int i = 0; i < 2; ++i) value = node.Cut(value, 2 + i, axes[i].first, axes[i].results, "cut");
+  const int count = static_cast<int>(axes.size());
+  for (int i = 0; i < count; ++i) value = node.Cut(value, 2 + i, axes[i].first, axes[i].results, "cut");
   if (!scales) return value;
   LayerParameter layer = LayerOf("Scale");
   layer.mutable_scale_param()->set_axis(2);
-  layer.mutable_scale_param()->set_num_axes(2);
+  layer.mutable_scale_param()->set_num_axes(count);
   Freeze(1, &layer);
-  return node.Add(std::move(layer), {value}, {Floats({axes[0].results, axes[1].results}, std::move(factors))});
+  return node.Add(std::move(layer), {value}, {Floats(Shape(results), std::move(factors))});
 }
 
 void MaxPool(NodeReader& node) {
@@ -240,10 +246,11 @@ void ReduceExtreme(NodeReader& node) {
 template <bool maximum>
 void Global(NodeReader& node) {
   const Operand value = node.blob(0);
-  if (value.shape.axes() == 4)
+  if (value.shape.axes() == 4 || value.shape.axes() == 5)
     return node.Set(0, GlobalPool(node, value, maximum ? PoolingParameter::MAX : PoolingParameter::AVE, ""));
   if (value.shape.axes() < 3 || maximum)
-    node.Refuse("reads " + value.shape.ToString() + "; N x channels x height x width is possible");
+    node.Refuse("reads " + value.shape.ToString() +
+                "; N x channels x height x width, or x depth x height x width, is possible");
   std::vector<int> axes;
   std::vector<int64_t> dims(value.shape.axes(), 1);
   for (int axis = 2; axis < value.shape.axes(); ++axis) axes.push_back(axis);

@@ -131,7 +131,7 @@ Operand Thinned(NodeReader& node, const Operand& value, int axis, int64_t step) 
   if (shape.axes() == 4 && axis >= 2 && step <= (1 << 20)) {
     LayerParameter layer = LayerOf("Pooling");
     PoolingParameter* param = layer.mutable_pooling_param();
-    param->set_kernel_size(1);
+    param->add_kernel_size(1);
     param->set_stride_h(axis == 2 ? static_cast<uint32_t>(step) : 1);
     param->set_stride_w(axis == 3 ? static_cast<uint32_t>(step) : 1);
     return node.Add(std::move(layer), {value}, {}, "step");

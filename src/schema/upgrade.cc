@@ -33,6 +33,7 @@ std::vector<LayerOrigin> UpgradeNet(NetParameter* net, const PlaceOf& place, Dia
     if (diagnostics->has_errors()) return origins;
     UpgradeV1(net, place, diagnostics);
   }
+  UpgradeVolumes(net, place, diagnostics, origins);
   UpgradePython(net, place, diagnostics, origins);
   UpgradeInput(net, place, diagnostics, &origins);
   FreezeBatchNorm(net);

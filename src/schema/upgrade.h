@@ -2,7 +2,8 @@
 //
 // Order: V0 (flat `layer` inside `layers`) and V1 (`layers` with types in capitals) become `layer`; `input` fields
 // become an Input layer; transformations inside the data blocks of `layers` move to transform_param; BatchNorm's three
-// `param` are frozen; layers in Python that are built in here get their types.
+// `param` are frozen; layers in Python that are built in here get their types; types of forks for volumes become those
+// of images, which take them as well.
 #ifndef CREMA_SCHEMA_UPGRADE_H_
 #define CREMA_SCHEMA_UPGRADE_H_
 
@@ -46,6 +47,8 @@ V1LayerParameter::LayerType TypeOfV0(const std::string& type);
 // The steps of UpgradeNet.
 void UpgradeV0(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics, std::vector<LayerOrigin>* origins);
 void UpgradeV1(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics);
+void UpgradeVolumes(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
+                    const std::vector<LayerOrigin>& origins);
 void UpgradePython(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
                    const std::vector<LayerOrigin>& origins);
 void UpgradeInput(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics, std::vector<LayerOrigin>* origins);

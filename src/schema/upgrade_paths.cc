@@ -40,6 +40,21 @@ std::vector<std::string> V1Paths(const std::string& prefix, const std::string& p
   return paths;
 }
 
+// Where forks had the windows of volumes: "pooling3d_param.stride" and "pooling_param.stride_shape".
+void AddVolumePaths(std::vector<std::string>* paths) {
+  for (const char* block : {"convolution", "pooling"}) {
+    const std::string today = std::string(block) + "_param.";
+    const std::string first = paths->front();
+    const size_t at = first.find(today);
+    if (at == std::string::npos) continue;
+    const std::string before = first.substr(0, at), leaf = first.substr(at + today.size());
+    const std::string field = leaf.substr(0, leaf.find('['));
+    paths->push_back(before + block + "3d_param." + leaf);
+    if (field == "kernel_size") paths->push_back(before + today + "kernel_shape");
+    if (field == "stride" || field == "pad") paths->push_back(before + today + field + "_shape");
+  }
+}
+
 std::vector<std::string> V0Paths(const LayerOrigin& origin, const std::string& prefix, const std::string& path) {
   if (const std::string param = OldParam(path, ""); !param.empty()) return {prefix + "layer." + param};
   if (path.compare(0, 6, "bottom") == 0 || path.compare(0, 3, "top") == 0) return {prefix + path};
@@ -73,7 +88,9 @@ std::vector<std::string> OldPaths(const LayerOrigin& origin, const std::string& 
       return {};
     }
   }
-  return {"layer" + index + path};
+  std::vector<std::string> paths = {"layer" + index + path};
+  AddVolumePaths(&paths);
+  return paths;
 }
 
 }  // namespace crema

@@ -109,7 +109,8 @@ class Spread {
     return old_.GetReflection()->HasField(old_, field);
   }
 
-  void Window(ConvolutionParameter* param) {
+  template <typename Param>
+  void Window(Param* param) {
     if (Has("pad")) param->add_pad(old_.pad());
     if (Has("kernelsize")) param->add_kernel_size(old_.kernelsize());
     if (Has("stride")) param->add_stride(old_.stride());
@@ -127,9 +128,7 @@ class Spread {
     if (Has("group")) param->set_group(old_.group());
   }
   void Pooling(PoolingParameter* param) {
-    if (Has("pad")) param->set_pad(old_.pad());
-    if (Has("kernelsize")) param->set_kernel_size(old_.kernelsize());
-    if (Has("stride")) param->set_stride(old_.stride());
+    Window(param);
     if (Has("pool")) param->set_pool(static_cast<PoolingParameter::PoolMethod>(old_.pool()));
   }
   void Lrn(LRNParameter* param) {

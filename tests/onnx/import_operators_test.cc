@@ -114,6 +114,20 @@ TEST_F(OnnxOperators, Poolings) {
   Single("GlobalAveragePool", {}, Model({2, 3, 7}));
 }
 
+TEST_F(OnnxOperators, PoolingsOfVolumes) {
+  const Model volume({2, 3, 5, 9, 8});
+  const onnx::AttributeProto kernel = Ints("kernel_shape", {2, 3, 3}), stride = Ints("strides", {1, 2, 2});
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    Single(op, {kernel}, volume);
+    Single(op, {kernel, stride, Ints("pads", {1, 1, 1, 1, 1, 1})}, volume);
+    Single(op, {kernel, stride, Ints("pads", {0, 0, 0, 1, 1, 1})}, volume);
+    Single(op, {Ints("kernel_shape", {2, 2, 2}), Ints("strides", {2, 2, 2}), Int("ceil_mode", 1)}, volume);
+    Single(op, {kernel, stride, String("auto_pad", "SAME_UPPER")}, volume);
+  }
+  Single("AveragePool", {kernel, stride, Ints("pads", {1, 0, 1, 0, 1, 1}), Int("count_include_pad", 1)}, volume);
+  for (const char* op : {"GlobalAveragePool", "GlobalMaxPool"}) Single(op, {}, volume);
+}
+
 TEST_F(OnnxOperators, Reductions) {
   for (const char* op : {"ReduceMean", "ReduceL1", "ReduceL2", "ReduceSumSquare"}) {
     Single(op, {Ints("axes", {2, 3})});

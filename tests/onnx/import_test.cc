@@ -171,6 +171,15 @@ TEST_F(OnnxImport, SaysWhatANodeDoesThatCremaCannot) {
   EXPECT_EQ(error.find("never reached"), std::string::npos) << error;
 }
 
+TEST_F(OnnxImport, PoolsNeitherLinesNorMoreThanVolumes) {
+  for (const std::vector<int64_t>& shape : {std::vector<int64_t>{1, 2, 8}, std::vector<int64_t>{1, 2, 4, 4, 4, 4}}) {
+    MadeModel m(shape);
+    m.Node("MaxPool", {"x"}, {"y"}, {Ints("kernel_shape", std::vector<int64_t>(shape.size() - 2, 2))});
+    const std::string error = ErrorOf(m);
+    EXPECT_NE(error.find("; crema pools over height and width, and depth of volumes"), std::string::npos) << error;
+  }
+}
+
 TEST_F(OnnxImport, KeepsOutputsThatOthersRead) {
   MadeModel m({1, 4});
   m.Node("Tanh", {"x"}, {"t"});

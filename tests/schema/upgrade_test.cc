@@ -99,6 +99,9 @@ TEST(Upgrade, EveryV1TypeHasAName) {
                                                        {"TANH", "TanH"},
                                                        {"WINDOW_DATA", "WindowData"},
                                                        {"THRESHOLD", "Threshold"},
+                                                       {"CONVOLUTION3D", "Convolution3D"},
+                                                       {"POOLING3D", "Pooling3D"},
+                                                       {"DECONVOLUTION3D", "Deconvolution3D"},
                                                        {"NONE", ""}};
   const auto* type = V1LayerParameter::LayerType_descriptor();
   ASSERT_EQ(type->value_count(), static_cast<int>(expected.size()));
@@ -169,7 +172,7 @@ TEST(Upgrade, PaddingOfSeveralReadersFoldsIntoEach) {
   EXPECT_EQ(file.net.layer(0).bottom(0), "x");
   EXPECT_EQ(file.net.layer(0).convolution_param().pad(0), 1u);
   EXPECT_EQ(file.net.layer(1).bottom(0), "x");
-  EXPECT_EQ(file.net.layer(1).pooling_param().pad(), 1u);
+  EXPECT_EQ(file.net.layer(1).pooling_param().pad(0), 1u);
 }
 
 TEST(Upgrade, InputFieldsBecomeOneInputLayer) {
