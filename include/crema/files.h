@@ -52,7 +52,8 @@ struct LayerWeights {
   struct Blob {
     Shape shape;
     std::vector<float> data;
-    // Written before BlobProto had `shape`: four axes (num, channels, height, width), leading ones are padding.
+    // Written before BlobProto had `shape`: four axes (num, channels, height, width), of the first C3D five (a length
+    // before the height); leading ones are padding.
     bool legacy_shape = false;
   };
   std::string name;

@@ -11,11 +11,13 @@ namespace crema {
 
 namespace {
 
-// Blobs written before shapes had any number of axes are num x channels x height x width, padded with ones in front.
+// Blobs written before shapes had any number of axes are num x channels x height x width, padded with ones in front;
+// C3D, which has a length beside the height, pads with ones to five axes.
 bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted) {
-  if (!blob.legacy_shape) return blob.shape == wanted;
-  if (wanted.axes() > 4) return false;
-  std::vector<int64_t> padded(4 - wanted.axes(), 1);
+  constexpr int kVolumeAxes = 5;
+  if (!blob.legacy_shape && blob.shape.axes() != kVolumeAxes) return blob.shape == wanted;
+  if (wanted.axes() > blob.shape.axes()) return false;
+  std::vector<int64_t> padded(blob.shape.axes() - wanted.axes(), 1);
   padded.insert(padded.end(), wanted.dims().begin(), wanted.dims().end());
   return blob.shape.dims() == padded;
 }

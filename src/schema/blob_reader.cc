@@ -16,6 +16,9 @@ namespace {
 constexpr uint32_t kNum = 1, kWidth = 4, kData = 5, kShape = 7, kDoubleData = 8, kDim = 1;
 // NVIDIA's fork keeps the values here, as numbers of that NumberType.Type, and leaves `data` empty.
 constexpr uint32_t kRawType = 10, kRawData = 12;
+// The first C3D (github.com/facebookarchive/C3D, C3D-v1.0) had volumes of num x channels x length x height x width in
+// fields 1 to 5, then values and their gradients. Its width is a number where others have values, which tells it.
+constexpr uint32_t kVolumeWidth = 5, kVolumeData = 6;
 
 void ReadDims(WireReader* reader, uint64_t end, std::vector<int64_t>* dims) {
   WireTag tag;
@@ -102,7 +105,7 @@ std::string ShapeText(const Shape& shape) {
 LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
   LayerWeights::Blob blob;
   std::vector<double> doubles;
-  std::vector<int64_t> dims, legacy(4, 0);
+  std::vector<int64_t> dims, legacy(4, 0);  // of volumes five
   std::vector<uint8_t> raw;
   uint64_t raw_type = NumberType::DOUBLE;
   bool has_shape = false;
@@ -111,11 +114,17 @@ LayerWeights::Blob ReadBlob(WireReader* reader, uint64_t end) {
     if (tag.field >= kNum && tag.field <= kWidth && tag.type == WireType::kVarint) {
       legacy[tag.field - kNum] = static_cast<int32_t>(reader->Varint(end));
       blob.legacy_shape = true;
+    } else if (tag.field == kVolumeWidth && tag.type == WireType::kVarint) {
+      legacy.resize(kVolumeWidth);
+      legacy.back() = static_cast<int32_t>(reader->Varint(end));
+      blob.legacy_shape = true;
+    } else if (tag.field == kVolumeData && tag.type == WireType::kBytes && legacy.size() == kVolumeWidth) {
+      ReadPacked(reader, end, &blob.data);
     } else if (tag.field == kData && tag.type == WireType::kBytes) {
       ReadPacked(reader, end, &blob.data);
     } else if (tag.field == kData && tag.type == WireType::kFixed32) {
       blob.data.push_back(std::bit_cast<float>(reader->Fixed32(end)));
-    } else if (tag.field == kShape && tag.type == WireType::kBytes) {
+    } else if (tag.field == kShape && tag.type == WireType::kBytes && legacy.size() != kVolumeWidth) {
       has_shape = true;
       ReadDims(reader, reader->Length(end), &dims);
     } else if (tag.field == kDoubleData && tag.type == WireType::kBytes) {

@@ -160,6 +160,31 @@ TEST_F(WeightsTest, LegacyShape) {
   EXPECT_TRUE(weights[0].blobs[0].legacy_shape);
 }
 
+// Blobs of the first C3D: five extents in fields 1 to 5, values in 6, gradients in 7.
+TEST_F(WeightsTest, VolumesOfTheFirstC3d) {
+  const auto blob = [](const std::string& values) {
+    return std::string("\x08\x01\x10\x01\x18\x02\x20\x01\x28\x01", 10) + values;
+  };
+  const std::string two("\x32\x08\x00\x00\x80\x3f\x00\x00\x00\xc0", 10);
+  const std::string gradients("\x3a\x08\x00\x00\x40\x40\x00\x00\x40\x40", 10);
+  const auto net = [](const std::string& blob) {
+    const std::string blobs = std::string("\x22\x01") + "c" + "\x32" + static_cast<char>(blob.size()) + blob;
+    return std::string("\x12") + static_cast<char>(blobs.size()) + blobs;
+  };
+  const std::vector<LayerWeights> weights = Read(net(blob(two + gradients)));
+  EXPECT_EQ(weights.at(0).name, "c");
+  EXPECT_EQ(weights[0].blobs.at(0).shape, Shape({1, 1, 2, 1, 1}));
+  EXPECT_TRUE(weights[0].blobs[0].legacy_shape);
+  EXPECT_EQ(weights[0].blobs[0].data, (std::vector<float>{1, -2}));
+  try {
+    Read(net(blob("")));
+    FAIL();
+  } catch (const UserError& error) {
+    EXPECT_NE(std::string(error.what()).find("holds 0 values, but its shape 1x1x2x1x1 needs 2"), std::string::npos)
+        << error.what();
+  }
+}
+
 TEST_F(WeightsTest, V1AndV0Layers) {
   NetParameter net;
   V1LayerParameter* v1 = net.add_layers();
