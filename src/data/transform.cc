@@ -1,6 +1,7 @@
 #include "data/transform.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 #include "crema/error.h"
@@ -14,6 +15,12 @@ DecodeOptions::Colors ColorsOf(const TransformationParameter& param) {
   return param.force_color()  ? DecodeOptions::Colors::kColor
          : param.force_gray() ? DecodeOptions::Colors::kGray
                               : DecodeOptions::Colors::kAsStored;
+}
+
+// Mistakes are told before the file is looked for.
+std::optional<MeanImage> ReadMeanOf(const TransformationParameter& param, const std::string& mean_file) {
+  if (!param.has_mean_file() || FindMistake(param)) return {};
+  return ReadMean(mean_file);
 }
 
 // Without making a Shape, which allocates.
@@ -46,6 +53,10 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
 
 Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file,
                      SmallImages small_images)
+    : Transform(param, phase, mean_file, ReadMeanOf(param, mean_file), small_images) {}
+
+Transform::Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file,
+                     std::optional<MeanImage> mean, SmallImages small_images)
     : scale_(param.scale()),
       mirror_(param.mirror()),
       train_(phase == TRAIN),
@@ -60,19 +71,25 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       random_resize_(RandomResize::Of(param)),
       mean_values_(param.mean_value().begin(), param.mean_value().end()),
       std_values_(param.std_value().begin(), param.std_value().end()),
-      mean_file_(mean_file) {
+      mean_file_(mean_file),
+      mean_(std::move(mean)) {
   if (const auto mistake = FindMistake(param)) throw UserError("transform_param: " + mistake->message);
   if (train_ && param.has_random_resized_crop()) random_area_.emplace(param.random_resized_crop());
   if (train_ && param.has_random_erasing()) erased_area_.emplace(param.random_erasing());
   if (train_) {
+    crop_choice_ = CropChoice::Of(param);
     mirror_vertical_ = param.mirror_vertical();
     max_angle_ = param.max_rotation_angle();
     erasing_probability_ = param.random_erasing().probability();
     jitter_ = ColorJitter(param.color_jitter());
   }
-  if (!param.has_mean_file()) return;
+  if (pads_small_ && param.multi_scale()) {
+    throw UserError(
+        "transform_param: multi_scale is not done to images that get a border where they are small; "
+        "remove it");
+  }
+  if (!mean_) return;
   CREMA_CHECK(!pads_small_);
-  mean_ = ReadMean(mean_file);
   if (resize_height_ > 0 && (mean_->shape[1] != resize_height_ || mean_->shape[2] != resize_width_)) {
     throw UserError("the mean image in \"" + mean_file_ + "\" is " + mean_->shape.ToString() +
                     " (channels x height x width), but images are resized to " + std::to_string(resize_height_) + "x" +
@@ -161,7 +178,11 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   window.height = crop_ > 0 ? crop_ : padded_height;
   window.width = crop_ > 0 ? crop_ : padded_width;
   int top = (padded_height - window.height) / 2, left = (padded_width - window.width) / 2;
-  if (train_ && crop_ > 0) {
+  if (crop_choice_) {
+    const ImageArea area = crop_choice_->Draw(padded_height, padded_width, random, kCropChoice);
+    top = area.top;
+    left = area.left;
+  } else if (train_ && crop_ > 0) {
     top = static_cast<int>(random.Below(kTop, static_cast<uint64_t>(padded_height - window.height + 1)));
     left = static_cast<int>(random.Below(kLeft, static_cast<uint64_t>(padded_width - window.width + 1)));
   }
@@ -222,7 +243,7 @@ void Transform::Apply(const float* planes, const ImageSize& size, const RandomSt
 void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
                       TransformScratch* scratch, float* out) const {
   const ImageExtent resized = DrawnExtent(size.height, size.width, random);
-  if (!random_area_ && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
+  if (!random_area_ && !cuts_sizes() && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
       resized.width == size.width) {
     return ApplyToPlanes(planes, size, random, out);
   }
@@ -253,7 +274,24 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
     }
     return WritePixels(scratch->resized, WholeWindow(random), random, out);
   }
+  if (cuts_sizes()) return ApplyToChoice(image, random, scratch, out);
   ApplyToPart(image, {0, 0, image.height, image.width}, random, scratch, out);
+}
+
+// Resizing twice would interpolate twice.
+void Transform::ApplyToChoice(const Image& image, const RandomStream& random, TransformScratch* scratch,
+                              float* out) const {
+  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  const ImageArea area = crop_choice_->Draw(extent.height, extent.width, random, kCropChoice);
+  if (extent.height == image.height && extent.width == image.width) {
+    ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
+  } else {
+    const double rows = static_cast<double>(image.height) / extent.height;
+    const double columns = static_cast<double>(image.width) / extent.width;
+    const RealArea part{area.top * rows, area.left * columns, area.height * rows, area.width * columns};
+    ResizeRealArea(image, part, crop_, crop_, &scratch->buffers, &scratch->resized);
+  }
+  WritePixels(scratch->resized, WholeWindow(random), random, out);
 }
 
 void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch,

@@ -12,6 +12,7 @@
 #include "crema/data.pb.h"
 #include "crema/state.pb.h"
 #include "data/color_jitter.h"
+#include "data/crop_choice.h"
 #include "data/image_size.h"
 #include "data/mean_file.h"
 #include "data/random_area.h"
@@ -45,7 +46,8 @@ std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
 // TransformationParameter (proto/crema/data.proto) says what is done in which order. The random numbers of an image are
 // those of its stream: 0 mirror, 1 and 2 the crop's row and column, 3 to 5 brightness, contrast and saturation, 6 to 45
 // the rectangle of random_resized_crop, 80 mirror_vertical, 81 the angle, 82 whether something is erased, 83 to 122
-// what, 123 to 127 the size. Immutable, so any number of threads may use it.
+// what, 123 to 127 the size, 128 to 130 what crop of several sizes or at a fixed place. Immutable, so any number of
+// threads may use it.
 class Transform {
  public:
   // What becomes of images of bytes with a side below crop_size, which Check refuses otherwise: they get a border at
@@ -56,6 +58,9 @@ class Transform {
   // field is wrong or fields contradict each other (transform_check.h) or the mean image, and as ReadMean.
   Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file,
             SmallImages small_images = SmallImages::kRefused);
+  // The same with the mean image that was read from there, if any, whatever param.mean_file() says.
+  Transform(const TransformationParameter& param, Phase phase, const std::string& mean_file,
+            std::optional<MeanImage> mean, SmallImages small_images);
 
   // As FixedExtentOf.
   const std::optional<ImageExtent>& fixed_extent() const { return fixed_extent_; }
@@ -88,7 +93,8 @@ class Transform {
   void Apply(const float* planes, const ImageSize& size, const RandomStream& random, float* out) const;
   void Apply(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out,
              const ReducedImage& reduced = {}) const;
-  // The same of a part of an image instead of the whole; not for random_resized_crop and max_rotation_angle.
+  // The same of a part of an image instead of the whole; not for random_resized_crop, multi_scale and
+  // max_rotation_angle.
   void ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random, TransformScratch* scratch,
                    float* out) const;
   // The same of a larger image that it lies in.
@@ -96,7 +102,7 @@ class Transform {
 
   // The label image that belongs to an image of its size: moved as Apply moves the whole of that, to as many values of
   // one channel. Its numbers stay as they are, also where pixels are erased, and the nearest one counts where it is
-  // resized or turned; `border` is where the image is not.
+  // resized or turned; `border` is where the image is not. Not for multi_scale.
   void ApplyToLabels(const Image& labels, const RandomStream& random, TransformScratch* scratch, float border,
                      float* out) const;
 
@@ -112,7 +118,8 @@ class Transform {
     kAngle = 81,
     kErases = 82,
     kErased = 83,
-    kResize = 123
+    kResize = 123,
+    kCropChoice = 128
   };
 
   // The part of an image that is seen, and where it lies in a result of `height` x `width`; what is not covered is
@@ -137,12 +144,15 @@ class Transform {
   // The same of the image of that stream, where sizes are random.
   ImageExtent DrawnExtent(int height, int width, const RandomStream& random) const;
   Window WindowOf(int height, int width, const RandomStream& random) const;
-  // That of a result of random_resized_crop.
+  // That of a result of random_resized_crop or multi_scale.
   Window WholeWindow(const RandomStream& random) const;
   // That of an image of size `whole` that is turned, in the result already, and where its pixels come from.
   Window TurnedWindow(const ImageExtent& whole, const RandomStream& random, std::vector<PixelRun>* runs,
                       AffineMap* map) const;
   bool MirrorsVertically(const RandomStream& random) const;
+  bool cuts_sizes() const { return crop_choice_ && crop_choice_->resizes(); }
+  // multi_scale.
+  void ApplyToChoice(const Image& image, const RandomStream& random, TransformScratch* scratch, float* out) const;
   float MeanOf(int64_t channel) const;
   float FactorOf(int64_t channel) const;
   template <typename Value>
@@ -163,6 +173,7 @@ class Transform {
   bool mirror_vertical_ = false;
   float max_angle_ = 0, erasing_probability_ = 0;
   std::optional<RandomArea> random_area_, erased_area_;
+  std::optional<CropChoice> crop_choice_;
   ColorJitter jitter_;
   std::vector<float> mean_values_, std_values_;
   std::string mean_file_;

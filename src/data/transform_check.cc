@@ -141,6 +141,36 @@ Mistake CheckRandomResizedCrop(const TransformationParameter& param) {
   return CheckArea("random_resized_crop", param.random_resized_crop());
 }
 
+Mistake CheckCropChoice(const TransformationParameter& param) {
+  if (!param.fix_crop() && !param.multi_scale()) return {};
+  const std::string field = param.multi_scale() ? "multi_scale" : "fix_crop";
+  if (param.crop_size() == 0) {
+    return TransformMistake{field,
+                            field + " is set without crop_size, the side of its results; add crop_size, e.g. 224"};
+  }
+  if (param.has_random_resized_crop()) {
+    return TransformMistake{field, field + " and random_resized_crop are both set; keep one way of cutting out"};
+  }
+  if (!param.multi_scale()) return {};
+  for (const float ratio : param.scale_ratios()) {
+    if (ratio > 0 && ratio <= 1) continue;
+    return TransformMistake{"scale_ratios", "scale_ratios has " + FormatNumber(ratio) +
+                                                "; they are shares of the shorter side, above 0 and at most 1"};
+  }
+  if (param.max_distort() < 0) {
+    return TransformMistake{"max_distort", "max_distort is " + std::to_string(param.max_distort()) +
+                                               "; it must be at least 0, where areas are squares"};
+  }
+  const std::string random_size = RandomSizeField(param);
+  for (const auto& [other, set] : {std::pair<std::string, bool>("pad", param.pad() > 0),
+                                   {"max_rotation_angle", param.max_rotation_angle() > 0},
+                                   {"mean_file", param.has_mean_file()},
+                                   {random_size, !random_size.empty()}}) {
+    if (set) return TransformMistake{"multi_scale", "multi_scale and " + other + " are both set; keep one of them"};
+  }
+  return {};
+}
+
 Mistake CheckRandomErasing(const TransformationParameter& param) {
   if (!param.has_random_erasing()) return {};
   const float probability = param.random_erasing().probability();
@@ -218,6 +248,7 @@ std::optional<TransformMistake> FindMistake(const TransformationParameter& param
   if (Mistake mistake = CheckMeanFile(param)) return mistake;
   if (Mistake mistake = CheckRandomResizedCrop(param)) return mistake;
   if (Mistake mistake = CheckRandomErasing(param)) return mistake;
+  if (Mistake mistake = CheckCropChoice(param)) return mistake;
   return CheckColorJitter(param.color_jitter());
 }
 

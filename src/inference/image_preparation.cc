@@ -21,6 +21,8 @@ TransformationParameter AfterResizing(TransformationParameter param, int crop, i
   param.clear_resize_param();
   param.clear_resize_shorter_side();
   param.clear_random_resized_crop();
+  param.clear_fix_crop();
+  param.clear_multi_scale();
   RandomResize::Clear(&param);
   param.clear_color_jitter();
   param.clear_force_color();

@@ -35,6 +35,8 @@ class AnnotatedDataLayer : public DatabaseSource {
                                                    {"resize_shorter_side", transform().resize_shorter_side() > 0},
                                                    {random_size.c_str(), !random_size.empty()},
                                                    {"random_resized_crop", transform().has_random_resized_crop()},
+                                                   {"fix_crop", transform().fix_crop()},
+                                                   {"multi_scale", transform().multi_scale()},
                                                    {"mirror_vertical", transform().mirror_vertical()},
                                                    {"max_rotation_angle", transform().max_rotation_angle() > 0},
                                                    {"random_erasing", transform().has_random_erasing()},

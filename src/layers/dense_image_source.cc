@@ -12,6 +12,10 @@ void DenseImageSource::CheckImageFields(LayerSetup& setup) {
                                           ", but label images hold numbers from 0 to 255; take one of these");
   }
   ignore_label_ = static_cast<int>(ignored);
+  if (transform().multi_scale()) {
+    setup.Fail("transform_param.multi_scale",
+               "multi_scale is not done to label images; take random_resized_crop or img_rand_resize_lower and _upper");
+  }
   ImageFileSource::CheckImageFields(setup);
 }
 

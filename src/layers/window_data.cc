@@ -46,6 +46,8 @@ class WindowDataLayer : public ImageSource {
                                                    {"resize_param", given.has_resize_param()},
                                                    {random_size.c_str(), !random_size.empty()},
                                                    {"random_resized_crop", given.has_random_resized_crop()},
+                                                   {"fix_crop", given.fix_crop()},
+                                                   {"multi_scale", given.multi_scale()},
                                                    {"pad", given.pad() > 0},
                                                    {"mirror_vertical", given.mirror_vertical()},
                                                    {"max_rotation_angle", given.max_rotation_angle() > 0},
