@@ -33,7 +33,6 @@ struct TypeOfFork {
 // Types in files that were not written for BVLC's Caffe: not misspelt.
 constexpr TypeOfFork kTypesOfForks[] = {
     {"CPMData", "OpenPose"},
-    {"VideoData", "SSD"},
 };
 
 std::string UnknownType(const LayerParameter& layer) {

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/atomic_file.h"
@@ -42,15 +43,21 @@ bool CutAtLastBlank(const std::string& line, std::string* front, std::string* ba
   return true;
 }
 
+// The whole word as a whole number.
+std::errc ParseWhole(std::string_view word, int* value) {
+  const char* end = word.data() + word.size();
+  const auto [rest, error] = std::from_chars(word.data(), end, *value);
+  return error == std::errc() && rest != end ? std::errc::invalid_argument : error;
+}
+
 // Empty, or what is wrong with the line.
 std::string ParseLine(const std::string& line, ImageList::Entry* entry) {
   std::string label;
   if (!CutAtLastBlank(line, &entry->path, &label)) {
     return "expected \"path label\", got \"" + line + "\"; write the class, counted from 0, behind the path";
   }
-  const char *begin = label.data(), *end = begin + label.size();
-  const auto [rest, error] = std::from_chars(begin, end, entry->label);
-  if (error == std::errc() && rest == end) return {};
+  const std::errc error = ParseWhole(label, &entry->label);
+  if (error == std::errc()) return {};
   if (error == std::errc::result_out_of_range) return "the label " + label + " is too large for a class";
   float number;
   return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +
@@ -79,6 +86,40 @@ std::string ParseNumbers(const std::string& line, ImageList* list, ImageList::En
   }
   entry->path = rest;
   return rest.empty() ? expected + "there is no path" : "";
+}
+
+// The classes of a video, whose numbers are put behind those of the list; empty, or what is wrong with them.
+std::string ParseClasses(const std::string& label, ImageList* list, ImageList::Entry* entry) {
+  const size_t count = list->label_count, begin = list->numbers.size();
+  list->numbers.resize(begin + count);
+  std::string_view rest = label;
+  for (bool first = true;; first = false) {
+    const std::string_view word = rest.substr(0, rest.find(','));
+    int value = -1;
+    if (ParseWhole(word, &value) != std::errc() || value < 0 || static_cast<size_t>(value) >= count) {
+      return "\"" + std::string(word) + "\" of the label \"" + label + "\" is no class from 0 to " +
+             std::to_string(count - 1) + " (num_of_labels); write them with commas and without blanks, as in 3,17";
+    }
+    if (first) entry->label = value;
+    list->numbers[begin + static_cast<size_t>(value)] = 1;
+    if (word.size() == rest.size()) return {};
+    rest.remove_prefix(word.size() + 1);
+  }
+}
+
+std::string ParseVideo(const std::string& line, const VideoListForm& form, ImageList* list, ImageList::Entry* entry) {
+  std::string front, label, number;
+  const bool cut = CutAtLastBlank(line, &front, &label) && CutAtLastBlank(front, &entry->path, &number);
+  if (!cut || ParseWhole(number, &entry->number) != std::errc() || entry->number < 0) {
+    return "expected \"folder " + form.number + " label\", got \"" + line + "\"; write a whole number and the class, " +
+           "counted from 0, behind the folder of the frames";
+  }
+  std::string problem = form.problem(entry->number);
+  if (!problem.empty()) return problem;
+  if (list->label_count > 0) return ParseClasses(label, list, entry);
+  if (ParseWhole(label, &entry->label) == std::errc()) return {};
+  return "the label \"" + label + "\" is no whole number; number the classes from 0 on" +
+         (label.find(',') == std::string::npos ? "" : ", or set use_multiple_label and num_of_labels");
 }
 
 // Calls visit(number, line) for each line until it returns false.
@@ -157,6 +198,23 @@ ImageList ReadImageList(const std::string& file, const std::string& root, size_t
     return problem;
   });
   if (list.entries.empty()) throw UserError({file, 0, 0}, "names no image; write " + form);
+  return list;
+}
+
+ImageList ReadVideoList(const std::string& file, const std::string& root, const VideoListForm& form) {
+  ImageList list;
+  list.file = file;
+  list.root = AsRoot(root);
+  list.label_count = form.label_count;
+  const std::string line_form = "one \"folder " + form.number + " label\" per line";
+  ReadLines(file, "a list with " + line_form, [&](const std::string& line, int number) {
+    ImageList::Entry entry;
+    entry.line = number;
+    std::string problem = ParseVideo(line, form, &list, &entry);
+    if (problem.empty()) list.entries.push_back(std::move(entry));
+    return problem;
+  });
+  if (list.entries.empty()) throw UserError({file, 0, 0}, "names no video; write " + line_form);
   return list;
 }
 

@@ -3,6 +3,7 @@
 #define CREMA_DATA_IMAGE_LIST_H_
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -16,6 +17,7 @@ struct ImageList {
     std::string path;  // as the list has it, or below the folder
     int label = 0;     // the class, from 0; below 0 of what is not to count (ignore_label: -1)
     int line = 0;      // of the list, from 1
+    int number = 0;    // of a list of videos, else 0
   };
 
   std::string file;  // the list; empty for folders
@@ -41,6 +43,18 @@ constexpr size_t kMaxLabelCount = 1 << 16;
 // skipped. With `label_count` the last so many words of each line are finite numbers. Throws UserError with every line
 // that is not so (the first 20), EnvironmentError where it cannot be read.
 ImageList ReadImageList(const std::string& file, const std::string& root, size_t label_count = 0);
+
+// What lines of a list of videos are.
+struct VideoListForm {
+  std::string number;                              // what the number is: "number_of_frames"
+  size_t label_count = 0;                          // above 0: a line has several classes below this
+  std::function<std::string(int number)> problem;  // what is wrong with a number, with the remedy; empty: nothing
+};
+
+// The list file of VideoData: one "folder number label" per line, cut at the last two blanks. With label_count the
+// label is a list of classes, "3,17", and entries have as many numbers, 1 for these and 0 else; their label is the
+// first class of the line. Throws as ReadImageList does.
+ImageList ReadVideoList(const std::string& file, const std::string& root, const VideoListForm& form);
 
 // For messages on an image that does not exist: what may be the mistake where its path ends in a number, else nothing.
 std::string LabelCountHint(const ImageList& list, size_t entry);

@@ -41,6 +41,7 @@ std::string NameOf(const ImageList& list, size_t entry) { return "image " + list
                     LabelCountHint(list, entry));
   }
   if (error == EISDIR) throw UserError(NameOf(list, entry) + " is a folder; the list must name files");
+  if (error == ESPIPE) throw UserError(NameOf(list, entry) + " is a pipe or device; the list must name files");
   throw EnvironmentError("cannot read " + NameOf(list, entry) + ": " + std::strerror(error));
 }
 
@@ -61,18 +62,19 @@ ImageSize FirstItemSize(const ImageList& list, const Transform& transform) {
 
 }  // namespace
 
-std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch) {
-  scratch.path = list.root;
-  scratch.path += list.entries[entry].path;
+std::span<const uint8_t> ReadImageFile(ItemScratch& scratch, int* error) {
+  const auto fail = [error](int number) {
+    *error = number;
+    return std::span<const uint8_t>();
+  };
+  *error = 0;
   const OpenFile file(scratch.path.c_str());
-  if (file.descriptor() < 0) CannotRead(list, entry, errno);
+  if (file.descriptor() < 0) return fail(errno);
   size_t used = 0;
   struct stat status;
-  if (fstat(file.descriptor(), &status) != 0) CannotRead(list, entry, errno);
-  if (S_ISDIR(status.st_mode)) CannotRead(list, entry, EISDIR);
-  if (!S_ISREG(status.st_mode)) {
-    throw UserError(NameOf(list, entry) + " is a pipe or device; the list must name files");
-  }
+  if (fstat(file.descriptor(), &status) != 0) return fail(errno);
+  if (S_ISDIR(status.st_mode)) return fail(EISDIR);
+  if (!S_ISREG(status.st_mode)) return fail(ESPIPE);
   // One byte more, so that the end is seen without growing.
   const size_t expected = status.st_size > 0 ? static_cast<size_t>(status.st_size) + 1 : size_t{1} << 16;
   if (scratch.bytes.size() < expected) scratch.bytes.resize(expected);
@@ -80,10 +82,19 @@ std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScra
     if (used == scratch.bytes.size()) scratch.bytes.resize(2 * used);
     const ssize_t bytes = read(file.descriptor(), scratch.bytes.data() + used, scratch.bytes.size() - used);
     if (bytes < 0 && errno == EINTR) continue;
-    if (bytes < 0) CannotRead(list, entry, errno);
+    if (bytes < 0) return fail(errno);
     if (bytes == 0) return {scratch.bytes.data(), used};
     used += static_cast<size_t>(bytes);
   }
+}
+
+std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch) {
+  scratch.path = list.root;
+  scratch.path += list.entries[entry].path;
+  int error = 0;
+  const std::span<const uint8_t> bytes = ReadImageFile(scratch, &error);
+  if (error != 0) CannotRead(list, entry, error);
+  return bytes;
 }
 
 ImageListLoader::ImageListLoader(std::shared_ptr<const ImageList> list, Transform transform, SampleOrder order)

@@ -15,6 +15,9 @@
 
 namespace crema {
 
+// The bytes of the file scratch.path, in the thread's own memory; `error` becomes 0, or errno, EISDIR and ESPIPE (a
+// pipe or device) among them.
+std::span<const uint8_t> ReadImageFile(ItemScratch& scratch, int* error);
 // The bytes of an image's file, in the thread's own memory. Throws UserError, naming it, where it is absent.
 std::span<const uint8_t> ReadImage(const ImageList& list, size_t entry, ItemScratch& scratch);
 

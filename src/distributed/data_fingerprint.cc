@@ -15,6 +15,7 @@
 #include "data/hdf5_files.h"
 #include "data/image_list.h"
 #include "data/record_source.h"
+#include "data/video_clip.h"
 #include "data/window_file.h"
 #include "distributed/digest.h"
 #include "image/codec.h"
@@ -92,6 +93,24 @@ uint64_t FingerprintOf(const ImageList& list) {
   return DigestOf(std::as_bytes(std::span(digests)));
 }
 
+// Of videos the number of the line counts, too, and of their files the first frames are looked at.
+void LookAtVideos(const VideoDataParameter& param, const std::string& path, const std::string& root,
+                  DataFingerprint* found) {
+  if (const auto mistake = VideoClip::FindMistake(param)) throw UserError("video_data_param: " + mistake->message);
+  const VideoClip clip(param, TRAIN);
+  const ImageList list = ReadVideoList(path, root, clip.list_form());
+  std::vector<uint64_t> digests = {FingerprintOf(list)};
+  ImageList frames;
+  for (size_t entry = 0; entry < list.entries.size(); ++entry) {
+    const int number = list.entries[entry].number;
+    digests.push_back(static_cast<uint64_t>(number));
+    frames.entries.emplace_back();
+    clip.PathOf(list, entry, clip.RangeOf(number).first, 0, &frames.entries.back().path);
+  }
+  found->value = DigestOf(std::as_bytes(std::span(digests)));
+  LookAtFiles({&frames}, found);
+}
+
 uint64_t FingerprintOfText(const std::string& path) {
   const std::vector<uint8_t> bytes = ReadFileBytes(path);
   return DigestOf(std::as_bytes(std::span(bytes)));
@@ -120,6 +139,8 @@ void Look(const LayerParameter& layer, const std::vector<std::string>& folders, 
     const DenseImageList list = ReadImageSegList(path, root(param), param.label_type(), 0);
     found->value = list.labels.entries.empty() ? FingerprintOf(list.images) : FingerprintOf(list);
     LookAtFiles({&list.images, &list.labels}, found);
+  } else if (layer.type() == "VideoData") {
+    LookAtVideos(layer.video_data_param(), path, root(layer.video_data_param()), found);
   } else if (layer.type() == "HDF5Data") {
     found->value = FingerprintOf(LookAtHdf5Files(path, {layer.top().begin(), layer.top().end()}));
   } else {
@@ -139,6 +160,7 @@ std::string DataSourceOf(const LayerParameter& layer) {
   if (ReadsDatabase(layer)) return layer.data_param().source();
   if (ReadsImageDataParam(layer)) return layer.image_data_param().source();
   if (layer.type() == "DenseImageData") return layer.dense_image_data_param().source();
+  if (layer.type() == "VideoData") return layer.video_data_param().source();
   if (layer.type() == "HDF5Data") return layer.hdf5_data_param().source();
   if (layer.type() == "WindowData") return layer.window_data_param().source();
   return {};
@@ -157,6 +179,8 @@ void ReadDataFrom(const std::string& path, NetParameter* net) {
       read_images_from(layer.mutable_image_data_param());
     } else if (layer.type() == "DenseImageData") {
       read_images_from(layer.mutable_dense_image_data_param());
+    } else if (layer.type() == "VideoData") {
+      read_images_from(layer.mutable_video_data_param());
     } else if (layer.type() == "WindowData") {
       read_images_from(layer.mutable_window_data_param());
     } else if (layer.type() == "HDF5Data") {

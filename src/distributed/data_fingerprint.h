@@ -12,9 +12,10 @@
 namespace crema {
 
 // Of a database: of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among
-// them. Of a list of images: of its paths, and labels. Of a window file: of its bytes. Of HDF5 files: of their numbers
-// of rows, and of 64 rows, likewise. `files`: of the images that 64 lines of lists and window files name, where all of
-// them can be read here; else `unreadable` says which cannot.
+// them. Of a list of images: of its paths, and labels; of videos of its numbers, too. Of a window file: of its bytes. Of
+// HDF5 files: of their numbers of rows, and of 64 rows, likewise. `files`: of the images that 64 lines of lists and
+// window files name, of videos their first frames, where all of them can be read here; else `unreadable` says which
+// cannot.
 struct DataFingerprint {
   std::string layer;
   std::string path;  // where it was found
@@ -26,7 +27,7 @@ struct DataFingerprint {
 };
 
 // What the layer reads, as the file says it: the database of Data or AnnotatedData, the list of ImageData,
-// DenseImageData, ImageSegData, WindowData or HDF5Data; empty for other types.
+// DenseImageData, ImageSegData, VideoData, WindowData or HDF5Data; empty for other types.
 std::string DataSourceOf(const LayerParameter& layer);
 // Whether that is a database.
 bool ReadsDatabase(const LayerParameter& layer);

@@ -1,5 +1,4 @@
-// What layers that read image files which a list names share: ImageData, DenseImageData and
-// ImageSegData.
+// What layers that read image files which a list names share: ImageData, DenseImageData, ImageSegData and VideoData.
 #ifndef CREMA_LAYERS_IMAGE_FILE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_FILE_SOURCE_H_
 
@@ -42,11 +41,13 @@ class ImageFileSource : public ImageSource {
   }
 
   void CheckImageFields(LayerSetup& setup) override;
+  ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) override;
+  // Null where the source did not exist.
+  const std::shared_ptr<const DenseImageList>& list() const { return list_; }
 
  private:
   Fields ReadFields(const LayerParameter& layer) override;
   const char* what_source_is() const override { return "list"; }
-  ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) override;
   std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const override;
 
   void FindImages(LayerSetup& setup);
@@ -55,7 +56,7 @@ class ImageFileSource : public ImageSource {
 
   FileFields files_;
   std::string root_;
-  std::shared_ptr<const DenseImageList> list_;  // null where the source did not exist
+  std::shared_ptr<const DenseImageList> list_;
 };
 
 }  // namespace crema

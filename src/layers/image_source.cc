@@ -17,6 +17,10 @@ void ImageSource::CheckFields(LayerSetup& setup) {
   CheckFieldsOfSsd(setup);
   mean_file_ = setup.ResolvePath(transform_.mean_file());
   CheckImageFields(setup);
+  if (transform_.is_flow() && !reads_flow()) {
+    setup.Fail("transform_param.is_flow",
+               "is_flow is for optical flow, which layer \"VideoData\" reads (modality: FLOW); remove it");
+  }
 }
 
 void ImageSource::CheckFieldsOfSsd(LayerSetup& setup) const {
@@ -43,7 +47,7 @@ void ImageSource::CheckFieldsOfSsd(LayerSetup& setup) const {
 
 std::vector<Shape> ImageSource::TopShapes(LayerSetup& setup) {
   const Shape data = DataShape(setup);
-  item_shape_ = Shape{data[1], data[2], data[3]};
+  item_shape_ = Shape({data.dims().begin() + 1, data.dims().end()});
   if (setup.tops() == 1) return {data};
   const Shape labels = LabelShape(setup, data[0]);
   item_labels_ = labels.count() / data[0];
@@ -65,8 +69,8 @@ std::shared_ptr<const ItemLoader> ImageSource::MakeLoader(const SampleOrder& ord
   auto loader = MakeImageLoader(MakeTransform(), order);
   if (loader->item_shape() != item_shape_) {
     throw UserError("the net was compiled for images of " + item_shape_.ToString() + ", but those of \"" + source() +
-                    "\" are " + loader->item_shape().ToString() +
-                    " (channels x height x width); correct --shape or crop_size");
+                    "\" are " + loader->item_shape().ToString() + " (" + axes_of_items() +
+                    "); correct --shape or crop_size");
   }
   if (item_labels_ > 0 && loader->label_count() != item_labels_) {
     throw UserError("the net was compiled for " + std::to_string(item_labels_) + " labels of an image, but \"" +
@@ -88,9 +92,9 @@ std::string ImageSource::Remedy(int cores) const {
 
 Shape ImageSource::DataShape(LayerSetup& setup) {
   if (const Shape* shape = setup.shape_override(0)) {
-    if (shape->axes() != 4 || shape->count() < 1) {
+    if (shape->axes() != 1 + ShapeOfItem({1, 1, 1}).axes() || shape->count() < 1) {
       setup.Fail("top", "the shape given for \"" + setup.param().top(0) + "\" is " + shape->ToString() +
-                            "; expected N,C,H,W, each at least 1");
+                            "; expected N," + letters_of_items() + ", each at least 1");
     }
     return *shape;
   }
@@ -100,7 +104,7 @@ Shape ImageSource::DataShape(LayerSetup& setup) {
   setup.Fail(Field("source"), "cannot tell the shape of \"" + top + "\": " + what_source_is() + " \"" +
                                   fields().source + "\" does not exist here, and no crop_size fixes it; make the " +
                                   what_source_is() + ", correct the path, or pass --shape=" + top + "=" +
-                                  std::to_string(fields().batch_size) + ",C,H,W");
+                                  std::to_string(fields().batch_size) + "," + letters_of_items());
 }
 
 Shape ImageSource::ShapeOfSource(LayerSetup& setup) {
@@ -108,8 +112,7 @@ Shape ImageSource::ShapeOfSource(LayerSetup& setup) {
   try {
     const Transform transform = MakeTransform();
     field = Field("source");
-    const ImageSize size = ItemSizeOf(setup, transform);
-    return Shape{fields().batch_size, size.channels, size.height, size.width};
+    return ShapeOfItems(ItemSizeOf(setup, transform));
   } catch (const UserError& error) {
     // What has a place of its own stands in another file.
     if (!error.diagnostics().front().where.file.empty()) throw;
@@ -117,18 +120,27 @@ Shape ImageSource::ShapeOfSource(LayerSetup& setup) {
   }
 }
 
+Shape ImageSource::ShapeOfItems(const ImageSize& image) const {
+  const Shape item = ShapeOfItem(image);
+  std::vector<int64_t> extents = {fields().batch_size};
+  for (int i = 0; i < item.axes(); ++i) extents.push_back(item[i]);
+  return Shape(std::move(extents));
+}
+
 Shape ImageSource::ShapeWithoutSource(LayerSetup& setup, const ImageExtent& extent) const {
-  int64_t channels = 3;
+  int32_t channels = 3;
   if (transform_.force_gray()) {
     channels = 1;
+  } else if (transform_.force_color()) {
+    channels = 3;
   } else if (transform_.mean_value_size() > 1) {
     channels = transform_.mean_value_size();
-  } else if (!transform_.force_color()) {
+  } else {
     setup.Warn(Field("source"), std::string(what_source_is()) + " \"" + fields().source +
                                     "\" does not exist here; 3 channels are assumed for \"" + setup.param().top(0) +
                                     "\" (--shape says otherwise)");
   }
-  return Shape{fields().batch_size, channels, extent.height, extent.width};
+  return ShapeOfItems({channels, extent.height, extent.width});
 }
 
 }  // namespace crema

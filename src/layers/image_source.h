@@ -1,5 +1,5 @@
-// What layers that read images with labels share: Data, AnnotatedData, ImageData, DenseImageData, ImageSegData
-// and WindowData.
+// What layers that read images with labels share: Data, AnnotatedData, ImageData, DenseImageData, ImageSegData,
+// VideoData and WindowData.
 #ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_SOURCE_H_
 
@@ -13,14 +13,15 @@
 
 namespace crema {
 
-// Tops: images (N x C x H x W) and labels (N, or N x LabelCount, where the type says nothing else).
+// Tops: items, N x C x H x W where they are images, and labels (N, or N x LabelCount, where the type says nothing
+// else).
 class ImageSource : public ItemSource {
  protected:
   // Checks the fields that the other type does not have; may move some of them to transform().
   virtual void CheckImageFields(LayerSetup& setup) = 0;
   // For messages: "database".
   virtual const char* what_source_is() const = 0;
-  // Size of the items of a source that exists. Throws UserError.
+  // Size of the images of a source that exists. Throws UserError.
   virtual ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) = 0;
   // Throws as loaders do.
   virtual std::shared_ptr<const ItemLoader> MakeImageLoader(Transform transform, const SampleOrder& order) const = 0;
@@ -32,6 +33,12 @@ class ImageSource : public ItemSource {
   std::vector<Shape> TopShapes(LayerSetup& setup) override;
   // Whether the type does what SSD's fields of transform_param say, beside resize_param.
   virtual bool does_as_ssd() const { return false; }
+  // Whether images may be optical flow, which is_flow is for.
+  virtual bool reads_flow() const { return false; }
+  // Of an item that is made of images of that size, and what its axes are, for messages.
+  virtual Shape ShapeOfItem(const ImageSize& image) const { return image.shape(); }
+  virtual const char* axes_of_items() const { return "channels x height x width"; }
+  virtual const char* letters_of_items() const { return "C,H,W"; }
   // Labels of each of `items` items; 0: one, the class.
   virtual int64_t LabelCount(LayerSetup&, int64_t) { return 0; }
   // Of the labels of `items` items.
@@ -44,7 +51,7 @@ class ImageSource : public ItemSource {
     return found.substr(0, found.size() - path.size());
   }
 
-  // Of one image, when TopShapes knows it.
+  // Of one item, when TopShapes knows it.
   const Shape& item_shape() const { return item_shape_; }
 
   TransformationParameter& transform() { return transform_; }
@@ -59,6 +66,8 @@ class ImageSource : public ItemSource {
   void CheckFieldsOfSsd(LayerSetup& setup) const;
   Shape DataShape(LayerSetup& setup);
   Shape ShapeOfSource(LayerSetup& setup);
+  // Of a batch.
+  Shape ShapeOfItems(const ImageSize& image) const;
   Shape ShapeWithoutSource(LayerSetup& setup, const ImageExtent& extent) const;
 
   std::string mean_file_;

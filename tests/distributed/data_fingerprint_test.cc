@@ -102,6 +102,38 @@ TEST(DataFingerprint, TellsListsOfImageSegDataApart) {
   EXPECT_EQ(layer->image_data_param().root_folder(), folder.path() + "/");
 }
 
+TEST(DataFingerprint, TellsVideosApart) {
+  const TemporaryFolder folder;
+  std::filesystem::create_directories(folder / "run");
+  std::ofstream(folder / "run/image_0001.jpg") << "a frame";
+  std::ofstream(folder / "a.txt") << "run 20 0\nrun 30 1\n";
+  std::ofstream(folder / "copy.txt") << "run  20 0 \r\n\nrun 30 1";
+  std::ofstream(folder / "number.txt") << "run 20 0\nrun 31 1\n";
+  std::ofstream(folder / "label.txt") << "run 20 0\nrun 30 2\n";
+  NetParameter net;
+  LayerParameter* layer = net.add_layer();
+  layer->set_type("VideoData");
+  layer->mutable_video_data_param()->set_modality(VideoDataParameter::RGB);
+  layer->mutable_video_data_param()->set_root_folder(folder.path());
+  const auto print = [&](const std::string& name) {
+    layer->mutable_video_data_param()->set_source(name);
+    return FingerprintData(net, {folder.path()}).at(0);
+  };
+  const DataFingerprint known = print("a.txt");
+  EXPECT_EQ(known.value, print("copy.txt").value);
+  EXPECT_NE(known.value, print("number.txt").value);
+  EXPECT_NE(known.value, print("label.txt").value);
+  EXPECT_EQ(known.files, print("copy.txt").files);
+  std::ofstream(folder / "run/image_0001.jpg") << "another frame";
+  EXPECT_NE(known.files, print("a.txt").files);
+  std::filesystem::remove(folder / "run/image_0001.jpg");
+  EXPECT_NE(print("a.txt").unreadable.find("run/image_0001.jpg"), std::string::npos);
+
+  EXPECT_EQ(DataSourceOf(*layer), "a.txt");
+  ReadDataFrom(folder.path(), &net);
+  EXPECT_EQ(layer->video_data_param().root_folder(), folder.path() + "/");
+}
+
 TEST(DataFingerprint, DataOfThisMachineIsAListOrTheFolderOfItsImages) {
   const TemporaryFolder folder;
   NetParameter net = ListNet("theirs.txt");
