@@ -36,6 +36,7 @@ CropChoice::CropChoice(const TransformationParameter& param)
   if (!param.multi_scale()) return;
   ratios_.assign(param.scale_ratios().begin(), param.scale_ratios().end());
   if (ratios_.empty()) ratios_ = {1, 0.875f, 0.75f, 0.66f};
+  max_distort_ = std::min(max_distort_, static_cast<int>(ratios_.size()));
 }
 
 CropChoice::Size CropChoice::DrawSize(int height, int width, const RandomStream& random, uint64_t number) const {
@@ -44,15 +45,16 @@ CropChoice::Size CropChoice::DrawSize(int height, int width, const RandomStream&
     const int side = std::max(1, static_cast<int>(base * ratio));
     return std::abs(side - crop_) < kNearCrop ? crop_ : side;
   };
+  // Pairs in the order of heights, then of widths.
   const int ratios = static_cast<int>(ratios_.size());
-  std::vector<Size> sizes;
-  for (int h = 0; h < ratios; ++h) {
-    const int first = std::max(0, h - max_distort_), last = std::min(ratios - 1, h + max_distort_);
-    for (int w = first; w <= last; ++w) {
-      sizes.push_back({side_of(ratios_[static_cast<size_t>(h)]), side_of(ratios_[static_cast<size_t>(w)])});
-    }
-  }
-  return sizes[random.Below(number, sizes.size())];
+  const auto first_width = [&](int h) { return std::max(0, h - max_distort_); };
+  const auto widths = [&](int h) { return std::min(ratios - 1, h + max_distort_) - first_width(h) + 1; };
+  int pairs = 0;
+  for (int h = 0; h < ratios; ++h) pairs += widths(h);
+  auto pair = static_cast<int>(random.Below(number, static_cast<uint64_t>(pairs)));
+  int h = 0;
+  for (; pair >= widths(h); ++h) pair -= widths(h);
+  return {side_of(ratios_[static_cast<size_t>(h)]), side_of(ratios_[static_cast<size_t>(first_width(h) + pair)])};
 }
 
 ImageArea CropChoice::Draw(int height, int width, const RandomStream& random, uint64_t first) const {

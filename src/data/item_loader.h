@@ -20,6 +20,7 @@ struct ItemScratch {
   std::vector<float> floats;         // of a record of floats
   std::vector<uint8_t> bytes;        // of a file
   std::string path;                  // of a file
+  std::vector<int> frames;           // of a video
   std::shared_ptr<const void> kept;  // what the loader will want again for the next item
   Image decoded;
   ImageExtent whole;  // of the image, which may be decoded smaller

@@ -141,13 +141,12 @@ std::span<const uint8_t> VideoLoader::ReadFrame(size_t entry, int frame, int com
 void VideoLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
   const size_t entry = EntryAt(position);
   const RandomStream random = order_.RandomAt(position);
-  std::vector<int> frames;
-  clip_.Choose(list_->entries[entry].number, random, &frames);
+  clip_.Choose(list_->entries[entry].number, random, &scratch.frames);
   const int components = clip_.is_flow() ? 2 : 1;
   if (clip_.is_volume()) scratch.floats.resize(static_cast<size_t>(image_size_.count()));
   ImageExtent first;
   for (int image = 0; image < clip_.images(); ++image) {
-    const int frame = frames[static_cast<size_t>(image / components)];
+    const int frame = scratch.frames[static_cast<size_t>(image / components)];
     const std::span<const uint8_t> bytes = ReadFrame(entry, frame, image % components, scratch);
     float* const values = clip_.is_volume() ? scratch.floats.data() : data + image * image_size_.count();
     const std::string problem =

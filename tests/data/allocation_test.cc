@@ -12,6 +12,8 @@
 #include "data/image_list_loader.h"
 #include "data/image_testing.h"
 #include "data/prefetcher.h"
+#include "data/video_loader.h"
+#include "data/video_testing.h"
 
 namespace {
 std::atomic<int64_t> allocations = 0;
@@ -93,7 +95,7 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
     list->entries.push_back({name, i});
   }
   testing::WriteDatums(folder / "db", datums);
-  TransformationParameter crop, random, turned;
+  TransformationParameter crop, random, turned, several;
   crop.set_resize_shorter_side(50);
   crop.set_crop_size(40);
   crop.set_pad(2);
@@ -105,10 +107,40 @@ TEST(Allocation, NoneWhereImagesAreDecodedAndChanged) {
   turned = crop;
   turned.set_max_rotation_angle(30);
   turned.mutable_random_erasing();
-  for (const TransformationParameter& param : {crop, random, turned}) {
+  several.set_resize_shorter_side(50);
+  several.set_crop_size(40);
+  several.set_multi_scale(true);
+  several.set_fix_crop(true);
+  for (const TransformationParameter& param : {crop, random, turned, several}) {
     ExpectNoneOf(
         std::make_shared<DatumLoader>(OpenRecordSource(folder / "db"), Transform(param, TRAIN, ""), SampleOrder()));
     ExpectNoneOf(std::make_shared<ImageListLoader>(list, Transform(param, TRAIN, ""), SampleOrder()));
+  }
+}
+
+TEST(Allocation, NoneWhereVideosAreRead) {
+  TemporaryFolder folder;
+  const auto list = std::make_shared<ImageList>();
+  list->root = folder.path() + "/";
+  for (int i = 0; i < 5; ++i) {
+    const std::string name = "a name that does not fit into the string itself " + std::to_string(i);
+    testing::WriteVideo(folder / name, "%06d.jpg", 9, [](int frame) { return testing::Photograph(30, 40, 3, frame); });
+    list->entries.push_back({.path = name, .number = 9});
+  }
+  VideoDataParameter volumes, segments;
+  volumes.set_use_image(true);
+  volumes.set_use_temporal_jitter(true);
+  volumes.set_new_length(4);
+  segments.set_num_segments(3);
+  segments.set_modality(VideoDataParameter::RGB);
+  segments.set_name_pattern("%06d.jpg");
+  TransformationParameter param;
+  param.set_crop_size(20);
+  param.set_force_color(true);
+  param.set_multi_scale(true);
+  for (const VideoDataParameter& fields : {volumes, segments}) {
+    const VideoClip clip(fields, TRAIN);
+    ExpectNoneOf(std::make_shared<VideoLoader>(list, clip, ClipTransforms(param, TRAIN, clip, nullptr), SampleOrder()));
   }
 }
 

@@ -78,6 +78,10 @@ TEST(CropChoice, TakesSizesWhoseRatiosStandNearEachOther) {
   for (const auto& [top, left, height, width] : AreasOf(squares, 103, 200)) sizes.emplace(height, width);
   // 51 is nearly crop_size.
   EXPECT_EQ(sizes, (std::set<std::pair<int, int>>{{103, 103}, {50, 50}, {26, 26}}));
+  sizes.clear();
+  const std::string all = "crop_size: 50 multi_scale: true scale_ratios: [1, 0.5, 0.26] max_distort: 2147483647";
+  for (const auto& [top, left, height, width] : AreasOf(all, 103, 200)) sizes.emplace(height, width);
+  EXPECT_EQ(sizes.size(), 9u);
 }
 
 TEST(CropChoice, TransformsCutAtThePlacesInTraining) {
