@@ -12,8 +12,8 @@
 namespace crema {
 
 // Of a database: of the number of records, and of the bytes of 64 of them, evenly spread, the first and the last among
-// them. Of a list of images: of its paths, and labels; of videos of its numbers, too. Of a window file: of its bytes. Of
-// HDF5 files: of their numbers of rows, and of 64 rows, likewise. `files`: of the images that 64 lines of lists and
+// them. Of a list of images: of its paths, and labels; of videos of its numbers, too. Of a window file: of its bytes.
+// Of HDF5 files: of their numbers of rows, and of 64 rows, likewise. `files`: of the images that 64 lines of lists and
 // window files name, of videos their first frames, where all of them can be read here; else `unreadable` says which
 // cannot.
 struct DataFingerprint {
