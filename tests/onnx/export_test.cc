@@ -244,6 +244,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "SmoothL1LossOHEM",
                                               "SoftmaxWithLoss",
                                               "SoftmaxWithLossOHEM",
+                                              "VideoData",
                                               "WindowData",
                                               "Yolov3"};
   for (const LayerType* type : LayerTypes()) {
