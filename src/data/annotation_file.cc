@@ -1,5 +1,6 @@
 #include "data/annotation_file.h"
 
+#include <algorithm>
 #include <cmath>
 #include <pugixml.hpp>
 #include <sstream>

@@ -9,6 +9,7 @@
 
 #include "base/random.h"
 #include "crema/data.pb.h"
+#include "crema/state.pb.h"
 #include "crema/tensor.h"
 #include "data/image_list.h"
 #include "data/image_size.h"

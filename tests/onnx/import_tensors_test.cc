@@ -1,6 +1,8 @@
 // What models of transformers and of other programs' paddings are made of, against what ONNX Runtime makes of it.
 #include <gtest/gtest.h>
 
+#include <cmath>
+
 #include "onnx/operator_comparison.h"
 
 namespace crema::testing {

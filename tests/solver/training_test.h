@@ -86,7 +86,7 @@ inline float LossIn(const TestResult& test) {
   return 0;
 }
 
-class SmallTraining : public testing::Test {
+class SmallTraining : public ::testing::Test {
  protected:
   SmallTraining() {
     // Sizes that no batch divides, so that positions wrap in the middle of one.
