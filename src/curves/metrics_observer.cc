@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/atomic_file.h"
 #include "base/paths.h"
 #include "base/write_all.h"
 #include "crema/error.h"
