@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdint>
+#include <iterator>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +34,15 @@ inline PoolingResults RunPooling(const PoolingProblem& problem, const char* name
                   problem.method == PoolingMethod::kMax ? results.indices.data() : nullptr, &random);
   kernel->Backward(source.data(), gradient.data(), saved.data(), results.source_gradient.data());
   return results;
+}
+
+// Two of them with channels last, of channel counts that fill vectors and that leave a rest, by turns.
+inline PoolingProblem WithChannelsLast(PoolingProblem problem, int64_t turn) {
+  constexpr int64_t kChannels[] = {1, 3, 16, 20, 50, 64};
+  problem.layout = Layout::kChannelsLast;
+  problem.batch = 2;
+  problem.channels = kChannels[turn % static_cast<int64_t>(std::size(kChannels))];
+  return problem;
 }
 
 inline void ExpectEqualsReference(const PoolingProblem& problem, const std::string& what) {

@@ -44,14 +44,8 @@ PoolingProblem Problem(const Case& test, PoolingMethod method) {
           .backward = true};
 }
 
-// Two images with channels last, of channel counts that fill vectors and that leave a rest.
 PoolingProblem ChannelsLast(const Case& test, PoolingMethod method) {
-  constexpr int64_t kChannels[] = {1, 3, 16, 20, 50, 64};
-  PoolingProblem problem = Problem(test, method);
-  problem.layout = Layout::kChannelsLast;
-  problem.batch = 2;
-  problem.channels = kChannels[(&test - kCases) % std::size(kChannels)];
-  return problem;
+  return WithChannelsLast(Problem(test, method), &test - kCases);
 }
 
 TEST(Pooling, EqualsReference) {

@@ -42,14 +42,8 @@ PoolingProblem VolumeProblem(const VolumeCase& test, PoolingMethod method) {
           .backward = true};
 }
 
-// Two volumes with channels last, of channel counts that fill vectors and that leave a rest.
 PoolingProblem VolumeChannelsLast(const VolumeCase& test, PoolingMethod method) {
-  constexpr int64_t kChannels[] = {1, 3, 16, 20, 50, 64};
-  PoolingProblem problem = VolumeProblem(test, method);
-  problem.layout = Layout::kChannelsLast;
-  problem.batch = 2;
-  problem.channels = kChannels[(&test - kVolumeCases) % std::size(kChannels)];
-  return problem;
+  return WithChannelsLast(VolumeProblem(test, method), &test - kVolumeCases);
 }
 
 TEST(VolumePooling, EqualsReference) {
