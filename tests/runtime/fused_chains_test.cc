@@ -8,6 +8,7 @@
 #include "crema/net.h"
 #include "device/device.h"
 #include "ops/bfloat16.h"
+#include "runtime/two_passes.h"
 
 namespace crema {
 namespace {
@@ -116,30 +117,7 @@ std::string NetText(const Case& test) {
   return text;
 }
 
-struct Outcome {
-  float loss = 0;
-  std::vector<std::vector<float>> gradients;
-};
-
-Outcome RunNet(const Case& test, NetOptions options) {
-  options.backward = options.phase == TRAIN;
-  options.context.seed = 11;
-  Net net(ParseNet(NetText(test), "chains.prototxt"), options);
-  Outcome outcome;
-  for (int pass = 0; pass < 2; ++pass) {
-    const Tensor data = net.blob("data"), label = net.blob("label");
-    for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(0.37f * static_cast<float>(i + pass));
-    for (int64_t i = 0; i < label.count(); ++i) label.f32()[i] = static_cast<float>(i % 4);
-    outcome.loss = net.Forward();
-    if (options.backward) net.Backward();
-  }
-  for (const Parameter& p : std::as_const(net).parameters()) {
-    if (!p.grad.defined()) continue;
-    outcome.gradients.emplace_back(p.shape.count());
-    p.CopyGradTo(outcome.gradients.back().data());
-  }
-  return outcome;
-}
+Outcome RunNet(const Case& test, const NetOptions& options) { return RunTwoPasses(NetText(test), 11, options); }
 
 void ExpectNear(const Outcome& a, const Outcome& b, float tolerance) {
   EXPECT_NEAR(a.loss, b.loss, tolerance * std::abs(b.loss));

@@ -6,6 +6,7 @@
 
 #include "crema/net.h"
 #include "graph/program.h"
+#include "runtime/two_passes.h"
 
 namespace crema {
 namespace {
@@ -52,30 +53,9 @@ layer { name: "p3" type: "NdPooling" bottom: "p2" top: "p3"
 layer { name: "g" type: "Pooling" bottom: "p3" top: "g" pooling_param { pool: AVE global_pooling: true } })" +
                                     kVolumeHead;
 
-struct VolumeOutcome {
-  float loss = 0;
-  std::vector<std::vector<float>> gradients;
-};
+Outcome RunVolumeNet(const std::string& text, const NetOptions& options) { return RunTwoPasses(text, 7, options); }
 
-VolumeOutcome RunVolumeNet(const std::string& text, NetOptions options) {
-  options.context.seed = 7;
-  options.backward = options.phase == TRAIN;
-  Net net(ParseNet(text, "volumes.prototxt"), options);
-  VolumeOutcome outcome;
-  for (int pass = 0; pass < 2; ++pass) {
-    const Tensor data = net.blob("data"), label = net.blob("label");
-    for (int64_t i = 0; i < data.count(); ++i) data.f32()[i] = std::sin(0.37f * static_cast<float>(i + pass));
-    for (int64_t i = 0; i < label.count(); ++i) label.f32()[i] = static_cast<float>(i % 4);
-    outcome.loss = net.Forward();
-    if (options.backward) net.Backward();
-  }
-  for (const Parameter& p : std::as_const(net).parameters()) {
-    if (p.grad.defined()) p.CopyGradTo(outcome.gradients.emplace_back(p.shape.count()).data());
-  }
-  return outcome;
-}
-
-void ExpectVolumesNearby(const VolumeOutcome& a, const VolumeOutcome& b, float tolerance) {
+void ExpectVolumesNearby(const Outcome& a, const Outcome& b, float tolerance) {
   EXPECT_NEAR(a.loss, b.loss, tolerance * std::abs(b.loss));
   ASSERT_EQ(a.gradients.size(), b.gradients.size());
   for (size_t p = 0; p < a.gradients.size(); ++p) {
@@ -92,7 +72,7 @@ void ExpectVolumesNearby(const VolumeOutcome& a, const VolumeOutcome& b, float t
 const std::vector<std::string> kAllOptional = {"fuse_layers", "choose_layouts", "lay_out_weights", "split_batch"};
 
 TEST(VolumeNet, OptionalPassesDoNotChangeIt) {
-  const VolumeOutcome plain = RunVolumeNet(kVolumeNet, {.skip_passes = kAllOptional});
+  const Outcome plain = RunVolumeNet(kVolumeNet, {.skip_passes = kAllOptional});
   EXPECT_GT(plain.loss, 0.1f);
   ExpectVolumesNearby(RunVolumeNet(kVolumeNet, {}), plain, 1e-4f);
   ExpectVolumesNearby(RunVolumeNet(kVolumeNet, {.phase = TEST}),
@@ -100,7 +80,7 @@ TEST(VolumeNet, OptionalPassesDoNotChangeIt) {
 }
 
 TEST(VolumeNet, SpellingsOfForksAreTheSame) {
-  const VolumeOutcome today = RunVolumeNet(kVolumeNet, {}), theirs = RunVolumeNet(kVolumeNetOfC3d, {});
+  const Outcome today = RunVolumeNet(kVolumeNet, {}), theirs = RunVolumeNet(kVolumeNetOfC3d, {});
   EXPECT_EQ(today.loss, theirs.loss);
   EXPECT_EQ(today.gradients, theirs.gradients);
 }
