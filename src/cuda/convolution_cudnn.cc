@@ -13,8 +13,6 @@ namespace crema::cuda {
 
 namespace {
 
-using Kind = Activation::Kind;
-
 constexpr size_t kAlignment = 256;  // of what lies in a workspace
 size_t Aligned(size_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
 
@@ -184,11 +182,7 @@ class CudnnConvolution final : public ConvolutionKernel {
   // Whether cuDNN has engines for all at once that it need not compile at every start.
   static bool Fuses(const ConvolutionProblem& problem) {
     const Activation& activation = problem.activation;
-    const bool is_leaky = activation.kind == Kind::kRelu && activation.parameter != 0;
-    const bool is_pointwise = activation.kind == Kind::kNone || activation.kind == Kind::kRelu ||
-                              activation.kind == Kind::kRelu6 || activation.kind == Kind::kSigmoid ||
-                              activation.kind == Kind::kTanh;
-    return problem.bias && !problem.sum && is_pointwise && !is_leaky;
+    return problem.bias && !problem.sum && (!activation.present() || CudnnGraph::Activates(activation));
   }
 
   // Nothing where there is no memory to try it.

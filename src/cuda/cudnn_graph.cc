@@ -230,11 +230,15 @@ void CudnnGraph::Add(const CudnnTensor& x, const CudnnTensor& b, const CudnnTens
   operation.Finalize();
 }
 
+bool CudnnGraph::Activates(const Activation& activation) {
+  using Kind = Activation::Kind;
+  return (activation.kind == Kind::kRelu && activation.parameter == 0) || activation.kind == Kind::kRelu6 ||
+         activation.kind == Kind::kSigmoid || activation.kind == Kind::kTanh;
+}
+
 void CudnnGraph::Activate(Activation::Kind activation, const CudnnTensor& x, const CudnnTensor& y) {
   using Kind = Activation::Kind;
-  CREMA_CHECK(activation == Kind::kRelu || activation == Kind::kRelu6 || activation == Kind::kSigmoid ||
-              activation == Kind::kTanh)
-      << "an activation that is not fused";
+  CREMA_CHECK(Activates({activation})) << "an activation that is not fused";
   CudnnDescriptor made(CUDNN_BACKEND_POINTWISE_DESCRIPTOR);
   made.Set(CUDNN_ATTR_POINTWISE_MODE, CUDNN_TYPE_POINTWISE_MODE,
            activation == Kind::kSigmoid ? CUDNN_POINTWISE_SIGMOID_FWD

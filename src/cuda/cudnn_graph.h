@@ -109,7 +109,9 @@ class CudnnGraph {
                        const CudnnTensor& weights_gradient);
   // y = x + b
   void Add(const CudnnTensor& x, const CudnnTensor& b, const CudnnTensor& y);
-  // y = activation(x): ReLU (not a leaky one), ReLU6, sigmoid or tanh.
+  // Whether Activate does it: ReLU (not a leaky one), ReLU6, sigmoid and tanh.
+  static bool Activates(const Activation& activation);
+  // y = activation(x)
   void Activate(Activation::Kind activation, const CudnnTensor& x, const CudnnTensor& y);
   // After the last operation.
   void Finish(cudnnHandle_t handle);
