@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "base/evenly_spread.h"
 #include "crema/error.h"
 
 namespace crema {
@@ -271,10 +272,8 @@ void FrameIsAbsent(const ImageList& list, size_t entry, const VideoClip& clip, c
 }
 
 void ExpectFrames(const ImageList& list, const VideoClip& clip) {
-  const size_t count = list.entries.size(), looked_at = std::min(count, kLookedAt);
   std::string path;
-  for (size_t i = 0; i < looked_at; ++i) {
-    const size_t entry = looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1);
+  ForEachSpread(list.entries.size(), kLookedAt, [&](size_t entry) {
     const VideoClip::Range range = clip.RangeOf(list.entries[entry].number);
     for (const int frame : {range.first, range.last}) {
       for (int component = 0; component < (clip.is_flow() ? 2 : 1); ++component) {
@@ -283,7 +282,7 @@ void ExpectFrames(const ImageList& list, const VideoClip& clip) {
         if (!std::filesystem::exists(path, ignored)) FrameIsAbsent(list, entry, clip, path);
       }
     }
-  }
+  });
 }
 
 }  // namespace crema

@@ -73,7 +73,6 @@ class VideoClip {
   };
   Range RangeOf(int number) const;
 
-  const FramePattern& pattern() const { return pattern_; }
   // The path of a frame of an entry; `component`: 0, or 1 of what moves downwards.
   void PathOf(const ImageList& list, size_t entry, int frame, int component, std::string* path) const;
   // How frames with these names come to be, for messages on one that is absent.

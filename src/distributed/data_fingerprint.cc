@@ -1,6 +1,5 @@
 #include "distributed/data_fingerprint.h"
 
-#include <algorithm>
 #include <filesystem>
 #include <initializer_list>
 #include <memory>
@@ -8,6 +7,7 @@
 #include <system_error>
 #include <vector>
 
+#include "base/evenly_spread.h"
 #include "base/hdf5.h"
 #include "base/paths.h"
 #include "crema/error.h"
@@ -25,18 +25,11 @@ namespace crema {
 
 namespace {
 
-constexpr uint64_t kRecords = 64;
-
-// Calls `look` with records that are evenly spread, the first and the last of `count` among them.
-template <typename Look>
-void LookAtRecords(uint64_t count, const Look& look) {
-  const uint64_t looked_at = std::min(count, kRecords);
-  for (uint64_t i = 0; i < looked_at; ++i) look(looked_at == 1 ? 0 : i * (count - 1) / (looked_at - 1));
-}
+constexpr uint64_t kRecords = 64;  // that are looked at
 
 uint64_t FingerprintOf(const RecordSource& source) {
   std::vector<uint64_t> digests = {source.count()};
-  LookAtRecords(source.count(), [&](uint64_t record) { digests.push_back(DigestOf(source.Read(record))); });
+  ForEachSpread(source.count(), kRecords, [&](uint64_t record) { digests.push_back(DigestOf(source.Read(record))); });
   return DigestOf(std::as_bytes(std::span(digests)));
 }
 
@@ -46,7 +39,7 @@ uint64_t FingerprintOf(const Hdf5Files& files) {
   size_t open = files.paths.size();
   std::unique_ptr<Hdf5File> file;
   std::vector<float> values;
-  LookAtRecords(files.row_count(), [&](uint64_t record) {
+  ForEachSpread(files.row_count(), kRecords, [&](uint64_t record) {
     const FileOrder::Place place = order.At(record);
     if (place.file != open) file = OpenHdf5(files.paths[open = place.file]);
     const auto row = static_cast<int64_t>(place.record);
@@ -63,7 +56,7 @@ uint64_t FingerprintOf(const Hdf5Files& files) {
 void LookAtFiles(std::initializer_list<const ImageList*> lists, DataFingerprint* found) {
   std::vector<uint64_t> digests;
   for (const ImageList* list : lists) {
-    LookAtRecords(list->entries.size(), [&](uint64_t entry) {
+    ForEachSpread(list->entries.size(), kRecords, [&](uint64_t entry) {
       if (!found->unreadable.empty()) return;
       try {
         const std::vector<uint8_t> bytes = ReadFileBytes(list->PathOf(entry));
