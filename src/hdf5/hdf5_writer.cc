@@ -21,7 +21,10 @@ class Writer : public Hdf5Writer {
  public:
   explicit Writer(const std::string& path) : path_(path) {
     const Calls calls;
-    file_ = std::make_unique<FileHandle>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, H5P_DEFAULT));
+    const Properties access(H5Pcreate(H5P_FILE_ACCESS));
+    // The oldest form that does, which Caffe's HDF5 reads; HDF5 2.0 would choose a newer one.
+    H5Pset_libver_bounds(access.id(), H5F_LIBVER_EARLIEST, H5F_LIBVER_LATEST);
+    file_ = std::make_unique<FileHandle>(H5Fcreate(path.c_str(), H5F_ACC_TRUNC, H5P_DEFAULT, access.id()));
     if (!file_->valid()) Fail();
   }
   ~Writer() override {
