@@ -12,6 +12,8 @@
 #include "crema/error.h"
 #include "data/lmdb_writer.h"
 #include "report/csv.h"
+#include "schema/blob_numbers.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -143,16 +145,14 @@ class LmdbFeatureWriter : public FeatureWriter {
     datum_.set_channels(extent(0));
     datum_.set_height(extent(1));
     datum_.set_width(extent(2));
-    datum_.mutable_float_data()->Resize(count_, 0);
   }
 
   void Put(const std::string&, int64_t label, const std::vector<const float*>& rows) override {
     datum_.set_label(static_cast<int32_t>(std::max<int64_t>(label, -1)));
-    std::copy(rows[0], rows[0] + count_, datum_.mutable_float_data()->mutable_data());
-    datum_.SerializeToString(&bytes_);
+    std::copy(rows[0], rows[0] + count_, MakeNumbers(datum_.mutable_float_data(), count_));
     char key[24];
     std::snprintf(key, sizeof key, "%010llu", static_cast<unsigned long long>(writer_.records()));
-    writer_.Put(key, bytes_);
+    writer_.Put(key, WireBytes(datum_));
   }
 
   void Commit() override { writer_.Commit(); }
@@ -161,7 +161,6 @@ class LmdbFeatureWriter : public FeatureWriter {
   LmdbWriter writer_;
   const int count_;
   Datum datum_;
-  std::string bytes_;
 };
 
 // Names of datasets: none is used twice, or a group that another one lies in. A blob may have the name of the labels

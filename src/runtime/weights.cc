@@ -6,6 +6,7 @@
 #include "crema/error.h"
 #include "graph/namesakes.h"
 #include "runtime/net_impl.h"
+#include "schema/blob_numbers.h"
 
 namespace crema {
 
@@ -110,11 +111,9 @@ NetParameter Net::ToProto(bool write_gradients) const {
       BlobProto* blob = layer->add_blobs();
       BlobShape* shape = blob->mutable_shape();  // of a scalar, too
       for (int64_t d : node.setup->params()[i].shape.dims()) shape->add_dim(d);
-      blob->mutable_data()->Resize(static_cast<int>(p.shape.count()), 0);
-      p.CopyDataTo(blob->mutable_data()->mutable_data());
+      p.CopyDataTo(MakeNumbers(blob->mutable_data(), p.shape.count()));
       if (write_gradients && p.grad.defined()) {
-        blob->mutable_diff()->Resize(static_cast<int>(p.shape.count()), 0);
-        p.CopyGradTo(blob->mutable_diff()->mutable_data());
+        p.CopyGradTo(MakeNumbers(blob->mutable_diff(), p.shape.count()));
       }
     }
   }

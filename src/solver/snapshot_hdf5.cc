@@ -16,6 +16,7 @@
 #include "base/hdf5.h"
 #include "crema/error.h"
 #include "device/host_copies.h"
+#include "schema/blob_numbers.h"
 
 namespace crema {
 
@@ -86,8 +87,7 @@ void ReadBlobs(const Hdf5File& file, const std::string& group, std::string (*nam
     BlobProto* blob = blobs->Add();
     for (const int64_t extent : shape.dims()) blob->mutable_shape()->add_dim(extent);
     blob->mutable_shape();
-    blob->mutable_data()->Resize(static_cast<int>(shape.count()), 0);
-    file.Read(name, blob->mutable_data()->mutable_data());
+    file.Read(name, MakeNumbers(blob->mutable_data(), shape.count()));
     *crc32 = Add(*crc32, blob->data().data(), static_cast<size_t>(shape.count()) * sizeof(float));
   }
 }

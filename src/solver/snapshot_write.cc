@@ -8,6 +8,7 @@
 #include "base/atomic_file.h"
 #include "base/check.h"
 #include "device/host_copies.h"
+#include "schema/blob_numbers.h"
 #include "solver/checksum.h"
 #include "solver/snapshot.h"
 #include "solver/snapshot_hdf5.h"
@@ -104,8 +105,7 @@ StoredHistory::StoredHistory(Tensor plain) : values(std::move(plain)), shape(val
 void ToBlob(const StoredHistory& stored, BlobProto* blob) {
   BlobShape* const shape = blob->mutable_shape();
   for (const int64_t extent : stored.shape.dims()) shape->add_dim(extent);
-  blob->mutable_data()->Resize(static_cast<int>(stored.shape.count()), 0);
-  CopyPlainOut(*stored.device, stored.layout, stored.values, blob->mutable_data()->mutable_data());
+  CopyPlainOut(*stored.device, stored.layout, stored.values, MakeNumbers(blob->mutable_data(), stored.shape.count()));
 }
 
 std::string ModelPath(const std::string& prefix, int iteration, SnapshotFormat format) {
