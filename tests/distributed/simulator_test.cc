@@ -26,9 +26,10 @@ std::string HowToRepeat() {
          " distributed_test --gtest_filter=Simulator.OneSchedule";
 }
 
-[[noreturn]] void Abort() { std::abort(); }
+// glog wants these in the type, where Clang does not count [[noreturn]].
+__attribute__((noreturn)) void Abort() { std::abort(); }
 
-[[noreturn]] void AbortWithSeed() {
+__attribute__((noreturn)) void AbortWithSeed() {
   std::fprintf(stderr, "%s\n", HowToRepeat().c_str());
   std::abort();
 }

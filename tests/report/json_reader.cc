@@ -4,6 +4,7 @@
 #include <fstream>
 #include <sstream>
 #include <tuple>
+#include <utility>
 
 namespace crema::testing_json {
 
@@ -56,7 +57,7 @@ class Reader {
           Peek();
           std::string key = String();
           Expect(':');
-          value.members.emplace_back(std::move(key), Value());
+          value.members.push_back({std::move(key), Value()});
         } while (Accept(','));
         Expect('}');
         return value;

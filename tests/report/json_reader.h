@@ -6,10 +6,11 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 namespace crema::testing_json {
+
+struct JsonMember;
 
 struct Json {
   enum class Kind { kNull, kBool, kNumber, kString, kArray, kObject };
@@ -18,7 +19,7 @@ struct Json {
   double number = 0;  // 1 or 0 for bools
   std::string string;
   std::vector<Json> items;
-  std::vector<std::pair<std::string, Json>> members;  // in the file's order
+  std::vector<JsonMember> members;  // in the file's order
 
   // Null without that member.
   const Json* Find(std::string_view key) const;
@@ -26,6 +27,11 @@ struct Json {
   const Json& operator[](std::string_view key) const;
   // Of an array of whole numbers.
   std::vector<long long> Integers() const;
+};
+
+struct JsonMember {
+  std::string name;
+  Json value;
 };
 
 // Throws std::runtime_error naming the offset.

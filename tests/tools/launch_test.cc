@@ -233,6 +233,8 @@ TEST_F(Launchers, SlurmStartsRanksOfMpi) {
   WriteTinyTraining(folder_, {.max_iter = 3000, .snapshot = 0, .test_interval = 3000});
   StandIn("srun", R"(while [[ $1 == --* ]]; do echo "$1" >>flags.txt; shift; done
 echo $$ >srun.pid
+# mpirun would ask Slurm for its nodes.
+unset SLURM_JOB_ID
 exec mpirun --allow-run-as-root --oversubscribe --bind-to none -n 2 "$@")");
   StandIn("scancel", "[[ $* == '--signal=USR2 77.0' ]] && kill -USR2 $(<srun.pid)");
   StandIn("scontrol", "echo \"$@\" >scontrol.txt");
