@@ -43,8 +43,14 @@ YoloGrid YoloGridOf(const LayerSetup& setup, int i, const YoloFields& fields) {
   if (fields.class_count < 1 || fields.class_count > 1 << 24) {
     setup.Fail(fields.block + "." + fields.classes, fields.classes + " must be in [1, 16777216]");
   }
+  if (!(fields.scale_x_y >= 1 && std::isfinite(fields.scale_x_y))) {
+    setup.Fail(fields.block + ".scale_x_y",
+               "scale_x_y is " + FormatNumber(fields.scale_x_y) + "; it must be 1 or more, and finite");
+  }
   YoloGrid grid;
   grid.classes = fields.class_count;
+  grid.centre_range = fields.scale_x_y;
+  grid.squared_sides = fields.new_coords;
   if (shape.axes() != 4 || shape.count() == 0 || shape[1] != anchors * grid.numbers()) {
     setup.Fail("bottom", "bottom " + std::to_string(i) + ", " + setup.DescribeBottom(i) + ", must be images x " +
                              std::to_string(anchors * grid.numbers()) +
@@ -88,6 +94,11 @@ std::vector<YoloGrid> YoloGridsOf(const LayerSetup& setup, const Yolov3Detection
                "mask names " + std::to_string(param.mask_size()) + " anchors, but must name num_box " +
                    std::to_string(own) + " for each of the " + std::to_string(bottoms) + " bottoms");
   }
+  if (param.scale_x_y_size() > 0 && static_cast<size_t>(param.scale_x_y_size()) != bottoms) {
+    setup.Fail(block + ".scale_x_y", "scale_x_y stands there " + std::to_string(param.scale_x_y_size()) +
+                                         " times, but must be given for each of the " + std::to_string(bottoms) +
+                                         " bottoms, or not at all");
+  }
   std::vector<YoloGrid> grids;
   for (size_t i = 0; i < bottoms; ++i) {
     const uint32_t scale = param.anchors_scale(static_cast<int>(i));
@@ -99,7 +110,9 @@ std::vector<YoloGrid> YoloGridsOf(const LayerSetup& setup, const Yolov3Detection
                                 param.num_classes(),
                                 {param.biases().begin(), param.biases().end()},
                                 {first, first + static_cast<std::ptrdiff_t>(own)},
-                                static_cast<double>(scale)}));
+                                static_cast<double>(scale),
+                                param.scale_x_y_size() > 0 ? param.scale_x_y(static_cast<int>(i)) : 1,
+                                param.new_coords()}));
   }
   return grids;
 }

@@ -19,6 +19,8 @@ struct YoloFields {
   std::vector<uint32_t> own;  // those of the grid's cells
   // What sides are counted in, by the cells of a side of the grid: pixels of the net's input, or 1 for cells.
   double units_per_cell = 1;
+  float scale_x_y = 1;
+  bool new_coords = false;
 };
 
 // Of bottom i. Fails where they do not fit.

@@ -45,7 +45,9 @@ class Yolov3Layer : public Layer {
                              param.num_class(),
                              {param.biases().begin(), param.biases().end()},
                              OwnAnchors(setup),
-                             static_cast<double>(param.anchors_scale())});
+                             static_cast<double>(param.anchors_scale()),
+                             param.scale_x_y(),
+                             param.new_coords()});
     ReadNumbers(setup);
     loss_.objects = TrueObjectRows(setup, 1);
     object_check_.Setup(setup, 1, loss_.rows(), "num_class");
@@ -138,6 +140,11 @@ class Yolov3Layer : public Layer {
       setup.Fail("yolov3_param.use_focal_loss", "use_focal_loss: true is not supported; remove it");
     }
     const bool squares = loss_.box_loss == YoloBoxLoss::kSquares;
+    if (squares && param.new_coords()) {
+      setup.Fail("yolov3_param.new_coords",
+                 "new_coords: true is not learnt with iou_loss: MSE; take IOU, GIOU, DIOU or "
+                 "CIOU");
+    }
     const auto warn_unless = [&](bool read, const char* field, bool set, const char* when) {
       if (!read && set) setup.Warn(std::string("yolov3_param.") + field, std::string(field) + " has no effect " + when);
     };

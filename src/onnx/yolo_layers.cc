@@ -55,6 +55,13 @@ class YoloObjects {
         "Slice", {all, layer_.Integers("first", {first}), layer_.Integers("end", {end}), layer_.Integers("axis", {2})});
   }
 
+  // Sides in those of the anchors.
+  std::string OfAnchors(const std::string& numbers, const YoloGrid& grid) {
+    if (!grid.squared_sides) return layer_.Add("Exp", {numbers});
+    const std::string doubled = layer_.Affine(layer_.Add("Sigmoid", {numbers}), 2, 0);
+    return layer_.Add("Mul", {doubled, doubled});
+  }
+
   Predictions Decoded(int i) {
     const YoloGrid& grid = grids_[static_cast<size_t>(i)];
     const int64_t cells = grid.cells(), anchors = grid.anchors;
@@ -68,13 +75,13 @@ class YoloObjects {
     extent = {static_cast<float>(grid.width), static_cast<float>(grid.height)};
 
     const std::string all = layer_.Reshape(layer_.bottom(i), {grid.images, anchors, grid.numbers(), cells});
-    const std::string centre = layer_.Add(
-        "Div",
-        {layer_.Add("Add", {layer_.Add("Sigmoid", {Part(all, 0, 2)}), layer_.Floats("cell", {2, cells}, corner)}),
-         layer_.Floats("cells", {2, 1}, extent)});
+    std::string in_cell = layer_.Add("Sigmoid", {Part(all, 0, 2)});
+    if (grid.centre_range != 1) in_cell = layer_.Affine(in_cell, grid.centre_range, (1 - grid.centre_range) / 2);
+    const std::string centre =
+        layer_.Add("Div", {layer_.Add("Add", {in_cell, layer_.Floats("cell", {2, cells}, corner)}),
+                           layer_.Floats("cells", {2, 1}, extent)});
     const std::string half = layer_.Affine(
-        layer_.Add("Mul", {layer_.Add("Exp", {Part(all, 2, 4)}), layer_.Floats("sides", {anchors, 2, 1}, sides)}), 0.5f,
-        0);
+        layer_.Add("Mul", {OfAnchors(Part(all, 2, 4), grid), layer_.Floats("sides", {anchors, 2, 1}, sides)}), 0.5f, 0);
     const std::string corners =
         layer_.Add("Concat", {layer_.Add("Sub", {centre, half}), layer_.Add("Add", {centre, half})}, {Int("axis", 2)});
 

@@ -13,7 +13,7 @@ namespace crema {
 
 // A grid of predictions: images x (anchors x (kOfBox + classes)) x height x width. The numbers of a prediction are x,
 // y, width, height, how surely there is an object, and one for each class; all before a sigmoid but width and height,
-// which are logarithms of shares of the anchor.
+// which are logarithms of shares of the anchor where they are not squared.
 struct YoloGrid {
   static constexpr int kMostAnchors = 32;
   static constexpr int64_t kOfBox = 5;
@@ -24,6 +24,10 @@ struct YoloGrid {
   // Sides of all anchors, in shares of the image, and which ones the cells have.
   float anchor_width[kMostAnchors] = {}, anchor_height[kMostAnchors] = {};
   int32_t own[kMostAnchors] = {};
+  // The sigmoid's range 0 to 1 is stretched to this length about the middle of the cell (YOLOv4's scale_x_y).
+  float centre_range = 1;
+  // Sides are (2 sigmoid)^2 of the anchor's (Scaled-YOLOv4).
+  bool squared_sides = false;
 
   int64_t cells() const { return height * width; }
   int64_t numbers() const { return kOfBox + classes; }

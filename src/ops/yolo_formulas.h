@@ -30,13 +30,24 @@ CREMA_FORMULA Place PlaceOf(const YoloGrid& g, int64_t prediction) {
           cells};
 }
 
+// Where in its cell a centre lies, by the sigmoid of its number; in sides of the cell.
+CREMA_FORMULA float InCell(const YoloGrid& g, float said) { return g.centre_range * said - (g.centre_range - 1) / 2; }
+
+// A side in those of the anchor, by its number.
+CREMA_FORMULA float OfAnchor(const YoloGrid& g, float number) {
+  if (!g.squared_sides) return formula::Exp(number);
+  const float doubled = 2 * formula::Sigmoid()(number);
+  return doubled * doubled;
+}
+
 CREMA_FORMULA Box BoxOf(const YoloGrid& g, const Place& place, const float* predictions) {
   const float* const numbers = predictions + place.at;
   const int32_t anchor = g.own[place.anchor];
-  return {(static_cast<float>(place.column) + formula::Sigmoid()(numbers[0])) / static_cast<float>(g.width),
-          (static_cast<float>(place.row) + formula::Sigmoid()(numbers[place.step])) / static_cast<float>(g.height),
-          formula::Exp(numbers[2 * place.step]) * g.anchor_width[anchor],
-          formula::Exp(numbers[3 * place.step]) * g.anchor_height[anchor]};
+  const float x = InCell(g, formula::Sigmoid()(numbers[0])), y = InCell(g, formula::Sigmoid()(numbers[place.step]));
+  return {(static_cast<float>(place.column) + x) / static_cast<float>(g.width),
+          (static_cast<float>(place.row) + y) / static_cast<float>(g.height),
+          OfAnchor(g, numbers[2 * place.step]) * g.anchor_width[anchor],
+          OfAnchor(g, numbers[3 * place.step]) * g.anchor_height[anchor]};
 }
 
 CREMA_FORMULA BoundingBox CornersOf(const Box& box) {
@@ -98,13 +109,17 @@ CREMA_FORMULA BoxDelta DeltaOfBox(const YoloLoss& loss, const Place& place, cons
     const auto delta = [&](int which, float derivative) {
       return Bounded(-loss.overlap_scale * overlap.by[which] * derivative, loss.most_delta);
     };
-    return {{delta(0, x * (1 - x) / columns), delta(1, y * (1 - y) / rows), delta(2, box.width), delta(3, box.height)},
+    const auto slope = [&](int which, float side) {
+      return g.squared_sides ? 2 * side * (1 - formula::Sigmoid()(numbers[which * place.step])) : side;
+    };
+    return {{delta(0, g.centre_range * x * (1 - x) / columns), delta(1, g.centre_range * y * (1 - y) / rows),
+             delta(2, slope(2, box.width)), delta(3, slope(3, box.height))},
             loss.overlap_scale * (1 - overlap.value)};
   }
   const int32_t anchor = g.own[place.anchor];
   const float scale = loss.box_scale * (2 - object.width * object.height);
-  return {{scale * (x - (object.x * columns - static_cast<float>(place.column))),
-           scale * (y - (object.y * rows - static_cast<float>(place.row))),
+  return {{scale * (InCell(g, x) - (object.x * columns - static_cast<float>(place.column))),
+           scale * (InCell(g, y) - (object.y * rows - static_cast<float>(place.row))),
            scale * (numbers[2 * place.step] - formula::Log(object.width / g.anchor_width[anchor])),
            scale * (numbers[3 * place.step] - formula::Log(object.height / g.anchor_height[anchor]))},
           0};
@@ -157,25 +172,25 @@ CREMA_FORMULA float Learn(const YoloLoss& loss, const float* predictions, const 
   float* const delta = gradient + place.at;
   const Matches found = Match(loss, place, predictions, objects, begin, end, delta);
   const auto said = [&](int64_t number) { return formula::Sigmoid()(predictions[place.at + number * place.step]); };
-  // Writes the gradient of what a number is wrong by; returns the square.
-  const auto learn = [&](int64_t number, float wrong, bool is_sigmoid) {
-    const float slope = is_sigmoid && loss.through_sigmoid ? said(number) * (1 - said(number)) : 1.0f;
+  // Writes the gradient of what a number is wrong by, which is `range` times a sigmoid, or none with 0; returns the
+  // square.
+  const auto learn = [&](int64_t number, float wrong, float range) {
+    const float slope = range > 0 && loss.through_sigmoid ? range * said(number) * (1 - said(number)) : 1.0f;
     delta[number * place.step] = wrong * slope / static_cast<float>(g.images);
     return wrong * wrong;
   };
 
   if (found.count == 0) {
-    return learn(kSurely, found.best > loss.ignore_above ? 0 : loss.nothing_scale * said(kSurely), true);
+    return learn(kSurely, found.best > loss.ignore_above ? 0 : loss.nothing_scale * said(kSurely), 1);
   }
   const bool squares = loss.box_loss == YoloBoxLoss::kSquares;
   const float share = loss.averages ? 1 / static_cast<float>(found.count) : 1.0f;
-  float sum = learn(kSurely, loss.object_scale * (said(kSurely) - 1), true) + found.box.loss * share;
+  float sum = learn(kSurely, loss.object_scale * (said(kSurely) - 1), 1) + found.box.loss * share;
   for (int i = 0; i < 4; ++i) {
-    const float square = learn(i, found.box.numbers[i] * share, squares && i < 2);
+    const float square = learn(i, found.box.numbers[i] * share, squares && i < 2 ? g.centre_range : 0);
     if (squares) sum += square;
   }
-  for (int64_t i = YoloGrid::kOfBox; i < YoloGrid::kOfBox + g.classes; ++i)
-    sum += learn(i, delta[i * place.step], true);
+  for (int64_t i = YoloGrid::kOfBox; i < YoloGrid::kOfBox + g.classes; ++i) sum += learn(i, delta[i * place.step], 1);
   return sum;
 }
 

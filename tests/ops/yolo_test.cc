@@ -45,14 +45,22 @@ Found Decode(const YoloGrid& grid, const std::vector<float>& predictions) {
   return found;
 }
 
-class YoloLearning : public ::testing::TestWithParam<YoloBoxLoss> {};
+struct Form {
+  YoloBoxLoss box_loss;
+  float centre_range = 1;
+  bool squared_sides = false;
+};
+
+class YoloLearning : public ::testing::TestWithParam<Form> {};
 
 TEST_P(YoloLearning, WhatIsLearntIsFound) {
   YoloLoss loss;
   loss.grid = Grid(2);
   loss.objects = static_cast<int64_t>(kObjects.size()) / ObjectRows::kNumbers;
   loss.match_above = 1;
-  loss.box_loss = GetParam();
+  loss.box_loss = GetParam().box_loss;
+  loss.grid.centre_range = GetParam().centre_range;
+  loss.grid.squared_sides = GetParam().squared_sides;
   const YoloGrid& grid = loss.grid;
   const auto predictions = static_cast<size_t>(grid.images * grid.of_image());
   std::vector<float> numbers(predictions * static_cast<size_t>(grid.numbers()), 0.0f), gradient(numbers.size()),
@@ -89,8 +97,10 @@ TEST_P(YoloLearning, WhatIsLearntIsFound) {
 }
 
 INSTANTIATE_TEST_SUITE_P(BoxLosses, YoloLearning,
-                         ::testing::Values(YoloBoxLoss::kSquares, YoloBoxLoss::kOverlap, YoloBoxLoss::kGeneralized,
-                                           YoloBoxLoss::kDistance, YoloBoxLoss::kComplete));
+                         ::testing::Values(Form{YoloBoxLoss::kSquares}, Form{YoloBoxLoss::kOverlap},
+                                           Form{YoloBoxLoss::kGeneralized}, Form{YoloBoxLoss::kDistance},
+                                           Form{YoloBoxLoss::kComplete}, Form{YoloBoxLoss::kSquares, 1.2f},
+                                           Form{YoloBoxLoss::kComplete, 1.05f}, Form{YoloBoxLoss::kComplete, 2, true}));
 
 // Where it is the derivative of the value: all but the last one's, which leaves its weight out.
 TEST(Yolo, OverlapsHaveTheirDerivatives) {
