@@ -23,10 +23,12 @@ AnnotatedConversion AnnotatedConversionOf(const CommandLine& line) {
   }
   ChoiceOf(line, "anno_type", FLAGS_anno_type, {"detection"});
   AnnotatedConversion how;
-  if (ChoiceOf(line, "label_type", FLAGS_label_type, {"xml", "txt"}) == 1) {
-    how.format = AnnotatedConversion::Format::kText;
+  using Format = AnnotatedConversion::Format;
+  constexpr Format kFormats[] = {Format::kVoc, Format::kText, Format::kYolo};
+  how.format = kFormats[ChoiceOf(line, "label_type", FLAGS_label_type, {"xml", "txt", "yolo"})];
+  if (!FLAGS_label_map_file.empty()) {
+    how.labels = ReadLabelMap(FLAGS_label_map_file, FLAGS_check_label, how.format == Format::kYolo);
   }
-  if (!FLAGS_label_map_file.empty()) how.labels = ReadLabelMap(FLAGS_label_map_file, FLAGS_check_label);
   how.images = ConversionOf(line);
   if (FLAGS_max_dim > 0 && FLAGS_min_dim > FLAGS_max_dim) {
     RejectFlag(line, "--min_dim=" + std::to_string(FLAGS_min_dim) +
@@ -54,7 +56,9 @@ void SayCounts(const AnnotationsConverted& done, ProgressLine* progress) {
 int Run(const CommandLine& line) {
   const AnnotatedConversion how = AnnotatedConversionOf(line);
   const DatasetTarget target = TargetOf(line, line.arguments[2], {line.arguments[1], FLAGS_label_map_file});
-  const AnnotatedImageList list = ReadAnnotatedImageList(line.arguments[1], line.arguments[0]);
+  const bool is_yolo = how.format == AnnotatedConversion::Format::kYolo;
+  const AnnotatedImageList list = is_yolo ? ReadYoloImageList(line.arguments[1], line.arguments[0])
+                                          : ReadAnnotatedImageList(line.arguments[1], line.arguments[0]);
   ProgressLine progress("images");
   const AnnotationsConverted done = ConvertAnnotated(list, how, target, &progress);
   SayBroken(done.images, &progress);
@@ -65,8 +69,14 @@ int Run(const CommandLine& line) {
 std::vector<Flag> Flags() {
   std::vector<Flag> flags = {
       {.name = "anno_type", .value = "detection", .help = "what annotations are; only boxes of objects are read"},
-      {.name = "label_type", .value = "xml|txt", .help = "PASCAL VOC's XML, or \"label xmin ymin xmax ymax\" per line"},
-      {.name = "label_map_file", .value = "FILE", .help = "the classes, a text file with a LabelMap; XML needs it"},
+      {.name = "label_type",
+       .value = "xml|txt|yolo",
+       .help =
+           "PASCAL VOC's XML, \"label xmin ymin xmax ymax\" per line, or darknet's \"class x y width height\", whose "
+           "class 0 becomes label 1"},
+      {.name = "label_map_file",
+       .value = "FILE",
+       .help = "the classes, a text file with a LabelMap, or for yolo one name a line; XML needs it"},
       {.name = "check_label",
        .value = "",
        .help = "stop where a name or a number stands twice in it",
@@ -85,13 +95,16 @@ const Command& ConvertAnnoset() {
       .usage = "[flags] ROOTFOLDER/ LISTFILE DB",
       .flags = Flags(),
       .examples =
-          "  LISTFILE  one \"image annotation\" per line, both below ROOTFOLDER\n"
+          "  LISTFILE  one \"image annotation\" per line, both below ROOTFOLDER; for yolo one image, whose file .txt\n"
+          "            lies in the folder \"labels\" beside \"images\", or beside the image\n"
           "  DB        folder to write; it appears only when the conversion is complete\n\n"
           "  Boxes that reach over the border are cut off there, empty ones left out; both are reported.\n\n"
           "examples:\n"
           "  convert_annoset --label_map_file=labelmap.prototxt --encoded --shuffle VOC2007/ train.txt train_lmdb\n"
           "  convert_annoset --label_type=txt --resize_height=300 --resize_width=300 set/ all.txt "
-          "--split=train:0.9,val:0.1 set\n",
+          "--split=train:0.9,val:0.1 set\n"
+          "  convert_annoset --label_type=yolo --label_map_file=coco.names --encode_type=jpg \"\" train.txt "
+          "train_lmdb\n",
       .arguments = "ROOTFOLDER, LISTFILE and DB",
       .min_arguments = 3,
       .max_arguments = 3,

@@ -24,7 +24,7 @@ namespace {
 
 std::vector<std::string> ClassNames(const Detector& detector) {
   if (FLAGS_labels.empty()) return {};
-  std::vector<std::string> names = ReadClassNames(FLAGS_labels);
+  std::vector<std::string> names = ReadClassNames(FLAGS_labels, static_cast<size_t>(detector.classes()));
   if (static_cast<int>(names.size()) == detector.classes()) return names;
   throw UserError(Location{FLAGS_labels},
                   "names " + std::to_string(names.size()) + " classes, but \"" + detector.objects() + "\" of " +
@@ -118,7 +118,8 @@ Command Make() {
   };
   std::erase_if(command.flags, [](const Flag& flag) { return flag.name == "top" || flag.name == "views"; });
   for (Flag& flag : command.flags) {
-    if (flag.name == "labels") flag.help = "names of the classes: SSD's LabelMap, or one a line, the background first";
+    if (flag.name == "labels")
+      flag.help = "names of the classes: SSD's LabelMap, or one a line, with or without the background first";
     if (flag.name == "batch") flag.help = "images in a pass; 0: 8, or all";
     if (flag.name == "blob") flag.help = "the blob with the objects [the top of the layer that makes objects]";
   }

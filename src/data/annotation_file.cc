@@ -1,6 +1,7 @@
 #include "data/annotation_file.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <pugixml.hpp>
 #include <sstream>
@@ -108,13 +109,13 @@ class VocReader {
   AnnotationFile file_;
 };
 
-}  // namespace
+// The class of an object, a whole number, and four numbers that tell its box.
+using ObjectNumbers = std::array<float, 5>;
 
-AnnotationFile ReadVocAnnotation(const std::string& path, const LabelMapFile& labels) {
-  return VocReader(path, labels).Read();
-}
-
-AnnotationFile ReadTextAnnotation(const std::string& path) {
+// read(numbers, object): whether they are what `form` says, which is a line of the file.
+template <typename Read>
+AnnotationFile ReadNumbers(const std::string& path, const std::string& form, const Read& read) {
+  constexpr float kMostLabels = 0x1p24f;  // that floats hold
   TextFile text(path);
   AnnotationFile file;
   file.path = path;
@@ -125,21 +126,53 @@ AnnotationFile ReadTextAnnotation(const std::string& path) {
     if (line.empty()) continue;
     AnnotatedObject object;
     object.line = number;
-    float label = 0;
+    ObjectNumbers numbers;
     std::istringstream words(line);
     std::string word;
-    size_t read = 0;
-    float* const values[] = {&label, &object.xmin, &object.ymin, &object.xmax, &object.ymax};
-    while (read < std::size(values) && words >> word && ParseFinite(word, values[read])) ++read;
-    if (read != std::size(values) || words >> word || label != std::floor(label) || label < 1 || label >= 0x1p24f) {
-      throw UserError({path, number, 0},
-                      "expected \"label xmin ymin xmax ymax\", the label a whole number from 1 on "
-                      "(0 is the background), got \"" +
-                          line + "\"");
+    size_t found = 0;
+    while (found < numbers.size() && words >> word && ParseFinite(word, &numbers[found])) ++found;
+    if (found != numbers.size() || words >> word || numbers[0] != std::floor(numbers[0]) || numbers[0] >= kMostLabels ||
+        !read(numbers, &object)) {
+      throw UserError({path, number, 0}, "expected " + form + ", got \"" + line + "\"");
     }
-    object.label = static_cast<int>(label);
     file.objects.push_back(std::move(object));
   }
+  return file;
+}
+
+}  // namespace
+
+AnnotationFile ReadVocAnnotation(const std::string& path, const LabelMapFile& labels) {
+  return VocReader(path, labels).Read();
+}
+
+AnnotationFile ReadTextAnnotation(const std::string& path) {
+  const std::string form = "\"label xmin ymin xmax ymax\", the label a whole number from 1 on (0 is the background)";
+  return ReadNumbers(path, form, [](const ObjectNumbers& numbers, AnnotatedObject* object) {
+    if (numbers[0] < 1) return false;
+    object->label = static_cast<int>(numbers[0]);
+    object->xmin = numbers[1];
+    object->ymin = numbers[2];
+    object->xmax = numbers[3];
+    object->ymax = numbers[4];
+    return true;
+  });
+}
+
+AnnotationFile ReadYoloAnnotation(const std::string& path) {
+  const std::string form =
+      "\"class x y width height\", the class a whole number from 0 on, the others shares of the image from 0 to 1";
+  AnnotationFile file = ReadNumbers(path, form, [](const ObjectNumbers& numbers, AnnotatedObject* object) {
+    const auto is_share = [](float number) { return number >= 0 && number <= 1; };
+    if (numbers[0] < 0 || !std::all_of(numbers.begin() + 1, numbers.end(), is_share)) return false;
+    object->label = static_cast<int>(numbers[0]) + 1;
+    object->xmin = numbers[1] - numbers[3] / 2;
+    object->ymin = numbers[2] - numbers[4] / 2;
+    object->xmax = numbers[1] + numbers[3] / 2;
+    object->ymax = numbers[2] + numbers[4] / 2;
+    return true;
+  });
+  file.in_shares = true;
   return file;
 }
 

@@ -10,7 +10,7 @@
 
 namespace crema {
 
-// As a file has it: corners in pixels, counted as the file counts them.
+// As a file has it: corners in pixels, counted as the file counts them, or in shares of the image.
 struct AnnotatedObject {
   int label = 0;
   float xmin = 0, ymin = 0, xmax = 0, ymax = 0;
@@ -21,7 +21,8 @@ struct AnnotatedObject {
 
 struct AnnotationFile {
   std::string path;
-  ImageExtent image;  // that the corners are of, as the file says; zeros where it does not
+  ImageExtent image;       // that the corners are of, as the file says; zeros where it does not
+  bool in_shares = false;  // corners, of the image
   std::vector<AnnotatedObject> objects;
 };
 
@@ -33,6 +34,10 @@ AnnotationFile ReadVocAnnotation(const std::string& path, const LabelMapFile& la
 
 // SSD's text: "label xmin ymin xmax ymax" per line, labels from 1 on. Throws as the other does.
 AnnotationFile ReadTextAnnotation(const std::string& path);
+
+// Darknet's text, known as YOLO's: "class x y width height" per line, classes from 0, which become labels from 1;
+// middle and extents of the box are shares of the image. Throws as the others do.
+AnnotationFile ReadYoloAnnotation(const std::string& path);
 
 }  // namespace crema
 

@@ -18,6 +18,13 @@ std::string SizeText(const ImageExtent& size) {
   return std::to_string(size.width) + " x " + std::to_string(size.height) + " pixels";
 }
 
+// What corners are counted in.
+struct Frame {
+  float width, height;
+  bool in_shares = false;
+  std::string size = {};  // as a part of a sentence; empty for shares
+};
+
 class AnnotatedForm : public RecordForm {
  public:
   AnnotatedForm(const AnnotatedImageList& list, const AnnotatedConversion& how) : list_(list), how_(how) {}
@@ -31,7 +38,7 @@ class AnnotatedForm : public RecordForm {
     datum->set_label(-1);
     AnnotatedDatum record;
     record.set_type(AnnotatedDatum::BBOX);
-    Annotate(list_.AnnotationOf(i), file, &record, notes);
+    Annotate(list_.annotations[i], file, &record, notes);
     record.mutable_datum()->Swap(datum);
     *value = WireBytes(record);
     record.mutable_datum()->Swap(datum);
@@ -69,27 +76,33 @@ class AnnotatedForm : public RecordForm {
       notes->push_back(path + ": says that the image is " + SizeText(size) + ", but it is " + SizeText(image) +
                        "; boxes are taken as parts of the former");
     }
-    for (const AnnotatedObject& object : file.objects) Add(path, object, size, record, notes);
+    const Frame frame = file.in_shares ? Frame{1, 1, true}
+                                       : Frame{static_cast<float>(size.width), static_cast<float>(size.height), false,
+                                               ", which is " + SizeText(size)};
+    for (const AnnotatedObject& object : file.objects) Add(path, object, frame, record, notes);
   }
 
   AnnotationFile Read(const std::string& path) const {
     if (how_.format == AnnotatedConversion::Format::kVoc) return ReadVocAnnotation(path, *how_.labels);
-    AnnotationFile file = ReadTextAnnotation(path);
+    const bool is_yolo = how_.format == AnnotatedConversion::Format::kYolo;
+    AnnotationFile file = is_yolo ? ReadYoloAnnotation(path) : ReadTextAnnotation(path);
     if (!how_.labels) return file;
     for (const AnnotatedObject& object : file.objects) {
       const auto& known = how_.labels->label_of;
       if (std::any_of(known.begin(), known.end(), [&](const auto& entry) { return entry.second == object.label; })) {
         continue;
       }
-      throw UserError({path, object.line, 0}, "label " + std::to_string(object.label) + " is not in \"" +
-                                                  how_.labels->path + "\"; add it there, or correct it here");
+      const std::string what = is_yolo ? "class " + std::to_string(object.label - 1) + " has label " : "label ";
+      throw UserError({path, object.line, 0}, what + std::to_string(object.label) + (is_yolo ? ", which" : "") +
+                                                  " is not in \"" + how_.labels->path +
+                                                  "\"; add it there, or correct it here");
     }
     return file;
   }
 
-  void Add(const std::string& path, const AnnotatedObject& object, const ImageExtent& size, AnnotatedDatum* record,
+  void Add(const std::string& path, const AnnotatedObject& object, const Frame& frame, AnnotatedDatum* record,
            std::vector<std::string>* notes) const {
-    const auto width = static_cast<float>(size.width), height = static_cast<float>(size.height);
+    const float width = frame.width, height = frame.height;
     const float xmin = std::clamp(object.xmin, 0.0f, width), xmax = std::clamp(object.xmax, 0.0f, width);
     const float ymin = std::clamp(object.ymin, 0.0f, height), ymax = std::clamp(object.ymax, 0.0f, height);
     const auto note = [&](const std::string& what) {
@@ -103,14 +116,16 @@ class AnnotatedForm : public RecordForm {
     if (!(xmin < xmax && ymin < ymax)) {
       ++empty_;
       return note(object.xmin < object.xmax && object.ymin < object.ymax
-                      ? " lies outside of the image, which is " + SizeText(size) + "; it is left out"
+                      ? " lies outside of the image" + frame.size + "; it is left out"
                       : " is empty; it is left out");
     }
-    if (xmin != object.xmin || xmax != object.xmax || ymin != object.ymin || ymax != object.ymax) {
+    // Middles and extents are written with some six digits.
+    const float rounding = frame.in_shares ? 1e-5f : 0;
+    if (std::max({xmin - object.xmin, object.xmax - xmax, ymin - object.ymin, object.ymax - ymax}) > rounding) {
       ++clipped_;
-      note(" reaches over the border of the image, which is " + SizeText(size) + "; it is cut off there");
+      note(" reaches over the border of the image" + frame.size + "; it is cut off there");
     }
-    if (xmax <= 1 && ymax <= 1 && (width > 1 || height > 1)) {
+    if (!frame.in_shares && xmax <= 1 && ymax <= 1 && (width > 1 || height > 1)) {
       ++tiny_;
       note(" is no larger than a pixel; corners are pixels, not shares of the image");
     }
@@ -145,16 +160,17 @@ class AnnotatedForm : public RecordForm {
 };
 
 // Where none is there, all of them are looked for at a wrong place.
-void RequireAnnotations(const AnnotatedImageList& list) {
+void RequireAnnotations(const AnnotatedImageList& list, AnnotatedConversion::Format format) {
   const size_t count = list.annotations.size();
   for (size_t i = 0; i < count; ++i) {
     std::error_code error;
-    if (std::filesystem::exists(list.AnnotationOf(i), error) || error) return;
+    if (std::filesystem::exists(list.annotations[i], error) || error) return;
   }
   throw UserError("none of the files of annotations exists (" + std::to_string(count) +
-                  " in the list, the first is \"" + list.AnnotationOf(0) +
-                  "\"); correct ROOTFOLDER, or the folder and extension of the second path in " +
-                  "each line of the list");
+                  " in the list, the first is \"" + list.annotations[0] + "\"); correct ROOTFOLDER, or " +
+                  (format == AnnotatedConversion::Format::kYolo
+                       ? "put them beside the images, or into a folder \"labels\" beside that called \"images\""
+                       : "the folder and extension of the second path in each line of the list"));
 }
 
 }  // namespace
@@ -164,7 +180,7 @@ AnnotationsConverted ConvertAnnotated(const AnnotatedImageList& list, const Anno
   if (how.format == AnnotatedConversion::Format::kVoc && !how.labels) {
     throw UserError("XML names classes, so their numbers must be given: add --label_map_file=FILE");
   }
-  RequireAnnotations(list);
+  RequireAnnotations(list, how.format);
   const AnnotatedForm form(list, how);
   AnnotationsConverted done;
   done.images = ConvertImages(list.images, how.images, target, progress, &form);

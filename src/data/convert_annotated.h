@@ -12,9 +12,9 @@
 namespace crema {
 
 struct AnnotatedConversion {
-  // kVoc: PASCAL VOC's XML, which needs `labels`. kText: SSD's "label xmin ymin xmax ymax"; the labels must then be
-  // among those of `labels`, where it is given.
-  enum class Format { kVoc, kText };
+  // kVoc: PASCAL VOC's XML, which needs `labels`. kText: SSD's "label xmin ymin xmax ymax"; kYolo: darknet's "class x y
+  // width height". Labels must then be among those of `labels`, where it is given.
+  enum class Format { kVoc, kText, kYolo };
 
   ImageConversion images;
   Format format = Format::kVoc;

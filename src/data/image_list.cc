@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <system_error>
@@ -175,6 +176,20 @@ std::string AsRoot(const std::string& folder) {
   return folder.empty() || folder.ends_with("/") ? folder : folder + "/";
 }
 
+std::string YoloLabelsOf(const std::filesystem::path& image) {
+  std::filesystem::path beside = image, behind;
+  beside.replace_extension(".txt");
+  std::error_code error;
+  for (std::filesystem::path at = beside; at.has_relative_path(); at = at.parent_path()) {
+    if (at.filename() == "images" || at.filename() == "JPEGImages") {
+      const std::filesystem::path apart = at.parent_path() / "labels" / behind;
+      return std::filesystem::exists(apart, error) || !std::filesystem::exists(beside, error) ? apart : beside;
+    }
+    behind = behind.empty() ? at.filename() : at.filename() / behind;
+  }
+  return beside;
+}
+
 }  // namespace
 
 std::string ImageList::Named(size_t i) const { return "\"" + PathOf(i) + "\"" + PlaceOf(i); }
@@ -233,8 +248,17 @@ AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::st
   ReadPairs(file, "image annotation", "the file with its objects",
             [&list](std::string image, std::string annotation, int number) {
               list.images.entries.push_back({std::move(image), 0, number});
-              list.annotations.push_back(std::move(annotation));
+              list.annotations.push_back(list.images.root + annotation);
             });
+  return list;
+}
+
+AnnotatedImageList ReadYoloImageList(const std::string& file, const std::string& root) {
+  AnnotatedImageList list;
+  list.images = ReadImageSegList(file, root, ImageDataParameter::NONE, 0).images;
+  for (size_t i = 0; i < list.images.entries.size(); ++i) {
+    list.annotations.push_back(YoloLabelsOf(list.images.PathOf(i)));
+  }
   return list;
 }
 

@@ -62,14 +62,17 @@ std::string LabelCountHint(const ImageList& list, size_t entry);
 // Images and the files that say what is on them.
 struct AnnotatedImageList {
   ImageList images;                      // without labels
-  std::vector<std::string> annotations;  // of each image; as the list has it
-
-  std::string AnnotationOf(size_t i) const { return images.root + annotations[i]; }
+  std::vector<std::string> annotations;  // of each image; paths to open
 };
 
 // The list file of SSD's convert_annoset: one "image annotation" per line, both below `root`, cut at the last blank.
 // Throws as ReadImageList does.
 AnnotatedImageList ReadAnnotatedImageList(const std::string& file, const std::string& root);
+
+// Darknet's list file: one path of an image per line, below `root`. Its objects are in the file of that name with .txt
+// in the folder "labels" beside its last folder that is called "images" or "JPEGImages", or, where that does not exist,
+// beside the image. Throws as ReadImageList does.
+AnnotatedImageList ReadYoloImageList(const std::string& file, const std::string& root);
 
 // Images and, of each, the image that holds the class of every pixel.
 struct DenseImageList {

@@ -16,13 +16,22 @@ constexpr int32_t kMostLabels = 1 << 20;
 
 }  // namespace
 
-LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
+LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool may_be_list) {
   const std::string text = CleanText(ReadTextFile(path), path, "label map"), form = "item { name: \"dog\" label: 1 }";
-  if (text.find('{') == std::string::npos) {
+  const bool is_list = text.find('{') == std::string::npos;
+  if (is_list && !may_be_list) {
     throw UserError({path}, "holds names without their labels; write one " + form + " for each class");
   }
   LabelMap map;
-  ParseText(text, path, &map);
+  if (is_list) {
+    for (const std::string& name : ReadLabels(path)) {
+      LabelMapItem* const item = map.add_item();
+      item->set_name(name);
+      item->set_label(map.item_size());
+    }
+  } else {
+    ParseText(text, path, &map);
+  }
   LabelMapFile file;
   file.path = path;
   std::set<int> labels;
@@ -48,9 +57,13 @@ LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates) {
   return file;
 }
 
-std::vector<std::string> ReadClassNames(const std::string& path) {
+std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background) {
   const std::string text = CleanText(ReadTextFile(path), path, "list of classes");
-  if (text.find('{') == std::string::npos) return ReadLabels(path);
+  if (text.find('{') == std::string::npos) {
+    std::vector<std::string> names = ReadLabels(path);
+    if (names.size() + 1 == with_background) names.insert(names.begin(), "background");
+    return names;
+  }
   LabelMap map;
   ParseText(text, path, &map);
   std::vector<std::string> names;

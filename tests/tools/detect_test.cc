@@ -222,8 +222,8 @@ TEST_F(Detect, SaysMistakes) {
   EXPECT_TRUE(Run({}).Says("IMAGE"));
   EXPECT_TRUE(Run({"--format=xml", "red.png"}).Says("text, json or csv"));
   EXPECT_TRUE(Run({"--blob=offset", "red.png"}).Says("no layer makes objects in \"offset\", but in \"found\""));
-  folder_.Write("two.txt", "green\nred\n");
-  EXPECT_TRUE(Run({"--labels=two.txt", "red.png"}).Says("two.txt: error: names 2 classes, but \"found\""));
+  folder_.Write("one.txt", "red\n");
+  EXPECT_TRUE(Run({"--labels=one.txt", "red.png"}).Says("one.txt: error: names 1 classes, but \"found\""));
   folder_.Write("map.prototxt", "item { name: \"a\" label: -1 }");
   EXPECT_TRUE(Run({"--labels=map.prototxt", "red.png"}).Says("label -1 of \"a\" is no number of a class"));
   std::string text = kDetectedNet;
