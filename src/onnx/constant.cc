@@ -198,15 +198,6 @@ Constant Integers(std::vector<int64_t> values) {
   return {.shape = shape, .whole = true, .integers = std::move(values)};
 }
 
-int64_t CheckedCount(const std::vector<int64_t>& dims) {
-  constexpr int64_t kMost = int64_t{1} << 40;
-  int64_t count = 1;
-  for (const int64_t extent : dims) {
-    if (extent < 0 || __builtin_mul_overflow(count, extent, &count) || count > kMost) return -1;
-  }
-  return count;
-}
-
 Constant ReadTensor(const TensorProto& tensor, const std::string& folder) {
   Constant constant;
   constant.shape = Shape(std::vector<int64_t>(tensor.dims().begin(), tensor.dims().end()));

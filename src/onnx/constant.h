@@ -27,9 +27,6 @@ struct Constant {
 Constant Floats(Shape shape, std::vector<float> values);
 Constant Integers(std::vector<int64_t> values);
 
-// The product of the extents; below 0 where one is, or no machine could hold as many elements.
-int64_t CheckedCount(const std::vector<int64_t>& dims);
-
 // The tensor's elements, from `folder`, the model's, where they lie in a file of their own. Throws UserError, without a
 // place, that names the tensor, where they do not fit its extents, the type is none that crema computes with, or the
 // file is not in that folder; EnvironmentError where it cannot be read.

@@ -1,12 +1,10 @@
 #include "onnx/graph_reader.h"
 
 #include <algorithm>
-#include <cctype>
 
 #include "base/check.h"
 #include "base/paths.h"
 #include "base/printable.h"
-#include "crema/layer.h"
 #include "onnx/folding.h"
 #include "onnx/model_reader.h"
 #include "onnx/operator_table.h"
@@ -64,13 +62,7 @@ GraphReader::GraphReader(const ModelProto& model, std::string path, const OnnxIm
   }
 }
 
-void GraphReader::Note(const std::string& message) {
-  Diagnostic note;
-  note.severity = Diagnostic::Severity::kNote;
-  note.where = where();
-  note.message = message;
-  result_.notes.push_back(std::move(note));
-}
+void GraphReader::Note(const std::string& message) { AddNote(where(), message, &result_); }
 
 std::string GraphReader::Unique(const std::string& name) {
   std::string unique = Clean(name);
@@ -131,15 +123,12 @@ Shape GraphReader::ShapeOfInput(const ValueInfoProto& input) {
 }
 
 std::string GraphReader::SwapChannels(const std::string& blob, const Shape& shape) {
-  LayerParameter layer = LayerOf("Convolution");
+  LayerParameter layer = ChannelSwap();
   layer.set_name(Unique(blob + "/swap"));
   layer.add_bottom(blob);
   layer.add_top(layer.name());
-  layer.mutable_convolution_param()->set_num_output(3);
-  layer.mutable_convolution_param()->add_kernel_size(1);
-  layer.mutable_convolution_param()->set_bias_term(false);
-  Freeze(1, &layer);
-  Append(layer, {shape}, {Floats({3, 3, 1, 1}, {0, 0, 1, 0, 1, 0, 1, 0, 0})});
+  FixedWeights weights = ChannelSwapWeights();
+  Append(layer, {shape}, {Floats(weights.shape, std::move(weights.values))});
   return layer.name();
 }
 
@@ -196,40 +185,26 @@ void GraphReader::ReadInputs() {
 
 std::vector<Shape> GraphReader::Append(LayerParameter layer, const std::vector<Shape>& bottoms,
                                        std::vector<Constant> blobs) {
-  const LayerType* type = FindLayerType(layer.type());
-  CREMA_CHECK(type != nullptr) << layer.type();
-  std::vector<TensorSpec> specs;
-  for (const Shape& shape : bottoms) specs.push_back({shape});
-  LayerSetup setup(layer, TEST, std::move(specs), [this](std::string_view) { return where(); });
-  type->create()->Setup(setup);
-  CREMA_CHECK(setup.params().size() == blobs.size()) << layer.type() << " takes " << setup.params().size() << " blobs";
-  std::vector<Shape> tops;
-  for (int i = 0; i < layer.top_size(); ++i) {
-    tops.push_back(setup.top_specs()[i].shape);
-    if (tops.back().axes() > Shape::kMaxAxes || CheckedCount(tops.back().dims()) < 0) {
-      throw UserError("makes " + tops.back().ToString() + ", more elements than a machine holds");
-    }
-    shapes_[layer.top(i)] = tops.back();
-  }
+  LayerShapes shapes = SetUpLayer(layer, bottoms, where());
+  CREMA_CHECK(shapes.params.size() == blobs.size()) << layer.type() << " takes " << shapes.params.size() << " blobs";
+  for (int i = 0; i < layer.top_size(); ++i) shapes_[layer.top(i)] = shapes.tops[i];
   if (!blobs.empty()) {
     LayerParameter* weights = result_.weights.add_layer();
     weights->set_name(layer.name());
     weights->set_type(layer.type());
     for (size_t i = 0; i < blobs.size(); ++i) {
-      const Shape& wanted = setup.params()[i].shape;
+      const Shape& wanted = shapes.params[i];
       if (blobs[i].shape != wanted) {
         throw UserError("the extents of its weights, " + blobs[i].shape.ToString() +
                         ", do not fit what it reads: " + wanted.ToString() + " would");
       }
-      BlobProto* blob = weights->add_blobs();
-      for (const int64_t extent : wanted.dims()) blob->mutable_shape()->add_dim(extent);
-      blob->mutable_shape();
-      blob->mutable_data()->Add(blobs[i].floats.begin(), blobs[i].floats.end());
+      google::protobuf::RepeatedField<float>* data = AddBlob(wanted, weights);
+      data->Add(blobs[i].floats.begin(), blobs[i].floats.end());
       result_.parameters += wanted.count();
     }
   }
   *result_.net.add_layer() = std::move(layer);
-  return tops;
+  return std::move(shapes.tops);
 }
 
 void GraphReader::ReadNode(const NodeProto& node) {

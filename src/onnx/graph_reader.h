@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "import/layers.h"
 #include "onnx/constant.h"
 #include "onnx/import.h"
 
@@ -174,11 +175,6 @@ class NodeReader {
   const NodeProto* last_;  // whose results are set: the node or what it absorbed
   std::string base_;
 };
-
-// A layer of a type.
-LayerParameter LayerOf(const std::string& type);
-// Keeps the solver from its parameters.
-void Freeze(int blobs, LayerParameter* layer);
 
 }  // namespace crema::onnx
 

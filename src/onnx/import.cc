@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "compiler/compiler.h"
-#include "device/device.h"
 #include "graph/program.h"
 #include "onnx/graph_reader.h"
 #include "onnx/model_reader.h"
@@ -16,14 +15,6 @@ using onnx::GraphReader;
 using onnx::ModelProto;
 
 namespace {
-
-NetOptions ForUse() {
-  NetOptions options;
-  options.phase = TEST;
-  options.backward = false;
-  options.context.device = &CpuDevice();
-  return options;
-}
 
 // What a Reshape or Flatten of axis 1 makes of `from`; nothing where its dims do not fit.
 std::optional<Shape> Reshaped(const LayerParameter& layer, const Shape& from) {
@@ -82,7 +73,7 @@ bool SameExtents(const NetParameter& a, const NetParameter& b) {
 // Whether the net also computes what `other` does, with the shapes of its inputs.
 bool Fits(const ImportedNet& imported, const ImportedNet& other) {
   if (!SameExtents(imported.weights, other.weights)) return false;
-  NetOptions options = ForUse();
+  NetOptions options = OptionsForUse();
   for (const ImportedNet::Tensor& input : other.inputs) options.shapes.emplace_back(input.name, input.shape);
   try {
     const auto compiled = Compile(MakeNetFile(imported.net, {}), options);
@@ -119,11 +110,8 @@ void OpenBatch(const ModelProto& model, const std::string& path, OnnxImportOptio
     // The file holds the batch it was exported with.
   }
   if (fits) return;
-  Diagnostic note;
-  note.severity = Diagnostic::Severity::kNote;
-  note.where = {path, 0, 0};
-  note.message = "holds for batches of " + std::to_string(batch) + " only; import it with --batch=N for another";
-  imported->notes.push_back(std::move(note));
+  AddNote({path, 0, 0}, "holds for batches of " + std::to_string(batch) + " only; import it with --batch=N for another",
+          imported);
 }
 
 }  // namespace
@@ -133,9 +121,7 @@ ImportedNet ImportOnnxModel(const std::string& path, const OnnxImportOptions& op
   GraphReader reader(model, path, options);
   ImportedNet imported = reader.Read();
   if (!reader.open_inputs().empty()) OpenBatch(model, path, options, reader, &imported);
-  // What is written can be run.
-  const std::vector<Diagnostic> warnings = Compile(MakeNetFile(imported.net, {path, 0, 0}), ForUse())->warnings;
-  imported.notes.insert(imported.notes.end(), warnings.begin(), warnings.end());
+  CheckThatItRuns(path, &imported);
   return imported;
 }
 

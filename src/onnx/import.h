@@ -9,9 +9,8 @@
 #include <utility>
 #include <vector>
 
-#include "crema/error.h"
-#include "crema/net.pb.h"
 #include "crema/tensor.h"
+#include "import/imported_net.h"
 
 namespace crema {
 
@@ -24,19 +23,6 @@ struct OnnxImportOptions {
   bool softmax = false;
   // Inputs of three channels, which a model takes red first, take them blue first, as images are read here.
   bool swap_channels = false;
-};
-
-struct ImportedNet {
-  NetParameter net;      // a deploy net, as a prototxt has it
-  NetParameter weights;  // its layers with blobs, as a .caffemodel has them
-  struct Tensor {
-    std::string name;
-    Shape shape;
-  };
-  std::vector<Tensor> inputs, outputs;
-  int nodes = 0;  // of the file
-  int64_t parameters = 0;
-  std::vector<Diagnostic> notes;
 };
 
 // The model at `path`, with its external data. In TEST the net computes what the model does. Layers have the names of

@@ -41,20 +41,6 @@ const char* Word(AttributeProto::AttributeType type) {
 
 }  // namespace
 
-LayerParameter LayerOf(const std::string& type) {
-  LayerParameter layer;
-  layer.set_type(type);
-  return layer;
-}
-
-void Freeze(int blobs, LayerParameter* layer) {
-  for (int i = 0; i < blobs; ++i) {
-    ParamSpec* param = layer->add_param();
-    param->set_lr_mult(0);
-    param->set_decay_mult(0);
-  }
-}
-
 NodeReader::NodeReader(GraphReader& graph, const NodeProto& node)
     : graph_(graph), node_(node), last_(&node), base_(BaseName(node, graph.initializers_)) {}
 
@@ -296,12 +282,8 @@ Operand NodeReader::Permute(const Operand& value, const std::vector<int>& order,
 Operand NodeReader::Cut(const Operand& value, int axis, int64_t start, int64_t count, const std::string& role) {
   const int64_t extent = value.shape[axis], end = start + count;
   if (start == 0 && end == extent) return value;
-  LayerParameter layer = LayerOf("Slice");
-  SliceParameter* param = layer.mutable_slice_param();
-  if (axis != 1) param->set_axis(axis);
-  if (start > 0) param->add_slice_point(static_cast<uint32_t>(start));
-  if (end < extent) param->add_slice_point(static_cast<uint32_t>(end));
-  std::vector<Operand> parts = AddMany(std::move(layer), {value}, 1 + (start > 0) + (end < extent), {}, role);
+  std::vector<Operand> parts =
+      AddMany(SliceFor(axis, start, end, extent), {value}, 1 + (start > 0) + (end < extent), {}, role);
   const Operand wanted = parts[start > 0];
   parts.erase(parts.begin() + (start > 0));
   AddMany(LayerOf("Silence"), parts, 0, {}, "rest");

@@ -1,51 +1,16 @@
-// Operators that take the maximum or the mean of windows. Caffe pads both sides alike, counts what is padded, and may
-// round up; what a model does otherwise is made up for by cutting windows off, and by a factor for each.
+// Operators that take the maximum or the mean of windows. What a model does otherwise than Caffe is made up for by
+// cutting windows off, and by a factor for each.
 #include <algorithm>
 #include <optional>
 
+#include "import/pooled_windows.h"
 #include "onnx/operator_table.h"
 #include "onnx/window.h"
 #include "ops/pooling.h"
-#include "schema/axis_values.h"
 
 namespace crema::onnx {
 
 namespace {
-
-// One axis of a pooling.
-struct PooledAxis {
-  int64_t input = 0;  // pixels that are there
-  int64_t kernel = 0, stride = 0, before = 0, after = 0;
-  int64_t counted_before = 0, counted_after = 0;  // of the padding, what a mean counts
-  int64_t results = 0;
-
-  // Caffe's: `pad` on both sides, and the first windows to cut off.
-  int64_t pad = 0, first = 0, made = 0;
-  PoolingWindow window() const { return {.kernel = kernel, .stride = stride, .pad = pad}; }
-};
-
-bool Holds(bool ceil, bool padded, PooledAxis* axis) {
-  axis->made = PooledExtent(axis->input, axis->window(), ceil, padded);
-  return axis->made - axis->first >= axis->results;
-}
-
-// Windows of Caffe's that hold those of the model; false where there are none.
-bool Fit(bool ceil, PooledAxis* axis) {
-  for (axis->first = 0, axis->pad = axis->before; axis->pad < axis->kernel; ++axis->first, axis->pad += axis->stride) {
-    if (Holds(ceil, axis->pad > 0, axis)) return true;
-  }
-  return false;
-}
-
-bool FitAll(bool ceil, std::vector<PooledAxis>* axes) {
-  if (!std::all_of(axes->begin(), axes->end(), [&](PooledAxis& axis) { return Fit(ceil, &axis); })) return false;
-  const bool padded = std::any_of(axes->begin(), axes->end(), [](const PooledAxis& axis) { return axis.pad > 0; });
-  return std::all_of(axes->begin(), axes->end(), [&](PooledAxis& axis) { return Holds(ceil, padded, &axis); });
-}
-
-bool CutsOff(const std::vector<PooledAxis>& axes) {
-  return std::any_of(axes.begin(), axes.end(), [](const PooledAxis& axis) { return axis.made != axis.results; });
-}
 
 std::vector<PooledAxis> ReadAxes(const NodeReader& node, const Operand& value, bool counts_padding) {
   const std::vector<int64_t> input = SpatialExtents(node, node.shape(0));
@@ -77,27 +42,6 @@ std::vector<PooledAxis> ReadAxes(const NodeReader& node, const Operand& value, b
   return axes;
 }
 
-LayerParameter PoolingLayer(PoolingParameter::PoolMethod method, bool ceil, const std::vector<PooledAxis>& axes) {
-  LayerParameter layer = LayerOf("Pooling");
-  PoolingParameter* param = layer.mutable_pooling_param();
-  if (method != PoolingParameter::MAX) param->set_pool(method);
-  using P = PoolingParameter;
-  // Images get the form that every Caffe reads.
-  const auto set = [&](int64_t PooledAxis::*member, int64_t fallback, auto* field, void (P::*height)(uint32_t),
-                       void (P::*width)(uint32_t)) {
-    std::vector<int64_t> values;
-    for (const PooledAxis& axis : axes) values.push_back(axis.*member);
-    if (values.size() != 2 || values[0] == values[1]) return SetAxisValues(values, fallback, field);
-    (param->*height)(static_cast<uint32_t>(values[0]));
-    (param->*width)(static_cast<uint32_t>(values[1]));
-  };
-  set(&PooledAxis::kernel, -1, param->mutable_kernel_size(), &P::set_kernel_h, &P::set_kernel_w);
-  set(&PooledAxis::stride, 1, param->mutable_stride(), &P::set_stride_h, &P::set_stride_w);
-  set(&PooledAxis::pad, 0, param->mutable_pad(), &P::set_pad_h, &P::set_pad_w);
-  if (!ceil) param->set_round_mode(PoolingParameter::FLOOR);
-  return layer;
-}
-
 // For each window what Caffe's mean of it is to be multiplied by.
 std::vector<float> Factors(const PooledAxis& axis) {
   std::vector<float> factors;
@@ -112,22 +56,15 @@ std::vector<float> Factors(const PooledAxis& axis) {
   return factors;
 }
 
-Operand Pool(NodeReader& node, Operand value, PoolingParameter::PoolMethod method, std::vector<PooledAxis> axes) {
+Operand Pool(NodeReader& node, Operand value, PoolingParameter::PoolMethod method,
+             const std::vector<PooledAxis>& axes) {
   value.before.clear();
   value.after.clear();
-  bool ceil = node.Int("ceil_mode", 0) != 0;
-  std::vector<PooledAxis> other = axes;
-  const bool fits = FitAll(ceil, &axes), other_fits = FitAll(!ceil, &other);
-  if (!fits && !other_fits) {
-    node.Refuse("pads more behind than Caffe's windows reach; export it with equal pads");
-  }
-  if (!fits || (CutsOff(axes) && other_fits && !CutsOff(other))) {
-    ceil = !ceil;
-    axes = other;
-  }
+  const std::optional<PooledWindows> windows = FitPooling(node.Int("ceil_mode", 0) != 0, axes);
+  if (!windows) node.Refuse("pads more behind than Caffe's windows reach; export it with equal pads");
   std::vector<float> factors{1};
   std::vector<int64_t> results;
-  for (const PooledAxis& axis : axes) {
+  for (const PooledAxis& axis : windows->axes) {
     std::vector<float> products;
     for (const float before : factors) {
       for (const float factor : Factors(axis)) products.push_back(before * factor);
@@ -137,10 +74,12 @@ Operand Pool(NodeReader& node, Operand value, PoolingParameter::PoolMethod metho
   }
   const bool scales = method == PoolingParameter::AVE &&
                       std::any_of(factors.begin(), factors.end(), [](float factor) { return factor != 1; });
-  const bool cuts = CutsOff(axes);
-  value = node.Add(PoolingLayer(method, ceil, axes), {value}, {}, cuts || scales ? "pool" : "");
-  const int count = static_cast<int>(axes.size());
-  for (int i = 0; i < count; ++i) value = node.Cut(value, 2 + i, axes[i].first, axes[i].results, "cut");
+  const bool cuts = windows->cuts_off();
+  value = node.Add(PoolingLayerOf(method, *windows), {value}, {}, cuts || scales ? "pool" : "");
+  const int count = static_cast<int>(windows->axes.size());
+  for (int i = 0; i < count; ++i) {
+    value = node.Cut(value, 2 + i, windows->axes[i].first, windows->axes[i].results, "cut");
+  }
   if (!scales) return value;
   LayerParameter layer = LayerOf("Scale");
   layer.mutable_scale_param()->set_axis(2);

@@ -97,21 +97,9 @@ Resizing ReadResizing(const NodeReader& node, const Shape& from) {
 }
 
 Operand Repeated(NodeReader& node, const Operand& value, int64_t vertical, int64_t horizontal) {
-  LayerParameter layer = LayerOf("Deconvolution");
-  ConvolutionParameter* param = layer.mutable_convolution_param();
-  const int64_t channels = value.shape[1];
-  param->set_num_output(static_cast<uint32_t>(channels));
-  param->set_group(static_cast<uint32_t>(channels));
-  param->set_bias_term(false);
-  for (const int64_t side : {vertical, horizontal}) {
-    param->add_kernel_size(static_cast<uint32_t>(side));
-    param->add_stride(static_cast<uint32_t>(side));
-    if (vertical == horizontal) break;
-  }
-  Freeze(1, &layer);
-  return node.Add(
-      std::move(layer), {value},
-      {Floats({channels, 1, vertical, horizontal}, std::vector<float>(channels * vertical * horizontal, 1))});
+  FixedWeights weights = PixelRepeatWeights(value.shape[1], vertical, horizontal);
+  return node.Add(PixelRepeat(value.shape[1], vertical, horizontal), {value},
+                  {Floats(weights.shape, std::move(weights.values))});
 }
 
 // The shares of four neighbours, of which those outside are the pixel at the edge.
