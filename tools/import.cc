@@ -1,5 +1,5 @@
-// crema import: a file of ONNX as a net and its weights.
-#include "onnx/import.h"
+// crema import: a file of ONNX, or a net of Darknet with its weights, as a net and its weights.
+#include "darknet/import.h"
 
 #include <iostream>
 
@@ -7,6 +7,7 @@
 #include "base/number_text.h"
 #include "base/printable.h"
 #include "crema/error.h"
+#include "onnx/import.h"
 #include "schema/text_file.h"
 #include "solver/snapshot.h"
 #include "tools/commands.h"
@@ -28,6 +29,38 @@ void PrintTensors(const char* kind, const std::vector<ImportedNet::Tensor>& tens
   }
 }
 
+ImportedNet ImportOnnx(const CommandLine& line) {
+  if (line.has("weights")) {
+    throw UserError(Location{line.program, 0, 0},
+                    "--weights: is for nets of Darknet (.cfg); a file of ONNX holds its weights: leave it out");
+  }
+  OnnxImportOptions options;
+  if (FLAGS_batch > 0) options.batch = FLAGS_batch;
+  options.shapes = ShapesOf(line);
+  options.softmax = FLAGS_softmax;
+  options.swap_channels = FLAGS_swap_channels;
+  return ImportOnnxModel(FLAGS_model, options);
+}
+
+ImportedNet ImportDarknet(const CommandLine& line) {
+  Diagnostics problems;
+  const auto refuse = [&](const std::string& flag, const std::string& message) {
+    if (line.has(flag)) problems.Error({line.program, 0, 0}, "--" + flag + ": is for files of ONNX; " + message);
+  };
+  refuse("shape", "of a net of Darknet change height and width in the .cfg");
+  refuse("softmax", "a net of Darknet that classifies has a [softmax]");
+  refuse("swap_channels", "a net of Darknet is always made to take blue first");
+  if (!line.has("weights")) {
+    problems.Error({line.program, 0, 0}, "--model=" + FLAGS_model +
+                                             ": is a net of Darknet, whose weights are in a file of their own; give it "
+                                             "with --weights=FILE.weights");
+  }
+  problems.ThrowIfErrors();
+  DarknetImportOptions options;
+  if (FLAGS_batch > 0) options.batch = FLAGS_batch;
+  return ImportDarknetNet(FLAGS_model, FLAGS_weights, options);
+}
+
 int Run(const CommandLine& line) {
   if (FLAGS_output.empty() || FLAGS_output.ends_with("/") || FLAGS_output.ends_with(".prototxt") ||
       FLAGS_output.ends_with(".caffemodel")) {
@@ -35,12 +68,8 @@ int Run(const CommandLine& line) {
                                                       ": expected a name without its end, to which .prototxt and "
                                                       ".caffemodel are added");
   }
-  OnnxImportOptions options;
-  if (FLAGS_batch > 0) options.batch = FLAGS_batch;
-  options.shapes = ShapesOf(line);
-  options.softmax = FLAGS_softmax;
-  options.swap_channels = FLAGS_swap_channels;
-  const ImportedNet imported = ImportOnnxModel(FLAGS_model, options);
+  const bool darknet = FLAGS_model.ends_with(".cfg");
+  const ImportedNet imported = darknet ? ImportDarknet(line) : ImportOnnx(line);
   PrintWarnings(imported.notes);
 
   const std::string net = FLAGS_output + ".prototxt", weights = FLAGS_output + ".caffemodel";
@@ -49,8 +78,8 @@ int Run(const CommandLine& line) {
   file.Write("# Of " + Printable(FLAGS_model) + "; its weights: " + Printable(weights) + "\n" + TextOf(imported.net));
   file.Commit();
 
-  std::cout << net << ", " << weights << ": " << imported.nodes << " nodes in " << imported.net.layer_size()
-            << " layers, " << FormatCount(imported.parameters) << " parameters\n";
+  std::cout << net << ", " << weights << ": " << imported.nodes << (darknet ? " sections in " : " nodes in ")
+            << imported.net.layer_size() << " layers, " << FormatCount(imported.parameters) << " parameters\n";
   PrintTensors("input   ", imported.inputs);
   PrintTensors("output  ", imported.outputs);
   return kExitSuccess;
@@ -61,31 +90,41 @@ int Run(const CommandLine& line) {
 const Command& ImportCommand() {
   static const Command command = {
       .name = "import",
-      .summary = "make a net and its weights of a file of ONNX",
-      .usage = "--model=FILE.onnx --output=PREFIX [flags]",
-      .flags = {{.name = "model", .value = "FILE.onnx", .help = "the file to read", .required = true},
+      .summary = "make a net and its weights of a file of ONNX or Darknet",
+      .usage = "--model=FILE.onnx|FILE.cfg --output=PREFIX [flags]",
+      .flags = {{.name = "model",
+                 .value = "FILE",
+                 .help = "the file to read: of ONNX, or a .cfg of Darknet",
+                 .required = true},
+                {.name = "weights", .value = "FILE.weights", .help = "the weights of a .cfg, which needs them"},
                 {.name = "output",
                  .value = "PREFIX",
                  .help = "PREFIX.prototxt and PREFIX.caffemodel are written; ones that are there are replaced",
                  .required = true},
                 {.name = "batch",
                  .value = "N",
-                 .help = "first extent of inputs that leave it open; 0: 1",
+                 .help = "first extent of the inputs, where a file of ONNX leaves it open; 0: 1",
                  .min = 0,
                  .max = 1 << 20},
                 ShapeFlag(),
                 {.name = "softmax",
                  .value = "",
-                 .help = "put a Softmax behind the only output, as finetune, predict and evaluate want it"},
+                 .help = "ONNX: put a Softmax behind the only output, as finetune, predict and evaluate want it"},
                 {.name = "swap_channels",
                  .value = "",
-                 .help = "the model takes red first, as most do; the net takes blue first, as crema's images are"}},
+                 .help =
+                     "ONNX: the model takes red first, as most do; the net takes blue first, as crema's images are"}},
       .examples =
-          "In its TEST phase the net computes what the model does: operator sets 7 to 24. It can be trained on,\n"
-          "but for what was computed from constants, which stays as it is (lr_mult: 0).\n\n"
-          "example:\n"
+          "In its TEST phase the net computes what the model does: operator sets 7 to 24 of ONNX, and most sections "
+          "of\n"
+          "Darknet, YOLO among them. It can be trained on, but for what was computed from constants, which stays as "
+          "it\n"
+          "is (lr_mult: 0).\n\n"
+          "examples:\n"
           "  crema import --model=resnet18.onnx --output=resnet18 --softmax --swap_channels\n"
-          "  crema finetune --model=resnet18.prototxt --weights=resnet18.caffemodel --data=photos --output=pets\n",
+          "  crema finetune --model=resnet18.prototxt --weights=resnet18.caffemodel --data=photos --output=pets\n"
+          "  crema import --model=yolov3.cfg --weights=yolov3.weights --output=yolov3\n"
+          "  crema detect --model=yolov3.prototxt --weights=yolov3.caffemodel street.jpg\n",
       .run = Run,
   };
   return command;

@@ -1,0 +1,20 @@
+#include "darknet/import.h"
+
+#include "darknet/cfg_file.h"
+#include "darknet/net_reader.h"
+#include "darknet/weights_file.h"
+
+namespace crema {
+
+ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights, const DarknetImportOptions& options) {
+  const std::vector<darknet::CfgSection> sections = darknet::ReadCfgFile(cfg);
+  darknet::NetReader reader(sections, cfg, options);
+  ImportedNet imported = reader.Read();
+  CheckThatItRuns(cfg, &imported);
+  darknet::WeightsFile file(weights);
+  reader.weights().Fill(&file, &imported);
+  imported.weights.set_name(imported.net.name());
+  return imported;
+}
+
+}  // namespace crema

@@ -1,0 +1,28 @@
+// Nets of Darknet (Redmon, "Darknet: Open Source Neural Networks in C", 2013-2016, and its continuations): a .cfg file
+// and the .weights that belong to it, to be run and trained on here.
+#ifndef CREMA_DARKNET_IMPORT_H_
+#define CREMA_DARKNET_IMPORT_H_
+
+#include <cstdint>
+#include <string>
+
+#include "import/imported_net.h"
+
+namespace crema {
+
+struct DarknetImportOptions {
+  // Images that go through the net at once.
+  int64_t batch = 1;
+};
+
+// The net of the file `cfg`, with the numbers of the file `weights`. In TEST it computes what Darknet does. Its images
+// are those of crema, blue first and from 0 to 255: its first weights are turned round, and its Input layer's
+// transform_param says the scale. Layers are named after sections, "conv_12", by the numbers that Darknet prints. Where
+// `weights` ends with a section before the last, the other layers have no weights, and a note says so. Throws UserError
+// that names the file and each section or key that has no form here, EnvironmentError where a file cannot be read.
+ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights,
+                             const DarknetImportOptions& options = {});
+
+}  // namespace crema
+
+#endif  // CREMA_DARKNET_IMPORT_H_

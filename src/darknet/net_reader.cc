@@ -1,0 +1,197 @@
+#include "darknet/net_reader.h"
+
+#include <algorithm>
+#include <filesystem>
+
+#include "base/check.h"
+#include "base/printable.h"
+#include "base/suggest.h"
+#include "darknet/section_table.h"
+
+namespace crema::darknet {
+
+namespace {
+
+constexpr float kPixelScale = 1.0F / 255;
+// As Darknet's programs have them where nothing is said.
+constexpr float kOverlap = 0.45F, kLeastScore = 0.01F;
+
+bool IsNet(const std::string& kind) { return kind == "net" || kind == "network"; }
+
+// Of every section, for training.
+void IgnoreCommonKeys(Settings* settings) {
+  settings->Ignore(
+      "clip onlyforward dont_update burnin_update stopbackward train_only_bn learning_rate numload "
+      "smooth truth noloss");
+  settings->Only("dontload", 0, "a section whose weights are not in the file");
+  settings->Only("dontloadscales", 0, "normalisation that is not in the file");
+}
+
+}  // namespace
+
+NetReader::NetReader(const std::vector<CfgSection>& sections, std::string path, const DarknetImportOptions& options)
+    : sections_(sections), path_(std::move(path)), options_(options) {}
+
+LayerShapes NetReader::Append(LayerParameter layer, const std::vector<Shape>& bottoms, const Location& where) {
+  LayerShapes shapes = SetUpLayer(layer, bottoms, where);
+  for (int i = 0; i < layer.top_size(); ++i) shapes_[layer.top(i)] = shapes.tops[static_cast<size_t>(i)];
+  *result_.net.add_layer() = std::move(layer);
+  return shapes;
+}
+
+void NetReader::ReadNet() {
+  if (!IsNet(sections_[0].kind)) {
+    throw UserError({path_, sections_[0].line, 0},
+                    "begins with [" + Printable(sections_[0].kind) + "]; a .cfg of Darknet begins with [net]");
+  }
+  Settings settings(sections_[0], path_, &problems_);
+  const int64_t height = settings.Int("height", 0, 1, kMostExtent), width = settings.Int("width", 0, 1, kMostExtent),
+                channels = settings.Int("channels", 0, 1, kMostExtent);
+  settings.Ignore(
+      "adam adversarial_lr angle aspect attention augment_speed B1 B2 badlabels_rejection_percentage "
+      "batch blur burn_in center clip contrastive contrastive_color contrastive_jit_flip cutmix decay "
+      "dynamic_minibatch ema_alpha eps equidistant_point exposure flip gamma gaussian_noise hue inputs "
+      "label_smooth_eps learning_rate learning_rate_min loss_scale max_batches max_chart_loss max_crop "
+      "max_ratio min_crop min_ratio mixup momentum mosaic mosaic_bound notruth "
+      "num_sigmas_reject_badlabels optimized_memory policy power random resize_step saturation scale "
+      "scales seq_scales sequential_subdivisions sgdr_cycle sgdr_mult show_receptive_field step steps "
+      "subdivisions time_steps track train try_fix_nan unsupervised use_cuda_graph weights_reject_freq "
+      "workspace_size_limit_MB");
+  if (settings.Int("letter_box", 0, 0, 1) != 0) {
+    AddNote(settings.where("letter_box"),
+            "letter_box: Darknet keeps the proportions of images and fills the rest; crema resizes them to " +
+                std::to_string(width) + " x " + std::to_string(height) + " whatever their proportions",
+            &result_);
+  }
+  for (Diagnostic& warning : settings.Unknown(&warned_)) result_.notes.push_back(std::move(warning));
+  if (problems_.has_errors()) return;
+  if (height == 0 || width == 0 || channels == 0) {
+    problems_.Error(settings.where(), "[net] says no image; give it height, width and channels");
+    return;
+  }
+  LayerParameter layer = LayerOf("Input");
+  layer.set_name("data");
+  layer.add_top("data");
+  input_ = {"data", {options_.batch, channels, height, width}};
+  BlobShape* shape = layer.mutable_input_param()->add_shape();
+  for (const int64_t extent : input_.shape.dims()) shape->add_dim(extent);
+  layer.mutable_transform_param()->set_scale(kPixelScale);
+  result_.inputs.push_back({input_.blob, input_.shape});
+  Append(std::move(layer), {}, settings.where());
+}
+
+void NetReader::ReadSection(int index) {
+  const CfgSection& section = sections_[static_cast<size_t>(index) + 1];
+  const SectionKind* kind = FindSectionKind(section.kind);
+  if (kind == nullptr) {
+    problems_.Error({path_, section.line, 0},
+                    "[" + Printable(section.kind) + "] " +
+                        (IsNet(section.kind)
+                             ? "stands in the middle of the file, but must be its first section"
+                             : "is no kind of section that crema can read" + DidYouMean(section.kind, SectionNames())));
+    return;
+  }
+  Settings settings(section, path_, &problems_);
+  IgnoreCommonKeys(&settings);
+  SectionReader reader(*this, index, &settings);
+  reader.set_kind(kind->layer);
+  try {
+    kind->read(reader);
+    for (Diagnostic& warning : settings.Unknown(&warned_)) result_.notes.push_back(std::move(warning));
+  } catch (const FailedBefore&) {
+    CREMA_CHECK(problems_.has_errors()) << reader.Describe();
+  } catch (const UserError& error) {
+    for (const Diagnostic& problem : error.diagnostics()) {
+      problems_.Error(settings.where(), "[" + section.kind + "]: " + problem.message);
+    }
+  }
+}
+
+void NetReader::AddDetection() {
+  if (yolo_.empty() && region_.empty()) return;
+  if (region_.size() + (yolo_.empty() ? 0 : 1) > 1) {
+    problems_.Error(region_.back().where, "[region] must be the only section that finds objects");
+    return;
+  }
+  LayerParameter layer;
+  layer.set_name("detection_out");
+  layer.add_top("detection_out");
+  std::vector<Shape> bottoms;
+  const auto add_bottom = [&](const Grid& grid) {
+    layer.add_bottom(grid.blob);
+    bottoms.push_back(shapes_.at(grid.blob));
+  };
+  if (!region_.empty()) {
+    const Grid& grid = region_[0];
+    layer.set_type("YoloDetectionOutput");
+    YoloDetectionOutputParameter* param = layer.mutable_yolo_detection_output_param();
+    param->set_num_classes(static_cast<uint32_t>(grid.classes));
+    param->set_num_box(static_cast<uint32_t>(grid.mask.size()));
+    param->set_confidence_threshold(kLeastScore);
+    param->set_nms_threshold(kOverlap);
+    param->mutable_biases()->Add(grid.anchors.begin(), grid.anchors.end());
+    add_bottom(grid);
+  } else {
+    layer.set_type("Yolov3DetectionOutput");
+    Yolov3DetectionOutputParameter* param = layer.mutable_yolov3_detection_output_param();
+    const Grid& first = yolo_[0];
+    param->set_num_classes(static_cast<uint32_t>(first.classes));
+    param->set_num_box(static_cast<uint32_t>(first.mask.size()));
+    param->set_confidence_threshold(kLeastScore);
+    param->set_nms_threshold(kOverlap);
+    param->mutable_biases()->Add(first.anchors.begin(), first.anchors.end());
+    param->set_mask_group_num(static_cast<uint32_t>(yolo_.size()));
+    for (const Grid& grid : yolo_) {
+      if (grid.classes != first.classes || grid.anchors != first.anchors || grid.mask.size() != first.mask.size()) {
+        problems_.Error(grid.where,
+                        "[yolo]: its classes, anchors and number of masks must be those of the first [yolo], in line " +
+                            std::to_string(first.where.line));
+        return;
+      }
+      for (const int64_t anchor : grid.mask) param->add_mask(static_cast<uint32_t>(anchor));
+      param->add_anchors_scale(static_cast<uint32_t>(grid.pixels));
+      add_bottom(grid);
+    }
+  }
+  const Location where = (region_.empty() ? yolo_ : region_)[0].where;
+  try {
+    Append(std::move(layer), bottoms, where);
+  } catch (const UserError& error) {
+    for (const Diagnostic& problem : error.diagnostics()) problems_.Error(where, problem.message);
+  }
+}
+
+void NetReader::ListOutputs() {
+  std::vector<std::string> unread;  // in the order of the file
+  for (const LayerParameter& layer : result_.net.layer()) {
+    const auto& bottoms = layer.bottom();
+    std::erase_if(unread, [&](const std::string& blob) {
+      return std::find(bottoms.begin(), bottoms.end(), blob) != bottoms.end();
+    });
+    unread.insert(unread.end(), layer.top().begin(), layer.top().end());
+  }
+  for (const std::string& blob : unread) result_.outputs.push_back({blob, shapes_.at(blob)});
+}
+
+ImportedNet NetReader::Read() {
+  ReadNet();
+  const int count = static_cast<int>(sections_.size()) - 1;
+  if (count == 0) problems_.Error({path_, sections_[0].line, 0}, "has no section behind [net]");
+  for (int i = 0; i < count && !problems_.enough(); ++i) {
+    results_.emplace_back();
+    ReadSection(i);
+  }
+  if (!problems_.has_errors()) AddDetection();
+  problems_.ThrowIfErrors();
+  ListOutputs();
+  LayerParameter* input = result_.net.mutable_layer(0);
+  // As Darknet classifies: the middle of an image whose shorter side is as long as the net's input.
+  const Shape& shape = input_.shape;
+  if (classifies_ && shape[2] == shape[3])
+    input->mutable_transform_param()->set_crop_size(static_cast<uint32_t>(shape[2]));
+  result_.net.set_name(std::filesystem::path(path_).stem().string());
+  result_.nodes = count + 1;
+  return std::move(result_);
+}
+
+}  // namespace crema::darknet

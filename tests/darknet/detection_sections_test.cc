@@ -1,0 +1,181 @@
+// [yolo] and [region], compared with Darknet's formulas as plain loops.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "darknet/made_net.h"
+
+namespace crema::darknet {
+namespace {
+
+double Sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
+
+struct Object {
+  int label;
+  double score, xmin, ymin, xmax, ymax;
+};
+
+struct Cells {
+  std::vector<float> anchors;  // of this grid
+  int64_t classes;
+  double unit_width, unit_height;  // what anchors are counted in, by the image
+  bool softmax;
+};
+
+// Objects of one grid with a score above `least`.
+void Decode(const Image& predictions, const Cells& cells, double least, std::vector<Object>* objects) {
+  const auto anchors = static_cast<int64_t>(cells.anchors.size() / 2);
+  for (int64_t n = 0; n < anchors; ++n) {
+    for (int64_t row = 0; row < predictions.height; ++row) {
+      for (int64_t column = 0; column < predictions.width; ++column) {
+        const auto t = [&](int64_t i) { return predictions.at(n * (5 + cells.classes) + i, row, column); };
+        double sum = 0;
+        for (int64_t c = 0; c < cells.classes; ++c) sum += std::exp(t(5 + c));
+        int best = 0;
+        for (int c = 1; c < cells.classes; ++c) best = t(5 + c) > t(5 + best) ? c : best;
+        const double of_class = cells.softmax ? std::exp(t(5 + best)) / sum : Sigmoid(t(5 + best));
+        const double score = Sigmoid(t(4)) * of_class;
+        if (score <= least) continue;
+        const double x = (static_cast<double>(column) + Sigmoid(t(0))) / static_cast<double>(predictions.width),
+                     y = (static_cast<double>(row) + Sigmoid(t(1))) / static_cast<double>(predictions.height),
+                     w = std::exp(t(2)) * cells.anchors[static_cast<size_t>(2 * n)] / cells.unit_width,
+                     h = std::exp(t(3)) * cells.anchors[static_cast<size_t>(2 * n + 1)] / cells.unit_height;
+        objects->push_back({best + 1, score, x - w / 2, y - h / 2, x + w / 2, y + h / 2});
+      }
+    }
+  }
+}
+
+double Overlap(const Object& a, const Object& b) {
+  const double width = std::min(a.xmax, b.xmax) - std::max(a.xmin, b.xmin),
+               height = std::min(a.ymax, b.ymax) - std::max(a.ymin, b.ymin);
+  if (width <= 0 || height <= 0) return 0;
+  const auto area = [](const Object& o) { return (o.xmax - o.xmin) * (o.ymax - o.ymin); };
+  return width * height / (area(a) + area(b) - width * height);
+}
+
+// Without those that a better one covers.
+std::vector<Object> Best(std::vector<Object> objects) {
+  std::sort(objects.begin(), objects.end(), [](const Object& a, const Object& b) { return a.score > b.score; });
+  std::vector<Object> kept;
+  for (const Object& object : objects) {
+    if (std::all_of(kept.begin(), kept.end(), [&](const Object& k) { return Overlap(k, object) <= 0.45; })) {
+      kept.push_back(object);
+    }
+  }
+  return kept;
+}
+
+void ExpectObjects(const std::vector<float>& rows, const std::vector<Object>& wanted) {
+  ASSERT_GE(rows.size(), wanted.size() * 7);
+  ASSERT_GT(wanted.size(), 3u);
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    const float* row = rows.data() + 7 * i;
+    const Object& object = wanted[i];
+    EXPECT_EQ(row[0], 0);
+    EXPECT_EQ(row[1], static_cast<float>(object.label)) << i;
+    const double numbers[] = {object.score, object.xmin, object.ymin, object.xmax, object.ymax};
+    for (int k = 0; k < 5; ++k) EXPECT_NEAR(row[2 + k], numbers[k], 1e-4) << i;
+  }
+  if (rows.size() > wanted.size() * 7) {
+    EXPECT_EQ(rows[wanted.size() * 7], -1);
+  }
+}
+
+const char kYolo[] = "classes=2\nnum=3\nanchors = 3,2,  4,4,  1.5,6\n";
+
+// Two grids: of a quarter of the image's pixels, and of all, with numbers twice as large.
+TEST(YoloSection, FindsTheObjectsOfAllGrids) {
+  const Image image = RandomImage(5, 14, 4, 6);
+  Image pooled(14, 2, 3);
+  for (int64_t c = 0; c < 14; ++c) {
+    for (int64_t y = 0; y < 2; ++y) {
+      for (int64_t x = 0; x < 3; ++x) {
+        pooled.at(c, y, x) = std::max({image.at(c, 2 * y, 2 * x), image.at(c, 2 * y + 1, 2 * x),
+                                       image.at(c, 2 * y, 2 * x + 1), image.at(c, 2 * y + 1, 2 * x + 1)});
+      }
+    }
+  }
+  const std::string cfg = NetSection(14, 4, 6) + CopySection(14) + "[maxpool]\nsize=2\nstride=2\n[yolo]\nmask = 1,2\n" +
+                          kYolo + "[route]\nlayers=0\n[shortcut]\nfrom=0\n[yolo]\nmask=2,0\n" + kYolo;
+  const ImportedNet imported = MadeNet(cfg, CopyWeights(14)).Import();
+  Image twice = image;
+  for (float& value : twice.values) value *= 2;
+  std::vector<Object> objects;
+  Decode(pooled, {{4, 4, 1.5F, 6}, 2, 6, 4, false}, 0.01, &objects);
+  Decode(twice, {{1.5F, 6, 3, 2}, 2, 6, 4, false}, 0.01, &objects);
+  ExpectObjects(Outputs(imported, image.values), Best(objects));
+
+  const LayerParameter& layer = *imported.net.layer().rbegin();
+  EXPECT_EQ(layer.name() + " " + layer.type(), "detection_out Yolov3DetectionOutput");
+  EXPECT_EQ(layer.yolov3_detection_output_param().anchors_scale(0), 2u);
+  EXPECT_EQ(layer.yolov3_detection_output_param().anchors_scale(1), 1u);
+}
+
+TEST(YoloSection, HasAllAnchorsWithoutAMask) {
+  const Image image = RandomImage(6, 21, 3, 3);
+  const std::string cfg = NetSection(21, 3, 3) + CopySection(21) + "[yolo]\n" + kYolo;
+  std::vector<Object> objects;
+  Decode(image, {{3, 2, 4, 4, 1.5F, 6}, 2, 3, 3, false}, 0.01, &objects);
+  ExpectObjects(Outputs(MadeNet(cfg, CopyWeights(21)).Import(), image.values), Best(objects));
+}
+
+TEST(RegionSection, FindsObjectsWithASoftmax) {
+  const Image image = RandomImage(8, 16, 4, 3);
+  const std::string cfg = NetSection(16, 4, 3) + CopySection(16) +
+                          "[region]\nanchors = 0.9,1.2, 2,0.7\nbias_match=1\nclasses=3\ncoords=4\nnum=2\nsoftmax=1\n"
+                          "jitter=.2\nrescore=1\nobject_scale=5\nthresh=.6\nrandom=0\n";
+  const ImportedNet imported = MadeNet(cfg, CopyWeights(16)).Import();
+  std::vector<Object> objects;
+  Decode(image, {{0.9F, 1.2F, 2, 0.7F}, 3, 3, 4, true}, 0.01, &objects);
+  ExpectObjects(Outputs(imported, image.values), Best(objects));
+  EXPECT_EQ(imported.net.layer().rbegin()->type(), "YoloDetectionOutput");
+  EXPECT_TRUE(imported.notes.empty());
+}
+
+std::string ErrorOf(int64_t channels, const std::string& lines) {
+  return MadeNet(NetSection(channels, 4, 4) + CopySection(channels) + lines, CopyWeights(channels)).Error();
+}
+
+void ExpectError(int64_t channels, const std::string& lines, const std::string& part) {
+  const std::string error = ErrorOf(channels, lines);
+  EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
+}
+
+TEST(YoloSection, RefusesWhatDoesNotFit) {
+  const std::string yolo = std::string("[yolo]\n") + kYolo;
+  ExpectError(14, yolo + "mask=0,1,2\n",
+              "net.cfg:8: error: [yolo]: reads 14 channels, but 3 anchors and 2 classes want 21: correct filters");
+  ExpectError(14, yolo + "mask=0,3\n", "net.cfg:12: error: mask names anchor 3; those of num=3 are 0 to 2");
+  ExpectError(14, "[yolo]\nclasses=2\nnum=3\nanchors=1,2,3\n", "width and height of each of num=3 anchors, but are 3");
+  ExpectError(14, yolo + "mask=0,1\n[convolutional]\nfilters=1\n",
+              "[convolutional]: reads section 1, [yolo] in line 8, which makes nothing that another one can read");
+  ExpectError(14, yolo + "mask=0,1\n[route]\nlayers=0\n[yolo]\nclasses=2\nnum=3\nanchors=1,2,3,4,5,6\nmask=0,1\n",
+              "[yolo]: its classes, anchors and number of masks must be those of the first [yolo], in line 8");
+  ExpectError(14, "[convolutional]\nfilters=14\nsize=2\n" + yolo + "mask=0,1\n",
+              "its 3 x 3 cells do not divide the net's input, 4 x 4");
+  ExpectError(14, yolo + "mask=x\n", "mask=x: expected whole numbers with commas between them");
+}
+
+TEST(YoloSection, NotesAnotherSuppression) {
+  const std::string cfg =
+      NetSection(7, 2, 2) + CopySection(7) + "[yolo]\nclasses=2\nnum=1\nanchors=1,1\nnms_kind=diounms\n";
+  const ImportedNet imported = MadeNet(cfg, CopyWeights(7)).Import();
+  ASSERT_EQ(imported.notes.size(), 1u);
+  EXPECT_NE(imported.notes[0].ToString().find("net.cfg:12: note: nms_kind=diounms: "), std::string::npos)
+      << imported.notes[0].ToString();
+}
+
+TEST(RegionSection, RefusesWhatDoesNotFit) {
+  const std::string region = "[region]\nanchors=1,1\nclasses=2\nnum=1\n";
+  ExpectError(7, region, "net.cfg:8: error: only softmax=1 is possible");
+  for (const char* line : {"coords=5", "background=1", "tree=a.tree", "classfix=-1"}) {
+    ExpectError(7, region + "softmax=1\n" + line + "\n", "is not possible");
+  }
+  ExpectError(7, region + "softmax=1\n[route]\nlayers=0\n" + region + "softmax=1\n",
+              "[region] must be the only section that finds objects");
+}
+
+}  // namespace
+}  // namespace crema::darknet
