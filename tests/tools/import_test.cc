@@ -89,5 +89,101 @@ TEST_F(Import, LeavesNothingBehindAMistake) {
   }
 }
 
+// A net of Darknet whose classes are red, green and blue: the means of the channels, and a Softmax.
+class ImportDarknet : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    folder_.Write("net.cfg",
+                  "[net]\nwidth=4\nheight=4\nchannels=3\nmomentum=0.9\n[convolutional]\nfilters=3\nactivation=linear\n"
+                  "[avgpool]\n[softmax]\n");
+    WriteWeights("net.weights", {0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1});
+    WritePng(folder_, "red.png", Coloured(4, 4, 0, 0, 255));
+    WritePng(folder_, "blue.png", Coloured(4, 4, 255, 0, 0));
+  }
+
+  void WriteWeights(const std::string& name, const std::vector<float>& numbers) const {
+    const int32_t header[] = {0, 2, 0, 100, 0};
+    folder_.Write(name, std::string(reinterpret_cast<const char*>(header), sizeof header) +
+                            std::string(reinterpret_cast<const char*>(numbers.data()), numbers.size() * sizeof(float)));
+  }
+  Finished Run(std::vector<std::string> words) const {
+    words.insert(words.begin(), "crema");
+    return RunProgram(words, {.folder = folder_.path()});
+  }
+
+  const ScratchFolder folder_;
+};
+
+TEST_F(ImportDarknet, WritesANetThatPredicts) {
+  const Finished done = Run({"import", "--model=net.cfg", "--weights=net.weights", "--output=net"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_EQ(done.err, "");
+  EXPECT_EQ(done.out,
+            "net.prototxt, net.caffemodel: 4 sections in 5 layers, 12 parameters\ninput   data  1x3x4x4\n"
+            "output  softmax_2  1x3\n");
+  EXPECT_EQ(ReadText(folder_ / "net.prototxt").find("# Of net.cfg; its weights: net.caffemodel\n"), 0u);
+  const Finished told = Run({"predict", "--model=net.prototxt", "--weights=net.caffemodel", "--top=1", "--format=csv",
+                             "red.png", "blue.png"});
+  // 15 of 16 pixels are of the colour, which is 1: e^0.9375 / (e^0.9375 + 2).
+  EXPECT_NE(told.out.find("red.png,1,0,0,0.56078"), std::string::npos) << told.out << told.err;
+  EXPECT_NE(told.out.find("blue.png,1,2,2,0.56078"), std::string::npos) << told.out << told.err;
+}
+
+TEST_F(ImportDarknet, WritesANetThatDetects) {
+  // Objectness is the mean of red, the class that of blue; the box is its anchor, in the middle of the only cell.
+  folder_.Write(
+      "yolo.cfg",
+      "[net]\nwidth=4\nheight=4\nchannels=3\n[convolutional]\nfilters=7\nsize=4\nstride=4\nactivation=linear\n"
+      "[yolo]\nanchors=2,1\nclasses=2\nnum=1\n");
+  std::vector<float> numbers(7 + 7 * 48);
+  for (int i = 0; i < 16; ++i) {
+    numbers[static_cast<size_t>(7 + 4 * 48 + i)] = 1;       // objectness, of red
+    numbers[static_cast<size_t>(7 + 5 * 48 + 32 + i)] = 1;  // the first class, of blue
+    numbers[static_cast<size_t>(7 + 6 * 48 + i)] = 1;       // the second class, of red
+  }
+  WriteWeights("yolo.weights", numbers);
+  const Finished done = Run({"import", "--model=yolo.cfg", "--weights=yolo.weights", "--output=yolo"});
+  ASSERT_EQ(done.exit_code, 0) << done.err;
+  EXPECT_NE(done.out.find("output  detection_out  1x1x1x7\n"), std::string::npos) << done.out;
+  const Finished found =
+      Run({"detect", "--model=yolo.prototxt", "--weights=yolo.caffemodel", "--threshold=0.4", "red.png", "blue.png"});
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+  EXPECT_EQ(found.out, "red.png  2  1.0000  1.0 1.5 3.0 2.5\nblue.png  1  0.5000  1.0 1.5 3.0 2.5\n");
+}
+
+TEST_F(ImportDarknet, TakesABatchAndTheFirstWeights) {
+  const Finished batch = Run({"import", "--model=net.cfg", "--weights=net.weights", "--output=net", "--batch=4"});
+  EXPECT_NE(batch.out.find("output  softmax_2  4x3\n"), std::string::npos) << batch.out << batch.err;
+  folder_.Write("long.cfg", ReadText(folder_ / "net.cfg") + "[connected]\noutput=2\n");
+  const Finished first = Run({"import", "--model=long.cfg", "--weights=net.weights", "--output=long"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_TRUE(first.Says("net.weights: note: ends behind layer \"conv_0\": from \"connected_3\"")) << first.err;
+}
+
+TEST_F(ImportDarknet, LeavesNothingBehindAMistake) {
+  WriteWeights("short.weights", {0, 0, 0, 1});
+  folder_.Write("net.onnx", "");
+  const auto expect = [&](const std::vector<std::string>& flags, const std::string& said) {
+    std::vector<std::string> words = {"import", "--output=back"};
+    words.insert(words.end(), flags.begin(), flags.end());
+    const Finished done = Run(words);
+    EXPECT_EQ(done.exit_code, 2) << said;
+    EXPECT_TRUE(done.Says(said)) << done.err;
+  };
+  const std::string net = "--model=net.cfg", weights = "--weights=net.weights";
+  expect({net},
+         "--model=net.cfg: is a net of Darknet, whose weights are in a file of their own; give it with --weights");
+  expect({"--model=net.onnx", weights}, "--weights: is for nets of Darknet (.cfg); a file of ONNX holds its weights");
+  expect({net, weights, "--softmax"}, "--softmax: is for files of ONNX; a net of Darknet that classifies has");
+  expect({net, weights, "--swap_channels"}, "--swap_channels: is for files of ONNX; a net of Darknet is always made");
+  expect({net, weights, "--shape=data=1,3,8,8"}, "--shape: is for files of ONNX; of a net of Darknet change height");
+  expect({net, "--weights=short.weights"}, "short.weights: error: breaks off in layer \"conv_0\"");
+  expect({net, "--weights=absent.weights"}, "absent.weights");
+  expect({"--model=absent.cfg", weights}, "absent.cfg");
+  for (const auto& entry : fs::directory_iterator(folder_.path())) {
+    EXPECT_EQ(entry.path().filename().string().find("back"), std::string::npos) << entry.path();
+  }
+}
+
 }  // namespace
 }  // namespace crema::testing_tools
