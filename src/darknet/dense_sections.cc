@@ -102,6 +102,7 @@ void Convolutional(SectionReader& section) {
   TakeBiases(section, planned);
   TakeNormalisation(section, planned);
   section.weights().Take(planned.product, 0, {.per_channel = swapped ? c.size * c.size : 0});
+  if (c.activation == "logistic" && section.FeedsNewCoords()) return section.SetBeforeLogistic(value);
   Activate(section, c.activation, value);
   section.Set(value);
 }

@@ -32,7 +32,7 @@ Grid ReadGrid(SectionReader& section) {
 
 // The predictions, of which there must be 5 + classes for each anchor.
 void ReadPredictions(SectionReader& section, Grid* grid) {
-  const Value input = section.AsImage(section.Input());
+  const Value input = section.AsImage(grid->new_coords ? section.InputBeforeLogistic() : section.Input());
   const int64_t numbers = static_cast<int64_t>(grid->mask.size()) * (5 + grid->classes);
   if (input.shape[1] != numbers) {
     section.Refuse("reads " + std::to_string(input.shape[1]) + " channels, but " + std::to_string(grid->mask.size()) +
@@ -59,8 +59,9 @@ void Yolo(SectionReader& section) {
     settings.Refuse("mask", "mask names anchor " + std::to_string(anchor) + "; those of num=" + std::to_string(all) +
                                 " are 0 to " + std::to_string(all - 1));
   }
-  settings.Only("scale_x_y", 1, "centres that reach beyond their cell");
-  settings.Only("new_coords", 0, "sides as squares");
+  grid.scale_x_y = static_cast<float>(settings.Number("scale_x_y", 1));
+  if (!(grid.scale_x_y >= 1)) settings.Refuse("scale_x_y", "scale_x_y must be 1 or more");
+  grid.new_coords = settings.Int("new_coords", 0, 0, 1) != 0;
   const std::string suppression = settings.Word("nms_kind", "default");
   if (suppression == "diounms" || suppression == "cornersnms") {
     section.Note("nms_kind", "nms_kind=" + suppression +

@@ -140,16 +140,22 @@ void NetReader::AddDetection() {
     param->set_confidence_threshold(kLeastScore);
     param->set_nms_threshold(kOverlap);
     param->mutable_biases()->Add(first.anchors.begin(), first.anchors.end());
+    if (first.new_coords) param->set_new_coords(true);
+    const bool stretched =
+        std::any_of(yolo_.begin(), yolo_.end(), [](const Grid& grid) { return grid.scale_x_y != 1; });
     param->set_mask_group_num(static_cast<uint32_t>(yolo_.size()));
     for (const Grid& grid : yolo_) {
-      if (grid.classes != first.classes || grid.anchors != first.anchors || grid.mask.size() != first.mask.size()) {
-        problems_.Error(grid.where,
-                        "[yolo]: its classes, anchors and number of masks must be those of the first [yolo], in line " +
-                            std::to_string(first.where.line));
+      if (grid.classes != first.classes || grid.anchors != first.anchors || grid.mask.size() != first.mask.size() ||
+          grid.new_coords != first.new_coords) {
+        problems_.Error(
+            grid.where,
+            "[yolo]: its classes, anchors, number of masks and new_coords must be those of the first [yolo], in line " +
+                std::to_string(first.where.line));
         return;
       }
       for (const int64_t anchor : grid.mask) param->add_mask(static_cast<uint32_t>(anchor));
       param->add_anchors_scale(static_cast<uint32_t>(grid.pixels));
+      if (stretched) param->add_scale_x_y(grid.scale_x_y);
       add_bottom(grid);
     }
   }

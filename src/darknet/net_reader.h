@@ -33,6 +33,8 @@ struct Grid {
   std::vector<int64_t> mask;   // the grid's own
   int64_t classes = 0;
   int64_t pixels = 0;  // of the net's input from cell to cell
+  float scale_x_y = 1;
+  bool new_coords = false;
 };
 
 // A section reads what failed, and was complained about.
@@ -56,6 +58,8 @@ class NetReader {
   struct Result {
     std::optional<Value> value;
     bool ends = false;  // it makes nothing that another section may read
+    // It is without the section's logistic, which [yolo] with new_coords does itself.
+    bool before_logistic = false;
   };
 
   void ReadNet();
@@ -103,6 +107,8 @@ class SectionReader {
   Value InputInAnyOrder(bool* swapped);
   // Of section `number`, which counts back from this one where it is below 0.
   Value OutputOf(int64_t number);
+  // Of the section before, which must be a [convolutional] with activation=logistic: without that.
+  Value InputBeforeLogistic();
   // As an image; a vector has one pixel.
   Value AsImage(const Value& value);
 
@@ -124,6 +130,9 @@ class SectionReader {
   Value Cut(const Value& value, int axis, int64_t start, int64_t count, const std::string& role);
   Value Reshape(const Value& value, const std::vector<int64_t>& dims, const std::string& role);
 
+  // Whether the next section is a [yolo] with new_coords.
+  bool FeedsNewCoords() const;
+  void SetBeforeLogistic(Value value);
   void Set(Value value) { net_.results_[static_cast<size_t>(index_)].value = std::move(value); }
   // What another section reads here is a mistake.
   void End() { net_.results_[static_cast<size_t>(index_)].ends = true; }

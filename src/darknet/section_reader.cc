@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "base/check.h"
 #include "darknet/net_reader.h"
 
@@ -34,6 +36,28 @@ Value SectionReader::InputInAnyOrder(bool* swapped) {
   return net_.input_;
 }
 
+Value SectionReader::InputBeforeLogistic() {
+  if (index_ > 0) {
+    const NetReader::Result& result = net_.results_[static_cast<size_t>(index_) - 1];
+    if (result.before_logistic) return *result.value;
+    if (!result.value && !result.ends) throw FailedBefore();
+  }
+  Refuse("new_coords=1 wants activation=logistic in a [convolutional] before it");
+}
+
+bool SectionReader::FeedsNewCoords() const {
+  const size_t next = static_cast<size_t>(index_) + 2;
+  if (next >= net_.sections_.size() || net_.sections_[next].kind != "yolo") return false;
+  const auto& entries = net_.sections_[next].entries;
+  return std::any_of(entries.begin(), entries.end(),
+                     [](const CfgEntry& entry) { return entry.key == "new_coords" && entry.value == "1"; });
+}
+
+void SectionReader::SetBeforeLogistic(Value value) {
+  Set(std::move(value));
+  net_.results_[static_cast<size_t>(index_)].before_logistic = true;
+}
+
 Value SectionReader::OutputOf(int64_t number) {
   const int64_t from = number < 0 ? index_ + number : number;
   if (from < 0 || from >= index_) {
@@ -41,6 +65,9 @@ Value SectionReader::OutputOf(int64_t number) {
            ": those before it are 0 to " + std::to_string(index_ - 1) + ", or -1 to -" + std::to_string(index_));
   }
   const NetReader::Result& result = net_.results_[static_cast<size_t>(from)];
+  if (result.before_logistic) {
+    Refuse("reads section " + std::to_string(from) + ", but only the [yolo] with new_coords=1 behind that may");
+  }
   if (result.value) return *result.value;
   if (!result.ends) throw FailedBefore();
   const CfgSection& other = net_.sections_[static_cast<size_t>(from) + 1];

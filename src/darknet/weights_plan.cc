@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "base/number_text.h"
 #include "crema/error.h"
+#include "schema/blob_numbers.h"
 
 namespace crema::darknet {
 
@@ -84,8 +85,7 @@ void WeightsPlan::ReadSection(const Section& section, WeightsFile* file) {
   for (const Blob& blob : section.blobs) {
     BlobProto* proto = BlobOf(blob.layer, blob.number);
     const int64_t count = CountOf(*proto);
-    proto->mutable_data()->Resize(static_cast<int>(count), 0);
-    float* values = proto->mutable_data()->mutable_data();
+    float* values = MakeNumbers(proto->mutable_data(), count);
     file->Read(count, values);
     if (blob.order.transposable && file->transposed()) {
       const int64_t outputs = proto->shape().dim(0);

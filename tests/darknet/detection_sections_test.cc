@@ -21,6 +21,8 @@ struct Cells {
   int64_t classes;
   double unit_width, unit_height;  // what anchors are counted in, by the image
   bool softmax;
+  double scale = 1;         // scale_x_y
+  bool new_coords = false;  // predictions are behind the logistic
 };
 
 // Objects of one grid with a score above `least`.
@@ -34,13 +36,16 @@ void Decode(const Image& predictions, const Cells& cells, double least, std::vec
         for (int64_t c = 0; c < cells.classes; ++c) sum += std::exp(t(5 + c));
         int best = 0;
         for (int c = 1; c < cells.classes; ++c) best = t(5 + c) > t(5 + best) ? c : best;
-        const double of_class = cells.softmax ? std::exp(t(5 + best)) / sum : Sigmoid(t(5 + best));
-        const double score = Sigmoid(t(4)) * of_class;
+        const auto share = [&](int64_t i) { return cells.new_coords ? t(i) : Sigmoid(t(i)); };
+        const double of_class = cells.softmax ? std::exp(t(5 + best)) / sum : share(5 + best);
+        const double score = share(4) * of_class;
         if (score <= least) continue;
-        const double x = (static_cast<double>(column) + Sigmoid(t(0))) / static_cast<double>(predictions.width),
-                     y = (static_cast<double>(row) + Sigmoid(t(1))) / static_cast<double>(predictions.height),
-                     w = std::exp(t(2)) * cells.anchors[static_cast<size_t>(2 * n)] / cells.unit_width,
-                     h = std::exp(t(3)) * cells.anchors[static_cast<size_t>(2 * n + 1)] / cells.unit_height;
+        const auto centre = [&](int64_t i) { return cells.scale * share(i) - 0.5 * (cells.scale - 1); };
+        const auto side = [&](int64_t i) { return cells.new_coords ? t(i) * t(i) * 4 : std::exp(t(i)); };
+        const double x = (static_cast<double>(column) + centre(0)) / static_cast<double>(predictions.width),
+                     y = (static_cast<double>(row) + centre(1)) / static_cast<double>(predictions.height),
+                     w = side(2) * cells.anchors[static_cast<size_t>(2 * n)] / cells.unit_width,
+                     h = side(3) * cells.anchors[static_cast<size_t>(2 * n + 1)] / cells.unit_height;
         objects->push_back({best + 1, score, x - w / 2, y - h / 2, x + w / 2, y + h / 2});
       }
     }
@@ -121,6 +126,48 @@ TEST(YoloSection, HasAllAnchorsWithoutAMask) {
   ExpectObjects(Outputs(MadeNet(cfg, CopyWeights(21)).Import(), image.values), Best(objects));
 }
 
+// As YOLOv4 has it.
+TEST(YoloSection, StretchesCentresInEachGrid) {
+  const Image image = RandomImage(9, 7, 4, 4);
+  Image twice = image;
+  for (float& value : twice.values) value *= 2;
+  const std::string one = "classes=2\nnum=1\nanchors=2,1\n";
+  const std::string cfg = NetSection(7, 4, 4) + CopySection(7) + "[yolo]\nscale_x_y = 1.2\n" + one +
+                          "[route]\nlayers=0\n[shortcut]\nfrom=0\n[yolo]\n" + one;
+  std::vector<Object> objects;
+  Decode(image, {{2, 1}, 2, 4, 4, false, 1.2}, 0.01, &objects);
+  Decode(twice, {{2, 1}, 2, 4, 4, false}, 0.01, &objects);
+  const ImportedNet imported = MadeNet(cfg, CopyWeights(7)).Import();
+  ExpectObjects(Outputs(imported, image.values), Best(objects));
+  const Yolov3DetectionOutputParameter& param = imported.net.layer().rbegin()->yolov3_detection_output_param();
+  ASSERT_EQ(param.scale_x_y_size(), 2);
+  EXPECT_FLOAT_EQ(param.scale_x_y(0), 1.2F);
+  EXPECT_FLOAT_EQ(param.scale_x_y(1), 1);
+}
+
+std::string Logistic(int64_t channels) {
+  return "[convolutional]\nfilters=" + std::to_string(channels) + "\nactivation=logistic\n";
+}
+
+// As Scaled-YOLOv4 has it, whose convolutions end in the logistic.
+TEST(YoloSection, HasSquaresOfSides) {
+  const Image image = RandomImage(10, 14, 3, 3);
+  Image shares = image;
+  for (float& value : shares.values) value = static_cast<float>(Sigmoid(value));
+  const std::string cfg = NetSection(14, 3, 3) + Logistic(14) +
+                          "[yolo]\nclasses=2\nnum=2\nanchors=1,2, 1.5,0.5\nscale_x_y=2.0\nnew_coords=1\n";
+  std::vector<Object> objects;
+  Decode(shares, {{1, 2, 1.5F, 0.5F}, 2, 3, 3, false, 2, true}, 0.01, &objects);
+  const ImportedNet imported = MadeNet(cfg, CopyWeights(14)).Import();
+  ExpectObjects(Outputs(imported, image.values), Best(objects));
+  for (const LayerParameter& layer : imported.net.layer()) EXPECT_NE(layer.type(), "Sigmoid");
+  // Without new_coords the logistic stays, and another one follows.
+  const std::string plain = NetSection(14, 3, 3) + Logistic(14) + "[yolo]\nclasses=2\nnum=2\nanchors=1,2, 1.5,0.5\n";
+  objects.clear();
+  Decode(shares, {{1, 2, 1.5F, 0.5F}, 2, 3, 3, false}, 0.01, &objects);
+  ExpectObjects(Outputs(MadeNet(plain, CopyWeights(14)).Import(), image.values), Best(objects));
+}
+
 TEST(RegionSection, FindsObjectsWithASoftmax) {
   const Image image = RandomImage(8, 16, 4, 3);
   const std::string cfg = NetSection(16, 4, 3) + CopySection(16) +
@@ -151,10 +198,19 @@ TEST(YoloSection, RefusesWhatDoesNotFit) {
   ExpectError(14, "[yolo]\nclasses=2\nnum=3\nanchors=1,2,3\n", "width and height of each of num=3 anchors, but are 3");
   ExpectError(14, yolo + "mask=0,1\n[convolutional]\nfilters=1\n",
               "[convolutional]: reads section 1, [yolo] in line 8, which makes nothing that another one can read");
-  ExpectError(14, yolo + "mask=0,1\n[route]\nlayers=0\n[yolo]\nclasses=2\nnum=3\nanchors=1,2,3,4,5,6\nmask=0,1\n",
-              "[yolo]: its classes, anchors and number of masks must be those of the first [yolo], in line 8");
+  ExpectError(
+      14, yolo + "mask=0,1\n[route]\nlayers=0\n[yolo]\nclasses=2\nnum=3\nanchors=1,2,3,4,5,6\nmask=0,1\n",
+      "[yolo]: its classes, anchors, number of masks and new_coords must be those of the first [yolo], in line 8");
   ExpectError(14, "[convolutional]\nfilters=14\nsize=2\n" + yolo + "mask=0,1\n",
               "its 3 x 3 cells do not divide the net's input, 4 x 4");
+  ExpectError(14, yolo + "mask=0,1\nscale_x_y=0.9\n", "scale_x_y must be 1 or more");
+  ExpectError(14, yolo + "mask=0,1\nnew_coords=1\n",
+              "[yolo]: new_coords=1 wants activation=logistic in a [convolutional] before it");
+  ExpectError(14, "[maxpool]\n" + yolo + "mask=0,1\nnew_coords=1\n", "new_coords=1 wants activation=logistic");
+  ExpectError(14, Logistic(14) + yolo + "mask=0,1\nnew_coords=1\n[route]\nlayers=1\n",
+              "[route]: reads section 1, but only the [yolo] with new_coords=1 behind that may");
+  ExpectError(14, Logistic(14) + yolo + "mask=0,1\nnew_coords=1\n[route]\nlayers=0\n" + yolo + "mask=0,1\n",
+              "its classes, anchors, number of masks and new_coords must be those of the first [yolo]");
   ExpectError(14, yolo + "mask=x\n", "mask=x: expected whole numbers with commas between them");
 }
 
