@@ -115,11 +115,9 @@ const Command& ImportCommand() {
                  .help =
                      "ONNX: the model takes red first, as most do; the net takes blue first, as crema's images are"}},
       .examples =
-          "In its TEST phase the net computes what the model does: operator sets 7 to 24 of ONNX, and most sections "
-          "of\n"
-          "Darknet, YOLO among them. It can be trained on, but for what was computed from constants, which stays as "
-          "it\n"
-          "is (lr_mult: 0).\n\n"
+          "In its TEST phase the net computes what the model does: operator sets 7 to 24 of ONNX, and most\n"
+          "sections of Darknet, YOLO among them. It can be trained on, but for what was computed from\n"
+          "constants, which stays as it is (lr_mult: 0).\n\n"
           "examples:\n"
           "  crema import --model=resnet18.onnx --output=resnet18 --softmax --swap_channels\n"
           "  crema finetune --model=resnet18.prototxt --weights=resnet18.caffemodel --data=photos --output=pets\n"

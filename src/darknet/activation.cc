@@ -1,6 +1,5 @@
 #include "darknet/activation.h"
 
-#include <functional>
 #include <map>
 
 #include "base/printable.h"

@@ -1,8 +1,6 @@
 // Sections that tell of objects: [yolo] (YOLOv3 and v4) and [region] (YOLOv2).
 #include <numeric>
 
-#include "base/number_text.h"
-#include "base/printable.h"
 #include "darknet/section_table.h"
 
 namespace crema::darknet {

@@ -27,6 +27,53 @@ void IgnoreCommonKeys(Settings* settings) {
   settings->Only("dontloadscales", 0, "normalisation that is not in the file");
 }
 
+// Kinds that Darknet has and crema does not: their names are not misspelt.
+std::string SuggestionFor(const std::string& kind) {
+  static const std::set<std::string> known = {
+      "activation", "batchnorm", "contrastive",   "conv_lstm",      "crnn",     "crop",     "deconv",
+      "detection",  "empty",     "gru",           "Gaussian_yolo",  "history",  "implicit", "iseg",
+      "l2norm",     "local",     "local_avg",     "local_avgpool",  "logistic", "lrn",      "lstm",
+      "rnn",        "silence",   "normalization", "deconvolutional"};
+  return known.count(kind) > 0 ? "" : DidYouMean(kind, SectionNames());
+}
+
+// What both of YOLO's messages have.
+template <typename Param>
+void SetObjects(const Grid& grid, Param* param) {
+  param->set_num_classes(static_cast<uint32_t>(grid.classes));
+  param->set_num_box(static_cast<uint32_t>(grid.mask.size()));
+  param->set_confidence_threshold(kLeastScore);
+  param->set_nms_threshold(kOverlap);
+  param->mutable_biases()->Add(grid.anchors.begin(), grid.anchors.end());
+}
+
+LayerParameter LayerOfRegion(const Grid& grid) {
+  LayerParameter layer = LayerOf("YoloDetectionOutput");
+  SetObjects(grid, layer.mutable_yolo_detection_output_param());
+  return layer;
+}
+
+// Whether one layer can be told of both.
+bool FitTogether(const Grid& grid, const Grid& first) {
+  return grid.classes == first.classes && grid.anchors == first.anchors && grid.mask.size() == first.mask.size() &&
+         grid.new_coords == first.new_coords;
+}
+
+LayerParameter LayerOfYolo(const std::vector<Grid>& grids) {
+  LayerParameter layer = LayerOf("Yolov3DetectionOutput");
+  Yolov3DetectionOutputParameter* param = layer.mutable_yolov3_detection_output_param();
+  SetObjects(grids[0], param);
+  param->set_mask_group_num(static_cast<uint32_t>(grids.size()));
+  if (grids[0].new_coords) param->set_new_coords(true);
+  const bool stretched = std::any_of(grids.begin(), grids.end(), [](const Grid& grid) { return grid.scale_x_y != 1; });
+  for (const Grid& grid : grids) {
+    for (const int64_t anchor : grid.mask) param->add_mask(static_cast<uint32_t>(anchor));
+    param->add_anchors_scale(static_cast<uint32_t>(grid.pixels));
+    if (stretched) param->add_scale_x_y(grid.scale_x_y);
+  }
+  return layer;
+}
+
 }  // namespace
 
 NetReader::NetReader(const std::vector<CfgSection>& sections, std::string path, const DarknetImportOptions& options)
@@ -84,11 +131,11 @@ void NetReader::ReadSection(int index) {
   const CfgSection& section = sections_[static_cast<size_t>(index) + 1];
   const SectionKind* kind = FindSectionKind(section.kind);
   if (kind == nullptr) {
-    problems_.Error({path_, section.line, 0},
-                    "[" + Printable(section.kind) + "] " +
-                        (IsNet(section.kind)
-                             ? "stands in the middle of the file, but must be its first section"
-                             : "is no kind of section that crema can read" + DidYouMean(section.kind, SectionNames())));
+    problems_.Error(
+        {path_, section.line, 0},
+        "[" + Printable(section.kind) + "] " +
+            (IsNet(section.kind) ? "stands in the middle of the file, but must be its first section"
+                                 : "is no kind of section that crema can read" + SuggestionFor(section.kind)));
     return;
   }
   Settings settings(section, path_, &problems_);
@@ -113,57 +160,27 @@ void NetReader::AddDetection() {
     problems_.Error(region_.back().where, "[region] must be the only section that finds objects");
     return;
   }
-  LayerParameter layer;
+  const std::vector<Grid>& grids = region_.empty() ? yolo_ : region_;
+  for (const Grid& grid : grids) {
+    if (FitTogether(grid, grids[0])) continue;
+    problems_.Error(
+        grid.where,
+        "[yolo]: its classes, anchors, number of masks and new_coords must be those of the first [yolo], in line " +
+            std::to_string(grids[0].where.line));
+    return;
+  }
+  LayerParameter layer = region_.empty() ? LayerOfYolo(grids) : LayerOfRegion(grids[0]);
   layer.set_name("detection_out");
   layer.add_top("detection_out");
   std::vector<Shape> bottoms;
-  const auto add_bottom = [&](const Grid& grid) {
+  for (const Grid& grid : grids) {
     layer.add_bottom(grid.blob);
     bottoms.push_back(shapes_.at(grid.blob));
-  };
-  if (!region_.empty()) {
-    const Grid& grid = region_[0];
-    layer.set_type("YoloDetectionOutput");
-    YoloDetectionOutputParameter* param = layer.mutable_yolo_detection_output_param();
-    param->set_num_classes(static_cast<uint32_t>(grid.classes));
-    param->set_num_box(static_cast<uint32_t>(grid.mask.size()));
-    param->set_confidence_threshold(kLeastScore);
-    param->set_nms_threshold(kOverlap);
-    param->mutable_biases()->Add(grid.anchors.begin(), grid.anchors.end());
-    add_bottom(grid);
-  } else {
-    layer.set_type("Yolov3DetectionOutput");
-    Yolov3DetectionOutputParameter* param = layer.mutable_yolov3_detection_output_param();
-    const Grid& first = yolo_[0];
-    param->set_num_classes(static_cast<uint32_t>(first.classes));
-    param->set_num_box(static_cast<uint32_t>(first.mask.size()));
-    param->set_confidence_threshold(kLeastScore);
-    param->set_nms_threshold(kOverlap);
-    param->mutable_biases()->Add(first.anchors.begin(), first.anchors.end());
-    if (first.new_coords) param->set_new_coords(true);
-    const bool stretched =
-        std::any_of(yolo_.begin(), yolo_.end(), [](const Grid& grid) { return grid.scale_x_y != 1; });
-    param->set_mask_group_num(static_cast<uint32_t>(yolo_.size()));
-    for (const Grid& grid : yolo_) {
-      if (grid.classes != first.classes || grid.anchors != first.anchors || grid.mask.size() != first.mask.size() ||
-          grid.new_coords != first.new_coords) {
-        problems_.Error(
-            grid.where,
-            "[yolo]: its classes, anchors, number of masks and new_coords must be those of the first [yolo], in line " +
-                std::to_string(first.where.line));
-        return;
-      }
-      for (const int64_t anchor : grid.mask) param->add_mask(static_cast<uint32_t>(anchor));
-      param->add_anchors_scale(static_cast<uint32_t>(grid.pixels));
-      if (stretched) param->add_scale_x_y(grid.scale_x_y);
-      add_bottom(grid);
-    }
   }
-  const Location where = (region_.empty() ? yolo_ : region_)[0].where;
   try {
-    Append(std::move(layer), bottoms, where);
+    Append(std::move(layer), bottoms, grids[0].where);
   } catch (const UserError& error) {
-    for (const Diagnostic& problem : error.diagnostics()) problems_.Error(where, problem.message);
+    for (const Diagnostic& problem : error.diagnostics()) problems_.Error(grids[0].where, problem.message);
   }
 }
 
@@ -193,7 +210,7 @@ ImportedNet NetReader::Read() {
   LayerParameter* input = result_.net.mutable_layer(0);
   // As Darknet classifies: the middle of an image whose shorter side is as long as the net's input.
   const Shape& shape = input_.shape;
-  if (classifies_ && shape[2] == shape[3])
+  if (classifies_ && yolo_.empty() && region_.empty() && shape[2] == shape[3])
     input->mutable_transform_param()->set_crop_size(static_cast<uint32_t>(shape[2]));
   result_.net.set_name(std::filesystem::path(path_).stem().string());
   result_.nodes = count + 1;

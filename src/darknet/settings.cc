@@ -1,5 +1,6 @@
 #include "darknet/settings.h"
 
+#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <optional>

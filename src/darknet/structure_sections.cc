@@ -1,7 +1,6 @@
 // Sections without weights: poolings, and what joins, repeats or moves what other sections make.
 #include <algorithm>
 
-#include "base/number_text.h"
 #include "darknet/activation.h"
 #include "darknet/section_table.h"
 #include "import/pooled_windows.h"

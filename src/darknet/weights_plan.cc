@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "base/check.h"
 #include "base/number_text.h"
 #include "crema/error.h"
 #include "schema/blob_numbers.h"

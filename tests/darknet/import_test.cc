@@ -57,6 +57,8 @@ TEST(DarknetImport, SaysHowImagesAreMadeReady) {
   // What classifies sees the middle of images.
   EXPECT_EQ(transform(kNet + convolution + "[softmax]\n", 4).crop_size(), 4u);
   EXPECT_FALSE(transform(NetSection(1, 4, 6) + convolution + "[softmax]\n", 4).has_crop_size());
+  const std::string yolo = "[softmax]\n[route]\nlayers=0\n[yolo]\nclasses=1\nnum=1\nanchors=1,1\n";
+  EXPECT_FALSE(transform(NetSection(6, 4, 4) + CopySection(6) + yolo, 42).has_crop_size());
 }
 
 TEST(DarknetImport, IgnoresWhatTrainingNeeds) {
@@ -109,6 +111,7 @@ TEST(DarknetImport, RefusesSectionsThatHaveNoForm) {
         "net.cfg:" + std::to_string(8 + i) + ": error: [" + kinds[i] + "] is no kind of section that crema can read";
     EXPECT_NE(error.find(part), std::string::npos) << part << "\n" << error;
   }
+  EXPECT_EQ(error.find("did you mean"), std::string::npos) << error;
   ExpectError("[convolutonal]\n",
               "5: error: [convolutonal] is no kind of section that crema can read; did you mean "
               "\"convolutional\"?");
