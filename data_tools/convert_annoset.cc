@@ -72,7 +72,7 @@ std::vector<Flag> Flags() {
       {.name = "label_type",
        .value = "xml|txt|yolo",
        .help =
-           "PASCAL VOC's XML, \"label xmin ymin xmax ymax\" per line, or darknet's \"class x y width height\", whose "
+           "PASCAL VOC's XML, \"label xmin ymin xmax ymax\" per line, or Darknet's \"class x y width height\", whose "
            "class 0 becomes label 1"},
       {.name = "label_map_file",
        .value = "FILE",

@@ -17,6 +17,7 @@ DEFINE_bool(softmax, false, "put a Softmax behind the scores");
 DEFINE_bool(swap_channels, false, "the net takes blue first");
 
 DECLARE_int32(batch);
+DECLARE_string(data);
 DECLARE_string(output);
 
 namespace crema::tools {
@@ -29,7 +30,29 @@ void PrintTensors(const char* kind, const std::vector<ImportedNet::Tensor>& tens
   }
 }
 
+void WriteNet(const std::string& path, const std::string& comment, const google::protobuf::Message& net) {
+  AtomicFile file(path);
+  file.Write("# " + comment + "\n" + TextOf(net));
+  file.Commit();
+}
+
+// What trains the net; it begins with the weights that were read.
+void WriteTraining(DarknetTraining training) {
+  const std::string net = FLAGS_output + "_train_val.prototxt", solver = FLAGS_output + "_solver.prototxt";
+  training.solver.set_net(net);
+  training.solver.add_weights(FLAGS_output + ".caffemodel");
+  training.solver.set_snapshot_prefix(FLAGS_output);
+  WriteNet(net, "Trains what " + Printable(FLAGS_model) + " says.", training.net);
+  WriteNet(solver, "train --solver=" + Printable(solver), training.solver);
+  std::cout << solver << ", " << net << ": train it on " << FLAGS_data << "_train_lmdb and " << FLAGS_data
+            << "_val_lmdb\n";
+}
+
 ImportedNet ImportOnnx(const CommandLine& line) {
+  if (line.has("data")) {
+    throw UserError(Location{line.program, 0, 0},
+                    "--data: is for nets of Darknet (.cfg), which say how they are trained; see crema finetune");
+  }
   if (line.has("weights")) {
     throw UserError(Location{line.program, 0, 0},
                     "--weights: is for nets of Darknet (.cfg); a file of ONNX holds its weights: leave it out");
@@ -42,7 +65,7 @@ ImportedNet ImportOnnx(const CommandLine& line) {
   return ImportOnnxModel(FLAGS_model, options);
 }
 
-ImportedNet ImportDarknet(const CommandLine& line) {
+ImportedNet ImportDarknet(const CommandLine& line, DarknetTraining* training) {
   Diagnostics problems;
   const auto refuse = [&](const std::string& flag, const std::string& message) {
     if (line.has(flag)) problems.Error({line.program, 0, 0}, "--" + flag + ": is for files of ONNX; " + message);
@@ -58,7 +81,8 @@ ImportedNet ImportDarknet(const CommandLine& line) {
   problems.ThrowIfErrors();
   DarknetImportOptions options;
   if (FLAGS_batch > 0) options.batch = FLAGS_batch;
-  return ImportDarknetNet(FLAGS_model, FLAGS_weights, options);
+  options.data = FLAGS_data;
+  return ImportDarknetNet(FLAGS_model, FLAGS_weights, options, FLAGS_data.empty() ? nullptr : training);
 }
 
 int Run(const CommandLine& line) {
@@ -69,19 +93,18 @@ int Run(const CommandLine& line) {
                                                       ".caffemodel are added");
   }
   const bool darknet = FLAGS_model.ends_with(".cfg");
-  const ImportedNet imported = darknet ? ImportDarknet(line) : ImportOnnx(line);
+  DarknetTraining training;
+  const ImportedNet imported = darknet ? ImportDarknet(line, &training) : ImportOnnx(line);
   PrintWarnings(imported.notes);
 
   const std::string net = FLAGS_output + ".prototxt", weights = FLAGS_output + ".caffemodel";
   WriteModel(weights, imported.weights);
-  AtomicFile file(net);
-  file.Write("# Of " + Printable(FLAGS_model) + "; its weights: " + Printable(weights) + "\n" + TextOf(imported.net));
-  file.Commit();
-
+  WriteNet(net, "Of " + Printable(FLAGS_model) + "; its weights: " + Printable(weights), imported.net);
   std::cout << net << ", " << weights << ": " << imported.nodes << (darknet ? " sections in " : " nodes in ")
             << imported.net.layer_size() << " layers, " << FormatCount(imported.parameters) << " parameters\n";
   PrintTensors("input   ", imported.inputs);
   PrintTensors("output  ", imported.outputs);
+  if (!FLAGS_data.empty()) WriteTraining(std::move(training));
   return kExitSuccess;
 }
 
@@ -101,6 +124,11 @@ const Command& ImportCommand() {
                  .value = "PREFIX",
                  .help = "PREFIX.prototxt and PREFIX.caffemodel are written; ones that are there are replaced",
                  .required = true},
+                {.name = "data",
+                 .value = "DB",
+                 .help =
+                     "of a .cfg with [yolo]: also write PREFIX_solver.prototxt and PREFIX_train_val.prototxt, which "
+                     "train the net on DB_train_lmdb and DB_val_lmdb"},
                 {.name = "batch",
                  .value = "N",
                  .help = "first extent of the inputs, where a file of ONNX leaves it open; 0: 1",
@@ -122,7 +150,9 @@ const Command& ImportCommand() {
           "  crema import --model=resnet18.onnx --output=resnet18 --softmax --swap_channels\n"
           "  crema finetune --model=resnet18.prototxt --weights=resnet18.caffemodel --data=photos --output=pets\n"
           "  crema import --model=yolov3.cfg --weights=yolov3.weights --output=yolov3\n"
-          "  crema detect --model=yolov3.prototxt --weights=yolov3.caffemodel street.jpg\n",
+          "  crema detect --model=yolov3.prototxt --weights=yolov3.caffemodel street.jpg\n"
+          "  crema import --model=birds.cfg --weights=darknet53.conv.74 --output=birds --data=birds\n"
+          "  train --solver=birds_solver.prototxt\n",
       .run = Run,
   };
   return command;

@@ -65,11 +65,8 @@ void Yolo(SectionReader& section) {
     section.Note("nms_kind", "nms_kind=" + suppression +
                                  ": Yolov3DetectionOutput leaves out objects by their overlap alone (greedynms)");
   }
-  settings.Ignore(
-      "beta_nms cls_normalizer counters_per_class delta_normalizer dets_for_show dets_for_track "
-      "embedding_layer focal_loss ignore_thresh iou_loss iou_normalizer iou_thresh iou_thresh_kind "
-      "jitter label_smooth_eps map max max_delta obj_normalizer objectness_smooth random resize "
-      "show_details sim_thresh track_ciou_norm track_history_size truth_thresh");
+  grid.name = section.name();
+  section.ReadLearning(&grid);
   ReadPredictions(section, &grid);
   section.AddYolo(std::move(grid));
   section.End();

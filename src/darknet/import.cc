@@ -6,7 +6,8 @@
 
 namespace crema {
 
-ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights, const DarknetImportOptions& options) {
+ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights, const DarknetImportOptions& options,
+                             DarknetTraining* training) {
   const std::vector<darknet::CfgSection> sections = darknet::ReadCfgFile(cfg);
   darknet::NetReader reader(sections, cfg, options);
   ImportedNet imported = reader.Read();
@@ -14,6 +15,7 @@ ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights,
   darknet::WeightsFile file(weights);
   reader.weights().Fill(&file, &imported);
   imported.weights.set_name(imported.net.name());
+  if (training) *training = reader.Training(imported.net);
   return imported;
 }
 

@@ -74,6 +74,23 @@ LayerParameter LayerOfYolo(const std::vector<Grid>& grids) {
   return layer;
 }
 
+LayerParameter LossOf(const Grid& grid) {
+  LayerParameter layer = LayerOf("Yolov3");
+  layer.set_name(grid.name);
+  layer.add_bottom(grid.blob);
+  layer.add_top(grid.name);
+  Yolov3Parameter* param = layer.mutable_yolov3_param();
+  *param = grid.learnt;
+  param->set_num_class(static_cast<uint32_t>(grid.classes));
+  param->set_num(static_cast<uint32_t>(grid.mask.size()));
+  param->mutable_biases()->Add(grid.anchors.begin(), grid.anchors.end());
+  for (const int64_t anchor : grid.mask) param->add_mask(static_cast<uint32_t>(anchor));
+  param->set_anchors_scale(static_cast<uint32_t>(grid.pixels));
+  if (grid.scale_x_y != 1) param->set_scale_x_y(grid.scale_x_y);
+  if (grid.new_coords) param->set_new_coords(true);
+  return layer;
+}
+
 }  // namespace
 
 NetReader::NetReader(const std::vector<CfgSection>& sections, std::string path, const DarknetImportOptions& options)
@@ -94,16 +111,11 @@ void NetReader::ReadNet() {
   Settings settings(sections_[0], path_, &problems_);
   const int64_t height = settings.Int("height", 0, 1, kMostExtent), width = settings.Int("width", 0, 1, kMostExtent),
                 channels = settings.Int("channels", 0, 1, kMostExtent);
-  settings.Ignore(
-      "adam adversarial_lr angle aspect attention augment_speed B1 B2 badlabels_rejection_percentage "
-      "batch blur burn_in center clip contrastive contrastive_color contrastive_jit_flip cutmix decay "
-      "dynamic_minibatch ema_alpha eps equidistant_point exposure flip gamma gaussian_noise hue inputs "
-      "label_smooth_eps learning_rate learning_rate_min loss_scale max_batches max_chart_loss max_crop "
-      "max_ratio min_crop min_ratio mixup momentum mosaic mosaic_bound notruth "
-      "num_sigmas_reject_badlabels optimized_memory policy power random resize_step saturation scale "
-      "scales seq_scales sequential_subdivisions sgdr_cycle sgdr_mult show_receptive_field step steps "
-      "subdivisions time_steps track train try_fix_nan unsupervised use_cuda_graph weights_reject_freq "
-      "workspace_size_limit_MB");
+  if (options_.data.empty()) {
+    IgnoreTraining(&settings);
+  } else {
+    training_ = ReadTraining(&settings, &result_.notes);
+  }
   if (settings.Int("letter_box", 0, 0, 1) != 0) {
     AddNote(settings.where("letter_box"),
             "letter_box: Darknet keeps the proportions of images and fills the rest; crema resizes them to " +
@@ -184,6 +196,12 @@ void NetReader::AddDetection() {
   }
 }
 
+DarknetTraining NetReader::Training(const NetParameter& deploy) const {
+  std::vector<LayerParameter> losses;
+  for (const Grid& grid : yolo_) losses.push_back(LossOf(grid));
+  return {TrainNetOf(deploy, losses, training_, options_.data), training_.solver};
+}
+
 void NetReader::ListOutputs() {
   std::vector<std::string> unread;  // in the order of the file
   for (const LayerParameter& layer : result_.net.layer()) {
@@ -205,6 +223,11 @@ ImportedNet NetReader::Read() {
     ReadSection(i);
   }
   if (!problems_.has_errors()) AddDetection();
+  if (!problems_.has_errors() && !options_.data.empty() && yolo_.empty()) {
+    problems_.Error({path_, sections_.back().line, 0},
+                    std::string("has no [yolo] that learns objects") +
+                        (classifies_ ? "; leave out --data, and train the net with crema finetune" : ""));
+  }
   problems_.ThrowIfErrors();
   ListOutputs();
   LayerParameter* input = result_.net.mutable_layer(0);

@@ -12,6 +12,7 @@
 
 #include "darknet/import.h"
 #include "darknet/settings.h"
+#include "darknet/training.h"
 #include "darknet/weights_plan.h"
 
 namespace crema::darknet {
@@ -35,6 +36,8 @@ struct Grid {
   int64_t pixels = 0;  // of the net's input from cell to cell
   float scale_x_y = 1;
   bool new_coords = false;
+  std::string name;        // of the section
+  Yolov3Parameter learnt;  // how, without the above
 };
 
 // A section reads what failed, and was complained about.
@@ -50,6 +53,8 @@ class NetReader {
   // The net without weights, which Weights() takes from a file. Throws UserError with everything that has no form.
   ImportedNet Read();
   WeightsPlan& weights() { return weights_; }
+  // Where the options name data: what trains the net that Read() made.
+  DarknetTraining Training(const NetParameter& deploy) const;
 
  private:
   friend class SectionReader;
@@ -81,6 +86,7 @@ class NetReader {
   Value input_;
   std::vector<Result> results_;  // of the sections behind [net]
   std::vector<Grid> yolo_, region_;
+  TrainingSettings training_;
   bool classifies_ = false;  // ends in a softmax
 };
 
@@ -136,6 +142,8 @@ class SectionReader {
   void Set(Value value) { net_.results_[static_cast<size_t>(index_)].value = std::move(value); }
   // What another section reads here is a mistake.
   void End() { net_.results_[static_cast<size_t>(index_)].ends = true; }
+  // The settings of a [yolo] that matter while training.
+  void ReadLearning(Grid* grid);
   void AddYolo(Grid grid) { net_.yolo_.push_back(std::move(grid)); }
   void AddRegion(Grid grid) { net_.region_.push_back(std::move(grid)); }
   void Classifies() { net_.classifies_ = true; }

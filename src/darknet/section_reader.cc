@@ -36,6 +36,12 @@ Value SectionReader::InputInAnyOrder(bool* swapped) {
   return net_.input_;
 }
 
+void SectionReader::ReadLearning(Grid* grid) {
+  if (net_.options_.data.empty()) return IgnoreLearning(settings_);
+  // As Darknet has it, the last one counts.
+  darknet::ReadLearning(settings_, &grid->learnt, &net_.training_.jitter, &net_.result_.notes);
+}
+
 Value SectionReader::InputBeforeLogistic() {
   if (index_ > 0) {
     const NetReader::Result& result = net_.results_[static_cast<size_t>(index_) - 1];

@@ -12,7 +12,7 @@
 namespace crema {
 
 struct AnnotatedConversion {
-  // kVoc: PASCAL VOC's XML, which needs `labels`. kText: SSD's "label xmin ymin xmax ymax"; kYolo: darknet's "class x y
+  // kVoc: PASCAL VOC's XML, which needs `labels`. kText: SSD's "label xmin ymin xmax ymax"; kYolo: Darknet's "class x y
   // width height". Labels must then be among those of `labels`, where it is given.
   enum class Format { kVoc, kText, kYolo };
 

@@ -16,13 +16,13 @@ struct LabelMapFile {
 
 // A text file with a LabelMap (proto/crema/annotation.proto). Throws UserError where it is absent, malformed, names no
 // class, or gives one name two numbers; with `check_duplicates` also where a name or a number stands twice: two names
-// may else be one class. With `may_be_list` it may have one name a line instead, as darknet's .names files do, whose
+// may else be one class. With `may_be_list` it may have one name a line instead, as Darknet's .names files do, whose
 // labels count from 1.
 LabelMapFile ReadLabelMap(const std::string& path, bool check_duplicates, bool may_be_list = false);
 
 // The names of classes by number, for people, from a text file: one a line, or a LabelMap, whose numbers that it leaves
 // out are named by themselves, and of two names of a number the first one counts. Of a list with one name less than
-// `with_background` the first name is that of class 1, as darknet's .names files have it, and "background" is put
+// `with_background` the first name is that of class 1, as Darknet's .names files have it, and "background" is put
 // before. Throws UserError where the file is absent, or is neither.
 std::vector<std::string> ReadClassNames(const std::string& path, size_t with_background = 0);
 

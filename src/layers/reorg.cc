@@ -1,5 +1,5 @@
 // Reorg: pixels become channels, or channels pixels, as in YOLO's forks (Redmon and Farhadi, "YOLO9000", 2016). They
-// move as darknet moves them, whose weights expect it: for pixels to channels the order of memory is that of a bottom
+// move as Darknet moves them, whose weights expect it: for pixels to channels the order of memory is that of a bottom
 // of stride^2 times fewer channels and as many times more pixels, whatever shape it says.
 #include <cstdint>
 #include <string>

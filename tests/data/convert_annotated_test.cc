@@ -326,7 +326,7 @@ TEST_F(ConvertAnnotated, ReadsDarknetsText) {
                           {"a.txt:1", "class 2 has label 3, which is not in", "coco.names"});
 }
 
-// Beside the folder of images, as darknet and its successors look for them, before beside the image.
+// Beside the folder of images, as Darknet and its successors look for them, before beside the image.
 TEST_F(ConvertAnnotated, DarknetsTextLiesInAFolderOfItsOwn) {
   AnnotatedConversion how;
   how.format = AnnotatedConversion::Format::kYolo;

@@ -192,7 +192,7 @@ TEST_F(DatasetPrograms, TeachOnMistakes) {
       {{"convert_imageset", "--label_count=65537", "pets", "list.txt", "db"}, "65536"},
       {{"convert_annoset", "pets", "db"}, "expected ROOTFOLDER, LISTFILE and DB"},
       {{"convert_annoset", "--anno_type=classification", ".", "l.txt", "db"}, "convert_imageset"},
-      {{"convert_annoset", "--label_type=json", ".", "l.txt", "db"}, "expected xml or txt"},
+      {{"convert_annoset", "--label_type=json", ".", "l.txt", "db"}, "expected xml, txt or yolo"},
       {{"convert_annoset", "--label_map_file=absent", ".", "l.txt", "db"}, "absent"},
       {{"convert_kitti", "pets", "db"}, "expected IMAGES, LABELS and DB"},
       {{"convert_kitti", "--encode_type=gif", "pets", "pets", "db"}, "expected png, jpg or raw"},

@@ -151,6 +151,41 @@ TEST_F(ImportDarknet, WritesANetThatDetects) {
   EXPECT_EQ(found.out, "red.png  2  1.0000  1.0 1.5 3.0 2.5\nblue.png  1  0.5000  1.0 1.5 3.0 2.5\n");
 }
 
+// From images with YOLO's labels to a net that detects, by the commands that a user of Darknet takes.
+TEST_F(ImportDarknet, WritesWhatTrainsIt) {
+  folder_.Write("birds.cfg",
+                "[net]\nbatch=4\nsubdivisions=2\nwidth=8\nheight=8\nchannels=3\nburn_in=2\nmax_batches=6\nmosaic=1\n"
+                "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=4\npad=1\nactivation=leaky\n"
+                "[convolutional]\nfilters=7\nsize=1\nactivation=linear\n[yolo]\nanchors=4,4\nclasses=2\nnum=1\n");
+  std::vector<float> numbers(4 * 4 + 4 * 27 + 7 + 28, 0.1F);
+  WriteWeights("birds.weights", numbers);
+  std::string list;
+  for (const std::string name : {"a", "b", "c", "d"}) {
+    WritePng(folder_, name + ".png", Coloured(8, 8, 0, 0, 255));
+    folder_.Write(name + ".txt", "1 0.5 0.5 0.5 0.5\n");
+    list += name + ".png\n";
+  }
+  folder_.Write("all.txt", list);
+  folder_.Write("birds.names", "crow\nwren\n");
+  const Finished converted = RunProgram({"convert_annoset", "--label_type=yolo", "--label_map_file=birds.names",
+                                         "--split=train:0.5,val:0.5", "", "all.txt", "birds"},
+                                        {.folder = folder_.path()});
+  ASSERT_EQ(converted.exit_code, 0) << converted.err;
+  const Finished imported =
+      Run({"import", "--model=birds.cfg", "--weights=birds.weights", "--output=birds", "--data=birds"});
+  ASSERT_EQ(imported.exit_code, 0) << imported.err;
+  EXPECT_TRUE(imported.Says("birds.cfg:9: warning: mosaic=1 has no effect here")) << imported.err;
+  EXPECT_NE(imported.out.find("birds_solver.prototxt, birds_train_val.prototxt: train it on birds_train_lmdb"),
+            std::string::npos)
+      << imported.out;
+  const Finished trained = RunProgram({"train", "--solver=birds_solver.prototxt"}, {.folder = folder_.path()});
+  EXPECT_EQ(trained.exit_code, 0) << trained.err;
+  EXPECT_TRUE(trained.Says("detection_eval = ")) << trained.err;
+  const Finished found = Run({"detect", "--model=birds.prototxt", "--weights=birds_iter_6.caffemodel",
+                              "--labels=birds.names", "--threshold=0.01", "a.png"});
+  EXPECT_EQ(found.exit_code, 0) << found.err;
+}
+
 TEST_F(ImportDarknet, TakesABatchAndTheFirstWeights) {
   const Finished batch = Run({"import", "--model=net.cfg", "--weights=net.weights", "--output=net", "--batch=4"});
   EXPECT_NE(batch.out.find("output  softmax_2  4x3\n"), std::string::npos) << batch.out << batch.err;
@@ -173,6 +208,8 @@ TEST_F(ImportDarknet, LeavesNothingBehindAMistake) {
   const std::string net = "--model=net.cfg", weights = "--weights=net.weights";
   expect({net},
          "--model=net.cfg: is a net of Darknet, whose weights are in a file of their own; give it with --weights");
+  expect({"--model=net.onnx", "--data=birds"}, "--data: is for nets of Darknet (.cfg), which say how they are trained");
+  expect({net, weights, "--data=birds"}, "net.cfg:1: error: [net] says no max_batches");
   expect({"--model=net.onnx", weights}, "--weights: is for nets of Darknet (.cfg); a file of ONNX holds its weights");
   expect({net, weights, "--softmax"}, "--softmax: is for files of ONNX; a net of Darknet that classifies has");
   expect({net, weights, "--swap_channels"}, "--swap_channels: is for files of ONNX; a net of Darknet is always made");

@@ -1,0 +1,350 @@
+#include "darknet/training.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/number_text.h"
+#include "base/printable.h"
+#include "base/suggest.h"
+#include "import/layers.h"
+
+namespace crema::darknet {
+
+namespace {
+
+constexpr int64_t kMostIterations = 1 << 30;
+// What Darknet's running statistics keep of what they were.
+constexpr float kKept = 0.99F;
+
+constexpr const char* kNetKeys =
+    "B1 B2 adam batch burn_in decay eps exposure flip gamma hue learning_rate learning_rate_min max_batches momentum "
+    "policy power saturation scale scales sgdr_cycle step steps subdivisions";
+constexpr const char* kNetKeysOfClasses =
+    "adversarial_lr angle aspect attention augment_speed badlabels_rejection_percentage center clip contrastive "
+    "contrastive_color contrastive_jit_flip dynamic_minibatch equidistant_point inputs label_smooth_eps loss_scale "
+    "max_chart_loss max_crop max_ratio min_crop min_ratio notruth num_sigmas_reject_badlabels optimized_memory random "
+    "resize_step seq_scales sequential_subdivisions sgdr_mult show_receptive_field time_steps track train try_fix_nan "
+    "unsupervised use_cuda_graph weights_reject_freq workspace_size_limit_MB";
+constexpr const char* kYoloKeys =
+    "cls_normalizer ignore_thresh iou_loss iou_normalizer iou_thresh jitter label_smooth_eps max_delta obj_normalizer";
+constexpr const char* kYoloKeysOfPrograms =
+    "beta_nms delta_normalizer dets_for_show dets_for_track embedding_layer map max resize show_details sim_thresh "
+    "track_ciou_norm track_history_size";
+// What Darknet does while training where these are not 0, or not what is said here, and crema does not.
+constexpr const char* kNetAdditions[] = {"blur",  "cutmix", "ema_alpha",   "gaussian_noise",
+                                         "mixup", "mosaic", "mosaic_bound"};
+constexpr const char* kYoloAdditions[] = {"counters_per_class", "focal_loss", "objectness_smooth", "random"};
+
+void NoteAdditions(const char* const* begin, const char* const* end, Settings* settings,
+                   std::vector<Diagnostic>* notes) {
+  for (const char* const* key = begin; key != end; ++key) {
+    const std::string value = settings->Word(*key, "0");
+    if (value == "0") continue;
+    notes->push_back({Diagnostic::Severity::kWarning, settings->where(*key),
+                      std::string(*key) + "=" + Printable(value) + " has no effect here: Darknet alone trains so"});
+  }
+}
+
+void ReadSteps(Settings* settings, SolverParameter* solver) {
+  const std::vector<int64_t> steps = settings->Ints("steps");
+  const std::vector<float> scales = settings->Numbers("scales");
+  if (steps.empty() || steps.size() != scales.size()) {
+    settings->Refuse("steps", "policy=steps wants as many scales as steps, but there are " +
+                                  std::to_string(scales.size()) + " and " + std::to_string(steps.size()));
+    return;
+  }
+  if (!std::is_sorted(steps.begin(), steps.end())) {
+    return settings->Refuse("steps", "steps must stand in increasing order");
+  }
+  const bool one_factor = std::all_of(scales.begin(), scales.end(), [&](float scale) { return scale == scales[0]; });
+  if (one_factor && steps[0] > 0) {
+    solver->set_lr_policy("multistep");
+    solver->set_gamma(scales[0]);
+    for (const int64_t step : steps) solver->add_stepvalue(static_cast<int32_t>(std::min(step, kMostIterations)));
+    return;
+  }
+  solver->set_lr_policy("multifixed");
+  float rate = solver->base_lr();
+  const auto add = [&](int64_t last) {
+    solver->add_stagelr(rate);
+    solver->add_stageiter(static_cast<int32_t>(std::min(last, kMostIterations)));
+  };
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i] > 0) add(steps[i] - 1);
+    rate *= scales[i];
+  }
+  add(std::max<int64_t>(solver->max_iter(), steps.back()));
+}
+
+void ReadRates(Settings* settings, SolverParameter* solver) {
+  const auto number = [&](const char* key, double fallback) {
+    return static_cast<float>(settings->Number(key, fallback));
+  };
+  solver->set_base_lr(number("learning_rate", 0.001));
+  solver->set_warmup_iter(static_cast<int32_t>(settings->Int("burn_in", 0, 0, kMostIterations)));
+  const std::string policy = settings->Word("policy", "constant");
+  const std::vector<std::string> policies = {"constant", "exp", "poly", "sgdr", "sigmoid", "step", "steps"};
+  if (policy == "constant") {
+    solver->set_lr_policy("fixed");
+  } else if (policy == "steps") {
+    ReadSteps(settings, solver);
+  } else if (policy == "step") {
+    solver->set_lr_policy("step");
+    solver->set_stepsize(static_cast<int32_t>(settings->Int("step", 1, 1, kMostIterations)));
+    solver->set_gamma(number("scale", 1));
+  } else if (policy == "exp") {
+    solver->set_lr_policy("exp");
+    solver->set_gamma(number("gamma", 1));
+  } else if (policy == "poly") {
+    solver->set_lr_policy("poly");
+    solver->set_power(number("power", 4));
+  } else if (policy == "sigmoid") {
+    solver->set_lr_policy("sigmoid");
+    solver->set_stepsize(static_cast<int32_t>(settings->Int("step", 1, 1, kMostIterations)));
+    solver->set_gamma(-number("gamma", 1));  // which has the other sign in Darknet's formula
+  } else if (policy == "sgdr") {
+    solver->set_lr_policy("cosine");
+    solver->set_min_lr(number("learning_rate_min", 0.00001));
+    const int64_t cycle = settings->Int("sgdr_cycle", solver->max_iter(), 1, kMostIterations);
+    if (cycle < solver->max_iter()) {
+      settings->Refuse("sgdr_cycle", "sgdr_cycle=" + std::to_string(cycle) + " begins again before max_batches=" +
+                                         std::to_string(solver->max_iter()) + ", which is not possible; remove it");
+    }
+  } else {
+    settings->Refuse("policy", "policy=" + Printable(policy) +
+                                   " is none of constant, exp, poly, sgdr, sigmoid, step "
+                                   "and steps" +
+                                   DidYouMean(policy, policies));
+  }
+}
+
+void ReadUpdate(Settings* settings, SolverParameter* solver) {
+  const auto number = [&](const char* key, double fallback) {
+    return static_cast<float>(settings->Number(key, fallback));
+  };
+  solver->set_momentum(number("momentum", 0.9));
+  solver->set_weight_decay(number("decay", 0.0001));
+  if (settings->Int("adam", 0, 0, 1) == 0) return;
+  solver->set_type("Adam");
+  solver->set_momentum(number("B1", 0.9));
+  solver->set_momentum2(number("B2", 0.999));
+  solver->set_delta(number("eps", 0.0000001));
+}
+
+// Factors of saturation and brightness are drawn between these and their inverses.
+void ReadColours(Settings* settings, TransformationParameter* transform) {
+  const auto saturation = static_cast<float>(settings->Number("saturation", 1)),
+             exposure = static_cast<float>(settings->Number("exposure", 1)),
+             hue = static_cast<float>(settings->Number("hue", 0));
+  for (const char* key : {"saturation", "exposure"}) {
+    if (settings->Number(key, 1) < 1) settings->Refuse(key, std::string(key) + " must be 1 or more");
+  }
+  if (hue < 0 || hue > 1) settings->Refuse("hue", "hue must be from 0 to 1, a whole circle of colours");
+  if (saturation <= 1 && exposure <= 1 && hue <= 0) return;
+  DistortionParameter* const distort = transform->mutable_distort_param();
+  if (saturation > 1) {
+    distort->set_saturation_prob(1);
+    distort->set_saturation_lower(1 / saturation);
+    distort->set_saturation_upper(saturation);
+  }
+  if (exposure > 1) {
+    distort->set_contrast_prob(1);
+    distort->set_contrast_lower(1 / exposure);
+    distort->set_contrast_upper(exposure);
+  }
+  if (hue > 0) {
+    constexpr float kCircle = 180;
+    distort->set_hue_prob(1);
+    distort->set_hue_delta(hue * kCircle);
+  }
+}
+
+void AddParam(float decay, LayerParameter* layer) {
+  ParamSpec* const param = layer->add_param();
+  param->set_lr_mult(1);
+  param->set_decay_mult(decay);
+}
+
+// What a layer of a net that is used lacks for training. Darknet lets weights decay, and nothing else.
+void PrepareToTrain(LayerParameter* layer) {
+  if (layer->param_size() > 0) return;  // it is frozen
+  const auto prepare = [&](auto* param) {
+    param->mutable_weight_filler()->set_type("msra");
+    AddParam(1, layer);
+    if (param->bias_term()) AddParam(0, layer);
+  };
+  if (layer->type() == "Convolution") {
+    prepare(layer->mutable_convolution_param());
+  } else if (layer->type() == "InnerProduct") {
+    prepare(layer->mutable_inner_product_param());
+  } else if (layer->type() == "BatchNorm") {
+    layer->mutable_batch_norm_param()->set_moving_average_fraction(kKept);
+  } else if (layer->type() == "Scale" && layer->bottom_size() == 1) {
+    AddParam(0, layer);
+    AddParam(0, layer);
+  }
+}
+
+LayerParameter* AddLayer(const std::string& type, const std::string& name, NetParameter* net) {
+  LayerParameter* const layer = net->add_layer();
+  layer->set_name(name);
+  layer->set_type(type);
+  layer->add_top(name);
+  return layer;
+}
+
+void AddData(Phase phase, const TrainingSettings& settings, const std::string& source, NetParameter* net) {
+  LayerParameter* const layer = AddLayer("AnnotatedData", "data", net);
+  layer->add_top("label");
+  layer->add_include()->set_phase(phase);
+  TransformationParameter* const transform = layer->mutable_transform_param();
+  *transform = settings.transform;
+  DataParameter* const data = layer->mutable_data_param();
+  data->set_source(source);
+  data->set_backend(DataParameter::LMDB);
+  data->set_batch_size(static_cast<uint32_t>(settings.images));
+  if (phase == TEST) {
+    transform->clear_mirror();
+    transform->clear_distort_param();
+    return;
+  }
+  data->set_shuffle(true);
+  transform->mutable_emit_constraint()->set_emit_type(EmitConstraint::CENTER);
+  if (settings.jitter <= 0) return;
+  layer->mutable_annotated_data_param()->set_yolo_data_type(1);
+  layer->mutable_annotated_data_param()->set_yolo_data_jitter(settings.jitter);
+}
+
+}  // namespace
+
+void IgnoreTraining(Settings* settings) {
+  settings->Ignore(kNetKeys);
+  settings->Ignore(kNetKeysOfClasses);
+  for (const char* key : kNetAdditions) settings->Ignore(key);
+}
+
+void IgnoreLearning(Settings* settings) {
+  settings->Ignore(kYoloKeys);
+  settings->Ignore(kYoloKeysOfPrograms);
+  for (const char* key : kYoloAdditions) settings->Ignore(key);
+  settings->Ignore("iou_thresh_kind truth_thresh");
+}
+
+TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes) {
+  constexpr int64_t kMostImages = 1 << 20;
+  TrainingSettings training;
+  const int64_t batch = settings->Int("batch", 1, 1, kMostImages),
+                parts = settings->Int("subdivisions", 1, 1, kMostImages);
+  if (batch % parts != 0) {
+    settings->Refuse("subdivisions", "subdivisions=" + std::to_string(parts) + " does not divide batch=" +
+                                         std::to_string(batch) + ", the images between two updates");
+  } else {
+    training.images = batch / parts;
+  }
+  SolverParameter& solver = training.solver;
+  solver.set_iter_size(static_cast<int32_t>(parts));
+  solver.set_max_iter(static_cast<int32_t>(settings->Int("max_batches", 0, 1, kMostIterations)));
+  if (!settings->has("max_batches")) settings->Refuse("", "[net] says no max_batches, how many updates to train for");
+  ReadRates(settings, &solver);
+  ReadUpdate(settings, &solver);
+  constexpr int32_t kOften = 1000;
+  const int32_t interval = std::clamp(solver.max_iter() / 10, 1, kOften);
+  solver.set_display(20);
+  solver.set_average_loss(20);
+  solver.set_test_interval(interval);
+  solver.set_test_initialization(false);
+  solver.mutable_in_epochs()->add_test_iter(1);
+  solver.set_eval_type("detection");
+  solver.set_ap_version("MaxIntegral");
+  solver.mutable_best()->set_output("detection_eval");
+  solver.set_snapshot(interval);
+
+  if (settings->Int("flip", 1, 0, 1) != 0) training.transform.set_mirror(true);
+  ReadColours(settings, &training.transform);
+  NoteAdditions(std::begin(kNetAdditions), std::end(kNetAdditions), settings, notes);
+  settings->Ignore(kNetKeys);
+  settings->Ignore(kNetKeysOfClasses);
+  return training;
+}
+
+void ReadLearning(Settings* settings, Yolov3Parameter* learnt, float* jitter, std::vector<Diagnostic>* notes) {
+  const auto number = [&](const char* key, double fallback) {
+    return static_cast<float>(settings->Number(key, fallback));
+  };
+  Yolov3Parameter& param = *learnt;
+  const std::vector<std::string> losses = {"mse", "iou", "giou", "diou", "ciou"};
+  constexpr Yolov3Parameter::IOU_LOSS kLosses[] = {Yolov3Parameter::MSE, Yolov3Parameter::IOU, Yolov3Parameter::GIOU,
+                                                   Yolov3Parameter::DIOU, Yolov3Parameter::CIOU};
+  const std::string loss = settings->Word("iou_loss", "mse");
+  const auto found = std::find(losses.begin(), losses.end(), loss);
+  if (found == losses.end()) {
+    settings->Refuse("iou_loss", "iou_loss=" + Printable(loss) + " is none of mse, iou, giou, diou and ciou" +
+                                     DidYouMean(loss, losses));
+    return;
+  }
+  param.set_iou_loss(kLosses[found - losses.begin()]);
+  if (param.iou_loss() == Yolov3Parameter::MSE) {
+    param.set_coord_scale(number("iou_normalizer", 1));
+  } else {
+    param.set_iou_normalizer(number("iou_normalizer", 0.75));
+    if (settings->has("max_delta")) param.set_max_delta(number("max_delta", 0));
+  }
+  param.set_thresh(number("ignore_thresh", 0.5));
+  param.set_iou_thresh(number("iou_thresh", 1));
+  param.set_label_smooth_eps(number("label_smooth_eps", 0));
+  param.set_object_scale(number("obj_normalizer", 1));
+  param.set_noobject_scale(number("obj_normalizer", 1));
+  param.set_class_scale(number("cls_normalizer", 1));
+  *jitter = number("jitter", 0.2);
+  if (!(*jitter >= 0 && *jitter < 1)) settings->Refuse("jitter", "jitter must be in [0, 1)");
+  NoteAdditions(std::begin(kYoloAdditions), std::end(kYoloAdditions), settings, notes);
+  settings->Only("truth_thresh", 1, "objects that are not learnt where they are found well");
+  settings->Ignore(kYoloKeys);
+  settings->Ignore(kYoloKeysOfPrograms);
+  settings->Ignore("iou_thresh_kind");
+}
+
+NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParameter>& losses,
+                        const TrainingSettings& settings, const std::string& data) {
+  NetParameter net;
+  net.set_name(deploy.name());
+  TrainingSettings prepared = settings;
+  ResizeParameter* const resize = prepared.transform.mutable_resize_param();
+  const BlobShape& shape = deploy.layer(0).input_param().shape(0);
+  resize->set_prob(1);
+  resize->set_resize_mode(ResizeParameter::WARP);
+  resize->set_height(static_cast<uint32_t>(shape.dim(2)));
+  resize->set_width(static_cast<uint32_t>(shape.dim(3)));
+  resize->add_interp_mode(ResizeParameter::LINEAR);
+  prepared.transform.set_scale(deploy.layer(0).transform_param().scale());
+  AddData(TRAIN, prepared, data + "_train_lmdb", &net);
+  AddData(TEST, prepared, data + "_val_lmdb", &net);
+
+  const int last = deploy.layer_size() - 1;
+  for (int i = 1; i < last; ++i) {
+    LayerParameter* const layer = net.add_layer();
+    *layer = deploy.layer(i);
+    PrepareToTrain(layer);
+  }
+  for (const LayerParameter& loss : losses) {
+    LayerParameter* const layer = net.add_layer();
+    *layer = loss;
+    layer->add_bottom("label");
+    layer->add_include()->set_phase(TRAIN);
+  }
+  LayerParameter* const detection = net.add_layer();
+  *detection = deploy.layer(last);
+  detection->add_include()->set_phase(TEST);
+  LayerParameter* const evaluation = AddLayer("DetectionEvaluate", "detection_eval", &net);
+  evaluation->add_bottom(detection->top(0));
+  evaluation->add_bottom("label");
+  evaluation->add_include()->set_phase(TEST);
+  DetectionEvaluateParameter* const param = evaluation->mutable_detection_evaluate_param();
+  param->set_num_classes(detection->yolov3_detection_output_param().num_classes() + 1);
+  param->set_background_label_id(0);
+  param->set_overlap_threshold(0.5F);
+  param->set_evaluate_difficult_gt(false);
+  return net;
+}
+
+}  // namespace crema::darknet

@@ -1,0 +1,204 @@
+// What a .cfg says of training becomes a solver and a net that learns.
+#include "darknet/training.h"
+
+#include <gtest/gtest.h>
+
+#include "crema/net.h"
+#include "darknet/made_net.h"
+
+namespace crema::darknet {
+namespace {
+
+// One anchor of each of two grids, for one class.
+constexpr const char* kSections =
+    "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=8\npad=1\nactivation=leaky\n"
+    "[convolutional]\nfilters=6\nsize=1\nactivation=linear\n"
+    "[yolo]\nmask=1\nanchors=8,8, 16,24\nclasses=1\nnum=2\n";
+
+std::string Cfg(const std::string& net, const std::string& yolo = {}) {
+  return "[net]\nchannels=3\nheight=32\nwidth=32\n" + net + "\n" + kSections + yolo;
+}
+
+struct Imported {
+  ImportedNet net;
+  DarknetTraining training;
+};
+
+Imported Import(const std::string& cfg) {
+  const MadeNet made(cfg, std::vector<float>(4 * 4 + 4 * 27 + 6 + 24));
+  Imported imported;
+  imported.net = ImportDarknetNet(made.cfg(), made.weights(), {.data = "birds"}, &imported.training);
+  return imported;
+}
+
+std::string TrainingError(const std::string& cfg) {
+  try {
+    Import(cfg);
+  } catch (const UserError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+const LayerParameter& LayerCalled(const NetParameter& net, const std::string& name) {
+  for (const LayerParameter& layer : net.layer()) {
+    if (layer.name() == name) return layer;
+  }
+  ADD_FAILURE() << "no layer " << name;
+  return net.layer(0);
+}
+
+constexpr const char* kLong = "max_batches=5000\n";
+
+TEST(DarknetTraining, TakesTheSolver) {
+  const SolverParameter solver =
+      Import(Cfg("batch=64\nsubdivisions=16\nlearning_rate=0.01\nmomentum=0.8\ndecay=0.001\nburn_in=200\n"
+                 "max_batches=5000\npolicy=steps\nsteps=4000,4500\nscales=.1,.1\n"))
+          .training.solver;
+  EXPECT_EQ(solver.iter_size(), 16);
+  EXPECT_EQ(solver.max_iter(), 5000);
+  EXPECT_EQ(solver.base_lr(), 0.01F);
+  EXPECT_EQ(solver.momentum(), 0.8F);
+  EXPECT_EQ(solver.weight_decay(), 0.001F);
+  EXPECT_EQ(solver.warmup_iter(), 200);
+  EXPECT_EQ(solver.lr_policy(), "multistep");
+  EXPECT_EQ(solver.gamma(), 0.1F);
+  ASSERT_EQ(solver.stepvalue_size(), 2);
+  EXPECT_EQ(solver.stepvalue(1), 4500);
+  EXPECT_EQ(solver.eval_type(), "detection");
+  EXPECT_EQ(solver.test_interval(), 500);
+}
+
+TEST(DarknetTraining, StepsMayHaveFactorsOfTheirOwn) {
+  // As YOLOv2's: the first one at once.
+  const SolverParameter solver =
+      Import(Cfg("learning_rate=0.001\nmax_batches=900\npolicy=steps\nsteps=-1,100,800\nscales=.1,10,.5\n"))
+          .training.solver;
+  EXPECT_EQ(solver.lr_policy(), "multifixed");
+  ASSERT_EQ(solver.stagelr_size(), 3);
+  ASSERT_EQ(solver.stageiter_size(), 3);
+  EXPECT_FLOAT_EQ(solver.stagelr(0), 0.0001F);
+  EXPECT_EQ(solver.stageiter(0), 99);
+  EXPECT_FLOAT_EQ(solver.stagelr(1), 0.001F);
+  EXPECT_EQ(solver.stageiter(1), 799);
+  EXPECT_FLOAT_EQ(solver.stagelr(2), 0.0005F);
+  EXPECT_EQ(solver.stageiter(2), 900);
+}
+
+TEST(DarknetTraining, TakesEveryPolicy) {
+  const auto solver = [](const std::string& lines) { return Import(Cfg(kLong + lines)).training.solver; };
+  EXPECT_EQ(solver("").lr_policy(), "fixed");
+  EXPECT_EQ(solver("policy=step\nstep=100\nscale=.5\n").stepsize(), 100);
+  EXPECT_EQ(solver("policy=exp\ngamma=.99\n").gamma(), 0.99F);
+  EXPECT_EQ(solver("policy=poly\n").power(), 4);
+  EXPECT_EQ(solver("policy=sigmoid\ngamma=.01\nstep=50\n").gamma(), -0.01F);
+  EXPECT_EQ(solver("policy=sgdr\nlearning_rate_min=.0002\n").min_lr(), 0.0002F);
+  const SolverParameter adam = solver("adam=1\nB1=.8\nB2=.99\neps=.001\n");
+  EXPECT_EQ(adam.type(), "Adam");
+  EXPECT_EQ(adam.momentum(), 0.8F);
+  EXPECT_EQ(adam.momentum2(), 0.99F);
+  EXPECT_EQ(adam.delta(), 0.001F);
+}
+
+TEST(DarknetTraining, ChangesImages) {
+  const NetParameter net =
+      Import(Cfg(std::string(kLong) + "batch=8\nsubdivisions=2\nsaturation=1.5\nexposure=2\nhue=.1\n", "jitter=.25\n"))
+          .training.net;
+  ASSERT_GE(net.layer_size(), 2);
+  const LayerParameter &train = net.layer(0), &test = net.layer(1);
+  EXPECT_EQ(train.data_param().source(), "birds_train_lmdb");
+  EXPECT_EQ(test.data_param().source(), "birds_val_lmdb");
+  EXPECT_EQ(train.data_param().batch_size(), 4u);
+  const TransformationParameter& transform = train.transform_param();
+  EXPECT_TRUE(transform.mirror());
+  EXPECT_FLOAT_EQ(transform.scale(), 1 / 255.0F);
+  EXPECT_EQ(transform.resize_param().width(), 32u);
+  EXPECT_FLOAT_EQ(transform.distort_param().saturation_lower(), 1 / 1.5F);
+  EXPECT_EQ(transform.distort_param().contrast_upper(), 2);
+  EXPECT_FLOAT_EQ(transform.distort_param().hue_delta(), 18);
+  EXPECT_EQ(train.annotated_data_param().yolo_data_jitter(), 0.25F);
+  EXPECT_FALSE(test.transform_param().mirror());
+  EXPECT_FALSE(test.transform_param().has_distort_param());
+  EXPECT_FALSE(test.has_annotated_data_param());
+  EXPECT_FALSE(Import(Cfg(std::string(kLong) + "flip=0\n")).training.net.layer(0).transform_param().mirror());
+}
+
+TEST(DarknetTraining, LearnsAsYoloSays) {
+  const Yolov3Parameter plain = LayerCalled(Import(Cfg(kLong)).training.net, "yolo_2").yolov3_param();
+  EXPECT_EQ(plain.iou_loss(), Yolov3Parameter::MSE);
+  EXPECT_EQ(plain.coord_scale(), 1);
+  EXPECT_EQ(plain.thresh(), 0.5F);
+  EXPECT_EQ(plain.iou_thresh(), 1);
+  EXPECT_EQ(plain.label_smooth_eps(), 0);
+  EXPECT_EQ(plain.anchors_scale(), 8u);
+  ASSERT_EQ(plain.mask_size(), 1);
+  EXPECT_EQ(plain.mask(0), 1u);
+  const Yolov3Parameter other =
+      LayerCalled(Import(Cfg(kLong,
+                             "iou_loss=ciou\niou_normalizer=.07\nmax_delta=5\ncls_normalizer=.5\nobj_normalizer=2\n"
+                             "ignore_thresh=.7\niou_thresh=.213\nscale_x_y=1.1\nlabel_smooth_eps=.1\n"))
+                      .training.net,
+                  "yolo_2")
+          .yolov3_param();
+  EXPECT_EQ(other.iou_loss(), Yolov3Parameter::CIOU);
+  EXPECT_EQ(other.iou_normalizer(), 0.07F);
+  EXPECT_EQ(other.max_delta(), 5);
+  EXPECT_EQ(other.class_scale(), 0.5F);
+  EXPECT_EQ(other.object_scale(), 2);
+  EXPECT_EQ(other.noobject_scale(), 2);
+  EXPECT_EQ(other.thresh(), 0.7F);
+  EXPECT_EQ(other.iou_thresh(), 0.213F);
+  EXPECT_EQ(other.scale_x_y(), 1.1F);
+  EXPECT_EQ(other.label_smooth_eps(), 0.1F);
+}
+
+// Weights decay, biases and scales do not; layers have the names that the .caffemodel has.
+TEST(DarknetTraining, PreparesLayers) {
+  const Imported imported = Import(Cfg(kLong));
+  const NetParameter& net = imported.training.net;
+  const LayerParameter &first = LayerCalled(net, "conv_0"), &second = LayerCalled(net, "conv_1"),
+                       &scale = LayerCalled(net, "conv_0_scale");
+  ASSERT_EQ(first.param_size(), 1);
+  ASSERT_EQ(second.param_size(), 2);
+  EXPECT_EQ(second.param(0).decay_mult(), 1);
+  EXPECT_EQ(second.param(1).decay_mult(), 0);
+  ASSERT_EQ(scale.param_size(), 2);
+  EXPECT_EQ(scale.param(0).decay_mult(), 0);
+  EXPECT_EQ(first.convolution_param().weight_filler().type(), "msra");
+  EXPECT_EQ(LayerCalled(net, "conv_0_bn").batch_norm_param().moving_average_fraction(), 0.99F);
+  for (const LayerParameter& layer : imported.net.weights.layer()) LayerCalled(net, layer.name());
+  EXPECT_EQ(LayerCalled(net, "detection_eval").detection_evaluate_param().num_classes(), 2u);
+}
+
+TEST(DarknetTraining, TellsWhatIsLeftOut) {
+  const Imported imported = Import(Cfg(std::string(kLong) + "mosaic=1\nmixup=0\n", "random=1\nfocal_loss=1\n"));
+  std::string notes;
+  for (const Diagnostic& note : imported.net.notes) notes += note.ToString() + "\n";
+  for (const char* part : {"net.cfg:6: warning: mosaic=1 has no effect here", "random=1", "focal_loss=1"}) {
+    EXPECT_NE(notes.find(part), std::string::npos) << notes;
+  }
+  EXPECT_EQ(notes.find("mixup"), std::string::npos) << notes;
+}
+
+TEST(DarknetTraining, MistakesAreTold) {
+  const auto expect = [](const std::string& cfg, const std::string& part) {
+    const std::string error = TrainingError(cfg);
+    EXPECT_NE(error.find(part), std::string::npos) << error;
+  };
+  expect(Cfg(""), "net.cfg:1: error: [net] says no max_batches");
+  expect(Cfg(std::string(kLong) + "batch=10\nsubdivisions=4\n"), "subdivisions=4 does not divide batch=10");
+  expect(Cfg(std::string(kLong) + "policy=steps\nsteps=10,20\nscales=.1\n"), "as many scales as steps");
+  expect(Cfg(std::string(kLong) + "policy=steps\nsteps=20,10\nscales=.1,.1\n"), "increasing order");
+  expect(Cfg(std::string(kLong) + "policy=random\n"), "policy=random is none of constant");
+  expect(Cfg(std::string(kLong) + "policy=sgdr\nsgdr_cycle=100\n"), "begins again before max_batches=5000");
+  expect(Cfg(std::string(kLong) + "saturation=.5\n"), "saturation must be 1 or more");
+  expect(Cfg(std::string(kLong) + "hue=2\n"), "hue must be from 0 to 1");
+  expect(Cfg(kLong, "iou_loss=siou\n"), "iou_loss=siou is none of mse");
+  expect(Cfg(kLong, "jitter=1\n"), "jitter must be in [0, 1)");
+  expect(Cfg(kLong, "truth_thresh=.7\n"), "truth_thresh=.7");
+  expect("[net]\nchannels=3\nheight=8\nwidth=8\nmax_batches=1\n[avgpool]\n[softmax]\n",
+         "has no [yolo] that learns objects; leave out --data, and train the net with crema finetune");
+}
+
+}  // namespace
+}  // namespace crema::darknet
