@@ -44,6 +44,7 @@ void SetObjects(const Grid& grid, Param* param) {
   param->set_num_box(static_cast<uint32_t>(grid.mask.size()));
   param->set_confidence_threshold(kLeastScore);
   param->set_nms_threshold(kOverlap);
+  param->set_each_class(true);
   param->mutable_biases()->Add(grid.anchors.begin(), grid.anchors.end());
 }
 

@@ -1,5 +1,6 @@
 // Yolov3DetectionOutput and YoloDetectionOutput: the objects that YOLO's third and second version found (Redmon and
-// Farhadi, 2018 and 2017), as MobileNet-YOLO's fork of Caffe does it; that one takes one image at a time.
+// Farhadi, 2018 and 2017), as MobileNet-YOLO's fork of Caffe does it, which takes one image at a time; or as Darknet.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <string>
@@ -23,9 +24,10 @@ class YoloDetectionLayer : public Layer {
     setup.MakeNonDifferentiable();
     ReadThresholds(setup);
     grids_ = YoloGridsOf(setup, ParamOf(setup));
+    each_class_ = ParamOf(setup).each_class();
     problem_.images = grids_[0].images;
-    problem_.classes = 1;
-    problem_.background = -1;
+    problem_.classes = each_class_ ? 1 + grids_[0].classes : 1;
+    problem_.background = each_class_ ? 0 : -1;
     problem_.as_corners = true;
     problem_.priors = 0;
     for (size_t i = 0; i < grids_.size(); ++i) {
@@ -35,7 +37,7 @@ class YoloDetectionLayer : public Layer {
       }
       problem_.priors += grids_[i].of_image();
     }
-    if (problem_.priors > INT32_MAX / kObjectNumbers / problem_.images) {
+    if (problem_.priors > INT32_MAX / std::max(kObjectNumbers, problem_.classes) / problem_.images) {
       setup.Fail("bottom", std::to_string(problem_.priors) + " predictions for each of " +
                                std::to_string(problem_.images) +
                                " images are too many for one blob; use smaller batches");
@@ -51,13 +53,14 @@ class YoloDetectionLayer : public Layer {
   void Forward(const LayerRun& run) override {
     const int64_t count = problem_.images * problem_.priors;
     auto* const corners = reinterpret_cast<float*>(run.workspace);
-    YoloBoxes boxes = {0, problem_.priors, kSoftmax, corners, corners + 4 * count, corners + 5 * count};
+    float* const scores = corners + 4 * count;
+    YoloBoxes boxes = {0, problem_.priors, kSoftmax, each_class_, corners, scores, scores + count};
     for (size_t i = 0; i < grids_.size(); ++i) {
       run.ops->DecodeYolo(grids_[i], run.bottoms[i].f32(), boxes);
       boxes.first += grids_[i].of_image();
     }
     DetectionInputs inputs = {boxes.corners, boxes.scores};
-    inputs.labels = boxes.labels;
+    if (!each_class_) inputs.labels = boxes.labels;
     run.ops->DetectObjects(problem_, inputs, run.tops[0].f32(), run.workspace + ListsAt());
   }
 
@@ -89,13 +92,15 @@ class YoloDetectionLayer : public Layer {
     }
   }
 
-  // Behind six numbers of each prediction.
+  // Behind the corners, scores and labels of each prediction.
   size_t ListsAt() const {
-    const auto bytes = static_cast<size_t>(6 * problem_.images * problem_.priors) * sizeof(float);
+    const int64_t numbers = 4 + (each_class_ ? problem_.classes : 2);
+    const auto bytes = static_cast<size_t>(numbers * problem_.images * problem_.priors) * sizeof(float);
     return (bytes + 63) / 64 * 64;
   }
 
   std::vector<YoloGrid> grids_;
+  bool each_class_ = false;
   DetectionProblem problem_;
 };
 

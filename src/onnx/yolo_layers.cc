@@ -1,4 +1,5 @@
 // YOLO's layers: predictions become boxes, scores and classes, of which objects are made as of DetectionOutput's.
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -12,15 +13,16 @@ namespace crema::onnx {
 
 namespace {
 
-// Of one grid or all: images x predictions x 4, images x predictions, and integers of that shape.
+// Of one grid or all: images x predictions x 4, images x predictions, and integers of that shape; with scores of each
+// class images x classes x predictions, and no labels.
 struct Predictions {
   std::string boxes, scores, labels;
 };
 
 class YoloObjects {
  public:
-  YoloObjects(LayerWriter& layer, std::vector<YoloGrid> grids, bool softmax)
-      : layer_(layer), grids_(std::move(grids)), softmax_(softmax) {}
+  YoloObjects(LayerWriter& layer, std::vector<YoloGrid> grids, bool softmax, bool each_class)
+      : layer_(layer), grids_(std::move(grids)), softmax_(softmax), each_class_(each_class) {}
 
   void Write(float score_above, float most_overlap) {
     std::vector<std::string> boxes, scores, labels;
@@ -34,10 +36,18 @@ class YoloObjects {
       labels.push_back(made.labels);
       candidates.priors += grids_[i].of_image();
     }
-    candidates.boxes = Joined(boxes);
-    candidates.scores = layer_.Reshape(Joined(scores), {candidates.images, 1, candidates.priors});
-    candidates.labels = Joined(labels);
-    candidates.labels_of_priors = true;
+    candidates.boxes = Joined(boxes, 1);
+    if (each_class_) {
+      candidates.classes = grids_[0].classes;
+      candidates.scores = Joined(scores, 2);
+      std::vector<int64_t> numbers(static_cast<size_t>(candidates.classes));
+      std::iota(numbers.begin(), numbers.end(), 1);
+      candidates.labels = layer_.Integers("labels", numbers);
+    } else {
+      candidates.scores = layer_.Reshape(Joined(scores, 1), {candidates.images, 1, candidates.priors});
+      candidates.labels = Joined(labels, 1);
+      candidates.labels_of_priors = true;
+    }
     candidates.top_k = candidates.priors;
     candidates.score_above = score_above;
     candidates.most_overlap = most_overlap;
@@ -45,8 +55,8 @@ class YoloObjects {
   }
 
  private:
-  std::string Joined(const std::vector<std::string>& values) {
-    return values.size() == 1 ? values[0] : layer_.Add("Concat", values, {Int("axis", 1)});
+  std::string Joined(const std::vector<std::string>& values, int64_t axis) {
+    return values.size() == 1 ? values[0] : layer_.Add("Concat", values, {Int("axis", axis)});
   }
 
   // Numbers `first` to `end` - 1 of all predictions, images x anchors x numbers x cells.
@@ -92,9 +102,15 @@ class YoloObjects {
     const std::string of_classes = Part(all, YoloGrid::kOfBox, grid.numbers());
     const std::string likely =
         softmax_ ? layer_.Add("Softmax", {of_classes}, {Int("axis", 2)}) : layer_.Add("Sigmoid", {of_classes});
+    const std::string surely = layer_.Add("Sigmoid", {Part(all, 4, 5)});
+    if (each_class_) {
+      const std::string by_anchor = layer_.Add("Mul", {likely, surely});
+      made.scores = layer_.Reshape(layer_.Add("Transpose", {by_anchor}, {Ints("perm", {0, 2, 1, 3})}),
+                                   {grid.images, grid.classes, predictions});
+      return made;
+    }
     const std::string likeliest = layer_.Add("ReduceMax", {likely}, {Ints("axes", {2}), Int("keepdims", 1)});
-    made.scores = layer_.Reshape(layer_.Add("Mul", {likeliest, layer_.Add("Sigmoid", {Part(all, 4, 5)})}),
-                                 {grid.images, predictions});
+    made.scores = layer_.Reshape(layer_.Add("Mul", {likeliest, surely}), {grid.images, predictions});
     const std::string label = layer_.Add("ArgMax", {of_classes}, {Int("axis", 2), Int("keepdims", 0)});
     made.labels =
         layer_.Reshape(layer_.Add("Add", {label, layer_.Integer("first_label", 1)}), {grid.images, predictions});
@@ -103,7 +119,7 @@ class YoloObjects {
 
   LayerWriter& layer_;
   std::vector<YoloGrid> grids_;
-  bool softmax_;
+  bool softmax_, each_class_;
 };
 
 template <typename Param>
@@ -114,7 +130,8 @@ void WriteYolo(LayerWriter& layer, const Param& param, bool softmax) {
     bottoms.push_back({layer.bottom_shape(i)});
   }
   const LayerSetup setup(layer.param(), TEST, bottoms, [](std::string_view) { return Location{}; });
-  YoloObjects(layer, YoloGridsOf(setup, param), softmax).Write(param.confidence_threshold(), param.nms_threshold());
+  YoloObjects(layer, YoloGridsOf(setup, param), softmax, param.each_class())
+      .Write(param.confidence_threshold(), param.nms_threshold());
 }
 
 void Yolov3DetectionOutput(LayerWriter& layer) {

@@ -70,10 +70,13 @@ void LearnYolo(const YoloLoss& loss, const float* predictions, const float* obje
 // Boxes of all grids of a net, `all` of an image, of which one's predictions begin at number `first`.
 struct YoloBoxes {
   int64_t first = 0, all = 1;
-  bool softmax = false;  // over classes, instead of a sigmoid of each
-  float* corners;        // images x all x 4, in shares of the image
-  float* scores;         // images x all: of the likeliest class, times how surely there is an object
-  float* labels;         // images x all: that class, counted from 1
+  bool softmax = false;     // over classes, instead of a sigmoid of each
+  bool each_class = false;  // scores of all classes
+  float* corners;           // images x all x 4, in shares of the image
+  // images x all: of the likeliest class, times how surely there is an object; each_class: images x all x (1 +
+  // classes), of which those of the background are not written.
+  float* scores;
+  float* labels;  // images x all: that class, counted from 1; not each_class
 };
 
 // Threaded; allocates nothing.

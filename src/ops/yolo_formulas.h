@@ -205,14 +205,16 @@ CREMA_FORMULA void Decode(const YoloGrid& g, const float* predictions, int64_t p
     most = said;
     label = c;
   }
-  float likely = formula::Sigmoid()(most);
+  float sum = 1;
   if (out.softmax) {
-    float sum = 0;
+    sum = 0;
     for (int64_t c = 0; c < g.classes; ++c) {
       sum += formula::Exp(numbers[(YoloGrid::kOfBox + c) * place.step] - most);
     }
-    likely = 1 / sum;
   }
+  const auto likely = [&](float said) {
+    return out.softmax ? formula::Exp(said - most) / sum : formula::Sigmoid()(said);
+  };
   const int64_t of_image = int64_t{g.anchors} * place.step;
   const int64_t at = place.image * out.all + out.first + prediction % of_image;
   const BoundingBox box = CornersOf(BoxOf(g, place, predictions));
@@ -221,7 +223,15 @@ CREMA_FORMULA void Decode(const YoloGrid& g, const float* predictions, int64_t p
   corners[1] = box.ymin;
   corners[2] = box.xmax;
   corners[3] = box.ymax;
-  out.scores[at] = likely * formula::Sigmoid()(numbers[4 * place.step]);
+  const float surely = formula::Sigmoid()(numbers[4 * place.step]);
+  if (out.each_class) {
+    float* const scores = out.scores + at * (1 + g.classes) + 1;
+    for (int64_t c = 0; c < g.classes; ++c) {
+      scores[c] = likely(numbers[(YoloGrid::kOfBox + c) * place.step]) * surely;
+    }
+    return;
+  }
+  out.scores[at] = likely(most) * surely;
   out.labels[at] = static_cast<float>(label + 1);
 }
 

@@ -41,7 +41,7 @@ Found Decode(const YoloGrid& grid, const std::vector<float>& predictions) {
   const auto count = static_cast<size_t>(grid.images * grid.of_image());
   Found found{std::vector<float>(4 * count), std::vector<float>(count), std::vector<float>(count)};
   DecodeYolo(grid, predictions.data(),
-             {0, grid.of_image(), false, found.corners.data(), found.scores.data(), found.labels.data()});
+             {0, grid.of_image(), false, false, found.corners.data(), found.scores.data(), found.labels.data()});
   return found;
 }
 
