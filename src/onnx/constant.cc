@@ -11,6 +11,7 @@
 #include "base/float16.h"
 #include "base/printable.h"
 #include "crema/error.h"
+#include "import/layers.h"
 
 namespace crema::onnx {
 
