@@ -8,6 +8,7 @@
 #include <fstream>
 
 #include "base/random.h"
+#include "layer_weights.h"
 
 namespace crema::darknet {
 
@@ -65,17 +66,7 @@ std::string MadeNet::Error() const {
 
 std::vector<float> Outputs(const ImportedNet& imported, const std::vector<float>& images, const std::string& name) {
   Net net(MakeNetFile(imported.net, {}), {.phase = TEST, .backward = false});
-  std::vector<LayerWeights> weights;
-  for (const LayerParameter& layer : imported.weights.layer()) {
-    LayerWeights& read = weights.emplace_back();
-    read.name = layer.name();
-    for (const BlobProto& blob : layer.blobs()) {
-      const auto& dims = blob.shape().dim();
-      read.blobs.push_back(
-          {Shape(std::vector<int64_t>(dims.begin(), dims.end())), {blob.data().begin(), blob.data().end()}});
-    }
-  }
-  const WeightsReport report = net.LoadWeights(weights);
+  const WeightsReport report = net.LoadWeights(LayerWeightsOf(imported.weights));
   EXPECT_TRUE(report.ignored.empty() && report.fresh.empty());
   const Tensor input = net.inputs().at(0).value;
   EXPECT_EQ(input.count(), static_cast<int64_t>(images.size()));

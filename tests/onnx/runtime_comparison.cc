@@ -6,6 +6,7 @@
 #include <stdexcept>
 
 #include "graph/program.h"
+#include "layer_weights.h"
 #include "onnx/value_names.h"
 #include "report/assumed_inputs.h"
 #include "source_folder.h"
@@ -165,17 +166,7 @@ std::vector<std::string> RuntimeComparison::Problems() {
 
 std::unique_ptr<Net> RunnableNet(const ImportedNet& imported, const BlobShapes& shapes) {
   auto net = std::make_unique<Net>(MakeNetFile(imported.net, {}), TestOptions(shapes));
-  std::vector<LayerWeights> weights;
-  for (const LayerParameter& layer : imported.weights.layer()) {
-    LayerWeights& read = weights.emplace_back();
-    read.name = layer.name();
-    for (const BlobProto& blob : layer.blobs()) {
-      const auto& dims = blob.shape().dim();
-      read.blobs.push_back(
-          {Shape(std::vector<int64_t>(dims.begin(), dims.end())), {blob.data().begin(), blob.data().end()}});
-    }
-  }
-  net->LoadWeights(weights);
+  net->LoadWeights(LayerWeightsOf(imported.weights));
   return net;
 }
 
