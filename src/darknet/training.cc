@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "base/number_text.h"
 #include "base/printable.h"
@@ -19,30 +20,42 @@ constexpr float kKept = 0.99F;
 constexpr const char* kNetKeys =
     "B1 B2 adam batch burn_in decay eps exposure flip gamma hue learning_rate learning_rate_min max_batches momentum "
     "policy power saturation scale scales sgdr_cycle step steps subdivisions";
-constexpr const char* kNetKeysOfClasses =
-    "adversarial_lr angle aspect attention augment_speed badlabels_rejection_percentage center clip contrastive "
-    "contrastive_color contrastive_jit_flip dynamic_minibatch equidistant_point inputs label_smooth_eps loss_scale "
-    "max_chart_loss max_crop max_ratio min_crop min_ratio notruth num_sigmas_reject_badlabels optimized_memory random "
-    "resize_step seq_scales sequential_subdivisions sgdr_mult show_receptive_field time_steps track train try_fix_nan "
-    "unsupervised use_cuda_graph weights_reject_freq workspace_size_limit_MB";
+// Of programs, and of nets that do not look for objects.
+constexpr const char* kOtherNetKeys =
+    "angle aspect augment_speed badlabels_rejection_percentage center clip contrastive contrastive_color "
+    "contrastive_jit_flip equidistant_point inputs label_smooth_eps loss_scale max_chart_loss max_crop max_ratio "
+    "min_crop min_ratio notruth num_sigmas_reject_badlabels optimized_memory random resize_step seq_scales "
+    "sequential_subdivisions sgdr_mult show_receptive_field time_steps track train try_fix_nan unsupervised "
+    "use_cuda_graph weights_reject_freq workspace_size_limit_MB";
 constexpr const char* kYoloKeys =
-    "cls_normalizer ignore_thresh iou_loss iou_normalizer iou_thresh jitter label_smooth_eps max_delta obj_normalizer";
-constexpr const char* kYoloKeysOfPrograms =
-    "beta_nms delta_normalizer dets_for_show dets_for_track embedding_layer map max resize show_details sim_thresh "
+    "cls_normalizer ignore_thresh iou_loss iou_normalizer iou_thresh jitter label_smooth_eps max_delta obj_normalizer "
+    "truth_thresh";
+constexpr const char* kOtherYoloKeys =
+    "beta_nms delta_normalizer dets_for_show dets_for_track embedding_layer map max show_details sim_thresh "
     "track_ciou_norm track_history_size";
-// What Darknet does while training where these are not 0, or not what is said here, and crema does not.
-constexpr const char* kNetAdditions[] = {"blur",  "cutmix", "ema_alpha",   "gaussian_noise",
-                                         "mixup", "mosaic", "mosaic_bound"};
-constexpr const char* kYoloAdditions[] = {"counters_per_class", "focal_loss", "objectness_smooth", "random"};
 
-void NoteAdditions(const char* const* begin, const char* const* end, Settings* settings,
-                   std::vector<Diagnostic>* notes) {
-  for (const char* const* key = begin; key != end; ++key) {
-    const std::string value = settings->Word(*key, "0");
-    if (value == "0") continue;
-    notes->push_back({Diagnostic::Severity::kWarning, settings->where(*key),
-                      std::string(*key) + "=" + Printable(value) + " has no effect here: Darknet alone trains so"});
+// What Darknet does while training, and crema does not, where a key is not `neutral`.
+struct Addition {
+  const char* key;
+  const char* neutral = "0";
+};
+constexpr Addition kNetAdditions[] = {
+    {"adversarial_lr"}, {"attention"},      {"blur"},  {"cutmix"}, {"dynamic_minibatch"},
+    {"ema_alpha"},      {"gaussian_noise"}, {"mixup"}, {"mosaic"}, {"mosaic_bound"}};
+constexpr Addition kYoloAdditions[] = {{"counters_per_class", ""}, {"focal_loss"}, {"iou_thresh_kind", "iou"},
+                                       {"objectness_smooth"},      {"random"},     {"resize", "1"}};
+
+void NoteAdditions(std::span<const Addition> additions, Settings* settings, std::vector<Diagnostic>* notes) {
+  for (const auto& [key, neutral] : additions) {
+    const std::string value = settings->Word(key, neutral);
+    if (value == neutral || value == std::string(neutral) + ".0") continue;
+    notes->push_back({Diagnostic::Severity::kWarning, settings->where(key),
+                      std::string(key) + "=" + Printable(value) + " has no effect here: Darknet alone trains so"});
   }
+}
+
+void IgnoreAdditions(std::span<const Addition> additions, Settings* settings) {
+  for (const Addition& addition : additions) settings->Ignore(addition.key);
 }
 
 void ReadSteps(Settings* settings, SolverParameter* solver) {
@@ -219,15 +232,14 @@ void AddData(Phase phase, const TrainingSettings& settings, const std::string& s
 
 void IgnoreTraining(Settings* settings) {
   settings->Ignore(kNetKeys);
-  settings->Ignore(kNetKeysOfClasses);
-  for (const char* key : kNetAdditions) settings->Ignore(key);
+  settings->Ignore(kOtherNetKeys);
+  IgnoreAdditions(kNetAdditions, settings);
 }
 
 void IgnoreLearning(Settings* settings) {
   settings->Ignore(kYoloKeys);
-  settings->Ignore(kYoloKeysOfPrograms);
-  for (const char* key : kYoloAdditions) settings->Ignore(key);
-  settings->Ignore("iou_thresh_kind truth_thresh");
+  settings->Ignore(kOtherYoloKeys);
+  IgnoreAdditions(kYoloAdditions, settings);
 }
 
 TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes) {
@@ -261,9 +273,9 @@ TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes
 
   if (settings->Int("flip", 1, 0, 1) != 0) training.transform.set_mirror(true);
   ReadColours(settings, &training.transform);
-  NoteAdditions(std::begin(kNetAdditions), std::end(kNetAdditions), settings, notes);
+  NoteAdditions(kNetAdditions, settings, notes);
   settings->Ignore(kNetKeys);
-  settings->Ignore(kNetKeysOfClasses);
+  settings->Ignore(kOtherNetKeys);
   return training;
 }
 
@@ -297,11 +309,9 @@ void ReadLearning(Settings* settings, Yolov3Parameter* learnt, float* jitter, st
   param.set_class_scale(number("cls_normalizer", 1));
   *jitter = number("jitter", 0.2);
   if (!(*jitter >= 0 && *jitter < 1)) settings->Refuse("jitter", "jitter must be in [0, 1)");
-  NoteAdditions(std::begin(kYoloAdditions), std::end(kYoloAdditions), settings, notes);
+  NoteAdditions(kYoloAdditions, settings, notes);
   settings->Only("truth_thresh", 1, "objects that are not learnt where they are found well");
-  settings->Ignore(kYoloKeys);
-  settings->Ignore(kYoloKeysOfPrograms);
-  settings->Ignore("iou_thresh_kind");
+  settings->Ignore(kOtherYoloKeys);
 }
 
 NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParameter>& losses,

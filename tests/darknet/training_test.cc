@@ -171,13 +171,16 @@ TEST(DarknetTraining, PreparesLayers) {
 }
 
 TEST(DarknetTraining, TellsWhatIsLeftOut) {
-  const Imported imported = Import(Cfg(std::string(kLong) + "mosaic=1\nmixup=0\n", "random=1\nfocal_loss=1\n"));
+  const Imported imported = Import(
+      Cfg(std::string(kLong) + "mosaic=1\nmixup=0\n", "random=1\nfocal_loss=1\nresize=1.5\niou_thresh_kind=iou\n"));
   std::string notes;
   for (const Diagnostic& note : imported.net.notes) notes += note.ToString() + "\n";
-  for (const char* part : {"net.cfg:6: warning: mosaic=1 has no effect here", "random=1", "focal_loss=1"}) {
+  for (const char* part :
+       {"net.cfg:6: warning: mosaic=1 has no effect here", "random=1", "focal_loss=1", "resize=1.5"}) {
     EXPECT_NE(notes.find(part), std::string::npos) << notes;
   }
   EXPECT_EQ(notes.find("mixup"), std::string::npos) << notes;
+  EXPECT_EQ(notes.find("iou_thresh_kind"), std::string::npos) << notes;
 }
 
 TEST(DarknetTraining, MistakesAreTold) {
