@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string_view>
+
 #include "crema/net.h"
 #include "darknet/made_net.h"
 
@@ -40,7 +42,7 @@ std::string TrainingError(const std::string& cfg) {
   return "";
 }
 
-const LayerParameter& LayerCalled(const NetParameter& net, const std::string& name) {
+const LayerParameter& LayerCalled(const NetParameter& net, std::string_view name) {
   for (const LayerParameter& layer : net.layer()) {
     if (layer.name() == name) return layer;
   }
