@@ -85,6 +85,7 @@ struct AffineRows {
     const Number* addend = kAddend ? static_cast<const Number*>(map.addend) + first : nullptr;
     Number* y = static_cast<Number*>(map.y) + first;
     const float *means = map.mean, *scales = map.scale, *shifts = map.shift;
+    const Floats zero{};
     ForBlocks<kLanes>(rows, columns, [&](int64_t at, int64_t column, int64_t n) CREMA_INLINE_LAMBDA {
       Floats value[kPacks], added[kPacks];
       LoadBlock<kLanes>(x + at, n, value);
@@ -96,7 +97,7 @@ struct AffineRows {
         LoadPack(shifts + column + i * kLanes, &shift);
         value[i] = (value[i] - mean) * scale + shift;
         if (kAddend) value[i] += added[i];
-        if (kRelu) value[i] = value[i] < 0.0f ? Floats{} : value[i];
+        if (kRelu) ChooseWhereLarger<sizeof(Number) == sizeof(float)>(zero, value[i], zero, value[i], &value[i]);
       }
       StoreBlock<kLanes>(value, n, y + at);
     });
@@ -130,7 +131,7 @@ struct GradientRows {
       if (kMasked) LoadBlock<kLanes>(y + at, n, top);
       if (kCentered) LoadBlock<kLanes>(x + at, n, value);
       for (int i = 0; i < kPacks; ++i) {
-        if (kMasked) g[i] = top[i] > 0.0f ? g[i] : Floats{};
+        if (kMasked) ChooseWhereLarger<sizeof(Number) == sizeof(float)>(top[i], Floats{}, g[i], Floats{}, &g[i]);
         if (!kDx) continue;
         Floats a, b, c, mean;
         LoadPack(as + column + i * kLanes, &a);

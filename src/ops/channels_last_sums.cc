@@ -165,7 +165,7 @@ struct GradientTile {
       if (kMasked) LoadRow<kPacks, kWidth>(y + at, top);
       if (kProduct) LoadRow<kPacks, kWidth>(x + at, value);
       for (int i = 0; i < kPacks; ++i) {
-        if (kMasked) g[i] = top[i] > 0.0f ? g[i] : Floats{};
+        if (kMasked) ChooseWhereLarger<sizeof(Number) == sizeof(float)>(top[i], Floats{}, g[i], Floats{}, &g[i]);
         s[i] += g[i];
         if (kProduct) p[i] += g[i] * (value[i] - m[i]);
       }

@@ -4,6 +4,12 @@
 #define CREMA_OPS_PACKS_H_
 
 #include <cstdint>
+#include <type_traits>
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && __GNUC__ >= 15
+#include <immintrin.h>
+// See ChooseWhereLarger.
+#define CREMA_COMPARE_BY_BITS 1
+#endif
 
 #include "base/bfloat16.h"
 #include "base/multiversion.h"
@@ -109,6 +115,48 @@ CREMA_INLINE void StorePacks(const typename Pack<kLanes>::Floats* values, BFloat
   } else {
     StoreFloats<kLanes>(*values, to);
   }
+}
+
+// GCC from 15 on takes what an inlined function compares number by number where the function that it is inlined into is
+// compiled for AVX-512 and it is not: there the following name instructions, or do it by bits.
+
+// *chosen = a > b ? larger : other. Of numbers of 32 bits. kAvx512: what this is inlined into is compiled for it.
+template <bool kAvx512, typename Floats, typename Values>
+CREMA_INLINE void ChooseWhereLarger(const Floats& a, const Floats& b, const Values& larger, const Values& other,
+                                    Values* chosen) {
+#ifdef CREMA_COMPARE_BY_BITS
+  if constexpr (kAvx512 && sizeof(Floats) == 64) {
+    constexpr int kGreater = 30, kRounding = 4;  // of the instruction, and as it is set
+    const auto mask = __builtin_ia32_cmpps512_mask(a, b, kGreater, static_cast<unsigned short>(0xffff), kRounding);
+    *chosen = (Values)__builtin_ia32_blendmps_512_mask((Floats)other, (Floats)larger, mask);
+    return;
+  }
+#endif
+  *chosen = (Values)(a > b ? (Floats)larger : (Floats)other);
+}
+// *mask = a > b, and a == b: all bits of each number, or none.
+template <typename Ints>
+CREMA_INLINE void GreaterMask(const Ints& a, const Ints& b, Ints* mask) {
+#ifdef CREMA_COMPARE_BY_BITS
+  // The sign of b - a, as if it could not overflow (Warren, "Hacker's Delight", 2-12).
+  constexpr int kSign = 8 * sizeof(a[0]) - 1, kLanes = sizeof(Ints) / sizeof(a[0]);
+  using Unsigned = std::conditional_t<sizeof(a[0]) == 2, typename Pack<kLanes>::Shorts, typename Pack<kLanes>::Words>;
+  const Ints difference = (Ints)((Unsigned)b - (Unsigned)a);
+  *mask = (difference ^ ((b ^ a) & (difference ^ b))) >> kSign;
+#else
+  *mask = a > b;
+#endif
+}
+template <typename Ints>
+CREMA_INLINE void EqualMask(const Ints& a, const Ints& b, Ints* mask) {
+#ifdef CREMA_COMPARE_BY_BITS
+  constexpr int kSign = 8 * sizeof(a[0]) - 1, kLanes = sizeof(Ints) / sizeof(a[0]);
+  using Unsigned = std::conditional_t<sizeof(a[0]) == 2, typename Pack<kLanes>::Shorts, typename Pack<kLanes>::Words>;
+  const Unsigned difference = (Unsigned)(a ^ b);
+  *mask = ~((Ints)(difference | -difference) >> kSign);
+#else
+  *mask = a == b;
+#endif
 }
 
 template <int kLanes>

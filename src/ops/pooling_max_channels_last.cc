@@ -34,11 +34,8 @@ struct LargestOfRows {
       for (int i = 0; i < kPacks; ++i) {
         Floats x;
         LoadFloats<kLanes>(from + rows.offsets[row] + channel + i * kLanes, &x);
-        if (kWhere) {
-          const Ints candidate = (x > best[i]) & here;
-          label[i] = candidate > label[i] ? candidate : label[i];
-        }
-        best[i] = x > best[i] ? x : best[i];
+        if (kWhere) ChooseWhereLarger<false>(x, best[i], here, label[i], &label[i]);
+        ChooseWhereLarger<false>(x, best[i], x, best[i], &best[i]);
       }
     }
     for (int i = 0; i < kPacks; ++i) {
@@ -54,10 +51,11 @@ CREMA_INLINE void LoadWhere(const float* from, const Position* saved, int32_t he
                             typename Pack<kLanes>::Floats* values) {
   using Ints = typename Pack<kLanes>::Ints;
   for (int i = 0; i < kPacks; ++i) {
-    Ints position, gradient;
+    Ints position, gradient, chosen;
     LoadInts<kLanes>(saved + i * kLanes, &position);
     LoadPack(from + i * kLanes, &gradient);
-    values[i] = (typename Pack<kLanes>::Floats)(gradient & (position == Ints{} + here));
+    EqualMask(position, Ints{} + here, &chosen);
+    values[i] = (typename Pack<kLanes>::Floats)(gradient & chosen);
   }
 }
 template <int kPacks, int kLanes, typename Position>
@@ -70,7 +68,7 @@ CREMA_INLINE void LoadWhere(const BFloat16* from, const Position* saved, int32_t
   if constexpr (sizeof(Position) == 1) {
     typename Pack<kAll>::Bytes position;
     LoadPack(saved, &position);
-    chosen = __builtin_convertvector(position, Int16s) == Int16s{} + static_cast<int16_t>(here);
+    EqualMask(__builtin_convertvector(position, Int16s), Int16s{} + static_cast<int16_t>(here), &chosen);
   } else {
     // GCC 12 narrows what a loop makes, but takes the elements of a pack one by one.
     int16_t same[kAll];
@@ -103,8 +101,9 @@ struct LargestOfHalves {
       LoadPack(from + rows.offsets[row] + channel, &x);
       Unfold(&x);
       if (kWhere) {
-        const Int16s candidate = (x > best) & (Int16s{} + static_cast<int16_t>(rows.labels[row]));
-        label = candidate > label ? candidate : label;
+        Int16s larger;
+        GreaterMask(x, best, &larger);
+        label = (larger & (Int16s{} + static_cast<int16_t>(rows.labels[row]))) | (~larger & label);
       }
       best = x > best ? x : best;
     }
