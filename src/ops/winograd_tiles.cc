@@ -92,7 +92,7 @@ struct ToOutputs {
                                    y += there;
                                  }
                                  const Floats below = slope * y;
-                                 y = y < 0.0f ? below : y;
+                                 ChooseWhereLarger<true>(Floats{}, y, below, y, &y);
                                  StorePack(y, pixels[i] + c);
                                });
   }
