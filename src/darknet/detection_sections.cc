@@ -57,7 +57,7 @@ void Yolo(SectionReader& section) {
     settings.Refuse("mask", "mask names anchor " + std::to_string(anchor) + "; those of num=" + std::to_string(all) +
                                 " are 0 to " + std::to_string(all - 1));
   }
-  grid.scale_x_y = static_cast<float>(settings.Number("scale_x_y", 1));
+  grid.scale_x_y = settings.Number("scale_x_y", 1);
   if (!(grid.scale_x_y >= 1)) settings.Refuse("scale_x_y", "scale_x_y must be 1 or more");
   grid.new_coords = settings.Int("new_coords", 0, 0, 1) != 0;
   const std::string suppression = settings.Word("nms_kind", "default");

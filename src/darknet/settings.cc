@@ -83,10 +83,10 @@ int64_t Settings::Int(const std::string& key, int64_t fallback, int64_t least, i
   return fallback;
 }
 
-double Settings::Number(const std::string& key, double fallback) {
+float Settings::Number(const std::string& key, float fallback) {
   const std::string* value = Value(key);
   if (value == nullptr) return fallback;
-  if (const std::optional<double> number = NumberIn<double>(*value)) return *number;
+  if (const std::optional<float> number = NumberIn<float>(*value)) return *number;
   Refuse(key, *value, "a number");
   return fallback;
 }
@@ -94,6 +94,16 @@ double Settings::Number(const std::string& key, double fallback) {
 std::string Settings::Word(const std::string& key, const std::string& fallback) {
   const std::string* value = Value(key);
   return value == nullptr ? fallback : *value;
+}
+
+std::string Settings::Choice(const std::string& key, const std::string& fallback,
+                             const std::vector<std::string>& words) {
+  const std::string word = Word(key, fallback);
+  if (std::find(words.begin(), words.end(), word) != words.end()) return word;
+  std::string known;
+  for (const std::string& other : words) known += (known.empty() ? "" : ", ") + other;
+  Refuse(key, key + "=" + Printable(word) + " is none of " + known + DidYouMean(word, words));
+  return fallback;
 }
 
 std::vector<int64_t> Settings::Ints(const std::string& key) {
@@ -112,7 +122,7 @@ std::vector<float> Settings::Numbers(const std::string& key) {
   return {};
 }
 
-void Settings::Only(const std::string& key, double neutral, const std::string& why) {
+void Settings::Only(const std::string& key, float neutral, const std::string& why) {
   if (Number(key, neutral) == neutral) return;
   Refuse(key, key + "=" + Printable(*Value(key)) + " (" + why + ") is not possible; only " + FormatNumber(neutral) +
                   ", as without it, is");

@@ -26,15 +26,17 @@ class Settings {
   Location where(const std::string& key = {}) const;
 
   int64_t Int(const std::string& key, int64_t fallback, int64_t least, int64_t most);
-  double Number(const std::string& key, double fallback);
+  float Number(const std::string& key, float fallback);
   std::string Word(const std::string& key, const std::string& fallback);
+  // A word that must be one of these.
+  std::string Choice(const std::string& key, const std::string& fallback, const std::vector<std::string>& words);
   // Separated by commas; empty where the key is not there.
   std::vector<int64_t> Ints(const std::string& key);
   std::vector<float> Numbers(const std::string& key);
 
   // A key that only `neutral` may be the value of, since Darknet would compute what crema cannot. why: "binary
   // weights".
-  void Only(const std::string& key, double neutral, const std::string& why);
+  void Only(const std::string& key, float neutral, const std::string& why);
   // A key that may not be there.
   void Never(const std::string& key, const std::string& why);
   // Keys, with blanks between them, that change nothing in a net that is used: those of training, for one.

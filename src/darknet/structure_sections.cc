@@ -188,7 +188,7 @@ void Upsample(SectionReader& section) {
   constexpr int64_t kMostStride = 64, kMostWeights = 1 << 26;
   Settings& settings = section.settings();
   const int64_t stride = settings.Int("stride", 2, 1, kMostStride);
-  const auto factor = static_cast<float>(settings.Number("scale", 1));
+  const float factor = settings.Number("scale", 1);
   const Value input = section.AsImage(section.Input());
   if (input.shape[1] * stride * stride > kMostWeights) {
     section.Refuse("stride=" + std::to_string(stride) + " is too much for the " + std::to_string(input.shape[1]) +

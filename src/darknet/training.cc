@@ -1,12 +1,9 @@
 #include "darknet/training.h"
 
 #include <algorithm>
-#include <cmath>
 #include <span>
 
-#include "base/number_text.h"
 #include "base/printable.h"
-#include "base/suggest.h"
 #include "import/layers.h"
 
 namespace crema::darknet {
@@ -90,13 +87,10 @@ void ReadSteps(Settings* settings, SolverParameter* solver) {
 }
 
 void ReadRates(Settings* settings, SolverParameter* solver) {
-  const auto number = [&](const char* key, double fallback) {
-    return static_cast<float>(settings->Number(key, fallback));
-  };
-  solver->set_base_lr(number("learning_rate", 0.001));
+  solver->set_base_lr(settings->Number("learning_rate", 0.001F));
   solver->set_warmup_iter(static_cast<int32_t>(settings->Int("burn_in", 0, 0, kMostIterations)));
-  const std::string policy = settings->Word("policy", "constant");
-  const std::vector<std::string> policies = {"constant", "exp", "poly", "sgdr", "sigmoid", "step", "steps"};
+  const std::string policy =
+      settings->Choice("policy", "constant", {"constant", "exp", "poly", "sgdr", "sigmoid", "step", "steps"});
   if (policy == "constant") {
     solver->set_lr_policy("fixed");
   } else if (policy == "steps") {
@@ -104,51 +98,42 @@ void ReadRates(Settings* settings, SolverParameter* solver) {
   } else if (policy == "step") {
     solver->set_lr_policy("step");
     solver->set_stepsize(static_cast<int32_t>(settings->Int("step", 1, 1, kMostIterations)));
-    solver->set_gamma(number("scale", 1));
+    solver->set_gamma(settings->Number("scale", 1));
   } else if (policy == "exp") {
     solver->set_lr_policy("exp");
-    solver->set_gamma(number("gamma", 1));
+    solver->set_gamma(settings->Number("gamma", 1));
   } else if (policy == "poly") {
     solver->set_lr_policy("poly");
-    solver->set_power(number("power", 4));
+    solver->set_power(settings->Number("power", 4));
   } else if (policy == "sigmoid") {
     solver->set_lr_policy("sigmoid");
     solver->set_stepsize(static_cast<int32_t>(settings->Int("step", 1, 1, kMostIterations)));
-    solver->set_gamma(-number("gamma", 1));  // which has the other sign in Darknet's formula
+    solver->set_gamma(-settings->Number("gamma", 1));  // which has the other sign in Darknet's formula
   } else if (policy == "sgdr") {
     solver->set_lr_policy("cosine");
-    solver->set_min_lr(number("learning_rate_min", 0.00001));
+    solver->set_min_lr(settings->Number("learning_rate_min", 0.00001F));
     const int64_t cycle = settings->Int("sgdr_cycle", solver->max_iter(), 1, kMostIterations);
     if (cycle < solver->max_iter()) {
       settings->Refuse("sgdr_cycle", "sgdr_cycle=" + std::to_string(cycle) + " begins again before max_batches=" +
                                          std::to_string(solver->max_iter()) + ", which is not possible; remove it");
     }
-  } else {
-    settings->Refuse("policy", "policy=" + Printable(policy) +
-                                   " is none of constant, exp, poly, sgdr, sigmoid, step "
-                                   "and steps" +
-                                   DidYouMean(policy, policies));
   }
 }
 
 void ReadUpdate(Settings* settings, SolverParameter* solver) {
-  const auto number = [&](const char* key, double fallback) {
-    return static_cast<float>(settings->Number(key, fallback));
-  };
-  solver->set_momentum(number("momentum", 0.9));
-  solver->set_weight_decay(number("decay", 0.0001));
+  solver->set_momentum(settings->Number("momentum", 0.9F));
+  solver->set_weight_decay(settings->Number("decay", 0.0001F));
   if (settings->Int("adam", 0, 0, 1) == 0) return;
   solver->set_type("Adam");
-  solver->set_momentum(number("B1", 0.9));
-  solver->set_momentum2(number("B2", 0.999));
-  solver->set_delta(number("eps", 0.0000001));
+  solver->set_momentum(settings->Number("B1", 0.9F));
+  solver->set_momentum2(settings->Number("B2", 0.999F));
+  solver->set_delta(settings->Number("eps", 0.0000001F));
 }
 
 // Factors of saturation and brightness are drawn between these and their inverses.
 void ReadColours(Settings* settings, TransformationParameter* transform) {
-  const auto saturation = static_cast<float>(settings->Number("saturation", 1)),
-             exposure = static_cast<float>(settings->Number("exposure", 1)),
-             hue = static_cast<float>(settings->Number("hue", 0));
+  const float saturation = settings->Number("saturation", 1), exposure = settings->Number("exposure", 1),
+              hue = settings->Number("hue", 0);
   for (const char* key : {"saturation", "exposure"}) {
     if (settings->Number(key, 1) < 1) settings->Refuse(key, std::string(key) + " must be 1 or more");
   }
@@ -274,44 +259,34 @@ TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes
   if (settings->Int("flip", 1, 0, 1) != 0) training.transform.set_mirror(true);
   ReadColours(settings, &training.transform);
   NoteAdditions(kNetAdditions, settings, notes);
-  settings->Ignore(kNetKeys);
-  settings->Ignore(kOtherNetKeys);
+  IgnoreTraining(settings);
   return training;
 }
 
 void ReadLearning(Settings* settings, Yolov3Parameter* learnt, float* jitter, std::vector<Diagnostic>* notes) {
-  const auto number = [&](const char* key, double fallback) {
-    return static_cast<float>(settings->Number(key, fallback));
-  };
   Yolov3Parameter& param = *learnt;
   const std::vector<std::string> losses = {"mse", "iou", "giou", "diou", "ciou"};
   constexpr Yolov3Parameter::IOU_LOSS kLosses[] = {Yolov3Parameter::MSE, Yolov3Parameter::IOU, Yolov3Parameter::GIOU,
                                                    Yolov3Parameter::DIOU, Yolov3Parameter::CIOU};
-  const std::string loss = settings->Word("iou_loss", "mse");
-  const auto found = std::find(losses.begin(), losses.end(), loss);
-  if (found == losses.end()) {
-    settings->Refuse("iou_loss", "iou_loss=" + Printable(loss) + " is none of mse, iou, giou, diou and ciou" +
-                                     DidYouMean(loss, losses));
-    return;
-  }
-  param.set_iou_loss(kLosses[found - losses.begin()]);
+  const std::string loss = settings->Choice("iou_loss", "mse", losses);
+  param.set_iou_loss(kLosses[std::find(losses.begin(), losses.end(), loss) - losses.begin()]);
   if (param.iou_loss() == Yolov3Parameter::MSE) {
-    param.set_coord_scale(number("iou_normalizer", 1));
+    param.set_coord_scale(settings->Number("iou_normalizer", 1));
   } else {
-    param.set_iou_normalizer(number("iou_normalizer", 0.75));
-    if (settings->has("max_delta")) param.set_max_delta(number("max_delta", 0));
+    param.set_iou_normalizer(settings->Number("iou_normalizer", 0.75F));
+    if (settings->has("max_delta")) param.set_max_delta(settings->Number("max_delta", 0));
   }
-  param.set_thresh(number("ignore_thresh", 0.5));
-  param.set_iou_thresh(number("iou_thresh", 1));
-  param.set_label_smooth_eps(number("label_smooth_eps", 0));
-  param.set_object_scale(number("obj_normalizer", 1));
-  param.set_noobject_scale(number("obj_normalizer", 1));
-  param.set_class_scale(number("cls_normalizer", 1));
-  *jitter = number("jitter", 0.2);
+  param.set_thresh(settings->Number("ignore_thresh", 0.5F));
+  param.set_iou_thresh(settings->Number("iou_thresh", 1));
+  param.set_label_smooth_eps(settings->Number("label_smooth_eps", 0));
+  param.set_object_scale(settings->Number("obj_normalizer", 1));
+  param.set_noobject_scale(settings->Number("obj_normalizer", 1));
+  param.set_class_scale(settings->Number("cls_normalizer", 1));
+  *jitter = settings->Number("jitter", 0.2F);
   if (!(*jitter >= 0 && *jitter < 1)) settings->Refuse("jitter", "jitter must be in [0, 1)");
   NoteAdditions(kYoloAdditions, settings, notes);
   settings->Only("truth_thresh", 1, "objects that are not learnt where they are found well");
-  settings->Ignore(kOtherYoloKeys);
+  IgnoreLearning(settings);
 }
 
 NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParameter>& losses,
