@@ -18,7 +18,7 @@ void WriteChannelRow(const uint8_t* from, int channels, int64_t n, float mean, f
 
 // Three channels at once.
 struct ColorValues {
-  std::array<float, 3> mean, factor;
+  std::array<float, 3> mean = {0, 0, 0}, factor = {1, 1, 1};
 };
 void WriteColorRow(const uint8_t* from, int64_t n, const ColorValues& values, bool mirrored,
                    const std::array<float*, 3>& to);

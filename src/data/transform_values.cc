@@ -48,10 +48,10 @@ void Transform::WritePixels(const Image& image, const Window& window, const Rand
   const bool colored = channels == 3, changed = jitter_.changes();
   ColorChange change;
   if (changed) change = jitter_.Draw(image, window.seen, random, kJitter, window.runs);
-  ColorValues values{};
-  for (int c = 0; c < 3 && colored; ++c) {
-    values.mean[c] = mean_ ? 0 : MeanOf(c);
-    values.factor[c] = mean_ ? 1 : FactorOf(c);
+  ColorValues values;
+  for (int c = 0; c < 3 && colored && !mean_; ++c) {
+    values.mean[c] = MeanOf(c);
+    values.factor[c] = FactorOf(c);
   }
   for (int y = 0; y < window.seen.height; ++y) {
     const PixelRun run = window.RunOf(y);

@@ -140,8 +140,7 @@ void WindowLoader::Load(uint64_t position, float* data, float* label, ItemScratc
 
 void WindowLoader::Write(const Image& image, const WindowPlace& place, bool mirrored, float* data) const {
   const int64_t side = form_.crop, plane = side * side;
-  ColorValues values = form_.values;
-  if (form_.mean) values = {{0, 0, 0}, {1, 1, 1}};
+  const ColorValues values = form_.mean ? ColorValues{} : form_.values;
   for (int y = 0; y < place.height; ++y) {
     float* to = data + (place.top + y) * side + place.left;
     WriteColorRow(image.row(y), place.width, values, mirrored, {to, to + plane, to + 2 * plane});

@@ -152,7 +152,6 @@ TEST_F(WindowDataTest, ResultsDoNotDependOnThreads) {
   form.crop = 12;
   form.context_pad = 3;
   form.square = form.mirror = true;
-  form.values.factor = {1, 1, 1};
   SampleOrder order;
   order.seed = 5;
   const auto loader = std::make_shared<WindowLoader>(file, form, order, 6, 3, true);
