@@ -178,6 +178,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) override;
   void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) override;
   void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override;
+  void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta, float* y) override;
+  size_t SpatialTransformWorkspace(const SpatialTransform& problem) override;
+  void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta, const float* dy,
+                                float* dx, float* dtheta, std::byte* workspace) override;
   size_t DetectionWorkspace(const DetectionProblem& problem) override;
   void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                      std::byte* workspace) override;

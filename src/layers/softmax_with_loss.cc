@@ -38,16 +38,12 @@ class SoftmaxWithLossLayer : public Layer {
       setup.Fail("loss_param.label_smoothing", "label_smoothing is " + FormatNumber(loss_.smoothing) +
                                                    "; give the share of all classes together, from 0 to 1");
     }
-    loss_.focal_gamma = param.focal_gamma();
-    if (!(loss_.focal_gamma >= 0 && std::isfinite(loss_.focal_gamma))) {
-      setup.Fail("loss_param.focal_gamma",
-                 "focal_gamma is " + FormatNumber(loss_.focal_gamma) + "; give 0 or more, 2 is usual");
-    }
+    ReadFocus(setup);
     if (loss_.focal_gamma > 0 && loss_.smoothing > 0) {
-      setup.Fail(
-          "loss_param.focal_gamma",
-          "focal_gamma and label_smoothing are both set, and focal loss has one class to be right about; keep one "
-          "of them");
+      setup.Fail(gamma_field_,
+                 gamma_name() +
+                     " and label_smoothing are both set, and focal loss has one class to be right about; keep "
+                     "one of them");
     }
     soft_ = HoldsTargets(setup, axis);
     if (soft_) {
@@ -116,6 +112,27 @@ class SoftmaxWithLossLayer : public Layer {
     labels_.Refuse(position, value);
   }
 
+ protected:
+  // Sets how places count, after the weights of classes are known.
+  virtual void ReadFocus(LayerSetup& setup) {
+    SetGamma(setup, "loss_param.focal_gamma", setup.param().loss_param().focal_gamma());
+  }
+
+  void SetGamma(const LayerSetup& setup, const std::string& field, float gamma) {
+    gamma_field_ = field;
+    loss_.focal_gamma = gamma;
+    if (gamma >= 0 && std::isfinite(gamma)) return;
+    setup.Fail(field, gamma_name() + " is " + FormatNumber(gamma) + "; give 0 or more, 2 is usual");
+  }
+
+  std::string gamma_name() const { return gamma_field_.substr(gamma_field_.find('.') + 1); }
+  bool weighs_classes() const { return !class_weights_.empty(); }
+  // All classes alike, which does not change what the sum is divided by.
+  void WeighPlaces(float weight) {
+    class_weights_.assign(static_cast<size_t>(loss_.axis.classes), weight);
+    loss_.divides_by_labels = true;
+  }
+
  private:
   // Whether bottom 1 holds a share of each class in place of labels: it has the shape of the scores, but for axes of
   // extent 1 at its end. With one class it holds labels.
@@ -138,8 +155,8 @@ class SoftmaxWithLossLayer : public Layer {
                                                 "not count");
     }
     if (loss_.focal_gamma > 0) {
-      setup.Fail("loss_param.focal_gamma",
-                 "focal loss has one class to be right about, but " + targets + "; remove focal_gamma, or give labels");
+      setup.Fail(gamma_field_, "focal loss has one class to be right about, but " + targets + "; give labels, or " +
+                                   gamma_name() + ": 0");
     }
     scores_ = "\"" + setup.param().bottom(0) + "\"";
     targets_of_item_ = std::max<int64_t>(1, setup.bottom_shape(1).count(1));
@@ -198,8 +215,37 @@ class SoftmaxWithLossLayer : public Layer {
   LabelCheck labels_;
   bool soft_ = false;  // bottom 1 holds targets
   int64_t targets_of_item_ = 1;
+  std::string gamma_field_;
   std::string scores_;  // whose classes they are, for messages
   bool has_probability_top_ = false, has_place_top_ = false;
+};
+
+// The same of forks, which weigh all places by alpha, too.
+class FocalLossLayer : public SoftmaxWithLossLayer {
+ protected:
+  void ReadFocus(LayerSetup& setup) override {
+    const FocalLossParameter& param = setup.param().focal_loss_param();
+    if (param.type() != FocalLossParameter::ORIGIN) {
+      setup.Fail("focal_loss_param.type", "type: LINEAR, the second form in the paper, is not supported; remove it");
+    }
+    if (param.has_beta()) {
+      setup.Warn("focal_loss_param.beta", "beta has no effect without type: LINEAR; remove it");
+    }
+    if (setup.param().loss_param().focal_gamma() != 0) {
+      setup.Fail("loss_param.focal_gamma", "focal_gamma is of SoftmaxWithLoss; give gamma in focal_loss_param");
+    }
+    if (weighs_classes()) {
+      setup.Fail("loss_param",
+                 "weights of classes are of SoftmaxWithLoss, here alpha weighs all of them; take type: "
+                 "\"SoftmaxWithLoss\" with class_weight and focal_gamma");
+    }
+    SetGamma(setup, "focal_loss_param.gamma", param.gamma());
+    if (!(param.alpha() > 0) || !std::isfinite(param.alpha())) {
+      setup.Fail("focal_loss_param.alpha",
+                 "alpha is " + FormatNumber(param.alpha()) + ", but what all places are multiplied by must be above 0");
+    }
+    WeighPlaces(param.alpha());
+  }
 };
 
 }  // namespace
@@ -207,5 +253,7 @@ class SoftmaxWithLossLayer : public Layer {
 REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer, "loss_param", "softmax_param");
 // R-FCN's fork has the third top in a type of its own.
 REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLossLayer, "loss_param", "softmax_param");
+REGISTER_LAYER(FocalLoss, FocalLossLayer, "focal_loss_param", "loss_param", "softmax_param");
+REGISTER_LAYER(SoftmaxFocalLoss, FocalLossLayer, "focal_loss_param", "loss_param", "softmax_param");
 
 }  // namespace crema

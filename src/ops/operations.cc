@@ -341,6 +341,16 @@ class CpuOperations final : public CpuSequences {
   void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) override {
     crema::UnpoolingBackward(problem, index, dy, dx);
   }
+  void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta, float* y) override {
+    crema::SpatialTransformForward(problem, x, theta, y);
+  }
+  size_t SpatialTransformWorkspace(const SpatialTransform& problem) override {
+    return crema::SpatialTransformWorkspace(problem);
+  }
+  void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta, const float* dy,
+                                float* dx, float* dtheta, std::byte* workspace) override {
+    crema::SpatialTransformBackward(problem, x, theta, dy, dx, dtheta, workspace);
+  }
 
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {

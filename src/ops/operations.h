@@ -59,6 +59,7 @@
 #include "ops/segmentation.h"
 #include "ops/soft_targets.h"
 #include "ops/softmax.h"
+#include "ops/spatial_transform.h"
 #include "ops/target_losses.h"
 #include "ops/unpooling.h"
 #include "ops/update.h"
@@ -280,11 +281,16 @@ class Operations {
   virtual void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) = 0;
   virtual void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) = 0;
 
-  // --- Sizes of images: ops/interpolation.h, ops/unpooling.h. ---
+  // --- Sizes of images, and where their elements go: ops/interpolation.h, ops/unpooling.h, ops/spatial_transform.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
   virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
   virtual void UnpoolingBackward(const UnpoolingProblem& problem, const float* index, const float* dy, float* dx) = 0;
+  virtual void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta,
+                                       float* y) = 0;
+  virtual size_t SpatialTransformWorkspace(const SpatialTransform& problem) = 0;
+  virtual void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta,
+                                        const float* dy, float* dx, float* dtheta, std::byte* workspace) = 0;
 
   // --- Detectors: ops/detection_output.h, ops/object_rows.h, ops/multibox.h, ops/detection_evaluation.h. FindBadObject
   // answers as FindBadLabel does. ---
