@@ -17,7 +17,7 @@ namespace {
 
 const std::vector<std::string>& Types() {
   static const std::vector<std::string> types = {"constant", "uniform", "gaussian", "positive_unitball",
-                                                 "xavier",   "msra",    "bilinear"};
+                                                 "xavier",   "msra",    "bilinear", "values"};
   return types;
 }
 
@@ -76,6 +76,17 @@ std::string CheckFiller(const FillerParameter& filler, const Shape& shape) {
     std::string known;
     for (const std::string& name : Types()) known += (known.empty() ? "" : ", ") + name;
     return "unknown filler type \"" + type + "\"" + DidYouMean(type, Types()) + " (known: " + known + ")";
+  }
+  if (type == "values") {
+    if (filler.values_size() != shape.count()) {
+      return "filler values: " + std::to_string(filler.values_size()) + " values are given, but the parameter (" +
+             shape.ToString() + ") has " + std::to_string(shape.count()) + " elements; give one for each";
+    }
+    const bool finite =
+        std::all_of(filler.values().begin(), filler.values().end(), [](float value) { return std::isfinite(value); });
+    if (!finite) return "filler values: one of them is not finite; correct it";
+  } else if (filler.values_size() > 0) {
+    return "filler " + type + ": values are for type: \"values\" alone; set that, or leave them out";
   }
   for (const auto& [name, value] : {std::pair<const char*, float>{"value", filler.value()},
                                     {"min", filler.min()},
@@ -140,6 +151,8 @@ void Fill(const FillerParameter& filler, uint64_t seed, uint64_t stream, const T
     FillUniform(random, -bound, bound, n, values);
   } else if (type == "msra") {
     FillGaussian(random, 0, static_cast<float>(std::sqrt(2.0 / Fan(filler, shape))), n, values);
+  } else if (type == "values") {
+    std::copy(filler.values().begin(), filler.values().end(), values);
   } else {
     FillBilinear(shape[3], n, values);
   }

@@ -6,6 +6,7 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "layers/given_numbers.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -79,27 +80,19 @@ class SpatialTransformerLayer : public Layer {
   }
 
   void ReadMap(LayerSetup& setup) {
-    const SpatialTransformerParameter& param = setup.param().st_param();
-    const struct {
-      const char* name;
-      bool given;
-      float value;
-    } numbers[kAffineNumbers] = {{"theta_1_1", param.has_theta_1_1(), param.theta_1_1()},
-                                 {"theta_1_2", param.has_theta_1_2(), param.theta_1_2()},
-                                 {"theta_1_3", param.has_theta_1_3(), param.theta_1_3()},
-                                 {"theta_2_1", param.has_theta_2_1(), param.theta_2_1()},
-                                 {"theta_2_2", param.has_theta_2_2(), param.theta_2_2()},
-                                 {"theta_2_3", param.has_theta_2_3(), param.theta_2_3()}};
+    static constexpr const char* kNames[] = {"theta_1_1", "theta_1_2", "theta_1_3",
+                                             "theta_2_1", "theta_2_2", "theta_2_3"};
+    const auto given = GivenNumbersOf(setup.param().st_param());
     problem_.learnt = 0;
     std::string learnt;
     for (int i = 0; i < kAffineNumbers; ++i) {
-      if (numbers[i].given && !std::isfinite(numbers[i].value)) {
-        setup.Fail(std::string("st_param.") + numbers[i].name,
-                   std::string(numbers[i].name) + " is " + FormatNumber(numbers[i].value) + "; give a finite number");
+      problem_.fixed[i] = given[i].value_or(0);
+      if (!std::isfinite(problem_.fixed[i])) {
+        setup.Fail(std::string("st_param.") + kNames[i],
+                   std::string(kNames[i]) + " is " + FormatNumber(problem_.fixed[i]) + "; give a finite number");
       }
-      problem_.fixed[i] = numbers[i].value;
-      problem_.place[i] = numbers[i].given ? -1 : problem_.learnt++;
-      if (!numbers[i].given) learnt += (learnt.empty() ? "" : ", ") + std::string(numbers[i].name);
+      problem_.place[i] = given[i] ? -1 : problem_.learnt++;
+      if (!given[i]) learnt += (learnt.empty() ? "" : ", ") + std::string(kNames[i]);
     }
     if (problem_.learnt == 0) {
       setup.Fail("st_param", "gives all six numbers of the map, which leaves \"" + setup.param().bottom(1) +

@@ -19,7 +19,11 @@ namespace {
 
 using namespace onnx;
 
-constexpr int64_t kFormatVersion = 7, kOperatorSet = 13;
+// Of the format and its operators. GridSample (SpatialTransformer) came with later ones.
+struct Versions {
+  int64_t format, operators;
+};
+constexpr Versions kVersions = {7, 13}, kVersionsOfGridSample = {8, 16};
 
 NetOptions OptionsFor(const OnnxOptions& options, const BlobShapes& shapes) {
   NetOptions net;
@@ -144,6 +148,21 @@ void NoteStates(const CompiledNet& net, std::vector<Diagnostic>* notes) {
   }
 }
 
+void SetVersions(ModelProto* model) {
+  GraphProto& graph = *model->mutable_graph();
+  const bool samples = std::any_of(graph.node().begin(), graph.node().end(),
+                                   [](const NodeProto& node) { return node.op_type() == "GridSample"; });
+  const Versions& versions = samples ? kVersionsOfGridSample : kVersions;
+  model->set_ir_version(versions.format);
+  model->add_opset_import()->set_version(versions.operators);
+  if (!samples) return;
+  // From operator set 16 on points lie half a pixel elsewhere where this is not said.
+  for (NodeProto& node : *graph.mutable_node()) {
+    if (node.op_type() != "RoiAlign") continue;
+    *node.add_attribute() = String("coordinate_transformation_mode", "output_half_pixel");
+  }
+}
+
 void CheckSize(size_t bytes) {
   if (bytes <= INT_MAX) return;
   throw UserError("the file would have " + FormatBytes(bytes) +
@@ -170,11 +189,10 @@ OnnxModel MakeOnnxModel(const NetFile& file, const std::vector<LayerWeights>& we
   NoteStates(net.compiled(), &result.notes);
 
   ModelProto model;
-  model.set_ir_version(kFormatVersion);
   model.set_producer_name("crema");
   model.set_producer_version(CREMA_VERSION);
-  model.add_opset_import()->set_version(kOperatorSet);
   *model.mutable_graph() = WriteGraph(net, options, &result.notes);
+  SetVersions(&model);
   if (model.graph().output_size() == 0) throw UserError("nothing comes out of the net, so there is nothing to export");
   CheckSize(model.ByteSizeLong());
   result.bytes = WireBytes(model);

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "layers/given_numbers.h"
 #include "onnx/layer_table.h"
 
 namespace crema::onnx {
@@ -138,6 +139,43 @@ void Upsample(LayerWriter& layer) {
   layer.SetTop(0, layer.Reshape(spread, layer.top_dims(0)));
 }
 
+// The map of each image, in the order and from the middles of pixels that GridSample wants, times the result's places.
+void SpatialTransformer(LayerWriter& layer) {
+  layer.ExpectFixedFrom(0, 2);
+  const Shape &images = layer.bottom_shape(0), &top = layer.top_shape(0);
+  const int64_t images_open = layer.bottom_dims(1)[0], learnt = layer.bottom_shape(1).count(1);
+  const auto given = GivenNumbersOf(layer.param().st_param());
+  std::vector<float> places(learnt * 6), fixed(6);
+  for (int i = 0, next = 0; i < 6; ++i) {
+    const int to = (i + 3) % 6;  // columns first
+    if (given[i]) {
+      fixed[to] = *given[i];
+    } else {
+      places[next++ * 6 + to] = 1;
+    }
+  }
+  fixed[2] += 1 / static_cast<float>(images[3]);
+  fixed[5] += 1 / static_cast<float>(images[2]);
+  const int64_t elements = top.count(2);
+  std::vector<float> from(3 * elements, 1);
+  for (int64_t i = 0; i < elements; ++i) {
+    from[i] = 2 * static_cast<float>(i / top[3]) / static_cast<float>(top[2]) - 1;
+    from[elements + i] = 2 * static_cast<float>(i % top[3]) / static_cast<float>(top[3]) - 1;
+  }
+  const std::string theta =
+      layer.Add("Gemm", {layer.Reshape(layer.bottom(1), {images_open, learnt}),
+                         layer.Floats("places", {learnt, 6}, places), layer.Floats("fixed", {6}, fixed)});
+  const std::string maps = layer.Add("Reshape", {theta, layer.Integers("maps", {-1, 2, 3})});
+  const std::string points = layer.Add("MatMul", {maps, layer.Floats("from", {3, elements}, from)});
+  const std::string pairs = layer.Add("Transpose", {points}, {Ints("perm", {0, 2, 1})});
+  // From -3 and 3 on all is outside of the image; places beyond whole numbers of 64 bits are taken for others by
+  // runtimes.
+  const std::string near = layer.Add("Clip", {pairs, layer.Number("least", -3), layer.Number("most", 3)});
+  const std::string grid = layer.Add("Reshape", {near, layer.Integers("grid", {-1, top[2], top[3], 2})});
+  layer.SetTop(0, layer.Add("GridSample", {layer.bottom(0), grid},
+                            {String("mode", "bilinear"), String("padding_mode", "zeros"), Int("align_corners", 0)}));
+}
+
 }  // namespace
 
 LayerTable VisionLayers() {
@@ -147,6 +185,7 @@ LayerTable VisionLayers() {
           {"Deconvolution", Deconvolution},
           {"DepthwiseConvolution", Convolution},
           {"Interp", Interp},
+          {"SpatialTransformer", SpatialTransformer},
           {"Upsample", Upsample}};
 }
 

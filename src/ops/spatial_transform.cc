@@ -24,7 +24,7 @@ constexpr int64_t kTogether = 8;   // channels of a thread that gradients are su
 struct AxisShares {
   float low[kColumns], high[kColumns], low_in[kColumns], high_in[kColumns];
 
-  void Set(int32_t k, const Shares& shares) {
+  CREMA_INLINE void Set(int32_t k, const Shares& shares) {
     low[k] = shares.low;
     high[k] = shares.high;
     low_in[k] = shares.low_in;
@@ -39,23 +39,26 @@ struct Sources {
   int32_t upper_left[kColumns], upper_right[kColumns], lower_left[kColumns], lower_right[kColumns];
   AxisShares down, across;
 
-  void Locate(const SpatialTransform& p, const Map& map, int32_t row, int32_t first) {
-    const auto width = static_cast<int32_t>(p.width);
-    count = std::min(kColumns, static_cast<int32_t>(p.result_width) - first);
-    for (int32_t k = 0; k < count; ++k) {
-      const Point rows = map.RowsOf(p, row, first + k), columns = map.ColumnsOf(p, row, first + k);
-      upper_left[k] = rows.low * width + columns.low;
-      upper_right[k] = rows.low * width + columns.high;
-      lower_left[k] = rows.high * width + columns.low;
-      lower_right[k] = rows.high * width + columns.high;
-      down.Set(k, rows.shares);
-      across.Set(k, columns.shares);
-    }
-  }
   CREMA_INLINE Corners CornersOf(const float* x, int32_t k) const {
     return {x[upper_left[k]], x[upper_right[k]], x[lower_left[k]], x[lower_right[k]]};
   }
 };
+
+CREMA_MULTIVERSION void Locate(const SpatialTransform& p, const Map& map, int32_t row, int32_t first, Sources* to) {
+  const auto width = static_cast<int32_t>(p.width);
+  const int32_t count = std::min(kColumns, static_cast<int32_t>(p.result_width) - first);
+  to->count = count;
+#pragma omp simd
+  for (int32_t k = 0; k < count; ++k) {
+    const Point rows = map.RowsOf(p, row, first + k), columns = map.ColumnsOf(p, row, first + k);
+    to->upper_left[k] = rows.low * width + columns.low;
+    to->upper_right[k] = rows.low * width + columns.high;
+    to->lower_left[k] = rows.high * width + columns.low;
+    to->lower_right[k] = rows.high * width + columns.high;
+    to->down.Set(k, rows.shares);
+    to->across.Set(k, columns.shares);
+  }
+}
 
 CREMA_MULTIVERSION void Sample(const Sources& at, const float* x, float* y) {
 #pragma omp simd
@@ -123,7 +126,7 @@ void BackwardOf(const SpatialTransform& p, const Map& map, int64_t channels, con
   if (gradient) *gradient = {};
   for (int32_t row = 0; row < p.result_height; ++row) {
     for (int32_t first = 0; first < p.result_width; first += kColumns) {
-      at.Locate(p, map, row, first);
+      Locate(p, map, row, first, &at);
       std::fill_n(slopes.row, at.count, 0.0f);
       std::fill_n(slopes.column, at.count, 0.0f);
       for (int64_t c = 0; c < channels; ++c) {
@@ -148,7 +151,7 @@ void SpatialTransformForward(const SpatialTransform& problem, const float* x, co
       const int64_t image = i / p.result_height, row = i % p.result_height;
       const Map map(p, theta + image * p.learnt);
       for (int32_t first = 0; first < p.result_width; first += kColumns) {
-        at.Locate(p, map, static_cast<int32_t>(row), first);
+        Locate(p, map, static_cast<int32_t>(row), first, &at);
         for (int64_t c = image * p.channels; c < (image + 1) * p.channels; ++c) {
           Sample(at, x + c * plane, y + c * result + row * p.result_width + first);
         }

@@ -188,6 +188,17 @@ void ExpectProblem(const FillerParameter& filler, const Shape& shape, const std:
   EXPECT_NE(problem.find(part), std::string::npos) << "\"" << problem << "\" does not say: " << part;
 }
 
+TEST(Filler, ValuesAreThoseGiven) {
+  FillerParameter filler = Filler("values");
+  for (const float value : {1.0f, 0.0f, -2.5f, 0.0f, 1.0f, 3e-9f}) filler.add_values(value);
+  EXPECT_EQ(Filled(filler, {2, 3}), (std::vector<float>{1, 0, -2.5f, 0, 1, 3e-9f}));
+  ExpectProblem(filler, {5}, "6 values are given, but the parameter (5) has 5 elements; give one for each");
+  filler.set_values(2, NAN);
+  ExpectProblem(filler, {6}, "one of them is not finite");
+  filler.set_type("constant");
+  ExpectProblem(filler, {6}, "values are for type: \"values\" alone");
+}
+
 TEST(CheckFiller, SaysWhatIsWrongAndWhatToDo) {
   ExpectProblem(Filler("xaviar"), {2}, "unknown filler type \"xaviar\"; did you mean \"xavier\"?");
   ExpectProblem(Filler("zzz"), {2}, "known: constant, uniform, gaussian, positive_unitball, xavier, msra, bilinear");

@@ -195,6 +195,7 @@ const std::set<std::string> kNotBack = {"ArgMax",
                                         "RNN",
                                         "ROIAlign",
                                         "ROIPooling",
+                                        "SpatialTransformer",
                                         "Upsample",
                                         "YoloDetectionOutput",
                                         "Yolov3DetectionOutput"};
