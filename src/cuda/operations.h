@@ -192,7 +192,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
                      uint64_t* rank) override;
   void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                            const MultiBoxTargets& targets) override;
-  void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient,
+  void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects, float* gradient,
                  float* losses) override;
   void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes) override;
   void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,

@@ -3,12 +3,13 @@
 
 namespace crema::cuda {
 
-void CudaOperations::LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient,
-                               float* losses) {
+void CudaOperations::LearnYolo(const YoloLoss& loss, uint64_t, const float* predictions, const float* objects,
+                               float* gradient, float* losses) {
   const int64_t count = loss.grid.images * loss.grid.of_image();
   Fill(0, Tensor(reinterpret_cast<std::byte*>(gradient), {Shape{count * loss.grid.numbers()}}));
+  const PassState* state = gpu_.state();
   ForEach(queue(), count, [=] __device__(int64_t i) {
-    losses[i] = yolo::Learn(loss, predictions, objects, 0, loss.objects, i, gradient);
+    losses[i] = yolo::Learn(loss, state->pass, predictions, objects, 0, loss.objects, i, gradient);
   });
 }
 

@@ -36,6 +36,12 @@ void CheckAnchors(const LayerSetup& setup, const YoloFields& fields) {
 
 }  // namespace
 
+std::vector<uint32_t> AllAnchors(int sides) {
+  std::vector<uint32_t> anchors(static_cast<size_t>(sides / 2));
+  std::iota(anchors.begin(), anchors.end(), 0u);
+  return anchors;
+}
+
 YoloGrid YoloGridOf(const LayerSetup& setup, int i, const YoloFields& fields) {
   CheckAnchors(setup, fields);
   const Shape& shape = setup.bottom_shape(i);
@@ -121,8 +127,7 @@ std::vector<YoloGrid> YoloGridsOf(const LayerSetup& setup, const YoloDetectionOu
   const std::string block = "yolo_detection_output_param";
   setup.ExpectBottoms(1);
   if (param.coords() != 4) setup.Fail(block + ".coords", "coords must be 4, the numbers that tell a box");
-  std::vector<uint32_t> own(static_cast<size_t>(param.biases_size() / 2));
-  std::iota(own.begin(), own.end(), 0u);
+  const std::vector<uint32_t> own = AllAnchors(param.biases_size());
   if (param.num_box() != own.size()) {
     setup.Fail(param.has_num_box() ? block + ".num_box" : block,
                "num_box is " + std::to_string(param.num_box()) + ", but biases are of " + std::to_string(own.size()) +

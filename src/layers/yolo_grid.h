@@ -23,6 +23,9 @@ struct YoloFields {
   bool new_coords = false;
 };
 
+// The numbers of all anchors, of so many sides, from 0 on.
+std::vector<uint32_t> AllAnchors(int sides);
+
 // Of bottom i. Fails where they do not fit.
 YoloGrid YoloGridOf(const LayerSetup& setup, int i, const YoloFields& fields);
 

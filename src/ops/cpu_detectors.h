@@ -54,9 +54,9 @@ class CpuDetectors : public Operations {
                      std::byte* workspace) override {
     crema::DetectObjects(problem, inputs, objects, workspace);
   }
-  void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient,
+  void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects, float* gradient,
                  float* losses) override {
-    crema::LearnYolo(loss, predictions, objects, gradient, losses);
+    crema::LearnYolo(loss, pass, predictions, objects, gradient, losses);
   }
   void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes) override {
     crema::DecodeYolo(grid, predictions, boxes);

@@ -304,9 +304,9 @@ class Operations {
                              const float* overlap, uint64_t* rank) = 0;
   virtual void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
                                    const MultiBoxTargets& targets) = 0;
-  // ops/yolo.h.
-  virtual void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient,
-                         float* losses) = 0;
+  // ops/yolo.h. GPUs know the pass by themselves.
+  virtual void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects,
+                         float* gradient, float* losses) = 0;
   virtual void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes) = 0;
   virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
                                   std::byte* workspace, float* results) = 0;

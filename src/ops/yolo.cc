@@ -28,7 +28,8 @@ constexpr int64_t kGrain = 256;  // predictions that are worth a thread
 
 }  // namespace
 
-void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient, float* losses) {
+void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects, float* gradient,
+               float* losses) {
   const YoloGrid& grid = loss.grid;
   const int64_t blocks = grid.images * grid.anchors, cells = grid.cells();
   ParallelFor(blocks, std::max<int64_t>(1, kGrain / cells), [&](int64_t begin, int64_t end) {
@@ -36,7 +37,7 @@ void LearnYolo(const YoloLoss& loss, const float* predictions, const float* obje
     for (int64_t block = begin; block < end; ++block) {
       const Rows rows = RowsOf(loss, objects, block / grid.anchors);
       for (int64_t i = block * cells; i < (block + 1) * cells; ++i) {
-        losses[i] = yolo::Learn(loss, predictions, objects, rows.begin, rows.end, i, gradient);
+        losses[i] = yolo::Learn(loss, pass, predictions, objects, rows.begin, rows.end, i, gradient);
       }
     }
   });

@@ -53,19 +53,34 @@ struct YoloLoss {
   float overlap_scale = 1, most_delta = 1;  // the other box losses: their factor, and the bound of their gradients
   // Classes are wanted to be 1 - smoothing / 2 and smoothing / 2.
   float smoothing = 0;
+  // Classes exclude each other: a Softmax over them, instead of a sigmoid of each.
+  bool softmax = false;
   // Of several objects at one prediction: the mean of their boxes, or the last one's.
   bool averages = true;
-  // Gradients go through the sigmoids, as those of squares do; otherwise they are those of cross entropies.
-  bool through_sigmoid = false;
+  // Of these all classes, or the last one's alone.
+  bool joins_classes = true;
+  // Gradients of centres and objectness, and those of classes, go through the sigmoids, as those of squares do;
+  // otherwise they are those of cross entropies.
+  bool through_sigmoid = false, classes_through_sigmoid = false;
+  // The anchor that overlaps an object most is told by the sides that the object's cell predicts for each, instead of
+  // its own. All anchors are then of this grid, in their order.
+  bool matches_predicted = false;
+  // Where there is an object, objectness is wanted to be the overlap of the predicted box with it, instead of 1.
+  bool rescores = false;
+  // In so many passes predictions that learn no object are drawn to the middles of their cells and to their anchors, by
+  // this factor.
+  uint64_t anchor_passes = 0;
+  float anchor_scale = 0.01f;
 
   // Rows of classes from 1 on.
   ObjectRows rows() const { return {objects, grid.images, grid.classes + 1, 0}; }
 };
 
-// gradient: as the predictions, of all of it divided by the number of images. losses: what each prediction adds to
-// the loss, images x anchors x cells: the squares of what it is wrong by, and of boxes that kSquares does not count
-// overlap_scale * (1 - overlap). Threaded; allocates nothing.
-void LearnYolo(const YoloLoss& loss, const float* predictions, const float* objects, float* gradient, float* losses);
+// pass: counted from 0. gradient: as the predictions, of all of it divided by the number of images. losses: what each
+// prediction adds to the loss, images x anchors x cells: the squares of what it is wrong by, and of boxes that kSquares
+// does not count overlap_scale * (1 - overlap). Threaded; allocates nothing.
+void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects, float* gradient,
+               float* losses);
 
 // Boxes of all grids of a net, `all` of an image, of which one's predictions begin at number `first`.
 struct YoloBoxes {

@@ -71,23 +71,61 @@ CREMA_FORMULA int64_t CellOf(float centre, int64_t count) {
   return cell < 0.0f ? 0 : cell < static_cast<float>(count) ? static_cast<int64_t>(cell) : count - 1;
 }
 
-// Of an anchor and an object with one centre.
-CREMA_FORMULA float OverlapOfSides(const YoloGrid& g, int32_t anchor, const Box& object) {
-  return boxes::Overlap({0, 0, g.anchor_width[anchor], g.anchor_height[anchor]}, {0, 0, object.width, object.height});
+// Of an anchor, or of the sides that the place's cell predicts for it, and an object with one centre.
+CREMA_FORMULA float OverlapOfSides(const YoloLoss& loss, const Place& place, const float* predictions, int32_t anchor,
+                                   const Box& object) {
+  const YoloGrid& g = loss.grid;
+  float width = g.anchor_width[anchor], height = g.anchor_height[anchor];
+  if (loss.matches_predicted) {
+    const int64_t apart = (anchor - place.anchor) * (YoloGrid::kOfBox + g.classes);
+    const float* const numbers = predictions + place.at + apart * place.step;
+    width *= OfAnchor(g, numbers[2 * place.step]);
+    height *= OfAnchor(g, numbers[3 * place.step]);
+  }
+  return boxes::Overlap({0, 0, width, height}, {0, 0, object.width, object.height});
 }
 
-CREMA_FORMULA bool Learns(const YoloLoss& loss, const Place& place, const Box& object) {
+CREMA_FORMULA bool Learns(const YoloLoss& loss, const Place& place, const float* predictions, const Box& object) {
   const YoloGrid& g = loss.grid;
   if (CellOf(object.x, g.width) != place.column || CellOf(object.y, g.height) != place.row) return false;
   const int32_t own = g.own[place.anchor];
-  const float overlap = OverlapOfSides(g, own, object);
+  const float overlap = OverlapOfSides(loss, place, predictions, own, object);
   if (loss.match_above < 1 && overlap > loss.match_above) return true;
   for (int32_t anchor = 0; anchor < g.all_anchors; ++anchor) {
     if (anchor == own) continue;
-    const float other = OverlapOfSides(g, anchor, object);
+    const float other = OverlapOfSides(loss, place, predictions, anchor, object);
     if (other > overlap || (other == overlap && anchor < own)) return false;
   }
   return true;
+}
+
+// How likely the classes of a prediction are.
+struct Classes {
+  const float* numbers;  // of the first class
+  int64_t step;
+  bool softmax;     // over them, instead of a sigmoid of each
+  int64_t best;     // the likeliest
+  float most, sum;  // its number, and softmax: of exp(number - most)
+};
+
+CREMA_FORMULA Classes ClassesOf(const YoloGrid& g, const Place& place, const float* predictions, bool softmax) {
+  Classes classes = {predictions + place.at + YoloGrid::kOfBox * place.step, place.step, softmax, 0, 0, 0};
+  classes.most = classes.numbers[0];
+  for (int64_t c = 1; c < g.classes; ++c) {
+    const float said = classes.numbers[c * place.step];
+    if (!(said > classes.most)) continue;
+    classes.most = said;
+    classes.best = c;
+  }
+  for (int64_t c = 0; softmax && c < g.classes; ++c) {
+    classes.sum += formula::Exp(classes.numbers[c * place.step] - classes.most);
+  }
+  return classes;
+}
+
+CREMA_FORMULA float Likely(const Classes& classes, int64_t c) {
+  const float said = classes.numbers[c * classes.step];
+  return classes.softmax ? formula::Exp(said - classes.most) / classes.sum : formula::Sigmoid()(said);
 }
 
 struct BoxDelta {
@@ -129,6 +167,7 @@ CREMA_FORMULA BoxDelta DeltaOfBox(const YoloLoss& loss, const Place& place, cons
 struct Matches {
   int count = 0;      // that it learns
   BoxDelta box = {};  // of these
+  float surely = 1;   // how surely there is one, as the last of these wants it
   float best = 0;     // the largest overlap of its box with any
 };
 
@@ -136,9 +175,6 @@ struct Matches {
 CREMA_FORMULA Matches Match(const YoloLoss& loss, const Place& place, const float* predictions, const float* objects,
                             int64_t begin, int64_t end, float* delta) {
   const YoloGrid& g = loss.grid;
-  const auto wrong = [&](int64_t number, float wanted) {
-    return loss.class_scale * (formula::Sigmoid()(predictions[place.at + number * place.step]) - wanted);
-  };
   const BoundingBox corners = CornersOf(BoxOf(g, place, predictions));
   Matches found;
   for (int64_t r = begin; r < end; ++r) {
@@ -147,13 +183,17 @@ CREMA_FORMULA Matches Match(const YoloLoss& loss, const Place& place, const floa
     const float overlap = boxes::Overlap(corners, CornersOfRow(row));
     found.best = overlap > found.best ? overlap : found.best;
     const Box object = BoxOfRow(row);
-    if (!Learns(loss, place, object)) continue;
-    for (int64_t c = 0; found.count == 0 && c < g.classes; ++c) {
-      delta[(YoloGrid::kOfBox + c) * place.step] = wrong(YoloGrid::kOfBox + c, loss.smoothing / 2);
+    if (!Learns(loss, place, predictions, object)) continue;
+    const Classes classes = ClassesOf(g, place, predictions, loss.softmax);
+    const auto want = [&](int64_t c, float wanted) {
+      delta[(YoloGrid::kOfBox + c) * place.step] = loss.class_scale * (Likely(classes, c) - wanted);
+    };
+    if (found.count == 0 || !loss.joins_classes) {
+      for (int64_t c = 0; c < g.classes; ++c) want(c, loss.smoothing / 2);
     }
+    want(static_cast<int64_t>(row[1]) - 1, 1 - loss.smoothing / 2);
     ++found.count;
-    const int64_t own = YoloGrid::kOfBox + static_cast<int64_t>(row[1]) - 1;
-    delta[own * place.step] = wrong(own, 1 - loss.smoothing / 2);
+    if (loss.rescores) found.surely = overlap;
     const BoxDelta wanted = DeltaOfBox(loss, place, predictions, object);
     const float kept = loss.averages ? 1.0f : 0.0f;
     for (int i = 0; i < 4; ++i) found.box.numbers[i] = kept * found.box.numbers[i] + wanted.numbers[i];
@@ -164,57 +204,49 @@ CREMA_FORMULA Matches Match(const YoloLoss& loss, const Place& place, const floa
 
 // Writes the gradient of a prediction, which must hold zeros, and returns what it adds to the loss. All objects of its
 // image are among the rows begin to end - 1.
-CREMA_FORMULA float Learn(const YoloLoss& loss, const float* predictions, const float* objects, int64_t begin,
-                          int64_t end, int64_t prediction, float* gradient) {
+CREMA_FORMULA float Learn(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects,
+                          int64_t begin, int64_t end, int64_t prediction, float* gradient) {
   constexpr int64_t kSurely = 4;
   const YoloGrid& g = loss.grid;
   const Place place = PlaceOf(g, prediction);
   float* const delta = gradient + place.at;
   const Matches found = Match(loss, place, predictions, objects, begin, end, delta);
   const auto said = [&](int64_t number) { return formula::Sigmoid()(predictions[place.at + number * place.step]); };
-  // Writes the gradient of what a number is wrong by, which is `range` times a sigmoid, or none with 0; returns the
+  // Writes the gradient of what a number is wrong by, through `range` times a sigmoid, or none with 0; returns the
   // square.
   const auto learn = [&](int64_t number, float wrong, float range) {
-    const float slope = range > 0 && loss.through_sigmoid ? range * said(number) * (1 - said(number)) : 1.0f;
+    const float slope = range > 0 ? range * said(number) * (1 - said(number)) : 1.0f;
     delta[number * place.step] = wrong * slope / static_cast<float>(g.images);
     return wrong * wrong;
   };
+  const float range = loss.through_sigmoid ? 1.0f : 0.0f;
 
   if (found.count == 0) {
-    return learn(kSurely, found.best > loss.ignore_above ? 0 : loss.nothing_scale * said(kSurely), 1);
+    float sum = learn(kSurely, found.best > loss.ignore_above ? 0 : loss.nothing_scale * said(kSurely), range);
+    if (pass >= loss.anchor_passes) return sum;
+    for (int i = 0; i < 2; ++i) {
+      sum += learn(i, loss.anchor_scale * (InCell(g, said(i)) - 0.5f), range * g.centre_range);
+    }
+    for (int i = 2; i < 4; ++i) sum += learn(i, loss.anchor_scale * predictions[place.at + i * place.step], 0);
+    return sum;
   }
   const bool squares = loss.box_loss == YoloBoxLoss::kSquares;
   const float share = loss.averages ? 1 / static_cast<float>(found.count) : 1.0f;
-  float sum = learn(kSurely, loss.object_scale * (said(kSurely) - 1), 1) + found.box.loss * share;
+  float sum = learn(kSurely, loss.object_scale * (said(kSurely) - found.surely), range) + found.box.loss * share;
   for (int i = 0; i < 4; ++i) {
-    const float square = learn(i, found.box.numbers[i] * share, squares && i < 2 ? g.centre_range : 0);
+    const float square = learn(i, found.box.numbers[i] * share, squares && i < 2 ? range * g.centre_range : 0);
     if (squares) sum += square;
   }
-  for (int64_t i = YoloGrid::kOfBox; i < YoloGrid::kOfBox + g.classes; ++i) sum += learn(i, delta[i * place.step], 1);
+  for (int64_t i = YoloGrid::kOfBox; i < YoloGrid::kOfBox + g.classes; ++i) {
+    sum += learn(i, delta[i * place.step], loss.classes_through_sigmoid ? 1.0f : 0.0f);
+  }
   return sum;
 }
 
 CREMA_FORMULA void Decode(const YoloGrid& g, const float* predictions, int64_t prediction, const YoloBoxes& out) {
   const Place place = PlaceOf(g, prediction);
   const float* const numbers = predictions + place.at;
-  int64_t label = 0;
-  float most = numbers[YoloGrid::kOfBox * place.step];
-  for (int64_t c = 1; c < g.classes; ++c) {
-    const float said = numbers[(YoloGrid::kOfBox + c) * place.step];
-    if (!(said > most)) continue;
-    most = said;
-    label = c;
-  }
-  float sum = 1;
-  if (out.softmax) {
-    sum = 0;
-    for (int64_t c = 0; c < g.classes; ++c) {
-      sum += formula::Exp(numbers[(YoloGrid::kOfBox + c) * place.step] - most);
-    }
-  }
-  const auto likely = [&](float said) {
-    return out.softmax ? formula::Exp(said - most) / sum : formula::Sigmoid()(said);
-  };
+  const Classes classes = ClassesOf(g, place, predictions, out.softmax);
   const int64_t of_image = int64_t{g.anchors} * place.step;
   const int64_t at = place.image * out.all + out.first + prediction % of_image;
   const BoundingBox box = CornersOf(BoxOf(g, place, predictions));
@@ -227,12 +259,12 @@ CREMA_FORMULA void Decode(const YoloGrid& g, const float* predictions, int64_t p
   if (out.each_class) {
     float* const scores = out.scores + at * (1 + g.classes) + 1;
     for (int64_t c = 0; c < g.classes; ++c) {
-      scores[c] = likely(numbers[(YoloGrid::kOfBox + c) * place.step]) * surely;
+      scores[c] = Likely(classes, c) * surely;
     }
     return;
   }
-  out.scores[at] = likely(most) * surely;
-  out.labels[at] = static_cast<float>(label + 1);
+  out.scores[at] = Likely(classes, classes.best) * surely;
+  out.labels[at] = static_cast<float>(classes.best + 1);
 }
 
 }  // namespace crema::yolo

@@ -67,7 +67,7 @@ TEST_P(YoloLearning, WhatIsLearntIsFound) {
       losses(predictions);
   constexpr int kSteps = 4000;
   for (int step = 0; step < kSteps; ++step) {
-    LearnYolo(loss, numbers.data(), kObjects.data(), gradient.data(), losses.data());
+    LearnYolo(loss, 0, numbers.data(), kObjects.data(), gradient.data(), losses.data());
     // Overlaps have steep sides, also where they are large.
     const float rate = 0.5f * static_cast<float>(kSteps - step) / kSteps;
     for (size_t i = 0; i < numbers.size(); ++i) numbers[i] -= rate * gradient[i];
@@ -146,7 +146,7 @@ TEST(Yolo, UnusableObjectsWriteNowhere) {
              count = predictions * static_cast<size_t>(loss.grid.numbers());
   const std::vector<float> numbers(count, 0.0f);
   std::vector<float> gradient(count + 2, 77.0f), losses(predictions);
-  LearnYolo(loss, numbers.data(), rows.data(), gradient.data() + 1, losses.data());
+  LearnYolo(loss, 0, numbers.data(), rows.data(), gradient.data() + 1, losses.data());
   EXPECT_EQ(gradient.front(), 77.0f);
   EXPECT_EQ(gradient.back(), 77.0f);
 }
