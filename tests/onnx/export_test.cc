@@ -238,6 +238,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "PrecisionRecall",
                                               "Proposal",
                                               "ProposalTarget",
+                                              "RegionLoss",
                                               "ScoreDetections",
                                               "SegAccuracy",
                                               "SigmoidCrossEntropyLoss",
