@@ -126,9 +126,8 @@ const Command& ImportCommand() {
                  .required = true},
                 {.name = "data",
                  .value = "DB",
-                 .help =
-                     "of a .cfg with [yolo]: also write PREFIX_solver.prototxt and PREFIX_train_val.prototxt, which "
-                     "train the net on DB_train_lmdb and DB_val_lmdb"},
+                 .help = "of a .cfg with [yolo] or [region]: also write PREFIX_solver.prototxt and "
+                         "PREFIX_train_val.prototxt, which train the net on DB_train_lmdb and DB_val_lmdb"},
                 {.name = "batch",
                  .value = "N",
                  .help = "first extent of the inputs, where a file of ONNX leaves it open; 0: 1",

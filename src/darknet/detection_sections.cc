@@ -66,7 +66,7 @@ void Yolo(SectionReader& section) {
                                  ": Yolov3DetectionOutput leaves out objects by their overlap alone (greedynms)");
   }
   grid.name = section.name();
-  section.ReadLearning(&grid);
+  section.ReadYoloLearning(&grid);
   ReadPredictions(section, &grid);
   section.AddYolo(std::move(grid));
   section.End();
@@ -86,9 +86,8 @@ void Region(SectionReader& section) {
   if (settings.Int("softmax", 0, 0, 1) == 0) {
     settings.Refuse("softmax", "only softmax=1 is possible: classes that exclude each other");
   }
-  settings.Ignore(
-      "absolute bias_match class_scale coord_scale focal_loss jitter log map mask_scale max "
-      "noobject_scale object_scale random rescore resize sqrt thresh");
+  grid.name = section.name();
+  section.ReadRegionLearning(&grid);
   ReadPredictions(section, &grid);
   section.AddRegion(std::move(grid));
   section.End();

@@ -30,7 +30,7 @@ struct DarknetTraining {
 // transform_param says the scale. Layers are named after sections, "conv_12", by the numbers that Darknet prints. Where
 // `weights` ends with a section before the last, the other layers have no weights, and a note says so. Throws UserError
 // that names the file and each section or key that has no form here, EnvironmentError where a file cannot be read.
-// training: with data in the options, how the net is trained, which must be one with [yolo].
+// training: with data in the options, how the net is trained, which must be one with [yolo] or [region].
 ImportedNet ImportDarknetNet(const std::string& cfg, const std::string& weights,
                              const DarknetImportOptions& options = {}, DarknetTraining* training = nullptr);
 

@@ -75,16 +75,28 @@ LayerParameter LayerOfYolo(const std::vector<Grid>& grids) {
   return layer;
 }
 
-LayerParameter LossOf(const Grid& grid) {
-  LayerParameter layer = LayerOf("Yolov3");
-  layer.set_name(grid.name);
-  layer.add_bottom(grid.blob);
-  layer.add_top(grid.name);
-  Yolov3Parameter* param = layer.mutable_yolov3_param();
-  *param = grid.learnt;
+// What both losses have; learnt: how.
+template <typename Param>
+void SetLoss(const Grid& grid, const Param& learnt, Param* param, LayerParameter* layer) {
+  layer->set_name(grid.name);
+  layer->add_bottom(grid.blob);
+  layer->add_top(grid.name);
+  *param = learnt;
   param->set_num_class(static_cast<uint32_t>(grid.classes));
   param->set_num(static_cast<uint32_t>(grid.mask.size()));
   param->mutable_biases()->Add(grid.anchors.begin(), grid.anchors.end());
+}
+
+LayerParameter LossOfRegion(const Grid& grid) {
+  LayerParameter layer = LayerOf("RegionLoss");
+  SetLoss(grid, grid.region_learnt, layer.mutable_region_loss_param(), &layer);
+  return layer;
+}
+
+LayerParameter LossOfYolo(const Grid& grid) {
+  LayerParameter layer = LayerOf("Yolov3");
+  Yolov3Parameter* param = layer.mutable_yolov3_param();
+  SetLoss(grid, grid.learnt, param, &layer);
   for (const int64_t anchor : grid.mask) param->add_mask(static_cast<uint32_t>(anchor));
   param->set_anchors_scale(static_cast<uint32_t>(grid.pixels));
   if (grid.scale_x_y != 1) param->set_scale_x_y(grid.scale_x_y);
@@ -199,7 +211,8 @@ void NetReader::AddDetection() {
 
 DarknetTraining NetReader::Training(const NetParameter& deploy) const {
   std::vector<LayerParameter> losses;
-  for (const Grid& grid : yolo_) losses.push_back(LossOf(grid));
+  for (const Grid& grid : yolo_) losses.push_back(LossOfYolo(grid));
+  for (const Grid& grid : region_) losses.push_back(LossOfRegion(grid));
   return {TrainNetOf(deploy, losses, training_, options_.data), training_.solver};
 }
 
@@ -224,9 +237,9 @@ ImportedNet NetReader::Read() {
     ReadSection(i);
   }
   if (!problems_.has_errors()) AddDetection();
-  if (!problems_.has_errors() && !options_.data.empty() && yolo_.empty()) {
+  if (!problems_.has_errors() && !options_.data.empty() && yolo_.empty() && region_.empty()) {
     problems_.Error({path_, sections_.back().line, 0},
-                    std::string("has no [yolo] that learns objects") +
+                    std::string("has no [yolo] or [region] that learns objects") +
                         (classifies_ ? "; leave out --data, and train the net with crema finetune" : ""));
   }
   problems_.ThrowIfErrors();

@@ -36,8 +36,10 @@ struct Grid {
   int64_t pixels = 0;  // of the net's input from cell to cell
   float scale_x_y = 1;
   bool new_coords = false;
-  std::string name;        // of the section
-  Yolov3Parameter learnt;  // how, without the above
+  std::string name;  // of the section
+  // How [yolo] and how [region] learn, without the above.
+  Yolov3Parameter learnt;
+  RegionLossParameter region_learnt;
 };
 
 // A section reads what failed, and was complained about.
@@ -142,8 +144,9 @@ class SectionReader {
   void Set(Value value) { net_.results_[static_cast<size_t>(index_)].value = std::move(value); }
   // What another section reads here is a mistake.
   void End() { net_.results_[static_cast<size_t>(index_)].ends = true; }
-  // The settings of a [yolo] that matter while training.
-  void ReadLearning(Grid* grid);
+  // The settings of a [yolo] or a [region] that matter while training.
+  void ReadYoloLearning(Grid* grid);
+  void ReadRegionLearning(Grid* grid);
   void AddYolo(Grid grid) { net_.yolo_.push_back(std::move(grid)); }
   void AddRegion(Grid grid) { net_.region_.push_back(std::move(grid)); }
   void Classifies() { net_.classifies_ = true; }

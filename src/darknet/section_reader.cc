@@ -36,10 +36,15 @@ Value SectionReader::InputInAnyOrder(bool* swapped) {
   return net_.input_;
 }
 
-void SectionReader::ReadLearning(Grid* grid) {
-  if (net_.options_.data.empty()) return IgnoreLearning(settings_);
-  // As Darknet has it, the last one counts.
-  darknet::ReadLearning(settings_, &grid->learnt, &net_.training_.jitter, &net_.result_.notes);
+// As Darknet has it, the last jitter counts.
+void SectionReader::ReadYoloLearning(Grid* grid) {
+  if (net_.options_.data.empty()) return IgnoreYoloLearning(settings_);
+  ReadLearning(settings_, &grid->learnt, &net_.training_.jitter, &net_.result_.notes);
+}
+
+void SectionReader::ReadRegionLearning(Grid* grid) {
+  if (net_.options_.data.empty()) return IgnoreRegionLearning(settings_);
+  ReadLearning(settings_, &grid->region_learnt, &net_.training_.jitter, &net_.result_.notes);
 }
 
 Value SectionReader::InputBeforeLogistic() {

@@ -30,6 +30,10 @@ constexpr const char* kYoloKeys =
 constexpr const char* kOtherYoloKeys =
     "beta_nms delta_normalizer dets_for_show dets_for_track embedding_layer map max show_details sim_thresh "
     "track_ciou_norm track_history_size";
+constexpr const char* kRegionKeys =
+    "bias_match class_scale coord_scale jitter map noobject_scale object_scale rescore thresh";
+// Of programs, and without effect in every version of Darknet where a box has four numbers.
+constexpr const char* kOtherRegionKeys = "absolute log mask_scale max sqrt";
 
 // What Darknet does while training, and crema does not, where a key is not `neutral`.
 struct Addition {
@@ -41,6 +45,7 @@ constexpr Addition kNetAdditions[] = {
     {"ema_alpha"},      {"gaussian_noise"}, {"mixup"}, {"mosaic"}, {"mosaic_bound"}};
 constexpr Addition kYoloAdditions[] = {{"counters_per_class", ""}, {"focal_loss"}, {"iou_thresh_kind", "iou"},
                                        {"objectness_smooth"},      {"random"},     {"resize", "1"}};
+constexpr Addition kRegionAdditions[] = {{"classfix"}, {"focal_loss"}, {"random"}, {"resize", "1"}};
 
 void NoteAdditions(std::span<const Addition> additions, Settings* settings, std::vector<Diagnostic>* notes) {
   for (const auto& [key, neutral] : additions) {
@@ -157,6 +162,12 @@ void ReadColours(Settings* settings, TransformationParameter* transform) {
   }
 }
 
+float ReadJitter(Settings* settings) {
+  const float jitter = settings->Number("jitter", 0.2F);
+  if (!(jitter >= 0 && jitter < 1)) settings->Refuse("jitter", "jitter must be in [0, 1)");
+  return jitter;
+}
+
 void AddParam(float decay, LayerParameter* layer) {
   ParamSpec* const param = layer->add_param();
   param->set_lr_mult(1);
@@ -221,10 +232,16 @@ void IgnoreTraining(Settings* settings) {
   IgnoreAdditions(kNetAdditions, settings);
 }
 
-void IgnoreLearning(Settings* settings) {
+void IgnoreYoloLearning(Settings* settings) {
   settings->Ignore(kYoloKeys);
   settings->Ignore(kOtherYoloKeys);
   IgnoreAdditions(kYoloAdditions, settings);
+}
+
+void IgnoreRegionLearning(Settings* settings) {
+  settings->Ignore(kRegionKeys);
+  settings->Ignore(kOtherRegionKeys);
+  IgnoreAdditions(kRegionAdditions, settings);
 }
 
 TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes) {
@@ -282,11 +299,26 @@ void ReadLearning(Settings* settings, Yolov3Parameter* learnt, float* jitter, st
   param.set_object_scale(settings->Number("obj_normalizer", 1));
   param.set_noobject_scale(settings->Number("obj_normalizer", 1));
   param.set_class_scale(settings->Number("cls_normalizer", 1));
-  *jitter = settings->Number("jitter", 0.2F);
-  if (!(*jitter >= 0 && *jitter < 1)) settings->Refuse("jitter", "jitter must be in [0, 1)");
+  *jitter = ReadJitter(settings);
   NoteAdditions(kYoloAdditions, settings, notes);
   settings->Only("truth_thresh", 1, "objects that are not learnt where they are found well");
-  IgnoreLearning(settings);
+  IgnoreYoloLearning(settings);
+}
+
+void ReadLearning(Settings* settings, RegionLossParameter* learnt, float* jitter, std::vector<Diagnostic>* notes) {
+  RegionLossParameter& param = *learnt;
+  const auto flag = [&](const char* key) { return static_cast<uint32_t>(settings->Int(key, 0, 0, 1)); };
+  param.set_thresh(settings->Number("thresh", 0.5F));
+  param.set_object_scale(settings->Number("object_scale", 1));
+  param.set_noobject_scale(settings->Number("noobject_scale", 1));
+  param.set_class_scale(settings->Number("class_scale", 1));
+  param.set_coord_scale(settings->Number("coord_scale", 1));
+  param.set_bias_match(flag("bias_match"));
+  param.set_rescore(flag("rescore"));
+  *jitter = ReadJitter(settings);
+  NoteAdditions(kRegionAdditions, settings, notes);
+  settings->Never("map", "other numbers of classes");
+  IgnoreRegionLearning(settings);
 }
 
 NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParameter>& losses,
@@ -325,7 +357,9 @@ NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParam
   evaluation->add_bottom("label");
   evaluation->add_include()->set_phase(TEST);
   DetectionEvaluateParameter* const param = evaluation->mutable_detection_evaluate_param();
-  param->set_num_classes(detection->yolov3_detection_output_param().num_classes() + 1);
+  param->set_num_classes(1 + (detection->has_yolo_detection_output_param()
+                                  ? detection->yolo_detection_output_param().num_classes()
+                                  : detection->yolov3_detection_output_param().num_classes()));
   param->set_background_label_id(0);
   param->set_overlap_threshold(0.5F);
   param->set_evaluate_difficult_gt(false);

@@ -17,21 +17,24 @@ struct TrainingSettings {
   SolverParameter solver;  // without nets and names of files
   int64_t images = 1;      // of a batch in memory
   TransformationParameter transform;
-  float jitter = 0;  // of [yolo]
+  float jitter = 0;  // of [yolo] or [region]
 };
 
 // Reads the keys of [net] that matter while training. Mistakes go where `settings` collects them; what Darknet does
 // besides, and crema does not, to `notes`.
 TrainingSettings ReadTraining(Settings* settings, std::vector<Diagnostic>* notes);
-// The same of [yolo]: how objects are learnt, besides anchors and classes; and how much smaller parts of images are.
+// The same of [yolo] and of [region]: how objects are learnt, besides anchors and classes; and how much smaller parts
+// of images are.
 void ReadLearning(Settings* settings, Yolov3Parameter* param, float* jitter, std::vector<Diagnostic>* notes);
-// The keys that both read, which change nothing in a net that is used.
+void ReadLearning(Settings* settings, RegionLossParameter* param, float* jitter, std::vector<Diagnostic>* notes);
+// The keys that these read, which change nothing in a net that is used.
 void IgnoreTraining(Settings* settings);
-void IgnoreLearning(Settings* settings);
+void IgnoreYoloLearning(Settings* settings);
+void IgnoreRegionLearning(Settings* settings);
 
-// The net that learns, with layers "Yolov3" as `losses` say, and in TEST measures what it finds. deploy: the net that
-// is used, its Input layer first and the one that makes objects last. data: what names of databases begin with,
-// "raccoon" of raccoon_train_lmdb and raccoon_val_lmdb.
+// The net that learns, with the layers `losses`, and in TEST measures what it finds. deploy: the net that is used, its
+// Input layer first and the one that makes objects last. data: what names of databases begin with, "raccoon" of
+// raccoon_train_lmdb and raccoon_val_lmdb.
 NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParameter>& losses,
                         const TrainingSettings& settings, const std::string& data);
 

@@ -154,6 +154,56 @@ TEST(DarknetTraining, LearnsAsYoloSays) {
   EXPECT_EQ(other.label_smooth_eps(), 0.1F);
 }
 
+std::string RegionCfg(const std::string& lines) {
+  return "[net]\nchannels=3\nheight=32\nwidth=32\nmax_batches=5000\n"
+         "[convolutional]\nbatch_normalize=1\nfilters=4\nsize=3\nstride=8\npad=1\nactivation=leaky\n"
+         "[convolutional]\nfilters=6\nsize=1\nactivation=linear\n"
+         "[region]\nanchors=1.5,2.25\nclasses=1\nnum=1\ncoords=4\nsoftmax=1\n" +
+         lines;
+}
+
+TEST(DarknetTraining, LearnsAsRegionSays) {
+  const NetParameter net = Import(RegionCfg("")).training.net;
+  const RegionLossParameter plain = LayerCalled(net, "region_2").region_loss_param();
+  EXPECT_EQ(plain.thresh(), 0.5F);
+  for (const float scale : {plain.object_scale(), plain.noobject_scale(), plain.class_scale(), plain.coord_scale()}) {
+    EXPECT_EQ(scale, 1);
+  }
+  EXPECT_EQ(plain.bias_match(), 0u);
+  EXPECT_EQ(plain.rescore(), 0u);
+  EXPECT_EQ(plain.softmax(), 1u);
+  EXPECT_EQ(plain.num_class(), 1u);
+  EXPECT_EQ(plain.num(), 1u);
+  ASSERT_EQ(plain.biases_size(), 2);
+  EXPECT_EQ(plain.biases(1), 2.25F);
+  EXPECT_EQ(plain.warmup_images(), 12800u);
+  EXPECT_EQ(net.layer(0).annotated_data_param().yolo_data_jitter(), 0.2F);
+  EXPECT_EQ(LayerCalled(net, "region_2").bottom(1), "label");
+  EXPECT_EQ(LayerCalled(net, "detection_out").type(), "YoloDetectionOutput");
+  EXPECT_EQ(LayerCalled(net, "detection_eval").detection_evaluate_param().num_classes(), 2u);
+
+  // As YOLOv2's.
+  const Imported imported =
+      Import(RegionCfg("bias_match=1\njitter=.3\nrescore=1\nobject_scale=5\nnoobject_scale=1.5\nclass_scale=2\n"
+                       "coord_scale=3\nabsolute=1\nthresh=.6\nrandom=1\nlog=0\nmax=90\nfocal_loss=0\nclassfix=1\n"));
+  const RegionLossParameter other = LayerCalled(imported.training.net, "region_2").region_loss_param();
+  EXPECT_EQ(other.thresh(), 0.6F);
+  EXPECT_EQ(other.object_scale(), 5);
+  EXPECT_EQ(other.noobject_scale(), 1.5F);
+  EXPECT_EQ(other.class_scale(), 2);
+  EXPECT_EQ(other.coord_scale(), 3);
+  EXPECT_EQ(other.bias_match(), 1u);
+  EXPECT_EQ(other.rescore(), 1u);
+  EXPECT_EQ(imported.training.net.layer(0).annotated_data_param().yolo_data_jitter(), 0.3F);
+  std::string notes;
+  for (const Diagnostic& note : imported.net.notes) notes += note.ToString() + "\n";
+  EXPECT_EQ(imported.net.notes.size(), 2u) << notes;
+  for (const char* part :
+       {":32: warning: random=1 has no effect here", ":36: warning: classfix=1 has no effect here"}) {
+    EXPECT_NE(notes.find(part), std::string::npos) << notes;
+  }
+}
+
 // Weights decay, biases and scales do not; layers have the names that the .caffemodel has.
 TEST(DarknetTraining, PreparesLayers) {
   const Imported imported = Import(Cfg(kLong));
@@ -201,8 +251,11 @@ TEST(DarknetTraining, MistakesAreTold) {
   expect(Cfg(kLong, "iou_loss=siou\n"), "iou_loss=siou is none of mse");
   expect(Cfg(kLong, "jitter=1\n"), "jitter must be in [0, 1)");
   expect(Cfg(kLong, "truth_thresh=.7\n"), "truth_thresh=.7");
+  expect(RegionCfg("map=coco9k.map\n"), "map");
+  expect(RegionCfg("rescore=2\n"), "rescore=2");
+  expect(RegionCfg("jitter=-1\n"), "jitter must be in [0, 1)");
   expect("[net]\nchannels=3\nheight=8\nwidth=8\nmax_batches=1\n[avgpool]\n[softmax]\n",
-         "has no [yolo] that learns objects; leave out --data, and train the net with crema finetune");
+         "has no [yolo] or [region] that learns objects; leave out --data, and train the net with crema finetune");
 }
 
 }  // namespace
