@@ -281,7 +281,7 @@ class Operations {
   virtual void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) = 0;
   virtual void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) = 0;
 
-  // --- Sizes of images, and where their elements go: ops/interpolation.h, ops/unpooling.h, ops/spatial_transform.h. ---
+  // --- Sizes of images, and maps of them: ops/interpolation.h, ops/unpooling.h, ops/spatial_transform.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
   virtual void UnpoolingForward(const UnpoolingProblem& problem, const float* x, const float* index, float* y) = 0;
