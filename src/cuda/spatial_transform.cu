@@ -32,6 +32,20 @@ struct Source {
   }
 };
 
+// An element of an image's planes, and the first of the channels in which a thread has it.
+struct Element {
+  int64_t image, channel, in_plane;
+  int32_t row, column;
+
+  __device__ Element(int64_t at, int64_t channels, int64_t height, int64_t width) : image(at) {
+    in_plane = SplitOff(&image, height * width);
+    channel = SplitOff(&image, (channels + kTogether - 1) / kTogether) * kTogether;
+    int64_t above = in_plane;
+    column = static_cast<int32_t>(SplitOff(&above, width));
+    row = static_cast<int32_t>(above);
+  }
+};
+
 // One element of the result, in some channels.
 struct Sample {
   SpatialTransform p;
@@ -40,15 +54,11 @@ struct Sample {
 
   __device__ void operator()(int64_t at) const {
     const int64_t result = p.result_height * p.result_width, plane = p.height * p.width;
-    int64_t rest = at;
-    const int64_t element = SplitOff(&rest, result);
-    const int64_t channel = SplitOff(&rest, (p.channels + kTogether - 1) / kTogether) * kTogether;
-    int64_t row = element;
-    const auto column = static_cast<int32_t>(SplitOff(&row, p.result_width));
-    const Source source(p, Map(p, theta + rest * p.learnt), static_cast<int32_t>(row), column);
-    const float* from = x + (rest * p.channels + channel) * plane;
-    float* to = y + (rest * p.channels + channel) * result + element;
-    for (int64_t c = channel; c < channel + kTogether && c < p.channels; ++c, from += plane, to += result) {
+    const Element e(at, p.channels, p.result_height, p.result_width);
+    const Source source(p, Map(p, theta + e.image * p.learnt), e.row, e.column);
+    const float* from = x + (e.image * p.channels + e.channel) * plane;
+    float* to = y + (e.image * p.channels + e.channel) * result + e.in_plane;
+    for (int64_t c = e.channel; c < e.channel + kTogether && c < p.channels; ++c, from += plane, to += result) {
       *to = source.CornersOf(from, p.width).Value(source.down.shares, source.across.shares);
     }
   }
@@ -62,34 +72,30 @@ struct Gather {
 
   __device__ void operator()(int64_t at) const {
     const int64_t result = p.result_height * p.result_width, plane = p.height * p.width;
-    int64_t rest = at;
-    const int64_t element = SplitOff(&rest, plane);
-    const int64_t channel = SplitOff(&rest, (p.channels + kTogether - 1) / kTogether) * kTogether;
-    int64_t above = element;
-    const auto column = static_cast<int32_t>(SplitOff(&above, p.width)), row = static_cast<int32_t>(above);
-    const Map map(p, theta + rest * p.learnt);
-    const float* const gradient = dy + (rest * p.channels + channel) * result;
+    const Element e(at, p.channels, p.height, p.width);
+    const Map map(p, theta + e.image * p.learnt);
+    const float* const gradient = dy + (e.image * p.channels + e.channel) * result;
     float sums[kTogether] = {};
-    const Range rows = RowsNear(p, map, row, column);
+    const Range rows = RowsNear(p, map, e.row, e.column);
     for (int32_t i = rows.begin; i < rows.end; ++i) {
-      const Range by_row = ColumnsNear(p, map.rows, i, row), by_column = ColumnsNear(p, map.columns, i, column);
+      const Range by_row = ColumnsNear(p, map.rows, i, e.row), by_column = ColumnsNear(p, map.columns, i, e.column);
       const int32_t begin = by_row.begin > by_column.begin ? by_row.begin : by_column.begin;
       const int32_t end = by_row.end < by_column.end ? by_row.end : by_column.end;
       for (int32_t k = begin; k < end; ++k) {
         const Source source(p, map, i, k);
-        const float weight = source.down.Of(row) * source.across.Of(column);
+        const float weight = source.down.Of(e.row) * source.across.Of(e.column);
         if (weight == 0.0f) continue;
         const float* const from = gradient + i * p.result_width + k;
         CREMA_UNROLL
         for (int c = 0; c < kTogether; ++c) {
-          if (channel + c < p.channels) sums[c] += weight * from[c * result];
+          if (e.channel + c < p.channels) sums[c] += weight * from[c * result];
         }
       }
     }
-    float* const to = dx + (rest * p.channels + channel) * plane + element;
+    float* const to = dx + (e.image * p.channels + e.channel) * plane + e.in_plane;
     CREMA_UNROLL
     for (int c = 0; c < kTogether; ++c) {
-      if (channel + c < p.channels) to[c * plane] = sums[c];
+      if (e.channel + c < p.channels) to[c * plane] = sums[c];
     }
   }
 };

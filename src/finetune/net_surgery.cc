@@ -219,7 +219,7 @@ Classification FindClassification(const NetFile& file, const std::string& path) 
   bool has_loss = false;
   for (int i = 0; i < net.layer_size(); ++i) {
     const LayerParameter& layer = net.layer(i);
-    const bool loss = layer.type() == "SoftmaxWithLoss";
+    const bool loss = IsSoftmaxLoss(layer);
     if ((!loss && (has_loss || !IsEndSoftmax(net, i))) || layer.bottom_size() == 0) continue;
     if (!IsInEither(net, layer)) continue;
     has_loss |= loss;
@@ -259,8 +259,8 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
     LayerParameter* copy = net.add_layer();
     *copy = layer;
     copy->clear_blobs();
-    has_loss |= layer.type() == "SoftmaxWithLoss";
-    if (layer.type() == "SoftmaxWithLoss") ClearClassWeights(copy->mutable_loss_param());
+    has_loss |= IsSoftmaxLoss(layer);
+    if (IsSoftmaxLoss(layer)) ClearClassWeights(copy->mutable_loss_param());
     if (IsMixUp(layer)) SetClasses(wanted.classes, copy);
     if (layer.type() == "CenterLoss") {  // its centres are those of the classes before
       copy->set_name(layer.name() + wanted.suffix);

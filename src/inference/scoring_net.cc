@@ -153,7 +153,7 @@ class Conversion {
         continue;
       }
       labels->insert(layer->top().begin(), layer->top().end());
-      if (layer->type() == "SoftmaxWithLoss" && scored) loss = i;
+      if (IsSoftmaxLoss(*layer) && scored) loss = i;
       if (layer->type() == "Accuracy" && scored) {
         accuracy = i;
         net_.scores = layer->bottom(0);
@@ -209,6 +209,11 @@ class Conversion {
 };
 
 }  // namespace
+
+bool IsSoftmaxLoss(const LayerParameter& layer) {
+  const std::string& type = layer.type();
+  return type == "SoftmaxWithLoss" || type == "FocalLoss" || type == "SoftmaxFocalLoss";
+}
 
 bool MakesObjects(const LayerParameter& layer) {
   return layer.type().ends_with("DetectionOutput") || layer.type() == "ClusterDetections";

@@ -151,6 +151,19 @@ TEST(NetSurgery, FreezesWhatTheWeightsHold) {
             std::string::npos);
 }
 
+TEST(NetSurgery, FocalLossIsTheNetsLoss) {
+  std::string text = kNet;
+  text.replace(text.find("SoftmaxWithLoss", text.find("name: \"loss\"")), 15, "FocalLoss");
+  const NetFile file = ParseNet(text, "net.prototxt");
+  const Classification found = FindClassification(file, "net.prototxt");
+  EXPECT_EQ(found.classifiers, (std::vector<std::string>{"aux", "fc"}));
+  EXPECT_EQ(found.scores, "fc");
+  NetFile made;
+  made.net = MakeTrainNet(file, found, TwoClasses(), {});
+  EXPECT_EQ(Layer(made.net, "loss").type(), "FocalLoss");
+  EXPECT_EQ(Net(made, {.phase = TEST}).outputs().size(), 3u);
+}
+
 TEST(NetSurgery, FreezesStatisticsOfBn) {
   std::string text = kNet;
   const std::string type = "BatchNorm";

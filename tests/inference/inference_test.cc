@@ -202,6 +202,16 @@ TEST(ScoringNet, OfANetForTrainingEndsInProbabilities) {
   EXPECT_EQ(classifier.net().outputs().size(), 1u);
 }
 
+TEST(ScoringNet, KnowsFocalLossByItsNames) {
+  for (const std::string type : {"FocalLoss", "SoftmaxFocalLoss"}) {
+    std::string text = kTrainVal;
+    text.replace(text.find("SoftmaxWithLoss"), 15, type);
+    const ScoringNet scoring = Scoring(text);
+    EXPECT_EQ(scoring.scores, "loss probabilities");
+    EXPECT_TRUE(Classifier(scoring, Numbers(), {}).probabilities());
+  }
+}
+
 TEST(ScoringNet, WithoutALossGivesWhatAccuracyReads) {
   std::string text = kTrainVal;
   text = text.substr(0, text.find("layer { name: \"loss\""));

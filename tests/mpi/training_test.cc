@@ -122,7 +122,7 @@ TEST_F(Mpirun, CtrlCWritesASnapshotInTheTimeThatMpirunLeaves) {
   folder_.Write("solver.prototxt", solver);
   for (const int signal : {SIGINT, SIGTERM}) {
     // With time for it on a busy machine; mpirun waits so long in any case.
-    const auto run = Start({{2}}, {}, {"--mca", "odls_base_sigkill_timeout", "4"});
+    const auto run = Start({{2}}, {}, {"--mca", "odls_base_sigkill_timeout", "10"});
     ASSERT_TRUE(run->WaitFor("Iteration 0, lr")) << run->Err();
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
     run->Signal(signal);
