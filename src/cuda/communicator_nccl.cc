@@ -86,7 +86,11 @@ std::vector<ncclComm_t> ConnectInTime(Connect connect) {
   const std::chrono::milliseconds stall = StallTime();
   std::packaged_task<std::vector<ncclComm_t>()> task(std::move(connect));
   std::future<std::vector<ncclComm_t>> ends = task.get_future();
-  std::thread(std::move(task)).detach();
+  try {
+    std::thread(std::move(task)).detach();
+  } catch (const std::system_error& error) {
+    throw EnvironmentError(std::string("cannot start a thread that connects the GPUs: ") + error.what());
+  }
   if (stall.count() > 0 && ends.wait_for(stall) != std::future_status::ready) {
     throw EnvironmentError("the GPUs have not been connected in " + std::to_string(stall.count()) +
                            " ms (CREMA_GPU_STALL_MS in the environment says how long that may take; 0: for ever); "

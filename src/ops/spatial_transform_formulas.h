@@ -76,7 +76,6 @@ struct Line {
 struct Map {
   Line rows, columns;
 
-  Map() = default;
   CREMA_FORMULA Map(const SpatialTransform& p, const float* theta)
       : rows(LineOf(p, theta, 0, p.height)), columns(LineOf(p, theta, 3, p.width)) {}
 
