@@ -16,13 +16,13 @@ using spatial_transform::Normalized;
 using spatial_transform::Point;
 using spatial_transform::Shares;
 
-constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
-constexpr int32_t kColumns = 128;  // of the result that are worked on at a time
-constexpr int64_t kTogether = 8;   // channels of a thread that gradients are summed over
+constexpr int64_t kGrain = 16384;    // elements worth waking a thread for
+constexpr int32_t kElements = 1024;  // of the result that are worked on at a time
+constexpr int64_t kTogether = 8;     // channels of a thread that gradients are summed over
 
 // The shares of some positions on one axis.
 struct AxisShares {
-  float low[kColumns], high[kColumns], low_in[kColumns], high_in[kColumns];
+  float low[kElements], high[kElements], low_in[kElements], high_in[kElements];
 
   CREMA_INLINE void Set(int32_t k, const Shares& shares) {
     low[k] = shares.low;
@@ -33,10 +33,28 @@ struct AxisShares {
   CREMA_INLINE Shares At(int32_t k) const { return {low[k], high[k], low_in[k], high_in[k]}; }
 };
 
-// Where some elements of one row of the result come from.
+// Some of these elements that lie side by side in a row.
+struct Run {
+  int32_t k, count;  // which of them
+  int32_t row, column;
+};
+
+// Calls body(run) for `count` elements of a plane of the result.
+template <typename Body>
+void ForEachRun(const SpatialTransform& p, int64_t first, int32_t count, const Body& body) {
+  const auto width = static_cast<int32_t>(p.result_width);
+  for (int32_t k = 0; k < count;) {
+    const auto row = static_cast<int32_t>((first + k) / width), column = static_cast<int32_t>((first + k) % width);
+    const Run run = {k, std::min(count - k, width - column), row, column};
+    body(run);
+    k += run.count;
+  }
+}
+
+// Where some elements of a plane of the result come from.
 struct Sources {
   int32_t count = 0;
-  int32_t upper_left[kColumns], upper_right[kColumns], lower_left[kColumns], lower_right[kColumns];
+  int32_t upper_left[kElements], upper_right[kElements], lower_left[kElements], lower_right[kElements];
   AxisShares down, across;
 
   CREMA_INLINE Corners CornersOf(const float* x, int32_t k) const {
@@ -44,13 +62,13 @@ struct Sources {
   }
 };
 
-CREMA_MULTIVERSION void Locate(const SpatialTransform& p, const Map& map, int32_t row, int32_t first, Sources* to) {
+// Elements of one row, side by side: elements k, k + 1, ... of Sources.
+CREMA_MULTIVERSION void LocateRow(const SpatialTransform& p, const Map& map, const Run& run, Sources* to) {
   const auto width = static_cast<int32_t>(p.width);
-  const int32_t count = std::min(kColumns, static_cast<int32_t>(p.result_width) - first);
-  to->count = count;
 #pragma omp simd
-  for (int32_t k = 0; k < count; ++k) {
-    const Point rows = map.RowsOf(p, row, first + k), columns = map.ColumnsOf(p, row, first + k);
+  for (int32_t i = 0; i < run.count; ++i) {
+    const Point rows = map.RowsOf(p, run.row, run.column + i), columns = map.ColumnsOf(p, run.row, run.column + i);
+    const int32_t k = run.k + i;
     to->upper_left[k] = rows.low * width + columns.low;
     to->upper_right[k] = rows.low * width + columns.high;
     to->lower_left[k] = rows.high * width + columns.low;
@@ -58,6 +76,11 @@ CREMA_MULTIVERSION void Locate(const SpatialTransform& p, const Map& map, int32_
     to->down.Set(k, rows.shares);
     to->across.Set(k, columns.shares);
   }
+}
+
+void Locate(const SpatialTransform& p, const Map& map, int64_t first, Sources* to) {
+  to->count = static_cast<int32_t>(std::min<int64_t>(kElements, p.result_height * p.result_width - first));
+  ForEachRun(p, first, to->count, [&](const Run& run) { LocateRow(p, map, run, to); });
 }
 
 CREMA_MULTIVERSION void Sample(const Sources& at, const float* x, float* y) {
@@ -79,7 +102,7 @@ void Spread(const Sources& at, const float* dy, float* dx) {
 
 // Gradients of the loss by where elements come from, in pixels.
 struct Slopes {
-  float row[kColumns], column[kColumns];
+  float row[kElements], column[kElements];
 };
 
 CREMA_MULTIVERSION void AddSlopes(const Sources& at, const float* x, const float* dy, Slopes* slopes) {
@@ -96,17 +119,17 @@ CREMA_MULTIVERSION void AddSlopes(const Sources& at, const float* x, const float
 struct MapGradient {
   double numbers[kAffineNumbers] = {};
 
-  void Add(const SpatialTransform& p, const Slopes& slopes, int32_t row, int32_t first, int32_t count) {
+  void Add(const SpatialTransform& p, const Slopes& slopes, const Run& run) {
     double rows[3] = {}, columns[3] = {};
-    for (int32_t k = 0; k < count; ++k) {
-      const double across = Normalized(first + k, p.result_width);
-      rows[1] += across * slopes.row[k];
-      rows[2] += slopes.row[k];
-      columns[1] += across * slopes.column[k];
-      columns[2] += slopes.column[k];
+    for (int32_t i = 0; i < run.count; ++i) {
+      const double across = Normalized(run.column + i, p.result_width);
+      rows[1] += across * slopes.row[run.k + i];
+      rows[2] += slopes.row[run.k + i];
+      columns[1] += across * slopes.column[run.k + i];
+      columns[2] += slopes.column[run.k + i];
     }
-    rows[0] = rows[2] * Normalized(row, p.result_height);
-    columns[0] = columns[2] * Normalized(row, p.result_height);
+    rows[0] = rows[2] * Normalized(run.row, p.result_height);
+    columns[0] = columns[2] * Normalized(run.row, p.result_height);
     for (int i = 0; i < 3; ++i) {
       numbers[i] += rows[i] * static_cast<double>(p.height) / 2;
       numbers[3 + i] += columns[i] * static_cast<double>(p.width) / 2;
@@ -124,18 +147,16 @@ void BackwardOf(const SpatialTransform& p, const Map& map, int64_t channels, con
   Slopes slopes;
   if (dx) std::fill_n(dx, channels * plane, 0.0f);
   if (gradient) *gradient = {};
-  for (int32_t row = 0; row < p.result_height; ++row) {
-    for (int32_t first = 0; first < p.result_width; first += kColumns) {
-      Locate(p, map, row, first, &at);
-      std::fill_n(slopes.row, at.count, 0.0f);
-      std::fill_n(slopes.column, at.count, 0.0f);
-      for (int64_t c = 0; c < channels; ++c) {
-        const float* const of_row = dy + c * result + row * p.result_width + first;
-        if (dx) Spread(at, of_row, dx + c * plane);
-        if (gradient) AddSlopes(at, x + c * plane, of_row, &slopes);
-      }
-      if (gradient) gradient->Add(p, slopes, row, first, at.count);
+  for (int64_t first = 0; first < result; first += kElements) {
+    Locate(p, map, first, &at);
+    std::fill_n(slopes.row, at.count, 0.0f);
+    std::fill_n(slopes.column, at.count, 0.0f);
+    for (int64_t c = 0; c < channels; ++c) {
+      const float* const gradients = dy + c * result + first;
+      if (dx) Spread(at, gradients, dx + c * plane);
+      if (gradient) AddSlopes(at, x + c * plane, gradients, &slopes);
     }
+    if (gradient) ForEachRun(p, first, at.count, [&](const Run& run) { gradient->Add(p, slopes, run); });
   }
 }
 
@@ -144,17 +165,15 @@ void BackwardOf(const SpatialTransform& p, const Map& map, int64_t channels, con
 void SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta, float* y) {
   const SpatialTransform& p = problem;
   const int64_t plane = p.height * p.width, result = p.result_height * p.result_width;
-  const int64_t work = p.channels * p.result_width;
-  ParallelFor(p.images * p.result_height, std::max<int64_t>(1, kGrain / (work + 1)), [&](int64_t begin, int64_t end) {
+  const int64_t parts = (result + kElements - 1) / kElements;
+  const int64_t work = p.channels * std::min<int64_t>(result, kElements);
+  ParallelFor(p.images * parts, std::max<int64_t>(1, kGrain / (work + 1)), [&](int64_t begin, int64_t end) {
     Sources at;
     for (int64_t i = begin; i < end; ++i) {
-      const int64_t image = i / p.result_height, row = i % p.result_height;
-      const Map map(p, theta + image * p.learnt);
-      for (int32_t first = 0; first < p.result_width; first += kColumns) {
-        Locate(p, map, static_cast<int32_t>(row), first, &at);
-        for (int64_t c = image * p.channels; c < (image + 1) * p.channels; ++c) {
-          Sample(at, x + c * plane, y + c * result + row * p.result_width + first);
-        }
+      const int64_t image = i / parts, first = i % parts * kElements;
+      Locate(p, Map(p, theta + image * p.learnt), first, &at);
+      for (int64_t c = image * p.channels; c < (image + 1) * p.channels; ++c) {
+        Sample(at, x + c * plane, y + c * result + first);
       }
     }
   });
