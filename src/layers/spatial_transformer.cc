@@ -31,8 +31,13 @@ class SpatialTransformerLayer : public Layer {
     problem_.width = images[3];
     problem_.result_height = Extent(setup, "output_H", param.has_output_h(), param.output_h(), images[2]);
     problem_.result_width = Extent(setup, "output_W", param.has_output_w(), param.output_w(), images[3]);
-    if (images.count(2) > INT32_MAX || problem_.result_height * problem_.result_width > INT32_MAX) {
+    if (images.count(2) > INT32_MAX) {
       setup.Fail("bottom", "planes of more than 2^31 elements are not supported; " + Describe(setup, 0));
+    }
+    if (problem_.result_height * problem_.result_width > INT32_MAX) {
+      setup.Fail("st_param", "a top of height " + std::to_string(problem_.result_height) + " and width " +
+                                 std::to_string(problem_.result_width) +
+                                 " has planes of more than 2^31 elements; give a smaller output_H and output_W");
     }
     ReadMap(setup);
     setup.SetTop(0, {problem_.images, problem_.channels, problem_.result_height, problem_.result_width});
