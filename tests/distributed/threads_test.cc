@@ -106,6 +106,8 @@ struct ThreadedWay {
   int workers;
 };
 
+void PrintTo(const ThreadedWay& way, std::ostream* out) { *out << way.name; }
+
 class EveryWay : public ClusterOfThreads, public ::testing::WithParamInterface<ThreadedWay> {};
 
 TEST_P(EveryWay, TrainsToTheEnd) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ostream>
 #include <random>
 #include <string>
 #include <vector>
@@ -190,6 +191,8 @@ struct Form {
   bool softmax, rescores, matches_predicted;
   uint64_t pass;
 };
+
+void PrintTo(const Form& form, std::ostream* out) { *out << form.name; }
 
 class RegionLossForms : public ::testing::TestWithParam<Form> {};
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <ostream>
 #include <vector>
 
 #include "ops/box_overlap_gradient.h"
@@ -50,6 +51,11 @@ struct Form {
   float centre_range = 1;
   bool squared_sides = false;
 };
+
+void PrintTo(const Form& form, std::ostream* out) {
+  *out << "box loss " << static_cast<int>(form.box_loss) << ", centres in " << form.centre_range
+       << (form.squared_sides ? ", squared sides" : "");
+}
 
 class YoloLearning : public ::testing::TestWithParam<Form> {};
 

@@ -58,6 +58,8 @@ struct Case {
   const char* expected;
 };
 
+void PrintTo(const Case& test, std::ostream* out) { *out << test.name; }
+
 class BadSolver : public testing::TestWithParam<Case> {};
 
 TEST_P(BadSolver, IsRefusedWithTheReason) {
