@@ -65,6 +65,8 @@ class LayerSetup {
   std::string DescribeBottom(int i) const {
     return "\"" + param_->bottom(i) + "\" (" + bottoms_[i].shape.ToString() + ")";
   }
+  // The same as a sentence: "data" is 8x3x32x32.
+  std::string BottomIs(int i) const { return "\"" + param_->bottom(i) + "\" is " + bottoms_[i].shape.ToString(); }
 
   // Stops Setup with a diagnostic at `field` (see FieldLocator) of this layer.
   [[noreturn]] void Fail(std::string_view field, const std::string& message) const;

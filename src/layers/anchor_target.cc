@@ -67,16 +67,13 @@ class AnchorTargetLayer : public Layer {
 
  private:
   void CheckExtents(const LayerSetup& setup) const {
-    const auto told = [&](int i) {
-      return "\"" + setup.param().bottom(i) + "\" is " + setup.bottom_shape(i).ToString();
-    };
     if (setup.bottom_shape(0)[0] != problem_.objects.images) {
-      setup.Fail("bottom", told(0) + ", but " + told(1) + ", objects of " + std::to_string(problem_.objects.images) +
-                               " image(s); give both as many images");
+      setup.Fail("bottom", setup.BottomIs(0) + ", but " + setup.BottomIs(1) + ", objects of " +
+                               std::to_string(problem_.objects.images) + " image(s); give both as many images");
     }
     constexpr int64_t kMost = INT32_MAX / 4;
     if (problem_.anchors.pixels() > kMost / problem_.anchors.shapes) {
-      setup.Fail("bottom", told(0) + ", which is too large a feature map for " +
+      setup.Fail("bottom", setup.BottomIs(0) + ", which is too large a feature map for " +
                                std::to_string(problem_.anchors.shapes) + " anchors at each pixel");
     }
   }

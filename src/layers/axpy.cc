@@ -16,14 +16,14 @@ class AxpyLayer : public Layer {
     setup.ExpectTops(1);
     const Shape &scale = setup.bottom_shape(0), &x = setup.bottom_shape(1), &y = setup.bottom_shape(2);
     if (x.axes() < 2) {
-      setup.Fail("bottom", "takes num x channels and more, but " + Describe(setup, 1));
+      setup.Fail("bottom", "takes num x channels and more, but " + setup.BottomIs(1));
     }
     if (y != x) {
-      setup.Fail("bottom", "adds bottoms of one shape, but " + Describe(setup, 1) + " and " + Describe(setup, 2));
+      setup.Fail("bottom", "adds bottoms of one shape, but " + setup.BottomIs(1) + " and " + setup.BottomIs(2));
     }
     if (scale.axes() < 2 || scale[0] != x[0] || scale[1] != x[1] || scale.count(2) != 1) {
       setup.Fail("bottom", "takes one scale for each channel of each image, " + Shape{x[0], x[1], 1, 1}.ToString() +
-                               ", but " + Describe(setup, 0));
+                               ", but " + setup.BottomIs(0));
     }
     setup.SetTop(0, x);
     setup.AllowChannelsLast();
@@ -76,10 +76,6 @@ class AxpyLayer : public Layer {
   }
 
  private:
-  static std::string Describe(const LayerSetup& setup, int bottom) {
-    return "\"" + setup.param().bottom(bottom) + "\" is " + setup.bottom_shape(bottom).ToString();
-  }
-
   float* Image(const Tensor& tensor, int64_t i) const { return tensor.f32() + i * grid_.count(); }
 
   int64_t images_ = 1;  // that are worked on one by one

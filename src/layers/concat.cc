@@ -26,9 +26,8 @@ class ConcatLayer : public Layer {
       Shape same = setup.bottom_shape(i);
       if (same.axes() == top.axes()) same.set(axis, top[axis]);
       if (same != top) {
-        setup.Fail("bottom", "joins along axis " + std::to_string(axis) + ", so all other extents must agree, but \"" +
-                                 setup.param().bottom(0) + "\" is " + setup.bottom_shape(0).ToString() + " and \"" +
-                                 setup.param().bottom(i) + "\" is " + setup.bottom_shape(i).ToString());
+        setup.Fail("bottom", "joins along axis " + std::to_string(axis) + ", so all other extents must agree, but " +
+                                 setup.BottomIs(0) + " and " + setup.BottomIs(i));
       }
       top.set(axis, top[axis] + setup.bottom_shape(i)[axis]);
     }

@@ -50,9 +50,7 @@ void ExpectEqualBottoms(const LayerSetup& setup) {
   setup.ExpectTops(setup.bottoms());
   for (int i = 1; i < setup.bottoms(); ++i) {
     if (setup.bottom_shape(i) == setup.bottom_shape(0)) continue;
-    setup.Fail("bottom", "all bottoms must have one shape, but \"" + setup.param().bottom(0) + "\" is " +
-                             setup.bottom_shape(0).ToString() + " and \"" + setup.param().bottom(i) + "\" is " +
-                             setup.bottom_shape(i).ToString());
+    setup.Fail("bottom", "all bottoms must have one shape, but " + setup.BottomIs(0) + " and " + setup.BottomIs(i));
   }
 }
 

@@ -39,10 +39,9 @@ class DetectionEvaluateLayer : public Layer {
                  "name_size_file is not read: boxes are compared as shares of the images, cut off at their borders, "
                  "instead of in pixels, so that overlaps of small boxes differ a little");
     }
-    if (param.resize_param().resize_mode() != ResizeParameter::WARP) {
+    if (param.resize_param().resize_mode() == ResizeParameter::FIT_SMALL_SIZE) {
       setup.Fail("detection_evaluate_param.resize_param.resize_mode",
-                 "resize_mode " + ResizeParameter::Resize_mode_Name(param.resize_param().resize_mode()) +
-                     " is not supported; WARP is");
+                 "resize_mode FIT_SMALL_SIZE is not supported; WARP and FIT_LARGE_SIZE_AND_PAD are");
     }
     setup.MakeNonDifferentiable();
     setup.SetTop(0, {1, 1, evaluation_.results(), DetectionEvaluation::kResult});

@@ -23,8 +23,7 @@ class EltwiseLayer : public Layer {
     for (int i = 1; i < setup.bottoms(); ++i) {
       if (setup.bottom_shape(i) == shape) continue;
       setup.Fail("bottom", "all bottoms must have one shape, but \"" + setup.param().bottom(0) + "\" is " +
-                               shape.ToString() + " and \"" + setup.param().bottom(i) + "\" is " +
-                               setup.bottom_shape(i).ToString());
+                               shape.ToString() + " and " + setup.BottomIs(i));
     }
     if (operation_ == EltwiseParameter::MAX && setup.bottoms() > 256) {
       setup.Fail("bottom", "operation MAX takes at most 256 bottoms, but " + std::to_string(setup.bottoms()) +

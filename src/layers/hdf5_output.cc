@@ -37,8 +37,8 @@ class Hdf5OutputLayer : public Layer {
     setup.SetFileWritten({kField, file_});
     for (int i = 0; i < 2; ++i) extents_.push_back(ExtentsOf(setup.bottom_shape(i)));
     if (extents_[0][0] != extents_[1][0]) {
-      setup.Fail("bottom", "\"" + setup.param().bottom(1) + "\" is " + setup.bottom_shape(1).ToString() + " beside \"" +
-                               setup.param().bottom(0) + "\" of " + setup.bottom_shape(0).ToString() +
+      setup.Fail("bottom", setup.BottomIs(1) + " beside \"" + setup.param().bottom(0) + "\" of " +
+                               setup.bottom_shape(0).ToString() +
                                ": both must have the same number of rows, the first extent");
     }
   }

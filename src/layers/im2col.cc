@@ -15,7 +15,7 @@ class Im2colLayer : public Layer {
     const ConvolutionWindow window = ReadConvolutionWindow(setup);
     if (window.input.empty()) {
       setup.Fail("bottom", "moves a window over the axes behind the channels (axis " + std::to_string(window.axis) +
-                               "), but \"" + setup.param().bottom(0) + "\" is " + setup.bottom_shape(0).ToString());
+                               "), but " + setup.BottomIs(0));
     }
     CheckReach(setup, window);
     Shape top = setup.bottom_shape(0);

@@ -18,7 +18,7 @@ class InterpLayer : public Layer {
     const InterpParameter& param = setup.param().interp_param();
     for (int i = 0; i < setup.bottoms(); ++i) {
       if (setup.bottom_shape(i).axes() == 4) continue;
-      setup.Fail("bottom", "takes num x channels x height x width, but " + Describe(setup, i));
+      setup.Fail("bottom", "takes num x channels x height x width, but " + setup.BottomIs(i));
     }
     const Shape& images = setup.bottom_shape(0);
     CheckCut(setup, "pad_beg", param.pad_beg());
@@ -52,10 +52,6 @@ class InterpLayer : public Layer {
   }
 
  private:
-  static std::string Describe(const LayerSetup& setup, int bottom) {
-    return "\"" + setup.param().bottom(bottom) + "\" is " + setup.bottom_shape(bottom).ToString();
-  }
-
   static void CheckCut(const LayerSetup& setup, const std::string& field, int32_t pad) {
     if (pad <= 0) return;
     setup.Fail("interp_param." + field,

@@ -24,7 +24,7 @@ class MatMulLayer : public Layer {
     const Shape &a = setup.bottom_shape(0), &b = setup.bottom_shape(1);
     for (int i = 0; i < 2; ++i) {
       if (setup.bottom_shape(i).axes() >= 2) continue;
-      setup.Fail("bottom", "multiplies the matrices in the last two axes, but " + Describe(setup, i) +
+      setup.Fail("bottom", "multiplies the matrices in the last two axes, but " + setup.BottomIs(i) +
                                ", which has fewer; put a Reshape before it");
     }
     const std::vector<int64_t> before(a.dims().begin(), a.dims().end() - 2);
@@ -89,10 +89,7 @@ class MatMulLayer : public Layer {
   }
 
  private:
-  static std::string Describe(const LayerSetup& setup, int bottom) {
-    return "\"" + setup.param().bottom(bottom) + "\" is " + setup.bottom_shape(bottom).ToString();
-  }
-  static std::string Both(const LayerSetup& setup) { return Describe(setup, 0) + " and " + Describe(setup, 1); }
+  static std::string Both(const LayerSetup& setup) { return setup.BottomIs(0) + " and " + setup.BottomIs(1); }
 
   [[noreturn]] void FailForK(const LayerSetup& setup, int64_t k_of_b) const {
     const Shape &a = setup.bottom_shape(0), &b = setup.bottom_shape(1);

@@ -249,11 +249,8 @@ class MultiBoxLossLayer : public Layer {
 
   void ReadShapes(const LayerSetup& setup) {
     const Shape &boxes = setup.bottom_shape(0), &scores = setup.bottom_shape(1), &priors = setup.bottom_shape(2);
-    const auto told = [&](int i) {
-      return "\"" + setup.param().bottom(i) + "\" is " + setup.bottom_shape(i).ToString();
-    };
     if (priors.axes() != 3 || priors[0] != 1 || priors[1] != 2 || priors[2] % 4 != 0 || priors[2] == 0) {
-      setup.Fail("bottom", told(2) +
+      setup.Fail("bottom", setup.BottomIs(2) +
                                ", but the priors are 1 x 2 x (4 for each), as PriorBox makes them; give them as "
                                "the third bottom");
     }
@@ -264,16 +261,18 @@ class MultiBoxLossLayer : public Layer {
     const std::string of_priors =
         " for the " + std::to_string(problem_.priors) + " priors of " + "\"" + setup.param().bottom(2) + "\"";
     if (boxes.axes() < 2 || boxes.count(1) != 4 * problem_.priors) {
-      setup.Fail("bottom", told(0) + ", but predicted boxes are images x " + std::to_string(4 * problem_.priors) +
-                               ", 4" + of_priors + "; do Convolution, Permute and Flatten keep that order?");
+      setup.Fail("bottom", setup.BottomIs(0) + ", but predicted boxes are images x " +
+                               std::to_string(4 * problem_.priors) + ", 4" + of_priors +
+                               "; do Convolution, Permute and Flatten keep that order?");
     }
     if (scores.axes() < 2 || scores.count(1) != problem_.classes * problem_.priors) {
-      setup.Fail("bottom", told(1) + ", but scores are images x " + std::to_string(problem_.classes * problem_.priors) +
-                               ", num_classes " + std::to_string(problem_.classes) + of_priors +
+      setup.Fail("bottom", setup.BottomIs(1) + ", but scores are images x " +
+                               std::to_string(problem_.classes * problem_.priors) + ", num_classes " +
+                               std::to_string(problem_.classes) + of_priors +
                                "; correct num_classes or the layers that make them");
     }
     if (scores[0] != boxes[0]) {
-      setup.Fail("bottom", told(0) + ", but " + told(1) + "; give both as many images");
+      setup.Fail("bottom", setup.BottomIs(0) + ", but " + setup.BottomIs(1) + "; give both as many images");
     }
   }
 

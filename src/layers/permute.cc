@@ -41,9 +41,8 @@ class PermuteLayer : public Layer {
     const auto has = [&](int axis) { return std::find(order.begin(), order.end(), axis) != order.end(); };
     for (const uint32_t axis : setup.param().permute_param().order()) {
       if (axis >= static_cast<uint32_t>(axes)) {
-        setup.Fail("permute_param.order", "order holds " + std::to_string(axis) + ", but \"" + setup.param().bottom(0) +
-                                              "\" is " + setup.bottom_shape(0).ToString() + ", which has axes 0 to " +
-                                              std::to_string(axes - 1));
+        setup.Fail("permute_param.order", "order holds " + std::to_string(axis) + ", but " + setup.BottomIs(0) +
+                                              ", which has axes 0 to " + std::to_string(axes - 1));
       }
       if (has(static_cast<int>(axis))) {
         setup.Fail("permute_param.order",

@@ -183,8 +183,7 @@ class PoolingLayer : public Layer {
     bool filled = true;
     for (const Axis& axis : axes) {
       if (axis.output > kMost) {
-        setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + setup.bottom_shape(0).ToString() +
-                                 ", of which more than " + std::to_string(kMost) +
+        setup.Fail("bottom", setup.BottomIs(0) + ", of which more than " + std::to_string(kMost) +
                                  " windows would be made along an axis; correct the layers before");
       }
       filled &= WindowRanges(axis.input, axis.window, axis.output).filled() == axis.output;

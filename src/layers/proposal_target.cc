@@ -78,8 +78,7 @@ class ProposalTargetLayer : public Layer {
                                "them");
     }
     if (shape[0] % images != 0) {
-      setup.Fail("bottom", told + ", but \"" + setup.param().bottom(1) + "\" is " + setup.bottom_shape(1).ToString() +
-                               ", objects of " + std::to_string(images) +
+      setup.Fail("bottom", told + ", but " + setup.BottomIs(1) + ", objects of " + std::to_string(images) +
                                " images; give an equal number of regions of each image");
     }
     problem_.proposals = shape[0] / images;

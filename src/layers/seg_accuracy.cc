@@ -68,16 +68,13 @@ class SegAccuracyLayer : public Layer {
  private:
   static void CheckShapes(const LayerSetup& setup) {
     const Shape &scores = setup.bottom_shape(0), &labels = setup.bottom_shape(1);
-    const auto describe = [&](int i) {
-      return "\"" + setup.param().bottom(i) + "\" is " + setup.bottom_shape(i).ToString();
-    };
     if (scores.axes() != 4 || scores[1] < 1) {
-      setup.Fail("bottom", describe(0) + ", but must be the scores of classes at pixels, N x C x H x W");
+      setup.Fail("bottom", setup.BottomIs(0) + ", but must be the scores of classes at pixels, N x C x H x W");
     }
     const Shape plain{scores[0], scores[2], scores[3]}, with_axis{scores[0], 1, scores[2], scores[3]};
     if (labels == plain || labels == with_axis) return;
-    setup.Fail("bottom", describe(0) + ", which takes labels of " + with_axis.ToString() + ", but " + describe(1) +
-                             "; bring both to one size, e.g. with an Interp layer");
+    setup.Fail("bottom", setup.BottomIs(0) + ", which takes labels of " + with_axis.ToString() + ", but " +
+                             setup.BottomIs(1) + "; bring both to one size, e.g. with an Interp layer");
   }
 
   void CheckClasses(const LayerSetup& setup, const SegAccuracyParameter& param) {

@@ -23,7 +23,7 @@ class SpatialTransformerLayer : public Layer {
     CheckKind(setup, "sampler_type", param.sampler_type(), "bilinear");
     const Shape& images = setup.bottom_shape(0);
     if (images.axes() != 4 || images.count(1) == 0) {
-      setup.Fail("bottom", "takes num x channels x height x width, but " + Describe(setup, 0));
+      setup.Fail("bottom", "takes num x channels x height x width, but " + setup.BottomIs(0));
     }
     problem_.images = images[0];
     problem_.channels = images[1];
@@ -32,7 +32,7 @@ class SpatialTransformerLayer : public Layer {
     problem_.result_height = Extent(setup, "output_H", param.has_output_h(), param.output_h(), images[2]);
     problem_.result_width = Extent(setup, "output_W", param.has_output_w(), param.output_w(), images[3]);
     if (images.count(2) > INT32_MAX) {
-      setup.Fail("bottom", "planes of more than 2^31 elements are not supported; " + Describe(setup, 0));
+      setup.Fail("bottom", "planes of more than 2^31 elements are not supported; " + setup.BottomIs(0));
     }
     if (problem_.result_height * problem_.result_width > INT32_MAX) {
       setup.Fail("st_param", "a top of height " + std::to_string(problem_.result_height) + " and width " +
@@ -65,10 +65,6 @@ class SpatialTransformerLayer : public Layer {
   }
 
  private:
-  static std::string Describe(const LayerSetup& setup, int bottom) {
-    return "\"" + setup.param().bottom(bottom) + "\" is " + setup.bottom_shape(bottom).ToString();
-  }
-
   static void CheckKind(const LayerSetup& setup, const std::string& field, const std::string& given,
                         const std::string& only) {
     if (given == only) return;
@@ -106,7 +102,7 @@ class SpatialTransformerLayer : public Layer {
     const Shape& theta = setup.bottom_shape(1);
     if (theta.axes() >= 1 && theta[0] == problem_.images && theta.count(1) == problem_.learnt) return;
     setup.Fail("bottom", "takes " + std::to_string(problem_.learnt) + " number(s) (" + learnt + ") for each of " +
-                             std::to_string(problem_.images) + " images, but " + Describe(setup, 1));
+                             std::to_string(problem_.images) + " images, but " + setup.BottomIs(1));
   }
 
   SpatialTransform problem_;
