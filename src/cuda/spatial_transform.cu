@@ -18,12 +18,23 @@ using spatial_transform::RowsNear;
 constexpr int kTogether = 8;        // channels of a thread, which have their places in common
 constexpr int64_t kMostParts = 64;  // of an image, whose gradients are summed apart
 
+__host__ __device__ int64_t GroupsOf(int64_t channels) { return (channels + kTogether - 1) / kTogether; }
+
+struct Place {
+  int32_t row, column;
+};
+
+__device__ Place PlaceOf(int64_t in_plane, int64_t width) {
+  const auto column = static_cast<int32_t>(SplitOff(&in_plane, width));
+  return {static_cast<int32_t>(in_plane), column};
+}
+
 // Where an element of the result comes from.
 struct Source {
   Point down, across;
 
-  __device__ Source(const SpatialTransform& p, const Map& map, int32_t row, int32_t column)
-      : down(map.RowsOf(p, row, column)), across(map.ColumnsOf(p, row, column)) {}
+  __device__ Source(const SpatialTransform& p, const Map& map, const Place& place)
+      : down(map.RowsOf(p, place.row, place.column)), across(map.ColumnsOf(p, place.row, place.column)) {}
 
   // Of a plane.
   __device__ Corners CornersOf(const float* x, int64_t width) const {
@@ -34,16 +45,14 @@ struct Source {
 
 // An element of an image's planes, and the first of the channels in which a thread has it.
 struct Element {
-  int64_t image, channel, in_plane;
-  int32_t row, column;
+  int64_t image, in_plane, channel;
+  Place place;
 
-  __device__ Element(int64_t at, int64_t channels, int64_t height, int64_t width) : image(at) {
-    in_plane = SplitOff(&image, height * width);
-    channel = SplitOff(&image, (channels + kTogether - 1) / kTogether) * kTogether;
-    int64_t above = in_plane;
-    column = static_cast<int32_t>(SplitOff(&above, width));
-    row = static_cast<int32_t>(above);
-  }
+  __device__ Element(int64_t at, int64_t channels, int64_t height, int64_t width)
+      : image(at),
+        in_plane(SplitOff(&image, height * width)),
+        channel(SplitOff(&image, GroupsOf(channels)) * kTogether),
+        place(PlaceOf(in_plane, width)) {}
 };
 
 // One element of the result, in some channels.
@@ -55,7 +64,7 @@ struct Sample {
   __device__ void operator()(int64_t at) const {
     const int64_t result = p.result_height * p.result_width, plane = p.height * p.width;
     const Element e(at, p.channels, p.result_height, p.result_width);
-    const Source source(p, Map(p, theta + e.image * p.learnt), e.row, e.column);
+    const Source source(p, Map(p, theta + e.image * p.learnt), e.place);
     const float* from = x + (e.image * p.channels + e.channel) * plane;
     float* to = y + (e.image * p.channels + e.channel) * result + e.in_plane;
     for (int64_t c = e.channel; c < e.channel + kTogether && c < p.channels; ++c, from += plane, to += result) {
@@ -76,14 +85,15 @@ struct Gather {
     const Map map(p, theta + e.image * p.learnt);
     const float* const gradient = dy + (e.image * p.channels + e.channel) * result;
     float sums[kTogether] = {};
-    const Range rows = RowsNear(p, map, e.row, e.column);
+    const auto [row, column] = e.place;
+    const Range rows = RowsNear(p, map, row, column);
     for (int32_t i = rows.begin; i < rows.end; ++i) {
-      const Range by_row = ColumnsNear(p, map.rows, i, e.row), by_column = ColumnsNear(p, map.columns, i, e.column);
+      const Range by_row = ColumnsNear(p, map.rows, i, row), by_column = ColumnsNear(p, map.columns, i, column);
       const int32_t begin = by_row.begin > by_column.begin ? by_row.begin : by_column.begin;
       const int32_t end = by_row.end < by_column.end ? by_row.end : by_column.end;
       for (int32_t k = begin; k < end; ++k) {
-        const Source source(p, map, i, k);
-        const float weight = source.down.Of(e.row) * source.across.Of(e.column);
+        const Source source(p, map, Place{i, k});
+        const float weight = source.down.Of(row) * source.across.Of(column);
         if (weight == 0.0f) continue;
         const float* const from = gradient + i * p.result_width + k;
         CREMA_UNROLL
@@ -109,9 +119,8 @@ __global__ void __launch_bounds__(kThreads) SumMapGradients(SpatialTransform p, 
   const Map map(p, theta + image * p.learnt);
   double sums[kAffineNumbers] = {};
   for (int64_t i = part * kThreads + threadIdx.x; i < result; i += parts * kThreads) {
-    int64_t row = i;
-    const auto column = static_cast<int32_t>(SplitOff(&row, p.result_width));
-    const Source source(p, map, static_cast<int32_t>(row), column);
+    const Place place = PlaceOf(i, p.result_width);
+    const Source source(p, map, place);
     float by_row = 0, by_column = 0;
     const float *from = x + image * p.channels * plane, *gradient = dy + image * p.channels * result + i;
     for (int64_t c = 0; c < p.channels; ++c, from += plane, gradient += result) {
@@ -119,8 +128,8 @@ __global__ void __launch_bounds__(kThreads) SumMapGradients(SpatialTransform p, 
       by_row += *gradient * corners.SlopeDown(source.down.shares, source.across.shares);
       by_column += *gradient * corners.SlopeAcross(source.down.shares, source.across.shares);
     }
-    const float at_row = Normalized(static_cast<int32_t>(row), p.result_height);
-    const float at_column = Normalized(column, p.result_width);
+    const float at_row = Normalized(place.row, p.result_height);
+    const float at_column = Normalized(place.column, p.result_width);
     sums[0] += at_row * by_row;
     sums[1] += at_column * by_row;
     sums[2] += by_row;
@@ -157,13 +166,11 @@ int64_t PartsOf(const SpatialTransform& p) {
   return std::clamp<int64_t>(p.result_height * p.result_width / (2 * int64_t{kThreads}), 1, kMostParts);
 }
 
-int64_t Groups(const SpatialTransform& p) { return (p.channels + kTogether - 1) / kTogether; }
-
 }  // namespace
 
 void CudaOperations::SpatialTransformForward(const SpatialTransform& problem, const float* x, const float* theta,
                                              float* y) {
-  ForEach(queue(), problem.images * Groups(problem) * problem.result_height * problem.result_width,
+  ForEach(queue(), problem.images * GroupsOf(problem.channels) * problem.result_height * problem.result_width,
           Sample{problem, x, theta, y});
 }
 
@@ -175,7 +182,8 @@ void CudaOperations::SpatialTransformBackward(const SpatialTransform& problem, c
                                               const float* dy, float* dx, float* dtheta, std::byte* workspace) {
   if (problem.images == 0) return;
   if (dx) {
-    ForEach(queue(), problem.images * Groups(problem) * problem.height * problem.width, Gather{problem, theta, dy, dx});
+    ForEach(queue(), problem.images * GroupsOf(problem.channels) * problem.height * problem.width,
+            Gather{problem, theta, dy, dx});
   }
   if (!dtheta) return;
   auto* const sums = reinterpret_cast<double*>(workspace);
