@@ -13,6 +13,7 @@ namespace crema::darknet {
 namespace {
 
 constexpr float kPixelScale = 1.0F / 255;
+constexpr float kGrey = 128;  // Darknet's is half of its range
 // As Darknet's programs have them where nothing is said.
 constexpr float kOverlap = 0.45F, kLeastScore = 0.01F;
 
@@ -129,12 +130,7 @@ void NetReader::ReadNet() {
   } else {
     training_ = ReadTraining(&settings, &result_.notes);
   }
-  if (settings.Int("letter_box", 0, 0, 1) != 0) {
-    AddNote(settings.where("letter_box"),
-            "letter_box: Darknet keeps the proportions of images and fills the rest; crema resizes them to " +
-                std::to_string(width) + " x " + std::to_string(height) + " whatever their proportions",
-            &result_);
-  }
+  const bool keeps_proportions = settings.Int("letter_box", 0, 0, 1) != 0;
   for (Diagnostic& warning : settings.Unknown(&warned_)) result_.notes.push_back(std::move(warning));
   if (problems_.has_errors()) return;
   if (height == 0 || width == 0 || channels == 0) {
@@ -148,6 +144,13 @@ void NetReader::ReadNet() {
   BlobShape* shape = layer.mutable_input_param()->add_shape();
   for (const int64_t extent : input_.shape.dims()) shape->add_dim(extent);
   layer.mutable_transform_param()->set_scale(kPixelScale);
+  if (keeps_proportions) {
+    ResizeParameter* const resize = layer.mutable_transform_param()->mutable_resize_param();
+    resize->set_resize_mode(ResizeParameter::FIT_LARGE_SIZE_AND_PAD);
+    resize->set_height(static_cast<uint32_t>(height));
+    resize->set_width(static_cast<uint32_t>(width));
+    resize->add_pad_value(kGrey);
+  }
   result_.inputs.push_back({input_.blob, input_.shape});
   Append(std::move(layer), {}, settings.where());
 }
@@ -247,8 +250,10 @@ ImportedNet NetReader::Read() {
   LayerParameter* input = result_.net.mutable_layer(0);
   // As Darknet classifies: the middle of an image whose shorter side is as long as the net's input.
   const Shape& shape = input_.shape;
-  if (classifies_ && yolo_.empty() && region_.empty() && shape[2] == shape[3])
+  if (classifies_ && yolo_.empty() && region_.empty() && shape[2] == shape[3]) {
     input->mutable_transform_param()->set_crop_size(static_cast<uint32_t>(shape[2]));
+    input->mutable_transform_param()->clear_resize_param();
+  }
   result_.net.set_name(std::filesystem::path(path_).stem().string());
   result_.nodes = count + 1;
   return std::move(result_);

@@ -326,14 +326,16 @@ NetParameter TrainNetOf(const NetParameter& deploy, const std::vector<LayerParam
   NetParameter net;
   net.set_name(deploy.name());
   TrainingSettings prepared = settings;
+  const LayerParameter& input = deploy.layer(0);
+  const BlobShape& shape = input.input_param().shape(0);
   ResizeParameter* const resize = prepared.transform.mutable_resize_param();
-  const BlobShape& shape = deploy.layer(0).input_param().shape(0);
   resize->set_prob(1);
   resize->set_resize_mode(ResizeParameter::WARP);
   resize->set_height(static_cast<uint32_t>(shape.dim(2)));
   resize->set_width(static_cast<uint32_t>(shape.dim(3)));
   resize->add_interp_mode(ResizeParameter::LINEAR);
-  prepared.transform.set_scale(deploy.layer(0).transform_param().scale());
+  resize->MergeFrom(input.transform_param().resize_param());
+  prepared.transform.set_scale(input.transform_param().scale());
   AddData(TRAIN, prepared, data + "_train_lmdb", &net);
   AddData(TEST, prepared, data + "_val_lmdb", &net);
 

@@ -54,16 +54,32 @@ AnnotatedView AnnotatedTransform::Look(const ImageExtent& image, const RandomStr
   if (sampler_.draws()) TakePart(random, &view, parts, objects);
   // What reaches over the border, and boxes that are empty.
   KeepSeen(kWhole, objects);
-  if (pixels_.Mirrors(random)) {
-    for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
-  }
   // What rounding leaves of boxes that end where the part begins.
   constexpr float kLeast = 1e-3f;  // pixels
   std::erase_if(*objects, [&view](const BoxedObject& object) {
     return !(object.box.width() * static_cast<float>(view.part.width) > kLeast &&
              object.box.height() * static_cast<float>(view.part.height) > kLeast);
   });
+  FitBoxes({view.part.height, view.part.width}, objects);
+  if (pixels_.Mirrors(random)) {
+    for (BoxedObject& object : *objects) object.box = Mirrored(object.box);
+  }
   return view;
+}
+
+void AnnotatedTransform::FitBoxes(const ImageExtent& part, std::vector<BoxedObject>* objects) const {
+  const ImageArea place = pixels_.PlaceOf(part);
+  const ImageExtent whole = pixels_.ResizedExtent(part);
+  if (place.height == whole.height && place.width == whole.width) return;
+  const auto inside = [](float share, int first, int extent, int of) {
+    return (static_cast<float>(first) + share * static_cast<float>(extent)) / static_cast<float>(of);
+  };
+  for (auto& [label, instance, box, difficult] : *objects) {
+    box = {inside(box.xmin, place.left, place.width, whole.width),
+           inside(box.ymin, place.top, place.height, whole.height),
+           inside(box.xmax, place.left, place.width, whole.width),
+           inside(box.ymax, place.top, place.height, whole.height)};
+  }
 }
 
 void AnnotatedTransform::Expand(const ImageExtent& image, const RandomStream& random, AnnotatedView* view,

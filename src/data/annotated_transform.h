@@ -46,7 +46,7 @@ class AnnotatedTransform {
   std::string Check(const ImageSize& image) const;
 
   // Chooses what is seen of an image, and makes its objects those that are seen: in the order they had, with corners in
-  // shares of what is seen, mirrored where it is.
+  // shares of what the net sees, mirrored where it is.
   AnnotatedView Look(const ImageExtent& image, const RandomStream& random, std::vector<ObjectBox>* parts,
                      std::vector<BoxedObject>* objects) const;
   // Transforms the image, which Check must have accepted, to Transform::OutputSize().count() values, and its objects as
@@ -59,6 +59,8 @@ class AnnotatedTransform {
               std::vector<BoxedObject>* objects) const;
   void TakePart(const RandomStream& random, AnnotatedView* view, std::vector<ObjectBox>* parts,
                 std::vector<BoxedObject>* objects) const;
+  // Makes corners shares of what the part is resized to, where that has a border.
+  void FitBoxes(const ImageExtent& part, std::vector<BoxedObject>* objects) const;
   bool IsKept(const ObjectBox& part, const ObjectBox& object) const;
   void KeepSeen(const ObjectBox& part, std::vector<BoxedObject>* objects) const;
 

@@ -1,6 +1,7 @@
 #include "data/transform.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "base/check.h"
@@ -43,6 +44,17 @@ ImageExtent FixedResize(const TransformationParameter& param) {
   return {static_cast<int>(param.resize_height()), static_cast<int>(param.resize_width())};
 }
 
+Resizer ResizerOf(const TransformationParameter& param) {
+  const ResizeParameter& resize = param.resize_param();
+  if (resize.resize_mode() != ResizeParameter::FIT_LARGE_SIZE_AND_PAD) return Resizer();
+  ImageBorder border;
+  if (resize.pad_mode() == ResizeParameter::MIRRORED) border.kind = ImageBorder::Kind::kMirrored;
+  if (resize.pad_mode() == ResizeParameter::REPEAT_NEAREST) border.kind = ImageBorder::Kind::kNearest;
+  for (const float value : resize.pad_value()) border.color.push_back(static_cast<uint8_t>(std::lrint(value)));
+  if (border.color.empty()) border.color.push_back(0);
+  return Resizer(std::move(border));
+}
+
 std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param) {
   const auto crop = static_cast<int>(param.crop_size()), border = 2 * static_cast<int>(param.pad());
   if (crop > 0) return ImageExtent{crop, crop};
@@ -66,6 +78,8 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
       shorter_side_(static_cast<int32_t>(param.resize_shorter_side())),
       resize_height_(FixedResize(param).height),
       resize_width_(FixedResize(param).width),
+      resizer_(ResizerOf(param)),
+      border_values_(static_cast<size_t>(param.resize_param().pad_value_size())),
       colors_(ColorsOf(param)),
       fixed_extent_(FixedExtentOf(param)),
       random_resize_(RandomResize::Of(param)),
@@ -98,32 +112,32 @@ Transform::Transform(const TransformationParameter& param, Phase phase, const st
   }
 }
 
-ImageExtent Transform::ResizedExtent(int height, int width) const {
+ImageExtent Transform::ResizedExtent(const ImageExtent& image) const {
   if (resize_height_ > 0) return {resize_height_, resize_width_};
-  if (shorter_side_ > 0) return WithShorterSide(height, width, shorter_side_);
-  return {height, width};
+  if (shorter_side_ > 0) return WithShorterSide(image.height, image.width, shorter_side_);
+  return image;
 }
 
-ImageExtent Transform::DrawnExtent(int height, int width, const RandomStream& random) const {
-  return random_resize_ ? random_resize_->Draw(height, width, random, kResize) : ResizedExtent(height, width);
+ImageExtent Transform::DrawnExtent(const ImageExtent& image, const RandomStream& random) const {
+  return random_resize_ ? random_resize_->Draw(image.height, image.width, random, kResize) : ResizedExtent(image);
 }
 
 ImageSize Transform::OutputSize(const ImageSize& image, Values values) const {
   if (crop_ > 0) return {image.channels, crop_, crop_};
   ImageExtent extent{image.height, image.width};
-  if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
+  if (values == Values::kBytes) extent = ResizedExtent({image.height, image.width});
   return {image.channels, extent.height + 2 * pad_, extent.width + 2 * pad_};
 }
 
 ImageExtent Transform::ShownExtent(const ImageExtent& image) const {
   if (random_area_ || random_resize_) return {crop_, crop_};
-  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  const ImageExtent extent = ResizedExtent(image);
   return crop_ > 0 ? ImageExtent{std::min(extent.height, crop_), std::min(extent.width, crop_)} : extent;
 }
 
 std::string Transform::Check(const ImageSize& image, Values values) const {
   ImageExtent extent{image.height, image.width};
-  if (values == Values::kBytes) extent = ResizedExtent(image.height, image.width);
+  if (values == Values::kBytes) extent = ResizedExtent({image.height, image.width});
   ImageExtent largest = extent;
   if (random_resize_ && values == Values::kBytes) largest = random_resize_->Largest(image.height, image.width);
   if (std::string problem = ResizeProblem({image.height, image.width}, largest); !problem.empty()) return problem;
@@ -140,7 +154,8 @@ std::string Transform::Check(const ImageSize& image, Values values) const {
            "compute_image_mean, or give one mean_value per channel";
   }
   for (const std::string& problem :
-       {CountProblem("mean_value", mean_values_.size(), image), CountProblem("std_value", std_values_.size(), image)}) {
+       {CountProblem("mean_value", mean_values_.size(), image), CountProblem("std_value", std_values_.size(), image),
+        CountProblem("resize_param.pad_value", border_values_, image)}) {
     if (!problem.empty()) return problem;
   }
   if (values == Values::kFloats && max_angle_ > 0) {
@@ -202,6 +217,17 @@ Transform::Window Transform::WindowOf(int height, int width, const RandomStream&
   return window;
 }
 
+void Transform::Window::Limit(const ImageArea& place) {
+  const int skipped = std::clamp(place.top - seen.top, 0, seen.height);
+  const int left_out = std::clamp(place.left - seen.left, 0, seen.width);
+  const int rows = std::clamp(place.top + place.height - seen.top, skipped, seen.height) - skipped;
+  const int columns = std::clamp(place.left + place.width - seen.left, left_out, seen.width) - left_out;
+  top += upside_down ? seen.height - skipped - rows : skipped;
+  left += mirrored ? seen.width - left_out - columns : left_out;
+  seen = {std::clamp(seen.top - place.top, 0, place.height), std::clamp(seen.left - place.left, 0, place.width), rows,
+          columns};
+}
+
 Transform::Window Transform::WholeWindow(const RandomStream& random) const {
   Window window;
   window.mirrored = Mirrors(random);
@@ -221,7 +247,7 @@ Transform::Window Transform::TurnedWindow(const ImageExtent& whole, const Random
     const ImageArea area = random_area_->Draw(whole.height, whole.width, random, kArea);
     *map = TurnedMap(whole, whole, degrees, area, window.height, window.width);
   } else {
-    const ImageExtent resized = DrawnExtent(whole.height, whole.width, random);
+    const ImageExtent resized = DrawnExtent(whole, random);
     window = WindowOf(resized.height, resized.width, random);
     *map = TurnedMap(whole, resized, degrees, window.part, window.height, window.width);
     window.seen = {0, 0, window.height, window.width};
@@ -242,7 +268,7 @@ void Transform::Apply(const float* planes, const ImageSize& size, const RandomSt
 
 void Transform::Apply(const uint8_t* planes, const ImageSize& size, const RandomStream& random,
                       TransformScratch* scratch, float* out) const {
-  const ImageExtent resized = DrawnExtent(size.height, size.width, random);
+  const ImageExtent resized = DrawnExtent({size.height, size.width}, random);
   if (!random_area_ && !cuts_sizes() && max_angle_ == 0 && !jitter_.changes() && resized.height == size.height &&
       resized.width == size.width) {
     return ApplyToPlanes(planes, size, random, out);
@@ -281,7 +307,7 @@ void Transform::Apply(const Image& image, const RandomStream& random, TransformS
 // Resizing twice would interpolate twice.
 void Transform::ApplyToChoice(const Image& image, const RandomStream& random, TransformScratch* scratch,
                               float* out) const {
-  const ImageExtent extent = ResizedExtent(image.height, image.width);
+  const ImageExtent extent = ResizedExtent({image.height, image.width});
   const ImageArea area = crop_choice_->Draw(extent.height, extent.width, random, kCropChoice);
   if (extent.height == image.height && extent.width == image.width) {
     ResizeBilinear(image, area, crop_, crop_, &scratch->buffers, &scratch->resized);
@@ -296,18 +322,18 @@ void Transform::ApplyToChoice(const Image& image, const RandomStream& random, Tr
 
 void Transform::ApplyFramed(const FramedImage& image, const RandomStream& random, TransformScratch* scratch,
                             float* out) const {
-  const ImageExtent extent = ResizedExtent(image.height, image.width);
-  ResizeBilinear(image, extent.height, extent.width, &scratch->buffers, &scratch->resized);
+  const ImageExtent extent = ResizedExtent({image.height, image.width});
+  resizer_.Resize(image, extent, &scratch->buffers, &scratch->resized);
   WritePixels(scratch->resized, WindowOf(extent.height, extent.width, random), random, out);
 }
 
 void Transform::ApplyToPart(const Image& image, const ImageArea& part, const RandomStream& random,
                             TransformScratch* scratch, float* out) const {
-  const ImageExtent extent = DrawnExtent(part.height, part.width, random);
+  const ImageExtent extent = DrawnExtent({part.height, part.width}, random);
   const Image* resized = &image;
   const bool whole = part == ImageArea{0, 0, image.height, image.width};
   if (!whole || extent.height != image.height || extent.width != image.width) {
-    ResizeBilinear(image, part, extent.height, extent.width, &scratch->buffers, &scratch->resized);
+    resizer_.Resize(image, part, extent, &scratch->buffers, &scratch->resized);
     resized = &scratch->resized;
   }
   WritePixels(*resized, WindowOf(resized->height, resized->width, random), random, out);
@@ -323,12 +349,17 @@ void Transform::ApplyToLabels(const Image& labels, const RandomStream& random, T
     return WriteLabels(scratch->resized, window, border, out);
   }
   ImageArea area{0, 0, labels.height, labels.width};
-  ImageExtent extent = DrawnExtent(labels.height, labels.width, random);
+  ImageExtent extent = DrawnExtent({labels.height, labels.width}, random);
   if (random_area_) {
     area = random_area_->Draw(labels.height, labels.width, random, kArea);
     extent = {crop_, crop_};
   }
-  const Window window = random_area_ ? WholeWindow(random) : WindowOf(extent.height, extent.width, random);
+  Window window = random_area_ ? WholeWindow(random) : WindowOf(extent.height, extent.width, random);
+  if (!random_area_ && resizer_.keeps_proportions()) {
+    const ImageArea place = resizer_.PlaceOf({labels.height, labels.width}, extent);
+    window.Limit(place);
+    extent = {place.height, place.width};
+  }
   const Image* resized = &labels;
   if (random_area_ || extent.height != labels.height || extent.width != labels.width) {
     ResizeNearest(labels, area, extent.height, extent.width, &scratch->buffers, &scratch->resized);

@@ -21,6 +21,7 @@
 #include "image/codec.h"
 #include "image/image.h"
 #include "image/resize.h"
+#include "image/resizer.h"
 
 namespace crema {
 
@@ -39,6 +40,8 @@ struct ReducedImage {
 
 // What resize_height and resize_width, or resize_param, resize to; zeros where they do not.
 ImageExtent FixedResize(const TransformationParameter& param);
+// What becomes of the proportions there.
+Resizer ResizerOf(const TransformationParameter& param);
 
 // Size of all results that are made of images of bytes, where the transform alone fixes it.
 std::optional<ImageExtent> FixedExtentOf(const TransformationParameter& param);
@@ -71,6 +74,9 @@ class Transform {
   enum class Values { kBytes, kFloats };
   // Size of the result for an image of that size.
   ImageSize OutputSize(const ImageSize& image, Values values = Values::kBytes) const;
+  // What an image of bytes of that size is resized to, where sizes are not random, and where in it the image lies.
+  ImageExtent ResizedExtent(const ImageExtent& image) const;
+  ImageArea PlaceOf(const ImageExtent& image) const { return resizer_.PlaceOf(image, ResizedExtent(image)); }
   // How much of an image of bytes of that size, resized where it is, a result can show.
   ImageExtent ShownExtent(const ImageExtent& image) const;
   // What is wrong, with the remedy, where an image does not fit the crop, the mean image, or the number of mean or
@@ -131,6 +137,8 @@ class Transform {
     int top = 0, left = 0, height = 0, width = 0;
     bool mirrored = false, upside_down = false;
 
+    // Less what lies beside that place of the image.
+    void Limit(const ImageArea& place);
     bool covers() const { return runs.empty() && seen.height == height && seen.width == width; }
     // What is covered of row y of `seen`, and where it begins in a plane of the result.
     PixelRun RunOf(int y) const { return runs.empty() ? PixelRun{0, seen.width} : runs[static_cast<size_t>(y)]; }
@@ -140,9 +148,8 @@ class Transform {
     }
   };
 
-  ImageExtent ResizedExtent(int height, int width) const;
-  // The same of the image of that stream, where sizes are random.
-  ImageExtent DrawnExtent(int height, int width, const RandomStream& random) const;
+  // As ResizedExtent of the image of that stream, where sizes are random.
+  ImageExtent DrawnExtent(const ImageExtent& image, const RandomStream& random) const;
   Window WindowOf(int height, int width, const RandomStream& random) const;
   // That of a result of random_resized_crop or multi_scale.
   Window WholeWindow(const RandomStream& random) const;
@@ -166,6 +173,8 @@ class Transform {
   bool mirror_, train_;
   bool pads_small_;
   int32_t crop_, pad_, shorter_side_, resize_height_, resize_width_;
+  Resizer resizer_;
+  size_t border_values_;  // of resize_param
   DecodeOptions::Colors colors_;
   std::optional<ImageExtent> fixed_extent_;
   std::optional<RandomResize> random_resize_;

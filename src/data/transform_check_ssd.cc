@@ -21,9 +21,22 @@ Mistake CheckResizeParam(const TransformationParameter& param) {
                    "prob is " + FormatNumber(resize.prob()) +
                        ", but all images of a batch must be of one size; set it to 1, and keep one resize_param");
   }
-  if (resize.resize_mode() != ResizeParameter::WARP) {
-    return mistake("resize_mode", ResizeParameter::Resize_mode_Name(resize.resize_mode()) +
-                                      " is not supported; take WARP, which does not keep the proportions");
+  if (resize.resize_mode() == ResizeParameter::FIT_SMALL_SIZE) {
+    return mistake("resize_mode",
+                   "FIT_SMALL_SIZE is not supported; to keep the proportions take resize_shorter_side with a crop_size "
+                   "instead of resize_param, or, where there are boxes, FIT_LARGE_SIZE_AND_PAD");
+  }
+  for (const float value : resize.pad_value()) {
+    if (value >= 0 && value <= 255) continue;
+    return mistake("pad_value", "pad_value is " + FormatNumber(value) + "; it is what a pixel holds, from 0 to 255");
+  }
+  const bool fits = resize.resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD;
+  for (const auto& [field, set] : {std::pair("multi_scale", param.multi_scale()),
+                                   std::pair("max_rotation_angle", param.max_rotation_angle() > 0)}) {
+    if (!fits || !set) continue;
+    return TransformMistake{field, std::string(field) +
+                                       " is not done to images with the border of FIT_LARGE_SIZE_AND_PAD; remove one "
+                                       "of them"};
   }
   if (resize.height() == 0 || resize.width() == 0) {
     return mistake(resize.height() == 0 ? "height" : "width", "height and width must be given, in pixels");

@@ -25,8 +25,8 @@ void AddFilledParam(LayerSetup& setup, const std::string& field, const Shape& sh
 //   positive_unitball   uniform in [0, 1), then each slice along axis 0 divided by its sum
 //   xavier              uniform in +-sqrt(3 / n) (Glorot and Bengio, AISTATS 2010)
 //   msra                normal with std sqrt(2 / n) (He et al., ICCV 2015)
-//   values              values, one for each element
 //   bilinear            the kernel that upsamples by linear interpolation, for 4-axis shapes of square kernels
+//   values              values, one for each element
 // n is fan_in = count / shape[0], fan_out = count / shape[1] or their average, by variance_norm.
 void Fill(const FillerParameter& filler, uint64_t seed, uint64_t stream, const Tensor& tensor);
 

@@ -11,7 +11,7 @@
 
 namespace crema {
 
-// The working memory of ResizeBilinear, kept from call to call.
+// The working memory of resizing, kept from call to call.
 struct ResizeBuffers {
   struct Tap {
     int first, second;  // bytes from the row's begin; pixels
@@ -20,6 +20,7 @@ struct ResizeBuffers {
   std::vector<Tap> columns;
   std::vector<int> upper, lower;
   std::vector<uint8_t> frame, crossing[2];  // rows of a FramedImage
+  Image inner;                              // of a Resizer that keeps proportions
 };
 
 // A part of an image as it lies, from `top`, `left` on, in a larger one whose other pixels have one colour.

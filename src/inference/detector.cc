@@ -186,17 +186,25 @@ void Detector::Run(const std::shared_ptr<const ImageItems>& items, float thresho
 }
 
 struct Detector::Found {
+  const ImagePreparation& preparation;
+  float threshold;
   std::vector<DetectedImage> images;
   std::vector<ImageSize> sizes;  // as stored
-  float threshold;
 
-  // Corners are shares of the image's sides.
+  // Corners are shares of the sides of what the net sees.
   void Add(size_t image, int label, float score, const std::array<float, 4>& corners) {
     if (!(score >= threshold) || !images[image].problem.empty()) return;
-    const auto width = static_cast<float>(sizes[image].width), height = static_cast<float>(sizes[image].height);
-    const auto pixel = [](float share, float extent) { return std::clamp(share, 0.0f, 1.0f) * extent; };
-    images[image].objects.push_back({label, score, pixel(corners[0], width), pixel(corners[1], height),
-                                     pixel(corners[2], width), pixel(corners[3], height)});
+    const auto [channels, height, width] = sizes[image];
+    const ImageSize& input = preparation.input();
+    const ImageArea place = preparation.PlaceInInput({height, width});
+    const auto pixel = [](float share, int of, int first, int extent, int pixels) {
+      if (extent != of)
+        share = (share * static_cast<float>(of) - static_cast<float>(first)) / static_cast<float>(extent);
+      return std::clamp(share, 0.0f, 1.0f) * static_cast<float>(pixels);
+    };
+    const auto x = [&](float share) { return pixel(share, input.width, place.left, place.width, width); };
+    const auto y = [&](float share) { return pixel(share, input.height, place.top, place.height, height); };
+    images[image].objects.push_back({label, score, x(corners[0]), y(corners[1]), x(corners[2]), y(corners[3])});
   }
 
   // As DetectionOutput and the layers of YOLO make them.
@@ -210,8 +218,9 @@ struct Detector::Found {
   }
 
   // As ClusterDetections makes them, for each image as many; rows of 0 are none.
-  void AddBoxes(const Tensor& boxes, int label, const ImageSize& input) {
-    const auto width = static_cast<float>(input.width), height = static_cast<float>(input.height);
+  void AddBoxes(const Tensor& boxes, int label) {
+    const auto width = static_cast<float>(preparation.input().width);
+    const auto height = static_cast<float>(preparation.input().height);
     for (size_t image = 0; image < images.size(); ++image) {
       const int64_t of_image = boxes.shape()[1] * kBoxNumbers;
       const float* const first = boxes.f32() + static_cast<int64_t>(image) * of_image;
@@ -226,7 +235,7 @@ struct Detector::Found {
 void Detector::RunThrough(ImageRunner& runner, const std::shared_ptr<const ImageItems>& items, uint64_t first,
                           float threshold, const std::function<void(const DetectedImage&)>& then) {
   runner.Run(items, [&](const ImageBatch& batch) {
-    Found found{std::vector<DetectedImage>(static_cast<size_t>(batch.count)), {}, threshold};
+    Found found{runner.preparation(), threshold, std::vector<DetectedImage>(static_cast<size_t>(batch.count)), {}};
     found.sizes.resize(found.images.size());
     for (size_t i = 0; i < found.images.size(); ++i) {
       DetectedImage& image = found.images[i];
@@ -238,7 +247,7 @@ void Detector::RunThrough(ImageRunner& runner, const std::shared_ptr<const Image
     }
     for (const ObjectBlob& blob : blobs_) {
       const Tensor objects = runner.net().blob(blob.name);
-      blob.label > 0 ? found.AddBoxes(objects, blob.label, runner.input()) : found.AddRows(objects);
+      blob.label > 0 ? found.AddBoxes(objects, blob.label) : found.AddRows(objects);
     }
     for (DetectedImage& image : found.images) {
       std::stable_sort(image.objects.begin(), image.objects.end(),

@@ -61,7 +61,8 @@ void Check(const TransformationParameter& param, int crop, const ImageSize& inpu
                     " (channels x height x width); make them equal");
   }
   for (const auto& [field, count] :
-       {std::pair("mean_value", param.mean_value_size()), std::pair("std_value", param.std_value_size())}) {
+       {std::pair("mean_value", param.mean_value_size()), std::pair("std_value", param.std_value_size()),
+        std::pair("resize_param.pad_value", param.resize_param().pad_value_size())}) {
     if (count <= 1 || count == input.channels) continue;
     throw UserError("there are " + std::to_string(count) + " " + field + " fields, but the net's input is " +
                     input.ToString() + " (channels x height x width); give one value, or one per channel");
@@ -76,6 +77,7 @@ ImagePreparation::ImagePreparation(const TransformationParameter& param, const s
       rgb_(rgb),
       views_(views),
       fixed_(FixedResize(param)),
+      resizer_(ResizerOf(param)),
       shorter_side_(static_cast<int>(ShorterSideOf(param))),
       mean_(MeanExtent(param, mean_file)),
       crop_(CropOf(param, mean_, input)),
@@ -96,6 +98,10 @@ ImageExtent ImagePreparation::ResizedTo(bool record, int height, int width) cons
 ImageExtent ImagePreparation::ExtentOfWhole(bool record, const ImageSize& image) const {
   const auto [height, width] = ResizedTo(record, image.height, image.width);
   return {height + 2 * border_, width + 2 * border_};
+}
+
+ImageArea ImagePreparation::PlaceInInput(const ImageExtent& image) const {
+  return resizer_.PlaceOf(image, {input_.height, input_.width});
 }
 
 template <typename Write>
@@ -143,7 +149,8 @@ std::string ImagePreparation::FromDecoded(bool record, PreparationBuffers* buffe
     if (std::string problem = ResizeProblem({image->height, image->width}, {height, width}); !problem.empty()) {
       return problem;
     }
-    ResizeBilinear(*image, height, width, &buffers->resize, &buffers->resized);
+    const ImageArea whole{0, 0, image->height, image->width};
+    resizer_.Resize(*image, whole, {height, width}, &buffers->resize, &buffers->resized);
     image = &buffers->resized;
   }
   const ImageSize size{image->channels, image->height, image->width};

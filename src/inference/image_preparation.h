@@ -29,6 +29,7 @@ struct PreparationBuffers {
 // resized by resize_height and resize_width, or by resize_shorter_side. Where neither is set they get the size of the
 // mean image, of whose middle the input takes its part; else, with a crop_size, their shorter side gets that many
 // pixels; else they get the size of the net's input, whatever their proportions, as Caffe's cpp_classification does.
+// resize_param keeps them where it says so.
 // Records of a database are as large as they are to be for a crop or a mean image, and are resized only where a resize_
 // field, or an input of another size without either, asks for it. With several views (image_views.h) the input is cut
 // out of what is resized where that is larger, also without a crop_size. Immutable, so any number of threads may use
@@ -45,6 +46,8 @@ class ImagePreparation {
   int views() const { return views_; }
   // What views are cut out of, of an image of that size: resized, with its border.
   ImageExtent ExtentOfWhole(bool record, const ImageSize& image) const;
+  // Where in the input an image of that size lies, where nothing is cropped: not all over it where there is a border.
+  ImageArea PlaceInInput(const ImageExtent& image) const;
 
   // All write views() x input().count() values and return what is wrong with the image, empty when nothing is.
   [[nodiscard]] std::string FromFile(std::span<const uint8_t> bytes, PreparationBuffers* buffers, float* out) const;
@@ -64,11 +67,12 @@ class ImagePreparation {
   ImageSize input_;
   bool rgb_;
   int views_;
-  ImageExtent fixed_;  // of resize_height and resize_width; 0: none
-  int shorter_side_;   // 0: none
-  ImageExtent mean_;   // of the mean image; 0: none
-  int crop_;           // 0: none
-  int border_;         // of `pad`, on each side
+  ImageExtent fixed_;  // of resize_height and resize_width, or resize_param; 0: none
+  Resizer resizer_;
+  int shorter_side_;  // 0: none
+  ImageExtent mean_;  // of the mean image; 0: none
+  int crop_;          // 0: none
+  int border_;        // of `pad`, on each side
   Transform transform_;
 };
 

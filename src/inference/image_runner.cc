@@ -25,13 +25,19 @@ std::string QuotedNames(const std::vector<std::string>& names) {
   return text;
 }
 
-TransformationParameter Changed(TransformationParameter transform, const TransformationParameter& changes) {
+TransformationParameter Changed(TransformationParameter transform, TransformationParameter changes) {
   if (changes.has_mean_file() || changes.mean_value_size() > 0) {
     transform.clear_mean_file();
     transform.clear_mean_value();
   }
   if (changes.std_value_size() > 0) transform.clear_std_value();
-  if (changes.has_resize_shorter_side() || changes.has_resize_height() || changes.has_resize_width()) {
+  const bool fits = transform.resize_param().resize_mode() == ResizeParameter::FIT_LARGE_SIZE_AND_PAD;
+  if (fits && changes.resize_height() > 0 && changes.resize_width() > 0) {
+    transform.mutable_resize_param()->set_height(changes.resize_height());
+    transform.mutable_resize_param()->set_width(changes.resize_width());
+    changes.clear_resize_height();
+    changes.clear_resize_width();
+  } else if (changes.has_resize_shorter_side() || changes.has_resize_height() || changes.has_resize_width()) {
     transform.clear_resize_shorter_side();
     transform.clear_resize_height();
     transform.clear_resize_width();

@@ -45,6 +45,7 @@ class ImageRunner {
   // Of a batch: each view of each image.
   int64_t rows() const { return options_.batch * options_.views; }
   const ImageSize& input() const { return preparation_->input(); }
+  const ImagePreparation& preparation() const { return *preparation_; }
   // How images are made ready, of the net and the options.
   const TransformationParameter& transform() const { return transform_; }
   // Whether anything said how values are scaled and shifted; false: the net sees bytes from 0 to 255 as they are.
@@ -69,7 +70,7 @@ class ImageRunner {
 };
 
 // With fields of `changes` in place of those of `transform`, as ImageRunOptions says.
-TransformationParameter Changed(TransformationParameter transform, const TransformationParameter& changes);
+TransformationParameter Changed(TransformationParameter transform, TransformationParameter changes);
 // Each in quotes, for messages.
 std::string QuotedNames(const std::vector<std::string>& names);
 

@@ -90,12 +90,19 @@ TEST(DarknetImport, WarnsOfUnknownKeysOnce) {
   EXPECT_EQ(notes[3].find(made.cfg() + ":16: warning: \"size\""), 0u) << notes[3];
 }
 
-TEST(DarknetImport, NotesWhatItCannotDoToImages) {
-  const ImportedNet imported =
-      MadeNet(std::string(kNet) + "letter_box=1\n" + kConvolution, RandomNumbers(1, 4)).Import();
-  ASSERT_EQ(imported.notes.size(), 1u);
-  EXPECT_NE(imported.notes[0].ToString().find("net.cfg:5: note: letter_box: Darknet keeps the proportions"),
-            std::string::npos);
+TEST(DarknetImport, LetterBoxKeepsTheProportionsOfImages) {
+  const auto transform_of = [](const std::string& setting) {
+    const ImportedNet imported = MadeNet(std::string(kNet) + setting + kConvolution, RandomNumbers(1, 4)).Import();
+    EXPECT_TRUE(imported.notes.empty());
+    return imported.net.layer(0).transform_param();
+  };
+  const ResizeParameter resize = transform_of("letter_box=1\n").resize_param();
+  EXPECT_EQ(resize.resize_mode(), ResizeParameter::FIT_LARGE_SIZE_AND_PAD);
+  EXPECT_GT(resize.height(), 0u);
+  EXPECT_GT(resize.width(), 0u);
+  ASSERT_EQ(resize.pad_value_size(), 1);
+  EXPECT_EQ(resize.pad_value(0), 128);
+  EXPECT_FALSE(transform_of("letter_box=0\n").has_resize_param());
 }
 
 // All of a file in one error.

@@ -123,6 +123,14 @@ TEST(DarknetTraining, ChangesImages) {
   EXPECT_FALSE(test.transform_param().has_distort_param());
   EXPECT_FALSE(test.has_annotated_data_param());
   EXPECT_FALSE(Import(Cfg(std::string(kLong) + "flip=0\n")).training.net.layer(0).transform_param().mirror());
+  const NetParameter fitting = Import(Cfg(std::string(kLong) + "letter_box=1\n")).training.net;
+  for (int i = 0; i < 2; ++i) {
+    const ResizeParameter& resize = fitting.layer(i).transform_param().resize_param();
+    EXPECT_EQ(resize.resize_mode(), ResizeParameter::FIT_LARGE_SIZE_AND_PAD);
+    EXPECT_EQ(resize.width(), 32u);
+    EXPECT_EQ(resize.pad_value(0), 128);
+    EXPECT_EQ(resize.interp_mode_size(), 1);
+  }
 }
 
 TEST(DarknetTraining, LearnsAsYoloSays) {

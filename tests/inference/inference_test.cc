@@ -135,6 +135,27 @@ class Numbers : public ImageItems {
   }
 };
 
+TEST(ImagePreparation, KeepsProportionsWhereResizeParamDoes) {
+  const std::string fit = "resize_param { resize_mode: FIT_LARGE_SIZE_AND_PAD height: 4 width: 2 pad_value: 9 }";
+  const std::vector<float> expected = {9, 9, 6, 8, 26, 28, 9, 9};
+  EXPECT_EQ(FromFile(fit, Ramp(4, 4), {1, 4, 2}).values, expected);
+  EXPECT_EQ(FromRecord(fit, Ramp(4, 4), {1, 4, 2}).values, expected);
+  EXPECT_EQ(ImagePreparation(Param(fit), "", {1, 4, 2}).PlaceInInput({4, 4}), (ImageArea{1, 0, 2, 2}));
+  EXPECT_EQ(ImagePreparation({}, "", {1, 4, 2}).PlaceInInput({4, 4}), (ImageArea{0, 0, 4, 2}));
+  testing::ExpectThrows<UserError>(
+      [&] {
+        FromFile("resize_param { height: 4 width: 2 pad_value: 1 pad_value: 2 }", Ramp(4, 4), {1, 4, 2});
+      },
+      {"2 resize_param.pad_value fields", "1x4x2"});
+  // Another size is a size of the same kind.
+  const TransformationParameter larger = Changed(Param(fit), Param("resize_height: 8 resize_width: 6"));
+  EXPECT_EQ(larger.SerializeAsString(),
+            Param("resize_param { resize_mode: FIT_LARGE_SIZE_AND_PAD height: 8 width: 6 pad_value: 9 }")
+                .SerializeAsString());
+  EXPECT_EQ(Changed(Param(fit), Param("resize_shorter_side: 8")).SerializeAsString(),
+            Param("resize_shorter_side: 8").SerializeAsString());
+}
+
 TEST(ImageBatcher, DeliversAllImagesOnceAndZerosForBrokenOnes) {
   const auto preparation = std::make_shared<const ImagePreparation>(TransformationParameter(), "", ImageSize{1, 1, 2});
   for (const int threads : {1, 4}) {

@@ -101,6 +101,18 @@ TEST_F(Detect, FindsWhatYoloDoes) {
   EXPECT_EQ(run.out,
             "red.png  red  0.9707  1.0 1.0 3.0 3.0\n"
             "photos/green.png  green  0.9168  10.0 15.0 30.0 45.0\n");
+  // The green image lies between two black borders, each half as wide, so that only half of what the net sees is green,
+  // and the box, half as wide as that, reaches over the whole width of the image.
+  std::string fitting = ReadText(folder_ / "yolo.prototxt");
+  const std::string transform = "transform_param {";
+  fitting.insert(fitting.find(transform) + transform.size(),
+                 " resize_param { resize_mode: FIT_LARGE_SIZE_AND_PAD height: 4 width: 4 }");
+  folder_.Write("fitting.prototxt", fitting);
+  const Finished fitted = with({"--labels=map.prototxt", "--model=fitting.prototxt", "--threshold=0.3"});
+  ASSERT_EQ(fitted.exit_code, 0) << fitted.err;
+  EXPECT_EQ(fitted.out,
+            "red.png  red  0.9707  1.0 1.0 3.0 3.0\n"
+            "photos/green.png  green  0.3100  0.0 15.0 40.0 45.0\n");
   const Finished low = with({"--threshold=0.1"});
   EXPECT_NE(low.err.find("\"found\" has confidence_threshold: 0.3"), std::string::npos) << low.err;
 }
