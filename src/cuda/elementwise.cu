@@ -4,6 +4,16 @@
 
 namespace crema::cuda {
 
+namespace {
+
+struct Reversed {
+  GradientScale scale;
+  const PassState* state;
+  __device__ float operator()(float dy) const { return -scale.FactorOf(state->pass) * dy; }
+};
+
+}  // namespace
+
 void CudaOperations::Fill(float value, const Tensor& y) {
   gpu_.UseHere();  // solvers clear states between passes, in threads that did not use this GPU yet
   Map(queue(), formula::Constant{value}, y);
@@ -28,6 +38,10 @@ void CudaOperations::WeightedSum(float a_weight, const Tensor& a, float b_weight
 
 void CudaOperations::Multiply(float factor, const Tensor& x, const Tensor& y) {
   Map(queue(), formula::Multiple{factor}, y, x);
+}
+
+void CudaOperations::ReverseGradient(const GradientScale& scale, uint64_t, const Tensor& dy, const Tensor& dx) {
+  Map(queue(), Reversed{scale, gpu_.state()}, dx, dy);
 }
 
 void CudaOperations::Product(const Tensor& a, const Tensor& b, const Tensor& y) {

@@ -111,6 +111,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
                             const float* infogain, const float* probability, const float* label, float* row_sums,
                             float* dx) override;
+  void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) override;
   void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares, float* scores,
                    const MarginTape& tape) override;
   void MarginGradient(const LabelMargin& margin, const float* label, const MarginTape& tape, float* gradient,

@@ -8,11 +8,31 @@
 
 namespace crema {
 
+PixelTargets TargetsOf(ImageDataParameter::Labelmap labelmap) {
+  PixelTargets targets;
+  for (size_t value = 0; value < targets.size(); ++value) {
+    const float share = static_cast<float>(value) / 255;
+    const bool sure = share > 0.5F;
+    targets[value] = labelmap == ImageDataParameter::NUMBERS ? static_cast<float>(value)
+                     : sure                                  ? 1.0F
+                     : labelmap == ImageDataParameter::WEAK  ? share
+                                                             : 0.0F;
+  }
+  return targets;
+}
+
 void DenseImageLoader::Load(uint64_t position, float* data, float* label, ItemScratch& scratch) const {
   LoadImage(position, data, scratch);
   const ImageExtent image = scratch.whole;
   ReadLabels(position, scratch);
-  transform().ApplyToLabels(scratch.decoded, RandomAt(position), &scratch.transform, border_, label);
+  constexpr float kOutside = -1;
+  const float border = targets_ ? kOutside : border_;
+  transform().ApplyToLabels(scratch.decoded, RandomAt(position), &scratch.transform, border, label);
+  if (targets_) {
+    std::transform(label, label + label_count(), label, [this](float value) {
+      return value == kOutside ? border_ : (*targets_)[static_cast<size_t>(value)];
+    });
+  }
   if (!tells_extents_) return;
   const ImageExtent shown = transform().ShownExtent(image);
   label[label_count()] = static_cast<float>(shown.height);
@@ -33,8 +53,8 @@ void DenseImageLoader::ReadLabels(uint64_t position, ItemScratch& scratch) const
   const auto fail = [&](const std::string& problem) {
     throw UserError("label image " + labels_->Named(entry) + " " + problem);
   };
-  const std::string problem =
-      DecodeImage(ReadImage(*labels_, entry, scratch), {DecodeOptions::Colors::kNumbers}, &labels);
+  const auto colors = targets_ ? DecodeOptions::Colors::kGray : DecodeOptions::Colors::kNumbers;
+  const std::string problem = DecodeImage(ReadImage(*labels_, entry, scratch), {colors}, &labels);
   if (!problem.empty()) fail(problem);
   if (labels.height != image.height || labels.width != image.width) {
     fail("is " + std::to_string(labels.height) + "x" + std::to_string(labels.width) + ", but " + Describe(position) +

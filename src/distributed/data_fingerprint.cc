@@ -118,8 +118,10 @@ void Look(const LayerParameter& layer, const std::vector<std::string>& folders, 
     found->value = FingerprintOfText(path);
     const WindowFile windows = ReadWindowFile(path, root(layer.window_data_param()), 0.5f, 0.5f);
     LookAtFiles({&windows.images}, found);
-  } else if (layer.type() == "DenseImageData") {
-    const DenseImageList list = ReadDenseImageList(path, root(layer.dense_image_data_param()));
+  } else if (layer.type() == "DenseImageData" || layer.type() == "ImageLabelmapData") {
+    const bool dense = layer.type() == "DenseImageData";
+    const DenseImageList list =
+        ReadDenseImageList(path, dense ? root(layer.dense_image_data_param()) : root(layer.image_data_param()));
     found->value = FingerprintOf(list);
     LookAtFiles({&list.images, &list.labels}, found);
   } else if (layer.type() == "ImageData") {
@@ -142,7 +144,7 @@ void Look(const LayerParameter& layer, const std::vector<std::string>& folders, 
 }
 
 bool ReadsImageDataParam(const LayerParameter& layer) {
-  return layer.type() == "ImageData" || layer.type() == "ImageSegData";
+  return layer.type() == "ImageData" || layer.type() == "ImageSegData" || layer.type() == "ImageLabelmapData";
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ struct DataFingerprint {
 };
 
 // What the layer reads, as the file says it: the database of Data or AnnotatedData, the list of ImageData,
-// DenseImageData, ImageSegData, VideoData, WindowData or HDF5Data; empty for other types.
+// DenseImageData, ImageSegData, ImageLabelmapData, VideoData, WindowData or HDF5Data; empty for other types.
 std::string DataSourceOf(const LayerParameter& layer);
 // Whether that is a database.
 bool ReadsDatabase(const LayerParameter& layer);

@@ -18,8 +18,9 @@ bool IsOneOf(const std::string& type, std::initializer_list<const char*> types) 
 }
 
 bool GivesData(const LayerParameter& layer) {
-  return IsOneOf(layer.type(), {"Data", "AnnotatedData", "ImageData", "DenseImageData", "ImageSegData", "VideoData",
-                                "HDF5Data", "MemoryData", "WindowData", "DummyData", "Input"});
+  return IsOneOf(layer.type(),
+                 {"Data", "AnnotatedData", "ImageData", "DenseImageData", "ImageSegData", "ImageLabelmapData",
+                  "VideoData", "HDF5Data", "MemoryData", "WindowData", "DummyData", "Input"});
 }
 
 bool MakesScores(const LayerParameter& layer) {

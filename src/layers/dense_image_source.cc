@@ -12,6 +12,11 @@ void DenseImageSource::CheckImageFields(LayerSetup& setup) {
                                           ", but label images hold numbers from 0 to 255; take one of these");
   }
   ignore_label_ = static_cast<int>(ignored);
+  if (small_images() == Transform::SmallImages::kPadded && transform().has_mean_file()) {
+    setup.Fail("transform_param.mean_file",
+               "mean_file does not fit images that get a border where they are smaller than crop_size; give one "
+               "mean_value per channel");
+  }
   if (transform().multi_scale()) {
     setup.Fail("transform_param.multi_scale",
                "multi_scale is not done to label images; take random_resized_crop or img_rand_resize_lower and _upper");
@@ -39,7 +44,7 @@ std::shared_ptr<const ItemLoader> DenseImageSource::MakeFileLoader(std::shared_p
   if (tops_ == 1) return std::make_shared<ImageListLoader>(ImagesOf(list), std::move(transform), order);
   const std::shared_ptr<const ImageList> labels(list, &list->labels);
   return std::make_shared<DenseImageLoader>(ImagesOf(list), labels, std::move(transform), order,
-                                            static_cast<float>(ignore_label_), tops_ > 2);
+                                            static_cast<float>(ignore_label_), tops_ > 2, Targets());
 }
 
 }  // namespace crema

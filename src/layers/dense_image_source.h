@@ -1,9 +1,11 @@
-// What layers that give the classes of pixels of image files share: DenseImageData and ImageSegData.
+// What layers that say something of every pixel of image files share: DenseImageData, ImageSegData and
+// ImageLabelmapData.
 #ifndef CREMA_LAYERS_DENSE_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_DENSE_IMAGE_SOURCE_H_
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "data/dense_image_loader.h"
@@ -16,6 +18,9 @@ class DenseImageSource : public ImageFileSource {
  protected:
   // As the file has it.
   virtual int64_t IgnoreLabelOf(const LayerParameter& layer) const = 0;
+
+  // Of label images that hold amounts; none: they hold classes.
+  virtual std::optional<PixelTargets> Targets() const { return std::nullopt; }
 
   void CheckImageFields(LayerSetup& setup) override;
   int ignore_label() const { return ignore_label_; }

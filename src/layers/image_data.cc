@@ -23,12 +23,7 @@ class ImageDataLayer : public ImageFileSource {
       setup.Fail(Field("label_count"), "label_count is " + std::to_string(label_count_) + "; it must be from 0 to " +
                                            std::to_string(kMaxLabelCount));
     }
-    for (const auto& [field, set] :
-         {std::pair{"label_type", param.has_label_type()}, {"ignore_label", param.has_ignore_label()}}) {
-      if (!set) continue;
-      setup.Fail(Field(field), std::string(field) + " is for labels of pixels, which layer \"ImageSegData\" gives; " +
-                                   "take that type, or remove " + field);
-    }
+    RefuseFieldsOfOthers(setup);
     ImageFileSource::CheckImageFields(setup);
   }
 

@@ -25,6 +25,26 @@ void ImageFileSource::CheckImageFields(LayerSetup& setup) {
   if (SourceExists()) FindImages(setup);
 }
 
+void ImageFileSource::RefuseFieldsOfOthers(const LayerSetup& setup) const {
+  const ImageDataParameter& param = setup.param().image_data_param();
+  const std::string& type = setup.param().type();
+  struct OfType {
+    const char* field;
+    bool set;
+    const char *what, *type, *other_type;
+  };
+  for (const OfType& of :
+       {OfType{"label_count", param.has_label_count(), "numbers of a whole image", "ImageData", ""},
+        {"label_type", param.has_label_type(), "labels of pixels", "ImageSegData", ""},
+        {"ignore_label", param.has_ignore_label(), "labels of pixels", "ImageSegData", "ImageLabelmapData"},
+        {"labelmap", param.has_labelmap(), "targets of pixels", "ImageLabelmapData", ""},
+        {"normalize", param.has_normalize(), "targets of pixels", "ImageLabelmapData", ""}}) {
+    if (!of.set || type == of.type || type == of.other_type) continue;
+    setup.Fail(Field(of.field), std::string(of.field) + " is for " + of.what + ", which layer \"" + of.type +
+                                    "\" gives; take that type, or remove " + of.field);
+  }
+}
+
 void ImageFileSource::FindImages(LayerSetup& setup) {
   try {
     DenseImageList list = ReadList(root_);

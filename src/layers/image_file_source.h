@@ -1,4 +1,5 @@
-// What layers that read image files which a list names share: ImageData, DenseImageData, ImageSegData and VideoData.
+// What layers that read image files which a list names share: ImageData, DenseImageData, ImageSegData,
+// ImageLabelmapData and VideoData.
 #ifndef CREMA_LAYERS_IMAGE_FILE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_FILE_SOURCE_H_
 
@@ -41,6 +42,8 @@ class ImageFileSource : public ImageSource {
   }
 
   void CheckImageFields(LayerSetup& setup) override;
+  // Fields of image_data_param that a layer of another type reads.
+  void RefuseFieldsOfOthers(const LayerSetup& setup) const;
   ImageSize ItemSizeOf(LayerSetup& setup, const Transform& transform) override;
   // Null where the source did not exist.
   const std::shared_ptr<const DenseImageList>& list() const { return list_; }

@@ -22,16 +22,7 @@ class ImageSegDataLayer : public DenseImageSource {
   int64_t IgnoreLabelOf(const LayerParameter& layer) const override { return layer.image_data_param().ignore_label(); }
 
   void CheckImageFields(LayerSetup& setup) override {
-    if (setup.param().image_data_param().has_label_count()) {
-      setup.Fail(Field("label_count"),
-                 "label_count is for numbers of a whole image, which layer \"ImageData\" gives; take that type, or "
-                 "remove label_count");
-    }
-    if (transform().has_mean_file()) {
-      setup.Fail("transform_param.mean_file",
-                 "mean_file does not fit images that get a border where they are smaller than crop_size; give one "
-                 "mean_value per channel");
-    }
+    RefuseFieldsOfOthers(setup);
     DenseImageSource::CheckImageFields(setup);
   }
 

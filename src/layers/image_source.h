@@ -1,5 +1,5 @@
 // What layers that read images with labels share: Data, AnnotatedData, ImageData, DenseImageData, ImageSegData,
-// VideoData and WindowData.
+// ImageLabelmapData, VideoData and WindowData.
 #ifndef CREMA_LAYERS_IMAGE_SOURCE_H_
 #define CREMA_LAYERS_IMAGE_SOURCE_H_
 

@@ -168,6 +168,7 @@ LayerTable StructureLayers() {
           {"Concat", Concat},
           {"Dropout", Dropout},
           {"Flatten", Flatten},
+          {"GradientScaler", PassThrough},
           {"LabelSpecificAdd", LabelSpecificAdd},
           {"Permute", Permute},
           {"Reduction", Reduction},

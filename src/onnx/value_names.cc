@@ -30,7 +30,9 @@ std::vector<int> FindRoots(const Graph& graph) {
 }  // namespace
 
 bool PassesThrough(const Node& node) {
-  return node.type->name == "Split" || (node.type->name == "Dropout" && node.param->dropout_param().scale_train());
+  const std::string& type = node.type->name;
+  return type == "Split" || type == "GradientScaler" ||
+         (type == "Dropout" && node.param->dropout_param().scale_train());
 }
 
 bool IsInput(const Node& node) { return node.type->name == "Input" || node.type->name == "MemoryData"; }

@@ -268,6 +268,10 @@ class CpuOperations final : public CpuSequences {
     crema::InfogainLossBackward(loss, value_gradient, normalizer, infogain, probability, label, row_sums, dx);
   }
 
+  void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) override {
+    Multiply(-scale.FactorOf(pass), dy, dx);
+  }
+
   void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares, float* scores,
                    const MarginTape& tape) override {
     crema::ApplyMargin(margin, pass, label, squares, scores, tape);

@@ -33,6 +33,7 @@
 #include "ops/detectnet_transform.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
+#include "ops/gradient_scale.h"
 #include "ops/group_norm.h"
 #include "ops/hard_regions.h"
 #include "ops/im2col.h"
@@ -207,6 +208,9 @@ class Operations {
   virtual void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
                                     const float* infogain, const float* probability, const float* label,
                                     float* row_sums, float* dx) = 0;
+
+  // dx = -factor dy; GPUs know the pass by themselves.
+  virtual void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) = 0;
 
   // --- Embeddings: ops/label_margin.h, ops/class_centers.h. GPUs know the pass by themselves. ---
   virtual void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares,

@@ -11,9 +11,9 @@ namespace crema {
 
 namespace {
 
-constexpr std::array<std::string_view, 10> kReaders = {"Data",       "AnnotatedData",  "HDF5Data",     "VideoData",
-                                                       "ImageData",  "DenseImageData", "ImageSegData", "MemoryData",
-                                                       "WindowData", "Python"};
+constexpr std::array<std::string_view, 11> kReaders = {
+    "Data",         "AnnotatedData",     "HDF5Data",   "VideoData",  "ImageData", "DenseImageData",
+    "ImageSegData", "ImageLabelmapData", "MemoryData", "WindowData", "Python"};
 
 const Shape* Find(const BlobShapes& shapes, const std::string& name) {
   const auto at = std::find_if(shapes.begin(), shapes.end(), [&](const auto& entry) { return entry.first == name; });
