@@ -100,6 +100,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
                               float* squared_distance, float* value) override;
   void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,
                                const float* similar, const float* squared_distance, float* da, float* db) override;
+  void TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference,
+                          float* value) override;
+  void TripletLossBackward(const TripletLoss& loss, const float* value_gradient, const Triplets<const float>& x,
+                           const float* difference, const Triplets<float>& dx) override;
   void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) override;
   void HingeLossBackward(const HingeLoss& loss, const float* value_gradient, const float* scores, const float* label,
                          float* dx) override;

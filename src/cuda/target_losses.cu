@@ -100,6 +100,43 @@ struct ContrastiveGradients {
   }
 };
 
+// A warp for each triplet.
+__global__ void __launch_bounds__(kThreads)
+    TripletDifferences(int64_t triplets, int64_t channels, Triplets<const float> x, float* difference) {
+  const unsigned lane = threadIdx.x % 32;
+  const int64_t step = int64_t{gridDim.x} * (kThreads / 32);
+  for (int64_t i = int64_t{blockIdx.x} * (kThreads / 32) + threadIdx.x / 32; i < triplets; i += step) {
+    double sum = 0;
+    for (int64_t c = i * channels + lane; c < (i + 1) * channels; c += 32) {
+      sum += formula::TripletTerm{}(x.anchor[c], x.same[c], x.other[c]);
+    }
+    sum = SumWarp(sum);
+    if (lane == 0) difference[i] = static_cast<float>(sum);
+  }
+}
+
+struct TripletViolations {
+  formula::TripletViolation violation;
+  const float* difference;
+  __device__ double operator()(int64_t i) const { return violation(difference[i]); }
+};
+
+struct TripletGradients {
+  TripletViolations violation;
+  int64_t channels;
+  Triplets<const float> x;
+  LossGradientScale scale;
+  Triplets<float> dx;  // each may be null
+
+  __device__ void operator()(int64_t i) const {
+    const float factor = violation(i / channels) == 0 ? 0 : scale();
+    const float anchor = x.anchor[i], same = x.same[i], other = x.other[i];
+    if (dx.anchor) dx.anchor[i] = factor * (other - same);
+    if (dx.same) dx.same[i] = factor * (same - anchor);
+    if (dx.other) dx.other[i] = factor * (anchor - other);
+  }
+};
+
 float* DataOf(const Tensor& tensor) { return tensor.defined() ? tensor.f32() : nullptr; }
 
 }  // namespace
@@ -165,6 +202,24 @@ void CudaOperations::ContrastiveLossBackward(const ContrastiveLoss& loss, const 
                                {value_gradient, nullptr, static_cast<float>(loss.pairs)},
                                da,
                                db});
+}
+
+void CudaOperations::TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference,
+                                        float* value) {
+  if (loss.triplets > 0) {
+    Launch(queue(), BlocksFor(queue(), loss.triplets, kThreads / 32), kThreads, TripletDifferences, loss.triplets,
+           loss.channels, x, difference);
+  }
+  SumTerms(queue(), loss.triplets, TripletViolations{{loss.margin}, difference},
+           DivideBy{2.0 * static_cast<double>(loss.triplets), value}, Scratch<double>(kPartBytes));
+}
+
+void CudaOperations::TripletLossBackward(const TripletLoss& loss, const float* value_gradient,
+                                         const Triplets<const float>& x, const float* difference,
+                                         const Triplets<float>& dx) {
+  const LossGradientScale scale = {value_gradient, nullptr, static_cast<float>(loss.triplets)};
+  ForEach(queue(), loss.triplets * loss.channels,
+          TripletGradients{{{loss.margin}, difference}, loss.channels, x, scale, dx});
 }
 
 }  // namespace crema::cuda

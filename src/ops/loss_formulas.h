@@ -99,6 +99,23 @@ struct ContrastiveTerm {
   }
 };
 
+// Of one element of a triplet: what it adds to the difference of the squared distances.
+struct TripletTerm {
+  CREMA_FORMULA float operator()(float anchor, float same, float other) const {
+    const float near = anchor - same, far = anchor - other;
+    return near * near - far * far;
+  }
+};
+// Of the difference of a triplet's squared distances; a NaN is to be seen. Where it is not 0, half its gradients are
+// other - same, same - anchor and anchor - other.
+struct TripletViolation {
+  float margin;
+  CREMA_FORMULA float operator()(float difference) const {
+    const float violation = margin + difference;
+    return violation < 0.0f ? 0.0f : violation;
+  }
+};
+
 // Of one score.
 struct HingeTerm {
   bool squares;

@@ -244,6 +244,14 @@ class CpuOperations final : public CpuSequences {
                                const float* similar, const float* squared_distance, float* da, float* db) override {
     crema::ContrastiveLossBackward(loss, value_gradient, a, b, similar, squared_distance, da, db);
   }
+  void TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference,
+                          float* value) override {
+    crema::TripletLossForward(loss, x, difference, value);
+  }
+  void TripletLossBackward(const TripletLoss& loss, const float* value_gradient, const Triplets<const float>& x,
+                           const float* difference, const Triplets<float>& dx) override {
+    crema::TripletLossBackward(loss, value_gradient, x, difference, dx);
+  }
   void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) override {
     crema::HingeLossForward(loss, scores, label, value);
   }

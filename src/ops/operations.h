@@ -197,6 +197,10 @@ class Operations {
   virtual void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a,
                                        const float* b, const float* similar, const float* squared_distance, float* da,
                                        float* db) = 0;
+  virtual void TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference,
+                                  float* value) = 0;
+  virtual void TripletLossBackward(const TripletLoss& loss, const float* value_gradient, const Triplets<const float>& x,
+                                   const float* difference, const Triplets<float>& dx) = 0;
   virtual void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) = 0;
   virtual void HingeLossBackward(const HingeLoss& loss, const float* value_gradient, const float* scores,
                                  const float* label, float* dx) = 0;

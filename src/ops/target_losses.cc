@@ -39,9 +39,19 @@ CREMA_MULTIVERSION void ScaledDifference(int64_t n, float scale, const float* a,
   for (int64_t i = 0; i < n; ++i) y[i] = scale * (a[i] - b[i]);
 }
 
-int64_t PairGrain(const ContrastiveLoss& loss) {
-  return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, loss.channels));
+CREMA_MULTIVERSION void TripletDifferences(int64_t triplets, int64_t channels, const float* anchor, const float* same,
+                                           const float* other, float* difference) {
+  const formula::TripletTerm term;
+  for (int64_t i = 0; i < triplets; ++i, anchor += channels, same += channels, other += channels) {
+    double sum = 0;
+#pragma omp simd reduction(+ : sum)
+    for (int64_t c = 0; c < channels; ++c) sum += term(anchor[c], same[c], other[c]);
+    difference[i] = static_cast<float>(sum);
+  }
 }
+
+// Vectors worth waking a thread for.
+int64_t VectorGrain(int64_t channels) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, channels)); }
 
 }  // namespace
 
@@ -95,7 +105,7 @@ void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, c
 
 void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
                             float* squared_distance, float* value) {
-  ParallelFor(loss.pairs, PairGrain(loss), [&](int64_t begin, int64_t end) {
+  ParallelFor(loss.pairs, VectorGrain(loss.channels), [&](int64_t begin, int64_t end) {
     const int64_t first = begin * loss.channels;
     SquaredDistances(end - begin, loss.channels, a + first, b + first, squared_distance + begin);
   });
@@ -108,12 +118,39 @@ void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gra
                              const float* similar, const float* squared_distance, float* da, float* db) {
   const formula::ContrastiveTerm term = {loss.margin, loss.legacy};
   const float scale = *value_gradient / static_cast<float>(loss.pairs);
-  ParallelFor(loss.pairs, PairGrain(loss), [&](int64_t begin, int64_t end) {
+  ParallelFor(loss.pairs, VectorGrain(loss.channels), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t first = i * loss.channels;
       const float factor = scale * term.Gradient(similar[i], squared_distance[i]);
       if (da) ScaledDifference(loss.channels, factor, a + first, b + first, da + first);
       if (db) ScaledDifference(loss.channels, -factor, a + first, b + first, db + first);
+    }
+  });
+}
+
+void TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference, float* value) {
+  ParallelFor(loss.triplets, VectorGrain(loss.channels), [&](int64_t begin, int64_t end) {
+    const int64_t first = begin * loss.channels;
+    TripletDifferences(end - begin, loss.channels, x.anchor + first, x.same + first, x.other + first,
+                       difference + begin);
+  });
+  const formula::TripletViolation violation = {loss.margin};
+  const double sum = SumOf(violation, loss.triplets, static_cast<const float*>(difference));
+  *value = static_cast<float>(sum / static_cast<double>(loss.triplets) / 2);
+}
+
+void TripletLossBackward(const TripletLoss& loss, const float* value_gradient, const Triplets<const float>& x,
+                         const float* difference, const Triplets<float>& dx) {
+  const formula::TripletViolation violation = {loss.margin};
+  const float scale = *value_gradient / static_cast<float>(loss.triplets);
+  ParallelFor(loss.triplets, VectorGrain(loss.channels), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * loss.channels;
+      const float *anchor = x.anchor + first, *same = x.same + first, *other = x.other + first;
+      const float factor = violation(difference[i]) == 0 ? 0 : scale;
+      if (dx.anchor) ScaledDifference(loss.channels, factor, other, same, dx.anchor + first);
+      if (dx.same) ScaledDifference(loss.channels, factor, same, anchor, dx.same + first);
+      if (dx.other) ScaledDifference(loss.channels, factor, anchor, other, dx.other + first);
     }
   });
 }

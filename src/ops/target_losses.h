@@ -55,6 +55,22 @@ void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const f
 void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,
                              const float* similar, const float* squared_distance, float* da, float* db);
 
+// Of anchors, vectors of their kind and vectors of another kind: half the mean over the triplets of
+// max(0, margin + |anchor - same|^2 - |anchor - other|^2).
+struct TripletLoss {
+  int64_t triplets = 1, channels = 1;
+  float margin = 1;
+};
+template <typename T>
+struct Triplets {
+  T *anchor, *same, *other;
+};
+// difference: of the squared distances, one for each triplet, for Backward.
+void TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference, float* value);
+// dx: null where not wanted.
+void TripletLossBackward(const TripletLoss& loss, const float* value_gradient, const Triplets<const float>& x,
+                         const float* difference, const Triplets<float>& dx);
+
 }  // namespace crema
 
 #endif  // CREMA_OPS_TARGET_LOSSES_H_

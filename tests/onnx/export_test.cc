@@ -249,6 +249,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "SoftmaxFocalLoss",
                                               "SoftmaxWithLoss",
                                               "SoftmaxWithLossOHEM",
+                                              "TripletLoss",
                                               "VideoData",
                                               "WindowData",
                                               "Yolov3"};
