@@ -33,8 +33,8 @@ __global__ void __launch_bounds__(kThreads)
   const int64_t step = int64_t{gridDim.x} * blockDim.x, positions = loss.axis.outer * loss.axis.inner;
   for (int64_t i = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; i < positions; i += step) {
     if (!Counts(loss.rule, loss.axis.classes, label[i])) continue;
-    const double weight = labels::Weight(loss.class_weight, label[i]);
-    if (weight > 0) part.loss += weight * labels::FocalLoss(loss, probability, i, label[i]);
+    const double weight = labels::WeightOf(loss, i, label[i]);
+    if (weight != 0) part.loss += weight * labels::FocalLoss(loss, probability, i, label[i]);
     part.weight += labels::Share(loss, label[i]);
   }
   part = SumParts(part);
@@ -61,11 +61,12 @@ struct SmoothedTerms {
   __device__ double operator()(int64_t i) const {
     const ClassAxis& axis = loss.axis;
     const int64_t row = i / axis.inner, outer = row / axis.classes, c = row - outer * axis.classes;
-    const float of_place = label[outer * axis.inner + i - row * axis.inner];
+    const int64_t position = outer * axis.inner + i - row * axis.inner;
+    const float of_place = label[position];
     if (!Counts(loss.rule, axis.classes, of_place)) return 0;
     const float target = labels::Target(loss.smoothing, axis.classes, c == static_cast<int64_t>(of_place));
-    const double weight = labels::Weight(loss.class_weight, of_place) * target;
-    return weight > 0 ? weight * static_cast<double>(labels::Loss(probability[i])) : 0;
+    const double weight = labels::WeightOf(loss, position, of_place) * target;
+    return weight != 0 ? weight * static_cast<double>(labels::Loss(probability[i])) : 0;
   }
 };
 
@@ -125,7 +126,7 @@ struct LossGradient {
     const float of_label = label[position];
     if (!Counts(loss.rule, loss.axis.classes, of_label)) return 0.0f;
     const float target = labels::Target(loss.smoothing, loss.axis.classes, c == static_cast<int64_t>(of_label));
-    float weighted = scale * labels::Weight(loss.class_weight, of_label);
+    float weighted = scale * labels::WeightOf(loss, position, of_label);
     if (loss.focal_gamma > 0) {
       const float own = probability[labels::Offset(loss.axis, position, of_label)];
       weighted *= labels::FocalGradientFactor(loss.focal_gamma, own);

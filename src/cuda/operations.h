@@ -92,10 +92,10 @@ class CudaOperations final : public Operations, public MultiUpdater {
                            float* terms) override;
   void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                               const Tensor& da, const Tensor& db) override;
-  void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+  void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
                           float* value) override;
   void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
-                           const Tensor& x, const Tensor& target, const Tensor& dx) override;
+                           const SigmoidInputs& inputs, const Tensor& dx) override;
   void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
                               float* squared_distance, float* value) override;
   void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a, const float* b,

@@ -59,11 +59,11 @@ template <unsigned kLanes>
 __global__ void __launch_bounds__(kThreads)
     SumKernel(SoftmaxLoss loss, const float* probability, const float* target, double* parts) {
   double terms = 0, weights = 0;
-  ForEachPosition<kLanes>(loss, [&](int64_t, const Position<kLanes>& position) {
+  ForEachPosition<kLanes>(loss, [&](int64_t i, const Position<kLanes>& position) {
     const float weight = position.Weight(target);
     const double term = probability ? position.Term(weight, probability, target) : 0;
     if (threadIdx.x % kLanes > 0) return;
-    terms += term;
+    terms += Weighted(loss.weights[i], term);
     weights += weight;
   });
   terms = SumBlock(terms);
@@ -90,7 +90,7 @@ __global__ void __launch_bounds__(kThreads)
     TermKernel(SoftmaxLoss loss, const float* probability, const float* target, float* terms) {
   ForEachPosition<kLanes>(loss, [&](int64_t i, const Position<kLanes>& position) {
     const double term = position.Term(position.Weight(target), probability, target);
-    if (threadIdx.x % kLanes == 0) terms[i] = static_cast<float>(term);
+    if (threadIdx.x % kLanes == 0) terms[i] = static_cast<float>(Weighted(loss.weights[i], term));
   });
 }
 
@@ -100,9 +100,9 @@ __global__ void __launch_bounds__(kThreads)
     GradientKernel(SoftmaxLoss loss, const float* value_gradient, unsigned count, const double* weights,
                    const float* probability, const float* target, float* dx) {
   const double divisor = labels::Normalizer(loss, count > 0 ? SumOfParts(count, weights) : 0.0);
-  const auto scale = static_cast<float>(*value_gradient / divisor);
-  ForEachPosition<kLanes>(loss, [&](int64_t, const Position<kLanes>& position) {
-    const float weight = position.Weight(target);
+  const auto of_all = static_cast<float>(*value_gradient / divisor);
+  ForEachPosition<kLanes>(loss, [&](int64_t i, const Position<kLanes>& position) {
+    const float weight = position.Weight(target), scale = of_all * loss.weights[i];
     const soft_targets::Wanted wanted(loss, weight);
     position.ForEachClass([&](int64_t c, int64_t at) {
       const float weighted = soft_targets::Weighted(loss.class_weight, c, target[at]);

@@ -11,12 +11,14 @@ constexpr size_t kPartBytes = kSumBlocks * sizeof(double);
 
 struct DifferenceAt {
   const float *a, *b, *inside, *outside;  // the last two may be null
+  ElementWeights weights;
 
   explicit DifferenceAt(const DifferenceInputs& inputs)
       : a(inputs.a.f32()),
         b(inputs.b.f32()),
         inside(inputs.inside.defined() ? inputs.inside.f32() : nullptr),
-        outside(inputs.outside.defined() ? inputs.outside.f32() : nullptr) {}
+        outside(inputs.outside.defined() ? inputs.outside.f32() : nullptr),
+        weights(inputs.weights) {}
 
   __device__ float Inside(int64_t i) const { return inside ? inside[i] : 1.0f; }
   __device__ float Outside(int64_t i) const { return outside ? outside[i] : 1.0f; }
@@ -26,7 +28,11 @@ struct DifferenceAt {
 struct DifferenceTerms {
   formula::DifferenceTerm term;
   DifferenceAt difference;
-  __device__ double operator()(int64_t i) const { return difference.Outside(i) * term.Of(difference(i)); }
+  __device__ double operator()(int64_t i) const {
+    const float of_difference = term.Of(difference(i));
+    if (difference.weights.given()) return Weighted(difference.weights[i], of_difference);
+    return difference.Outside(i) * of_difference;
+  }
 };
 
 struct DifferenceGradients {
@@ -36,8 +42,9 @@ struct DifferenceGradients {
   float *da, *db;  // either may be null
 
   __device__ void operator()(int64_t i) const {
-    const float weight = difference.Outside(i) * difference.Inside(i);
-    const float value = scale() * weight * gradient.Of(difference(i));
+    const float of_difference = gradient.Of(difference(i)), weight = difference.Outside(i) * difference.Inside(i);
+    const float value = difference.weights.given() ? scale() * Weighted(difference.weights[i], of_difference)
+                                                   : scale() * weight * of_difference;
     if (da) da[i] = value;
     if (db) db[i] = -value;
   }
@@ -58,10 +65,31 @@ struct SigmoidTerms {
 struct SigmoidGradients {
   formula::SigmoidTermGradient gradient;
   const float *x, *target;
+  __device__ float operator()(int64_t i) const { return gradient(x[i], target[i]); }
+};
+
+// A number of each element times its weight.
+template <typename Numbers>
+struct WeighedNumbers {
+  Numbers numbers;
+  ElementWeights weights;
+  __device__ auto operator()(int64_t i) const { return Weighted(weights[i], numbers(i)); }
+};
+
+template <typename Numbers>
+struct ScaledNumbers {
+  Numbers numbers;
   LossGradientScale scale;
   float* dx;
-  __device__ void operator()(int64_t i) const { dx[i] = scale() * gradient(x[i], target[i]); }
+  __device__ void operator()(int64_t i) const { dx[i] = scale() * numbers(i); }
 };
+
+// Calls body with numbers, weighed where weights are given.
+template <typename Numbers, typename Body>
+void Weigh(const Numbers& numbers, const ElementWeights& weights, const Body& body) {
+  if (weights.given()) return body(WeighedNumbers<Numbers>{numbers, weights});
+  body(numbers);
+}
 
 // A warp for each pair.
 __global__ void __launch_bounds__(kThreads)
@@ -163,20 +191,26 @@ void CudaOperations::DifferenceLossBackward(const DifferenceLoss& loss, const fl
   ForEach(queue(), inputs.a.count(), DifferenceGradients{{loss}, DifferenceAt(inputs), scale, DataOf(da), DataOf(db)});
 }
 
-void CudaOperations::SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target,
-                                        float* normalizer, float* value) {
+void CudaOperations::SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
+                                        float* value) {
+  const int64_t count = inputs.x.count();
+  const float *const x = inputs.x.f32(), *const target = inputs.target.f32();
   auto* parts = Scratch<double>(kPartBytes);
   if (loss.normalizer <= 0) {
-    SumTerms(queue(), x.count(), CountedTargets{{loss.rule}, target.f32()}, KeepCount{normalizer}, parts);
+    SumTerms(queue(), count, CountedTargets{{loss.rule}, target}, KeepCount{normalizer}, parts);
   }
-  SumTerms(queue(), x.count(), SigmoidTerms{{loss.rule}, x.f32(), target.f32()},
-           DivideByKept{loss.normalizer, normalizer, value}, parts);
+  Weigh(SigmoidTerms{{loss.rule}, x, target}, inputs.weights, [&](const auto& terms) {
+    SumTerms(queue(), count, terms, DivideByKept{loss.normalizer, normalizer, value}, parts);
+  });
 }
 
 void CudaOperations::SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
-                                         const Tensor& x, const Tensor& target, const Tensor& dx) {
-  ForEach(queue(), x.count(),
-          SigmoidGradients{{loss.rule}, x.f32(), target.f32(), {value_gradient, normalizer}, dx.f32()});
+                                         const SigmoidInputs& inputs, const Tensor& dx) {
+  const SigmoidGradients gradients = {{loss.rule}, inputs.x.f32(), inputs.target.f32()};
+  Weigh(gradients, inputs.weights, [&](const auto& numbers) {
+    using Numbers = std::decay_t<decltype(numbers)>;
+    ForEach(queue(), inputs.x.count(), ScaledNumbers<Numbers>{numbers, {value_gradient, normalizer}, dx.f32()});
+  });
 }
 
 void CudaOperations::ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b,

@@ -200,6 +200,14 @@ void ClearClassWeights(LossParameter* loss) {
   loss->clear_class_weighting();
 }
 
+// Weights of items or labels are of the data before.
+void RemoveWeights(LayerParameter* loss) {
+  if (loss->bottom_size() <= 2) return;
+  loss->mutable_bottom()->RemoveLast();
+  if (loss->propagate_down_size() > 2) loss->mutable_propagate_down()->Truncate(2);
+  if (loss->type() == "WeightedSoftmaxWithLoss") loss->set_type("SoftmaxWithLoss");
+}
+
 }  // namespace
 
 Classification FindData(const NetFile& file, const std::string& path) {
@@ -261,7 +269,10 @@ NetParameter MakeTrainNet(const NetFile& file, const Classification& from, const
     *copy = layer;
     copy->clear_blobs();
     has_loss |= IsSoftmaxLoss(layer);
-    if (IsSoftmaxLoss(layer)) ClearClassWeights(copy->mutable_loss_param());
+    if (IsSoftmaxLoss(layer)) {
+      ClearClassWeights(copy->mutable_loss_param());
+      RemoveWeights(copy);
+    }
     if (IsMixUp(layer)) SetClasses(wanted.classes, copy);
     if (layer.type() == "CenterLoss") {  // its centres are those of the classes before
       copy->set_name(layer.name() + wanted.suffix);

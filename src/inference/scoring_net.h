@@ -34,7 +34,7 @@ struct ScoringNet {
 // nothing else to look at.
 ScoringNet MakeScoringNet(NetFile file, const std::string& path, const NetOptions& options);
 
-// SoftmaxWithLoss, and FocalLoss by its names: losses whose bottoms are scores of classes and labels.
+// SoftmaxWithLoss, weighted and FocalLoss by its names: losses whose first bottoms are scores of classes and labels.
 bool IsSoftmaxLoss(const LayerParameter& layer);
 
 // Layers whose tops are the objects that a net finds: DetectionOutput, those of YOLO, and DetectNet's.

@@ -8,7 +8,8 @@
 
 namespace crema {
 
-// Bottoms: values, targets, and where there are more, weights (DifferenceInputs).
+// Bottoms: values, targets, and where there are more, weights (DifferenceInputs): inside and outside, or, with
+// WeighElements, those of what comes of the differences.
 class DifferenceLossLayer : public Layer {
  public:
   void Plan(LayerPlan& plan) override {
@@ -26,6 +27,9 @@ class DifferenceLossLayer : public Layer {
   }
 
  protected:
+  // Before the functions below: bottom 2 has a weight for each so many elements.
+  void WeighElements(int64_t elements_of_weight) { elements_of_weight_ = elements_of_weight; }
+
   // Setup, when the number of bottoms is known to be right. The sum is divided by the batch size.
   void SetupDifference(LayerSetup& setup, float sharpness, float limit) {
     setup.ExpectTops(1);
@@ -49,7 +53,8 @@ class DifferenceLossLayer : public Layer {
  private:
   void SetupLoss(LayerSetup& setup, const DifferenceLoss& loss) {
     bottoms_ = setup.bottoms();
-    for (int i = 1; i < bottoms_; ++i) ExpectSameItems(setup, i);
+    const int alike = elements_of_weight_ > 0 ? 2 : bottoms_;
+    for (int i = 1; i < alike; ++i) ExpectSameItems(setup, i);
     for (int i = 2; i < bottoms_; ++i) setup.NoGradient(i);
     loss_ = loss;
     setup.SetTop(0, Shape());
@@ -59,6 +64,10 @@ class DifferenceLossLayer : public Layer {
 
   DifferenceInputs Inputs(const LayerRun& run) const {
     DifferenceInputs inputs = {run.bottoms[0], run.bottoms[1], {}, {}};
+    if (elements_of_weight_ > 0) {
+      inputs.weights = {run.bottoms[2].f32(), elements_of_weight_};
+      return inputs;
+    }
     if (bottoms_ > 2) inputs.inside = run.bottoms[2];
     if (bottoms_ > 3) inputs.outside = run.bottoms[3];
     return inputs;
@@ -66,6 +75,7 @@ class DifferenceLossLayer : public Layer {
 
   DifferenceLoss loss_;
   int bottoms_ = 2;
+  int64_t elements_of_weight_ = 0;  // 0: no bottom holds such weights
   bool has_place_top_ = false;
   ClassAxis channels_;
 };

@@ -22,6 +22,17 @@ void ExpectSameItems(const LayerSetup& setup, int bottom) {
                            "; give both as many items (the first axis) of as many values each");
 }
 
+int64_t ElementsOfWeight(LayerSetup& setup, int bottom, int64_t elements, const std::string& element) {
+  const int64_t items = BatchOf(setup.bottom_shape(0)), weights = setup.bottom_shape(bottom).count();
+  setup.NoGradient(bottom);
+  if (weights == elements) return 1;
+  if (weights == items) return elements / std::max<int64_t>(1, items);
+  setup.Fail("bottom", "\"" + setup.param().bottom(bottom) + "\" holds " + std::to_string(weights) +
+                           " weights, but \"" + setup.param().bottom(0) + "\" has " + std::to_string(items) +
+                           " items and " + std::to_string(elements) + " " + element + "s; give a weight for each item" +
+                           " or for each " + element);
+}
+
 bool AllBottomsAlike(const LayerSetup& setup) {
   for (int i = 1; i < setup.bottoms(); ++i) {
     if (setup.bottom_shape(i) != setup.bottom_shape(0)) return false;

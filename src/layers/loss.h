@@ -3,6 +3,7 @@
 #define CREMA_LAYERS_LOSS_H_
 
 #include <cstdint>
+#include <string>
 
 #include "crema/layer.h"
 #include "ops/softmax.h"
@@ -15,6 +16,9 @@ int64_t BatchOf(const Shape& shape);
 ClassAxis ItemsAsRows(const Shape& shape);
 // Fails unless bottom i has as many items as bottom 0, of as many values each.
 void ExpectSameItems(const LayerSetup& setup, int bottom);
+// Of a bottom of weights, which have no gradient: how many elements (places of a label, `element` says) each is for,
+// one or all of an item. Fails unless there is one for each of the `elements` of bottom 0 or for each item.
+int64_t ElementsOfWeight(LayerSetup& setup, int bottom, int64_t elements, const std::string& element);
 // Whether all bottoms have the same shape, so that their elements lie alike in every layout.
 bool AllBottomsAlike(const LayerSetup& setup);
 

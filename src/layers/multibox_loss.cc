@@ -114,7 +114,7 @@ class MultiBoxLossLayer : public Layer {
     if (!has_scores_) {
       ops.Fill(0, of_scores);
     } else if (problem_.logistic) {
-      ops.SigmoidLossForward(sigmoid_loss_, run.bottoms[1], class_target_.On(run), normalizer_.On(run).f32(),
+      ops.SigmoidLossForward(sigmoid_loss_, {run.bottoms[1], class_target_.On(run)}, normalizer_.On(run).f32(),
                              of_scores.f32());
     } else {
       ops.SoftmaxLossForward(softmax_loss_, scores, label.f32(), of_scores.f32());
@@ -133,8 +133,8 @@ class MultiBoxLossLayer : public Layer {
     }
     if (!run.bottom_grads[1].defined()) return;
     if (problem_.logistic) {
-      ops.SigmoidLossBackward(sigmoid_loss_, of_scores.f32(), normalizer_.On(run).f32(), run.bottoms[1],
-                              class_target_.On(run), run.bottom_grads[1]);
+      ops.SigmoidLossBackward(sigmoid_loss_, of_scores.f32(), normalizer_.On(run).f32(),
+                              {run.bottoms[1], class_target_.On(run)}, run.bottom_grads[1]);
     } else {
       ops.SoftmaxLossBackward(softmax_loss_, of_scores.f32(), probability_.On(run).f32(), label_.On(run).f32(),
                               run.bottom_grads[1].f32());

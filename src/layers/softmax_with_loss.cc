@@ -1,6 +1,6 @@
 // SoftmaxWithLoss: softmax along an axis, then the mean of -log(probability of the label), or of its products with soft
-// targets. Tops: the loss; optionally the probabilities, and the loss of each place before it is divided, whose
-// gradients are not propagated.
+// targets. A third bottom, as forks have it, holds what the loss of each place is multiplied by. Tops: the loss;
+// optionally the probabilities, and the loss of each place before it is divided, whose gradients are not propagated.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -20,7 +20,7 @@ namespace {
 class SoftmaxWithLossLayer : public Layer {
  public:
   void Setup(LayerSetup& setup) override {
-    setup.ExpectBottoms(2);
+    setup.ExpectBottoms(2, 3);
     setup.ExpectTops(1, 3);
     const Shape& scores = setup.bottom_shape(0);
     const int class_axis = setup.CanonicalAxis("softmax_param.axis", setup.param().softmax_param().axis());
@@ -51,6 +51,7 @@ class SoftmaxWithLossLayer : public Layer {
     } else {
       labels_.Setup(setup, axis, loss_.rule, "loss_param");
     }
+    if (setup.bottoms() == 3) ReadPlaceWeights(setup, class_axis);
     setup.MakeLoss();
     setup.NoGradient(1);
     setup.SetTop(0, Shape());
@@ -68,7 +69,7 @@ class SoftmaxWithLossLayer : public Layer {
   void Plan(LayerPlan& plan) override {
     weights_on_device_.Upload(*plan.context().device, class_weights_);
     loss_.class_weight = weights_on_device_.data();
-    if (plan.backward()) plan.BackwardReadsBottom(1);
+    for (int i = 1; i < (weighs_places_ ? 3 : 2) && plan.backward(); ++i) plan.BackwardReadsBottom(i);
     if (has_probability_top_) {
       if (plan.backward()) plan.BackwardReadsTop(1);
     } else if (plan.backward()) {
@@ -81,6 +82,7 @@ class SoftmaxWithLossLayer : public Layer {
   void Forward(const LayerRun& run) override {
     float* const probability = Probability(run);
     const float* const wanted = run.bottoms[1].f32();
+    const SoftmaxLoss loss = LossOf(run);
     if (soft_) {
       const int64_t bad = run.ops->FindBadTarget(run.bottoms[1].count(), wanted);
       if (bad >= 0) RefuseTarget(bad, wanted[bad]);
@@ -89,21 +91,22 @@ class SoftmaxWithLossLayer : public Layer {
     }
     run.ops->SoftmaxForward(loss_.axis, run.bottoms[0].f32(), probability);
     if (soft_) {
-      run.ops->SoftTargetLossForward(loss_, probability, wanted, run.tops[0].f32());
-      if (has_place_top_) run.ops->SoftTargetLossTerms(loss_, probability, wanted, run.tops[2].f32());
+      run.ops->SoftTargetLossForward(loss, probability, wanted, run.tops[0].f32());
+      if (has_place_top_) run.ops->SoftTargetLossTerms(loss, probability, wanted, run.tops[2].f32());
     } else {
-      run.ops->SoftmaxLossForward(loss_, probability, wanted, run.tops[0].f32());
-      if (has_place_top_) run.ops->SoftmaxLossTerms(loss_, probability, wanted, run.tops[2].f32());
+      run.ops->SoftmaxLossForward(loss, probability, wanted, run.tops[0].f32());
+      if (has_place_top_) run.ops->SoftmaxLossTerms(loss, probability, wanted, run.tops[2].f32());
     }
   }
 
   void Backward(const LayerRun& run) override {
     const float *const factor = run.top_grads[0].f32(), *const wanted = run.bottoms[1].f32();
     float* const dx = run.bottom_grads[0].f32();
+    const SoftmaxLoss loss = LossOf(run);
     if (soft_) {
-      run.ops->SoftTargetLossBackward(loss_, factor, Probability(run), wanted, dx);
+      run.ops->SoftTargetLossBackward(loss, factor, Probability(run), wanted, dx);
     } else {
-      run.ops->SoftmaxLossBackward(loss_, factor, Probability(run), wanted, dx);
+      run.ops->SoftmaxLossBackward(loss, factor, Probability(run), wanted, dx);
     }
   }
 
@@ -145,6 +148,23 @@ class SoftmaxWithLossLayer : public Layer {
                                ", a share of each class, but has another shape; bring it into theirs");
     }
     return true;
+  }
+
+  void ReadPlaceWeights(LayerSetup& setup, int class_axis) {
+    if (class_axis == 0) {
+      setup.Fail(
+          "softmax_param.axis",
+          "axis 0 runs over the classes, so that there are no items to weigh; bring the classes to another axis, "
+          "or remove the third bottom");
+    }
+    loss_.weights.elements = ElementsOfWeight(setup, 2, loss_.axis.positions(), "label");
+    weighs_places_ = true;
+  }
+
+  SoftmaxLoss LossOf(const LayerRun& run) const {
+    SoftmaxLoss loss = loss_;
+    if (weighs_places_) loss.weights.data = run.bottoms[2].f32();
+    return loss;
   }
 
   void CheckForTargets(const LayerSetup& setup) {
@@ -213,7 +233,8 @@ class SoftmaxWithLossLayer : public Layer {
   std::vector<float> class_weights_;
   DeviceTable<float> weights_on_device_;
   LabelCheck labels_;
-  bool soft_ = false;  // bottom 1 holds targets
+  bool soft_ = false;           // bottom 1 holds targets
+  bool weighs_places_ = false;  // as bottom 2 says
   int64_t targets_of_item_ = 1;
   std::string gamma_field_;
   std::string scores_;  // whose classes they are, for messages
@@ -248,11 +269,26 @@ class FocalLossLayer : public SoftmaxWithLossLayer {
   }
 };
 
+// The same by its name in forks that have the third bottom.
+class WeightedSoftmaxWithLossLayer : public SoftmaxWithLossLayer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    if (setup.bottoms() == 2) {
+      setup.Fail("bottom",
+                 "the third bottom is missing, a weight for each item or label; to weigh classes, take type: "
+                 "\"SoftmaxWithLoss\" with loss_param { weight_by_label_freqs: true class_weighting: ... }, one number "
+                 "for each class");
+    }
+    SoftmaxWithLossLayer::Setup(setup);
+  }
+};
+
 }  // namespace
 
 REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer, "loss_param", "softmax_param");
 // R-FCN's fork has the third top in a type of its own.
 REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLossLayer, "loss_param", "softmax_param");
+REGISTER_LAYER(WeightedSoftmaxWithLoss, WeightedSoftmaxWithLossLayer, "loss_param", "softmax_param");
 REGISTER_LAYER(FocalLoss, FocalLossLayer, "focal_loss_param", "loss_param", "softmax_param");
 REGISTER_LAYER(SoftmaxFocalLoss, FocalLossLayer, "focal_loss_param", "loss_param", "softmax_param");
 

@@ -52,7 +52,7 @@ void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, c
   const double shares = loss.normalizer > 0 ? 0 : WeighLabels(loss.rule, divided_by, axis.positions(), label);
   const float scale = static_cast<float>(*value_gradient / labels::Normalizer(loss, shares));
   // Then all places are scaled alike, and only the label's class is more than that.
-  const bool plain = !loss.class_weight && loss.smoothing == 0 && loss.focal_gamma == 0;
+  const bool plain = !loss.class_weight && loss.smoothing == 0 && loss.focal_gamma == 0 && !loss.weights.given();
   if (plain) Scale(axis.positions() * axis.classes, scale, probability, dx);
   const int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, axis.classes * axis.inner));
   ParallelFor(axis.outer, grain, [&](int64_t begin, int64_t end) {
@@ -68,7 +68,7 @@ void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, c
         continue;
       }
       const float focal = labels::FocalGradientFactor(loss.focal_gamma, probability[first + own * axis.inner]);
-      const float weighted = scale * labels::Weight(loss.class_weight, label[i]) * focal;
+      const float weighted = scale * labels::WeightOf(loss, i, label[i]) * focal;
       for (int64_t c = 0; c < axis.classes; ++c) {
         const float target = labels::Target(loss.smoothing, axis.classes, c == own);
         dx[first + c * axis.inner] = labels::Gradient(weighted, probability[first + c * axis.inner], target);

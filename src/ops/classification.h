@@ -5,28 +5,31 @@
 
 #include <cstdint>
 
+#include "ops/element_weights.h"
 #include "ops/softmax.h"
 
 namespace crema {
 
-// The sum of -target * log(max(probability, FLT_MIN)) over the classes, times the weight of the label's class and
-// (1 - probability of the label) ^ focal_gamma, over the labels that count, divided. The target is smoothing / classes,
-// and 1 - smoothing more for the label's class.
+// The sum of -target * log(max(probability, FLT_MIN)) over the classes, times the weights of the position and of the
+// label's class and (1 - probability of the label) ^ focal_gamma, over the labels that count, divided. The target is
+// smoothing / classes, and 1 - smoothing more for the label's class.
 struct SoftmaxLoss {
   ClassAxis axis;
   LabelRule rule;
-  int64_t normalizer =
-      0;  // what the sum is divided by; 0: the sum of the weights of the labels that count, 1 where that is 0
+  // What the sum is divided by; 0: the sum of the class weights of the labels that count, 1 where that is 0.
+  int64_t normalizer = 0;
   const float* class_weight = nullptr;  // one for each class, on the device; null: 1 for all
   bool divides_by_labels = false;       // where normalizer is 0: by how many labels count instead, whatever they weigh
   float smoothing = 0;                  // in [0, 1]
   float focal_gamma = 0;                // at least 0, 0 where smoothing is not
+  ElementWeights weights = {};          // of positions; what is divided by does not depend on them
 };
 void SoftmaxLossForward(const SoftmaxLoss& loss, const float* probability, const float* label, float* value);
 // What each position adds to that sum, before it is divided; 0 where the label does not count.
 void SoftmaxLossTerms(const SoftmaxLoss& loss, const float* probability, const float* label, float* terms);
-// With respect to the scores: dx = *value_gradient / normalizer * weight * (probability - target), by focal_gamma times
-// FocalGradientFactor (ops/label_formulas.h), zero at ignored positions. dx may be probability where focal_gamma is 0.
+// With respect to the scores: dx = *value_gradient / normalizer * weights * (probability - target), by focal_gamma
+// times FocalGradientFactor (ops/label_formulas.h), zero at ignored positions. dx may be probability where focal_gamma
+// is 0.
 void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                          const float* label, float* dx);
 

@@ -14,6 +14,8 @@
 
 namespace crema {
 
+inline constexpr int64_t kMapGrain = 16384;  // elements worth waking a thread for
+
 namespace internal {
 
 template <typename>
@@ -57,14 +59,21 @@ void MapBFloat16(const Formula& formula, int64_t begin, int64_t end, BFloat16* o
 template <typename Formula, typename... Inputs>
 void Map(const Formula& formula, const Tensor& output, const Inputs&... inputs) {
   static_assert((std::is_same_v<Inputs, Tensor> && ...), "inputs are tensors");
-  constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
-  ParallelFor(output.count(), kGrain, [&](int64_t begin, int64_t end) {
+  ParallelFor(output.count(), kMapGrain, [&](int64_t begin, int64_t end) {
     if (output.dtype() == DType::kBF16) {
       internal::MapBFloat16(formula, begin, end, output.bf16(), internal::BFloat16Input(inputs.bf16())...);
     } else {
       internal::MapRange<Formula, internal::ConstFloats<Inputs>...>(formula, end - begin, output.f32() + begin,
                                                                     (inputs.f32() + begin)...);
     }
+  });
+}
+
+// output[i] = formula(inputs[i]...) for i in [0, n). Inputs: pointers to n floats each.
+template <typename Formula, typename... Inputs>
+void MapFloats(const Formula& formula, int64_t n, float* output, const Inputs*... inputs) {
+  ParallelFor(n, kMapGrain, [&](int64_t begin, int64_t end) {
+    internal::MapRange<Formula, const Inputs*...>(formula, end - begin, output + begin, (inputs + begin)...);
   });
 }
 

@@ -81,11 +81,15 @@ CREMA_HOST_DEVICE inline double SmoothedLoss(const SoftmaxLoss& loss, const floa
   }
   return sum;
 }
-// What it adds, of a label that counts. A class of weight 0 adds nothing, whatever its loss is.
+// What the loss of a position is multiplied by, whose label counts.
+CREMA_HOST_DEVICE inline float WeightOf(const SoftmaxLoss& loss, int64_t position, float label) {
+  return loss.weights[position] * Weight(loss.class_weight, label);
+}
+// What it adds, of a label that counts. One of weight 0 adds nothing, whatever its loss is.
 CREMA_HOST_DEVICE inline double LossTerm(const SoftmaxLoss& loss, const float* probability, int64_t position,
                                          float label) {
-  const double weight = Weight(loss.class_weight, label);
-  if (!(weight > 0)) return 0;
+  const double weight = WeightOf(loss, position, label);
+  if (weight == 0) return 0;
   return weight * (loss.smoothing > 0 ? SmoothedLoss(loss, probability, position, label)
                                       : FocalLoss(loss, probability, position, label));
 }

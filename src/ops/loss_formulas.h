@@ -21,6 +21,16 @@ struct Times {
   }
 };
 
+// The same times a weight, the first input.
+template <typename Formula>
+struct WeightedBy {
+  Formula formula;
+  template <typename... Inputs>
+  CREMA_FORMULA float operator()(float weight, Inputs... inputs) const {
+    return Weighted(weight, formula(inputs...));
+  }
+};
+
 // Of a - b, times inside; the result times outside.
 struct DifferenceTerm {
   DifferenceLoss loss;

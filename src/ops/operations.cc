@@ -228,13 +228,13 @@ class CpuOperations final : public CpuSequences {
                               const Tensor& da, const Tensor& db) override {
     crema::DifferenceLossBackward(loss, value_gradient, inputs, da, db);
   }
-  void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
+  void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
                           float* value) override {
-    crema::SigmoidLossForward(loss, x, target, normalizer, value);
+    crema::SigmoidLossForward(loss, inputs, normalizer, value);
   }
   void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
-                           const Tensor& x, const Tensor& target, const Tensor& dx) override {
-    crema::SigmoidLossBackward(loss, value_gradient, normalizer, x, target, dx);
+                           const SigmoidInputs& inputs, const Tensor& dx) override {
+    crema::SigmoidLossBackward(loss, value_gradient, normalizer, inputs, dx);
   }
   void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
                               float* squared_distance, float* value) override {

@@ -50,7 +50,8 @@ PartSums SumPositions(const SoftmaxLoss& loss, const float* probability, const f
         const int64_t at = labels::FirstOffset(loss.axis, i);
         const float weight = WeightOf(loss, target + at);
         parts[part].weights += static_cast<double>(weight);
-        if (probability) parts[part].terms += TermOf(loss, weight, probability + at, target + at);
+        if (!probability) continue;
+        parts[part].terms += Weighted(loss.weights[i], TermOf(loss, weight, probability + at, target + at));
       }
     }
   });
@@ -75,11 +76,12 @@ CREMA_MULTIVERSION void RowGradient(const SoftmaxLoss& loss, float scale, float 
   }
 }
 
-// Of `width` positions, at most kTile, that are neighbours in each class.
-CREMA_MULTIVERSION void TileGradient(const SoftmaxLoss& loss, float scale, int64_t width, const float* probability,
-                                     const float* target, float* dx) {
+// Of `width` positions from `first` on, at most kTile, that are neighbours in each class.
+CREMA_MULTIVERSION void TileGradient(const SoftmaxLoss& loss, float scale, int64_t first, int64_t width,
+                                     const float* probability, const float* target, float* dx) {
   const int64_t classes = loss.axis.classes, inner = loss.axis.inner;
-  float weights[kTile] = {};
+  float weights[kTile] = {}, scales[kTile];
+  for (int64_t i = 0; i < width; ++i) scales[i] = scale * loss.weights[first + i];
   for (int64_t c = 0; c < classes; ++c) {
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) {
@@ -91,7 +93,7 @@ CREMA_MULTIVERSION void TileGradient(const SoftmaxLoss& loss, float scale, int64
     for (int64_t i = 0; i < width; ++i) {
       const soft_targets::Wanted wanted(loss, weights[i]);
       const float weighted = soft_targets::Weighted(loss.class_weight, c, target[c * inner + i]);
-      dx[c * inner + i] = labels::Gradient(scale, weights[i] * probability[c * inner + i], wanted(weighted));
+      dx[c * inner + i] = labels::Gradient(scales[i], weights[i] * probability[c * inner + i], wanted(weighted));
     }
   }
 }
@@ -119,7 +121,8 @@ void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, cons
   ParallelFor(loss.axis.positions(), GrainOf(loss.axis.classes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t at = labels::FirstOffset(loss.axis, i);
-      terms[i] = static_cast<float>(TermOf(loss, WeightOf(loss, target + at), probability + at, target + at));
+      const double term = TermOf(loss, WeightOf(loss, target + at), probability + at, target + at);
+      terms[i] = static_cast<float>(Weighted(loss.weights[i], term));
     }
   });
 }
@@ -133,15 +136,17 @@ void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient
     return ParallelFor(axis.outer, GrainOf(axis.classes), [&](int64_t begin, int64_t end) {
       for (int64_t row = begin; row < end; ++row) {
         const int64_t at = row * axis.classes;
-        RowGradient(loss, scale, WeightOf(loss, target + at), probability + at, target + at, dx + at);
+        RowGradient(loss, scale * loss.weights[row], WeightOf(loss, target + at), probability + at, target + at,
+                    dx + at);
       }
     });
   }
   const int64_t tiles = (axis.inner + kTile - 1) / kTile;
   ParallelFor(axis.outer * tiles, GrainOf(axis.classes * std::min(axis.inner, kTile)), [&](int64_t begin, int64_t end) {
     for (int64_t tile = begin; tile < end; ++tile) {
-      const int64_t inner = tile % tiles * kTile, at = tile / tiles * axis.classes * axis.inner + inner;
-      TileGradient(loss, scale, std::min(kTile, axis.inner - inner), probability + at, target + at, dx + at);
+      const int64_t outer = tile / tiles, inner = tile % tiles * kTile;
+      const int64_t at = outer * axis.classes * axis.inner + inner, width = std::min(kTile, axis.inner - inner);
+      TileGradient(loss, scale, outer * axis.inner + inner, width, probability + at, target + at, dx + at);
     }
   });
 }

@@ -15,7 +15,7 @@ int64_t FindBadTarget(int64_t count, const float* target);
 
 // As SoftmaxLossForward, SoftmaxLossTerms and SoftmaxLossBackward, of a loss whose rule and focal_gamma are not set. A
 // position weighs the sum of its targets, each times the class's weight; where loss.normalizer is 0 the sum is divided
-// by what all positions weigh. Results do not depend on the number of threads.
+// by what all positions weigh, loss.weights left aside. Results do not depend on the number of threads.
 void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, const float* target, float* value);
 void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target, float* terms);
 // dx = *value_gradient / normalizer * (weight of the position * probability - what the class is to be). dx may be

@@ -6,6 +6,7 @@
 #include "ops/label_formulas.h"
 #include "ops/loss_formulas.h"
 #include "ops/sums.h"
+#include "ops/vector_math.h"
 
 namespace crema {
 
@@ -19,6 +20,46 @@ void WithInputs(const DifferenceInputs& inputs, const Body& body) {
   if (inputs.outside.defined()) return body(inputs.a, inputs.b, inputs.inside, inputs.outside);
   if (inputs.inside.defined()) return body(inputs.a, inputs.b, inputs.inside);
   body(inputs.a, inputs.b);
+}
+
+// How elements that have weights are worked on: in `items` of `size` each that have one weight, or, where each element
+// has its own, all at once.
+struct WeightedItems {
+  int64_t items, size;
+  WeightedItems(const ElementWeights& weights, int64_t count)
+      : items(weights.elements > 1 ? count / weights.elements : 1), size(count / std::max<int64_t>(1, items)) {}
+};
+
+template <typename Term, typename... Inputs>
+double SumWeighted(const ElementWeights& weights, const Term& term, int64_t count, const Inputs*... inputs) {
+  if (weights.elements == 1) return SumOf(formula::WeightedBy<Term>{term}, count, weights.data, inputs...);
+  const WeightedItems all(weights, count);
+  double sum = 0;
+  for (int64_t n = 0; n < all.items; ++n) {
+    if (weights.data[n] == 0) continue;
+    sum += static_cast<double>(weights.data[n]) * SumOf(term, all.size, (inputs + n * all.size)...);
+  }
+  return sum;
+}
+
+template <typename Gradient, typename... Inputs>
+void MapWeighted(const ElementWeights& weights, const Gradient& gradient, float factor, const Tensor& output,
+                 const Inputs*... inputs) {
+  float* const to = output.f32();
+  if (weights.elements == 1) {
+    const formula::Times<formula::WeightedBy<Gradient>> weighted = {{gradient}, factor};
+    return MapFloats(weighted, output.count(), to, weights.data, inputs...);
+  }
+  const WeightedItems all(weights, output.count());
+  for (int64_t n = 0; n < all.items; ++n) {
+    const int64_t first = n * all.size;
+    if (weights.data[n] == 0) {
+      Fill(all.size, 0, to + first);
+    } else {
+      MapFloats(formula::Times<Gradient>{gradient, factor * weights.data[n]}, all.size, to + first,
+                (inputs + first)...);
+    }
+  }
 }
 
 CREMA_MULTIVERSION void SquaredDistances(int64_t pairs, int64_t channels, const float* a, const float* b,
@@ -56,6 +97,12 @@ int64_t VectorGrain(int64_t channels) { return std::max<int64_t>(1, kGrain / std
 }  // namespace
 
 void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) {
+  if (inputs.weights.given()) {
+    const double sum =
+        SumWeighted(inputs.weights, formula::DifferenceTerm{loss}, inputs.a.count(), inputs.a.f32(), inputs.b.f32());
+    *value = static_cast<float>(sum / loss.divisor);
+    return;
+  }
   WithInputs(inputs, [&](const auto&... tensors) {
     const double sum = SumOf(formula::DifferenceTerm{loss}, inputs.a.count(), tensors.f32()...);
     *value = static_cast<float>(sum / loss.divisor);
@@ -82,6 +129,13 @@ void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, cons
 void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                             const Tensor& da, const Tensor& db) {
   const float scale = static_cast<float>(*value_gradient / loss.divisor);
+  if (inputs.weights.given()) {
+    const formula::DifferenceGradient gradient = {loss};
+    const float *const a = inputs.a.f32(), *const b = inputs.b.f32();
+    if (da.defined()) MapWeighted(inputs.weights, gradient, scale, da, a, b);
+    if (db.defined()) MapWeighted(inputs.weights, gradient, -scale, db, a, b);
+    return;
+  }
   WithInputs(inputs, [&](const auto&... tensors) {
     const formula::DifferenceGradient gradient = {loss};
     if (da.defined()) Map(formula::Times<formula::DifferenceGradient>{gradient, scale}, da, tensors...);
@@ -89,18 +143,26 @@ void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradi
   });
 }
 
-void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
-                        float* value) {
-  const double divisor = loss.normalizer > 0
-                             ? static_cast<double>(loss.normalizer)
-                             : std::max(1.0, SumOf(formula::CountedTarget{loss.rule}, x.count(), target.f32()));
+void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer, float* value) {
+  const int64_t count = inputs.x.count();
+  const float *const x = inputs.x.f32(), *const target = inputs.target.f32();
+  const double divisor = loss.normalizer > 0 ? static_cast<double>(loss.normalizer)
+                                             : std::max(1.0, SumOf(formula::CountedTarget{loss.rule}, count, target));
+  const formula::SigmoidTerm term = {loss.rule};
+  const double sum =
+      inputs.weights.given() ? SumWeighted(inputs.weights, term, count, x, target) : SumOf(term, count, x, target);
   *normalizer = static_cast<float>(divisor);
-  *value = static_cast<float>(SumOf(formula::SigmoidTerm{loss.rule}, x.count(), x.f32(), target.f32()) / divisor);
+  *value = static_cast<float>(sum / divisor);
 }
 
-void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer, const Tensor& x,
-                         const Tensor& target, const Tensor& dx) {
-  Map(formula::Times<formula::SigmoidTermGradient>{{loss.rule}, *value_gradient / *normalizer}, dx, x, target);
+void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+                         const SigmoidInputs& inputs, const Tensor& dx) {
+  const formula::SigmoidTermGradient gradient = {loss.rule};
+  const float factor = *value_gradient / *normalizer;
+  if (inputs.weights.given()) {
+    return MapWeighted(inputs.weights, gradient, factor, dx, inputs.x.f32(), inputs.target.f32());
+  }
+  Map(formula::Times<formula::SigmoidTermGradient>{gradient, factor}, dx, inputs.x, inputs.target);
 }
 
 void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,

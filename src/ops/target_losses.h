@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "crema/tensor.h"
+#include "ops/element_weights.h"
 #include "ops/softmax.h"
 
 namespace crema {
@@ -18,11 +19,14 @@ struct DifferenceLoss {
   double divisor = 1;  // of the sum
 };
 // Of equal counts. Where `inside` is defined, d is multiplied by it; where `outside` is, too, what comes of d by that.
+// `weights`, where neither is, multiply what comes of d, too.
 struct DifferenceInputs {
   Tensor a, b, inside, outside;
+  ElementWeights weights = {};
 };
 void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value);
-// Of each position around `axis` what its channels add to the sum, before it is divided. Inputs are dense and plain.
+// Of each position around `axis` what its channels add to the sum, before it is divided. Inputs are dense and plain,
+// without `weights`.
 void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
                          float* terms);
 // Tensors that are not defined are left out; they may not be inputs.
@@ -35,11 +39,15 @@ struct SigmoidLoss {
   LabelRule rule;
   int64_t normalizer = 0;  // what the sum is divided by; 0: the number of targets that count, 1 where none does
 };
+// Of equal counts. `weights` multiply the terms, and do not change how many targets count.
+struct SigmoidInputs {
+  Tensor x, target;
+  ElementWeights weights = {};
+};
 // *normalizer gets what the sum was divided by, for Backward.
-void SigmoidLossForward(const SigmoidLoss& loss, const Tensor& x, const Tensor& target, float* normalizer,
-                        float* value);
-void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer, const Tensor& x,
-                         const Tensor& target, const Tensor& dx);
+void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer, float* value);
+void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+                         const SigmoidInputs& inputs, const Tensor& dx);
 
 // Of pairs of vectors: half the mean over the pairs of D^2 where `similar` is 1 or more, else of max(0, margin - D)^2,
 // or, in the legacy version, max(0, margin - D^2), with D their distance.

@@ -164,6 +164,22 @@ TEST(NetSurgery, FocalLossIsTheNetsLoss) {
   EXPECT_EQ(Net(made, {.phase = TEST}).outputs().size(), 3u);
 }
 
+TEST(NetSurgery, LeavesOutWeightsOfTheDataBefore) {
+  std::string text = kNet;
+  for (int i = 0; i < 2; ++i) text.replace(text.find("top: \"label\" include"), 12, "top: \"label\" top: \"weight\"");
+  const size_t loss = text.find("SoftmaxWithLoss", text.find("name: \"loss\""));
+  text.replace(text.find("bottom: \"label\"", loss), 15, "bottom: \"label\" bottom: \"weight\"");
+  text.replace(loss, 15, "WeightedSoftmaxWithLoss");
+  const NetFile file = ParseNet(text, "net.prototxt");
+  const Classification found = FindClassification(file, "net.prototxt");
+  EXPECT_EQ(found.classifiers, (std::vector<std::string>{"aux", "fc"}));
+  NetFile made;
+  made.net = MakeTrainNet(file, found, TwoClasses(), {});
+  EXPECT_EQ(Layer(made.net, "loss").type(), "SoftmaxWithLoss");
+  EXPECT_EQ(Layer(made.net, "loss").bottom_size(), 2);
+  EXPECT_EQ(Net(made, {.phase = TEST}).outputs().size(), 3u);
+}
+
 TEST(NetSurgery, FreezesStatisticsOfBn) {
   std::string text = kNet;
   const std::string type = "BatchNorm";

@@ -233,6 +233,20 @@ TEST(ScoringNet, KnowsFocalLossByItsNames) {
   }
 }
 
+TEST(ScoringNet, KnowsTheLossWithWeights) {
+  std::string text = kTrainVal;
+  for (int i = 0; i < 2; ++i) text.replace(text.find("top: \"label\" include"), 12, "top: \"label\" top: \"weight\"");
+  const size_t loss = text.find("SoftmaxWithLoss");
+  text.replace(text.find("bottom: \"label\"", loss), 15, "bottom: \"label\" bottom: \"weight\"");
+  for (const std::string type : {"SoftmaxWithLoss", "WeightedSoftmaxWithLoss"}) {
+    std::string of_type = text;
+    of_type.replace(loss, 15, type);
+    const ScoringNet scoring = Scoring(of_type);
+    EXPECT_EQ(scoring.scores, "loss probabilities");
+    EXPECT_TRUE(Classifier(scoring, Numbers(), {}).probabilities());
+  }
+}
+
 TEST(ScoringNet, WithoutALossGivesWhatAccuracyReads) {
   std::string text = kTrainVal;
   text = text.substr(0, text.find("layer { name: \"loss\""));

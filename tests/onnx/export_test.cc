@@ -251,6 +251,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "SoftmaxWithLossOHEM",
                                               "TripletLoss",
                                               "VideoData",
+                                              "WeightedSoftmaxWithLoss",
                                               "WindowData",
                                               "Yolov3"};
   for (const LayerType* type : LayerTypes()) {

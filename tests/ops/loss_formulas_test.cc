@@ -29,7 +29,15 @@ TEST(LossFormulas, ThatAreNoNumberStaySo) {
   EXPECT_TRUE(std::isnan(formula::HingeTerm{true}(nan, true)));
   EXPECT_TRUE(std::isnan((formula::ContrastiveTerm{1, false}(0, nan))));
   EXPECT_TRUE(std::isnan((formula::ContrastiveTerm{1, false}(nan, 9))));
+  EXPECT_TRUE(std::isnan(formula::TripletViolation{1}(nan)));
+  EXPECT_TRUE(std::isnan(formula::WeightedBy<formula::SigmoidTerm>{}(nan, 1, 1)));
+  EXPECT_TRUE(std::isnan(formula::WeightedBy<formula::SigmoidTerm>{}(1, nan, 1)));
   EXPECT_TRUE(std::isnan(formula::ProbabilityLoss(nan)));
+}
+
+TEST(LossFormulas, OfWeightZeroAreZero) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  EXPECT_EQ(formula::WeightedBy<formula::SigmoidTerm>{}(0, nan, 1), 0);
 }
 
 }  // namespace

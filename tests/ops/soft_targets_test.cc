@@ -32,7 +32,7 @@ int64_t At(const ClassAxis& axis, int64_t position, int64_t c) {
 
 struct Case {
   SoftmaxLoss loss;
-  std::vector<float> class_weight;
+  std::vector<float> class_weight, position_weight;
 };
 
 std::vector<Case> Cases() {
@@ -47,10 +47,19 @@ std::vector<Case> Cases() {
         one.loss.divides_by_labels = weights == 2;
         one.loss.normalizer = weights == 1 ? 0 : one.loss.axis.positions();
         cases.push_back(one);
+        // One weight for each position, or for each item.
+        one.loss.weights.elements = weights == 2 ? one.loss.axis.inner : 1;
+        one.position_weight.resize(one.loss.axis.positions() / one.loss.weights.elements);
+        for (size_t i = 0; i < one.position_weight.size(); ++i)
+          one.position_weight[i] = 0.5f * static_cast<float>(i % 5);
+        cases.push_back(one);
       }
     }
   }
-  for (Case& one : cases) one.loss.class_weight = one.class_weight.empty() ? nullptr : one.class_weight.data();
+  for (Case& one : cases) {
+    one.loss.class_weight = one.class_weight.empty() ? nullptr : one.class_weight.data();
+    one.loss.weights.data = one.position_weight.empty() ? nullptr : one.position_weight.data();
+  }
   return cases;
 }
 
@@ -96,6 +105,7 @@ TEST(SoftTargets, EqualPlainSums) {
     double sum = 0, weights = 0;
     for (int64_t i = 0; i < axis.positions(); ++i) {
       double weight = 0, term = 0;
+      const double of_position = loss.weights[i];
       const auto weighted = [&](int64_t c) {
         return double{target[At(axis, i, c)]} * (loss.class_weight ? loss.class_weight[c] : 1);
       };
@@ -103,8 +113,8 @@ TEST(SoftTargets, EqualPlainSums) {
       for (int64_t c = 0; c < axis.classes; ++c) {
         const double p = probability[At(axis, i, c)];
         const double wanted = (1 - loss.smoothing) * weighted(c) + loss.smoothing / axis.classes * weight;
-        term -= wanted * std::log(p);
-        dx[At(axis, i, c)] = static_cast<float>(0.5 * (weight * p - wanted));
+        term -= of_position * wanted * std::log(p);
+        dx[At(axis, i, c)] = static_cast<float>(0.5 * of_position * (weight * p - wanted));
       }
       terms.push_back(static_cast<float>(term));
       sum += term;
