@@ -92,9 +92,9 @@ class CudaOperations final : public Operations, public MultiUpdater {
                            float* terms) override;
   void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient, const DifferenceInputs& inputs,
                               const Tensor& da, const Tensor& db) override;
-  void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
+  void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape,
                           float* value) override;
-  void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+  void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
                            const SigmoidInputs& inputs, const Tensor& dx) override;
   void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
                               float* squared_distance, float* value) override;

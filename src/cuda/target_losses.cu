@@ -56,6 +56,40 @@ struct CountedTargets {
   __device__ double operator()(int64_t i) const { return counted(target[i]); }
 };
 
+struct BalancedCounts {
+  LabelRule rule;
+  const float* target;
+  __device__ double operator()(int64_t i) const {
+    return formula::CountedAs{rule, 1}(target[i]) + formula::CountedAs{rule, 0}(target[i]);
+  }
+};
+
+// Blocks have an item at a time.
+__global__ void __launch_bounds__(kThreads)
+    BalanceItems(SigmoidLoss loss, int64_t size, const float* target, SigmoidBalance* balance) {
+  for (int64_t n = blockIdx.x; n < loss.balanced_items; n += gridDim.x) {
+    double ones = 0, zeros = 0;
+    for (int64_t i = n * size + threadIdx.x; i < (n + 1) * size; i += blockDim.x) {
+      ones += formula::CountedAs{loss.rule, 1}(target[i]);
+      zeros += formula::CountedAs{loss.rule, 0}(target[i]);
+    }
+    ones = SumBlock(ones);
+    zeros = SumBlock(zeros);
+    if (threadIdx.x == 0) balance[n] = formula::BalanceOf(loss, ones, zeros);
+  }
+}
+
+template <typename Formula>
+struct BalancedNumbers {
+  Formula formula;
+  const float *x, *target;
+  const SigmoidBalance* balance;
+  int64_t size;  // of an item
+  __device__ float operator()(int64_t i) const {
+    return formula::BalancedBy<Formula>{formula, balance[i / size]}(x[i], target[i]);
+  }
+};
+
 struct SigmoidTerms {
   formula::SigmoidTerm term;
   const float *x, *target;
@@ -84,11 +118,19 @@ struct ScaledNumbers {
   __device__ void operator()(int64_t i) const { dx[i] = scale() * numbers(i); }
 };
 
-// Calls body with numbers, weighed where weights are given.
-template <typename Numbers, typename Body>
-void Weigh(const Numbers& numbers, const ElementWeights& weights, const Body& body) {
-  if (weights.given()) return body(WeighedNumbers<Numbers>{numbers, weights});
-  body(numbers);
+// Calls body with numbers, or, where the loss is balanced, those of the same formula so, weighed where there are
+// weights.
+template <typename Numbers, typename Formula, typename Body>
+void Weigh(const Numbers& numbers, const Formula& formula, const SigmoidLoss& loss, const SigmoidInputs& inputs,
+           const SigmoidTape& tape, const Body& body) {
+  const auto weigh = [&](const auto& of_elements) {
+    using OfElements = std::decay_t<decltype(of_elements)>;
+    if (inputs.weights.given()) return body(WeighedNumbers<OfElements>{of_elements, inputs.weights});
+    body(of_elements);
+  };
+  if (loss.balanced_items == 0) return weigh(numbers);
+  const int64_t size = inputs.x.count() / loss.balanced_items;
+  weigh(BalancedNumbers<Formula>{formula, inputs.x.f32(), inputs.target.f32(), tape.balance, size});
 }
 
 // A warp for each pair.
@@ -191,25 +233,32 @@ void CudaOperations::DifferenceLossBackward(const DifferenceLoss& loss, const fl
   ForEach(queue(), inputs.a.count(), DifferenceGradients{{loss}, DifferenceAt(inputs), scale, DataOf(da), DataOf(db)});
 }
 
-void CudaOperations::SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
+void CudaOperations::SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape,
                                         float* value) {
-  const int64_t count = inputs.x.count();
+  const int64_t count = inputs.x.count(), items = loss.balanced_items;
   const float *const x = inputs.x.f32(), *const target = inputs.target.f32();
   auto* parts = Scratch<double>(kPartBytes);
-  if (loss.normalizer <= 0) {
-    SumTerms(queue(), count, CountedTargets{{loss.rule}, target}, KeepCount{normalizer}, parts);
+  const KeepCount keep = {tape.normalizer};
+  if (items > 0) {
+    const auto blocks = static_cast<unsigned>(std::min<int64_t>(items, kSumBlocks));
+    Launch(queue(), blocks, kThreads, BalanceItems, loss, count / items, target, tape.balance);
+    if (loss.normalizer <= 0) SumTerms(queue(), count, BalancedCounts{loss.rule, target}, keep, parts);
+  } else if (loss.normalizer <= 0) {
+    SumTerms(queue(), count, CountedTargets{{loss.rule}, target}, keep, parts);
   }
-  Weigh(SigmoidTerms{{loss.rule}, x, target}, inputs.weights, [&](const auto& terms) {
-    SumTerms(queue(), count, terms, DivideByKept{loss.normalizer, normalizer, value}, parts);
+  const formula::SigmoidTerm term = {loss.rule};
+  Weigh(SigmoidTerms{term, x, target}, term, loss, inputs, tape, [&](const auto& terms) {
+    SumTerms(queue(), count, terms, DivideByKept{loss.normalizer, tape.normalizer, value}, parts);
   });
 }
 
-void CudaOperations::SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+void CudaOperations::SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
                                          const SigmoidInputs& inputs, const Tensor& dx) {
-  const SigmoidGradients gradients = {{loss.rule}, inputs.x.f32(), inputs.target.f32()};
-  Weigh(gradients, inputs.weights, [&](const auto& numbers) {
+  const formula::SigmoidTermGradient gradient = {loss.rule};
+  const SigmoidGradients gradients = {gradient, inputs.x.f32(), inputs.target.f32()};
+  Weigh(gradients, gradient, loss, inputs, tape, [&](const auto& numbers) {
     using Numbers = std::decay_t<decltype(numbers)>;
-    ForEach(queue(), inputs.x.count(), ScaledNumbers<Numbers>{numbers, {value_gradient, normalizer}, dx.f32()});
+    ForEach(queue(), inputs.x.count(), ScaledNumbers<Numbers>{numbers, {value_gradient, tape.normalizer}, dx.f32()});
   });
 }
 

@@ -29,6 +29,7 @@ class InfogainLossLayer : public Layer {
                                              (param.normalize() ? "VALID" : "BATCH_SIZE"));
     }
     RefuseSoftmaxSettings(setup);
+    RefuseBalance(setup);
     loss_ = {axis, ReadLabelRule(param), ReadNormalizer(setup, LossParameter::VALID, axis.positions(), axis.outer)};
     labels_.Setup(setup, axis, loss_.rule, "loss_param");
     has_infogain_bottom_ = setup.bottoms() == 3;

@@ -62,6 +62,17 @@ int64_t ReadNormalizer(const LayerSetup& setup, LossParameter::NormalizationMode
   return std::max<int64_t>(1, places);
 }
 
+void RefuseBalance(LayerSetup& setup) {
+  const LossParameter& param = setup.param().loss_param();
+  const std::string reason = setup.param().type() + " does not read ";
+  if (param.class_balanced()) {
+    setup.Fail("loss_param.class_balanced", reason + "class_balanced, which is SigmoidCrossEntropyLoss's; remove it");
+  }
+  if (param.has_negative_weight()) {
+    setup.Fail("loss_param.negative_weight", reason + "negative_weight, which is SigmoidCrossEntropyLoss's; remove it");
+  }
+}
+
 void RefuseSoftmaxSettings(LayerSetup& setup) {
   const LossParameter& param = setup.param().loss_param();
   const std::string reason = setup.param().type() + " does not read ";

@@ -28,6 +28,9 @@ LabelRule ReadLabelRule(const LossParameter& param);
 // are `weighted`, the sum of their weights. Fails at PRE_FIXED, which most losses do not know.
 int64_t ReadNormalizer(const LayerSetup& setup, LossParameter::NormalizationMode unset, int64_t places, int64_t batch,
                        bool weighted = false);
+// Of layers other than SigmoidCrossEntropyLoss, which alone reads them: fails where class_balanced or negative_weight
+// is set.
+void RefuseBalance(LayerSetup& setup);
 // Of layers other than SoftmaxWithLoss, which alone reads them: warns of class_weight, and fails where a setting of
 // forks would change the loss.
 void RefuseSoftmaxSettings(LayerSetup& setup);

@@ -39,6 +39,7 @@ class MultiBoxLossLayer : public Layer {
     problem_.divisor =
         static_cast<double>(ReadNormalizer(setup, LossParameter::VALID, problem_.places(), problem_.images, true));
     RefuseSoftmaxSettings(setup);
+    RefuseBalance(setup);
     if (setup.param().loss_param().has_ignore_label()) {
       setup.Warn("loss_param.ignore_label", "MultiBoxLoss does not read ignore_label; remove it");
     }
@@ -114,7 +115,7 @@ class MultiBoxLossLayer : public Layer {
     if (!has_scores_) {
       ops.Fill(0, of_scores);
     } else if (problem_.logistic) {
-      ops.SigmoidLossForward(sigmoid_loss_, {run.bottoms[1], class_target_.On(run)}, normalizer_.On(run).f32(),
+      ops.SigmoidLossForward(sigmoid_loss_, {run.bottoms[1], class_target_.On(run)}, {normalizer_.On(run).f32()},
                              of_scores.f32());
     } else {
       ops.SoftmaxLossForward(softmax_loss_, scores, label.f32(), of_scores.f32());
@@ -133,7 +134,7 @@ class MultiBoxLossLayer : public Layer {
     }
     if (!run.bottom_grads[1].defined()) return;
     if (problem_.logistic) {
-      ops.SigmoidLossBackward(sigmoid_loss_, of_scores.f32(), normalizer_.On(run).f32(),
+      ops.SigmoidLossBackward(sigmoid_loss_, of_scores.f32(), {normalizer_.On(run).f32()},
                               {run.bottoms[1], class_target_.On(run)}, run.bottom_grads[1]);
     } else {
       ops.SoftmaxLossBackward(softmax_loss_, of_scores.f32(), probability_.On(run).f32(), label_.On(run).f32(),

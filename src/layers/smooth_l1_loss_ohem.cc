@@ -21,6 +21,7 @@ class SmoothL1LossOhemLayer : public DifferenceLossLayer {
     }
     SetupDifferenceOfPlaces(setup, {1, 1, ReadDivisor(setup)});
     RefuseSoftmaxSettings(setup);
+    RefuseBalance(setup);
     if (setup.param().loss_param().has_ignore_label()) {
       setup.Warn("loss_param.ignore_label", "SmoothL1LossOHEM does not read ignore_label; remove it");
     }

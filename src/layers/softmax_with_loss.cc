@@ -29,6 +29,7 @@ class SoftmaxWithLossLayer : public Layer {
       setup.Fail("softmax_param.causal", "causal is for Softmax; a loss takes all classes");
     }
     const LossParameter& param = setup.param().loss_param();
+    RefuseBalance(setup);
     loss_ = {axis, ReadLabelRule(param)};
     ReadClassWeights(setup);
     const bool weighted = !class_weights_.empty() && !loss_.divides_by_labels;

@@ -88,6 +88,30 @@ struct SigmoidTermGradient {
   }
 };
 
+// 1 for each target that counts and is `wanted`.
+struct CountedAs {
+  LabelRule rule;
+  float wanted;
+  CREMA_FORMULA float operator()(float target) const {
+    return (target == wanted) & !IgnoredTarget{rule}(target) ? 1.0f : 0.0f;
+  }
+};
+CREMA_FORMULA SigmoidBalance BalanceOf(const SigmoidLoss& loss, double ones, double zeros) {
+  const double all = ones + zeros;
+  if (!(all > 0)) return {0.0f, 0.0f};
+  return {static_cast<float>(zeros / all), static_cast<float>(loss.negative_weight * ones / all)};
+}
+// A term or gradient of a score and its target, balanced.
+template <typename Formula>
+struct BalancedBy {
+  Formula formula;
+  SigmoidBalance balance;
+  CREMA_FORMULA float operator()(float x, float target) const {
+    const float weight = target == 1.0f ? balance.of_ones : target == 0.0f ? balance.of_zeros : 0.0f;
+    return Weighted(weight, formula(x, target));
+  }
+};
+
 // Of a pair with this squared distance. As Caffe does, any `similar` that is 1 or more without its fraction says that
 // both are of one kind.
 struct ContrastiveTerm {

@@ -228,13 +228,13 @@ class CpuOperations final : public CpuSequences {
                               const Tensor& da, const Tensor& db) override {
     crema::DifferenceLossBackward(loss, value_gradient, inputs, da, db);
   }
-  void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
+  void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape,
                           float* value) override {
-    crema::SigmoidLossForward(loss, inputs, normalizer, value);
+    crema::SigmoidLossForward(loss, inputs, tape, value);
   }
-  void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+  void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
                            const SigmoidInputs& inputs, const Tensor& dx) override {
-    crema::SigmoidLossBackward(loss, value_gradient, normalizer, inputs, dx);
+    crema::SigmoidLossBackward(loss, value_gradient, tape, inputs, dx);
   }
   void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
                               float* squared_distance, float* value) override {

@@ -188,9 +188,9 @@ class Operations {
                                    float* terms) = 0;
   virtual void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient,
                                       const DifferenceInputs& inputs, const Tensor& da, const Tensor& db) = 0;
-  virtual void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer,
+  virtual void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape,
                                   float* value) = 0;
-  virtual void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+  virtual void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
                                    const SigmoidInputs& inputs, const Tensor& dx) = 0;
   virtual void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
                                       float* squared_distance, float* value) = 0;

@@ -22,44 +22,61 @@ void WithInputs(const DifferenceInputs& inputs, const Body& body) {
   body(inputs.a, inputs.b);
 }
 
-// How elements that have weights are worked on: in `items` of `size` each that have one weight, or, where each element
-// has its own, all at once.
-struct WeightedItems {
-  int64_t items, size;
-  WeightedItems(const ElementWeights& weights, int64_t count)
-      : items(weights.elements > 1 ? count / weights.elements : 1), size(count / std::max<int64_t>(1, items)) {}
-};
+// Elements of inputs that have weights, or of which not all are worked on alike, in `items` of equal size: those that
+// have one weight, or those that the caller has; else all at once.
+int64_t ItemsOf(const ElementWeights& weights, int64_t count, int64_t of_caller = 1) {
+  return weights.elements > 1 ? count / weights.elements : of_caller;
+}
 
-template <typename Term, typename... Inputs>
-double SumWeighted(const ElementWeights& weights, const Term& term, int64_t count, const Inputs*... inputs) {
-  if (weights.elements == 1) return SumOf(formula::WeightedBy<Term>{term}, count, weights.data, inputs...);
-  const WeightedItems all(weights, count);
+// term_of(item): the formula of an item's elements.
+template <typename TermOf, typename... Inputs>
+double SumItems(int64_t items, const ElementWeights& weights, const TermOf& term_of, int64_t count,
+                const Inputs*... inputs) {
+  const int64_t size = count / std::max<int64_t>(1, items);
   double sum = 0;
-  for (int64_t n = 0; n < all.items; ++n) {
-    if (weights.data[n] == 0) continue;
-    sum += static_cast<double>(weights.data[n]) * SumOf(term, all.size, (inputs + n * all.size)...);
+  for (int64_t n = 0; n < items; ++n) {
+    const auto term = term_of(n);
+    const int64_t first = n * size;
+    if (!weights.given()) {
+      sum += SumOf(term, size, (inputs + first)...);
+    } else if (weights.elements == 1) {
+      const formula::WeightedBy<std::decay_t<decltype(term)>> weighted = {term};
+      sum += SumOf(weighted, size, weights.data + first, (inputs + first)...);
+    } else if (weights.data[n] != 0) {
+      sum += static_cast<double>(weights.data[n]) * SumOf(term, size, (inputs + first)...);
+    }
   }
   return sum;
 }
 
-template <typename Gradient, typename... Inputs>
-void MapWeighted(const ElementWeights& weights, const Gradient& gradient, float factor, const Tensor& output,
-                 const Inputs*... inputs) {
-  float* const to = output.f32();
-  if (weights.elements == 1) {
-    const formula::Times<formula::WeightedBy<Gradient>> weighted = {{gradient}, factor};
-    return MapFloats(weighted, output.count(), to, weights.data, inputs...);
-  }
-  const WeightedItems all(weights, output.count());
-  for (int64_t n = 0; n < all.items; ++n) {
-    const int64_t first = n * all.size;
-    if (weights.data[n] == 0) {
-      Fill(all.size, 0, to + first);
+template <typename GradientOf, typename... Inputs>
+void MapItems(int64_t items, const ElementWeights& weights, const GradientOf& gradient_of, float factor,
+              const Tensor& output, const Inputs*... inputs) {
+  const int64_t size = output.count() / std::max<int64_t>(1, items);
+  for (int64_t n = 0; n < items; ++n) {
+    const auto gradient = gradient_of(n);
+    using Gradient = std::decay_t<decltype(gradient)>;
+    const int64_t first = n * size;
+    float* const to = output.f32() + first;
+    if (weights.given() && weights.elements == 1) {
+      const formula::Times<formula::WeightedBy<Gradient>> weighted = {{gradient}, factor};
+      MapFloats(weighted, size, to, weights.data + first, (inputs + first)...);
+      continue;
+    }
+    const float weight = weights.given() ? weights.data[n] : 1.0f;
+    if (weight == 0) {
+      Fill(size, 0, to);
     } else {
-      MapFloats(formula::Times<Gradient>{gradient, factor * weights.data[n]}, all.size, to + first,
-                (inputs + first)...);
+      MapFloats(formula::Times<Gradient>{gradient, factor * weight}, size, to, (inputs + first)...);
     }
   }
+}
+
+// Calls body with the formula of each item.
+template <typename Formula, typename Body>
+auto WithBalance(const Formula& formula, const SigmoidBalance* balance, const Body& body) {
+  if (!balance) return body([&](int64_t) { return formula; });
+  return body([&](int64_t item) { return formula::BalancedBy<Formula>{formula, balance[item]}; });
 }
 
 CREMA_MULTIVERSION void SquaredDistances(int64_t pairs, int64_t channels, const float* a, const float* b,
@@ -98,8 +115,10 @@ int64_t VectorGrain(int64_t channels) { return std::max<int64_t>(1, kGrain / std
 
 void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) {
   if (inputs.weights.given()) {
+    const int64_t count = inputs.a.count();
+    const auto term = [&](int64_t) { return formula::DifferenceTerm{loss}; };
     const double sum =
-        SumWeighted(inputs.weights, formula::DifferenceTerm{loss}, inputs.a.count(), inputs.a.f32(), inputs.b.f32());
+        SumItems(ItemsOf(inputs.weights, count), inputs.weights, term, count, inputs.a.f32(), inputs.b.f32());
     *value = static_cast<float>(sum / loss.divisor);
     return;
   }
@@ -130,10 +149,11 @@ void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradi
                             const Tensor& da, const Tensor& db) {
   const float scale = static_cast<float>(*value_gradient / loss.divisor);
   if (inputs.weights.given()) {
-    const formula::DifferenceGradient gradient = {loss};
+    const auto gradient = [&](int64_t) { return formula::DifferenceGradient{loss}; };
+    const int64_t items = ItemsOf(inputs.weights, inputs.a.count());
     const float *const a = inputs.a.f32(), *const b = inputs.b.f32();
-    if (da.defined()) MapWeighted(inputs.weights, gradient, scale, da, a, b);
-    if (db.defined()) MapWeighted(inputs.weights, gradient, -scale, db, a, b);
+    if (da.defined()) MapItems(items, inputs.weights, gradient, scale, da, a, b);
+    if (db.defined()) MapItems(items, inputs.weights, gradient, -scale, db, a, b);
     return;
   }
   WithInputs(inputs, [&](const auto&... tensors) {
@@ -143,26 +163,45 @@ void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradi
   });
 }
 
-void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer, float* value) {
+void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape, float* value) {
   const int64_t count = inputs.x.count();
   const float *const x = inputs.x.f32(), *const target = inputs.target.f32();
-  const double divisor = loss.normalizer > 0 ? static_cast<double>(loss.normalizer)
-                                             : std::max(1.0, SumOf(formula::CountedTarget{loss.rule}, count, target));
   const formula::SigmoidTerm term = {loss.rule};
-  const double sum =
-      inputs.weights.given() ? SumWeighted(inputs.weights, term, count, x, target) : SumOf(term, count, x, target);
-  *normalizer = static_cast<float>(divisor);
+  double counted = 0, sum = 0;
+  if (loss.balanced_items > 0) {
+    const int64_t size = count / loss.balanced_items;
+    for (int64_t n = 0; n < loss.balanced_items; ++n) {
+      const double ones = SumOf(formula::CountedAs{loss.rule, 1}, size, target + n * size);
+      const double zeros = SumOf(formula::CountedAs{loss.rule, 0}, size, target + n * size);
+      tape.balance[n] = formula::BalanceOf(loss, ones, zeros);
+      counted += ones + zeros;
+    }
+  } else if (loss.normalizer <= 0) {
+    counted = SumOf(formula::CountedTarget{loss.rule}, count, target);
+  }
+  if (loss.balanced_items == 0 && !inputs.weights.given()) {
+    sum = SumOf(term, count, x, target);
+  } else {
+    const int64_t items = ItemsOf(inputs.weights, count, std::max<int64_t>(1, loss.balanced_items));
+    sum = WithBalance(term, tape.balance,
+                      [&](const auto& term_of) { return SumItems(items, inputs.weights, term_of, count, x, target); });
+  }
+  const double divisor = loss.normalizer > 0 ? static_cast<double>(loss.normalizer) : std::max(1.0, counted);
+  *tape.normalizer = static_cast<float>(divisor);
   *value = static_cast<float>(sum / divisor);
 }
 
-void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
                          const SigmoidInputs& inputs, const Tensor& dx) {
   const formula::SigmoidTermGradient gradient = {loss.rule};
-  const float factor = *value_gradient / *normalizer;
-  if (inputs.weights.given()) {
-    return MapWeighted(inputs.weights, gradient, factor, dx, inputs.x.f32(), inputs.target.f32());
+  const float factor = *value_gradient / *tape.normalizer;
+  if (loss.balanced_items == 0 && !inputs.weights.given()) {
+    return Map(formula::Times<formula::SigmoidTermGradient>{gradient, factor}, dx, inputs.x, inputs.target);
   }
-  Map(formula::Times<formula::SigmoidTermGradient>{gradient, factor}, dx, inputs.x, inputs.target);
+  const int64_t items = ItemsOf(inputs.weights, dx.count(), std::max<int64_t>(1, loss.balanced_items));
+  WithBalance(gradient, tape.balance, [&](const auto& gradient_of) {
+    MapItems(items, inputs.weights, gradient_of, factor, dx, inputs.x.f32(), inputs.target.f32());
+  });
 }
 
 void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,

@@ -38,15 +38,27 @@ void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradi
 struct SigmoidLoss {
   LabelRule rule;
   int64_t normalizer = 0;  // what the sum is divided by; 0: the number of targets that count, 1 where none does
+  // Above 0: in each of so many items targets that are 1 and those that are 0 weigh alike: of n and m of them the terms
+  // are multiplied by m / (n + m) and by negative_weight * n / (n + m). No other targets count.
+  int64_t balanced_items = 0;
+  float negative_weight = 1;
+};
+// What the terms of targets that are 1 and of those that are 0 are multiplied by.
+struct SigmoidBalance {
+  float of_ones, of_zeros;
+};
+// What Forward keeps for Backward: what the sum was divided by, and the balance of each item, null where there is none.
+struct SigmoidTape {
+  float* normalizer;
+  SigmoidBalance* balance = nullptr;
 };
 // Of equal counts. `weights` multiply the terms, and do not change how many targets count.
 struct SigmoidInputs {
   Tensor x, target;
   ElementWeights weights = {};
 };
-// *normalizer gets what the sum was divided by, for Backward.
-void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, float* normalizer, float* value);
-void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const float* normalizer,
+void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape, float* value);
+void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
                          const SigmoidInputs& inputs, const Tensor& dx);
 
 // Of pairs of vectors: half the mean over the pairs of D^2 where `similar` is 1 or more, else of max(0, margin - D)^2,

@@ -40,5 +40,15 @@ TEST(LossFormulas, OfWeightZeroAreZero) {
   EXPECT_EQ(formula::WeightedBy<formula::SigmoidTerm>{}(0, nan, 1), 0);
 }
 
+TEST(LossFormulas, BalanceWeighsBothKindsAlike) {
+  const formula::BalancedBy<formula::SigmoidTermGradient> gradient = {{}, formula::BalanceOf({}, 1, 3)};
+  EXPECT_EQ(gradient(0, 1), 0.75f * -0.5f);
+  EXPECT_EQ(gradient(0, 0), 0.25f * 0.5f);
+  EXPECT_EQ(gradient(0, 2), 0) << "no target that counts";
+  const SigmoidBalance none = formula::BalanceOf({}, 0, 0);
+  EXPECT_EQ(none.of_ones, 0);
+  EXPECT_EQ(none.of_zeros, 0);
+}
+
 }  // namespace
 }  // namespace crema
