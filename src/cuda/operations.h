@@ -78,6 +78,7 @@ class CudaOperations final : public Operations, public MultiUpdater {
                            float* terms) override;
   void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                               const float* target, float* dx) override;
+  void MeasureMultiLabel(int64_t count, const float* scores, const float* label, float* measures) override;
   void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
                 float* labels_of_class) override;
   int64_t FindBadLabel(const LabelRule& rule, int64_t classes, int64_t labels, const float* label) override;

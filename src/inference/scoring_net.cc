@@ -212,8 +212,8 @@ class Conversion {
 
 bool IsSoftmaxLoss(const LayerParameter& layer) {
   const std::string& type = layer.type();
-  return type == "SoftmaxWithLoss" || type == "WeightedSoftmaxWithLoss" || type == "FocalLoss" ||
-         type == "SoftmaxFocalLoss";
+  return type == "SoftmaxWithLoss" || type == "WeightedSoftmaxWithLoss" || type == "SoftmaxCrossEntropyLoss" ||
+         type == "FocalLoss" || type == "SoftmaxFocalLoss";
 }
 
 bool MakesObjects(const LayerParameter& layer) {

@@ -33,7 +33,7 @@ class SoftmaxWithLossLayer : public Layer {
     loss_ = {axis, ReadLabelRule(param)};
     ReadClassWeights(setup);
     const bool weighted = !class_weights_.empty() && !loss_.divides_by_labels;
-    loss_.normalizer = ReadNormalizer(setup, LossParameter::VALID, axis.positions(), axis.outer, weighted);
+    loss_.normalizer = ReadNormalizer(setup, unset_normalization(), axis.positions(), axis.outer, weighted);
     loss_.smoothing = param.label_smoothing();
     if (!(loss_.smoothing >= 0 && loss_.smoothing <= 1)) {
       setup.Fail("loss_param.label_smoothing", "label_smoothing is " + FormatNumber(loss_.smoothing) +
@@ -117,6 +117,8 @@ class SoftmaxWithLossLayer : public Layer {
   }
 
  protected:
+  // What is divided by where the file does not say.
+  virtual LossParameter::NormalizationMode unset_normalization() const { return LossParameter::VALID; }
   // Sets how places count, after the weights of classes are known.
   virtual void ReadFocus(LayerSetup& setup) {
     SetGamma(setup, "loss_param.focal_gamma", setup.param().loss_param().focal_gamma());
@@ -270,6 +272,22 @@ class FocalLossLayer : public SoftmaxWithLossLayer {
   }
 };
 
+// The same by its name in forks where it has soft targets, divided by the batch size where the file does not say by
+// what.
+class SoftmaxCrossEntropyLossLayer : public SoftmaxWithLossLayer {
+ public:
+  void Setup(LayerSetup& setup) override {
+    if (setup.bottoms() >= 2 && setup.bottom_shape(1).count() != setup.bottom_shape(0).count()) {
+      setup.Fail("bottom", setup.BottomIs(0) + ", but " + setup.BottomIs(1) + "; " + setup.param().type() +
+                               " takes a share of each class; labels are for SoftmaxWithLoss");
+    }
+    SoftmaxWithLossLayer::Setup(setup);
+  }
+
+ protected:
+  LossParameter::NormalizationMode unset_normalization() const override { return LossParameter::BATCH_SIZE; }
+};
+
 // The same by its name in forks that have the third bottom.
 class WeightedSoftmaxWithLossLayer : public SoftmaxWithLossLayer {
  public:
@@ -289,6 +307,7 @@ class WeightedSoftmaxWithLossLayer : public SoftmaxWithLossLayer {
 REGISTER_LAYER(SoftmaxWithLoss, SoftmaxWithLossLayer, "loss_param", "softmax_param");
 // R-FCN's fork has the third top in a type of its own.
 REGISTER_LAYER(SoftmaxWithLossOHEM, SoftmaxWithLossLayer, "loss_param", "softmax_param");
+REGISTER_LAYER(SoftmaxCrossEntropyLoss, SoftmaxCrossEntropyLossLayer, "loss_param", "softmax_param");
 REGISTER_LAYER(WeightedSoftmaxWithLoss, WeightedSoftmaxWithLossLayer, "loss_param", "softmax_param");
 REGISTER_LAYER(FocalLoss, FocalLossLayer, "focal_loss_param", "loss_param", "softmax_param");
 REGISTER_LAYER(SoftmaxFocalLoss, FocalLossLayer, "focal_loss_param", "loss_param", "softmax_param");

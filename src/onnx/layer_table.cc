@@ -23,9 +23,9 @@ LayerFunction FindLayerFunction(const std::string& type) {
 
 std::string RemedyFor(const Node& node) {
   const std::string& type = node.type->name;
-  if (node.setup->is_loss() || type == "MixUp" || type == "Accuracy" || type == "SegAccuracy" ||
-      type == "DetectionEvaluate" || type == "DetectNetTransformation" || type == "ScoreDetections" ||
-      type == "PrecisionRecall") {
+  if (node.setup->is_loss() || type == "MixUp" || type == "Accuracy" || type == "MultiLabelAccuracy" ||
+      type == "SegAccuracy" || type == "DetectionEvaluate" || type == "DetectNetTransformation" ||
+      type == "ScoreDetections" || type == "PrecisionRecall") {
     return "export the deploy net, without labels, losses and measures";
   }
   if (node.bottoms.empty()) return "make it an Input layer, whose tops the user feeds";

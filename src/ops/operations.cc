@@ -197,6 +197,9 @@ class CpuOperations final : public CpuSequences {
                               const float* target, float* dx) override {
     crema::SoftTargetLossBackward(loss, value_gradient, probability, target, dx);
   }
+  void MeasureMultiLabel(int64_t count, const float* scores, const float* label, float* measures) override {
+    crema::MeasureMultiLabel(count, scores, label, measures);
+  }
   void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share, float* of_class,
                 float* labels_of_class) override {
     crema::Accuracy(problem, scores, label, share, of_class, labels_of_class);

@@ -46,6 +46,7 @@
 #include "ops/lrn.h"
 #include "ops/lstm.h"
 #include "ops/mix_up.h"
+#include "ops/multi_label.h"
 #include "ops/multibox.h"
 #include "ops/normalization.h"
 #include "ops/object_rows.h"
@@ -168,6 +169,7 @@ class Operations {
                                 float* terms) = 0;
   virtual void SoftmaxLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
                                    const float* label, float* dx) = 0;
+  virtual void MeasureMultiLabel(int64_t count, const float* scores, const float* label, float* measures) = 0;
   virtual void Accuracy(const AccuracyProblem& problem, const float* scores, const float* label, float* share,
                         float* of_class, float* labels_of_class) = 0;
   // Looks for the first value that is unusable. The CPU answers at once, with its position or -1 when all are fine.
