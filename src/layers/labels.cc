@@ -21,7 +21,7 @@ void CheckLabelShape(const LayerSetup& setup, const ClassAxis& axis, bool has_ax
   if (labels.count() == axis.positions() && of_as_many) return;
   if (labels == scores) {
     setup.Fail("bottom", setup.DescribeBottom(1) + " has the shape of \"" + setup.param().bottom(0) +
-                             "\": a share of each class, as MixUp makes them and SoftmaxWithLoss alone takes them; " +
+                             "\": a share of each class, as MixUp makes them and SoftmaxWithLoss takes them; " +
                              setup.param().type() + " takes one label for each place: give those that it was made of");
   }
   setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" is " + scores.ToString() + ", which takes " +
