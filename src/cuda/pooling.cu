@@ -105,9 +105,9 @@ struct MaximumOfLane {
 };
 
 template <typename Window, typename Number>
-__device__ void Finish(const AverageOfWindow&, const SumOfLane& of_window, const Window& window, int64_t at,
+__device__ void Finish(const SumOfWindow& method, const SumOfLane& of_window, const Window& window, int64_t at,
                        Number* destination) {
-  destination[at] = Number(of_window.sum / window.padded());
+  destination[at] = Number(of_window.sum / method.Divisor(window));
 }
 
 template <typename Window, typename Name, typename Number>
@@ -167,7 +167,7 @@ class CudaPooling final : public PoolingKernel {
 
   TensorSpec saved() const override {
     const int64_t outputs = problem_.outputs();
-    if (!problem_.backward || problem_.method == PoolingMethod::kAverage) return {Shape{0}, DType::kF32};
+    if (!problem_.backward || problem_.sums()) return {Shape{0}, DType::kF32};
     if (weighs()) return {Shape{2 * outputs}, DType::kF32};
     return {Shape{outputs}, NamesFitByte(problem_) ? DType::kU8 : DType::kI32};
   }
@@ -178,8 +178,8 @@ class CudaPooling final : public PoolingKernel {
     WithNumber(problem_.dtype, [&]<typename Number>(Number*) {
       const auto* from = static_cast<const Number*>(source);
       auto* to = static_cast<Number*>(destination);
-      if (problem_.method == PoolingMethod::kAverage) {
-        return Pool<SumOfLane>(AverageOfWindow{}, from, to, nullptr);
+      if (problem_.sums()) {
+        return Pool<SumOfLane>(SumOfWindow{divides()}, from, to, nullptr);
       }
       if (weighs()) {
         return Run<Lanes<1, Number>>(WeighedWindow{static_cast<float*>(saved), problem_.outputs()}, from, to);
@@ -200,7 +200,7 @@ class CudaPooling final : public PoolingKernel {
     WithNumber(problem_.dtype, [&]<typename Number>(Number*) {
       const auto* from = static_cast<const Number*>(destination_gradient);
       auto* to = static_cast<Number*>(source_gradient);
-      if (problem_.method == PoolingMethod::kAverage) return PoolBack(GradientOfAverage{}, from, to, nullptr);
+      if (problem_.sums()) return PoolBack(GradientOfSum{divides()}, from, to, nullptr);
       if (weighs()) {
         return RunBack<Lanes<1, Number>>(
             GradientOfWeighed<Number>{static_cast<const Number*>(source), static_cast<const float*>(saved),
@@ -214,6 +214,7 @@ class CudaPooling final : public PoolingKernel {
   }
 
  private:
+  bool divides() const { return problem_.method == PoolingMethod::kAverage; }
   bool weighs() const { return problem_.method == PoolingMethod::kStochastic && !problem_.training; }
 
   template <typename Body>

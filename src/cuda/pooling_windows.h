@@ -156,16 +156,25 @@ struct MaximumOfWindow {
   }
 };
 
-struct AverageOfWindow {
+// The sum of its elements, or their average.
+struct SumOfWindow {
+  bool divides;
+
+  template <typename Window>
+  __device__ float Divisor(const Window& window) const {
+    return divides ? window.padded() : 1.0f;
+  }
+
   template <typename Window, typename Unit>
   __device__ Unit Run(const Window& window, const Unit* input, int64_t inner, int64_t) const {
     float sum[Unit::kWidth] = {};
     window.Visit(input, inner, [&](const Unit& x, const Pixel&) {
       for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(x.values[k]);
     });
-    Unit average;
-    for (int k = 0; k < Unit::kWidth; ++k) average.values[k] = typename Unit::Value(sum[k] / window.padded());
-    return average;
+    const float divisor = Divisor(window);
+    Unit result;
+    for (int k = 0; k < Unit::kWidth; ++k) result.values[k] = typename Unit::Value(sum[k] / divisor);
+    return result;
   }
 
   template <typename Unit>
@@ -248,10 +257,13 @@ struct GradientOfChosen {
   }
 };
 
-struct GradientOfAverage {
+struct GradientOfSum {
+  bool divides;
+
   template <typename Window, typename Unit>
   __device__ void AddTo(float* sum, const Window& window, const Pixel&, const Unit& dy, int64_t, int64_t) const {
-    for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(dy.values[k]) / window.padded();
+    const float divisor = divides ? window.padded() : 1.0f;
+    for (int k = 0; k < Unit::kWidth; ++k) sum[k] += static_cast<float>(dy.values[k]) / divisor;
   }
 };
 

@@ -19,14 +19,14 @@ constexpr KernelCandidate<PoolingKernel, PoolingProblem> kTable[] = {
 
 }  // namespace
 
-WindowRanges::WindowRanges(int64_t extent, const PoolingWindow& window, int64_t outputs)
+WindowRanges::WindowRanges(int64_t extent, const PoolingWindow& window, int64_t outputs, bool divided)
     : first_whole(outputs), end_whole(0) {
   for (int64_t i = 0; i < outputs; ++i) {
     const int64_t start = i * window.stride - window.pad, stop = start + window.kernel;
     const WindowRange range = RangeOf(extent, window, i);
     begin.push_back(range.begin);
     end.push_back(range.end);
-    padded.push_back(range.padded);
+    padded.push_back(divided ? range.padded : 1);
     if (start >= 0 && stop <= extent) {
       first_whole = std::min(first_whole, i);
       end_whole = i + 1;

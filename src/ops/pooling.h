@@ -24,6 +24,7 @@ enum class PoolingMethod {
   // element may be taken.
   kMax,
   kAverage,  // divides by the window's size clipped to the padded input
+  kSum,
   // Zeiler and Fergus, "Stochastic pooling for regularization of deep convolutional neural networks" (ICLR 2013), for
   // non-negative inputs: draws an element with probability proportional to its value, or, when not training, weighs by
   // it.
@@ -45,6 +46,8 @@ struct PoolingProblem {
   bool training = false;  // kStochastic draws
   bool backward = false;  // Backward will be called
 
+  // Whether what is made of a window is its sum, divided or not.
+  bool sums() const { return method == PoolingMethod::kAverage || method == PoolingMethod::kSum; }
   // Whether there is a third axis to pool over; images are a slice that is its own window.
   bool volume() const { return input_depth > 1 || output_depth > 1 || depth.kernel > 1; }
   // A plane is all that one channel of one item holds: an image's pixels, or all slices of a volume.
@@ -66,9 +69,10 @@ CREMA_HOST_DEVICE inline WindowRange RangeOf(int64_t extent, const PoolingWindow
   return {begin, end, (stop < edge ? stop : edge) - start};
 }
 
-// Where each window along one axis begins and ends in the input, and its extent clipped to the padded input.
+// Where each window along one axis begins and ends in the input, and its extent clipped to the padded input, by which
+// an average is divided: 1 unless `divided`.
 struct WindowRanges {
-  WindowRanges(int64_t extent, const PoolingWindow& window, int64_t outputs);
+  WindowRanges(int64_t extent, const PoolingWindow& window, int64_t outputs, bool divided = true);
   std::vector<int64_t> begin, end, padded;
   int64_t first_whole, end_whole;  // windows [first_whole, end_whole) lie inside the input
   // Number of windows that hold an input element; only the last ones do not.

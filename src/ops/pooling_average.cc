@@ -10,9 +10,9 @@ namespace {
 struct Geometry {
   explicit Geometry(const PoolingProblem& p)
       : problem(p),
-        slices(p.input_depth, p.depth, p.output_depth),
-        rows(p.input_height, p.vertical, p.output_height),
-        columns(p.input_width, p.horizontal, p.output_width),
+        slices(p.input_depth, p.depth, p.output_depth, p.method != PoolingMethod::kSum),
+        rows(p.input_height, p.vertical, p.output_height, p.method != PoolingMethod::kSum),
+        columns(p.input_width, p.horizontal, p.output_width, p.method != PoolingMethod::kSum),
         filled_slices(slices.filled()),
         filled_rows(rows.filled()),
         filled_columns(columns.filled()),
@@ -224,8 +224,8 @@ std::unique_ptr<PoolingKernel> MakeAveragePooling(const PoolingProblem& problem,
                                                   std::string* why_not) {
   if (device.type() != DeviceType::kCpu) {
     *why_not = "runs on the CPU only";
-  } else if (problem.method != PoolingMethod::kAverage) {
-    *why_not = "takes the average only";
+  } else if (!problem.sums()) {
+    *why_not = "takes averages and sums only";
   } else if (problem.layout != Layout::kPlain) {
     *why_not = "takes plain images only";
   } else if (PoolingStrip(problem.horizontal) == 0) {

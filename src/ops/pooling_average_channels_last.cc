@@ -149,8 +149,8 @@ std::unique_ptr<PoolingKernel> MakeAveragePoolingChannelsLast(const PoolingProbl
     *why_not = "runs on the CPU only";
   } else if (problem.layout != Layout::kChannelsLast) {
     *why_not = "takes images with channels last only";
-  } else if (problem.method != PoolingMethod::kAverage) {
-    *why_not = "takes the average only";
+  } else if (!problem.sums()) {
+    *why_not = "takes averages and sums only";
   } else if (problem.dtype == DType::kBF16) {
     return Make<BFloat16>(problem);
   } else {

@@ -50,9 +50,9 @@ template <bool kVolume>
 struct PooledGeometry {
   explicit PooledGeometry(const PoolingProblem& p)
       : problem(p),
-        slices(p.input_depth, p.depth, p.output_depth),
-        rows(p.input_height, p.vertical, p.output_height),
-        columns(p.input_width, p.horizontal, p.output_width),
+        slices(p.input_depth, p.depth, p.output_depth, p.method != PoolingMethod::kSum),
+        rows(p.input_height, p.vertical, p.output_height, p.method != PoolingMethod::kSum),
+        columns(p.input_width, p.horizontal, p.output_width, p.method != PoolingMethod::kSum),
         slice_windows(p.input_depth, p.depth, slices),
         row_windows(p.input_height, p.vertical, rows),
         column_windows(p.input_width, p.horizontal, columns) {}

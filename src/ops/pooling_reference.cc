@@ -11,9 +11,9 @@ class ReferencePooling final : public PoolingKernel {
  public:
   explicit ReferencePooling(const PoolingProblem& problem)
       : problem_(problem),
-        slices_(problem.input_depth, problem.depth, problem.output_depth),
-        rows_(problem.input_height, problem.vertical, problem.output_height),
-        columns_(problem.input_width, problem.horizontal, problem.output_width),
+        slices_(problem.input_depth, problem.depth, problem.output_depth, divides()),
+        rows_(problem.input_height, problem.vertical, problem.output_height, divides()),
+        columns_(problem.input_width, problem.horizontal, problem.output_width, divides()),
         step_(problem.layout == Layout::kPlain ? 1 : problem.channels) {}
 
   TensorSpec saved() const override {
@@ -35,6 +35,7 @@ class ReferencePooling final : public PoolingKernel {
             value = input[chosen * step_];
             break;
           case PoolingMethod::kAverage:
+          case PoolingMethod::kSum:
             value = Sum(input, window, [](float x) { return x; }) / window.padded;
             break;
           case PoolingMethod::kStochastic:
@@ -61,7 +62,7 @@ class ReferencePooling final : public PoolingKernel {
     ForEachWindow([&](int64_t at, int64_t plane, const Window& window) {
       if (window.empty()) return;
       const float gradient = destination_gradient[at];
-      if (problem_.method == PoolingMethod::kAverage) {
+      if (problem_.sums()) {
         Visit(window, [&](int64_t i) { source_gradient[plane + i * step_] += gradient / window.padded; });
       } else if (Draws()) {
         source_gradient[plane + static_cast<const int32_t*>(saved)[at] * step_] += gradient;
@@ -78,6 +79,7 @@ class ReferencePooling final : public PoolingKernel {
   }
 
  private:
+  bool divides() const { return problem_.method != PoolingMethod::kSum; }
   // Whether the output of a window is one of its elements.
   bool Draws() const {
     return problem_.method == PoolingMethod::kMax ||

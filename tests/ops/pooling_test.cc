@@ -51,7 +51,7 @@ PoolingProblem ChannelsLast(const Case& test, PoolingMethod method) {
 TEST(Pooling, EqualsReference) {
   for (const Case& test : kCases) {
     const std::string what = "case " + std::to_string(&test - kCases);
-    for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+    for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage, PoolingMethod::kSum}) {
       ExpectEqualsReference(Problem(test, method), what);
       ExpectEqualsReference(ChannelsLast(test, method), what + " with channels last");
     }
@@ -59,7 +59,7 @@ TEST(Pooling, EqualsReference) {
 }
 
 TEST(Pooling, BFloat16RoundsOnce) {
-  for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+  for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage, PoolingMethod::kSum}) {
     for (const Case& test : kCases) {
       ExpectRoundsOnce(ChannelsLast(test, method), "case " + std::to_string(&test - kCases));
     }
@@ -77,6 +77,16 @@ TEST(Pooling, TakesManyChannelsLast) {
   ExpectEqualsReference(problem, "maximum");
   problem.method = PoolingMethod::kAverage;
   ExpectEqualsReference(problem, "average");
+}
+
+TEST(Pooling, SumsAreNotDivided) {
+  // Windows of 2, 3 and 2 of the row's elements.
+  PoolingProblem problem = Problem({1, 1, 5, {1, 1, 0}, {3, 2, 1}, true}, PoolingMethod::kSum);
+  ASSERT_EQ(problem.output_width, 3);
+  const std::vector<float> source = {1, 10, 100, 1000, 10000};
+  for (const char* name : {"reference", ""}) {
+    EXPECT_EQ(RunPooling(problem, name, source).destination, (std::vector<float>{11, 1110, 11000}));
+  }
 }
 
 // A kernel and its reference each read the layout in their own way; that both mean the same is checked here.

@@ -49,7 +49,7 @@ PoolingProblem VolumeChannelsLast(const VolumeCase& test, PoolingMethod method) 
 TEST(VolumePooling, EqualsReference) {
   for (const VolumeCase& test : kVolumeCases) {
     const std::string what = "case " + std::to_string(&test - kVolumeCases);
-    for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage}) {
+    for (const PoolingMethod method : {PoolingMethod::kMax, PoolingMethod::kAverage, PoolingMethod::kSum}) {
       ExpectEqualsReference(VolumeProblem(test, method), what);
       ExpectEqualsReference(VolumeChannelsLast(test, method), what + " with channels last");
     }
