@@ -109,6 +109,16 @@ class LayerSetup {
   // Without a backward pass, what the layer makes of an item of the batch (axis 0 of all bottoms and tops) depends on
   // this item alone: it may be set up for, and run on, a few items at a time, several such layers beside each other.
   void AllowSplitBatch() { splits_batch_ = true; }
+  // Along an axis behind the channels (height, width), what stands at x of a bottom stands at scale * x + shift of a
+  // top.
+  struct AxisMap {
+    double scale = 1, shift = 0;
+  };
+  // One for each such axis of tops and differentiated bottoms; without it Crop cannot be aligned through the layer, but
+  // for one that may work in place.
+  void SetCoordinateMap(std::vector<AxisMap> map) { coordinate_map_ = std::move(map); }
+  // Every element stays where it is along these axes.
+  void KeepCoordinates();
   // Bottom i is never differentiated (labels, indices).
   void NoGradient(int i) { no_gradient_.push_back(i); }
   // Top 0 is a loss: its loss_weight is 1 where the file sets none.
@@ -158,6 +168,7 @@ class LayerSetup {
   bool is_differentiable() const { return differentiable_; }
   bool is_source() const { return source_; }
   bool has_gradient(int bottom) const;
+  const std::optional<std::vector<AxisMap>>& coordinate_map() const { return coordinate_map_; }
   const std::optional<Blank>& blank() const { return blank_; }
   const std::vector<std::string>& files_read() const { return files_read_; }
   const std::optional<FileWritten>& file_written() const { return file_written_; }
@@ -175,6 +186,7 @@ class LayerSetup {
   std::vector<ParamRequest> params_;
   std::vector<Diagnostic> warnings_;
   std::vector<int> no_gradient_;
+  std::optional<std::vector<AxisMap>> coordinate_map_;
   std::vector<std::pair<std::string, Shape>> overrides_;
   std::vector<std::string> folders_;
   bool needs_data_ = false;

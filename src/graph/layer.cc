@@ -65,6 +65,11 @@ void LayerSetup::SetTop(int i, Shape shape, DType dtype) {
   top_set_[i] = true;
 }
 
+void LayerSetup::KeepCoordinates() {
+  const int axes = bottoms() > 0 ? bottom_shape(0).axes() : 0;
+  coordinate_map_.emplace(axes > 2 ? axes - 2 : 0);
+}
+
 int LayerSetup::AddParam(ParamRequest request) {
   params_.push_back(std::move(request));
   return static_cast<int>(params_.size()) - 1;

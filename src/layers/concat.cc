@@ -35,6 +35,7 @@ class ConcatLayer : public Layer {
     relu_ = setup.members().size() > 1;
     bottoms_ = setup.bottoms();
     setup.SetTop(0, std::move(top));
+    if (axis <= 1) setup.KeepCoordinates();
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.AllowSplitBatch();

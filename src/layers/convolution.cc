@@ -47,6 +47,7 @@ class ConvolutionLayer : public Layer {
     top.push_back(problem_.outputs);
     for (int i = 0; i < problem_.axes(); ++i) top.push_back(problem_.output(i));
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
+    if (window.axis == 1) setup.SetCoordinateMap(window.coordinate_map());
     AddFilledParam(setup, "convolution_param.weight_filler", problem_.weights_shape(), param.weight_filler());
     if (problem_.bias) {
       AddFilledParam(setup, "convolution_param.bias_filler", {problem_.outputs}, param.bias_filler());

@@ -3,8 +3,17 @@
 #include <limits>
 
 #include "layers/axis_settings.h"
+#include "layers/window_map.h"
 
 namespace crema {
+
+std::vector<LayerSetup::AxisMap> ConvolutionWindow::coordinate_map(bool transposed) const {
+  std::vector<LayerSetup::AxisMap> map;
+  for (size_t i = 0; i < input.size(); ++i) {
+    map.push_back(WindowMap(reach(static_cast<int>(i)), stride[i], pad[i], transposed));
+  }
+  return map;
+}
 
 ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom) {
   const ConvolutionParameter& param = setup.param().convolution_param();

@@ -17,6 +17,8 @@ struct ConvolutionWindow {
 
   // A kernel's reach: dilation * (kernel - 1) + 1.
   int64_t reach(int i) const { return dilation[i] * (kernel[i] - 1) + 1; }
+  // Of the convolution, or of its transpose, by the middles of kernels; for layers with the channels on axis 1.
+  std::vector<LayerSetup::AxisMap> coordinate_map(bool transposed = false) const;
 };
 
 // Reads and checks axis, kernel_size, stride, pad, dilation (each given once for all axes, or once for each) and their

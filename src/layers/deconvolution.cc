@@ -38,6 +38,7 @@ class DeconvolutionLayer : public Layer {
     top.push_back(problem_.channels);
     top.insert(top.end(), problem_.input.begin(), problem_.input.end());
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));
+    if (window.axis == 1) setup.SetCoordinateMap(window.coordinate_map(true));
     AddFilledParam(setup, "convolution_param.weight_filler", problem_.weights_shape(), param.weight_filler());
     if (bias_) AddFilledParam(setup, "convolution_param.bias_filler", {problem_.channels}, param.bias_filler());
     setup.SetFlops(problem_.flops() * setup.bottoms());

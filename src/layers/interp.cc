@@ -39,6 +39,8 @@ class InterpLayer : public Layer {
     setup.SetTop(0, top);
     setup.AllowSplitBatch();
     if (setup.bottoms() > 1) setup.NoGradient(1);
+    setup.SetCoordinateMap(
+        {MapOf(problem_.row, problem_.part_height, top[2]), MapOf(problem_.column, problem_.part_width, top[3])});
     if (top == images && cut == 0) setup.MakeView();
     setup.SetFlops(8.0 * static_cast<double>(top.count()));
   }
@@ -56,6 +58,13 @@ class InterpLayer : public Layer {
     if (pad <= 0) return;
     setup.Fail("interp_param." + field,
                field + " is " + std::to_string(pad) + ", but images are only cut here: give 0 or a number below");
+  }
+
+  // Of an axis of which `extent` elements from `first` on become `result`.
+  static LayerSetup::AxisMap MapOf(int64_t first, int64_t extent, int64_t result) {
+    const double scale =
+        extent > 1 && result > 1 ? static_cast<double>(result - 1) / static_cast<double>(extent - 1) : 1;
+    return {scale, -scale * static_cast<double>(first)};
   }
 
   // As DeepLab and PSPNet decide where several sizes are given.

@@ -41,6 +41,7 @@ class LrnLayer : public Layer {
     problem_.beta = param.beta();
     problem_.k = param.k();
     setup.SetTop(0, shape);
+    setup.KeepCoordinates();
     setup.AllowSplitBatch();
     if (across) {
       setup.AllowChannelsLast();

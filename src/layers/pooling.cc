@@ -10,6 +10,7 @@
 #include "crema/fusion.h"
 #include "layers/axis_settings.h"
 #include "layers/elementwise_chain.h"
+#include "layers/window_map.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -55,6 +56,9 @@ class PoolingLayer : public Layer {
     if (elements > kMostElements) {
       setup.Fail(KernelField(param), "a window has more elements than are possible; lower the kernel size and pad");
     }
+    std::vector<LayerSetup::AxisMap> map;
+    for (const Axis& axis : axes) map.push_back(WindowMap(axis.window.kernel, axis.window.stride, axis.window.pad));
+    setup.SetCoordinateMap(std::move(map));
     SetProblem(std::move(axes));
     if (setup.tops() > 1) CheckIndices(setup);
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, Shape(top));

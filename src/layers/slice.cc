@@ -27,6 +27,7 @@ class SliceLayer : public Layer {
       top.set(axis_, ends[i] - (i > 0 ? ends[i - 1] : 0));
       setup.SetTop(i, std::move(top));
     }
+    if (axis_ <= 1) setup.KeepCoordinates();
     if (setup.tops() == 1) {
       setup.MakeView();
     } else {

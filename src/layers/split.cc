@@ -12,6 +12,7 @@ class SplitLayer : public Layer {
     setup.ExpectBottoms(1);
     setup.ExpectTops(1, -1);
     for (int i = 0; i < setup.tops(); ++i) setup.SetTop(i, setup.bottom_shape(0));
+    setup.KeepCoordinates();
     setup.AllowChannelsLast();
     setup.AllowHalfPrecision();
     setup.MakeView();
