@@ -1,70 +1,54 @@
 // Upsample: each element of bottom 0 goes where bottom 1 says, the index in the plane that a Pooling layer gives as its
-// second top; 0 elsewhere (SegNet). Where several have one index the last one stays, and all get its gradient.
+// second top; 0 elsewhere (SegNet). Where several have one index the last one stays, and all get its gradient. With one
+// bottom each element is repeated scale x scale times (YOLOv3).
 #include <cstdint>
 #include <string>
 
-#include "base/number_text.h"
-#include "crema/layer.h"
-#include "ops/operations.h"
+#include "layers/unpooled_images.h"
 
 namespace crema {
 
 namespace {
 
-class UpsampleLayer : public Layer {
+class UpsampleLayer : public UnpooledImages {
  public:
   void Setup(LayerSetup& setup) override {
-    setup.ExpectBottoms(2);
-    setup.ExpectTops(1);
-    const Shape &values = setup.bottom_shape(0), &mask = setup.bottom_shape(1);
-    for (int i = 0; i < 2; ++i) bottom_[i] = setup.param().bottom(i);
-    if (values.axes() != 4) {
-      setup.Fail("bottom", "takes num x channels x height x width, but \"" + bottom_[0] + "\" is " + values.ToString());
-    }
-    if (mask != values) {
-      setup.Fail("bottom", "takes one index for each value, the second top of a Pooling layer, but \"" + bottom_[0] +
-                               "\" is " + values.ToString() + " and \"" + bottom_[1] + "\" is " + mask.ToString());
-    }
+    setup.ExpectBottoms(1, 2);
+    ExpectImages(setup);
+    const bool repeats = setup.bottoms() == 1;
+    if (repeats) ExpectScaleAlone(setup);
     ReadSize(setup);
-    // Each must be a float's value.
-    constexpr int64_t kMost = 1 << 24;
-    if (height_ > kMost || width_ > kMost || height_ * width_ > kMost) {
-      setup.Fail("upsample_param", "a top of height " + std::to_string(height_) + " and width " +
-                                       std::to_string(width_) + " has more elements than can be told apart, 2^24");
+    const UpsampleParameter& param = setup.param().upsample_param();
+    const int64_t scale_h = param.has_scale_h() ? param.scale_h() : param.scale();
+    const int64_t scale_w = param.has_scale_w() ? param.scale_w() : param.scale();
+    const PoolingWindow vertical{scale_h, scale_h, 0}, horizontal{scale_w, scale_w, 0};
+    if (!repeats) {
+      if (!param.has_upsample_h()) StandInWindows(setup, vertical, horizontal);
+      return PutBack(setup, "upsample_param", height_, width_, "upsample_h and upsample_w");
     }
-    problem_ = {values[0], values[1], values.count(2), height_ * width_};
-    setup.SetTop(0, {values[0], values[1], height_, width_});
-    setup.AllowSplitBatch();
-    setup.NoGradient(1);
-    setup.AllowChannelsLast();
-  }
-
-  void Plan(LayerPlan& plan) override {
-    problem_.layout = plan.bottom(0).layout;
-    if (plan.backward()) plan.BackwardReadsBottom(1);
-  }
-
-  void Forward(const LayerRun& run) override {
-    const float* index = run.bottoms[1].f32();
-    const int64_t bad = run.ops->FindBadIndex(Indices(), index);
-    if (bad >= 0) OnBadValue(bad, index[bad]);
-    run.ops->UnpoolingForward(problem_, run.bottoms[0].f32(), index, run.tops[0].f32());
-  }
-
-  void OnBadValue(int64_t position, float value) const override {
-    throw BadItem(1, position / (problem_.channels * problem_.pixels),
-                  "\"" + bottom_[1] + "\" holds " + FormatNumber(value, "%.9g") + ", but the top's planes of " +
-                      std::to_string(height_) + " x " + std::to_string(width_) + " have elements 0 to " +
-                      std::to_string(problem_.result_pixels - 1) +
-                      "; give upsample_h and upsample_w, the size of what was pooled");
-  }
-
-  void Backward(const LayerRun& run) override {
-    run.ops->UnpoolingBackward(problem_, run.bottoms[1].f32(), run.top_grads[0].f32(), run.bottom_grads[0].f32());
+    Spread(setup, "upsample_param", PoolingMethod::kSum, vertical, horizontal, height_, width_);
+    if (scale_h == 1 && scale_w == 1) setup.MakeView();
   }
 
  private:
-  EmbedProblem Indices() const { return {problem_.inputs(), problem_.result_pixels, 1}; }
+  // Forks whose Upsample repeats elements leave them once by default, SegNet's enlarges by 2.
+  static void ExpectScaleAlone(const LayerSetup& setup) {
+    const UpsampleParameter& param = setup.param().upsample_param();
+    const auto refuse = [&](bool has, const std::string& field) {
+      if (!has) return;
+      setup.Fail("upsample_param." + field,
+                 field +
+                     " says where a mask's indices lie, but there is no second bottom; name the second top of the "
+                     "Pooling layer, or give scale alone");
+    };
+    refuse(param.has_upsample_h(), "upsample_h");
+    refuse(param.has_upsample_w(), "upsample_w");
+    refuse(param.has_pad_out_h(), "pad_out_h");
+    refuse(param.has_pad_out_w(), "pad_out_w");
+    if (param.has_scale() || param.has_scale_h() || param.has_scale_w()) return;
+    setup.Fail("upsample_param",
+               "scale is not set; with one bottom it is how often each element is repeated along height and width");
+  }
 
   void ReadSize(const LayerSetup& setup) {
     const UpsampleParameter& param = setup.param().upsample_param();
@@ -104,9 +88,7 @@ class UpsampleLayer : public Layer {
     return extent * scale - (pad ? 1 : 0);
   }
 
-  UnpoolingProblem problem_;
   int64_t height_ = 1, width_ = 1;  // of the top
-  std::string bottom_[2];           // their names, for messages
 };
 
 }  // namespace

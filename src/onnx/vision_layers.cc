@@ -8,6 +8,7 @@
 
 #include "layers/given_numbers.h"
 #include "onnx/layer_table.h"
+#include "ops/pooling.h"
 
 namespace crema::onnx {
 
@@ -121,8 +122,8 @@ void Interp(LayerWriter& layer) {
   layer.SetTop(0, value);
 }
 
-// Elements go to where the indices say, in planes of zeros.
-void Upsample(LayerWriter& layer) {
+// Elements go to where the indices of bottom 1 say, in planes of zeros.
+void PutBack(LayerWriter& layer) {
   layer.ExpectFixedFrom(0, 2);
   std::vector<int64_t> planes = layer.bottom_dims(0);
   planes.resize(2);
@@ -137,6 +138,65 @@ void Upsample(LayerWriter& layer) {
   const std::string zeros = layer.Add("ConstantOfShape", {extents});
   const std::string spread = layer.Add("ScatterElements", {zeros, indices, values}, {Int("axis", 2)});
   layer.SetTop(0, layer.Reshape(spread, layer.top_dims(0)));
+}
+
+void Upsample(LayerWriter& layer) {
+  if (layer.bottoms() > 1) return PutBack(layer);
+  const UpsampleParameter& param = layer.param().upsample_param();
+  const auto vertical = static_cast<float>(param.has_scale_h() ? param.scale_h() : param.scale());
+  const auto horizontal = static_cast<float>(param.has_scale_w() ? param.scale_w() : param.scale());
+  const std::string scales = layer.Floats("scales", {4}, {1, 1, vertical, horizontal});
+  layer.SetTop(0, layer.Add("Resize", {layer.bottom(0), "", scales},
+                            {String("mode", "nearest"), String("coordinate_transformation_mode", "asymmetric"),
+                             String("nearest_mode", "floor")}));
+}
+
+// Elements apart from each other, or added to windows that may overlap, are the transpose of a convolution by ones.
+void Unpooling(LayerWriter& layer) {
+  if (layer.bottoms() > 1) return PutBack(layer);
+  layer.ExpectFixedFrom(0, 1);
+  const UnpoolingParameter& param = layer.param().unpooling_param();
+  const bool apart = param.unpool() == UnpoolingParameter::MAX, divides = param.unpool() == UnpoolingParameter::AVE;
+  const bool strides = param.has_stride_h(), pads = param.has_pad_h(), kernels = param.has_kernel_h();
+  const PoolingWindow windows[] = {{apart     ? 1
+                                    : kernels ? param.kernel_h()
+                                              : param.kernel_size(),
+                                    strides ? param.stride_h() : param.stride(), pads ? param.pad_h() : param.pad()},
+                                   {apart     ? 1
+                                    : kernels ? param.kernel_w()
+                                              : param.kernel_size(),
+                                    strides ? param.stride_w() : param.stride(), pads ? param.pad_w() : param.pad()}};
+  std::vector<int64_t> kernel, stride, begin, end, missing;
+  std::vector<int64_t> extents[2];  // of the windows
+  for (int i = 0; i < 2; ++i) {
+    const PoolingWindow& window = windows[i];
+    const int64_t from = layer.bottom_shape(0)[2 + i], to = layer.top_shape(0)[2 + i];
+    const int64_t behind = (from - 1) * window.stride + window.kernel - window.pad - to;
+    kernel.push_back(window.kernel);
+    stride.push_back(window.stride);
+    begin.push_back(window.pad);
+    end.push_back(std::max<int64_t>(behind, 0));
+    missing.push_back(std::max<int64_t>(-behind, 0));
+    for (int64_t at = 0; at < from; ++at) extents[i].push_back(RangeOf(to, window, at).padded);
+  }
+  std::string value = layer.bottom(0);
+  if (divides) {
+    std::vector<float> shares;
+    for (const int64_t height : extents[0]) {
+      for (const int64_t width : extents[1]) shares.push_back(1 / static_cast<float>(height * width));
+    }
+    const auto rows = static_cast<int64_t>(extents[0].size()), columns = static_cast<int64_t>(extents[1].size());
+    value = layer.Add("Mul", {value, layer.Floats("shares", {1, 1, rows, columns}, shares)});
+  }
+  const int64_t channels = layer.bottom_shape(0)[1];
+  const std::vector<float> ones(channels * kernel[0] * kernel[1], 1);
+  value = layer.Add("ConvTranspose", {value, layer.Floats("ones", {channels, 1, kernel[0], kernel[1]}, ones)},
+                    {Ints("kernel_shape", kernel), Ints("strides", stride),
+                     Ints("pads", {begin[0], begin[1], end[0], end[1]}), Int("group", channels)});
+  if (missing[0] > 0 || missing[1] > 0) {
+    value = layer.Add("Pad", {value, layer.Integers("zeros", {0, 0, 0, 0, 0, 0, missing[0], missing[1]})});
+  }
+  layer.SetTop(0, value);
 }
 
 // The map of each image, in the order and from the middles of pixels that GridSample wants, times the result's places.
@@ -186,7 +246,8 @@ LayerTable VisionLayers() {
           {"DepthwiseConvolution", Convolution},
           {"Interp", Interp},
           {"SpatialTransformer", SpatialTransformer},
-          {"Upsample", Upsample}};
+          {"Unpooling", Unpooling},
 }
+          {"Upsample", Upsample}};
 
 }  // namespace crema::onnx

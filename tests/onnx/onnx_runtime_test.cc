@@ -196,7 +196,6 @@ const std::set<std::string> kNotBack = {"ArgMax",
                                         "ROIAlign",
                                         "ROIPooling",
                                         "SpatialTransformer",
-                                        "Upsample",
                                         "YoloDetectionOutput",
                                         "Yolov3DetectionOutput"};
 

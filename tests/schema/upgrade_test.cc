@@ -22,6 +22,17 @@ std::string Place(const NetFile& file, int layer, const std::string& field) {
   return file.source->Layer(layer, field).ToString();
 }
 
+TEST(Upgrade, LayersOfDeconvNetKeepTheirBlock) {
+  const NetFile file = ParseNet(
+      "layers { name: 'u' type: UNPOOLING bottom: 'x' bottom: 'm' top: 'y'\n"
+      "  unpooling_param { unpool: MAX kernel_size: 2 stride: 2\n    unpool_size: 14 } }",
+      "n");
+  EXPECT_EQ(TextOf(file.net),
+            TextOf(Net("layer { name: 'u' type: 'Unpooling' bottom: 'x' bottom: 'm' top: 'y'"
+                       "  unpooling_param { unpool: MAX kernel_size: 2 stride: 2 unpool_size: 14 } }")));
+  EXPECT_EQ(Place(file, 0, "unpooling_param.unpool_size"), "n:3:5");
+}
+
 TEST(Upgrade, V1LayersBecomeLayers) {
   const NetFile file = ParseNet(
       "name: \"n\"\n"
@@ -102,6 +113,7 @@ TEST(Upgrade, EveryV1TypeHasAName) {
                                                        {"CONVOLUTION3D", "Convolution3D"},
                                                        {"POOLING3D", "Pooling3D"},
                                                        {"DECONVOLUTION3D", "Deconvolution3D"},
+                                                       {"UNPOOLING", "Unpooling"},
                                                        {"NONE", ""}};
   const auto* type = V1LayerParameter::LayerType_descriptor();
   ASSERT_EQ(type->value_count(), static_cast<int>(expected.size()));
