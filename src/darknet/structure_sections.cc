@@ -185,17 +185,19 @@ void Sam(SectionReader& section) {
 }
 
 void Upsample(SectionReader& section) {
-  constexpr int64_t kMostStride = 64, kMostWeights = 1 << 26;
+  constexpr int64_t kMostStride = 64;
   Settings& settings = section.settings();
   const int64_t stride = settings.Int("stride", 2, 1, kMostStride);
   const float factor = settings.Number("scale", 1);
-  const Value input = section.AsImage(section.Input());
-  if (input.shape[1] * stride * stride > kMostWeights) {
-    section.Refuse("stride=" + std::to_string(stride) + " is too much for the " + std::to_string(input.shape[1]) +
-                   " channels that it reads");
+  LayerParameter layer = LayerOf("Upsample");
+  layer.mutable_upsample_param()->set_scale(static_cast<uint32_t>(stride));
+  const Value result = section.Add(std::move(layer), {section.AsImage(section.Input())});
+  if (factor != 1) {
+    LayerParameter power = LayerOf("Power");
+    power.mutable_power_param()->set_scale(factor);
+    section.AddInPlace(std::move(power), result, "scale");
   }
-  section.Set(section.Add(PixelRepeat(input.shape[1], stride, stride), {input}));
-  section.PlanFixed(PixelRepeatWeights(input.shape[1], stride, stride, factor));
+  section.Set(result);
 }
 
 // [reorg] moves pixels as if its input had stride^2 times fewer channels and as many times more pixels; so does

@@ -64,25 +64,6 @@ LayerParameter ChannelSwap() {
 
 FixedWeights ChannelSwapWeights() { return {{3, 3, 1, 1}, {0, 0, 1, 0, 1, 0, 1, 0, 0}}; }
 
-LayerParameter PixelRepeat(int64_t channels, int64_t vertical, int64_t horizontal) {
-  LayerParameter layer = LayerOf("Deconvolution");
-  ConvolutionParameter* param = layer.mutable_convolution_param();
-  param->set_num_output(static_cast<uint32_t>(channels));
-  param->set_group(static_cast<uint32_t>(channels));
-  param->set_bias_term(false);
-  for (const int64_t side : {vertical, horizontal}) {
-    param->add_kernel_size(static_cast<uint32_t>(side));
-    param->add_stride(static_cast<uint32_t>(side));
-    if (vertical == horizontal) break;
-  }
-  Freeze(1, &layer);
-  return layer;
-}
-
-FixedWeights PixelRepeatWeights(int64_t channels, int64_t vertical, int64_t horizontal, float factor) {
-  return {{channels, 1, vertical, horizontal}, std::vector<float>(channels * vertical * horizontal, factor)};
-}
-
 LayerParameter SliceFor(int axis, int64_t start, int64_t end, int64_t extent) {
   LayerParameter layer = LayerOf("Slice");
   SliceParameter* param = layer.mutable_slice_param();

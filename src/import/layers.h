@@ -42,11 +42,6 @@ struct FixedWeights {
 LayerParameter ChannelSwap();
 FixedWeights ChannelSwapWeights();
 
-// A frozen Deconvolution that repeats each pixel of `channels` channels `vertical` x `horizontal` times, and its
-// weights, with which pixels are multiplied by `factor`.
-LayerParameter PixelRepeat(int64_t channels, int64_t vertical, int64_t horizontal);
-FixedWeights PixelRepeatWeights(int64_t channels, int64_t vertical, int64_t horizontal, float factor = 1);
-
 // A Slice, of one top more than it has points, that cuts elements [start, end) out of an axis of `extent`.
 LayerParameter SliceFor(int axis, int64_t start, int64_t end, int64_t extent);
 

@@ -1,4 +1,4 @@
-// Images of another size. What repeats pixels is a Deconvolution, what lays corners onto corners an Interp; every other
+// Images of another size. What repeats pixels is an Upsample, what lays corners onto corners an Interp; every other
 // resizing is a product with a matrix for each axis.
 #include <algorithm>
 #include <cmath>
@@ -97,9 +97,15 @@ Resizing ReadResizing(const NodeReader& node, const Shape& from) {
 }
 
 Operand Repeated(NodeReader& node, const Operand& value, int64_t vertical, int64_t horizontal) {
-  FixedWeights weights = PixelRepeatWeights(value.shape[1], vertical, horizontal);
-  return node.Add(PixelRepeat(value.shape[1], vertical, horizontal), {value},
-                  {Floats(weights.shape, std::move(weights.values))});
+  LayerParameter layer = LayerOf("Upsample");
+  UpsampleParameter* param = layer.mutable_upsample_param();
+  if (vertical == horizontal) {
+    param->set_scale(static_cast<uint32_t>(vertical));
+  } else {
+    param->set_scale_h(static_cast<uint32_t>(vertical));
+    param->set_scale_w(static_cast<uint32_t>(horizontal));
+  }
+  return node.Add(std::move(layer), {value});
 }
 
 // The shares of four neighbours, of which those outside are the pixel at the edge.
