@@ -60,6 +60,15 @@ __device__ float ScaleOf(const NormalizeProblem& p, const float* scale, int64_t 
   return scale[i];
 }
 
+// What of an element goes into the sum that makes a length.
+__device__ double TermOf(const NormalizeProblem& p, float x) {
+  const double value = static_cast<double>(x);
+  return p.absolute ? fabs(value) : value * value;
+}
+
+// What the gradient of a length goes by.
+__device__ float DirectionOf(const NormalizeProblem& p, float x) { return p.absolute ? normalization::SignOf(x) : x; }
+
 struct NormalizeImages {
   using Sums = normalization::Sums;
   NormalizeProblem p;
@@ -68,11 +77,8 @@ struct NormalizeImages {
 
   __device__ int64_t At(int64_t row, int64_t i) const { return row * p.channels * p.pixels + i; }
   __device__ float Origin(int64_t) const { return 0.0f; }
-  __device__ void Add(int64_t row, int64_t i, float, double* squares, double*) const {
-    const double value = static_cast<double>(x[At(row, i)]);
-    *squares += value * value;
-  }
-  __device__ float Finish(int64_t, const Sums& sums) const { return normalization::InverseLength(sums.first, p.eps); }
+  __device__ void Add(int64_t row, int64_t i, float, double* sum, double*) const { *sum += TermOf(p, x[At(row, i)]); }
+  __device__ float Finish(int64_t, const Sums& sums) const { return normalization::InverseLength(p, sums.first); }
   __device__ void Keep(int64_t row, float factor) const {
     if (inverse) inverse[row] = factor;
   }
@@ -94,12 +100,12 @@ struct NormalizeImagesBack {
     *dot += static_cast<double>(ScaleOf(p, scale, i)) * (static_cast<double>(x[at]) * static_cast<double>(dy[at]));
   }
   __device__ float Finish(int64_t row, const Sums& sums) const {
-    return normalization::Shrinkage(sums.first, inverse[row]);
+    return normalization::Shrinkage(p, sums.first, inverse[row]);
   }
   __device__ void Keep(int64_t, float) const {}
   __device__ void Apply(int64_t row, int64_t i, float of_x) const {
     const int64_t at = At(row, i);
-    dx[at] = inverse[row] * ScaleOf(p, scale, i) * dy[at] + of_x * x[at];
+    dx[at] = inverse[row] * ScaleOf(p, scale, i) * dy[at] + of_x * DirectionOf(p, x[at]);
   }
 };
 
@@ -134,12 +140,11 @@ struct PixelPlace {
 __global__ void __launch_bounds__(kThreads)
     NormalizePixels(NormalizeProblem p, const float* x, const float* scale, float* y, float* inverse) {
   const PixelPlace place(p);
-  double squares = 0;
+  double sum = 0;
   for (int64_t c = place.line; place.inside && c < p.channels; c += kAlong) {
-    const double value = static_cast<double>(x[place.first + c * p.pixels]);
-    squares += value * value;
+    sum += TermOf(p, x[place.first + c * p.pixels]);
   }
-  const float factor = normalization::InverseLength(SumAlong(squares), p.eps);
+  const float factor = normalization::InverseLength(p, SumAlong(sum));
   if (!place.inside) return;
   if (inverse && place.line == 0) inverse[place.vector] = factor;
   for (int64_t c = place.line; c < p.channels; c += kAlong) {
@@ -158,10 +163,10 @@ __global__ void __launch_bounds__(kThreads) NormalizePixelsBack(NormalizeProblem
   }
   dot = SumAlong(dot);
   if (!place.inside) return;
-  const float factor = inverse[place.vector], of_x = normalization::Shrinkage(dot, factor);
+  const float factor = inverse[place.vector], of_x = normalization::Shrinkage(p, dot, factor);
   for (int64_t c = place.line; c < p.channels; c += kAlong) {
     const int64_t at = place.first + c * p.pixels;
-    dx[at] = factor * scale[p.shared ? 0 : c] * dy[at] + of_x * x[at];
+    dx[at] = factor * scale[p.shared ? 0 : c] * dy[at] + of_x * DirectionOf(p, x[at]);
   }
 }
 

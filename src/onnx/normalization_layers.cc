@@ -6,6 +6,7 @@
 
 #include "layers/batch_norm_blobs.h"
 #include "onnx/layer_table.h"
+#include "ops/normalization.h"
 
 namespace crema::onnx {
 
@@ -182,23 +183,42 @@ void GroupNorm(LayerWriter& layer) {
   layer.SetTop(0, WithAffine(layer, value, ByChannel(layer)));
 }
 
-void Normalize(LayerWriter& layer) {
-  const NormalizeParameter& param = layer.param().norm_param();
-  const int axes = layer.bottom_shape(0).axes();
-  const std::string squares = layer.Add("Mul", {layer.bottom(0), layer.bottom(0)});
-  const std::string sum = layer.Add(
-      "ReduceSum",
-      {squares, layer.Integers("axes", param.across_spatial() ? AxesFrom(1, axes) : std::vector<int64_t>{1})});
-  const std::string length = layer.Add("Sqrt", {layer.Affine(sum, 1, param.eps())});
-  const Shape shape = param.channel_shared() ? Shape() : ByChannel(layer);
-  layer.SetTop(0, layer.Add("Mul", {layer.Add("Div", {layer.bottom(0), length}), layer.Blob(0, "scale", shape)}));
+// Divided by the root of the sum of squares, or by the sum of sizes, over all but the first axis or the second one.
+std::string OfUnitLength(LayerWriter& layer, bool whole, bool absolute, float eps) {
+  const std::string value = layer.bottom(0);
+  const std::string terms = absolute ? layer.Add("Abs", {value}) : layer.Add("Mul", {value, value});
+  const std::vector<int64_t> axes = whole ? AxesFrom(1, layer.bottom_shape(0).axes()) : std::vector<int64_t>{1};
+  const std::string sum = layer.Affine(layer.Add("ReduceSum", {terms, layer.Integers("axes", axes)}), 1, eps);
+  return layer.Add("Div", {value, absolute ? sum : layer.Add("Sqrt", {sum})});
 }
+
+void Normalize(LayerWriter& layer) {
+  if (layer.param().has_normalize_param()) {
+    const UnitLengthParameter& param = layer.param().normalize_param();
+    return layer.SetTop(0, OfUnitLength(layer, param.across_spatial(), param.normalize_type() == "L1", param.eps()));
+  }
+  const NormalizeParameter& param = layer.param().norm_param();
+  const std::string value = OfUnitLength(layer, param.across_spatial(), false, param.eps());
+  const Shape shape = param.channel_shared() ? Shape() : ByChannel(layer);
+  layer.SetTop(0, layer.Add("Mul", {value, layer.Blob(0, "scale", shape)}));
+}
+
+void NormalizeItems(LayerWriter& layer) { layer.SetTop(0, OfUnitLength(layer, true, false, NormalizeProblem().eps)); }
 
 }  // namespace
 
 LayerTable NormalizationLayers() {
-  return {{"BN", Bn},   {"BatchNorm", BatchNorm}, {"GroupNorm", GroupNorm}, {"LRN", Lrn}, {"LayerNorm", LayerNorm},
-          {"MVN", Mvn}, {"Normalize", Normalize}};
+  return {{"BN", Bn},
+          {"BatchNorm", BatchNorm},
+          {"GroupNorm", GroupNorm},
+          {"LRN", Lrn},
+          {"LayerNorm", LayerNorm},
+          {"MVN", Mvn},
+          {"Normalize", Normalize},
+          {"L2Norm", NormalizeItems},
+          {"L2Normalization", NormalizeItems},
+          {"Normalization", NormalizeItems},
+          {"NormalizationL2", NormalizeItems}};
 }
 
 }  // namespace crema::onnx

@@ -1,5 +1,7 @@
 #include "ops/normalization.h"
 
+#include <cmath>
+
 #include "ops/normalization_formulas.h"
 #include "ops/row_sums.h"
 
@@ -22,6 +24,7 @@ namespace {
 
 using normalization::InverseLength;
 using normalization::Shrinkage;
+using normalization::SignOf;
 using normalization::Standard;
 using normalization::StandardGradient;
 using normalization::SumDifferences;
@@ -57,6 +60,12 @@ CREMA_MULTIVERSION void StandardBack(int64_t n, const StandardGradient& gradient
   for (int64_t i = 0; i < n; ++i) dx[i] = gradient(dy[i], y[i]);
 }
 
+CREMA_MULTIVERSION Sums SumSizes(int64_t n, const float* x) {
+  return SumInLanes<Sums>(
+      n, [&](int64_t i, double& sizes, double&)
+             __attribute__((always_inline)) { sizes += static_cast<double>(std::abs(x[i])); });
+}
+
 // y = factor * scale * x, with one scale for all or one for each.
 CREMA_MULTIVERSION void Stretch(int64_t n, float factor, const float* scale, bool each, const float* x, float* y) {
   if (each) {
@@ -82,17 +91,30 @@ CREMA_MULTIVERSION void StretchBack(int64_t n, float factor, const float* scale,
   }
 }
 
+// dx = factor * scale * dy + of_sign * sign of x
+CREMA_MULTIVERSION void StretchBackBySign(int64_t n, float factor, const float* scale, bool each, const float* dy,
+                                          float of_sign, const float* x, float* dx) {
+  const int64_t step = each ? 1 : 0;
+#pragma omp simd
+  for (int64_t i = 0; i < n; ++i) dx[i] = factor * scale[i * step] * dy[i] + of_sign * SignOf(x[i]);
+}
+
 // Of one image: `width` <= kTile neighbouring pixels, whose channels lie `stride` apart; scales do so by `step`.
 CREMA_MULTIVERSION void ForwardTile(const NormalizeProblem& p, int64_t width, int64_t step, const float* x,
                                     const float* scale, float* y, float* inverse) {
-  double squares[kTile] = {};
+  double sums[kTile] = {};
   float factor[kTile];
   for (int64_t c = 0; c < p.channels; ++c) {
     const float* row = x + c * p.pixels;
+    if (p.absolute) {
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) squares[i] += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+      for (int64_t i = 0; i < width; ++i) sums[i] += static_cast<double>(std::abs(row[i]));
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) sums[i] += static_cast<double>(row[i]) * static_cast<double>(row[i]);
+    }
   }
-  for (int64_t i = 0; i < width; ++i) factor[i] = InverseLength(squares[i], p.eps);
+  for (int64_t i = 0; i < width; ++i) factor[i] = InverseLength(p, sums[i]);
   for (int64_t c = 0; c < p.channels; ++c) {
     const float* from = x + c * p.pixels;
     float* to = y + c * p.pixels;
@@ -113,13 +135,18 @@ CREMA_MULTIVERSION void BackwardTile(const NormalizeProblem& p, int64_t width, i
 #pragma omp simd
     for (int64_t i = 0; i < width; ++i) dot[i] += static_cast<double>(by * (a[i] * b[i]));
   }
-  for (int64_t i = 0; i < width; ++i) of_x[i] = Shrinkage(dot[i], inverse[i]);
+  for (int64_t i = 0; i < width; ++i) of_x[i] = Shrinkage(p, dot[i], inverse[i]);
   for (int64_t c = 0; c < p.channels; ++c) {
     const float *a = x + c * p.pixels, *b = dy + c * p.pixels;
     float* to = dx + c * p.pixels;
     const float by = scale[c * step];
+    if (p.absolute) {
 #pragma omp simd
-    for (int64_t i = 0; i < width; ++i) to[i] = inverse[i] * by * b[i] + of_x[i] * a[i];
+      for (int64_t i = 0; i < width; ++i) to[i] = inverse[i] * by * b[i] + of_x[i] * SignOf(a[i]);
+    } else {
+#pragma omp simd
+      for (int64_t i = 0; i < width; ++i) to[i] = inverse[i] * by * b[i] + of_x[i] * a[i];
+    }
   }
 }
 
@@ -247,9 +274,12 @@ void NormalizeForward(const NormalizeProblem& problem, const float* x, const flo
   const int64_t size = p.channels * p.pixels;
   OverRows<Sums>(
       p.images, size,
-      [&](int64_t n, int64_t begin, int64_t end) { return SumDifferences(end - begin, x + n * size + begin, 0.0f); },
+      [&](int64_t n, int64_t begin, int64_t end) {
+        const float* from = x + n * size + begin;
+        return p.absolute ? SumSizes(end - begin, from) : SumDifferences(end - begin, from, 0.0f);
+      },
       [&](int64_t n, const Sums& sums, int64_t begin, int64_t end) {
-        const float factor = InverseLength(sums.second, p.eps);
+        const float factor = InverseLength(p, p.absolute ? sums.first : sums.second);
         ForEachPiece(p, scale, begin, end, [&](int64_t first, int64_t count, const float* by, bool each) {
           Stretch(count, factor, by, each, x + n * size + first, y + n * size + first);
         });
@@ -285,10 +315,11 @@ void NormalizeBackward(const NormalizeProblem& problem, const float* x, const fl
         return dot;
       },
       [&](int64_t n, const Sums& dot, int64_t begin, int64_t end) {
-        const float of_x = Shrinkage(dot.first, inverse[n]);
+        const float of_x = Shrinkage(p, dot.first, inverse[n]);
+        const auto back = p.absolute ? StretchBackBySign : StretchBack;
         ForEachPiece(p, scale, begin, end, [&](int64_t first, int64_t count, const float* by, bool each) {
           const int64_t at = n * size + first;
-          StretchBack(count, inverse[n], by, each, dy + at, of_x, x + at, dx + at);
+          back(count, inverse[n], by, each, dy + at, of_x, x + at, dx + at);
         });
       });
 }

@@ -29,6 +29,7 @@ struct NormalizeProblem {
   bool whole = true;   // a vector is a whole image; else the channels of one pixel
   bool shared = true;  // one scale for all channels; else one for each
   float eps = 1e-10f;
+  bool absolute = false;  // lengths are sums of sizes, not roots of sums of squares
 
   int64_t count() const { return images * channels * pixels; }
   int64_t vectors() const { return whole ? images : images * pixels; }
@@ -44,11 +45,12 @@ struct NormalizeProblem {
   }
 };
 
-// y = scale[c] * x * inverse, inverse[vector] = 1 / sqrt(the sum of x^2 + eps), which may be null where nobody reads
-// it. y may be x.
+// y = scale[c] * x * inverse, inverse[vector] = 1 / sqrt(the sum of x^2 + eps), or 1 / (the sum of |x| + eps); it may
+// be null where nobody reads it. y may be x.
 void NormalizeForward(const NormalizeProblem& problem, const float* x, const float* scale, float* y, float* inverse);
-// dx = inverse * (scale[c] * dy - x * inverse^2 * the sum of scale * x * dy over the vector); scale_gradient[c] = the
-// sum of dy * x * inverse. Either may be null; dx may be dy.
+// dx = inverse * (scale[c] * dy - x * inverse^2 * the sum of scale * x * dy over the vector), or, of sums of sizes,
+// inverse * (scale[c] * dy - sign of x * inverse * that sum); scale_gradient[c] = the sum of dy * x * inverse. Either
+// may be null; dx may be dy.
 void NormalizeBackward(const NormalizeProblem& problem, const float* x, const float* scale, const float* inverse,
                        const float* dy, float* dx, float* scale_gradient);
 

@@ -82,16 +82,19 @@ CREMA_FORMULA GroupNormGradient GroupNormGradientOf(const GroupNormProblem& prob
   return {static_cast<float>(sums.first / width), static_cast<float>(sums.second / width), Standard{moments}};
 }
 
-// 1 / length.
-CREMA_FORMULA float InverseLength(double squares, float eps) {
-  return static_cast<float>(1.0 / std::sqrt(squares + static_cast<double>(eps)));
+// 1 / length, from the sum of squares or sizes.
+CREMA_FORMULA float InverseLength(const NormalizeProblem& problem, double sum) {
+  const double with_eps = sum + static_cast<double>(problem.eps);
+  return static_cast<float>(1.0 / (problem.absolute ? with_eps : std::sqrt(with_eps)));
 }
 
-// What x is multiplied by in the gradient; dot: the sum of scale * x * dy.
-CREMA_FORMULA float Shrinkage(double dot, float inverse) {
+// What x, or its sign, is multiplied by in the gradient; dot: the sum of scale * x * dy.
+CREMA_FORMULA float Shrinkage(const NormalizeProblem& problem, double dot, float inverse) {
   const double i = static_cast<double>(inverse);
-  return static_cast<float>(-dot * i * i * i);
+  return static_cast<float>(problem.absolute ? -dot * i * i : -dot * i * i * i);
 }
+
+CREMA_FORMULA float SignOf(float x) { return static_cast<float>(x > 0.0f) - static_cast<float>(x < 0.0f); }
 
 }  // namespace crema::normalization
 
