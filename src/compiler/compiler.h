@@ -50,6 +50,10 @@ void ChooseRecompute(Compilation& c);  // decide what runs again in the backward
 void Schedule(Compilation& c);         // lay out the steps and the tensors they touch
 void PlanMemory(Compilation& c);       // give every storage its offset in one arena, by liveness
 
+// Of infer_shapes: gives a Crop whose offset is to be found this offset, in Compilation's own copy of the file. False
+// where there is none, which is reported.
+bool AlignCrop(Compilation& c, const Node& node);
+
 // Aborts if a step of the program would read a tensor that another one was written over: run after PlanMemory.
 void VerifyMemory(const Compilation& c);
 

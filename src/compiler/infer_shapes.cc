@@ -136,6 +136,7 @@ void InferShapes(Compilation& c) {
     if (!InputsKnown(graph, node)) continue;
     std::vector<TensorSpec> bottoms;
     for (int v : node.bottoms) bottoms.push_back(graph.values[v].spec);
+    if (!AlignCrop(c, node)) continue;
     node.layer = node.type->create();
     node.setup = std::make_unique<LayerSetup>(*node.param, node.phase, std::move(bottoms),
                                               [&c, &node](std::string_view field) { return c.Where(node, field); });

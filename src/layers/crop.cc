@@ -1,5 +1,5 @@
 // Crop: the part of bottom 0 that has the extents of bottom 1 from `axis` on, beginning at the offsets. Bottom 1 only
-// gives its shape.
+// gives its shape. AutoCrop, and Crop with auto, get their offsets from the compiler (compiler/align_crop.cc).
 #include "crema/layer.h"
 #include "layers/memory_axes.h"
 #include "ops/operations.h"
@@ -15,6 +15,14 @@ class CropLayer : public Layer {
     setup.ExpectTops(1);
     const CropParameter& param = setup.param().crop_param();
     const Shape &whole = setup.bottom_shape(0), &wanted = setup.bottom_shape(1);
+    if (param.auto_() && param.offset_size() > 0) {
+      setup.Fail("crop_param.auto", "auto: true finds the offset, but offset is given, too; remove one of them");
+    }
+    if (param.offset_size() == 0 && (param.auto_() || setup.param().type() == "AutoCrop")) {
+      setup.Fail("type",
+                 "takes its offset from the layers between its bottoms and what both are made of, which are "
+                 "known in a net alone; give offset");
+    }
     const int axis = setup.CanonicalAxis("crop_param.axis", param.axis()), cut = whole.axes() - axis;
     if (wanted.axes() < whole.axes()) {
       setup.Fail("bottom", "cuts " + setup.DescribeBottom(0) + " to the extents of " + setup.DescribeBottom(1) +
@@ -39,6 +47,9 @@ class CropLayer : public Layer {
       }
     }
     setup.SetTop(0, std::move(top));
+    std::vector<LayerSetup::AxisMap> map;
+    for (int i = 2; i < whole.axes(); ++i) map.push_back({1, -static_cast<double>(offset_[i])});
+    setup.SetCoordinateMap(std::move(map));
     setup.AllowSplitBatch();
     setup.NoGradient(1);
     setup.AllowChannelsLast();
@@ -65,5 +76,6 @@ class CropLayer : public Layer {
 }  // namespace
 
 REGISTER_LAYER(Crop, CropLayer, "crop_param");
+REGISTER_LAYER(AutoCrop, CropLayer, "crop_param");
 
 }  // namespace crema

@@ -239,7 +239,8 @@ void SpatialTransformer(LayerWriter& layer) {
 }  // namespace
 
 LayerTable VisionLayers() {
-  return {{"Convolution", Convolution},
+  return {{"AutoCrop", Crop},
+          {"Convolution", Convolution},
           {"ConvolutionDepthwise", Convolution},
           {"Crop", Crop},
           {"Deconvolution", Deconvolution},
@@ -247,7 +248,7 @@ LayerTable VisionLayers() {
           {"Interp", Interp},
           {"SpatialTransformer", SpatialTransformer},
           {"Unpooling", Unpooling},
-}
           {"Upsample", Upsample}};
+}
 
 }  // namespace crema::onnx
