@@ -1,5 +1,6 @@
-// Permute: the axes in another order.
+// Permute: the axes in another order; Transpose, which names all of them.
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "crema/layer.h"
@@ -37,16 +38,24 @@ class PermuteLayer : public Layer {
  private:
   // Which axis of the bottom each axis of the top is.
   static std::vector<int> ReadOrder(const LayerSetup& setup, int axes) {
+    const bool all = setup.param().type() == "Transpose";
+    const auto& given = all ? setup.param().transpose_param().dim() : setup.param().permute_param().order();
+    const std::string name = all ? "dim" : "order", field = all ? "transpose_param.dim" : "permute_param.order";
+    // Forks of other meanings name the two axes to be swapped.
+    if (all && given.size() != axes) {
+      setup.Fail(given.empty() ? "transpose_param" : field,
+                 "dim is given " + std::to_string(given.size()) + " times, but " + setup.BottomIs(0) +
+                     "; give it once for each axis of the top: which axis of the bottom that is");
+    }
     std::vector<int> order;
     const auto has = [&](int axis) { return std::find(order.begin(), order.end(), axis) != order.end(); };
-    for (const uint32_t axis : setup.param().permute_param().order()) {
+    for (const uint32_t axis : given) {
       if (axis >= static_cast<uint32_t>(axes)) {
-        setup.Fail("permute_param.order", "order holds " + std::to_string(axis) + ", but " + setup.BottomIs(0) +
-                                              ", which has axes 0 to " + std::to_string(axes - 1));
+        setup.Fail(field, name + " holds " + std::to_string(axis) + ", but " + setup.BottomIs(0) +
+                              ", which has axes 0 to " + std::to_string(axes - 1));
       }
       if (has(static_cast<int>(axis))) {
-        setup.Fail("permute_param.order",
-                   "order holds " + std::to_string(axis) + " more than once; give each axis at most once");
+        setup.Fail(field, name + " holds " + std::to_string(axis) + " more than once; give each axis at most once");
       }
       order.push_back(static_cast<int>(axis));
     }
@@ -62,5 +71,6 @@ class PermuteLayer : public Layer {
 }  // namespace
 
 REGISTER_LAYER(Permute, PermuteLayer, "permute_param");
+REGISTER_LAYER(Transpose, PermuteLayer, "transpose_param");
 
 }  // namespace crema

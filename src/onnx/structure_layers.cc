@@ -64,7 +64,8 @@ void Flatten(LayerWriter& layer) {
 void Reshape(LayerWriter& layer) { layer.SetTop(0, layer.Reshape(layer.bottom(0), layer.top_dims(0))); }
 
 void Permute(LayerWriter& layer) {
-  const auto& given = layer.param().permute_param().order();
+  const auto& given =
+      layer.type() == "Transpose" ? layer.param().transpose_param().dim() : layer.param().permute_param().order();
   std::vector<int64_t> order(given.begin(), given.end());
   for (int axis = 0; axis < layer.bottom_shape(0).axes(); ++axis) {
     if (std::find(order.begin(), order.end(), axis) == order.end()) order.push_back(axis);
@@ -179,7 +180,8 @@ LayerTable StructureLayers() {
           {"ShuffleChannel", ShuffleChannel},
           {"Slice", Slice},
           {"Split", PassThrough},
-          {"Tile", Tile}};
+          {"Tile", Tile},
+          {"Transpose", Permute}};
 }
 
 }  // namespace crema::onnx
