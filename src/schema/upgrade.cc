@@ -15,6 +15,34 @@ void FreezeBatchNorm(NetParameter* net) {
   }
 }
 
+template <typename List>
+void Remove(List* list, int index) {
+  if (index < list->size()) list->erase(list->begin() + index);
+}
+
+// Test net k is made of test_net_param, then test_net, then `net`, and has test_iter k. One that takes no batch
+// measures nothing, and is left out where the lists agree.
+void LeaveOutIdleTests(SolverParameter* solver, const PlaceOf& place, Diagnostics* diagnostics) {
+  const bool generic = solver->has_net() || solver->has_net_param();
+  const int named = solver->test_net_param_size() + solver->test_net_size(), counts = solver->test_iter_size();
+  const int states = solver->test_state_size();
+  if ((generic ? named > counts : named != counts) || (states > 0 && states != counts)) return;
+  for (int i = 0; i < counts; ++i) {
+    if (solver->test_iter(i) != 0) continue;
+    diagnostics->Warning(place("test_iter[" + std::to_string(i) + "]"),
+                         "test_iter is 0: test net #" + std::to_string(i) + " measures nothing, and is left out");
+  }
+  for (int i = counts; i-- > 0;) {
+    if (solver->test_iter(i) != 0) continue;
+    Remove(solver->mutable_test_iter(), i);
+    Remove(solver->mutable_test_state(), i);
+    const int params = solver->test_net_param_size();
+    i < params ? Remove(solver->mutable_test_net_param(), i) : Remove(solver->mutable_test_net(), i - params);
+  }
+  // Else a second warning would tell the same.
+  if (counts > 0 && solver->test_iter_size() == 0) solver->clear_test_interval();
+}
+
 }  // namespace
 
 std::vector<LayerOrigin> UpgradeNet(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics) {
@@ -41,6 +69,7 @@ std::vector<LayerOrigin> UpgradeNet(NetParameter* net, const PlaceOf& place, Dia
 }
 
 void UpgradeSolver(SolverParameter* solver, const PlaceOf& place, Diagnostics* diagnostics) {
+  LeaveOutIdleTests(solver, place, diagnostics);
   if (!solver->has_solver_type()) return;
   static const char* const kNames[] = {"SGD", "Nesterov", "AdaGrad", "RMSProp", "AdaDelta", "Adam"};
   const std::string name = kNames[solver->solver_type()];

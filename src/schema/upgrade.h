@@ -33,7 +33,7 @@ using PlaceOf = std::function<Location(std::string_view path)>;
 // `diagnostics`; with errors the net is left half done.
 std::vector<LayerOrigin> UpgradeNet(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics);
 
-// solver_type -> type.
+// solver_type -> type; test nets with test_iter: 0 are left out.
 void UpgradeSolver(SolverParameter* solver, const PlaceOf& place, Diagnostics* diagnostics);
 
 // Paths from the top of the file that a field of an upgraded layer may have come from, best first.

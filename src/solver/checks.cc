@@ -60,7 +60,14 @@ void Solver::Impl::Check(const SolverFile& file) {
                                          " devices are given; give the CPU alone, local_workers says how many threads");
     }
   }
-  if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
+  if (param.device_id_size() > 1 && static_cast<int>(options.devices.size()) < param.device_id_size() &&
+      options.role == Role::kAlone && !options.processes) {
+    std::string gpus;
+    for (const int id : param.device_id()) gpus += (gpus.empty() ? "" : ",") + std::to_string(id);
+    found.Warning(at("device_id"), "device_id lists " + std::to_string(param.device_id_size()) +
+                                       " GPUs but this run computes on " + (on_cpu ? "the CPU" : "one device") +
+                                       "; `train --gpu=" + gpus + "` computes on them");
+  } else if (on_cpu && param.has_solver_mode() && param.solver_mode() == SolverParameter::GPU) {
     found.Warning(at("solver_mode"),
                   "solver_mode is GPU but this run computes on the CPU; `train --gpu=0` computes on a GPU");
   }

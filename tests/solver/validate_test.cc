@@ -27,8 +27,10 @@ std::string With(const std::string& more) { return kGood + more; }
 TEST(CheckSolver, AcceptsAnOrdinarySolver) {
   EXPECT_EQ(Messages(kGood), "");
   EXPECT_EQ(Messages(With("test_iter: 100\ntest_interval: 500\nclip_gradients: -1\nweight_decay: 0.0005\n"
-                          "iter_size: 2\naverage_loss: 20\nsnapshot: 100\ndisplay: 10\nsolver_mode: GPU\n")),
+                          "iter_size: 2\naverage_loss: 20\nsnapshot: 100\ndisplay: 10\nsolver_mode: GPU\n"
+                          "device_id: [0, 1, 2, 3]\nrichness: 200\nengine: \"MKL2017\"\n")),
             "");
+  EXPECT_EQ(Messages(With("test_iter: 0\ntest_interval: 5\n")), "");
 }
 
 TEST(CheckSolver, ReportsAllMistakesAtOnceWithPlaces) {
@@ -129,7 +131,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"Momentum2", With("type: \"Adam\" momentum2: 1"), "momentum2 is 1"},
         Case{"DeltaOfZero", With("type: \"Adam\" delta: 0"), "delta is 0"},
         Case{"TestIterWithoutInterval", With("test_iter: 5"), "test_interval is missing"},
-        Case{"TestIterOfZero", With("test_iter: 0 test_interval: 5"), "test_iter is 0"},
+        Case{"NegativeTestIter", With("test_iter: -1 test_interval: 5"), "test_iter is -1"},
         Case{"TestIterWithoutTestNet",
              "train_net: \"n\" base_lr: 1 lr_policy: \"fixed\" max_iter: 1 test_iter: 1 test_interval: 1",
              "0 test nets but 1 test_iter"},
