@@ -13,8 +13,10 @@ namespace crema {
 namespace {
 
 // Blobs written before shapes had any number of axes are num x channels x height x width, padded with ones in front;
-// C3D, which has a length beside the height, pads with ones to five axes.
-bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted) {
+// C3D, which has a length beside the height, pads with ones to five axes. Where the layer is not `strict`, the number
+// of elements is all that counts.
+bool SameShape(const LayerWeights::Blob& blob, const Shape& wanted, bool strict) {
+  if (!strict) return blob.shape.count() == wanted.count();
   constexpr int kVolumeAxes = 5;
   if (!blob.legacy_shape && blob.shape.axes() != kVolumeAxes) return blob.shape == wanted;
   if (wanted.axes() > blob.shape.axes()) return false;
@@ -39,7 +41,7 @@ void CopyLayer(const LayerWeights& from, const Node& to, std::span<Parameter> pa
   }
   for (size_t i = 0; i < from.blobs.size(); ++i) {
     const Shape& wanted = to.setup->params()[i].shape;
-    if (!SameShape(from.blobs[i], wanted)) {
+    if (!SameShape(from.blobs[i], wanted, to.param->strict_dim())) {
       diagnostics.Error(where, layer + ": blob " + std::to_string(i) + " is " + wanted.ToString() + " here but " +
                                    from.blobs[i].shape.ToString() + " in the weights file" + remedy);
     }

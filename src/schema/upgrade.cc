@@ -62,6 +62,7 @@ std::vector<LayerOrigin> UpgradeNet(NetParameter* net, const PlaceOf& place, Dia
     UpgradeV1(net, place, diagnostics);
   }
   UpgradeVolumes(net, place, diagnostics, origins);
+  UpgradeFields(net, place, diagnostics, origins);
   UpgradePython(net, place, diagnostics, origins);
   UpgradeInput(net, place, diagnostics, &origins);
   FreezeBatchNorm(net);

@@ -3,7 +3,7 @@
 // Order: V0 (flat `layer` inside `layers`) and V1 (`layers` with types in capitals) become `layer`; `input` fields
 // become an Input layer; transformations inside the data blocks of `layers` move to transform_param; BatchNorm's three
 // `param` are frozen; layers in Python that are built in here get their types; types of forks for volumes become those
-// of images, which take them as well.
+// of images, which take them as well; fields that forks call otherwise get their names.
 #ifndef CREMA_SCHEMA_UPGRADE_H_
 #define CREMA_SCHEMA_UPGRADE_H_
 
@@ -41,6 +41,8 @@ std::vector<std::string> OldPaths(const LayerOrigin& origin, const std::string& 
 
 // "Convolution" for CONVOLUTION; empty for NONE or a number that is no type.
 std::string TypeName(V1LayerParameter::LayerType type);
+// Whether some V1 name becomes this type.
+bool HasOldName(const std::string& type);
 // CONVOLUTION for V0's "conv"; NONE where there is none.
 V1LayerParameter::LayerType TypeOfV0(const std::string& type);
 
@@ -49,6 +51,8 @@ void UpgradeV0(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics
 void UpgradeV1(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics);
 void UpgradeVolumes(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
                     const std::vector<LayerOrigin>& origins);
+void UpgradeFields(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
+                   const std::vector<LayerOrigin>& origins);
 void UpgradePython(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics,
                    const std::vector<LayerOrigin>& origins);
 void UpgradeInput(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics, std::vector<LayerOrigin>* origins);

@@ -50,6 +50,7 @@ void AddVolumePaths(std::vector<std::string>* paths) {
     const std::string before = first.substr(0, at), leaf = first.substr(at + today.size());
     const std::string field = leaf.substr(0, leaf.find('['));
     paths->push_back(before + block + "3d_param." + leaf);
+    paths->push_back(before + block + "_nd_param." + leaf);
     if (field == "kernel_size") paths->push_back(before + today + "kernel_shape");
     if (field == "stride" || field == "pad") paths->push_back(before + today + field + "_shape");
   }

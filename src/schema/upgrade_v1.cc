@@ -18,16 +18,33 @@ const std::map<std::string, std::string>& Exceptions() {
   static const std::map<std::string, std::string> names = {
       {"ABSVAL", "AbsVal"},
       {"ARGMAX", "ArgMax"},
+      {"BN", "BN"},
       {"BNLL", "BNLL"},
+      {"BOX_ANNOTATOR_OHEM", "BoxAnnotatorOHEM"},
       {"CONVOLUTION3D", "Convolution3D"},
       {"DECONVOLUTION3D", "Deconvolution3D"},
+      {"ELTWISE_ACCURACY", "Accuracy"},
+      {"ELU", "ELU"},
+      {"GELU", "GELU"},
       {"HDF5_DATA", "HDF5Data"},
       {"HDF5_OUTPUT", "HDF5Output"},
       {"LRN", "LRN"},
+      {"LSTM", "LSTM"},
+      {"MATMUL", "MatMul"},
+      {"MULTIBOX_LOSS", "MultiBoxLoss"},
       {"MVN", "MVN"},
       {"POOLING3D", "Pooling3D"},
+      {"PRELU", "PReLU"},
+      {"PSROI_POOLING", "PSROIPooling"},
       {"RELU", "ReLU"},
+      {"RELU6", "ReLU6"},
+      {"RNN", "RNN"},
+      {"ROI_ALIGN", "ROIAlign"},
+      {"ROI_POOLING", "ROIPooling"},
+      {"SMOOTH_L1_LOSS_OHEM", "SmoothL1LossOHEM"},
       {"SOFTMAX_LOSS", "SoftmaxWithLoss"},
+      {"SOFTMAX_WITH_LOSS_OHEM", "SoftmaxWithLossOHEM"},
+      {"SPP", "SPP"},
       {"TANH", "TanH"},
   };
   return names;
@@ -72,6 +89,23 @@ void CopyFieldsOfSameName(const V1LayerParameter& old, LayerParameter* layer) {
   }
 }
 
+// DeepLab's SOFTMAX_LOSS divides by the number of pixels that count, which is the default of loss_param, too.
+void TakeSoftmaxLoss(const SoftmaxLossParameter& old, LayerParameter* layer,
+                     const std::function<Location(const char*)>& place, Diagnostics* diagnostics) {
+  if (old.has_weight_source()) {
+    diagnostics->Error(place("weight_source"), "layer \"" + layer->name() +
+                                                   "\": weight_source is not read; write its numbers, one for each "
+                                                   "class, as class_weight of loss_param instead");
+  }
+  if (old.ignore_label_size() > 1) {
+    diagnostics->Error(place("ignore_label[1]"),
+                       "layer \"" + layer->name() +
+                           "\" ignores several labels, but one can be; give the pixels of all of them one label");
+  } else if (old.ignore_label_size() == 1) {
+    layer->mutable_loss_param()->set_ignore_label(old.ignore_label(0));
+  }
+}
+
 }  // namespace
 
 std::string TypeName(V1LayerParameter::LayerType type) {
@@ -91,6 +125,14 @@ std::string TypeName(V1LayerParameter::LayerType type) {
   return name;
 }
 
+bool HasOldName(const std::string& type) {
+  const auto* types = V1LayerParameter::LayerType_descriptor();
+  for (int i = 0; i < types->value_count(); ++i) {
+    if (TypeName(static_cast<V1LayerParameter::LayerType>(types->value(i)->number())) == type) return true;
+  }
+  return false;
+}
+
 void UpgradeV1(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics) {
   for (const V1LayerParameter& old : net->layers()) {
     LayerParameter* layer = net->add_layer();
@@ -103,6 +145,13 @@ void UpgradeV1(NetParameter* net, const PlaceOf& place, Diagnostics* diagnostics
     }
     for (int i = 0; i < old.blobs_lr_size(); ++i) ParamAt(layer, i)->set_lr_mult(old.blobs_lr(i));
     for (int i = 0; i < old.weight_decay_size(); ++i) ParamAt(layer, i)->set_decay_mult(old.weight_decay(i));
+    if (old.has_strict_dim()) layer->set_strict_dim(old.strict_dim());
+    if (old.has_eltwise_accuracy_param()) layer->mutable_accuracy_param()->CopyFrom(old.eltwise_accuracy_param());
+    if (old.has_softmaxloss_param()) {
+      const std::string block = "layers[" + std::to_string(net->layer_size() - 1) + "].softmaxloss_param.";
+      TakeSoftmaxLoss(
+          old.softmaxloss_param(), layer, [&](const char* field) { return place(block + field); }, diagnostics);
+    }
     UpgradeDataTransform(layer);
   }
   net->clear_layers();

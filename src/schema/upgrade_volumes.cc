@@ -14,7 +14,7 @@ namespace crema {
 
 namespace {
 
-enum class Form { kDepth, kShape };
+enum class Form { kDepth, kShape, kPlain };
 
 struct VolumeType {
   const char *there, *here;
@@ -28,6 +28,7 @@ constexpr std::array kTypes = {
     VolumeType{"Pooling3D", "Pooling", true, Form::kDepth},
     VolumeType{"NdConvolution", "Convolution", false, Form::kShape},
     VolumeType{"NdPooling", "Pooling", true, Form::kShape},
+    VolumeType{"PoolingND", "Pooling", true, Form::kPlain},
 };
 
 // The block of one layer while it is rewritten; problems are told at its fields.
@@ -157,8 +158,16 @@ class WindowBlock {
 // Rewrites block `name` as `type` says; null: as a type that does not read what forks add.
 template <typename Param>
 void Rewrite(const VolumeType* type, const WindowBlock<Param>& block, Param* param) {
-  if (!type) return block.Refuse(*param);
+  if (!type || type->form == Form::kPlain) return block.Refuse(*param);
   type->form == Form::kDepth ? block.FromDepth(param) : block.FromShapes(param);
+}
+
+// 3D-Caffe has the block of Pooling a second time, for the type that takes volumes.
+bool TakePlainBlock(LayerParameter* layer) {
+  if (!layer->has_pooling_nd_param() || layer->has_pooling_param()) return false;
+  layer->mutable_pooling_param()->Swap(layer->mutable_pooling_nd_param());
+  layer->clear_pooling_nd_param();
+  return true;
 }
 
 const VolumeType* TypeOf(const std::string& name) {
@@ -191,6 +200,15 @@ void UpgradeVolumes(NetParameter* net, const PlaceOf& place, Diagnostics* diagno
         diagnostics->Error(place("layer[" + std::to_string(origins[i].index) + "]"),
                            "layer \"" + layer->name() + "\": " + layer->type() + " reads " + block +
                                " alone; write its settings there");
+        continue;
+      }
+    }
+    if (type && type->form == Form::kPlain) {
+      pooling = "pooling_nd_param";
+      if (!TakePlainBlock(layer)) {
+        diagnostics->Error(place(OldPaths(origins[i], "type").front()),
+                           "layer \"" + layer->name() + "\": " + layer->type() +
+                               " reads pooling_nd_param alone; write its settings there");
         continue;
       }
     }

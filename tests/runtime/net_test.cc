@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numeric>
 
 #include "graph/program.h"
 #include "ops/vector_math.h"
@@ -271,6 +272,20 @@ TEST(Net, WeightsComeBackThroughTheFileFormat) {
         << error.what();
     EXPECT_NE(std::string(error.what()).find("net.prototxt:5"), std::string::npos) << error.what();
   }
+}
+
+TEST(Net, TakesWeightsOfAnotherShapeWhereALayerIsNotStrict) {
+  Net net(File(R"(
+layer { name: "in" type: "Input" top: "a" input_param { shape { dim: [1, 3, 2, 2] } } }
+layer { name: "fc" type: "Convolution" bottom: "a" top: "b" strict_dim: false
+        convolution_param { num_output: 2 kernel_size: 2 } })"),
+          {});
+  std::vector<float> values(24);
+  std::iota(values.begin(), values.end(), 1.0f);
+  net.LoadWeights({{"fc", "InnerProduct", {{Shape{2, 12}, values}, {Shape{2}, {5, 6}}}}});
+  EXPECT_EQ(net.parameters()[0].data.f32()[23], 24);
+  EXPECT_EQ(net.parameters()[1].data.f32()[1], 6);
+  EXPECT_THROW(net.LoadWeights({{"fc", "InnerProduct", {{Shape{2, 11}, values}, {Shape{2}, {5, 6}}}}}), UserError);
 }
 
 TEST(Net, LayersOfOneNameKeepTheirOwnParameters) {

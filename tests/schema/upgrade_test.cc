@@ -116,10 +116,11 @@ TEST(Upgrade, EveryV1TypeHasAName) {
                                                        {"UNPOOLING", "Unpooling"},
                                                        {"NONE", ""}};
   const auto* type = V1LayerParameter::LayerType_descriptor();
-  ASSERT_EQ(type->value_count(), static_cast<int>(expected.size()));
-  for (int i = 0; i < type->value_count(); ++i) {
-    const std::string name(type->value(i)->name());
-    EXPECT_EQ(TypeName(static_cast<V1LayerParameter::LayerType>(type->value(i)->number())), expected.at(name)) << name;
+  // Those of forks: UpgradeFields.NamesInCapitalsAreThoseOfTypesThereAre.
+  for (const auto& [name, today] : expected) {
+    const auto* value = type->FindValueByName(name);
+    ASSERT_NE(value, nullptr) << name;
+    EXPECT_EQ(TypeName(static_cast<V1LayerParameter::LayerType>(value->number())), today) << name;
   }
 }
 
@@ -269,6 +270,36 @@ TEST(Upgrade, SolverTypeBecomesText) {
         "s:2:1: error: solver_type: ADAM contradicts type: \"SGD\" at line 1; remove solver_type, the old name "
         "of type");
   }
+}
+
+TEST(Upgrade, TestNetsThatMeasureNothingAreLeftOut) {
+  const SolverFile file = ParseSolver(
+      "test_net: 'a' test_net: 'b' net_param { } test_net_param { name: 'p' }\ntest_iter: 0 test_iter: 5 test_iter: 0\n"
+      "test_iter: 7 test_interval: 10 test_state { level: 0 } test_state { level: 1 } test_state { level: 2 }\n"
+      "test_state { level: 3 }",
+      "s");
+  const SolverParameter& solver = file.solver;
+  EXPECT_EQ(solver.test_net_param_size(), 0);
+  ASSERT_EQ(solver.test_net_size(), 1);
+  EXPECT_EQ(solver.test_net(0), "a");
+  ASSERT_EQ(solver.test_iter_size(), 2);
+  EXPECT_EQ(solver.test_iter(0), 5);
+  EXPECT_EQ(solver.test_iter(1), 7);
+  ASSERT_EQ(solver.test_state_size(), 2);
+  EXPECT_EQ(solver.test_state(0).level(), 1);
+  EXPECT_EQ(solver.test_state(1).level(), 3);
+  EXPECT_EQ(solver.test_interval(), 10);
+  ASSERT_EQ(file.warnings.size(), 2u);
+  EXPECT_EQ(file.warnings[0].ToString(),
+            "s:2:1: warning: test_iter is 0: test net #0 measures nothing, and is left out");
+  EXPECT_EQ(file.warnings[1].ToString(),
+            "s:2:27: warning: test_iter is 0: test net #2 measures nothing, and is left out");
+
+  const SolverFile none = ParseSolver("net: 'n' test_iter: 0 test_interval: 10", "s");
+  EXPECT_EQ(none.solver.test_iter_size(), 0);
+  EXPECT_FALSE(none.solver.has_test_interval());
+  // Lists that do not agree are for CheckSolver to tell.
+  EXPECT_EQ(ParseSolver("train_net: 'n' test_iter: 0", "s").solver.test_iter_size(), 1);
 }
 
 TEST(Upgrade, IsDoneOnce) {
