@@ -6,6 +6,7 @@
 #include "base/suggest.h"
 #include "compiler/compiler.h"
 #include "compiler/selection.h"
+#include "schema/types_of_forks.h"
 
 namespace crema {
 
@@ -23,18 +24,6 @@ bool Meets(const NetState& state, const NetStateRule& rule) {
          std::none_of(rule.not_stage().begin(), rule.not_stage().end(), has_stage);
 }
 
-constexpr const char* kWriteIt = "; docs/adding_a_layer.md shows how to write it in one C++ file";
-
-struct TypeOfFork {
-  std::string_view type;
-  const char* fork;
-};
-
-// Types in files that were not written for BVLC's Caffe: not misspelt.
-constexpr TypeOfFork kTypesOfForks[] = {
-    {"CPMData", "OpenPose"},
-};
-
 std::string UnknownType(const LayerParameter& layer) {
   const std::string& type = layer.type();
   if (type == "Python") {
@@ -51,7 +40,7 @@ std::string UnknownType(const LayerParameter& layer) {
              "the same two tops of it (docs/segmentation.md)";
     }
     return "layer \"" + layer.name() + "\" (Python) is class \"" + python.layer() + "\" of the Python module \"" +
-           python.module() + "\", and crema runs no Python" + kWriteIt +
+           python.module() + "\", and crema runs no Python" + kWriteLayer +
            ", where param_str of python_param can be read";
   }
   if (type == "Filter") {
@@ -59,16 +48,15 @@ std::string UnknownType(const LayerParameter& layer) {
            "static here; keep all items and mask those that do not count: multiply them by their selector (Eltwise, "
            "operation: PROD), or give them a label that the loss leaves out (loss_param { ignore_label })";
   }
-  for (const auto& [of_fork, fork] : kTypesOfForks) {
-    if (type != of_fork) continue;
-    return "\"" + type + "\" is a layer type of a fork of Caffe (" + fork + ") that crema does not have" + kWriteIt;
-  }
+  if (const TypeOfFork* of_fork = FindTypeOfFork(type)) return AdviceOn(*of_fork);
   std::vector<std::string> names;
   for (const LayerType* known : LayerTypes()) names.push_back(known->name);
   const std::string hint = DidYouMean(type, names);
   return "there is no layer type \"" + type + "\"" +
          (hint.empty() ? "; `crema compile --list_layers` names those there are" : hint);
 }
+
+constexpr const char* kQuantization = "quantization_param";
 
 // Warns about *_param messages that the layer's type does not read.
 void WarnUnreadMessages(Compilation& c, const Node& node) {
@@ -77,9 +65,15 @@ void WarnUnreadMessages(Compilation& c, const Node& node) {
   reflection->ListFields(*node.param, &fields);
   for (const auto* field : fields) {
     const std::string name(field->name());
-    if (field->is_repeated() || !name.ends_with("_param")) continue;
+    if (field->is_repeated() || !name.ends_with("_param") || name == kQuantization) continue;
     const auto& reads = node.type->reads;
     if (std::find(reads.begin(), reads.end(), name) != reads.end()) continue;
+    if (name == "lstm_param" && node.type->name == "LSTM" && !node.param->has_recurrent_param()) {
+      c.diagnostics.Error(c.Where(node, name), "layer \"" + node.name() +
+                                                   "\" (LSTM) reads recurrent_param; lstm_param is that of type "
+                                                   "\"Lstm\", of caffe-lstm: rename one of the two");
+      continue;
+    }
     c.diagnostics.Warning(c.Where(node, name), "layer \"" + node.name() + "\" (" + node.type->name +
                                                    ") does not read " + name + "; it has no effect here");
   }
@@ -119,6 +113,18 @@ void WarnAboutHalves(Compilation& c) {
   c.diagnostics.Warning(where, field +
                                    ": FLOAT16 does not choose what is computed in; write precision: FP16, or BF16 on " +
                                    "CPUs, into the solver, or give --precision");
+}
+
+// Warns once where a net of Intel's fork asks for whole numbers.
+void WarnAboutQuantization(Compilation& c) {
+  const auto& nodes = c.net.graph.nodes;
+  const auto asks = [](const Node& node) { return node.param->has_quantization_param(); };
+  const auto first = std::find_if(nodes.begin(), nodes.end(), asks);
+  if (first == nodes.end()) return;
+  const auto more = std::count_if(first + 1, nodes.end(), asks);
+  c.diagnostics.Warning(c.Where(*first, kQuantization), std::string("quantization_param has no effect") +
+                                                            (more > 0 ? ", also of other layers" : "") +
+                                                            ": nothing is rounded to whole numbers");
 }
 
 void CheckOutputsExist(Compilation& c) {
@@ -243,6 +249,7 @@ void SelectLayers(Compilation& c) {
   }
   if (!c.diagnostics.has_errors()) KeepWhatOutputsNeed(c);
   WarnAboutHalves(c);
+  WarnAboutQuantization(c);
   if (graph.nodes.empty() && !c.diagnostics.has_errors()) {
     c.diagnostics.Error(c.net.file.source ? c.net.file.source->Field("name") : Location{},
                         std::string("no layer is left for phase ") + Phase_Name(c.options.phase) +

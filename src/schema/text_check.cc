@@ -5,9 +5,12 @@
 #include <optional>
 #include <set>
 
+#include "crema/net.pb.h"
 #include "schema/text_lexer.h"
 #include "schema/text_unknown.h"
 #include "schema/text_value.h"
+#include "schema/types_of_forks.h"
+#include "schema/upgrade.h"
 
 namespace crema {
 
@@ -24,7 +27,20 @@ struct Block {
   Token name;                                  // of the field that opened it
   int indentation;                             // of the line it was opened on
   std::map<const FieldDescriptor*, int> seen;  // field -> line
+  // Of a layer: the value of its `type`, and what is wrong with blocks that it does not have.
+  Token layer_type = {};
+  std::vector<Diagnostic> unknown_blocks = {};
 };
+
+bool IsLayer(const Descriptor* type) {
+  return type == LayerParameter::descriptor() || type == V1LayerParameter::descriptor();
+}
+
+std::string_view WithoutQuotes(std::string_view text) {
+  while (!text.empty() && (text.front() == '"' || text.front() == '\'')) text.remove_prefix(1);
+  while (!text.empty() && (text.back() == '"' || text.back() == '\'')) text.remove_suffix(1);
+  return text;
+}
 
 class Checker {
  public:
@@ -40,6 +56,7 @@ class Checker {
       Complain(Peek(), "unexpected " + Shown(Peek()) + "; every block is already closed");
       Take();
     }
+    if (!errors_.empty()) errors_.insert(errors_.end(), types_of_forks_.begin(), types_of_forks_.end());
     std::stable_sort(errors_.begin(), errors_.end(), [](const Diagnostic& a, const Diagnostic& b) {
       return std::pair(a.where.line, a.where.column) < std::pair(b.where.line, b.where.column);
     });
@@ -68,7 +85,10 @@ class Checker {
 
   void Complain(const Token& at, std::string message) { Complain(at.line, at.column, std::move(message)); }
   void Complain(int line, int column, std::string message) {
-    errors_.push_back({Diagnostic::Severity::kError, {file_, line, column}, std::move(message)});
+    errors_.push_back(Mistake(line, column, std::move(message)));
+  }
+  Diagnostic Mistake(int line, int column, std::string message) const {
+    return {Diagnostic::Severity::kError, {file_, line, column}, std::move(message)};
   }
 
   // The name of the innermost block: "a net", "a layer", "\"convolution_param\"".
@@ -169,14 +189,47 @@ class Checker {
   void Unknown() {
     const Token name = Take();
     const bool other = blocks_.size() == 1 && IsOtherFile(std::string(name.text), blocks_[0].type);
-    // Said once: every further field of the wrong file would only repeat it.
-    if (!other || !other_file_) {
+    const bool new_layer = blocks_.back().type == LayerParameter::descriptor();
+    const bool old_field = new_layer && V1LayerParameter::descriptor()->FindFieldByName(std::string(name.text));
+    // Said once: every further field of the wrong file, or of the old syntax, would only repeat it.
+    if ((!other || !other_file_) && (!old_field || old_fields_.insert(std::string(name.text)).second)) {
       std::vector<const Descriptor*> enclosing;
       for (const Block& block : blocks_) enclosing.push_back(block.type);
-      Complain(name, UnknownField(std::string(name.text), Words(), enclosing, OpensBlock(0)));
+      const bool is_block = OpensBlock(0);
+      std::string text = UnknownField(std::string(name.text), Words(), enclosing, is_block);
+      if (is_block && IsLayer(blocks_.back().type)) {
+        blocks_.back().unknown_blocks.push_back(Mistake(name.line, name.column, std::move(text)));
+      } else {
+        Complain(name, std::move(text));
+      }
     }
     other_file_ = other_file_ || other;
     SkipValue();
+  }
+
+  // A layer whose type is of a fork: that says why it has blocks that nobody knows. What knows all types comes later,
+  // and only for a file without mistakes, so that those of forks are told together with the mistakes.
+  void CheckType(Block& layer) {
+    const bool named = layer.layer_type.kind == TokenKind::kString;  // one of the old syntax is checked where it stands
+    const std::string type(WithoutQuotes(layer.layer_type.text));
+    const TypeOfFork* of_fork = FindTypeOfFork(type);
+    if (!of_fork) {
+      for (Diagnostic& mistake : layer.unknown_blocks) {
+        if (named && !HasOldName(type) && mistake.message.ends_with(kOfAFork)) {
+          mistake.message += " Type \"" + type + "\" may be, too: `crema compile --list_layers` names those there are";
+        }
+        errors_.push_back(std::move(mistake));
+      }
+    } else if (named) {
+      const bool everywhere = !layer.seen.count(layer.type->FindFieldByName("include")) &&
+                              !layer.seen.count(layer.type->FindFieldByName("exclude"));
+      const Diagnostic mistake = Mistake(layer.layer_type.line, layer.layer_type.column, AdviceOn(*of_fork));
+      if (!layer.unknown_blocks.empty()) {
+        errors_.push_back(mistake);
+      } else if (everywhere) {
+        types_of_forks_.push_back(mistake);
+      }
+    }
   }
 
   bool Colon(const FieldDescriptor* field, const Token& name) {
@@ -238,6 +291,7 @@ class Checker {
 
   void Scalar(const FieldDescriptor* field, const Token& name) {
     const Token start = Peek();
+    if (IsLayer(blocks_.back().type) && field->name() == "type") blocks_.back().layer_type = start;
     const bool minus = TryTake('-');
     const std::string complaint = CheckScalar(field, Peek(), minus);
     if (!complaint.empty()) {
@@ -259,6 +313,7 @@ class Checker {
     blocks_.push_back({field->message_type(), name, indentation, {}});
     if (blocks_.size() == 2) suspect_.reset();
     Fields(close);
+    if (IsLayer(blocks_.back().type)) CheckType(blocks_.back());
     if (!Leaving()) Close();
     blocks_.pop_back();
     if (unwind_to_ == static_cast<int>(blocks_.size()) - 1) unwind_to_ = -1;
@@ -309,6 +364,8 @@ class Checker {
   std::optional<Token> suspect_;
   int unwind_to_ = -1;
   bool other_file_ = false;
+  std::set<std::string> old_fields_;
+  std::vector<Diagnostic> types_of_forks_;  // that nothing else is wrong with
   std::vector<Diagnostic> errors_;
 };
 

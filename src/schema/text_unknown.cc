@@ -3,6 +3,7 @@
 #include "base/suggest.h"
 #include "crema/net.pb.h"
 #include "crema/solver.pb.h"
+#include "schema/types_of_forks.h"
 
 namespace crema {
 
@@ -90,6 +91,15 @@ std::string UnknownField(const std::string& name, const std::string& words,
   if (layer && !is_block && !inner.empty() && inner.size() <= 4) {
     return text + "; it belongs into " + Listed(inner, " or ");
   }
+  if (type == LayerParameter::descriptor() && (name == "blobs_lr" || name == "weight_decay")) {
+    return text +
+           ", the old \"layers\" has; write param { lr_mult: ... decay_mult: ... } once for each of its blobs: the " +
+           "weights, then the bias";
+  }
+  if (const TypeOfFork* of_fork = layer && is_block ? FindTypeOfFork(name) : nullptr) {
+    return text + "; " + AdviceOn(*of_fork);
+  }
+  if (IsFieldOfFork(name)) return text + "; it is of a fork of Caffe";
   const std::string similar = SimilarName(name, type);
   if (!similar.empty() && !(enclosing.size() == 1 && IsOtherFile(name, type))) return text + similar;
   for (size_t i = enclosing.size() - 1; i-- > 1;) {
@@ -105,7 +115,7 @@ std::string UnknownField(const std::string& name, const std::string& words,
       return text + ", a layer has; write it inside layer { ... }";
     }
   }
-  if (layer && is_block) return text + "; is it from a fork of Caffe?";
+  if (layer && is_block) return text + kOfAFork;
   const std::vector<std::string> names = FieldNames(type);
   if (names.size() <= kMostListed) text += "; it has " + Listed(names, " and ");
   return text;

@@ -9,6 +9,9 @@
 
 namespace crema {
 
+// What UnknownField says of a block that it knows nothing else of.
+inline constexpr const char* kOfAFork = "; is it from a fork of Caffe?";
+
 // "a net", "a layer", "\"convolution_param\"": the block that `path` (names of fields from the outermost) leads to.
 std::string BlockWords(const google::protobuf::Descriptor* root, const std::vector<std::string>& path);
 
@@ -16,7 +19,7 @@ std::string BlockWords(const google::protobuf::Descriptor* root, const std::vect
 bool IsOtherFile(const std::string& name, const google::protobuf::Descriptor* root);
 
 // The complaint about `name` in the innermost of `enclosing`, called `words`, with the best advice that the schema
-// gives: a similar name, the block it belongs into, or the kind of file it belongs into.
+// gives: a similar name, the block it belongs into, the kind of file it belongs into, or the fork it is of.
 std::string UnknownField(const std::string& name, const std::string& words,
                          const std::vector<const google::protobuf::Descriptor*>& enclosing, bool is_block);
 

@@ -10,6 +10,8 @@
 
 #include "base/lower_case.h"
 #include "base/suggest.h"
+#include "crema/legacy.pb.h"
+#include "schema/types_of_forks.h"
 
 namespace crema {
 
@@ -87,11 +89,22 @@ std::string CheckBool(const FieldDescriptor* field, const Token& token, bool min
   return WrongKind(field, token, minus);
 }
 
+std::string UnknownV1Type(const Token& token, const std::vector<std::string>& names) {
+  if (const TypeOfFork* of_fork = FindTypeOfFork(token.text)) return AdviceOn(*of_fork);
+  const std::string hint = DidYouMean(token.text, names);
+  return "there is no layer type " + std::string(token.text) +
+         (hint.empty()
+              ? "; `crema compile --list_layers` names those there are; \"layers\" blocks have them in capitals, "
+                "such as INNER_PRODUCT"
+              : hint);
+}
+
 std::string CheckEnum(const FieldDescriptor* field, const Token& token, bool minus) {
   const EnumDescriptor* type = field->enum_type();
   const std::vector<std::string> names = ValueNames(type);
   if (token.kind == TokenKind::kIdentifier && !minus) {
     if (type->FindValueByName(std::string(token.text))) return {};
+    if (type == V1LayerParameter::LayerType_descriptor()) return UnknownV1Type(token, names);
     return Quoted(field) + " has no value " + std::string(token.text) + DidYouMean(token.text, names) +
            (DidYouMean(token.text, names).empty() ? "; " : " ") + "allowed are " + Joined(names);
   }

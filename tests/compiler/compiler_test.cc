@@ -6,6 +6,7 @@
 
 #include "device/device.h"
 #include "ops/bfloat16.h"
+#include "schema/types_of_forks.h"
 
 namespace crema {
 namespace {
@@ -134,6 +135,32 @@ TEST(SelectLayers, SaysWhatBecomesOfTypesThatAreNotMisspelt) {
       << labels;
   const std::string fork = ErrorOf(kInput + "\n" + L("CPMData", "out", {"data"}, {"found"}));
   EXPECT_NE(fork.find("\"CPMData\" is a layer type of a fork of Caffe (OpenPose)"), std::string::npos) << fork;
+}
+
+TEST(SelectLayers, TypesOfForksAreNotThere) {
+  for (const TypeOfFork& type : TypesOfForks()) {
+    EXPECT_EQ(FindLayerType(std::string(type.type)), nullptr) << type.type << " is there: remove it from the table";
+    const std::string error = ErrorOf(kInput + "\n" + L(std::string(type.type), "out", {"data"}, {"found"}));
+    EXPECT_EQ(error.find("did you mean"), std::string::npos) << error;
+    EXPECT_NE(error.find(type.remedy ? type.remedy : "docs/adding_a_layer.md"), std::string::npos) << error;
+  }
+}
+
+TEST(SelectLayers, NamesTheBlockOfLstm) {
+  const std::string error = ErrorOf(kInput + L("LSTM", "l", {"data", "label"}, {"h"}, "lstm_param { num_output: 3 }"));
+  EXPECT_NE(error.find("layer \"l\" (LSTM) reads recurrent_param; lstm_param is that of type \"Lstm\""),
+            std::string::npos)
+      << error;
+}
+
+TEST(SelectLayers, WarnsOnceThatNothingIsQuantized) {
+  const auto net =
+      Build(kInput + L("ReLU", "r", {"data"}, {"r"}, "engine: 'MKLDNN' quantization_param { bw_layer_in: 8 }") +
+            L("ReLU", "s", {"r"}, {"s"}, "quantization_param { }"));
+  ASSERT_EQ(net->warnings.size(), 1u);
+  EXPECT_NE(net->warnings[0].message.find("quantization_param has no effect, also of other layers: nothing"),
+            std::string::npos)
+      << net->warnings[0].message;
 }
 
 TEST(SelectLayers, WarnsOnceThatANetDoesNotChooseItsPrecision) {

@@ -48,7 +48,9 @@ struct Tally {
 
 template <typename Read>
 Tally ReadAll(const std::vector<std::string>& paths, const Read& read, const std::set<std::string>& broken = {}) {
-  static const std::regex known(".*: error: .* has no (field|value) \"?([A-Za-z_0-9]+).*|.*: error: stopped after .*");
+  static const std::regex known(
+      ".*: error: .* has no (field|value) \"?([A-Za-z_0-9]+).*|.*: error: \"(\\w+)\" is a layer type of a fork .*|"
+      ".*: error: stopped after .*");
   Tally tally;
   for (const std::string& path : paths) {
     const std::string name = path.substr(CorpusFolder().size() + 1);

@@ -42,6 +42,58 @@ TEST(TextDiagnostics, UnknownFieldNamesTheBlockAndTheClosestField) {
             "n.prototxt:1:9: error: a layer has no field \"convolutoin_param\"; did you mean \"convolution_param\"?");
 }
 
+TEST(TextDiagnostics, TypesOfForksAreToldInsteadOfTheirBlocks) {
+  EXPECT_EQ(
+      NetErrors("layer {\n  correlation_param { pad: 20 }\n  type: 'Correlation'\n}\n"
+                "layer { type: 'FlowWarp' }\n"
+                "layer { type: 'MatWrite' include { phase: TEST } }\n"
+                "layer { fork_thing_param { } type: 'Thing' }\n"),
+      "n.prototxt:3:9: error: \"Correlation\" is a layer type of a fork of Caffe (FlowNet) that crema does not "
+      "have; docs/adding_a_layer.md shows how to write it in one C++ file\n"
+      "n.prototxt:5:15: error: \"FlowWarp\" is a layer type of a fork of Caffe (FlowNet) that crema does not have; "
+      "docs/adding_a_layer.md shows how to write it in one C++ file\n"
+      "n.prototxt:7:9: error: a layer has no field \"fork_thing_param\"; is it from a fork of Caffe? Type "
+      "\"Thing\" may be, too: `crema compile --list_layers` names those there are");
+  EXPECT_EQ(NetErrors("layer { type: 'ReLU' fork_thing_param { } }"),
+            "n.prototxt:1:22: error: a layer has no field \"fork_thing_param\"; is it from a fork of Caffe?");
+  EXPECT_EQ(NetErrors("layer { type: 'FlowWarp' }"), "");
+  EXPECT_EQ(
+      NetErrors("layer { type: 'ReLU' resample_param { } }"),
+      "n.prototxt:1:22: error: a layer has no field \"resample_param\"; \"Resample\" is a layer type of a fork of "
+      "Caffe (FlowNet) that crema does not have; a layer of type \"Interp\" resizes bilinearly: interp_param { "
+      "height: ... width: ... }, corners on corners");
+  EXPECT_EQ(
+      NetErrors("layers { type: DENSE_CRF dense_crf_param { max_iter: 10 } }"),
+      "n.prototxt:1:16: error: \"DenseCRF\" is a layer type of a fork of Caffe (DeepLab) that crema does not have; "
+      "leave it out: what it smooths are the scores, its first bottom, which the rest of the net can read");
+}
+
+TEST(TextDiagnostics, FieldsOfForksAreNotGuessed) {
+  EXPECT_EQ(NetErrors("layer { convolution_param { mask_filler { } } }"),
+            "n.prototxt:1:29: error: \"convolution_param\" has no field \"mask_filler\"; it is of a fork of Caffe");
+  EXPECT_EQ(NetErrors("layer { st_loss_param { } }"),
+            "n.prototxt:1:9: error: a layer has no field \"st_loss_param\"; it is of a fork of Caffe");
+  EXPECT_EQ(SolverErrors("max_lr: 1"),
+            "s.prototxt:1:1: error: a solver has no field \"max_lr\"; it is of a fork of Caffe");
+}
+
+TEST(TextDiagnostics, RatesOfTheOldSyntaxAreToldOnce) {
+  EXPECT_EQ(
+      NetErrors("layer { blobs_lr: 1 blobs_lr: 2 weight_decay: 1 }\nlayer { blobs_lr: 1 }"),
+      "n.prototxt:1:9: error: a layer has no field \"blobs_lr\", the old \"layers\" has; write param { lr_mult: ... "
+      "decay_mult: ... } once for each of its blobs: the weights, then the bias\n"
+      "n.prototxt:1:33: error: a layer has no field \"weight_decay\", the old \"layers\" has; write param { lr_mult: "
+      "... decay_mult: ... } once for each of its blobs: the weights, then the bias");
+}
+
+TEST(TextDiagnostics, UnknownTypesOfTheOldSyntaxGetNoListOfAll) {
+  EXPECT_EQ(NetErrors("layers { type: CONVOLUTOIN }"),
+            "n.prototxt:1:16: error: there is no layer type CONVOLUTOIN; did you mean \"CONVOLUTION\"?");
+  EXPECT_EQ(NetErrors("layers { type: QQQQ }"),
+            "n.prototxt:1:16: error: there is no layer type QQQQ; `crema compile --list_layers` names those there are; "
+            "\"layers\" blocks have them in capitals, such as INNER_PRODUCT");
+}
+
 TEST(TextDiagnostics, MisplacedFieldSaysWhereItBelongs) {
   EXPECT_EQ(NetErrors("layer { negative_slope: 0.1 }"),
             "n.prototxt:1:9: error: a layer has no field \"negative_slope\"; it belongs into relu_param");
@@ -193,7 +245,8 @@ TEST(TextDiagnostics, AllMistakesInOneGoSortedByLine) {
             "n.prototxt:3:9: error: \"type\" takes a text in quotes, not ReLU; write \"ReLU\"\n"
             "n.prototxt:4:13: error: \"\\q\" is no escape sequence; write \"\\\\\" for a backslash, or \"/\" in paths\n"
             "n.prototxt:5:16: error: \"relu_param\" has no field \"negative_slop\"; did you mean \"negative_slope\"?\n"
-            "n.prototxt:5:41: error: \"engine\" has no value CUDA; allowed are DEFAULT, CAFFE, CUDNN\n"
+            "n.prototxt:5:41: error: \"engine\" has no value CUDA; allowed are DEFAULT, CAFFE, CUDNN, MKL2017, "
+            "MKLDNN\n"
             "n.prototxt:7:19: error: \"name\" is already set at line 7; it takes only one value");
 }
 

@@ -1,0 +1,117 @@
+#include "schema/types_of_forks.h"
+
+#include <algorithm>
+
+#include "base/lower_case.h"
+
+namespace crema {
+
+namespace {
+
+constexpr const char* kCrf =
+    "leave it out: what it smooths are the scores, its first bottom, which the rest of the net can read";
+constexpr const char* kRistretto = "take the type without \"Ristretto\", which computes the same in floats";
+
+constexpr TypeOfFork kTypes[] = {
+    {"CPMData", "OpenPose", nullptr},
+    // Segmentation and edges
+    {"MultiStageMeanfield", "CRF-RNN", kCrf},
+    {"DenseCRF", "DeepLab", kCrf},
+    {"BiasChannel", "DeepLab", nullptr},
+    {"DominantChannel", "DeepLab", nullptr},
+    {"DomainTransform", "DeepLab", nullptr},
+    {"MatRead", "DeepLab", "convert the files to HDF5 and let a layer of type \"HDF5Data\" read them"},
+    {"MatWrite", "DeepLab", "leave it out: `crema extract` writes what a net makes of each image"},
+    {"Padding", "DeepLab", "write the border as pad of the convolution_param behind it"},
+    {"ImageLabelmapData", "HED and RCF",
+     "a layer of type \"ImageSegData\" with label_type: PIXEL makes the same two tops of a list of images and label "
+     "images (docs/segmentation.md)"},
+    {"Dice", "forks", nullptr},
+    {"DiceLoss", "forks", nullptr},
+    {"Entropy", "forks", nullptr},
+    // Optical flow
+    {"Correlation", "FlowNet", nullptr},
+    {"Correlation1D", "DispNet", nullptr},
+    {"Resample", "FlowNet",
+     "a layer of type \"Interp\" resizes bilinearly: interp_param { height: ... width: ... }, corners on corners"},
+    {"FlowWarp", "FlowNet", nullptr},
+    {"DataAugmentation", "FlowNet", "transform_param of layers that read images has crops, mirrors and colours"},
+    {"FlowAugmentation", "FlowNet", nullptr},
+    {"GenerateAugmentationParameters", "FlowNet", nullptr},
+    {"CustomData", "FlowNet", nullptr},
+    {"ChannelNorm", "FlowNet", nullptr},
+    {"LpqLoss", "FlowNet", nullptr},
+    // Sequences
+    {"WarpCTC", "forks with warp-ctc", "type: \"CtcLoss\" with ctc_loss_param { blank_label: ... } (docs/text.md)"},
+    {"WarpCTCLoss", "forks with warp-ctc", "type: \"CtcLoss\" with ctc_loss_param { blank_label: ... } (docs/text.md)"},
+    {"SequenceAccuracy", "forks with warp-ctc",
+     "type: \"LabelsequenceAccuracy\" compares sequences of labels (docs/text.md)"},
+    // Detection
+    {"ROIWarping", "MNC", nullptr},
+    {"ROIWarpingTest", "MNC", nullptr},
+    {"MaskPooling", "MNC", nullptr},
+    {"MaskResize", "MNC", nullptr},
+    {"DeformableConvolution", "Deformable ConvNets", nullptr},
+    {"DeformablePSROIPooling", "Deformable ConvNets", nullptr},
+    {"MIL", "visual concepts", nullptr},
+    {"MILData", "visual concepts", nullptr},
+    // Embeddings and adaptation of domains
+    {"GradientScaler", "DANN", nullptr},
+    {"LiftedStructSimilaritySoftmaxLoss", "Lifted Structure", nullptr},
+    {"HashingLoss", "forks for hashing", nullptr},
+    {"PairwiseLoss", "forks for hashing", nullptr},
+    // Compression
+    {"CConvolution", "Dynamic Network Surgery", nullptr},
+    {"CInnerProduct", "Dynamic Network Surgery", nullptr},
+    {"ConvolutionRistretto", "Ristretto", kRistretto},
+    {"DeconvolutionRistretto", "Ristretto", kRistretto},
+    {"FcRistretto", "Ristretto", "take type: \"InnerProduct\", which computes the same in floats"},
+    {"LRNRistretto", "Ristretto", kRistretto},
+    // Single layers
+    {"Local", "forks", nullptr},
+    {"LocalConvolution", "forks", nullptr},
+    {"Noise", "forks", nullptr},
+    {"BatchReduction", "Temporal Segment Networks", nullptr},
+    {"SpatialDropout", "Intel", nullptr},
+    {"SELU", "forks",
+     "write ELU with elu_param { alpha: 1.6732632 } and behind it Power with power_param { scale: 1.0507010 }"},
+    {"CReLU", "forks", "write Power with power_param { scale: -1 }, a Concat of its bottom and its top, and ReLU"},
+    {"PixelShuffle", "forks",
+     "write Reshape to N x C x r x r x H x W, Permute with orders 0, 1, 4, 2, 5, 3, and Reshape to N x C x rH x rW"},
+};
+
+// For these a similar name is that of something else.
+constexpr std::string_view kFields[] = {"mask_filler", "st_loss_param", "max_lr", "warmup_lr"};
+
+// Without "_" and "_param", in small letters: "DENSE_CRF", "dense_crf_param" and "DenseCRF" are one.
+std::string Plain(std::string_view name) {
+  constexpr std::string_view kBlock = "_param";
+  if (name.ends_with(kBlock)) name.remove_suffix(kBlock.size());
+  std::string plain = LowerCase(name);
+  plain.erase(std::remove(plain.begin(), plain.end(), '_'), plain.end());
+  return plain;
+}
+
+}  // namespace
+
+std::span<const TypeOfFork> TypesOfForks() { return kTypes; }
+
+const TypeOfFork* FindTypeOfFork(std::string_view name) {
+  const std::string plain = Plain(name);
+  const auto* found =
+      std::find_if(std::begin(kTypes), std::end(kTypes), [&](const TypeOfFork& of) { return Plain(of.type) == plain; });
+  return found == std::end(kTypes) ? nullptr : found;
+}
+
+std::string AdviceOn(const TypeOfFork& type) {
+  const std::string fork = type.fork, name(type.type);
+  return "\"" + name + "\" is a layer type of " + (fork.starts_with("forks") ? fork + " of Caffe" : "a fork of Caffe") +
+         (fork.starts_with("forks") ? "" : " (" + fork + ")") + " that crema does not have" +
+         (type.remedy ? std::string("; ") + type.remedy : kWriteLayer);
+}
+
+bool IsFieldOfFork(std::string_view name) {
+  return std::find(std::begin(kFields), std::end(kFields), name) != std::end(kFields);
+}
+
+}  // namespace crema

@@ -1,0 +1,35 @@
+// Layer types of forks of Caffe that crema does not have: not misspelt, and often with another way to the same net.
+#ifndef CREMA_SCHEMA_TYPES_OF_FORKS_H_
+#define CREMA_SCHEMA_TYPES_OF_FORKS_H_
+
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace crema {
+
+struct TypeOfFork {
+  std::string_view type;
+  const char* fork;
+  const char* remedy;  // behind a "; "; null: there is none but writing the layer
+};
+
+// All that are known.
+std::span<const TypeOfFork> TypesOfForks();
+
+// The type of this name, of the V1 name of it ("DENSE_CRF"), or of the block of this name ("dense_crf_param"); null for
+// none.
+const TypeOfFork* FindTypeOfFork(std::string_view name);
+
+// What to tell about a layer of that type, with the remedy.
+std::string AdviceOn(const TypeOfFork& type);
+
+// How to add a layer type, behind what is wrong with one.
+inline constexpr const char* kWriteLayer = "; docs/adding_a_layer.md shows how to write it in one C++ file";
+
+// A field of a fork, in whatever block, to which no field of crema is similar in meaning.
+bool IsFieldOfFork(std::string_view name);
+
+}  // namespace crema
+
+#endif  // CREMA_SCHEMA_TYPES_OF_FORKS_H_
