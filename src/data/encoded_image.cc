@@ -36,8 +36,11 @@ std::string CheckItemSize(const ImageSize& image, const Transform& transform, Tr
     return text + "all images of a batch must have the same channels: set force_color (or force_gray) in " +
            "transform_param for compressed images, or convert the images again to one number of channels";
   }
-  return text + "all images of a batch must agree: set crop_size, or resize_height and resize_width, in " +
-         "transform_param, or convert the images again to one size (--resize_height, --resize_width)";
+  return text +
+         "shapes are fixed, so that all images of a data set must come to one size, with batch_size 1, too: set " +
+         "crop_size (of images that are no smaller), resize_height and resize_width, or random_resized_crop in " +
+         "transform_param, or convert the images again to one size (--resize_height, --resize_width); ImageSegData " +
+         "gives images and label images that are smaller than crop_size a border";
 }
 
 std::string LoadEncodedImage(std::span<const uint8_t> bytes, const Transform& transform, const RandomStream& random,
