@@ -217,6 +217,36 @@ void Solver::Impl::WarnOfNothingToLearn() const {
                  "`crema compile --dump=graph` shows which gradients are computed");
 }
 
+void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const {
+  const CompiledNet& compiled = net->compiled();
+  for (const Node& node : compiled.graph.nodes) {
+    const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
+    if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) continue;
+    const Parameter& weights = std::as_const(*net).parameters()[node.params[0]];
+    if (weights.lr_mult != 0 || loaded.contains(node.name()) || loaded.contains(weights.layer)) continue;
+    const FillerParameter& filler = node.setup->params()[0].filler;
+    if (filler.type() != "constant" || filler.value() != 0) continue;
+    std::string remedy = "give weights for it (--weights), a weight_filler such as \"xavier\", or an lr_mult above 0";
+    if (node.type->name == "Deconvolution") {
+      const ConvolutionParameter& param = node.param->convolution_param();
+      remedy = "write weight_filler { type: \"bilinear\" }";
+      // Else every channel would be the sum of all that are resized.
+      if (param.group() == 1 && param.num_output() > 1) {
+        remedy +=
+            " and group: " + std::to_string(param.num_output()) + ", which resizes each of as many channels by itself";
+      } else {
+        remedy += ", which resizes";
+      }
+    }
+    Warn(
+        compiled.file.source ? compiled.file.source->Layer(node.index_in_file) : Location{},
+        "layer \"" + node.name() + "\" (" + node.type->name +
+            ") has weights of 0 and keeps them: its weight_filler is constant 0, lr_mult is 0, and no weights file has "
+            "any for it. Nothing of its bottom gets through, and nothing below learns by it; " +
+            remedy);
+  }
+}
+
 void Solver::Impl::WatchLossesForZeros(float loss) {
   constexpr int kTelling = 20;
   if (rank > 0 || iteration != watched_iterations_) return;

@@ -186,6 +186,7 @@ void Solver::Impl::LoadWeights() {
     }
     Tell(&Observer::OnWeights, loaded);
   }
+  WarnOfZeroWeights(copied);
 }
 
 void Solver::Impl::Warn(Location where, std::string message) const {

@@ -77,6 +77,35 @@ TEST_F(SmallTraining, NamesTheRecordOfALabelThatIsToBeMixed) {
   EXPECT_NE(error.find("record \"00000020\""), std::string::npos) << error;
 }
 
+TEST_F(SmallTraining, TellsOfWeightsThatStayZero) {
+  const auto train = [this](const std::string& param, const std::string& more) {
+    recorder_.notices.clear();
+    std::string net = kSmallNet;
+    const size_t at = net.find("layer {", net.find("InnerProduct") - 40);
+    net.insert(at, "layer { name: 'up' type: 'Deconvolution' bottom: 'data' top: 'up' param { " + param +
+                       " } convolution_param { num_output: 3 kernel_size: 2 bias_term: false " + more +
+                       " } include { phase: TRAIN } }\n"
+                       "layer { name: 'hush' type: 'Silence' bottom: 'up' include { phase: TRAIN } }\n");
+    folder_.Write("net.prototxt", net);
+    Train("", 1);
+    return recorder_.notices;
+  };
+  const std::string found = train("lr_mult: 0", "");
+  EXPECT_NE(found.find("layer \"up\" (Deconvolution) has weights of 0 and keeps them"), std::string::npos) << found;
+  EXPECT_NE(found.find("write weight_filler { type: \"bilinear\" } and group: 3, which"), std::string::npos) << found;
+  EXPECT_EQ(train("lr_mult: 0", "weight_filler { type: 'bilinear' }").find("has weights of 0"), std::string::npos);
+  EXPECT_EQ(train("lr_mult: 1", "").find("has weights of 0"), std::string::npos);
+}
+
+TEST_F(SmallTraining, TellsOfGpusThatASolverLists) {
+  Train("device_id: [0, 1, 3]", 1);
+  EXPECT_NE(
+      recorder_.notices.find("device_id lists 3 GPUs but this run computes on the CPU; `train --gpu=0,1,3` computes "
+                             "on them"),
+      std::string::npos)
+      << recorder_.notices;
+}
+
 TEST_F(SmallTraining, TellsWhereNothingIsLearnt) {
   Train("", 1);
   EXPECT_EQ(recorder_.notices.find("nothing will be learnt"), std::string::npos) << recorder_.notices;
