@@ -227,16 +227,14 @@ void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const 
     const FillerParameter& filler = node.setup->params()[0].filler;
     if (filler.type() != "constant" || filler.value() != 0) continue;
     std::string remedy = "give weights for it (--weights), a weight_filler such as \"xavier\", or an lr_mult above 0";
-    if (node.type->name == "Deconvolution") {
-      const ConvolutionParameter& param = node.param->convolution_param();
+    const ConvolutionParameter& param = node.param->convolution_param();
+    // From channels to as many: resized one by one, and not each the sum of all.
+    const bool resizes = node.type->name == "Deconvolution" && node.setup->bottom_shape(0).axes() == 4 &&
+                         node.setup->bottom_shape(0)[1] == param.num_output();
+    if (resizes) {
       remedy = "write weight_filler { type: \"bilinear\" }";
-      // Else every channel would be the sum of all that are resized.
-      if (param.group() == 1 && param.num_output() > 1) {
-        remedy +=
-            " and group: " + std::to_string(param.num_output()) + ", which resizes each of as many channels by itself";
-      } else {
-        remedy += ", which resizes";
-      }
+      if (param.num_output() > 1) remedy += " and group: " + std::to_string(param.num_output());
+      remedy += ", which resizes images";
     }
     Warn(
         compiled.file.source ? compiled.file.source->Layer(node.index_in_file) : Location{},

@@ -78,14 +78,18 @@ TEST_F(SmallTraining, NamesTheRecordOfALabelThatIsToBeMixed) {
 }
 
 TEST_F(SmallTraining, TellsOfWeightsThatStayZero) {
-  const auto train = [this](const std::string& param, const std::string& more) {
+  const auto train = [this](const std::string& param, const std::string& more, int outputs = 3) {
     recorder_.notices.clear();
     std::string net = kSmallNet;
     const size_t at = net.find("layer {", net.find("InnerProduct") - 40);
-    net.insert(at, "layer { name: 'up' type: 'Deconvolution' bottom: 'data' top: 'up' param { " + param +
-                       " } convolution_param { num_output: 3 kernel_size: 2 bias_term: false " + more +
-                       " } include { phase: TRAIN } }\n"
-                       "layer { name: 'hush' type: 'Silence' bottom: 'up' include { phase: TRAIN } }\n");
+    net.insert(at,
+               "layer { name: 'three' type: 'DummyData' top: 'three' include { phase: TRAIN }"
+               "  dummy_data_param { shape { dim: [7, 3, 4, 4] } } }\n"
+               "layer { name: 'up' type: 'Deconvolution' bottom: 'three' top: 'up' param { " +
+                   param + " } convolution_param { num_output: " + std::to_string(outputs) +
+                   " kernel_size: 2 bias_term: false " + more +
+                   " } include { phase: TRAIN } }\n"
+                   "layer { name: 'hush' type: 'Silence' bottom: 'up' include { phase: TRAIN } }\n");
     folder_.Write("net.prototxt", net);
     Train("", 1);
     return recorder_.notices;
@@ -93,6 +97,9 @@ TEST_F(SmallTraining, TellsOfWeightsThatStayZero) {
   const std::string found = train("lr_mult: 0", "");
   EXPECT_NE(found.find("layer \"up\" (Deconvolution) has weights of 0 and keeps them"), std::string::npos) << found;
   EXPECT_NE(found.find("write weight_filler { type: \"bilinear\" } and group: 3, which"), std::string::npos) << found;
+  const std::string other = train("lr_mult: 0", "", 5);
+  EXPECT_NE(other.find("(--weights), a weight_filler such as \"xavier\", or an lr_mult above 0"), std::string::npos)
+      << other;
   EXPECT_EQ(train("lr_mult: 0", "weight_filler { type: 'bilinear' }").find("has weights of 0"), std::string::npos);
   EXPECT_EQ(train("lr_mult: 1", "").find("has weights of 0"), std::string::npos);
 }
