@@ -10,6 +10,7 @@ namespace crema::darknet {
 
 namespace {
 
+constexpr float kPower = 4;  // of warm-ups and policy=poly
 constexpr int64_t kMostIterations = 1 << 30;
 // What Darknet's running statistics keep of what they were.
 constexpr float kKept = 0.99F;
@@ -94,6 +95,7 @@ void ReadSteps(Settings* settings, SolverParameter* solver) {
 void ReadRates(Settings* settings, SolverParameter* solver) {
   solver->set_base_lr(settings->Number("learning_rate", 0.001F));
   solver->set_warmup_iter(static_cast<int32_t>(settings->Int("burn_in", 0, 0, kMostIterations)));
+  if (solver->warmup_iter() > 0) solver->set_warmup_power(settings->Number("power", kPower));
   const std::string policy =
       settings->Choice("policy", "constant", {"constant", "exp", "poly", "sgdr", "sigmoid", "step", "steps"});
   if (policy == "constant") {
@@ -109,7 +111,7 @@ void ReadRates(Settings* settings, SolverParameter* solver) {
     solver->set_gamma(settings->Number("gamma", 1));
   } else if (policy == "poly") {
     solver->set_lr_policy("poly");
-    solver->set_power(settings->Number("power", 4));
+    solver->set_power(settings->Number("power", kPower));
   } else if (policy == "sigmoid") {
     solver->set_lr_policy("sigmoid");
     solver->set_stepsize(static_cast<int32_t>(settings->Int("step", 1, 1, kMostIterations)));

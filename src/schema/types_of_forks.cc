@@ -23,9 +23,6 @@ constexpr TypeOfFork kTypes[] = {
     {"MatRead", "DeepLab", "convert the files to HDF5 and let a layer of type \"HDF5Data\" read them"},
     {"MatWrite", "DeepLab", "leave it out: `crema extract` writes what a net makes of each image"},
     {"Padding", "DeepLab", "write the border as pad of the convolution_param behind it"},
-    {"ImageLabelmapData", "HED and RCF",
-     "a layer of type \"ImageSegData\" with label_type: PIXEL makes the same two tops of a list of images and label "
-     "images (docs/segmentation.md)"},
     {"Dice", "forks", nullptr},
     {"DiceLoss", "forks", nullptr},
     {"Entropy", "forks", nullptr},
@@ -56,7 +53,6 @@ constexpr TypeOfFork kTypes[] = {
     {"MIL", "visual concepts", nullptr},
     {"MILData", "visual concepts", nullptr},
     // Embeddings and adaptation of domains
-    {"GradientScaler", "DANN", nullptr},
     {"LiftedStructSimilaritySoftmaxLoss", "Lifted Structure", nullptr},
     {"HashingLoss", "forks for hashing", nullptr},
     {"PairwiseLoss", "forks for hashing", nullptr},
@@ -68,8 +64,7 @@ constexpr TypeOfFork kTypes[] = {
     {"FcRistretto", "Ristretto", "take type: \"InnerProduct\", which computes the same in floats"},
     {"LRNRistretto", "Ristretto", kRistretto},
     // Single layers
-    {"Local", "forks", nullptr},
-    {"LocalConvolution", "forks", nullptr},
+    {"LocalConvolution", "forks", "type: \"Local\" with local_param does the same, without groups"},
     {"Noise", "forks", nullptr},
     {"BatchReduction", "Temporal Segment Networks", nullptr},
     {"SpatialDropout", "Intel", nullptr},

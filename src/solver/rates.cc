@@ -89,7 +89,7 @@ float LearningRateAt(const SolverParameter& solver, int iteration, int drops) {
   double rate = 0;
   if (iteration < warm_up.iterations) {
     const double done = static_cast<double>(iteration) / warm_up.iterations;
-    rate = warm_up.start + (double{solver.base_lr()} - warm_up.start) * done;
+    rate = warm_up.start + (double{solver.base_lr()} - warm_up.start) * std::pow(done, double{solver.warmup_power()});
   } else {
     rate = policy->rate(solver, iteration, solver.lr_policy() == "plateau" ? drops : RateStepAt(solver, iteration));
   }

@@ -203,6 +203,10 @@ void Checker::CheckWarmUp() {
   NotNegative("warmup_start_lr", solver_.warmup_start_lr());
   NotNegative("rampup_interval", solver_.rampup_interval());
   NotNegative("rampup_lr", solver_.rampup_lr());
+  if (!(solver_.warmup_power() > 0 && std::isfinite(solver_.warmup_power()))) {
+    Error("warmup_power",
+          "warmup_power is " + FormatNumber(solver_.warmup_power()) + "; it must be above 0, and finite");
+  }
   NotNegative("min_lr", solver_.min_lr());
   if (solver_.warmup_iter() > 0 && solver_.rampup_interval() > 0) {
     Error("rampup_interval", "warmup_iter and rampup_interval are both set; they are the same, keep one of them");
@@ -211,6 +215,9 @@ void Checker::CheckWarmUp() {
        {std::tuple("warmup_start_lr", "warmup_iter", solver_.warmup_iter()),
         std::tuple("rampup_lr", "rampup_interval", solver_.rampup_interval())}) {
     if (Has(start) && iterations <= 0) Warn(start, std::string(start) + " has no effect without " + length);
+  }
+  if (Has("warmup_power") && WarmUpOf(solver_).iterations <= 0) {
+    Warn("warmup_power", "warmup_power has no effect without warmup_iter");
   }
   if (ReadsBaseRate() && solver_.base_lr() >= 0 && Has("base_lr") && solver_.min_lr() > solver_.base_lr()) {
     Error("min_lr", "min_lr is " + FormatNumber(solver_.min_lr()) + ", above base_lr, " +

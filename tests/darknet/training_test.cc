@@ -63,6 +63,7 @@ TEST(DarknetTraining, TakesTheSolver) {
   EXPECT_EQ(solver.momentum(), 0.8F);
   EXPECT_EQ(solver.weight_decay(), 0.001F);
   EXPECT_EQ(solver.warmup_iter(), 200);
+  EXPECT_EQ(solver.warmup_power(), 4);
   EXPECT_EQ(solver.lr_policy(), "multistep");
   EXPECT_EQ(solver.gamma(), 0.1F);
   ASSERT_EQ(solver.stepvalue_size(), 2);

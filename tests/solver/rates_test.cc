@@ -117,6 +117,9 @@ TEST(Rates, RiseInAWarmUp) {
   EXPECT_EQ(LearningRateAt(from_nothing, 0), 0.0f);
   EXPECT_EQ(LearningRateAt(from_nothing, 10), 0.02f) << "the cosine begins where the warm-up ends";
   EXPECT_NEAR(LearningRateAt(from_nothing, 30), 0.01, 1e-8);
+  from_nothing.set_warmup_power(4);
+  EXPECT_NEAR(LearningRateAt(from_nothing, 5), 0.02 / 16, 1e-8);
+  EXPECT_EQ(LearningRateAt(from_nothing, 10), 0.02f);
 }
 
 TEST(Rates, FallWhereTheLossStays) {

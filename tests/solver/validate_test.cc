@@ -110,6 +110,7 @@ INSTANTIATE_TEST_SUITE_P(
              "base_lr is missing"},
         Case{"TwoWarmUps", With("warmup_iter: 3 rampup_interval: 3"), "keep one of them"},
         Case{"NegativeWarmUp", With("warmup_iter: -1"), "warmup_iter is -1"},
+        Case{"WarmUpByNoPower", With("warmup_iter: 3 warmup_power: 0"), "warmup_power is 0; it must be above 0"},
         Case{"NegativeRampUp", With("rampup_interval: -1"), "rampup_interval is -1"},
         Case{"NegativeWarmUpRate", With("warmup_iter: 3 warmup_start_lr: -1"), "warmup_start_lr is -1"},
         Case{"NegativeRampUpRate", With("rampup_interval: 3 rampup_lr: -1"), "rampup_lr is -1"},
@@ -167,6 +168,7 @@ TEST(CheckSolver, WarnsOfFieldsThatAreNotRead) {
            {With("stagelr: 1"), "stagelr is not read by lr_policy \"fixed\""},
            {With("plateau_winsize: 1"), "plateau_winsize is not read by lr_policy \"fixed\""},
            {With("warmup_start_lr: 0.001"), "warmup_start_lr has no effect without warmup_iter"},
+           {With("warmup_power: 2"), "warmup_power has no effect without warmup_iter"},
            {With("rampup_lr: 0.001"), "rampup_lr has no effect without rampup_interval"},
            {With("warmup_iter: 10"), "lr_policy is never used"}}) {
     const std::vector<Diagnostic> found = Check(text);
