@@ -222,7 +222,7 @@ TEST(DarknetImport, RefusesNetsThatAreNone) {
 // Settings that would make a machine allocate without end are refused before it does.
 TEST(DarknetImport, RefusesWhatNoMachineHolds) {
   ExpectError("[convolutional]\nfilters=1048576\nactivation=linear\n[upsample]\nstride=64\n[upsample]\nstride=64\n",
-              "more elements than a machine holds");
+              "10: error: [upsample]: makes 1x1048576x16384x16384, more elements than a machine holds");
   const std::string wide =
       MadeNet("[net]\nheight=1048576\nwidth=1048576\nchannels=1048576\n[softmax]\n", WeightsBytes({})).Error();
   EXPECT_NE(wide.find("more elements than a machine holds"), std::string::npos) << wide;
