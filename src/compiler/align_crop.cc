@@ -43,7 +43,11 @@ std::optional<CoordinateMap> MapOf(const Graph& graph, const Node& node, size_t 
   return CoordinateMap(axes);
 }
 
-Ways WaysBack(const Graph& graph, int blob) {
+// Without an offset, where the crops of some forks find theirs.
+bool CutsFrom0(const Node& node) { return node.type->name == "Crop" && node.param->crop_param().offset_size() == 0; }
+
+// through_all: also through such crops, whose offset is 0 here.
+Ways WaysBack(const Graph& graph, int blob, bool through_all) {
   const int axes = graph.values[blob].spec.shape.axes();
   Ways ways;
   ways.maps[blob] = CoordinateMap(axes - 2);
@@ -52,6 +56,7 @@ Ways WaysBack(const Graph& graph, int blob) {
     const Value& value = graph.values[ways.values[next]];
     const Node& node = graph.nodes[value.producer];
     if (node.bottoms.empty()) continue;
+    if (!through_all && CutsFrom0(node)) continue;
     const std::optional<CoordinateMap> map = MapOf(graph, node, axes - 2);
     const bool mapped = map && static_cast<int>(map->size()) == axes - 2;
     if (!mapped) ways.ends.push_back(value.producer);
@@ -91,9 +96,9 @@ std::string NumberText(double value) {
   return text;
 }
 
-Alignment Align(const Graph& graph, int whole, int wanted) {
+Alignment Align(const Graph& graph, int whole, int wanted, bool through_all) {
   const std::string first = Quoted(graph.values[whole].name), second = Quoted(graph.values[wanted].name);
-  const Ways from = WaysBack(graph, whole), to = WaysBack(graph, wanted);
+  const Ways from = WaysBack(graph, whole, through_all), to = WaysBack(graph, wanted, through_all);
   const auto common = std::find_if(to.values.begin(), to.values.end(), [&](int v) { return from.maps.contains(v); });
   if (common == to.values.end()) {
     std::string ends = EndsOf(graph, from);
@@ -149,7 +154,7 @@ bool AlignCrop(Compilation& c, const Node& node) {
                                            : "only images can be aligned; give offset");
   }
   if (!images) return true;
-  const Alignment found = Align(c.net.graph, node.bottoms[0], node.bottoms[1]);
+  const Alignment found = Align(c.net.graph, node.bottoms[0], node.bottoms[1], asked);
   if (asked) {
     if (!found.problem.empty()) return error("type", "cannot be aligned: " + found.problem + "; give offset");
     CropParameter* aligned = c.net.file.net.mutable_layer(node.index_in_file)->mutable_crop_param();

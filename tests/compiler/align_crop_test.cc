@@ -89,19 +89,23 @@ TEST(AlignCrop, FindsTheOffsetOfFcn32s) {
   EXPECT_EQ(OffsetOf(*net, "score"), (std::vector<int>{19, 19}));
 }
 
-// voc-fcn8s, where three crops stand upon each other.
+// Its three crops, which stand upon each other, with these settings.
+std::string Fcn8s(const std::string& crop) {
+  return FcnBody() + Deconvolution("score_fr", "upscore2", "kernel_size: 4 stride: 2") +
+         Convolution("pool4", "score_pool4", "kernel_size: 1") +
+         LayerOf("Crop", "score_pool4 upscore2", "score_pool4c", crop) +
+         LayerOf("Eltwise", "upscore2 score_pool4c", "fuse_pool4") +
+         Deconvolution("fuse_pool4", "upscore_pool4", "kernel_size: 4 stride: 2") +
+         Convolution("pool3", "score_pool3", "kernel_size: 1") +
+         LayerOf("Crop", "score_pool3 upscore_pool4", "score_pool3c", crop) +
+         LayerOf("Eltwise", "upscore_pool4 score_pool3c", "fuse_pool3") +
+         Deconvolution("fuse_pool3", "upscore8", "kernel_size: 16 stride: 8") +
+         LayerOf("Crop", "upscore8 data", "score", crop);
+}
+
+// voc-fcn8s.
 TEST(AlignCrop, FindsTheOffsetsOfFcn8s) {
-  const std::string net = FcnBody() + Deconvolution("score_fr", "upscore2", "kernel_size: 4 stride: 2") +
-                          Convolution("pool4", "score_pool4", "kernel_size: 1") +
-                          LayerOf("Crop", "score_pool4 upscore2", "score_pool4c", kAuto) +
-                          LayerOf("Eltwise", "upscore2 score_pool4c", "fuse_pool4") +
-                          Deconvolution("fuse_pool4", "upscore_pool4", "kernel_size: 4 stride: 2") +
-                          Convolution("pool3", "score_pool3", "kernel_size: 1") +
-                          LayerOf("AutoCrop", "score_pool3 upscore_pool4", "score_pool3c") +
-                          LayerOf("Eltwise", "upscore_pool4 score_pool3c", "fuse_pool3") +
-                          Deconvolution("fuse_pool3", "upscore8", "kernel_size: 16 stride: 8") +
-                          LayerOf("Crop", "upscore8 data", "score", kAuto);
-  const auto compiled = Compiled(net);
+  const auto compiled = Compiled(Fcn8s(kAuto));
   EXPECT_EQ(OffsetOf(*compiled, "score_pool4c"), (std::vector<int>{5, 5}));
   EXPECT_EQ(OffsetOf(*compiled, "score_pool3c"), (std::vector<int>{9, 9}));
   EXPECT_EQ(OffsetOf(*compiled, "score"), (std::vector<int>{31, 31}));
@@ -205,6 +209,15 @@ TEST(AlignCrop, WarnsWhereACutFrom0IsElsewhere) {
                               LayerOf("Pooling", "data", "p", "pooling_param { kernel_size: 3 stride: 2 }") +
                               Deconvolution("p", "a", "kernel_size: 3 stride: 2");
   EXPECT_TRUE(Warnings(aligned + LayerOf("Crop", "a data", "c")).empty());
+}
+
+TEST(AlignCrop, WarnsOfCropsUponEachOther) {
+  const std::vector<std::string> warnings = Warnings(Fcn8s({}));
+  ASSERT_EQ(warnings.size(), 3u);
+  EXPECT_NE(warnings[0].find("\"upscore2\" begins at [5, 5] of \"score_pool4\""), std::string::npos) << warnings[0];
+  EXPECT_NE(warnings[1].find("\"upscore_pool4\" begins at [9, 9] of \"score_pool3\""), std::string::npos)
+      << warnings[1];
+  EXPECT_NE(warnings[2].find("\"data\" begins at [31, 31] of \"upscore8\""), std::string::npos) << warnings[2];
 }
 
 }  // namespace
