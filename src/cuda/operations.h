@@ -188,6 +188,12 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t SpatialTransformWorkspace(const SpatialTransform& problem) override;
   void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta, const float* dy,
                                 float* dx, float* dtheta, std::byte* workspace) override;
+  MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) override;
+  void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) override;
+  void MeanFieldForward(const MeanField& problem, const MeanFieldInputs& inputs, const MeanFieldWeights& weights,
+                        const MeanFieldTape& tape, float* y, std::byte* workspace) override;
+  void MeanFieldBackward(const MeanField& problem, const MeanFieldWeights& weights, const MeanFieldTape& tape,
+                         const float* dy, const MeanFieldGradients& gradients, std::byte* workspace) override;
   size_t DetectionWorkspace(const DetectionProblem& problem) override;
   void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
                      std::byte* workspace) override;

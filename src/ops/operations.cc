@@ -366,6 +366,20 @@ class CpuOperations final : public CpuSequences {
                                 float* dx, float* dtheta, std::byte* workspace) override {
     crema::SpatialTransformBackward(problem, x, theta, dy, dx, dtheta, workspace);
   }
+  MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) override {
+    return crema::MeanFieldMemoryOf(problem, keeps);
+  }
+  void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) override {
+    crema::MakeSpatialLattice(problem, lattice, workspace);
+  }
+  void MeanFieldForward(const MeanField& problem, const MeanFieldInputs& inputs, const MeanFieldWeights& weights,
+                        const MeanFieldTape& tape, float* y, std::byte* workspace) override {
+    crema::MeanFieldForward(problem, inputs, weights, tape, y, workspace);
+  }
+  void MeanFieldBackward(const MeanField& problem, const MeanFieldWeights& weights, const MeanFieldTape& tape,
+                         const float* dy, const MeanFieldGradients& gradients, std::byte* workspace) override {
+    crema::MeanFieldBackward(problem, weights, tape, dy, gradients, workspace);
+  }
 
   std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                      std::string_view only) override {

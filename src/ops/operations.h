@@ -45,6 +45,7 @@
 #include "ops/label_sequences.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
+#include "ops/mean_field.h"
 #include "ops/mix_up.h"
 #include "ops/multi_label.h"
 #include "ops/multibox.h"
@@ -301,6 +302,14 @@ class Operations {
   virtual size_t SpatialTransformWorkspace(const SpatialTransform& problem) = 0;
   virtual void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta,
                                         const float* dy, float* dx, float* dtheta, std::byte* workspace) = 0;
+  // ops/mean_field.h.
+  virtual MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) = 0;
+  virtual void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) = 0;
+  virtual void MeanFieldForward(const MeanField& problem, const MeanFieldInputs& inputs,
+                                const MeanFieldWeights& weights, const MeanFieldTape& tape, float* y,
+                                std::byte* workspace) = 0;
+  virtual void MeanFieldBackward(const MeanField& problem, const MeanFieldWeights& weights, const MeanFieldTape& tape,
+                                 const float* dy, const MeanFieldGradients& gradients, std::byte* workspace) = 0;
 
   // --- Detectors: ops/detection_output.h, ops/object_rows.h, ops/multibox.h, ops/detection_evaluation.h. FindBadObject
   // answers as FindBadLabel does. ---
