@@ -236,6 +236,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "MultiBoxLoss",
                                               "MultiLabelAccuracy",
                                               "MixUp",
+                                              "MultiStageMeanfield",
                                               "MultinomialLogisticLoss",
                                               "PSROIPooling",
                                               "PrecisionRecall",
