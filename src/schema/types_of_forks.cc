@@ -15,7 +15,6 @@ constexpr const char* kRistretto = "take the type without \"Ristretto\", which c
 constexpr TypeOfFork kTypes[] = {
     {"CPMData", "OpenPose", nullptr},
     // Segmentation and edges
-    {"MultiStageMeanfield", "CRF-RNN", kCrf},
     {"DenseCRF", "DeepLab", kCrf},
     {"BiasChannel", "DeepLab", nullptr},
     {"DominantChannel", "DeepLab", nullptr},

@@ -22,6 +22,7 @@ const std::map<std::string, std::string>& Exceptions() {
       {"BNLL", "BNLL"},
       {"BOX_ANNOTATOR_OHEM", "BoxAnnotatorOHEM"},
       {"CONVOLUTION3D", "Convolution3D"},
+      {"CROP", "AutoCrop"},
       {"DECONVOLUTION3D", "Deconvolution3D"},
       {"ELTWISE_ACCURACY", "Accuracy"},
       {"ELU", "ELU"},

@@ -15,7 +15,7 @@ namespace {
 struct ForkNet {
   std::string file;
   BlobShapes shapes = {};  // of tops of data layers
-  bool warns = false;      // of old syntax
+  bool warns = false;      // of old syntax, or of equal names
 };
 
 void ExpectToCompile(const std::string& folder, const std::vector<ForkNet>& nets) {
@@ -54,6 +54,32 @@ TEST(CorpusOfCaffeLstm, NetsCompile) {
                            {"lstm_long.prototxt", {}, true},
                            {"deep_lstm_short.prototxt", {}, true},
                            {"deep_lstm_long.prototxt", {}, true}});
+}
+
+TEST(CorpusOfCrfRnn, NetsCompile) {
+  const std::string folder = "forks/torrvision+crfasrnn/python-scripts";
+  if (CorpusFiles(folder).empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
+  ExpectToCompile(folder, {{"TVG_CRFRNN_COCO_VOC.prototxt", {}, true}, {"TVG_CRFRNN_new_deploy.prototxt", {}, true}});
+}
+
+// What the published weights are.
+TEST(CorpusOfCrfRnn, BlobsAreSquare) {
+  const std::string folder = "forks/torrvision+crfasrnn/python-scripts";
+  if (CorpusFiles(folder).empty()) GTEST_SKIP() << "there is no corpus at " << CorpusFolder();
+  NetOptions options;
+  options.context.device = &CpuDevice();
+  for (const char* file : {"TVG_CRFRNN_COCO_VOC.prototxt", "TVG_CRFRNN_new_deploy.prototxt"}) {
+    const auto compiled = Compile(ReadNetFile(CorpusFolder() + "/" + folder + "/" + file), options);
+    int blobs = 0;
+    for (const Node& node : compiled->graph.nodes) {
+      if (node.param->type() != "MultiStageMeanfield") continue;
+      for (const int param : node.params) {
+        EXPECT_EQ(compiled->graph.params[param].spec.shape, (Shape{1, 1, 21, 21}));
+        ++blobs;
+      }
+    }
+    EXPECT_EQ(blobs, 3) << file;
+  }
 }
 
 }  // namespace

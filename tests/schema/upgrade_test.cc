@@ -70,6 +70,22 @@ layer { name: "c" type: "Convolution" bottom: "x" top: "y"
   EXPECT_EQ(Place(file, 1, "relu_param.negative_slope"), "n:9:1");
 }
 
+// Forks had CROP in V1, which found its offset; Crop came to BVLC's Caffe later.
+TEST(Upgrade, V1CropsAreAligned) {
+  const NetFile file = ParseNet(
+      "layers { name: \"a\" type: CROP bottom: \"x\" bottom: \"y\" top: \"z\" }\n"
+      "layers { name: \"b\" type: CROP bottom: \"z\" bottom: \"y\" top: \"u\" crop_param { offset: 5 } }\n"
+      "layers { name: \"m\" type: MULTI_STAGE_MEANFIELD bottom: \"u\" bottom: \"u\" bottom: \"y\" top: \"v\"\n"
+      "  blobs_lr: 10 multi_stage_meanfield_param { num_iterations: 5 } }\n",
+      "n");
+  EXPECT_EQ(TextOf(file.net), TextOf(Net(R"(
+layer { name: "a" type: "AutoCrop" bottom: "x" bottom: "y" top: "z" }
+layer { name: "b" type: "AutoCrop" bottom: "z" bottom: "y" top: "u" crop_param { offset: 5 } }
+layer { name: "m" type: "MultiStageMeanfield" bottom: "u" bottom: "u" bottom: "y" top: "v"
+  param { lr_mult: 10 } multi_stage_meanfield_param { num_iterations: 5 } })")));
+  EXPECT_EQ(Warnings(file), "n:1:1: warning: uses the old V1 syntax (\"layers\"); upgraded on reading\n");
+}
+
 TEST(Upgrade, EveryV1TypeHasAName) {
   const std::map<std::string, std::string> expected = {{"ABSVAL", "AbsVal"},
                                                        {"ACCURACY", "Accuracy"},
@@ -78,6 +94,7 @@ TEST(Upgrade, EveryV1TypeHasAName) {
                                                        {"CONCAT", "Concat"},
                                                        {"CONTRASTIVE_LOSS", "ContrastiveLoss"},
                                                        {"CONVOLUTION", "Convolution"},
+                                                       {"CROP", "AutoCrop"},
                                                        {"DATA", "Data"},
                                                        {"DECONVOLUTION", "Deconvolution"},
                                                        {"DROPOUT", "Dropout"},
@@ -95,6 +112,7 @@ TEST(Upgrade, EveryV1TypeHasAName) {
                                                        {"INNER_PRODUCT", "InnerProduct"},
                                                        {"LRN", "LRN"},
                                                        {"MEMORY_DATA", "MemoryData"},
+                                                       {"MULTI_STAGE_MEANFIELD", "MultiStageMeanfield"},
                                                        {"MULTINOMIAL_LOGISTIC_LOSS", "MultinomialLogisticLoss"},
                                                        {"MVN", "MVN"},
                                                        {"POOLING", "Pooling"},
