@@ -43,7 +43,8 @@ void WarnAboutOldTransform(const NetParameter& net, const PlaceOf& place, Diagno
 
 void UpgradeDataTransform(LayerParameter* layer) {
   if (layer->type() == "Data" && layer->has_data_param()) Move(layer->mutable_data_param(), layer);
-  const bool images = layer->type() == "ImageData" || layer->type() == "ImageSegData" || layer->type() == "ImageLabelmapData";
+  const bool images =
+      layer->type() == "ImageData" || layer->type() == "ImageSegData" || layer->type() == "ImageLabelmapData";
   if (images && layer->has_image_data_param()) Move(layer->mutable_image_data_param(), layer);
   if (layer->type() == "WindowData" && layer->has_window_data_param()) Move(layer->mutable_window_data_param(), layer);
 }

@@ -221,10 +221,10 @@ TEST(Prefetcher, ErrorsReachTheConsumerInTheirBatch) {
     Prefetcher prefetcher = MakePrefetcher(folder / "db", {}, {.batch = 5, .threads = threads});
     for (int k = 0; k < 4; ++k) prefetcher.Next();
     for (int again = 0; again < 3; ++again) {
-      testing::ExpectThrows<UserError>([&] { prefetcher.Next(); },
-                                       {"record \"00000023\" of " + folder / "db", "1x4x5", "first record makes 1x4x4",
-                                        "all images of a data set must come to one size, with batch_size 1, too",
-                                        "crop_size", "--resize_height"});
+      testing::ExpectThrows<UserError>(
+          [&] { prefetcher.Next(); },
+          {"record \"00000023\" of " + folder / "db", "1x4x5", "first record makes 1x4x4",
+           "all images of a data set must come to one size, with batch_size 1, too", "crop_size", "--resize_height"});
       EXPECT_EQ(prefetcher.position(), 20u);
       EXPECT_EQ(prefetcher.current().labels[0], 15);
     }

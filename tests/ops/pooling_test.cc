@@ -238,7 +238,7 @@ TEST(PoolingChoice, StochasticLeavesAReason) {
   EXPECT_EQ(choice.kernel, "reference");
   EXPECT_EQ(choice.skipped,
             (std::vector<std::string>{"vectorised maximum: takes the maximum only",
-                                      "vectorised average: takes the average only",
+                                      "vectorised average: takes averages and sums only",
                                       "maximum with channels last: takes images with channels last only",
                                       "average with channels last: takes images with channels last only"}));
 }
