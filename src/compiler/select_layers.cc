@@ -115,6 +115,25 @@ void WarnAboutHalves(Compilation& c) {
                                    "CPUs, into the solver, or give --precision");
 }
 
+// Warns once where a net reads maps of edges, as forks do in which the sigmoid's loss is another one, and does not say
+// which one is meant.
+void WarnAboutBalance(Compilation& c) {
+  const auto& nodes = c.net.graph.nodes;
+  const auto reads = [](const Node& node) { return node.type->name == "ImageLabelmapData"; };
+  const auto leaves_open = [](const Node& node) {
+    return node.type->name == "SigmoidCrossEntropyLoss" && !node.param->loss_param().has_class_balanced();
+  };
+  const auto loss = std::find_if(nodes.begin(), nodes.end(), leaves_open);
+  if (loss == nodes.end() || std::none_of(nodes.begin(), nodes.end(), reads)) return;
+  c.diagnostics.Warning(
+      c.Where(*loss, "type"),
+      "layer \"" + loss->name() +
+          "\" (SigmoidCrossEntropyLoss): every pixel counts alike, where in "
+          "the forks of HED and RCF, which have ImageLabelmapData, the few pixels on edges weigh as much as "
+          "all others; write loss_param { class_balanced: true } in each such layer for that, or false "
+          "(docs/segmentation.md)");
+}
+
 // Warns once where a net of Intel's fork asks for whole numbers.
 void WarnAboutQuantization(Compilation& c) {
   const auto& nodes = c.net.graph.nodes;
@@ -250,6 +269,7 @@ void SelectLayers(Compilation& c) {
   if (!c.diagnostics.has_errors()) KeepWhatOutputsNeed(c);
   WarnAboutHalves(c);
   WarnAboutQuantization(c);
+  WarnAboutBalance(c);
   if (graph.nodes.empty() && !c.diagnostics.has_errors()) {
     c.diagnostics.Error(c.net.file.source ? c.net.file.source->Field("name") : Location{},
                         std::string("no layer is left for phase ") + Phase_Name(c.options.phase) +
