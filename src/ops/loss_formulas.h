@@ -93,7 +93,7 @@ struct CountedAs {
   LabelRule rule;
   float wanted;
   CREMA_FORMULA float operator()(float target) const {
-    return (target == wanted) & !IgnoredTarget{rule}(target) ? 1.0f : 0.0f;
+    return ((target == wanted) & !IgnoredTarget{rule}(target)) ? 1.0f : 0.0f;
   }
 };
 CREMA_FORMULA SigmoidBalance BalanceOf(const SigmoidLoss& loss, double ones, double zeros) {

@@ -13,7 +13,7 @@ struct Counted {
   CREMA_FORMULA float operator()(float score, float label) const {
     const bool told = yes ? score >= 0.0f : score < 0.0f;
     const bool own = yes ? label >= 1.0f : label <= -1.0f;
-    const float count = own & (told | !right) ? 1.0f : 0.0f;
+    const float count = (own & (told | !right)) ? 1.0f : 0.0f;
     return label == label ? count : label;
   }
 };
