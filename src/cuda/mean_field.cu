@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "cuda/axis_permutation.h"
 #include "cuda/lanes.h"
 #include "cuda/operations.h"
 #include "cuda/permutohedral.h"
@@ -65,27 +66,14 @@ struct BilateralPlace {
   }
 };
 
-struct ClassesLast {
-  int64_t pixels, classes;
-  const float* from;
-  float* to;
-  __device__ void operator()(int64_t i) const {
-    int64_t pixel = i;
-    const int64_t category = SplitOff(&pixel, classes);
-    to[i] = from[category * pixels + pixel];
-  }
-};
-
-struct ClassesFirst {
-  int64_t pixels, classes;
-  const float* from;
-  float* to;
-  __device__ void operator()(int64_t i) const {
-    int64_t category = i;
-    const int64_t pixel = SplitOff(&category, pixels);
-    to[i] = from[pixel * classes + category];
-  }
-};
+// A matrix of rows x columns becomes one of columns x rows.
+void Turn(CudaOperations& ops, const Queue& queue, int64_t rows, int64_t columns, const float* from, float* to) {
+  const int64_t extents[] = {rows, columns};
+  constexpr int kOrder[] = {1, 0};
+  const AxisPermutation turn(extents, kOrder);
+  if (!turn.transposes()) return ops.Copy(from, to, static_cast<size_t>(rows * columns) * sizeof(float));
+  Transpose(queue, turn, from, to);
+}
 
 struct NegateProducts {
   MeanField p;
@@ -207,8 +195,8 @@ void CudaOperations::MeanFieldForward(const MeanField& problem, const MeanFieldI
         keeps ? BilateralLattice(problem, image, tape.bilateral) : BilateralLattice(problem, 0, scratch.lattice);
     ForEach(queue(), pixels, BilateralPlace{problem, inputs.image + image * kColors * pixels, scratch.features});
     BuildLattice(queue(), bilateral, scratch.features, scratch.of_lattices);
-    ForEach(queue(), numbers, ClassesLast{pixels, classes, inputs.scores + image * numbers, scratch.scores});
-    ForEach(queue(), numbers, ClassesLast{pixels, classes, inputs.first + image * numbers, scratch.state});
+    Turn(*this, queue(), classes, pixels, inputs.scores + image * numbers, scratch.scores);
+    Turn(*this, queue(), classes, pixels, inputs.first + image * numbers, scratch.state);
     for (int32_t step = 0; step < problem.iterations; ++step) {
       float* const probabilities =
           keeps ? ProbabilitiesOf(problem, image, step, tape.probabilities) : scratch.probabilities;
@@ -220,7 +208,7 @@ void CudaOperations::MeanFieldForward(const MeanField& problem, const MeanFieldI
       ForEach(queue(), numbers,
               AddProduct<true>{classes, scratch.filtered, scratch.bilateral, scratch.state, scratch.state});
     }
-    ForEach(queue(), numbers, ClassesFirst{pixels, classes, scratch.state, y + image * numbers});
+    Turn(*this, queue(), pixels, classes, scratch.state, y + image * numbers);
   }
 }
 
@@ -241,7 +229,7 @@ void CudaOperations::MeanFieldBackward(const MeanField& problem, const MeanField
   };
   for (int64_t image = 0; image < problem.images; ++image) {
     const View bilateral = BilateralLattice(problem, image, tape.bilateral);
-    ForEach(queue(), numbers, ClassesLast{pixels, classes, dy + image * numbers, scratch.gradient});
+    Turn(*this, queue(), classes, pixels, dy + image * numbers, scratch.gradient);
     ForEach(queue(), numbers, SetZero<float>{scratch.total});
     for (int32_t step = problem.iterations - 1; step >= 0; --step) {
       const float* const probabilities = ProbabilitiesOf(problem, image, step, tape.probabilities);
@@ -258,10 +246,10 @@ void CudaOperations::MeanFieldBackward(const MeanField& problem, const MeanField
       SoftmaxBackward(ClassesOf(problem), probabilities, scratch.of_probabilities, scratch.gradient);
     }
     if (gradients.scores != nullptr) {
-      ForEach(queue(), numbers, ClassesFirst{pixels, classes, scratch.total, gradients.scores + image * numbers});
+      Turn(*this, queue(), pixels, classes, scratch.total, gradients.scores + image * numbers);
     }
     if (gradients.first != nullptr) {
-      ForEach(queue(), numbers, ClassesFirst{pixels, classes, scratch.gradient, gradients.first + image * numbers});
+      Turn(*this, queue(), pixels, classes, scratch.gradient, gradients.first + image * numbers);
     }
   }
   ForEach(queue(), square,

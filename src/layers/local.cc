@@ -122,10 +122,10 @@ class LocalLayer : public Layer {
     TurnWeights(run);
     const Memory memory = MemoryOf(run);
     for (int64_t i = 0; i < images_; i += together_) {
-      ops.Im2col(columns_, BottomOf(run.bottoms[0], i), memory.windows);
+      ops.Im2col(columns_, ImageOf(run.bottoms[0], i), memory.windows);
       windows_.Turn(ops, memory.windows, memory.turned_windows);
       forward_->Run(memory.turned_windows, weights(), memory.results, memory.rest);
-      results_.TurnBack(ops, memory.results, TopOf(run.tops[0], i));
+      results_.TurnBack(ops, memory.results, ImageOf(run.tops[0], i));
     }
     if (bias_) ops.AddBias(BiasOf(), run.tops[0].f32(), run.params[1].f32(), run.tops[0].f32());
   }
@@ -141,9 +141,9 @@ class LocalLayer : public Layer {
     float* const part = sum + weights_.bytes() / sizeof(float);
     std::byte* const scratch = memory.rest + (weight_gradient_ ? weights_.bytes() * (together_ < images_ ? 2 : 1) : 0);
     for (int64_t i = 0; i < images_; i += together_) {
-      results_.Turn(ops, TopOf(run.top_grads[0], i), memory.results);
+      results_.Turn(ops, ImageOf(run.top_grads[0], i), memory.results);
       if (weight_gradient_) {
-        ops.Im2col(columns_, BottomOf(run.bottoms[0], i), memory.windows);
+        ops.Im2col(columns_, ImageOf(run.bottoms[0], i), memory.windows);
         windows_.Turn(ops, memory.windows, memory.turned_windows);
         weight_gradient_->Run(memory.results, memory.turned_windows, i == 0 ? sum : part, scratch);
         if (i > 0) ops.Axpy(weights_.count(), 1, part, sum);
@@ -151,7 +151,7 @@ class LocalLayer : public Layer {
       if (window_gradient_) {
         window_gradient_->Run(memory.results, weights(), memory.turned_windows, scratch);
         windows_.TurnBack(ops, memory.turned_windows, memory.windows);
-        ops.Col2im(columns_, memory.windows, BottomOf(run.bottom_grads[0], i));
+        ops.Col2im(columns_, memory.windows, ImageOf(run.bottom_grads[0], i));
       }
     }
     if (weight_gradient_) weights_.TurnBack(ops, sum, run.param_grads[0].f32());
@@ -208,8 +208,7 @@ class LocalLayer : public Layer {
     std::byte* const turned = run.workspace + windows_.bytes();
     return {floats(run.workspace), floats(turned), floats(turned + windows_.bytes()), run.workspace + kernel_at_};
   }
-  float* BottomOf(const Tensor& tensor, int64_t image) const { return tensor.f32() + image * tensor.count() / images_; }
-  float* TopOf(const Tensor& tensor, int64_t image) const { return BottomOf(tensor, image); }
+  float* ImageOf(const Tensor& tensor, int64_t image) const { return tensor.f32() + image * tensor.count() / images_; }
   BiasExtents BiasOf() const { return {images_, outputs_ * places_, 1}; }
 
   float* weights() const { return reinterpret_cast<float*>(turned_weights_.data()); }

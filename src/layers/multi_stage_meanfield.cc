@@ -11,6 +11,7 @@
 
 #include "base/number_text.h"
 #include "crema/layer.h"
+#include "data/finite_number.h"
 #include "device/device.h"
 #include "graph/filler.h"
 #include "ops/operations.h"
@@ -126,13 +127,10 @@ class MultiStageMeanfieldLayer : public Layer {
     std::vector<float> values;
     std::istringstream words(list);
     for (std::string word; words >> word;) {
-      size_t read = 0;
-      float number = NAN;
-      try {
-        number = std::stof(word, &read);
-      } catch (const std::exception&) {  // no number, or none that a float can be
+      float number = 0;
+      if (!ParseFinite(word, &number)) {
+        setup.Fail(Field(of_list), of_list + " has \"" + word + "\", which is no number");
       }
-      if (read != word.size()) setup.Fail(Field(of_list), of_list + " has \"" + word + "\", which is no number");
       values.push_back(number);
     }
     if (static_cast<int64_t>(values.size()) != problem_.classes) {
