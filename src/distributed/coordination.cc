@@ -109,9 +109,7 @@ Coordination::After Coordination::OnCommitted(const ClusterEvent& event) {
   round.by_worker = event.by_worker;
   for (Observer* observer : options_.observers) observer->OnRound(round);
   std::vector<float> outputs = event.outputs;
-  size_t expected = 0;
-  for (const NetOutput& output : solver_.net().outputs()) expected += static_cast<size_t>(output.value.count());
-  outputs.resize(expected);
+  outputs.resize(steps_.shown_outputs());
   if (event.round.steps > 0) {
     const double began = std::exchange(last_step_, now);
     const double step = (now - began) / static_cast<double>(event.round.steps);

@@ -12,6 +12,7 @@
 #include "graph/program.h"
 #include "ops/operations.h"
 #include "solver/plain_update.h"
+#include "solver/shown_outputs.h"
 #include "solver/solver_impl.h"
 #include "solver/statistics.h"
 #include "solver/test_outputs.h"
@@ -229,8 +230,18 @@ uint64_t TrainingSteps::records_per_step() const {
 
 TrainingSteps::StepResult TrainingSteps::ResultOf(float loss) const {
   StepResult result{loss, {}};
-  for (const OutputValue& output : OutputValues(*impl_.net)) result.outputs.push_back(output.value);
+  for (const NetOutput& output : ShownOutputs(*impl_.net)) {
+    for (int64_t i = 0; i < output.value.count(); ++i) {
+      result.outputs.push_back(static_cast<float>(output.value.value(i)));
+    }
+  }
   return result;
+}
+
+size_t TrainingSteps::shown_outputs() const {
+  int64_t numbers = 0;
+  for (const NetOutput& output : ShownOutputs(*impl_.net)) numbers += output.value.count();
+  return static_cast<size_t>(numbers);
 }
 
 TrainingSteps::StepResult TrainingSteps::Train(int iteration, uint64_t step) {
@@ -344,12 +355,13 @@ void TrainingSteps::AddLoss(double loss) { impl_.losses.Add(static_cast<float>(l
 
 void TrainingSteps::Display(int iteration, const std::vector<float>& outputs, double seconds) {
   std::vector<OutputValue> values;
-  for (const NetOutput& output : impl_.net->outputs()) {
-    for (int64_t i = 0; i < output.value.count(); ++i)
-      values.push_back({output.name, 0, output.loss_weight, output.is_loss});
+  for (const NetOutput& output : ShownOutputs(*impl_.net)) {
+    for (int64_t i = 0; i < output.value.count(); ++i) {
+      CREMA_CHECK(values.size() < outputs.size()) << "outputs of another net";
+      values.push_back({output.name, outputs[values.size()], output.loss_weight, output.is_loss});
+    }
   }
   CREMA_CHECK(values.size() == outputs.size()) << "outputs of another net";
-  for (size_t i = 0; i < values.size(); ++i) values[i].value = outputs[i];
   const int now = std::exchange(impl_.iteration, iteration);
   impl_.TellDisplay(impl_.RateAt(iteration), std::move(values), seconds);
   impl_.iteration = now;

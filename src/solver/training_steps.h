@@ -48,8 +48,11 @@ class TrainingSteps {
   // What a step gave.
   struct StepResult {
     double loss = 0;             // mean over iter_size batches
-    std::vector<float> outputs;  // every element of the train net's outputs for the last batch
+    std::vector<float> outputs;  // shown_outputs() numbers, of the last batch
   };
+
+  // How many numbers ShownOutputs has.
+  size_t shown_outputs() const;
 
   // Throws UserError where BatchNorm layers share some of their statistics but not all.
   explicit TrainingSteps(Solver& solver);
@@ -125,7 +128,7 @@ class TrainingSteps {
   // Adds to the smoothed loss, once an iteration.
   void AddLoss(double loss);
   // Tells the observers Display with the smoothed loss and the learning rate of `iteration`; to be called when due,
-  // behind AddLoss. `outputs`: StepResult::outputs; `seconds`: since the last one.
+  // behind AddLoss. `outputs`: shown_outputs() numbers; `seconds`: since the last one.
   void Display(int iteration, const std::vector<float>& outputs, double seconds);
   // Tells the observers that `iteration` ended, and whether the learning rate took a step in it.
   void EndIteration(int iteration, double loss, double seconds);

@@ -197,6 +197,19 @@ TEST(Cluster, WeightsTravelToWorkers) {
   EXPECT_GT(Difference(alone.Model(40), base.Model(20)), 0);
 }
 
+// More numbers than a message may hold.
+TEST(Cluster, LargeOutputsStayWithWorkers) {
+  const ClusterFolder folder("local_workers: 2 join_timeout_ms: 5000", {.max_iter = 20});
+  folder.Write("net.prototxt",
+               ReadText(folder / "net.prototxt") +
+                   "layer { name: \"map\" type: \"Convolution\" bottom: \"data\" top: \"map\"\n"
+                   "  include { phase: TRAIN } convolution_param { num_output: 500 kernel_size: 1 } }\n");
+  const Finished run = folder.Run();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(run.Says("Train net output #0: loss")) << run.err;
+  EXPECT_FALSE(run.Says("Train net output #1: map")) << run.err;
+}
+
 TEST(Cluster, LearnsWithCodes) {
   for (const char* codes : {"codec: INT8 down_codec: INT8", "codec: TOPK topk_ratio: 0.2 codec_warmup_rounds: 2",
                             "codec: FP16 down_codec: BF16 mode: GRADIENT"}) {
