@@ -42,12 +42,14 @@ void Join(Compilation& c, int n, int blob, const ParamSpec& spec, const ParamReq
   shared.users.push_back(n);
 }
 
-// How the parameter lies in the net that it is borrowed from.
-void Borrow(const CompiledNet& from, const Graph& graph, GraphParam& param) {
-  const Node* node = FindNumbered(from.graph, graph.nodes[param.owner].name(), NumberOf(graph, param.owner));
-  if (!node || param.owner_index >= static_cast<int>(node->params.size())) return;
-  param.borrowed = true;
-  param.layout = from.graph.params[node->params[param.owner_index]].layout;
+// How parameters lie in the net that they are borrowed from.
+void Borrow(const Graph& from, Graph& graph) {
+  for (int i = 0; i < std::ssize(graph.params); ++i) {
+    const int lent = FindParameter(from, graph, i);
+    if (lent < 0) continue;
+    graph.params[i].borrowed = true;
+    graph.params[i].layout = from.params[lent].layout;
+  }
 }
 
 }  // namespace
@@ -87,11 +89,11 @@ void ShareParameters(Compilation& c) {
       param.has_lr_mult = spec.has_lr_mult();
       param.has_decay_mult = spec.has_decay_mult();
       param.users.push_back(n);
-      if (c.shared) Borrow(*c.shared, graph, param);
       graph.params.push_back(std::move(param));
       node.params.push_back(next);
     }
   }
+  if (c.shared) Borrow(c.shared->graph, graph);
 }
 
 }  // namespace crema

@@ -18,4 +18,14 @@ const Node* FindNumbered(const Graph& graph, const std::string& name, int number
   return nullptr;
 }
 
+int FindParameter(const Graph& graph, const Graph& other, int param) {
+  for (const int user : other.params[param].users) {
+    const Node& there = other.nodes[user];
+    const Node* const here = FindNumbered(graph, there.name(), NumberOf(other, user));
+    const auto blob = std::find(there.params.begin(), there.params.end(), param) - there.params.begin();
+    if (here && blob < std::ssize(here->params)) return here->params[blob];
+  }
+  return -1;
+}
+
 }  // namespace crema

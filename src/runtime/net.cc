@@ -35,10 +35,10 @@ Net::Impl::Impl(const NetFile& file, const NetOptions& given)
       compiled(Compile(file, options, options.share_with ? &options.share_with->compiled() : nullptr)),
       parameters(
           compiled->graph, *options.context.device, options.context.seed, options.backward && options.keep_gradients,
-          [&](int node, int index) -> const Parameter* {
-            if (options.share_with) return options.share_with->impl_->Find(compiled->graph, node, index);
+          [&](int param) -> const Parameter* {
+            if (options.share_with) return options.share_with->impl_->Find(compiled->graph, param);
             if (!options.train_with) return nullptr;
-            const Parameter* other = options.train_with->impl_->Find(compiled->graph, node, index);
+            const Parameter* other = options.train_with->impl_->Find(compiled->graph, param);
             return other && other->trained ? other : nullptr;
           },
           options.train_with != nullptr),
@@ -46,10 +46,9 @@ Net::Impl::Impl(const NetFile& file, const NetOptions& given)
                options.share_with && options.share_memory ? options.share_with->impl_->executor.free_memory()
                                                           : std::span<std::byte>()) {}
 
-const Parameter* Net::Impl::Find(const Graph& other, int node, int index) const {
-  const Node* found = FindNumbered(compiled->graph, other.nodes[node].name(), NumberOf(other, node));
-  if (!found || index >= static_cast<int>(found->params.size())) return nullptr;
-  return &parameters.list()[found->params[index]];
+const Parameter* Net::Impl::Find(const Graph& other, int param) const {
+  const int found = FindParameter(compiled->graph, other, param);
+  return found < 0 ? nullptr : &parameters.list()[found];
 }
 
 uint64_t Net::Impl::Version() const {

@@ -15,8 +15,8 @@ namespace crema {
 struct Net::Impl {
   Impl(const NetFile& file, const NetOptions& given);
 
-  // The parameter that is blob `index` of the layer that another net has as `node`, whoever owns it; null without one.
-  const Parameter* Find(const Graph& other, int node, int index) const;
+  // The parameter that stands for `param` of another net; null without one.
+  const Parameter* Find(const Graph& other, int param) const;
   // Of the parameters, also those of the net that owns some of them; and that of the next forward pass.
   uint64_t Version() const;
   uint64_t NextVersion();

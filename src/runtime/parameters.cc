@@ -6,6 +6,7 @@
 #include "crema/error.h"
 #include "device/host_copies.h"
 #include "graph/filler.h"
+#include "graph/namesakes.h"
 #include "ops/operations.h"
 
 namespace crema {
@@ -21,11 +22,12 @@ void Clear(Device& device, std::span<float> block) {
   OperationsOf(device).Fill(0, Tensor(block.data(), {Shape{static_cast<int64_t>(block.size())}, DType::kF32}));
 }
 
-// Adding or removing a layer must not change how the others start.
-uint64_t FillStream(const std::string& layer, int index) {
+// Adding or removing a layer must not change how the others start, but layers of one name start differently.
+uint64_t FillStream(const std::string& layer, int number, int index) {
   uint64_t hash = 0xcbf29ce484222325;  // FNV-1a
   for (unsigned char c : layer) hash = (hash ^ c) * 0x100000001b3;
-  return hash + static_cast<uint64_t>(index);
+  constexpr uint64_t kBlobs = 1 << 16;  // more than a layer has
+  return hash + kBlobs * static_cast<uint64_t>(number) + static_cast<uint64_t>(index);
 }
 
 void CheckShared(const Parameter& own, const Parameter& shared) {
@@ -44,11 +46,12 @@ void Parameter::CopyGradTo(float* plain) const { CopyPlainOut(*device, layout.ge
 void Parameter::SetData(const float* plain) const { CopyPlainIn(*device, layout.get(), plain, data); }
 
 ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
-                               const std::function<const Parameter*(int, int)>& shared, bool trains_shared) {
+                               const std::function<const Parameter*(int)>& shared, bool trains_shared) {
   std::vector<int64_t> offsets, gradient_offsets;
   int64_t total = 0, gradient_total = 0;
   bool any_gradient = false;
-  for (const GraphParam& param : graph.params) {
+  for (int i = 0; i < std::ssize(graph.params); ++i) {
+    const GraphParam& param = graph.params[i];
     Parameter p;
     p.layer = graph.nodes[param.owner].name();
     p.index = param.owner_index;
@@ -58,7 +61,7 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     p.shape = param.spec.shape;
     p.layout = param.layout;
     p.device = &device;
-    const Parameter* other = shared ? shared(param.owner, param.owner_index) : nullptr;
+    const Parameter* other = shared ? shared(i) : nullptr;
     if (other) {
       CheckShared(p, *other);
       p.data = other->data;
@@ -94,12 +97,13 @@ ParameterStore::ParameterStore(const Graph& graph, Device& device, uint64_t seed
     float* const at = values().data() + offsets[i];
     p.data = Tensor(at, param.stored());
     if (on_cpu) std::fill(at + p.data.count(), at + Padded(p.data.count()), 0.0f);
+    const uint64_t stream = FillStream(p.layer, NumberOf(graph, param.owner), p.index);
     if (on_cpu && !p.layout) {
-      Fill(param.filler, seed, FillStream(p.layer, p.index), p.data);
+      Fill(param.filler, seed, stream, p.data);
       continue;
     }
     plain.resize(p.shape.count());
-    Fill(param.filler, seed, FillStream(p.layer, p.index), Tensor(plain.data(), param.spec));
+    Fill(param.filler, seed, stream, Tensor(plain.data(), param.spec));
     p.SetData(plain.data());
   }
 }

@@ -17,11 +17,11 @@ namespace crema {
 // gradients in a second block of the same layout. Parameters shared with another net live in that net's block.
 class ParameterStore {
  public:
-  // shared(node, blob index) gives the other net's parameter, or null. Parameters of this net's own are filled
+  // shared(parameter of the graph) gives the other net's parameter, or null. Parameters of this net's own are filled
   // as their fillers say, each from a stream of `seed` that depends on the layer's name only. `trains_shared`:
   // the others' parameters have gradients here, too.
   ParameterStore(const Graph& graph, Device& device, uint64_t seed, bool gradients,
-                 const std::function<const Parameter*(int node, int index)>& shared, bool trains_shared = false);
+                 const std::function<const Parameter*(int param)>& shared, bool trains_shared = false);
 
   std::span<Parameter> list() { return list_; }
   std::span<const Parameter> list() const { return list_; }

@@ -289,7 +289,8 @@ layer { name: "fc" type: "Convolution" bottom: "a" top: "b" strict_dim: false
 }
 
 TEST(Net, LayersOfOneNameKeepTheirOwnParameters) {
-  const std::string product = R"( type: "InnerProduct" inner_product_param { num_output: 3 } })";
+  const std::string product =
+      R"( type: "InnerProduct" inner_product_param { num_output: 3 weight_filler { type: "xavier" } } })";
   const NetFile file = File(R"(
 layer { name: "in" type: "Input" top: "a" input_param { shape { dim: 2 dim: 3 } } }
 layer { name: "h" bottom: "a" top: "b")" +
@@ -305,6 +306,7 @@ layer { name: "h" bottom: "b" top: "c")" +
     weights[i / 2].blobs.push_back({p.shape, {p.data.f32(), p.data.f32() + p.data.count()}});
   }
   Net to(file, {});
+  EXPECT_NE(to.parameters()[0].data.f32()[0], to.parameters()[2].data.f32()[0]) << "else they would stay alike";
   const WeightsReport report = to.LoadWeights(weights);
   EXPECT_EQ(report.copied, (std::vector<std::string>{"h", "h"}));
   EXPECT_TRUE(report.fresh.empty());
