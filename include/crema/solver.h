@@ -105,7 +105,8 @@ class Solver {
   // Tests every test net now. False when asked to stop, or when the solver's `best` has run out of patience.
   bool Test();
   // Writes <prefix>_iter_N.caffemodel and .solverstate now; throws EnvironmentError where that fails,
-  // NotFinite where a parameter holds a NaN.
+  // NotFinite where a parameter holds a NaN; UserError within an iteration, where an observer of what is told there,
+  // such as OnDisplay, would call it: OnIteration comes behind it.
   void Snapshot();
 
   int iteration() const;

@@ -19,6 +19,9 @@ namespace {
 
 constexpr char kDetection[] = "detection";  // eval_type
 
+// Learnt, or a statistic.
+bool ComesFromTraining(const GraphParam& param) { return !param.learnable || param.lr_mult != 0; }
+
 }  // namespace
 
 void Solver::Impl::Check(const SolverFile& file) {
@@ -242,6 +245,24 @@ void Solver::Impl::WarnOfZeroWeights(const std::set<std::string>& loaded) const 
             ") has weights of 0 and keeps them: its weight_filler is constant 0, lr_mult is 0, and no weights file has "
             "any for it. Nothing of its bottom gets through, and nothing below learns by it; " +
             remedy);
+  }
+}
+
+void Solver::Impl::WarnOfTestsOwnLayers(const std::set<std::string>& loaded) const {
+  for (size_t i = 0; i < test_nets.size(); ++i) {
+    const CompiledNet& compiled = test_nets[i]->compiled();
+    std::set<int> told;
+    for (const GraphParam& param : compiled.graph.params) {
+      const Node& node = compiled.graph.nodes[param.owner];
+      if (param.borrowed || !ComesFromTraining(param) || loaded.contains(node.name())) continue;
+      if (!told.insert(param.owner).second) continue;
+      Warn(compiled.file.source ? compiled.file.source->Layer(node.index_in_file) : Location{},
+           "layer \"" + node.name() + "\" (" + node.type->name + ") of test net #" + std::to_string(i) +
+               " has parameters that the train net has not, and no weights file gave them: tests are of what its "
+               "fillers "
+               "make. Name it as the layer of the train net whose parameters it is to have, share them by a name "
+               "(param { name: ... }), or give weights for it (--weights; snapshots have those of the train net only)");
+    }
   }
 }
 

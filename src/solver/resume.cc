@@ -117,9 +117,10 @@ NetPosition Solver::Impl::PositionOf(const Net& of) const {
 void Solver::Impl::Snapshot() {
   if (prefix.empty()) throw EnvironmentError("no snapshot can be written: snapshot_prefix is not set");
   Settle();
-  const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kTrained);
   const bool tested = iteration == tested_iteration;
-  const ShownMovingState statistics(tested && statistics_before_test ? &*statistics_before_test : nullptr);
+  const bool moved = tested && statistics_before_test && (!average || average->exchanged());
+  const ShownMovingState statistics(moved ? &*statistics_before_test : nullptr);
+  const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kTrained);
   RefuseNan();
   Stopwatch watch;
   SolverState state;
@@ -325,6 +326,7 @@ void Solver::Impl::Restore(const LoadedState& loaded) {
                         "\" of this net: the snapshot is of another net; to start a new training from its weights use "
                         "--weights instead");
   }
+  WarnOfTestsOwnLayers({});
   const auto parameters = std::as_const(*net).parameters();
   const std::vector<size_t> places = ParameterPlaces(state, loaded.state_path, *net);
   RestoreHistory(loaded, UpdateRuleName(param), InOrderOf(places, parameters.size(), Histories(*updater, parameters)));

@@ -32,6 +32,16 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
+// Those that the net whose parameters it shares has not.
+std::set<std::string> LayersOfItsOwn(const Net& net) {
+  const Graph& graph = net.compiled().graph;
+  std::set<std::string> layers;
+  for (const GraphParam& param : graph.params) {
+    if (!param.borrowed) layers.insert(graph.nodes[param.owner].name());
+  }
+  return layers;
+}
+
 }  // namespace
 
 Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
@@ -172,7 +182,9 @@ void Solver::Impl::LoadWeights() {
     for (const std::string& name : SplitAtCommas(list)) {
       WeightsLoaded& loaded = files.emplace_back();
       loaded.path = FindFile(name, SearchFolders(options));
-      loaded.report = net->LoadWeights(ReadWeights(loaded.path));
+      const std::vector<LayerWeights> weights = ReadWeights(loaded.path);
+      loaded.report = net->LoadWeights(weights);
+      LoadIntoTestNets(weights, &loaded.report);
       copied.insert(loaded.report.copied.begin(), loaded.report.copied.end());
     }
   }
@@ -187,6 +199,17 @@ void Solver::Impl::LoadWeights() {
     Tell(&Observer::OnWeights, loaded);
   }
   WarnOfZeroWeights(copied);
+  WarnOfTestsOwnLayers(copied);
+}
+
+void Solver::Impl::LoadIntoTestNets(const std::vector<LayerWeights>& weights, WeightsReport* report) const {
+  for (const auto& test_net : test_nets) {
+    const std::set<std::string> own = LayersOfItsOwn(*test_net);
+    if (own.empty()) continue;
+    for (const std::string& layer : test_net->LoadWeights(weights).copied) {
+      if (own.contains(layer) && std::erase(report->ignored, layer) > 0) report->copied.push_back(layer);
+    }
+  }
 }
 
 void Solver::Impl::Warn(Location where, std::string message) const {
@@ -233,7 +256,12 @@ bool Solver::Step(int iterations) {
   return impl_->Step(iterations);
 }
 bool Solver::Test() { return impl_->Test(); }
-void Solver::Snapshot() { impl_->Snapshot(); }
+void Solver::Snapshot() {
+  if (impl_->passes_done) {
+    throw UserError("Solver::Snapshot was called within an iteration, by an observer; call it from OnIteration");
+  }
+  impl_->Snapshot();
+}
 int Solver::iteration() const { return impl_->iteration; }
 float Solver::learning_rate() const { return impl_->RateAt(impl_->iteration); }
 float Solver::smoothed_loss() const { return impl_->losses.mean(); }

@@ -194,6 +194,7 @@ struct Solver::Impl {
   std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
   // While an iteration runs that KeepWork may have to take back: where its data layers were before it.
   bool in_iteration = false;
+  bool passes_done = false;  // in the iteration: some parameters may be of before it and some of behind it
   std::vector<uint64_t> records_before_iteration;
   std::optional<MovingState> before_iteration;  // likewise, where it can be taken back
   bool data_not_finite = false;                 // what training ended for
@@ -203,7 +204,7 @@ struct Solver::Impl {
   // resumed run tests again.
   int tested_iteration = -1;
   std::vector<NetPosition> positions_before_test;
-  std::optional<MovingState> statistics_before_test;  // where tests move those of the train net
+  std::optional<MovingState> statistics_before_test;  // where tests move those of what they show
   std::optional<Best> best;                           // of solvers that ask for it
   bool best_file_is_own = false;                      // of this run, or of the one that it goes on with
   bool out_of_patience = false;
@@ -248,8 +249,12 @@ struct Solver::Impl {
   void CheckSnapshotSize() const;
   void MakeUpdater();
   void LoadWeights();
+  // Into the layers that only test nets have, and tells of them in the report.
+  void LoadIntoTestNets(const std::vector<LayerWeights>& weights, WeightsReport* report) const;
   // Of layers that nothing below learns through; `loaded`: those that a weights file filled.
   void WarnOfZeroWeights(const std::set<std::string>& loaded) const;
+  // Of layers that only a test net has, and no weights file filled.
+  void WarnOfTestsOwnLayers(const std::set<std::string>& loaded) const;
   void RestoreBest(const BestState& state);
   // What the data and recurrent layers of one net had read; `name`: as in SolverState.
   void RestorePosition(const LoadedState& loaded, const std::string& name, Net* target);

@@ -17,14 +17,17 @@ bool Solver::Impl::Test(bool to_the_end) {
 bool Solver::Impl::TestHere(bool to_the_end) {
   positions_before_test.clear();
   for (const auto& test_net : test_nets) positions_before_test.push_back(PositionOf(*test_net));
-  if (TestsMoveStatistics()) {
-    if (!statistics_before_test) statistics_before_test.emplace(net.get(), device);
-    statistics_before_test->Keep();
-  }
   if (best) best_before_test = best->state();
   tested_iteration = iteration;
   bool stopped = false;
   const ShownParameters shown(average ? &*average : nullptr, ShownParameters::Show::kAverage);
+  const bool moves = TestsMoveStatistics();
+  if (moves) {
+    if (!statistics_before_test) statistics_before_test.emplace(net.get(), device);
+    statistics_before_test->Keep();
+  }
+  // Averages are of training alone.
+  const ShownMovingState untested(moves && average ? &*statistics_before_test : nullptr);
   for (size_t i = 0; i < test_nets.size() && (to_the_end || !stopped); ++i) {
     TestOne(static_cast<int>(i), to_the_end, &stopped);
   }

@@ -124,7 +124,7 @@ bool Solver::Impl::CanTakeBack() const {
 void Solver::Impl::KeepWork() {
   if (ranks > 1 || hogwild || options.role != Role::kAlone || options.processes || prefix.empty()) return;
   if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
-  if (iteration == 0 || iteration == saved_iteration) return;
+  if (iteration == 0 || iteration == saved_iteration || passes_done) return;
   try {
     if (in_iteration && before_iteration) {
       before_iteration->PutBack();
@@ -177,6 +177,7 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
 float Solver::Impl::Iterate(uint64_t step) {
   const float rate = RateAt(iteration);
   const float loss = RunPasses(step, rate);
+  passes_done = true;
   const bool at_once = updater->updates_at_once();
   const int issued_in = std::exchange(issued_in_, kNone);
   if (issued_in == iteration - 1) TellUpdate(issued_in);
@@ -196,6 +197,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   net->ParametersChanged();
   if (average) average->Add(iteration);
   ++iteration;
+  passes_done = false;
   return loss;
 }
 

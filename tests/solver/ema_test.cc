@@ -109,6 +109,32 @@ TEST_F(Ema, ASnapshotDuringATestIsOfTraining) {
   EXPECT_EQ(File("snap_iter_6.caffemodel") == last, true);
 }
 
+// ... and averages that the test has not touched.
+TEST_F(Ema, TestsMoveNoStatisticsOfIt) {
+  std::string net = kSmallNet;
+  net.insert(net.find("layer { name: \"relu1\""),
+             "layer { name: \"norm\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" "
+             "batch_norm_param { use_global_stats: false } }\n");
+  folder_.Write("net.prototxt", net);
+  const std::string settings = kEma + std::string("test_iter: 3 test_interval: 5 test_initialization: false ");
+  Train(settings, 10);
+  const std::string average = File("snap_ema.caffemodel"), state = File("snap_iter_10.solverstate");
+  for (const SolverAction action : {SolverAction::kStop, SolverAction::kSnapshot}) {
+    int asked = 0;
+    SolverOptions options;
+    options.requested_action = [&] {
+      const bool tests = !recorder_.order.empty() && recorder_.order.back() == 't';
+      return tests && ++asked == 2 ? action : SolverAction::kNone;
+    };
+    Train(settings, 10, std::move(options));
+    ASSERT_TRUE(std::filesystem::exists(folder_ / "snap_iter_5.solverstate"));
+    Train(settings, 10, {.snapshot = folder_ / "snap_iter_5.solverstate"});
+    EXPECT_EQ(File("snap_ema.caffemodel") == average, true);
+    EXPECT_EQ(File("snap_iter_10.solverstate") == state, true);
+    std::filesystem::remove(folder_ / "snap_iter_5.solverstate");
+  }
+}
+
 TEST_F(Ema, BeginsWithASnapshotThatHasNone) {
   Train("momentum: 0.9 snapshot: 5", 5);
   Train(kEma, 6, {.snapshot = folder_ / "snap_iter_5.solverstate"});

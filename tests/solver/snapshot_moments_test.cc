@@ -35,6 +35,26 @@ TEST_F(SnapshotMoments, TheLastTestDoesNotWriteItAgain) {
       << recorder_.notices;
 }
 
+// On the CPU parameters change within the backward pass, before displays are told.
+TEST_F(SnapshotMoments, IsNotWithinAnIteration) {
+  class AtDisplay : public Observer {
+   public:
+    void OnDisplay(const Display& display) override {
+      if (display.iteration == 4) solver->Snapshot();
+    }
+    Solver* solver = nullptr;
+  };
+  AtDisplay observer;
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  options.observers = {&observer};
+  Solver solver(ParseSolver(SolverText("display: 2", 10), "solver.prototxt"), options);
+  observer.solver = &solver;
+  const std::string error = ThrownBy<UserError>([&] { solver.Train(); });
+  EXPECT_NE(error.find("call it from OnIteration"), std::string::npos) << error;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "snap_iter_4.solverstate"));
+}
+
 TEST_F(SnapshotMoments, HistoriesFollowTheirLayers) {
   std::string net = kSmallNet;
   const size_t at = net.find("layer { name: \"ip2\"");
