@@ -12,6 +12,7 @@
 #include "finetune/dataset.h"
 #include "finetune/output_folder.h"
 #include "finetune/recipe.h"
+#include "solver/prefix_files.h"
 #include "tools/commands.h"
 #include "tools/flags.h"
 #include "tools/training_console.h"
@@ -129,6 +130,15 @@ RecipeRequest RequestOf(const CommandLine& line) {
   return request;
 }
 
+// Of what this run writes, also where --force replaces what another one does.
+PrefixLock Lock(const std::string& output) {
+  try {
+    return PrefixLock(SnapshotPrefixIn(output));
+  } catch (const EnvironmentError& error) {
+    throw EnvironmentError(std::string(error.what()) + " (of this command: another --output)");
+  }
+}
+
 TrainingResult Train(const CommandLine& line, const std::string& solver_path, bool resume) {
   TrainingConsole console(SolverAction::kStop, SolverAction::kSnapshot);
   SolverOptions options;
@@ -177,6 +187,9 @@ int Run(const CommandLine& line) {
   std::vector<Diagnostic> warnings = dataset.warnings.list();
   const auto files = MakeRecipe(request, dataset, WeightsOf(line, request.weights), &warnings);
   PrintWarnings(warnings);
+  MakeOutputFolder(request.output);
+  const PrefixLock lock = Lock(request.output);
+  lock.RemoveUnfinished();
   const bool resume = WriteOutputFolder(request.output, files, FLAGS_force);
   std::cout << dataset.labels.size() << " classes, " << dataset.train_count << " images to train with, "
             << dataset.validation_count << " to validate with";

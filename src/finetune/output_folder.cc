@@ -32,10 +32,17 @@ void RemoveSnapshots(const fs::path& folder) {
 
 }  // namespace
 
+std::string SnapshotPrefixIn(const std::string& folder) { return folder + "/snapshots/model"; }
+
+void MakeOutputFolder(const std::string& folder) {
+  const fs::path snapshots = fs::path(SnapshotPrefixIn(folder)).parent_path();
+  std::error_code error;
+  fs::create_directories(snapshots, error);
+  if (error) throw EnvironmentError("cannot write \"" + snapshots.string() + "\": " + error.message());
+}
+
 bool WriteOutputFolder(const std::string& folder, const std::map<std::string, std::string>& files, bool force) {
   try {
-    const fs::path snapshots = fs::path(folder) / "snapshots";
-    fs::create_directories(snapshots);
     bool all_there = true;
     std::string other;
     for (const auto& [name, text] : files) {
@@ -49,7 +56,7 @@ bool WriteOutputFolder(const std::string& folder, const std::map<std::string, st
                       "). To go on with them: crema train --solver=" + ShellWord(folder + "/solver.prototxt") +
                       " --snapshot=auto. To start anew: --force, or another --output");
     }
-    if (force) RemoveSnapshots(snapshots);
+    if (force) RemoveSnapshots(fs::path(SnapshotPrefixIn(folder)).parent_path());
     for (const auto& [name, text] : files) {
       AtomicFile file((fs::path(folder) / name).string());
       file.Write(text);

@@ -7,7 +7,13 @@
 
 namespace crema {
 
-// Writes the files (names to contents) into `folder`, which is made where it is absent, and snapshots/ in it. Returns
+// The snapshot_prefix of the solver in it.
+std::string SnapshotPrefixIn(const std::string& folder);
+
+// Makes it, with a folder for snapshots, where it is absent. Throws EnvironmentError.
+void MakeOutputFolder(const std::string& folder);
+
+// Writes the files (names to contents) into a folder that MakeOutputFolder made. Returns
 // whether all of them were there already: a run that was broken off goes on then. Throws UserError where a file holds
 // something else, unless `force`, which also removes the snapshots of the run before; EnvironmentError where the folder
 // cannot be written.

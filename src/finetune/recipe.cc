@@ -8,6 +8,7 @@
 #include "base/number_text.h"
 #include "crema/error.h"
 #include "data/mean_file.h"
+#include "finetune/output_folder.h"
 #include "schema/text_file.h"
 
 namespace crema {
@@ -201,7 +202,7 @@ std::string SolverText(const RecipeRequest& request, const Model& model, const B
   const int64_t display = std::max<int64_t>(1, epoch / 4);
   text += "display: " + std::to_string(display) + "\naverage_loss: " + std::to_string(display) + "\n";
   text += "snapshot: " + std::to_string(epoch) + "\nsnapshot_keep: 2\n";
-  text += "snapshot_prefix: " + Quoted(request.output + "/snapshots/model") + "\n";
+  text += "snapshot_prefix: " + Quoted(SnapshotPrefixIn(request.output)) + "\n";
   text += "solver_mode: CPU\n";
   if (request.precision != Precision::kF32) {
     const bool halves = request.precision == Precision::kFP16;

@@ -151,6 +151,25 @@ TEST_F(Finetune, AKilledRunContinuesExactly) {
   }
 }
 
+TEST_F(Finetune, WritesWhereNoOtherRunDoes) {
+  Running running(Words("out", {"--from_scratch", "--epochs=10000", "--patience=0"}), {.folder = folder_.path()});
+  ASSERT_TRUE(running.WaitFor("Snapshotting solver state")) << running.Err();
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{"--from_scratch", "--epochs=10000", "--patience=0"},
+        std::vector<std::string>{"--from_scratch", "--epochs=1", "--force"}}) {
+    const Finished other = Run("out", flags);
+    EXPECT_NE(other.exit_code, 0);
+    EXPECT_TRUE(other.Says("another training (process")) << other.err;
+    EXPECT_TRUE(other.Says("another --output")) << other.err;
+  }
+  running.Signal(SIGINT);
+  EXPECT_EQ(running.Wait().exit_code, 0) << running.Err();
+  const std::string unfinished = folder_ / "out/snapshots/model_iter_5.caffemodel.tmp.12345";
+  folder_.Write("out/snapshots/model_iter_5.caffemodel.tmp.12345", "half");
+  EXPECT_EQ(Run("out", {"--from_scratch", "--epochs=1", "--force"}).exit_code, 0);
+  EXPECT_FALSE(fs::exists(unfinished));
+}
+
 TEST_F(Finetune, FilesOfAnotherRequestAreNotReplaced) {
   ASSERT_EQ(Run("out", {"--from_scratch", "--epochs=1"}).exit_code, 0);
   const Finished other = Run("out", {"--from_scratch", "--epochs=2"});
