@@ -181,7 +181,7 @@ AnnotationsConverted ConvertAnnotated(const AnnotatedImageList& list, const Anno
     throw UserError("XML names classes, so their numbers must be given: add --label_map_file=FILE");
   }
   RequireAnnotations(list, how.format);
-  const AnnotatedForm form(list, how);
+  AnnotatedForm form(list, how);
   AnnotationsConverted done;
   done.images = ConvertImages(list.images, how.images, target, progress, &form);
   form.Count(&done);

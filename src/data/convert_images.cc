@@ -209,7 +209,7 @@ std::string ImageKey(int64_t place, const std::string& path) {
 }
 
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
-                              ProgressLine* progress, const RecordForm* form) {
+                              ProgressLine* progress, RecordForm* form) {
   CheckOptions(how);
   const std::vector<Place> places = PlacesOf(list, how, target);
   DatasetWriter writer(target, list.labels);
@@ -258,7 +258,7 @@ ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how,
   if (done.records == 0) {
     throw UserError("none of the " + std::to_string(places.size()) + " images can be read" + RemedyOf(list));
   }
-  writer.Commit();
+  writer.Commit(form ? form->Finish() : std::function<void()>());
   if (unnamed > 0) progress->Say("left out: " + std::to_string(unnamed) + " more before the first that can be read");
   if (notes > kMostNotes) progress->Say("... and " + std::to_string(notes - kMostNotes) + " more such notes");
   progress->Say(writer.Summary() + progress->Summary());

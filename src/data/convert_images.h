@@ -53,6 +53,10 @@ class RecordForm {
   // which ends the conversion.
   virtual void Write(size_t i, const ImageExtent& file, const ImageSize& stored, Datum* datum, std::string* value,
                      std::vector<std::string>* notes) const = 0;
+
+  // Called once all images are written, before they get their name: brings what else belongs to them to the disk. What
+  // it returns, where it is not empty, gives that its name at the moment when the images get theirs.
+  virtual std::function<void()> Finish() { return {}; }
 };
 
 // The key of an image at this place, "00000042_cat/1.jpg", cut off where LMDB's keys end.
@@ -66,7 +70,7 @@ std::string ImageKey(int64_t place, const std::string& path);
 // `label`, which Caffe, that does not see the others, then takes for 0; a split is at random. `form`: null for Datums
 // alone; of its notes the first 20 are said.
 ImagesConverted ConvertImages(const ImageList& list, const ImageConversion& how, const DatasetTarget& target,
-                              ProgressLine* progress, const RecordForm* form = nullptr);
+                              ProgressLine* progress, RecordForm* form = nullptr);
 
 }  // namespace crema
 

@@ -15,11 +15,17 @@ namespace crema {
 
 namespace {
 
-// Remembers what becomes of the objects of each image that is written.
+// Remembers what becomes of the objects of each image that is written, and writes that into a database of its own.
 class LabelRows : public RecordForm {
  public:
-  LabelRows(const KittiConversion& conversion, std::vector<std::vector<KittiObject>> objects)
-      : conversion_(conversion), objects_(std::move(objects)), rows_(objects_.size()), written_(objects_.size(), 0) {}
+  LabelRows(const KittiConversion& conversion, const ImageList& list, std::vector<std::vector<KittiObject>> objects,
+            const std::string& database, LmdbWriter::Existing existing)
+      : conversion_(conversion),
+        list_(list),
+        objects_(std::move(objects)),
+        rows_(objects_.size()),
+        written_(objects_.size(), 0),
+        database_(database, existing) {}
 
   void Write(size_t i, const ImageExtent& file, const ImageSize& stored, Datum* datum, std::string* value,
              std::vector<std::string>*) const override {
@@ -37,12 +43,10 @@ class LabelRows : public RecordForm {
     *value = WireBytes(*datum);
   }
 
-  // `put` takes the index and the record of each image that was written, in order.
-  template <typename Put>
-  void WriteLabels(const Put& put, KittiConverted* done) const {
+  std::function<void()> Finish() override {
     size_t most = 0;
     for (size_t i = 0; i < rows_.size(); ++i) most = std::max(most, written_[i] ? rows_[i].size() / kDigitsNumbers : 0);
-    done->most_rows = static_cast<int64_t>(most) + 1;
+    done_.most_rows = static_cast<int64_t>(most) + 1;
     for (size_t i = 0; i < rows_.size(); ++i) {
       if (!written_[i]) continue;
       Datum datum;
@@ -55,19 +59,27 @@ class LabelRows : public RecordForm {
       values.insert(values.end(), rows_[i].begin(), rows_[i].end());
       values.resize((most + 1) * kDigitsNumbers);
       datum.mutable_float_data()->Assign(values.begin(), values.end());
-      put(i, WireBytes(datum));
+      database_.Put(ImageKey(static_cast<int64_t>(i), list_.entries[i].path), WireBytes(datum));
       constexpr size_t kClass = 5;
       for (size_t k = kClass; k < rows_[i].size(); k += kDigitsNumbers) {
-        ++(rows_[i][k] > 0 ? done->objects : done->ignored);
+        ++(rows_[i][k] > 0 ? done_.objects : done_.ignored);
       }
     }
+    database_.Flush();
+    return [this] { database_.Commit(); };
   }
+
+  // After Finish.
+  const KittiConverted& done() const { return done_; }
 
  private:
   const KittiConversion& conversion_;
+  const ImageList& list_;
   std::vector<std::vector<KittiObject>> objects_;
   mutable std::vector<std::vector<float>> rows_;  // each written by one thread
   mutable std::vector<char> written_;
+  LmdbWriter database_;
+  KittiConverted done_;
 };
 
 ImageList ListImages(const KittiConversion& conversion, uint64_t seed) {
@@ -108,22 +120,19 @@ std::vector<std::vector<KittiObject>> ReadAllLabels(const KittiConversion& conve
   return objects;
 }
 
-KittiConverted Write(const KittiConversion& conversion, const ImageList& list, const LabelRows& form,
-                     const DatasetTarget& target, ProgressLine* progress) {
+KittiConverted Write(const KittiConversion& conversion, const ImageList& list,
+                     std::vector<std::vector<KittiObject>> objects, const DatasetTarget& target,
+                     ProgressLine* progress) {
   const auto existing = target.replace ? LmdbWriter::Existing::kReplace : LmdbWriter::Existing::kRefuse;
-  LmdbWriter labels(target.database + "/labels", existing);
+  LabelRows form(conversion, list, std::move(objects), target.database + "/labels", existing);
   DatasetTarget features = target;
   features.database += "/features";
   ImageConversion how = conversion.how;
   how.shuffle = false;  // the list is
   how.check_size = true;
-  KittiConverted done;
-  done.images = ConvertImages(list, how, features, progress, &form);
-  const auto put = [&](size_t i, const std::string& record) {
-    labels.Put(ImageKey(static_cast<int64_t>(i), list.entries[i].path), record);
-  };
-  form.WriteLabels(put, &done);
-  labels.Commit();
+  const ImagesConverted images = ConvertImages(list, how, features, progress, &form);
+  KittiConverted done = form.done();
+  done.images = images;
   return done;
 }
 
@@ -137,12 +146,12 @@ KittiConverted ConvertKitti(const KittiConversion& conversion, const DatasetTarg
     }
   }
   const ImageList list = ListImages(conversion, target.seed);
-  const LabelRows form(conversion, ReadAllLabels(conversion, list));
+  std::vector<std::vector<KittiObject>> objects = ReadAllLabels(conversion, list);
   std::error_code error;
   std::filesystem::create_directories(target.database, error);
   if (error) throw EnvironmentError("cannot make the folder \"" + target.database + "\": " + error.message());
   try {
-    return Write(conversion, list, form, target, progress);
+    return Write(conversion, list, std::move(objects), target, progress);
   } catch (...) {
     std::filesystem::remove(target.database, error);  // where it is empty
     throw;

@@ -1,6 +1,9 @@
 #include "data/convert_kitti.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <csignal>
 
 #include "data/convert_testing.h"
 
@@ -142,6 +145,29 @@ TEST_F(ConvertKitti, ShuffledImagesKeepTheirLabels) {
     in_order = in_order && (i == 0 || keys[i - 1].substr(9) < keys[i].substr(9));
   }
   EXPECT_FALSE(in_order);
+}
+
+TEST_F(ConvertKitti, BothDatabasesAreReplacedOrNone) {
+  Convert();
+  const std::string features = testing::ReadFile(folder_ / "db/features/data.mdb"),
+                    labels = testing::ReadFile(folder_ / "db/labels/data.mdb");
+  Put("images/000002.png", 20, 30);
+  std::string many;
+  for (int i = 0; i < 3000; ++i) many += kCar;
+  WriteFile(folder_ / "labels/000001.txt", many);
+  // Stands for a disk that is full once the images are there.
+  std::signal(SIGXFSZ, SIG_IGN);
+  rlimit before;
+  getrlimit(RLIMIT_FSIZE, &before);
+  const rlimit small = {100'000, before.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  ExpectThrows<EnvironmentError>([&] { Convert(true); }, {"db/labels"});
+  setrlimit(RLIMIT_FSIZE, &before);
+  EXPECT_TRUE(testing::ReadFile(folder_ / "db/features/data.mdb") == features);
+  EXPECT_TRUE(testing::ReadFile(folder_ / "db/labels/data.mdb") == labels);
+  Convert(true);
+  EXPECT_FALSE(testing::ReadFile(folder_ / "db/features/data.mdb") == features);
+  EXPECT_FALSE(testing::ReadFile(folder_ / "db/labels/data.mdb") == labels);
 }
 
 TEST_F(ConvertKitti, MistakesAreNamed) {
