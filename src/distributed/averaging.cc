@@ -176,7 +176,7 @@ GradientMean::GradientMean(const DistributedParameter& settings, StateLayout lay
 
 Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>& contributions) {
   const ScopeTimer timer(&reduce_seconds_);
-  if (pending_) update_.undo();
+  Abandon();
   pending_ = true;
   std::vector<float, KeptAllocator<float>> gradient(static_cast<size_t>(layout_.trained));
   Mean(contributions, 0, layout_.trained, gradient.data());
@@ -189,6 +189,10 @@ Payload GradientMean::Reduce(const Round& round, const std::vector<Contribution>
   PoolStatistics(contributions, out);
   next_state_ = Compressed(round, next);
   return next_state_;
+}
+
+void GradientMean::Abandon() {
+  if (std::exchange(pending_, false)) update_.undo();
 }
 
 void GradientMean::Accept() {

@@ -37,6 +37,8 @@ class Averaging : public RoundMath {
   Payload Difference() override { return difference_; }
   Payload Whole(const Payload& state) override;
   void Restore(const Payload& state) override;
+  // Takes back the last Reduce, where it was not accepted.
+  virtual void Abandon() {}
 
   // The outer momentum; empty where there is none.
   std::vector<float> velocity() const;
@@ -83,6 +85,7 @@ class GradientMean : public Averaging {
 
   Payload Reduce(const Round& round, const std::vector<Contribution>& contributions) override;
   void Accept() override;
+  void Abandon() override;
 
  private:
   Update update_;

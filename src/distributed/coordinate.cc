@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -22,7 +21,7 @@
 #include "distributed/environment.h"
 #include "distributed/journal_replay.h"
 #include "distributed/open_files.h"
-#include "graph/program.h"
+#include "distributed/solver_for_workers.h"
 #include "ops/gemm.h"
 #include "runtime/refuse_inputs.h"
 #include "schema/wire_bytes.h"
@@ -42,18 +41,6 @@ SolverOptions CoordinatorsOwn(const SolverFile& file, SolverOptions options,
   if (options.requested_action && requested_action) options.requested_action = std::move(requested_action);
   options.exchanges_gradients = file.solver.distributed().mode() == DistributedParameter::GRADIENT;
   return options;
-}
-
-// Those that are in this graph only: workers need not have the data of others.
-NetParameter LayersOf(const NetParameter& net, const Graph& graph) {
-  std::set<int> used;
-  for (const Node& node : graph.nodes) {
-    if (node.members.empty()) used.insert(node.index_in_file);
-  }
-  NetParameter kept = net;
-  kept.clear_layer();
-  for (const int index : used) *kept.add_layer() = net.layer(index);
-  return kept;
 }
 
 void AddFingerprints(const NetParameter& net, const std::vector<std::string>& folders,
@@ -155,15 +142,20 @@ CoordinatorStart Coordination::StartingPoint() {
   } else if (settings_.endpoint().empty()) {
     nobody_has_them = "no worker is left";
   }
+  // What was named is what is to go on.
+  std::string why_void = nobody_has_them;
+  if (why_void.empty() && restored && options_.snapshot != "auto") {
+    why_void = "--snapshot=auto, which goes on with what workers have, was not asked for";
+  }
   std::optional<uint64_t> rolled_back = replay.out_of_reach;
-  if (!start.lost.empty() && !nobody_has_them.empty()) {
+  if (!start.lost.empty() && !why_void.empty()) {
     rolled_back = start.lost.back().version();
     start.lost.clear();
   }
   if (rolled_back) {
     rolled_back_ = "rounds " + std::to_string(start.version + 1) + " to " + std::to_string(*rolled_back) +
                    " are lost and will be trained again: the snapshot does not have them, and " +
-                   (replay.out_of_reach ? "the journal begins behind it" : nobody_has_them);
+                   (replay.out_of_reach ? "the journal begins behind it" : why_void);
   }
   // What would be rolled back need not be on the disk.
   journal_->set_flush(nobody_has_them.empty());
@@ -226,44 +218,6 @@ std::unique_ptr<ServerSockets> Coordination::Listen() {
   return sockets;
 }
 
-SolverParameter Coordination::WelcomeSolver() {
-  NetPlans plans = PlanNets(file_, options_, Context{});
-  SolverParameter solver = file_.solver;
-  *solver.mutable_train_net_param() = LayersOf(plans.train.file.net, solver_.net().compiled().graph);
-  NetState& state = *solver.mutable_train_state();
-  state.set_level(plans.train.options.level);
-  state.clear_stage();
-  for (const std::string& stage : plans.train.options.stages) state.add_stage(stage);
-  // What only the coordinator does, and what stays with it.
-  solver.clear_net();
-  solver.clear_net_param();
-  solver.clear_train_net();
-  solver.clear_test_net();
-  solver.clear_test_net_param();
-  solver.clear_test_state();
-  solver.clear_test_iter();
-  if (settings_.mode() == DistributedParameter::TOURNAMENT) {
-    // Workers test, too.
-    *solver.add_test_net_param() = LayersOf(plans.tests[0].file.net, solver_.test_net(0).compiled().graph);
-    NetState& test_state = *solver.add_test_state();
-    test_state.set_level(plans.tests[0].options.level);
-    for (const std::string& stage : plans.tests[0].options.stages) test_state.add_stage(stage);
-    solver.add_test_iter(file_.solver.test_iter(0));
-  } else {
-    solver.clear_test_interval();
-  }
-  solver.clear_test_initialization();
-  solver.clear_test_compute_loss();
-  solver.clear_weights();
-  solver.clear_snapshot();
-  solver.clear_snapshot_prefix();
-  solver.clear_display();
-  solver.clear_best();
-  solver.mutable_distributed()->clear_security();
-  solver.mutable_distributed()->clear_endpoint();
-  return solver;
-}
-
 std::vector<std::string> Coordination::Folders() const {
   std::vector<std::string> folders;
   const auto add = [&](const std::string& folder) {
@@ -295,7 +249,7 @@ TrainingResult Coordination::Run() {
   CoordinatorOptions protocol = ProtocolOf(file_.solver);
   protocol.job = job_;
   protocol.most_push_bytes = math_->most_push_bytes();
-  const SolverParameter solver_for_workers = WelcomeSolver();
+  const SolverParameter solver_for_workers = SolverForWorkers(file_, options_, solver_);
   protocol.solver = WireBytes(solver_for_workers);
   protocol.search_folders = Folders();
   AddFingerprints(solver_for_workers.train_net_param(), Folders(), &protocol.data);
@@ -369,6 +323,7 @@ bool Coordination::TakeEnd() {
     now.next_step = coordinator.ledger().next();
     now.carried = coordinator.carried();
     now.unused = coordinator.ledger().unused();
+    math_->Abandon();
     now.velocity = math_->velocity();
     PutIntoNet(now);
     behind = saved_iteration_ == now.round.iteration && saved_version_ != now.version && saved_version_ > 0;

@@ -35,7 +35,6 @@ class Coordination {
   CoordinatorStart StartingPoint();
   std::unique_ptr<Averaging> MakeMath(const Payload& state);
   std::unique_ptr<ServerSockets> Listen();
-  SolverParameter WelcomeSolver();
   std::vector<std::string> Folders() const;
   void TellWorkersOfEnd(const std::exception& error);
   // Takes all that was committed, as far as the coordinator has it. Whether that is behind the last snapshot in the

@@ -6,6 +6,7 @@
 #include "base/printable.h"
 #include "distributed/digest.h"
 #include "distributed/protocol_version.h"
+#include "schema/wire_bytes.h"
 
 namespace crema {
 
@@ -19,6 +20,15 @@ uint64_t IncarnationOf(uint64_t process, uint64_t count) {
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9u;
   x = (x ^ (x >> 27)) * 0x94D049BB133111EBu;
   return (x ^ (x >> 31)) | 1;
+}
+
+// Of all that decides how workers train and on what.
+uint64_t TermsOf(Welcome welcome) {
+  welcome.clear_incarnation();
+  welcome.clear_slot();
+  welcome.clear_search_folders();
+  const std::string bytes = WireBytes(welcome);
+  return DigestOf(std::as_bytes(std::span(bytes)));
 }
 
 }  // namespace
@@ -160,7 +170,15 @@ void Worker::OnWelcome(const ClusterMessage& message, Milliseconds now) {
   attach.mutable_attach()->set_incarnation(incarnation_);
   Send(Lane::kBulk, std::move(attach));
   phase_ = built_ ? Phase::kMember : Phase::kBuilding;
-  if (!built_ && !welcomed_) welcome_ = welcome;
+  const uint64_t terms = TermsOf(welcome);
+  if (!welcomed_) {
+    welcome_ = welcome;
+    terms_ = terms;
+  } else if (terms != terms_) {
+    Leave("the coordinator was started again with another solver, net, seed or data: start this worker again", now);
+    failed_ = true;
+    return;
+  }
   welcomed_ = true;
   SendHeartbeat(now);
 }
@@ -225,6 +243,9 @@ void Worker::Poll(Milliseconds now) {
 
 void Worker::OnTick(Milliseconds now) {
   if (phase_ == Phase::kEnded) return;
+  // Of a time when this process stood still it cannot be said that nobody spoke.
+  const Milliseconds late = now - next_tick_;
+  if (late >= options_.timing.heartbeat) heard_ = std::min(now, heard_ + late);
   next_tick_ = now + std::max<Milliseconds>(1, options_.timing.heartbeat / (phase_ == Phase::kJoining ? 16 : 2));
   const Milliseconds silent = now - heard_;
   if (silent >= options_.timing.orphan) {

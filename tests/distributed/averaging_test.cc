@@ -166,6 +166,10 @@ TEST(GradientMean, AppliesTheMeanOnce) {
   math.Accept();
   EXPECT_EQ(Floats(math.Reduce(round, {Of(0, 1, {4})}))[0], 4);
   EXPECT_EQ(undone, 1);
+  // The end, before the round came into the journal.
+  math.Abandon();
+  math.Abandon();
+  EXPECT_EQ(undone, 2);
 }
 
 TEST(LocalMoves, KeepWhatWasLearned) {

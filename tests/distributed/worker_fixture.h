@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -56,11 +57,11 @@ class WorkerTest : public testing::Test {
     return message ? message->hello() : Hello();
   }
 
-  std::vector<Outgoing> Welcomed(const Hello& hello) {
+  std::vector<Outgoing> Welcomed(const Hello& hello, const std::string& solver = "solver") {
     ClusterMessage message;
     message.mutable_welcome()->set_incarnation(hello.incarnation());
     message.mutable_welcome()->set_slot(2);
-    message.mutable_welcome()->set_solver("solver");
+    message.mutable_welcome()->set_solver(solver);
     return Hear(message);
   }
 

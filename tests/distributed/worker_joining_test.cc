@@ -144,11 +144,39 @@ TEST_F(WorkerTest, AsksAgainWhenAllPlacesAreTakenAndEndsWhenRefusedForGood) {
   EXPECT_EQ(worker_.end_reason(), "another crema");
 }
 
+TEST_F(WorkerTest, TrainsByNoOtherSolverThanItsOwn) {
+  const auto again = [this](const std::string& solver) {
+    ClusterMessage refusal;
+    refusal.mutable_refusal()->set_kind(Refusal::NOT_A_MEMBER);
+    Hear(refusal);
+    const Hello hello = NextHello(1000);
+    ++epoch_;
+    return Welcomed(hello, solver);
+  };
+  Build();
+  again("solver");
+  EXPECT_EQ(worker_.phase(), Worker::Phase::kMember);
+  EXPECT_TRUE(Last(again("another"), ClusterMessage::kLeave));
+  EXPECT_TRUE(worker_.failed());
+  EXPECT_NE(worker_.end_reason().find("another solver"), std::string::npos) << worker_.end_reason();
+}
+
 TEST_F(WorkerTest, AnOrphanEnds) {
   Build();
   Wait(now_ + 599'000);
   EXPECT_FALSE(worker_.ended());
   Wait(now_ + 2'000);
+  EXPECT_TRUE(worker_.failed());
+}
+
+TEST_F(WorkerTest, OneThatStoodStillIsNoOrphan) {
+  Build();
+  Wait(now_ + 1'000);
+  now_ += 700'000;
+  worker_.OnTick(now_);
+  EXPECT_FALSE(worker_.ended());
+  EXPECT_TRUE(Last(worker_.TakeOutgoing(), ClusterMessage::kHeartbeat)) << "else it is not told that it is out";
+  Wait(now_ + 601'000);
   EXPECT_TRUE(worker_.failed());
 }
 

@@ -150,6 +150,25 @@ TEST(ClusterFaults, ACoordinatorThatIsKilledIsReplacedWithoutALoss) {
   EXPECT_LE(audit.committed, audit.version + 1);
 }
 
+TEST(ClusterFaults, ASnapshotThatIsNamedIsGoneBackTo) {
+  const ClusterFolder folder(kQuick + "local_steps: 5", {.max_iter = 250, .snapshot = 50});
+  std::string endpoint;
+  auto coordinator = folder.Coordinate(2, &endpoint);
+  const auto one = folder.Join(endpoint, "one"), two = folder.Join(endpoint, "two");
+  ASSERT_TRUE(coordinator->WaitFor("Iteration 170, lr")) << coordinator->Err();
+  coordinator->Signal(SIGKILL);
+  coordinator->Wait();
+  const auto successor = folder.Start({"--coordinate=tcp://127.0.0.1" + ColonAndPort(endpoint), "--expect=2",
+                                       "--snapshot=tiny_iter_100.solverstate"});
+  const Finished run = successor->Wait();
+  ASSERT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_TRUE(Matches(run.err, R"(rounds 21 to \d+ are lost and will be trained again: .* --snapshot=auto)")) << run.err;
+  EXPECT_TRUE(run.Says("Iteration 110, lr")) << run.err;
+  EXPECT_EQ(one->Wait().exit_code, 0) << one->Err();
+  EXPECT_EQ(two->Wait().exit_code, 0) << two->Err();
+  EXPECT_EQ(AuditJournal(folder, 250).mistake, "");
+}
+
 // Killed between its journal and its workers: nobody can have that round, but all have the one before it.
 TEST(ClusterFaults, ARoundThatNobodyWasToldOfTakesNoOtherWithIt) {
   for (const std::string topology : {"", "topology: SHARDED "}) {

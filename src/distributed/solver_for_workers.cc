@@ -1,0 +1,71 @@
+#include "distributed/solver_for_workers.h"
+
+#include <set>
+#include <string>
+
+#include "graph/program.h"
+#include "solver/nets.h"
+
+namespace crema {
+
+namespace {
+
+// Those that are in this graph only: workers need not have the data of others.
+NetParameter LayersOf(const NetParameter& net, const Graph& graph) {
+  std::set<int> used;
+  for (const Node& node : graph.nodes) {
+    if (node.members.empty()) used.insert(node.index_in_file);
+  }
+  NetParameter kept = net;
+  kept.clear_layer();
+  for (const int index : used) *kept.add_layer() = net.layer(index);
+  return kept;
+}
+
+}  // namespace
+
+SolverParameter SolverForWorkers(const SolverFile& file, const SolverOptions& options, Solver& coordinator) {
+  NetPlans plans = PlanNets(file, options, Context{});
+  SolverParameter solver = file.solver;
+  *solver.mutable_train_net_param() = LayersOf(plans.train.file.net, coordinator.net().compiled().graph);
+  NetState& state = *solver.mutable_train_state();
+  state.set_level(plans.train.options.level);
+  state.clear_stage();
+  for (const std::string& stage : plans.train.options.stages) state.add_stage(stage);
+  // What only the coordinator does, and what stays with it.
+  solver.clear_net();
+  solver.clear_net_param();
+  solver.clear_train_net();
+  solver.clear_test_net();
+  solver.clear_test_net_param();
+  solver.clear_test_state();
+  solver.clear_test_iter();
+  if (solver.distributed().mode() == DistributedParameter::TOURNAMENT) {
+    // Workers test, too.
+    *solver.add_test_net_param() = LayersOf(plans.tests[0].file.net, coordinator.test_net(0).compiled().graph);
+    NetState& test_state = *solver.add_test_state();
+    test_state.set_level(plans.tests[0].options.level);
+    for (const std::string& stage : plans.tests[0].options.stages) test_state.add_stage(stage);
+    solver.add_test_iter(file.solver.test_iter(0));
+  } else {
+    solver.clear_test_interval();
+  }
+  solver.clear_test_initialization();
+  solver.clear_test_compute_loss();
+  solver.clear_weights();
+  solver.clear_snapshot();
+  solver.clear_snapshot_prefix();
+  solver.clear_display();
+  solver.clear_best();
+  DistributedParameter& distributed = *solver.mutable_distributed();
+  distributed.clear_security();
+  distributed.clear_endpoint();
+  distributed.clear_local_workers();
+  distributed.clear_expected_workers();
+  distributed.clear_min_workers();
+  distributed.clear_max_workers();
+  distributed.clear_join_timeout_ms();
+  return solver;
+}
+
+}  // namespace crema
