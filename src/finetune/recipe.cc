@@ -154,12 +154,15 @@ LayerParameter DataLayer(const Model& model, Phase phase, const TransformationPa
   return layer;
 }
 
-// Of validation: one that divides the number of images, so that each counts once, where there is one of use.
+// Of validation: the largest by which the fewest images count twice.
 int ValidationBatch(int64_t count, int most) {
-  for (int batch = static_cast<int>(std::min<int64_t>(count, most)); batch >= 8; --batch) {
-    if (count % batch == 0) return batch;
+  const auto surplus = [count](int64_t batch) { return (batch - count % batch) % batch; };
+  const int64_t largest = std::min<int64_t>(count, most);
+  int64_t best = largest;
+  for (int64_t batch = largest; batch >= 8; --batch) {
+    if (surplus(batch) < surplus(best)) best = batch;
   }
-  return static_cast<int>(std::min<int64_t>(count, most));
+  return static_cast<int>(best);
 }
 
 double LearningRate(const RecipeRequest& request, const Model& model) {
@@ -170,7 +173,7 @@ double LearningRate(const RecipeRequest& request, const Model& model) {
 
 struct Batches {
   int train = 1, validation = 1;
-  int64_t train_iterations = 1, validation_iterations = 1;  // of an epoch
+  int64_t train_iterations = 1;  // of an epoch
 };
 
 std::string SolverText(const RecipeRequest& request, const Model& model, const Batches& batches) {
@@ -182,7 +185,7 @@ std::string SolverText(const RecipeRequest& request, const Model& model, const B
   if (!request.weights.empty()) text += "weights: " + Quoted(request.weights) + "\n";
   text += "\n";
   text += "# All validation images after each epoch; the best parameters are in snapshots/model_best.caffemodel.\n";
-  text += "test_iter: " + std::to_string(batches.validation_iterations) + "\n";
+  text += "in_epochs { test_iter: 1 }\n";
   text += "test_interval: " + std::to_string(epoch) + "\n";
   text += "best { output: \"accuracy\"" +
           (request.patience > 0 ? " patience: " + std::to_string(request.patience) : std::string()) + " }\n\n";
@@ -227,7 +230,6 @@ Batches BatchesOf(const RecipeRequest& request, const Model& model, const Datase
   batches.train = request.batch > 0 ? request.batch : std::min({model.batch, 64, quarter});
   batches.train_iterations = (dataset.train_count + batches.train - 1) / batches.train;
   batches.validation = ValidationBatch(dataset.validation_count, 64);
-  batches.validation_iterations = (dataset.validation_count + batches.validation - 1) / batches.validation;
   return batches;
 }
 

@@ -69,6 +69,19 @@ Source SourceOf(NetPlan plan) {
   return {};
 }
 
+// Where rounding up to whole batches reads more than a hundredth of the records once more, what to do about it.
+std::string Surplus(const Source& source, int batches) {
+  const uint64_t epoch = source.extent.epoch, batch = source.extent.batch;
+  const uint64_t read = static_cast<uint64_t>(batches) * batch, beyond = read % epoch;
+  if (read < epoch || beyond >= batch || 100 * beyond <= epoch) return "";
+  uint64_t better = batch;
+  while (better > 1 && epoch % better != 0) --better;
+  return "a test reads " + std::to_string(batches) + " batches of " + std::to_string(batch) + " of the " +
+         std::to_string(epoch) + " records of layer \"" + source.layer + "\", so the first " + std::to_string(beyond) +
+         " count once more than the others: choose a batch_size that divides their number" +
+         (better > 1 ? ", such as " + std::to_string(better) : "");
+}
+
 std::string Described(const SolverParameter& solver, const FieldDescriptor* field) {
   const auto* reflection = solver.GetReflection();
   std::string text(field->name());
@@ -225,6 +238,7 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
   }
   const uint64_t taken = train.extent.batch * static_cast<uint64_t>(std::max(1, file.solver.iter_size()) * ranks);
   EpochLengths lengths = LengthsOf(train.extent.epoch, taken, progress);
+  std::vector<Source> sources;
   for (int i = 0; i < file.solver.in_epochs().test_iter_size(); ++i) {
     const Source test = SourceOf(plans.tests[static_cast<size_t>(i)]);
     if (test.extent.epoch == 0) {
@@ -233,6 +247,7 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
                                        "batches, beside in_epochs");
     }
     lengths.tests.push_back(static_cast<double>(test.extent.epoch) / static_cast<double>(test.extent.batch));
+    sources.push_back(test);
   }
   SolverFile result = WithLengths(file, lengths);
   std::string settings;
@@ -248,6 +263,12 @@ SolverFile InIterations(const SolverFile& file, const SolverOptions& options, in
                            "an epoch is " + std::to_string(train.extent.epoch) + " records of layer \"" + train.layer +
                                "\", " + std::to_string(taken) + " in an iteration" + since + ": " + settings};
   for (Observer* observer : options.observers) observer->OnNotice(note);
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const std::string surplus = Surplus(sources[i], result.solver.test_iter(static_cast<int>(i)));
+    if (surplus.empty()) continue;
+    const Diagnostic warning = {Diagnostic::Severity::kWarning, Place(file), surplus};
+    for (Observer* observer : options.observers) observer->OnNotice(warning);
+  }
   return result;
 }
 

@@ -16,6 +16,7 @@
 #include "runtime/refuse_inputs.h"
 #include "schema/weights_files.h"
 #include "solver/epochs.h"
+#include "solver/likely_mistakes.h"
 #include "solver/nets.h"
 #include "solver/solver_impl.h"
 
@@ -44,8 +45,11 @@ std::set<std::string> LayersOfItsOwn(const Net& net) {
 
 }  // namespace
 
-Solver::Impl::Impl(const SolverFile& file, SolverOptions given)
-    : param(file.solver), options(std::move(given)), losses(std::max(1, file.solver.average_loss())) {
+Solver::Impl::Impl(const SolverFile& file, SolverOptions given, bool whole_tests)
+    : param(file.solver),
+      options(std::move(given)),
+      losses(std::max(1, file.solver.average_loss())),
+      tests_from_the_first(whole_tests) {
   prefix = SnapshotPrefix(param, options);
   kept_snapshots.emplace(prefix, param.snapshot_keep());
   if (options.devices.empty()) options.devices = {options.device ? options.device : &CpuDevice()};
@@ -183,8 +187,12 @@ void Solver::Impl::LoadWeights() {
       WeightsLoaded& loaded = files.emplace_back();
       loaded.path = FindFile(name, SearchFolders(options));
       const std::vector<LayerWeights> weights = ReadWeights(loaded.path);
+      // First: what a test net shares with the train net is what that has in the file.
+      const std::set<std::string> in_test_nets = LoadIntoTestNets(weights);
       loaded.report = net->LoadWeights(weights);
-      LoadIntoTestNets(weights, &loaded.report);
+      for (const std::string& layer : in_test_nets) {
+        if (std::erase(loaded.report.ignored, layer) > 0) loaded.report.copied.push_back(layer);
+      }
       copied.insert(loaded.report.copied.begin(), loaded.report.copied.end());
     }
   }
@@ -200,16 +208,23 @@ void Solver::Impl::LoadWeights() {
   }
   WarnOfZeroWeights(copied);
   WarnOfTestsOwnLayers(copied);
+  for (const Diagnostic& mistake : LikelyMistakes(param, *net, test_nets, copied)) {
+    Tell(&Observer::OnNotice, mistake);
+  }
 }
 
-void Solver::Impl::LoadIntoTestNets(const std::vector<LayerWeights>& weights, WeightsReport* report) const {
+std::set<std::string> Solver::Impl::LoadIntoTestNets(const std::vector<LayerWeights>& weights) const {
+  std::set<std::string> loaded;
   for (const auto& test_net : test_nets) {
     const std::set<std::string> own = LayersOfItsOwn(*test_net);
-    if (own.empty()) continue;
-    for (const std::string& layer : test_net->LoadWeights(weights).copied) {
-      if (own.contains(layer) && std::erase(report->ignored, layer) > 0) report->copied.push_back(layer);
-    }
+    std::vector<LayerWeights> of_own;
+    std::ranges::copy_if(weights, std::back_inserter(of_own),
+                         [&](const LayerWeights& layer) { return own.contains(layer.name); });
+    if (of_own.empty()) continue;
+    const std::vector<std::string> copied = test_net->LoadWeights(of_own).copied;
+    loaded.insert(copied.begin(), copied.end());
   }
+  return loaded;
 }
 
 void Solver::Impl::Warn(Location where, std::string message) const {
@@ -243,7 +258,7 @@ Solver::Solver(const SolverFile& file, SolverOptions options) {
     read();
     count();
   }
-  impl_ = std::make_unique<Impl>(in_iterations, std::move(options));
+  impl_ = std::make_unique<Impl>(in_iterations, std::move(options), file.solver.in_epochs().test_iter_size() > 0);
 }
 Solver::~Solver() = default;
 
@@ -255,7 +270,12 @@ bool Solver::Step(int iterations) {
   CREMA_CHECK(impl_->options.role == SolverOptions::Role::kAlone);
   return impl_->Step(iterations);
 }
-bool Solver::Test() { return impl_->Test(); }
+bool Solver::Test() {
+  const bool goes_on = impl_->Test();
+  // Else a resumed run tests again here, and begins with what this test did.
+  if (!impl_->TestIsDue()) impl_->tested_iteration = -1;
+  return goes_on;
+}
 void Solver::Snapshot() {
   if (impl_->passes_done) {
     throw UserError("Solver::Snapshot was called within an iteration, by an observer; call it from OnIteration");

@@ -47,7 +47,8 @@ struct Solver::Impl {
 
   using Role = SolverOptions::Role;
 
-  Impl(const SolverFile& file, SolverOptions options);
+  // `file` is in iterations.
+  Impl(const SolverFile& file, SolverOptions options, bool tests_from_the_first);
   // Rank `rank` of those that `first` leads: it trains and tells nobody.
   Impl(const SolverFile& file, const Impl& first, int rank);
   ~Impl();
@@ -161,6 +162,7 @@ struct Solver::Impl {
   // Runs `action` in all processes, and throws where it failed in any of them.
   void InAll(const std::function<void()>& action) const;
   bool DueEvery(int interval) const { return interval > 0 && iteration % interval == 0; }
+  bool TestIsDue() const { return DueEvery(param.test_interval()) && (iteration > 0 || param.test_initialization()); }
 
   SolverParameter param;
   SolverOptions options;
@@ -194,12 +196,17 @@ struct Solver::Impl {
   std::optional<KeptSnapshots> kept_snapshots;  // of who writes them
   // While an iteration runs that KeepWork may have to take back: where its data layers were before it.
   bool in_iteration = false;
-  bool passes_done = false;  // in the iteration: some parameters may be of before it and some of behind it
+  bool passes_done = false;        // in the iteration: what follows them is on its way
+  bool parameters_change = false;  // in the iteration: some may be of before it and some of behind it
+  LossWindow losses_before{1};     // likewise
+  PlateauState plateau_before;
   std::vector<uint64_t> records_before_iteration;
   std::optional<MovingState> before_iteration;  // likewise, where it can be taken back
   bool data_not_finite = false;                 // what training ended for
   // The last display read a batch that no iteration will: what a snapshot would hold is gone.
   bool read_past_end = false;
+  // Each test reads the same records, as solvers ask for whose in_epochs has test_iter.
+  const bool tests_from_the_first = false;
   // Of the latest test: where the test nets were before it, which a snapshot of its iteration must hold, since a
   // resumed run tests again.
   int tested_iteration = -1;
@@ -249,8 +256,8 @@ struct Solver::Impl {
   void CheckSnapshotSize() const;
   void MakeUpdater();
   void LoadWeights();
-  // Into the layers that only test nets have, and tells of them in the report.
-  void LoadIntoTestNets(const std::vector<LayerWeights>& weights, WeightsReport* report) const;
+  // Into the layers that only test nets have; returns their names.
+  std::set<std::string> LoadIntoTestNets(const std::vector<LayerWeights>& weights) const;
   // Of layers that nothing below learns through; `loaded`: those that a weights file filled.
   void WarnOfZeroWeights(const std::set<std::string>& loaded) const;
   // Of layers that only a test net has, and no weights file filled.
@@ -283,6 +290,8 @@ struct Solver::Impl {
   bool TestHere(bool to_the_end);
   void TestOne(int index, bool to_the_end, bool* stopped);
   // Keeps the parameters where this test is better than all before.
+  // Once for each test net.
+  void TellOfPartlyTested(int index);
   void Judge(const TestResult& result);
   // At the end of training: tries again what that could not write in the test of this iteration.
   void BestAtEnd();
@@ -301,6 +310,7 @@ struct Solver::Impl {
   std::optional<uint64_t> following_step_;  // behind the latest
   int watched_iterations_ = 0;              // the first ones, whose losses ...
   bool zero_loss_ = true;                   // ... were 0 in sum ...
+  std::set<int> lengths_told_of_;           // of which test nets
   std::set<std::string> zero_outputs_;      // ... or one by one; kNone iterations: told
   int issued_in_ = kNone;                   // the iteration whose update a GPU was given, not told yet
   std::unique_ptr<RankThreads> threads_;    // last: they end before what they work on does

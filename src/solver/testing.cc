@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "graph/program.h"
+#include "solver/likely_mistakes.h"
 #include "solver/prefix_files.h"
 #include "solver/snapshot.h"
 #include "solver/solver_impl.h"
@@ -55,6 +56,7 @@ void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
   result.batches = param.test_iter(index);
   test_net.set_pass(static_cast<uint64_t>(iteration) * result.batches);
   BeginTest(test_net);
+  if (tests_from_the_first) test_net.set_data_positions(std::vector<uint64_t>(test_net.data_positions().size(), 0));
   TestOutputs outputs(test_net, ap_version);
   double loss = 0;
   for (int batch = 0; batch < result.batches; ++batch) {
@@ -80,7 +82,15 @@ void Solver::Impl::TestOne(int index, bool to_the_end, bool* stopped) {
   if (param.test_compute_loss()) result.loss = static_cast<float>(loss / result.batches);
   result.seconds = watch.Seconds();
   Tell(&Observer::OnTest, result);
+  TellOfPartlyTested(index);
   if (best && index == 0) Judge(result);
+}
+
+void Solver::Impl::TellOfPartlyTested(int index) {
+  if (tests_from_the_first || !lengths_told_of_.insert(index).second) return;
+  const std::string name = "test net #" + std::to_string(index);
+  const std::string note = PartlyTested(*test_nets[index], name, param.test_iter(index));
+  if (!note.empty()) Tell(&Observer::OnNotice, Diagnostic{Diagnostic::Severity::kNote, {}, note});
 }
 
 void Solver::Impl::Judge(const TestResult& result) {

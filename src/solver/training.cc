@@ -1,6 +1,7 @@
 // The training loop.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include "base/number_text.h"
@@ -124,13 +125,17 @@ bool Solver::Impl::CanTakeBack() const {
 void Solver::Impl::KeepWork() {
   if (ranks > 1 || hogwild || options.role != Role::kAlone || options.processes || prefix.empty()) return;
   if (param.snapshot() <= 0 && !param.snapshot_after_train()) return;
-  if (iteration == 0 || iteration == saved_iteration || passes_done) return;
+  if (iteration == 0 || iteration == saved_iteration || parameters_change) return;
   try {
     if (in_iteration && before_iteration) {
       before_iteration->PutBack();
     } else if (in_iteration && !MovingState(net.get(), device).empty()) {
       Warn({}, "the snapshot that follows is not exactly of iteration " + std::to_string(iteration) +
                    ": running statistics and states of recurrent layers have seen records of the batch that failed");
+    }
+    if (in_iteration) {
+      losses = losses_before;
+      plateau = plateau_before;
     }
     TrySnapshot();
   } catch (const std::exception&) {
@@ -140,9 +145,9 @@ void Solver::Impl::KeepWork() {
 
 bool Solver::Impl::StepOn(int iterations) {
   Start();
-  const int end = iteration + std::max(0, iterations);
+  const int end = iteration + std::clamp(iterations, 0, std::numeric_limits<int>::max() - iteration);
   while (iteration < end) {
-    if (DueEvery(param.test_interval()) && (iteration > 0 || param.test_initialization()) && !Test()) return false;
+    if (TestIsDue() && !Test()) return false;
     const Requests asked = hogwild ? RunFreely(NextPause(end)) : RunAndTell();
     if (DueEvery(param.snapshot()) || asked.snapshot) {
       CompareRanks();
@@ -166,6 +171,8 @@ Solver::Impl::Requests Solver::Impl::RunAndTell() {
     if (!before_iteration) before_iteration.emplace(net.get(), device);
     before_iteration->Keep();
   }
+  losses_before = losses;
+  plateau_before = plateau;
   in_iteration = true;
   event.loss = RunIteration();
   in_iteration = false;
@@ -179,6 +186,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   const float loss = RunPasses(step, rate);
   passes_done = true;
   const bool at_once = updater->updates_at_once();
+  parameters_change = updates_singly || at_once;
   const int issued_in = std::exchange(issued_in_, kNone);
   if (issued_in == iteration - 1) TellUpdate(issued_in);
   if (!hogwild) {
@@ -197,7 +205,7 @@ float Solver::Impl::Iterate(uint64_t step) {
   net->ParametersChanged();
   if (average) average->Add(iteration);
   ++iteration;
-  passes_done = false;
+  passes_done = parameters_change = false;
   return loss;
 }
 
@@ -258,7 +266,9 @@ void Solver::Impl::Update(float rate) {
     AwaitDevice();
     TellClipping(iteration, updater->NormOf(iteration));
   } else {
-    updater->Begin(iteration, rate, ClipScale());
+    const float scale = ClipScale();
+    parameters_change = true;
+    updater->Begin(iteration, rate, scale);
     updater->Apply();
   }
 }

@@ -65,7 +65,7 @@ TEST_F(DataParallel, ReadsEachRecordOnce) {
 }
 
 TEST_F(DataParallel, ResumesWithTheSameBits) {
-  const std::string settings = "type: \"Adam\" base_lr: 0.01 snapshot: 3 average_loss: 4 test_iter: 2 test_interval: 2";
+  const std::string settings = "type: \"Adam\" base_lr: 0.01 snapshot: 3 average_loss: 4 test_iter: 9 test_interval: 2";
   const Result whole = Run(2, settings, 7);
   SolverOptions options;
   options.snapshot = folder_ / "snap_iter_3.solverstate";

@@ -81,7 +81,7 @@ TEST_F(Ema, GoesOnExactly) {
     SCOPED_TRACE(format);
     const std::string ending = format == "HDF5" ? ".h5" : "";
     const std::string settings =
-        std::string(kEma) + "snapshot: 7 test_iter: 2 test_interval: 4 snapshot_format: " + format;
+        std::string(kEma) + "snapshot: 7 test_iter: 9 test_interval: 4 snapshot_format: " + format;
     Train(settings, 15);
     const std::string average = File("snap_ema.caffemodel" + ending), state = File("snap_iter_15.solverstate" + ending);
     ASSERT_FALSE(average.empty());

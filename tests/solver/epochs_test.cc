@@ -50,6 +50,23 @@ TEST_F(Epochs, BecomeTheNearestIterations) {
       << recorder_.notices;
 }
 
+TEST_F(Epochs, TestsAreOfTheSameRecords) {
+  // The text already has another rate.
+  SolverFile file = File("in_epochs { max_iter: 4 test_iter: 1 test_interval: 1 }");
+  file.solver.set_base_lr(0);
+  SolverOptions options;
+  options.path = folder_ / "solver.prototxt";
+  options.observers = {&recorder_};
+  Solver(file, options).Train();
+  ASSERT_EQ(recorder_.tests.size(), 5u);
+  for (const TestResult& test : recorder_.tests) EXPECT_EQ(LossIn(test), LossIn(recorder_.tests[0]));
+  EXPECT_NE(
+      recorder_.notices.find("a test reads 5 batches of 4 of the 18 records of layer \"data\", so the first 2 count "
+                             "once more than the others: choose a batch_size that divides their number, such as 3"),
+      std::string::npos)
+      << recorder_.notices;
+}
+
 TEST_F(Epochs, CountAllThatAnIterationTakes) {
   EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }").max_iter(), 105);
   EXPECT_EQ(Counted("iter_size: 2 in_epochs { max_iter: 21 }", 3).max_iter(), 42);

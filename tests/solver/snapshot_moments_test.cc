@@ -12,7 +12,7 @@ class SnapshotMoments : public SmallTraining {};
 
 // The display at the end reads one batch more, which the run that goes on must read again.
 TEST_F(SnapshotMoments, TheLastTestDoesNotWriteItAgain) {
-  const std::string tests = "test_iter: 3 test_interval: 10 test_initialization: false display: 5 average_loss: 3";
+  const std::string tests = "test_iter: 9 test_interval: 10 test_initialization: false display: 5 average_loss: 3";
   Train(tests, 20);
   const std::string state = ReadBytes(folder_ / "snap_iter_20.solverstate");
   const auto asked_at_the_end = [this] {
@@ -33,6 +33,24 @@ TEST_F(SnapshotMoments, TheLastTestDoesNotWriteItAgain) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "snap_iter_20.solverstate"));
   EXPECT_NE(recorder_.notices.find("snapshot_after_train: true writes one before it"), std::string::npos)
       << recorder_.notices;
+}
+
+// A test that no interval asks for is not repeated when the run goes on.
+TEST_F(SnapshotMoments, BehindATestThatAProgramAskedFor) {
+  const std::string text =
+      SolverText("test_iter: 2 test_interval: 1000 test_initialization: false best { output: \"loss\" }", 100);
+  auto straight = Make(text);
+  straight->Step(10);
+  straight->Test();
+  straight->Snapshot();
+  straight->Step(10);
+  straight->Test();
+  const float first = LossIn(recorder_.tests[0]), second = LossIn(recorder_.tests[1]);
+  const auto resumed = Make(text, {.snapshot = folder_ / "snap_iter_10.solverstate"});
+  resumed->Step(10);
+  resumed->Test();
+  EXPECT_EQ(LossIn(recorder_.tests[0]), second);
+  EXPECT_NE(first, second);
 }
 
 // On the CPU parameters change within the backward pass, before displays are told.

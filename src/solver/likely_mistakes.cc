@@ -1,0 +1,268 @@
+#include "solver/likely_mistakes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "graph/program.h"
+
+namespace crema {
+
+namespace {
+
+constexpr int64_t kManyNumbers = 1000;  // of an output
+
+using Severity = Diagnostic::Severity;
+
+std::string Quoted(const std::string& name) { return "\"" + name + "\""; }
+
+std::string Layer(const Node& node) { return "layer " + Quoted(node.name()) + " (" + node.type->name + ")"; }
+
+std::string Listed(const std::set<std::string>& names) {
+  std::string text;
+  for (const std::string& name : names) text += (text.empty() ? "" : ", ") + Quoted(name);
+  return text;
+}
+
+class Finder {
+ public:
+  Finder(const SolverParameter& solver, const Net& train, const std::vector<std::unique_ptr<Net>>& tests,
+         const std::set<std::string>& loaded)
+      : solver_(solver), train_(train), graph_(train.compiled().graph), tests_(tests), loaded_(loaded) {}
+
+  std::vector<Diagnostic> Find() {
+    FindLayersOutsideTheLosses();
+    FindActivationsTwice();
+    FindZerosBehindZeros();
+    FindLonelyNames();
+    FindUnknownStatistics();
+    FindLargeOutputs(train_, "the train net");
+    for (size_t i = 0; i < tests_.size(); ++i) {
+      const std::string name = "test net #" + std::to_string(i);
+      FindLargeOutputs(*tests_[i], name);
+      CompareData(*tests_[i], name);
+    }
+    FindLateSteps();
+    return std::move(found_);
+  }
+
+ private:
+  void Say(Severity severity, const Net& net, const Node* node, std::string message) {
+    const CompiledNet& compiled = net.compiled();
+    const bool known = node && compiled.file.source;
+    found_.push_back(
+        {severity, known ? compiled.file.source->Layer(node->index_in_file) : Location{}, std::move(message)});
+  }
+
+  // The layer that made a bottom; null for what is fed.
+  const Node* MakerOf(const Graph& graph, int value) const {
+    const int producer = graph.values[value].producer;
+    return producer < 0 ? nullptr : &graph.nodes[producer];
+  }
+
+  bool ReachesLoss(const Node& node) const {
+    return std::any_of(node.tops.begin(), node.tops.end(), [&](int top) { return graph_.values[top].reaches_loss; });
+  }
+
+  void FindLayersOutsideTheLosses() {
+    std::set<std::string> outside;
+    bool any_inside = false;
+    const Node* first = nullptr;
+    for (const GraphParam& param : graph_.params) {
+      if (!param.wants_grad()) continue;
+      const bool inside = std::any_of(param.users.begin(), param.users.end(),
+                                      [&](int user) { return ReachesLoss(graph_.nodes[user]); });
+      any_inside |= inside;
+      if (inside) continue;
+      outside.insert(graph_.nodes[param.owner].name());
+      if (!first) first = &graph_.nodes[param.owner];
+    }
+    if (outside.empty() || !any_inside) return;
+    Say(Severity::kWarning, train_, first,
+        "no loss of the train net depends on " + Listed(outside) + ", which therefore " +
+            (outside.size() == 1 ? "stays as it is" : "stay as they are") +
+            ": look whether the losses read the right blobs; an lr_mult of 0 says that it is meant");
+  }
+
+  void FindActivationsTwice() {
+    static const std::map<std::string, std::string> kContained = {
+        {"SoftmaxWithLoss", "Softmax"}, {"InfogainLoss", "Softmax"}, {"SigmoidCrossEntropyLoss", "Sigmoid"}};
+    for (const Node& node : graph_.nodes) {
+      const auto contained = kContained.find(node.type->name);
+      if (contained == kContained.end() || node.bottoms.empty()) continue;
+      const Node* const maker = MakerOf(graph_, node.bottoms[0]);
+      if (!maker || maker->type->name != contained->second) continue;
+      Say(Severity::kWarning, train_, &node,
+          Layer(node) + " contains a " + contained->second + ", and its bottom is made by one, layer " +
+              Quoted(maker->name()) + ": give it what that layer reads, or it learns slowly and badly");
+    }
+  }
+
+  bool StartsWithZeros(const Node& node) const {
+    const auto reads = [&](const char* block) { return std::ranges::count(node.type->reads, block) > 0; };
+    if (node.params.empty() || (!reads("convolution_param") && !reads("inner_product_param"))) return false;
+    const GraphParam& weights = graph_.params[node.params[0]];
+    const FillerParameter& filler = weights.filler;
+    return weights.wants_grad() && filler.type() == "constant" && filler.value() == 0 &&
+           !loaded_.contains(node.name()) && !loaded_.contains(graph_.nodes[weights.owner].name());
+  }
+
+  // Neither learns: the upper one sees nothing but zeros, and lets no gradient through. Around one of several ways into
+  // a layer, such as a sum, others may go.
+  void FindZerosBehindZeros() {
+    for (const Node& upper : graph_.nodes) {
+      if (!StartsWithZeros(upper)) continue;
+      const Node* below = MakerOf(graph_, upper.bottoms[0]);
+      while (below && below->bottoms.size() == 1 && !StartsWithZeros(*below))
+        below = MakerOf(graph_, below->bottoms[0]);
+      if (!below || !StartsWithZeros(*below)) continue;
+      Say(Severity::kWarning, train_, &upper,
+          Layer(upper) + " and, below it, " + Layer(*below) +
+              " begin with weights of 0, so that neither learns: write weight_filler { type: \"xavier\" }, or \"msra\" "
+              "where a "
+              "ReLU follows (Caffe's default is constant 0)");
+      return;
+    }
+  }
+
+  void FindLonelyNames() {
+    bool any_shared = false;
+    std::set<std::string> lonely;
+    const Node* first = nullptr;
+    for (const GraphParam& param : graph_.params) {
+      if (param.shared_name.empty()) continue;
+      any_shared |= param.users.size() > 1;
+      if (param.users.size() > 1) continue;
+      lonely.insert(param.shared_name);
+      if (!first) first = &graph_.nodes[param.owner];
+    }
+    if (!any_shared || lonely.empty()) return;
+    Say(Severity::kWarning, train_, first,
+        "only one layer has parameters of the name " + Listed(lonely) +
+            ", while others of this net are shared: correct the name where they were to be, too, or leave it out");
+  }
+
+  void FindUnknownStatistics() {
+    std::set<std::string> layers;
+    const Node* first = nullptr;
+    for (const Node& node : graph_.nodes) {
+      const bool uses = node.type->name == "BatchNorm" && node.param->batch_norm_param().use_global_stats();
+      if (!uses || loaded_.contains(node.name())) continue;
+      layers.insert(node.name());
+      if (!first) first = &node;
+    }
+    if (layers.empty()) return;
+    Say(Severity::kWarning, train_, first,
+        "BatchNorm " + Listed(layers) +
+            " of the train net: use_global_stats: true takes running statistics as they are, but no weights file gave "
+            "any: leave "
+            "it out, or give weights (--weights)");
+  }
+
+  void FindLargeOutputs(const Net& net, const std::string& name) {
+    const Graph& graph = net.compiled().graph;
+    for (const int output : graph.outputs) {
+      const Value& value = graph.values[output];
+      const Node* const maker = MakerOf(graph, output);
+      if (!maker || value.spec.shape.count() <= kManyNumbers || maker->setup->is_source()) continue;
+      Say(Severity::kWarning, net, maker,
+          "no layer reads " + Quoted(value.name) + ", which " + Layer(*maker) + " makes, so that it is an output of " +
+              name + ", and the log shows all of its " + std::to_string(value.spec.shape.count()) +
+              " numbers: correct the bottom of what is to read it, or put a Silence layer behind it");
+    }
+  }
+
+  // Data layers of the two nets that make a blob of the same name.
+  void CompareData(const Net& net, const std::string& name) {
+    const Graph& graph = net.compiled().graph;
+    for (const Node& test : graph.nodes) {
+      if (!test.setup->is_source() || test.tops.empty()) continue;
+      const auto train = std::find_if(graph_.nodes.begin(), graph_.nodes.end(), [&](const Node& node) {
+        return node.setup->is_source() && !node.tops.empty() &&
+               graph_.values[node.tops[0]].name == graph.values[test.tops[0]].name;
+      });
+      if (train == graph_.nodes.end()) continue;
+      CompareTransforms(net, name, test, *train);
+      const std::string source = SourceOf(*test.param);
+      if (source.empty() || source != SourceOf(*train->param)) continue;
+      Say(Severity::kNote, net, &test,
+          name + " reads " + Quoted(source) +
+              ", which the train net learns: what it measures says nothing of other data");
+    }
+  }
+
+  static std::string SourceOf(const LayerParameter& layer) {
+    if (layer.has_data_param()) return layer.data_param().source();
+    if (layer.has_image_data_param()) return layer.image_data_param().source();
+    if (layer.has_hdf5_data_param()) return layer.hdf5_data_param().source();
+    return "";
+  }
+
+  void CompareTransforms(const Net& net, const std::string& name, const Node& test, const Node& train) {
+    const auto transforms = [](const Node& node) {
+      return std::ranges::count(node.type->reads, "transform_param") > 0;
+    };
+    if (!transforms(test) || !transforms(train)) return;
+    const TransformationParameter& in_test = test.param->transform_param();
+    const TransformationParameter& in_train = train.param->transform_param();
+    std::set<std::string> fields;
+    if (in_test.scale() != in_train.scale()) fields.insert("scale");
+    if (!std::ranges::equal(in_test.mean_value(), in_train.mean_value())) fields.insert("mean_value");
+    if (in_test.has_mean_file() != in_train.has_mean_file()) fields.insert("mean_file");
+    const bool other_mean = fields.contains("mean_value") && fields.contains("mean_file");
+    if (other_mean) fields.erase("mean_file");
+    if (!fields.empty()) {
+      Say(Severity::kWarning, net, &test,
+          Layer(test) + " of " + name + " and " + Layer(train) + " of the train net have another " + Listed(fields) +
+              " in transform_param: tests see other numbers than the net learns from; give both the same");
+    }
+    if (in_test.mirror()) {
+      Say(Severity::kWarning, net, &test,
+          Layer(test) + " of " + name + " mirrors images at random: leave mirror to the train net");
+    }
+  }
+
+  void FindLateSteps() {
+    const std::string& policy = solver_.lr_policy();
+    const bool never = policy == "step" ? solver_.stepsize() >= solver_.max_iter()
+                       : policy == "multistep"
+                           ? solver_.stepvalue_size() > 0 && solver_.stepvalue(0) >= solver_.max_iter()
+                           : false;
+    if (!never) return;
+    found_.push_back({Severity::kNote,
+                      {},
+                      "the learning rate stays as it is: max_iter " + std::to_string(solver_.max_iter()) +
+                          " comes before the first step of lr_policy " + Quoted(policy)});
+  }
+
+  const SolverParameter& solver_;
+  const Net& train_;
+  const Graph& graph_;  // the train net's
+  const std::vector<std::unique_ptr<Net>>& tests_;
+  const std::set<std::string>& loaded_;
+  std::vector<Diagnostic> found_;
+};
+
+}  // namespace
+
+std::vector<Diagnostic> LikelyMistakes(const SolverParameter& solver, const Net& train,
+                                       const std::vector<std::unique_ptr<Net>>& tests,
+                                       const std::set<std::string>& loaded) {
+  return Finder(solver, train, tests, loaded).Find();
+}
+
+std::string PartlyTested(const Net& test_net, const std::string& name, int batches) {
+  for (const auto& [layer, extent] : test_net.data_extents()) {
+    if (extent.epoch == 0 || extent.batch == 0) continue;
+    const uint64_t read = static_cast<uint64_t>(batches) * extent.batch;
+    if (read % extent.epoch == 0) return "";
+    return "each test of " + name + " reads " + std::to_string(read) + " records, while layer " + Quoted(layer) +
+           " has " + std::to_string(extent.epoch) +
+           ", and goes on where the one before ended: in_epochs { test_iter: 1 } reads them all, and the same ones "
+           "every "
+           "time (" +
+           std::to_string((extent.epoch + extent.batch - 1) / extent.batch) + " batches)";
+  }
+  return "";
+}
+
+}  // namespace crema

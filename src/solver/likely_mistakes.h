@@ -1,0 +1,27 @@
+// What is allowed in a training, and seldom meant.
+#ifndef CREMA_SOLVER_LIKELY_MISTAKES_H_
+#define CREMA_SOLVER_LIKELY_MISTAKES_H_
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "crema/error.h"
+#include "crema/net.h"
+#include "crema/solver.pb.h"
+
+namespace crema {
+
+// Warnings and notes about a solver and its nets. `loaded`: the layers that a weights file filled.
+std::vector<Diagnostic> LikelyMistakes(const SolverParameter& solver, const Net& train,
+                                       const std::vector<std::unique_ptr<Net>>& tests,
+                                       const std::set<std::string>& loaded);
+
+// What to tell where tests of so many batches do not read all records as often; empty otherwise, and where it is not
+// known how many there are, as before the first batch.
+std::string PartlyTested(const Net& test_net, const std::string& name, int batches);
+
+}  // namespace crema
+
+#endif  // CREMA_SOLVER_LIKELY_MISTAKES_H_

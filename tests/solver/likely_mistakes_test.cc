@@ -1,0 +1,128 @@
+// Trainings that run, and are seldom meant.
+#include "solver/likely_mistakes.h"
+
+#include <gtest/gtest.h>
+
+#include "solver/training_test.h"
+
+namespace crema {
+namespace {
+
+class LikelyMistakesOf : public SmallTraining {
+ protected:
+  LikelyMistakesOf() { Replace("batch_size: 4", "batch_size: 3"); }
+
+  void Replace(const std::string& what, const std::string& by) {
+    size_t at = net_.find(what);
+    ASSERT_NE(at, std::string::npos) << what;
+    for (; at != std::string::npos; at = net_.find(what, at + by.size())) net_.replace(at, what.size(), by);
+  }
+  void InsertBefore(const std::string& layer, const std::string& text) {
+    const size_t at = net_.find("layer { name: \"" + layer + "\"");
+    ASSERT_NE(at, std::string::npos) << layer;
+    net_.insert(at, text + "\n");
+  }
+  std::string Told(const std::string& more = "", SolverOptions options = {}) {
+    folder_.Write("net.prototxt", net_);
+    const std::string tests = more.find("test_iter") == std::string::npos ? "test_iter: 6 test_interval: 9 " : "";
+    Make(SolverText(tests + more, 10), std::move(options));
+    return recorder_.notices;
+  }
+  void ExpectTold(const std::string& what, const std::string& more = "") {
+    const std::string told = Told(more);
+    EXPECT_NE(told.find(what), std::string::npos) << told;
+  }
+
+  std::string net_ = kSmallNet;
+};
+
+TEST_F(LikelyMistakesOf, ASoundTrainingAreNone) { EXPECT_EQ(Told(), ""); }
+
+TEST_F(LikelyMistakesOf, LayersThatNoLossSees) {
+  Replace("type: \"SoftmaxWithLoss\" bottom: \"ip2\"", "type: \"SoftmaxWithLoss\" bottom: \"ip1\"");
+  ExpectTold("no loss of the train net depends on \"ip2\", which therefore stays as it is");
+}
+
+TEST_F(LikelyMistakesOf, ASoftmaxTwice) {
+  InsertBefore("loss", "layer { name: \"prob\" type: \"Softmax\" bottom: \"ip2\" top: \"prob\" }");
+  Replace("type: \"SoftmaxWithLoss\" bottom: \"ip2\"", "type: \"SoftmaxWithLoss\" bottom: \"prob\"");
+  ExpectTold("layer \"loss\" (SoftmaxWithLoss) contains a Softmax, and its bottom is made by one, layer \"prob\"");
+}
+
+TEST_F(LikelyMistakesOf, WeightsOfZeroBehindOthers) {
+  Replace("weight_filler { type: \"xavier\" }", "");
+  ExpectTold("layer \"ip2\" (InnerProduct) and, below it, layer \"ip1\" (InnerProduct) begin with weights of 0");
+}
+
+TEST_F(LikelyMistakesOf, WeightsOfZeroAtTheTopAreSound) {
+  const size_t at = net_.rfind("weight_filler { type: \"xavier\" }");
+  net_.erase(at, std::string("weight_filler { type: \"xavier\" }").size());
+  EXPECT_EQ(Told(), "");
+}
+
+TEST_F(LikelyMistakesOf, ANameThatIsNotShared) {
+  const std::string branch = " type: \"InnerProduct\" bottom: \"ip1\" inner_product_param { num_output: 3 } ";
+  InsertBefore("ip2", "layer { name: \"a\" top: \"a\" param { name: \"w\" } param { name: \"b\" }" + branch +
+                          "} layer { name: \"b\" top: \"b\" param { name: \"w\" } param { name: \"bb\" }" + branch +
+                          "} layer { name: \"sum\" type: \"Eltwise\" bottom: \"a\" bottom: \"b\" top: \"sum\" }");
+  Replace("bottom: \"ip1\" top: \"ip2\"", "bottom: \"sum\" top: \"ip2\"");
+  ExpectTold("only one layer has parameters of the name \"b\", \"bb\", while others of this net are shared");
+}
+
+TEST_F(LikelyMistakesOf, StatisticsThatNobodyGave) {
+  InsertBefore("relu1",
+               "layer { name: \"norm\" type: \"BatchNorm\" bottom: \"ip1\" top: \"ip1\" "
+               "batch_norm_param { use_global_stats: true } }");
+  ExpectTold("BatchNorm \"norm\" of the train net: use_global_stats: true");
+}
+
+TEST_F(LikelyMistakesOf, OutputsOfManyNumbers) {
+  Replace("num_output: 16", "num_output: 200");
+  Replace("bottom: \"ip1\" top: \"ip1\" }", "bottom: \"ip1\" top: \"r1\" }");
+  ExpectTold("no layer reads \"r1\", which layer \"relu1\" (ReLU) makes, so that it is an output of the train net");
+}
+
+TEST_F(LikelyMistakesOf, TestsOfOtherNumbers) {
+  const std::string scale = "transform_param { scale: 0.00390625 }";
+  const size_t of_test = net_.rfind(scale);
+  net_.replace(of_test, scale.size(), "transform_param { mean_value: 3 mirror: true }");
+  ExpectTold(
+      "layer \"data\" (Data) of test net #0 and layer \"data\" (Data) of the train net have another \"mean_value\", "
+      "\"scale\"");
+  ExpectTold("layer \"data\" (Data) of test net #0 mirrors images at random");
+}
+
+TEST_F(LikelyMistakesOf, TestsOfWhatIsLearnt) {
+  Replace("test_lmdb", "train_lmdb");
+  ExpectTold("test net #0 reads \"train_lmdb\", which the train net learns");
+}
+
+// Told behind the first test, since test data are not opened before.
+TEST_F(LikelyMistakesOf, TestsOfAPartOfTheRecords) {
+  folder_.Write("net.prototxt", net_);
+  Train("test_iter: 4 test_interval: 2", 5);
+  const std::string note =
+      "note: each test of test net #0 reads 12 records, while layer \"data\" has 18, and goes on where the one before "
+      "ended: "
+      "in_epochs { test_iter: 1 } reads them all, and the same ones every time (6 batches)\n";
+  EXPECT_EQ(recorder_.notices, note);
+  Train("test_iter: 12 test_interval: 2", 5);
+  EXPECT_EQ(recorder_.notices, "");
+}
+
+TEST_F(LikelyMistakesOf, StepsBehindTheEnd) {
+  ExpectTold("max_iter 10 comes before the first step of lr_policy \"step\"",
+             "lr_policy: \"step\" gamma: 0.1 stepsize: 10");
+  EXPECT_EQ(Told("lr_policy: \"step\" gamma: 0.1 stepsize: 9"), "");
+}
+
+TEST_F(LikelyMistakesOf, WhatWeightsFilesGiveIsKnown) {
+  Train("test_iter: 6 test_interval: 9", 10);
+  Replace("weight_filler { type: \"xavier\" }", "");
+  SolverOptions options;
+  options.weights = {folder_ / "snap_iter_10.caffemodel"};
+  EXPECT_EQ(Told("", std::move(options)), "");
+}
+
+}  // namespace
+}  // namespace crema
