@@ -2,8 +2,11 @@
 
 #include <omp.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <exception>
+#include <mutex>
 #include <utility>
 
 #include "base/check.h"
@@ -165,14 +168,17 @@ LayerRun Executor::MakeRun(const Bound& bound, uint64_t pass, bool replay) const
   return run;
 }
 
-void Executor::RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const {
+void Executor::RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay,
+                          int64_t turn) const {
   if (bound.step->kind == StepKind::kReorder) return ops_.Reorder(bound.bottoms[0], bound.tops[0]);
   try {
     LayerRun run = MakeRun(bound, pass, replay);
     run.parameters_version = parameters_version;
     bound.layer->Forward(run);
-  } catch (const BadItem& bad) {
-    Report(net_.graph.unit(bound.step->node), bad);
+  } catch (BadItem& bad) {
+    const Node& node = net_.graph.unit(bound.step->node);
+    if (bad.item >= 0) bad.item += turn * node.rows;
+    Report(node, bad);
   }
 }
 
@@ -182,7 +188,7 @@ void Executor::RunTurn(Lane& lane, int64_t turn, uint64_t pass, uint64_t paramet
     rows.tensor->MoveTo(rows.first_turn + static_cast<size_t>(turn) * rows.tensor->bytes());
   }
   for (const Bound& bound : lane.steps) {
-    RunForward(bound, pass, parameters_version, replay);
+    RunForward(bound, pass, parameters_version, replay, turn);
     if (clock) clock->EndStep(*bound.step);
   }
 }
@@ -193,16 +199,28 @@ void Executor::RunPart(int p, uint64_t pass, uint64_t parameters_version, bool r
   std::vector<Lane>& lanes = parts_[p];
   const int64_t turns = net_.program.parts[p].turns;
   std::atomic<int64_t> next = 0;
+  // No exception may leave what the lanes run in parallel; of several the first in the batch is told.
+  std::mutex failing;
+  int64_t failed_turn = turns;
+  std::exception_ptr failure;
   const auto work = [&](int lane, int64_t last) {
     const ComputeThreads alone(1);
     for (int64_t turn; next < last && (turn = next++) < turns;) {
-      RunTurn(lanes[lane], turn, pass, parameters_version, replay, lane == 0 ? &clock : nullptr);
+      try {
+        RunTurn(lanes[lane], turn, pass, parameters_version, replay, lane == 0 ? &clock : nullptr);
+      } catch (...) {
+        const std::lock_guard lock(failing);
+        if (turn < failed_turn) failure = std::current_exception();
+        failed_turn = std::min(failed_turn, turn);
+        next = turns;
+      }
     }
   };
   // The first turn prepares the weights for all.
   if (parameters_version != parts_version_) work(0, 1);
 #pragma omp parallel num_threads(static_cast <int>(lanes.size()))
   work(omp_get_thread_num(), turns);
+  if (failure) std::rethrow_exception(failure);
   clock.EndStep(*lanes[0].steps.back().step);
 }
 

@@ -76,7 +76,8 @@ class Executor {
                StepClock* clock) const;
   void RunPart(int p, uint64_t pass, uint64_t parameters_version, bool replay, StepClock& clock);
   LayerRun MakeRun(const Bound& bound, uint64_t pass, bool replay) const;
-  void RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay) const;
+  // `turn`: of the part of the batch that the step is in.
+  void RunForward(const Bound& bound, uint64_t pass, uint64_t parameters_version, bool replay, int64_t turn = 0) const;
   void RunBackward(const Bound& bound, uint64_t pass, bool first, GradientReader* reader) const;
   [[noreturn]] void Report(const Node& node, const BadItem& bad) const;
 

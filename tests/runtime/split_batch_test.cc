@@ -8,6 +8,7 @@
 
 #include "base/compute_threads.h"
 #include "base/number_text.h"
+#include "crema/error.h"
 #include "crema/net.h"
 #include "device/device.h"
 #include "graph/program.h"
@@ -127,6 +128,32 @@ TEST_F(SplitBatch, ValuesThatOthersReadAreWhole) {
   EXPECT_FALSE(ExpectSame(text, options).parts.empty());
   options.outputs = {"c1", "scores", "c3"};
   EXPECT_FALSE(ExpectSame(text, options).parts.empty());
+}
+
+// Also in a turn that is not the first, by a thread of its own.
+TEST_F(SplitBatch, BadItemsAreTheUsersMistake) {
+  const std::string text = Input(32) + Convolution("c1", "image") + Convolution("c2", "c1") +
+                           Layer("Upsample", From("c2") + From("image"), "up", "upsample_param { scale: 2 }") +
+                           Convolution("c3", "up");
+  NetOptions options{.phase = TEST};
+  options.backward = false;
+  options.context.device = &CpuDevice();
+  Net net(ParseNet(text, "net.prototxt"), options);
+  ASSERT_FALSE(net.compiled().program.parts.empty());
+  const Tensor image = net.blob("image");
+  for (int pass = 0; pass < 2; ++pass) {
+    std::fill_n(image.f32(), image.count(), 1.0f);
+    EXPECT_NO_THROW(net.Forward());
+    for (const int bad : {29, 13}) image.f32()[image.count() / 32 * bad + 5] = -1;
+    std::string error;
+    try {
+      net.Forward();
+    } catch (const UserError& thrown) {
+      error = thrown.what();
+    }
+    EXPECT_NE(error.find("layer \"up_Upsample\" (Upsample)"), std::string::npos) << error;
+    EXPECT_TRUE(error.find("item 13 ") != std::string::npos || error.find("item 29 ") != std::string::npos) << error;
+  }
 }
 
 TEST_F(SplitBatch, ViewsHoldWhatTheyAreViewsOf) {
