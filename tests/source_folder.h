@@ -1,4 +1,4 @@
-// Where the repository's files and Caffe's nets and outputs are: as compiled in, or where the environment says, for
+// Where the repository's files, the programs and Caffe's nets and outputs are: as compiled in, or where the environment says, for
 // test programs that run on another machine than the one that built them.
 #ifndef CREMA_TESTS_SOURCE_FOLDER_H_
 #define CREMA_TESTS_SOURCE_FOLDER_H_
@@ -14,6 +14,7 @@ inline std::string FolderFrom(const char* variable, const char* compiled_in) {
 }
 
 inline std::string SourceFolder() { return FolderFrom("CREMA_SOURCE_DIR", CREMA_SOURCE_DIR); }
+inline std::string ProgramFolder() { return FolderFrom("CREMA_BIN_DIR", CREMA_BIN_DIR); }
 inline std::string CorpusFolder() { return FolderFrom("CREMA_CORPUS_DIR", CREMA_CORPUS_DIR); }
 
 }  // namespace crema

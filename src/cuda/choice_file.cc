@@ -1,5 +1,9 @@
 #include "cuda/choice_file.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -20,6 +24,26 @@ std::filesystem::path CacheFolder() {
   return {};
 }
 
+// Between reading and writing it nobody else writes; where a lock cannot be had, the later one wins.
+class FileLock {
+ public:
+  explicit FileLock(const std::string& path) {
+    if (path.empty()) return;
+    std::error_code ignored;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+    file_ = open((path + ".lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (file_ >= 0) flock(file_, LOCK_EX);
+  }
+  ~FileLock() {
+    if (file_ >= 0) close(file_);
+  }
+  FileLock(const FileLock&) = delete;
+  FileLock& operator=(const FileLock&) = delete;
+
+ private:
+  int file_ = -1;
+};
+
 }  // namespace
 
 ChoiceFile::ChoiceFile(const std::string& name) {
@@ -34,7 +58,7 @@ void ChoiceFile::Read() {
     char* end = nullptr;
     const long choice = std::strtol(line.c_str(), &end, 10);
     if (end == line.c_str() || *end != ' ' || choice < 0 || choice > 1000000) continue;
-    choices_[end + 1] = static_cast<int>(choice);
+    choices_.try_emplace(end + 1, static_cast<int>(choice));
   }
 }
 
@@ -44,12 +68,18 @@ std::optional<int> ChoiceFile::Find(const std::string& key) const {
   return found->second;
 }
 
-void ChoiceFile::Remember(const std::string& key, int choice) {
-  Read();  // what other processes wrote meanwhile
-  choices_[key] = choice;
+int ChoiceFile::Remember(const std::string& key, int choice, std::optional<int> unusable) {
+  const FileLock lock(path_);
+  Read();
+  const auto [at, is_new] = choices_.try_emplace(key, choice);
+  const bool replaces = !is_new && at->second == unusable;
+  if (replaces) at->second = choice;
+  if (is_new || replaces) Write();
+  return at->second;
+}
+
+void ChoiceFile::Write() const {
   if (path_.empty()) return;
-  std::error_code ignored;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), ignored);
   try {
     AtomicFile file(path_);
     for (const auto& [known, position] : choices_) file.Write(std::to_string(position) + " " + known + "\n");

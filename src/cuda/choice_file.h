@@ -15,10 +15,14 @@ class ChoiceFile {
   // In $XDG_CACHE_HOME/crema, or ~/.cache/crema; kept in memory only where neither is known.
   explicit ChoiceFile(const std::string& name);
   std::optional<int> Find(const std::string& key) const;
-  void Remember(const std::string& key, int choice);
+  // Returns the choice that stands from now on: where another process was first, its choice, so that all compute the
+  // same; unless that is `unusable`, which is replaced.
+  int Remember(const std::string& key, int choice, std::optional<int> unusable = {});
 
  private:
+  // What others wrote; choices that this process knows stay as they are.
   void Read();
+  void Write() const;
 
   std::string path_;
   std::map<std::string, int> choices_;

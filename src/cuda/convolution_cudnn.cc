@@ -171,9 +171,9 @@ class CudnnConvolution final : public ConvolutionKernel {
     forward_plan_ = product_plan();
     if (could_fuse) {
       auto fused = fused_plan();
-      const std::optional<bool> worth = fused ? IsWorthFusing(search, *fused) : false;
-      if (worth) choices.Remember(which, *worth ? 1 : 0);
-      fused_ = worth.value_or(false);
+      std::optional<bool> worth = fused ? IsWorthFusing(search, *fused) : false;
+      if (worth) worth = choices.Remember(which, *worth ? 1 : 0, known) == 1;
+      fused_ = fused && worth.value_or(false);
       if (fused_) forward_plan_ = std::move(fused);
     }
     if (!forward_plan_) throw CudnnError("no engine for the problem");

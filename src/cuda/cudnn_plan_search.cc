@@ -71,8 +71,8 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
     const bool compiles = engines[i].compiled;
     if (compiles && compiled == kCompiled) continue;
     auto plan = plan_of(i);
-    compiled += compiles;
     if (!plan) continue;
+    compiled += compiles;
     ++tried;
     // Without memory to try any, the first one is taken, which cuDNN thinks the best.
     const double seconds = Measure(*plan, {}, kHopeless * least).value_or(kUntried) * (compiles ? kWorthCompiling : 1);
@@ -82,8 +82,9 @@ std::unique_ptr<CudnnPlan> CudnnPlanSearch::Find(const std::string& given_key,
     best = std::move(plan);
   }
   // Not what was never measured, nor that there is none: the reason may be gone the next time.
-  if (best && least < kUntried) session_.choices().Remember(key, static_cast<int>(choice));
-  return best;
+  if (!best || least >= kUntried) return best;
+  const int standing = session_.choices().Remember(key, static_cast<int>(choice), known);
+  return standing == static_cast<int>(choice) || known ? std::move(best) : Find(given_key, make);
 }
 
 void* CudnnPlanSearch::Scratch(size_t bytes) { return Grow(gpu_, bytes, &scratch_) ? scratch_.data() : nullptr; }

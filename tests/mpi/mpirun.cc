@@ -8,13 +8,15 @@
 #include <fstream>
 #include <sstream>
 
+#include "source_folder.h"
+
 namespace crema::testing_tools {
 
 namespace fs = std::filesystem;
 
 std::string WhyNoRanks() {
   const char* library = std::getenv("CREMA_MPI_LIBRARY");
-  if (!library && !fs::exists(fs::path(CREMA_BIN_DIR) / "../lib/libcrema_mpi.so")) {
+  if (!library && !fs::exists(fs::path(ProgramFolder()) / "../lib/libcrema_mpi.so")) {
     return "this crema was built without MPI (libopenmpi-dev)";
   }
   const Finished version = RunProgram({"/usr/bin/env", "mpirun", "--version"});

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "source_folder.h"
 #include "tools/program.h"
 #include "tools/tiny_training.h"
 
@@ -21,7 +22,7 @@ class GpuSums : public ::testing::Test {
                         const std::vector<std::string>& flags = {}) {
     std::vector<std::string> words = {"/usr/bin/env"};
     words.insert(words.end(), variables.begin(), variables.end());
-    words.insert(words.end(), {std::string(CREMA_BIN_DIR) + "/train", "--solver=solver.prototxt", "--gpu=0,1"});
+    words.insert(words.end(), {ProgramFolder() + "/train", "--solver=solver.prototxt", "--gpu=0,1"});
     words.insert(words.end(), flags.begin(), flags.end());
     return RunProgram(words, {.folder = folder.path()});
   }

@@ -17,6 +17,8 @@
 #include <system_error>
 #include <thread>
 
+#include "source_folder.h"
+
 namespace crema::testing_tools {
 
 namespace fs = std::filesystem;
@@ -91,7 +93,7 @@ bool TerminalsExist() {
 
 Running::Running(const std::vector<std::string>& arguments, const Setting& setting) {
   std::vector<std::string> words = arguments;
-  if (words[0].find('/') == std::string::npos) words[0] = std::string(CREMA_BIN_DIR) + "/" + words[0];
+  if (words[0].find('/') == std::string::npos) words[0] = ProgramFolder() + "/" + words[0];
   std::vector<char*> argv;
   for (std::string& word : words) argv.push_back(word.data());
   argv.push_back(nullptr);
