@@ -21,9 +21,11 @@ std::optional<std::string> Contents(const fs::path& path) {
   return std::string(std::istreambuf_iterator<char>(file), {});
 }
 
-void RemoveSnapshots(const fs::path& folder) {
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
+// Those of the prefix; others may have theirs there, too.
+void RemoveSnapshots(const fs::path& prefix) {
+  for (const fs::directory_entry& entry : fs::directory_iterator(prefix.parent_path())) {
     fs::path name = entry.path().filename();
+    if (!name.string().starts_with(prefix.filename().string() + "_")) continue;
     if (name.extension() == ".h5") name.replace_extension();
     const std::string extension = name.extension().string();
     if (extension == ".caffemodel" || extension == ".solverstate") fs::remove(entry.path());
@@ -56,7 +58,7 @@ bool WriteOutputFolder(const std::string& folder, const std::map<std::string, st
                       "). To go on with them: crema train --solver=" + ShellWord(folder + "/solver.prototxt") +
                       " --snapshot=auto. To start anew: --force, or another --output");
     }
-    if (force) RemoveSnapshots(fs::path(SnapshotPrefixIn(folder)).parent_path());
+    if (force) RemoveSnapshots(SnapshotPrefixIn(folder));
     for (const auto& [name, text] : files) {
       AtomicFile file((fs::path(folder) / name).string());
       file.Write(text);

@@ -166,8 +166,10 @@ TEST_F(Finetune, WritesWhereNoOtherRunDoes) {
   EXPECT_EQ(running.Wait().exit_code, 0) << running.Err();
   const std::string unfinished = folder_ / "out/snapshots/model_iter_5.caffemodel.tmp.12345";
   folder_.Write("out/snapshots/model_iter_5.caffemodel.tmp.12345", "half");
+  folder_.Write("out/snapshots/another_iter_5.caffemodel", "of another training");
   EXPECT_EQ(Run("out", {"--from_scratch", "--epochs=1", "--force"}).exit_code, 0);
   EXPECT_FALSE(fs::exists(unfinished));
+  EXPECT_TRUE(fs::exists(folder_ / "out/snapshots/another_iter_5.caffemodel"));
 }
 
 TEST_F(Finetune, FilesOfAnotherRequestAreNotReplaced) {
