@@ -86,6 +86,7 @@ void Coordinator::SendWork(Member& member) {
   } else if (member.lease) {
     // Between rounds: it may go on with what it has.
     *work.mutable_lease() = *member.lease;
+    if (member.ahead) *work.mutable_ahead() = *member.ahead;
   }
   SendTo(member, Lane::kControl, std::move(message));
 }

@@ -104,7 +104,7 @@ void LookAtVideos(const VideoDataParameter& param, const std::string& path, cons
   LookAtFiles({&frames}, found);
 }
 
-uint64_t FingerprintOfText(const std::string& path) {
+uint64_t FingerprintOfBytes(const std::string& path) {
   const std::vector<uint8_t> bytes = ReadFileBytes(path);
   return DigestOf(std::as_bytes(std::span(bytes)));
 }
@@ -115,7 +115,7 @@ void Look(const LayerParameter& layer, const std::vector<std::string>& folders, 
     return param.root_folder().empty() ? "" : FindFile(param.root_folder(), folders);
   };
   if (layer.type() == "WindowData") {
-    found->value = FingerprintOfText(path);
+    found->value = FingerprintOfBytes(path);
     const WindowFile windows = ReadWindowFile(path, root(layer.window_data_param()), 0.5f, 0.5f);
     LookAtFiles({&windows.images}, found);
   } else if (layer.type() == "DenseImageData" || layer.type() == "ImageLabelmapData") {
@@ -141,6 +141,13 @@ void Look(const LayerParameter& layer, const std::vector<std::string>& folders, 
   } else {
     found->value = FingerprintOf(*OpenRecordSource(path));
   }
+}
+
+std::string MeanFileOf(const NetParameter& net, const std::string& layer) {
+  for (const LayerParameter& one : net.layer()) {
+    if (one.name() == layer) return one.transform_param().mean_file();
+  }
+  return "";
 }
 
 bool ReadsImageDataParam(const LayerParameter& layer) {
@@ -195,6 +202,10 @@ std::vector<DataFingerprint> FingerprintData(const NetParameter& net, const std:
     found.layer = layer.name();
     found.path = FindFile(source, folders);
     Look(layer, folders, &found);
+    const std::string& mean = layer.transform_param().mean_file();
+    if (mean.empty()) continue;
+    const uint64_t both[] = {found.value, FingerprintOfBytes(FindFile(mean, folders))};
+    found.value = DigestOf(std::as_bytes(std::span(both)));
   }
   return all;
 }
@@ -217,10 +228,10 @@ void RequireSameData(const NetParameter& net, const std::vector<std::string>& fo
       if (there.layer != here.layer) continue;
       const std::string layer = what + "layer \"" + here.layer + "\": ";
       if (there.value != here.value) {
-        throw UserError(layer + here.path +
-                        " has other records than the coordinator's, or has them in another order; copy that one, or "
-                        "name the right one with " +
-                        flag + "=PATH");
+        const std::string mean = MeanFileOf(net, here.layer);
+        throw UserError(layer + here.path + " has other records than the coordinator's, or has them in another order" +
+                        (mean.empty() ? "" : ", or its mean_file \"" + mean + "\" is another one") +
+                        "; copy what differs, or name the right data with " + flag + "=PATH");
       }
       if (!there.files || there.files == here.files) continue;
       if (!here.files) {

@@ -15,7 +15,7 @@ namespace crema {
 // them. Of a list of images: of its paths, and labels; of videos of its numbers, too. Of a window file: of its bytes.
 // Of HDF5 files: of their numbers of rows, and of 64 rows, likewise. `files`: of the images that 64 lines of lists and
 // window files name, of videos their first frames, where all of them can be read here; else `unreadable` says which
-// cannot.
+// cannot. `value` is of the bytes of the layer's mean_file, too.
 struct DataFingerprint {
   std::string layer;
   std::string path;  // where it was found

@@ -59,6 +59,23 @@ std::string Framed(const JournalRecord& record) {
   return text;
 }
 
+// Whether a whole record begins anywhere in it: then what is before is damaged, and not the end of the file.
+bool HoldsRecord(std::string_view bytes) {
+  constexpr size_t kFar = 1 << 20;
+  JournalRecord record;
+  for (size_t at = 0; at < std::min(bytes.size(), kFar); ++at) {
+    uint32_t head[2];
+    if (bytes.size() - at < sizeof head) break;
+    std::memcpy(head, bytes.data() + at, sizeof head);
+    const std::string_view rest = bytes.substr(at + sizeof head);
+    const bool fits = head[0] > 0 && head[0] <= std::min<size_t>(rest.size(), kFar);
+    if (fits && CrcOf(rest.substr(0, head[0])) == head[1] &&
+        record.ParseFromArray(rest.data(), static_cast<int>(head[0])))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 JournalFile::JournalFile(std::string path, const std::function<void(const JournalRecord&)>& visit)
@@ -107,7 +124,7 @@ size_t JournalFile::Visit(std::string_view all, const std::function<void(const J
                        record.ParseFromArray(rest.data() + sizeof head, static_cast<int>(head[0]));
     if (!sound) {
       // The last record may have been on its way to the disk when the machine stopped; nobody was told of it.
-      if (cut || sizeof head + head[0] == rest.size()) break;
+      if ((cut && !HoldsRecord(rest.substr(1))) || (!cut && sizeof head + head[0] == rest.size())) break;
       throw UserError(Location{path_, 0, 0}, "is damaged at byte " + std::to_string(all.size() - rest.size()) +
                                                  "; move it away to go on from the snapshot alone");
     }

@@ -189,6 +189,10 @@ Payload PeerAveraging::MeanOf(const ExchangePlan& plan, uint64_t begin, uint64_t
   return finite ? combined : nullptr;
 }
 
+const float* PeerAveraging::StatisticsIn(const Payload& state) const {
+  return state ? FloatsOf(state).subspan(static_cast<size_t>(layout().trained)).data() : nullptr;
+}
+
 Payload PeerAveraging::Term(const ExchangePlan& plan, const Payload& values) const {
   const std::vector<double> weights = WeightsOf(plan);
   if (weights.empty() || plan.rank < 0 || plan.rank >= plan.size() || !values || !AreValues(values->size())) {
@@ -206,7 +210,7 @@ Payload PeerAveraging::Term(const ExchangePlan& plan, const Payload& values) con
   const auto scale = [&](int64_t from, int64_t to) {
     return ScaleValues(in.data() + from, share, to - from, out + from);
   };
-  formula_.StatisticsToTerm(in.data() + trained, share, plan.rank == 0, out + trained);
+  formula_.StatisticsToTerm(in.data() + trained, StatisticsIn(plan.from), share, plan.rank == 0, out + trained);
   const bool finite =
       AllFinite(in.subspan(static_cast<size_t>(trained), static_cast<size_t>(layout().values - trained))) &&
       AllFinite({out + trained, static_cast<size_t>(layout().values - trained)});
@@ -233,7 +237,7 @@ Payload PeerAveraging::Finish(const ExchangePlan& plan, std::span<const Payload>
   const auto values = std::make_shared<Bytes>();
   values->reserve(static_cast<size_t>(bytes));
   for (const Payload& piece : sum) values->insert(values->end(), piece->begin(), piece->end());
-  if (plan.size() > 1) formula_.TermsToStatistics(FloatsOf(*values) + layout().trained);
+  if (plan.size() > 1) formula_.TermsToStatistics(StatisticsIn(plan.from), FloatsOf(*values) + layout().trained);
   return AllFinite(FloatsOf(Payload(values))) ? Payload(values) : nullptr;
 }
 

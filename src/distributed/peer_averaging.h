@@ -64,6 +64,8 @@ class PeerAveraging : public ExchangeMath {
 
   // Arithmetic of Combine, of pieces as they are.
   Payload MeanOf(const ExchangePlan& plan, uint64_t begin, uint64_t end, std::span<const Payload> pieces) const;
+  // What workers' means lie close to, which all of them have; null without a state.
+  const float* StatisticsIn(const Payload& state) const;
   // The trained values that codes are differences to; empty for zeros.
   std::span<const float> AnchorOf(const ExchangePlan& plan) const;
   bool Exactly(const ExchangePlan& plan) const { return plan.version < warmup_rounds_; }

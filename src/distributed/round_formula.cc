@@ -163,7 +163,8 @@ bool RoundFormula::PoolStatistics(std::span<const WeighedValues> terms, float* o
   return finite && AllFinite({out, count});
 }
 
-void RoundFormula::StatisticsToTerm(const float* statistics, double share, bool first, float* out) const {
+void RoundFormula::StatisticsToTerm(const float* statistics, const float* center, double share, bool first,
+                                    float* out) const {
   const int64_t count = layout_.values - layout_.trained;
   if (first) {
     std::copy_n(statistics, count, out);
@@ -173,24 +174,29 @@ void RoundFormula::StatisticsToTerm(const float* statistics, double share, bool 
   if (settings_.batch_norm() == DistributedParameter::FIRST) return;
   for (const BatchNormPlaces& layer : layout_.batch_norms) {
     const RunningMoments moments = MomentsIn(statistics, layer, layout_.trained);
+    const RunningMoments about = MomentsIn(center ? center : statistics, layer, layout_.trained);
     const int64_t factor = layer.factor - layout_.trained;
     for (int64_t channel = 0; channel < layer.channels; ++channel) {
-      out[layer.mean - layout_.trained + channel] = static_cast<float>(share * moments.mean(channel));
-      out[layer.variance - layout_.trained + channel] = static_cast<float>(share * moments.square(channel));
+      const double off = moments.mean(channel) - (center ? about.mean(channel) : 0);
+      out[layer.mean - layout_.trained + channel] = static_cast<float>(share * off);
+      out[layer.variance - layout_.trained + channel] =
+          static_cast<float>(share * (moments.variance(channel) + off * off));
     }
     out[factor] = static_cast<float>(share * static_cast<double>(statistics[factor]));
   }
 }
 
-void RoundFormula::TermsToStatistics(float* statistics) const {
+void RoundFormula::TermsToStatistics(const float* center, float* statistics) const {
   if (settings_.batch_norm() == DistributedParameter::FIRST) return;
   for (const BatchNormPlaces& layer : layout_.batch_norms) {
     float* const means = statistics + layer.mean - layout_.trained;
     float* const variances = statistics + layer.variance - layout_.trained;
     const double factor = static_cast<double>(statistics[layer.factor - layout_.trained]);
+    const RunningMoments about = MomentsIn(center ? center : statistics, layer, layout_.trained);
     for (int64_t channel = 0; channel < layer.channels; ++channel) {
-      PutMoments(static_cast<double>(means[channel]), static_cast<double>(variances[channel]), factor, means + channel,
-                 variances + channel);
+      const double off = static_cast<double>(means[channel]), square = static_cast<double>(variances[channel]);
+      PutVariance(off + (center ? about.mean(channel) : 0), square - off * off, factor, means + channel,
+                  variances + channel);
     }
   }
 }

@@ -62,11 +62,12 @@ class RoundFormula {
   // `terms` and `out` point to statistics of BatchNorm, in the order of slots. False where a number is not finite.
   bool PoolStatistics(std::span<const WeighedValues> terms, float* out) const;
 
-  // Statistics as terms of a sum: mean and square times the worker's share in place of mean and variance, or nothing
-  // but those of the worker in the lowest place.
-  void StatisticsToTerm(const float* statistics, double share, bool first, float* out) const;
+  // Statistics as terms of a sum of floats: the worker's share of mean and mean square about the means of `center`,
+  // which are close, in place of mean and variance; or nothing but those of the worker in the lowest place. `center`:
+  // statistics that all have, or null for zeros.
+  void StatisticsToTerm(const float* statistics, const float* center, double share, bool first, float* out) const;
   // What a sum of such terms says, in place.
-  void TermsToStatistics(float* statistics) const;
+  void TermsToStatistics(const float* center, float* statistics) const;
 
   // The trained values that follow `anchor` when this is the mean (which may be `out`) of what so many workers made of
   // it, and the outer momentum that follows `velocity`; both null where the settings have none.

@@ -3,6 +3,7 @@
 #include <set>
 #include <string>
 
+#include "distributed/round_formula.h"
 #include "graph/program.h"
 #include "solver/nets.h"
 
@@ -58,6 +59,10 @@ SolverParameter SolverForWorkers(const SolverFile& file, const SolverOptions& op
   solver.clear_display();
   solver.clear_best();
   DistributedParameter& distributed = *solver.mutable_distributed();
+  // Of which the workers' number may be a part.
+  if (distributed.mode() == DistributedParameter::ELASTIC) {
+    distributed.set_elastic_rate(static_cast<float>(ElasticRate(file.solver.distributed())));
+  }
   distributed.clear_security();
   distributed.clear_endpoint();
   distributed.clear_local_workers();

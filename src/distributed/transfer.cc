@@ -17,6 +17,7 @@ uint32_t CheckOf(std::span<const std::byte> bytes) { return static_cast<uint32_t
 
 void TransferPace::OnAnswer(Milliseconds took, const TransferOptions& options) {
   least_ = std::min(least_, took);
+  lately_ = std::max(took, (lately_ + took) / 2);
   const Milliseconds waited = took - least_, long_time = options.patience / 2;
   if (waited > long_time) {
     chunks_ = std::max<uint64_t>(1, chunks(options) / 2);
@@ -34,7 +35,7 @@ void TransferSender::Start(uint64_t id, Payload payload, Milliseconds now) {
   done_ = false;
   empty_due_ = payload_->empty();
   moved_ = now;
-  patience_ = options_.patience;
+  patience_ = pace_->Patience(options_);
 }
 
 void TransferSender::Cancel() { payload_ = nullptr; }
@@ -49,7 +50,7 @@ void TransferSender::OnReceived(const ChunkReceived& received, Milliseconds now)
     received_ = received.offset();
     sent_ = std::max(sent_, received_);
     moved_ = now;
-    patience_ = options_.patience;
+    patience_ = pace_->Patience(options_);
   }
   if (received.offset() == payload_->size()) {
     payload_ = nullptr;
@@ -65,7 +66,6 @@ void TransferSender::Poll(Milliseconds now, const Send& send) {
     moved_ = now;
     patience_ = std::min<Milliseconds>(2 * patience_, 60'000);
     pace_->OnSilence();
-    timed_.reset();
   }
   const uint64_t total = payload_->size();
   const uint64_t window = received_ + options_.chunk_bytes * pace_->chunks(options_);

@@ -44,10 +44,16 @@ class TransferPace {
   void OnAnswer(Milliseconds took, const TransferOptions& options);
   // Nothing came within the patience.
   void OnSilence() { chunks_ = std::max<uint64_t>(1, chunks_ / 2); }
+  // How long an answer may take: twice as long as the last ones did, and options.patience to six times that. After a
+  // line was down it is soon what it was before.
+  Milliseconds Patience(const TransferOptions& options) const {
+    return std::clamp(2 * lately_, options.patience, 6 * options.patience);
+  }
 
  private:
   uint64_t chunks_ = 2;
   Milliseconds least_ = std::numeric_limits<Milliseconds>::max();  // that an answer took
+  Milliseconds lately_ = 0;                                        // that answers took, or longer
 };
 
 class TransferSender {
@@ -78,7 +84,7 @@ class TransferSender {
   uint64_t bytes_sent() const { return bytes_sent_; }
 
  private:
-  // The end of a chunk that was sent for the first time, and when: its answer is timed.
+  // The end of a chunk, and when it was sent for the first time: its answer is timed, also where it was sent again.
   struct Timed {
     uint64_t end;
     Milliseconds at;

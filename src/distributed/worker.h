@@ -122,6 +122,7 @@ class Worker {
   void OnMaking(uint64_t lease, const Payload& values, uint64_t examples, uint64_t there_from, Milliseconds now);
   // Steps of the task that are done: tells the coordinator that this worker is alive.
   void OnProgress(uint64_t steps_of_task);
+  // Without values and failure: the task was broken off, and may be given again.
   void OnTrained(TrainResult result, Milliseconds now);
   // Tells the coordinator and ends.
   void Leave(const std::string& reason, Milliseconds now);

@@ -236,7 +236,9 @@ void Worker::OnMaking(uint64_t lease, const Payload& values, uint64_t examples, 
 
 void Worker::OnTrained(TrainResult result, Milliseconds now) {
   CREMA_CHECK(training_ && result.lease == task_.lease);
-  const bool wanted = Wanted(result.lease);
+  // It may be wanted again by now.
+  const bool broken_off = !result.values && result.failure.empty();
+  const bool wanted = !broken_off && Wanted(result.lease);
   training_ = false;
   making_.reset();
   if (!wanted) return;

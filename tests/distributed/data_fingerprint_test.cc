@@ -56,6 +56,29 @@ TEST(DataFingerprint, TellsNumbersOfListsApart) {
   EXPECT_NE(print("a.txt"), print("other.txt"));
 }
 
+TEST(DataFingerprint, TellsMeansApart) {
+  const TemporaryFolder folder;
+  std::ofstream(folder / "a.txt") << "1.jpg 0\n";
+  for (const std::string name : {"one", "two"}) std::ofstream(folder / (name + ".binaryproto")) << name;
+  const auto net = [](const std::string& mean) {
+    NetParameter net = ListNet("a.txt");
+    net.mutable_layer(0)->mutable_transform_param()->set_mean_file(mean);
+    return net;
+  };
+  const auto print = [&](const std::string& mean) { return FingerprintData(net(mean), {folder.path()}).at(0).value; };
+  EXPECT_EQ(print("one.binaryproto"), print("one.binaryproto"));
+  EXPECT_NE(print("one.binaryproto"), print("two.binaryproto"));
+  std::string error;
+  try {
+    RequireSameData(net("two.binaryproto"), {folder.path()}, FingerprintData(net("one.binaryproto"), {folder.path()}),
+                    "--data", "");
+  } catch (const UserError& thrown) {
+    error = thrown.what();
+  }
+  EXPECT_NE(error.find("or its mean_file \"two.binaryproto\" is another one"), std::string::npos) << error;
+  EXPECT_ANY_THROW(print("absent.binaryproto"));
+}
+
 TEST(DataFingerprint, TellsListsOfLabelImagesApart) {
   const TemporaryFolder folder;
   std::ofstream(folder / "a.txt") << "1.jpg 1.png\n2.jpg 2.png\n";

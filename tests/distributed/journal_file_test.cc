@@ -129,6 +129,15 @@ TEST_F(JournalFiles, RefusesDamageInTheMiddleAndOtherFiles) {
   bytes[40] ^= 1;
   folder_.Write("run_cluster.journal", bytes);
   EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("damaged at byte"), std::string::npos);
+  // A length that reaches beyond the end, with whole records behind it.
+  bytes[40] ^= 1;
+  for (const int byte : {0, 1, 2, 3}) {
+    std::string longer = bytes;
+    longer[24 + byte] = static_cast<char>(longer[24 + byte] | 0x80);
+    folder_.Write("run_cluster.journal", longer);
+    EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("damaged at byte 24"), std::string::npos) << byte;
+    EXPECT_EQ(ReadBytes(path_), longer);
+  }
   folder_.Write("run_cluster.journal", "net: \"lenet.prototxt\"\n");
   EXPECT_NE(ThrownBy<UserError>([&] { Versions(); }).find("is no journal"), std::string::npos);
 }

@@ -179,6 +179,35 @@ TEST(PeerAveraging, MomentumInStatesIsTheCoordinators) {
   }
 }
 
+// Means that are thousands of times their deviations, as of batch normalisation over distances in metres: about zero,
+// floats would have no room for the variance.
+TEST(PeerAveraging, SumsKeepTheVarianceBesideLargeMeans) {
+  DistributedParameter settings;
+  settings.set_topology(DistributedParameter::RING);
+  const StateLayout layout = LayoutWith(settings, 100, true, false);
+  const auto moved = [&](const std::vector<float>& values) {
+    std::vector<float> far = values;
+    for (const BatchNormPlaces& layer : layout.batch_norms) {
+      for (int64_t i = 0; i < layer.channels; ++i) far[layer.mean + i] += 3000 * far[layer.factor];
+    }
+    return PayloadOf(far);
+  };
+  RoundOfWorkers now = WorkersWith(layout, 3, 5, false);
+  for (Payload& values : now.values) values = moved(Floats(values));
+  now.plan.from = moved(ValuesOf(layout, 9, false));
+  const PeerAveraging math(settings, layout);
+  const std::vector<float> exact = Floats(Sharded(math, now.plan, now.values));
+  for (const std::vector<float>& summed :
+       {Floats(Ring(math, now.plan, now.values)), Floats(Pairs(math, now.plan, now.values))}) {
+    for (const BatchNormPlaces& layer : layout.batch_norms) {
+      for (int64_t i = 0; i < layer.channels; ++i) {
+        EXPECT_NEAR(summed[layer.mean + i] / exact[layer.mean + i], 1, 1e-6);
+        EXPECT_NEAR(summed[layer.variance + i] / exact[layer.variance + i], 1, 1e-5);
+      }
+    }
+  }
+}
+
 // With terms t_i = p_i x_i of N workers, p_i the shares: rounding them and adding them in any order is off by at most
 // N u sum |t_i| (u of one rounding), to first order, and the coordinator's mean by one rounding more. Of pooled
 // statistics the stored mean is mean * factor and the stored variance (square - mean^2) * factor, of three such sums:

@@ -99,7 +99,40 @@ TEST(Transfer, WaitsLongerEachTimeThatNothingMoves) {
   received.set_transfer(1);
   received.set_offset(10);
   sender.OnReceived(received, 310);
-  EXPECT_EQ(sender.deadline(), 410);
+  // As the line may be slow; then it was not.
+  EXPECT_EQ(sender.deadline(), 310 + 600);
+  for (uint64_t i = 2; i < 8; ++i) {
+    EXPECT_EQ(Poll(sender, 310).size(), 1u);
+    received.set_offset(10 * i);
+    sender.OnReceived(received, 310);
+  }
+  EXPECT_EQ(sender.deadline(), 310 + 100);
+}
+
+// A chunk takes longer than the patience: what is under way is not sent again and again.
+TEST(Transfer, LearnsHowLongAnswersTake) {
+  const TransferOptions options{.chunk_bytes = 100, .credits = 4, .patience = 100};
+  const auto pace = std::make_shared<TransferPace>();
+  uint64_t sent_bytes = 0;
+  Milliseconds now = 0, free_at = 0;
+  for (uint64_t id = 1; id <= 3; ++id) {
+    TransferSender sender(options, pace);
+    TransferReceiver receiver(10'000);
+    sender.Start(id, PayloadOf(2'000), now);
+    std::deque<std::pair<Milliseconds, Sent>> line;
+    for (; !sender.done() && now < 1'000'000; ++now) {
+      for (Sent& sent : Poll(sender, now)) {
+        free_at = std::max(now, free_at) + 150;
+        line.emplace_back(free_at, std::move(sent));
+      }
+      for (; !line.empty() && line.front().first <= now; line.pop_front()) {
+        sender.OnReceived(*receiver.OnChunk(line.front().second.chunk, line.front().second.slice.bytes()), now);
+      }
+    }
+    ASSERT_TRUE(sender.done());
+    sent_bytes += sender.bytes_sent();
+  }
+  EXPECT_LE(sent_bytes, 6'000u * 6 / 5);
 }
 
 // Chunks under way when all that were sent before are answered after `took`, and the next answers come as late.

@@ -124,6 +124,25 @@ TEST_F(WorkerTest, BeginsAheadAtTheSamePlaceWhereTheAverageComesSooner) {
   EXPECT_EQ(push->push().digest(), DigestOf(*ParametersOf(tally, kWords)));
 }
 
+TEST_F(WorkerTest, WhatWasBrokenOffIsTrainedAgain) {
+  Build();
+  Hear(AheadOf(WorkFor(0, StateOf(0), 1), 3));
+  BringState(0, StateOf(0));
+  const auto task = worker_.TakeTask();
+  ASSERT_TRUE(task);
+  worker_.OnTrained(Trained(*task), now_);
+  ASSERT_TRUE(worker_.TakeTask());
+  // Not wanted for a moment, in which the thread that trains asks whether it is to go on.
+  Hear(WorkFor(0, StateOf(0), 1));
+  Hear(AheadOf(WorkFor(0, StateOf(0), 1), 3));
+  TrainResult broken_off;
+  broken_off.lease = 3;
+  worker_.OnTrained(broken_off, now_);
+  const auto again = worker_.TakeTask();
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->lease, 3u);
+}
+
 TEST_F(WorkerTest, DoesNotTakeParametersThatDoNotFitTheirFingerprint) {
   Build();
   ClusterMessage work = WorkFor(0, StateOf(0), 1);
