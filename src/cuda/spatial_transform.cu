@@ -7,11 +7,11 @@ namespace crema::cuda {
 
 namespace {
 
+using bilinear::Corners;
+using bilinear::Point;
 using spatial_transform::ColumnsNear;
-using spatial_transform::Corners;
 using spatial_transform::Map;
 using spatial_transform::Normalized;
-using spatial_transform::Point;
 using spatial_transform::Range;
 using spatial_transform::RowsNear;
 

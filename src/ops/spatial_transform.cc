@@ -4,36 +4,26 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/bilinear.h"
 #include "ops/spatial_transform_formulas.h"
 
 namespace crema {
 
 namespace {
 
-using spatial_transform::Corners;
+using bilinear::AddSlopes;
+using bilinear::kElements;
+using bilinear::Sample;
+using bilinear::Slopes;
+using bilinear::Sources;
+using bilinear::Spread;
 using spatial_transform::Map;
 using spatial_transform::Normalized;
-using spatial_transform::Point;
-using spatial_transform::Shares;
 
-constexpr int64_t kGrain = 16384;    // elements worth waking a thread for
-constexpr int32_t kElements = 1024;  // of the result that are worked on at a time
-constexpr int64_t kTogether = 8;     // channels of a thread that gradients are summed over
+constexpr int64_t kGrain = 16384;  // elements worth waking a thread for
+constexpr int64_t kTogether = 8;   // channels of a thread that gradients are summed over
 
-// The shares of some positions on one axis.
-struct AxisShares {
-  float low[kElements], high[kElements], low_in[kElements], high_in[kElements];
-
-  CREMA_INLINE void Set(int32_t k, const Shares& shares) {
-    low[k] = shares.low;
-    high[k] = shares.high;
-    low_in[k] = shares.low_in;
-    high_in[k] = shares.high_in;
-  }
-  CREMA_INLINE Shares At(int32_t k) const { return {low[k], high[k], low_in[k], high_in[k]}; }
-};
-
-// Some of these elements that lie side by side in a row.
+// Some elements of Sources that lie side by side in a row.
 struct Run {
   int32_t k, count;  // which of them
   int32_t row, column;
@@ -51,68 +41,18 @@ void ForEachRun(const SpatialTransform& p, int64_t first, int32_t count, const B
   }
 }
 
-// Where some elements of a plane of the result come from.
-struct Sources {
-  int32_t count = 0;
-  int32_t upper_left[kElements], upper_right[kElements], lower_left[kElements], lower_right[kElements];
-  AxisShares down, across;
-
-  CREMA_INLINE Corners CornersOf(const float* x, int32_t k) const {
-    return {x[upper_left[k]], x[upper_right[k]], x[lower_left[k]], x[lower_right[k]]};
-  }
-};
-
 // Elements of one row, side by side: elements k, k + 1, ... of Sources.
 CREMA_MULTIVERSION void LocateRow(const SpatialTransform& p, const Map& map, const Run& run, Sources* to) {
   const auto width = static_cast<int32_t>(p.width);
 #pragma omp simd
   for (int32_t i = 0; i < run.count; ++i) {
-    const Point rows = map.RowsOf(p, run.row, run.column + i), columns = map.ColumnsOf(p, run.row, run.column + i);
-    const int32_t k = run.k + i;
-    to->upper_left[k] = rows.low * width + columns.low;
-    to->upper_right[k] = rows.low * width + columns.high;
-    to->lower_left[k] = rows.high * width + columns.low;
-    to->lower_right[k] = rows.high * width + columns.high;
-    to->down.Set(k, rows.shares);
-    to->across.Set(k, columns.shares);
+    to->Set(run.k + i, map.RowsOf(p, run.row, run.column + i), map.ColumnsOf(p, run.row, run.column + i), width);
   }
 }
 
 void Locate(const SpatialTransform& p, const Map& map, int64_t first, Sources* to) {
   to->count = static_cast<int32_t>(std::min<int64_t>(kElements, p.result_height * p.result_width - first));
   ForEachRun(p, first, to->count, [&](const Run& run) { LocateRow(p, map, run, to); });
-}
-
-CREMA_MULTIVERSION void Sample(const Sources& at, const float* x, float* y) {
-#pragma omp simd
-  for (int32_t k = 0; k < at.count; ++k) y[k] = at.CornersOf(x, k).Value(at.down.At(k), at.across.At(k));
-}
-
-// What one channel gives back to x.
-void Spread(const Sources& at, const float* dy, float* dx) {
-  for (int32_t k = 0; k < at.count; ++k) {
-    const Shares down = at.down.At(k), across = at.across.At(k);
-    const float above = down.low * dy[k], below = down.high * dy[k];
-    dx[at.upper_left[k]] += above * across.low;
-    dx[at.upper_right[k]] += above * across.high;
-    dx[at.lower_left[k]] += below * across.low;
-    dx[at.lower_right[k]] += below * across.high;
-  }
-}
-
-// Gradients of the loss by where elements come from, in pixels.
-struct Slopes {
-  float row[kElements], column[kElements];
-};
-
-CREMA_MULTIVERSION void AddSlopes(const Sources& at, const float* x, const float* dy, Slopes* slopes) {
-#pragma omp simd
-  for (int32_t k = 0; k < at.count; ++k) {
-    const Corners corners = at.CornersOf(x, k);
-    const Shares down = at.down.At(k), across = at.across.At(k);
-    slopes->row[k] += dy[k] * corners.SlopeDown(down, across);
-    slopes->column[k] += dy[k] * corners.SlopeAcross(down, across);
-  }
 }
 
 // The gradients of the numbers of one map, by some channels.
