@@ -19,14 +19,14 @@ template <int kDimensions>
 struct PlacePoint {
   View lattice;
   const float* features;
-  SortedKeys keys;
+  SortedKeys<Key> keys;
 
   __device__ void operator()(int64_t point) const {
     constexpr int kGroups = kDimensions + 1;
     const Simplex<kDimensions> simplex(features + point * kDimensions);
     for (int group = 0; group < kGroups; ++group) {
       keys.keys[group * lattice.points + point] = simplex.KeyOf(group);
-      keys.points[group * lattice.points + point] = static_cast<int32_t>(point);
+      keys.items[group * lattice.points + point] = static_cast<int32_t>(point);
       lattice.weight_of[point * kGroups + group] = simplex.weights[group];
     }
   }
