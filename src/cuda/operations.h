@@ -45,6 +45,14 @@ class CudaOperations final : public Operations, public MultiUpdater {
   void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) override;
   void Im2col(const Im2colProblem& problem, const float* image, float* columns) override;
   void Col2im(const Im2colProblem& problem, const float* columns, float* image) override;
+  void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image, const float* offsets,
+                        const float* factors, float* columns) override;
+  size_t DeformableCol2imWorkspace(const DeformableIm2colProblem& problem) override;
+  void DeformableCol2im(const DeformableIm2colProblem& problem, const float* columns, const float* offsets,
+                        const float* factors, float* image, std::byte* workspace) override;
+  void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const float* columns, const float* image,
+                                const float* offsets, const float* factors, float* offset_gradient,
+                                float* factor_gradient) override;
   void Axpy(int64_t n, float a, const float* x, float* y) override;
   void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) override;
   void SumToBias(const BiasExtents& extents, const float* dy, float* gradient) override;

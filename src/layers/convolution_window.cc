@@ -15,16 +15,17 @@ std::vector<LayerSetup::AxisMap> ConvolutionWindow::coordinate_map(bool transpos
   return map;
 }
 
-ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom) {
-  const ConvolutionParameter& param = setup.param().convolution_param();
+template <typename Parameter>
+ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, const std::string& block, const Parameter& param,
+                                        int bottom) {
   const Shape& shape = setup.bottom_shape(bottom);
   ConvolutionWindow window;
-  window.axis = setup.CanonicalAxis("convolution_param.axis", param.axis());
+  window.block = block;
+  window.kernel_sizes = param.kernel_size_size();
+  window.axis = setup.CanonicalAxis(block + ".axis", param.axis());
   window.input.assign(shape.dims().begin() + window.axis + 1, shape.dims().end());
   const int axes = static_cast<int>(window.input.size());
-  const auto read = [&](const AxisSetting& setting) {
-    return ReadAxisSetting(setup, "convolution_param", axes, setting);
-  };
+  const auto read = [&](const AxisSetting& setting) { return ReadAxisSetting(setup, block, axes, setting); };
   window.kernel = read({"kernel_size", param.kernel_size(), "kernel_h", "kernel_w", param.has_kernel_h(),
                         param.has_kernel_w(), param.kernel_h(), param.kernel_w(), -1, 1});
   window.stride = read({"stride", param.stride(), "stride_h", "stride_w", param.has_stride_h(), param.has_stride_w(),
@@ -34,6 +35,11 @@ ConvolutionWindow ReadConvolutionWindow(const LayerSetup& setup, int bottom) {
   window.dilation = read({"dilation", param.dilation(), "", "", false, false, 0, 0, 1, 1});
   return window;
 }
+
+template ConvolutionWindow ReadConvolutionWindow(const LayerSetup&, const std::string&, const ConvolutionParameter&,
+                                                 int);
+template ConvolutionWindow ReadConvolutionWindow(const LayerSetup&, const std::string&,
+                                                 const DeformableConvolutionParameter&, int);
 
 void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window) {
   bool fits = true, dilated = false;
@@ -45,11 +51,10 @@ void CheckReach(const LayerSetup& setup, const ConvolutionWindow& window) {
   }
   if (fits) return;
   const auto extents = [](const std::vector<int64_t>& values) { return Shape(values).ToString(); };
-  const ConvolutionParameter& param = setup.param().convolution_param();
   std::string kernel =
-      "kernel_size " + (param.kernel_size_size() == 1 ? std::to_string(param.kernel_size(0)) : extents(window.kernel));
+      "kernel_size " + (window.kernel_sizes == 1 ? std::to_string(window.kernel[0]) : extents(window.kernel));
   if (dilated) kernel += " with dilation " + extents(window.dilation);
-  setup.Fail(param.kernel_size_size() > 0 ? "convolution_param.kernel_size" : "convolution_param.kernel_h",
+  setup.Fail(window.block + (window.kernel_sizes > 0 ? ".kernel_size" : ".kernel_h"),
              kernel + " exceeds the padded input " + extents(padded) + " from \"" + setup.param().bottom(0) +
                  "\"; lower " + (dilated ? "dilation or " : "") + "kernel_size or add pad");
 }
@@ -63,31 +68,35 @@ void ExpectEqualBottoms(const LayerSetup& setup) {
   }
 }
 
-ConvolutionChannels ReadChannels(const LayerSetup& setup, int64_t channels, bool depthwise) {
-  const ConvolutionParameter& param = setup.param().convolution_param();
+template <typename Parameter>
+ConvolutionChannels ReadChannels(const LayerSetup& setup, const std::string& block, const Parameter& param,
+                                 int64_t channels, bool depthwise) {
   const int64_t outputs = depthwise && !param.has_num_output() ? channels : param.num_output();
   const int64_t groups = depthwise && !param.has_group() ? channels : param.group();
   if (channels < 1) setup.Fail("bottom", "\"" + setup.param().bottom(0) + "\" has no channels");
   if (outputs < 1) {
-    setup.Fail(param.has_num_output() ? "convolution_param.num_output" : "convolution_param",
+    setup.Fail(param.has_num_output() ? block + ".num_output" : block,
                "num_output must be at least 1; it is the number of filters");
   }
   if (outputs > std::numeric_limits<int32_t>::max()) {
-    setup.Fail("convolution_param.num_output",
-               "num_output is " + std::to_string(outputs) + ", more filters than are possible");
+    setup.Fail(block + ".num_output", "num_output is " + std::to_string(outputs) + ", more filters than are possible");
   }
-  if (groups < 1) setup.Fail("convolution_param.group", "group must be at least 1, got 0");
+  if (groups < 1) setup.Fail(block + ".group", "group must be at least 1, got 0");
   if (channels % groups != 0) {
-    setup.Fail("convolution_param.group", "group " + std::to_string(groups) + " does not divide the " +
-                                              std::to_string(channels) + " channels of \"" + setup.param().bottom(0) +
-                                              "\"");
+    setup.Fail(block + ".group", "group " + std::to_string(groups) + " does not divide the " +
+                                     std::to_string(channels) + " channels of \"" + setup.param().bottom(0) + "\"");
   }
   if (outputs % groups != 0) {
-    setup.Fail(param.has_group() ? "convolution_param.group" : "convolution_param.num_output",
+    setup.Fail(block + (param.has_group() ? ".group" : ".num_output"),
                "group " + std::to_string(groups) + (param.has_group() ? "" : " (the number of channels)") +
                    " does not divide num_output " + std::to_string(outputs));
   }
   return {outputs, groups};
 }
+
+template ConvolutionChannels ReadChannels(const LayerSetup&, const std::string&, const ConvolutionParameter&, int64_t,
+                                          bool);
+template ConvolutionChannels ReadChannels(const LayerSetup&, const std::string&, const DeformableConvolutionParameter&,
+                                          int64_t, bool);
 
 }  // namespace crema

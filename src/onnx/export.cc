@@ -19,11 +19,18 @@ namespace {
 
 using namespace onnx;
 
-// Of the format and its operators. GridSample (SpatialTransformer) came with later ones.
+// Of the format and its operators.
 struct Versions {
   int64_t format, operators;
 };
-constexpr Versions kVersions = {7, 13}, kVersionsOfGridSample = {8, 16};
+constexpr Versions kVersions = {7, 13};
+
+// Operators that came with later ones.
+struct LaterOperator {
+  const char* op;
+  Versions versions;
+};
+constexpr LaterOperator kLaterOperators[] = {{"GridSample", {8, 16}}, {"DeformConv", {9, 19}}};
 
 NetOptions OptionsFor(const OnnxOptions& options, const BlobShapes& shapes) {
   NetOptions net;
@@ -148,18 +155,42 @@ void NoteStates(const CompiledNet& net, std::vector<Diagnostic>* notes) {
   }
 }
 
+// From operator set 18 on axes of a reduction are an input.
+void MakeAxesInput(NodeProto* node, GraphProto* graph) {
+  auto* const attributes = node->mutable_attribute();
+  const auto axes = std::find_if(attributes->begin(), attributes->end(),
+                                 [](const AttributeProto& attribute) { return attribute.name() == "axes"; });
+  if (axes == attributes->end()) return;
+  TensorProto* tensor = graph->add_initializer();
+  tensor->set_name(node->output(0) + "/axes");
+  tensor->set_data_type(TensorProto::INT64);
+  tensor->add_dims(axes->ints_size());
+  *tensor->mutable_int64_data() = axes->ints();
+  node->add_input(tensor->name());
+  attributes->erase(axes);
+}
+
 void SetVersions(ModelProto* model) {
   GraphProto& graph = *model->mutable_graph();
-  const bool samples = std::any_of(graph.node().begin(), graph.node().end(),
-                                   [](const NodeProto& node) { return node.op_type() == "GridSample"; });
-  const Versions& versions = samples ? kVersionsOfGridSample : kVersions;
+  Versions versions = kVersions;
+  for (const NodeProto& node : graph.node()) {
+    for (const LaterOperator& later : kLaterOperators) {
+      if (node.op_type() == later.op && later.versions.operators > versions.operators) versions = later.versions;
+    }
+  }
   model->set_ir_version(versions.format);
   model->add_opset_import()->set_version(versions.operators);
-  if (!samples) return;
-  // From operator set 16 on points lie half a pixel elsewhere where this is not said.
   for (NodeProto& node : *graph.mutable_node()) {
-    if (node.op_type() != "RoiAlign") continue;
-    *node.add_attribute() = String("coordinate_transformation_mode", "output_half_pixel");
+    // From operator set 16 on points lie half a pixel elsewhere where this is not said.
+    if (versions.operators >= 16 && node.op_type() == "RoiAlign") {
+      *node.add_attribute() = String("coordinate_transformation_mode", "output_half_pixel");
+    }
+    if (versions.operators < 18) continue;
+    if (node.op_type().starts_with("Reduce")) MakeAxesInput(&node, &graph);
+    // And parts of one size are to be counted.
+    if (node.op_type() == "Split" && node.input_size() == 1) {
+      *node.add_attribute() = Int("num_outputs", node.output_size());
+    }
   }
 }
 

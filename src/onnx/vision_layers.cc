@@ -26,8 +26,9 @@ std::vector<int64_t> Setting(const google::protobuf::RepeatedField<uint32_t>& va
   return std::vector<int64_t>(axes, values.empty() ? fallback : values[0]);
 }
 
-SpatialWindow WindowOf(const LayerWriter& layer, int axis) {
-  const ConvolutionParameter& param = layer.param().convolution_param();
+// Parameter: ConvolutionParameter or DeformableConvolutionParameter.
+template <typename Parameter>
+SpatialWindow WindowOf(const LayerWriter& layer, const Parameter& param, int axis) {
   const size_t axes = layer.bottom_shape(0).axes() - axis - 1;
   if (axes == 0) return {{1}, {1}, {0}, {1}};
   return {Setting(param.kernel_size(), param.has_kernel_h(), param.kernel_h(), param.kernel_w(), axes, 1),
@@ -35,6 +36,13 @@ SpatialWindow WindowOf(const LayerWriter& layer, int axis) {
                   axes, 1),
           Setting(param.pad(), param.has_pad_h() || param.has_pad_w(), param.pad_h(), param.pad_w(), axes, 0),
           Setting(param.dilation(), false, 0, 0, axes, 1)};
+}
+
+std::vector<AttributeProto> AttributesOf(const SpatialWindow& window, int64_t groups) {
+  std::vector<int64_t> pads = window.pad;
+  pads.insert(pads.end(), window.pad.begin(), window.pad.end());
+  return {Ints("kernel_shape", window.kernel), Ints("strides", window.stride), Ints("pads", pads),
+          Ints("dilations", window.dilation), Int("group", groups)};
 }
 
 // ONNX has one axis before the channels and at least one behind them.
@@ -49,7 +57,7 @@ std::vector<int64_t> AsImages(const std::vector<int64_t>& dims, int axis) {
 void ConvolutionLike(LayerWriter& layer, const char* op) {
   const ConvolutionParameter& param = layer.param().convolution_param();
   const int axis = layer.bottom_shape(0).CanonicalAxis(param.axis());
-  const SpatialWindow window = WindowOf(layer, axis);
+  const SpatialWindow window = WindowOf(layer, param, axis);
   // A depthwise layer's groups may be left to the number of channels.
   const int64_t groups = layer.type() == "Deconvolution" || layer.type() == "Convolution" || param.has_group()
                              ? param.group()
@@ -61,18 +69,55 @@ void ConvolutionLike(LayerWriter& layer, const char* op) {
     std::vector<std::string> inputs = {images == dims ? layer.bottom(i) : layer.Reshape(layer.bottom(i), images),
                                        layer.Blob(0, "weight", Shape(weights))};
     if (param.bias_term()) inputs.push_back(layer.Blob(1, "bias"));
-    std::vector<int64_t> pads = window.pad;
-    pads.insert(pads.end(), window.pad.begin(), window.pad.end());
-    const std::string result =
-        layer.Add(op, inputs,
-                  {Ints("kernel_shape", window.kernel), Ints("strides", window.stride), Ints("pads", pads),
-                   Ints("dilations", window.dilation), Int("group", groups)});
+    const std::string result = layer.Add(op, inputs, AttributesOf(window, groups));
     layer.SetTop(i, images == dims ? result : layer.Reshape(result, layer.top_dims(i)));
   }
 }
 
 void Convolution(LayerWriter& layer) { ConvolutionLike(layer, "Conv"); }
 void Deconvolution(LayerWriter& layer) { ConvolutionLike(layer, "ConvTranspose"); }
+
+// Images of DeformConv fade to 0 around them. Those of DeformableConvolution end before their first row and column, and
+// the last reach to one pixel behind them: positions there become those of the last, those outside farther ones.
+std::string WithinImages(LayerWriter& layer, const SpatialWindow& window) {
+  layer.ExpectFixedFrom(0, 2);
+  const Shape &images = layer.bottom_shape(0), &offsets = layer.bottom_shape(1);
+  const int64_t rows = offsets[2], columns = offsets[3], windows = rows * columns;
+  std::vector<float> first(offsets.count(1)), end(first.size()), last(first.size()), far(first.size());
+  for (int64_t i = 0; i < static_cast<int64_t>(first.size()); ++i) {
+    const int64_t axis = i / windows % 2, place = i / windows / 2 % (window.kernel[0] * window.kernel[1]);
+    const int64_t k = axis == 0 ? place / window.kernel[1] : place % window.kernel[1];
+    const int64_t at = axis == 0 ? i % windows / columns : i % columns;
+    const int64_t pixel = at * window.stride[axis] - window.pad[axis] + k * window.dilation[axis];
+    first[i] = static_cast<float>(-pixel);
+    end[i] = static_cast<float>(images[2 + static_cast<int>(axis)] - pixel);
+    last[i] = end[i] - 1;
+    far[i] = first[i] - 2;
+  }
+  const Shape shape = {1, offsets[1], rows, columns};
+  const std::string given = layer.bottom(1);
+  const std::string behind_first = layer.Add("GreaterOrEqual", {given, layer.Floats("first", shape, first)});
+  const std::string before_end = layer.Add("Less", {given, layer.Floats("end", shape, end)});
+  const std::string nearest = layer.Add("Min", {given, layer.Floats("last", shape, last)});
+  return layer.Add("Where", {layer.Add("And", {behind_first, before_end}), nearest, layer.Floats("far", shape, far)});
+}
+
+void DeformableConvolution(LayerWriter& layer) {
+  const bool modulated = layer.type() == "ModulatedDeformableConvolution";
+  const DeformableConvolutionParameter& param =
+      modulated ? layer.param().modulated_deformable_convolution_param() : layer.param().deformable_convolution_param();
+  const SpatialWindow window = WindowOf(layer, param, 1);
+  const std::string offsets = modulated ? layer.bottom(1) : WithinImages(layer, window);
+  std::vector<std::string> inputs = {layer.bottom(0), layer.Blob(0, "weight"), offsets};
+  if (param.bias_term()) inputs.push_back(layer.Blob(1, "bias"));
+  if (layer.bottoms() == 3) {
+    inputs.resize(4);
+    inputs.push_back(layer.bottom(2));
+  }
+  std::vector<AttributeProto> attributes = AttributesOf(window, param.group());
+  attributes.push_back(Int("offset_group", param.deformable_group()));
+  layer.SetTop(0, layer.Add("DeformConv", inputs, attributes));
+}
 
 // starts and ends for each of `axes`.
 std::string Cut(LayerWriter& layer, const std::vector<int64_t>& axes, const std::vector<int64_t>& starts,
@@ -244,8 +289,10 @@ LayerTable VisionLayers() {
           {"ConvolutionDepthwise", Convolution},
           {"Crop", Crop},
           {"Deconvolution", Deconvolution},
+          {"DeformableConvolution", DeformableConvolution},
           {"DepthwiseConvolution", Convolution},
           {"Interp", Interp},
+          {"ModulatedDeformableConvolution", DeformableConvolution},
           {"SpatialTransformer", SpatialTransformer},
           {"Unpooling", Unpooling},
           {"Upsample", Upsample}};

@@ -47,24 +47,29 @@ void EvenPads(const NodeReader& node, Window* window, Constant* weights) {
   }
 }
 
+template <typename Parameter>
 void SetPair(const std::vector<int64_t>& values, int64_t fallback, google::protobuf::RepeatedField<uint32_t>* field,
-             ConvolutionParameter* param, void (ConvolutionParameter::*height)(uint32_t),
-             void (ConvolutionParameter::*width)(uint32_t)) {
+             Parameter* param, void (Parameter::*height)(uint32_t), void (Parameter::*width)(uint32_t)) {
   if (values.size() != 2 || values[0] == values[1]) return SetAxisValues(values, fallback, field);
   (param->*height)(static_cast<uint32_t>(values[0]));
   (param->*width)(static_cast<uint32_t>(values[1]));
 }
 
-LayerParameter ConvolutionLayer(const char* type, int64_t outputs, int64_t groups, const Window& window) {
-  LayerParameter layer = LayerOf(type);
-  ConvolutionParameter* param = layer.mutable_convolution_param();
-  using P = ConvolutionParameter;
+// Parameter: ConvolutionParameter or DeformableConvolutionParameter.
+template <typename Parameter>
+void SetWindow(int64_t outputs, int64_t groups, const Window& window, Parameter* param) {
+  using P = Parameter;
   param->set_num_output(static_cast<uint32_t>(outputs));
   SetPair(window.kernel, -1, param->mutable_kernel_size(), param, &P::set_kernel_h, &P::set_kernel_w);
   SetPair(window.stride, 1, param->mutable_stride(), param, &P::set_stride_h, &P::set_stride_w);
   SetPair(window.before, 0, param->mutable_pad(), param, &P::set_pad_h, &P::set_pad_w);
   SetAxisValues(window.dilation, 1, param->mutable_dilation());
   if (groups != 1) param->set_group(static_cast<uint32_t>(groups));
+}
+
+LayerParameter ConvolutionLayer(const char* type, int64_t outputs, int64_t groups, const Window& window) {
+  LayerParameter layer = LayerOf(type);
+  SetWindow(outputs, groups, window, layer.mutable_convolution_param());
   return layer;
 }
 
@@ -140,6 +145,36 @@ void ConvTranspose(NodeReader& node) {
   Finish(node, std::move(layer), node.blob(0), std::move(filters.weights));
 }
 
+void DeformConv(NodeReader& node) {
+  const std::vector<int64_t> input = SpatialExtents(node, node.shape(0));
+  Filters filters = ReadFilters(node);
+  if (input.size() != 2) node.Refuse("looks at " + node.shape(0).ToString() + ", but only images have that form here");
+  const std::vector<int64_t>& dims = filters.weights.shape.dims();
+  const Window window = ReadWindow(node, input, {dims.begin() + 2, dims.end()});
+  if (window.before != window.after) {
+    node.Refuse("pads one side by more than the other; crema pads both sides alike: export it with equal pads");
+  }
+  const int64_t deformable_groups = node.Int("offset_group", 1);
+  if (deformable_groups < 1 || deformable_groups > (1 << 24)) {
+    node.Refuse("its offset_group is " + std::to_string(deformable_groups));
+  }
+  LayerParameter layer = LayerOf("ModulatedDeformableConvolution");
+  DeformableConvolutionParameter* param = layer.mutable_modulated_deformable_convolution_param();
+  SetWindow(filters.weights.shape[0], filters.groups, window, param);
+  param->mutable_weight_filler()->set_type("msra");
+  if (deformable_groups != 1) param->set_deformable_group(static_cast<uint32_t>(deformable_groups));
+  std::vector<Operand> bottoms = {node.blob(0), node.blob(2)};
+  if (node.has(4)) bottoms.push_back(node.blob(4));
+  std::vector<Constant> blobs = {std::move(filters.weights)};
+  if (node.has(3)) {
+    node.floats(3, "the bias");
+    blobs.push_back(node.constant(3, "the bias"));
+  } else {
+    param->set_bias_term(false);
+  }
+  node.Set(0, node.Add(std::move(layer), bottoms, std::move(blobs)));
+}
+
 }  // namespace
 
 // Each channel by itself through a window that sees one pixel.
@@ -169,6 +204,8 @@ Operand NodeReader::Padded(const Operand& value) {
   return Add(std::move(layer), {bare}, {std::move(weights)}, "pad");
 }
 
-OperatorTable VisionOperators() { return {{"Conv", Conv}, {"ConvTranspose", ConvTranspose}}; }
+OperatorTable VisionOperators() {
+  return {{"Conv", Conv}, {"ConvTranspose", ConvTranspose}, {"DeformConv", DeformConv}};
+}
 
 }  // namespace crema::onnx

@@ -119,6 +119,20 @@ class CpuOperations final : public CpuSequences {
   void Col2im(const Im2colProblem& problem, const float* columns, float* image) override {
     crema::Col2im(problem, columns, image);
   }
+  void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image, const float* offsets,
+                        const float* factors, float* columns) override {
+    crema::DeformableIm2col(problem, image, offsets, factors, columns);
+  }
+  size_t DeformableCol2imWorkspace(const DeformableIm2colProblem&) override { return 0; }
+  void DeformableCol2im(const DeformableIm2colProblem& problem, const float* columns, const float* offsets,
+                        const float* factors, float* image, std::byte*) override {
+    crema::DeformableCol2im(problem, columns, offsets, factors, image);
+  }
+  void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const float* columns, const float* image,
+                                const float* offsets, const float* factors, float* offset_gradient,
+                                float* factor_gradient) override {
+    crema::DeformableOffsetGradient(problem, columns, image, offsets, factors, offset_gradient, factor_gradient);
+  }
 
   void Axpy(int64_t n, float a, const float* x, float* y) override { crema::Axpy(n, a, x, y); }
   void AddBias(const BiasExtents& extents, const float* x, const float* bias, float* y) override {

@@ -27,6 +27,7 @@
 #include "ops/classification.h"
 #include "ops/convolution.h"
 #include "ops/ctc.h"
+#include "ops/deformable_im2col.h"
 #include "ops/detection_evaluation.h"
 #include "ops/detection_output.h"
 #include "ops/detectnet_boxes.h"
@@ -131,6 +132,15 @@ class Operations {
   // ops/im2col.h.
   virtual void Im2col(const Im2colProblem& problem, const float* image, float* columns) = 0;
   virtual void Col2im(const Im2colProblem& problem, const float* columns, float* image) = 0;
+  // ops/deformable_im2col.h.
+  virtual void DeformableIm2col(const DeformableIm2colProblem& problem, const float* image, const float* offsets,
+                                const float* factors, float* columns) = 0;
+  virtual size_t DeformableCol2imWorkspace(const DeformableIm2colProblem& problem) = 0;
+  virtual void DeformableCol2im(const DeformableIm2colProblem& problem, const float* columns, const float* offsets,
+                                const float* factors, float* image, std::byte* workspace) = 0;
+  virtual void DeformableOffsetGradient(const DeformableIm2colProblem& problem, const float* columns,
+                                        const float* image, const float* offsets, const float* factors,
+                                        float* offset_gradient, float* factor_gradient) = 0;
 
   // --- Sums. ---
   // y = a * x + y, n floats.

@@ -47,7 +47,6 @@ constexpr TypeOfFork kTypes[] = {
     {"ROIWarpingTest", "MNC", nullptr},
     {"MaskPooling", "MNC", nullptr},
     {"MaskResize", "MNC", nullptr},
-    {"DeformableConvolution", "Deformable ConvNets", nullptr},
     {"DeformablePSROIPooling", "Deformable ConvNets", nullptr},
     {"MIL", "visual concepts", nullptr},
     {"MILData", "visual concepts", nullptr},

@@ -48,6 +48,26 @@ TEST(OnnxExport, HasLayersUnderTheirNames) {
   EXPECT_EQ(net.file.parameters, 6 * 9 + 6 + 5 * 96 + 5);
 }
 
+// From operator set 18 on, reductions take axes as an input, and Split says how many parts it makes.
+TEST(OnnxExport, TakesTheOperatorSetOfDeformConv) {
+  const Exported net = Export(R"(
+      layer { name: "offset" type: "Convolution" bottom: "data" top: "offset"
+              convolution_param { num_output: 2 kernel_size: 1 } }
+      layer { name: "deformable" type: "ModulatedDeformableConvolution" top: "deformable" bottom: "data" bottom: "offset"
+              modulated_deformable_convolution_param { num_output: 3 kernel_size: 1 bias_term: false } }
+      layer { name: "norm" type: "Reduction" bottom: "deformable" top: "norm"
+              reduction_param { operation: ASUM axis: 1 } })");
+  EXPECT_EQ(net.model.ir_version(), 9);
+  EXPECT_EQ(net.model.opset_import(0).version(), 19);
+  EXPECT_EQ(List(net.Node("deformable").input()), (Names{"data", "deformable.weight", "offset"}));
+  const NodeProto& norm = net.Node("norm");
+  ASSERT_EQ(norm.input_size(), 2);
+  EXPECT_EQ(norm.attribute_size(), 1);
+  const auto& constants = net.graph().initializer();
+  EXPECT_TRUE(
+      std::any_of(constants.begin(), constants.end(), [&](const auto& c) { return c.name() == norm.input(1); }));
+}
+
 TEST(OnnxExport, FoldsScaleIntoBatchNormalization) {
   const Exported net = Export(R"(
       layer { name: "bn" type: "BatchNorm" bottom: "data" top: "data2" batch_norm_param { eps: 0.001 } }

@@ -57,6 +57,53 @@ TEST_F(OnnxOperators, Transposes) {
   ConvTranspose("grouped and dilated", {Int("group", 3), Ints("dilations", {2, 2})}, {3, 2, 3, 3});
 }
 
+// Offsets and factors are convolutions of x.
+TEST_F(OnnxOperators, DeformableConvolutions) {
+  const auto offsets = [](Model& m, int64_t channels, const Model::Attributes& attributes) {
+    m.Node("Conv", {"x", m.Weights("wo", {channels, 3, 3, 3})}, {"o"}, attributes);
+  };
+  const auto factors = [](Model& m, int64_t channels, const Model::Attributes& attributes) {
+    m.Node("Conv", {"x", m.Weights("wm", {channels, 3, 3, 3})}, {"f"}, attributes);
+    m.Node("Sigmoid", {"f"}, {"m"});
+  };
+  const Model images({2, 3, 9, 8}, 19);
+  const Model::Attributes same = {Ints("pads", {1, 1, 1, 1})};
+  Compare(
+      "DeformConv",
+      [&](Model& m) {
+        offsets(m, 18, same);
+        m.Node("DeformConv", {"x", m.Weights("w", {4, 3, 3, 3}), "o"}, {"y"}, same);
+      },
+      images);
+  Compare(
+      "DeformConv with a bias and factors",
+      [&](Model& m) {
+        offsets(m, 18, same);
+        factors(m, 9, same);
+        m.Node("DeformConv", {"x", m.Weights("w", {4, 3, 3, 3}), "o", m.Weights("b", {4}), "m"}, {"y"}, same);
+      },
+      images);
+  Compare(
+      "DeformConv with groups and factors",
+      [&](Model& m) {
+        const Model::Attributes strided = {Ints("pads", {1, 1, 1, 1}), Ints("strides", {2, 1})};
+        offsets(m, 36, strided);
+        factors(m, 18, strided);
+        m.Node("DeformConv", {"x", m.Weights("w", {6, 1, 3, 2}), "o", "", "m"}, {"y"},
+               {Int("group", 3), Int("offset_group", 3), Ints("strides", {2, 1}), Ints("dilations", {1, 2}),
+                Ints("pads", {1, 1, 1, 1}), Ints("kernel_shape", {3, 2})});
+      },
+      images);
+  Compare(
+      "Pad, DeformConv",
+      [&](Model& m) {
+        offsets(m, 18, {Ints("pads", {1, 1, 0, 1})});
+        m.Node("Pad", {"x", m.Integers("pads", {0, 0, 1, 0, 0, 0, 0, 2})}, {"p"});
+        m.Node("DeformConv", {"p", m.Weights("w", {4, 3, 3, 3}), "o"}, {"y"}, {Ints("strides", {1, 1})});
+      },
+      images);
+}
+
 TEST_F(OnnxOperators, Padding) {
   const auto pad = [](Model& m, const Pads& pads) { m.Node("Pad", {"x", m.Integers("pads", pads)}, {"p"}); };
   Compare("Pad, Conv", [&](Model& m) {

@@ -318,6 +318,20 @@ TEST_F(OnnxImport, SaysWhatOfNormalizationsHasNoForm) {
   });
 }
 
+TEST_F(OnnxImport, RefusesDeformableConvolutionsOfOtherForms) {
+  const auto refuses = [&](const std::string& part, const MadeModel::Dims& input, const MadeModel::Dims& weights,
+                           const MadeModel::Attributes& attributes) {
+    MadeModel m(input, 19);
+    m.Node("Conv", {"x", m.Weights("wo", weights)}, {"o"}, {});
+    m.Node("DeformConv", {"x", m.Weights("w", weights), "o"}, {"y"}, attributes);
+    ExpectError(m, part);
+  };
+  refuses("pads one side by more than the other", {2, 3, 9, 8}, {18, 3, 3, 3}, {onnx::Ints("pads", {0, 0, 1, 1})});
+  refuses("only images have that form here", {2, 3, 5, 9, 8}, {18, 3, 3, 3, 3}, {});
+  refuses("its offset_group is 0", {2, 3, 9, 8}, {18, 3, 3, 3}, {Int("offset_group", 0)});
+  refuses("takes offsets of 2x36x7x6", {2, 4, 9, 8}, {18, 4, 3, 3}, {Int("offset_group", 2)});
+}
+
 TEST_F(OnnxImport, TellsWhereTheBatchIsNotOpen) {
   MadeModel open({onnx::kOpen, 4, 10});
   open.Node("Flatten", {"x"});

@@ -136,6 +136,25 @@ TEST_F(OnnxRuntime, ComputesEveryLayerCase) {
   }
 }
 
+// DeformConv is of a later operator set than the rest, in which reductions and parts of one size are written otherwise.
+TEST_F(OnnxRuntime, ComputesWhatStandsBesideDeformableConvolutions) {
+  const NetFile file = ParseNet(R"(
+      layer { name: "data" type: "Input" top: "data" input_param { shape { dim: 2 dim: 4 dim: 8 dim: 8 } } }
+      layer { name: "offset" type: "Convolution" bottom: "data" top: "offset"
+              convolution_param { num_output: 18 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+      layer { name: "deformable" type: "DeformableConvolution" bottom: "data" bottom: "offset" top: "deformable"
+              deformable_convolution_param { num_output: 6 kernel_size: 3 pad: 1 weight_filler { type: "xavier" } } }
+      layer { name: "mvn" type: "MVN" bottom: "deformable" top: "mvn" }
+      layer { name: "parts" type: "Slice" bottom: "mvn" top: "one" top: "two" }
+      layer { name: "norm" type: "Reduction" bottom: "one" top: "norm" reduction_param { operation: ASUM axis: 1 } }
+      layer { name: "resize" type: "Interp" bottom: "two" top: "resize" interp_param { height: 15 width: 11 } })",
+                                "n");
+  Net net(file, {.phase = TEST, .backward = false});
+  FillParameters(net);
+  comparison_.Add("beside", file, WeightsOf(net), [](Net& filled) { FillInputs(filled); });
+  ExpectAgreement();
+}
+
 // --- And back: what was exported computes the same when it is imported ---
 
 class OnnxRoundTrip : public ::testing::Test {
@@ -188,6 +207,7 @@ class OnnxRoundTrip : public ::testing::Test {
 const std::set<std::string> kNotBack = {"ArgMax",
                                         "BatchReindex",
                                         "ContinuationIndicator",
+                                        "DeformableConvolution",
                                         "DetectionOutput",
                                         "LSTM",
                                         "Parameter",
