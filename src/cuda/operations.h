@@ -196,6 +196,11 @@ class CudaOperations final : public Operations, public MultiUpdater {
   size_t SpatialTransformWorkspace(const SpatialTransform& problem) override;
   void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta, const float* dy,
                                 float* dx, float* dtheta, std::byte* workspace) override;
+  size_t CorrelationWorkspace(const CorrelationProblem& problem) override;
+  void CorrelationForward(const CorrelationProblem& problem, const float* first, const float* second, float* y,
+                          std::byte* workspace) override;
+  void CorrelationBackward(const CorrelationProblem& problem, const float* first, const float* second, const float* dy,
+                           float* first_gradient, float* second_gradient, std::byte* workspace) override;
   MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) override;
   void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) override;
   void MeanFieldForward(const MeanField& problem, const MeanFieldInputs& inputs, const MeanFieldWeights& weights,

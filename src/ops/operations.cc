@@ -380,6 +380,17 @@ class CpuOperations final : public CpuSequences {
                                 float* dx, float* dtheta, std::byte* workspace) override {
     crema::SpatialTransformBackward(problem, x, theta, dy, dx, dtheta, workspace);
   }
+  size_t CorrelationWorkspace(const CorrelationProblem& problem) override {
+    return crema::CorrelationWorkspace(problem);
+  }
+  void CorrelationForward(const CorrelationProblem& problem, const float* first, const float* second, float* y,
+                          std::byte* workspace) override {
+    crema::CorrelationForward(problem, first, second, y, workspace);
+  }
+  void CorrelationBackward(const CorrelationProblem& problem, const float* first, const float* second, const float* dy,
+                           float* first_gradient, float* second_gradient, std::byte* workspace) override {
+    crema::CorrelationBackward(problem, first, second, dy, first_gradient, second_gradient, workspace);
+  }
   MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) override {
     return crema::MeanFieldMemoryOf(problem, keeps);
   }

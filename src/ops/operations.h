@@ -26,6 +26,7 @@
 #include "ops/class_centers.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
+#include "ops/correlation.h"
 #include "ops/ctc.h"
 #include "ops/deformable_im2col.h"
 #include "ops/detection_evaluation.h"
@@ -312,6 +313,13 @@ class Operations {
   virtual size_t SpatialTransformWorkspace(const SpatialTransform& problem) = 0;
   virtual void SpatialTransformBackward(const SpatialTransform& problem, const float* x, const float* theta,
                                         const float* dy, float* dx, float* dtheta, std::byte* workspace) = 0;
+  // ops/correlation.h.
+  virtual size_t CorrelationWorkspace(const CorrelationProblem& problem) = 0;
+  virtual void CorrelationForward(const CorrelationProblem& problem, const float* first, const float* second, float* y,
+                                  std::byte* workspace) = 0;
+  virtual void CorrelationBackward(const CorrelationProblem& problem, const float* first, const float* second,
+                                   const float* dy, float* first_gradient, float* second_gradient,
+                                   std::byte* workspace) = 0;
   // ops/mean_field.h.
   virtual MeanFieldMemory MeanFieldMemoryOf(const MeanField& problem, bool keeps) = 0;
   virtual void MakeSpatialLattice(const MeanField& problem, std::byte* lattice, std::byte* workspace) = 0;

@@ -26,7 +26,6 @@ constexpr TypeOfFork kTypes[] = {
     {"DiceLoss", "forks", nullptr},
     {"Entropy", "forks", nullptr},
     // Optical flow
-    {"Correlation", "FlowNet", nullptr},
     {"Correlation1D", "DispNet", nullptr},
     {"Resample", "FlowNet",
      "a layer of type \"Interp\" resizes bilinearly: interp_param { height: ... width: ... }, corners on corners"},

@@ -230,6 +230,7 @@ TEST(OnnxExport, KnowsEveryLayerType) {
                                               "ClusterDetections",
                                               "ClusterGroundtruth",
                                               "ContrastiveLoss",
+                                              "Correlation",
                                               "CtcDecoder",
                                               "CtcLoss",
                                               "Data",

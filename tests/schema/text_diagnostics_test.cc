@@ -44,11 +44,11 @@ TEST(TextDiagnostics, UnknownFieldNamesTheBlockAndTheClosestField) {
 
 TEST(TextDiagnostics, TypesOfForksAreToldInsteadOfTheirBlocks) {
   EXPECT_EQ(
-      NetErrors("layer {\n  correlation_param { pad: 20 }\n  type: 'Correlation'\n}\n"
+      NetErrors("layer {\n  lpq_loss_param { p: 2 }\n  type: 'LpqLoss'\n}\n"
                 "layer { type: 'FlowWarp' }\n"
                 "layer { type: 'MatWrite' include { phase: TEST } }\n"
                 "layer { fork_thing_param { } type: 'Thing' }\n"),
-      "n.prototxt:3:9: error: \"Correlation\" is a layer type of a fork of Caffe (FlowNet) that crema does not "
+      "n.prototxt:3:9: error: \"LpqLoss\" is a layer type of a fork of Caffe (FlowNet) that crema does not "
       "have; docs/adding_a_layer.md shows how to write it in one C++ file\n"
       "n.prototxt:5:15: error: \"FlowWarp\" is a layer type of a fork of Caffe (FlowNet) that crema does not have; "
       "docs/adding_a_layer.md shows how to write it in one C++ file\n"
