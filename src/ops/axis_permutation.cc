@@ -299,6 +299,13 @@ void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const T
   }
 }
 
+void TransposeMatrix(int64_t rows, int64_t columns, const float* from, float* to) {
+  const int64_t extents[] = {rows, columns};
+  constexpr int kOrder[] = {1, 0};
+  PermuteAxes(AxisPermutation(extents, kOrder), Tensor(const_cast<float*>(from), {Shape{rows, columns}}),
+              Tensor(to, {Shape{columns, rows}}));
+}
+
 void ReverseAxis(const AxisReversal& reversal, const float* x, float* y) {
   const int64_t extent = reversal.extent, inner = reversal.inner;
   ParallelFor(reversal.outer * extent, std::max<int64_t>(1, kGrain / std::max<int64_t>(1, inner)),

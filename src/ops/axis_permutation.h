@@ -53,6 +53,9 @@ class AxisPermutation {
 // overlap. Threaded; allocates nothing.
 void PermuteAxes(const AxisPermutation& permutation, const Tensor& from, const Tensor& to);
 
+// The same of a rows x columns matrix, which becomes columns x rows.
+void TransposeMatrix(int64_t rows, int64_t columns, const float* from, float* to);
+
 // A tensor around an axis whose elements come in opposite order.
 struct AxisReversal {
   int64_t outer = 1, extent = 1, inner = 1;

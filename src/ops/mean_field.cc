@@ -4,6 +4,7 @@
 
 #include "base/multiversion.h"
 #include "base/parallel.h"
+#include "ops/axis_permutation.h"
 #include "ops/mean_field_formulas.h"
 #include "ops/mean_field_memory.h"
 #include "ops/packed_product.h"
@@ -74,28 +75,10 @@ using ForwardScratch = mean_field::ForwardArrays<Scratch>;
 using BackwardScratch = mean_field::BackwardArrays<Scratch>;
 
 // Between planes of the classes and the classes of each pixel side by side.
-template <bool kLast>
-void Turn(const MeanField& p, const float* from, float* to) {
-  constexpr int64_t kTile = 64;  // pixels, whose classes fit into a cache
-  const int64_t pixels = p.pixels(), classes = p.classes;
-  ParallelFor(pixels, kPixelGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t first = begin; first < end; first += kTile) {
-      const int64_t last = std::min(end, first + kTile);
-      for (int64_t c = 0; c < classes; ++c) {
-        for (int64_t i = first; i < last; ++i) {
-          if (kLast) {
-            to[i * classes + c] = from[c * pixels + i];
-          } else {
-            to[c * pixels + i] = from[i * classes + c];
-          }
-        }
-      }
-    }
-  });
+void ClassesLast(const MeanField& p, const float* from, float* to) { TransposeMatrix(p.classes, p.pixels(), from, to); }
+void ClassesFirst(const MeanField& p, const float* from, float* to) {
+  TransposeMatrix(p.pixels(), p.classes, from, to);
 }
-
-void ClassesLast(const MeanField& p, const float* from, float* to) { Turn<true>(p, from, to); }
-void ClassesFirst(const MeanField& p, const float* from, float* to) { Turn<false>(p, from, to); }
 
 // features_of(pixel, its features)
 template <typename FeaturesOf>

@@ -23,52 +23,35 @@
 #include "ops/bias.h"
 #include "ops/box.h"
 #include "ops/channels.h"
-#include "ops/class_centers.h"
 #include "ops/classification.h"
 #include "ops/convolution.h"
 #include "ops/correlation.h"
 #include "ops/ctc.h"
 #include "ops/deformable_im2col.h"
-#include "ops/detection_evaluation.h"
-#include "ops/detection_output.h"
-#include "ops/detectnet_boxes.h"
-#include "ops/detectnet_transform.h"
+#include "ops/detector_operations.h"
 #include "ops/elementwise_chain.h"
 #include "ops/embed.h"
-#include "ops/gradient_scale.h"
 #include "ops/group_norm.h"
-#include "ops/hard_regions.h"
 #include "ops/im2col.h"
 #include "ops/inner_product.h"
 #include "ops/interpolation.h"
 #include "ops/kernel_choice.h"
-#include "ops/label_losses.h"
-#include "ops/label_margin.h"
 #include "ops/label_sequences.h"
+#include "ops/loss_operations.h"
 #include "ops/lrn.h"
 #include "ops/lstm.h"
 #include "ops/mean_field.h"
-#include "ops/mix_up.h"
 #include "ops/multi_label.h"
-#include "ops/multibox.h"
 #include "ops/normalization.h"
-#include "ops/object_rows.h"
 #include "ops/pooling.h"
 #include "ops/prelu.h"
 #include "ops/reduction.h"
-#include "ops/region_proposal.h"
-#include "ops/region_targets.h"
 #include "ops/rnn.h"
-#include "ops/roi_align.h"
-#include "ops/roi_pooling.h"
 #include "ops/segmentation.h"
-#include "ops/soft_targets.h"
 #include "ops/softmax.h"
 #include "ops/spatial_transform.h"
-#include "ops/target_losses.h"
 #include "ops/unpooling.h"
 #include "ops/update.h"
-#include "ops/yolo.h"
 
 namespace crema {
 
@@ -82,10 +65,8 @@ struct MutableByteRows {
   int64_t stride;
 };
 
-class Operations {
+class Operations : public DetectorOperations, public LossOperations {
  public:
-  virtual ~Operations() = default;
-
   // --- Elementwise: tensors of equal count, all f32, all bf16 or, on GPUs, all f16; y may be one of the inputs. ---
   virtual void Fill(float value, const Tensor& y) = 0;
   // y = value * *factor
@@ -196,49 +177,6 @@ class Operations {
   virtual void MeasureSegmentation(int64_t classes, const ClassPixels* pixels, float* measures) = 0;
   virtual void MeasureClass(const ClassPixels* pixels, float* measures) = 0;
 
-  // --- Losses: ops/target_losses.h, ops/label_losses.h. ---
-  virtual void DifferenceLossForward(const DifferenceLoss& loss, const DifferenceInputs& inputs, float* value) = 0;
-  virtual void DifferenceLossTerms(const DifferenceLoss& loss, const ClassAxis& axis, const DifferenceInputs& inputs,
-                                   float* terms) = 0;
-  virtual void DifferenceLossBackward(const DifferenceLoss& loss, const float* value_gradient,
-                                      const DifferenceInputs& inputs, const Tensor& da, const Tensor& db) = 0;
-  virtual void SigmoidLossForward(const SigmoidLoss& loss, const SigmoidInputs& inputs, const SigmoidTape& tape,
-                                  float* value) = 0;
-  virtual void SigmoidLossBackward(const SigmoidLoss& loss, const float* value_gradient, const SigmoidTape& tape,
-                                   const SigmoidInputs& inputs, const Tensor& dx) = 0;
-  virtual void ContrastiveLossForward(const ContrastiveLoss& loss, const float* a, const float* b, const float* similar,
-                                      float* squared_distance, float* value) = 0;
-  virtual void ContrastiveLossBackward(const ContrastiveLoss& loss, const float* value_gradient, const float* a,
-                                       const float* b, const float* similar, const float* squared_distance, float* da,
-                                       float* db) = 0;
-  virtual void TripletLossForward(const TripletLoss& loss, const Triplets<const float>& x, float* difference,
-                                  float* value) = 0;
-  virtual void TripletLossBackward(const TripletLoss& loss, const float* value_gradient, const Triplets<const float>& x,
-                                   const float* difference, const Triplets<float>& dx) = 0;
-  virtual void HingeLossForward(const HingeLoss& loss, const float* scores, const float* label, float* value) = 0;
-  virtual void HingeLossBackward(const HingeLoss& loss, const float* value_gradient, const float* scores,
-                                 const float* label, float* dx) = 0;
-  virtual void LogLossForward(const LogLoss& loss, const float* probability, const float* label, float* value) = 0;
-  virtual void LogLossBackward(const LogLoss& loss, const float* value_gradient, const float* probability,
-                               const float* label, float* dx) = 0;
-  virtual void InfogainLossForward(const InfogainLoss& loss, const float* infogain, const float* probability,
-                                   const float* label, float* normalizer, float* value) = 0;
-  virtual void InfogainLossBackward(const InfogainLoss& loss, const float* value_gradient, const float* normalizer,
-                                    const float* infogain, const float* probability, const float* label,
-                                    float* row_sums, float* dx) = 0;
-
-  // dx = -factor dy; GPUs know the pass by themselves.
-  virtual void ReverseGradient(const GradientScale& scale, uint64_t pass, const Tensor& dy, const Tensor& dx) = 0;
-
-  // --- Embeddings: ops/label_margin.h, ops/class_centers.h. GPUs know the pass by themselves. ---
-  virtual void ApplyMargin(const LabelMargin& margin, uint64_t pass, const float* label, const float* squares,
-                           float* scores, const MarginTape& tape) = 0;
-  virtual void MarginGradient(const LabelMargin& margin, const float* label, const MarginTape& tape, float* gradient,
-                              float* multiples) = 0;
-  virtual void AddScaledRows(int64_t rows, int64_t width, const float* factor, const float* x, float* y) = 0;
-  virtual void CenterGradient(const EmbedProblem& problem, float weight, const float* factor, const float* label,
-                              const float* x, const float* centers, float* gradient) = 0;
-
   // --- Tables, sequences: ops/embed.h, ops/lstm.h. ---
   virtual void EmbedForward(const EmbedProblem& problem, const float* index, const float* table, const float* bias,
                             float* y) = 0;
@@ -290,19 +228,6 @@ class Operations {
   virtual void CompareSequences(const SequenceComparison& comparison, const float* sequences, const float* labels,
                                 float* right, float* labels_right, std::byte* workspace) = 0;
 
-  // --- Regions of images: ops/roi_pooling.h, ops/roi_align.h. FindBadRegion answers as FindBadLabel does. ---
-  virtual int64_t FindBadRegion(const RoiPoolingProblem& problem, const float* regions) = 0;
-  virtual void RoiPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions, float* y,
-                                 int32_t* from) = 0;
-  virtual void RoiPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const int32_t* from,
-                                  const float* dy, float* dx) = 0;
-  virtual void PositionPoolingForward(const RoiPoolingProblem& problem, const float* x, const float* regions,
-                                      float* y) = 0;
-  virtual void PositionPoolingBackward(const RoiPoolingProblem& problem, const float* regions, const float* dy,
-                                       float* dx) = 0;
-  virtual void RoiAlignForward(const RoiAlignProblem& problem, const float* x, const float* regions, float* y) = 0;
-  virtual void RoiAlignBackward(const RoiAlignProblem& problem, const float* regions, const float* dy, float* dx) = 0;
-
   // --- Sizes of images, and maps of them: ops/interpolation.h, ops/unpooling.h, ops/spatial_transform.h. ---
   virtual void InterpolationForward(const Interpolation& problem, const float* x, float* y) = 0;
   virtual void InterpolationBackward(const Interpolation& problem, const float* dy, float* dx) = 0;
@@ -329,65 +254,6 @@ class Operations {
   virtual void MeanFieldBackward(const MeanField& problem, const MeanFieldWeights& weights, const MeanFieldTape& tape,
                                  const float* dy, const MeanFieldGradients& gradients, std::byte* workspace) = 0;
 
-  // --- Detectors: ops/detection_output.h, ops/object_rows.h, ops/multibox.h, ops/detection_evaluation.h. FindBadObject
-  // answers as FindBadLabel does. ---
-  virtual size_t DetectionWorkspace(const DetectionProblem& problem) = 0;
-  virtual void DetectObjects(const DetectionProblem& problem, const DetectionInputs& inputs, float* objects,
-                             std::byte* workspace) = 0;
-  virtual int64_t FindBadObject(const ObjectRows& objects, const float* values) = 0;
-  virtual void MatchPriors(const MultiBoxProblem& problem, const float* priors, const float* objects, uint64_t* best,
-                           int32_t* match, float* overlap) = 0;
-  virtual void RankNegatives(const MultiBoxProblem& problem, const float* scores, const int32_t* match,
-                             const float* overlap, uint64_t* rank) = 0;
-  virtual void MakeMultiBoxTargets(const MultiBoxProblem& problem, const MultiBoxMatches& matches,
-                                   const MultiBoxTargets& targets) = 0;
-  // ops/yolo.h. GPUs know the pass by themselves.
-  virtual void LearnYolo(const YoloLoss& loss, uint64_t pass, const float* predictions, const float* objects,
-                         float* gradient, float* losses) = 0;
-  virtual void DecodeYolo(const YoloGrid& grid, const float* predictions, const YoloBoxes& boxes) = 0;
-  virtual void EvaluateDetections(const DetectionEvaluation& evaluation, const float* found, const float* objects,
-                                  std::byte* workspace, float* results) = 0;
-
-  // --- Detectors that propose regions: ops/region_proposal.h, ops/region_targets.h. FindBadRegionObject answers as
-  // FindBadLabel does. ---
-  virtual size_t ProposalWorkspace(const ProposalProblem& problem) = 0;
-  virtual void ProposeRegions(const ProposalProblem& problem, const ProposalInputs& inputs, float* regions,
-                              float* scores, std::byte* workspace) = 0;
-  virtual int64_t FindBadRegionObject(const RegionObjects& objects, const float* values) = 0;
-  virtual size_t AnchorTargetWorkspace(const AnchorTargetProblem& problem) = 0;
-  virtual void MakeAnchorTargets(const AnchorTargetProblem& problem, const RandomStream& random, const float* info,
-                                 const float* objects, const AnchorTargets& targets, std::byte* workspace) = 0;
-  virtual size_t RegionTargetWorkspace(const RegionTargetProblem& problem) = 0;
-  virtual void MakeRegionTargets(const RegionTargetProblem& problem, const RandomStream& random, const float* proposals,
-                                 const float* objects, const RegionTargets& targets, std::byte* workspace) = 0;
-  // ops/hard_regions.h.
-  virtual size_t HardRegionWorkspace(const HardRegionProblem& problem) = 0;
-  virtual void KeepHardRegions(const HardRegionProblem& problem, const HardRegionInputs& inputs, float* labels,
-                               float* weights, std::byte* workspace) = 0;
-
-  // --- DetectNet: ops/detectnet_transform.h, ops/detectnet_boxes.h. FindBadDetectNetObject answers as FindBadLabel
-  // does; GPUs know the pass by themselves. ---
-  virtual void DrawDetectNetChanges(const DetectNetTransform& problem, const RandomStream& random,
-                                    DetectNetChange* changes) = 0;
-  virtual void ChangeDetectNetColors(const DetectNetTransform& problem, const DetectNetChange* changes,
-                                     const float* mean, const float* x, float* y) = 0;
-  virtual void PlaceDetectNetImages(const DetectNetTransform& problem, const DetectNetChange* changes, const float* x,
-                                    float* y) = 0;
-  virtual void MakeDetectNetLabels(const DetectNetTransform& problem, const DetectNetLabels& labels,
-                                   const DetectNetChange* changes, const int32_t* place_of, const float* objects,
-                                   float* y) = 0;
-  virtual int64_t FindBadDetectNetObject(const DetectNetTransform& problem, const DetectNetLabels& labels,
-                                         const float* objects) = 0;
-  virtual size_t DetectNetGroupWorkspace(const DetectNetGrid& grid) = 0;
-  virtual void GroupDetectNetBoxes(const DetectNetGrid& grid, const DetectNetGrouping& grouping, const float* coverage,
-                                   const float* boxes, float* objects, std::byte* workspace) = 0;
-  virtual void ListDetectNetBoxes(const DetectNetGrid& grid, const float* coverage, const float* boxes, float* objects,
-                                  std::byte* workspace) = 0;
-  virtual size_t DetectNetScoreWorkspace(const DetectNetScoring& scoring) = 0;
-  virtual void ScoreDetectNetBoxes(const DetectNetScoring& scoring, const float* truths, const float* found,
-                                   float* scored, std::byte* workspace) = 0;
-  virtual void MeasureDetectNetBoxes(int64_t rows, const float* scored, const DetectNetMeasures& measures) = 0;
-
   // --- Kernels chosen once for a problem (the Make... functions of their headers call these). ---
   virtual std::unique_ptr<ConvolutionKernel> MakeConvolution(const ConvolutionProblem& problem, KernelChoice* choice,
                                                              std::string_view only) = 0;
@@ -408,19 +274,6 @@ class Operations {
   virtual void AddLoss(float weight, int64_t n, const float* x, bool add, double* total) = 0;
   // Whether any of n floats is a NaN or an infinity. Waits for the device.
   virtual bool HasNonFinite(int64_t n, const float* x) = 0;
-
-  // --- Batches of mixed images, and what is learnt of them: ops/mix_up.h, ops/soft_targets.h. GPUs know the pass by
-  // themselves. FindBadTarget answers as FindBadLabel does. ---
-  virtual void DrawMixes(const MixUpProblem& problem, const RandomStream& random, ImageMix* mixes) = 0;
-  virtual void MixImages(const MixUpProblem& problem, const ImageMix* mixes, const Tensor& x, const Tensor& y) = 0;
-  virtual void MixLabels(const MixUpProblem& problem, const ImageMix* mixes, const float* label, float* target) = 0;
-  virtual int64_t FindBadTarget(int64_t count, const float* target) = 0;
-  virtual void SoftTargetLossForward(const SoftmaxLoss& loss, const float* probability, const float* target,
-                                     float* value) = 0;
-  virtual void SoftTargetLossTerms(const SoftmaxLoss& loss, const float* probability, const float* target,
-                                   float* terms) = 0;
-  virtual void SoftTargetLossBackward(const SoftmaxLoss& loss, const float* value_gradient, const float* probability,
-                                      const float* target, float* dx) = 0;
 };
 
 // Those of a device, which must outlive their use.
