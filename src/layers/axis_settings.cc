@@ -1,6 +1,5 @@
 #include "layers/axis_settings.h"
 
-#include <limits>
 
 namespace crema {
 
@@ -33,7 +32,7 @@ std::vector<int64_t> ReadAxisSetting(const LayerSetup& setup, const std::string&
     setup.Fail(block, name + " is not set; give " + name + ", or " + setting.vertical_name + " and " +
                           setting.horizontal_name);
   }
-  constexpr int64_t kMost = std::numeric_limits<int32_t>::max();
+  constexpr int64_t kMost = int64_t{1} << 28;  // sums of several fit into the 32 bits that kernels count with
   for (const int64_t value : values) {
     if (value >= setting.minimum && value <= kMost) continue;
     const bool pair = setting.has_vertical || setting.has_horizontal;

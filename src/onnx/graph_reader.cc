@@ -316,6 +316,12 @@ ImportedNet GraphReader::Read() {
   if (options_.softmax) AddSoftmax();
   result_.net.set_name(Clean(graph_.name()));
   result_.weights.set_name(result_.net.name());
+  // Of a file without any layer nobody knew that it is one of weights.
+  for (int i = 0; result_.weights.layer_size() <= i && i < result_.net.layer_size(); ++i) {
+    LayerParameter* const named = result_.weights.add_layer();
+    named->set_name(result_.net.layer(i).name());
+    named->set_type(result_.net.layer(i).type());
+  }
   result_.nodes = graph_.node_size();
   return std::move(result_);
 }
